@@ -1,0 +1,87 @@
+# Compiler settings shared by every target, and the shape of a layer.
+
+include(GNUInstallDirs) # here, because targets name the installed folders of their headers
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS ON) # __int128
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+add_library(tensorcast_settings INTERFACE)
+# -ffp-contract=off: a fused multiply-add where none is written would change results.
+target_compile_options(tensorcast_settings INTERFACE -Wall -Wextra -Wshadow -ffp-contract=off)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # Wrong for std::string, https://gcc.gnu.org/bugzilla/show_bug.cgi?id=105329
+  target_compile_options(tensorcast_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
+endif()
+if(TENSORCAST_WARNINGS_AS_ERRORS)
+  target_compile_options(tensorcast_settings INTERFACE -Werror)
+endif()
+if(TENSORCAST_SANITIZE)
+  target_compile_options(tensorcast_settings INTERFACE -fsanitize=${TENSORCAST_SANITIZE} -fno-sanitize-recover=all
+                                                       -fno-omit-frame-pointer)
+  target_link_options(tensorcast_settings INTERFACE -fsanitize=${TENSORCAST_SANITIZE})
+endif()
+if(TENSORCAST_BUILD_FUZZERS)
+  # Coverage of everything, which is what guides a fuzzer.
+  target_compile_options(tensorcast_settings INTERFACE -fsanitize=fuzzer-no-link)
+  target_link_options(tensorcast_settings INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+# tensorcast_layer(NAME [DEPENDS lower layers] [LINK libraries])
+# An object library of every .cpp of the current folder and below, its *_test.cpp apart as the test program NAME_test.
+# A layer links the lower layers that it names and so sees no others; all layers together are the library `tensorcast`.
+function(tensorcast_layer name)
+  cmake_parse_arguments(layer "" "" "DEPENDS;LINK;TEST_LINK;EXCLUDE" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  set(tests ${sources})
+  list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "(_test|_fuzz)\\.cpp$")
+  foreach(pattern IN LISTS layer_EXCLUDE)
+    list(FILTER sources EXCLUDE REGEX "${pattern}")
+  endforeach()
+
+  add_library(tensorcast_${name} OBJECT ${sources})
+  target_include_directories(tensorcast_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(tensorcast_${name} PRIVATE tensorcast_settings PUBLIC ${layer_LINK})
+  set_property(GLOBAL APPEND PROPERTY TENSORCAST_LAYERS tensorcast_${name})
+  set(objects $<TARGET_OBJECTS:tensorcast_${name}>)
+  set(links ${layer_LINK})
+  foreach(lower IN LISTS layer_DEPENDS)
+    get_property(lower_objects TARGET tensorcast_${lower} PROPERTY TENSORCAST_OBJECTS)
+    get_property(lower_links TARGET tensorcast_${lower} PROPERTY TENSORCAST_LINKS)
+    list(APPEND objects ${lower_objects})
+    list(APPEND links ${lower_links})
+  endforeach()
+  list(REMOVE_DUPLICATES objects)
+  list(REMOVE_DUPLICATES links)
+  set_property(TARGET tensorcast_${name} PROPERTY TENSORCAST_OBJECTS "${objects}")
+  set_property(TARGET tensorcast_${name} PROPERTY TENSORCAST_LINKS "${links}")
+
+  if(TENSORCAST_BUILD_TESTS AND tests)
+    find_package(GTest REQUIRED)
+    add_executable(${name}_test ${tests} ${objects})
+    target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+    target_link_libraries(${name}_test PRIVATE tensorcast_settings ${links} ${layer_TEST_LINK} GTest::gtest_main)
+    target_compile_definitions(${name}_test PRIVATE TENSORCAST_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    add_test(NAME ${name} COMMAND ${name}_test)
+  endif()
+endfunction()
+
+# tensorcast_fuzzer(NAME SOURCE...): a libFuzzer program linked with the library.
+function(tensorcast_fuzzer name)
+  if(NOT TENSORCAST_BUILD_FUZZERS)
+    return()
+  endif()
+  add_executable(${name} ${ARGN})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+  target_compile_options(${name} PRIVATE -fsanitize=fuzzer)
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  target_link_libraries(${name} PRIVATE tensorcast_settings tensorcast_objects)
+  set_property(GLOBAL APPEND PROPERTY TENSORCAST_FUZZERS ${name})
+endfunction()
