@@ -1,0 +1,91 @@
+// Cast between any two of the 24 types, exactly as ONNX Cast 1 to 25 define it (docs/semantics.md).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tensorcast/dtype.hpp"
+#include "tensorcast/error.hpp"
+#include "tensorcast/export.hpp"
+#include "tensorcast/tensor.hpp"
+
+namespace tensorcast {
+
+inline constexpr int newest_opset = 25;
+
+// Enumerator numbers are those of tc_cast_options in c_api.h.
+enum class RoundMode : std::int32_t { up = 0, down = 1, nearest = 2 };                      // float8_e8m0fnu only
+enum class OutOfRange : std::int32_t { automatic = 0, wrap = 1, saturate = 2, error = 3 };  // real to integer
+enum class IntRounding : std::int32_t { trunc = 0, nearest_even = 1 };                      // real to integer
+// NaN and Inf to integer, NaN to float4_e2m1fn, negative to float8_e8m0fnu.
+enum class Invalid : std::int32_t { default_value = 0, error = 1 };
+enum class FnuzInf : std::int32_t { spec = 0, flt_max = 1 };  // opset 19 to 23, saturate on
+enum class FloatString : std::int32_t { plain = 0, shortest = 1, g8 = 2 };
+
+struct CastOptions {
+  int opset = 0;  // 0: newest_opset
+  bool saturate = true;
+  RoundMode round_mode = RoundMode::up;
+  OutOfRange out_of_range = OutOfRange::automatic;
+  IntRounding int_rounding = IntRounding::trunc;
+  Invalid invalid = Invalid::default_value;
+  FnuzInf fnuz_inf = FnuzInf::spec;
+  FloatString float_string = FloatString::plain;
+  int threads = 1;     // 0: all cores
+  double scale = 1.0;  // finite; values are multiplied by it before the one rounding
+
+  // Nothing is lost silently to integers: out of range and NaN are errors.
+  [[nodiscard]] TENSORCAST_API static CastOptions Safe() noexcept;
+  // The defaults: what ONNX asks for.
+  [[nodiscard]] static CastOptions Unsafe() noexcept { return {}; }
+};
+
+// What a conversion did to the numbers. Errors are measured against source * scale in real arithmetic.
+struct CastReport {
+  std::uint64_t count = 0;       // elements seen
+  std::uint64_t overflowed = 0;  // finite, beyond the target's range, became infinite or NaN
+  std::uint64_t saturated = 0;   // beyond the target's range (infinities included), became the target's extreme
+  std::uint64_t underflowed_to_zero = 0;  // nonzero, became zero
+  std::uint64_t inexact = 0;              // finite in and out, value changed
+  std::uint64_t nan_made = 0;             // was not NaN, became NaN
+  std::uint64_t nan_lost = 0;             // was NaN, became a number
+  std::uint64_t wrapped = 0;              // beyond the target integer's range, kept the low bits
+  double max_abs_error = 0.0;             // over elements finite in and out
+  double max_rel_error = 0.0;             // same, over nonzero sources
+  double signal_power = 0.0;              // sum of squares of the sources, over elements finite in and out
+  double noise_power = 0.0;               // sum of squares of the errors, same elements
+
+  [[nodiscard]] TENSORCAST_API double snr_db() const noexcept;  // 10 log10(signal / noise); +infinity without noise
+  TENSORCAST_API void merge(const CastReport& other) noexcept;  // as if both inputs had been one
+};
+
+// Converts every element of `src` to `dst.dtype` with a single rounding.
+//
+// Sizes    shapes must be equal; each `bytes` must hold exactly storage_bytes(dtype, count).
+// Overlap  `src` and `dst` are disjoint, or start at the same address with dst not wider than src.
+// Loss     as `options` say; tail bits of sub-byte targets are written as zero.
+// Errors   invalid_argument, unsupported (type or attribute newer than options.opset),
+//          out_of_range (only when options demand it; names the element; dst is then unspecified).
+// Cost     O(count), no allocation when threads == 1; threads only for large tensors.
+[[nodiscard]] TENSORCAST_API Result<void> cast(const TensorView& src, const MutableTensorView& dst,
+                                               const CastOptions& options = {});
+
+// The same, and adds what happened to `report`. Slower than without a report.
+[[nodiscard]] TENSORCAST_API Result<void> cast(const TensorView& src, const MutableTensorView& dst,
+                                               const CastOptions& options, CastReport& report);
+
+// Strings to numbers; `dst` as in cast(). Errors: parse, naming the element that is not a number.
+[[nodiscard]] TENSORCAST_API Result<void> cast_from_strings(const StringView& src, const MutableTensorView& dst,
+                                                            const CastOptions& options = {});
+
+struct StringBuffer {
+  std::vector<char> data;
+  std::vector<std::int64_t> offsets;  // count + 1
+};
+// Numbers to strings. Errors: invalid_argument when options.scale != 1.
+[[nodiscard]] TENSORCAST_API Result<StringBuffer> cast_to_strings(const TensorView& src,
+                                                                  const CastOptions& options = {});
+
+}  // namespace tensorcast

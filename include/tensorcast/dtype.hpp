@@ -1,0 +1,93 @@
+// The 24 element types of ONNX, their facts and their spellings.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "tensorcast/error.hpp"
+#include "tensorcast/export.hpp"
+
+namespace tensorcast {
+
+// Numbers are those of ONNX `TensorProto.DataType` and never change.
+enum class DType : std::int32_t {
+  undefined = 0,
+  float32 = 1,
+  uint8 = 2,
+  int8 = 3,
+  uint16 = 4,
+  int16 = 5,
+  int32 = 6,
+  int64 = 7,
+  string = 8,
+  boolean = 9,
+  float16 = 10,
+  float64 = 11,
+  uint32 = 12,
+  uint64 = 13,
+  bfloat16 = 16,
+  float8_e4m3fn = 17,
+  float8_e4m3fnuz = 18,
+  float8_e5m2 = 19,
+  float8_e5m2fnuz = 20,
+  uint4 = 21,
+  int4 = 22,
+  float4_e2m1fn = 23,
+  float8_e8m0fnu = 24,
+  uint2 = 25,
+  int2 = 26,
+  // Not an ONNX type: OpenVINO's one-bit unsigned integer. Promotion knows it, casts refuse it.
+  uint1 = 1001,
+};
+
+enum class Family : std::uint8_t { boolean, integer, floating, text };
+
+// The 24 castable types in the order in which the project lists them:
+// float64 ... float4_e2m1fn, int64 ... int2, uint64 ... uint2, bool, string.
+[[nodiscard]] TENSORCAST_API std::span<const DType> all_dtypes() noexcept;
+
+// Whether `dtype` is one of the 24; false for undefined, uint1 and numbers without a type.
+[[nodiscard]] TENSORCAST_API bool is_castable(DType dtype) noexcept;
+
+// Canonical name, e.g. "float8_e4m3fn"; "undefined" for numbers without a type.
+[[nodiscard]] TENSORCAST_API std::string_view name(DType dtype) noexcept;
+
+// Any spelling in any case: canonical, ONNX name or number, OpenVINO, safetensors, NumPy, torch, short forms.
+// Errors: invalid_argument, naming the nearest spellings.
+[[nodiscard]] TENSORCAST_API Result<DType> parse_dtype(std::string_view spelling);
+
+// Bits of one packed element: 64 ... 2; 8 for bool; 0 for string and unknown numbers.
+[[nodiscard]] TENSORCAST_API int bit_width(DType dtype) noexcept;
+[[nodiscard]] TENSORCAST_API Family family(DType dtype) noexcept;
+[[nodiscard]] TENSORCAST_API bool is_signed(DType dtype) noexcept;  // has negative values
+
+// First opset whose Cast has the type: 1 for float32, 25 for int2; 0 for unknown numbers.
+[[nodiscard]] TENSORCAST_API int since_opset(DType dtype) noexcept;
+
+// Bytes of `count` packed elements: ceil(count * bits / 8). SIZE_MAX on overflow; 0 for string.
+[[nodiscard]] TENSORCAST_API std::size_t storage_bytes(DType dtype, std::size_t count) noexcept;
+
+// Everything that `tcast types` and the generated documentation show about a type.
+struct DTypeFacts {
+  DType dtype;
+  std::string_view name;
+  Family family;
+  int bits;
+  int exponent_bits;  // floating only
+  int mantissa_bits;  // floating only
+  int bias;           // floating only
+  bool has_infinity;
+  bool has_nan;
+  double lowest;             // most negative finite value
+  double largest;            // most positive finite value
+  double smallest_positive;  // smallest value above zero
+  int since_opset;
+  std::string_view special_codes;               // e.g. "NaN 0x7F 0xFF", empty when every code is a number
+  std::span<const std::string_view> spellings;  // all accepted, canonical first
+};
+[[nodiscard]] TENSORCAST_API const DTypeFacts& facts(DType dtype) noexcept;  // precondition: is_castable(dtype)
+
+}  // namespace tensorcast

@@ -1,0 +1,80 @@
+// Errors without exceptions: a typed code, words a user can act on, and where it happened.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "tensorcast/export.hpp"
+
+namespace tensorcast {
+
+// Numbers are those of `tc_status` in c_api.h and never change.
+enum class ErrorCode : std::int32_t {
+  invalid_argument = 1,  // a request that is wrong by itself: null buffer, unknown option value
+  unsupported = 2,       // a type or attribute that the asked-for version, format or pair does not have
+  out_of_range = 3,      // an element that the target cannot hold, where the options demand an error
+  parse = 4,             // text or file content that breaks its grammar
+  io = 5,                // the operating system refused: missing file, full disk, no permission
+  internal = 6,          // a defect of tensorcast itself
+};
+
+struct Error {
+  ErrorCode code = ErrorCode::internal;
+  std::string message;                        // one sentence, no trailing period, no file or tensor prefix
+  std::string hint = {};                      // what to do about it; may be empty
+  std::optional<std::uint64_t> element = {};  // index of the element at fault
+  std::string tensor = {};                    // name of the tensor at fault; may be empty
+  std::string file = {};                      // path of the file at fault; may be empty
+
+  // `FILE: tensor "NAME": element 17: MESSAGE; HINT`, as much of it as applies.
+  [[nodiscard]] TENSORCAST_API std::string describe() const;
+};
+
+// A value or an Error. `Result<void>` is a success or an Error.
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+
+  [[nodiscard]] bool ok() const noexcept { return state_.index() == 0; }
+  explicit operator bool() const noexcept { return ok(); }
+
+  // Precondition: ok().
+  [[nodiscard]] T& value() & { return std::get<0>(state_); }
+  [[nodiscard]] const T& value() const& { return std::get<0>(state_); }
+  [[nodiscard]] T&& value() && { return std::get<0>(std::move(state_)); }
+  [[nodiscard]] T& operator*() & { return value(); }
+  [[nodiscard]] const T& operator*() const& { return value(); }
+  [[nodiscard]] T* operator->() { return &value(); }
+  [[nodiscard]] const T* operator->() const { return &value(); }
+
+  // Precondition: !ok().
+  [[nodiscard]] Error& error() & { return std::get<1>(state_); }
+  [[nodiscard]] const Error& error() const& { return std::get<1>(state_); }
+  [[nodiscard]] Error&& error() && { return std::get<1>(std::move(state_)); }
+
+ private:
+  std::variant<T, Error> state_;
+};
+
+template <>
+class [[nodiscard]] Result<void> {
+ public:
+  Result() noexcept = default;
+  Result(Error error) : error_(std::move(error)) {}
+
+  [[nodiscard]] bool ok() const noexcept { return !error_.has_value(); }
+  explicit operator bool() const noexcept { return ok(); }
+  [[nodiscard]] Error& error() & { return *error_; }
+  [[nodiscard]] const Error& error() const& { return *error_; }
+  [[nodiscard]] Error&& error() && { return *std::move(error_); }
+
+ private:
+  std::optional<Error> error_;
+};
+
+}  // namespace tensorcast

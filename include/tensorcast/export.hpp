@@ -1,0 +1,8 @@
+// Marks what the shared library shows; everything else in it is hidden.
+#pragma once
+
+#if defined(_WIN32)
+#define TENSORCAST_API
+#else
+#define TENSORCAST_API __attribute__((visibility("default")))
+#endif

@@ -1,0 +1,26 @@
+// Instruction sets that the kernels exist for.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "tensorcast/export.hpp"
+
+namespace tensorcast {
+
+enum class Target : std::uint8_t {
+  portable = 0,    // any CPU
+  avx2 = 1,        // AVX2, FMA, F16C
+  avx512 = 2,      // AVX-512 F, BW, CD, DQ, VL
+  avx512vbmi = 3,  // avx512 and VBMI, VBMI2
+};
+
+// The best target of this CPU, or the lower one that the environment variable TENSORCAST_TARGET names.
+// Decided once, at first use.
+[[nodiscard]] TENSORCAST_API Target active_target() noexcept;
+// All targets that this CPU and this build can run, lowest first.
+[[nodiscard]] TENSORCAST_API std::span<const Target> supported_targets() noexcept;
+[[nodiscard]] TENSORCAST_API std::string_view name(Target target) noexcept;
+
+}  // namespace tensorcast

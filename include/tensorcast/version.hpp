@@ -1,0 +1,13 @@
+#pragma once
+
+#include "tensorcast/export.hpp"
+
+#define TENSORCAST_VERSION_MAJOR 0
+#define TENSORCAST_VERSION_MINOR 1
+#define TENSORCAST_VERSION_PATCH 0
+
+namespace tensorcast {
+
+[[nodiscard]] TENSORCAST_API const char* version() noexcept;  // "0.1.0"
+
+}  // namespace tensorcast

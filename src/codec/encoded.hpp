@@ -1,0 +1,25 @@
+// What encoding one value gives: the code, and what had to happen to the value.
+#pragma once
+
+#include <cstdint>
+
+namespace tensorcast::codec {
+
+// What encoding one value did; several may apply.
+enum Event : std::uint16_t {
+  event_inexact = 1 << 0,      // finite in and out, value changed
+  event_overflowed = 1 << 1,   // finite, beyond the range, became infinite or NaN
+  event_saturated = 1 << 2,    // beyond the range (infinities included), became the extreme
+  event_underflowed = 1 << 3,  // nonzero, became zero (integers: rounding a fraction away is inexact, not this)
+  event_nan_made = 1 << 4,     // was not NaN, became NaN
+  event_nan_lost = 1 << 5,     // was NaN, became a number
+  event_wrapped = 1 << 6,      // beyond the integer's range, low bits kept
+  event_refused = 1 << 7,      // the policy demands an error; bits are unspecified
+};
+
+struct Encoded {
+  std::uint64_t bits = 0;  // right-aligned code
+  std::uint16_t events = 0;
+};
+
+}  // namespace tensorcast::codec

@@ -1,0 +1,161 @@
+#include "codec/float_codec.hpp"
+
+#include "dtype/dtype_table.hpp"
+
+namespace tensorcast::codec {
+namespace {
+
+constexpr std::uint64_t low_ones(int count) { return (std::uint64_t{1} << count) - 1; }
+
+constexpr std::uint64_t sign_bit(const DTypeRow& type) {
+  return type.format.has_sign ? std::uint64_t{1} << (type.bits - 1) : 0;
+}
+
+// What a value beyond the largest becomes: the 8-bit floats are the only ones that let the user choose.
+enum class Beyond : std::uint8_t { infinity_or_nan, largest };
+
+Beyond beyond_range(const DTypeRow& type, const Policy& policy) {
+  if (!type.format.has_nan()) return Beyond::largest;
+  return type.bits == 8 && policy.saturate ? Beyond::largest : Beyond::infinity_or_nan;
+}
+
+std::uint64_t infinity_code(const FloatFormat& format) { return format.largest_code() + 1; }
+
+// D3. Precondition: the format has a NaN.
+std::uint64_t nan_code(const DTypeRow& type, bool negative, std::uint64_t payload) {
+  const FloatFormat& format = type.format;
+  const std::uint64_t sign = negative ? sign_bit(type) : 0;
+  switch (format.nonfinite) {
+    case NonFinite::ieee: {
+      const int payload_bits = format.mantissa_bits - 1;
+      const std::uint64_t quiet = std::uint64_t{1} << payload_bits;
+      return sign | infinity_code(format) | quiet | payload >> (64 - payload_bits);
+    }
+    case NonFinite::nan_all_ones:
+      return sign | low_ones(format.exponent_bits + format.mantissa_bits);
+    case NonFinite::nan_negative_zero:
+      return sign_bit(type);
+    case NonFinite::none:
+      break;
+  }
+  return 0;
+}
+
+Encoded encode_nan(const Real& value, const DTypeRow& type, const Policy& policy) {
+  if (type.format.has_nan()) return {.bits = nan_code(type, value.negative, value.nan_payload)};
+  // D5: float4 has no NaN, and what stands for it changed with opset 24.
+  if (policy.invalid_is_error) return {.events = event_refused};
+  return {.bits = policy.float4_nan_is_zero ? sign_bit(type) : type.format.largest_code(), .events = event_nan_lost};
+}
+
+Encoded encode_infinite(const Real& value, const DTypeRow& type, const Policy& policy) {
+  const std::uint64_t sign = value.negative ? sign_bit(type) : 0;
+  const bool is_fnuz = type.format.nonfinite == NonFinite::nan_negative_zero;
+  if (beyond_range(type, policy) == Beyond::largest && !(is_fnuz && policy.fnuz_inf_is_nan)) {
+    return {.bits = sign | type.format.largest_code(), .events = event_saturated};
+  }
+  if (type.format.has_infinity()) return {.bits = sign | infinity_code(type.format)};
+  return {.bits = nan_code(type, value.negative, 0), .events = event_nan_made};
+}
+
+Encoded encode_beyond(const Real& value, const DTypeRow& type, const Policy& policy) {
+  const std::uint64_t sign = value.negative ? sign_bit(type) : 0;
+  if (beyond_range(type, policy) == Beyond::largest) {
+    return {.bits = sign | type.format.largest_code(), .events = event_saturated | event_inexact};
+  }
+  if (type.format.has_infinity()) return {.bits = sign | infinity_code(type.format), .events = event_overflowed};
+  return {.bits = nan_code(type, value.negative, 0), .events = event_overflowed | event_nan_made};
+}
+
+// D1, D2, D5: to nearest even as if the exponent range had no upper end, and only then the question of the range.
+Encoded encode_finite(const Real& value, const DTypeRow& type, const Policy& policy) {
+  const FloatFormat& format = type.format;
+  const int leading = value.leading_exponent();
+  if (leading > format.max_exponent() + 1) return encode_beyond(value, type, policy);
+  const bool subnormal = leading < format.min_exponent();
+  const int binade = subnormal ? format.min_exponent() : leading;
+  const SplitMagnitude exact = split_at(value, binade - format.mantissa_bits);
+
+  // A significand that rounds up to the next power of two carries into the exponent field: the code stays right.
+  const auto rounded = static_cast<std::uint64_t>(round_half_even(exact));
+  const auto exponent_field = static_cast<std::uint64_t>(subnormal ? 0 : leading + format.bias - 1);
+  const std::uint64_t code = (exponent_field << format.mantissa_bits) + rounded;
+  if (code > format.largest_code()) return encode_beyond(value, type, policy);
+
+  Encoded result{.bits = code};
+  if (exact.tail != Real::Tail::none) result.events |= event_inexact;
+  if (code == 0) result.events |= event_underflowed;
+  if (value.negative && (code != 0 || format.nonfinite != NonFinite::nan_negative_zero)) result.bits |= sign_bit(type);
+  return result;
+}
+
+// D4, a format of powers of two alone: the range is tested on the value itself, and then it is rounded.
+Encoded encode_power_of_two(const Real& value, const DTypeRow& type, const Policy& policy) {
+  const FloatFormat& format = type.format;
+  if (value.is_nan()) return {.bits = nan_code(type, false, 0)};
+  if (policy.invalid_is_error && value.is_below_zero()) return {.events = event_refused};
+
+  const bool finite = value.kind == Real::Kind::finite;
+  const int leading = finite ? value.leading_exponent() : 0;
+  const bool exact = finite && value.significand << 1 == 0 && !value.sticky;
+  const bool infinite = value.kind == Real::Kind::infinite;
+  const bool below = value.kind == Real::Kind::zero || value.negative || (finite && leading < format.min_exponent());
+  const bool above =
+      !below && (infinite || leading > format.max_exponent() || (leading == format.max_exponent() && !exact));
+  if (below || above) {
+    const std::uint16_t changed = infinite ? 0 : event_inexact;
+    if (policy.saturate) {
+      return {.bits = below ? 0 : format.largest_code(),
+              .events = static_cast<std::uint16_t>(event_saturated | changed)};
+    }
+    const std::uint16_t overflowed = infinite ? 0 : event_overflowed;
+    return {.bits = nan_code(type, false, 0), .events = static_cast<std::uint16_t>(event_nan_made | overflowed)};
+  }
+  bool up = !exact;
+  if (policy.e8m0_rounding == RoundMode::down) up = false;
+  if (policy.e8m0_rounding == RoundMode::nearest) up = (value.significand >> 126 & 1) != 0;
+  return {.bits = static_cast<std::uint64_t>(leading + format.bias + (up ? 1 : 0)),
+          .events = exact ? std::uint16_t{0} : std::uint16_t{event_inexact}};
+}
+
+}  // namespace
+
+Real decode_float(DType from, std::uint64_t bits) noexcept {
+  const DTypeRow& type = row(from);
+  const FloatFormat& format = type.format;
+  const bool negative = (bits & sign_bit(type)) != 0;
+  const std::uint64_t magnitude = bits & low_ones(format.exponent_bits + format.mantissa_bits);
+  const std::uint64_t mantissa = magnitude & low_ones(format.mantissa_bits);
+  const auto exponent_field = static_cast<int>(magnitude >> format.mantissa_bits);
+
+  if (format.nonfinite == NonFinite::nan_negative_zero && negative && magnitude == 0) return Real::NaN(true);
+  if (magnitude > format.largest_code()) {
+    if (format.nonfinite != NonFinite::ieee) return Real::NaN(negative);
+    if (mantissa == 0) return Real::Infinite(negative);
+    return Real::NaN(negative, mantissa << (65 - format.mantissa_bits));
+  }
+  if (format.has_zero && exponent_field == 0) {
+    return Real::Finite(negative, mantissa, format.min_exponent() - format.mantissa_bits);
+  }
+  const std::uint64_t significand = mantissa | std::uint64_t{1} << format.mantissa_bits;
+  return Real::Finite(negative, significand, exponent_field - format.bias - format.mantissa_bits);
+}
+
+Encoded encode_float(const Real& value, DType to, const Policy& policy) noexcept {
+  const DTypeRow& type = row(to);
+  if (!type.format.has_zero) return encode_power_of_two(value, type, policy);
+  switch (value.kind) {
+    case Real::Kind::nan:
+      return encode_nan(value, type, policy);
+    case Real::Kind::infinite:
+      return encode_infinite(value, type, policy);
+    case Real::Kind::finite:
+      return encode_finite(value, type, policy);
+    case Real::Kind::zero:
+      break;
+  }
+  const bool keeps_sign = type.format.nonfinite != NonFinite::nan_negative_zero;
+  return {.bits = value.negative && keeps_sign ? sign_bit(type) : 0};
+}
+
+}  // namespace tensorcast::codec

@@ -1,0 +1,103 @@
+#include "codec/integer_codec.hpp"
+
+#include "dtype/dtype_table.hpp"
+
+namespace tensorcast::codec {
+namespace {
+
+using int128 = __int128;
+
+std::uint64_t code_mask(const DTypeRow& type) { return ~std::uint64_t{0} >> (64 - type.bits); }
+
+int128 lowest(const DTypeRow& type) { return type.is_signed ? -(int128{1} << (type.bits - 1)) : 0; }
+int128 largest(const DTypeRow& type) { return (int128{1} << (type.bits - (type.is_signed ? 1 : 0))) - 1; }
+
+int128 number(const DTypeRow& type, std::uint64_t bits) {
+  const bool negative = type.is_signed && (bits >> (type.bits - 1) & 1) != 0;
+  return static_cast<int128>(bits) - (negative ? int128{1} << type.bits : 0);
+}
+
+// |value| rounded to an integer: whether it has at most 64 bits, and those bits; above them lies nothing of interest.
+struct IntegerPart {
+  std::uint64_t low_bits = 0;
+  bool fits_64_bits = false;
+  bool rounded = false;
+};
+
+IntegerPart integer_part(const Real& value, IntRounding rounding) {
+  const bool to_nearest = rounding == IntRounding::nearest_even;
+  if (value.exponent < 0) {
+    const SplitMagnitude exact = split_at(value, 0);
+    const uint128 whole = to_nearest ? round_half_even(exact) : exact.whole;
+    return {.low_bits = static_cast<std::uint64_t>(whole),
+            .fits_64_bits = whole >> 64 == 0,
+            .rounded = exact.tail != Real::Tail::none};
+  }
+  if (!value.sticky) {
+    return {.low_bits = value.exponent < 64 ? static_cast<std::uint64_t>(value.significand) << value.exponent : 0};
+  }
+  const SplitMagnitude low{.whole = value.integer_low_bits, .tail = value.fraction};
+  return {.low_bits = static_cast<std::uint64_t>(to_nearest ? round_half_even(low) : low.whole),
+          .rounded = value.fraction != Real::Tail::none};
+}
+
+Encoded refuse() { return {.events = event_refused}; }
+
+Encoded encode_nonfinite(const Real& value, const DTypeRow& type, const Policy& policy) {
+  if (policy.invalid_is_error || policy.integer_range == IntegerRange::error) return refuse();
+  if (value.is_nan()) return {.bits = 0, .events = event_nan_lost};
+  if (policy.integer_range == IntegerRange::wrap) return {.bits = 0, .events = event_wrapped};
+  const int128 extreme = value.negative ? lowest(type) : largest(type);
+  return {.bits = static_cast<std::uint64_t>(extreme) & code_mask(type), .events = event_saturated};
+}
+
+Encoded encode_finite(const Real& value, const DTypeRow& type, const Policy& policy) {
+  const IntegerPart part = integer_part(value, policy.int_rounding);
+  const int128 signed_part = value.negative ? -static_cast<int128>(part.low_bits) : static_cast<int128>(part.low_bits);
+  if (part.fits_64_bits && signed_part >= lowest(type) && signed_part <= largest(type)) {
+    return {.bits = static_cast<std::uint64_t>(signed_part) & code_mask(type),
+            .events = part.rounded ? std::uint16_t{event_inexact} : std::uint16_t{0}};
+  }
+  switch (policy.integer_range) {
+    case IntegerRange::wrap:
+      return {.bits = static_cast<std::uint64_t>(signed_part) & code_mask(type),
+              .events = event_wrapped | event_inexact};
+    case IntegerRange::saturate: {
+      const int128 extreme = value.negative ? lowest(type) : largest(type);
+      return {.bits = static_cast<std::uint64_t>(extreme) & code_mask(type), .events = event_saturated | event_inexact};
+    }
+    case IntegerRange::error:
+      break;
+  }
+  return refuse();
+}
+
+}  // namespace
+
+Real decode_integer(DType from, std::uint64_t bits) noexcept {
+  const int128 value = number(row(from), bits);
+  return Real::Finite(value < 0, static_cast<uint128>(value < 0 ? -value : value), 0);
+}
+
+Encoded encode_integer(const Real& value, DType to, const Policy& policy) noexcept {
+  switch (value.kind) {
+    case Real::Kind::zero:
+      return {};
+    case Real::Kind::finite:
+      return encode_finite(value, row(to), policy);
+    case Real::Kind::infinite:
+    case Real::Kind::nan:
+      break;
+  }
+  return encode_nonfinite(value, row(to), policy);
+}
+
+Encoded integer_to_integer(DType from, std::uint64_t bits, DType to) noexcept {
+  const DTypeRow& target = row(to);
+  const int128 value = from == DType::boolean ? int128{bits != 0} : number(row(from), bits);
+  const bool in_range = value >= lowest(target) && value <= largest(target);
+  return {.bits = static_cast<std::uint64_t>(value) & code_mask(target),
+          .events = in_range ? std::uint16_t{0} : std::uint16_t{event_wrapped | event_inexact}};
+}
+
+}  // namespace tensorcast::codec

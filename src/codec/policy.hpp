@@ -1,0 +1,31 @@
+// CastOptions after every decision that opset and target type take: what codecs and kernels obey.
+#pragma once
+
+#include <cstdint>
+
+#include "tensorcast/cast.hpp"
+
+namespace tensorcast::codec {
+
+enum class IntegerRange : std::uint8_t { wrap, saturate, error };
+
+// Defaults are those of opset 25. Rules by their names in docs/semantics.md.
+struct Policy {
+  bool saturate = true;            // D2, D4
+  bool fnuz_inf_is_nan = false;    // D2: opset 19 to 23 with saturate and fnuz_inf = spec
+  bool float4_nan_is_zero = true;  // D5: NaN becomes code 0x8 (-0); false: 0x7 (+6)
+  bool invalid_is_error = false;
+  IntegerRange integer_range = IntegerRange::wrap;  // D6
+  IntRounding int_rounding = IntRounding::trunc;    // D6
+  RoundMode e8m0_rounding = RoundMode::up;          // D4
+  FloatString float_string = FloatString::plain;    // D9
+  double scale = 1.0;
+
+  friend bool operator==(const Policy&, const Policy&) = default;
+};
+
+// Applies sections 1 and 2 of docs/semantics.md: types and attributes of the version, then the gates by opset.
+// Errors: invalid_argument (option values), unsupported (naming the opset that introduced the type or attribute).
+[[nodiscard]] Result<Policy> resolve_policy(const CastOptions& options, DType from, DType to);
+
+}  // namespace tensorcast::codec

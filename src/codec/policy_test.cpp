@@ -1,0 +1,132 @@
+#include "codec/policy.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "dtype/dtype_table.hpp"
+
+namespace tensorcast::codec {
+namespace {
+
+Policy resolved(const CastOptions& options, DType from, DType to) {
+  const Result<Policy> policy = resolve_policy(options, from, to);
+  EXPECT_TRUE(policy.ok());
+  return policy ? *policy : Policy{};
+}
+
+Error refusal(const CastOptions& options, DType from = DType::float32, DType to = DType::float16) {
+  const Result<Policy> policy = resolve_policy(options, from, to);
+  EXPECT_FALSE(policy.ok());
+  return policy ? Error{} : policy.error();
+}
+
+TEST(Policy, DefaultsAreThoseOfTheNewestOpset) {
+  for (const DType to : all_dtypes()) {
+    EXPECT_EQ(resolved({}, DType::float32, to), Policy{}) << name(to);
+    EXPECT_EQ(resolved({.opset = newest_opset}, DType::float32, to), Policy{}) << name(to);
+  }
+}
+
+TEST(Policy, TypesExistSinceTheirOpset) {
+  for (const DType dtype : all_dtypes()) {
+    for (int opset = 1; opset <= newest_opset; ++opset) {
+      const bool exists = opset >= since_opset(dtype);
+      for (const auto& [from, to] : {std::pair{dtype, DType::float32}, {DType::float32, dtype}}) {
+        const Result<Policy> policy = resolve_policy({.opset = opset}, from, to);
+        ASSERT_EQ(policy.ok(), exists) << name(dtype) << " at " << opset;
+        if (!exists) {
+          EXPECT_EQ(policy.error().code, ErrorCode::unsupported);
+        }
+      }
+    }
+  }
+}
+
+TEST(Policy, RefusalsSaySinceWhen) {
+  EXPECT_EQ(refusal({.opset = 13}, DType::float32, DType::float8_e4m3fn).message,
+            "float8_e4m3fn is a type of Cast since opset 19; opset 13 was asked for");
+  const Error no_saturate = refusal({.opset = 18, .saturate = false});
+  EXPECT_EQ(no_saturate.code, ErrorCode::unsupported);
+  EXPECT_EQ(no_saturate.message, "saturate is an attribute of Cast since opset 19; opset 18 was asked for");
+  const Error no_round_mode = refusal({.opset = 23, .round_mode = RoundMode::nearest});
+  EXPECT_EQ(no_round_mode.code, ErrorCode::unsupported);
+  EXPECT_EQ(no_round_mode.message, "round_mode is an attribute of Cast since opset 24; opset 23 was asked for");
+  EXPECT_TRUE(resolve_policy({.opset = 19, .saturate = false}, DType::float32, DType::int8).ok());
+  EXPECT_TRUE(resolve_policy({.opset = 24, .round_mode = RoundMode::down}, DType::float32, DType::int8).ok());
+}
+
+TEST(Policy, ValuesThatDoNotExistAreRefused) {
+  const CastOptions wrong[] = {
+      {.opset = -1},
+      {.opset = newest_opset + 1},
+      {.round_mode = static_cast<RoundMode>(3)},
+      {.round_mode = static_cast<RoundMode>(-1)},
+      {.out_of_range = static_cast<OutOfRange>(4)},
+      {.int_rounding = static_cast<IntRounding>(2)},
+      {.invalid = static_cast<Invalid>(2)},
+      {.fnuz_inf = static_cast<FnuzInf>(2)},
+      {.float_string = static_cast<FloatString>(3)},
+      {.scale = std::numeric_limits<double>::infinity()},
+      {.scale = std::numeric_limits<double>::quiet_NaN()},
+  };
+  for (const CastOptions& options : wrong) EXPECT_EQ(refusal(options).code, ErrorCode::invalid_argument);
+  for (const DType dtype : {DType::undefined, DType::uint1, static_cast<DType>(14), static_cast<DType>(-3)}) {
+    EXPECT_EQ(refusal({}, dtype, DType::float32).code, ErrorCode::invalid_argument);
+    EXPECT_EQ(refusal({}, DType::float32, dtype).code, ErrorCode::invalid_argument);
+  }
+  EXPECT_EQ(refusal({.scale = 2.0}, DType::float32, DType::string).code, ErrorCode::invalid_argument);
+  EXPECT_TRUE(resolve_policy({.scale = 0.0}, DType::float32, DType::int8).ok());
+}
+
+TEST(Policy, FnuzInfinityIsNanFromOpset19To23) {
+  for (int opset = 19; opset <= newest_opset; ++opset) {
+    for (const DType to : {DType::float8_e4m3fnuz, DType::float8_e5m2fnuz}) {
+      EXPECT_EQ(resolved({.opset = opset}, DType::float32, to).fnuz_inf_is_nan, opset < 24) << opset;
+      EXPECT_FALSE(resolved({.opset = opset, .saturate = false}, DType::float32, to).fnuz_inf_is_nan);
+      EXPECT_FALSE(resolved({.opset = opset, .fnuz_inf = FnuzInf::flt_max}, DType::float32, to).fnuz_inf_is_nan);
+    }
+    EXPECT_FALSE(resolved({.opset = opset}, DType::float32, DType::float8_e4m3fn).fnuz_inf_is_nan);
+  }
+}
+
+TEST(Policy, RealsSaturateInto4BitsFromOpset21To23) {
+  for (int opset = 21; opset <= newest_opset; ++opset) {
+    const IntegerRange expected = opset < 24 ? IntegerRange::saturate : IntegerRange::wrap;
+    for (const DType to : {DType::int4, DType::uint4}) {
+      EXPECT_EQ(resolved({.opset = opset}, DType::float32, to).integer_range, expected) << opset;
+      EXPECT_EQ(resolved({.opset = opset}, DType::string, to).integer_range, expected) << opset;
+      EXPECT_EQ(resolved({.opset = opset, .scale = 2.0}, DType::int32, to).integer_range, expected) << opset;
+      EXPECT_EQ(resolved({.opset = opset}, DType::int32, to).integer_range, IntegerRange::wrap);
+      const CastOptions wrap{.opset = opset, .out_of_range = OutOfRange::wrap};
+      EXPECT_EQ(resolved(wrap, DType::float32, to).integer_range, IntegerRange::wrap);
+    }
+    EXPECT_EQ(resolved({.opset = opset}, DType::float32, DType::int8).integer_range, IntegerRange::wrap);
+  }
+}
+
+TEST(Policy, Float4NanIsZeroSinceOpset24) {
+  EXPECT_FALSE(resolved({.opset = 23}, DType::float32, DType::float4_e2m1fn).float4_nan_is_zero);
+  EXPECT_TRUE(resolved({.opset = 24}, DType::float32, DType::float4_e2m1fn).float4_nan_is_zero);
+}
+
+TEST(Policy, OptionsArriveAsTheyAre) {
+  const CastOptions options{.saturate = false,
+                            .round_mode = RoundMode::nearest,
+                            .out_of_range = OutOfRange::error,
+                            .int_rounding = IntRounding::nearest_even,
+                            .invalid = Invalid::error,
+                            .float_string = FloatString::g8,
+                            .scale = -0.5};
+  const Policy policy = resolved(options, DType::float32, DType::int8);
+  EXPECT_FALSE(policy.saturate);
+  EXPECT_TRUE(policy.invalid_is_error);
+  EXPECT_EQ(policy.integer_range, IntegerRange::error);
+  EXPECT_EQ(policy.int_rounding, IntRounding::nearest_even);
+  EXPECT_EQ(policy.e8m0_rounding, RoundMode::nearest);
+  EXPECT_EQ(policy.float_string, FloatString::g8);
+  EXPECT_EQ(policy.scale, -0.5);
+}
+
+}  // namespace
+}  // namespace tensorcast::codec

@@ -1,0 +1,62 @@
+// The exact hub value of the specification: every element of every type is one of these.
+#pragma once
+
+#include <cstdint>
+
+namespace tensorcast::codec {
+
+using uint128 = unsigned __int128;
+
+struct Real {
+  enum class Kind : std::uint8_t { zero, finite, infinite, nan };
+
+  Kind kind = Kind::zero;
+  bool negative = false;
+  // finite: value = significand * 2^exponent, top bit of the significand set.
+  // Exact, except that `sticky` says that a part below the last bit was cut off (decimal text, products):
+  // 128 bits plus sticky are enough for one correct rounding to any type.
+  unsigned __int128 significand = 0;
+  int exponent = 0;
+  bool sticky = false;
+  // nan: the mantissa field's bits below the quiet bit, left-aligned (bit 63 is the first payload bit).
+  std::uint64_t nan_payload = 0;
+
+  // Where the part that was cut off lies against half of the last place kept.
+  enum class Tail : std::uint8_t { none, below_half, half, above_half };
+  // finite, sticky and exponent >= 0: integer bits were cut off, which an integer that wraps still depends on.
+  // |value| = integer part + fraction; these are the integer part's low 64 bits, and the fraction against 1/2.
+  std::uint64_t integer_low_bits = 0;
+  Tail fraction = Tail::none;
+
+  [[nodiscard]] static Real Zero(bool negative) noexcept { return {.kind = Kind::zero, .negative = negative}; }
+  [[nodiscard]] static Real Infinite(bool negative) noexcept { return {.kind = Kind::infinite, .negative = negative}; }
+  [[nodiscard]] static Real NaN(bool negative, std::uint64_t payload = 0) noexcept {
+    return {.kind = Kind::nan, .negative = negative, .nan_payload = payload};
+  }
+  // magnitude * 2^exponent, which may be zero.
+  [[nodiscard]] static Real Finite(bool negative, uint128 magnitude, int exponent, bool sticky = false) noexcept;
+
+  // Exponent of the leading bit: 2^leading_exponent() <= |value| < 2^(leading_exponent() + 1). Finite values only.
+  [[nodiscard]] int leading_exponent() const noexcept { return exponent + 127; }
+  [[nodiscard]] bool is_nan() const noexcept { return kind == Kind::nan; }
+  // Less than zero: -0 and NaN are not.
+  [[nodiscard]] bool is_below_zero() const noexcept {
+    return negative && (kind == Kind::finite || kind == Kind::infinite);
+  }
+};
+
+// A finite magnitude split at a binary place: |value| = (whole + tail) * 2^place.
+struct SplitMagnitude {
+  uint128 whole = 0;
+  Real::Tail tail = Real::Tail::none;
+};
+
+// Precondition: finite, and place > value.exponent.
+[[nodiscard]] SplitMagnitude split_at(const Real& value, int place) noexcept;
+
+// To nearest, ties to even.
+[[nodiscard]] uint128 round_half_even(const SplitMagnitude& magnitude) noexcept;
+
+[[nodiscard]] Real scaled(const Real& value, double scale) noexcept;  // exact product, or 128 bits plus sticky
+
+}  // namespace tensorcast::codec

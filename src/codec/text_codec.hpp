@@ -1,0 +1,33 @@
+// Numbers as text: the grammar of D8 and the printing of D9.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "codec/policy.hpp"
+#include "codec/real.hpp"
+#include "tensorcast/dtype.hpp"
+
+namespace tensorcast::codec {
+
+// A text of D8, taken apart but not yet a number.
+struct NumberText {
+  enum class Kind : std::uint8_t { decimal, infinity, nan };
+
+  Kind kind = Kind::decimal;
+  bool negative = false;
+  std::string_view digits;    // decimal: at least one digit and at most one point
+  std::int64_t exponent = 0;  // decimal: held within +-10^15, far beyond every range
+};
+
+// Without the white space around it. All of the functions below take text that is trimmed.
+[[nodiscard]] std::string_view trim(std::string_view text) noexcept;
+[[nodiscard]] std::optional<NumberText> scan_number(std::string_view trimmed) noexcept;
+[[nodiscard]] std::optional<bool> scan_bool_word(std::string_view trimmed) noexcept;
+
+// For messages: without control characters, and not longer than a line.
+[[nodiscard]] std::string quotable(std::string_view trimmed);
+
+}  // namespace tensorcast::codec

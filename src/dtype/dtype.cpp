@@ -1,0 +1,149 @@
+#include "tensorcast/dtype.hpp"
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "dtype/dtype_table.hpp"
+#include "dtype/spellings.hpp"
+
+namespace tensorcast {
+namespace {
+
+constexpr auto castable_types = [] {
+  std::array<DType, dtype_table.size()> types{};
+  for (std::size_t i = 0; i < types.size(); ++i) types[i] = dtype_table[i].id;
+  return types;
+}();
+
+std::string special_codes_text(const DTypeRow& row) {
+  if (row.family == Family::boolean) return "every nonzero byte reads as true";
+  if (row.family != Family::floating) return "";
+  const FloatFormat& format = row.format;
+  const std::uint64_t sign = format.has_sign ? std::uint64_t{1} << (row.bits - 1) : 0;
+  const int digits = (row.bits + 3) / 4;
+  switch (format.nonfinite) {
+    case NonFinite::ieee: {
+      const std::uint64_t infinity = format.largest_code() + 1;
+      return fmt::format("Inf 0x{:0{}X} 0x{:0{}X}, NaN above them", infinity, digits, infinity | sign, digits);
+    }
+    case NonFinite::nan_all_ones: {
+      const std::uint64_t nan = format.largest_code() + 1;
+      if (sign == 0) return fmt::format("NaN 0x{:0{}X}, no zero", nan, digits);
+      return fmt::format("NaN 0x{:0{}X} 0x{:0{}X}, no Inf", nan, digits, nan | sign, digits);
+    }
+    case NonFinite::nan_negative_zero:
+      return fmt::format("NaN 0x{:0{}X}, no Inf, no -0", sign, digits);
+    case NonFinite::none:
+      return "no NaN, no Inf";
+  }
+  return "";
+}
+
+DTypeFacts facts_of(const DTypeRow& row, std::string_view special_codes) {
+  DTypeFacts facts{.dtype = row.id,
+                   .name = row.name,
+                   .family = row.family,
+                   .bits = row.bits,
+                   .exponent_bits = 0,
+                   .mantissa_bits = 0,
+                   .bias = 0,
+                   .has_infinity = false,
+                   .has_nan = false,
+                   .lowest = 0.0,
+                   .largest = 0.0,
+                   .smallest_positive = 0.0,
+                   .since_opset = row.since_opset,
+                   .special_codes = special_codes,
+                   .spellings = spellings(row.id)};
+  switch (row.family) {
+    case Family::floating: {
+      const FloatFormat& format = row.format;
+      facts.exponent_bits = format.exponent_bits;
+      facts.mantissa_bits = format.mantissa_bits;
+      facts.bias = format.bias;
+      facts.has_infinity = format.has_infinity();
+      facts.has_nan = format.has_nan();
+      const std::uint64_t mantissa = format.largest_code() & ((std::uint64_t{1} << format.mantissa_bits) - 1);
+      const double significand = 1.0 + std::ldexp(static_cast<double>(mantissa), -format.mantissa_bits);
+      facts.largest = std::ldexp(significand, format.max_exponent());
+      facts.lowest = format.has_sign ? -facts.largest : std::ldexp(1.0, format.min_exponent());
+      facts.smallest_positive = std::ldexp(1.0, format.min_exponent() - (format.has_zero ? format.mantissa_bits : 0));
+      break;
+    }
+    case Family::integer:
+      facts.largest = std::ldexp(1.0, row.bits - (row.is_signed ? 1 : 0)) - (row.bits < 64 ? 1.0 : 0.0);
+      facts.lowest = row.is_signed ? -std::ldexp(1.0, row.bits - 1) : 0.0;
+      facts.smallest_positive = 1.0;
+      break;
+    case Family::boolean:
+      facts.largest = facts.smallest_positive = 1.0;
+      break;
+    case Family::text:
+      break;
+  }
+  return facts;
+}
+
+}  // namespace
+
+std::span<const DType> all_dtypes() noexcept { return castable_types; }
+
+bool is_castable(DType dtype) noexcept { return find_row(dtype) != nullptr; }
+
+std::string_view name(DType dtype) noexcept {
+  if (dtype == DType::uint1) return "u1";
+  const DTypeRow* row = find_row(dtype);
+  return row ? row->name : "undefined";
+}
+
+int bit_width(DType dtype) noexcept {
+  const DTypeRow* row = find_row(dtype);
+  return row ? row->bits : 0;
+}
+
+Family family(DType dtype) noexcept {
+  const DTypeRow* row = find_row(dtype);
+  return row ? row->family : Family::text;
+}
+
+bool is_signed(DType dtype) noexcept {
+  const DTypeRow* row = find_row(dtype);
+  return row && row->is_signed;
+}
+
+int since_opset(DType dtype) noexcept {
+  const DTypeRow* row = find_row(dtype);
+  return row ? row->since_opset : 0;
+}
+
+std::size_t storage_bytes(DType dtype, std::size_t count) noexcept {
+  const auto bits = static_cast<std::size_t>(bit_width(dtype));
+  if (bits >= 8) {
+    std::size_t bytes = 0;
+    return __builtin_mul_overflow(count, bits / 8, &bytes) ? std::numeric_limits<std::size_t>::max() : bytes;
+  }
+  if (bits == 0) return 0;
+  const std::size_t per_byte = 8 / bits;
+  return count / per_byte + (count % per_byte != 0 ? 1 : 0);
+}
+
+const DTypeFacts& facts(DType dtype) noexcept {
+  struct Table {
+    std::array<std::string, dtype_table.size()> special_codes;
+    std::array<DTypeFacts, dtype_table.size()> rows{};
+    Table() {
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        special_codes[i] = special_codes_text(dtype_table[i]);
+        rows[i] = facts_of(dtype_table[i], special_codes[i]);
+      }
+    }
+  };
+  static const Table table;
+  return table.rows[static_cast<std::size_t>(&row(dtype) - dtype_table.data())];
+}
+
+}  // namespace tensorcast

@@ -1,0 +1,157 @@
+#include "tensorcast/dtype.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "dtype/dtype_table.hpp"
+#include "tensorcast/tensor.hpp"
+
+namespace tensorcast {
+namespace {
+
+TEST(DTypeTable, HoldsTheTwentyFourTypesOnce) {
+  std::set<DType> seen;
+  for (const DType dtype : all_dtypes()) EXPECT_TRUE(seen.insert(dtype).second) << name(dtype);
+  EXPECT_EQ(seen.size(), 24u);
+}
+
+TEST(DTypeTable, NumbersWithoutATypeAreHarmless) {
+  for (const int number : {-1, 0, 14, 15, 27, 1001, 2147483647}) {
+    const auto dtype = static_cast<DType>(number);
+    EXPECT_FALSE(is_castable(dtype)) << number;
+    EXPECT_EQ(bit_width(dtype), 0) << number;
+    EXPECT_EQ(since_opset(dtype), 0) << number;
+  }
+  EXPECT_EQ(name(static_cast<DType>(14)), "undefined");
+  EXPECT_EQ(name(DType::uint1), "u1");
+}
+
+TEST(DTypeFacts, RangesOfTheFloats) {
+  EXPECT_EQ(facts(DType::float8_e4m3fn).largest, 448.0);
+  EXPECT_EQ(facts(DType::float8_e4m3fnuz).largest, 240.0);
+  EXPECT_EQ(facts(DType::float8_e5m2).largest, 57344.0);
+  EXPECT_EQ(facts(DType::float8_e5m2fnuz).largest, 57344.0);
+  EXPECT_EQ(facts(DType::float4_e2m1fn).largest, 6.0);
+  EXPECT_EQ(facts(DType::float16).largest, 65504.0);
+  EXPECT_EQ(facts(DType::float8_e8m0fnu).largest, 0x1p127);
+  EXPECT_EQ(facts(DType::float8_e8m0fnu).lowest, 0x1p-127);
+  EXPECT_EQ(facts(DType::float8_e8m0fnu).smallest_positive, 0x1p-127);
+  EXPECT_EQ(facts(DType::float8_e4m3fn).smallest_positive, 0x1p-9);
+  EXPECT_EQ(facts(DType::float8_e4m3fnuz).smallest_positive, 0x1p-10);
+  EXPECT_EQ(facts(DType::float64).smallest_positive, 0x1p-1074);
+  EXPECT_EQ(facts(DType::bfloat16).smallest_positive, 0x1p-133);
+  EXPECT_EQ(facts(DType::int4).lowest, -8.0);
+  EXPECT_EQ(facts(DType::uint2).largest, 3.0);
+}
+
+TEST(DTypeFacts, SpecialCodes) {
+  EXPECT_EQ(facts(DType::float16).special_codes, "Inf 0x7C00 0xFC00, NaN above them");
+  EXPECT_EQ(facts(DType::float8_e4m3fn).special_codes, "NaN 0x7F 0xFF, no Inf");
+  EXPECT_EQ(facts(DType::float8_e5m2fnuz).special_codes, "NaN 0x80, no Inf, no -0");
+  EXPECT_EQ(facts(DType::float8_e8m0fnu).special_codes, "NaN 0xFF, no zero");
+  EXPECT_EQ(facts(DType::int8).special_codes, "");
+}
+
+TEST(ParseDType, TakesEverySpellingThatItNames) {
+  for (const DType dtype : all_dtypes()) {
+    for (const std::string_view spelling : facts(dtype).spellings) {
+      const Result<DType> parsed = parse_dtype(spelling);
+      ASSERT_TRUE(parsed.ok()) << spelling;
+      EXPECT_EQ(*parsed, dtype) << spelling;
+    }
+    EXPECT_EQ(*parse_dtype(std::to_string(static_cast<int>(dtype))), dtype);
+  }
+}
+
+TEST(ParseDType, TakesTheSpellingsOfTheNeighbours) {
+  const std::pair<const char*, DType> cases[] = {
+      {"FLOAT", DType::float32},
+      {"DOUBLE", DType::float64},
+      {"FLOAT8E4M3FN", DType::float8_e4m3fn},
+      {"17", DType::float8_e4m3fn},
+      {"tensor(float16)", DType::float16},
+      {"f8e4m3", DType::float8_e4m3fn},
+      {"u4", DType::uint4},
+      {"boolean", DType::boolean},
+      {"BF16", DType::bfloat16},
+      {"F8_E4M3", DType::float8_e4m3fn},
+      {"F4", DType::float4_e2m1fn},
+      {"<f4", DType::float32},
+      {"<i4", DType::int32},
+      {"i4", DType::int4},
+      {"|u1", DType::uint8},
+      {"u1", DType::uint1},
+      {"torch.bfloat16", DType::bfloat16},
+      {"torch.long", DType::int64},
+      {"fp16", DType::float16},
+      {"e8m0", DType::float8_e8m0fnu},
+      {"e2m1", DType::float4_e2m1fn},
+      {"TensorProto.FLOAT8E5M2", DType::float8_e5m2},
+      {" Half ", DType::float16},
+      {"np.float32", DType::float32},
+      {"ml_dtypes.float8_e5m2fnuz", DType::float8_e5m2fnuz},
+      {"tensor(INT2)", DType::int2},
+  };
+  for (const auto& [spelling, dtype] : cases) {
+    const Result<DType> parsed = parse_dtype(spelling);
+    ASSERT_TRUE(parsed.ok()) << spelling;
+    EXPECT_EQ(*parsed, dtype) << spelling;
+  }
+}
+
+TEST(ParseDType, NamesTheNearestOnes) {
+  const Result<DType> parsed = parse_dtype("flaot16");
+  ASSERT_FALSE(parsed.ok());
+  EXPECT_EQ(parsed.error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(parsed.error().message, "unknown dtype \"flaot16\"");
+  EXPECT_EQ(parsed.error().hint, "did you mean float16, bfloat16, float64?");
+}
+
+TEST(ParseDType, RefusesWhatIsNoType) {
+  const std::string huge(1 << 20, 'f');
+  for (const std::string_view spelling :
+       {"", " ", "fp8", "complex64", "14", "0", "-1", "99", "27", "tensor(float", "float32x", ">f4"}) {
+    EXPECT_FALSE(parse_dtype(spelling).ok()) << spelling;
+  }
+  EXPECT_FALSE(parse_dtype(huge).ok());
+}
+
+TEST(StorageBytes, PacksAndRefusesToOverflow) {
+  EXPECT_EQ(storage_bytes(DType::int4, 0), 0u);
+  EXPECT_EQ(storage_bytes(DType::int4, 1), 1u);
+  EXPECT_EQ(storage_bytes(DType::int4, 3), 2u);
+  EXPECT_EQ(storage_bytes(DType::uint2, 5), 2u);
+  EXPECT_EQ(storage_bytes(DType::boolean, 5), 5u);
+  EXPECT_EQ(storage_bytes(DType::float64, 5), 40u);
+  EXPECT_EQ(storage_bytes(DType::string, 5), 0u);
+  EXPECT_EQ(storage_bytes(DType::float64, SIZE_MAX / 2), SIZE_MAX);
+  EXPECT_EQ(storage_bytes(DType::int2, SIZE_MAX), SIZE_MAX / 4 + 1);
+}
+
+TEST(ElementCount, ChecksTheProduct) {
+  const std::int64_t scalar[1] = {};
+  EXPECT_EQ(*element_count({scalar, 0}), 1u);
+  const std::int64_t empty[] = {std::int64_t{1} << 62, std::int64_t{1} << 62, 0};
+  EXPECT_EQ(*element_count(empty), 0u);
+  const std::int64_t huge[] = {std::int64_t{1} << 32, std::int64_t{1} << 32};
+  EXPECT_EQ(element_count(huge).error().code, ErrorCode::out_of_range);
+  const std::int64_t negative[] = {2, -1};
+  EXPECT_EQ(element_count(negative).error().code, ErrorCode::invalid_argument);
+}
+
+TEST(Error, DescribesAsMuchAsApplies) {
+  const Error whole{.code = ErrorCode::out_of_range,
+                    .message = "value 300 does not fit uint8 (from float32)",
+                    .hint = "pass --out-of-range saturate",
+                    .element = 17,
+                    .tensor = "w",
+                    .file = "a.npy"};
+  EXPECT_EQ(
+      whole.describe(),
+      "a.npy: tensor \"w\": element 17: value 300 does not fit uint8 (from float32); pass --out-of-range saturate");
+  EXPECT_EQ((Error{.code = ErrorCode::parse, .message = "no"}).describe(), "no");
+}
+
+}  // namespace
+}  // namespace tensorcast

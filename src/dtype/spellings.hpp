@@ -1,0 +1,14 @@
+// Every name that the parser takes for a type, as its own field writes it. Case and underscores do not matter.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "tensorcast/dtype.hpp"
+
+namespace tensorcast {
+
+// All spellings of `dtype` as people write them, canonical name first. uint1 has one; undefined has none.
+[[nodiscard]] std::span<const std::string_view> spellings(DType dtype) noexcept;
+
+}  // namespace tensorcast
