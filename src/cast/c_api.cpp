@@ -1,0 +1,234 @@
+#include "tensorcast/c_api.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "cast/engine.hpp"
+#include "dtype/dtype_table.hpp"
+#include "kernels/kernel.hpp"
+#include "tensorcast/cast.hpp"
+#include "tensorcast/promote.hpp"
+#include "tensorcast/version.hpp"
+
+namespace {
+
+using tensorcast::DType;
+using tensorcast::Error;
+using tensorcast::ErrorCode;
+using tensorcast::Result;
+
+thread_local std::string last_error;
+
+tc_status fail(const Error& error) {
+  last_error = error.describe();
+  return static_cast<tc_status>(error.code);
+}
+
+tc_status invalid(const char* message) { return fail({.code = ErrorCode::invalid_argument, .message = message}); }
+
+// Runs a call that may throw (out of memory) and turns its Result into a status: nothing crosses the C interface.
+template <class Call>
+tc_status guarded(Call&& call) noexcept {
+  try {
+    const Result<void> outcome = call();
+    return outcome ? TC_OK : fail(outcome.error());
+  } catch (const std::exception& exception) {
+    try {
+      return fail({.code = ErrorCode::internal, .message = exception.what()});
+    } catch (...) {
+      return TC_INTERNAL;
+    }
+  } catch (...) {
+    return TC_INTERNAL;
+  }
+}
+
+Result<tensorcast::CastOptions> read_options(const tc_cast_options* options) {
+  tensorcast::CastOptions read;
+  if (options == nullptr) return read;
+  if (options->struct_size < sizeof(tc_cast_options)) {
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = fmt::format("tc_cast_options.struct_size is {}, expected {}", options->struct_size,
+                                        sizeof(tc_cast_options)),
+                 .hint = "call tc_cast_options_init first"};
+  }
+  read.opset = options->opset;
+  read.saturate = options->saturate != 0;
+  read.round_mode = static_cast<tensorcast::RoundMode>(options->round_mode);
+  read.out_of_range = static_cast<tensorcast::OutOfRange>(options->out_of_range);
+  read.int_rounding = static_cast<tensorcast::IntRounding>(options->int_rounding);
+  read.invalid = static_cast<tensorcast::Invalid>(options->invalid);
+  read.fnuz_inf = static_cast<tensorcast::FnuzInf>(options->fnuz_inf);
+  read.float_string = static_cast<tensorcast::FloatString>(options->float_string);
+  read.threads = options->threads;
+  read.scale = options->scale;
+  return read;  // resolve_policy() checks the values
+}
+
+bool is_numeric(DType dtype) { return dtype != DType::string && tensorcast::find_row(dtype) != nullptr; }
+
+// Tensors so small that deciding costs as much as converting: with the default options nothing but the pair is left to
+// decide. False: not such a case, or one that the checks must word.
+constexpr size_t small_count = 4096;
+bool cast_small(const tensorcast::Conversion& c) noexcept {
+  static constexpr tensorcast::codec::Policy default_policy;
+  if (!is_numeric(c.from) || !is_numeric(c.to) || c.from == c.to || c.src == nullptr || c.dst == nullptr) return false;
+  const std::less<const std::byte*> before;
+  const bool disjoint = !before(c.src, c.dst + tensorcast::storage_bytes(c.to, c.count)) ||
+                        !before(c.dst, c.src + tensorcast::storage_bytes(c.from, c.count));
+  if (!disjoint) return false;
+  tensorcast::kernels::find_kernel(tensorcast::active_target(), c.from, c.to)
+      ->run(c.src, c.dst, c.count, default_policy);
+  return true;
+}
+
+Result<void> cast_checked(const tensorcast::Conversion& conversion, const tc_cast_options* options) {
+  if (Result<void> numeric = tensorcast::check_numeric(conversion.from, conversion.to); !numeric) return numeric;
+  const Result<tensorcast::CastOptions> read = read_options(options);
+  if (!read) return read.error();
+  const Result<tensorcast::codec::Policy> policy =
+      tensorcast::codec::resolve_policy(*read, conversion.from, conversion.to);
+  if (!policy) return policy.error();
+  if (Result<void> buffers = tensorcast::check_buffers(conversion); !buffers) return buffers;
+  return tensorcast::run_conversion(conversion, *policy, read->threads, nullptr);
+}
+
+// Result<StringBuffer> to the caller's two malloc blocks.
+Result<void> hand_over(const tensorcast::StringBuffer& strings, char** data, int64_t** offsets) {
+  const std::size_t offset_bytes = strings.offsets.size() * sizeof(int64_t);
+  auto* data_block = static_cast<char*>(std::malloc(strings.data.size() + 1));
+  auto* offset_block = static_cast<int64_t*>(std::malloc(offset_bytes));
+  if (data_block == nullptr || offset_block == nullptr) {
+    std::free(data_block);
+    std::free(offset_block);
+    return Error{.code = ErrorCode::internal, .message = "out of memory"};
+  }
+  if (!strings.data.empty()) std::memcpy(data_block, strings.data.data(), strings.data.size());
+  data_block[strings.data.size()] = '\0';
+  std::memcpy(offset_block, strings.offsets.data(), offset_bytes);
+  *data = data_block;
+  *offsets = offset_block;
+  return {};
+}
+
+}  // namespace
+
+extern "C" {
+
+void tc_cast_options_init(tc_cast_options* options) {
+  if (options == nullptr) return;
+  const tensorcast::CastOptions defaults;
+  *options = {.struct_size = sizeof(tc_cast_options),
+              .opset = defaults.opset,
+              .saturate = defaults.saturate,
+              .round_mode = static_cast<int32_t>(defaults.round_mode),
+              .out_of_range = static_cast<int32_t>(defaults.out_of_range),
+              .int_rounding = static_cast<int32_t>(defaults.int_rounding),
+              .invalid = static_cast<int32_t>(defaults.invalid),
+              .fnuz_inf = static_cast<int32_t>(defaults.fnuz_inf),
+              .float_string = static_cast<int32_t>(defaults.float_string),
+              .threads = defaults.threads,
+              .scale = defaults.scale};
+}
+
+size_t tc_storage_bytes(tc_dtype dtype, size_t count) {
+  return tensorcast::storage_bytes(static_cast<DType>(dtype), count);
+}
+
+tc_status tc_cast(const void* src, tc_dtype from, void* dst, tc_dtype to, size_t count,
+                  const tc_cast_options* options) {
+  const tensorcast::Conversion conversion{static_cast<const std::byte*>(src), static_cast<DType>(from),
+                                          static_cast<std::byte*>(dst), static_cast<DType>(to), count};
+  if (options == nullptr && count <= small_count && cast_small(conversion)) return TC_OK;
+  return guarded([&] { return cast_checked(conversion, options); });
+}
+
+tc_status tc_cast_from_strings(const char* data, const int64_t* offsets, void* dst, tc_dtype to, size_t count,
+                               const tc_cast_options* options) {
+  const auto target = static_cast<DType>(to);
+  if (count > 0 && (offsets == nullptr || dst == nullptr)) return invalid("a buffer is null");
+  if (!is_numeric(target)) {
+    return guarded(
+        [&] { return tensorcast::check_numeric(target == DType::string ? DType::float32 : target, target); });
+  }
+  if (count > 0 && data == nullptr && offsets[count] != offsets[0]) return invalid("a buffer is null");
+  return guarded([&]() -> Result<void> {
+    const Result<tensorcast::CastOptions> read = read_options(options);
+    if (!read) return read.error();
+    const int64_t no_offsets[1] = {0};
+    const std::span<const int64_t> all_offsets = count > 0 ? std::span(offsets, count + 1) : std::span(no_offsets, 1);
+    // Ends come from the caller's offsets; cast_from_strings() checks that they ascend from zero or above.
+    const int64_t end = all_offsets[count];
+    const std::span<const char> text(data == nullptr || end < 0 ? "" : data,
+                                     data == nullptr || end < 0 ? 0 : static_cast<std::size_t>(end));
+    const int64_t shape[1] = {static_cast<int64_t>(count)};
+    const tensorcast::MutableTensorView view{
+        target, shape, {static_cast<std::byte*>(dst), tensorcast::storage_bytes(target, count)}};
+    return tensorcast::cast_from_strings({text, all_offsets}, view, *read);
+  });
+}
+
+tc_status tc_cast_to_strings(const void* src, tc_dtype from, size_t count, char** data, int64_t** offsets,
+                             const tc_cast_options* options) {
+  if (data == nullptr || offsets == nullptr || (count > 0 && src == nullptr)) return invalid("a buffer is null");
+  const auto source = static_cast<DType>(from);
+  return guarded([&]() -> Result<void> {
+    if (!is_numeric(source)) return tensorcast::check_numeric(source, DType::float32);
+    const Result<tensorcast::CastOptions> read = read_options(options);
+    if (!read) return read.error();
+    const int64_t shape[1] = {static_cast<int64_t>(count)};
+    const tensorcast::TensorView view{
+        source, shape, {static_cast<const std::byte*>(src), tensorcast::storage_bytes(source, count)}};
+    const Result<tensorcast::StringBuffer> strings = tensorcast::cast_to_strings(view, *read);
+    if (!strings) return strings.error();
+    return hand_over(*strings, data, offsets);
+  });
+}
+
+void tc_free(void* memory) { std::free(memory); }
+
+tc_status tc_promote(tc_dtype a, int a_is_scalar, tc_dtype b, int b_is_scalar, const tc_promote_options* options,
+                     tc_dtype* common) {
+  if (common == nullptr) return invalid("the result pointer is null");
+  tensorcast::PromoteOptions read;
+  if (options != nullptr) {
+    if (options->struct_size < sizeof(tc_promote_options)) {
+      return invalid("tc_promote_options.struct_size is smaller than the struct");
+    }
+    read.promote_unsafe = options->promote_unsafe != 0;
+    read.pytorch_scalar_promotion = options->pytorch_scalar_promotion != 0;
+    read.u64_integer_promotion_target = static_cast<DType>(options->u64_integer_promotion_target);
+  }
+  return guarded([&]() -> Result<void> {
+    const Result<DType> promoted = tensorcast::promote_types({static_cast<DType>(a), a_is_scalar != 0},
+                                                             {static_cast<DType>(b), b_is_scalar != 0}, read);
+    if (!promoted) return promoted.error();
+    *common = static_cast<tc_dtype>(*promoted);
+    return {};
+  });
+}
+
+const char* tc_last_error(void) { return last_error.c_str(); }
+
+const char* tc_dtype_name(tc_dtype dtype) { return tensorcast::name(static_cast<DType>(dtype)).data(); }
+
+tc_dtype tc_dtype_parse(const char* spelling) {
+  if (spelling == nullptr) return 0;
+  try {
+    const Result<DType> parsed = tensorcast::parse_dtype(spelling);
+    if (parsed) return static_cast<tc_dtype>(*parsed);
+    fail(parsed.error());
+  } catch (...) {
+    return 0;
+  }
+  return 0;
+}
+
+const char* tc_version(void) { return tensorcast::version(); }
+
+}  // extern "C"

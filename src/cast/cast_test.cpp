@@ -1,0 +1,263 @@
+#include "tensorcast/cast.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "cast/engine.hpp"
+#include "cast/report.hpp"
+#include "codec/reference_cast.hpp"
+
+namespace tensorcast {
+namespace {
+
+template <class T>
+TensorView view(DType dtype, const std::vector<T>& values, std::span<const std::int64_t> shape) {
+  return {dtype, shape, std::as_bytes(std::span(values))};
+}
+template <class T>
+MutableTensorView mutable_view(DType dtype, std::vector<T>& values, std::span<const std::int64_t> shape) {
+  return {dtype, shape, std::as_writable_bytes(std::span(values))};
+}
+
+// Random codes of `dtype`, subnormals, infinities and NaNs among them.
+std::vector<std::byte> random_codes(DType dtype, std::size_t count, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<std::byte> bytes(storage_bytes(dtype, count));
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  if (dtype == DType::float64) {  // mostly values that narrower types have
+    for (std::size_t i = 0; i + 8 <= bytes.size(); i += 16) {
+      const double value =
+          std::ldexp(static_cast<double>(random() % 4096) - 2048.0, static_cast<int>(random() % 40) - 25);
+      std::memcpy(&bytes[i], &value, sizeof value);
+    }
+  }
+  return bytes;
+}
+
+TEST(Cast, ConvertsAndReports) {
+  const std::vector<float> source = {1.0f, 1000.0f, -1000.0f, 0.1f, 1e-8f, NAN, INFINITY, 0.0f};
+  std::vector<std::uint8_t> target(source.size());
+  const std::int64_t shape[] = {2, 4};
+  CastReport report;
+  const Result<void> done =
+      cast(view(DType::float32, source, shape), mutable_view(DType::float8_e4m3fn, target, shape), {}, report);
+  ASSERT_TRUE(done.ok()) << done.error().describe();
+  EXPECT_EQ(target, (std::vector<std::uint8_t>{0x38, 0x7E, 0xFE, 0x1D, 0x00, 0x7F, 0x7E, 0x00}));
+  EXPECT_EQ(report.count, 8u);
+  EXPECT_EQ(report.saturated, 3u);
+  EXPECT_EQ(report.underflowed_to_zero, 1u);
+  EXPECT_EQ(report.inexact, 4u);
+  EXPECT_EQ(report.overflowed, 0u);
+  EXPECT_EQ(report.nan_made, 0u);
+  EXPECT_EQ(report.max_abs_error, 552.0);
+  EXPECT_EQ(report.max_rel_error, 1.0);
+  EXPECT_NEAR(report.snr_db(), 5.2, 0.1);
+}
+
+TEST(Cast, RefusesViewsThatDoNotFit) {
+  const std::vector<float> source(4);
+  std::vector<std::uint16_t> target(4);
+  const std::int64_t four[] = {4}, two_by_two[] = {2, 2}, five[] = {5}, negative[] = {-4};
+  EXPECT_EQ(cast(view(DType::float32, source, four), mutable_view(DType::float16, target, two_by_two)).error().code,
+            ErrorCode::invalid_argument);
+  EXPECT_EQ(cast(view(DType::float32, source, five), mutable_view(DType::float16, target, five)).error().code,
+            ErrorCode::invalid_argument);
+  EXPECT_EQ(cast(view(DType::float32, source, negative), mutable_view(DType::float16, target, negative)).error().code,
+            ErrorCode::invalid_argument);
+  EXPECT_EQ(cast(view(DType::string, source, four), mutable_view(DType::float16, target, four)).error().code,
+            ErrorCode::unsupported);
+  EXPECT_EQ(cast(view(DType::undefined, source, four), mutable_view(DType::float16, target, four)).error().code,
+            ErrorCode::invalid_argument);
+}
+
+TEST(Cast, RefusesOverlapsThatNoConversionAllows) {
+  std::vector<float> buffer(8);
+  auto* bytes = reinterpret_cast<std::byte*>(buffer.data());
+  EXPECT_TRUE(check_buffers({bytes, DType::float32, bytes, DType::float16, 8}).ok());
+  EXPECT_TRUE(check_buffers({bytes, DType::float32, bytes + 16, DType::float32, 4}).ok());
+  EXPECT_FALSE(check_buffers({bytes, DType::float32, bytes + 4, DType::float32, 4}).ok());
+  EXPECT_FALSE(check_buffers({bytes, DType::float16, bytes, DType::float32, 4}).ok());
+  EXPECT_FALSE(check_buffers({nullptr, DType::float16, bytes, DType::float32, 4}).ok());
+  EXPECT_TRUE(check_buffers({nullptr, DType::float16, nullptr, DType::float32, 0}).ok());
+}
+
+TEST(Cast, EmptyTensorsStillHaveTheirAttributesChecked) {
+  const std::int64_t shape[] = {0, 3};
+  EXPECT_TRUE(cast({DType::float32, shape, {}}, {DType::int8, shape, {}}).ok());
+  EXPECT_EQ(cast({DType::float32, shape, {}}, {DType::float8_e5m2, shape, {}}, {.opset = 13}).error().code,
+            ErrorCode::unsupported);
+}
+
+TEST(Cast, SafeNamesTheElementThatDoesNotFit) {
+  std::vector<float> source(100000, 3.0f);
+  source[77777] = 300.0f;
+  source[99999] = NAN;
+  std::vector<std::uint8_t> target(source.size());
+  const std::int64_t shape[] = {static_cast<std::int64_t>(source.size())};
+  for (const int threads : {1, 2}) {
+    CastOptions options = CastOptions::Safe();
+    options.threads = threads;
+    const Result<void> done =
+        cast(view(DType::float32, source, shape), mutable_view(DType::uint8, target, shape), options);
+    ASSERT_FALSE(done.ok());
+    EXPECT_EQ(done.error().code, ErrorCode::out_of_range);
+    EXPECT_EQ(done.error().element, 77777u);
+    EXPECT_EQ(done.error().describe(), "element 77777: value 300 does not fit uint8 (from float32)");
+  }
+}
+
+TEST(Cast, FirstOfManyErrorsIsToldWhateverTheThreads) {
+  std::vector<float> source(3'000'000, 1.0f);
+  for (std::size_t i = 1'234'567; i < source.size(); i += 11) source[i] = -1.0f;
+  std::vector<std::uint8_t> target(source.size());
+  const std::int64_t shape[] = {static_cast<std::int64_t>(source.size())};
+  for (int run = 0; run < 8; ++run) {
+    CastOptions options = CastOptions::Safe();
+    options.threads = 4;
+    const Result<void> done =
+        cast(view(DType::float32, source, shape), mutable_view(DType::uint8, target, shape), options);
+    ASSERT_FALSE(done.ok());
+    EXPECT_EQ(done.error().element, 1'234'567u);
+  }
+}
+
+TEST(Cast, InPlaceEqualsOutOfPlace) {
+  const std::size_t count = 700'001;
+  const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
+  for (const DType to : {DType::float16, DType::float8_e5m2, DType::int4, DType::int32, DType::float32}) {
+    std::vector<std::byte> buffer = random_codes(DType::float32, count, 5);
+    std::vector<std::byte> expected(storage_bytes(to, count));
+    CastReport apart, in_place;
+    for (CastOptions options; options.threads <= 2; ++options.threads) {
+      ASSERT_TRUE(cast({DType::float32, shape, buffer}, {to, shape, expected}, options, apart).ok());
+    }
+    const std::span target(buffer.data(), expected.size());
+    CastOptions options{.threads = 2};
+    const Result<void> done = cast({DType::float32, shape, buffer}, {to, shape, target}, options, in_place);
+    ASSERT_TRUE(done.ok()) << done.error().describe();
+    EXPECT_EQ(std::memcmp(buffer.data(), expected.data(), expected.size()), 0) << name(to);
+    EXPECT_EQ(2 * in_place.inexact, apart.inexact);
+  }
+}
+
+TEST(Cast, ThreadsChangeNeitherBitsNorReport) {
+  const std::size_t count = 1'500'003;
+  const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
+  const std::vector<std::byte> source = random_codes(DType::float32, count, 11);
+  for (const DType to : {DType::bfloat16, DType::uint2, DType::float64}) {
+    std::vector<std::byte> one(storage_bytes(to, count)), many(one.size());
+    CastReport report_one, report_many;
+    ASSERT_TRUE(cast({DType::float32, shape, source}, {to, shape, one}, {.threads = 1}, report_one).ok());
+    ASSERT_TRUE(cast({DType::float32, shape, source}, {to, shape, many}, {.threads = 7}, report_many).ok());
+    EXPECT_EQ(one, many);
+    EXPECT_EQ(report_one.signal_power, report_many.signal_power);
+    EXPECT_EQ(report_one.noise_power, report_many.noise_power);
+    EXPECT_EQ(report_one.inexact, report_many.inexact);
+  }
+}
+
+TEST(Cast, CopiesOfOneTypeKeepEveryBitButPadding) {
+  const std::int64_t shape[] = {3};
+  const std::vector<std::uint8_t> source = {0x21, 0xF3};
+  std::vector<std::uint8_t> target(2);
+  ASSERT_TRUE(cast(view(DType::int4, source, shape), mutable_view(DType::int4, target, shape)).ok());
+  EXPECT_EQ(target, (std::vector<std::uint8_t>{0x21, 0x03}));
+  const std::vector<std::uint8_t> infinities = {0x7C, 0xFC, 0x7F};
+  std::vector<std::uint8_t> copy(3);
+  ASSERT_TRUE(cast(view(DType::float8_e5m2, infinities, shape), mutable_view(DType::float8_e5m2, copy, shape)).ok());
+  EXPECT_EQ(copy, infinities);
+}
+
+TEST(Cast, ScaleMultipliesBeforeTheOneRounding) {
+  const std::int64_t shape[] = {3};
+  const std::vector<float> source = {1.0f, 3.0f, 1e38f};
+  std::vector<float> target(3);
+  ASSERT_TRUE(
+      cast(view(DType::float32, source, shape), mutable_view(DType::float32, target, shape), {.scale = 0.1}).ok());
+  EXPECT_EQ(target, (std::vector<float>{0.1f, static_cast<float>(0.1 * 3.0), 1e37f}));
+  EXPECT_EQ(cast(view(DType::float32, source, shape), mutable_view(DType::float32, target, shape), {.scale = NAN})
+                .error()
+                .code,
+            ErrorCode::invalid_argument);
+}
+
+TEST(CastReport, CountsEqualThoseOfTheReference) {
+  constexpr std::size_t count = 4096;
+  for (const DType from : all_dtypes()) {
+    if (from == DType::string || bit_width(from) == 64) {
+      if (from != DType::float64) continue;  // counted by the reference itself
+    }
+    const std::vector<std::byte> source = random_codes(from, count, 3);
+    for (const DType to : all_dtypes()) {
+      if (to == DType::string) continue;
+      for (const CastOptions& options :
+           {CastOptions{}, CastOptions{.saturate = false, .out_of_range = OutOfRange::saturate},
+            CastOptions{.opset = 23, .int_rounding = IntRounding::nearest_even}}) {
+        const Result<codec::Policy> policy = codec::resolve_policy(options, from, to);
+        if (!policy) continue;
+        std::vector<std::byte> target(storage_bytes(to, count));
+        const Conversion conversion{source.data(), from, target.data(), to, count};
+        CastReport report, expected;
+        ASSERT_TRUE(run_conversion(conversion, *policy, 1, &report).ok());
+        for (std::size_t i = 0; i < count; ++i) {
+          const auto events = codec::cast_code(from, codec::load_code(from, source.data(), i), to, *policy).events;
+          expected.overflowed += (events & codec::event_overflowed) != 0;
+          expected.saturated += (events & codec::event_saturated) != 0;
+          expected.underflowed_to_zero += (events & codec::event_underflowed) != 0;
+          expected.inexact += (events & codec::event_inexact) != 0;
+          expected.nan_made += (events & codec::event_nan_made) != 0;
+          expected.nan_lost += (events & codec::event_nan_lost) != 0;
+          expected.wrapped += (events & codec::event_wrapped) != 0;
+        }
+        const std::string pair = std::string(name(from)) + " to " + std::string(name(to));
+        EXPECT_EQ(report.overflowed, expected.overflowed) << pair;
+        EXPECT_EQ(report.saturated, expected.saturated) << pair;
+        EXPECT_EQ(report.underflowed_to_zero, expected.underflowed_to_zero) << pair;
+        EXPECT_EQ(report.inexact, expected.inexact) << pair;
+        EXPECT_EQ(report.nan_made, expected.nan_made) << pair;
+        EXPECT_EQ(report.nan_lost, expected.nan_lost) << pair;
+        EXPECT_EQ(report.wrapped, expected.wrapped) << pair;
+      }
+    }
+  }
+}
+
+TEST(Strings, ThereAndBack) {
+  const std::int64_t shape[] = {5};
+  const std::string text = " 1e3 -INFnan0.12.50";
+  const std::vector<std::int64_t> offsets = {0, 5, 9, 12, 15, 19};
+  std::vector<float> target(5);
+  const Result<void> done = cast_from_strings({text, offsets}, mutable_view(DType::float32, target, shape));
+  ASSERT_TRUE(done.ok()) << done.error().describe();
+  EXPECT_EQ(target[0], 1000.0f);
+  EXPECT_EQ(target[1], -INFINITY);
+  EXPECT_TRUE(std::isnan(target[2]));
+  EXPECT_EQ(target[3], 0.1f);
+  EXPECT_EQ(target[4], 2.5f);
+  const Result<StringBuffer> printed = cast_to_strings(view(DType::float32, target, shape));
+  ASSERT_TRUE(printed.ok());
+  EXPECT_EQ(std::string(printed->data.begin(), printed->data.end()), "1000.0-INFNaN0.12.5");
+  EXPECT_EQ(printed->offsets, (std::vector<std::int64_t>{0, 6, 10, 13, 16, 19}));
+}
+
+TEST(Strings, RefusesBadOffsetsAndNamesBadElements) {
+  const std::int64_t shape[] = {2};
+  std::vector<float> target(2);
+  const std::string text = "1x2";
+  for (const std::vector<std::int64_t>& offsets :
+       {std::vector<std::int64_t>{0, 2, 1}, {-1, 1, 2}, {0, 1, 4}, {0, 1}, {}}) {
+    EXPECT_EQ(cast_from_strings({text, offsets}, mutable_view(DType::float32, target, shape)).error().code,
+              ErrorCode::invalid_argument);
+  }
+  const std::vector<std::int64_t> offsets = {0, 1, 3};
+  const Result<void> done = cast_from_strings({text, offsets}, mutable_view(DType::float32, target, shape));
+  EXPECT_EQ(done.error().code, ErrorCode::parse);
+  EXPECT_EQ(done.error().element, 1u);
+}
+
+}  // namespace
+}  // namespace tensorcast

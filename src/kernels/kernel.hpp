@@ -1,0 +1,45 @@
+// A kernel converts a run of elements of one pair of types on one target, byte-equal to codec::reference_cast.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "codec/policy.hpp"
+#include "tensorcast/target.hpp"
+
+namespace tensorcast::kernels {
+
+// `src` and `dst` have any alignment and are disjoint, or equal with a target that is not wider than the source.
+// Reads and writes storage_bytes(count) bytes and none beyond; tail bits of sub-byte targets become zero.
+// The policy's scale is 1 (else find_scaled_kernel) and it demands no error (else may_refuse). All others are obeyed.
+using KernelFn = void (*)(const std::byte* src, std::byte* dst, std::size_t count, const codec::Policy& policy);
+
+struct Kernel {
+  DType from = DType::undefined;
+  DType to = DType::undefined;
+  KernelFn run = nullptr;
+  std::string_view algorithm;  // how it works, in a few words: for tests, benchmarks and `tcast bench`
+};
+
+// All 506 pairs, on a target that supported_targets() lists. Tests and benchmarks iterate this.
+[[nodiscard]] std::span<const Kernel> kernels(Target target) noexcept;
+
+// Never null for two different numeric or bool types; same types are a copy and have no kernel.
+[[nodiscard]] const Kernel* find_kernel(Target target, DType from, DType to) noexcept;
+
+// Conversions with scale != 1: multiplies exactly, rounds once. Null where only the reference can (64-bit integers).
+using ScaledKernelFn = KernelFn;
+[[nodiscard]] ScaledKernelFn find_scaled_kernel(Target target, DType from, DType to) noexcept;
+
+// Whether some element of `src` may be refused under a policy that demands errors (integer_range = error or
+// invalid_is_error). May say true too often, never false wrongly; the reference then finds the element.
+[[nodiscard]] bool may_refuse(Target target, const std::byte* src, DType from, DType to, std::size_t count,
+                              const codec::Policy& policy) noexcept;
+
+// Copies to `dst` with stores that bypass the cache, for outputs larger than it. Any alignment. Other threads may read
+// the result after this one has called stream_fence(): once at the end, for it waits until every store has left.
+void stream_copy(Target target, const std::byte* src, std::byte* dst, std::size_t bytes) noexcept;
+void stream_fence() noexcept;
+
+}  // namespace tensorcast::kernels

@@ -1,0 +1,220 @@
+// How the table of one pair of types lies in memory, and which code reads it. Decided at compile time.
+//
+// A source of 8 bits or fewer has at most 256 codes, so its conversion under any policy is a table, and the reference
+// fills it: exact by construction. What is left to the kernels is to look up fast and to put bytes in order.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "dtype/dtype_table.hpp"
+#include "tensorcast/target.hpp"
+
+namespace tensorcast::kernels::narrow {
+
+enum class Engine : std::uint8_t { scalar, avx2, avx512, avx512vbmi };
+
+enum class Form : std::uint8_t {
+  elements,  // an entry is all output of one index, as it is stored; codes below a byte lie in a byte each
+  bytes,     // planes: the lowest byte of every index's output, then the next byte ...
+  words,     // the same in units of 16 bits
+  sums,      // planes again: a byte is the sum of two entries, by the index's high and low four bits; see SumPlane
+  none,      // the CPU's own conversion is exact
+};
+
+// Of one plane of sums. Float codes are linear but for subnormals, infinity and NaN: they lie in rows of their own,
+// a row being the 16 indices with the same high four bits.
+struct SumPlane {
+  std::uint8_t high[16];
+  std::uint8_t low[16];
+  std::uint8_t odd_rows[4][16];
+};
+inline constexpr std::array<std::size_t, 4> odd_rows = {0, 7, 8, 15};
+
+struct Layout {
+  Engine engine = Engine::scalar;
+  Form form = Form::elements;
+  int index_bits = 8;      // 8: a source byte; 4, 2: a packed element; 1: a bool, whose byte is zero or not
+  int index_elements = 1;  // elements of one index: more than 1 where a source byte of packed elements is the index
+  int element_bits = 8;    // of the target
+  // Planes: an output is `zero_units` of 0, then `table_units` looked up, then the last of them repeated (a sign).
+  int zero_units = 0;
+  int table_units = 0;
+  // Form::none: which conversion.
+  DType from = DType::undefined;
+  DType to = DType::undefined;
+
+  [[nodiscard]] constexpr int output_bits() const { return index_elements * element_bits; }
+  [[nodiscard]] constexpr int output_bytes() const { return output_bits() < 8 ? 1 : output_bits() / 8; }
+  [[nodiscard]] constexpr int unit_bytes() const { return form == Form::words ? 2 : 1; }
+  [[nodiscard]] constexpr int output_units() const { return (output_bytes() + unit_bytes() - 1) / unit_bytes(); }
+  // Memory of one index; a bool has a byte of it.
+  [[nodiscard]] constexpr int source_bits() const { return index_bits == 1 ? 8 : index_bits; }
+  // Planes of fewer than 8 index bits fill the register that a byte shuffle looks up in.
+  [[nodiscard]] constexpr std::size_t entries() const { return index_bits == 8 ? 256 : 16; }
+  [[nodiscard]] constexpr std::size_t table_bytes() const {
+    const auto units = static_cast<std::size_t>(table_units);
+    switch (form) {
+      case Form::elements:
+        return entries() * static_cast<std::size_t>(output_bytes());
+      case Form::bytes:
+      case Form::words:
+        return entries() * units * static_cast<std::size_t>(unit_bytes());
+      case Form::sums:
+        return units * sizeof(SumPlane);
+      case Form::none:
+        break;
+    }
+    return 0;
+  }
+
+  friend constexpr bool operator==(const Layout&, const Layout&) = default;
+};
+
+// Which bytes of a target element need a table: `zero` bytes below them are 0, those above repeat the last one.
+struct SignificantBytes {
+  int zero = 0;
+  int looked_up = 0;
+};
+
+constexpr SignificantBytes significant_bytes(DType from, DType to) {
+  const DTypeRow& source = row(from);
+  const DTypeRow& target = row(to);
+  if (target.bits <= 16) return {0, target.bits <= 8 ? 1 : 2};
+  const int bytes = target.bits / 8;
+  if (target.family == Family::floating) {
+    // Significands of 8 bits at most: float32 is bfloat16 and zeros. Beside float64's longer exponent 4 bits fit too.
+    const bool eight_bit_integer = source.family == Family::integer && source.bits == 8;
+    const int looked_up = to == DType::float64 && eight_bit_integer ? 3 : 2;
+    return {bytes - looked_up, looked_up};
+  }
+  if (source.family != Family::floating || from == DType::float4_e2m1fn) return {0, 2};  // a byte and its sign
+  // Magnitudes below 2^16 and a sign; but powers of two reach every byte, and so does what infinity saturates to.
+  const bool every_byte = from == DType::float8_e8m0fnu || source.format.has_infinity();
+  return {0, every_byte ? bytes : 3};
+}
+
+constexpr int index_bits_of_element(DType from) { return from == DType::boolean ? 1 : row(from).bits; }
+
+constexpr Layout scalar_layout(DType from, DType to) {
+  return {.index_elements = 8 / row(from).bits, .element_bits = row(to).bits};
+}
+
+constexpr Layout byte_planes(Engine engine, DType from, DType to, int index_bits) {
+  const SignificantBytes bytes = significant_bytes(from, to);
+  return {.engine = engine,
+          .form = Form::bytes,
+          .index_bits = index_bits,
+          .element_bits = row(to).bits,
+          .zero_units = bytes.zero,
+          .table_units = bytes.looked_up};
+}
+
+constexpr Layout word_planes(DType from, DType to) {
+  const SignificantBytes bytes = significant_bytes(from, to);
+  const int output_words = row(to).bits <= 16 ? 1 : row(to).bits / 16;
+  const int zero_words = bytes.zero / 2;
+  const int first_repeated = (bytes.zero + bytes.looked_up) / 2;  // a word that is nothing but the last byte
+  const int last_word = first_repeated < output_words ? first_repeated : output_words - 1;
+  return {.engine = Engine::avx512,
+          .form = Form::words,
+          .element_bits = row(to).bits,
+          .zero_units = zero_words,
+          .table_units = last_word - zero_words + 1};
+}
+
+// Whether SumPlane says it all.
+constexpr bool is_sum(DType from, DType to) {
+  const DTypeRow& source = row(from);
+  const DTypeRow& target = row(to);
+  if (source.bits != 8 || source.family == Family::boolean) return false;
+  if (source.family == Family::integer) return target.family == Family::integer;
+  if (target.family != Family::floating || target.bits < 16) return false;
+  if (!source.format.has_sign) return target.format.exponent_bits >= source.format.exponent_bits;
+  // The exponents of float64 carry from the low into the high four bits of a FNUZ code.
+  return target.bits < 64 || source.format.nonfinite != NonFinite::nan_negative_zero;
+}
+
+constexpr Layout avx2_layout(DType from, DType to) {
+  Layout layout = byte_planes(Engine::avx2, from, to, index_bits_of_element(from));
+  if (layout.index_bits < 8) return layout;
+  if (is_sum(from, to)) {
+    layout.form = Form::sums;
+    return layout;
+  }
+  if (row(from).family == Family::integer && row(to).family == Family::floating && row(to).bits >= 16) {
+    return {.engine = Engine::avx2, .form = Form::none, .element_bits = row(to).bits, .from = from, .to = to};
+  }
+  // 16 shuffles and 15 blends a plane: with two planes the scalar table is as fast.
+  return layout.table_units == 1 ? layout : scalar_layout(from, to);
+}
+
+constexpr Layout layout_of(Target target, DType from, DType to) {
+  const int index_bits = index_bits_of_element(from);
+  switch (target) {
+    case Target::portable:
+      break;
+    case Target::avx2:
+      return avx2_layout(from, to);
+    case Target::avx512:
+      return index_bits < 8 ? byte_planes(Engine::avx512, from, to, index_bits) : word_planes(from, to);
+    case Target::avx512vbmi: {
+      const bool packed_to_packed = row(from).bits < 8 && row(to).bits < 8;
+      if (packed_to_packed) {  // all elements of a source byte at once
+        const int elements = 8 / row(from).bits;
+        return {.engine = Engine::avx512vbmi,
+                .form = Form::bytes,
+                .index_elements = elements,
+                .element_bits = row(to).bits,
+                .table_units = elements * row(to).bits > 8 ? 2 : 1};
+      }
+      if (index_bits < 8) return byte_planes(Engine::avx512, from, to, index_bits);
+      return byte_planes(Engine::avx512vbmi, from, to, index_bits);
+    }
+  }
+  return scalar_layout(from, to);
+}
+
+constexpr bool is_narrow(const DTypeRow& type) { return type.family != Family::text && type.bits <= 8; }
+
+inline constexpr std::array<Target, 4> all_targets = {Target::portable, Target::avx2, Target::avx512,
+                                                      Target::avx512vbmi};
+
+inline constexpr std::size_t max_layouts = 64;
+
+struct LayoutList {
+  std::array<Layout, max_layouts> layouts = {};
+  std::size_t size = 0;
+
+  // Precondition: the list has `layout`.
+  [[nodiscard]] constexpr std::size_t index_of(const Layout& layout) const {
+    std::size_t i = 0;
+    while (layouts[i] != layout) ++i;
+    return i;
+  }
+};
+
+// The layouts of all pairs and targets that `engine` serves, each once.
+constexpr LayoutList layouts_of(Engine engine) {
+  LayoutList list;
+  for (const Target target : all_targets) {
+    for (const DTypeRow& from : dtype_table) {
+      if (!is_narrow(from)) continue;
+      for (const DTypeRow& to : dtype_table) {
+        if (to.family == Family::text || to.id == from.id) continue;
+        const Layout layout = layout_of(target, from.id, to.id);
+        if (layout.engine != engine) continue;
+        bool known = false;
+        for (std::size_t i = 0; i < list.size; ++i) known = known || list.layouts[i] == layout;
+        if (!known) list.layouts[list.size++] = layout;
+      }
+    }
+  }
+  return list;
+}
+
+template <Engine engine>
+inline constexpr LayoutList layout_list = layouts_of(engine);
+
+}  // namespace tensorcast::kernels::narrow

@@ -1,0 +1,237 @@
+// 16 codes: each byte of the outputs is a byte shuffle. 256 codes: what makes do with few shuffles, if possible.
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+#include "kernels/narrow/loops.hpp"
+
+namespace tensorcast::kernels::narrow {
+namespace {
+
+constexpr std::size_t block_indices = 32;  // one byte register of indices
+
+struct Registers {
+  __m256i v[8];
+};
+
+// Source bytes of a block to one index a byte, in order.
+template <int index_bits>
+inline __m256i load_indices(const std::byte* src) {
+  if constexpr (index_bits == 8) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(src));
+  } else if constexpr (index_bits == 1) {
+    return _mm256_min_epu8(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(src)), _mm256_set1_epi8(1));
+  } else if constexpr (index_bits == 4) {
+    const __m256i words = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(src)));
+    return _mm256_and_si256(_mm256_or_si256(words, _mm256_slli_epi16(words, 4)), _mm256_set1_epi8(0x0f));
+  } else {
+    static_assert(index_bits == 2);
+    const __m256i dwords = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(src)));
+    const __m256i nibbles = _mm256_or_si256(dwords, _mm256_slli_epi32(dwords, 12));  // low one in bytes 0, high in 2
+    return _mm256_and_si256(_mm256_or_si256(nibbles, _mm256_slli_epi32(nibbles, 6)), _mm256_set1_epi8(0x03));
+  }
+}
+
+inline __m256i broadcast(const std::byte* sixteen_entries) {
+  return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(sixteen_entries)));
+}
+
+// Shuffles look at the low four bits; a blend looks at bit 7, to which shifts bring the others one after the other.
+inline __m256i look_up_256(const std::byte* plane, __m256i index) {
+  const __m256i low = _mm256_and_si256(index, _mm256_set1_epi8(0x0f));
+  const __m256i bit_4 = _mm256_slli_epi16(index, 3);
+  const __m256i bit_5 = _mm256_slli_epi16(index, 2);
+  const __m256i bit_6 = _mm256_slli_epi16(index, 1);
+  const auto of_32 = [&](int i) {
+    return _mm256_blendv_epi8(_mm256_shuffle_epi8(broadcast(plane + i * 32), low),
+                              _mm256_shuffle_epi8(broadcast(plane + i * 32 + 16), low), bit_4);
+  };
+  const auto of_64 = [&](int i) { return _mm256_blendv_epi8(of_32(2 * i), of_32(2 * i + 1), bit_5); };
+  const auto of_128 = [&](int i) { return _mm256_blendv_epi8(of_64(2 * i), of_64(2 * i + 1), bit_6); };
+  return _mm256_blendv_epi8(of_128(0), of_128(1), index);
+}
+
+// A SumPlane at `plane`. Which of its four odd rows an index lies in shows in bits 6 and 7.
+inline __m256i look_up_sum(const std::byte* plane, __m256i index) {
+  const __m256i low = _mm256_and_si256(index, _mm256_set1_epi8(0x0f));
+  const __m256i high = _mm256_and_si256(_mm256_srli_epi16(index, 4), _mm256_set1_epi8(0x0f));
+  const __m256i bit_6 = _mm256_slli_epi16(index, 1);
+  const __m256i is_odd_row = _mm256_shuffle_epi8(
+      _mm256_broadcastsi128_si256(_mm_setr_epi8(-1, 0, 0, 0, 0, 0, 0, -1, -1, 0, 0, 0, 0, 0, 0, -1)), high);
+  const __m256i sum = _mm256_add_epi8(_mm256_shuffle_epi8(broadcast(plane + offsetof(SumPlane, high)), high),
+                                      _mm256_shuffle_epi8(broadcast(plane + offsetof(SumPlane, low)), low));
+  const auto odd_row = [&](int i) {
+    return _mm256_shuffle_epi8(broadcast(plane + offsetof(SumPlane, odd_rows) + i * 16), low);
+  };
+  const __m256i positive = _mm256_blendv_epi8(odd_row(0), odd_row(1), bit_6);
+  const __m256i negative = _mm256_blendv_epi8(odd_row(2), odd_row(3), bit_6);
+  return _mm256_blendv_epi8(sum, _mm256_blendv_epi8(positive, negative, index), is_odd_row);
+}
+
+template <int unit_bytes>
+inline __m256i unpack_low(__m256i a, __m256i b) {
+  if constexpr (unit_bytes == 1) return _mm256_unpacklo_epi8(a, b);
+  if constexpr (unit_bytes == 2) return _mm256_unpacklo_epi16(a, b);
+  if constexpr (unit_bytes == 4) return _mm256_unpacklo_epi32(a, b);
+}
+
+template <int unit_bytes>
+inline __m256i unpack_high(__m256i a, __m256i b) {
+  if constexpr (unit_bytes == 1) return _mm256_unpackhi_epi8(a, b);
+  if constexpr (unit_bytes == 2) return _mm256_unpackhi_epi16(a, b);
+  if constexpr (unit_bytes == 4) return _mm256_unpackhi_epi32(a, b);
+}
+
+// Merges planes two by two until each register holds whole outputs, in order within each 128-bit lane. `rows` registers
+// of each plane exist so far; the first `zeros` planes are zero.
+template <int planes, int unit_bytes, int zeros, int rows = 1>
+inline Registers interleave(const Registers& in) {
+  if constexpr (planes == 1) {
+    return in;
+  } else {
+    Registers out;
+#pragma GCC unroll 8
+    for (int row = 0; row < rows; ++row) {
+#pragma GCC unroll 8
+      for (int pair = 0; pair < planes / 2; ++pair) {
+        const __m256i low = in.v[row * planes + 2 * pair];
+        const __m256i high = in.v[row * planes + 2 * pair + 1];
+        const bool zero = 2 * pair + 1 < zeros;
+        __m256i* merged = &out.v[row * planes + pair];
+        merged[0] = zero ? _mm256_setzero_si256() : unpack_low<unit_bytes>(low, high);
+        merged[planes / 2] = zero ? _mm256_setzero_si256() : unpack_high<unit_bytes>(low, high);
+      }
+    }
+    return interleave<planes / 2, unit_bytes * 2, zeros / 2, rows * 2>(out);
+  }
+}
+
+// 32 codes below a byte, one in each byte, to 16 or 8 bytes.
+template <int bits>
+inline void store_packed(std::byte* dst, __m256i codes) {
+  if constexpr (bits == 4) {
+    const __m256i pairs = _mm256_maddubs_epi16(codes, _mm256_set1_epi16(0x1001));
+    const __m128i packed = _mm_packus_epi16(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(dst), packed);
+  } else {
+    static_assert(bits == 2);
+    const __m256i pairs = _mm256_maddubs_epi16(codes, _mm256_set1_epi16(0x0401));
+    const __m256i quads = _mm256_madd_epi16(pairs, _mm256_set1_epi32(0x00100001));
+    const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(quads), _mm256_extracti128_si256(quads, 1));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(dst), _mm_packus_epi16(words, words));
+  }
+}
+
+// Lanes of interleaved registers to memory: the low ones hold the first 16 indices.
+template <int registers>
+inline void store_lanes(std::byte* dst, const Registers& out) {
+  if constexpr (registers == 1) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst), out.v[0]);
+  } else {
+#pragma GCC unroll 8
+    for (int i = 0; i < registers; ++i) {
+      const int pair = i * 2 % registers;
+      const __m256i merged = i < registers / 2 ? _mm256_permute2x128_si256(out.v[pair], out.v[pair + 1], 0x20)
+                                               : _mm256_permute2x128_si256(out.v[pair], out.v[pair + 1], 0x31);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst + i * 32), merged);
+    }
+  }
+}
+
+template <Layout layout>
+inline void look_up_block(const std::byte* src, std::byte* dst, const std::byte* table) {
+  constexpr int planes = layout.output_units();
+  const __m256i indices = load_indices<layout.index_bits>(src);
+  Registers units;
+#pragma GCC unroll 8
+  for (int i = 0; i < planes; ++i) {
+    const int looked_up = i - layout.zero_units;
+    if (looked_up < 0) {
+      units.v[i] = _mm256_setzero_si256();
+    } else if (looked_up >= layout.table_units) {
+      units.v[i] = units.v[i - 1];
+    } else if constexpr (layout.form == Form::sums) {
+      units.v[i] = look_up_sum(table + looked_up * sizeof(SumPlane), indices);
+    } else if constexpr (layout.index_bits == 8) {
+      units.v[i] = look_up_256(table + looked_up * 256, indices);
+    } else {
+      units.v[i] = _mm256_shuffle_epi8(broadcast(table + looked_up * 16), indices);
+    }
+  }
+  if constexpr (layout.output_bits() < 8) {
+    store_packed<layout.output_bits()>(dst, units.v[0]);
+  } else {
+    store_lanes<planes>(dst, interleave<planes, 1, layout.zero_units>(units));
+  }
+}
+
+// 8-bit integers to floats of 16 bits and more, which hold them exactly.
+template <Layout layout>
+inline void convert_numbers(const std::byte* src, std::byte* dst) {
+  const auto numbers_at = [src](int i) {
+    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(src + i));
+    return layout.from == DType::int8 ? _mm256_cvtepi8_epi32(bytes) : _mm256_cvtepu8_epi32(bytes);
+  };
+#pragma GCC unroll 4
+  for (int i = 0; i < static_cast<int>(block_indices); i += 8) {
+    const __m256i integers = numbers_at(i);
+    std::byte* const out = dst + i * (layout.element_bits / 8);
+    if constexpr (layout.to == DType::float64) {
+      auto* const doubles = reinterpret_cast<double*>(out);
+      _mm256_storeu_pd(doubles, _mm256_cvtepi32_pd(_mm256_castsi256_si128(integers)));
+      _mm256_storeu_pd(doubles + 4, _mm256_cvtepi32_pd(_mm256_extracti128_si256(integers, 1)));
+    } else {
+      const __m256 floats = _mm256_cvtepi32_ps(integers);
+      if constexpr (layout.to == DType::float32) {
+        _mm256_storeu_ps(reinterpret_cast<float*>(out), floats);
+      } else if constexpr (layout.to == DType::float16) {
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm256_cvtps_ph(floats, _MM_FROUND_TO_NEAREST_INT));
+      } else {
+        static_assert(layout.to == DType::bfloat16);
+        const __m256i upper = _mm256_srli_epi32(_mm256_castps_si256(floats), 16);
+        const __m128i halves = _mm_packus_epi32(_mm256_castsi256_si128(upper), _mm256_extracti128_si256(upper, 1));
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(out), halves);
+      }
+    }
+  }
+}
+
+template <Layout layout>
+inline void convert_block(const std::byte* src, std::byte* dst, const std::byte* table) {
+  if constexpr (layout.form == Form::none) {
+    convert_numbers<layout>(src, dst);
+  } else {
+    look_up_block<layout>(src, dst, table);
+  }
+}
+
+template <Layout layout>
+void convert(const std::byte* src, std::byte* dst, std::size_t count, const std::byte* table) {
+  static_assert(layout.index_elements == 1);
+  constexpr std::size_t source_bits = layout.source_bits();
+  constexpr std::size_t output_bits = layout.output_bits();
+  constexpr std::size_t src_block = block_indices * source_bits / 8;
+  constexpr std::size_t dst_block = block_indices * output_bits / 8;
+  for (; count >= block_indices; count -= block_indices, src += src_block, dst += dst_block) {
+    convert_block<layout>(src, dst, table);
+  }
+  if (count == 0) return;
+  alignas(32) std::byte last_src[src_block] = {};
+  alignas(32) std::byte last_dst[dst_block];
+  std::memcpy(last_src, src, (count * source_bits + 7) / 8);
+  convert_block<layout>(last_src, last_dst, table);
+  std::memcpy(dst, last_dst, (count * output_bits + 7) / 8);
+}
+
+template <std::size_t... i>
+constexpr Loops make_loops(std::index_sequence<i...>) {
+  return {convert<layout_list<Engine::avx2>.layouts[i]>...};
+}
+
+}  // namespace
+
+extern const Loops avx2_loops = make_loops(std::make_index_sequence<layout_list<Engine::avx2>.size>());
+
+}  // namespace tensorcast::kernels::narrow

@@ -1,0 +1,172 @@
+// Planes of bytes or words to outputs in memory, 512 bits at a time. Everything has internal linkage, because each
+// source that includes this is compiled for an instruction set of its own.
+#pragma once
+
+// g++ 12 warns of its own _mm512_undefined_*() inside.
+#pragma GCC diagnostic push
+#if !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+#include <immintrin.h>
+#pragma GCC diagnostic pop
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/narrow/layout.hpp"
+
+namespace tensorcast::kernels::narrow {
+namespace {
+
+constexpr std::size_t block_indices = 64;  // one byte register of indices
+
+struct Registers {
+  __m512i v[8];
+};
+
+inline __m512i load(const void* p) { return _mm512_loadu_si512(p); }
+
+inline std::uint64_t first_bits(std::size_t count) {
+  return count >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
+}
+
+// Interleaving works within 128-bit lanes. This order of the indices makes `registers` interleaved planes come out
+// consecutive: chunk k of lane l becomes lane l of register k.
+template <int registers>
+inline __m512i order_for_interleaving(__m512i x) {
+  if constexpr (registers == 2) {
+    return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7), x);
+  } else if constexpr (registers == 4) {
+    return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), x);
+  } else if constexpr (registers == 8) {
+    const __m512i words = _mm512_set_epi16(31, 27, 23, 19, 15, 11, 7, 3, 30, 26, 22, 18, 14, 10, 6, 2, 29, 25, 21, 17,
+                                           13, 9, 5, 1, 28, 24, 20, 16, 12, 8, 4, 0);
+    return _mm512_permutexvar_epi16(words, x);
+  } else {
+    static_assert(registers == 1);
+    return x;
+  }
+}
+
+template <int unit_bytes>
+inline __m512i unpack_low(__m512i a, __m512i b) {
+  if constexpr (unit_bytes == 1) return _mm512_unpacklo_epi8(a, b);
+  if constexpr (unit_bytes == 2) return _mm512_unpacklo_epi16(a, b);
+  if constexpr (unit_bytes == 4) return _mm512_unpacklo_epi32(a, b);
+}
+
+template <int unit_bytes>
+inline __m512i unpack_high(__m512i a, __m512i b) {
+  if constexpr (unit_bytes == 1) return _mm512_unpackhi_epi8(a, b);
+  if constexpr (unit_bytes == 2) return _mm512_unpackhi_epi16(a, b);
+  if constexpr (unit_bytes == 4) return _mm512_unpackhi_epi32(a, b);
+}
+
+// Merges planes two by two until each register holds whole outputs. `rows` registers of each plane exist so far; the
+// first `zeros` planes are zero.
+template <int planes, int unit_bytes, int zeros, int rows = 1>
+inline Registers interleave(const Registers& in) {
+  if constexpr (planes == 1) {
+    return in;
+  } else {
+    Registers out;
+#pragma GCC unroll 8
+    for (int row = 0; row < rows; ++row) {
+#pragma GCC unroll 8
+      for (int pair = 0; pair < planes / 2; ++pair) {
+        const __m512i low = in.v[row * planes + 2 * pair];
+        const __m512i high = in.v[row * planes + 2 * pair + 1];
+        const bool zero = 2 * pair + 1 < zeros;
+        __m512i* merged = &out.v[row * planes + pair];
+        merged[0] = zero ? _mm512_setzero_si512() : unpack_low<unit_bytes>(low, high);
+        merged[planes / 2] = zero ? _mm512_setzero_si512() : unpack_high<unit_bytes>(low, high);
+      }
+    }
+    return interleave<planes / 2, unit_bytes * 2, zeros / 2, rows * 2>(out);
+  }
+}
+
+// The planes of one lookup, interleaved: register k holds the k-th 64 bytes of output.
+template <Layout layout, class LookUp>
+inline Registers look_up_planes(__m512i indices, const LookUp& look_up) {
+  constexpr int planes = layout.output_units();
+  constexpr int zeros = layout.zero_units;
+  constexpr int looked_up = layout.table_units;
+  const __m512i ordered = order_for_interleaving<planes>(indices);
+  Registers units;
+#pragma GCC unroll 8
+  for (int i = 0; i < planes; ++i) {
+    if (i < zeros) {
+      units.v[i] = _mm512_setzero_si512();
+    } else if (i < zeros + looked_up) {
+      units.v[i] = look_up(i - zeros, ordered);
+    } else {
+      units.v[i] = units.v[i - 1];
+    }
+  }
+  return interleave<planes, layout.unit_bytes(), zeros>(units);
+}
+
+// 64 codes below a byte, one in each byte, to 32 or 16 bytes.
+template <int bits>
+inline __m512i pack(__m512i codes) {
+  if constexpr (bits == 4) {
+    const __m512i pairs = _mm512_maddubs_epi16(codes, _mm512_set1_epi16(0x1001));
+    return _mm512_castsi256_si512(_mm512_cvtepi16_epi8(pairs));
+  } else if constexpr (bits == 2) {
+    const __m512i pairs = _mm512_maddubs_epi16(codes, _mm512_set1_epi16(0x0401));
+    const __m512i quads = _mm512_madd_epi16(pairs, _mm512_set1_epi32(0x00100001));
+    return _mm512_castsi128_si512(_mm512_cvtepi32_epi8(quads));
+  } else {
+    static_assert(bits == 8);
+    return codes;
+  }
+}
+
+template <int bytes>
+inline void store(std::byte* dst, __m512i x) {
+  if constexpr (bytes == 64) _mm512_storeu_si512(dst, x);
+  if constexpr (bytes == 32) _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst), _mm512_castsi512_si256(x));
+  if constexpr (bytes == 16) _mm_storeu_si128(reinterpret_cast<__m128i*>(dst), _mm512_castsi512_si128(x));
+}
+
+template <int bytes>
+inline __m512i load(const std::byte* src) {
+  if constexpr (bytes == 64) return _mm512_loadu_si512(src);
+  if constexpr (bytes == 32) {
+    return _mm512_castsi256_si512(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(src)));
+  }
+  if constexpr (bytes == 16) return _mm512_castsi128_si512(_mm_loadu_si128(reinterpret_cast<const __m128i*>(src)));
+}
+
+// `results` gives, for a register of 64 indices, the registers of their outputs.
+template <Layout layout, class Spread, class Results>
+inline void for_each_block(const std::byte* src, std::byte* dst, std::size_t count, const Spread& spread,
+                           const Results& results) {
+  constexpr std::size_t element_source_bits = layout.source_bits() / layout.index_elements;
+  constexpr std::size_t src_block = block_indices * layout.source_bits() / 8;
+  constexpr std::size_t dst_block = block_indices * layout.output_bits() / 8;
+  constexpr std::size_t registers = dst_block > 64 ? dst_block / 64 : 1;
+  constexpr std::size_t block_elements = block_indices * layout.index_elements;
+  constexpr std::size_t store_bytes = dst_block / registers;
+
+  for (; count >= block_elements; count -= block_elements, src += src_block, dst += dst_block) {
+    const Registers out = results(spread(load<src_block>(src)));
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < registers; ++i) store<store_bytes>(dst + i * 64, out.v[i]);
+  }
+  if (count == 0) return;
+  const std::size_t src_bytes = (count * element_source_bits + 7) / 8;
+  std::size_t dst_bytes = (count * layout.element_bits + 7) / 8;
+  const Registers out = results(spread(_mm512_maskz_loadu_epi8(first_bits(src_bytes), src)));
+#pragma GCC unroll 8
+  for (std::size_t i = 0; i < registers; ++i) {
+    _mm512_mask_storeu_epi8(dst + i * 64, first_bits(dst_bytes), out.v[i]);
+    if (dst_bytes <= 64) return;
+    dst_bytes -= 64;
+  }
+}
+
+}  // namespace
+}  // namespace tensorcast::kernels::narrow

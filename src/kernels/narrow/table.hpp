@@ -1,0 +1,40 @@
+// Tables: filled by the reference once, then shared by all threads without locks.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "codec/policy.hpp"
+#include "kernels/narrow/layout.hpp"
+
+namespace tensorcast::kernels::narrow {
+
+// Writes layout.table_bytes() bytes: what codec::cast_code says for every index.
+void fill_table(const Layout& layout, DType from, DType to, const codec::Policy& policy, std::byte* table) noexcept;
+
+// A place in static memory for one table. The first thread that offers a table fills it; a thread that comes before it
+// is full uses a table of its own instead of waiting.
+template <std::size_t size>
+class TableSlot {
+ public:
+  [[nodiscard]] const std::byte* find() const noexcept {
+    return state_.load(std::memory_order_acquire) == State::full ? table_ : nullptr;
+  }
+
+  void offer(const std::byte* table) noexcept {
+    State expected = State::empty;
+    if (!state_.compare_exchange_strong(expected, State::being_filled, std::memory_order_relaxed)) return;
+    std::memcpy(table_, table, size);
+    state_.store(State::full, std::memory_order_release);
+  }
+
+ private:
+  enum class State : std::uint8_t { empty, being_filled, full };
+
+  alignas(64) std::byte table_[size] = {};
+  std::atomic<State> state_ = State::empty;
+};
+
+}  // namespace tensorcast::kernels::narrow

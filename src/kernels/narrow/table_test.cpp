@@ -1,0 +1,102 @@
+#include "kernels/narrow/table.hpp"
+
+#include <array>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "codec/reference_cast.hpp"
+#include "kernels/rows.hpp"
+
+namespace tensorcast::kernels::narrow {
+namespace {
+
+constexpr int thread_count = 4;
+
+template <class Work>
+void on_all_threads(const Work& work) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < thread_count; ++i) threads.emplace_back([&work, i] { work(i); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(TableSlotTest, HasNothingBeforeTheFirstOffer) {
+  TableSlot<64> slot;
+  EXPECT_EQ(slot.find(), nullptr);
+}
+
+TEST(TableSlotTest, KeepsTheFirstOffer) {
+  TableSlot<4> slot;
+  constexpr std::array<std::byte, 4> first = {std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4}};
+  constexpr std::array<std::byte, 4> second = {};
+  slot.offer(first.data());
+  slot.offer(second.data());
+  ASSERT_NE(slot.find(), nullptr);
+  EXPECT_EQ(std::memcmp(slot.find(), first.data(), first.size()), 0);
+}
+
+TEST(TableSlotTest, ShowsOnlyWholeTables) {
+  constexpr std::size_t size = 2048;
+  constexpr int rounds = 200;
+  std::vector<TableSlot<size>> slots(rounds);
+  std::array<int, thread_count> torn = {};
+  on_all_threads([&](int thread) {
+    for (TableSlot<size>& slot : slots) {
+      const std::vector<std::byte> mine(size, static_cast<std::byte>(thread + 1));
+      if (slot.find() == nullptr) slot.offer(mine.data());
+      const std::byte* table = slot.find();
+      if (table == nullptr) continue;
+      for (std::size_t i = 1; i < size; ++i) torn[static_cast<std::size_t>(thread)] += table[i] != table[0];
+    }
+  });
+  EXPECT_EQ(torn, (std::array<int, thread_count>{}));
+  for (const TableSlot<size>& slot : slots) EXPECT_NE(slot.find(), nullptr);
+}
+
+// Alone in its process this meets empty slots everywhere, and threads meet each other in all of them.
+TEST(TableSlotTest, ManyThreadsMayBeTheFirstToUseAKernel) {
+  std::array<std::byte, 64> source = {};
+  for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::byte>(i * 67 + 190);
+  std::array<int, thread_count> wrong = {};
+  for (const Target target : supported_targets()) {
+    on_all_threads([&](int thread) {
+      for (const Kernel& kernel : narrow_kernels(target)) {
+        for (const bool saturate : {true, false}) {
+          const codec::Policy policy{.saturate = saturate};
+          std::array<std::byte, 64 * 8> got = {};
+          std::array<std::byte, 64 * 8> expected = {};
+          kernel.run(source.data(), got.data(), source.size(), policy);
+          const Result<void> reference =
+              codec::reference_cast(source.data(), kernel.from, expected.data(), kernel.to, source.size(), policy);
+          wrong[static_cast<std::size_t>(thread)] += !reference.ok() || got != expected;
+        }
+      }
+    });
+  }
+  EXPECT_EQ(wrong, (std::array<int, thread_count>{}));
+}
+
+TEST(FillTableTest, LaysPlanesOutByteByByte) {
+  constexpr Layout layout = layout_of(Target::avx512vbmi, DType::int8, DType::int32);
+  static_assert(layout.form == Form::bytes && layout.table_units == 2);
+  std::array<std::byte, layout.table_bytes()> table = {};
+  fill_table(layout, DType::int8, DType::int32, {}, table.data());
+  for (int code = 0; code < 256; ++code) {
+    EXPECT_EQ(std::to_integer<int>(table[static_cast<std::size_t>(code)]), code);
+    EXPECT_EQ(std::to_integer<int>(table[static_cast<std::size_t>(code) + 256]), code < 128 ? 0 : 255);
+  }
+}
+
+TEST(FillTableTest, PutsAllElementsOfASourceByteInOneEntry) {
+  constexpr Layout layout = layout_of(Target::portable, DType::uint2, DType::int16);
+  static_assert(layout.index_elements == 4 && layout.output_bytes() == 8);
+  std::array<std::byte, layout.table_bytes()> table = {};
+  fill_table(layout, DType::uint2, DType::int16, {}, table.data());
+  std::array<std::int16_t, 4> entry = {};
+  std::memcpy(entry.data(), table.data() + 0b11'00'10'01 * sizeof entry, sizeof entry);
+  EXPECT_EQ(entry, (std::array<std::int16_t, 4>{1, 2, 0, 3}));
+}
+
+}  // namespace
+}  // namespace tensorcast::kernels::narrow

@@ -1,0 +1,72 @@
+// Policies that give a pair of types the same results are one variant, and share a table.
+#pragma once
+
+#include "codec/policy.hpp"
+#include "dtype/dtype_table.hpp"
+
+namespace tensorcast::kernels::narrow {
+
+// What the results of a pair depend on.
+enum class Choice : std::uint8_t {
+  none,
+  overflow,         // Policy::saturate
+  fnuz_overflow,    // and what infinity becomes then
+  power_of_two,     // Policy::saturate and e8m0_rounding
+  float4_nan,       // Policy::float4_nan_is_zero
+  real_to_integer,  // Policy::integer_range and int_rounding
+};
+
+constexpr Choice choice_of(DType from, DType to) {
+  const DTypeRow& source = row(from);
+  const DTypeRow& target = row(to);
+  const bool source_is_real = source.family == Family::floating;
+  if (target.family == Family::integer) return source_is_real ? Choice::real_to_integer : Choice::none;
+  if (target.family != Family::floating || target.bits > 8) return Choice::none;
+  if (!target.format.has_zero) return Choice::power_of_two;
+  if (!target.format.has_nan()) {
+    return source_is_real && source.format.has_nan() ? Choice::float4_nan : Choice::none;
+  }
+  const bool infinity_meets_fnuz =
+      source_is_real && source.format.has_infinity() && target.format.nonfinite == NonFinite::nan_negative_zero;
+  return infinity_meets_fnuz ? Choice::fnuz_overflow : Choice::overflow;
+}
+
+constexpr int variant_count(Choice choice) {
+  switch (choice) {
+    case Choice::none:
+      return 1;
+    case Choice::overflow:
+    case Choice::float4_nan:
+      return 2;
+    case Choice::fnuz_overflow:
+      return 3;
+    case Choice::real_to_integer:
+      return 4;
+    case Choice::power_of_two:
+      return 6;
+  }
+  return 1;
+}
+
+// 0 to variant_count() - 1. Precondition: the policy demands no errors.
+template <Choice choice>
+int variant_of(const codec::Policy& policy) noexcept {
+  switch (choice) {
+    case Choice::none:
+      return 0;
+    case Choice::overflow:
+      return policy.saturate ? 1 : 0;
+    case Choice::fnuz_overflow:
+      return !policy.saturate ? 0 : policy.fnuz_inf_is_nan ? 2 : 1;
+    case Choice::power_of_two:
+      return static_cast<int>(policy.e8m0_rounding) + (policy.saturate ? 3 : 0);
+    case Choice::float4_nan:
+      return policy.float4_nan_is_zero ? 1 : 0;
+    case Choice::real_to_integer:
+      return (policy.integer_range == codec::IntegerRange::saturate ? 1 : 0) +
+             (policy.int_rounding == IntRounding::nearest_even ? 2 : 0);
+  }
+  return 0;
+}
+
+}  // namespace tensorcast::kernels::narrow

@@ -1,0 +1,83 @@
+// All kernels of all targets in one table, filled once.
+#include <array>
+
+#include "dtype/dtype_table.hpp"
+#include "kernels/rows.hpp"
+
+namespace tensorcast::kernels {
+namespace {
+
+constexpr std::size_t target_count = 4;
+constexpr std::size_t number_count = dtype_table.size() - 1;  // without text
+constexpr std::size_t pair_count = number_count * (number_count - 1);
+
+std::span<const KernelRows> sources_of(Target target) noexcept {
+  static const std::array<std::array<KernelRows, 3>, target_count> sources = {{
+      {portable::float_source_rows(), portable::integer_source_rows(), narrow_kernels(Target::portable)},
+#if defined(__x86_64__)
+      {avx2::float_source_rows(), avx2::integer_source_rows(), narrow_kernels(Target::avx2)},
+      {avx512::float_source_rows(), avx512::integer_source_rows(), narrow_kernels(Target::avx512)},
+      {avx512vbmi::float_source_rows(), avx512vbmi::integer_source_rows(), narrow_kernels(Target::avx512vbmi)},
+#endif
+  }};
+  return sources[static_cast<std::size_t>(target)];
+}
+
+class Registry {
+ public:
+  Registry() noexcept {
+    for (std::size_t target = 0; target < target_count; ++target) {
+      std::size_t size = 0;
+      for (const KernelRows source : sources_of(static_cast<Target>(target))) {
+        for (const Kernel& kernel : source) {
+          if (size == pair_count) return;
+          Kernel& row = rows_[target][size++];
+          row = kernel;
+          by_pair_[target][code(kernel.from)][code(kernel.to)] = &row;
+        }
+      }
+      sizes_[target] = size;
+      if (target != 0) inherit(target, target - 1);
+    }
+  }
+
+  [[nodiscard]] KernelRows rows(Target target) const noexcept {
+    const auto index = static_cast<std::size_t>(target);
+    return KernelRows(rows_[index]).first(sizes_[index]);
+  }
+  [[nodiscard]] const Kernel* find(Target target, DType from, DType to) const noexcept {
+    if (find_row(from) == nullptr || find_row(to) == nullptr) return nullptr;
+    return by_pair_[static_cast<std::size_t>(target)][code(from)][code(to)];
+  }
+
+ private:
+  // A pair without a kernel of its own has that of the target below.
+  void inherit(std::size_t target, std::size_t lower) noexcept {
+    for (const Kernel& kernel : rows(static_cast<Target>(lower))) {
+      const Kernel*& slot = by_pair_[target][code(kernel.from)][code(kernel.to)];
+      if (slot != nullptr || sizes_[target] == pair_count) continue;
+      Kernel& row = rows_[target][sizes_[target]++];
+      row = kernel;
+      slot = &row;
+    }
+  }
+
+  static std::size_t code(DType dtype) noexcept { return static_cast<std::size_t>(dtype); }
+
+  std::array<std::array<Kernel, pair_count>, target_count> rows_ = {};
+  std::array<std::size_t, target_count> sizes_ = {};
+  std::array<std::array<std::array<const Kernel*, dtype_code_limit>, dtype_code_limit>, target_count> by_pair_ = {};
+};
+
+const Registry& registry() noexcept {
+  static const Registry instance;
+  return instance;
+}
+
+}  // namespace
+
+std::span<const Kernel> kernels(Target target) noexcept { return registry().rows(target); }
+
+const Kernel* find_kernel(Target target, DType from, DType to) noexcept { return registry().find(target, from, to); }
+
+}  // namespace tensorcast::kernels

@@ -1,0 +1,104 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "codec/reference_cast.hpp"
+#include "kernels/kernel.hpp"
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+namespace tensorcast::kernels {
+namespace {
+
+TEST(Registry, EveryTargetHasEveryPairOnce) {
+  for (const Target target : supported_targets()) {
+    std::set<std::pair<DType, DType>> pairs;
+    for (const Kernel& kernel : kernels(target)) {
+      EXPECT_NE(kernel.from, kernel.to);
+      EXPECT_NE(kernel.run, nullptr);
+      EXPECT_FALSE(kernel.algorithm.empty());
+      EXPECT_TRUE(pairs.emplace(kernel.from, kernel.to).second) << name(kernel.from) << " -> " << name(kernel.to);
+      EXPECT_EQ(find_kernel(target, kernel.from, kernel.to)->run, kernel.run);
+    }
+    EXPECT_EQ(pairs.size(), 506U) << name(target);
+  }
+}
+
+TEST(Registry, WhatHasNoKernelIsNull) {
+  EXPECT_EQ(find_kernel(Target::portable, DType::float32, DType::float32), nullptr);
+  EXPECT_EQ(find_kernel(Target::portable, DType::float32, DType::string), nullptr);
+  EXPECT_EQ(find_kernel(Target::portable, DType::undefined, DType::float32), nullptr);
+  EXPECT_EQ(find_kernel(Target::portable, DType::float32, DType::uint1), nullptr);
+  EXPECT_EQ(find_kernel(Target::portable, static_cast<DType>(-5), DType::float32), nullptr);
+}
+
+TEST(Target, ActiveIsSupportedAndPortableAlwaysIs) {
+  const auto supported = supported_targets();
+  ASSERT_FALSE(supported.empty());
+  EXPECT_EQ(supported.front(), Target::portable);
+  bool found = false;
+  for (const Target target : supported) found = found || target == active_target();
+  EXPECT_TRUE(found);
+  if (std::getenv("TENSORCAST_TARGET") == nullptr) {
+    EXPECT_EQ(active_target(), supported.back());
+  }
+  EXPECT_EQ(name(Target::avx512vbmi), "avx512vbmi");
+}
+
+TEST(StreamCopy, CopiesEveryLengthAtEveryAlignment) {
+  std::vector<std::byte> src(1024);
+  for (std::size_t i = 0; i < src.size(); ++i) src[i] = static_cast<std::byte>(i * 7 + i / 256);
+  for (const Target target : supported_targets()) {
+    for (std::size_t bytes = 0; bytes < 300; ++bytes) {
+      for (const std::size_t shift : {std::size_t{0}, std::size_t{1}, std::size_t{63}, bytes % 61}) {
+        std::vector<std::byte> dst(bytes + 128 + shift, std::byte{0x5a});
+        stream_copy(target, src.data() + bytes % 5, dst.data() + shift, bytes);
+        ASSERT_EQ(std::memcmp(dst.data() + shift, src.data() + bytes % 5, bytes), 0) << bytes;
+        for (std::size_t i = 0; i < shift; ++i) ASSERT_EQ(dst[i], std::byte{0x5a});
+        for (std::size_t i = shift + bytes; i < dst.size(); ++i) ASSERT_EQ(dst[i], std::byte{0x5a});
+      }
+    }
+  }
+}
+
+#if defined(__x86_64__)
+
+// The caller may flush denormals, round elsewhere or trap: results stay, and so do the caller's settings.
+TEST(Environment, KernelsDoNotDependOnTheCallers) {
+  constexpr unsigned denormals_are_zero = 0x40, flush_to_zero = 0x8000, flags = 0x3f;
+  constexpr unsigned toward_zero = 0x6000, upward = 0x4000;
+  std::vector<std::byte> src(1280);
+  for (std::size_t i = 0; i < src.size(); ++i) src[i] = static_cast<std::byte>(i * 37 + i / 11);
+  std::memset(src.data(), 0, 64);
+  for (std::size_t i = 0; i < 64; i += 8) src[i] = static_cast<std::byte>(i + 1);  // denormals
+  for (const Target target : supported_targets()) {
+    for (const Kernel& kernel : kernels(target)) {
+      constexpr std::size_t count = 160;
+      std::vector<std::byte> expected(storage_bytes(kernel.to, count));
+      ASSERT_TRUE(codec::reference_cast(src.data(), kernel.from, expected.data(), kernel.to, count, {}));
+      for (const unsigned mode : {denormals_are_zero | flush_to_zero, toward_zero, upward}) {
+        std::vector<std::byte> actual(expected.size());
+        const unsigned before = _mm_getcsr();
+        const unsigned changed = (before & ~flags) | mode;
+        _mm_setcsr(changed);
+        kernel.run(src.data(), actual.data(), count, {});
+        const unsigned after = _mm_getcsr();
+        _mm_setcsr(before);
+        ASSERT_EQ(after & ~flags, changed & ~flags);
+        ASSERT_EQ(expected, actual) << name(kernel.from) << " -> " << name(kernel.to) << " on " << name(target)
+                                    << " with MXCSR " << changed;
+      }
+    }
+  }
+}
+
+#endif
+
+}  // namespace
+}  // namespace tensorcast::kernels

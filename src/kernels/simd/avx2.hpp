@@ -1,0 +1,159 @@
+// The vocabulary of simd.hpp for AVX2, FMA and F16C.
+#pragma once
+
+#include <immintrin.h>
+
+#define TENSORCAST_REGISTER_BYTES 32
+#include "kernels/simd/without_avx512.hpp"
+
+namespace tensorcast::kernels::TENSORCAST_TARGET {
+
+SIMD_INLINE bool any(Mask32 mask) { return _mm256_movemask_ps((__m256)mask) != 0; }
+
+// x * y - z, rounded once.
+SIMD_INLINE F64 multiply_subtract(F64 x, F64 y, F64 z) {
+  return (F64)_mm256_fmsub_pd((__m256d)x, (__m256d)y, (__m256d)z);
+}
+
+// --- Halves
+
+SIMD_INLINE __m128 lower(F32 x) { return _mm256_castps256_ps128((__m256)x); }
+SIMD_INLINE __m128 upper(F32 x) { return _mm256_extractf128_ps((__m256)x, 1); }
+SIMD_INLINE __m128i lower(I32 x) { return _mm256_castsi256_si128((__m256i)x); }
+SIMD_INLINE __m128i upper(I32 x) { return _mm256_extracti128_si256((__m256i)x, 1); }
+
+SIMD_INLINE I32 low_words(I64x2 x) {
+  const __m256 even = _mm256_shuffle_ps((__m256)x.lo, (__m256)x.hi, _MM_SHUFFLE(2, 0, 2, 0));
+  return (I32)_mm256_permute4x64_epi64(_mm256_castps_si256(even), _MM_SHUFFLE(3, 1, 2, 0));
+}
+
+// --- Loads of one unit
+
+SIMD_INLINE F32 load_float16(const std::byte* src) { return (F32)_mm256_cvtph_ps((__m128i)load<U16h>(src)); }
+SIMD_INLINE I32 load_int16(const std::byte* src) { return (I32)_mm256_cvtepi16_epi32((__m128i)load<U16h>(src)); }
+SIMD_INLINE I32 load_uint16(const std::byte* src) { return (I32)_mm256_cvtepu16_epi32((__m128i)load<U16h>(src)); }
+
+// --- Float to float
+
+SIMD_INLINE U16h float16_codes(F32 x) {
+  return (U16h)_mm256_cvtps_ph((__m256)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+SIMD_INLINE F64x2 widen(F32 x) { return {(F64)_mm256_cvtps_pd(lower(x)), (F64)_mm256_cvtps_pd(upper(x))}; }
+SIMD_INLINE F32 narrow(F64x2 x) {
+  const __m128 lo = _mm256_cvtpd_ps((__m256d)x.lo);
+  const __m128 hi = _mm256_cvtpd_ps((__m256d)x.hi);
+  return (F32)_mm256_insertf128_ps(_mm256_castps128_ps256(lo), hi, 1);
+}
+SIMD_INLINE F32 round_to_integer(F32 x) {
+  return (F32)_mm256_round_ps((__m256)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+SIMD_INLINE F64 round_to_integer(F64 x) {
+  return (F64)_mm256_round_pd((__m256d)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+// --- Integer to integer
+
+template <bool is_signed>
+SIMD_INLINE I64x2 widen(I32 x) {
+  if constexpr (is_signed) return {(I64)_mm256_cvtepi32_epi64(lower(x)), (I64)_mm256_cvtepi32_epi64(upper(x))};
+  return {(I64)_mm256_cvtepu32_epi64(lower(x)), (I64)_mm256_cvtepu32_epi64(upper(x))};
+}
+
+// --- Integer to float
+
+template <bool is_signed>
+SIMD_INLINE F32 to_f32(I32 x) {
+  if constexpr (is_signed) return (F32)_mm256_cvtepi32_ps((__m256i)x);
+  return __builtin_convertvector(as<U32>(x), F32);
+}
+template <bool is_signed>
+SIMD_INLINE F64x2 to_f64(I32 x) {
+  if constexpr (is_signed) return {(F64)_mm256_cvtepi32_pd(lower(x)), (F64)_mm256_cvtepi32_pd(upper(x))};
+  const I64x2 wide = widen<false>(x);
+  constexpr std::int64_t two_52 = 0x4330000000000000;  // the integer becomes the mantissa below 2^52
+  return {as<F64>(wide.lo | two_52) - 0x1p52, as<F64>(wide.hi | two_52) - 0x1p52};
+}
+
+// --- Float to integer
+
+SIMD_INLINE I32 truncate(F32 x) { return (I32)_mm256_cvttps_epi32((__m256)x); }
+
+// The definition, by shifts: shift counts beyond the lane's width give 0, and so do infinities and NaN.
+SIMD_INLINE I32 wrap_by_shift(F32 x) {
+  const I32 bits = as<I32>(x);
+  const __m256i exponent = (__m256i)((bits >> 23) & 0xff);
+  const __m256i significand = (__m256i)((bits & 0x7fffff) | 0x800000);
+  const I32 magnitude = (I32)(_mm256_sllv_epi32(significand, _mm256_sub_epi32(exponent, _mm256_set1_epi32(150)))) |
+                        (I32)(_mm256_srlv_epi32(significand, _mm256_sub_epi32(_mm256_set1_epi32(150), exponent)));
+  const I32 sign = bits >> 31;
+  return negated_where(sign, magnitude);
+}
+SIMD_INLINE I64 wrap_by_shift(F64 x) {
+  const U64 bits = as<U64>(x);
+  const __m256i exponent = (__m256i)((bits >> 52) & 0x7ff);
+  const __m256i significand = (__m256i)((bits & 0xfffffffffffff) | 0x10000000000000);
+  const I64 magnitude = (I64)(_mm256_sllv_epi64(significand, _mm256_sub_epi64(exponent, _mm256_set1_epi64x(1075)))) |
+                        (I64)(_mm256_srlv_epi64(significand, _mm256_sub_epi64(_mm256_set1_epi64x(1075), exponent)));
+  const I64 sign = as<I64>(bits) < 0;
+  return negated_where(sign, magnitude);
+}
+
+SIMD_INLINE I64x2 truncate_wrapped_64(F64x2 x) { return {wrap_by_shift(x.lo), wrap_by_shift(x.hi)}; }
+SIMD_INLINE I64x2 truncate_wrapped_64(F32 x) { return truncate_wrapped_64(widen(x)); }
+
+template <bool is_signed>
+SIMD_INLINE I32 truncate_wrapped_32(F64x2 x) {
+  if constexpr (is_signed) {  // most values of an unsigned target would be out of range here
+    const __m128i lo = _mm256_cvttpd_epi32((__m256d)x.lo);
+    const __m128i hi = _mm256_cvttpd_epi32((__m256d)x.hi);
+    const I32 y = (I32)_mm256_inserti128_si256(_mm256_castsi128_si256(lo), hi, 1);
+    if (!any(equal(y, splat(INT32_MIN)))) [[likely]]
+      return y;
+  }
+  return low_words(truncate_wrapped_64(x));
+}
+
+// --- Packs; those of the hardware work within 128 bits
+
+SIMD_INLINE U16 order_quarters(__m256i x) { return (U16)_mm256_permute4x64_epi64(x, _MM_SHUFFLE(3, 1, 2, 0)); }
+SIMD_INLINE U16 pack_words(I32 a, I32 b) {
+  return order_quarters(_mm256_packus_epi32((__m256i)(a & 0xffff), (__m256i)(b & 0xffff)));
+}
+SIMD_INLINE U16 pack_high_words(I32 a, I32 b) {
+  return order_quarters(_mm256_packus_epi32((__m256i)(as<U32>(a) >> 16), (__m256i)(as<U32>(b) >> 16)));
+}
+
+SIMD_INLINE U8 order_groups(__m256i x) {
+  return (U8)_mm256_permutevar8x32_epi32(x, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+SIMD_INLINE U8 pack_bytes(const Block<I32>& x) {
+  const Block<I32> low = map(x, [](I32 lanes) { return lanes & 0xff; });
+  return order_groups(_mm256_packus_epi16(_mm256_packs_epi32((__m256i)low.a, (__m256i)low.b),
+                                          _mm256_packs_epi32((__m256i)low.c, (__m256i)low.d)));
+}
+// Bit 7 of a byte is the sign of the lane.
+SIMD_INLINE U8 pack_signs(const Block<I32>& x) {
+  return order_groups(_mm256_packs_epi16(_mm256_packs_epi32((__m256i)x.a, (__m256i)x.b),
+                                         _mm256_packs_epi32((__m256i)x.c, (__m256i)x.d)));
+}
+
+// Low bytes of 16-bit lanes.
+SIMD_INLINE __m128i low_bytes(U16 words) {
+  const __m256i packed = _mm256_packus_epi16((__m256i)(words & 0xff), _mm256_setzero_si256());
+  return _mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, _MM_SHUFFLE(3, 1, 2, 0)));
+}
+SIMD_INLINE U8h pack_nibbles(U8 codes) {
+  const U16 pairs = as<U16>(codes);
+  return (U8h)low_bytes(pairs | (pairs >> 4));
+}
+SIMD_INLINE U8q pack_crumbs(U8 codes) {
+  const U32 pairs = as<U32>(codes) | (as<U32>(codes) >> 6);
+  const __m128i low = low_bytes(as<U16>(pairs | (pairs >> 12)));  // every other byte
+  const __m128i even = _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, -1, -1, -1, -1, -1, -1, -1, -1);
+  const long long bytes = _mm_cvtsi128_si64(_mm_shuffle_epi8(low, even));
+  U8q crumbs;
+  __builtin_memcpy(&crumbs, &bytes, sizeof crumbs);
+  return crumbs;
+}
+
+}  // namespace tensorcast::kernels::TENSORCAST_TARGET

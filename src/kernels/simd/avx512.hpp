@@ -1,0 +1,265 @@
+// The vocabulary of simd.hpp for AVX-512 F, BW, CD, DQ, VL; with VBMI, bytes are packed by table.
+#pragma once
+
+// GCC 12 warns of its own header's "undefined" vectors.
+#pragma GCC diagnostic push
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+#include <immintrin.h>
+#pragma GCC diagnostic pop
+
+#define TENSORCAST_REGISTER_BYTES 64
+#include "kernels/simd/vectors.hpp"
+
+namespace tensorcast::kernels::TENSORCAST_TARGET {
+
+// --- Masks
+
+using Mask32 = __mmask16;
+using Mask64 = __mmask8;
+
+SIMD_INLINE Mask32 equal(I32 a, I32 b) { return _mm512_cmpeq_epi32_mask((__m512i)a, (__m512i)b); }
+SIMD_INLINE Mask64 equal(I64 a, I64 b) { return _mm512_cmpeq_epi64_mask((__m512i)a, (__m512i)b); }
+SIMD_INLINE Mask32 greater(I32 a, I32 b) { return _mm512_cmpgt_epi32_mask((__m512i)a, (__m512i)b); }
+SIMD_INLINE Mask32 greater(U32 a, U32 b) { return _mm512_cmpgt_epu32_mask((__m512i)a, (__m512i)b); }
+SIMD_INLINE Mask32 greater_equal(F32 a, F32 b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GE_OQ); }
+SIMD_INLINE Mask64 greater_equal(F64 a, F64 b) { return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_GE_OQ); }
+SIMD_INLINE Mask32 is_nan(F32 x) { return greater(as<I32>(x) & INT32_MAX, splat(0x7f800000)); }
+SIMD_INLINE Mask64 greater(F64 a, F64 b) { return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_GT_OQ); }
+SIMD_INLINE bool any(Mask32 mask) { return mask != 0; }
+SIMD_INLINE Mask32 both(Mask32 a, Mask32 b) { return static_cast<Mask32>(a & b); }
+SIMD_INLINE Mask32 either(Mask32 a, Mask32 b) { return static_cast<Mask32>(a | b); }
+SIMD_INLINE Mask64 either(Mask64 a, Mask64 b) { return static_cast<Mask64>(a | b); }
+SIMD_INLINE Mask32 mask_if(bool condition) { return condition ? 0xffff : 0; }
+
+SIMD_INLINE I32 select(Mask32 mask, I32 yes, I32 no) {
+  return (I32)_mm512_mask_mov_epi32((__m512i)no, mask, (__m512i)yes);
+}
+SIMD_INLINE F32 select(Mask32 mask, F32 yes, F32 no) { return (F32)_mm512_mask_mov_ps((__m512)no, mask, (__m512)yes); }
+SIMD_INLINE I64 select(Mask64 mask, I64 yes, I64 no) {
+  return (I64)_mm512_mask_mov_epi64((__m512i)no, mask, (__m512i)yes);
+}
+
+// --- Minimum and maximum; of floats, `x` where it is NaN
+
+SIMD_INLINE I32 min(I32 a, I32 b) { return (I32)_mm512_min_epi32((__m512i)a, (__m512i)b); }
+SIMD_INLINE I32 max(I32 a, I32 b) { return (I32)_mm512_max_epi32((__m512i)a, (__m512i)b); }
+SIMD_INLINE F32 clamp(F32 x, F32 low, F32 high) {
+  return (F32)_mm512_min_ps((__m512)high, _mm512_max_ps((__m512)low, (__m512)x));
+}
+SIMD_INLINE F64 clamp(F64 x, F64 low, F64 high) {
+  return (F64)_mm512_min_pd((__m512d)high, _mm512_max_pd((__m512d)low, (__m512d)x));
+}
+
+// x * y - z, rounded once.
+SIMD_INLINE F64 multiply_subtract(F64 x, F64 y, F64 z) {
+  return (F64)_mm512_fmsub_pd((__m512d)x, (__m512d)y, (__m512d)z);
+}
+
+// --- Halves
+
+SIMD_INLINE __m256 lower(F32 x) { return _mm512_castps512_ps256((__m512)x); }
+SIMD_INLINE __m256 upper(F32 x) { return _mm512_extractf32x8_ps((__m512)x, 1); }
+SIMD_INLINE __m256i lower(I32 x) { return _mm512_castsi512_si256((__m512i)x); }
+SIMD_INLINE __m256i upper(I32 x) { return _mm512_extracti32x8_epi32((__m512i)x, 1); }
+SIMD_INLINE F32 join(__m256 lo, __m256 hi) { return (F32)_mm512_insertf32x8(_mm512_castps256_ps512(lo), hi, 1); }
+
+SIMD_INLINE I32 low_words(I64x2 x) {
+  const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  return (I32)_mm512_permutex2var_epi32((__m512i)x.lo, even, (__m512i)x.hi);
+}
+
+// --- Loads of one unit
+
+SIMD_INLINE F32 load_float16(const std::byte* src) { return (F32)_mm512_cvtph_ps((__m256i)load<U16h>(src)); }
+SIMD_INLINE I32 load_int16(const std::byte* src) { return (I32)_mm512_cvtepi16_epi32((__m256i)load<U16h>(src)); }
+SIMD_INLINE I32 load_uint16(const std::byte* src) { return (I32)_mm512_cvtepu16_epi32((__m256i)load<U16h>(src)); }
+
+// --- Float to float
+
+SIMD_INLINE U16h float16_codes(F32 x) {
+  return (U16h)_mm512_cvtps_ph((__m512)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+SIMD_INLINE F64x2 widen(F32 x) { return {(F64)_mm512_cvtps_pd(lower(x)), (F64)_mm512_cvtps_pd(upper(x))}; }
+SIMD_INLINE F32 narrow(F64x2 x) { return join(_mm512_cvtpd_ps((__m512d)x.lo), _mm512_cvtpd_ps((__m512d)x.hi)); }
+
+// Toward zero, then a last bit of one wherever something was cut off.
+SIMD_INLINE __m256 narrow_odd_half(F64 x) {
+  const __m256 cut = _mm512_cvt_roundpd_ps((__m512d)x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+  const __mmask8 inexact = _mm512_cmp_pd_mask(_mm512_cvtps_pd(cut), (__m512d)x, _CMP_NEQ_OQ);
+  const __m256i bits = _mm256_castps_si256(cut);
+  return _mm256_castsi256_ps(_mm256_mask_or_epi32(bits, inexact, bits, _mm256_set1_epi32(1)));
+}
+SIMD_INLINE F32 narrow_odd(F64x2 x) { return join(narrow_odd_half(x.lo), narrow_odd_half(x.hi)); }
+
+SIMD_INLINE F32 round_to_integer(F32 x) {
+  return (F32)_mm512_roundscale_ps((__m512)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+SIMD_INLINE F64 round_to_integer(F64 x) {
+  return (F64)_mm512_roundscale_pd((__m512d)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+// --- Integer to float
+
+template <bool is_signed>
+SIMD_INLINE F32 to_f32(I32 x) {
+  return (F32)(is_signed ? _mm512_cvtepi32_ps((__m512i)x) : _mm512_cvtepu32_ps((__m512i)x));
+}
+template <bool is_signed>
+SIMD_INLINE F64x2 to_f64(I32 x) {
+  if constexpr (is_signed) return {(F64)_mm512_cvtepi32_pd(lower(x)), (F64)_mm512_cvtepi32_pd(upper(x))};
+  return {(F64)_mm512_cvtepu32_pd(lower(x)), (F64)_mm512_cvtepu32_pd(upper(x))};
+}
+template <bool is_signed>
+SIMD_INLINE F64 to_f64(I64 x) {
+  return (F64)(is_signed ? _mm512_cvtepi64_pd((__m512i)x) : _mm512_cvtepu64_pd((__m512i)x));
+}
+template <bool is_signed>
+SIMD_INLINE F32 to_f32(I64x2 x) {
+  if constexpr (is_signed) return join(_mm512_cvtepi64_ps((__m512i)x.lo), _mm512_cvtepi64_ps((__m512i)x.hi));
+  return join(_mm512_cvtepu64_ps((__m512i)x.lo), _mm512_cvtepu64_ps((__m512i)x.hi));
+}
+template <bool is_signed>
+SIMD_INLINE __m256 to_f32_odd_half(__m512i x) {
+  constexpr int toward_zero = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
+  const __m256 cut = is_signed ? _mm512_cvt_roundepi64_ps(x, toward_zero) : _mm512_cvt_roundepu64_ps(x, toward_zero);
+  const __m512i back = is_signed ? _mm512_cvttps_epi64(cut) : _mm512_cvttps_epu64(cut);
+  const __m256i bits = _mm256_castps_si256(cut);
+  const __mmask8 inexact = _mm512_cmpneq_epi64_mask(back, x);
+  return _mm256_castsi256_ps(_mm256_mask_or_epi32(bits, inexact, bits, _mm256_set1_epi32(1)));
+}
+template <bool is_signed>
+SIMD_INLINE F32 to_f32_odd(I64x2 x) {
+  return join(to_f32_odd_half<is_signed>((__m512i)x.lo), to_f32_odd_half<is_signed>((__m512i)x.hi));
+}
+
+// --- Integer to integer
+
+template <bool is_signed>
+SIMD_INLINE I64x2 widen(I32 x) {
+  if constexpr (is_signed) return {(I64)_mm512_cvtepi32_epi64(lower(x)), (I64)_mm512_cvtepi32_epi64(upper(x))};
+  return {(I64)_mm512_cvtepu32_epi64(lower(x)), (I64)_mm512_cvtepu32_epi64(upper(x))};
+}
+
+// --- Float to integer
+
+SIMD_INLINE I32 truncate(F32 x) { return (I32)_mm512_cvttps_epi32((__m512)x); }
+
+// The definition, by shifts: shift counts beyond the lane's width give 0, and so do infinities and NaN.
+SIMD_INLINE I32 wrap_by_shift(F32 x) {
+  const I32 bits = as<I32>(x);
+  const __m512i exponent = (__m512i)((bits >> 23) & 0xff);
+  const __m512i significand = (__m512i)((bits & 0x7fffff) | 0x800000);
+  const I32 magnitude = (I32)(_mm512_sllv_epi32(significand, _mm512_sub_epi32(exponent, _mm512_set1_epi32(150)))) |
+                        (I32)(_mm512_srlv_epi32(significand, _mm512_sub_epi32(_mm512_set1_epi32(150), exponent)));
+  const I32 sign = bits >> 31;
+  return negated_where(sign, magnitude);
+}
+SIMD_INLINE I64 wrap_by_shift(F64 x) {
+  const I64 bits = as<I64>(x);
+  const __m512i exponent = (__m512i)((bits >> 52) & 0x7ff);
+  const __m512i significand = (__m512i)((bits & 0xfffffffffffff) | 0x10000000000000);
+  const I64 magnitude = (I64)(_mm512_sllv_epi64(significand, _mm512_sub_epi64(exponent, _mm512_set1_epi64(1075)))) |
+                        (I64)(_mm512_srlv_epi64(significand, _mm512_sub_epi64(_mm512_set1_epi64(1075), exponent)));
+  const I64 sign = bits >> 63;
+  return negated_where(sign, magnitude);
+}
+
+SIMD_INLINE I64x2 truncate_wrapped_64(F64x2 x) {
+  const I64x2 y = {(I64)_mm512_cvttpd_epi64((__m512d)x.lo), (I64)_mm512_cvttpd_epi64((__m512d)x.hi)};
+  const I64 out_of_range = splat(INT64_MIN);
+  if ((equal(y.lo, out_of_range) | equal(y.hi, out_of_range)) == 0) [[likely]]
+    return y;
+  return {wrap_by_shift(x.lo), wrap_by_shift(x.hi)};
+}
+SIMD_INLINE I64x2 truncate_wrapped_64(F32 x) {
+  const I64x2 y = {(I64)_mm512_cvttps_epi64(lower(x)), (I64)_mm512_cvttps_epi64(upper(x))};
+  const I64 out_of_range = splat(INT64_MIN);
+  if ((equal(y.lo, out_of_range) | equal(y.hi, out_of_range)) == 0) [[likely]]
+    return y;
+  const F64x2 wide = widen(x);
+  return {wrap_by_shift(wide.lo), wrap_by_shift(wide.hi)};
+}
+template <bool is_signed>
+SIMD_INLINE I32 truncate_wrapped_32(F64x2 x) {
+  return low_words(truncate_wrapped_64(x));
+}
+
+// --- Less than a block
+
+SIMD_INLINE __mmask64 first_bytes(std::size_t bytes) {
+  return bytes >= 64 ? ~__mmask64{0} : (__mmask64{1} << bytes) - 1;
+}
+// Fills `dst` up to its capacity, behind `bytes` with zeros.
+template <std::size_t capacity>
+SIMD_INLINE void copy_and_pad(std::byte* dst, const std::byte* src, std::size_t bytes) {
+  for (std::size_t at = 0; at < capacity; at += 64) {
+    const std::size_t left = bytes > at ? bytes - at : 0;
+    _mm512_store_si512(dst + at, _mm512_maskz_loadu_epi8(first_bytes(left), src + at));
+  }
+}
+template <std::size_t capacity>
+SIMD_INLINE void copy_front(std::byte* dst, const std::byte* src, std::size_t bytes) {
+  for (std::size_t at = 0; at < bytes; at += 64) {
+    _mm512_mask_storeu_epi8(dst + at, first_bytes(bytes - at), _mm512_load_si512(src + at));
+  }
+}
+
+// --- Packs
+
+SIMD_INLINE U16 pack_words(I32 a, I32 b) {
+  const __m512i even = _mm512_set_epi16(62, 60, 58, 56, 54, 52, 50, 48, 46, 44, 42, 40, 38, 36, 34, 32, 30, 28, 26, 24,
+                                        22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+  return (U16)_mm512_permutex2var_epi16((__m512i)a, even, (__m512i)b);
+}
+SIMD_INLINE U16 pack_high_words(I32 a, I32 b) {
+  const __m512i odd = _mm512_set_epi16(63, 61, 59, 57, 55, 53, 51, 49, 47, 45, 43, 41, 39, 37, 35, 33, 31, 29, 27, 25,
+                                       23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
+  return (U16)_mm512_permutex2var_epi16((__m512i)a, odd, (__m512i)b);
+}
+
+#if defined(__AVX512VBMI__)
+template <int byte>
+SIMD_INLINE U8 pack_byte(const Block<I32>& x) {
+  alignas(64) static constexpr struct Index {
+    std::uint8_t at[64] = {};
+    constexpr Index() {
+      for (int i = 0; i < 64; ++i) at[i] = static_cast<std::uint8_t>(i % 32 * 4 + byte);
+    }
+  } index;
+  const __m512i pick = _mm512_load_si512(index.at);
+  const __m512i ab = _mm512_permutex2var_epi8((__m512i)x.a, pick, (__m512i)x.b);
+  const __m512i cd = _mm512_permutex2var_epi8((__m512i)x.c, pick, (__m512i)x.d);
+  return (U8)_mm512_inserti64x4(ab, _mm512_castsi512_si256(cd), 1);
+}
+SIMD_INLINE U8 pack_bytes(const Block<I32>& x) { return pack_byte<0>(x); }
+SIMD_INLINE U8 pack_signs(const Block<I32>& x) { return pack_byte<3>(x); }
+#else
+// Packs work within 128 bits and leave groups of four bytes in the order a b c d, a b c d, ...
+SIMD_INLINE U8 order_groups(__m512i x) {
+  const __m512i transposed = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  return (U8)_mm512_permutexvar_epi32(transposed, x);
+}
+SIMD_INLINE U8 pack_bytes(const Block<I32>& x) {
+  const Block<I32> low = map(x, [](I32 lanes) { return lanes & 0xff; });
+  return order_groups(_mm512_packus_epi16(_mm512_packs_epi32((__m512i)low.a, (__m512i)low.b),
+                                          _mm512_packs_epi32((__m512i)low.c, (__m512i)low.d)));
+}
+SIMD_INLINE U8 pack_signs(const Block<I32>& x) {
+  return order_groups(_mm512_packs_epi16(_mm512_packs_epi32((__m512i)x.a, (__m512i)x.b),
+                                         _mm512_packs_epi32((__m512i)x.c, (__m512i)x.d)));
+}
+#endif
+
+SIMD_INLINE U8h pack_nibbles(U8 codes) {
+  const U16 pairs = as<U16>(codes);
+  return (U8h)_mm512_cvtepi16_epi8((__m512i)(pairs | (pairs >> 4)));
+}
+SIMD_INLINE U8q pack_crumbs(U8 codes) {
+  const U32 pairs = as<U32>(codes) | (as<U32>(codes) >> 6);
+  return (U8q)_mm512_cvtepi32_epi8((__m512i)(pairs | (pairs >> 12)));
+}
+
+}  // namespace tensorcast::kernels::TENSORCAST_TARGET

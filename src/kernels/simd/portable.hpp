@@ -1,0 +1,192 @@
+// The vocabulary of simd.hpp for any CPU, in vectors of 16 bytes that the compiler lowers to what there is.
+#pragma once
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#define TENSORCAST_REGISTER_BYTES 16
+#include "kernels/simd/without_avx512.hpp"
+
+namespace tensorcast::kernels::TENSORCAST_TARGET {
+
+SIMD_INLINE bool any(Mask32 mask) {
+  const I64 halves = as<I64>(mask);
+  return (halves[0] | halves[1]) != 0;
+}
+
+// x * y - z, rounded once.
+SIMD_INLINE F64 multiply_subtract(F64 x, F64 y, F64 z) {
+  return F64{__builtin_fma(x[0], y[0], -z[0]), __builtin_fma(x[1], y[1], -z[1])};
+}
+
+// --- Halves
+
+SIMD_INLINE I32 low_words(I64x2 x) { return __builtin_shufflevector(as<I32>(x.lo), as<I32>(x.hi), 0, 2, 4, 6); }
+
+template <bool is_signed>
+SIMD_INLINE I64x2 widen(I32 x) {
+  const I32 high = is_signed ? x >> 31 : I32{};
+  return {as<I64>(__builtin_shufflevector(x, high, 0, 4, 1, 5)), as<I64>(__builtin_shufflevector(x, high, 2, 6, 3, 7))};
+}
+
+// --- Packs to words and bytes
+
+#if defined(__SSE2__)
+
+// The baseline of x86-64 packs with saturation only: what is kept is made to fit before.
+SIMD_INLINE U16 pack_words(I32 a, I32 b) {
+  return (U16)_mm_packs_epi32((__m128i)((a << 16) >> 16), (__m128i)((b << 16) >> 16));
+}
+SIMD_INLINE U16 pack_high_words(I32 a, I32 b) { return (U16)_mm_packs_epi32((__m128i)(a >> 16), (__m128i)(b >> 16)); }
+SIMD_INLINE U8 low_bytes(U16 a, U16 b) { return (U8)_mm_packus_epi16((__m128i)(a & 0xff), (__m128i)(b & 0xff)); }
+
+#else
+
+SIMD_INLINE U16 pack_words(I32 a, I32 b) {
+  return __builtin_shufflevector(as<U16>(a), as<U16>(b), 0, 2, 4, 6, 8, 10, 12, 14);
+}
+SIMD_INLINE U16 pack_high_words(I32 a, I32 b) {
+  return pack_words(as<I32>(as<U32>(a) >> 16), as<I32>(as<U32>(b) >> 16));
+}
+SIMD_INLINE U8 low_bytes(U16 a, U16 b) {
+  return __builtin_shufflevector(as<U8>(a), as<U8>(b), 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+}
+
+#endif
+
+SIMD_INLINE U8 pack_bytes(const Block<I32>& x) { return low_bytes(pack_words(x.a, x.b), pack_words(x.c, x.d)); }
+// --- Loads of one unit
+
+#if defined(__SSE2__)
+SIMD_INLINE I32 load_uint16(const std::byte* src) {
+  return (I32)_mm_unpacklo_epi16(_mm_loadu_si64(src), _mm_setzero_si128());
+}
+SIMD_INLINE I32 load_int16(const std::byte* src) { return (load_uint16(src) << 16) >> 16; }
+#else
+SIMD_INLINE I32 load_int16(const std::byte* src) { return __builtin_convertvector(load<I16h>(src), I32); }
+SIMD_INLINE I32 load_uint16(const std::byte* src) { return __builtin_convertvector(load<U16h>(src), I32); }
+#endif
+
+// float16: the exponent is 112 too small when its bits stand where float32 has them; a multiplication puts that right,
+// subnormals included. Infinities and NaN get the exponent of all ones, NaN also the quiet bit.
+SIMD_INLINE F32 load_float16(const std::byte* src) {
+  const I32 code = load_uint16(src);
+  const I32 magnitude = code & 0x7fff;
+  I32 bits = as<I32>(as<F32>(magnitude << 13) * 0x1p112F);
+  bits |= greater(magnitude, splat(0x7bff)) & 0x7f800000;
+  bits |= greater(magnitude, splat(0x7c00)) & 0x00400000;
+  return as<F32>(bits | ((code & 0x8000) << 16));
+}
+
+// --- Float to float
+
+SIMD_INLINE F64x2 widen(F32 x) {
+  return {__builtin_convertvector(__builtin_shufflevector(x, x, 0, 1), F64),
+          __builtin_convertvector(__builtin_shufflevector(x, x, 2, 3), F64)};
+}
+SIMD_INLINE F32 narrow(F64x2 x) {
+  return __builtin_shufflevector(__builtin_convertvector(x.lo, F32h), __builtin_convertvector(x.hi, F32h), 0, 1, 2, 3);
+}
+
+// The method of FloatEncoder (wide/encode_float.hpp), with float16's infinity and payloads.
+SIMD_INLINE U16h float16_codes(F32 x) {
+  const I32 bits = as<I32>(x);
+  const I32 magnitude = min(bits & INT32_MAX, splat(0x47800000));  // 65536 is already the code of infinity
+  const I32 exponent = max(magnitude & 0x7f800000, splat(113 << 23));
+  const I32 quantum = exponent + (13 << 23);
+  const I32 rounded = as<I32>(as<F32>(magnitude) + as<F32>(quantum));
+  const I32 number = rounded - quantum + (exponent >> 13) - (113 << 10);
+  const I32 nan = ((bits >> 13) & 0x3ff) | 0x7e00;
+  const I32 code = select(is_nan(x), nan, number) | ((bits >> 16) & 0x8000);
+  const U16 codes = pack_words(code, code);
+  return __builtin_shufflevector(codes, codes, 0, 1, 2, 3);
+}
+
+// A power of two whose last bit is worth one makes the addition round to an integer.
+SIMD_INLINE F32 round_to_integer(F32 x) {
+  const I32 sign = as<I32>(x) & INT32_MIN;
+  const F32 magnitude = as<F32>(as<I32>(x) ^ sign);
+  const F32 rounded = as<F32>(as<I32>((magnitude + 0x1p23F) - 0x1p23F) | sign);
+  return select(magnitude < 0x1p23F, rounded, x);
+}
+SIMD_INLINE F64 round_to_integer(F64 x) {
+  const I64 sign = as<I64>(x) & INT64_MIN;
+  const F64 magnitude = as<F64>(as<I64>(x) ^ sign);
+  const F64 rounded = as<F64>(as<I64>((magnitude + 0x1p52) - 0x1p52) | sign);
+  return select(magnitude < 0x1p52, rounded, x);
+}
+
+// --- Integer to float
+
+template <bool is_signed>
+SIMD_INLINE F32 to_f32(I32 x) {
+  if constexpr (is_signed) return __builtin_convertvector(x, F32);
+  return __builtin_convertvector(as<U32>(x), F32);
+}
+template <bool is_signed>
+SIMD_INLINE F64x2 to_f64(I32 x) {
+  const I64x2 wide = widen<is_signed>(x);
+  return {to_f64<true>(wide.lo), to_f64<true>(wide.hi)};
+}
+
+// --- Float to integer
+
+// INT32_MIN where out of range, and for NaN.
+SIMD_INLINE I32 truncate(F32 x) {
+  const Mask32 in_range = (x >= -0x1p31F) & (x < 0x1p31F);
+  const I32 y = __builtin_convertvector(select(in_range, x, F32{}), I32);
+  return select(in_range, y, splat(INT32_MIN));
+}
+
+// The definition: the significand shifted to its place, the bits that fall out gone.
+SIMD_INLINE std::uint64_t wrap_one(std::uint64_t significand, int shift, bool negative) {
+  std::uint64_t magnitude = 0;
+  if (shift >= 0 && shift < 64) magnitude = significand << shift;
+  if (shift < 0 && shift > -64) magnitude = significand >> -shift;
+  return negative ? 0 - magnitude : magnitude;
+}
+SIMD_INLINE I32 wrap_by_shift(F32 x) {
+  U32 bits = as<U32>(x);
+  for (int i = 0; i < kLanes; ++i) {
+    const std::uint32_t b = bits[i];
+    bits[i] = static_cast<std::uint32_t>(
+        wrap_one((b & 0x7fffff) | 0x800000, static_cast<int>((b >> 23) & 0xff) - 150, b >> 31 != 0));
+  }
+  return as<I32>(bits);
+}
+SIMD_INLINE I64 wrap_by_shift(F64 x) {
+  U64 bits = as<U64>(x);
+  for (int i = 0; i < kLanes / 2; ++i) {
+    const std::uint64_t b = bits[i];
+    bits[i] =
+        wrap_one((b & 0xfffffffffffff) | 0x10000000000000, static_cast<int>((b >> 52) & 0x7ff) - 1075, b >> 63 != 0);
+  }
+  return as<I64>(bits);
+}
+
+SIMD_INLINE I64x2 truncate_wrapped_64(F64x2 x) { return {wrap_by_shift(x.lo), wrap_by_shift(x.hi)}; }
+SIMD_INLINE I64x2 truncate_wrapped_64(F32 x) { return truncate_wrapped_64(widen(x)); }
+template <bool is_signed>
+SIMD_INLINE I32 truncate_wrapped_32(F64x2 x) {
+  return low_words(truncate_wrapped_64(x));
+}
+
+// --- Packs to bytes and less
+
+// Bit 7 of a byte is the sign of the lane.
+SIMD_INLINE U8 pack_signs(const Block<I32>& x) {
+  return pack_bytes(map(x, [](I32 lanes) { return as<I32>(as<U32>(lanes) >> 24); }));
+}
+
+SIMD_INLINE U8h pack_nibbles(U8 codes) {
+  const U16 pairs = as<U16>(codes);
+  const U8 packed = low_bytes(pairs | (pairs >> 4), pairs);
+  return __builtin_shufflevector(packed, packed, 0, 1, 2, 3, 4, 5, 6, 7);
+}
+SIMD_INLINE U8q pack_crumbs(U8 codes) {
+  const U32 pairs = as<U32>(codes) | (as<U32>(codes) >> 6);
+  return __builtin_convertvector(pairs | (pairs >> 12), U8q);
+}
+
+}  // namespace tensorcast::kernels::TENSORCAST_TARGET

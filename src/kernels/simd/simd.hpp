@@ -1,0 +1,31 @@
+// The vocabulary of vector operations that kernels are written in, for the target that the source is compiled for.
+// Each target's header defines all of it; adding an instruction set is adding such a header.
+//
+// Not Google Highway: of the version that Debian 12 has (1.0.3), the conversions that matter here truncate, flush or
+// saturate where the specification rounds or wraps, and one of its AVX-512 truncations is plainly wrong.
+//
+//   equal greater greater_equal is_nan any both either mask_if select      masks; is_nan is an integer comparison, as
+//                                                                          clang 16 would do that of a widened float16
+//                                                                          in float16, which it emulates
+//   min max clamp                                                          clamp(NaN) is NaN
+//   negated_where                                                          modulo the lane
+//   multiply_subtract                                                      rounded once
+//   copy_and_pad copy_front                                                less than a block
+//   load store load_float16 load_int16 load_uint16                         loads of one unit, any alignment
+//   widen narrow narrow_odd odd_in_24_bits round_to_integer                float to float; NaN keep sign and payload
+//   float16_codes
+//   to_f32 to_f32_odd to_f64                                               integer to float, nearest or rounded to odd
+//   truncate                                                               INT32_MIN where out of range, and for NaN
+//   truncate_wrapped_32 truncate_wrapped_64 wrap_by_shift                  modulo 2^32 or 2^64, 0 for infinity and NaN
+//   low_words pack_words pack_high_words pack_bytes pack_signs             fewer bits a lane, in order
+//   pack_nibbles pack_crumbs                                               bytes below 16 or below 4 to 4 or 2 bits
+//   each
+#pragma once
+
+#if TENSORCAST_TARGET_LEVEL >= 2
+#include "kernels/simd/avx512.hpp"
+#elif TENSORCAST_TARGET_LEVEL == 1
+#include "kernels/simd/avx2.hpp"
+#else
+#include "kernels/simd/portable.hpp"
+#endif

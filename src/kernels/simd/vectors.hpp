@@ -1,0 +1,88 @@
+// Vector types of the target that a source is compiled for. The compiler's own vectors: + - & | ^ << >> work on lanes.
+//
+// A unit is kLanes elements: one register of 32-bit lanes or two of 64-bit lanes. A block is four units.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#define SIMD_INLINE [[gnu::always_inline]] inline
+
+namespace tensorcast::kernels::TENSORCAST_TARGET {
+
+inline constexpr int kRegisterBytes = TENSORCAST_REGISTER_BYTES;
+inline constexpr int kLanes = kRegisterBytes / 4;
+inline constexpr int kBlock = 4 * kLanes;
+
+typedef float F32 __attribute__((vector_size(kRegisterBytes)));
+typedef double F64 __attribute__((vector_size(kRegisterBytes)));
+typedef std::int32_t I32 __attribute__((vector_size(kRegisterBytes)));
+typedef std::uint32_t U32 __attribute__((vector_size(kRegisterBytes)));
+typedef std::int64_t I64 __attribute__((vector_size(kRegisterBytes)));
+typedef std::uint64_t U64 __attribute__((vector_size(kRegisterBytes)));
+typedef std::uint16_t U16 __attribute__((vector_size(kRegisterBytes)));
+typedef std::uint8_t U8 __attribute__((vector_size(kRegisterBytes)));
+// Half and quarter registers.
+typedef float F32h __attribute__((vector_size(kRegisterBytes / 2)));
+typedef std::int32_t I32h __attribute__((vector_size(kRegisterBytes / 2)));
+typedef std::int16_t I16h __attribute__((vector_size(kRegisterBytes / 2)));
+typedef std::uint16_t U16h __attribute__((vector_size(kRegisterBytes / 2)));
+typedef std::uint8_t U8h __attribute__((vector_size(kRegisterBytes / 2)));
+typedef std::uint8_t U8q __attribute__((vector_size(kRegisterBytes / 4)));
+
+struct F64x2 {
+  F64 lo, hi;
+};
+struct I64x2 {
+  I64 lo, hi;
+};
+
+template <class Unit>
+struct Block {
+  Unit a, b, c, d;
+};
+
+// Braces evaluate left to right: loads keep the order of addresses, which DRAM bandwidth depends on.
+template <class Unit, class Function>
+SIMD_INLINE auto map(const Block<Unit>& x, Function function) {
+  return Block<decltype(function(x.a))>{function(x.a), function(x.b), function(x.c), function(x.d)};
+}
+
+template <class To, class From>
+SIMD_INLINE To as(From bits) {
+  static_assert(sizeof(To) == sizeof(From));
+  return (To)bits;
+}
+
+template <class V>
+SIMD_INLINE V load(const std::byte* src) {
+  V v;
+  __builtin_memcpy(&v, src, sizeof v);
+  return v;
+}
+
+template <class V>
+SIMD_INLINE void store(std::byte* dst, V v) {
+  __builtin_memcpy(dst, &v, sizeof v);
+}
+
+// Minus zero, not plus: x - 0 is x for every float.
+SIMD_INLINE F32 splat(float x) { return x - F32{}; }
+SIMD_INLINE F64 splat(double x) { return x - F64{}; }
+SIMD_INLINE I32 splat(std::int32_t x) { return x - I32{}; }
+SIMD_INLINE I64 splat(std::int64_t x) { return x - I64{}; }
+SIMD_INLINE U8 splat(std::uint8_t x) { return x - U8{}; }
+
+// Modulo 2^32 or 2^64; `sign` is 0 or -1 in each lane.
+SIMD_INLINE I32 negated_where(I32 sign, I32 x) { return as<I32>(as<U32>(x ^ sign) - as<U32>(sign)); }
+SIMD_INLINE I64 negated_where(I64 sign, I64 x) { return as<I64>(as<U64>(x ^ sign) - as<U64>(sign)); }
+
+// float64 rounded to odd in 24 bits: toward zero, then a last bit of one if something was cut off. A later rounding to
+// fewer bits then gives what rounding `x` itself would. Exact in float32 from 2^-126 on; infinities and NaN stay.
+SIMD_INLINE F64 odd_in_24_bits(F64 x) {
+  constexpr std::int64_t low = 0x1fffffff;
+  const I64 bits = as<I64>(x);
+  return as<F64>((bits | ((bits & low) + low)) & ~low);  // the sum carries into bit 29 if any lower bit is set
+}
+
+}  // namespace tensorcast::kernels::TENSORCAST_TARGET

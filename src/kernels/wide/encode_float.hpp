@@ -1,0 +1,291 @@
+// Every hub to every floating-point target and to bool, rounded once.
+#pragma once
+
+#include "codec/policy.hpp"
+#include "kernels/wide/blocks.hpp"
+
+namespace tensorcast::kernels::TENSORCAST_TARGET {
+
+using codec::Policy;
+
+// --- Step one: float32 lanes from which the second rounding gives what a single rounding would
+
+// Targets that can hold float32 subnormals, or see whether anything was cut off far below them.
+template <DType to>
+inline constexpr bool reaches_float32_subnormals = to == DType::bfloat16 || to == DType::float8_e8m0fnu;
+
+// Finite stays finite: beyond float32's range, only infinity may become infinity where a target tells them apart.
+SIMD_INLINE F64 within_float32(F64 x) {
+  constexpr double largest = 0x1.fffffep127;
+  const F64 within = clamp(x, splat(-largest), splat(largest));
+  return as<F64>(
+      select(equal(as<I64>(x) & INT64_MAX, splat(std::int64_t{0x7ff0000000000000})), as<I64>(x), as<I64>(within)));
+}
+
+template <DType to>
+SIMD_INLINE F32 float32_hub_of_float64(F64x2 x) {
+  if constexpr (to == DType::float32) {
+    return narrow(x);
+  } else if constexpr (reaches_float32_subnormals<to>) {
+    return narrow_odd(x);
+  } else {
+    // Only float32 subnormals are rounded twice here, and those are zero in the target.
+    constexpr bool infinity_matters = row(to).format.nonfinite == NonFinite::nan_negative_zero;
+    const F64x2 finite = infinity_matters ? F64x2{within_float32(x.lo), within_float32(x.hi)} : x;
+    return narrow({odd_in_24_bits(finite.lo), odd_in_24_bits(finite.hi)});
+  }
+}
+
+template <DType from, DType to, class Unit>
+SIMD_INLINE F32 float32_hub_of_integer(Unit x) {
+  constexpr bool is_signed = is_signed_type<from>;
+  if constexpr (bits_of<from> == 16) {
+    return to_f32<true>(x);  // exact; the lanes are wider than the source
+  } else if constexpr (!reaches_float32_subnormals<to>) {
+    return to_f32<is_signed>(x);  // rounded only above 2^24, where every target but float32 has overflowed
+  } else if constexpr (bits_of<from> == 64) {
+    return to_f32_odd<is_signed>(x);
+  } else {
+    const F64x2 exact = to_f64<is_signed>(x);
+    return narrow({odd_in_24_bits(exact.lo), odd_in_24_bits(exact.hi)});
+  }
+}
+
+template <DType from, DType to, class Unit>
+SIMD_INLINE F32 float32_hub(Unit x) {
+  if constexpr (!is_float<from>) {
+    return float32_hub_of_integer<from, to>(x);
+  } else if constexpr (from == DType::float64) {
+    return float32_hub_of_float64<to>(x);
+  } else if constexpr (from == DType::bfloat16 && to == DType::float32) {
+    const I32 bits = as<I32>(x);
+    return as<F32>(select(is_nan(x), bits | 0x00400000, bits));  // a shift does not make NaN quiet
+  } else {
+    return x;
+  }
+}
+
+template <DType from, class Unit>
+SIMD_INLINE F64x2 float64_hub(Unit x) {
+  if constexpr (is_float<from>) {
+    return widen(x);
+  } else if constexpr (bits_of<from> == 64) {
+    return {to_f64<is_signed_type<from>>(x.lo), to_f64<is_signed_type<from>>(x.hi)};
+  } else {
+    return to_f64<is_signed_type<from>>(x);
+  }
+}
+
+// --- Step two: codes of a block of float32 lanes. `has_nonfinite`: infinities and NaN may be among them.
+
+// float8 and float4 with sign. One method for all: the FPU rounds when a power of two is added whose last bit is worth
+// as much as the target's last bit at that magnitude.
+template <DType to, bool has_nonfinite>
+class FloatEncoder {
+  static constexpr FloatFormat format = row(to).format;
+  static constexpr int cut = 23 - format.mantissa_bits;
+  static constexpr std::int32_t least_exponent = (format.min_exponent() + 127) << 23;
+  static constexpr std::int32_t largest =
+      ((format.max_exponent() + 127) << 23) |
+      static_cast<std::int32_t>(format.largest_code() & ((1U << format.mantissa_bits) - 1)) << cut;
+  static constexpr std::int32_t first_beyond = largest + (1 << cut);
+  static constexpr auto bias = static_cast<std::uint8_t>((format.min_exponent() + 127) << format.mantissa_bits);
+  static constexpr bool four_bits = bits_of<to> == 4;
+  static constexpr bool has_negative_zero = format.nonfinite != NonFinite::nan_negative_zero;
+
+ public:
+  explicit FloatEncoder(const Policy& policy)
+      // The code after the largest is the infinity or NaN that overflow becomes.
+      : limit_(splat(policy.saturate || four_bits ? largest : first_beyond)),
+        last_ordinary_(
+            splat(!has_negative_zero && policy.saturate && policy.fnuz_inf_is_nan ? 0x7f7fffff : 0x7f800000)),
+        float4_nan_(splat(static_cast<std::uint8_t>(policy.float4_nan_is_zero ? 0x8 : 0x7))) {}
+
+  SIMD_INLINE void store_block(std::byte* dst, const Block<F32>& x) const {
+    const Block<I32> bits = map(x, [](F32 lanes) { return as<I32>(lanes); });
+    const Block<I32> magnitudes = map(bits, [](I32 lanes) { return lanes & INT32_MAX; });
+    // 1. Magnitudes no larger than the limit; as integers, so that infinities and NaN obey.
+    // 2. The exponent of each, at least that of the smallest normal, and the power of two `cut` binades above.
+    // 3. Their sum: the power of two, plus the rounded significand in units of the target's last place.
+    // 4. Code = significand + exponent field. The power of two ends in zeros, and the bias comes off below: only the
+    //    low byte counts.
+    const Block<I32> rounded = map(magnitudes, [this](I32 magnitude) {
+      const I32 limited = min(magnitude, limit_);
+      const I32 exponent = max(limited & 0x7f800000, splat(least_exponent));
+      const I32 power = exponent + (cut << 23);
+      return as<I32>(as<F32>(limited) + as<F32>(power)) + (exponent >> cut);
+    });
+    U8 codes = pack_bytes(rounded) - bias;
+    // 5. Signs.
+    const U8 signs = pack_signs(bits);
+    if constexpr (four_bits) {
+      codes |= as<U8>((as<U16>(signs) >> 4) & 0x0808);
+    } else if constexpr (has_negative_zero) {
+      codes |= signs & 0x80;
+    } else {
+      codes |= signs & 0x80 & as<U8>(codes != 0);
+    }
+    // 6. NaN, and infinities where they become NaN: rare.
+    if constexpr (has_nonfinite) {
+      const I32 greatest = max(max(magnitudes.a, magnitudes.b), max(magnitudes.c, magnitudes.d));
+      if (any(greater(greatest, last_ordinary_))) [[unlikely]]
+        codes = with_nan(codes, bits, signs);
+    }
+    if constexpr (four_bits) {
+      store(dst, pack_nibbles(codes));
+    } else {
+      store(dst, codes);
+    }
+  }
+
+ private:
+  SIMD_INLINE U8 with_nan(U8 codes, const Block<I32>& bits, U8 signs) const {
+    const U8 where = pack_bytes(
+        map(bits, [this](I32 lanes) { return select(greater(lanes & INT32_MAX, last_ordinary_), splat(-1), I32{}); }));
+    U8 nan = splat(std::uint8_t{0x80});
+    if constexpr (four_bits) {
+      nan = float4_nan_;
+    } else if constexpr (format.nonfinite == NonFinite::nan_all_ones) {
+      nan = signs | 0x7f;
+    } else if constexpr (format.nonfinite == NonFinite::ieee) {  // the quiet bit, then the payload's first
+      static_assert(to == DType::float8_e5m2);
+      nan = (signs & 0x80) | pack_bytes(map(bits, [](I32 lanes) { return ((lanes >> 21) & 1) | 0x7e; }));
+    }
+    return (codes & ~where) | (nan & where);
+  }
+
+  I32 limit_;
+  I32 last_ordinary_;
+  U8 float4_nan_;
+};
+
+// float8_e8m0fnu: powers of two from 2^-127, which is a float32 subnormal, to 2^127.
+template <bool has_nonfinite>
+class FloatEncoder<DType::float8_e8m0fnu, has_nonfinite> {
+  static constexpr std::int32_t least = 0x00400000;
+  static constexpr std::int32_t largest = 0x7f000000;
+
+ public:
+  explicit FloatEncoder(const Policy& policy)
+      : round_up_(splat(policy.e8m0_rounding == RoundMode::up     ? 0x7fffff
+                        : policy.e8m0_rounding == RoundMode::down ? 0
+                                                                  : 0x400000)),
+        refuses_(mask_if(!policy.saturate)) {}
+
+  SIMD_INLINE void store_block(std::byte* dst, const Block<F32>& x) const {
+    store(dst, pack_bytes(map(x, [this](F32 lanes) { return code(lanes); })));
+  }
+
+ private:
+  SIMD_INLINE I32 code(F32 x) const {
+    const I32 bits = as<I32>(x);
+    // 1. Clamped; as integers, so that negative numbers count as too small.
+    const I32 clamped = min(max(bits, splat(least)), splat(largest));
+    // 2. The subnormal binade in the form of a normal one with exponent field 0.
+    const I32 normal = clamped + min(clamped - 0x00800000, I32{});
+    // 3. The mantissa carries into the exponent where the mode rounds up.
+    const I32 exponent = (normal + round_up_) >> 23;
+    // 4. NaN, and without saturation everything outside the range.
+    const Mask32 outside = greater(as<U32>(bits) - least, as<U32>(splat(largest - least)));
+    return select(either(is_nan(x), both(outside, refuses_)), splat(0xff), exponent);
+  }
+
+  I32 round_up_;
+  Mask32 refuses_;
+};
+
+template <bool has_nonfinite>
+class FloatEncoder<DType::bfloat16, has_nonfinite> {
+ public:
+  explicit FloatEncoder(const Policy&) {}
+
+  SIMD_INLINE void store_block(std::byte* dst, const Block<F32>& x) const {
+    const Block<I32> rounded = map(x, [](F32 lanes) {
+      const U32 bits = as<U32>(lanes);  // unsigned, as NaN may carry out of the lane
+      const U32 nearest_even = bits + 0x7fff + ((bits >> 16) & 1);
+      return select(is_nan(lanes), as<I32>(bits | 0x00400000), as<I32>(nearest_even));
+    });
+    store(dst, pack_high_words(rounded.a, rounded.b));
+    store(dst + kRegisterBytes, pack_high_words(rounded.c, rounded.d));
+  }
+};
+
+template <bool has_nonfinite>
+class FloatEncoder<DType::float16, has_nonfinite> {
+ public:
+  explicit FloatEncoder(const Policy&) {}
+
+  SIMD_INLINE void store_block(std::byte* dst, const Block<F32>& x) const {
+    constexpr int unit = kRegisterBytes / 2;
+    store(dst, float16_codes(x.a));
+    store(dst + unit, float16_codes(x.b));
+    store(dst + 2 * unit, float16_codes(x.c));
+    store(dst + 3 * unit, float16_codes(x.d));
+  }
+};
+
+template <bool has_nonfinite>
+class FloatEncoder<DType::float32, has_nonfinite> {
+ public:
+  explicit FloatEncoder(const Policy&) {}
+
+  SIMD_INLINE void store_block(std::byte* dst, const Block<F32>& x) const { store_units(dst, x); }
+};
+
+// --- Both steps
+
+template <DType from, DType to>
+class EncoderThroughFloat32 {
+ public:
+  explicit EncoderThroughFloat32(const Policy& policy) : codes_(policy) {}
+
+  template <class Unit>
+  SIMD_INLINE void store_block(std::byte* dst, const Block<Unit>& x) const {
+    codes_.store_block(dst, map(x, [](Unit unit) { return float32_hub<from, to>(unit); }));
+  }
+
+ private:
+  FloatEncoder<to, is_float<from>> codes_;
+};
+
+template <DType from>
+struct Float64Encoder {
+  explicit Float64Encoder(const Policy&) {}
+
+  template <class Unit>
+  SIMD_INLINE void store_block(std::byte* dst, const Block<Unit>& x) const {
+    store_unit_pairs(dst, map(x, [](Unit unit) { return float64_hub<from>(unit); }));
+  }
+};
+
+// --- Bool
+
+// 1 where a lane is not zero; both float zeros are zero.
+template <DType from, class Unit>
+SIMD_INLINE I32 is_nonzero(Unit x) {
+  I32 bits;
+  if constexpr (from == DType::float64) {
+    const I64x2 magnitude = {as<I64>(x.lo) << 1, as<I64>(x.hi) << 1};
+    bits = low_words(
+        {magnitude.lo | as<I64>(as<U64>(magnitude.lo) >> 32), magnitude.hi | as<I64>(as<U64>(magnitude.hi) >> 32)});
+  } else if constexpr (is_float<from>) {
+    bits = as<I32>(x) << 1;
+  } else if constexpr (bits_of<from> == 64) {
+    bits = low_words({x.lo | as<I64>(as<U64>(x.lo) >> 32), x.hi | as<I64>(as<U64>(x.hi) >> 32)});
+  } else {
+    bits = x;
+  }
+  return select(equal(bits, I32{}), I32{}, splat(1));
+}
+
+template <DType from>
+struct BoolEncoder {
+  explicit BoolEncoder(const Policy&) {}
+
+  template <class Unit>
+  SIMD_INLINE void store_block(std::byte* dst, const Block<Unit>& x) const {
+    store(dst, pack_bytes(map(x, [](Unit unit) { return is_nonzero<from>(unit); })));
+  }
+};
+
+}  // namespace tensorcast::kernels::TENSORCAST_TARGET
