@@ -1,0 +1,134 @@
+// The main job: plan, convert into a temporary, verify, put in place.
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "convert/guarded.hpp"
+#include "convert/open_input.hpp"
+#include "convert/plan.hpp"
+#include "convert/progress_meter.hpp"
+#include "convert/transfer.hpp"
+#include "convert/verify.hpp"
+#include "io/output_file.hpp"
+#include "tensorcast/file.hpp"
+
+namespace tensorcast {
+namespace {
+
+using convert::OpenedInput;
+using convert::Plan;
+using convert::PlannedTensor;
+using convert::ProgressMeter;
+using formats::Format;
+
+// Errors that do not say which file they are about are about this one.
+Error at_file(Error error, const std::string& path) {
+  if (error.file.empty()) error.file = path;
+  return error;
+}
+
+ConvertOutcome outcome_of(const Plan& plan, const Format& input, const Format& output) {
+  ConvertOutcome outcome;
+  outcome.input_format = input.name;
+  outcome.output_format = output.name;
+  for (const PlannedTensor& tensor : plan.tensors) {
+    outcome.tensors.push_back(TensorOutcome{.name = tensor.target.name,
+                                            .from = tensor.from,
+                                            .to = tensor.target.dtype,
+                                            .shape = tensor.target.shape,
+                                            .bytes_in = tensor.bytes_in,
+                                            .bytes_out = tensor.target.bytes,
+                                            .reason = tensor.reason,
+                                            .report = {}});
+  }
+  return outcome;
+}
+
+std::vector<formats::TensorInfo> targets_in_layout_order(const Plan& plan) {
+  std::vector<formats::TensorInfo> targets;
+  targets.reserve(plan.layout.size());
+  for (const std::size_t index : plan.layout) targets.push_back(plan.tensors[index].target);
+  return targets;
+}
+
+// How to read the output back where the file alone does not say.
+formats::ReadOptions read_back_options(const Plan& plan) {
+  if (plan.tensors.size() != 1) return {};
+  const formats::TensorInfo& only = plan.tensors.front().target;
+  return {.raw = RawLayout{.dtype = only.dtype, .shape = only.shape}, .from = only.dtype};
+}
+
+Result<bool> verify_output(const ConvertRequest& request, const Plan& plan, OpenedInput& input, const Format& format,
+                           io::OutputFile& output, ProgressMeter& progress) {
+  if (auto synced = output.sync(); !synced) return std::move(synced).error();
+  Result<OpenedInput> written =
+      convert::open_input(output.temporary_path(), std::string(format.name), read_back_options(plan));
+  if (!written) {
+    written.error().file = output.path();
+    return std::move(written).error();
+  }
+  written->file->dont_need(0, written->file->size());  // read from the disk, not from memory, where that can be had
+  Result<bool> verified = convert::verify(request, plan, *input.reader, *written->reader, progress);
+  if (!verified && verified.error().file == output.temporary_path()) verified.error().file = output.path();
+  return verified;
+}
+
+// Everything after the plan. `outcome` has the plan's tensors.
+Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, OpenedInput& input,
+                               const Format& format, ConvertOutcome outcome) {
+  Result<io::OutputFile> output = io::OutputFile::create(request.output, request.overwrite);
+  if (!output) return std::move(output).error();
+  const std::uint64_t bytes = plan.bytes_in() + plan.bytes_out();
+  ProgressMeter progress(request, request.verify ? 2 * bytes : bytes);
+  if (auto reserved = output->reserve(plan.bytes_out()); !reserved) return std::move(reserved).error();
+
+  const formats::WriteOptions options{.metadata = input.reader->metadata(),
+                                      .source_format = std::string(input.format->name),
+                                      .compressed = input.reader->compressed()};
+  const std::vector<formats::TensorInfo> targets = targets_in_layout_order(plan);
+  Result<std::unique_ptr<formats::Writer>> writer = format.create(*output, targets, options);
+  if (!writer) return at_file(std::move(writer).error(), request.output);
+
+  Result<convert::TransferOutcome> transferred = convert::transfer(request, plan, *input.reader, **writer, progress);
+  if (!transferred) return at_file(std::move(transferred).error(), request.input);
+  outcome.cancelled = transferred->cancelled;
+  if (outcome.cancelled) return outcome;
+  if (auto finished = (*writer)->finish(); !finished) return at_file(std::move(finished).error(), request.output);
+
+  if (request.verify) {
+    const Result<bool> verified = verify_output(request, plan, input, format, *output, progress);
+    if (!verified) return at_file(verified.error(), request.output);
+    outcome.verified = *verified;
+    outcome.cancelled = !*verified;
+    if (outcome.cancelled) return outcome;
+  }
+  if (auto committed = output->commit(); !committed) return std::move(committed).error();
+  for (std::size_t i = 0; i < outcome.tensors.size(); ++i) {
+    outcome.tensors[i].report = std::move(transferred->reports[i]);
+  }
+  outcome.bytes_read = input.file->size();
+  outcome.bytes_written = output->size();
+  return outcome;
+}
+
+Result<ConvertOutcome> convert_opened(const ConvertRequest& request) {
+  Result<OpenedInput> input =
+      convert::open_input(request.input, request.input_format, {.raw = request.raw, .from = request.from});
+  if (!input) return std::move(input).error();
+  const Result<const Format*> format = request.output_format.empty() ? formats::format_for_output(request.output)
+                                                                     : convert::format_by_name(request.output_format);
+  if (!format) return format.error();
+  const Result<Plan> plan = convert::make_plan(request, *input->reader, *input->format, **format);
+  if (!plan) return at_file(plan.error(), request.input);
+  ConvertOutcome outcome = outcome_of(*plan, *input->format, **format);
+  if (request.dry_run) return outcome;
+  return execute(request, *plan, *input, **format, std::move(outcome));
+}
+
+}  // namespace
+
+Result<ConvertOutcome> convert_file(const ConvertRequest& request) {
+  return convert::guarded([&] { return convert_opened(request); });
+}
+
+}  // namespace tensorcast

@@ -1,0 +1,68 @@
+// What tests of conversions share: safetensors files made from values, and requests for them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "formats/format_testing.hpp"
+#include "formats/safetensors/safetensors_format.hpp"
+#include "tensorcast/file.hpp"
+
+namespace tensorcast::convert::testing {
+
+using formats::testing::file_content;
+using formats::testing::make_tensor;
+using formats::testing::TempFolder;
+using formats::testing::Tensor;
+
+inline Tensor floats(std::string name, const std::vector<float>& values) {
+  std::string bytes(values.size() * sizeof(float), '\0');
+  if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
+  return make_tensor(std::move(name), DType::float32, {static_cast<std::int64_t>(values.size())}, std::move(bytes));
+}
+
+// Values that no narrow type holds exactly, different in every place.
+inline std::vector<float> many_values(std::size_t count) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i % 8191) * 0.37f - 1234.5f;
+  return values;
+}
+
+inline std::string write_safetensors(const TempFolder& folder, const std::string& name,
+                                     const std::vector<Tensor>& tensors, const formats::Metadata& metadata = {}) {
+  const std::string path = folder.file(name);
+  const Result<void> written = formats::testing::write_all(formats::safetensors_format, path, tensors,
+                                                           {.metadata = metadata, .source_format = {}});
+  EXPECT_TRUE(written.ok()) << written.error().describe();
+  return path;
+}
+
+inline std::vector<Tensor> read_safetensors(const std::string& path) {
+  Result<std::vector<Tensor>> tensors = formats::testing::read_all(formats::safetensors_format, path);
+  EXPECT_TRUE(tensors.ok()) << tensors.error().describe();
+  return tensors.ok() ? std::move(tensors).value() : std::vector<Tensor>();
+}
+
+inline ConvertRequest request(std::string input, std::string output, DType to) {
+  ConvertRequest request;
+  request.input = std::move(input);
+  request.output = std::move(output);
+  request.to = to;
+  return request;
+}
+
+// `bytes` of `from` as `to`, by the library itself: conversions are tested elsewhere.
+inline std::string cast_bytes(const std::string& bytes, DType from, DType to, std::size_t count,
+                              const CastOptions& options = {}) {
+  std::string result(storage_bytes(to, count), '\0');
+  const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
+  const Result<void> done = cast({from, shape, std::as_bytes(std::span(bytes))},
+                                 {to, shape, std::as_writable_bytes(std::span(result))}, options);
+  EXPECT_TRUE(done.ok()) << done.error().describe();
+  return result;
+}
+
+}  // namespace tensorcast::convert::testing

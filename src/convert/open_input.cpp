@@ -1,0 +1,43 @@
+#include "convert/open_input.hpp"
+
+#include <fmt/format.h>
+
+#include "tensorcast/file.hpp"
+
+namespace tensorcast::convert {
+namespace {
+
+Result<const formats::Format*> choose_format(const io::InputFile& file, const std::string& format_name, bool is_raw) {
+  if (!format_name.empty()) return format_by_name(format_name);
+  if (is_raw) return format_by_name("raw");
+  return formats::detect_format(file);
+}
+
+}  // namespace
+
+Result<const formats::Format*> format_by_name(const std::string& name) {
+  if (const formats::Format* format = formats::find_format(name)) return format;
+  return Error{.code = ErrorCode::invalid_argument,
+               .message = fmt::format("there is no file format \"{}\"", name),
+               .hint = fmt::format("there are {}", fmt::join(file_formats(), ", "))};
+}
+
+Result<OpenedInput> open_input(const std::string& path, const std::string& format_name,
+                               const formats::ReadOptions& options) {
+  Result<io::InputFile> file = io::InputFile::open(path);
+  if (!file) return std::move(file).error();
+  OpenedInput input{
+      .file = std::make_unique<io::InputFile>(std::move(file).value()), .format = nullptr, .reader = nullptr};
+  const Result<const formats::Format*> format = choose_format(*input.file, format_name, options.raw.has_value());
+  if (!format) return format.error();
+  input.format = *format;
+  Result<std::unique_ptr<formats::Reader>> reader = input.format->open(*input.file, options);
+  if (!reader) {
+    if (reader.error().file.empty()) reader.error().file = path;
+    return std::move(reader).error();
+  }
+  input.reader = std::move(reader).value();
+  return input;
+}
+
+}  // namespace tensorcast::convert

@@ -1,0 +1,27 @@
+// A file with the reader that fits it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "formats/format.hpp"
+#include "io/input_file.hpp"
+
+namespace tensorcast::convert {
+
+struct OpenedInput {
+  std::unique_ptr<io::InputFile> file;  // the reader refers to it
+  const formats::Format* format = nullptr;
+  std::unique_ptr<formats::Reader> reader;
+};
+
+// `format_name` empty: raw when a layout is given, else by content and extension.
+// Errors: io, parse, unsupported, invalid_argument (no such format), all with Error::file.
+[[nodiscard]] Result<OpenedInput> open_input(const std::string& path, const std::string& format_name,
+                                             const formats::ReadOptions& options);
+
+// Errors: invalid_argument.
+[[nodiscard]] Result<const formats::Format*> format_by_name(const std::string& name);
+
+}  // namespace tensorcast::convert

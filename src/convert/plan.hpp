@@ -1,0 +1,34 @@
+// What becomes of each tensor and why, decided and checked before a byte is written.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "formats/format.hpp"
+#include "tensorcast/file.hpp"
+
+namespace tensorcast::convert {
+
+struct PlannedTensor {
+  formats::TensorInfo target;  // name, type and shape in the output
+  DType from = DType::undefined;
+  std::uint64_t bytes_in = 0;
+  bool converts = false;  // false: copied byte for byte
+  std::string reason;
+};
+
+struct Plan {
+  std::vector<PlannedTensor> tensors;  // in file order, one for each tensor of the input
+  std::vector<std::size_t> layout;     // indices into `tensors`, in the order of the output's data
+
+  [[nodiscard]] std::uint64_t bytes_in() const noexcept;
+  [[nodiscard]] std::uint64_t bytes_out() const noexcept;
+};
+
+// Errors: invalid_argument (rules that match nothing, bad patterns, options), unsupported (types that the output's
+// format or the opset does not have).
+[[nodiscard]] Result<Plan> make_plan(const ConvertRequest& request, const formats::Reader& input,
+                                     const formats::Format& input_format, const formats::Format& output_format);
+
+}  // namespace tensorcast::convert

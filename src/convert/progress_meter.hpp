@@ -1,0 +1,37 @@
+// Tells the caller how far the work is, now and then.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+
+#include "tensorcast/file.hpp"
+
+namespace tensorcast::convert {
+
+class ProgressMeter {
+ public:
+  ProgressMeter(const ConvertRequest& request, std::uint64_t bytes_total) noexcept
+      : request_(request), progress_{.bytes_done = 0, .bytes_total = bytes_total, .tensor = {}} {}
+
+  // Counts bytes read or written. False: the caller cancels.
+  [[nodiscard]] bool advance(std::uint64_t bytes, std::string_view tensor) {
+    progress_.bytes_done += bytes;
+    progress_.tensor = tensor;
+    if (!request_.on_progress) return true;
+    const Clock::time_point now = Clock::now();
+    if (now < next_call_ && progress_.bytes_done < progress_.bytes_total) return true;
+    next_call_ = now + interval;
+    return request_.on_progress(progress_);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr Clock::duration interval = std::chrono::milliseconds(50);
+
+  const ConvertRequest& request_;
+  Progress progress_;
+  Clock::time_point next_call_ = Clock::time_point::min();
+};
+
+}  // namespace tensorcast::convert

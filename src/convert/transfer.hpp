@@ -1,0 +1,31 @@
+// Moves all tensors of a plan from a reader to a writer, converting on the way.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "convert/plan.hpp"
+#include "convert/progress_meter.hpp"
+
+namespace tensorcast::convert {
+
+struct TransferOutcome {
+  std::vector<std::optional<CastReport>> reports;  // one for each tensor of the plan; only if asked for
+  bool cancelled = false;
+};
+
+// Reading and converting happen on this thread, writing on another. Memory: a few blocks; all of one tensor for
+// strings. Errors: those of reader, writer and cast, with Error::tensor; io and parse errors with Error::file.
+[[nodiscard]] Result<TransferOutcome> transfer(const ConvertRequest& request, const Plan& plan, formats::Reader& reader,
+                                               formats::Writer& writer, ProgressMeter& progress);
+
+// The strings of a tensor that has them before or after its conversion, converted to strings.
+[[nodiscard]] Result<StringBuffer> convert_to_strings(const CastOptions& options, const PlannedTensor& tensor,
+                                                      std::size_t index, formats::Reader& reader);
+// The bytes of a tensor that becomes numbers from strings.
+[[nodiscard]] Result<std::vector<std::byte>> convert_from_strings(const CastOptions& options,
+                                                                  const PlannedTensor& tensor, std::size_t index,
+                                                                  formats::Reader& reader);
+
+}  // namespace tensorcast::convert

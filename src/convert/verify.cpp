@@ -1,0 +1,207 @@
+#include "convert/verify.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <optional>
+
+#include "cast/parallel.hpp"
+#include "codec/reference_cast.hpp"
+#include "convert/aligned_buffer.hpp"
+#include "convert/element_blocks.hpp"
+#include "convert/transfer.hpp"
+
+namespace tensorcast::convert {
+namespace {
+
+using formats::Reader;
+
+constexpr std::size_t run_elements = 4096;  // of one look at the reference; a multiple of 8
+
+Error differs(std::string message, std::optional<std::uint64_t> element = {}) {
+  return Error{.code = ErrorCode::internal,
+               .message = std::move(message),
+               .hint = "the memory, the disk or tensorcast is at fault; the output was discarded",
+               .element = element};
+}
+
+class Verification {
+ public:
+  Verification(const ConvertRequest& request, const Plan& plan, Reader& input, Reader& output, ProgressMeter& progress)
+      : request_(request),
+        plan_(plan),
+        input_(input),
+        output_(output),
+        progress_(progress),
+        source_(threaded_block_bytes),
+        actual_(threaded_block_bytes),
+        expected_(threaded_block_bytes) {
+    std::uint64_t elements = 0;
+    for (const PlannedTensor& tensor : plan.tensors) elements += tensor.converts ? tensor.target.count : 0;
+    reference_stride_ = std::max<std::uint64_t>(1, (elements + max_reference_elements - 1) / max_reference_elements);
+  }
+
+  Result<bool> run() {
+    if (output_.tensors().size() != plan_.tensors.size()) {
+      return differs(
+          fmt::format("the output has {} tensors instead of {}", output_.tensors().size(), plan_.tensors.size()));
+    }
+    for (std::size_t place = 0; place < plan_.layout.size() && !cancelled_; ++place) {
+      const std::size_t index = plan_.layout[place];
+      const PlannedTensor& tensor = plan_.tensors[index];
+      Result<void> checked = check_header(tensor, output_.tensors()[place]);
+      if (checked) checked = check_data(tensor, index, place);
+      if (!checked) {
+        if (checked.error().tensor.empty()) checked.error().tensor = tensor.target.name;
+        return std::move(checked).error();
+      }
+    }
+    return !cancelled_;
+  }
+
+ private:
+  static Result<void> check_header(const PlannedTensor& tensor, const formats::TensorInfo& found) {
+    const formats::TensorInfo& wanted = tensor.target;
+    if (found.name != wanted.name && !found.name.empty()) {
+      return differs(fmt::format("the output has \"{}\" instead", found.name));
+    }
+    if (found.dtype != wanted.dtype || found.foreign_dtype != wanted.foreign_dtype) {
+      return differs(fmt::format("the output has {} instead of {}", name(found.dtype), name(wanted.dtype)));
+    }
+    if (found.shape != wanted.shape) return differs("the output has another shape");
+    return {};
+  }
+
+  // `index` in the input, `place` in the output.
+  Result<void> check_data(const PlannedTensor& tensor, std::size_t index, std::size_t place) {
+    if (tensor.target.dtype == DType::string) return check_strings(tensor, index, place);
+    if (tensor.from == DType::string) return check_parsed_strings(tensor, index, place);
+    return tensor.converts ? check_converted(tensor, index, place) : check_copied(tensor, index, place);
+  }
+
+  Result<void> check_copied(const PlannedTensor& tensor, std::size_t index, std::size_t place) {
+    for (std::uint64_t offset = 0; offset < tensor.bytes_in && !cancelled_;) {
+      const std::size_t bytes = std::min<std::uint64_t>(threaded_block_bytes, tensor.bytes_in - offset);
+      const std::span<std::byte> wanted = source_.span().first(bytes);
+      const std::span<std::byte> found = actual_.span().first(bytes);
+      if (auto got = input_.read(index, offset, wanted); !got) return got;
+      if (auto got = output_.read(place, offset, found); !got) return got;
+      if (std::memcmp(wanted.data(), found.data(), bytes) != 0) return differs("the copied bytes differ");
+      offset += bytes;
+      advance(2 * bytes, tensor);
+    }
+    return {};
+  }
+
+  Result<void> check_converted(const PlannedTensor& tensor, std::size_t index, std::size_t place) {
+    const DType from = tensor.from;
+    const DType to = tensor.target.dtype;
+    const Result<codec::Policy> policy = codec::resolve_policy(request_.options, from, to);
+    if (!policy) return policy.error();
+    const std::uint64_t per_block = block_elements(from, to, threaded_block_bytes);
+    for (std::uint64_t first = 0; first < tensor.target.count && !cancelled_; first += per_block) {
+      const std::size_t count = std::min(per_block, tensor.target.count - first);
+      const std::span<std::byte> source = source_.span().first(storage_bytes(from, count));
+      const std::span<std::byte> actual = actual_.span().first(storage_bytes(to, count));
+      if (auto got = input_.read(index, storage_bytes(from, first), source); !got) return got;
+      if (auto got = output_.read(place, storage_bytes(to, first), actual); !got) return got;
+      if (auto same = compare_with_cast(from, source, to, actual, count, first); !same) return same;
+      if (auto same = compare_with_reference(from, source, to, actual, count, first, *policy); !same) return same;
+      advance(source.size() + actual.size(), tensor);
+    }
+    return {};
+  }
+
+  Result<void> compare_with_cast(DType from, std::span<const std::byte> source, DType to,
+                                 std::span<const std::byte> actual, std::size_t count, std::uint64_t first) {
+    const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
+    const std::span<std::byte> expected = expected_.span().first(actual.size());
+    if (auto done = cast({from, shape, source}, {to, shape, expected}, request_.options); !done) return done;
+    if (std::memcmp(actual.data(), expected.data(), actual.size()) == 0) return {};
+    return first_difference(to, actual.data(), expected.data(), count, first);
+  }
+
+  Result<void> compare_with_reference(DType from, std::span<const std::byte> source, DType to,
+                                      std::span<const std::byte> actual, std::size_t count, std::uint64_t first,
+                                      const codec::Policy& policy) {
+    std::mutex mutex;
+    Result<void> outcome;
+    const std::size_t runs = (count + run_elements - 1) / run_elements;
+    run_tasks(runs, thread_count(request_.options.threads), [&](std::size_t run) {
+      if ((first / run_elements + run) % reference_stride_ != 0) return;
+      const std::size_t begin = run * run_elements;
+      const std::size_t length = std::min(run_elements, count - begin);
+      std::byte expected[run_elements * sizeof(double)];
+      const std::byte* found = actual.data() + storage_bytes(to, begin);
+      Result<void> compared =
+          codec::reference_cast(source.data() + storage_bytes(from, begin), from, expected, to, length, policy);
+      if (compared && std::memcmp(found, expected, storage_bytes(to, length)) != 0) {
+        compared = first_difference(to, found, expected, length, first + begin);
+      }
+      if (compared) return;
+      const std::scoped_lock lock(mutex);
+      if (outcome) outcome = std::move(compared);
+    });
+    return outcome;
+  }
+
+  static Error first_difference(DType to, const std::byte* actual, const std::byte* expected, std::size_t count,
+                                std::uint64_t first) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint64_t found = codec::load_code(to, actual, i);
+      const std::uint64_t wanted = codec::load_code(to, expected, i);
+      if (found != wanted) {
+        return differs(fmt::format("the output has code {:#x} where {:#x} belongs", found, wanted), first + i);
+      }
+    }
+    return differs("unused bits of the last byte are not zero");
+  }
+
+  Result<void> check_strings(const PlannedTensor& tensor, std::size_t index, std::size_t place) {
+    const Result<StringBuffer> wanted = convert_to_strings(request_.options, tensor, index, input_);
+    if (!wanted) return wanted.error();
+    const Result<StringBuffer> found = output_.read_strings(place);
+    if (!found) return found.error();
+    if (wanted->data != found->data || wanted->offsets != found->offsets) return differs("the strings differ");
+    advance(tensor.bytes_in + tensor.target.bytes, tensor);
+    return {};
+  }
+
+  Result<void> check_parsed_strings(const PlannedTensor& tensor, std::size_t index, std::size_t place) {
+    const Result<std::vector<std::byte>> wanted = convert_from_strings(request_.options, tensor, index, input_);
+    if (!wanted) return wanted.error();
+    std::vector<std::byte> found(wanted->size());
+    if (auto got = output_.read(place, 0, found); !got) return got;
+    if (*wanted != found) {
+      return first_difference(tensor.target.dtype, found.data(), wanted->data(), tensor.target.count, 0);
+    }
+    advance(tensor.bytes_in + tensor.target.bytes, tensor);
+    return {};
+  }
+
+  void advance(std::uint64_t bytes, const PlannedTensor& tensor) {
+    if (!progress_.advance(bytes, tensor.target.name)) cancelled_ = true;
+  }
+
+  const ConvertRequest& request_;
+  const Plan& plan_;
+  Reader& input_;
+  Reader& output_;
+  ProgressMeter& progress_;
+  AlignedBuffer source_;
+  AlignedBuffer actual_;
+  AlignedBuffer expected_;
+  std::uint64_t reference_stride_ = 1;
+  bool cancelled_ = false;
+};
+
+}  // namespace
+
+Result<bool> verify(const ConvertRequest& request, const Plan& plan, Reader& input, Reader& output,
+                    ProgressMeter& progress) {
+  return Verification(request, plan, input, output, progress).run();
+}
+
+}  // namespace tensorcast::convert

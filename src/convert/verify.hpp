@@ -1,0 +1,19 @@
+// Reads a finished output back and compares it with what it should hold.
+#pragma once
+
+#include "convert/plan.hpp"
+#include "convert/progress_meter.hpp"
+
+namespace tensorcast::convert {
+
+// Elements that are checked against the reference at most; of larger files an even share.
+inline constexpr std::uint64_t max_reference_elements = std::uint64_t{64} << 20;
+
+// What is compared, tensor by tensor: names, types and shapes; copied tensors byte for byte with the input; converted
+// ones byte for byte with a second conversion of the input, and with codec::reference_cast: every element up to
+// max_reference_elements in the file, beyond that every n-th run of 4096 elements.
+// Returns false when cancelled. Errors: internal, naming tensor and element that differ; io, parse.
+[[nodiscard]] Result<bool> verify(const ConvertRequest& request, const Plan& plan, formats::Reader& input,
+                                  formats::Reader& output, ProgressMeter& progress);
+
+}  // namespace tensorcast::convert

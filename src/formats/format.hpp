@@ -1,0 +1,110 @@
+// What a file format must offer so that the main job can read and write it. One folder and one row per format.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tensorcast/dtype.hpp"
+#include "tensorcast/error.hpp"
+#include "tensorcast/file.hpp"
+
+namespace tensorcast::io {
+class InputFile;   // io/input_file.hpp: bounded positional reads of one file
+class OutputFile;  // io/output_file.hpp: appends to a file that appears under its name on commit
+}  // namespace tensorcast::io
+
+namespace tensorcast::formats {
+
+struct TensorInfo {
+  std::string name;  // "" in formats of one unnamed array
+  DType dtype = DType::undefined;
+  std::vector<std::int64_t> shape;
+  std::uint64_t count = 0;  // product of the shape, checked
+  std::uint64_t bytes = 0;  // storage_bytes(dtype, count); for strings the bytes of all texts together
+  // The file's own name of a type that is none of the 24, e.g. "C64". `dtype` is then undefined, and the tensor can
+  // only be copied, within its format.
+  std::string foreign_dtype = {};
+};
+
+using Metadata = std::vector<std::pair<std::string, std::string>>;
+
+// An opened and fully checked file: after open() succeeds, every tensor's data lies inside the file.
+// Not thread-safe; memory is bounded by the header, never by the data.
+class Reader {
+ public:
+  virtual ~Reader() = default;
+  [[nodiscard]] virtual const std::vector<TensorInfo>& tensors() const = 0;  // in file order
+  [[nodiscard]] virtual const Metadata& metadata() const = 0;                // what convert must carry over
+  [[nodiscard]] virtual bool compressed() const { return false; }            // for WriteOptions::compressed
+
+  // The bytes [offset, offset + out.size()) of tensor `index` as dense little-endian C-order storage, packed low bits
+  // first. Within a tensor offsets ascend without gaps from 0 (streams may be compressed); starting again at 0 rewinds.
+  // Errors: io, parse (contents that contradict the header).
+  [[nodiscard]] virtual Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) = 0;
+
+  // All strings of a string tensor, in order. Default: unsupported.
+  [[nodiscard]] virtual Result<StringBuffer> read_strings(std::size_t index);
+};
+
+// Writes tensors in the order in which they were declared, each exactly once, as consecutive appends.
+class Writer {
+ public:
+  virtual ~Writer() = default;
+  // More bytes of the current tensor (dense little-endian C order). Moves on to the next tensor when it is full.
+  [[nodiscard]] virtual Result<void> append(std::span<const std::byte> bytes) = 0;
+  // The whole current tensor, which is a string tensor. Default: unsupported.
+  [[nodiscard]] virtual Result<void> append_strings(const StringBuffer& strings);
+  // After the last tensor: trailers and directories. The caller commits the file.
+  [[nodiscard]] virtual Result<void> finish() = 0;
+};
+
+struct ReadOptions {
+  std::optional<RawLayout> raw;    // raw only
+  DType from = DType::undefined;   // npy, npz: the type behind an opaque descriptor such as |V1
+};
+
+struct WriteOptions {
+  Metadata metadata;               // carried over from the input
+  std::string source_format;       // name of the input's format
+  bool compressed = false;         // the input was; formats that can compress then do so too
+};
+
+struct Format {
+  std::string_view name;                          // "safetensors"
+  std::string_view description;                   // one line for --help and the documentation
+  std::span<const std::string_view> extensions;   // ".safetensors"; the first is the usual one
+  bool many_tensors = false;                      // false: exactly one array
+  bool named_tensors = false;
+
+  // Whether the first bytes of a file look like this format (up to 64 bytes are given, and the file's size).
+  bool (*sniff)(std::span<const std::byte> head, std::uint64_t file_size) = nullptr;
+  // Whether files of this format can hold elements of `dtype`.
+  bool (*can_hold)(DType dtype) = nullptr;
+
+  // `file` outlives the reader. Errors: parse, unsupported, io.
+  Result<std::unique_ptr<Reader>> (*open)(const io::InputFile& file, const ReadOptions& options) = nullptr;
+  // `tensors` have passed can_hold and check. Writes the header at once. `file` outlives the writer.
+  Result<std::unique_ptr<Writer>> (*create)(io::OutputFile& file, std::span<const TensorInfo> tensors,
+                                            const WriteOptions& options) = nullptr;
+
+  // What can_hold cannot tell: names, shapes, how many. Null: nothing more. Errors: unsupported, invalid_argument.
+  Result<void> (*check)(std::span<const TensorInfo> tensors) = nullptr;
+  // The order in which `tensors` are best laid out, as indices. Null: as given.
+  std::vector<std::size_t> (*layout)(std::span<const TensorInfo> tensors) = nullptr;
+};
+
+[[nodiscard]] std::span<const Format* const> all_formats() noexcept;  // formats/registry.cpp: the one list
+[[nodiscard]] const Format* find_format(std::string_view name) noexcept;
+
+// By content first, then by extension. Errors: unsupported, naming the formats there are.
+[[nodiscard]] Result<const Format*> detect_format(const io::InputFile& file);
+[[nodiscard]] Result<const Format*> format_for_output(std::string_view path);
+
+}  // namespace tensorcast::formats

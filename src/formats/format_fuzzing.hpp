@@ -1,0 +1,53 @@
+// A fuzz target reads everything that a reader promises in arbitrary bytes: errors are fine, nothing else may happen.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "formats/format.hpp"
+#include "io/input_file.hpp"
+
+namespace tensorcast::formats::fuzzing {
+
+// The bytes are the file, held in memory; the last one also says which type stands behind opaque descriptors.
+inline int read_everything(const Format& format, const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  static const int fd = ::memfd_create("input", MFD_CLOEXEC);
+  static const std::string path = "/proc/self/fd/" + std::to_string(fd);
+  if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, data, size, 0) != static_cast<ssize_t>(size)) std::abort();
+
+  ReadOptions options;
+  if (const std::size_t choice = data[size - 1] % (all_dtypes().size() + 1); choice != 0)
+    options.from = all_dtypes()[choice - 1];
+  const Result<io::InputFile> file = io::InputFile::open(path);
+  if (!file) std::abort();
+  Result<std::unique_ptr<Reader>> reader = format.open(*file, options);
+  if (!reader) return 0;
+  for (std::size_t index = 0; index < (*reader)->tensors().size(); ++index) {
+    const TensorInfo& info = (*reader)->tensors()[index];
+    if (info.dtype == DType::string) {
+      const Result<StringBuffer> strings = (*reader)->read_strings(index);
+      if (strings && strings->offsets.size() != info.count + 1) std::abort();
+      continue;
+    }
+    if (info.bytes != storage_bytes(info.dtype, info.count)) std::abort();
+    std::vector<std::byte> bytes(std::min<std::uint64_t>(info.bytes, std::uint64_t{1} << 16));
+    for (std::uint64_t done = 0; done < std::min<std::uint64_t>(info.bytes, std::uint64_t{1} << 24);) {
+      const std::uint64_t step = std::min<std::uint64_t>(bytes.size(), info.bytes - done);
+      if (!(*reader)->read(index, done, std::span(bytes).first(step))) break;
+      done += step;
+    }
+  }
+  return 0;
+}
+
+}  // namespace tensorcast::formats::fuzzing

@@ -1,0 +1,164 @@
+#include "formats/npy/npy_array.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "formats/npy/npy_text.hpp"
+#include "tensorcast/tensor.hpp"
+
+namespace tensorcast::formats::npy {
+namespace {
+
+constexpr std::size_t buffer_bytes = std::size_t{64} << 10;
+
+template <std::size_t width>
+void reverse_each(std::span<std::byte> items) {
+  for (std::size_t i = 0; i < items.size(); i += width) std::reverse(items.data() + i, items.data() + i + width);
+}
+
+void swap_bytes(std::span<std::byte> items, std::uint64_t width) {
+  if (width == 2) return reverse_each<2>(items);
+  if (width == 4) return reverse_each<4>(items);
+  reverse_each<8>(items);
+}
+
+}  // namespace
+
+Array::Array(ByteSource& source, const Header& header, ElementLayout layout, TensorInfo info)
+    : layout_(layout),
+      info_(std::move(info)),
+      items_(source, header.data_offset, info_.shape, layout.item_bytes, header.fortran_order) {}
+
+Result<Array> Array::open(ByteSource& source, DType from) {
+  Result<Header> header = read_header(source);
+  if (!header) return std::move(header).error();
+  const Result<ElementLayout> layout = parse_descr(header->descr, from);
+  if (!layout) return layout.error();
+  const Result<std::size_t> count = element_count(header->shape);
+  std::uint64_t bytes = 0;
+  if (!count || __builtin_mul_overflow(*count, layout->item_bytes, &bytes)) {
+    return Error{.code = ErrorCode::parse, .message = "the shape has more elements than any file can hold"};
+  }
+  const std::uint64_t there = source.size() - header->data_offset;
+  if (there < bytes) {
+    return Error{.code = ErrorCode::parse,
+                 .message = fmt::format("the shape needs {} bytes, but only {} follow the header", bytes, there)};
+  }
+  if (there > bytes) {
+    return Error{.code = ErrorCode::parse, .message = fmt::format("{} bytes follow the array's last", there - bytes)};
+  }
+  if (layout->text != Text::none && bytes > max_text_array_bytes) {
+    return Error{.code = ErrorCode::unsupported,
+                 .message = fmt::format("a string array of {} bytes is too large", fmt::group_digits(bytes))};
+  }
+  TensorInfo info{.name = {}, .dtype = layout->dtype, .shape = header->shape, .count = *count};
+  info.bytes = storage_bytes(layout->dtype, *count);
+  return Array(source, *header, *layout, std::move(info));
+}
+
+Result<void> Array::read(std::uint64_t offset, std::span<std::byte> out) {
+  if (layout_.big_endian) return read_swapped(offset, out);
+  if (bit_width(layout_.dtype) < 8) return read_packed(offset, out);
+  return items_.read(offset, out);
+}
+
+Result<void> Array::read_swapped(std::uint64_t offset, std::span<std::byte> out) {
+  const std::uint64_t width = layout_.item_bytes;
+  while (!out.empty()) {
+    const std::uint64_t begin = offset % width;
+    std::size_t done = out.size() / width * width;
+    if (begin == 0 && done > 0) {
+      if (auto got = items_.read(offset, out.first(done)); !got) return got;
+      swap_bytes(out.first(done), width);
+    } else {
+      // Kept until the rest of it is asked for: a stream could not go back.
+      const std::span<std::byte> item = std::span(split_item_).first(width);
+      if (split_index_ != offset / width) {
+        if (auto got = items_.read(offset - begin, item); !got) return got;
+        swap_bytes(item, width);
+        split_index_ = offset / width;
+      }
+      done = std::min<std::size_t>(out.size(), width - begin);
+      std::memcpy(out.data(), item.data() + begin, done);
+    }
+    out = out.subspan(done);
+    offset += done;
+  }
+  return {};
+}
+
+// One element a byte becomes packed storage, low bits first. Bits above the element's width mean nothing.
+Result<void> Array::read_packed(std::uint64_t offset, std::span<std::byte> out) {
+  const auto bits = static_cast<unsigned>(bit_width(layout_.dtype));
+  const std::uint64_t per_byte = 8 / bits;
+  const unsigned mask = (1u << bits) - 1;
+  std::array<std::byte, buffer_bytes> items;
+  std::uint64_t first = offset * per_byte;
+  while (!out.empty()) {
+    const std::size_t bytes = std::min<std::size_t>(out.size(), buffer_bytes / per_byte);
+    const std::uint64_t count = std::min<std::uint64_t>(bytes * per_byte, info_.count - first);
+    if (auto got = items_.read(first, std::span(items).first(count)); !got) return got;
+    std::fill(items.begin() + static_cast<std::ptrdiff_t>(count),
+              items.begin() + static_cast<std::ptrdiff_t>(bytes * per_byte), std::byte{0});
+    for (std::size_t i = 0; i < bytes; ++i) {
+      unsigned packed = 0;
+      for (unsigned k = 0; k < per_byte; ++k) {
+        packed |= (std::to_integer<unsigned>(items[i * per_byte + k]) & mask) << (k * bits);
+      }
+      out[i] = static_cast<std::byte>(packed);
+    }
+    out = out.subspan(bytes);
+    first += count;
+  }
+  return {};
+}
+
+// Calls visit(bytes of the item) for each item in order. Errors name the element.
+template <class Visit>
+Result<void> Array::visit_items(Visit visit) {
+  const std::uint64_t width = layout_.item_bytes;
+  const std::uint64_t batch = std::max<std::uint64_t>(buffer_bytes / width, 1);
+  std::vector<std::byte> buffer(std::min(batch, info_.count) * width);
+  for (std::uint64_t first = 0; first < info_.count; first += batch) {
+    const std::uint64_t count = std::min(batch, info_.count - first);
+    if (auto got = items_.read(first * width, std::span(buffer).first(count * width)); !got) return got;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      if (Result<void> visited = visit(std::span(buffer).subspan(i * width, width)); !visited) {
+        visited.error().element = first + i;
+        return visited;
+      }
+    }
+  }
+  return {};
+}
+
+Result<void> Array::measure_text() {
+  std::vector<char> text;
+  std::uint64_t bytes = 0;
+  Result<void> visited = visit_items([&](std::span<const std::byte> item) {
+    text.clear();
+    Result<void> decoded = decode_text(item, layout_, text);
+    bytes += text.size();
+    return decoded;
+  });
+  info_.bytes = bytes;
+  return visited;
+}
+
+Result<StringBuffer> Array::read_strings() {
+  if (layout_.text == Text::none) return Error{.code = ErrorCode::internal, .message = "not an array of strings"};
+  StringBuffer strings;
+  strings.offsets.reserve(info_.count + 1);
+  strings.offsets.push_back(0);
+  Result<void> visited = visit_items([&](std::span<const std::byte> item) {
+    Result<void> decoded = decode_text(item, layout_, strings.data);
+    strings.offsets.push_back(static_cast<std::int64_t>(strings.data.size()));
+    return decoded;
+  });
+  if (!visited) return std::move(visited).error();
+  return strings;
+}
+
+}  // namespace tensorcast::formats::npy

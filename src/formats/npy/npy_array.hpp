@@ -1,0 +1,47 @@
+// One opened .npy, whatever holds its bytes: checked, and delivered as dense little-endian C-order storage.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "formats/format.hpp"
+#include "formats/npy/byte_source.hpp"
+#include "formats/npy/npy_dtypes.hpp"
+#include "formats/npy/npy_header.hpp"
+#include "formats/npy/row_major_view.hpp"
+
+namespace tensorcast::formats::npy {
+
+class Array {
+ public:
+  // `source` outlives the array; `from` as in parse_descr(). Errors: those of read_header() and parse_descr(); parse
+  // when the source holds fewer or more bytes than the shape says.
+  [[nodiscard]] static Result<Array> open(ByteSource& source, DType from);
+
+  // Unnamed. TensorInfo::bytes is 0 for strings until measure_text().
+  [[nodiscard]] const TensorInfo& info() const noexcept { return info_; }
+  // Reads a string array once to check it and to know how long its texts are. Errors: parse, unsupported, io.
+  [[nodiscard]] Result<void> measure_text();
+
+  // As Reader::read and Reader::read_strings.
+  [[nodiscard]] Result<void> read(std::uint64_t offset, std::span<std::byte> out);
+  [[nodiscard]] Result<StringBuffer> read_strings();
+
+ private:
+  Array(ByteSource& source, const Header& header, ElementLayout layout, TensorInfo info);
+  [[nodiscard]] Result<void> read_swapped(std::uint64_t offset, std::span<std::byte> out);
+  [[nodiscard]] Result<void> read_packed(std::uint64_t offset, std::span<std::byte> out);
+  template <class Visit>
+  [[nodiscard]] Result<void> visit_items(Visit visit);
+
+  ElementLayout layout_;
+  TensorInfo info_;
+  RowMajorView items_;
+  std::array<std::byte, 8> split_item_{};  // an item of which a read wanted only a part
+  std::uint64_t split_index_ = ~std::uint64_t{0};
+};
+
+}  // namespace tensorcast::formats::npy

@@ -1,0 +1,152 @@
+#include "formats/npy/npy_dtypes.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <vector>
+
+namespace tensorcast::formats::npy {
+namespace {
+
+// A longer element is refused, so that one element always fits into memory.
+constexpr std::uint64_t max_text_item_bytes = std::uint64_t{16} << 20;
+
+struct Spelling {
+  std::string_view code;  // without its byte order mark
+  DType dtype;
+};
+constexpr std::array<Spelling, 13> native_spellings = {{
+    {"b1", DType::boolean},
+    {"f8", DType::float64},
+    {"f4", DType::float32},
+    {"f2", DType::float16},
+    {"i8", DType::int64},
+    {"i4", DType::int32},
+    {"i2", DType::int16},
+    {"i1", DType::int8},
+    {"u8", DType::uint64},
+    {"u4", DType::uint32},
+    {"u2", DType::uint16},
+    {"u1", DType::uint8},
+    // Written by ml_dtypes 0.6, and refused by NumPy itself; so it is read, but never written.
+    {"f1", DType::float8_e5m2},
+}};
+
+Error fail(ErrorCode code, std::string message, std::string hint = {}) {
+  return Error{.code = code, .message = std::move(message), .hint = std::move(hint)};
+}
+
+// Types of this width that NumPy cannot name.
+std::vector<std::string_view> candidates(std::uint64_t width) {
+  std::vector<std::string_view> names;
+  for (const DType dtype : all_dtypes()) {
+    if (is_opaque(dtype) && item_bytes(dtype) == width) names.push_back(name(dtype));
+  }
+  return names;
+}
+
+Result<ElementLayout> parse_opaque(std::string_view descr, std::uint64_t width, bool big_endian, DType from) {
+  if (from == DType::undefined) {
+    const std::vector<std::string_view> names = candidates(width);
+    if (names.empty()) {
+      return fail(ErrorCode::unsupported,
+                  fmt::format("opaque elements of {} bytes (\"{}\") are no numbers", width, descr));
+    }
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("\"{}\" does not say which type its elements of {} bytes have", descr, width),
+                fmt::format("--from says it: {}", fmt::join(names, ", ")));
+  }
+  if (family(from) == Family::text || item_bytes(from) != width) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("elements of {} bytes (\"{}\") cannot be {}", width, descr, name(from)),
+                fmt::format("--from must name a type of that width: {}", fmt::join(candidates(width), ", ")));
+  }
+  return ElementLayout{.dtype = from, .item_bytes = width, .big_endian = big_endian && width > 1};
+}
+
+Result<ElementLayout> parse_text(std::string_view descr, std::uint64_t length, bool big_endian, bool utf32) {
+  if (length == 0) return fail(ErrorCode::unsupported, fmt::format("strings of no width (\"{}\")", descr));
+  const std::uint64_t width = utf32 ? 4 : 1;
+  if (length > max_text_item_bytes / width) {
+    return fail(ErrorCode::unsupported,
+                fmt::format("strings of {} bytes each are too long", fmt::group_digits(length)));
+  }
+  return ElementLayout{.dtype = DType::string,
+                       .item_bytes = length * width,
+                       .big_endian = big_endian,
+                       .text = utf32 ? Text::utf32 : Text::bytes};
+}
+
+// What else NumPy can hold, said in words.
+Error refuse(std::string_view descr, char kind) {
+  switch (kind) {
+    case 'O':
+      return fail(ErrorCode::unsupported, "Python objects in npy are refused: they are pickles, which run code");
+    case 'c':
+      return fail(ErrorCode::unsupported, fmt::format("complex numbers (\"{}\") are none of the types", descr),
+                  "save the real and the imaginary part on their own");
+    case 'M':
+    case 'm':
+      return fail(ErrorCode::unsupported, fmt::format("dates and times (\"{}\") are none of the types", descr),
+                  "save them as int64");
+    case 'f':
+    case 'i':
+    case 'u':
+      return fail(ErrorCode::unsupported, fmt::format("numbers of this width (\"{}\") are none of the types", descr));
+    default:
+      return fail(ErrorCode::parse, fmt::format("unknown descriptor \"{}\"", descr.substr(0, 40)));
+  }
+}
+
+}  // namespace
+
+std::uint64_t item_bytes(DType dtype) noexcept { return static_cast<std::uint64_t>(std::max(bit_width(dtype) / 8, 1)); }
+
+bool is_opaque(DType dtype) noexcept {
+  if (dtype == DType::string) return false;
+  return dtype == DType::float8_e5m2 || std::none_of(native_spellings.begin(), native_spellings.end(),
+                                                     [&](const Spelling& spelling) { return spelling.dtype == dtype; });
+}
+
+Result<ElementLayout> parse_descr(std::string_view descr, DType from) {
+  // NumPy also loads a descriptor that is a type's own name, once that type is registered.
+  for (const DType dtype : all_dtypes()) {
+    if (family(dtype) != Family::text && name(dtype) == descr) {
+      return ElementLayout{.dtype = dtype, .item_bytes = item_bytes(dtype)};
+    }
+  }
+  std::string_view code = descr;
+  bool big_endian = false;
+  if (!code.empty() && std::string_view("<>|=").find(code.front()) != std::string_view::npos) {
+    big_endian = code.front() == '>';
+    code.remove_prefix(1);
+  }
+  if (code.empty()) return refuse(descr, '\0');
+  for (const Spelling& spelling : native_spellings) {
+    if (spelling.code == code) {
+      const std::uint64_t width = item_bytes(spelling.dtype);
+      return ElementLayout{.dtype = spelling.dtype, .item_bytes = width, .big_endian = big_endian && width > 1};
+    }
+  }
+  const char kind = code.front();
+  if (kind != 'V' && kind != 'U' && kind != 'S' && kind != 'a') return refuse(descr, kind);
+  std::uint64_t length = 0;
+  const char* const last = code.data() + code.size();
+  const auto [end, status] = std::from_chars(code.data() + 1, last, length);
+  if (status != std::errc{} || end != last) return refuse(descr, '\0');
+  if (kind == 'V') return parse_opaque(descr, length, big_endian, from);
+  return parse_text(descr, length, big_endian, kind == 'U');
+}
+
+std::string format_descr(DType dtype, std::uint64_t characters) {
+  if (dtype == DType::string) return fmt::format("<U{}", std::max<std::uint64_t>(characters, 1));
+  if (is_opaque(dtype)) return fmt::format("<V{}", item_bytes(dtype));
+  const auto* const spelling = std::find_if(native_spellings.begin(), native_spellings.end(),
+                                            [&](const Spelling& native) { return native.dtype == dtype; });
+  return fmt::format("{}{}", item_bytes(dtype) == 1 ? '|' : '<', spelling->code);
+}
+
+}  // namespace tensorcast::formats::npy

@@ -1,0 +1,42 @@
+// Writes one array as .npy into whatever takes its bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "formats/format.hpp"
+#include "tensorcast/error.hpp"
+
+namespace tensorcast::formats::npy {
+
+using Sink = std::function<Result<void>(std::span<const std::byte>)>;
+
+class Encoder {
+ public:
+  // Nothing is written yet.
+  Encoder(const TensorInfo& info, Sink sink) : info_(&info), sink_(std::move(sink)) {}
+
+  // First of all for numbers; strings bring their header along, since it depends on the longest.
+  [[nodiscard]] Result<void> write_header();
+  [[nodiscard]] Result<void> append(std::span<const std::byte> bytes);
+  // Errors: unsupported, parse (text that NumPy cannot hold), invalid_argument.
+  [[nodiscard]] Result<void> append_strings(const StringBuffer& strings);
+
+  // Bytes of the whole .npy, header included. Numbers only.
+  [[nodiscard]] std::uint64_t file_bytes() const;
+
+ private:
+  [[nodiscard]] Result<void> append_unpacked(std::span<const std::byte> bytes);
+
+  const TensorInfo* info_;
+  Sink sink_;
+  std::uint64_t elements_ = 0;  // written so far, of types under 8 bits
+};
+
+// What the format cannot hold of one array. Errors: unsupported.
+[[nodiscard]] Result<void> check_shape(const TensorInfo& info);
+
+}  // namespace tensorcast::formats::npy

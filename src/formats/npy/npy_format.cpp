@@ -1,0 +1,115 @@
+#include "formats/npy/npy_format.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "formats/npy/npy_array.hpp"
+#include "formats/npy/npy_encoder.hpp"
+#include "formats/npy/npy_header.hpp"
+#include "io/input_file.hpp"
+#include "io/output_file.hpp"
+
+namespace tensorcast::formats {
+namespace {
+
+constexpr std::array<std::string_view, 1> extensions = {".npy"};
+
+class NpyReader final : public Reader {
+ public:
+  explicit NpyReader(const io::InputFile& file) : path_(file.path()), source_(file) {}
+
+  Result<void> open(DType from) {
+    Result<npy::Array> array = npy::Array::open(source_, from);
+    if (!array) return located(std::move(array).error());
+    array_.emplace(std::move(*array));
+    const DType dtype = array_->info().dtype;
+    if (from != DType::undefined && from != dtype) {
+      return located(
+          Error{.code = ErrorCode::invalid_argument,
+                .message = fmt::format("the file says that its elements are {}, not {}", name(dtype), name(from)),
+                .hint = "--from is for files that do not say it"});
+    }
+    if (dtype == DType::string) {
+      if (auto measured = array_->measure_text(); !measured) return located(std::move(measured).error());
+    }
+    tensors_.push_back(array_->info());
+    return {};
+  }
+
+  const std::vector<TensorInfo>& tensors() const override { return tensors_; }
+  const Metadata& metadata() const override { return metadata_; }
+
+  Result<void> read(std::size_t, std::uint64_t offset, std::span<std::byte> out) override {
+    auto got = array_->read(offset, out);
+    return got ? got : located(std::move(got).error());
+  }
+  Result<StringBuffer> read_strings(std::size_t) override {
+    auto strings = array_->read_strings();
+    return strings ? std::move(strings) : located(std::move(strings).error());
+  }
+
+ private:
+  Error located(Error error) const {
+    error.file = path_;
+    return error;
+  }
+
+  std::string path_;
+  npy::FileSource source_;
+  std::optional<npy::Array> array_;
+  std::vector<TensorInfo> tensors_;
+  Metadata metadata_;  // npy has none
+};
+
+class NpyWriter final : public Writer {
+ public:
+  NpyWriter(io::OutputFile& file, const TensorInfo& info)
+      : info_(info), encoder_(info_, [&file](std::span<const std::byte> bytes) { return file.append(bytes); }) {}
+
+  Result<void> begin() { return info_.dtype == DType::string ? Result<void>() : encoder_.write_header(); }
+  Result<void> append(std::span<const std::byte> bytes) override { return encoder_.append(bytes); }
+  Result<void> append_strings(const StringBuffer& strings) override { return encoder_.append_strings(strings); }
+  Result<void> finish() override { return {}; }
+
+ private:
+  TensorInfo info_;
+  npy::Encoder encoder_;
+};
+
+bool sniff(std::span<const std::byte> head, std::uint64_t) { return npy::has_magic(head); }
+
+Result<std::unique_ptr<Reader>> open(const io::InputFile& file, const ReadOptions& options) {
+  auto reader = std::make_unique<NpyReader>(file);
+  if (auto opened = reader->open(options.from); !opened) return std::move(opened).error();
+  return std::unique_ptr<Reader>(std::move(reader));
+}
+
+Result<void> check(std::span<const TensorInfo> tensors) {
+  if (tensors.size() != 1) {
+    return Error{.code = ErrorCode::unsupported,
+                 .message = fmt::format("npy holds exactly one array, not {}", tensors.size())};
+  }
+  return npy::check_shape(tensors.front());
+}
+
+Result<std::unique_ptr<Writer>> create(io::OutputFile& file, std::span<const TensorInfo> tensors, const WriteOptions&) {
+  auto writer = std::make_unique<NpyWriter>(file, tensors.front());
+  if (auto begun = writer->begin(); !begun) return std::move(begun).error();
+  return std::unique_ptr<Writer>(std::move(writer));
+}
+
+}  // namespace
+
+constexpr Format npy_format = {
+    .name = "npy",
+    .description = "NumPy, one array",
+    .extensions = extensions,
+    .sniff = sniff,
+    .can_hold = is_castable,
+    .open = open,
+    .create = create,
+    .check = check,
+};
+
+}  // namespace tensorcast::formats

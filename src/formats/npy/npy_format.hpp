@@ -1,0 +1,10 @@
+// NumPy's .npy: one unnamed array. https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
+#pragma once
+
+#include "formats/format.hpp"
+
+namespace tensorcast::formats {
+
+extern const Format npy_format;
+
+}  // namespace tensorcast::formats

@@ -1,0 +1,258 @@
+#include "formats/npz/npz_format.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "formats/npy/npy_array.hpp"
+#include "formats/npy/npy_encoder.hpp"
+#include "formats/npy/npy_text.hpp"
+#include "formats/npz/entry_source.hpp"
+#include "formats/npz/zip_reader.hpp"
+#include "formats/npz/zip_writer.hpp"
+#include "io/input_file.hpp"
+#include "io/output_file.hpp"
+
+namespace tensorcast::formats {
+namespace {
+
+constexpr std::array<std::string_view, 1> extensions = {".npz"};
+constexpr std::string_view suffix = ".npy";
+
+// What .npy cannot say about types that NumPy lacks stands in the comment of the entry, which other readers ignore.
+constexpr std::string_view dtype_comment = "dtype=";
+
+std::string tensor_name(const npz::ZipEntry& entry) {
+  std::string name = entry.name;
+  if (name.ends_with(suffix)) name.resize(name.size() - suffix.size());
+  return name;
+}
+
+// The type behind an opaque descriptor: the user's word first, then the comment's.
+DType opaque_dtype(const npz::ZipEntry& entry, DType from) {
+  if (from != DType::undefined || !entry.comment.starts_with(dtype_comment)) return from;
+  const Result<DType> dtype = parse_dtype(std::string_view(entry.comment).substr(dtype_comment.size()));
+  return dtype ? *dtype : DType::undefined;
+}
+
+class NpzReader final : public Reader {
+ public:
+  NpzReader(std::unique_ptr<npz::ZipReader> zip, DType from) : zip_(std::move(zip)), from_(from) {}
+
+  Result<void> open() {
+    for (std::size_t index = 0; index < zip_->entries().size(); ++index) {
+      if (auto opened = open_entry(index); !opened) return opened;
+      TensorInfo info = array_->info();
+      info.name = tensor_name(zip_->entries()[index]);
+      tensors_.push_back(std::move(info));
+      compressed_ = compressed_ || zip_->entries()[index].deflated;
+    }
+    return check_names();
+  }
+
+  const std::vector<TensorInfo>& tensors() const override { return tensors_; }
+  const Metadata& metadata() const override { return metadata_; }
+  bool compressed() const override { return compressed_; }
+
+  Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override {
+    if (index != current_ || offset == 0) {
+      if (auto opened = open_entry(index); !opened) return opened;
+    }
+    auto got = array_->read(offset, out);
+    return got ? got : located(std::move(got).error(), index);
+  }
+  Result<StringBuffer> read_strings(std::size_t index) override {
+    if (auto opened = open_entry(index); !opened) return std::move(opened).error();
+    auto strings = array_->read_strings();
+    return strings ? std::move(strings) : located(std::move(strings).error(), index);
+  }
+
+ private:
+  // From its beginning.
+  Result<void> open_entry(std::size_t index) {
+    const npz::ZipEntry& entry = zip_->entries()[index];
+    current_ = index;
+    array_.reset();
+    source_.emplace(*zip_, entry);
+    Result<npy::Array> array = npy::Array::open(*source_, opaque_dtype(entry, from_));
+    if (!array) return located(std::move(array).error(), index);
+    array_.emplace(std::move(*array));
+    if (array_->info().dtype != DType::string || index < tensors_.size()) return {};
+    auto measured = array_->measure_text();
+    return measured ? measured : located(std::move(measured).error(), index);
+  }
+
+  Result<void> check_names() const {
+    std::vector<std::string_view> names;
+    names.reserve(tensors_.size());
+    for (const TensorInfo& tensor : tensors_) names.push_back(tensor.name);
+    std::sort(names.begin(), names.end());
+    const auto twice = std::adjacent_find(names.begin(), names.end());
+    if (twice == names.end()) return {};
+    return Error{.code = ErrorCode::parse,
+                 .message = "two entries have this name",
+                 .tensor = std::string(*twice),
+                 .file = zip_->file().path()};
+  }
+
+  Error located(Error error, std::size_t index) const {
+    error.tensor = tensor_name(zip_->entries()[index]);
+    error.file = zip_->file().path();
+    return error;
+  }
+
+  std::unique_ptr<npz::ZipReader> zip_;
+  DType from_;
+  std::optional<npz::EntrySource> source_;  // of the entry `current_`
+  std::optional<npy::Array> array_;
+  std::size_t current_ = 0;
+  bool compressed_ = false;
+  std::vector<TensorInfo> tensors_;
+  Metadata metadata_;  // npz has none
+};
+
+class NpzWriter final : public Writer {
+ public:
+  NpzWriter(std::unique_ptr<npz::ZipWriter> zip, std::span<const TensorInfo> tensors, bool deflate)
+      : zip_(std::move(zip)), tensors_(tensors.begin(), tensors.end()), deflate_(deflate) {}
+
+  // Begins the next tensor whose data is still to come; empty ones have none.
+  Result<void> advance() {
+    for (; next_ < tensors_.size(); ++next_) {
+      if (auto begun = begin_entry(); !begun) return begun;
+      left_ = tensors_[next_].bytes;
+      if (tensors_[next_].dtype == DType::string || left_ > 0) return {};
+      if (auto ended = zip_->end(); !ended) return ended;
+    }
+    return {};
+  }
+
+  Result<void> append(std::span<const std::byte> bytes) override {
+    if (next_ == tensors_.size() || bytes.size() > left_) return out_of_step();
+    if (auto put = encoder_->append(bytes); !put) return put;
+    left_ -= bytes.size();
+    return left_ == 0 ? end_entry() : Result<void>();
+  }
+
+  Result<void> append_strings(const StringBuffer& strings) override {
+    if (next_ == tensors_.size() || tensors_[next_].dtype != DType::string) return out_of_step();
+    if (auto put = encoder_->append_strings(strings); !put) {
+      put.error().tensor = tensors_[next_].name;
+      return put;
+    }
+    return end_entry();
+  }
+
+  Result<void> finish() override { return next_ == tensors_.size() ? zip_->finish() : out_of_step(); }
+
+ private:
+  Result<void> begin_entry() {
+    const TensorInfo& tensor = tensors_[next_];
+    encoder_.emplace(tensor, [this](std::span<const std::byte> bytes) { return zip_->append(bytes); });
+    // Deflate may grow what it cannot shrink; strings stay below their limit of 1 GiB.
+    constexpr std::uint64_t small_bytes = std::uint64_t{0xF0000000};
+    const bool is_text = tensor.dtype == DType::string;
+    npz::ZipWriter::EntryOptions options{.deflate = deflate_,
+                                         .large = !is_text && encoder_->file_bytes() >= small_bytes};
+    if (npy::is_opaque(tensor.dtype)) options.comment = fmt::format("{}{}", dtype_comment, name(tensor.dtype));
+    if (auto begun = zip_->begin(tensor.name + std::string(suffix), options); !begun) return begun;
+    return is_text ? Result<void>() : encoder_->write_header();
+  }
+
+  Result<void> end_entry() {
+    if (auto ended = zip_->end(); !ended) return ended;
+    ++next_;
+    return advance();
+  }
+
+  static Error out_of_step() {
+    return Error{.code = ErrorCode::internal, .message = "tensors and their data are out of step"};
+  }
+
+  std::unique_ptr<npz::ZipWriter> zip_;
+  std::vector<TensorInfo> tensors_;
+  bool deflate_;
+  std::size_t next_ = 0;
+  std::uint64_t left_ = 0;  // bytes of the tensor `next_` still to come
+  std::optional<npy::Encoder> encoder_;
+};
+
+bool sniff(std::span<const std::byte> head, std::uint64_t) {
+  const auto begins_with = [&](std::array<unsigned char, 4> signature) {
+    return head.size() >= signature.size() &&
+           std::equal(signature.begin(), signature.end(), head.begin(),
+                      [](unsigned char c, std::byte b) { return std::byte(c) == b; });
+  };
+  return begins_with({'P', 'K', 3, 4}) || begins_with({'P', 'K', 5, 6});
+}
+
+Result<std::unique_ptr<Reader>> open(const io::InputFile& file, const ReadOptions& options) {
+  Result<std::unique_ptr<npz::ZipReader>> zip = npz::ZipReader::open(file);
+  if (!zip) {
+    zip.error().file = file.path();
+    return std::move(zip).error();
+  }
+  auto reader = std::make_unique<NpzReader>(std::move(*zip), options.from);
+  if (auto opened = reader->open(); !opened) return std::move(opened).error();
+  return std::unique_ptr<Reader>(std::move(reader));
+}
+
+// Whether unpacking the archive could write outside of the folder, or not at all.
+bool is_unsafe_name(std::string_view name) {
+  if (name.find('\0') != std::string_view::npos || !npy::count_characters(name)) return true;
+  if (name.starts_with('/')) return true;
+  for (std::size_t begin = 0; begin <= name.size();) {
+    const std::size_t end = std::min(name.find_first_of("/\\", begin), name.size());
+    if (name.substr(begin, end - begin) == "..") return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+Result<void> check(std::span<const TensorInfo> tensors) {
+  constexpr std::size_t max_name_bytes = 65535 - suffix.size();
+  std::vector<std::string_view> names;
+  for (const TensorInfo& tensor : tensors) {
+    const auto fail = [&](std::string message) {
+      return Error{.code = ErrorCode::unsupported, .message = std::move(message), .tensor = tensor.name};
+    };
+    if (auto shape = npy::check_shape(tensor); !shape) return shape;
+    if (tensor.name.size() > max_name_bytes) return fail("npz cannot hold a name of so many bytes");
+    if (is_unsafe_name(tensor.name)) return fail("names in npz are those of files, and this one is unsafe to unpack");
+    names.push_back(tensor.name);
+  }
+  std::sort(names.begin(), names.end());
+  if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end()) {
+    return Error{.code = ErrorCode::unsupported,
+                 .message = "two tensors have this name, and npz finds arrays by name",
+                 .tensor = std::string(*twice)};
+  }
+  return {};
+}
+
+Result<std::unique_ptr<Writer>> create(io::OutputFile& file, std::span<const TensorInfo> tensors,
+                                       const WriteOptions& options) {
+  Result<std::unique_ptr<npz::ZipWriter>> zip = npz::ZipWriter::open(file);
+  if (!zip) return std::move(zip).error();
+  auto writer = std::make_unique<NpzWriter>(std::move(*zip), tensors, options.compressed);
+  if (auto begun = writer->advance(); !begun) return std::move(begun).error();
+  return std::unique_ptr<Writer>(std::move(writer));
+}
+
+}  // namespace
+
+constexpr Format npz_format = {
+    .name = "npz",
+    .description = "NumPy, many arrays in a zip archive",
+    .extensions = extensions,
+    .many_tensors = true,
+    .named_tensors = true,
+    .sniff = sniff,
+    .can_hold = is_castable,
+    .open = open,
+    .create = create,
+    .check = check,
+};
+
+}  // namespace tensorcast::formats

@@ -1,0 +1,7 @@
+// Any bytes as a zip archive of arrays.
+#include "formats/format_fuzzing.hpp"
+#include "formats/npz/npz_format.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  return tensorcast::formats::fuzzing::read_everything(tensorcast::formats::npz_format, data, size);
+}

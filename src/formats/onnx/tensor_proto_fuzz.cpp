@@ -1,0 +1,7 @@
+// Any bytes as a TensorProto.
+#include "formats/format_fuzzing.hpp"
+#include "formats/onnx/tensor_proto_format.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  return tensorcast::formats::fuzzing::read_everything(tensorcast::formats::tensor_proto_format, data, size);
+}

@@ -1,0 +1,281 @@
+#include "formats/onnx/tensor_proto_outline.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "formats/onnx/wire_reader.hpp"
+#include "tensorcast/tensor.hpp"
+
+namespace tensorcast::formats::onnx {
+namespace {
+
+using protozero::pbf_wire_type;
+
+constexpr std::size_t max_rank = 1024;
+constexpr std::uint64_t max_text_bytes = std::uint64_t{32} << 20;     // of names, documentation and metadata together
+constexpr std::uint64_t max_string_count = std::uint64_t{128} << 20;  // each takes 8 bytes of memory and more
+
+Error contradiction(std::string what) { return Error{.code = ErrorCode::parse, .message = std::move(what)}; }
+
+class OutlineReader {
+ public:
+  explicit OutlineReader(const io::InputFile& file) : wire_(file, 0, file.size()) {}
+
+  Result<Outline> read() {
+    while (!wire_.at_end()) {
+      const Result<WireField> field = wire_.next();
+      if (!field) return field.error();
+      if (Result<void> taken = take(*field); !taken) return std::move(taken).error();
+    }
+    if (Result<void> complete = complete_info(); !complete) return std::move(complete).error();
+    if (Result<void> placed = place_data(); !placed) return std::move(placed).error();
+    return std::move(outline_);
+  }
+
+ private:
+  Result<void> take(const WireField& field) {
+    switch (static_cast<Field>(field.number)) {
+      case Field::dims:
+        return take_varints(field, [&](std::uint64_t value) { return add_dimension(value); });
+      case Field::data_type:
+        return take_varint(field, data_type_);
+      case Field::data_location:
+        return take_varint(field, data_location_);
+      case Field::segment:
+        return Error{.code = ErrorCode::unsupported, .message = "tensors in segments are refused"};
+      case Field::float_data:
+        return take_fixed(field, pbf_wire_type::fixed32, 4);
+      case Field::double_data:
+        return take_fixed(field, pbf_wire_type::fixed64, 8);
+      case Field::int32_data:
+      case Field::int64_data:
+      case Field::uint64_data:
+        return take_varints(field, [&](std::uint64_t) {
+          ++values_[field.number];
+          return Result<void>();
+        });
+      case Field::string_data:
+        return take_string(field);
+      case Field::raw_data:
+        if (Result<void> right = expect(field, pbf_wire_type::length_delimited); !right) return right;
+        outline_.raw = {.offset = field.offset, .length = field.length};
+        return wire_.skip(field);
+      case Field::name:
+        return take_text(field, outline_.info.name);
+      case Field::doc_string:
+        return take_text(field, doc_string_.emplace());
+      case Field::external_data:
+        return take_entry(field, [&](std::string key, std::string value) { return add_external(key, value); });
+      case Field::metadata_props:
+        return take_entry(field, [&](std::string key, std::string value) {
+          outline_.metadata.emplace_back(std::move(key), std::move(value));
+          return Result<void>();
+        });
+    }
+    return wire_.skip(field);  // of a later version
+  }
+
+  static Result<void> expect(const WireField& field, pbf_wire_type type) {
+    if (field.type == type) return {};
+    return malformed_message(field.offset,
+                             fmt::format("{} has wire type {}, so this is no TensorProto",
+                                         field_name(static_cast<Field>(field.number)), static_cast<int>(field.type)));
+  }
+
+  Result<void> take_varint(const WireField& field, std::uint64_t& value) {
+    if (Result<void> right = expect(field, pbf_wire_type::varint); !right) return right;
+    const Result<std::uint64_t> read = wire_.varint();
+    if (!read) return read.error();
+    value = *read;
+    return {};
+  }
+
+  // One value, or many packed into one field.
+  template <class Take>
+  Result<void> take_varints(const WireField& field, Take take_value) {
+    const bool packed = field.type == pbf_wire_type::length_delimited;
+    if (!packed) {
+      if (Result<void> right = expect(field, pbf_wire_type::varint); !right) return right;
+    }
+    const std::uint64_t end = field.offset + field.length;
+    while (!packed || wire_.position() < end) {
+      const Result<std::uint64_t> value = wire_.varint();
+      if (!value) return value.error();
+      if (packed && wire_.position() > end) return malformed_message(end, "a varint runs off the end of its field");
+      if (Result<void> taken = take_value(*value); !taken) return taken;
+      if (!packed) break;
+    }
+    return {};
+  }
+
+  Result<void> take_fixed(const WireField& field, pbf_wire_type type, std::uint64_t width) {
+    if (field.type != pbf_wire_type::length_delimited) {
+      if (Result<void> right = expect(field, type); !right) return right;
+    }
+    if (field.length % width != 0) {
+      return malformed_message(field.offset, fmt::format("{} bytes are no whole number of values", field.length));
+    }
+    values_[field.number] += field.length / width;
+    return wire_.skip(field);
+  }
+
+  Result<void> take_string(const WireField& field) {
+    if (Result<void> right = expect(field, pbf_wire_type::length_delimited); !right) return right;
+    if (++values_[field.number] > max_string_count) {
+      return Error{.code = ErrorCode::unsupported, .message = "the tensor has too many strings"};
+    }
+    outline_.info.bytes += field.length;
+    return wire_.skip(field);
+  }
+
+  Result<void> take_text(const WireField& field, std::string& text) {
+    if (Result<void> right = expect(field, pbf_wire_type::length_delimited); !right) return right;
+    if (Result<void> fits = spend_text(field.length); !fits) return fits;
+    Result<std::string> content = wire_.text(field.length);
+    if (!content) return std::move(content).error();
+    text = std::move(*content);
+    return {};
+  }
+
+  // A StringStringEntryProto: a key and a value.
+  template <class Add>
+  Result<void> take_entry(const WireField& entry, Add add) {
+    if (Result<void> right = expect(entry, pbf_wire_type::length_delimited); !right) return right;
+    std::string key;
+    std::string value;
+    const std::uint64_t end = entry.offset + entry.length;
+    while (wire_.position() < end) {
+      const Result<WireField> field = wire_.next();
+      if (!field) return field.error();
+      if (field->offset + field->length > end) return malformed_message(end, "a field runs off the end of its message");
+      const bool is_key = field->number == static_cast<std::uint32_t>(EntryField::key);
+      const bool is_value = field->number == static_cast<std::uint32_t>(EntryField::value);
+      if (is_key || is_value) {
+        if (field->type != pbf_wire_type::length_delimited) return malformed_message(field->offset, "no text");
+        if (Result<void> fits = spend_text(field->length); !fits) return fits;
+        Result<std::string> text = wire_.text(field->length);
+        if (!text) return std::move(text).error();
+        (is_key ? key : value) = std::move(*text);
+      } else if (Result<void> skipped = wire_.skip(*field); !skipped) {
+        return skipped;
+      }
+    }
+    if (wire_.position() != end) return malformed_message(end, "a field runs off the end of its message");
+    return add(std::move(key), std::move(value));
+  }
+
+  Result<void> spend_text(std::uint64_t bytes) {
+    text_bytes_ += bytes;
+    if (text_bytes_ <= max_text_bytes) return {};
+    return Error{.code = ErrorCode::unsupported, .message = "the names and texts of the tensor are too long"};
+  }
+
+  Result<void> add_dimension(std::uint64_t value) {
+    const auto dimension = static_cast<std::int64_t>(value);
+    if (dimension < 0) return contradiction(fmt::format("dims has the negative dimension {}", dimension));
+    if (outline_.info.shape.size() == max_rank) return contradiction(fmt::format("dims has over {} entries", max_rank));
+    outline_.info.shape.push_back(dimension);
+    return {};
+  }
+
+  Result<void> add_external(const std::string& key, const std::string& value) {
+    if (key == "location") {
+      outline_.external.location = value;
+      return {};
+    }
+    if (key != "offset" && key != "length") return {};  // "checksum", and what later versions add
+    std::uint64_t number = 0;
+    const auto [end, status] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (status != std::errc{} || end != value.data() + value.size()) {
+      return contradiction(fmt::format("external_data has the {} \"{}\"", key, value.substr(0, 40)));
+    }
+    if (key == "offset") {
+      outline_.external.offset = number;
+    } else {
+      outline_.external.length = number;
+    }
+    return {};
+  }
+
+  Result<void> complete_info() {
+    TensorInfo& info = outline_.info;
+    const Result<DType> dtype = parse_data_type(data_type_);
+    if (!dtype) return dtype.error();
+    info.dtype = *dtype;
+    const Result<std::size_t> count = element_count(info.shape);
+    if (!count) return contradiction("dims has more elements than any file can hold");
+    info.count = *count;
+    if (family(*dtype) != Family::text) {
+      info.bytes = storage_bytes(*dtype, *count);
+      if (info.bytes == SIZE_MAX) return contradiction("dims has more elements than any file can hold");
+    }
+    if (doc_string_) outline_.metadata.emplace(outline_.metadata.begin(), doc_string_key, std::move(*doc_string_));
+    return {};
+  }
+
+  Result<void> place_data() {
+    const TensorInfo& info = outline_.info;
+    const Field typed = typed_field(info.dtype);
+    for (std::uint32_t number = 0; number < values_.size(); ++number) {
+      if (values_[number] == 0 || number == static_cast<std::uint32_t>(typed)) continue;
+      return contradiction(
+          fmt::format("data in {}, where {} has none", field_name(static_cast<Field>(number)), name(info.dtype)));
+    }
+    const std::uint64_t values = values_[static_cast<std::size_t>(typed)];
+    if (data_location_ == external_location) return place_external(values);
+    if (data_location_ != 0) return contradiction(fmt::format("data_location {} is unknown", data_location_));
+    if (outline_.raw.length != 0 && values != 0) {
+      return contradiction(fmt::format("data both in raw_data and in {}", field_name(typed)));
+    }
+    if (info.dtype == DType::string) {
+      if (outline_.raw.length != 0) return contradiction("strings in raw_data");
+      outline_.storage = Outline::Storage::typed;
+      return expect_amount(field_name(typed), values, info.count, "strings");
+    }
+    if (values == 0) return expect_amount("raw_data", outline_.raw.length, info.bytes, "bytes");
+    outline_.storage = Outline::Storage::typed;
+    return expect_amount(field_name(typed), values, info.bytes / bytes_per_value(info.dtype), "values");
+  }
+
+  Result<void> place_external(std::uint64_t values) {
+    if (outline_.info.dtype == DType::string) return contradiction("strings in external data");
+    if (outline_.raw.length != 0 || values != 0)
+      return contradiction("data both in the message and in an external file");
+    if (outline_.external.location.empty()) return contradiction("external_data has no location");
+    if (outline_.external.length) {
+      if (auto right = expect_amount("external_data", *outline_.external.length, outline_.info.bytes, "bytes");
+          !right) {
+        return right;
+      }
+    }
+    outline_.storage = Outline::Storage::external;
+    return {};
+  }
+
+  static Result<void> expect_amount(std::string_view where, std::uint64_t there, std::uint64_t needed,
+                                    std::string_view of) {
+    if (there == needed) return {};
+    return contradiction(fmt::format("{} has {} {}, but the shape needs {}", where, there, of, needed));
+  }
+
+  WireReader wire_;
+  Outline outline_;
+  std::uint64_t data_type_ = 0;
+  std::uint64_t data_location_ = 0;
+  std::uint64_t text_bytes_ = 0;
+  std::optional<std::string> doc_string_;
+  std::array<std::uint64_t, static_cast<std::size_t>(Field::metadata_props) + 1> values_{};  // by field number
+};
+
+}  // namespace
+
+Result<Outline> read_outline(const io::InputFile& file) {
+  if (file.size() > max_message_bytes) {
+    return Error{.code = ErrorCode::parse, .message = "the file is larger than protobuf's limit of 2 GiB"};
+  }
+  return OutlineReader(file).read();
+}
+
+}  // namespace tensorcast::formats::onnx

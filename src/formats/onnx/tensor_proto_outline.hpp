@@ -1,0 +1,43 @@
+// Everything about a TensorProto but its elements, and where those are.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "formats/format.hpp"
+#include "formats/onnx/tensor_proto_schema.hpp"
+#include "io/input_file.hpp"
+
+namespace tensorcast::formats::onnx {
+
+// Bytes of this or another file.
+struct ByteRange {
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+};
+
+struct ExternalData {
+  std::string location;  // as the file says it; not to be trusted
+  std::uint64_t offset = 0;
+  std::optional<std::uint64_t> length;
+};
+
+struct Outline {
+  TensorInfo info;    // TensorInfo::bytes of strings included
+  Metadata metadata;  // doc_string and metadata_props
+  enum class Storage : std::uint8_t { raw, typed, external } storage = Storage::raw;
+  ByteRange raw;  // Storage::raw
+  ExternalData external;
+};
+
+// Metadata key of TensorProto.doc_string.
+inline constexpr std::string_view doc_string_key = "doc_string";
+
+// Reads the whole message once, contents of raw_data left out. After success the elements are as many as the shape
+// says, and in one place only. Errors: parse, unsupported, io.
+[[nodiscard]] Result<Outline> read_outline(const io::InputFile& file);
+
+}  // namespace tensorcast::formats::onnx

@@ -1,0 +1,81 @@
+#include "formats/onnx/tensor_proto_schema.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace tensorcast::formats::onnx {
+
+std::string_view field_name(Field field) noexcept {
+  switch (field) {
+    case Field::dims:
+      return "dims";
+    case Field::data_type:
+      return "data_type";
+    case Field::segment:
+      return "segment";
+    case Field::float_data:
+      return "float_data";
+    case Field::int32_data:
+      return "int32_data";
+    case Field::string_data:
+      return "string_data";
+    case Field::int64_data:
+      return "int64_data";
+    case Field::name:
+      return "name";
+    case Field::raw_data:
+      return "raw_data";
+    case Field::double_data:
+      return "double_data";
+    case Field::uint64_data:
+      return "uint64_data";
+    case Field::doc_string:
+      return "doc_string";
+    case Field::external_data:
+      return "external_data";
+    case Field::data_location:
+      return "data_location";
+    case Field::metadata_props:
+      return "metadata_props";
+  }
+  return "unknown";
+}
+
+Result<DType> parse_data_type(std::uint64_t number) {
+  if (number == 0) return Error{.code = ErrorCode::parse, .message = "the tensor has no data_type"};
+  const auto dtype = static_cast<DType>(std::min<std::uint64_t>(number, std::numeric_limits<std::int32_t>::max()));
+  if (is_castable(dtype)) return dtype;
+  const std::string_view known = number == 14   ? " (COMPLEX64)"
+                                 : number == 15 ? " (COMPLEX128)"
+                                 : number == 27 ? " (FLOAT6E2M3)"
+                                 : number == 28 ? " (FLOAT6E3M2)"
+                                                : "";
+  return Error{.code = ErrorCode::unsupported,
+               .message = fmt::format("data_type {}{} is none of the types", number, known)};
+}
+
+Field typed_field(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::float32:
+      return Field::float_data;
+    case DType::float64:
+      return Field::double_data;
+    case DType::int64:
+      return Field::int64_data;
+    case DType::uint32:
+    case DType::uint64:
+      return Field::uint64_data;
+    case DType::string:
+      return Field::string_data;
+    default:
+      return Field::int32_data;
+  }
+}
+
+std::uint64_t bytes_per_value(DType dtype) noexcept {
+  return static_cast<std::uint64_t>(std::max(bit_width(dtype) / 8, 1));
+}
+
+}  // namespace tensorcast::formats::onnx

@@ -1,0 +1,4 @@
+pj
+locationdata/weights.binj
+offset4j
+length8

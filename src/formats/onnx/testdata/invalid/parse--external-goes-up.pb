@@ -1,0 +1,2 @@
+pj%
+location../valid/data/weights.bin

@@ -1,0 +1,3 @@
+pj
+locationdata/weights.binj
+offset-1

@@ -1,0 +1,139 @@
+#include "formats/onnx/value_stream.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace tensorcast::formats::onnx {
+namespace {
+
+constexpr std::size_t block_bytes = std::size_t{64} << 10;
+
+bool is_fixed(Field field) { return field == Field::float_data || field == Field::double_data; }
+
+// int32_data and uint64_data hold narrower types too: as signed or as unsigned numbers, or as their codes.
+bool fits(std::uint64_t value, Field field, std::uint64_t width) {
+  if (field == Field::int32_data) {
+    const auto number = static_cast<std::int32_t>(static_cast<std::uint32_t>(value));
+    if (width == 4) return true;
+    const std::int64_t range = std::int64_t{1} << (8 * width);
+    return number >= -range / 2 && number < range;
+  }
+  return width == 8 || value >> (8 * width) == 0;
+}
+
+}  // namespace
+
+ValueStream::ValueStream(const io::InputFile& file, DType dtype)
+    : dtype_(dtype), field_(typed_field(dtype)), wire_(file, 0, file.size()) {}
+
+void ValueStream::rewind() {
+  wire_.seek(0);
+  run_end_ = 0;
+  values_ = 0;
+  block_.clear();
+  block_begin_ = 0;
+}
+
+Result<void> ValueStream::read(std::uint64_t offset, std::span<std::byte> out) {
+  if (offset < block_begin_) rewind();
+  while (!out.empty()) {
+    while (offset - block_begin_ >= block_.size()) {
+      if (Result<void> loaded = load_block(); !loaded) return loaded;
+    }
+    const auto begin = static_cast<std::size_t>(offset - block_begin_);
+    const std::size_t count = std::min(out.size(), block_.size() - begin);
+    std::memcpy(out.data(), block_.data() + begin, count);
+    out = out.subspan(count);
+    offset += count;
+  }
+  return {};
+}
+
+// Moves to the next field with values, unless there are some left in this one; false at the end of the message.
+Result<bool> ValueStream::find_values() {
+  while (wire_.position() >= run_end_) {
+    if (wire_.at_end()) return false;
+    const Result<WireField> field = wire_.next();
+    if (!field) return field.error();
+    if (field->number != static_cast<std::uint32_t>(field_)) {
+      if (Result<void> skipped = wire_.skip(*field); !skipped) return std::move(skipped).error();
+      continue;
+    }
+    const bool single_varint = field->type == protozero::pbf_wire_type::varint;
+    run_end_ = field->offset + (single_varint ? 1 : field->length);
+  }
+  return true;
+}
+
+Result<void> ValueStream::load_block() {
+  const std::uint64_t width = bytes_per_value(dtype_);
+  std::vector<std::byte> block(block_bytes);
+  std::size_t filled = 0;
+  while (filled < block.size()) {
+    const Result<bool> found = find_values();
+    if (!found) return found.error();
+    if (!*found) break;
+    if (is_fixed(field_)) {
+      const std::uint64_t bytes = std::min<std::uint64_t>(run_end_ - wire_.position(), block.size() - filled);
+      if (Result<void> got = wire_.read(std::span(block).subspan(filled, bytes)); !got) return got;
+      filled += bytes;
+      continue;
+    }
+    if (Result<void> decoded = decode(std::span(block).subspan(filled, width)); !decoded) return decoded;
+    filled += width;
+  }
+  if (filled == 0) return malformed_message(wire_.position(), "the message ends before its data does");
+  block.resize(filled);
+  block_begin_ += block_.size();
+  block_ = std::move(block);
+  return {};
+}
+
+Result<void> ValueStream::decode(std::span<std::byte> value) {
+  const Result<std::uint64_t> number = wire_.varint();
+  if (!number) return number.error();
+  if (!fits(*number, field_, value.size())) {
+    const bool is_signed_field = field_ == Field::int32_data;
+    return Error{.code = ErrorCode::parse,
+                 .message = is_signed_field
+                                ? fmt::format("{} holds {}, which is no {}", field_name(field_),
+                                              static_cast<std::int32_t>(*number), name(dtype_))
+                                : fmt::format("{} holds {}, which is no {}", field_name(field_), *number, name(dtype_)),
+                 .element = bit_width(dtype_) < 8 ? std::nullopt : std::optional(values_)};
+  }
+  std::memcpy(value.data(), &*number, value.size());  // the low bytes: all targets are little-endian
+  ++values_;
+  return {};
+}
+
+Result<StringBuffer> ValueStream::read_strings(const TensorInfo& info) {
+  StringBuffer strings;
+  strings.data.resize(info.bytes);
+  strings.offsets.reserve(info.count + 1);
+  strings.offsets.push_back(0);
+  rewind();
+  const std::span<std::byte> data = std::as_writable_bytes(std::span(strings.data));
+  std::uint64_t begin = 0;
+  while (!wire_.at_end()) {
+    const Result<WireField> field = wire_.next();
+    if (!field) return field.error();
+    if (field->number != static_cast<std::uint32_t>(Field::string_data)) {
+      if (Result<void> skipped = wire_.skip(*field); !skipped) return std::move(skipped).error();
+      continue;
+    }
+    if (field->length > info.bytes - begin || strings.offsets.size() > info.count) {
+      return malformed_message(field->offset, "the file changed while it was read");
+    }
+    if (Result<void> got = wire_.read(data.subspan(begin, field->length)); !got) return std::move(got).error();
+    begin += field->length;
+    strings.offsets.push_back(static_cast<std::int64_t>(begin));
+  }
+  if (strings.offsets.size() != info.count + 1 || begin != info.bytes) {
+    return malformed_message(wire_.position(), "the file changed while it was read");
+  }
+  return strings;
+}
+
+}  // namespace tensorcast::formats::onnx

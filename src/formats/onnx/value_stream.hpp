@@ -1,0 +1,41 @@
+// The elements of a TensorProto that are not raw: one value after another in float_data, int32_data and so on.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "formats/format.hpp"
+#include "formats/onnx/tensor_proto_schema.hpp"
+#include "formats/onnx/wire_reader.hpp"
+
+namespace tensorcast::formats::onnx {
+
+// Packed and single values may be mixed; other fields may stand between them. Memory is bounded.
+class ValueStream {
+ public:
+  // `file` holds the checked message and outlives the stream.
+  ValueStream(const io::InputFile& file, DType dtype);
+
+  // As Reader::read. Errors: io; parse when a value does not fit the type.
+  [[nodiscard]] Result<void> read(std::uint64_t offset, std::span<std::byte> out);
+  // The strings of string_data, whose total size is known.
+  [[nodiscard]] Result<StringBuffer> read_strings(const TensorInfo& info);
+
+ private:
+  void rewind();
+  [[nodiscard]] Result<bool> find_values();
+  [[nodiscard]] Result<void> load_block();
+  [[nodiscard]] Result<void> decode(std::span<std::byte> value);
+
+  DType dtype_;
+  Field field_;
+  WireReader wire_;
+  std::uint64_t run_end_ = 0;      // where the values that lie side by side at wire_.position() end
+  std::uint64_t values_ = 0;       // decoded so far
+  std::vector<std::byte> block_;   // decoded bytes
+  std::uint64_t block_begin_ = 0;  // within the tensor
+};
+
+}  // namespace tensorcast::formats::onnx

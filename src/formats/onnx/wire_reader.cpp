@@ -1,0 +1,121 @@
+#include "formats/onnx/wire_reader.hpp"
+
+#include <fmt/format.h>
+#include <protozero/exception.hpp>
+#include <protozero/varint.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+namespace tensorcast::formats::onnx {
+namespace {
+
+constexpr std::size_t buffer_bytes = std::size_t{64} << 10;
+
+}  // namespace
+
+Error malformed_message(std::uint64_t offset, std::string_view what) {
+  return Error{.code = ErrorCode::parse, .message = fmt::format("malformed protobuf at byte {}: {}", offset, what)};
+}
+
+WireReader::WireReader(const io::InputFile& file, std::uint64_t begin, std::uint64_t end)
+    : file_(file), position_(begin), end_(end) {}
+
+Result<std::span<const char>> WireReader::window(std::size_t bytes) {
+  const std::uint64_t left = end_ - position_;
+  const bool inside = position_ >= buffer_begin_ && position_ - buffer_begin_ <= buffer_.size();
+  std::uint64_t have = inside ? buffer_begin_ + buffer_.size() - position_ : 0;
+  if (have < std::min<std::uint64_t>(bytes, left)) {
+    buffer_.resize(std::min<std::uint64_t>(buffer_bytes, left));
+    if (auto got = file_.read(position_, std::as_writable_bytes(std::span(buffer_))); !got) {
+      buffer_.clear();
+      return std::move(got).error();
+    }
+    buffer_begin_ = position_;
+    have = buffer_.size();
+  }
+  return std::span<const char>(buffer_).subspan(position_ - buffer_begin_, std::min(have, left));
+}
+
+Result<std::uint64_t> WireReader::varint() {
+  const Result<std::span<const char>> bytes = window(protozero::max_varint_length);
+  if (!bytes) return bytes.error();
+  const char* begin = bytes->data();
+  try {
+    const std::uint64_t value = protozero::decode_varint(&begin, bytes->data() + bytes->size());
+    position_ += static_cast<std::uint64_t>(begin - bytes->data());
+    return value;
+  } catch (const protozero::varint_too_long_exception&) {
+    return malformed_message(position_, "a varint of over 10 bytes");
+  } catch (const protozero::exception&) {
+    return malformed_message(position_, "a varint runs off the end");
+  }
+}
+
+Result<WireField> WireReader::next() {
+  const std::uint64_t key_offset = position_;
+  const Result<std::uint64_t> key = varint();
+  if (!key) return key.error();
+  const std::uint64_t number = *key >> 3;
+  if (number == 0 || number > 0x1FFFFFFF) return malformed_message(key_offset, "no field has this number");
+  WireField field{.number = static_cast<std::uint32_t>(number),
+                  .type = static_cast<protozero::pbf_wire_type>(*key & 7),
+                  .offset = position_,
+                  .length = 0};
+  switch (field.type) {
+    case protozero::pbf_wire_type::varint:
+      return field;
+    case protozero::pbf_wire_type::fixed32:
+      field.length = 4;
+      break;
+    case protozero::pbf_wire_type::fixed64:
+      field.length = 8;
+      break;
+    case protozero::pbf_wire_type::length_delimited: {
+      const Result<std::uint64_t> length = varint();
+      if (!length) return length.error();
+      field.length = *length;
+      field.offset = position_;
+      break;
+    }
+    default:
+      return malformed_message(key_offset, "no wire type has this number");
+  }
+  if (field.length > end_ - position_) {
+    return malformed_message(key_offset, fmt::format("field {} claims {} bytes, but only {} follow", field.number,
+                                                     field.length, end_ - position_));
+  }
+  return field;
+}
+
+Result<void> WireReader::read(std::span<std::byte> out) {
+  if (out.empty()) return {};
+  if (out.size() > end_ - position_) return malformed_message(position_, "the message ends too early");
+  if (out.size() >= buffer_bytes) {
+    if (auto got = file_.read(position_, out); !got) return got;
+  } else {
+    const Result<std::span<const char>> bytes = window(out.size());
+    if (!bytes) return bytes.error();
+    std::memcpy(out.data(), bytes->data(), out.size());
+  }
+  position_ += out.size();
+  return {};
+}
+
+Result<std::string> WireReader::text(std::uint64_t length) {
+  if (length > end_ - position_) return malformed_message(position_, "the message ends too early");
+  std::string content(length, '\0');
+  if (auto got = read(std::as_writable_bytes(std::span(content))); !got) return std::move(got).error();
+  return content;
+}
+
+Result<void> WireReader::skip(const WireField& field) {
+  if (field.type == protozero::pbf_wire_type::varint) {
+    if (auto value = varint(); !value) return std::move(value).error();
+    return {};
+  }
+  position_ = field.offset + field.length;
+  return {};
+}
+
+}  // namespace tensorcast::formats::onnx

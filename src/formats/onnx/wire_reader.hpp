@@ -1,0 +1,56 @@
+// The protobuf wire format, read from a file through a small window: memory is bounded whatever a message claims.
+#pragma once
+
+#include <protozero/types.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/input_file.hpp"
+#include "tensorcast/error.hpp"
+
+namespace tensorcast::formats::onnx {
+
+struct WireField {
+  std::uint32_t number = 0;
+  protozero::pbf_wire_type type = protozero::pbf_wire_type::unknown;
+  std::uint64_t offset = 0;  // of the contents in the file
+  std::uint64_t length = 0;  // of the contents; 0 for a varint, whose length is not known before it is read
+};
+
+class WireReader {
+ public:
+  // The message lies in [begin, end) of `file`, which outlives the reader.
+  WireReader(const io::InputFile& file, std::uint64_t begin, std::uint64_t end);
+
+  [[nodiscard]] bool at_end() const noexcept { return position_ == end_; }
+  [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
+
+  // The key of the next field. The contents follow, and lie inside the message. Errors: parse, io.
+  [[nodiscard]] Result<WireField> next();
+  [[nodiscard]] Result<std::uint64_t> varint();
+  [[nodiscard]] Result<void> read(std::span<std::byte> out);
+  [[nodiscard]] Result<std::string> text(std::uint64_t length);
+  // Precondition: offset lies inside the message.
+  void seek(std::uint64_t offset) noexcept { position_ = offset; }
+  // Moves behind a field of which nothing but the key was read.
+  [[nodiscard]] Result<void> skip(const WireField& field);
+
+ private:
+  // At least `bytes` bytes from position_ on, or all that are left.
+  [[nodiscard]] Result<std::span<const char>> window(std::size_t bytes);
+
+  const io::InputFile& file_;
+  std::uint64_t position_;
+  std::uint64_t end_;
+  std::vector<char> buffer_;
+  std::uint64_t buffer_begin_ = 0;
+};
+
+// For contents that break the wire format.
+[[nodiscard]] Error malformed_message(std::uint64_t offset, std::string_view what);
+
+}  // namespace tensorcast::formats::onnx

@@ -1,0 +1,85 @@
+// The one list of file formats.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "formats/format.hpp"
+#include "formats/npy/npy_format.hpp"
+#include "formats/npz/npz_format.hpp"
+#include "formats/onnx/tensor_proto_format.hpp"
+#include "formats/raw/raw_format.hpp"
+#include "formats/safetensors/safetensors_format.hpp"
+#include "io/input_file.hpp"
+
+namespace tensorcast::formats {
+namespace {
+
+constexpr std::array formats = {&safetensors_format, &npy_format, &npz_format, &tensor_proto_format, &raw_format};
+
+constexpr std::size_t sniffed_bytes = 64;
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return result;
+}
+
+const Format* find_by_extension(std::string_view path) {
+  const std::string name = lower(path.substr(path.rfind('/') + 1));
+  for (const Format* format : formats) {
+    for (const std::string_view extension : format->extensions) {
+      if (name.size() > extension.size() && name.ends_with(extension)) return format;
+    }
+  }
+  return nullptr;
+}
+
+std::string all_extensions() {
+  std::vector<std::string_view> extensions;
+  for (const Format* format : formats) {
+    extensions.insert(extensions.end(), format->extensions.begin(), format->extensions.end());
+  }
+  return fmt::format("{}", fmt::join(extensions, ", "));
+}
+
+}  // namespace
+
+std::span<const Format* const> all_formats() noexcept { return formats; }
+
+const Format* find_format(std::string_view name) noexcept {
+  const auto found = std::find_if(formats.begin(), formats.end(), [&](const Format* f) { return f->name == name; });
+  return found == formats.end() ? nullptr : *found;
+}
+
+Result<const Format*> detect_format(const io::InputFile& file) {
+  std::array<std::byte, sniffed_bytes> buffer{};
+  const std::span<std::byte> head = std::span(buffer).first(std::min<std::uint64_t>(file.size(), sniffed_bytes));
+  if (auto got = file.read(0, head); !got) return std::move(got).error();
+  const auto looks_like = [&](const Format* format) { return format->sniff && format->sniff(head, file.size()); };
+
+  // Some formats have no signature, so an extension that fits the content beats any other guess.
+  const Format* by_extension = find_by_extension(file.path());
+  if (by_extension != nullptr && looks_like(by_extension)) return by_extension;
+  for (const Format* format : formats) {
+    if (looks_like(format)) return format;
+  }
+  if (by_extension != nullptr) return by_extension;  // its reader says best what is wrong
+  return Error{.code = ErrorCode::unsupported,
+               .message = "the file format is not known by content or extension",
+               .hint = fmt::format("known are {}; --raw with a type and a shape reads any bytes", all_extensions()),
+               .file = file.path()};
+}
+
+Result<const Format*> format_for_output(std::string_view path) {
+  if (const Format* format = find_by_extension(path)) return format;
+  return Error{.code = ErrorCode::unsupported,
+               .message = "the extension names no file format",
+               .hint = fmt::format("known are {}", all_extensions()),
+               .file = std::string(path)};
+}
+
+}  // namespace tensorcast::formats

@@ -1,0 +1,163 @@
+#include "formats/safetensors/safetensors_format.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "formats/safetensors/safetensors_dtypes.hpp"
+#include "formats/safetensors/safetensors_header.hpp"
+#include "io/input_file.hpp"
+#include "io/output_file.hpp"
+
+namespace tensorcast::formats {
+namespace {
+
+using safetensors::data_alignment;
+using safetensors::find_dtype;
+using safetensors::Header;
+using safetensors::length_bytes;
+using safetensors::max_header_bytes;
+
+constexpr std::array<std::string_view, 1> extensions = {".safetensors"};
+
+std::uint64_t load_length(std::span<const std::byte> head) noexcept {
+  std::uint64_t length = 0;
+  for (std::size_t i = 0; i < length_bytes; ++i) length |= std::to_integer<std::uint64_t>(head[i]) << (8 * i);
+  return length;
+}
+
+class SafetensorsReader final : public Reader {
+ public:
+  SafetensorsReader(const io::InputFile& file, Header header, std::uint64_t data_begin)
+      : file_(file), header_(std::move(header)), data_begin_(data_begin) {}
+
+  const std::vector<TensorInfo>& tensors() const override { return header_.tensors; }
+  const Metadata& metadata() const override { return header_.metadata; }
+  Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override {
+    return file_.read(data_begin_ + header_.begin_offsets[index] + offset, out);
+  }
+
+ private:
+  const io::InputFile& file_;
+  Header header_;
+  std::uint64_t data_begin_;
+};
+
+class SafetensorsWriter final : public Writer {
+ public:
+  explicit SafetensorsWriter(io::OutputFile& file) : file_(file) {}
+
+  Result<void> append(std::span<const std::byte> bytes) override { return file_.append(bytes); }
+  Result<void> finish() override { return {}; }
+
+ private:
+  io::OutputFile& file_;
+};
+
+bool sniff(std::span<const std::byte> head, std::uint64_t file_size) {
+  if (head.size() <= length_bytes || head[length_bytes] != std::byte{'{'}) return false;
+  const std::uint64_t length = load_length(head);
+  return length <= max_header_bytes && length <= file_size - length_bytes;
+}
+
+Result<std::unique_ptr<Reader>> open(const io::InputFile& file, const ReadOptions&) {
+  const auto fail = [&](std::string message) {
+    return Error{.code = ErrorCode::parse, .message = std::move(message), .file = file.path()};
+  };
+  if (file.size() < length_bytes) return fail("the file is too short for a safetensors header");
+  std::array<std::byte, length_bytes> head{};
+  if (auto got = file.read(0, head); !got) return std::move(got).error();
+  const std::uint64_t length = load_length(head);
+  if (length > max_header_bytes) {
+    return fail(fmt::format("the header claims {} bytes; safetensors allows {}", length, max_header_bytes));
+  }
+  if (length > file.size() - length_bytes) {
+    return fail(
+        fmt::format("the header claims {} bytes, but the file has only {} more", length, file.size() - length_bytes));
+  }
+  std::string json(length, '\0');
+  if (auto got = file.read(length_bytes, std::as_writable_bytes(std::span(json))); !got) return std::move(got).error();
+  if (!json.starts_with('{')) return fail("the header does not begin with {");
+  const std::uint64_t data_begin = length_bytes + length;
+  Result<Header> header = safetensors::parse_header(json, file.size() - data_begin);
+  if (!header) {
+    header.error().file = file.path();
+    return std::move(header).error();
+  }
+  return std::unique_ptr<Reader>(std::make_unique<SafetensorsReader>(file, std::move(header).value(), data_begin));
+}
+
+Result<void> check(std::span<const TensorInfo> tensors) {
+  std::vector<std::string_view> names;
+  for (const TensorInfo& tensor : tensors) {
+    const auto fail = [&](std::string message) {
+      return Error{.code = ErrorCode::unsupported, .message = std::move(message), .tensor = tensor.name};
+    };
+    if (tensor.name == "__metadata__") return fail("safetensors keeps this name for itself");
+    if (tensor.shape.size() > safetensors::max_rank) return fail("safetensors cannot hold so many dimensions");
+    if (bit_width(tensor.dtype) != 0 && tensor.count % 8 != 0 && tensor.count * bit_width(tensor.dtype) % 8 != 0) {
+      return fail(fmt::format("safetensors holds whole bytes only, and {} elements of {} are none", tensor.count,
+                              name(tensor.dtype)));
+    }
+    names.push_back(tensor.name);
+  }
+  std::sort(names.begin(), names.end());
+  if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end()) {
+    return Error{.code = ErrorCode::unsupported,
+                 .message = "two tensors have this name, and safetensors finds tensors by name",
+                 .tensor = std::string(*twice)};
+  }
+  return {};
+}
+
+std::uint64_t alignment_of(const TensorInfo& tensor) noexcept {
+  const int bits = bit_width(tensor.dtype);
+  if (bits == 0) return tensor.foreign_dtype == "C64" ? 8 : 1;
+  return static_cast<std::uint64_t>(std::max(bits / 8, 1));
+}
+
+// The given order, unless a tensor would then start at an address that its elements cannot have: PyTorch refuses to
+// load such files. Then widest elements first, as the format's own writers do.
+std::vector<std::size_t> layout(std::span<const TensorInfo> tensors) {
+  std::vector<std::size_t> order(tensors.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::uint64_t begin = 0;
+  bool aligned = true;
+  for (const TensorInfo& tensor : tensors) {
+    aligned = aligned && begin % alignment_of(tensor) == 0;
+    begin += tensor.bytes;
+  }
+  if (!aligned) {
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return alignment_of(tensors[a]) > alignment_of(tensors[b]); });
+  }
+  return order;
+}
+
+Result<std::unique_ptr<Writer>> create(io::OutputFile& file, std::span<const TensorInfo> tensors,
+                                       const WriteOptions& options) {
+  const Result<std::string> header = safetensors::format_header(tensors, options.metadata);
+  if (!header) return header.error();
+  if (auto written = file.append(std::as_bytes(std::span(*header))); !written) return std::move(written).error();
+  return std::unique_ptr<Writer>(std::make_unique<SafetensorsWriter>(file));
+}
+
+}  // namespace
+
+constexpr Format safetensors_format = {
+    .name = "safetensors",
+    .description = "Hugging Face safetensors, one file",
+    .extensions = extensions,
+    .many_tensors = true,
+    .named_tensors = true,
+    .sniff = sniff,
+    .can_hold = [](DType dtype) { return find_dtype(dtype) != nullptr; },
+    .open = open,
+    .create = create,
+    .check = check,
+    .layout = layout,
+};
+
+}  // namespace tensorcast::formats

@@ -1,0 +1,148 @@
+#include "formats/safetensors/safetensors_header.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
+#include <set>
+
+#include "formats/safetensors/safetensors_dtypes.hpp"
+#include "formats/safetensors/safetensors_header_parser.hpp"
+#include "tensorcast/tensor.hpp"
+
+namespace tensorcast::formats::safetensors {
+namespace {
+
+Error parse_error(std::string message, std::string tensor = {}) {
+  return Error{.code = ErrorCode::parse, .message = std::move(message), .tensor = std::move(tensor)};
+}
+
+// Fills in what follows from type and shape, and compares it with what the offsets say.
+Result<TensorInfo> check_entry(HeaderEntry& entry) {
+  const auto fail = [&](std::string message) { return parse_error(std::move(message), entry.name); };
+  const DTypeEntry* dtype = find_dtype(entry.dtype);
+  if (dtype == nullptr) return fail(fmt::format("\"{}\" is not a type of safetensors", entry.dtype));
+  const Result<std::size_t> count = element_count(entry.shape);
+  if (!count) return fail(count.error().message);
+  std::uint64_t bits = 0;
+  if (__builtin_mul_overflow(std::uint64_t{*count}, static_cast<std::uint64_t>(dtype->bits), &bits)) {
+    return fail("the shape has more bytes than can be counted");
+  }
+  if (bits % 8 != 0) return fail(fmt::format("{} elements of {} are not whole bytes", *count, dtype->spelling));
+  if (entry.end < entry.begin) return fail(fmt::format("data_offsets [{}, {}] go backwards", entry.begin, entry.end));
+  if (entry.end - entry.begin != bits / 8) {
+    return fail(fmt::format("data_offsets [{}, {}] span {} bytes, but type and shape take {}", entry.begin, entry.end,
+                            entry.end - entry.begin, bits / 8));
+  }
+  TensorInfo tensor{.name = std::move(entry.name),
+                    .dtype = dtype->dtype,
+                    .shape = std::move(entry.shape),
+                    .count = *count,
+                    .bytes = bits / 8};
+  if (dtype->dtype == DType::undefined) tensor.foreign_dtype = dtype->spelling;
+  return tensor;
+}
+
+// Two names that are equal, if there are any.
+std::optional<std::string> find_duplicate(const std::vector<HeaderEntry>& entries) {
+  std::vector<std::string_view> names;
+  names.reserve(entries.size());
+  for (const HeaderEntry& entry : entries) names.push_back(entry.name);
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  return twice == names.end() ? std::nullopt : std::optional<std::string>(*twice);
+}
+
+void append_string(std::string& json, const std::string& text) { json += nlohmann::json(text).dump(); }
+
+}  // namespace
+
+Result<Header> parse_header(std::string_view json, std::uint64_t data_bytes) {
+  Result<ParsedHeader> parsed = parse_header_json(json);
+  if (!parsed) return std::move(parsed).error();
+  std::vector<HeaderEntry>& entries = parsed->entries;
+  if (auto twice = find_duplicate(entries)) return parse_error("the name occurs twice", *std::move(twice));
+  std::stable_sort(entries.begin(), entries.end(), [](const HeaderEntry& a, const HeaderEntry& b) {
+    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+  });
+
+  Header header{.tensors = {}, .begin_offsets = {}, .metadata = std::move(parsed->metadata)};
+  header.tensors.reserve(entries.size());
+  header.begin_offsets.reserve(entries.size());
+  std::uint64_t expected = 0;
+  for (HeaderEntry& entry : entries) {
+    const std::uint64_t begin = entry.begin;
+    const std::uint64_t end = entry.end;
+    Result<TensorInfo> tensor = check_entry(entry);
+    if (!tensor) return std::move(tensor).error();
+    if (begin < expected) {
+      return parse_error(fmt::format("the data overlap those of another tensor at byte {}", begin), tensor->name);
+    }
+    if (begin > expected) {
+      return parse_error(fmt::format("a hole of {} byte(s) before the data", begin - expected), tensor->name);
+    }
+    if (end > data_bytes) {
+      return parse_error(fmt::format("the data end at byte {}, but the file has only {}", end, data_bytes),
+                         tensor->name);
+    }
+    expected = end;
+    header.tensors.push_back(std::move(tensor).value());
+    header.begin_offsets.push_back(begin);
+  }
+  if (expected != data_bytes) {
+    return parse_error(fmt::format("{} byte(s) follow the last tensor", data_bytes - expected));
+  }
+  return header;
+}
+
+Result<std::string> format_header(std::span<const TensorInfo> tensors, const Metadata& metadata) {
+  std::set<std::string_view> keys;
+  for (const auto& [key, value] : metadata) {
+    if (keys.insert(key).second) continue;
+    return Error{.code = ErrorCode::unsupported,
+                 .message = fmt::format("the metadata have \"{}\" twice, and safetensors can hold it once", key)};
+  }
+  std::string json(length_bytes, '\0');
+  json += '{';
+  std::string_view comma = "";
+  std::uint64_t begin = 0;
+  try {
+    if (!metadata.empty()) {
+      json += "\"__metadata__\":{";
+      for (const auto& [key, value] : metadata) {
+        json += comma;
+        append_string(json, key);
+        json += ':';
+        append_string(json, value);
+        comma = ",";
+      }
+      json += '}';
+    }
+    for (const TensorInfo& tensor : tensors) {
+      const DTypeEntry* dtype = find_dtype(tensor.dtype);
+      json += comma;
+      append_string(json, tensor.name);
+      json += fmt::format(":{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
+                          dtype != nullptr ? dtype->spelling : tensor.foreign_dtype, fmt::join(tensor.shape, ","),
+                          begin, begin + tensor.bytes);
+      begin += tensor.bytes;
+      comma = ",";
+    }
+  } catch (const nlohmann::json::type_error&) {
+    return Error{.code = ErrorCode::invalid_argument, .message = "a tensor's name or a metadata text is not UTF-8"};
+  }
+  json += '}';
+  json.append((data_alignment - json.size() % data_alignment) % data_alignment, ' ');
+  const std::uint64_t header_bytes = json.size() - length_bytes;
+  if (header_bytes > max_header_bytes) {
+    return Error{.code = ErrorCode::unsupported,
+                 .message = fmt::format("the header would take {} bytes; safetensors allows {}", header_bytes,
+                                        max_header_bytes)};
+  }
+  for (std::size_t i = 0; i < length_bytes; ++i) json[i] = static_cast<char>(header_bytes >> (8 * i));
+  return json;
+}
+
+}  // namespace tensorcast::formats::safetensors

@@ -1,0 +1,50 @@
+// One file opened for bounded positional reads. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "io/file_descriptor.hpp"
+#include "tensorcast/error.hpp"
+
+namespace tensorcast::io {
+
+class InputFile {
+ public:
+  // Regular files only; never blocks on a pipe. Errors: io, with the path and the system's reason.
+  [[nodiscard]] static Result<InputFile> open(const std::string& path);
+  // A file that another file names, relative to `folder` and below it: no absolute path, no "..", no symbolic links.
+  // Errors: parse when `relative` leads elsewhere by its words; io.
+  [[nodiscard]] static Result<InputFile> open_below(const std::string& folder, std::string_view relative);
+
+  InputFile(InputFile&& other) noexcept;
+  InputFile& operator=(InputFile&& other) noexcept;
+
+  // Exactly out.size() bytes from `offset`. Large reads make the disk fetch what follows them. Errors: io; parse when
+  // the file ends before.
+  [[nodiscard]] Result<void> read(std::uint64_t offset, std::span<std::byte> out) const;
+  // Asks the system to read ahead; never fails.
+  void will_need(std::uint64_t offset, std::uint64_t bytes) const noexcept;
+  // Tells the system that this range will not be read again; never fails.
+  void dont_need(std::uint64_t offset, std::uint64_t bytes) const noexcept;
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+ private:
+  InputFile(FileDescriptor fd, std::uint64_t size, std::string path) noexcept;
+  [[nodiscard]] static Result<InputFile> from_descriptor(FileDescriptor fd, const std::string& path);
+
+  void read_ahead(std::uint64_t end) const noexcept;
+
+  FileDescriptor fd_;
+  mutable std::atomic<std::uint64_t> ahead_{0};  // the system has been asked for everything before
+  std::uint64_t size_ = 0;
+  std::string path_;
+};
+
+}  // namespace tensorcast::io

@@ -1,0 +1,96 @@
+#include "io/input_file.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "io/test_folder.hpp"
+
+namespace tensorcast::io {
+namespace {
+
+class InputFileTest : public testing::Test {
+ protected:
+  void SetUp() override { put_file(path_, "0123456789"); }
+
+  TestFolder folder_;
+  std::string path_ = folder_ / "in";
+};
+
+TEST_F(InputFileTest, ReadsExactRanges) {
+  const Result<InputFile> file = InputFile::open(path_);
+  ASSERT_TRUE(file.ok());
+  EXPECT_EQ(file->size(), 10u);
+  std::array<std::byte, 4> got{};
+  ASSERT_TRUE(file->read(6, got).ok());
+  EXPECT_EQ(static_cast<char>(got[0]), '6');
+  EXPECT_EQ(static_cast<char>(got[3]), '9');
+  EXPECT_TRUE(file->read(10, {}).ok());
+  EXPECT_EQ(file->read(7, got).error().code, ErrorCode::parse);
+  EXPECT_EQ(file->read(~std::uint64_t{0}, got).error().code, ErrorCode::parse);
+}
+
+TEST_F(InputFileTest, AFileThatShrinksWhileReadIsAnError) {
+  const Result<InputFile> file = InputFile::open(path_);
+  ASSERT_TRUE(file.ok());
+  ASSERT_EQ(::truncate(path_.c_str(), 3), 0);
+  std::array<std::byte, 4> got{};
+  const Result<void> read = file->read(2, got);
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.error().code, ErrorCode::parse);
+  EXPECT_EQ(read.error().file, path_);
+}
+
+TEST_F(InputFileTest, RefusesWhatIsNoFile) {
+  const std::string pipe = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(InputFile::open(pipe).error().message, "cannot open: not a regular file");
+  EXPECT_EQ(InputFile::open(folder_.path().string()).error().message, "cannot open: Is a directory");
+  EXPECT_EQ(InputFile::open(path_ + "x").error().message, "cannot open: No such file or directory");
+  EXPECT_EQ(InputFile::open(path_ + "x").error().file, path_ + "x");
+}
+
+TEST_F(InputFileTest, UnreadableFileSaysSo) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may read everything";
+  ASSERT_EQ(::chmod(path_.c_str(), 0), 0);
+  EXPECT_EQ(InputFile::open(path_).error().message, "cannot open: Permission denied");
+}
+
+TEST_F(InputFileTest, HintsBeyondTheEndAreHarmless) {
+  const Result<InputFile> file = InputFile::open(path_);
+  ASSERT_TRUE(file.ok());
+  file->will_need(5, ~std::uint64_t{0});
+  file->dont_need(~std::uint64_t{0}, 1);
+  std::array<std::byte, 10> got{};
+  EXPECT_TRUE(file->read(0, got).ok());
+}
+
+TEST_F(InputFileTest, OpensBelowAFolderOnly) {
+  const std::string folder = folder_.path().string();
+  ASSERT_EQ(::mkdir((folder_ / "sub").c_str(), 0700), 0);
+  put_file(folder_ / "sub/data", "abc");
+  EXPECT_EQ(InputFile::open_below(folder, "sub/data")->size(), 3u);
+  EXPECT_EQ(InputFile::open_below(folder, ".//sub/./data")->size(), 3u);
+  for (const std::string location : {"", "/etc/passwd", "..", "../in", "sub/../in", "sub/.."}) {
+    const Result<InputFile> file = InputFile::open_below(folder, location);
+    ASSERT_FALSE(file.ok()) << location;
+    EXPECT_EQ(file.error().code, ErrorCode::parse) << location;
+  }
+  EXPECT_EQ(InputFile::open_below(folder, std::string_view("in\0", 3)).error().code, ErrorCode::parse);
+  EXPECT_EQ(InputFile::open_below(folder, "sub").error().message, "cannot open: Is a directory");
+  EXPECT_EQ(InputFile::open_below(folder, "in/data").error().code, ErrorCode::io);
+  EXPECT_EQ(InputFile::open_below(folder, "none").error().message, "cannot open: No such file or directory");
+}
+
+TEST_F(InputFileTest, SymbolicLinksAreNotFollowedBelowAFolder) {
+  const std::string folder = folder_.path().string();
+  ASSERT_EQ(::symlink("/etc", (folder_ / "elsewhere").c_str()), 0);
+  ASSERT_EQ(::symlink("in", (folder_ / "link").c_str()), 0);
+  EXPECT_EQ(InputFile::open_below(folder, "link").error().message, "cannot open: symbolic links are not followed here");
+  EXPECT_EQ(InputFile::open_below(folder, "elsewhere/passwd").error().code, ErrorCode::io);
+}
+
+}  // namespace
+}  // namespace tensorcast::io

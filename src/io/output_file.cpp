@@ -1,0 +1,242 @@
+#include "io/output_file.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <optional>
+
+#include "io/hidden_name.hpp"
+#include "io/system_error.hpp"
+
+namespace tensorcast::io {
+namespace {
+
+constexpr mode_t usual_mode = 0666;  // the umask takes its part
+constexpr std::size_t max_write_bytes = std::size_t{1} << 30;
+// Write-back starts this often, so that the disk works while we do and the final sync is short.
+constexpr std::uint64_t flush_step_bytes = std::uint64_t{16} << 20;
+
+Error wrong_kind(const std::string& path, std::string what) {
+  return Error{.code = ErrorCode::invalid_argument, .message = "cannot write: " + std::move(what), .file = path};
+}
+
+// The real name of an existing file, symbolic links resolved.
+std::optional<std::string> real_path(const std::string& path) {
+  const std::unique_ptr<char, decltype(&std::free)> resolved(::realpath(path.c_str(), nullptr), &std::free);
+  return resolved ? std::optional<std::string>(resolved.get()) : std::nullopt;
+}
+
+// Sets errno on failure, EEXIST when the name is taken.
+bool rename_to_free_name(int folder, const char* from, const char* to) {
+  if (::renameat2(folder, from, folder, to, RENAME_NOREPLACE) == 0) return true;
+  if (errno != EINVAL && errno != ENOSYS) return false;
+  // The file system cannot do that in one step. A hard link does not replace either; where there are none, look first.
+  if (::linkat(folder, from, folder, to, 0) == 0) return ::unlinkat(folder, from, 0) == 0;
+  if (errno == EEXIST) return false;
+  if (::faccessat(folder, to, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+    errno = EEXIST;
+    return false;
+  }
+  return ::renameat(folder, from, folder, to) == 0;
+}
+
+}  // namespace
+
+OutputFile::OutputFile(OutputFile&& other) noexcept { *this = std::move(other); }
+
+OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
+  if (this == &other) return *this;
+  discard();
+  folder_ = std::move(other.folder_);
+  fd_ = std::move(other.fd_);
+  size_ = other.size_;
+  reserved_ = other.reserved_;
+  flushing_ = other.flushing_;
+  path_ = std::move(other.path_);
+  name_ = std::move(other.name_);
+  hidden_name_ = std::exchange(other.hidden_name_, {});
+  temporary_ = std::move(other.temporary_);
+  overwrite_ = other.overwrite_;
+  return *this;
+}
+
+OutputFile::~OutputFile() { discard(); }
+
+void OutputFile::discard() noexcept {
+  if (!hidden_name_.empty()) ::unlinkat(folder_.get(), hidden_name_.c_str(), 0);
+  hidden_name_.clear();
+  fd_.reset();
+}
+
+Error OutputFile::already_exists() const {
+  return Error{.code = ErrorCode::invalid_argument,
+               .message = "the file exists already",
+               .hint = "--force overwrites it",
+               .file = path_};
+}
+
+Result<OutputFile> OutputFile::create(const std::string& path, bool overwrite) {
+  OutputFile file;
+  file.path_ = path;
+  file.overwrite_ = overwrite;
+  std::string place = path;
+
+  struct stat old {};
+  const bool exists = ::lstat(path.c_str(), &old) == 0;
+  if (!exists && errno != ENOENT) return system_error("create", path, errno);
+  if (exists && S_ISLNK(old.st_mode)) {
+    const std::optional<std::string> behind = real_path(path);
+    if (!behind) return wrong_kind(path, "a symbolic link that leads nowhere");
+    place = *behind;
+    if (::stat(place.c_str(), &old) != 0) return system_error("create", path, errno);
+  }
+  if (exists) {
+    if (S_ISDIR(old.st_mode)) return wrong_kind(path, "a directory");
+    if (!S_ISREG(old.st_mode)) return wrong_kind(path, "not a regular file");
+    if (!overwrite) return file.already_exists();
+  }
+
+  const std::size_t slash = place.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : place.substr(0, std::max<std::size_t>(slash, 1));
+  file.name_ = slash == std::string::npos ? place : place.substr(slash + 1);
+  if (file.name_.empty()) return wrong_kind(path, "no file name");
+  file.folder_ = FileDescriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!file.folder_) return system_error("create", path, errno);
+  remove_stale_hidden_files(file.folder_.get(), file.name_);
+
+  if (!file.open_unnamed(usual_mode)) {
+    if (auto opened = file.open_named(usual_mode, folder); !opened) return std::move(opened).error();
+  }
+  ::flock(file.fd_.get(), LOCK_EX | LOCK_NB);  // tells remove_stale_hidden_files() that the writer lives
+  if (exists) {
+    // Best effort: who may replace a file may not always give one away.
+    if (::fchown(file.fd_.get(), old.st_uid, old.st_gid) != 0) errno = 0;
+    ::fchmod(file.fd_.get(), old.st_mode & 0777);
+  }
+  return file;
+}
+
+bool OutputFile::open_unnamed(unsigned mode) {
+#ifdef O_TMPFILE
+  fd_ = FileDescriptor(::openat(folder_.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
+  if (!fd_) return false;
+  temporary_ = "/proc/self/fd/" + std::to_string(fd_.get());
+  if (::access(temporary_.c_str(), F_OK) == 0) return true;  // without /proc the file could never get a name
+  fd_.reset();
+#endif
+  return false;
+}
+
+Result<void> OutputFile::open_named(unsigned mode, const std::string& folder) {
+  for (int attempt = 0; attempt < 16; ++attempt) {
+    std::string hidden = make_hidden_name(name_);
+    fd_ = FileDescriptor(::openat(folder_.get(), hidden.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, mode));
+    if (fd_) {
+      hidden_name_ = std::move(hidden);
+      temporary_ = folder + "/" + hidden_name_;
+      return {};
+    }
+    if (errno != EEXIST) break;
+  }
+  return system_error("create", path_, errno);
+}
+
+Result<void> OutputFile::append(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t put =
+        ::pwrite(fd_.get(), bytes.data(), std::min(bytes.size(), max_write_bytes), static_cast<off_t>(size_));
+    if (put < 0) {
+      if (errno == EINTR) continue;
+      return system_error("write", path_, errno);
+    }
+    size_ += static_cast<std::uint64_t>(put);
+    bytes = bytes.subspan(static_cast<std::size_t>(put));
+  }
+#ifdef SYNC_FILE_RANGE_WRITE
+  if (size_ - flushing_ >= flush_step_bytes) {
+    ::sync_file_range(fd_.get(), static_cast<off_t>(flushing_), static_cast<off_t>(size_ - flushing_),
+                      SYNC_FILE_RANGE_WRITE);
+    flushing_ = size_;
+  }
+#endif
+  return {};
+}
+
+Result<void> OutputFile::patch(std::uint64_t offset, std::span<const std::byte> bytes) {
+  if (offset > size_ || bytes.size() > size_ - offset) {
+    return Error{.code = ErrorCode::internal, .message = "patch beyond the bytes written", .file = path_};
+  }
+  while (!bytes.empty()) {
+    const ssize_t put =
+        ::pwrite(fd_.get(), bytes.data(), std::min(bytes.size(), max_write_bytes), static_cast<off_t>(offset));
+    if (put < 0) {
+      if (errno == EINTR) continue;
+      return system_error("write", path_, errno);
+    }
+    offset += static_cast<std::uint64_t>(put);
+    bytes = bytes.subspan(static_cast<std::size_t>(put));
+  }
+  return {};
+}
+
+Result<void> OutputFile::reserve(std::uint64_t bytes) {
+  if (bytes == 0) return {};
+  if (bytes > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max())) return system_error("write", path_, EFBIG);
+  if (::fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes)) == 0) {
+    reserved_ = bytes;
+    return {};
+  }
+  if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG) return system_error("write", path_, errno);
+  struct statvfs space {};
+  if (::fstatvfs(fd_.get(), &space) != 0 || space.f_blocks == 0) return {};
+  // In blocks: the product in bytes may overflow on made-up file systems.
+  if (bytes / std::max<std::uint64_t>(space.f_frsize, 1) > space.f_bavail) return system_error("write", path_, ENOSPC);
+  return {};
+}
+
+Result<void> OutputFile::sync() {
+  if (::fsync(fd_.get()) != 0) return system_error("write", path_, errno);
+  return {};
+}
+
+Result<void> OutputFile::commit() {
+  if (reserved_ > size_ && ::ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0) {
+    return system_error("write", path_, errno);
+  }
+  if (auto synced = sync(); !synced) return synced;
+  if (auto published = publish(); !published) return published;
+  // The file is in place and whole; only a crash of the system right now could still bring the old one back. File
+  // systems that cannot sync folders say EINVAL.
+  ::fsync(folder_.get());
+  fd_.reset();
+  return {};
+}
+
+Result<void> OutputFile::publish() {
+  const int folder = folder_.get();
+  if (hidden_name_.empty()) {
+    // linkat() never replaces, which is all that is needed when nothing may be overwritten.
+    std::string link = overwrite_ ? make_hidden_name(name_) : name_;
+    if (::linkat(AT_FDCWD, temporary_.c_str(), folder, link.c_str(), AT_SYMLINK_FOLLOW) != 0) {
+      return errno == EEXIST ? already_exists() : system_error("write", path_, errno);
+    }
+    if (!overwrite_) return {};
+    hidden_name_ = std::move(link);
+  }
+  const bool renamed = overwrite_ ? ::renameat(folder, hidden_name_.c_str(), folder, name_.c_str()) == 0
+                                  : rename_to_free_name(folder, hidden_name_.c_str(), name_.c_str());
+  if (!renamed) return errno == EEXIST ? already_exists() : system_error("write", path_, errno);
+  hidden_name_.clear();
+  return {};
+}
+
+}  // namespace tensorcast::io
