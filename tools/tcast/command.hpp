@@ -1,0 +1,28 @@
+// What every subcommand is made of. Each has its own file and one function here.
+#pragma once
+
+#include <functional>
+
+#include <CLI/CLI.hpp>
+
+namespace tcast {
+
+// Promised exit statuses.
+inline constexpr int exit_done = 0;
+inline constexpr int exit_failed = 1;  // refused or failed: input, data, input/output
+inline constexpr int exit_usage = 2;   // the command line itself is wrong
+inline constexpr int exit_interrupted = 130;
+
+// What the parsed command line asks for; returns the exit status.
+using Work = std::function<int()>;
+
+// Each adds its subcommand to `app`; parsing that subcommand sets `work`.
+void add_convert(CLI::App& app, Work& work);
+void add_inspect(CLI::App& app, Work& work);
+void add_explain(CLI::App& app, Work& work);
+void add_promote(CLI::App& app, Work& work);
+void add_bench(CLI::App& app, Work& work);
+void add_types(CLI::App& app, Work& work);
+void add_info(CLI::App& app, Work& work);
+
+}  // namespace tcast

@@ -1,0 +1,230 @@
+#include "conversion_summary.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "printable.hpp"
+#include "table.hpp"
+
+namespace tcast {
+namespace {
+
+using tensorcast::CastReport;
+using tensorcast::ConvertOutcome;
+using tensorcast::ConvertRequest;
+using tensorcast::DType;
+using tensorcast::name;
+using tensorcast::TensorOutcome;
+
+constexpr std::size_t longest_name = 60;
+
+struct Total {
+  DType from = DType::undefined;
+  DType to = DType::undefined;
+  std::uint64_t tensors = 0;
+  std::uint64_t bytes_in = 0;
+  std::uint64_t bytes_out = 0;
+  CastReport report;
+};
+
+// In order of first appearance.
+std::vector<Total> totals_of(const ConvertOutcome& outcome) {
+  std::vector<Total> totals;
+  for (const TensorOutcome& tensor : outcome.tensors) {
+    auto total = std::find_if(totals.begin(), totals.end(),
+                              [&](const Total& known) { return known.from == tensor.from && known.to == tensor.to; });
+    if (total == totals.end()) {
+      totals.push_back(
+          {.from = tensor.from, .to = tensor.to, .tensors = 0, .bytes_in = 0, .bytes_out = 0, .report = {}});
+      total = totals.end() - 1;
+    }
+    ++total->tensors;
+    total->bytes_in += tensor.bytes_in;
+    total->bytes_out += tensor.bytes_out;
+    if (tensor.report) total->report.merge(*tensor.report);
+  }
+  return totals;
+}
+
+std::string shown_name(const std::string& tensor) {
+  return tensor.empty() ? "-" : abbreviated(printable(tensor), longest_name);
+}
+
+// Elements that became something else altogether, not just the nearest value.
+std::uint64_t casualties(const CastReport& report) {
+  return report.overflowed + report.saturated + report.underflowed_to_zero + report.nan_made + report.nan_lost +
+         report.wrapped;
+}
+
+// "12 overflowed, 3 became zero", or "".
+std::string casualties_text(const CastReport& report) {
+  std::vector<std::string> parts;
+  const auto add = [&](std::uint64_t count, const char* what) {
+    if (count != 0) parts.push_back(fmt::format("{} {}", grouped(count), what));
+  };
+  add(report.overflowed, "overflowed");
+  add(report.saturated, "saturated");
+  add(report.wrapped, "wrapped");
+  add(report.underflowed_to_zero, "became zero");
+  add(report.nan_made > report.overflowed ? report.nan_made - report.overflowed : 0, "became NaN");
+  add(report.nan_lost, "lost NaN");
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string share_text(std::uint64_t part, std::uint64_t whole) {
+  if (part == 0) return "0 %";
+  return fmt::format("{:.1f} %",
+                     100.0 * static_cast<double>(part) / static_cast<double>(std::max<std::uint64_t>(whole, 1)));
+}
+
+std::string totals_table(const ConvertOutcome& outcome) {
+  Table table({{"from"},
+               {"to"},
+               {"tensors", Align::right},
+               {"bytes in", Align::right},
+               {"bytes out", Align::right},
+               {"inexact", Align::right},
+               {"SNR", Align::right},
+               {"max rel error", Align::right},
+               {"lost"}});
+  for (const Total& total : totals_of(outcome)) {
+    const bool copied = total.from == total.to && total.report.count == 0;
+    std::vector<std::string> cells = {std::string(name(total.from)), copied ? "(copied)" : std::string(name(total.to)),
+                                      grouped(total.tensors), grouped(total.bytes_in), grouped(total.bytes_out)};
+    if (!copied) {
+      cells.insert(cells.end(), {share_text(total.report.inexact, total.report.count),
+                                 decibel_text(total.report.snr_db()), short_number(total.report.max_rel_error),
+                                 casualties(total.report) == 0 ? "nothing" : casualties_text(total.report)});
+    }
+    table.add_row(std::move(cells));
+  }
+  return table.to_string();
+}
+
+std::string worst_tensors_table(const ConvertOutcome& outcome) {
+  constexpr std::size_t shown = 5;
+  std::vector<const TensorOutcome*> worst;
+  for (const TensorOutcome& tensor : outcome.tensors) {
+    if (tensor.report && (tensor.report->inexact != 0 || casualties(*tensor.report) != 0)) worst.push_back(&tensor);
+  }
+  if (worst.empty()) return "";
+  // Destroyed elements are no noise, so tensors that have some come before all others.
+  const auto loss = [](const TensorOutcome* tensor) {
+    return std::pair(tensor->report->overflowed == 0 && tensor->report->nan_made == 0, tensor->report->snr_db());
+  };
+  std::stable_sort(worst.begin(), worst.end(),
+                   [&](const TensorOutcome* a, const TensorOutcome* b) { return loss(a) < loss(b); });
+  Table table({{"worst tensors"},
+               {"to"},
+               {"elements", Align::right},
+               {"SNR", Align::right},
+               {"max abs error", Align::right},
+               {"max rel error", Align::right},
+               {"lost"}});
+  for (std::size_t i = 0; i < std::min(shown, worst.size()); ++i) {
+    const TensorOutcome& tensor = *worst[i];
+    table.add_row({shown_name(tensor.name), std::string(name(tensor.to)), grouped(tensor.report->count),
+                   decibel_text(tensor.report->snr_db()), short_number(tensor.report->max_abs_error),
+                   short_number(tensor.report->max_rel_error), casualties_text(*tensor.report)});
+  }
+  return "\n" + table.to_string();
+}
+
+Json shape_json(const std::vector<std::int64_t>& shape) {
+  Json json = Json::array();
+  for (const std::int64_t size : shape) json.push_back(size);
+  return json;
+}
+
+Json options_json(const tensorcast::CastOptions& options) {
+  constexpr const char* round_modes[] = {"up", "down", "nearest"};
+  constexpr const char* out_of_range[] = {"auto", "wrap", "saturate", "error"};
+  constexpr const char* int_roundings[] = {"trunc", "nearest_even"};
+  constexpr const char* invalid[] = {"default", "error"};
+  constexpr const char* fnuz_inf[] = {"spec", "flt_max"};
+  constexpr const char* float_strings[] = {"plain", "shortest", "g8"};
+  return {{"opset", options.opset == 0 ? tensorcast::newest_opset : options.opset},
+          {"saturate", options.saturate},
+          {"round_mode", round_modes[static_cast<int>(options.round_mode)]},
+          {"out_of_range", out_of_range[static_cast<int>(options.out_of_range)]},
+          {"int_rounding", int_roundings[static_cast<int>(options.int_rounding)]},
+          {"invalid", invalid[static_cast<int>(options.invalid)]},
+          {"fnuz_inf", fnuz_inf[static_cast<int>(options.fnuz_inf)]},
+          {"float_string", float_strings[static_cast<int>(options.float_string)]},
+          {"scale", options.scale}};
+}
+
+}  // namespace
+
+std::string plan_table(const ConvertOutcome& outcome) {
+  Table table(
+      {{"tensor"}, {"shape"}, {"from"}, {"to"}, {"bytes in", Align::right}, {"bytes out", Align::right}, {"why"}});
+  for (const TensorOutcome& tensor : outcome.tensors) {
+    table.add_row({shown_name(tensor.name), shape_text(tensor.shape), std::string(name(tensor.from)),
+                   tensor.from == tensor.to ? "(copied)" : std::string(name(tensor.to)), grouped(tensor.bytes_in),
+                   grouped(tensor.bytes_out), tensor.reason});
+  }
+  return table.to_string();
+}
+
+std::string tensor_counts(const ConvertOutcome& outcome) {
+  std::vector<std::pair<DType, std::uint64_t>> converted;
+  std::uint64_t copied = 0;
+  for (const TensorOutcome& tensor : outcome.tensors) {
+    if (tensor.from == tensor.to) {
+      ++copied;
+      continue;
+    }
+    auto known =
+        std::find_if(converted.begin(), converted.end(), [&](const auto& entry) { return entry.first == tensor.to; });
+    if (known == converted.end()) known = converted.insert(converted.end(), {tensor.to, 0});
+    ++known->second;
+  }
+  std::vector<std::string> parts;
+  for (const auto& [dtype, count] : converted) parts.push_back(fmt::format("{} to {}", grouped(count), name(dtype)));
+  if (copied != 0) parts.push_back(fmt::format("{} copied", grouped(copied)));
+  const std::string all = count_text(outcome.tensors.size(), "tensor");
+  return parts.empty() ? all : fmt::format("{} ({})", all, fmt::join(parts, ", "));
+}
+
+std::string loss_summary(const ConvertOutcome& outcome) { return totals_table(outcome) + worst_tensors_table(outcome); }
+
+Json outcome_json(const ConvertRequest& request, const ConvertOutcome& outcome, double seconds) {
+  Json tensors = Json::array();
+  for (const TensorOutcome& tensor : outcome.tensors) {
+    Json entry = {{"name", tensor.name},         {"from", name(tensor.from)},
+                  {"to", name(tensor.to)},       {"shape", shape_json(tensor.shape)},
+                  {"bytes_in", tensor.bytes_in}, {"bytes_out", tensor.bytes_out},
+                  {"reason", tensor.reason}};
+    if (tensor.report) entry["report"] = to_json(*tensor.report);
+    tensors.push_back(std::move(entry));
+  }
+  Json totals = Json::array();
+  for (const Total& total : totals_of(outcome)) {
+    Json entry = {{"from", name(total.from)},
+                  {"to", name(total.to)},
+                  {"tensors", total.tensors},
+                  {"bytes_in", total.bytes_in},
+                  {"bytes_out", total.bytes_out}};
+    if (total.report.count != 0) entry["report"] = to_json(total.report);
+    totals.push_back(std::move(entry));
+  }
+  return {{"input", request.input},
+          {"input_format", outcome.input_format},
+          {"output", request.output},
+          {"output_format", outcome.output_format},
+          {"dry_run", request.dry_run},
+          {"verified", outcome.verified},
+          {"bytes_read", outcome.bytes_read},
+          {"bytes_written", outcome.bytes_written},
+          {"seconds", seconds},
+          {"options", options_json(request.options)},
+          {"totals", std::move(totals)},
+          {"tensors", std::move(tensors)}};
+}
+
+}  // namespace tcast

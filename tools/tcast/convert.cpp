@@ -1,0 +1,215 @@
+// tcast convert: every tensor of a file becomes another type.
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "command.hpp"
+#include "conversion_summary.hpp"
+#include "convert_rules.hpp"
+#include "failure.hpp"
+#include "interrupt.hpp"
+#include "options.hpp"
+#include "printable.hpp"
+#include "progress_bar.hpp"
+#include "terminal.hpp"
+
+namespace tcast {
+namespace {
+
+using tensorcast::ConvertOutcome;
+using tensorcast::ConvertRequest;
+using tensorcast::Result;
+
+struct ConvertArguments {
+  ConvertRequest request;
+  InputLayout layout;
+  std::vector<std::string> rules;
+  std::vector<std::string> rule_files;
+  std::string report_path;
+  bool json = false;
+  bool quiet = false;
+};
+
+constexpr const char* examples = R"(Examples:
+  tcast convert model.safetensors -o small.safetensors --to bfloat16
+  tcast convert model.safetensors -o fp8.safetensors --to float8_e4m3fn --report fp8.json
+      say what it did to the numbers, and write the details down
+  tcast convert model.safetensors -o fp8.safetensors --to e4m3fn --exclude norm --rule 'lm_head=bf16' --dry-run
+      show what would become what, and why; write nothing
+  tcast convert weights.npy -o weights.safetensors --to f16 --verify
+  tcast convert dump.bin -o dump.npy --raw --from bf16 --shape 4096,4096 --to f32
+  tcast convert image.npy -o image_u8.npy --to float32 --rule '.*=uint8' --scale 255 --out-of-range saturate
+Only floating-point tensors take --to; integer, bool and string tensors are copied unless a rule names them.
+OUT may be IN. OUT appears only when it is complete; nothing is left behind after an error or Ctrl-C.)";
+
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code ignored;
+  return std::filesystem::equivalent(a, b, ignored);
+}
+
+Result<void> write_report(const std::string& path, const std::string& text) {
+  errno = 0;
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (file) return {};
+  return tensorcast::Error{
+      .code = tensorcast::ErrorCode::io,
+      .message = fmt::format("the report could not be written: {}", std::generic_category().message(errno)),
+      .file = path};
+}
+
+// What must hold before hours of work start.
+Result<void> check_report_path(const ConvertArguments& arguments) {
+  using tensorcast::Error;
+  using tensorcast::ErrorCode;
+  const std::string& path = arguments.report_path;
+  if (path.empty()) return {};
+  if (path == arguments.request.output || same_file(path, arguments.request.input) ||
+      same_file(path, arguments.request.output)) {
+    return Error{
+        .code = ErrorCode::invalid_argument, .message = "the report would overwrite a tensor file", .file = path};
+  }
+  if (!arguments.request.overwrite && std::filesystem::exists(path)) {
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = "the report exists already",
+                 .hint = "--force overwrites it",
+                 .file = path};
+  }
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::error_code ignored;
+  if (!folder.empty() && !std::filesystem::is_directory(folder, ignored)) {
+    return Error{.code = ErrorCode::io, .message = "the folder of the report does not exist", .file = path};
+  }
+  return {};
+}
+
+void print_outcome(const ConvertArguments& arguments, const ConvertOutcome& outcome, double seconds) {
+  const ConvertRequest& request = arguments.request;
+  if (arguments.json) {
+    print(json_text(outcome_json(request, outcome, seconds)));
+    return;
+  }
+  if (arguments.quiet) return;
+  if (request.dry_run) {
+    print(plan_table(outcome));
+    print(fmt::format("\n{} -> {} ({} -> {}): {}; nothing was written\n", printable(request.input),
+                      printable(request.output), outcome.input_format, outcome.output_format, tensor_counts(outcome)));
+    return;
+  }
+  if (request.report) print(loss_summary(outcome) + "\n");
+  const std::uint64_t bytes = outcome.bytes_read + outcome.bytes_written;
+  print(fmt::format("{}: {}, {} -> {} in {}, {}{}\n", printable(request.output), tensor_counts(outcome),
+                    bytes_text(outcome.bytes_read), bytes_text(outcome.bytes_written), duration_text(seconds),
+                    rate_text(static_cast<double>(bytes) / std::max(seconds, 1e-9)),
+                    outcome.verified ? ", verified" : ""));
+}
+
+int convert(ConvertArguments& arguments) {
+  ConvertRequest& request = arguments.request;
+  for (const std::string& path : arguments.rule_files) {
+    Result<std::vector<tensorcast::ConvertRule>> rules = read_rules(path);
+    if (!rules) return fail(rules.error());
+    request.rules.insert(request.rules.end(), rules->begin(), rules->end());
+  }
+  if (const Result<void> usable = check_report_path(arguments); !usable) return fail(usable.error());
+
+  const CancellableWork cancellable;
+  const auto start = std::chrono::steady_clock::now();
+  Result<ConvertOutcome> outcome = [&] {
+    ProgressBar bar(!arguments.quiet);
+    request.on_progress = [&bar](const tensorcast::Progress& progress) {
+      bar.show(progress);
+      return !interrupted();
+    };
+    return tensorcast::convert_file(request);
+  }();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!outcome) return fail(outcome.error());
+  if (outcome->cancelled) return report_interruption();
+
+  if (!arguments.report_path.empty()) {
+    const Result<void> written =
+        write_report(arguments.report_path, json_text(outcome_json(request, *outcome, seconds)));
+    if (!written) return fail(written.error());
+  }
+  print_outcome(arguments, *outcome, seconds);
+  return exit_done;
+}
+
+void check_usage(ConvertArguments& arguments) {
+  ConvertRequest& request = arguments.request;
+  request.raw = arguments.layout.raw_layout();
+  request.from = arguments.layout.from;
+  request.report = !arguments.report_path.empty() || arguments.json;
+  for (const std::string& text : arguments.rules) {
+    const Result<tensorcast::ConvertRule> rule = parse_rule(text);
+    if (!rule) {
+      const tensorcast::Error& error = rule.error();
+      throw CLI::ValidationError("--rule", error.hint.empty() ? error.message : error.message + "; " + error.hint);
+    }
+    request.rules.push_back(*rule);
+  }
+  if (request.to == tensorcast::DType::undefined && request.rules.empty() && arguments.rule_files.empty()) {
+    throw CLI::RequiredError("--to DTYPE or --rule REGEX=DTYPE");
+  }
+}
+
+CLI::Option* add_patterns(CLI::App& app, const std::string& name, std::vector<std::string>& target,
+                          const std::string& help) {
+  CLI::Option* option = repeatable(app.add_option(name, target, help)->option_text("REGEX"));
+  option->check(CLI::Validator([](std::string& pattern) { return regex_complaint(pattern); }, ""));
+  return option;
+}
+
+}  // namespace
+
+void add_convert(CLI::App& app, Work& work) {
+  CLI::App& command = *app.add_subcommand("convert", "Convert the tensors of a file to another type");
+  command.footer(examples);
+  const auto arguments = std::make_shared<ConvertArguments>();
+  ConvertRequest& request = arguments->request;
+  request.options.threads = 0;
+
+  command.add_option("IN", request.input, "file to read; its kind is known by its content and extension")->required();
+  command.add_option("-o,--output", request.output, "file to write; its extension says which kind")
+      ->required()
+      ->option_text("OUT");
+  add_dtype(command, "--to", request.to, "type for floating-point tensors that no rule names");
+  add_patterns(command, "--include", request.include, "convert only tensors whose name matches; repeatable");
+  add_patterns(command, "--exclude", request.exclude, "leave tensors alone whose name matches; repeatable");
+  repeatable(command.add_option("--rule", arguments->rules,
+                                "type for tensors whose name matches; the first match wins; repeatable"))
+      ->option_text("REGEX=DTYPE");
+  repeatable(command.add_option("--rules", arguments->rule_files,
+                                "more rules, one a line, after those of --rule; # starts a comment"))
+      ->option_text("FILE");
+  command
+      .add_option("--report", arguments->report_path, "measure what is lost, print a summary, write all of it as JSON")
+      ->option_text("FILE.json");
+  command.add_flag("--dry-run", request.dry_run, "print what would become what, and why; write nothing");
+  command.add_flag("--verify", request.verify, "read the output back and compare every element with the reference");
+  command.add_flag("-f,--force", request.overwrite, "overwrite OUT and the report");
+  add_input_layout(command, arguments->layout);
+  command.add_option("--input-format", request.input_format, "instead of looking: " + format_names())
+      ->option_text("FORMAT");
+  command.add_option("--output-format", request.output_format, "instead of going by the extension of OUT")
+      ->option_text("FORMAT");
+  add_threads(command, request.options.threads);
+  add_json(command, arguments->json);
+  add_quiet(command, arguments->quiet);
+  add_cast_options(command, request.options);
+
+  command.callback([arguments, &work] {
+    check_usage(*arguments);
+    work = [arguments] { return convert(*arguments); };
+  });
+}
+
+}  // namespace tcast

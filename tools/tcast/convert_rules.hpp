@@ -1,0 +1,21 @@
+// Rules such as '\.bias$=float32', from the command line or from a file.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tensorcast/file.hpp"
+
+namespace tcast {
+
+// 'REGEX=DTYPE', split at the last '='. Errors: invalid_argument.
+[[nodiscard]] tensorcast::Result<tensorcast::ConvertRule> parse_rule(std::string_view text);
+
+// One rule a line; blank lines and lines that start with # mean nothing. Errors: io, parse; both name the file.
+[[nodiscard]] tensorcast::Result<std::vector<tensorcast::ConvertRule>> read_rules(const std::string& path);
+
+// What is wrong with a regular expression, or "".
+[[nodiscard]] std::string regex_complaint(const std::string& pattern);
+
+}  // namespace tcast

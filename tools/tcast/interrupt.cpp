@@ -1,0 +1,46 @@
+#include "interrupt.hpp"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+
+#include "command.hpp"
+
+namespace tcast {
+namespace {
+
+std::atomic<bool> cancellable = false;
+std::atomic<bool> signalled = false;
+static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may only touch lock-free atomics");
+
+extern "C" void on_signal(int) {
+  signalled = true;
+  if (cancellable) return;
+  constexpr char message[] = "\ntcast: interrupted\n";
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, message, sizeof message - 1);
+  _exit(exit_interrupted);
+}
+
+}  // namespace
+
+void install_interrupt_handlers() {
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+CancellableWork::CancellableWork() { cancellable = true; }
+CancellableWork::~CancellableWork() { cancellable = false; }
+
+bool interrupted() { return signalled; }
+
+int report_interruption() {
+  std::fputs("tcast: interrupted; nothing was written\n", stderr);
+  return exit_interrupted;
+}
+
+}  // namespace tcast

@@ -1,0 +1,22 @@
+// SIGINT and SIGTERM: work that can stop cleanly is asked to, everything else ends at once with status 130.
+#pragma once
+
+namespace tcast {
+
+void install_interrupt_handlers();
+
+// While one exists, a signal only sets interrupted().
+class CancellableWork {
+ public:
+  CancellableWork();
+  ~CancellableWork();
+  CancellableWork(const CancellableWork&) = delete;
+  CancellableWork& operator=(const CancellableWork&) = delete;
+};
+
+[[nodiscard]] bool interrupted();
+
+// Says that nothing was written. Returns exit_interrupted.
+int report_interruption();
+
+}  // namespace tcast

@@ -1,0 +1,95 @@
+// tcast: the command line of tensorcast.
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "arguments.hpp"
+#include "command.hpp"
+#include "failure.hpp"
+#include "help_formatter.hpp"
+#include "interrupt.hpp"
+#include "suggestion.hpp"
+#include "tensorcast/version.hpp"
+#include "terminal.hpp"
+
+namespace tcast {
+namespace {
+
+constexpr const char* examples = R"(Examples:
+  tcast convert model.safetensors -o small.safetensors --to bfloat16 --report loss.json
+  tcast inspect model.safetensors --stats
+  tcast explain 0.1
+`tcast COMMAND --help` shows the options and more examples.
+Exit status: 0 done, 1 refused or failed, 2 wrong usage, 130 interrupted.)";
+
+std::vector<std::string> names_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& long_name : option->get_lnames()) names.push_back("--" + long_name);
+  }
+  return names;
+}
+
+// Words for a command line that CLI11 rejected.
+int report_usage(const CLI::App& app, const CLI::ParseError& error) {
+  const auto parsed = app.get_subcommands();
+  const CLI::App& command = parsed.empty() ? app : *parsed.front();
+  const std::string hint =
+      fmt::format("{} --help shows how", parsed.empty() ? app.get_name() : app.get_name() + " " + command.get_name());
+  const std::vector<std::string> extra = app.remaining(true);
+  if (!extra.empty() && (parsed.empty() || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)) {
+    const std::string& word = extra.front();
+    const std::string better = nearest(word, names_of(command));
+    const char* complaint = parsed.empty() && !word.starts_with('-') ? "is no command" : "was not expected";
+    return misuse(fmt::format("\"{}\" {}", word, complaint),
+                  better.empty() ? hint : fmt::format("did you mean {}? {}", better, hint));
+  }
+  if (parsed.empty() && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+    return misuse("a command is missing", hint);
+  }
+  return misuse(error.what(), hint);
+}
+
+int run(std::vector<std::string> arguments) {
+  CLI::App app("Converts tensors and checkpoints between every number format of machine learning, bit-exactly.",
+               "tcast");
+  app.set_version_flag("--version", fmt::format("tcast {}", tensorcast::version()), "print the version and exit");
+  app.set_help_flag("-h,--help", "print this help and exit");
+  app.footer(examples);
+  app.require_subcommand(1);
+  app.formatter(std::make_shared<HelpFormatter>());
+
+  Work work;
+  for (const auto add : {add_convert, add_inspect, add_explain, add_promote, add_bench, add_types, add_info})
+    add(app, work);
+  for (CLI::App* command : app.get_subcommands({})) command->group("Commands");
+
+  try {
+    std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the end
+    app.parse(std::move(arguments));
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::Success)) return report_usage(app, error);
+    app.exit(error);  // prints the help or the version
+    return exit_done;
+  }
+  return work();
+}
+
+}  // namespace
+}  // namespace tcast
+
+int main(int argc, char** argv) {
+  tcast::install_interrupt_handlers();
+  try {
+    const int status = tcast::run(tcast::prepared_arguments(argc, argv));
+    if (!tcast::flush_stdout()) return tcast::fail("the output could not be written completely");
+    return status;
+  } catch (const std::exception& error) {
+    return tcast::fail(error.what());
+  }
+}

@@ -1,0 +1,129 @@
+#include "printable.hpp"
+
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace tcast {
+namespace {
+
+// Bytes of the UTF-8 sequence at the start of `text`; 0 if it is broken.
+std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  const std::size_t length = first < 0x80   ? 1
+                             : first < 0xC2 ? 0
+                             : first < 0xE0 ? 2
+                             : first < 0xF0 ? 3
+                             : first < 0xF5 ? 4
+                                            : 0;
+  if (length == 0 || length > text.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  return length;
+}
+
+bool is_control(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character[0]);
+  if (character.size() == 1) return first < 0x20 || first == 0x7F;
+  return first == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0;  // C1 controls
+}
+
+bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  std::string shown;
+  shown.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    const std::string_view character = text.substr(0, length == 0 ? 1 : length);
+    if (length == 0 || is_control(character)) {
+      for (const char byte : character) shown += fmt::format("\\x{:02X}", static_cast<unsigned char>(byte));
+    } else {
+      shown += character;
+    }
+    text.remove_prefix(character.size());
+  }
+  return shown;
+}
+
+std::size_t display_width(std::string_view text) {
+  std::size_t width = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\x1b') {
+      while (i < text.size() && text[i] != 'm') ++i;
+    } else if (!is_continuation(text[i])) {
+      ++width;
+    }
+  }
+  return width;
+}
+
+std::string abbreviated(std::string_view text, std::size_t width) {
+  if (display_width(text) <= width) return std::string(text);
+  const std::size_t kept = width - 1;
+  const std::size_t tail = kept / 3;
+  std::size_t head_end = 0;
+  for (std::size_t characters = 0; characters < kept - tail; ++characters) {
+    do ++head_end;
+    while (is_continuation(text[head_end]));
+  }
+  std::size_t tail_begin = text.size();
+  for (std::size_t characters = 0; characters < tail; ++characters) {
+    do --tail_begin;
+    while (is_continuation(text[tail_begin]));
+  }
+  return fmt::format("{}…{}", text.substr(0, head_end), text.substr(tail_begin));
+}
+
+std::string grouped(std::uint64_t number) {
+  std::string digits = std::to_string(number);
+  for (std::size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, 1, ',');
+  return digits;
+}
+
+std::string bytes_text(std::uint64_t bytes) {
+  if (bytes < 1000) return fmt::format("{} bytes", bytes);
+  constexpr std::array<std::string_view, 6> units = {"kB", "MB", "GB", "TB", "PB", "EB"};
+  double value = static_cast<double>(bytes) / 1000;
+  std::size_t unit = 0;
+  while (value >= 999.95 && unit + 1 < units.size()) {
+    value /= 1000;
+    ++unit;
+  }
+  return fmt::format("{:.1f} {}", value, units[unit]);
+}
+
+std::string rate_text(double bytes_per_second) {
+  return bytes_per_second < 999.95e6 ? fmt::format("{:.0f} MB/s", bytes_per_second / 1e6)
+                                     : fmt::format("{:.1f} GB/s", bytes_per_second / 1e9);
+}
+
+std::string duration_text(double seconds) {
+  if (seconds < 9.995) return fmt::format("{:.2f} s", seconds);
+  if (seconds < 99.5) return fmt::format("{:.0f} s", seconds);
+  const auto whole = static_cast<std::uint64_t>(seconds + 0.5);
+  return whole < 7200 ? fmt::format("{} min {} s", whole / 60, whole % 60)
+                      : fmt::format("{} h {} min", whole / 3600, whole / 60 % 60);
+}
+
+std::string decibel_text(double decibels) {
+  if (std::isnan(decibels)) return "-";
+  if (std::isinf(decibels)) return decibels > 0 ? "exact" : "-inf dB";
+  return fmt::format("{:.1f} dB", decibels);
+}
+
+std::string shape_text(std::span<const std::int64_t> shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+
+std::string count_text(std::uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", grouped(count), noun, count == 1 ? "" : "s");
+}
+
+std::string short_number(double value) { return fmt::format("{:.6g}", value); }
+
+}  // namespace tcast

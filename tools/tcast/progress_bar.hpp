@@ -1,0 +1,33 @@
+// One line on stderr that says how far the work is, how fast, and how long it will still take.
+#pragma once
+
+#include <chrono>
+
+#include "tensorcast/file.hpp"
+
+namespace tcast {
+
+// Draws only on a terminal and only when the work takes over a second.
+class ProgressBar {
+ public:
+  explicit ProgressBar(bool enabled);
+  ~ProgressBar();  // wipes the line
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  void show(const tensorcast::Progress& progress);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  bool enabled_;
+  bool drawn_ = false;
+  Clock::time_point start_ = Clock::now();
+  Clock::time_point next_draw_ = start_ + std::chrono::seconds(1);
+};
+
+// The line for `progress` after `seconds`, at most `columns` wide:
+// " 43 % [########            ]  1.4 GB/s  12 s left  model.layers.7.mlp.weight"
+[[nodiscard]] std::string progress_line(const tensorcast::Progress& progress, double seconds, std::size_t columns);
+
+}  // namespace tcast

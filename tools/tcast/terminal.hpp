@@ -1,0 +1,25 @@
+// What stdout and stderr are connected to.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace tcast {
+
+[[nodiscard]] bool stdout_is_terminal();
+[[nodiscard]] bool stderr_is_terminal();
+
+// Columns of the terminal behind stdout or stderr, or `otherwise`.
+[[nodiscard]] std::size_t stdout_columns(std::size_t otherwise);
+[[nodiscard]] std::size_t stderr_columns(std::size_t otherwise);
+
+enum class ColorChoice { automatic, always, never };
+// Automatic: on a terminal that is not dumb, unless the environment variable NO_COLOR is set and not empty.
+[[nodiscard]] bool use_color(ColorChoice choice);
+
+// Writes results to stdout.
+void print(std::string_view text);
+// False if something written to stdout did not arrive, say on a full disk.
+[[nodiscard]] bool flush_stdout();
+
+}  // namespace tcast
