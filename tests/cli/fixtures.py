@@ -1,0 +1,69 @@
+"""Small files for the cases: written byte by byte, so that nothing under test helps to make them."""
+
+import json
+import struct
+
+
+def npy(descriptor, shape, data):
+    header = f"{{'descr': {descriptor!r}, 'fortran_order': False, 'shape': {shape!r}, }}"
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode("ascii") + data
+
+
+def safetensors(tensors, metadata=None):
+    header, data = {}, b""
+    if metadata:
+        header["__metadata__"] = metadata
+    for name, dtype, shape, content in tensors:
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(content)]}
+        data += content
+    text = json.dumps(header, separators=(",", ":")).encode("utf-8")
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def float32(*values):
+    return struct.pack(f"<{len(values)}f", *values)
+
+
+def float16(*values):
+    return struct.pack(f"<{len(values)}e", *values)
+
+
+def bfloat16(*values):
+    """Only for values that bfloat16 holds exactly."""
+    return b"".join(struct.pack("<f", value)[2:] for value in values)
+
+
+MODEL = [
+    ("embed.weight", "F32", [4, 8], float32(*[(i - 16) / 7 for i in range(32)])),
+    ("layer.0.norm.weight", "F32", [8], float32(*[1.0] * 8)),
+    ("layer.0.mlp.weight", "F16", [2, 4], float16(0.5, -2.25, 1e-7, 300, -65504, 0.1, 0, -0.0)),
+    ("layer.0.mlp.bias", "BF16", [4], bfloat16(1.5, -3.0, 1e30, 2.0**-120)),
+    ("step", "I64", [], struct.pack("<q", 12345)),
+    ("mask", "BOOL", [3], bytes([1, 0, 1])),
+]
+
+
+def write_all(folder):
+    def write(name, content):
+        (folder / name).write_bytes(content)
+
+    nan, inf = float("nan"), float("inf")
+    weights = npy("<f4", (2, 3), float32(0.1, -1.5, 65536.0, 1e-9, nan, -inf))
+    write("weights.npy", weights)
+    write("exact.npy", npy("<f4", (4,), float32(0.5, -2.0, 0.0, 1.0)))
+    write("pixels.npy", npy("<f4", (5,), float32(0.0, 0.25, 0.5, 1.0, 300.0)))
+    write("bytes.npy", npy("|u1", (3,), bytes([0, 127, 255])))
+    write("opaque.npy", npy("|V1", (3,), bytes([0x38, 0x7E, 0x7F])))
+    write("values.bin", bfloat16(1.0, -2.5, 0.0, 3.0))
+    write("model.safetensors", safetensors(MODEL, {"format": "pt"}))
+    write("hostile_name.safetensors", safetensors([("a\n\x1b[31mb", "F32", [1], float32(1.0))]))
+
+    write("truncated.npy", weights[:-1])
+    write("objects.npy", npy("|O", (1,), b"\x80\x04N."))
+    write("long_header.safetensors", struct.pack("<Q", 1 << 40) + b"{}")
+    write("overlap.safetensors", safetensors([("a", "F32", [1], float32(1.0))]).replace(b"[0,4]", b"[0,8]"))
+    write("unknown.dat", b"what is this\n")
+    write("rules.txt", b"# keep the norms\nnorm=float32\n\n  mlp\\.weight = float8_e5m2\n".replace(b" = ", b"="))
+    write("bad_rules.txt", b"norm=float32\nmlp: float16\n")

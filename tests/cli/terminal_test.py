@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""What only a terminal shows: the progress bar, colours, and that Ctrl-C leaves nothing behind."""
+
+import argparse
+import fcntl
+import os
+import pathlib
+import pty
+import select
+import signal
+import struct
+import subprocess
+import tempfile
+import termios
+import unittest
+
+TCAST = ""
+COLUMNS = 100
+# Holes read as zeros and take no space. Long enough that the bar appears on any machine.
+HUGE_BYTES = 16 << 30
+
+
+class Terminal:
+    """A program whose stdout and stderr are a terminal."""
+
+    def __init__(self, arguments, folder, columns=COLUMNS, **environment):
+        self.reading_end, child_end = pty.openpty()
+        fcntl.ioctl(child_end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        variables = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+        variables.update({"TERM": "xterm", **environment})
+        self.process = subprocess.Popen([TCAST, *arguments], cwd=folder, env=variables, stdin=subprocess.DEVNULL,
+                                        stdout=child_end, stderr=child_end)
+        os.close(child_end)
+        self.text = ""
+
+    def read_until(self, condition):
+        """Reads on until `condition(text)` holds or the program has ended."""
+        while not condition(self.text):
+            select.select([self.reading_end], [], [], 60)
+            try:
+                piece = os.read(self.reading_end, 65536)
+            except OSError:  # Linux: the other end is closed
+                break
+            if not piece:
+                break
+            self.text += piece.decode("utf-8", "replace")
+        return self.text
+
+    def finish(self):
+        self.read_until(lambda text: False)
+        os.close(self.reading_end)
+        return self.process.wait(60)
+
+
+class TerminalTest(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(self.temporary.cleanup)
+        self.folder = pathlib.Path(self.temporary.name)
+
+    def start_long_conversion(self):
+        with open(self.folder / "huge.bin", "wb") as file:
+            file.truncate(HUGE_BYTES)
+        (self.folder / "out.bin").write_bytes(b"the old file")
+        return Terminal(["convert", "huge.bin", "-o", "out.bin", "--force", "--raw", "--from", "float32", "--shape",
+                         str(HUGE_BYTES // 4), "--rule", ".*=uint2"], self.folder)
+
+    def interrupt_with(self, number):
+        terminal = self.start_long_conversion()
+        bar = terminal.read_until(lambda text: "left" in text)
+        self.assertIn("B/s", bar, "the work ended before the progress bar appeared")
+        terminal.process.send_signal(number)
+        self.assertEqual(terminal.finish(), 130, terminal.text)
+        self.assertIn("tcast: interrupted; nothing was written", terminal.text)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["huge.bin", "out.bin"])
+        self.assertEqual((self.folder / "out.bin").read_bytes(), b"the old file")
+        return bar
+
+    def test_ctrl_c_leaves_the_old_file(self):
+        bar = self.interrupt_with(signal.SIGINT)
+        self.assertIn("%", bar)
+        for line in bar.replace("\x1b[K", "").split("\r"):
+            self.assertLess(len(line), COLUMNS)
+
+    def test_termination_leaves_the_old_file(self):
+        self.interrupt_with(signal.SIGTERM)
+
+    def test_colors_only_when_wanted(self):
+        def shown(*arguments, **environment):
+            terminal = Terminal(["explain", "0.1", *arguments], self.folder, **environment)
+            self.assertEqual(terminal.finish(), 0)
+            return terminal.text
+
+        self.assertIn("\x1b[", shown())
+        self.assertNotIn("\x1b[", shown(NO_COLOR="1"))
+        self.assertNotIn("\x1b[", shown("--color", "never"))
+        self.assertNotIn("\x1b[", shown(TERM="dumb"))
+        self.assertIn("\x1b[", shown("--color", "always", NO_COLOR="1"))
+
+    def test_table_fits_the_terminal(self):
+        terminal = Terminal(["explain", "0.1", "--color", "never"], self.folder, columns=110)
+        self.assertEqual(terminal.finish(), 0)
+        self.assertLessEqual(max(len(line) for line in terminal.text.splitlines()), 110)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tcast", required=True)
+    known, rest = parser.parse_known_args()
+    TCAST = os.path.abspath(known.tcast)
+    unittest.main(argv=[__file__, *rest])

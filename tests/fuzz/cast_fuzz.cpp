@@ -1,0 +1,133 @@
+// tc_cast on every target of this CPU against the reference: any pair, options, bytes, alignment and count.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "codec/reference_cast.hpp"
+#include "kernels/kernel.hpp"
+#include "tensorcast/c_api.h"
+#include "tensorcast/cast.hpp"
+
+namespace {
+
+namespace tc = tensorcast;
+
+constexpr std::byte guard{0x5A};
+constexpr std::size_t guard_bytes = 64;
+
+// The first bytes of the input decide about the request, the rest are the elements.
+struct Request {
+  std::uint8_t from, to;
+  std::uint8_t opset;
+  std::uint8_t choices[2];
+  std::uint8_t source_shift, target_shift;
+  std::uint8_t scale;
+};
+
+tc::DType type_at(std::uint8_t index) {
+  const auto types = tc::all_dtypes();
+  return types[index % (types.size() - 1)];  // the last one is string
+}
+
+tc_cast_options options_of(const Request& request) {
+  static constexpr double scales[] = {1, 1, 1, 1, 0.5, 3, -1.75, 0.1, 1e-40, 1e300, 0, 0x1p-1074};
+  tc_cast_options options;
+  tc_cast_options_init(&options);
+  options.opset = request.opset < 128 ? 0 : request.opset % 26;
+  const unsigned choices = request.choices[0] | static_cast<unsigned>(request.choices[1]) << 8;
+  options.saturate = (choices & 1) == 0;
+  options.round_mode = static_cast<int>(choices >> 1 & 3) % 3;
+  options.out_of_range = static_cast<int>(choices >> 3 & 3);
+  options.int_rounding = static_cast<int>(choices >> 5 & 1);
+  options.invalid = static_cast<int>(choices >> 6 & 1);
+  options.fnuz_inf = static_cast<int>(choices >> 7 & 1);
+  options.threads = (choices >> 8 & 1) != 0 ? 0 : 1;
+  options.scale = scales[request.scale % std::size(scales)];
+  return options;
+}
+
+tc::CastOptions cpp_options(const tc_cast_options& options) {
+  return {.opset = options.opset,
+          .saturate = options.saturate != 0,
+          .round_mode = static_cast<tc::RoundMode>(options.round_mode),
+          .out_of_range = static_cast<tc::OutOfRange>(options.out_of_range),
+          .int_rounding = static_cast<tc::IntRounding>(options.int_rounding),
+          .invalid = static_cast<tc::Invalid>(options.invalid),
+          .fnuz_inf = static_cast<tc::FnuzInf>(options.fnuz_inf),
+          .threads = options.threads,
+          .scale = options.scale};
+}
+
+void require(bool holds) {
+  if (!holds) __builtin_trap();
+}
+
+// A copy at an address that is `shift` past an aligned one, without a byte to spare behind it.
+class Shifted {
+ public:
+  Shifted(const std::byte* data, std::size_t size, std::size_t shift) : buffer_(shift + size), shift_(shift) {
+    if (size != 0) std::memcpy(buffer_.data() + shift, data, size);
+  }
+  [[nodiscard]] const std::byte* data() const { return buffer_.data() + shift_; }
+
+ private:
+  std::vector<std::byte> buffer_;
+  std::size_t shift_;
+};
+
+void check_kernels(const Shifted& source, tc::DType from, tc::DType to, std::size_t count,
+                   const tc::codec::Policy& policy, const std::vector<std::byte>& expected) {
+  for (const tc::Target target : tc::supported_targets()) {
+    const tc::kernels::Kernel* kernel = tc::kernels::find_kernel(target, from, to);
+    if (kernel == nullptr) continue;
+    std::vector<std::byte> got(expected.size());
+    kernel->run(source.data(), got.data(), count, policy);
+    require(got == expected);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  Request request;
+  if (size < sizeof request) return 0;
+  std::memcpy(&request, bytes, sizeof request);
+  const auto* data = reinterpret_cast<const std::byte*>(bytes + sizeof request);
+  const std::size_t data_bytes = size - sizeof request;
+  const tc::DType from = type_at(request.from);
+  const tc::DType to = type_at(request.to);
+  const std::size_t count = data_bytes * 8 / static_cast<std::size_t>(tc::bit_width(from));
+  const tc_cast_options options = options_of(request);
+  const Shifted source(data, tc::storage_bytes(from, count), request.source_shift % 64);
+
+  const std::size_t target_bytes = tc::storage_bytes(to, count);
+  const std::size_t lead = guard_bytes + request.target_shift % 64;
+  std::vector<std::byte> target(lead + target_bytes + guard_bytes, guard);
+  const tc_status status = tc_cast(source.data(), static_cast<tc_dtype>(from), target.data() + lead,
+                                   static_cast<tc_dtype>(to), count, &options);
+  const auto is_guard = [](std::byte byte) { return byte == guard; };
+  const auto first = target.begin() + static_cast<std::ptrdiff_t>(lead);
+  const auto last = first + static_cast<std::ptrdiff_t>(target_bytes);
+  require(std::all_of(target.begin(), first, is_guard) && std::all_of(last, target.end(), is_guard));
+
+  const tc::Result<tc::codec::Policy> policy = tc::codec::resolve_policy(cpp_options(options), from, to);
+  if (!policy) {
+    require(status == static_cast<tc_status>(policy.error().code));
+    return 0;
+  }
+  std::vector<std::byte> expected(target_bytes);
+  const tc::Result<void> done = tc::codec::reference_cast(source.data(), from, expected.data(), to, count, *policy);
+  require(done.ok() == (status == TC_OK));
+  if (!done) {
+    const std::string element = "element " + std::to_string(done.error().element.value()) + ":";
+    require(status == TC_OUT_OF_RANGE && std::strstr(tc_last_error(), element.c_str()) != nullptr);
+    return 0;
+  }
+  require(std::equal(first, last, expected.begin()));
+  const bool demands_errors =
+      policy->invalid_is_error || policy->integer_range == tc::codec::IntegerRange::error || policy->scale != 1.0;
+  if (!demands_errors) check_kernels(source, from, to, count, *policy, expected);
+  return 0;
+}

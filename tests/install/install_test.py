@@ -1,0 +1,146 @@
+"""An installed tensorcast, static and shared, can be used by strangers; and the library shows and needs only what it may.
+
+The two builds are found through TENSORCAST_STATIC_BUILD and TENSORCAST_SHARED_BUILD (default: the presets' folders).
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+BUILDS = {
+    "static": os.environ.get("TENSORCAST_STATIC_BUILD", "build/release"),
+    "shared": os.environ.get("TENSORCAST_SHARED_BUILD", "build/shared"),
+}
+
+
+def run(*command, **options):
+    result = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=300, **options)
+    assert result.returncode == 0, f"{' '.join(map(str, command))}:\n{result.stdout}{result.stderr}"
+    return result.stdout
+
+
+@pytest.fixture(scope="module", params=BUILDS)
+def installed(request, source_dir, tmp_path_factory):
+    """(kind, prefix): installed once, then moved, because packages are."""
+    build = source_dir / BUILDS[request.param]
+    assert (build / "CMakeCache.txt").exists(), f"{build} is missing: run scripts/test"
+    first = tmp_path_factory.mktemp(request.param) / "first"
+    run("cmake", "--install", build, "--prefix", first, "--strip")
+    return request.param, first.rename(first.with_name("moved"))
+
+
+def library_dir(prefix):
+    return next(prefix.rglob("tensorcast.pc")).parent.parent
+
+
+def environment(prefix):
+    library = library_dir(prefix)
+    return os.environ | {"PKG_CONFIG_PATH": f"{library}/pkgconfig", "LD_LIBRARY_PATH": str(library)}
+
+
+def test_the_cmake_package(installed, tmp_path):
+    _, prefix = installed
+    run("cmake", "-S", HERE / "cmake_consumer", "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "--build", tmp_path)
+    assert re.fullmatch(r"tensorcast \d+\.\d+\.\d+ works\n", run(tmp_path / "consumer"))
+
+
+@pytest.mark.parametrize("source", ["cmake_consumer/consumer.cpp", "c_consumer/consumer.c"])
+def test_pkg_config(installed, tmp_path, source):
+    _, prefix = installed
+    flags = run("pkg-config", "--cflags", "--libs", "tensorcast", env=environment(prefix)).split()
+    compiler = ["g++", "-std=c++20"] if source.endswith("cpp") else ["gcc", "-std=c11", "-Wall", "-Werror"]
+    run(*compiler, HERE / source, *flags, "-o", tmp_path / "consumer")
+    assert "works" in run(tmp_path / "consumer", env=environment(prefix))
+
+
+def test_versions_agree(installed):
+    _, prefix = installed
+    version = run("pkg-config", "--modversion", "tensorcast", env=environment(prefix)).strip()
+    assert version in run(prefix / "bin/tcast", "--version")
+    header = (prefix / "include/tensorcast/version.hpp").read_text()
+    assert version == ".".join(re.findall(r"define TENSORCAST_VERSION_\w+ (\d+)", header))
+
+
+def test_an_older_minor_version_is_not_taken_for_this_one(installed, tmp_path):
+    _, prefix = installed
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.25)\nproject(old LANGUAGES CXX)\nfind_package(tensorcast 0.0 CONFIG REQUIRED)\n"
+    )
+    result = subprocess.run(["cmake", "-S", tmp_path, "-B", tmp_path / "b", f"-DCMAKE_PREFIX_PATH={prefix}"],
+                            capture_output=True, text=True)
+    assert result.returncode != 0 and "compatible with requested version" in result.stderr
+
+
+def test_the_command_runs_where_it_was_installed(installed):
+    _, prefix = installed
+    assert "float8_e4m3fn" in run(prefix / "bin/tcast", "types")
+
+
+def test_only_what_belongs_to_users_is_installed(installed):
+    kind, prefix = installed
+    files = {str(path.relative_to(prefix)) for path in prefix.rglob("*") if not path.is_dir()}
+    library = str(library_dir(prefix).relative_to(prefix))
+    wanted = re.compile(rf"bin/tcast|include/tensorcast/\w+\.(hpp|h)|{library}/cmake/tensorcast/tensorcast-[\w-]+\.cmake|"
+                        rf"{library}/pkgconfig/tensorcast\.pc|{library}/libtensorcast\.(a|so(\.\d+)*)")
+    assert not {name for name in files if not wanted.fullmatch(name)}
+    assert f"{library}/libtensorcast.{'a' if kind == 'static' else 'so'}" in files
+
+
+def test_the_soname_has_a_version(installed):
+    kind, prefix = installed
+    if kind == "shared":
+        dynamic = run("readelf", "-d", library_dir(prefix) / "libtensorcast.so")
+        assert re.search(r"SONAME.*\[libtensorcast\.so\.\d+\]", dynamic)
+
+
+# --- symbols ---
+
+
+def declared_c_functions():
+    return set(re.findall(r"\b(tc_\w+)\(", (HERE / "../../include/tensorcast/c_api.h").read_text()))
+
+
+def declared_cpp_functions():
+    text = "".join(path.read_text() for path in (HERE / "../../include/tensorcast").glob("*.hpp") if path.name != "export.hpp")
+    return set(re.findall(r"TENSORCAST_API [^;{(]*?(\w+)\(", text))
+
+
+def test_the_shared_library_shows_exactly_the_public_functions(tensorcast_library):
+    listing = run("nm", "-D", "--defined-only", "--demangle", tensorcast_library)
+    names = [line.split(" ", 2)[2] for line in listing.splitlines() if line.split(" ", 2)[1] in "TDBRVWi"]
+    functions = {re.match(r"[\w:]+", name.split("[abi:")[0]).group() for name in names}
+    c = {name for name in functions if name.startswith("tc_")}
+    cpp = {name.split("::")[-1] for name in functions - c if name.startswith("tensorcast::")}
+    assert functions - c <= {name for name in functions if name.startswith("tensorcast::")}
+    assert c == declared_c_functions()
+    assert cpp == declared_cpp_functions()
+
+
+# A library is a guest in its process: it does not print, end it, or ask about the user's language.
+FORBIDDEN = re.compile(
+    r"abort|_?exit|quick_exit|_Exit|__assert_fail|v?f?printf|__v?f?printf_chk|puts|fputs|putchar|fputc|perror|"
+    r"setlocale|newlocale|uselocale|localeconv|secure_getenv|setenv|putenv|signal|sigaction|system|popen|"
+    r"std::(cout|cerr|clog)|std::locale::global.*|std::basic_ostream.*|std::print.*"
+)
+EXCUSED = {"localeconv": "nlohmann/json asks for the decimal point of fractions; headers of files have none"}
+
+
+def test_the_library_does_not_print_end_the_process_or_read_the_locale(tensorcast_library):
+    listing = run("nm", "-D", "--undefined-only", "--demangle", tensorcast_library)
+    needed = {re.sub(r"@.*", "", line.split(maxsplit=1)[1]) for line in listing.splitlines()}
+    assert {name for name in needed if FORBIDDEN.fullmatch(name)} <= set(EXCUSED)
+
+
+def test_one_place_reads_the_environment(source_dir):
+    archive = source_dir / BUILDS["static"] / "src/libtensorcast.a"
+    member, readers = "", set()
+    for line in run("nm", "--undefined-only", archive).splitlines():
+        member = line.rstrip(":") if line.endswith(":") else member
+        if line.split()[-1:] == ["getenv"]:
+            readers.add(member)
+    assert len(readers) == 1, readers

@@ -1,0 +1,135 @@
+"""The laws of the source tree: what may include what, how large a file may be, how folders are named."""
+
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
+CODE = {".cpp", ".hpp", ".c", ".h"}
+TEXT = CODE | {".py", ".md", ".txt", ".cmake", ".json", ".in", ".map", ".ini", ".toml", ".yml", ".yaml", ""}
+
+
+def project_files():
+    listing = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True
+    )
+    if listing.returncode == 0:
+        paths = (ROOT / name for name in listing.stdout.decode().split("\0") if name)
+    else:  # an unpacked archive
+        paths = (path for path in ROOT.rglob("*") if not re.match(r"build|\.", path.relative_to(ROOT).parts[0]))
+    return sorted(path for path in paths if path.is_file() and not path.is_symlink())
+
+
+def code_below(*folders):
+    places = [ROOT / folder for folder in folders]
+    return [path for path in FILES if path.suffix in CODE and any(place in path.parents for place in places)]
+
+
+def is_test(path):
+    return path.stem.endswith(("_test", "_fuzz")) or path.stem.startswith("test_")
+
+
+def shown(path):
+    return str(path.relative_to(ROOT))
+
+
+def includes(path, kind):
+    return [name for quote, name in INCLUDE.findall(path.read_text()) if quote == kind]
+
+
+FILES = project_files()
+LAYERS = re.findall(r"^\| `(\w+)/` \|", (ROOT / "src/README.md").read_text(), re.MULTILINE)
+
+
+def test_the_table_of_layers_lists_every_folder():
+    folders = {path.relative_to(ROOT).parts[1] for path in FILES if path.is_relative_to(ROOT / "src")}
+    assert set(LAYERS) == folders - {"README.md", "CMakeLists.txt"}
+    assert len(LAYERS) == len(set(LAYERS)) >= 8
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_layer_includes_only_itself_lower_layers_and_the_public_headers(layer):
+    allowed = {*LAYERS[: LAYERS.index(layer) + 1], "tensorcast"}
+    sources = code_below(f"src/{layer}")
+    assert sources
+    wrong = [
+        f"{shown(path)} includes {name}"
+        for path in sources
+        for name in includes(path, '"')
+        if name.split("/")[0] not in allowed
+    ]
+    assert not wrong
+
+
+def test_public_headers_need_only_each_other_and_the_standard_library():
+    headers = code_below("include")
+    assert headers
+    wrong = [f"{shown(path)} includes {name}" for path in headers for name in includes(path, '"')
+             if not name.startswith("tensorcast/")]
+    wrong += [f"{shown(path)} includes <{name}>" for path in headers for name in includes(path, "<")
+              if not re.fullmatch(r"[a-z0-9_]+(\.h)?", name)]
+    assert not wrong
+
+
+@pytest.mark.parametrize("user", ["tools", "examples"])
+def test_programs_use_the_public_interface_only(user):
+    # tcast bench measures with bench/throughput, which thereby is one of its parts.
+    sources = code_below(user, "bench/throughput") if user == "tools" else code_below(user)
+    sources = [path for path in sources if path.name != "main.cpp" or "bench" not in path.parts]
+    assert sources
+    inside = [
+        f"{shown(path)} includes {name}"
+        for path in sources
+        for name in includes(path, '"')
+        if not name.startswith("tensorcast/")
+        and not (path.parent / name).exists()
+        and not (user == "tools" and name == "throughput/measure.hpp")
+    ]
+    assert not inside
+
+
+def test_the_library_has_no_streams_and_no_locale():
+    banned = {"iostream", "locale", "clocale", "locale.h", "codecvt"}
+    wrong = [
+        f"{shown(path)} includes <{name}>"
+        for path in code_below("src", "include")
+        if not is_test(path)
+        for name in includes(path, "<")
+        if name in banned
+    ]
+    assert not wrong
+
+
+def test_headers_are_included_once():
+    headers = [path for path in code_below("src", "include", "tools") if path.suffix == ".hpp"]
+    assert not [shown(path) for path in headers if "#pragma once" not in path.read_text()]
+
+
+def test_no_file_is_over_800_lines():
+    limited = [path for path in FILES if path.suffix in CODE | {".py", ".cmake", ".md", ""} and path.name != "LICENSE"]
+    lengths = {shown(path): path.read_bytes().count(b"\n") for path in limited if "testdata" not in path.parts}
+    assert not {name: length for name, length in lengths.items() if length > 800}
+
+
+def test_folders_and_files_are_named_after_concepts():
+    nothing = re.compile(r"utils?|common|helpers?|misc|stuff")
+    wrong = {shown(path) for path in FILES for part in path.relative_to(ROOT).with_suffix("").parts
+             if nothing.fullmatch(part)}
+    assert not wrong
+
+
+def test_the_text_speaks_of_the_project_alone():
+    # Written so that this file does not match itself.
+    places = re.compile(rb"(?<![\w.$}])/(?:ro" rb"ot|wo" rb"rk|ho" rb"me|op" rb"t)/\w|pypi\.o" rb"rg|deb\.deb" rb"ian|\.\./sha" rb"red")
+    unfinished = re.compile(rb"\b(?:TO" rb"DO|FIX" rb"ME|XX" rb"X)\b")
+    wrong = []
+    for path in FILES:
+        if path.suffix not in TEXT or "testdata" in path.parts or path.stat().st_size > 1 << 20:
+            continue
+        text = path.read_bytes()
+        wrong += [f"{shown(path)}: {match.group().decode()}" for rule in (places, unfinished)
+                  for match in rule.finditer(text)]
+    assert not wrong

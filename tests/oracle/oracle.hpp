@@ -1,0 +1,78 @@
+// What a conversion must give, from docs/semantics.md alone. Shares no code with the library and is no faster than it
+// has to be.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "exact.hpp"
+#include "rounding.hpp"
+#include "tensorcast/c_api.h"
+#include "types.hpp"
+
+namespace oracle {
+
+tc_cast_options default_options();
+int opset_of(const tc_cast_options& options);  // 0 resolved
+
+// TC_OK, or why this version or these options cannot do the conversion at all.
+tc_status admission(Type from, Type to, const tc_cast_options& options);
+
+// Events of one element, as the fields of CastReport define them.
+inline constexpr std::uint16_t no_event = 0;
+inline constexpr std::uint16_t inexact = 1;
+inline constexpr std::uint16_t overflowed = 2;
+inline constexpr std::uint16_t saturated = 4;
+inline constexpr std::uint16_t underflowed = 8;
+inline constexpr std::uint16_t nan_made = 16;
+inline constexpr std::uint16_t nan_lost = 32;
+inline constexpr std::uint16_t wrapped = 64;
+std::string describe_events(std::uint16_t events);
+
+struct Outcome {
+  std::uint64_t code = 0;
+  std::uint16_t events = 0;
+  bool refused = false;  // the options demand an error for this element; code and events mean nothing then
+};
+
+// One element on its way to one type: the rounding is done once, then judged under any options with the same scale.
+class Conversion {
+ public:
+  // `source` is decode(from, code); `from` text means a parsed literal.
+  Conversion(Type from, std::uint64_t code, const Exact& source, Type to, double scale = 1.0);
+
+  [[nodiscard]] Outcome under(const tc_cast_options& options) const;
+  [[nodiscard]] const Exact& scaled_source() const { return x_; }
+
+ private:
+  [[nodiscard]] Outcome to_float(const tc_cast_options& options) const;
+  [[nodiscard]] Outcome to_ieee() const;
+  [[nodiscard]] Outcome to_float8(const tc_cast_options& options) const;
+  [[nodiscard]] Outcome to_float4(const tc_cast_options& options) const;
+  [[nodiscard]] Outcome to_power(const tc_cast_options& options) const;
+  [[nodiscard]] Outcome to_integer(const tc_cast_options& options) const;
+  [[nodiscard]] std::uint64_t quiet_nan() const;
+
+  Type from_;
+  Type to_;
+  std::uint64_t code_;
+  bool bit_copy_;
+  bool low_bits_;  // D7: integers and bool to integers, unscaled
+  Exact x_;
+  NearestFloat float_;
+  PowerOfTwo power_;
+  IntegerPart truncated_, nearest_;
+};
+
+Outcome convert(Type from, std::uint64_t code, Type to, const tc_cast_options& options);
+
+// D8. Nothing when the text is not a number (or, for bool, a word).
+std::optional<Exact> parse(std::string_view text, Type to);
+
+// D9: empty when `printed` is right for the code, else what is wrong with it. Plain notation must have the fewest
+// digits that read back, and the closest of those; with an exponent allowed, the fewest characters.
+std::string fault_of_printed(Type from, std::uint64_t code, std::string_view printed, bool may_use_exponent);
+
+}  // namespace oracle

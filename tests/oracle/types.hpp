@@ -1,0 +1,65 @@
+// The types as the ONNX and OCP texts define them, written down once more so that nothing is shared with the engine.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "tensorcast/c_api.h"
+
+namespace oracle {
+
+enum Type : tc_dtype {
+  f32 = 1,
+  u8 = 2,
+  i8 = 3,
+  u16 = 4,
+  i16 = 5,
+  i32 = 6,
+  i64 = 7,
+  text = 8,
+  boolean = 9,
+  f16 = 10,
+  f64 = 11,
+  u32 = 12,
+  u64 = 13,
+  bf16 = 16,
+  e4m3fn = 17,
+  e4m3fnuz = 18,
+  e5m2 = 19,
+  e5m2fnuz = 20,
+  u4 = 21,
+  i4 = 22,
+  e2m1 = 23,
+  e8m0 = 24,
+  u2 = 25,
+  i2 = 26,
+};
+
+enum class Kind : std::uint8_t { floating, signed_integer, unsigned_integer, boolean, text };
+
+struct TypeInfo {
+  Type type;
+  const char* name;
+  Kind kind;
+  int bits;
+  int first_opset;
+};
+
+std::span<const TypeInfo> all_types();  // 24
+std::span<const Type> numeric_types();  // the 23 that are not text
+const TypeInfo& info(Type type);
+Type type_of(std::string_view name);  // throws std::invalid_argument for an unknown name
+
+inline bool is_float(Type type) { return info(type).kind == Kind::floating; }
+inline bool is_integer(Type type) {
+  return info(type).kind == Kind::signed_integer || info(type).kind == Kind::unsigned_integer;
+}
+inline bool is_float8(Type type) {  // the four that the tables of Cast 19 and 24 are about
+  return type == e4m3fn || type == e4m3fnuz || type == e5m2 || type == e5m2fnuz;
+}
+inline bool is_fnuz(Type type) { return type == e4m3fnuz || type == e5m2fnuz; }
+inline std::uint64_t code_mask(Type type) { return ~std::uint64_t{0} >> (64 - info(type).bits); }
+
+}  // namespace oracle
