@@ -1,0 +1,31 @@
+// Converts a checkpoint to bfloat16, but its embeddings to float16, and lists what became of each tensor.
+//   convert_checkpoint IN.safetensors OUT.safetensors
+#include <cstdio>
+
+#include "tensorcast/file.hpp"
+
+namespace tc = tensorcast;
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  tc::ConvertRequest request;
+  request.input = argv[1];
+  request.output = argv[2];
+  request.to = tc::DType::bfloat16;
+  request.options.threads = 0;
+  request.rules = {{"embedding", tc::DType::float16}};
+  request.report = true;
+  request.verify = true;
+
+  const tc::Result<tc::ConvertOutcome> outcome = tc::convert_file(request);
+  if (!outcome) {
+    std::fprintf(stderr, "%s\n", outcome.error().describe().c_str());
+    return 1;
+  }
+  for (const tc::TensorOutcome& tensor : outcome->tensors) {
+    std::printf("%-44s %s -> %s", tensor.name.c_str(), tc::name(tensor.from).data(), tc::name(tensor.to).data());
+    if (tensor.report) std::printf("  %.1f dB", tensor.report->snr_db());
+    std::printf("\n");
+  }
+  return 0;
+}

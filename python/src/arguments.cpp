@@ -1,0 +1,215 @@
+#include "arguments.hpp"
+
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "array_types.hpp"
+
+namespace tensorcast::python {
+namespace {
+
+PyObject* cast_error = nullptr;
+
+// Spelling -> int object of the DType. Only successes are kept.
+PyObject* dtype_cache() {
+  static PyObject* const cache = PyDict_New();
+  return cache;
+}
+
+void set_attribute(PyObject* object, const char* name, PyObject* value) {
+  if (value == nullptr || PyObject_SetAttrString(object, name, value) != 0) PyErr_Clear();
+  Py_XDECREF(value);
+}
+
+DType parse_text(PyObject* text) {
+  Py_ssize_t size = 0;
+  const char* data = PyUnicode_AsUTF8AndSize(text, &size);
+  if (data == nullptr) return DType::undefined;
+  const Result<DType> parsed = parse_dtype({data, static_cast<std::size_t>(size)});
+  if (parsed) return *parsed;
+  raise_error(parsed.error());
+  return DType::undefined;
+}
+
+DType from_descr(PyObject* argument) {
+  const auto* descr = reinterpret_cast<const PyArray_Descr*>(argument);
+  const DType dtype = array_type(descr).dtype;
+  if (dtype != DType::undefined) return dtype;
+  if (descr->kind == 'U' || descr->kind == 'T') return DType::string;
+  PyErr_Format(PyExc_TypeError, "no cast knows the NumPy type %R; see tensorcast.dtypes()", argument);
+  return DType::undefined;
+}
+
+// numpy.float32, ml_dtypes.bfloat16, float, int, bool; or a class of dtypes such as numpy.dtypes.StringDType.
+DType from_type(PyObject* type) {
+  PyObject* descr = nullptr;
+  if (PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), &PyArrayDescr_Type)) {
+    descr = PyObject_CallNoArgs(type);
+  } else {
+    PyArray_Descr* converted = nullptr;
+    if (PyArray_DescrConverter(type, &converted) == NPY_SUCCEED) descr = reinterpret_cast<PyObject*>(converted);
+  }
+  if (descr == nullptr) return DType::undefined;
+  const DType dtype = from_descr(descr);
+  Py_DECREF(descr);
+  return dtype;
+}
+
+bool is_torch_dtype(PyObject* argument) { return std::strcmp(Py_TYPE(argument)->tp_name, "torch.dtype") == 0; }
+
+// Types whose equality is that of what they name. (1 == True == 1.0 are one key of a dictionary.)
+bool may_be_cached(PyObject* argument) {
+  return PyUnicode_CheckExact(argument) || PyType_Check(argument) || PyArray_DescrCheck(argument) ||
+         is_torch_dtype(argument);
+}
+
+DType resolve(PyObject* argument) {
+  if (PyUnicode_Check(argument)) return parse_text(argument);
+  if (PyLong_Check(argument) && !PyBool_Check(argument)) {
+    int overflow = 0;
+    const long number = PyLong_AsLongAndOverflow(argument, &overflow);
+    const auto dtype = static_cast<DType>(number);
+    if (overflow == 0 && number > 0 && number < 10000 && is_castable(dtype)) return dtype;
+    PyErr_Format(PyExc_TypeError, "%R is not a number of an ONNX type; see tensorcast.dtypes()", argument);
+    return DType::undefined;
+  }
+  if (PyArray_DescrCheck(argument)) return from_descr(argument);
+  if (argument == reinterpret_cast<PyObject*>(&PyUnicode_Type)) return DType::string;
+  if (PyType_Check(argument)) return from_type(argument);
+  if (is_torch_dtype(argument)) {
+    PyObject* text = PyObject_Str(argument);
+    if (text == nullptr) return DType::undefined;
+    const DType dtype = parse_text(text);
+    Py_DECREF(text);
+    return dtype;
+  }
+  PyErr_Format(PyExc_TypeError,
+               "a dtype is a name such as \"float8_e4m3fn\", a numpy, ml_dtypes or torch type, "
+               "or an ONNX number, not %R",
+               argument);
+  return DType::undefined;
+}
+
+struct Choice {
+  const char* name;
+  std::int32_t value;
+};
+template <class Enum, std::size_t count>
+int choose(PyObject* keyword, PyObject* value, const Choice (&choices)[count], Enum& result) {
+  const char* text = PyUnicode_Check(value) ? PyUnicode_AsUTF8(value) : nullptr;
+  std::string allowed;
+  for (const Choice& choice : choices) {
+    if (text != nullptr && std::strcmp(text, choice.name) == 0) {
+      result = static_cast<Enum>(choice.value);
+      return 1;
+    }
+    allowed += allowed.empty() ? "" : ", ";
+    allowed += choice.name;
+  }
+  PyErr_Format(PyExc_ValueError, "%U is one of %s, not %R", keyword, allowed.c_str(), value);
+  return -1;
+}
+
+int whole_number(PyObject* keyword, PyObject* value, int& result) {
+  const long number = PyLong_Check(value) ? PyLong_AsLong(value) : -1;
+  if (number < 0 || number > 1'000'000) {
+    PyErr_Clear();
+    PyErr_Format(PyExc_ValueError, "%U is a whole number from 0, not %R", keyword, value);
+    return -1;
+  }
+  result = static_cast<int>(number);
+  return 1;
+}
+
+}  // namespace
+
+DType dtype_argument(PyObject* argument) {
+  if (!may_be_cached(argument)) return resolve(argument);
+  PyObject* known = PyDict_GetItemWithError(dtype_cache(), argument);
+  if (known != nullptr) return static_cast<DType>(PyLong_AsLong(known));
+  if (PyErr_Occurred()) return DType::undefined;
+  const DType dtype = resolve(argument);
+  if (dtype == DType::undefined) return dtype;
+  PyObject* number = PyLong_FromLong(static_cast<long>(dtype));
+  if (number == nullptr || PyDict_SetItem(dtype_cache(), argument, number) != 0) PyErr_Clear();
+  Py_XDECREF(number);
+  return dtype;
+}
+
+int option_argument(PyObject* keyword, PyObject* value, CastOptions& options) {
+  const char* name = PyUnicode_AsUTF8(keyword);
+  if (name == nullptr) return -1;
+  const std::string_view option(name);
+  if (option == "opset") return whole_number(keyword, value, options.opset);
+  if (option == "threads") return whole_number(keyword, value, options.threads);
+  if (option == "saturate") {
+    const int truth = PyObject_IsTrue(value);
+    options.saturate = truth == 1;
+    return truth < 0 ? -1 : 1;
+  }
+  if (option == "scale") {
+    options.scale = PyFloat_AsDouble(value);
+    return options.scale == -1.0 && PyErr_Occurred() ? -1 : 1;
+  }
+  if (option == "round_mode") {
+    return choose(keyword, value, {{"up", 0}, {"down", 1}, {"nearest", 2}}, options.round_mode);
+  }
+  if (option == "out_of_range") {
+    return choose(keyword, value, {{"auto", 0}, {"wrap", 1}, {"saturate", 2}, {"error", 3}}, options.out_of_range);
+  }
+  if (option == "int_rounding") {
+    return choose(keyword, value, {{"trunc", 0}, {"nearest_even", 1}}, options.int_rounding);
+  }
+  if (option == "invalid") return choose(keyword, value, {{"default", 0}, {"error", 1}}, options.invalid);
+  if (option == "fnuz_inf") return choose(keyword, value, {{"spec", 0}, {"flt_max", 1}}, options.fnuz_inf);
+  if (option == "float_string") {
+    return choose(keyword, value, {{"plain", 0}, {"shortest", 1}, {"g8", 2}}, options.float_string);
+  }
+  return 0;
+}
+
+PyObject* raise_error(const Error& error) {
+  if (PyErr_Occurred()) return nullptr;  // KeyboardInterrupt says it already
+  const std::string words = error.describe();
+  PyObject* text = PyUnicode_DecodeUTF8(words.data(), static_cast<Py_ssize_t>(words.size()), "replace");
+  PyObject* exception = text != nullptr ? PyObject_CallFunctionObjArgs(cast_error, text, nullptr) : nullptr;
+  Py_XDECREF(text);
+  if (exception == nullptr) return nullptr;
+  static constexpr const char* codes[] = {"",   "invalid_argument", "unsupported", "out_of_range", "parse",
+                                          "io", "internal"};
+  set_attribute(exception, "code", PyUnicode_FromString(codes[static_cast<int>(error.code)]));
+  if (error.element) set_attribute(exception, "index", PyLong_FromUnsignedLongLong(*error.element));
+  if (!error.tensor.empty()) {
+    set_attribute(exception, "tensor",
+                  PyUnicode_DecodeUTF8(error.tensor.data(), static_cast<Py_ssize_t>(error.tensor.size()), "replace"));
+  }
+  PyErr_SetObject(cast_error, exception);
+  Py_DECREF(exception);
+  return nullptr;
+}
+
+bool signal_pending() {
+  const PyGILState_STATE state = PyGILState_Ensure();
+  const bool raised = PyErr_CheckSignals() != 0;
+  PyGILState_Release(state);
+  return raised;
+}
+
+int load_exceptions(PyObject* module) {
+  cast_error = PyObject_GetAttrString(module, "CastError");
+  return cast_error == nullptr ? -1 : 0;
+}
+
+StridedArray strided_array(PyArrayObject* array, DType dtype, bool one_per_byte) {
+  static_assert(sizeof(npy_intp) == sizeof(std::int64_t));
+  const auto rank = static_cast<std::size_t>(PyArray_NDIM(array));
+  return {.data = static_cast<std::byte*>(PyArray_DATA(array)),
+          .shape = {reinterpret_cast<const std::int64_t*>(PyArray_DIMS(array)), rank},
+          .strides = {reinterpret_cast<const std::int64_t*>(PyArray_STRIDES(array)), rank},
+          .dtype = dtype,
+          .one_per_byte = one_per_byte,
+          .swapped = PyArray_ISBYTESWAPPED(array) != 0};
+}
+
+}  // namespace tensorcast::python

@@ -1,0 +1,92 @@
+#include "array_cast.hpp"
+
+#include <new>
+
+#include "arguments.hpp"
+#include "array_types.hpp"
+
+namespace tensorcast::python {
+namespace {
+
+// Below this many elements, giving the GIL away costs more than it lets others do.
+constexpr std::size_t release_elements = 32768;
+
+PyObject* general_cast = nullptr;  // owned for the life of the process
+
+Result<void> cast_dense(PyArrayObject* src, DType from, PyArrayObject* dst, DType to, const CastOptions& options) {
+  const StridedArray source = strided_array(src, from, false);
+  const auto count = static_cast<std::size_t>(PyArray_SIZE(src));
+  const StridedArray target = strided_array(dst, to, false);
+  return cast({from, source.shape, {source.data, storage_bytes(from, count)}},
+              {to, target.shape, {target.data, storage_bytes(to, count)}}, options);
+}
+
+}  // namespace
+
+Result<void> cast_between(PyArrayObject* src, DType from, bool src_one_per_byte, PyArrayObject* dst, DType to,
+                          bool dst_one_per_byte, const CastOptions& options, CastReport* report) {
+  return cast_released(strided_array(src, from, src_one_per_byte), strided_array(dst, to, dst_one_per_byte), options,
+                       report);
+}
+
+Result<void> cast_released(const StridedArray& src, const StridedArray& dst, const CastOptions& options,
+                           CastReport* report) {
+  const Result<std::size_t> count = element_count(src.shape);
+  if (!count) return count.error();
+  const bool release = *count >= release_elements;
+  PyThreadState* state = release ? PyEval_SaveThread() : nullptr;
+  Result<void> done;
+  try {
+    done = cast_strided(src, dst, options, report, release ? &signal_pending : nullptr);
+  } catch (const std::bad_alloc&) {
+    done = Error{.code = ErrorCode::internal, .message = "out of memory"};
+  }
+  if (release) PyEval_RestoreThread(state);
+  return done;
+}
+
+void set_general_cast(PyObject* function) {
+  Py_INCREF(function);
+  Py_XDECREF(general_cast);
+  general_cast = function;
+}
+
+PyObject* cast_array(PyObject*, PyObject* const* arguments, Py_ssize_t positional, PyObject* keywords) {
+  const auto hand_over = [&] {
+    return PyObject_Vectorcall(general_cast, arguments, static_cast<std::size_t>(positional), keywords);
+  };
+  if (positional != 2 || !PyArray_CheckExact(arguments[0])) return hand_over();
+  auto* array = reinterpret_cast<PyArrayObject*>(arguments[0]);
+  const ArrayType from = array_type(PyArray_DESCR(array));
+  const DType to = dtype_argument(arguments[1]);
+  if (to == DType::undefined) return nullptr;
+  if (from.dtype == DType::undefined || from.one_per_byte || to == DType::string) return hand_over();
+
+  CastOptions options;
+  options.threads = 0;
+  const Py_ssize_t keyword_count = keywords == nullptr ? 0 : PyTuple_GET_SIZE(keywords);
+  for (Py_ssize_t i = 0; i < keyword_count; ++i) {
+    const int taken = option_argument(PyTuple_GET_ITEM(keywords, i), arguments[positional + i], options);
+    if (taken < 0) return nullptr;
+    if (taken == 0) return hand_over();
+  }
+
+  PyArray_Descr* descr = array_descr(to);
+  if (descr == nullptr) {
+    PyErr_Format(PyExc_TypeError, "the installed ml_dtypes has no %s; upgrade it or pass packed=True", name(to).data());
+    return nullptr;
+  }
+  Py_INCREF(descr);
+  PyObject* made = PyArray_Empty(PyArray_NDIM(array), PyArray_DIMS(array), descr, 0);
+  if (made == nullptr) return nullptr;
+  auto* result = reinterpret_cast<PyArrayObject*>(made);
+  const bool simple = PyArray_IS_C_CONTIGUOUS(array) && PyArray_ISNOTSWAPPED(array) && bit_width(to) >= 8;
+  Result<void> done = simple && static_cast<std::size_t>(PyArray_SIZE(array)) < release_elements
+                          ? cast_dense(array, from.dtype, result, to, options)
+                          : cast_between(array, from.dtype, false, result, to, bit_width(to) < 8, options, nullptr);
+  if (done) return made;
+  Py_DECREF(made);
+  return raise_error(done.error());
+}
+
+}  // namespace tensorcast::python

@@ -1,0 +1,290 @@
+#include "dlpack.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include "array_types.hpp"
+
+namespace tensorcast::python {
+namespace {
+
+// The binary interface of DLPack 1, https://dmlc.github.io/dlpack/latest/c_api.html
+struct DLDevice {
+  std::int32_t type, id;
+};
+struct DLDataType {
+  std::uint8_t code, bits;
+  std::uint16_t lanes;
+};
+struct DLTensor {
+  void* data;
+  DLDevice device;
+  std::int32_t ndim;
+  DLDataType dtype;
+  std::int64_t* shape;
+  std::int64_t* strides;  // in elements; null: C order
+  std::uint64_t byte_offset;
+};
+struct DLManagedTensor {
+  DLTensor tensor;
+  void* context;
+  void (*deleter)(DLManagedTensor*);
+};
+struct DLManagedTensorVersioned {
+  std::uint32_t major, minor;
+  void* context;
+  void (*deleter)(DLManagedTensorVersioned*);
+  std::uint64_t flags;
+  DLTensor tensor;
+};
+constexpr std::uint64_t flag_read_only = 1;
+constexpr std::uint64_t flag_one_per_byte = 4;
+constexpr std::int32_t device_cpu = 1;
+
+template <class Managed>
+struct CapsuleName;
+template <>
+struct CapsuleName<DLManagedTensor> {
+  static constexpr const char* fresh = "dltensor";
+  static constexpr const char* used = "used_dltensor";
+};
+template <>
+struct CapsuleName<DLManagedTensorVersioned> {
+  static constexpr const char* fresh = "dltensor_versioned";
+  static constexpr const char* used = "used_dltensor_versioned";
+};
+
+struct Coded {
+  DType dtype;
+  std::uint8_t code, bits;
+};
+constexpr Coded types[] = {
+    {DType::int2, 0, 2},
+    {DType::int4, 0, 4},
+    {DType::int8, 0, 8},
+    {DType::int16, 0, 16},
+    {DType::int32, 0, 32},
+    {DType::int64, 0, 64},
+    {DType::uint2, 1, 2},
+    {DType::uint4, 1, 4},
+    {DType::uint8, 1, 8},
+    {DType::uint16, 1, 16},
+    {DType::uint32, 1, 32},
+    {DType::uint64, 1, 64},
+    {DType::float16, 2, 16},
+    {DType::float32, 2, 32},
+    {DType::float64, 2, 64},
+    {DType::bfloat16, 4, 16},
+    {DType::boolean, 6, 8},
+    {DType::float8_e4m3fn, 10, 8},
+    {DType::float8_e4m3fnuz, 11, 8},
+    {DType::float8_e5m2, 12, 8},
+    {DType::float8_e5m2fnuz, 13, 8},
+    {DType::float8_e8m0fnu, 14, 8},
+    {DType::float4_e2m1fn, 17, 4},
+};
+
+DType dtype_of(const DLDataType& type) {
+  for (const Coded& known : types) {
+    if (known.code == type.code && known.bits == type.bits) return known.dtype;
+  }
+  return DType::undefined;
+}
+
+// Gives the tensor back to its library.
+template <class Managed>
+void release(PyObject* capsule) {
+  auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, CapsuleName<Managed>::used));
+  if (managed == nullptr) {
+    PyErr_Clear();
+  } else if (managed->deleter != nullptr) {
+    managed->deleter(managed);
+  }
+}
+
+bool is_c_order(const DLTensor& tensor) {
+  std::int64_t expected = 1;
+  for (std::int32_t axis = tensor.ndim; axis-- > 0;) {
+    if (tensor.shape[axis] == 0) return true;
+    if (tensor.strides != nullptr && tensor.shape[axis] != 1 && tensor.strides[axis] != expected) return false;
+    expected *= tensor.shape[axis];
+  }
+  return true;
+}
+
+PyObject* shape_tuple(const std::vector<npy_intp>& shape) {
+  PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(shape.size()));
+  for (std::size_t axis = 0; tuple != nullptr && axis < shape.size(); ++axis) {
+    PyObject* length = PyLong_FromLongLong(shape[axis]);
+    if (length == nullptr) {
+      Py_DECREF(tuple);
+      return nullptr;
+    }
+    PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(axis), length);
+  }
+  return tuple;
+}
+
+// `owner` is borrowed.
+PyObject* view(const DLTensor& tensor, bool one_per_byte, bool read_only, PyObject* owner) {
+  const DType dtype = dtype_of(tensor.dtype);
+  const int lanes = tensor.dtype.lanes;
+  const bool packed = bit_width(dtype) < 8 && !one_per_byte;
+  if (dtype == DType::undefined || (lanes != 1 && !(packed && lanes * bit_width(dtype) == 8))) {
+    return PyErr_Format(PyExc_TypeError, "no cast knows the DLPack type of code %d with %d bits and %d lanes",
+                        tensor.dtype.code, tensor.dtype.bits, lanes);
+  }
+  std::vector<npy_intp> shape(tensor.shape, tensor.shape + tensor.ndim);
+  if (lanes > 1 && !shape.empty()) shape.back() *= lanes;  // a scalar of several lanes does not exist in any library
+  npy_intp count = 1;
+  for (const npy_intp length : shape) count *= length;
+
+  std::vector<npy_intp> lengths = shape;
+  std::vector<npy_intp> strides;
+  PyArray_Descr* descr = array_descr(packed ? DType::uint8 : dtype);
+  if (packed) {
+    if (!is_c_order(tensor)) {
+      return PyErr_Format(PyExc_TypeError, "packed %s must be contiguous; make a contiguous copy first",
+                          name(dtype).data());
+    }
+    lengths = {static_cast<npy_intp>(storage_bytes(dtype, static_cast<std::size_t>(count)))};
+  } else if (tensor.strides != nullptr) {
+    for (std::int32_t axis = 0; axis < tensor.ndim; ++axis) {
+      strides.push_back(tensor.strides[axis] * std::max(1, bit_width(dtype) / 8));
+    }
+  }
+  if (descr == nullptr) {
+    return PyErr_Format(PyExc_TypeError, "the installed ml_dtypes has no %s; upgrade it", name(dtype).data());
+  }
+  void* data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
+  static std::byte nothing[8];  // NumPy would allocate where an empty tensor has no memory
+  Py_INCREF(descr);
+  PyObject* array =
+      PyArray_NewFromDescr(&PyArray_Type, descr, static_cast<int>(lengths.size()), lengths.data(),
+                           strides.empty() ? nullptr : strides.data(), tensor.data == nullptr ? nothing : data,
+                           read_only ? 0 : NPY_ARRAY_WRITEABLE, nullptr);
+  if (array == nullptr) return nullptr;
+  Py_INCREF(owner);
+  if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array), owner) != 0) {
+    Py_DECREF(array);
+    return nullptr;
+  }
+  PyArray_UpdateFlags(reinterpret_cast<PyArrayObject*>(array),
+                      NPY_ARRAY_ALIGNED | NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS);
+  PyObject* lengths_tuple = shape_tuple(shape);
+  if (lengths_tuple == nullptr) {
+    Py_DECREF(array);
+    return nullptr;
+  }
+  return Py_BuildValue("(NsN)", array, name(dtype).data(), lengths_tuple);
+}
+
+template <class Managed>
+PyObject* take(PyObject* capsule) {
+  auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, CapsuleName<Managed>::fresh));
+  if (managed == nullptr) return nullptr;
+  bool one_per_byte = false;
+  bool read_only = false;
+  if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) {
+    if (managed->major != 1) {
+      return PyErr_Format(PyExc_BufferError, "DLPack version %u.%u is not 1", managed->major, managed->minor);
+    }
+    one_per_byte = (managed->flags & flag_one_per_byte) != 0;
+    read_only = (managed->flags & flag_read_only) != 0;
+  }
+  PyObject* owner = PyCapsule_New(managed, CapsuleName<Managed>::used, &release<Managed>);
+  if (owner == nullptr) return nullptr;
+  if (PyCapsule_SetName(capsule, CapsuleName<Managed>::used) != 0 || PyCapsule_SetDestructor(capsule, nullptr) != 0) {
+    PyCapsule_SetDestructor(owner, nullptr);
+    Py_DECREF(owner);
+    return nullptr;
+  }
+  PyObject* result = view(managed->tensor, one_per_byte, read_only, owner);
+  Py_DECREF(owner);
+  return result;
+}
+
+// What a capsule of ours keeps alive.
+template <class Managed>
+struct Exported {
+  Managed managed = {};
+  PyArrayObject* array = nullptr;
+  std::vector<std::int64_t> shape, strides;
+};
+
+template <class Managed>
+void delete_exported(Managed* managed) {
+  const PyGILState_STATE state = PyGILState_Ensure();
+  auto* exported = static_cast<Exported<Managed>*>(managed->context);
+  Py_DECREF(exported->array);
+  delete exported;
+  PyGILState_Release(state);
+}
+
+template <class Managed>
+void drop_capsule(PyObject* capsule) {
+  if (!PyCapsule_IsValid(capsule, CapsuleName<Managed>::fresh)) return;  // someone took it
+  auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, CapsuleName<Managed>::fresh));
+  managed->deleter(managed);
+}
+
+template <class Managed>
+PyObject* give(PyArrayObject* array, const Coded& type, std::uint64_t flags) {
+  auto exported = std::make_unique<Exported<Managed>>();
+  const int rank = PyArray_NDIM(array);
+  for (int axis = 0; axis < rank; ++axis) {
+    exported->shape.push_back(PyArray_DIM(array, axis));
+    exported->strides.push_back(PyArray_STRIDE(array, axis) / PyArray_ITEMSIZE(array));
+  }
+  Managed& managed = exported->managed;
+  managed.context = exported.get();
+  managed.deleter = &delete_exported<Managed>;
+  managed.tensor = {.data = PyArray_DATA(array),
+                    .device = {device_cpu, 0},
+                    .ndim = rank,
+                    .dtype = {type.code, type.bits, 1},
+                    .shape = exported->shape.data(),
+                    .strides = exported->strides.data(),
+                    .byte_offset = 0};
+  if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) {
+    managed.major = 1;
+    managed.minor = 1;
+    managed.flags = flags;
+  }
+  PyObject* capsule = PyCapsule_New(&managed, CapsuleName<Managed>::fresh, &drop_capsule<Managed>);
+  if (capsule == nullptr) return nullptr;
+  Py_INCREF(array);
+  exported.release()->array = array;
+  return capsule;
+}
+
+}  // namespace
+
+PyObject* from_dlpack(PyObject* capsule) {
+  if (PyCapsule_IsValid(capsule, CapsuleName<DLManagedTensorVersioned>::fresh)) {
+    return take<DLManagedTensorVersioned>(capsule);
+  }
+  if (PyCapsule_IsValid(capsule, CapsuleName<DLManagedTensor>::fresh)) return take<DLManagedTensor>(capsule);
+  return PyErr_Format(PyExc_TypeError, "%R is no DLPack capsule, or one that was used before", capsule);
+}
+
+PyObject* to_dlpack(PyObject* object, bool versioned) {
+  auto* array = reinterpret_cast<PyArrayObject*>(object);
+  const DType dtype = PyArray_Check(object) ? array_type(PyArray_DESCR(array)).dtype : DType::undefined;
+  for (const Coded& type : types) {
+    if (type.dtype != dtype) continue;
+    if (versioned) {
+      return give<DLManagedTensorVersioned>(array, type, type.bits < 8 ? flag_one_per_byte : 0);
+    }
+    if (type.bits >= 8) return give<DLManagedTensor>(array, type, 0);
+    return PyErr_Format(PyExc_BufferError, "%s with a byte per element needs a DLPack of version 1.1 on the other side",
+                        name(dtype).data());
+  }
+  return PyErr_Format(PyExc_TypeError, "DLPack has no type for %R", object);
+}
+
+}  // namespace tensorcast::python

@@ -1,0 +1,229 @@
+#include "strided.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "tensorcast/tensor.hpp"
+
+namespace tensorcast::python {
+namespace {
+
+// Elements per block of a strided conversion: source, packed and converted blocks fit the second-level cache.
+constexpr std::size_t block_elements = 16384;
+// Elements per call of a dense conversion, so that Ctrl-C is heard a few times a second. A multiple of 8.
+constexpr std::size_t dense_elements = std::size_t{1} << 24;
+
+// Walks over the elements of an array in C order, in runs along its last dimension.
+class Walk {
+ public:
+  explicit Walk(const StridedArray& array) : array_(array), index_(array.shape.size(), 0), position_(array.data) {}
+
+  // Calls visit(address, stride, count) for runs that add up to `count` elements.
+  template <class Visit>
+  void advance(std::size_t count, Visit&& visit) {
+    const std::size_t rank = array_.shape.size();
+    if (rank == 0) {
+      visit(position_, std::int64_t{0}, std::size_t{1});
+      return;
+    }
+    const std::size_t last = rank - 1;
+    while (count > 0) {
+      const auto left = static_cast<std::size_t>(array_.shape[last] - index_[last]);
+      const std::size_t run = std::min(left, count);
+      visit(position_, array_.strides[last], run);
+      count -= run;
+      index_[last] += static_cast<std::int64_t>(run);
+      position_ += static_cast<std::int64_t>(run) * array_.strides[last];
+      for (std::size_t axis = last; index_[axis] == array_.shape[axis]; --axis) {
+        position_ -= index_[axis] * array_.strides[axis];
+        index_[axis] = 0;
+        if (axis == 0) break;
+        ++index_[axis - 1];
+        position_ += array_.strides[axis - 1];
+      }
+    }
+  }
+
+ private:
+  const StridedArray& array_;
+  std::vector<std::int64_t> index_;
+  std::byte* position_;
+};
+
+std::uint8_t swap_bytes(std::uint8_t item) { return item; }
+std::uint16_t swap_bytes(std::uint16_t item) { return __builtin_bswap16(item); }
+std::uint32_t swap_bytes(std::uint32_t item) { return __builtin_bswap32(item); }
+std::uint64_t swap_bytes(std::uint64_t item) { return __builtin_bswap64(item); }
+
+template <class Item, bool swapped>
+void copy_items(const std::byte* src, std::int64_t src_stride, std::byte* dst, std::int64_t dst_stride,
+                std::size_t count) {
+  const auto copy = [&](const std::byte* from, std::byte* to) {
+    Item item;
+    std::memcpy(&item, from, sizeof item);
+    if constexpr (swapped) item = swap_bytes(item);
+    std::memcpy(to, &item, sizeof item);
+  };
+  constexpr auto dense = static_cast<std::int64_t>(sizeof(Item));
+  if (src_stride == dense && dst_stride == dense) {  // a loop that the compiler vectorizes
+    for (std::size_t i = 0; i < count; ++i) copy(src + i * sizeof(Item), dst + i * sizeof(Item));
+    return;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    copy(src, dst);
+    src += src_stride;
+    dst += dst_stride;
+  }
+}
+
+template <class Item>
+void copy_items(const std::byte* src, std::int64_t src_stride, std::byte* dst, std::int64_t dst_stride,
+                std::size_t count, bool swapped) {
+  if (swapped) return copy_items<Item, true>(src, src_stride, dst, dst_stride, count);
+  copy_items<Item, false>(src, src_stride, dst, dst_stride, count);
+}
+
+void copy_run(const std::byte* src, std::int64_t src_stride, std::byte* dst, std::int64_t dst_stride, std::size_t count,
+              std::size_t item_bytes, bool swapped) {
+  const auto item = static_cast<std::int64_t>(item_bytes);
+  if (src_stride == item && dst_stride == item && !swapped) {
+    std::memcpy(dst, src, count * item_bytes);
+    return;
+  }
+  switch (item_bytes) {
+    case 1:
+      return copy_items<std::uint8_t>(src, src_stride, dst, dst_stride, count, swapped);
+    case 2:
+      return copy_items<std::uint16_t>(src, src_stride, dst, dst_stride, count, swapped);
+    case 4:
+      return copy_items<std::uint32_t>(src, src_stride, dst, dst_stride, count, swapped);
+    default:
+      return copy_items<std::uint64_t>(src, src_stride, dst, dst_stride, count, swapped);
+  }
+}
+
+// One element per byte to packed, low bits first.
+template <unsigned bits>
+void pack(const std::byte* codes, std::byte* packed, std::size_t count) {
+  constexpr std::size_t per_byte = 8 / bits;
+  constexpr unsigned mask = (1u << bits) - 1;
+  const auto pack_byte = [&](std::size_t first, std::size_t length) {
+    unsigned byte = 0;
+    for (std::size_t j = 0; j < length; ++j) byte |= (std::to_integer<unsigned>(codes[first + j]) & mask) << (bits * j);
+    return static_cast<std::byte>(byte);
+  };
+  const std::size_t whole = count / per_byte;
+  for (std::size_t i = 0; i < whole; ++i) packed[i] = pack_byte(i * per_byte, per_byte);
+  if (count % per_byte != 0) packed[whole] = pack_byte(whole * per_byte, count % per_byte);
+}
+
+// And back, with zero high bits as ml_dtypes leaves them.
+template <unsigned bits>
+void unpack(const std::byte* packed, std::byte* codes, std::size_t count) {
+  constexpr std::size_t per_byte = 8 / bits;
+  constexpr unsigned mask = (1u << bits) - 1;
+  const auto unpack_byte = [&](std::size_t i, std::size_t length) {
+    const unsigned byte = std::to_integer<unsigned>(packed[i]);
+    for (std::size_t j = 0; j < length; ++j)
+      codes[i * per_byte + j] = static_cast<std::byte>((byte >> (bits * j)) & mask);
+  };
+  const std::size_t whole = count / per_byte;
+  for (std::size_t i = 0; i < whole; ++i) unpack_byte(i, per_byte);
+  if (count % per_byte != 0) unpack_byte(whole, count % per_byte);
+}
+
+Result<void> cast_block(DType from, const std::byte* src, DType to, std::byte* dst, std::size_t count,
+                        const CastOptions& options, CastReport* report) {
+  const std::int64_t shape[1] = {static_cast<std::int64_t>(count)};
+  const TensorView source{from, shape, {src, storage_bytes(from, count)}};
+  const MutableTensorView target{to, shape, {dst, storage_bytes(to, count)}};
+  return report != nullptr ? cast(source, target, options, *report) : cast(source, target, options);
+}
+
+Error interrupted() { return {.code = ErrorCode::internal, .message = "interrupted"}; }
+
+// `convert` does one piece; adds its start to the element that an error names.
+template <class Convert>
+Result<void> in_pieces(std::size_t count, std::size_t piece, bool (*stop)(), Convert&& convert) {
+  for (std::size_t first = 0; first < count || first == 0; first += piece) {
+    if (first != 0 && first % dense_elements == 0 && stop != nullptr && stop()) return interrupted();
+    if (Result<void> done = convert(first, std::min(piece, count - first)); !done) {
+      if (done.error().element) *done.error().element += first;
+      return done;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::size_t StridedArray::item_bytes() const noexcept {
+  return std::max<std::size_t>(1, static_cast<std::size_t>(bit_width(dtype)) / 8);
+}
+
+bool StridedArray::is_dense() const noexcept {
+  if (one_per_byte || swapped) return false;
+  auto expected = static_cast<std::int64_t>(item_bytes());
+  for (std::size_t axis = shape.size(); axis-- > 0;) {
+    if (shape[axis] == 0) return true;
+    if (shape[axis] != 1 && strides[axis] != expected) return false;
+    expected *= shape[axis];
+  }
+  return true;
+}
+
+Result<void> cast_strided(const StridedArray& src, const StridedArray& dst, const CastOptions& options,
+                          CastReport* report, bool (*stop)()) {
+  const Result<std::size_t> counted = element_count(src.shape);
+  if (!counted) return counted.error();
+  const std::size_t count = *counted;
+  if (src.is_dense() && dst.is_dense()) {
+    return in_pieces(count, dense_elements, stop, [&](std::size_t first, std::size_t piece) {
+      return cast_block(src.dtype, src.data + storage_bytes(src.dtype, first), dst.dtype,
+                        dst.data + storage_bytes(dst.dtype, first), piece, options, report);
+    });
+  }
+
+  // Gather -> pack -> convert -> unpack -> scatter, each step on a block in the cache and left out where not needed.
+  const std::size_t block = std::min(block_elements, count);
+  std::vector<std::byte> gathered(block * src.item_bytes());
+  std::vector<std::byte> packed(src.one_per_byte ? block : 0);
+  std::vector<std::byte> converted(block * dst.item_bytes());
+  std::vector<std::byte> unpacked(dst.one_per_byte ? block : 0);
+  Walk from(src);
+  Walk to(dst);
+  return in_pieces(count, block_elements, stop, [&](std::size_t, std::size_t piece) -> Result<void> {
+    const auto src_item = static_cast<std::int64_t>(src.item_bytes());
+    std::byte* fill = gathered.data();
+    if (piece > 0) {
+      from.advance(piece, [&](const std::byte* run, std::int64_t stride, std::size_t length) {
+        copy_run(run, stride, fill, src_item, length, src.item_bytes(), src.swapped);
+        fill += static_cast<std::int64_t>(length) * src_item;
+      });
+    }
+    const std::byte* source = gathered.data();
+    if (src.one_per_byte) {
+      (bit_width(src.dtype) == 4 ? pack<4> : pack<2>)(gathered.data(), packed.data(), piece);
+      source = packed.data();
+    }
+    if (Result<void> done = cast_block(src.dtype, source, dst.dtype, converted.data(), piece, options, report); !done) {
+      return done;
+    }
+    const std::byte* drain = converted.data();
+    if (dst.one_per_byte) {
+      (bit_width(dst.dtype) == 4 ? unpack<4> : unpack<2>)(converted.data(), unpacked.data(), piece);
+      drain = unpacked.data();
+    }
+    const auto dst_item = static_cast<std::int64_t>(dst.item_bytes());
+    if (piece > 0) {
+      to.advance(piece, [&](std::byte* run, std::int64_t stride, std::size_t length) {
+        copy_run(drain, dst_item, run, stride, length, dst.item_bytes(), dst.swapped);
+        drain += static_cast<std::int64_t>(length) * dst_item;
+      });
+    }
+    return {};
+  });
+}
+
+}  // namespace tensorcast::python

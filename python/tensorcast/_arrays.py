@@ -1,0 +1,272 @@
+"""``cast`` for everything that the hot path of ``_core`` hands back: other objects, layouts, strings, ``out=``."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import ml_dtypes
+import numpy as np
+
+from . import _core, _exchange
+from ._errors import CastError
+
+_TEXT_KINDS = "UTSO"  # fixed-width and variable-width strings, bytes, objects
+
+
+def _ml_type(name: str) -> np.dtype | None:
+    scalar_type = getattr(ml_dtypes, name, None)
+    return None if scalar_type is None else np.dtype(scalar_type)
+
+
+_NUMPY_NAMES = "float64 float32 float16 int64 int32 int16 int8 uint64 uint32 uint16 uint8 bool".split()
+_ML_NAMES = (
+    "bfloat16 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn "
+    "int4 int2 uint4 uint2".split()
+)
+_NUMPY_TYPE = {name: np.dtype(name) for name in _NUMPY_NAMES}
+_NUMPY_TYPE.update({name: found for name in _ML_NAMES if (found := _ml_type(name)) is not None})
+_NAME_OF_TYPE = {dtype: name for name, dtype in _NUMPY_TYPE.items()}
+
+
+def numpy_type(name: str) -> np.dtype:
+    """NumPy's (or ml_dtypes') dtype of a canonical name."""
+    found = _NUMPY_TYPE.get(name)
+    if found is None:
+        raise TypeError(f"the installed ml_dtypes has no {name}; upgrade ml_dtypes, or pass packed=True for raw codes")
+    return found
+
+
+def name_of(array: np.ndarray) -> str:
+    """Canonical name of an array's type. TypeError for types that no cast knows."""
+    if array.dtype.kind in _TEXT_KINDS:
+        return "string"
+    name = _NAME_OF_TYPE.get(array.dtype.newbyteorder("="))
+    if name is not None:
+        return name
+    raise TypeError(f"no cast knows the NumPy type {array.dtype!r}; see tensorcast.dtypes()")
+
+
+def is_packable(name: str) -> bool:
+    return name != "string" and _core.bit_width(name) < 8
+
+
+def as_plain_array(x: Any) -> np.ndarray:
+    """The ndarray behind an argument, without copying. TypeError with advice for what has none."""
+    if type(x) is np.ndarray or isinstance(x, np.memmap):
+        return x
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError("a masked array would lose its mask; pass x.data, or x.filled(value)")
+    if isinstance(x, np.ndarray):
+        raise TypeError(f"{type(x).__name__} is a subclass of numpy.ndarray; pass numpy.asarray(x) for its numbers")
+    if isinstance(x, np.generic):
+        return np.asarray(x)
+    if isinstance(x, (list, tuple)):
+        raise TypeError(
+            f"a {type(x).__name__} has no dtype of its own; pass numpy.array(x, dtype=...) or numpy.asarray(x)"
+        )
+    try:
+        view = memoryview(x)
+    except TypeError:
+        raise TypeError(
+            f"cannot cast a {type(x).__name__}: expected a NumPy array, an object with __dlpack__ or with the buffer "
+            "protocol; numpy.asarray(x) may make one"
+        ) from None
+    return np.asarray(view)
+
+
+def _texts(array: np.ndarray) -> list[str]:
+    texts = []
+    for index, item in enumerate(array.ravel().tolist()):
+        if isinstance(item, bytes):
+            item = item.decode("utf-8", "replace")
+        if not isinstance(item, str):
+            error = CastError(f"element {index}: an array of objects must hold strings, not {type(item).__name__}")
+            error.code = "parse"
+            error.index = index
+            raise error
+        texts.append(item)
+    return texts
+
+
+def _cast_from_text(array: np.ndarray, name: str, packed: bool, options: dict[str, Any]) -> np.ndarray:
+    texts = _texts(array)
+    if not is_packable(name):
+        result = np.empty(array.shape, numpy_type(name))
+        _core.cast_texts(texts, result, name, options)
+        return result
+    codes = np.empty(packed_bytes(array.size, name), np.uint8)
+    _core.cast_texts(texts, codes, name, options)
+    return codes if packed else unpack(codes, name, array.shape)
+
+
+def _text_type(target: Any) -> np.dtype[Any]:
+    """NumPy's type for a result of strings: the asked-for one, or Python objects for a mere name."""
+    if isinstance(target, type):
+        dtype_class: Any = target
+        return dtype_class() if issubclass(target, np.dtype) else np.dtype(target)
+    return target if isinstance(target, np.dtype) else np.dtype(object)
+
+
+def _text_array(texts: list[str], dtype: np.dtype) -> np.ndarray:
+    if dtype.kind == "U" and dtype.itemsize:
+        width = dtype.itemsize // np.dtype("U1").itemsize
+        for index, text in enumerate(texts):
+            if len(text) > width:
+                error = CastError(f'element {index}: "{text}" does not fit {dtype}; ask for str, or for a wider type')
+                error.code = "out_of_range"
+                error.index = index
+                raise error
+    return np.array(texts, dtype) if texts else np.empty(0, dtype)
+
+
+def packed_bytes(count: int, name: str) -> int:
+    return (count * _core.bit_width(name) + 7) // 8
+
+
+def _packed_storage(array: np.ndarray, name: str) -> np.ndarray:
+    """An array's elements as the core stores them: in C order, this machine's byte order, types under 8 bits packed."""
+    if is_packable(name):
+        return pack(array, name)
+    return np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False)).reshape(-1)
+
+
+def pack(array: np.ndarray, name: str) -> np.ndarray:
+    """One element per byte to packed bytes, low bits first. Shape ``(ceil(size * bits / 8),)``, uint8."""
+    bits = _core.bit_width(name)
+    packed = np.zeros(packed_bytes(array.size, name), np.uint8)
+    codes = array.reshape(-1).view(np.uint8) & ((1 << bits) - 1)
+    per_byte = 8 // bits
+    for j in range(per_byte):
+        part = codes[j::per_byte]
+        packed[: part.size] |= part << (j * bits)
+    return packed
+
+
+def unpack(packed: np.ndarray, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Packed bytes to an ml_dtypes array of one element per byte."""
+    bits = _core.bit_width(name)
+    per_byte = 8 // bits
+    codes = np.empty(packed.size * per_byte, np.uint8)
+    for j in range(per_byte):
+        codes[j::per_byte] = (packed >> (j * bits)) & ((1 << bits) - 1)
+    return codes[: math.prod(shape)].reshape(shape).view(numpy_type(name))
+
+
+def _is_in_place(out: np.ndarray, array: np.ndarray, name: str, from_name: str) -> bool:
+    """Whether both start at the same address and no element is written before it is read."""
+    return (
+        out.ctypes.data == array.ctypes.data
+        and all(a.flags.c_contiguous and a.dtype.isnative for a in (out, array))
+        and out.itemsize <= array.itemsize
+        and not is_packable(name)
+        and not is_packable(from_name)
+    )
+
+
+def _check_out(out: Any, array: np.ndarray, name: str, from_name: str) -> None:
+    if type(out) is not np.ndarray:
+        raise TypeError(f"out must be a numpy.ndarray, not {type(out).__name__}")
+    if out.shape != array.shape:
+        raise CastError(f"out has shape {out.shape}, but the result has {array.shape}")
+    if out.dtype.newbyteorder("=") != numpy_type(name):
+        raise CastError(f"out has dtype {out.dtype}, but the result is {name}")
+    if not out.flags.writeable:
+        raise CastError("out is read-only")
+    if np.shares_memory(out, array) and not _is_in_place(out, array, name, from_name):
+        raise CastError("out overlaps the input; give it memory of its own")
+
+
+def _cast_packed(x: np.ndarray, source: Any, target: Any, name: str, report: bool, options: dict[str, Any]) -> Any:
+    """Types under 8 bits as packed bytes on either side; the result is flat where the shape is not known."""
+    if source is None:
+        from_name, count, shape = name_of(x), x.size, x.shape
+        if from_name == "string":
+            return _cast_from_text(x, name, True, options)
+        dense = _packed_storage(x, from_name)
+    else:
+        from_name = _core.dtype_name(source)
+        if x.dtype != np.uint8 or not is_packable(from_name):
+            raise CastError(f"source= names the type under 8 bits in a uint8 array, not {from_name} in {x.dtype}")
+        dense = np.ascontiguousarray(x).reshape(-1)
+        count = dense.size * 8 // _core.bit_width(from_name)
+        shape = (count,)
+    if name == "string":
+        texts = _core.texts_of(dense, from_name, count, options)
+        return _text_array(texts, _text_type(target)).reshape(shape)
+    if is_packable(name):
+        result = np.empty(packed_bytes(count, name), np.uint8)
+    else:
+        result = np.empty(shape, numpy_type(name))
+    done = _core.cast_packed(dense, from_name, result, name, count, report, options)
+    return (result, done) if report else result
+
+
+def _cast_numbers(
+    array: np.ndarray, from_name: str, result: np.ndarray, name: str, report: bool, options: dict[str, Any]
+) -> Any:
+    """Any strides to any strides. Axes are walked in the order of the result's memory."""
+    axes = sorted(range(result.ndim), key=lambda axis: -abs(result.strides[axis]))
+    src, dst = array.transpose(axes), result.transpose(axes)
+    try:
+        return _core.cast_codes(src, from_name, is_packable(from_name), dst, name, is_packable(name), report, options)
+    except CastError as error:
+        if error.index is None or axes == sorted(axes):
+            raise
+        # In C order of the argument, as everywhere: find it there.
+        return _core.cast_codes(
+            array, from_name, is_packable(from_name), result, name, is_packable(name), report, options
+        )
+
+
+def cast(
+    x: Any,
+    dtype: Any,
+    *,
+    out: Any = None,
+    copy: bool = True,
+    order: Literal["C", "K"] = "C",
+    packed: bool = False,
+    source: Any = None,
+    report: bool = False,
+    **options: Any,
+) -> Any:
+    """The general form of ``tensorcast.cast``; the package's front page documents it."""
+    name = _core.dtype_name(dtype)
+    if order not in ("C", "K"):
+        raise ValueError(f'order is "C" or "K", not {order!r}')
+    if source is not None and not packed:
+        raise ValueError("source= says what packed bytes are; it needs packed=True")
+    if packed and (out is not None or not copy):
+        raise ValueError("packed=True makes a new array; leave out= and copy= away")
+    if not isinstance(x, (np.ndarray, np.generic)) and _exchange.is_tensor(x):
+        if packed or order != "C":
+            raise ValueError("packed= and order= are for NumPy arrays")
+        return _exchange.cast_tensor(x, name, out=out, copy=copy, report=report, **options)
+    array = as_plain_array(x)
+    if packed:
+        return _cast_packed(array, source, dtype, name, report, options)
+
+    from_name = name_of(array)
+    if "string" in (from_name, name):
+        if report or out is not None:
+            raise ValueError("conversions of text have no report= and no out=")
+        if from_name == name:
+            if isinstance(dtype, (type, np.dtype)) and _text_type(dtype) != array.dtype:
+                return _text_array(_texts(array), _text_type(dtype)).reshape(array.shape)
+            return array.copy() if copy else array
+        if from_name == "string":
+            return _cast_from_text(array, name, False, options)
+        dense = _packed_storage(array, from_name)
+        texts = _core.texts_of(dense, from_name, array.size, options)
+        return _text_array(texts, _text_type(dtype)).reshape(array.shape)
+
+    if out is not None:
+        _check_out(out, array, name, from_name)
+        result = out
+    elif not copy and from_name == name and array.dtype.isnative and options.get("scale", 1.0) == 1.0 and not report:
+        return array
+    else:
+        result = np.empty_like(array, numpy_type(name), order=order, subok=False)
+    done = _cast_numbers(array, from_name, result, name, report, options)
+    return (result, done) if report else result

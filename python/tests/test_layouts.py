@@ -1,0 +1,191 @@
+"""Shapes, strides, byte orders and out=: the result never depends on how the source lies in memory."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from arrays import NUMPY_TYPES, SUB_BYTE, codes, numpy_type, samples
+
+import tensorcast as tc
+from tensorcast import CastError
+
+CUBE = np.random.default_rng(4).normal(0, 50, (6, 8, 10)).astype(np.float32)
+LAYOUTS = {
+    "every other": lambda x: x[..., ::2],
+    "backwards": lambda x: x[::-1, :, ::-1],
+    "transposed": lambda x: x.T,
+    "axes moved": lambda x: np.moveaxis(x, 0, 1),
+    "Fortran": np.asfortranarray,
+    "broadcast": lambda x: np.broadcast_to(x[:1], x.shape),
+    "one axis of one": lambda x: x[:, 3:4],
+    "unaligned": lambda x: np.frombuffer(b"\0" + x.tobytes(), np.uint8)[1:].view(x.dtype),
+    "big-endian": lambda x: x.astype(x.dtype.newbyteorder(">")),
+    "big-endian, transposed": lambda x: x.astype(x.dtype.newbyteorder(">")).T,
+}
+
+
+@pytest.mark.parametrize("order", ["C", "K"])
+@pytest.mark.parametrize("to", ["float16", "float64", "float8_e4m3fn", "int8", "int4", "bool"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts(layout, to, order):
+    array = LAYOUTS[layout](CUBE)
+    result = tc.cast(array, to, order=order)
+    assert result.shape == array.shape and result.dtype.isnative
+    if order == "C":
+        assert result.flags.c_contiguous
+    else:
+        assert result.strides == np.empty_like(array, result.dtype, order="K").strides
+    expected = tc.cast(np.array(array, np.float32, order="C"), to)
+    assert np.array_equal(codes(result), codes(expected))
+
+
+@pytest.mark.parametrize("name", NUMPY_TYPES)
+def test_every_type_with_strides_and_as_an_empty_array(name):
+    array = samples(name)[:210]
+    array = np.resize(array, (7, 30)).astype(array.dtype)
+    strided = array[::2, ::-3]
+    assert np.array_equal(codes(tc.cast(strided, "float32")), codes(tc.cast(np.ascontiguousarray(strided), "float32")))
+    assert np.array_equal(
+        codes(tc.cast(CUBE[::2, ::3], name)), codes(tc.cast(np.ascontiguousarray(CUBE[::2, ::3]), name))
+    )
+    for shape in [(0,), (3, 0), (0, 5, 2)]:
+        assert tc.cast(np.empty(shape, numpy_type(name)), "float16").shape == shape
+        assert tc.cast(np.empty(shape, np.float32), name).shape == shape
+    zero_d = tc.cast(array[0, 1], "float32")
+    assert zero_d.shape == () and codes(zero_d) == codes(tc.cast(array[:1, 1:2], "float32"))[0, 0]
+
+
+def test_long_strided_arrays():
+    """Longer than one block, rows that do not divide it, both sides of the GIL's release."""
+    array = np.random.default_rng(1).normal(0, 3, (331, 1021)).astype(np.float32)
+    for view in (array.T, array[::-1], array[:, ::2], array.astype(">f4")):
+        assert np.array_equal(tc.cast(view, "float16"), view.astype(np.float16))
+        assert np.array_equal(
+            codes(tc.cast(view, "int4")), codes(tc.cast(np.array(view, np.float32, order="C"), "int4"))
+        )
+
+
+def test_read_only_input_and_memmap(tmp_path):
+    array = CUBE.copy()
+    array.flags.writeable = False
+    assert np.array_equal(tc.cast(array, "float16"), CUBE.astype(np.float16))
+    CUBE.tofile(tmp_path / "cube")
+    mapped = np.memmap(tmp_path / "cube", np.float32, "r", shape=CUBE.shape)
+    result = tc.cast(mapped, "float16")
+    assert type(result) is np.ndarray and np.array_equal(result, CUBE.astype(np.float16))
+
+
+def test_buffers_and_numpy_scalars():
+    assert tc.cast(b"\x01\x02", "float32").tolist() == [1.0, 2.0]
+    assert tc.cast(memoryview(np.int16([3, 4])), "float32").tolist() == [3.0, 4.0]
+    assert tc.cast(np.float32(1.5), "float16").tolist() == 1.5
+    assert tc.cast(ml_dtypes.bfloat16(1.5), "float16").tolist() == 1.5
+
+
+def test_copy():
+    array = np.float32([1, 2])
+    assert tc.cast(array, "float32", copy=False) is array
+    copied = tc.cast(array, "float32")
+    assert copied is not array and not np.shares_memory(copied, array)
+    assert tc.cast(array, "float16", copy=False).dtype == np.float16
+    assert tc.cast(array, "float32", copy=False, scale=2).tolist() == [2, 4]
+    swapped = array.astype(">f4")
+    assert tc.cast(swapped, "float32", copy=False).dtype.isnative
+
+
+def test_out():
+    out = np.empty(CUBE.shape, np.float16)
+    assert tc.cast(CUBE, "float16", out=out) is out
+    assert np.array_equal(out, CUBE.astype(np.float16))
+    strided = np.zeros((6, 8, 20), np.float16)[..., ::2]
+    tc.cast(CUBE, "float16", out=strided)
+    assert np.array_equal(strided, out) and not strided.base[..., 1::2].any()
+    swapped = np.empty(CUBE.shape, ">f2")
+    tc.cast(CUBE, "float16", out=swapped)
+    assert np.array_equal(swapped, out)
+    nibbles = np.zeros(CUBE.shape, ml_dtypes.int4)
+    assert tc.cast(CUBE, "int4", out=nibbles) is nibbles
+    assert np.array_equal(codes(nibbles), codes(tc.cast(CUBE, "int4")))
+    with_report, report = tc.cast(CUBE, "float16", out=out, report=True)
+    assert with_report is out and report.count == CUBE.size
+
+
+def test_out_in_the_same_memory():
+    array = np.random.default_rng(5).normal(size=(1 << 20) + 3).astype(np.float64)
+    expected = array.astype(np.float32)
+    out = array.view(np.float32)[: array.size]
+    tc.cast(array, "float32", out=out)
+    assert np.array_equal(out, expected)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: (x[:-1], x[1:]),
+        lambda x: (x[:5], x[4::-1]),
+        lambda x: (x.view(np.int16)[:10], x[:10]),
+        lambda x: (x[:8].reshape(2, 4), x[:8].reshape(2, 4)[::-1]),
+    ],
+)
+def test_overlapping_out_is_refused(make):
+    memory = np.arange(100, dtype=np.float32)
+    before = memory.copy()
+    source, out = make(memory)
+    with pytest.raises(CastError, match="overlaps"):
+        tc.cast(source, "float32", out=out)
+    assert np.array_equal(memory, before)
+
+
+@pytest.mark.parametrize(
+    "out, words",
+    [
+        (np.empty(3, np.float16), "shape"),
+        (np.empty((2, 1), np.float16), "shape"),
+        (np.empty(2, np.float32), "dtype"),
+        (np.empty(2, ml_dtypes.bfloat16), "dtype"),
+    ],
+)
+def test_wrong_out_is_refused(out, words):
+    with pytest.raises(CastError, match=words):
+        tc.cast(np.float32([1, 2]), "float16", out=out)
+
+
+def test_unwritable_out_is_refused():
+    out = np.zeros(2, np.float16)
+    out.flags.writeable = False
+    with pytest.raises(CastError, match="read-only"):
+        tc.cast(np.float32([1, 2]), "float16", out=out)
+    with pytest.raises(TypeError, match="numpy.ndarray"):
+        tc.cast(np.float32([1, 2]), "float16", out=[0, 0])
+    assert not out.any()
+
+
+@pytest.mark.parametrize("name", SUB_BYTE)
+def test_packed(name):
+    array = np.arange(37, dtype=np.float32) % 2
+    single = tc.cast(array, name)
+    bytes_ = tc.cast(array, name, packed=True)
+    per_byte = single.size / bytes_.size
+    assert bytes_.dtype == np.uint8 and bytes_.ndim == 1 and 1.9 < per_byte <= 4
+    back = tc.cast(bytes_, "float32", packed=True, source=name)
+    assert np.array_equal(back[:37], array) and not back[37:].any()
+    assert np.array_equal(tc.cast(single[::-1], "uint8", packed=True), array[::-1])
+    assert tc.cast(single.reshape(37, 1), "uint8", packed=True).shape == (37, 1)
+    assert np.array_equal(tc.cast(single, name, packed=True), bytes_)
+    assert np.array_equal(tc.cast(bytes_, name, packed=True, source=name), bytes_)
+    assert np.array_equal(tc.cast(array.astype(str), name, packed=True), bytes_)
+    assert np.array_equal(tc.cast(tc.cast(bytes_, str, packed=True, source=name), "float32")[:37], array)
+    result, report = tc.cast(array, name, packed=True, report=True)
+    assert np.array_equal(result, bytes_) and report.count == 37
+
+
+def test_packed_arguments():
+    codes_ = np.uint8([0x21])
+    assert tc.cast(codes_, "int8", packed=True, source="int4").tolist() == [1, 2]
+    with pytest.raises(CastError, match="under 8 bits"):
+        tc.cast(codes_, "int8", packed=True, source="int8")
+    with pytest.raises(CastError, match="under 8 bits"):
+        tc.cast(np.int16([1]), "int8", packed=True, source="int4")
+    with pytest.raises(ValueError, match="packed=True"):
+        tc.cast(codes_, "int8", source="int4")
+    with pytest.raises(ValueError, match="out="):
+        tc.cast(codes_, "int4", packed=True, out=codes_)

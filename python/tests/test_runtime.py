@@ -1,0 +1,138 @@
+"""How a call behaves in the interpreter: signals, the GIL, references, the time of a small call."""
+
+import os
+import signal
+import sys
+import threading
+import time
+import timeit
+
+import numpy as np
+import pytest
+
+import tensorcast as tc
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: (
+            np.broadcast_to(np.zeros(1 << 24, np.float32), (1 << 10, 1 << 24)),
+            np.empty((1, 1 << 24), np.float16),
+        ),
+        lambda: (
+            np.broadcast_to(np.zeros(1 << 20, np.float32), (1 << 14, 1 << 20)),
+            np.empty((1, 1 << 20), np.float16),
+        ),
+    ],
+    ids=["long rows", "short rows"],
+)
+def test_control_c_ends_a_long_call(make):
+    array, row = make()
+    # A target that takes no memory: every row is the same one.
+    out = np.lib.stride_tricks.as_strided(row, array.shape, (0, row.strides[1]))
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    start = time.monotonic()
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        tc.cast(array, "float16", out=out)
+    timer.join()
+    assert time.monotonic() - start < 15
+
+
+def test_other_threads_run_during_a_long_call():
+    array = np.zeros(1 << 27, np.float32)
+    out = np.empty(array.shape, np.float16)
+    ticks, done = [], threading.Event()
+
+    def count():
+        while not done.is_set():
+            ticks.append(time.monotonic())
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    while len(ticks) < 3:
+        time.sleep(0.001)
+    start = time.monotonic()
+    tc.cast(array, "float16", out=out, threads=1)
+    end = time.monotonic()
+    done.set()
+    thread.join()
+    assert sum(start < tick < end for tick in ticks) >= 5
+
+
+def test_two_threads_convert_at_once():
+    array = np.random.default_rng(8).normal(size=1 << 20).astype(np.float32)
+    expected = array.astype(np.float16)
+    results = [None] * 4
+
+    def convert(i):
+        for _ in range(10):
+            results[i] = tc.cast(array, "float16")
+
+    threads = [threading.Thread(target=convert, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(np.array_equal(result, expected) for result in results)
+
+
+def _bytes_in_use():
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+def test_calls_keep_nothing():
+    array, text = np.zeros((64, 16), np.float32), np.array(["1"])
+    dtype, out = np.dtype(np.float16), np.empty((64, 16), np.float16)
+    calls = [
+        lambda: tc.cast(array, "float16"),
+        lambda: tc.cast(array, dtype, saturate=False),
+        lambda: tc.cast(array.T, "int4"),
+        lambda: tc.cast(array, "float16", report=True),
+        lambda: tc.cast(array, "float16", out=out),
+        lambda: tc.cast(array, "int4", packed=True),
+        lambda: tc.cast(text, "float32"),
+        lambda: tc.cast(array, str),
+    ]
+    refusals = [
+        lambda: tc.cast(array, "nothing"),
+        lambda: tc.cast(array, []),
+        lambda: tc.cast(array, "float16", opset=99),
+        lambda: tc.cast(array, "float16", nothing=1),
+        lambda: tc.cast(array, "float16", out_of_range="x"),
+    ]
+    for call in refusals:
+        with pytest.raises((ValueError, TypeError)):
+            call()
+
+    def everything():
+        for call in calls:
+            call()
+        for call in refusals:
+            try:
+                call()
+            except (ValueError, TypeError):
+                pass
+
+    held = [array, text, dtype, out, np.dtype(np.float32), None, True]
+    for _ in range(20):
+        everything()
+    before, memory = [sys.getrefcount(x) for x in held], _bytes_in_use()
+    for _ in range(500):
+        everything()
+    assert [sys.getrefcount(x) for x in held] == pytest.approx(before, abs=20)
+    assert _bytes_in_use() - memory < 2 << 20
+
+
+def test_time_of_a_small_call(capsys):
+    array = np.zeros(16, np.float32)
+    scope = {"tc": tc, "array": array}
+    with capsys.disabled():
+        print()
+        for call in ('tc.cast(array, "float16")', 'tc.cast(array, "float64")', 'array.astype("float64")'):
+            best = min(timeit.repeat(call, globals=scope, number=20_000, repeat=5)) / 20_000
+            print(f"  {call}: {best * 1e9:.0f} ns")
+            assert best > 0

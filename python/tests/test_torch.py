@@ -1,0 +1,215 @@
+"""PyTorch tensors, and DLPack from peers."""
+
+import sys
+
+import ml_dtypes
+import numpy as np
+import pytest
+import torch
+from arrays import BITS, NUMPY_TYPES, codes, samples
+
+import tensorcast as tc
+from tensorcast import CastError, _core
+
+TORCH_NAMES = [name for name in NUMPY_TYPES if BITS[name] >= 8 and hasattr(torch, name)]
+CARRIER = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+def tensor_of(array):
+    """A torch tensor of the same codes and type."""
+    carrier = torch.from_numpy(codes(array).view(f"{'u' if array.itemsize == 1 else 'i'}{array.itemsize}").copy())
+    return carrier.view(getattr(torch, array.dtype.name))
+
+
+def codes_of(tensor):
+    return tensor.contiguous().view(CARRIER[tensor.element_size()]).numpy().view(f"u{tensor.element_size()}")
+
+
+def test_torch_has_the_types():
+    assert len(TORCH_NAMES) == 18
+
+
+@pytest.mark.parametrize("to", TORCH_NAMES)
+@pytest.mark.parametrize("source", TORCH_NAMES)
+def test_tensors_equal_arrays(source, to):
+    array = samples(source)
+    result = tc.cast(tensor_of(array), to)
+    assert isinstance(result, torch.Tensor) and result.dtype == getattr(torch, to)
+    assert np.array_equal(codes_of(result), codes(tc.cast(array, to)))
+
+
+def test_torch_types_as_targets():
+    assert tc.cast(np.float32([1]), torch.bfloat16).dtype == ml_dtypes.bfloat16
+    assert tc.cast(torch.ones(2), torch.float8_e4m3fn).dtype == torch.float8_e4m3fn
+    assert tc.cast(torch.ones(2), np.float64).dtype == torch.float64
+
+
+def test_shapes_and_strides_of_tensors():
+    matrix = torch.randn(40, 30, dtype=torch.bfloat16)
+    expected = matrix.float().numpy()
+    for view, array in [
+        (matrix.T, expected.T),
+        (matrix[::2, 1::3], expected[::2, 1::3]),
+        (matrix[:0], expected[:0]),
+        (matrix[3, 4], expected[3, 4]),
+    ]:
+        result = tc.cast(view, "float32")
+        assert result.shape == view.shape and np.array_equal(result.numpy(), array)
+    assert tc.cast(torch.ones(2, requires_grad=True), "float16").tolist() == [1, 1]
+    assert tc.cast(torch.tensor([1 + 2j]).conj().imag, "float16").tolist() == [-2]  # a lazily negated view
+
+
+def test_copy_and_out_of_tensors():
+    x = torch.tensor([1.0, 2.0])
+    assert tc.cast(x, "float32", copy=False) is x
+    out = torch.empty(2, dtype=torch.float8_e5m2)
+    result, report = tc.cast(x, "float8_e5m2", out=out, report=True)
+    assert result is out and report.count == 2 and out.float().tolist() == [1, 2]
+    for wrong in (torch.empty(3, dtype=torch.float16), torch.empty(2), np.empty(2, np.float16)):
+        with pytest.raises(CastError, match="out must be"):
+            tc.cast(x, "float16", out=wrong)
+    with pytest.raises(CastError, match="shares memory"):
+        tc.cast(x, "float32", out=x)
+
+
+def test_pairs_of_float4():
+    x = torch.tensor([[0.5, -6.0, 1.5, 3.0]])
+    pairs = tc.cast(x, "float4_e2m1fn")
+    assert pairs.dtype == torch.float4_e2m1fn_x2 and pairs.shape == (1, 2)
+    assert pairs.view(torch.uint8).tolist() == [[0xF1, 0x53]]
+    assert torch.equal(tc.cast(pairs, "float32"), x)
+    assert torch.equal(tc.cast(pairs, "bfloat16"), x.bfloat16())
+    with pytest.raises(CastError, match="even"):
+        tc.cast(torch.ones(3), "float4_e2m1fn")
+
+
+def test_tensors_that_are_refused():
+    with pytest.raises(TypeError, match="PyTorch has no int4"):
+        tc.cast(torch.ones(2), "int4")
+    with pytest.raises(TypeError, match="no cast knows"):
+        tc.cast(torch.ones(2, dtype=torch.complex64), "float32")
+    with pytest.raises(TypeError, match="to_dense"):
+        tc.cast(torch.ones(2).to_sparse(), "float32")
+    with pytest.raises(CastError, match=r"on a device.*\.cpu\(\)"):
+        tc.cast(torch.ones(2, device="meta"), "float32")
+    with pytest.raises(ValueError, match="NumPy arrays"):
+        tc.cast(torch.ones(2), "float16", packed=True)
+
+
+class OnDevice:
+    """What a CUDA tensor says of itself."""
+
+    def __dlpack__(self, **_):
+        raise AssertionError("its memory must not be asked for")
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+
+def test_memory_of_a_device_is_refused_with_advice():
+    with pytest.raises(CastError, match=r"on a device.*\.cpu\(\)"):
+        tc.cast(OnDevice(), "float32")
+
+
+class Peer:
+    """A library that shares memory by DLPack and by nothing else; `versioned` False is one of before 2024."""
+
+    def __init__(self, tensor, versioned=True):
+        self.tensor, self.versioned = tensor, versioned
+
+    def __dlpack__(self, *, stream=None, **options):
+        if options and not self.versioned:
+            raise TypeError("unexpected keyword")
+        return self.tensor.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
+
+
+class ArrayApiPeer(Peer):
+    """The same, and it follows the array API, so that results can go back to it."""
+
+    def __array_namespace__(self):
+        return torch
+
+
+@pytest.mark.parametrize("versioned", [True, False])
+@pytest.mark.parametrize("name", TORCH_NAMES)
+def test_dlpack_in(name, versioned):
+    array = samples(name)
+    result = tc.cast(Peer(tensor_of(array), versioned), "float32")
+    assert type(result) is np.ndarray and np.array_equal(codes(result), codes(tc.cast(array, "float32")))
+
+
+@pytest.mark.parametrize("name", TORCH_NAMES)
+def test_dlpack_out(name):
+    array = np.float32([[0, 1, 2], [3, 4, 5]])
+    result = tc.cast(ArrayApiPeer(torch.from_numpy(array).T), name)
+    assert isinstance(result, torch.Tensor) and result.dtype == getattr(torch, name) and result.shape == (3, 2)
+    assert np.array_equal(codes_of(result), codes(tc.cast(array.T, name)))
+
+
+def test_dlpack_strides_shapes_and_lives():
+    matrix = torch.arange(12, dtype=torch.bfloat16).reshape(3, 4)
+    assert tc.cast(Peer(matrix.T[1:, ::2]), "float64").tolist() == matrix.T[1:, ::2].tolist()
+    assert tc.cast(Peer(matrix[1, 2]), "float64").tolist() == 6
+    assert tc.cast(Peer(matrix[:0]), "float64").shape == (0, 4)
+    peer = Peer(matrix)
+    assert tc.cast(peer, "bfloat16", copy=False) is peer
+    result, report = tc.cast(peer, "float8_e4m3fn", report=True)
+    assert result.shape == (3, 4) and report.count == 12
+    array, name, shape = _core.from_dlpack(matrix.__dlpack__())
+    assert array.ctypes.data == matrix.data_ptr() and (name, shape) == ("bfloat16", (3, 4))
+    kept = torch.from_dlpack(Exporter(tc.cast(np.arange(1000.0), "bfloat16")))
+    del matrix, peer
+    assert array[2, 3] == 11 and kept[999] == 1000
+
+
+class Exporter:
+    def __init__(self, array, versioned=True):
+        self.array, self.versioned = array, versioned
+
+    def __dlpack__(self, **_):
+        return _core.to_dlpack(self.array, self.versioned)
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+
+def test_dlpack_of_types_under_8_bits():
+    pairs = torch.tensor([[0xF1, 0x53]], dtype=torch.uint8).view(torch.float4_e2m1fn_x2)
+    peer = Peer(pairs)
+    assert tc.cast(peer, "float32").tolist() == [[0.5, -6.0, 1.5, 3.0]]
+    assert tc.cast(peer, "int4").tolist() == [[0, -6, 1, 3]]
+    single = tc.cast(np.float32([[1, -2, 3]]), "int4")
+    assert tc.cast(Exporter(single), "float32").tolist() == [[1, -2, 3]]
+    assert tc.cast(Exporter(single[:, ::-1]), "int4").tolist() == [[3, -2, 1]]
+    with pytest.raises(BufferError, match="version 1.1"):
+        _core.to_dlpack(single, False)
+
+
+def test_dlpack_that_is_refused():
+    with pytest.raises(TypeError, match="DLPack type"):
+        tc.cast(Peer(torch.ones(2, dtype=torch.complex64)), "float32")
+    with pytest.raises(TypeError, match="no DLPack capsule"):
+        _core.from_dlpack(object())
+    capsule = torch.ones(2).__dlpack__()
+    _core.from_dlpack(capsule)
+    with pytest.raises(TypeError, match="used before"):
+        _core.from_dlpack(capsule)
+    with pytest.raises(TypeError, match="no type for"):
+        _core.to_dlpack(np.array(["a"]), True)
+    with pytest.raises(TypeError, match="out="):
+        tc.cast(Peer(torch.ones(2)), "float16", out=np.empty(2, np.float16))
+
+
+def test_dlpack_keeps_nothing():
+    tensor = torch.ones(1 << 20)
+    array = np.ones(1 << 20, np.float32)
+    before = sys.getrefcount(array)
+    for _ in range(200):
+        tc.cast(Peer(tensor.clone()), "float16")
+        torch.from_dlpack(Exporter(array))
+        _core.to_dlpack(array, True)
+        _core.to_dlpack(array, False)
+    assert sys.getrefcount(array) == before
