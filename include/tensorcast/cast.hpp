@@ -80,10 +80,6 @@ struct CastReport {
 [[nodiscard]] TENSORCAST_API Result<void> cast_from_strings(const StringView& src, const MutableTensorView& dst,
                                                             const CastOptions& options = {});
 
-struct StringBuffer {
-  std::vector<char> data;
-  std::vector<std::int64_t> offsets;  // count + 1
-};
 // Numbers to strings. Errors: invalid_argument when options.scale != 1.
 [[nodiscard]] TENSORCAST_API Result<StringBuffer> cast_to_strings(const TensorView& src,
                                                                   const CastOptions& options = {});

@@ -1,5 +1,8 @@
 #include "tensorcast/tensor.hpp"
 
+#include <limits>
+#include <utility>
+
 #include <fmt/format.h>
 
 namespace tensorcast {
@@ -18,6 +21,76 @@ Result<std::size_t> element_count(std::span<const std::int64_t> shape) {
   if (empty) return std::size_t{0};  // whatever the other dimensions say
   if (overflow) return Error{.code = ErrorCode::out_of_range, .message = "the shape has more than 2^64 elements"};
   return count;
+}
+
+namespace {
+
+Result<void> check_bytes(DType dtype, std::size_t count, std::size_t given) {
+  if (!is_castable(dtype) || dtype == DType::string) {
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = fmt::format("a dense tensor of {} does not exist", name(dtype)),
+                 .hint = dtype == DType::string ? "give the strings as a StringBuffer" : ""};
+  }
+  const std::size_t needed = storage_bytes(dtype, count);
+  if (given == needed && needed != std::numeric_limits<std::size_t>::max()) return {};
+  return Error{
+      .code = ErrorCode::invalid_argument,
+      .message = fmt::format("{} elements of {} take {} bytes, not {}", count, name(dtype), needed, given)};
+}
+
+}  // namespace
+
+Result<Tensor> Tensor::share(const TensorView& view, std::shared_ptr<const void> owner) {
+  const Result<std::size_t> count = element_count(view.shape);
+  if (!count) return count.error();
+  if (Result<void> checked = check_bytes(view.dtype, *count, view.bytes.size()); !checked) return checked.error();
+  Tensor tensor;
+  tensor.dtype_ = view.dtype;
+  tensor.shape_.assign(view.shape.begin(), view.shape.end());
+  tensor.count_ = *count;
+  tensor.bytes_ = view.bytes;
+  tensor.owner_ = std::move(owner);
+  return tensor;
+}
+
+Result<Tensor> Tensor::own(DType dtype, std::vector<std::int64_t> shape, std::vector<std::byte> bytes) {
+  const auto kept = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+  return share({dtype, shape, *kept}, kept);
+}
+
+Result<Tensor> Tensor::own(std::vector<std::int64_t> shape, StringBuffer strings) {
+  const Result<std::size_t> count = element_count(shape);
+  if (!count) return count.error();
+  const std::vector<std::int64_t>& offsets = strings.offsets;
+  bool ascending = offsets.empty() || (offsets.front() >= 0 && offsets.back() >= 0 &&
+                                       static_cast<std::uint64_t>(offsets.back()) <= strings.data.size());
+  for (std::size_t i = 1; i < offsets.size(); ++i) ascending = ascending && offsets[i - 1] <= offsets[i];
+  const std::size_t given = offsets.empty() ? 0 : offsets.size() - 1;
+  if (given != *count || !ascending) {
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = ascending ? fmt::format("the shape has {} elements, but there are {} strings", *count, given)
+                                      : "the offsets of the strings do not ascend within their data"};
+  }
+  const auto kept = std::make_shared<const StringBuffer>(std::move(strings));
+  Tensor tensor;
+  tensor.dtype_ = DType::string;
+  tensor.shape_ = std::move(shape);
+  tensor.count_ = *count;
+  tensor.strings_ = kept->view();
+  tensor.owner_ = kept;
+  return tensor;
+}
+
+Result<Tensor> Tensor::reshaped(std::vector<std::int64_t> shape) const {
+  const Result<std::size_t> count = element_count(shape);
+  if (!count) return count.error();
+  if (*count != count_) {
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = fmt::format("a tensor of {} elements cannot take a shape of {}", count_, *count)};
+  }
+  Tensor tensor = *this;
+  tensor.shape_ = std::move(shape);
+  return tensor;
 }
 
 }  // namespace tensorcast

@@ -1,0 +1,101 @@
+// A graph of conversion nodes, as ONNX, OpenVINO IR and MDF models carry them: data to build, compile once, run often.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tensorcast/cast.hpp"
+#include "tensorcast/dtype.hpp"
+#include "tensorcast/error.hpp"
+#include "tensorcast/export.hpp"
+#include "tensorcast/promote.hpp"
+#include "tensorcast/tensor.hpp"
+
+namespace tensorcast {
+
+struct Graph;
+
+// What a node does. Inputs and outputs in order; one output where nothing else is said.
+struct CastOp {  // x: ONNX Cast, OpenVINO Convert, MDF's edge weights (options.scale)
+  DType to = DType::undefined;
+  CastOptions options = {};
+};
+struct CastLikeOp {  // x, target_type: x becomes the type of the second, whose elements do not matter
+  CastOptions options = {};
+};
+struct ConvertPromoteTypesOp {  // a, b -> a, b in their common type; rank 0 counts as a scalar
+  PromoteOptions promote = {};
+  CastOptions options = {};
+};
+struct IdentityOp {};  // x
+struct ConstantOp {    // nothing
+  Tensor value;
+};
+struct IfOp {  // condition: a bool of one element; outputs are those of the branch. Branches have no inputs of their own:
+               // they name values of the graphs around them.
+  std::shared_ptr<const Graph> then_branch;
+  std::shared_ptr<const Graph> else_branch;
+};
+using Operation = std::variant<CastOp, CastLikeOp, ConvertPromoteTypesOp, IdentityOp, ConstantOp, IfOp>;
+
+struct GraphNode {
+  std::string name;  // for messages; need not be unique, may be empty
+  Operation operation;
+  std::vector<std::string> inputs;   // values: inputs of the graph or outputs of nodes
+  std::vector<std::string> outputs;  // each value is defined once in a graph
+};
+
+// What is known about a value before a run.
+struct ValueInfo {
+  std::string name;
+  DType dtype = DType::undefined;                       // undefined: any
+  std::optional<std::vector<std::int64_t>> shape = {};  // absent: any rank; -1: any length
+  std::optional<Tensor> default_value = {};             // inputs only: used when a run does not give one
+};
+
+// Nodes may stand in any order.
+struct Graph {
+  std::string name;
+  std::vector<ValueInfo> inputs;
+  std::vector<GraphNode> nodes;
+  std::vector<ValueInfo> outputs;  // `name` says which value
+};
+
+struct NamedTensor {
+  std::string name;
+  Tensor tensor;
+};
+
+struct RunOptions {
+  int threads = 0;  // 0: all cores; replaces that of the nodes
+};
+
+// A graph that was checked and put in order. Immutable: any number of threads may run it at once.
+class Program {
+ public:
+  // Errors: invalid_argument: a value that is used but never defined, or defined twice, a cycle, a wrong number of
+  // inputs, dtypes or shapes that disagree; unsupported: a type that the operation or its opset does not have. The
+  // message names the node.
+  [[nodiscard]] TENSORCAST_API static Result<Program> compile(Graph graph);
+
+  // Inputs and outputs with what could be inferred about them.
+  [[nodiscard]] TENSORCAST_API std::span<const ValueInfo> inputs() const noexcept;
+  [[nodiscard]] TENSORCAST_API std::span<const ValueInfo> outputs() const noexcept;
+
+  // Values of the outputs, in order. A value whose type does not change is shared with the input, not copied.
+  // Errors: invalid_argument: an input that is missing, unknown, or not of its dtype or shape; else as cast().
+  [[nodiscard]] TENSORCAST_API Result<std::vector<NamedTensor>> run(std::span<const NamedTensor> inputs,
+                                                                    const RunOptions& options = {}) const;
+
+ private:
+  struct Impl;
+  explicit Program(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  std::shared_ptr<const Impl> impl_;
+};
+
+}  // namespace tensorcast
