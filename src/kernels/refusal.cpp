@@ -19,7 +19,9 @@ struct Accepted {
 
 Accepted accepted_by(const DTypeRow& to, const Policy& policy) {
   if (to.family == Family::floating) {  // float8_e8m0fnu refuses negative numbers, float4_e2m1fn NaN
-    return to.format.has_sign ? Accepted{} : Accepted{.lowest = 0.0};
+    if (to.format.has_sign) return {};
+    // A product of zero may be a negative number that underflowed.
+    return {.lowest = policy.scale == 1.0 ? 0.0 : std::numeric_limits<double>::denorm_min()};
   }
   if (policy.integer_range != IntegerRange::error) return {.ends_included = false};  // only what is not finite
   double power = 1.0;
@@ -45,7 +47,7 @@ bool demands_errors(const DTypeRow& from, const DTypeRow& to, const Policy& poli
 
 }  // namespace
 
-// Rounding is monotonic: a product that rounds to less than a limit is less than it.
+// Rounding is monotonic: a product that rounds to less than a limit is less than it, unless it underflows.
 bool may_refuse(Target target, const std::byte* src, DType from, DType to, std::size_t count,
                 const Policy& policy) noexcept {
   const DTypeRow& source = row(from);

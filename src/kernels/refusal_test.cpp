@@ -32,10 +32,11 @@ bool refused_by_scan(Target target, DType from, std::uint64_t code, DType to, co
 
 // No element that the reference refuses may pass, and what is commonly fine must not be sent to the reference.
 TEST(Refusal, NeverMissesASingleCode) {
-  std::vector<Policy> policies(4, strict());
+  std::vector<Policy> policies(5, strict());
   policies[1].int_rounding = IntRounding::nearest_even;
   policies[2].integer_range = IntegerRange::wrap;
   policies[3].scale = 3.7;
+  policies[4].scale = 1e-300;  // products underflow
   for (const DType from : all_dtypes()) {
     if (from == DType::string) continue;
     const int bits = bit_width(from);
