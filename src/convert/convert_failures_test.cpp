@@ -52,6 +52,9 @@ ConvertRequest overwriting(ConvertRequest request) {
   return request;
 }
 
+// In a process of its own. The preset tsan leaves these out: its run time cannot fork from a program with threads.
+class ConvertFailuresForked : public ConvertFailures {};
+
 TEST_F(ConvertFailures, ARuleThatMatchesNothing) {
   ConvertRequest convert = overwriting(request(put_model(), out_, DType::float16));
   convert.rules = {{"a", DType::float16}, {"b", DType::bfloat16}};
@@ -151,7 +154,7 @@ TEST_F(ConvertFailures, MissingInputAndUnknownFormats) {
             ErrorCode::io);
 }
 
-TEST_F(ConvertFailures, UnwritableFolder) {
+TEST_F(ConvertFailuresForked, UnwritableFolder) {
   const fs::path locked = folder_.file("locked");
   fs::create_directory(locked);
   ASSERT_EQ(::chmod(locked.c_str(), 0500), 0);
@@ -214,7 +217,7 @@ TEST_F(ConvertFailures, AFullDiskIsKnownBeforeTheFirstByte) {
   EXPECT_EQ(::umount(disk.c_str()), 0);
 }
 
-TEST_F(ConvertFailures, AWriterThatFailsOnTheWayEndsTheConversion) {
+TEST_F(ConvertFailuresForked, AWriterThatFailsOnTheWayEndsTheConversion) {
   ConvertRequest convert = overwriting(request(put_model(3'000'000), out_, DType::float16));
   const pid_t child = ::fork();
   if (child == 0) {
@@ -236,7 +239,7 @@ TEST_F(ConvertFailures, AWriterThatFailsOnTheWayEndsTheConversion) {
   EXPECT_EQ(entries_beside(out_), 2u);
 }
 
-TEST_F(ConvertFailures, KilledInTheMiddle) {
+TEST_F(ConvertFailuresForked, KilledInTheMiddle) {
   const ConvertRequest whole = overwriting(request(put_model(2'000'000), out_, DType::bfloat16));
   int ready[2] = {};
   ASSERT_EQ(::pipe(ready), 0);
@@ -294,8 +297,7 @@ TEST_F(ConvertFailures, VerificationFindsWhatDiffers) {
   EXPECT_EQ(verdict(), "copied 0 the copied bytes differ");
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-TEST_F(ConvertFailures, MemoryIsBoundedWhateverTheSize) {
+TEST_F(ConvertFailuresForked, MemoryIsBoundedWhateverTheSize) {
   constexpr std::int64_t elements = std::int64_t{1} << 27;
   const std::string in = folder_.put("in.raw", "");
   ASSERT_EQ(::truncate(in.c_str(), elements * 4), 0);  // a hole, half a gibibyte long
@@ -314,7 +316,6 @@ TEST_F(ConvertFailures, MemoryIsBoundedWhateverTheSize) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
 }
-#endif
 
 }  // namespace
 }  // namespace tensorcast

@@ -26,10 +26,10 @@ class ConvertFile : public ::testing::Test {
 };
 
 TEST_F(ConvertFile, FloatsBecomeTheTypeAndTheRestStaysAsItIs) {
-  const Tensor weights = floats("layer.weight", {1.0f, 0.1f, -3e38f, 1e-40f});
-  const Tensor ids = make_tensor("ids", DType::int64, {1}, std::string("\x01\x02\x03\x04\x05\x06\x07\x08"));
-  const Tensor mask = make_tensor("mask", DType::boolean, {3}, std::string("\x01\x00\x07", 3));
-  const Tensor half = make_tensor("half", DType::float16, {2}, std::string("\x00\x3c\x01\x7e", 4));
+  const FileTensor weights = floats("layer.weight", {1.0f, 0.1f, -3e38f, 1e-40f});
+  const FileTensor ids = make_tensor("ids", DType::int64, {1}, std::string("\x01\x02\x03\x04\x05\x06\x07\x08"));
+  const FileTensor mask = make_tensor("mask", DType::boolean, {3}, std::string("\x01\x00\x07", 3));
+  const FileTensor half = make_tensor("half", DType::float16, {2}, std::string("\x00\x3c\x01\x7e", 4));
   const std::string in =
       write_safetensors(folder_, "in.safetensors", {ids, weights, half, mask}, {{"format", "pt"}, {"k", "v"}});
 
@@ -44,7 +44,7 @@ TEST_F(ConvertFile, FloatsBecomeTheTypeAndTheRestStaysAsItIs) {
   EXPECT_EQ(outcome.tensors[1].bytes_out, 8u);
   EXPECT_EQ(outcome.tensors[3].reason, "bool");
 
-  const std::vector<Tensor> result = read_safetensors(out_);
+  const std::vector<FileTensor> result = read_safetensors(out_);
   ASSERT_EQ(result.size(), 4u);
   EXPECT_EQ(result[0].info.name, "ids");
   EXPECT_EQ(result[0].bytes, ids.bytes);
@@ -99,13 +99,13 @@ TEST_F(ConvertFile, DryRunPlansAndWritesNothing) {
 
 TEST_F(ConvertFile, ManyBlocksAreOneTensor) {
   const std::vector<float> values = many_values(1'500'001);
-  const Tensor tensor = floats("a", values);
+  const FileTensor tensor = floats("a", values);
   const std::string in = write_safetensors(folder_, "in.safetensors", {tensor, floats("b", {1})});
   for (const DType to : {DType::bfloat16, DType::float8_e5m2, DType::float64, DType::int16}) {
     ConvertRequest convert = request(in, out_, to);
     convert.overwrite = true;
     convert_ok(convert);
-    const std::vector<Tensor> result = read_safetensors(out_);
+    const std::vector<FileTensor> result = read_safetensors(out_);
     ASSERT_EQ(result.size(), 2u);
     EXPECT_TRUE(result[0].bytes == cast_bytes(tensor.bytes, DType::float32, to, values.size())) << name(to);
   }
@@ -145,7 +145,7 @@ TEST_F(ConvertFile, ReportCoversTheWholeTensor) {
 }
 
 TEST_F(ConvertFile, InPlace) {
-  const Tensor tensor = floats("a", many_values(500'000));
+  const FileTensor tensor = floats("a", many_values(500'000));
   const std::string in = write_safetensors(folder_, "model.safetensors", {tensor});
   ConvertRequest convert = request(in, in, DType::bfloat16);
   EXPECT_EQ(convert_file(convert).error().message, "the file exists already");
@@ -159,7 +159,7 @@ TEST_F(ConvertFile, OneArrayIsMeantWhateverItsType) {
   ConvertRequest convert = request(folder_.put("embedding.v2.raw", "abcdef"), out_, DType::float32);
   convert.raw = RawLayout{.dtype = DType::uint8, .shape = {2, 3}};
   convert_ok(convert);
-  const std::vector<Tensor> result = read_safetensors(out_);
+  const std::vector<FileTensor> result = read_safetensors(out_);
   ASSERT_EQ(result.size(), 1u);
   EXPECT_EQ(result[0].info.name, "embedding") << "an array without a name gets that of its file";
   EXPECT_EQ(result[0].info.shape, (Shape{2, 3}));
@@ -171,15 +171,15 @@ TEST_F(ConvertFile, ForeignTypesAreCopiedByteForByte) {
       (std::filesystem::path(TENSORCAST_SOURCE_DIR) / "src/formats/safetensors/testdata/valid/every-dtype.safetensors")
           .string();
   const ConvertOutcome outcome = convert_ok(request(in, out_, DType::float32));
-  const std::vector<Tensor> before = read_safetensors(in);
-  const std::vector<Tensor> after = read_safetensors(out_);
+  const std::vector<FileTensor> before = read_safetensors(in);
+  const std::vector<FileTensor> after = read_safetensors(out_);
   ASSERT_EQ(before.size(), after.size());
   std::size_t foreign = 0;
   for (std::size_t i = 0; i < before.size(); ++i) {
     if (before[i].info.foreign_dtype.empty()) continue;
     ++foreign;
     const auto same = std::find_if(after.begin(), after.end(),
-                                   [&](const Tensor& tensor) { return tensor.info.name == before[i].info.name; });
+                                   [&](const FileTensor& tensor) { return tensor.info.name == before[i].info.name; });
     ASSERT_NE(same, after.end());
     EXPECT_EQ(same->info.foreign_dtype, before[i].info.foreign_dtype);
     EXPECT_EQ(same->bytes, before[i].bytes);
@@ -189,7 +189,7 @@ TEST_F(ConvertFile, ForeignTypesAreCopiedByteForByte) {
 }
 
 TEST_F(ConvertFile, NarrowerTensorsNeverMisalignTheOthers) {
-  const Tensor ids = make_tensor("ids", DType::int64, {1}, "12345678");
+  const FileTensor ids = make_tensor("ids", DType::int64, {1}, "12345678");
   const std::string in = write_safetensors(folder_, "in.safetensors", {floats("a", {1, 2, 3}), floats("b", {4}), ids});
   ConvertRequest convert = request(in, out_, DType::undefined);
   convert.rules = {{"a", DType::float8_e5m2}};
@@ -197,7 +197,7 @@ TEST_F(ConvertFile, NarrowerTensorsNeverMisalignTheOthers) {
   const ConvertOutcome outcome = convert_ok(convert);
   EXPECT_TRUE(outcome.verified);
   EXPECT_EQ(outcome.tensors[0].name, "a") << "the outcome is in the order of the input";
-  const std::vector<Tensor> result = read_safetensors(out_);
+  const std::vector<FileTensor> result = read_safetensors(out_);
   ASSERT_EQ(result.size(), 3u);
   EXPECT_EQ(result[0].info.name, "ids");
   EXPECT_EQ(result[1].info.name, "b");

@@ -24,11 +24,11 @@ class ConvertFormats : public ::testing::Test {
   }
 
   // Reads the one array of `path`; `tensor` says what the file does not.
-  Tensor read_array(const Format& format, const std::string& path, DType dtype, std::int64_t count) {
+  FileTensor read_array(const Format& format, const std::string& path, DType dtype, std::int64_t count) {
     const formats::ReadOptions options{.raw = RawLayout{.dtype = dtype, .shape = {count}}, .from = dtype};
-    Result<std::vector<Tensor>> tensors = formats::testing::read_all(format, path, options);
+    Result<std::vector<FileTensor>> tensors = formats::testing::read_all(format, path, options);
     EXPECT_TRUE(tensors.ok()) << tensors.error().describe();
-    return tensors.ok() && tensors->size() == 1 ? tensors->front() : Tensor{};
+    return tensors.ok() && tensors->size() == 1 ? tensors->front() : FileTensor{};
   }
 
   TempFolder folder_;
@@ -121,8 +121,8 @@ TEST_F(ConvertFormats, ManyOpaqueTypesInOneNpz) {
   const Result<ConvertOutcome> back =
       convert_file(request(convert.output, folder_.file("back.safetensors"), DType::float32));
   ASSERT_TRUE(back.ok()) << back.error().describe();
-  const std::vector<Tensor> result = read_safetensors(folder_.file("back.safetensors"));
-  const std::vector<Tensor> before = read_safetensors(in);
+  const std::vector<FileTensor> result = read_safetensors(folder_.file("back.safetensors"));
+  const std::vector<FileTensor> before = read_safetensors(in);
   ASSERT_EQ(result.size(), before.size());
   for (std::size_t i = 0; i < result.size(); ++i) EXPECT_EQ(result[i].bytes, before[i].bytes) << result[i].info.name;
 }

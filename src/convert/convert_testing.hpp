@@ -14,11 +14,11 @@
 namespace tensorcast::convert::testing {
 
 using formats::testing::file_content;
+using formats::testing::FileTensor;
 using formats::testing::make_tensor;
 using formats::testing::TempFolder;
-using formats::testing::Tensor;
 
-inline Tensor floats(std::string name, const std::vector<float>& values) {
+inline FileTensor floats(std::string name, const std::vector<float>& values) {
   std::string bytes(values.size() * sizeof(float), '\0');
   if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
   return make_tensor(std::move(name), DType::float32, {static_cast<std::int64_t>(values.size())}, std::move(bytes));
@@ -32,7 +32,7 @@ inline std::vector<float> many_values(std::size_t count) {
 }
 
 inline std::string write_safetensors(const TempFolder& folder, const std::string& name,
-                                     const std::vector<Tensor>& tensors, const formats::Metadata& metadata = {}) {
+                                     const std::vector<FileTensor>& tensors, const formats::Metadata& metadata = {}) {
   const std::string path = folder.file(name);
   const Result<void> written = formats::testing::write_all(formats::safetensors_format, path, tensors,
                                                            {.metadata = metadata, .source_format = {}});
@@ -40,10 +40,10 @@ inline std::string write_safetensors(const TempFolder& folder, const std::string
   return path;
 }
 
-inline std::vector<Tensor> read_safetensors(const std::string& path) {
-  Result<std::vector<Tensor>> tensors = formats::testing::read_all(formats::safetensors_format, path);
+inline std::vector<FileTensor> read_safetensors(const std::string& path) {
+  Result<std::vector<FileTensor>> tensors = formats::testing::read_all(formats::safetensors_format, path);
   EXPECT_TRUE(tensors.ok()) << tensors.error().describe();
-  return tensors.ok() ? std::move(tensors).value() : std::vector<Tensor>();
+  return tensors.ok() ? std::move(tensors).value() : std::vector<FileTensor>();
 }
 
 inline ConvertRequest request(std::string input, std::string output, DType to) {

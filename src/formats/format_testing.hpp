@@ -48,15 +48,15 @@ class TempFolder {
 }
 
 // A tensor with all of its data.
-struct Tensor {
+struct FileTensor {
   TensorInfo info;
   std::string bytes;     // numbers
   StringBuffer strings;  // strings
 };
 
-[[nodiscard]] inline Tensor make_tensor(std::string name, DType dtype, std::vector<std::int64_t> shape,
-                                        std::string bytes) {
-  Tensor tensor;
+[[nodiscard]] inline FileTensor make_tensor(std::string name, DType dtype, std::vector<std::int64_t> shape,
+                                            std::string bytes) {
+  FileTensor tensor;
   tensor.info.name = std::move(name);
   tensor.info.dtype = dtype;
   tensor.info.shape = std::move(shape);
@@ -66,9 +66,9 @@ struct Tensor {
   return tensor;
 }
 
-[[nodiscard]] inline Tensor make_strings(std::string name, std::vector<std::int64_t> shape,
-                                         const std::vector<std::string>& texts) {
-  Tensor tensor = make_tensor(std::move(name), DType::string, std::move(shape), {});
+[[nodiscard]] inline FileTensor make_strings(std::string name, std::vector<std::int64_t> shape,
+                                             const std::vector<std::string>& texts) {
+  FileTensor tensor = make_tensor(std::move(name), DType::string, std::move(shape), {});
   tensor.strings.offsets.push_back(0);
   for (const std::string& text : texts) {
     tensor.strings.data.insert(tensor.strings.data.end(), text.begin(), text.end());
@@ -87,15 +87,16 @@ struct Tensor {
 }
 
 // Everything in a file, read in steps of at most `step` bytes.
-[[nodiscard]] inline Result<std::vector<Tensor>> read_all(const Format& format, const std::string& path,
-                                                          const ReadOptions& options = {}, std::size_t step = 1 << 20) {
+[[nodiscard]] inline Result<std::vector<FileTensor>> read_all(const Format& format, const std::string& path,
+                                                              const ReadOptions& options = {},
+                                                              std::size_t step = 1 << 20) {
   Result<io::InputFile> file = io::InputFile::open(path);
   if (!file) return std::move(file).error();
   Result<std::unique_ptr<Reader>> reader = format.open(*file, options);
   if (!reader) return std::move(reader).error();
-  std::vector<Tensor> tensors;
+  std::vector<FileTensor> tensors;
   for (std::size_t index = 0; index < (*reader)->tensors().size(); ++index) {
-    Tensor tensor;
+    FileTensor tensor;
     tensor.info = (*reader)->tensors()[index];
     if (tensor.info.dtype == DType::string) {
       Result<StringBuffer> strings = (*reader)->read_strings(index);
@@ -116,10 +117,10 @@ struct Tensor {
 
 // Writes in steps of at most `step` bytes.
 [[nodiscard]] inline Result<void> write_all(const Format& format, const std::string& path,
-                                            const std::vector<Tensor>& tensors, const WriteOptions& options = {},
+                                            const std::vector<FileTensor>& tensors, const WriteOptions& options = {},
                                             std::size_t step = 1 << 20) {
   std::vector<TensorInfo> infos;
-  for (const Tensor& tensor : tensors) infos.push_back(tensor.info);
+  for (const FileTensor& tensor : tensors) infos.push_back(tensor.info);
   if (format.check != nullptr) {
     if (Result<void> checked = format.check(infos); !checked) return checked;
   }
@@ -127,7 +128,7 @@ struct Tensor {
   if (!file) return std::move(file).error();
   Result<std::unique_ptr<Writer>> writer = format.create(*file, infos, options);
   if (!writer) return std::move(writer).error();
-  for (const Tensor& tensor : tensors) {
+  for (const FileTensor& tensor : tensors) {
     if (tensor.info.dtype == DType::string) {
       if (Result<void> put = (*writer)->append_strings(tensor.strings); !put) return put;
       continue;

@@ -47,7 +47,7 @@ ReadOptions options_for(const fs::path& path) {
   return options;
 }
 
-Result<std::vector<testing::Tensor>> read_detected(const fs::path& path) {
+Result<std::vector<testing::FileTensor>> read_detected(const fs::path& path) {
   Result<io::InputFile> file = io::InputFile::open(path.string());
   if (!file) return std::move(file).error();
   const Result<const Format*> format = detect_format(*file);

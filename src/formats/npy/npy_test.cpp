@@ -11,11 +11,11 @@
 namespace tensorcast::formats {
 namespace {
 
+using testing::FileTensor;
 using testing::make_strings;
 using testing::make_tensor;
 using testing::read_all;
 using testing::TempFolder;
-using testing::Tensor;
 using testing::write_all;
 
 // A .npy as NumPy lays it out; `dict` is what stands between the braces.
@@ -219,7 +219,7 @@ TEST(NpyFormat, LongHeadersAreRefusedBeforeTheyAreRead) {
 
 TEST(NpyFormat, HoldsOneArrayOfUpTo64Dimensions) {
   const TempFolder folder;
-  const Tensor tensor = make_tensor("", DType::uint8, {1}, "x");
+  const FileTensor tensor = make_tensor("", DType::uint8, {1}, "x");
   EXPECT_EQ(write_all(npy_format, folder.file("a.npy"), {tensor, tensor}).error().code, ErrorCode::unsupported);
   EXPECT_TRUE(write_all(npy_format, folder.file("a.npy"),
                         {make_tensor("", DType::uint8, std::vector<std::int64_t>(64, 1), "x")})

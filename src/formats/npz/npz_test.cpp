@@ -10,11 +10,11 @@ namespace tensorcast::formats {
 namespace {
 
 using testing::file_content;
+using testing::FileTensor;
 using testing::make_strings;
 using testing::make_tensor;
 using testing::read_all;
 using testing::TempFolder;
-using testing::Tensor;
 using testing::write_all;
 
 std::string pattern(std::size_t bytes) {
@@ -24,8 +24,8 @@ std::string pattern(std::size_t bytes) {
 }
 
 // Of every type one tensor, among them an empty one and a scalar.
-std::vector<Tensor> one_of_each() {
-  std::vector<Tensor> tensors;
+std::vector<FileTensor> one_of_each() {
+  std::vector<FileTensor> tensors;
   for (const DType dtype : all_dtypes()) {
     const std::string tensor_name = "layer/" + std::string(name(dtype));
     if (dtype == DType::string) {
@@ -41,7 +41,7 @@ std::vector<Tensor> one_of_each() {
   return tensors;
 }
 
-void expect_equal(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected) {
+void expect_equal(const std::vector<FileTensor>& actual, const std::vector<FileTensor>& expected) {
   ASSERT_EQ(actual.size(), expected.size());
   for (std::size_t i = 0; i < actual.size(); ++i) {
     EXPECT_EQ(actual[i].info.name, expected[i].info.name);
@@ -56,7 +56,7 @@ void expect_equal(const std::vector<Tensor>& actual, const std::vector<Tensor>& 
 // Opaque types are known again by the comments of their entries, so no `from` is needed.
 TEST(NpzFormat, RoundTripsEveryTypeStoredAndDeflated) {
   const TempFolder folder;
-  const std::vector<Tensor> tensors = one_of_each();
+  const std::vector<FileTensor> tensors = one_of_each();
   for (const bool compressed : {false, true}) {
     const std::string path = folder.file("a.npz");
     const WriteOptions options{.metadata = {}, .source_format = "npz", .compressed = compressed};
@@ -78,7 +78,7 @@ TEST(NpzFormat, SaysWhetherTheInputWasCompressed) {
   const TempFolder folder;
   for (const bool compressed : {false, true}) {
     const WriteOptions options{.metadata = {}, .source_format = "npz", .compressed = compressed};
-    const Tensor zeros = make_tensor("z", DType::uint8, {100'000}, std::string(100'000, '\0'));
+    const FileTensor zeros = make_tensor("z", DType::uint8, {100'000}, std::string(100'000, '\0'));
     ASSERT_TRUE(write_all(npz_format, folder.file("a.npz"), {zeros}, options).ok());
     EXPECT_EQ(std::filesystem::file_size(folder.file("a.npz")) < 10'000, compressed);
     const Result<io::InputFile> file = io::InputFile::open(folder.file("a.npz"));
@@ -89,8 +89,8 @@ TEST(NpzFormat, SaysWhetherTheInputWasCompressed) {
 TEST(NpzFormat, TensorsCanBeReadInAnyOrderAndAgain) {
   const TempFolder folder;
   for (const bool compressed : {false, true}) {
-    const std::vector<Tensor> tensors = {make_tensor("a", DType::int32, {50'000}, pattern(200'000)),
-                                         make_tensor("b", DType::uint8, {70'000}, pattern(70'000))};
+    const std::vector<FileTensor> tensors = {make_tensor("a", DType::int32, {50'000}, pattern(200'000)),
+                                             make_tensor("b", DType::uint8, {70'000}, pattern(70'000))};
     const WriteOptions options{.metadata = {}, .source_format = "npz", .compressed = compressed};
     ASSERT_TRUE(write_all(npz_format, folder.file("a.npz"), tensors, options).ok());
     const Result<io::InputFile> file = io::InputFile::open(folder.file("a.npz"));
@@ -108,8 +108,8 @@ TEST(NpzFormat, TensorsCanBeReadInAnyOrderAndAgain) {
 
 TEST(NpzFormat, FromSaysWhatOpaqueEntriesAreAndLeavesTheOthersAlone) {
   const TempFolder folder;
-  const std::vector<Tensor> tensors = {make_tensor("a", DType::float8_e5m2, {2}, "ab"),
-                                       make_tensor("b", DType::float32, {1}, "abcd")};
+  const std::vector<FileTensor> tensors = {make_tensor("a", DType::float8_e5m2, {2}, "ab"),
+                                           make_tensor("b", DType::float32, {1}, "abcd")};
   ASSERT_TRUE(write_all(npz_format, folder.file("a.npz"), tensors).ok());
   const auto read = read_all(npz_format, folder.file("a.npz"), {.raw = {}, .from = DType::float8_e4m3fn});
   ASSERT_TRUE(read.ok());
@@ -128,9 +128,9 @@ TEST(NpzFormat, NamesThatAreUnsafeToUnpackAreNotWritten) {
   for (const std::string name : {"a..b", "...", "a/b", "model.layers.0.weight", " "}) {
     EXPECT_TRUE(write_all(npz_format, folder.file("a.npz"), {make_tensor(name, DType::uint8, {1}, "x")}).ok()) << name;
   }
-  const Tensor twice = make_tensor("x", DType::uint8, {1}, "x");
+  const FileTensor twice = make_tensor("x", DType::uint8, {1}, "x");
   EXPECT_EQ(write_all(npz_format, folder.file("a.npz"), {twice, twice}).error().code, ErrorCode::unsupported);
-  const Tensor long_name = make_tensor(std::string(65532, 'n'), DType::uint8, {1}, "x");
+  const FileTensor long_name = make_tensor(std::string(65532, 'n'), DType::uint8, {1}, "x");
   EXPECT_EQ(write_all(npz_format, folder.file("a.npz"), {long_name}).error().code, ErrorCode::unsupported);
 }
 

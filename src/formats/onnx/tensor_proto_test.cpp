@@ -14,11 +14,11 @@ namespace {
 
 using onnx::Field;
 using testing::file_content;
+using testing::FileTensor;
 using testing::make_strings;
 using testing::make_tensor;
 using testing::read_all;
 using testing::TempFolder;
-using testing::Tensor;
 using testing::write_all;
 
 constexpr protozero::pbf_tag_type tag(Field field) { return static_cast<protozero::pbf_tag_type>(field); }
@@ -34,9 +34,9 @@ std::string message(DType dtype, const std::vector<std::int64_t>& shape, AddData
   return text;
 }
 
-Result<Tensor> read_one(const std::string& content, std::size_t step = 1 << 20) {
+Result<FileTensor> read_one(const std::string& content, std::size_t step = 1 << 20) {
   const TempFolder folder;
-  Result<std::vector<Tensor>> tensors = read_all(tensor_proto_format, folder.put("a.pb", content), {}, step);
+  Result<std::vector<FileTensor>> tensors = read_all(tensor_proto_format, folder.put("a.pb", content), {}, step);
   if (!tensors) return std::move(tensors).error();
   return std::move(tensors->front());
 }
@@ -49,9 +49,9 @@ std::string bytes_of(const std::vector<T>& values) {
 TEST(TensorProtoFormat, RoundTripsEveryType) {
   const TempFolder folder;
   for (const DType dtype : all_dtypes()) {
-    Tensor tensor = dtype == DType::string
-                        ? make_strings("w", {3}, {"a", "", "\xC3\xA9"})
-                        : make_tensor("w", dtype, {5, 3}, std::string(storage_bytes(dtype, 15), '\x05'));
+    FileTensor tensor = dtype == DType::string
+                            ? make_strings("w", {3}, {"a", "", "\xC3\xA9"})
+                            : make_tensor("w", dtype, {5, 3}, std::string(storage_bytes(dtype, 15), '\x05'));
     const std::string path = folder.file("a.pb");
     ASSERT_TRUE(write_all(tensor_proto_format, path, {tensor}, {}, 3).ok());
     const auto read = read_all(tensor_proto_format, path, {}, 7);
@@ -90,7 +90,7 @@ TEST(TensorProtoFormat, ReadsEveryTypeFromItsTypedField) {
       writer.add_packed_int32(tag(Field::int32_data), values.begin(), values.end());
     });
     for (const std::size_t step : {1, 2, 100}) {
-      const Result<Tensor> tensor = read_one(text, step);
+      const Result<FileTensor> tensor = read_one(text, step);
       ASSERT_TRUE(tensor.ok()) << tensor.error().describe();
       EXPECT_EQ(tensor->bytes, expected) << name(dtype);
     }
@@ -155,7 +155,7 @@ TEST(TensorProtoFormat, ValuesMayBeSplitOverManyFields) {
     writer.add_string(tag(Field::doc_string), std::string(100'000, 'd'));
   });
   for (const std::size_t step : {4'096, 10'000, 1 << 20}) {
-    const Result<Tensor> tensor = read_one(text, step);
+    const Result<FileTensor> tensor = read_one(text, step);
     ASSERT_TRUE(tensor.ok()) << tensor.error().describe();
     EXPECT_TRUE(tensor->bytes == bytes_of(values));
   }
@@ -192,7 +192,7 @@ TEST(TensorProtoFormat, ExternalDataIsFoundBesideTheFile) {
 
 TEST(TensorProtoFormat, MessagesOverTwoGigabytesAreNotWritten) {
   const TempFolder folder;
-  Tensor tensor = make_tensor("", DType::uint8, {1}, "x");
+  FileTensor tensor = make_tensor("", DType::uint8, {1}, "x");
   tensor.info.count = tensor.info.bytes = (std::uint64_t{1} << 31) - 5;
   tensor.info.shape = {static_cast<std::int64_t>(tensor.info.count)};
   const Error error = write_all(tensor_proto_format, folder.file("a.pb"), {tensor}).error();

@@ -13,21 +13,21 @@ namespace tensorcast::formats {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::FileTensor;
 using testing::make_tensor;
 using testing::read_all;
 using testing::TempFolder;
-using testing::Tensor;
 using testing::write_all;
 
 const fs::path testdata = fs::path(TENSORCAST_SOURCE_DIR) / "src/formats/safetensors/testdata";
 
-Result<std::vector<Tensor>> read_valid(const std::string& name) {
+Result<std::vector<FileTensor>> read_valid(const std::string& name) {
   return read_all(safetensors_format, (testdata / "valid" / (name + ".safetensors")).string());
 }
 
-std::vector<std::string> names_of(const std::vector<Tensor>& tensors) {
+std::vector<std::string> names_of(const std::vector<FileTensor>& tensors) {
   std::vector<std::string> names;
-  for (const Tensor& tensor : tensors) names.push_back(tensor.info.name);
+  for (const FileTensor& tensor : tensors) names.push_back(tensor.info.name);
   return names;
 }
 
@@ -69,7 +69,7 @@ TEST(SafetensorsReader, KnowsEveryDTypeOfTheFormat) {
   const auto tensors = read_valid("every-dtype");
   ASSERT_TRUE(tensors.ok()) << tensors.error().describe();
   ASSERT_EQ(tensors->size(), 22u);
-  for (const Tensor& tensor : *tensors) {
+  for (const FileTensor& tensor : *tensors) {
     EXPECT_EQ(tensor.info.shape, (std::vector<std::int64_t>{2, 2}));
     if (!tensor.info.foreign_dtype.empty()) {
       EXPECT_EQ(tensor.info.dtype, DType::undefined);
@@ -103,7 +103,7 @@ TEST(SafetensorsReader, Metadata) {
 TEST(SafetensorsWriter, ReadsBackWhatItWrote) {
   const TempFolder folder;
   const std::string path = folder.file("out.safetensors");
-  const std::vector<Tensor> written = {
+  const std::vector<FileTensor> written = {
       make_tensor("second.weight \"\n\\ \xC3\xA9", DType::bfloat16, {2, 3}, std::string(12, 'b')),
       make_tensor("a scalar", DType::float64, {}, std::string(8, 'd')),
       make_tensor("nothing", DType::int64, {0, 7}, ""),
@@ -125,7 +125,7 @@ TEST(SafetensorsWriter, HeaderIsPaddedToEightBytes) {
   const TempFolder folder;
   for (std::size_t length = 1; length <= 9; ++length) {
     const std::string path = folder.file("out.safetensors");
-    const std::vector<Tensor> tensors = {make_tensor(std::string(length, 'n'), DType::uint8, {1}, "x")};
+    const std::vector<FileTensor> tensors = {make_tensor(std::string(length, 'n'), DType::uint8, {1}, "x")};
     ASSERT_TRUE(write_all(safetensors_format, path, tensors).ok());
     const std::string header = header_of(path);
     EXPECT_EQ(header.size() % 8, 0u);
@@ -136,13 +136,13 @@ TEST(SafetensorsWriter, HeaderIsPaddedToEightBytes) {
 }
 
 TEST(SafetensorsWriter, RefusesWhatTheFormatCannotSay) {
-  const auto refusal = [](const std::vector<Tensor>& tensors) {
+  const auto refusal = [](const std::vector<FileTensor>& tensors) {
     std::vector<TensorInfo> infos;
-    for (const Tensor& tensor : tensors) infos.push_back(tensor.info);
+    for (const FileTensor& tensor : tensors) infos.push_back(tensor.info);
     const Result<void> checked = safetensors_format.check(infos);
     return checked.ok() ? "" : checked.error().message;
   };
-  const Tensor byte = make_tensor("a", DType::uint8, {1}, "x");
+  const FileTensor byte = make_tensor("a", DType::uint8, {1}, "x");
   EXPECT_EQ(refusal({byte}), "");
   EXPECT_EQ(refusal({byte, byte}), "two tensors have this name, and safetensors finds tensors by name");
   EXPECT_EQ(refusal({make_tensor("__metadata__", DType::uint8, {1}, "x")}), "safetensors keeps this name for itself");
@@ -163,15 +163,15 @@ TEST(SafetensorsWriter, RefusesWhatTheFormatCannotSay) {
 }
 
 TEST(SafetensorsLayout, KeepsTheOrderAsLongAsElementsAreAligned) {
-  const auto layout = [](const std::vector<Tensor>& tensors) {
+  const auto layout = [](const std::vector<FileTensor>& tensors) {
     std::vector<TensorInfo> infos;
-    for (const Tensor& tensor : tensors) infos.push_back(tensor.info);
+    for (const FileTensor& tensor : tensors) infos.push_back(tensor.info);
     return safetensors_format.layout(infos);
   };
-  const Tensor bytes4 = make_tensor("bytes4", DType::int8, {4}, "1234");
-  const Tensor bytes3 = make_tensor("bytes3", DType::int8, {3}, "123");
-  const Tensor f32 = make_tensor("f32", DType::float32, {1}, "1234");
-  const Tensor f64 = make_tensor("f64", DType::float64, {1}, "12345678");
+  const FileTensor bytes4 = make_tensor("bytes4", DType::int8, {4}, "1234");
+  const FileTensor bytes3 = make_tensor("bytes3", DType::int8, {3}, "123");
+  const FileTensor f32 = make_tensor("f32", DType::float32, {1}, "1234");
+  const FileTensor f64 = make_tensor("f64", DType::float64, {1}, "12345678");
   EXPECT_EQ(layout({bytes4, f32, bytes3}), (std::vector<std::size_t>{0, 1, 2}));
   EXPECT_EQ(layout({bytes3, f32, bytes4, f64}), (std::vector<std::size_t>{3, 1, 0, 2}));
 }
