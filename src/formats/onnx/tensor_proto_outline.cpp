@@ -21,7 +21,8 @@ Error contradiction(std::string what) { return Error{.code = ErrorCode::parse, .
 
 class OutlineReader {
  public:
-  explicit OutlineReader(const io::InputFile& file) : wire_(file, 0, file.size()) {}
+  OutlineReader(const io::InputFile& file, ByteRange message)
+      : wire_(file, message.offset, message.offset + message.length) {}
 
   Result<Outline> read() {
     while (!wire_.at_end()) {
@@ -271,11 +272,11 @@ class OutlineReader {
 
 }  // namespace
 
-Result<Outline> read_outline(const io::InputFile& file) {
-  if (file.size() > max_message_bytes) {
+Result<Outline> read_outline(const io::InputFile& file, ByteRange message) {
+  if (message.length > max_message_bytes) {
     return Error{.code = ErrorCode::parse, .message = "the file is larger than protobuf's limit of 2 GiB"};
   }
-  return OutlineReader(file).read();
+  return OutlineReader(file, message).read();
 }
 
 }  // namespace tensorcast::formats::onnx

@@ -9,15 +9,10 @@
 
 #include "formats/format.hpp"
 #include "formats/onnx/tensor_proto_schema.hpp"
+#include "formats/onnx/wire_reader.hpp"
 #include "io/input_file.hpp"
 
 namespace tensorcast::formats::onnx {
-
-// Bytes of this or another file.
-struct ByteRange {
-  std::uint64_t offset = 0;
-  std::uint64_t length = 0;
-};
 
 struct ExternalData {
   std::string location;  // as the file says it; not to be trusted
@@ -36,8 +31,8 @@ struct Outline {
 // Metadata key of TensorProto.doc_string.
 inline constexpr std::string_view doc_string_key = "doc_string";
 
-// Reads the whole message once, contents of raw_data left out. After success the elements are as many as the shape
-// says, and in one place only. Errors: parse, unsupported, io.
-[[nodiscard]] Result<Outline> read_outline(const io::InputFile& file);
+// Reads the whole message in `message` once, contents of raw_data left out. After success the elements are as many as
+// the shape says, and in one place only. Errors: parse, unsupported, io.
+[[nodiscard]] Result<Outline> read_outline(const io::InputFile& file, ByteRange message);
 
 }  // namespace tensorcast::formats::onnx

@@ -25,11 +25,14 @@ bool fits(std::uint64_t value, Field field, std::uint64_t width) {
 
 }  // namespace
 
-ValueStream::ValueStream(const io::InputFile& file, DType dtype)
-    : dtype_(dtype), field_(typed_field(dtype)), wire_(file, 0, file.size()) {}
+ValueStream::ValueStream(const io::InputFile& file, ByteRange message, DType dtype)
+    : message_(message),
+      dtype_(dtype),
+      field_(typed_field(dtype)),
+      wire_(file, message.offset, message.offset + message.length) {}
 
 void ValueStream::rewind() {
-  wire_.seek(0);
+  wire_.seek(message_.offset);
   run_end_ = 0;
   values_ = 0;
   block_.clear();

@@ -15,8 +15,8 @@ namespace tensorcast::formats::onnx {
 // Packed and single values may be mixed; other fields may stand between them. Memory is bounded.
 class ValueStream {
  public:
-  // `file` holds the checked message and outlives the stream.
-  ValueStream(const io::InputFile& file, DType dtype);
+  // `file` holds the checked message in `message` and outlives the stream.
+  ValueStream(const io::InputFile& file, ByteRange message, DType dtype);
 
   // As Reader::read. Errors: io; parse when a value does not fit the type.
   [[nodiscard]] Result<void> read(std::uint64_t offset, std::span<std::byte> out);
@@ -29,6 +29,7 @@ class ValueStream {
   [[nodiscard]] Result<void> load_block();
   [[nodiscard]] Result<void> decode(std::span<std::byte> value);
 
+  ByteRange message_;
   DType dtype_;
   Field field_;
   WireReader wire_;

@@ -19,14 +19,14 @@ Error malformed_message(std::uint64_t offset, std::string_view what) {
 }
 
 WireReader::WireReader(const io::InputFile& file, std::uint64_t begin, std::uint64_t end)
-    : file_(file), position_(begin), end_(end) {}
+    : file_(file), position_(begin), end_(end), whole_end_(end) {}
 
 Result<std::span<const char>> WireReader::window(std::size_t bytes) {
   const std::uint64_t left = end_ - position_;
   const bool inside = position_ >= buffer_begin_ && position_ - buffer_begin_ <= buffer_.size();
   std::uint64_t have = inside ? buffer_begin_ + buffer_.size() - position_ : 0;
   if (have < std::min<std::uint64_t>(bytes, left)) {
-    buffer_.resize(std::min<std::uint64_t>(buffer_bytes, left));
+    buffer_.resize(std::min<std::uint64_t>(buffer_bytes, whole_end_ - position_));
     if (auto got = file_.read(position_, std::as_writable_bytes(std::span(buffer_))); !got) {
       buffer_.clear();
       return std::move(got).error();

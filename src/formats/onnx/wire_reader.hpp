@@ -7,12 +7,19 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "io/input_file.hpp"
 #include "tensorcast/error.hpp"
 
 namespace tensorcast::formats::onnx {
+
+// Bytes of a file.
+struct ByteRange {
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+};
 
 struct WireField {
   std::uint32_t number = 0;
@@ -34,6 +41,9 @@ class WireReader {
   [[nodiscard]] Result<std::uint64_t> varint();
   [[nodiscard]] Result<void> read(std::span<std::byte> out);
   [[nodiscard]] Result<std::string> text(std::uint64_t length);
+  // From now on the message ends at `end`, as that of a message within it; returns the old end. Precondition: `end`
+  // lies inside the old message, or is what an earlier call returned.
+  std::uint64_t narrow(std::uint64_t end) noexcept { return std::exchange(end_, end); }
   // Precondition: offset lies inside the message.
   void seek(std::uint64_t offset) noexcept { position_ = offset; }
   // Moves behind a field of which nothing but the key was read.
@@ -46,6 +56,7 @@ class WireReader {
   const io::InputFile& file_;
   std::uint64_t position_;
   std::uint64_t end_;
+  std::uint64_t whole_end_;  // before any narrow()
   std::vector<char> buffer_;
   std::uint64_t buffer_begin_ = 0;
 };

@@ -1,0 +1,83 @@
+#include "formats/onnx/tensor_proto_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+namespace tensorcast::formats::onnx {
+namespace {
+
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1));
+}
+
+}  // namespace
+
+TensorProtoReader::TensorProtoReader(const io::InputFile& file, ByteRange message, Outline outline)
+    : file_(file), outline_(std::move(outline)), tensors_{outline_.info}, values_(file, message, outline_.info.dtype) {}
+
+Result<std::unique_ptr<TensorProtoReader>> TensorProtoReader::open(const io::InputFile& file, ByteRange message) {
+  Result<Outline> outline = read_outline(file, message);
+  if (!outline) {
+    outline.error().file = file.path();
+    return std::move(outline).error();
+  }
+  std::unique_ptr<TensorProtoReader> reader(new TensorProtoReader(file, message, std::move(*outline)));
+  if (auto opened = reader->open_external(); !opened) return std::move(opened).error();
+  return reader;
+}
+
+Result<void> TensorProtoReader::open_external() {
+  if (outline_.storage != Outline::Storage::external) return {};
+  const ExternalData& where = outline_.external;
+  Result<io::InputFile> file = io::InputFile::open_below(folder_of(file_.path()), where.location);
+  if (!file) return located(std::move(file).error());
+  const std::uint64_t there = file->size() - std::min(where.offset, file->size());
+  const std::uint64_t needed = outline_.info.bytes;
+  // Without a length the data reaches to the end of the file.
+  if (where.offset > file->size() || there < needed || (!where.length && there != needed)) {
+    return located(Error{.code = ErrorCode::parse,
+                         .message = fmt::format("the file has {} bytes from offset {} on, but the shape needs {}",
+                                                there, where.offset, needed)});
+  }
+  external_.emplace(std::move(*file));
+  return {};
+}
+
+Result<void> TensorProtoReader::read(std::size_t, std::uint64_t offset, std::span<std::byte> out) {
+  Result<void> got = read_from(offset, out);
+  return got ? got : located(std::move(got).error());
+}
+
+Result<StringBuffer> TensorProtoReader::read_strings(std::size_t) {
+  if (outline_.info.dtype != DType::string) {
+    return located(Error{.code = ErrorCode::internal, .message = "not a tensor of strings"});
+  }
+  Result<StringBuffer> strings = values_.read_strings(outline_.info);
+  return strings ? std::move(strings) : located(std::move(strings).error());
+}
+
+Result<void> TensorProtoReader::read_from(std::uint64_t offset, std::span<std::byte> out) {
+  switch (outline_.storage) {
+    case Outline::Storage::raw:
+      return file_.read(outline_.raw.offset + offset, out);
+    case Outline::Storage::typed:
+      return values_.read(offset, out);
+    case Outline::Storage::external:
+      return external_->read(outline_.external.offset + offset, out);
+  }
+  return {};
+}
+
+Error TensorProtoReader::located(Error error) const {
+  if (outline_.storage == Outline::Storage::external) {
+    error.message = fmt::format("external data \"{}\": {}", outline_.external.location, error.message);
+  }
+  error.file = file_.path();
+  error.tensor = outline_.info.name;
+  return error;
+}
+
+}  // namespace tensorcast::formats::onnx

@@ -1,0 +1,43 @@
+// A TensorProto, alone in its file or inside a model: its elements wherever they are.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "formats/format.hpp"
+#include "formats/onnx/tensor_proto_outline.hpp"
+#include "formats/onnx/value_stream.hpp"
+#include "io/input_file.hpp"
+
+namespace tensorcast::formats::onnx {
+
+class TensorProtoReader final : public Reader {
+ public:
+  // `message` lies in `file`, which outlives the reader and whose folder holds the external data, if there is any.
+  // Errors: parse, unsupported, io; Error::file and Error::tensor say where.
+  [[nodiscard]] static Result<std::unique_ptr<TensorProtoReader>> open(const io::InputFile& file, ByteRange message);
+
+  const std::vector<TensorInfo>& tensors() const override { return tensors_; }
+  const Metadata& metadata() const override { return outline_.metadata; }
+  Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override;
+  Result<StringBuffer> read_strings(std::size_t index) override;
+
+  [[nodiscard]] const Outline& outline() const noexcept { return outline_; }
+  // Size of the whole file with the external data; 0 where the data is not external.
+  [[nodiscard]] std::uint64_t external_file_bytes() const noexcept { return external_ ? external_->size() : 0; }
+
+ private:
+  TensorProtoReader(const io::InputFile& file, ByteRange message, Outline outline);
+  [[nodiscard]] Result<void> open_external();
+  [[nodiscard]] Result<void> read_from(std::uint64_t offset, std::span<std::byte> out);
+  [[nodiscard]] Error located(Error error) const;
+
+  const io::InputFile& file_;
+  Outline outline_;
+  std::vector<TensorInfo> tensors_;
+  ValueStream values_;
+  std::optional<io::InputFile> external_;
+};
+
+}  // namespace tensorcast::formats::onnx
