@@ -1,0 +1,52 @@
+// Walking through the messages of a model.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "formats/onnx/wire_reader.hpp"
+
+namespace tensorcast::models::onnx {
+
+using formats::onnx::ByteRange;
+using formats::onnx::malformed_message;
+using formats::onnx::WireField;
+using formats::onnx::WireReader;
+
+// `take(field)` for each field up to the end of the message; what it does not read is skipped.
+template <class Take>
+[[nodiscard]] Result<void> each_field(WireReader& wire, Take take) {
+  while (!wire.at_end()) {
+    const Result<WireField> field = wire.next();
+    if (!field) return field.error();
+    const std::uint64_t contents = wire.position();
+    if (Result<void> taken = take(*field); !taken) return taken;
+    if (wire.position() != contents) continue;
+    if (Result<void> skipped = wire.skip(*field); !skipped) return skipped;
+  }
+  return {};
+}
+
+[[nodiscard]] inline Result<void> expect(const WireField& field, protozero::pbf_wire_type type) {
+  if (field.type == type) return {};
+  return malformed_message(field.offset, "a field has the wrong wire type, so this is no ONNX model");
+}
+
+// The same for the message that `field` holds.
+template <class Take>
+[[nodiscard]] Result<void> each_field_of(WireReader& wire, const WireField& field, Take take) {
+  if (Result<void> right = expect(field, protozero::pbf_wire_type::length_delimited); !right) return right;
+  wire.seek(field.offset);
+  const std::uint64_t outer_end = wire.narrow(field.offset + field.length);
+  Result<void> done = each_field(wire, take);
+  wire.seek(field.offset + field.length);
+  wire.narrow(outer_end);
+  return done;
+}
+
+[[nodiscard]] inline Result<std::uint64_t> read_varint(WireReader& wire, const WireField& field) {
+  if (Result<void> right = expect(field, protozero::pbf_wire_type::varint); !right) return std::move(right).error();
+  return wire.varint();
+}
+
+}  // namespace tensorcast::models::onnx

@@ -1,0 +1,10 @@
+// ONNX models of conversion nodes. https://github.com/onnx/onnx/blob/main/docs/IR.md
+#pragma once
+
+#include "models/model_format.hpp"
+
+namespace tensorcast::models {
+
+extern const ModelFormat onnx_format;
+
+}  // namespace tensorcast::models
