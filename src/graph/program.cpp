@@ -1,16 +1,111 @@
 #include "tensorcast/graph.hpp"
 
+#include <algorithm>
+#include <new>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "graph/inference.hpp"
+#include "graph/plan.hpp"
+#include "graph/run.hpp"
+
 namespace tensorcast {
 
 struct Program::Impl {
-  Graph graph;
+  std::vector<ValueInfo> inputs;
+  std::vector<ValueInfo> outputs;
+  std::unordered_map<std::string, std::size_t> input_places;
+  graph::Block plan;
+
+  [[nodiscard]] Result<std::vector<Tensor>> arguments(std::span<const NamedTensor> given) const;
+  [[nodiscard]] Result<std::vector<NamedTensor>> run(std::span<const NamedTensor> given, int threads) const;
 };
 
-Result<Program> Program::compile(Graph graph) {
-  return Program(std::make_shared<const Impl>(Impl{std::move(graph)}));
+namespace {
+
+Error invalid(std::string message) { return Error{.code = ErrorCode::invalid_argument, .message = std::move(message)}; }
+
+std::string list_of(const std::vector<ValueInfo>& values) {
+  constexpr std::size_t most_shown = 10;
+  std::string list;
+  for (std::size_t i = 0; i < std::min(values.size(), most_shown); ++i) {
+    list += fmt::format("{}\"{}\"", i == 0 ? "" : ", ", values[i].name);
+  }
+  return values.size() > most_shown ? fmt::format("{} and {} more", list, values.size() - most_shown) : list;
 }
 
-std::span<const ValueInfo> Program::inputs() const noexcept { return impl_->graph.inputs; }
-std::span<const ValueInfo> Program::outputs() const noexcept { return impl_->graph.outputs; }
+}  // namespace
+
+Result<Program> Program::compile(Graph graph) {
+  try {
+    Result<graph::Block> plan = graph::build_plan(graph);
+    if (!plan) return std::move(plan).error();
+    Impl impl{.inputs = std::move(graph.inputs),
+              .outputs = std::move(graph.outputs),
+              .input_places = {},
+              .plan = *std::move(plan)};
+    for (std::size_t i = 0; i < impl.inputs.size(); ++i) impl.input_places.emplace(impl.inputs[i].name, i);
+    for (std::size_t i = 0; i < impl.outputs.size(); ++i) {
+      impl.outputs[i].dtype = impl.plan.output_types[i].dtype;
+      impl.outputs[i].shape = impl.plan.output_types[i].shape;
+    }
+    return Program(std::make_shared<const Impl>(std::move(impl)));
+  } catch (const std::bad_alloc&) {
+    return Error{.code = ErrorCode::internal, .message = "there is not enough memory for the graph"};
+  }
+}
+
+std::span<const ValueInfo> Program::inputs() const noexcept { return impl_->inputs; }
+std::span<const ValueInfo> Program::outputs() const noexcept { return impl_->outputs; }
+
+Result<std::vector<Tensor>> Program::Impl::arguments(std::span<const NamedTensor> given) const {
+  std::vector<Tensor> tensors(inputs.size());
+  for (const NamedTensor& input : given) {
+    const auto place = input_places.find(input.name);
+    if (place == input_places.end()) {
+      Error error = invalid(fmt::format("the graph has no input \"{}\"", input.name));
+      error.hint = inputs.empty() ? "it has none" : "its inputs are " + list_of(inputs);
+      return error;
+    }
+    const ValueInfo& info = inputs[place->second];
+    const std::string label = fmt::format("input \"{}\"", input.name);
+    if (tensors[place->second].defined()) return graph::at(label, invalid("it is given twice"));
+    if (!input.tensor.defined()) return graph::at(label, invalid("it is no tensor"));
+    Result<graph::ValueType> type = graph::both(graph::type_of(input.tensor), {info.dtype, info.shape});
+    if (!type) return graph::at(label, std::move(type).error());
+    tensors[place->second] = input.tensor;
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (tensors[i].defined()) continue;
+    if (!inputs[i].default_value) return invalid(fmt::format("input \"{}\" is missing", inputs[i].name));
+    tensors[i] = *inputs[i].default_value;
+  }
+  return tensors;
+}
+
+Result<std::vector<NamedTensor>> Program::Impl::run(std::span<const NamedTensor> given, int threads) const {
+  if (threads < 0) return invalid(fmt::format("threads is 0 (all cores) or more, not {}", threads));
+  const Result<std::vector<Tensor>> tensors = arguments(given);
+  if (!tensors) return tensors.error();
+  graph::BufferPool pool;
+  graph::RunContext context{threads, pool};
+  Result<std::vector<Tensor>> results = graph::run_plan(plan, *tensors, context);
+  if (!results) return std::move(results).error();
+  std::vector<NamedTensor> named;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    named.push_back({outputs[i].name, std::move((*results)[i])});
+  }
+  return named;
+}
+
+Result<std::vector<NamedTensor>> Program::run(std::span<const NamedTensor> inputs, const RunOptions& options) const {
+  try {
+    return impl_->run(inputs, options.threads);
+  } catch (const std::bad_alloc&) {
+    return Error{.code = ErrorCode::internal, .message = "there is not enough memory for the run"};
+  }
+}
 
 }  // namespace tensorcast

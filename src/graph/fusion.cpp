@@ -1,0 +1,131 @@
+#include "graph/fusion.hpp"
+
+#include <optional>
+
+#include "codec/policy.hpp"
+#include "dtype/dtype_table.hpp"
+#include "graph/plan.hpp"
+
+namespace tensorcast::graph {
+namespace {
+
+// The numbers of a type: integers below 2^significant_bits times a power of two between 2^lowest_bit and beyond,
+// magnitudes up to the largest.
+struct NumberSet {
+  int significant_bits;
+  int lowest_bit;
+  double lowest;
+  double largest;
+};
+
+NumberSet numbers_of(const DTypeRow& row) {
+  const DTypeFacts& known = facts(row.id);
+  if (row.family == Family::boolean) return {1, 0, 0.0, 1.0};
+  if (row.family == Family::integer) return {row.bits - (row.is_signed ? 1 : 0), 0, known.lowest, known.largest};
+  return {row.format.mantissa_bits + 1, row.format.min_exponent() - row.format.mantissa_bits, known.lowest,
+          known.largest};
+}
+
+// Infinities, NaN and zeros of two floating types.
+bool keeps_special_codes(const FloatFormat& from, const FloatFormat& to) {
+  if (from.has_zero && !to.has_zero) return false;
+  const bool from_has_negative_zero = from.has_sign && from.nonfinite != NonFinite::nan_negative_zero;
+  const bool to_has_negative_zero = to.has_sign && to.nonfinite != NonFinite::nan_negative_zero;
+  if (from_has_negative_zero && !to_has_negative_zero) return false;
+  if (!from.has_nan()) return true;
+  if (from.nonfinite == NonFinite::ieee) {  // infinities, and payloads
+    return to.nonfinite == NonFinite::ieee && to.mantissa_bits >= from.mantissa_bits;
+  }
+  // NaN without payload, perhaps with a sign: only a type whose NaN has a sign too is sure to keep it.
+  return to.has_sign && (to.nonfinite == NonFinite::ieee || to.nonfinite == NonFinite::nan_all_ones);
+}
+
+// Whether a cast of `dtype` to itself is what encoding its decoded codes gives: no quiet bit that would be set, no
+// infinity that would saturate, no two codes of one value.
+bool has_one_code_per_value(const DTypeRow& row) {
+  return row.family == Family::integer || (row.family == Family::floating && row.format.nonfinite != NonFinite::ieee);
+}
+
+// Whether `options` ask the same of `from` to `to` as of `middle` to `to`.
+bool asks_the_same(const CastOptions& options, const DTypeRow& from, DType middle, DType to) {
+  const Result<codec::Policy> chained = codec::resolve_policy(options, middle, to);
+  Result<codec::Policy> fused = codec::resolve_policy(options, from.id, to);
+  if (!chained || !fused) return false;
+  const bool to_integer = family(to) == Family::integer;
+  // D7: between integers the low bits count, whatever the options; 0 and 1 are in every range.
+  const bool range_is_free = !to_integer || from.family == Family::boolean ||
+                             (from.family == Family::integer && family(middle) == Family::integer);
+  if (from.family == Family::integer && to_integer && family(middle) == Family::floating) {
+    return chained->integer_range == codec::IntegerRange::wrap;
+  }
+  if (range_is_free) fused->integer_range = chained->integer_range;
+  return *fused == *chained;
+}
+
+}  // namespace
+
+bool keeps_every_code(DType from_id, DType to_id) {
+  const DTypeRow* from = find_row(from_id);
+  const DTypeRow* to = find_row(to_id);
+  if (from == nullptr || to == nullptr || from->family == Family::text || to->family == Family::text) return false;
+  if (from == to) return true;
+  if (to->family == Family::boolean || (from->family == Family::floating && to->family == Family::integer)) {
+    return false;
+  }
+  const NumberSet inner = numbers_of(*from);
+  const NumberSet outer = numbers_of(*to);
+  // The lowest integer of a signed type, a power of two, is within `lowest` and needs one significant bit.
+  if (inner.significant_bits > outer.significant_bits || inner.lowest_bit < outer.lowest_bit ||
+      inner.lowest < outer.lowest || inner.largest > outer.largest) {
+    return false;
+  }
+  if (from->family == Family::floating) return keeps_special_codes(from->format, to->format);
+  return to->family != Family::floating || to->format.has_zero;
+}
+
+bool fusible(DType from_id, const CastOptions& first, DType middle, const CastOptions& second, DType to) {
+  const DTypeRow* from = find_row(from_id);
+  if (from == nullptr || !is_castable(middle) || !is_castable(to)) return false;
+  if (first.scale != 1.0 || second.scale != 1.0) return false;
+  if (from_id == middle) return from->family != Family::text && asks_the_same(second, *from, middle, to);
+  if (family(middle) == Family::text || to == DType::string) return false;
+  if (!asks_the_same(second, *from, middle, to)) return false;
+  // A cast to the first type again becomes a copy of the bits.
+  if (from_id == to && !has_one_code_per_value(*from)) return false;
+  if (keeps_every_code(from_id, middle)) return true;
+  // D7: low bits of low bits.
+  const bool integers =
+      from->family == Family::integer && family(middle) == Family::integer && family(to) == Family::integer;
+  return integers && from_id != to && bit_width(to) <= bit_width(middle) && bit_width(middle) <= bit_width(from_id);
+}
+
+void fuse_casts(Block& block, const std::vector<ValueType>& types) {
+  std::vector<std::size_t> uses(block.slot_count, 0);
+  std::vector<const Step*> makers(block.slot_count, nullptr);
+  for (const Slot slot : block.outputs) ++uses[slot];
+  for (const Step& step : block.steps) {
+    for (const Slot slot : step.inputs) ++uses[slot];
+  }
+  for (Step& step : block.steps) {
+    for (const Slot slot : step.outputs) {
+      if (slot != no_slot) makers[slot] = &step;
+    }
+    const auto* cast = std::get_if<CastOp>(&step.work);
+    if (cast == nullptr) continue;
+    // Back along the chain for as long as this step may take its input from further up. Steps that are left over have
+    // no use and go when lifetimes are set.
+    for (Slot input = step.inputs[0]; uses[input] == 1 && makers[input] != nullptr;) {
+      const Step& maker = *makers[input];
+      if (std::holds_alternative<IdentityOp>(maker.work)) {
+        input = maker.inputs[0];
+        continue;
+      }
+      const auto* first = std::get_if<CastOp>(&maker.work);
+      const Slot origin = first == nullptr ? no_slot : maker.inputs[0];
+      if (first == nullptr || !fusible(types[origin].dtype, first->options, first->to, cast->options, cast->to)) break;
+      step.inputs[0] = input = origin;
+    }
+  }
+}
+
+}  // namespace tensorcast::graph

@@ -1,0 +1,102 @@
+// Small graphs and tensors for the tests of this layer.
+#pragma once
+
+#include <cstring>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tensorcast/graph.hpp"
+
+namespace tensorcast::graph {
+
+template <class T>
+Tensor tensor_of(DType dtype, std::vector<std::int64_t> shape, const std::vector<T>& elements) {
+  std::vector<std::byte> bytes(elements.size() * sizeof(T));
+  if (!bytes.empty()) std::memcpy(bytes.data(), elements.data(), bytes.size());
+  Result<Tensor> tensor = Tensor::own(dtype, std::move(shape), std::move(bytes));
+  if (!tensor) ADD_FAILURE() << tensor.error().describe();
+  return tensor ? *tensor : Tensor();
+}
+
+inline Tensor floats(std::vector<float> elements) {
+  const auto count = static_cast<std::int64_t>(elements.size());
+  return tensor_of(DType::float32, {count}, elements);
+}
+
+inline Tensor boolean(bool value) { return tensor_of<unsigned char>(DType::boolean, {}, {value}); }
+
+inline Tensor strings(const std::vector<std::string>& texts) {
+  StringBuffer buffer{{}, {0}};
+  for (const std::string& text : texts) {
+    buffer.data.insert(buffer.data.end(), text.begin(), text.end());
+    buffer.offsets.push_back(static_cast<std::int64_t>(buffer.data.size()));
+  }
+  Result<Tensor> tensor = Tensor::own({static_cast<std::int64_t>(texts.size())}, std::move(buffer));
+  return *tensor;
+}
+
+inline std::vector<std::string> texts_of(const Tensor& tensor) {
+  std::vector<std::string> texts;
+  const StringView view = tensor.strings();
+  for (std::size_t i = 0; i + 1 < view.offsets.size(); ++i) {
+    texts.emplace_back(view.data.data() + view.offsets[i], view.data.data() + view.offsets[i + 1]);
+  }
+  return texts;
+}
+
+template <class T>
+std::vector<T> elements_of(const Tensor& tensor) {
+  std::vector<T> elements(tensor.bytes().size() / sizeof(T));
+  if (!elements.empty()) std::memcpy(elements.data(), tensor.bytes().data(), tensor.bytes().size());
+  return elements;
+}
+
+inline GraphNode cast_node(std::string name, std::string input, std::string output, DType to,
+                           CastOptions options = {}) {
+  return {std::move(name), CastOp{to, options}, {std::move(input)}, {std::move(output)}};
+}
+
+inline GraphNode identity_node(std::string name, std::string input, std::string output) {
+  return {std::move(name), IdentityOp{}, {std::move(input)}, {std::move(output)}};
+}
+
+inline std::shared_ptr<const Graph> branch(std::vector<GraphNode> nodes, std::string output) {
+  return std::make_shared<const Graph>(
+      Graph{.name = "branch", .inputs = {}, .nodes = std::move(nodes), .outputs = {{.name = std::move(output)}}});
+}
+
+// input x of `from`, the nodes, output y
+inline Graph graph_of(DType from, std::vector<GraphNode> nodes) {
+  return {
+      .name = "test", .inputs = {{.name = "x", .dtype = from}}, .nodes = std::move(nodes), .outputs = {{.name = "y"}}};
+}
+
+inline Program compiled(Graph graph) {
+  Result<Program> program = Program::compile(std::move(graph));
+  if (!program) ADD_FAILURE() << program.error().describe();
+  return *std::move(program);
+}
+
+inline std::string compile_error(Graph graph) {
+  const Result<Program> program = Program::compile(std::move(graph));
+  return program.ok() ? "no error" : program.error().describe();
+}
+
+// Output y for input x.
+inline Tensor run_one(const Program& program, const Tensor& x, int threads = 1) {
+  const NamedTensor input{"x", x};
+  Result<std::vector<NamedTensor>> outputs = program.run({&input, 1}, {.threads = threads});
+  if (!outputs) ADD_FAILURE() << outputs.error().describe();
+  return outputs ? (*outputs)[0].tensor : Tensor();
+}
+
+inline std::string run_error(const Program& program, const std::vector<NamedTensor>& inputs, RunOptions options = {}) {
+  const Result<std::vector<NamedTensor>> outputs = program.run(inputs, options);
+  return outputs.ok() ? "no error" : outputs.error().describe();
+}
+
+}  // namespace tensorcast::graph

@@ -1,0 +1,133 @@
+#include "graph/inference.hpp"
+
+#include <array>
+#include <type_traits>
+
+#include <fmt/format.h>
+
+#include "codec/policy.hpp"
+#include "tensorcast/promote.hpp"
+
+namespace tensorcast::graph {
+namespace {
+
+constexpr int cast_like_since = 15;
+
+struct Shape {
+  std::string_view name;
+  std::size_t inputs;
+  std::size_t outputs;
+};
+
+// In the order of Operation's alternatives. The outputs of If are those of its branches.
+constexpr std::array operations = {Shape{"Cast", 1, 1},     Shape{"CastLike", 2, 1}, Shape{"ConvertPromoteTypes", 2, 2},
+                                   Shape{"Identity", 1, 1}, Shape{"Constant", 0, 1}, Shape{"If", 1, 0}};
+static_assert(operations.size() == std::variant_size_v<Operation>);
+
+Result<ValueType> infer_cast(const CastOp& cast, const ValueType& input) {
+  if (cast.to == DType::undefined) {
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = "the type to cast to is undefined",
+                 .hint = "set `to` to one of the types of Cast"};
+  }
+  if (Result<void> checked = check_cast(cast.options, input.dtype, cast.to); !checked) {
+    return std::move(checked).error();
+  }
+  return ValueType{cast.to, input.shape};
+}
+
+Result<ValueType> infer_cast_like(const CastLikeOp& cast, const ValueType& input, const ValueType& like) {
+  const int opset = cast.options.opset;
+  if (opset > 0 && opset < cast_like_since) {
+    return Error{
+        .code = ErrorCode::unsupported,
+        .message = fmt::format("CastLike exists since opset {}; opset {} was asked for", cast_like_since, opset)};
+  }
+  if (Result<void> checked = check_cast(cast.options, input.dtype, like.dtype); !checked) {
+    return std::move(checked).error();
+  }
+  return ValueType{like.dtype, input.shape};
+}
+
+Result<std::vector<ValueType>> infer_promotion(const ConvertPromoteTypesOp& promotion, const ValueType& a,
+                                               const ValueType& b) {
+  const PromoteOptions& options = promotion.promote;
+  const bool rank_matters = options.pytorch_scalar_promotion && !(a.shape && b.shape);
+  DType common = DType::undefined;
+  if (a.dtype != DType::undefined && b.dtype != DType::undefined) {
+    const auto scalar = [](const ValueType& type) { return type.shape && type.shape->empty(); };
+    Result<DType> promoted = promote_types({a.dtype, scalar(a)}, {b.dtype, scalar(b)}, options);
+    if (!rank_matters) {
+      if (!promoted) return std::move(promoted).error();
+      common = *promoted;
+    }
+  }
+  for (const ValueType& input : {a, b}) {
+    if (Result<void> checked = check_cast(promotion.options, input.dtype, common); !checked) {
+      return std::move(checked).error();
+    }
+  }
+  return std::vector<ValueType>{{common, a.shape}, {common, b.shape}};
+}
+
+}  // namespace
+
+std::string_view operation_name(const Operation& operation) { return operations[operation.index()].name; }
+
+std::string node_label(const GraphNode& node, std::size_t index) {
+  const std::string_view operation = operation_name(node.operation);
+  if (!node.name.empty()) return fmt::format("node \"{}\" ({})", node.name, operation);
+  if (node.outputs.empty()) return fmt::format("node {} ({})", index, operation);
+  return fmt::format("node {} ({} of \"{}\")", index, operation, node.outputs.front());
+}
+
+Error at(const std::string& label, Error error) {
+  error.message = fmt::format("{}: {}", label, error.message);
+  return error;
+}
+
+Result<void> check_arity(const GraphNode& node) {
+  const Shape& shape = operations[node.operation.index()];
+  const auto wrong = [](std::string_view what, std::size_t given, std::size_t wanted) {
+    return Error{
+        .code = ErrorCode::invalid_argument,
+        .message = fmt::format("{} {}{}, but the operation has {}", given, what, given == 1 ? "" : "s", wanted)};
+  };
+  if (node.inputs.size() != shape.inputs) return wrong("input", node.inputs.size(), shape.inputs);
+  if (std::holds_alternative<IfOp>(node.operation)) return {};
+  if (node.outputs.size() != shape.outputs) return wrong("output", node.outputs.size(), shape.outputs);
+  return {};
+}
+
+Result<void> check_cast(const CastOptions& options, DType from, DType to) {
+  // float32 is in every version: where one end is unknown, the other and the options are checked.
+  const DType known_from = from == DType::undefined ? DType::float32 : from;
+  const DType known_to = to == DType::undefined ? DType::float32 : to;
+  Result<codec::Policy> policy = codec::resolve_policy(options, known_from, known_to);
+  if (!policy) return std::move(policy).error();
+  return {};
+}
+
+Result<std::vector<ValueType>> infer_outputs(const Operation& operation, std::span<const ValueType> inputs) {
+  const auto single = [](Result<ValueType> type) -> Result<std::vector<ValueType>> {
+    if (!type) return std::move(type).error();
+    return std::vector<ValueType>{*std::move(type)};
+  };
+  if (const auto* cast = std::get_if<CastOp>(&operation)) return single(infer_cast(*cast, inputs[0]));
+  if (const auto* cast = std::get_if<CastLikeOp>(&operation)) {
+    return single(infer_cast_like(*cast, inputs[0], inputs[1]));
+  }
+  if (const auto* promotion = std::get_if<ConvertPromoteTypesOp>(&operation)) {
+    return infer_promotion(*promotion, inputs[0], inputs[1]);
+  }
+  if (std::holds_alternative<IdentityOp>(operation)) return std::vector<ValueType>{inputs[0]};
+  if (const auto* constant = std::get_if<ConstantOp>(&operation)) {
+    if (!constant->value.defined()) {
+      return Error{.code = ErrorCode::invalid_argument, .message = "the constant has no value"};
+    }
+    return std::vector<ValueType>{type_of(constant->value)};
+  }
+  return Error{.code = ErrorCode::internal, .message = "If is inferred from its branches"};
+}
+
+}  // namespace tensorcast::graph

@@ -1,0 +1,22 @@
+// Carries out a plan on tensors.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "graph/buffer_pool.hpp"
+#include "graph/plan.hpp"
+
+namespace tensorcast::graph {
+
+struct RunContext {
+  int threads = 0;
+  BufferPool& pool;
+};
+
+// Values of the block's outputs. `arguments` stand in the block's order.
+// Errors: as Program::run(); the message names the node.
+[[nodiscard]] Result<std::vector<Tensor>> run_plan(const Block& block, std::span<const Tensor> arguments,
+                                                   RunContext& context);
+
+}  // namespace tensorcast::graph
