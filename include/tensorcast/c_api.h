@@ -71,12 +71,16 @@ TC_API tc_status tc_cast_to_strings(const void* src, tc_dtype from, size_t count
 TC_API void tc_free(void* memory);
 
 typedef struct tc_promote_options {
-  size_t struct_size; /* sizeof(tc_promote_options) */
+  size_t struct_size; /* sizeof(tc_promote_options); that of the struct without rules is taken too */
   int32_t promote_unsafe, pytorch_scalar_promotion;
   tc_dtype u64_integer_promotion_target;
+  int32_t reserved;     /* 0 */
+  int32_t rules;        /* 0 openvino, 1 numpy, 2 torch, 3 jax, 4 jax_strict, 5 tensorflow */
+  int32_t reserved_too; /* 0 */
 } tc_promote_options;
 
-/* The common type of two types by OpenVINO's ConvertPromoteTypes-14. NULL options: both flags off, float32. */
+/* The common type of two types by OpenVINO's ConvertPromoteTypes-14, or by the rules that the options name. NULL
+   options: both flags off, float32, openvino. */
 TC_API tc_status tc_promote(tc_dtype a, int a_is_scalar, tc_dtype b, int b_is_scalar,
                             const tc_promote_options* options, tc_dtype* common);
 

@@ -1,5 +1,6 @@
 #include "tensorcast/c_api.h"
 
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -30,6 +31,12 @@ tc_status fail(const Error& error) {
 }
 
 tc_status invalid(const char* message) { return fail({.code = ErrorCode::invalid_argument, .message = message}); }
+
+// sizeof(tc_promote_options) before it could name rules. Its padding is now a field, so that the size tells the two
+// apart.
+constexpr size_t promote_options_before_rules =
+    (offsetof(tc_promote_options, reserved) + alignof(size_t) - 1) / alignof(size_t) * alignof(size_t);
+static_assert(promote_options_before_rules < sizeof(tc_promote_options));
 
 // Runs a call that may throw (out of memory) and turns its Result into a status: nothing crosses the C interface.
 template <class Call>
@@ -197,12 +204,15 @@ tc_status tc_promote(tc_dtype a, int a_is_scalar, tc_dtype b, int b_is_scalar, c
   if (common == nullptr) return invalid("the result pointer is null");
   tensorcast::PromoteOptions read;
   if (options != nullptr) {
-    if (options->struct_size < sizeof(tc_promote_options)) {
+    if (options->struct_size < promote_options_before_rules) {
       return invalid("tc_promote_options.struct_size is smaller than the struct");
     }
     read.promote_unsafe = options->promote_unsafe != 0;
     read.pytorch_scalar_promotion = options->pytorch_scalar_promotion != 0;
     read.u64_integer_promotion_target = static_cast<DType>(options->u64_integer_promotion_target);
+    if (options->struct_size >= sizeof(tc_promote_options)) {
+      read.rules = static_cast<tensorcast::PromoteRules>(options->rules);
+    }
   }
   return guarded([&]() -> Result<void> {
     const Result<DType> promoted = tensorcast::promote_types({static_cast<DType>(a), a_is_scalar != 0},

@@ -112,10 +112,23 @@ TEST(CApi, Promotes) {
   EXPECT_EQ(tc_promote(10, 0, 7, 0, nullptr, &common), TC_UNSUPPORTED);
   EXPECT_STREQ(tc_last_error(),
                "float16 cannot hold int64 safely: needs at least 128 bits; pass promote_unsafe to allow it");
-  tc_promote_options options = {sizeof(tc_promote_options), 1, 1, 1};
+  tc_promote_options options{};
+  options.struct_size = sizeof(options);
+  options.promote_unsafe = options.pytorch_scalar_promotion = 1;
+  options.u64_integer_promotion_target = 1;
   EXPECT_EQ(tc_promote(7, 1, 2, 0, &options, &common), TC_OK);
   EXPECT_EQ(common, 2);
   EXPECT_EQ(tc_promote(7, 1, 2, 0, &options, nullptr), TC_INVALID_ARGUMENT);
+  options.rules = 1;  // numpy, whose ranks do not matter
+  EXPECT_EQ(tc_promote(7, 1, 2, 0, &options, &common), TC_OK);
+  EXPECT_EQ(common, 7);
+  options.rules = 6;
+  EXPECT_EQ(tc_promote(7, 1, 2, 0, &options, &common), TC_INVALID_ARGUMENT);
+  options.struct_size = 24;  // of a program older than the rules, which is not asked for them
+  EXPECT_EQ(tc_promote(7, 1, 2, 0, &options, &common), TC_OK);
+  EXPECT_EQ(common, 2);
+  options.struct_size = 20;
+  EXPECT_EQ(tc_promote(7, 1, 2, 0, &options, &common), TC_INVALID_ARGUMENT);
 }
 
 TEST(CApi, Names) {

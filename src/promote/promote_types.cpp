@@ -3,19 +3,26 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "dtype/dtype_table.hpp"
+#include "promote/peer_rules.hpp"
 
 namespace tensorcast {
 namespace {
 
 // Rule 0: the operation's own list. Types of the 24 that OpenVINO's operation lacks are not in it.
 constexpr std::array promotable = {
-    DType::boolean,       DType::uint1,       DType::uint4,   DType::uint8,    DType::uint16,  DType::uint32,
-    DType::uint64,        DType::int4,        DType::int8,    DType::int16,    DType::int32,   DType::int64,
-    DType::float8_e4m3fn, DType::float8_e5m2, DType::float16, DType::bfloat16, DType::float32, DType::float64};
+    DType::float64, DType::float32, DType::float16, DType::bfloat16, DType::float8_e4m3fn, DType::float8_e5m2,
+    DType::int64,   DType::int32,   DType::int16,   DType::int8,     DType::int4,          DType::uint64,
+    DType::uint32,  DType::uint16,  DType::uint8,   DType::uint4,    DType::boolean,       DType::uint1};
+
+constexpr std::array known_rules = {PromoteRules::openvino, PromoteRules::numpy,      PromoteRules::torch,
+                                    PromoteRules::jax,      PromoteRules::jax_strict, PromoteRules::tensorflow};
 
 // uint1 is no castable type and so has no row: these three see it too.
 bool is_integer(DType dtype) { return dtype == DType::uint1 || family(dtype) == Family::integer; }
@@ -52,8 +59,8 @@ Result<DType> floating_with_integer(DType floating, DType integer, const Promote
 // Rule 4: a scalar takes the type of the tensor beside it.
 Result<DType> scalar_with_tensor(DType scalar, DType tensor, const PromoteOptions& options) {
   if (!options.promote_unsafe && !range_contains(tensor, scalar)) {
-    return refusal(fmt::format("the scalar's type {} has values beyond the range of the tensor's type {}", name(scalar),
-                               name(tensor)));
+    return refusal(fmt::format("the tensor's type {} cannot hold the scalar's type {} safely: its range is smaller",
+                               name(tensor), name(scalar)));
   }
   return tensor;
 }
@@ -64,39 +71,44 @@ Result<DType> signed_with_unsigned(DType signed_type, DType unsigned_type, const
   if (needed <= 64) {
     const DType common = signed_integer(std::max(needed, width(signed_type)));
     if (options.promote_unsafe || needed <= width(signed_type)) return common;
-    return refusal(fmt::format("{} cannot hold {} and no bits may be added: their common type is {}", name(signed_type),
-                               name(unsigned_type), name(common)));
+    return refusal(
+        fmt::format("{} cannot hold {} safely: needs {}", name(signed_type), name(unsigned_type), name(common)));
   }
   if (options.promote_unsafe) return options.u64_integer_promotion_target;
-  return refusal(fmt::format("no integer type holds both {} and {}", name(signed_type), name(unsigned_type)));
+  return refusal(fmt::format("no integer type holds both {} and {}: u64_integer_promotion_target makes them {}",
+                             name(signed_type), name(unsigned_type), name(options.u64_integer_promotion_target)));
 }
 
 // Rule 7.
 Result<DType> floats_of_equal_width(DType a, DType b, const PromoteOptions& options) {
   const DType common = width(a) == 16 ? DType::float32 : DType::float16;
   if (options.promote_unsafe) return common;
-  return refusal(fmt::format("neither {} nor {} holds the other and no bits may be added: their common type is {}",
-                             name(a), name(b), name(common)));
+  return refusal(fmt::format("neither {} nor {} holds the other: both fit {}, which has more bits", name(a), name(b),
+                             name(common)));
 }
 
-Result<void> check_promotable(DType dtype) {
-  if (std::find(promotable.begin(), promotable.end(), dtype) != promotable.end()) return {};
-  return Error{.code = is_castable(dtype) ? ErrorCode::unsupported : ErrorCode::invalid_argument,
-               .message = is_castable(dtype)
-                              ? fmt::format("{} is not a type of ConvertPromoteTypes-14", name(dtype))
-                              : fmt::format("dtype number {} does not exist", static_cast<std::int32_t>(dtype))};
-}
-
-}  // namespace
-
-Result<DType> promote_types(PromoteOperand a, PromoteOperand b, const PromoteOptions& options) {
-  for (const DType dtype : {a.dtype, b.dtype}) {
-    if (Result<void> checked = check_promotable(dtype); !checked) return std::move(checked).error();
+Result<void> check_promotable(DType dtype, PromoteRules rules) {
+  const std::span<const DType> types = promotable_dtypes(rules);
+  if (std::find(types.begin(), types.end(), dtype) != types.end()) return {};
+  if (!is_castable(dtype) && dtype != DType::uint1) {
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = fmt::format("dtype number {} does not exist", static_cast<std::int32_t>(dtype))};
   }
+  const PeerRules* peer = find_peer_rules(rules);
+  std::vector<std::string_view> names;
+  for (const DType known : types) names.push_back(name(known));
+  return Error{.code = ErrorCode::unsupported,
+               .message = fmt::format("{} is not a type of {}", name(dtype),
+                                      peer == nullptr ? "ConvertPromoteTypes-14" : peer->owner),
+               .hint = fmt::format("it has {}", fmt::join(names, ", "))};
+}
+
+Result<DType> promote_as_openvino(PromoteOperand a, PromoteOperand b, const PromoteOptions& options) {
   const DType u64_target = options.u64_integer_promotion_target;
   if (u64_target != DType::uint1 && (!is_castable(u64_target) || u64_target == DType::string)) {
     return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("u64_integer_promotion_target cannot be {}", name(u64_target))};
+                 .message = fmt::format("u64_integer_promotion_target cannot be {}", name(u64_target)),
+                 .hint = "any number type can"};
   }
 
   if (a.dtype == b.dtype) return a.dtype;         // rule 1
@@ -115,6 +127,56 @@ Result<DType> promote_types(PromoteOperand a, PromoteOperand b, const PromoteOpt
   }
   if (width(a.dtype) != width(b.dtype)) return width(a.dtype) > width(b.dtype) ? a.dtype : b.dtype;  // rule 6
   return floats_of_equal_width(a.dtype, b.dtype, options);
+}
+
+}  // namespace
+
+std::span<const PromoteRules> all_promote_rules() noexcept { return known_rules; }
+
+std::string_view name(PromoteRules rules) noexcept {
+  switch (rules) {
+    case PromoteRules::openvino:
+      return "openvino";
+    case PromoteRules::numpy:
+      return "numpy";
+    case PromoteRules::torch:
+      return "torch";
+    case PromoteRules::jax:
+      return "jax";
+    case PromoteRules::jax_strict:
+      return "jax_strict";
+    case PromoteRules::tensorflow:
+      return "tensorflow";
+  }
+  return "";
+}
+
+Result<PromoteRules> parse_promote_rules(std::string_view spelling) {
+  std::vector<std::string_view> names;
+  for (const PromoteRules rules : known_rules) {
+    if (name(rules) == spelling) return rules;
+    names.push_back(name(rules));
+  }
+  return Error{.code = ErrorCode::invalid_argument,
+               .message = fmt::format("there are no promotion rules \"{}\"", spelling),
+               .hint = fmt::format("known are {}", fmt::join(names, ", "))};
+}
+
+std::span<const DType> promotable_dtypes(PromoteRules rules) noexcept {
+  if (rules == PromoteRules::openvino) return promotable;
+  const PeerRules* peer = find_peer_rules(rules);
+  return peer == nullptr ? std::span<const DType>() : peer->lattice.types;
+}
+
+Result<DType> promote_types(PromoteOperand a, PromoteOperand b, const PromoteOptions& options) {
+  if (name(options.rules).empty()) {
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = fmt::format("there are no promotion rules {}", static_cast<std::int32_t>(options.rules))};
+  }
+  for (const DType dtype : {a.dtype, b.dtype}) {
+    if (Result<void> checked = check_promotable(dtype, options.rules); !checked) return std::move(checked).error();
+  }
+  return options.rules == PromoteRules::openvino ? promote_as_openvino(a, b, options) : promote_as_peer(a, b, options);
 }
 
 }  // namespace tensorcast

@@ -108,9 +108,81 @@ TEST(PromoteTypes, RefusesTypesOutsideItsList) {
   EXPECT_EQ(promote_types({static_cast<DType>(14)}, {DType::int8}).error().code, ErrorCode::invalid_argument);
 }
 
+std::string reason(PromoteOperand a, PromoteOperand b, const PromoteOptions& options = {}) {
+  const Result<DType> common = promote_types(a, b, options);
+  return common.ok() ? "" : common.error().describe();
+}
+
 TEST(PromoteTypes, SaysWhyInWords) {
-  EXPECT_EQ(promote_types({DType::int64}, {DType::float16}).error().describe(),
+  EXPECT_EQ(reason({DType::int64}, {DType::float16}),
             "float16 cannot hold int64 safely: needs at least 128 bits; pass promote_unsafe to allow it");
+  EXPECT_EQ(reason({DType::uint8}, {DType::int8}),
+            "int8 cannot hold uint8 safely: needs int16; pass promote_unsafe to allow it");
+  EXPECT_EQ(reason({DType::int8}, {DType::uint64}),
+            "no integer type holds both int8 and uint64: u64_integer_promotion_target makes them float32; "
+            "pass promote_unsafe to allow it");
+  EXPECT_EQ(reason({DType::bfloat16}, {DType::float16}),
+            "neither bfloat16 nor float16 holds the other: both fit float32, which has more bits; "
+            "pass promote_unsafe to allow it");
+  EXPECT_EQ(reason({DType::int64, true}, {DType::uint8}, {.pytorch_scalar_promotion = true}),
+            "the tensor's type uint8 cannot hold the scalar's type int64 safely: its range is smaller; "
+            "pass promote_unsafe to allow it");
+  EXPECT_EQ(reason({DType::string}, {DType::int8}),
+            "string is not a type of ConvertPromoteTypes-14; it has float64, float32, float16, bfloat16, "
+            "float8_e4m3fn, float8_e5m2, int64, int32, int16, int8, int4, uint64, uint32, uint16, uint8, uint4, bool, "
+            "u1");
+  EXPECT_EQ(reason({static_cast<DType>(14)}, {DType::int8}), "dtype number 14 does not exist");
+  EXPECT_EQ(reason({DType::int8}, {DType::int8}, {.u64_integer_promotion_target = DType::string}),
+            "u64_integer_promotion_target cannot be string; any number type can");
+}
+
+// Every refusal of every pair and mode has words of its own and says what to do.
+TEST(PromoteTypes, EveryRefusalSaysWhatToDo) {
+  int refusals = 0;
+  for (const PromoteRules rules : all_promote_rules()) {
+    for (const DType a : promotable_dtypes(rules)) {
+      for (const DType b : promotable_dtypes(rules)) {
+        for (const bool scalar : {false, true}) {
+          for (const bool promote_unsafe : {false, true}) {
+            const PromoteOptions options{
+                .promote_unsafe = promote_unsafe, .pytorch_scalar_promotion = true, .rules = rules};
+            const Result<DType> common = promote_types({a, scalar}, {b}, options);
+            const Result<DType> mirrored = promote_types({b}, {a, scalar}, options);
+            ASSERT_EQ(common.ok(), mirrored.ok()) << name(a) << " " << name(b);
+            if (common.ok()) {
+              EXPECT_EQ(*common, *mirrored) << name(a) << " " << name(b);
+              continue;
+            }
+            ++refusals;
+            EXPECT_NE(common.error().message.find(name(a)), std::string::npos) << common.error().message;
+            EXPECT_NE(common.error().message.find(name(b)), std::string::npos) << common.error().message;
+            EXPECT_FALSE(common.error().hint.empty()) << common.error().message;
+            if (common.error().hint.find("promote_unsafe") != std::string::npos) {
+              PromoteOptions allowed = options;
+              allowed.promote_unsafe = true;
+              EXPECT_TRUE(promote_types({a, scalar}, {b}, allowed).ok()) << common.error().describe();
+            }
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(refusals, 1000);
+}
+
+TEST(PromoteTypes, RulesHaveNames) {
+  for (const PromoteRules rules : all_promote_rules()) {
+    EXPECT_EQ(*parse_promote_rules(name(rules)), rules);
+    for (const DType dtype : promotable_dtypes(rules)) {
+      EXPECT_EQ(*promote_types({dtype}, {dtype}, {.rules = rules}), dtype);
+    }
+  }
+  EXPECT_EQ(parse_promote_rules("mxnet").error().describe(),
+            "there are no promotion rules \"mxnet\"; known are openvino, numpy, torch, jax, jax_strict, tensorflow");
+  const auto none = static_cast<PromoteRules>(77);
+  EXPECT_EQ(name(none), "");
+  EXPECT_TRUE(promotable_dtypes(none).empty());
+  EXPECT_EQ(promote_types({DType::int8}, {DType::int8}, {.rules = none}).error().code, ErrorCode::invalid_argument);
 }
 
 }  // namespace

@@ -2,6 +2,9 @@
 #include "tensorcast/promote.hpp"
 
 #include <memory>
+#include <span>
+#include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -19,15 +22,13 @@ using tensorcast::DType;
 using tensorcast::name;
 using tensorcast::PromoteOperand;
 using tensorcast::PromoteOptions;
+using tensorcast::PromoteRules;
 using tensorcast::Result;
-
-enum class Rules { openvino };
 
 struct PromoteArguments {
   PromoteOperand a;
   PromoteOperand b;
   PromoteOptions options;
-  Rules rules = Rules::openvino;
   bool table = false;
   bool json = false;
   bool quiet = false;
@@ -39,20 +40,12 @@ constexpr const char* examples = R"(Examples:
   tcast promote i64 u64 --unsafe --u64-target float64
   tcast promote f64 f16 --pytorch-scalar --scalar-a --unsafe
   tcast promote --table --unsafe
-The rules are those of OpenVINO's ConvertPromoteTypes-14. A refused promotion exits with status 1.)";
+  tcast promote int32 float32 --rules numpy
+  tcast promote --table --rules jax
+The rules are those of OpenVINO's ConvertPromoteTypes-14 unless --rules names others. A refused promotion exits with
+status 1.)";
 
-// Every type that has a common type with itself is one that the rules know.
-std::vector<DType> known_types(const PromoteOptions& options) {
-  std::vector<DType> types;
-  const auto consider = [&](DType dtype) {
-    if (promote_types({dtype, false}, {dtype, false}, options)) types.push_back(dtype);
-  };
-  for (const DType dtype : tensorcast::all_dtypes()) consider(dtype);
-  consider(DType::uint1);
-  return types;
-}
-
-// A few letters, so that the matrix fits: OpenVINO's own spelling.
+// A few letters, so that the matrix fits: OpenVINO's own spelling where it has one.
 std::string short_name(DType dtype) {
   using enum tensorcast::Family;
   const int bits = tensorcast::bit_width(dtype);
@@ -65,6 +58,14 @@ std::string short_name(DType dtype) {
       return "f8e4m3";
     case DType::float8_e5m2:
       return "f8e5m2";
+    case DType::float8_e4m3fnuz:
+      return "f8e4m3fnuz";
+    case DType::float8_e5m2fnuz:
+      return "f8e5m2fnuz";
+    case DType::float8_e8m0fnu:
+      return "f8e8m0";
+    case DType::float4_e2m1fn:
+      return "f4e2m1";
     default:
       break;
   }
@@ -82,7 +83,7 @@ std::string short_name(DType dtype) {
 }
 
 int print_matrix(const PromoteArguments& arguments) {
-  const std::vector<DType> types = known_types(arguments.options);
+  const std::span<const DType> types = tensorcast::promotable_dtypes(arguments.options.rules);
   std::vector<Column> columns = {{""}};
   for (const DType b : types) columns.push_back({short_name(b)});
   Table table(std::move(columns));
@@ -107,6 +108,12 @@ int print_matrix(const PromoteArguments& arguments) {
   return exit_done;
 }
 
+std::string in_words_of_the_command(std::string hint) {
+  const std::string_view option = "promote_unsafe";
+  if (const std::size_t at = hint.find(option); at != std::string::npos) hint.replace(at, option.size(), "--unsafe");
+  return hint;
+}
+
 int promote(const PromoteArguments& arguments) {
   if (arguments.table) return print_matrix(arguments);
   const Result<DType> common = promote_types(arguments.a, arguments.b, arguments.options);
@@ -117,7 +124,7 @@ int promote(const PromoteArguments& arguments) {
     print(json_text(json));
     return common ? exit_done : exit_failed;
   }
-  if (!common) return fail(common.error().message, arguments.options.promote_unsafe ? "" : "--unsafe may allow it");
+  if (!common) return fail(common.error().message, in_words_of_the_command(common.error().hint));
   if (!arguments.quiet) print(fmt::format("{}\n", name(*common)));
   return exit_done;
 }
@@ -131,15 +138,22 @@ void add_promote(CLI::App& app, Work& work) {
 
   add_dtype(command, "A", arguments->a.dtype, "the first type");
   add_dtype(command, "B", arguments->b.dtype, "the second type");
-  command.add_flag("--unsafe", arguments->options.promote_unsafe, "allow promotions that can lose values");
+  command.add_flag("--unsafe", arguments->options.promote_unsafe,
+                   "allow promotions that can lose values or add bits (openvino, tensorflow)");
   command.add_flag("--pytorch-scalar", arguments->options.pytorch_scalar_promotion,
-                   "between a scalar and a tensor of one family, the tensor's type wins");
-  command.add_flag("--scalar-a", arguments->a.is_scalar, "A is the type of a scalar (rank 0)");
-  command.add_flag("--scalar-b", arguments->b.is_scalar, "B is the type of a scalar (rank 0)");
+                   "between a scalar and a tensor of one family, the tensor's type wins (openvino)");
+  command.add_flag("--scalar-a", arguments->a.is_scalar, "A is the type of a scalar (rank 0; openvino, torch)");
+  command.add_flag("--scalar-b", arguments->b.is_scalar, "B is the type of a scalar (rank 0; openvino, torch)");
   add_dtype(command, "--u64-target", arguments->options.u64_integer_promotion_target,
-            "with --unsafe, what uint64 and a signed integer become (default float32)");
-  add_choice<Rules>(command, "--rules", arguments->rules, {{"openvino", Rules::openvino}},
-                    "whose rules (default openvino)");
+            "with --unsafe, what uint64 and a signed integer become (default float32; openvino)");
+  add_choice<PromoteRules>(command, "--rules", arguments->options.rules,
+                           {{"openvino", PromoteRules::openvino},
+                            {"numpy", PromoteRules::numpy},
+                            {"torch", PromoteRules::torch},
+                            {"jax", PromoteRules::jax},
+                            {"jax_strict", PromoteRules::jax_strict},
+                            {"tensorflow", PromoteRules::tensorflow}},
+                           "whose rules (default openvino)");
   command.add_flag("--table", arguments->table, "print the whole matrix instead");
   add_json(command, arguments->json);
   add_quiet(command, arguments->quiet);

@@ -17,7 +17,8 @@ int main(void) {
   const float source[3] = {1.5f, 300.0f, -1.0f};
   unsigned char narrow[3];
   tc_cast_options options;
-  tc_promote_options promotion = {sizeof(tc_promote_options), 1, 0, 1};
+  tc_promote_options promotion = {
+      .struct_size = sizeof(tc_promote_options), .promote_unsafe = 1, .u64_integer_promotion_target = 1};
   tc_dtype common = 0;
   char* text = NULL;
   int64_t* offsets = NULL;

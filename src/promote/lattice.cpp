@@ -1,0 +1,64 @@
+#include "promote/lattice.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+namespace tensorcast {
+namespace {
+
+using NodeSet = std::uint64_t;
+constexpr int node_count = 64;
+
+constexpr int node(DType dtype) { return dtype == DType::uint1 ? node_count - 1 : static_cast<int>(dtype); }
+constexpr DType dtype_of(int number) { return number == node_count - 1 ? DType::uint1 : static_cast<DType>(number); }
+constexpr NodeSet only(DType dtype) { return NodeSet{1} << node(dtype); }
+
+bool contains(std::span<const DType> types, DType dtype) {
+  return std::find(types.begin(), types.end(), dtype) != types.end();
+}
+
+// A node and all that stand above it.
+NodeSet upward(const Lattice& lattice, DType from) {
+  NodeSet reached = only(from);
+  for (NodeSet before = 0; before != reached;) {
+    before = reached;
+    for (const Edge& edge : lattice.edges) {
+      if ((reached & only(edge.lower)) != 0) reached |= only(edge.upper);
+    }
+  }
+  for (const Edge& edge : lattice.direct_edges) {
+    if (edge.lower == from) reached |= only(edge.upper);
+  }
+  return reached;
+}
+
+// Those of a set that stand above no other of it.
+NodeSet lowest(const Lattice& lattice, NodeSet nodes) {
+  NodeSet low = nodes;
+  for (NodeSet rest = nodes; rest != 0; rest &= rest - 1) {
+    const DType dtype = dtype_of(std::countr_zero(rest));
+    low &= ~(upward(lattice, dtype) & ~only(dtype));
+  }
+  return low;
+}
+
+}  // namespace
+
+DType common_type(const Lattice& lattice, DType a, DType b) {
+  if (a == b) return a;
+  NodeSet low = lowest(lattice, upward(lattice, a) & upward(lattice, b));
+  if (lattice.integer_first && std::popcount(low) > 1) {
+    for (NodeSet rest = low; rest != 0; rest &= rest - 1) {
+      const DType dtype = dtype_of(std::countr_zero(rest));
+      if (is_castable(dtype) && family(dtype) != Family::integer) low &= ~only(dtype);
+    }
+  }
+  if (std::popcount(low) != 1) return DType::undefined;
+  const DType common = dtype_of(std::countr_zero(low));
+  if (common == any_float) return lattice.float_for_any;
+  const bool bound = contains(lattice.operand_only, a) || contains(lattice.operand_only, b);
+  return bound && common != a && common != b ? DType::undefined : common;
+}
+
+}  // namespace tensorcast

@@ -1,0 +1,20 @@
+// The rules of other systems, for comparison with OpenVINO's.
+#pragma once
+
+#include "promote/lattice.hpp"
+#include "tensorcast/promote.hpp"
+
+namespace tensorcast {
+
+struct PeerRules {
+  std::string_view owner;  // as it calls itself
+  Lattice lattice;
+};
+
+// Null for openvino, which is not described by a lattice, and for numbers without rules.
+[[nodiscard]] const PeerRules* find_peer_rules(PromoteRules rules) noexcept;
+
+// Precondition: find_peer_rules(options.rules) is not null.
+[[nodiscard]] Result<DType> promote_as_peer(PromoteOperand a, PromoteOperand b, const PromoteOptions& options);
+
+}  // namespace tensorcast
