@@ -1,7 +1,12 @@
 #include "models/model_format.hpp"
+#include "models/onnx/onnx_format.hpp"
+#include "models/openvino_ir/openvino_ir.hpp"
 
 namespace tensorcast::models {
 
-std::span<const ModelFormat> model_formats() { return {}; }
+std::span<const ModelFormat> model_formats() {
+  static const ModelFormat formats[] = {onnx_format, openvino_ir::format()};
+  return formats;
+}
 
 }  // namespace tensorcast::models

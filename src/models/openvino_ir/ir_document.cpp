@@ -1,0 +1,204 @@
+#include "models/openvino_ir/ir_document.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <initializer_list>
+#include <new>
+#include <pugixml.hpp>
+
+namespace tensorcast::models::openvino_ir {
+namespace {
+
+constexpr int oldest_version = 10;
+constexpr int newest_version = 11;
+
+Error parse_error(std::string message) { return Error{.code = ErrorCode::parse, .message = std::move(message)}; }
+
+std::optional<std::int64_t> parse_integer(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// What a file says may be long; what a message repeats may not.
+std::string quoted(std::string_view text) {
+  constexpr std::size_t limit = 60;
+  return text.size() <= limit ? fmt::format("\"{}\"", text) : fmt::format("\"{}...\"", text.substr(0, limit));
+}
+
+Result<std::int64_t> integer_attribute(const pugi::xml_node& element, const char* name, const std::string& where) {
+  const pugi::xml_attribute attribute = element.attribute(name);
+  if (!attribute) return parse_error(fmt::format("{}: <{}> has no attribute {}", where, element.name(), name));
+  if (const auto value = parse_integer(attribute.value()); value && *value >= 0) return *value;
+  return parse_error(fmt::format("{}: {}={} of <{}> is not a number that counts", where, name,
+                                 quoted(attribute.value()), element.name()));
+}
+
+// Tensor names are separated by commas; one inside a name has a backslash before it.
+std::vector<std::string> split_names(std::string_view text) {
+  std::vector<std::string> names;
+  std::string current;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\' && i + 1 < text.size() && text[i + 1] == ',') {
+      current += ',';
+      ++i;
+    } else if (text[i] == ',') {
+      names.push_back(std::move(current));
+      current.clear();
+    } else {
+      current += text[i];
+    }
+  }
+  names.push_back(std::move(current));
+  std::erase(names, "");
+  return names;
+}
+
+Result<std::vector<Port>> parse_ports(const pugi::xml_node& list, const std::string& where) {
+  std::vector<Port> ports;
+  for (const pugi::xml_node& element : list.children("port")) {
+    Result<std::int64_t> id = integer_attribute(element, "id", where);
+    if (!id) return std::move(id).error();
+    Port port{.id = *id,
+              .precision = element.attribute("precision").value(),
+              .dims = {},
+              .names = split_names(element.attribute("names").value())};
+    for (const pugi::xml_node& dim : element.children("dim")) {
+      const auto length = parse_integer(dim.child_value());
+      if (!length || *length < -1) {
+        return parse_error(fmt::format("{}: port {} has the dimension {}, which is no length", where, port.id,
+                                       quoted(dim.child_value())));
+      }
+      port.dims.push_back(*length);
+    }
+    ports.push_back(std::move(port));
+  }
+  return ports;
+}
+
+Result<void> check_attributes(const pugi::xml_node& element, const std::string& where) {
+  std::vector<std::string_view> names;
+  for (const pugi::xml_attribute& attribute : element.attributes()) names.emplace_back(attribute.name());
+  std::sort(names.begin(), names.end());
+  if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end()) {
+    return parse_error(fmt::format("{}: <{}> has the attribute {} twice", where, element.name(), quoted(*twice)));
+  }
+  return {};
+}
+
+// A second <data> or <input> would be read by some and not by others.
+Result<void> check_children(const pugi::xml_node& element, std::initializer_list<const char*> once,
+                            const std::string& where) {
+  for (const char* name : once) {
+    if (element.child(name).next_sibling(name)) {
+      return parse_error(fmt::format("{}: <{}> occurs twice", where, name));
+    }
+  }
+  return {};
+}
+
+Result<Layer> parse_layer(const pugi::xml_node& element) {
+  Result<std::int64_t> id = integer_attribute(element, "id", "a layer");
+  if (!id) return std::move(id).error();
+  Layer layer{.id = *id,
+              .name = element.attribute("name").value(),
+              .type = element.attribute("type").value(),
+              .version = element.attribute("version").value(),
+              .data = {},
+              .inputs = {},
+              .outputs = {},
+              .output_names = split_names(element.attribute("output_names").value())};
+  const std::string where = layer.described();
+  if (layer.type.empty()) return parse_error(where + " has no type");
+  const pugi::xml_node data = element.child("data");
+  for (const pugi::xml_node& part : {element, data}) {
+    if (Result<void> checked = check_attributes(part, where); !checked) return std::move(checked).error();
+  }
+  if (Result<void> checked = check_children(element, {"data", "input", "output"}, where); !checked) {
+    return std::move(checked).error();
+  }
+  for (const pugi::xml_attribute& attribute : data.attributes()) layer.data[attribute.name()] = attribute.value();
+  Result<std::vector<Port>> inputs = parse_ports(element.child("input"), where);
+  if (!inputs) return std::move(inputs).error();
+  Result<std::vector<Port>> outputs = parse_ports(element.child("output"), where);
+  if (!outputs) return std::move(outputs).error();
+  layer.inputs = std::move(*inputs);
+  layer.outputs = std::move(*outputs);
+  return layer;
+}
+
+Result<LayerEdge> parse_edge(const pugi::xml_node& element) {
+  LayerEdge edge;
+  const std::string where = "an edge";
+  for (const auto& [name, target] : {std::pair("from-layer", &edge.from.layer), std::pair("from-port", &edge.from.port),
+                                     std::pair("to-layer", &edge.to.layer), std::pair("to-port", &edge.to.port)}) {
+    Result<std::int64_t> value = integer_attribute(element, name, where);
+    if (!value) return std::move(value).error();
+    *target = *value;
+  }
+  return edge;
+}
+
+}  // namespace
+
+std::string Layer::described() const { return fmt::format("layer {} {} ({})", id, quoted(name), quoted(type)); }
+
+Result<Document> parse_document(std::string_view xml) {
+  if (xml.size() > max_xml_bytes) {
+    return Error{.code = ErrorCode::unsupported,
+                 .message = fmt::format("the XML has {} bytes; at most {} are read", xml.size(), max_xml_bytes),
+                 .hint = "weights belong into the .bin file"};
+  }
+  const auto markup = std::count_if(xml.begin(), xml.end(), [](char c) { return c == '<' || c == '='; });
+  if (static_cast<std::size_t>(markup) > max_markup) {
+    return Error{.code = ErrorCode::unsupported,
+                 .message = fmt::format("the XML has {} tags and attributes; at most {} are read", markup, max_markup)};
+  }
+  // pugixml neither resolves entities of a document type nor loads anything; it is told to keep the declaration so that
+  // it can be refused.
+  pugi::xml_document document;
+  const pugi::xml_parse_result parsed =
+      document.load_buffer(xml.data(), xml.size(), pugi::parse_default | pugi::parse_doctype, pugi::encoding_utf8);
+  if (parsed.status == pugi::status_out_of_memory) throw std::bad_alloc();
+  if (!parsed) return parse_error(fmt::format("not XML at byte {}: {}", parsed.offset, parsed.description()));
+  for (const pugi::xml_node& node : document.children()) {
+    if (node.type() == pugi::node_doctype) {
+      return Error{.code = ErrorCode::unsupported,
+                   .message = "the XML has a document type declaration, which an IR does not have",
+                   .hint = "remove <!DOCTYPE ...>; its entities are not expanded"};
+    }
+  }
+  const pugi::xml_node net = document.child("net");
+  if (!net) return parse_error("no <net>: not an OpenVINO IR");
+  if (net.next_sibling("net")) return parse_error("two models in one file");
+  const auto version = parse_integer(net.attribute("version").value());
+  if (!version) return parse_error("<net> has no version");
+  if (*version < oldest_version || *version > newest_version) {
+    return Error{
+        .code = ErrorCode::unsupported,
+        .message = fmt::format("IR version {}; versions {} and {} are read", *version, oldest_version, newest_version),
+        .hint = "save the model again with a current OpenVINO"};
+  }
+  if (Result<void> checked = check_children(net, {"layers", "edges"}, "<net>"); !checked) {
+    return std::move(checked).error();
+  }
+
+  Document result{.name = net.attribute("name").value(), .layers = {}, .edges = {}};
+  for (const pugi::xml_node& element : net.child("layers").children("layer")) {
+    Result<Layer> layer = parse_layer(element);
+    if (!layer) return std::move(layer).error();
+    result.layers.push_back(std::move(*layer));
+  }
+  for (const pugi::xml_node& element : net.child("edges").children("edge")) {
+    Result<LayerEdge> edge = parse_edge(element);
+    if (!edge) return std::move(edge).error();
+    result.edges.push_back(*edge);
+  }
+  if (result.layers.empty()) return parse_error("the model has no layers");
+  return result;
+}
+
+}  // namespace tensorcast::models::openvino_ir

@@ -1,0 +1,458 @@
+#include "models/openvino_ir/ir_graph.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "models/openvino_ir/ir_order.hpp"
+#include "models/openvino_ir/ir_types.hpp"
+#include "tensorcast/promote.hpp"
+
+namespace tensorcast::models::openvino_ir {
+namespace {
+
+using Shape = std::optional<std::vector<std::int64_t>>;
+
+// What is known about the tensor at an output port. `dtype` may be uint1, whose elements are held as uint8.
+struct Value {
+  std::string name = {};
+  DType dtype = DType::undefined;
+  Shape shape = {};
+};
+
+Error fail(ErrorCode code, const Layer& layer, const std::string& message) {
+  return Error{.code = code, .message = fmt::format("{}: {}", layer.described(), message)};
+}
+
+Error within(const Layer& layer, Error error) {
+  error.message = fmt::format("{}: {}", layer.described(), error.message);
+  return error;
+}
+
+// --- attributes of <data> ---
+
+const std::string* find_attribute(const Layer& layer, const std::string& name) {
+  const auto found = layer.data.find(name);
+  return found == layer.data.end() ? nullptr : &found->second;
+}
+
+Result<std::string> attribute(const Layer& layer, const std::string& name) {
+  if (const std::string* value = find_attribute(layer, name)) return *value;
+  return fail(ErrorCode::parse, layer, fmt::format("<data> has no attribute {}", name));
+}
+
+// An attribute that we do not know may change what the layer gives.
+Result<void> check_attributes(const Layer& layer, std::initializer_list<std::string_view> known) {
+  for (const auto& [name, value] : layer.data) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      return fail(ErrorCode::unsupported, layer,
+                  fmt::format("the attribute {}=\"{}\" is not known", name.substr(0, 60), value.substr(0, 60)));
+    }
+  }
+  return {};
+}
+
+Result<DType> type_attribute(const Layer& layer, const std::string& name) {
+  Result<std::string> text = attribute(layer, name);
+  if (!text) return std::move(text).error();
+  Result<DType> dtype = parse_element_type(*text);
+  if (!dtype) return within(layer, std::move(dtype).error());
+  return dtype;
+}
+
+Result<bool> bool_attribute(const Layer& layer, const std::string& name) {
+  const std::string* text = find_attribute(layer, name);
+  if (text == nullptr) return false;
+  if (*text == "true" || *text == "True" || *text == "1") return true;
+  if (*text == "false" || *text == "False" || *text == "0") return false;
+  return fail(ErrorCode::parse, layer, fmt::format("{}=\"{}\" is neither true nor false", name, text->substr(0, 60)));
+}
+
+std::optional<std::uint64_t> parse_count(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+Result<std::uint64_t> count_attribute(const Layer& layer, const std::string& name) {
+  Result<std::string> text = attribute(layer, name);
+  if (!text) return std::move(text).error();
+  if (const auto value = parse_count(*text)) return *value;
+  return fail(ErrorCode::parse, layer, fmt::format("{}=\"{}\" is not a number of bytes", name, text->substr(0, 60)));
+}
+
+// One dimension: "3", "?" for any, "2..5" for any between.
+std::optional<std::int64_t> parse_dimension(std::string_view text) {
+  if (text == "?" || text == "-1") return -1;
+  if (const std::size_t dots = text.find(".."); dots != std::string_view::npos) {
+    const std::string_view low = text.substr(0, dots);
+    const std::string_view high = text.substr(dots + 2);
+    const bool valid = (low.empty() || parse_count(low)) && (high.empty() || parse_count(high));
+    return valid && low.size() + high.size() > 0 ? std::optional<std::int64_t>(-1) : std::nullopt;
+  }
+  const auto length = parse_count(text);
+  if (!length || *length > static_cast<std::uint64_t>(INT64_MAX)) return std::nullopt;
+  return static_cast<std::int64_t>(*length);
+}
+
+Result<Shape> shape_attribute(const Layer& layer) {
+  Result<std::string> text = attribute(layer, "shape");
+  if (!text) return std::move(text).error();
+  std::string list = *text;
+  std::erase_if(list, [](char c) { return c == ' ' || c == '[' || c == ']'; });
+  if (list == "...") return Shape{};
+  std::vector<std::int64_t> shape;
+  for (std::size_t begin = 0; !list.empty() && begin <= list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    const auto length = parse_dimension(std::string_view(list).substr(begin, end - begin));
+    if (!length) return fail(ErrorCode::parse, layer, fmt::format("shape=\"{}\" is no shape", text->substr(0, 60)));
+    shape.push_back(*length);
+    begin = end + 1;
+  }
+  return Shape{std::move(shape)};
+}
+
+std::string described(const Shape& shape) {
+  if (!shape) return "[...]";
+  std::vector<std::string> lengths;
+  for (const std::int64_t length : *shape) lengths.push_back(length < 0 ? "?" : std::to_string(length));
+  return fmt::format("[{}]", fmt::join(lengths, ","));
+}
+
+bool agree(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b) {
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(),
+                                            [](std::int64_t x, std::int64_t y) { return x < 0 || y < 0 || x == y; });
+}
+
+// --- the graph ---
+
+class Builder {
+ public:
+  Builder(const Document& document, Weights& weights) : document_(document), weights_(weights) {}
+
+  Result<Graph> build() {
+    Result<Wiring> wiring = connect(document_);
+    if (!wiring) return std::move(wiring).error();
+    wiring_ = std::move(*wiring);
+    for (const std::size_t index : wiring_.order) {
+      const Layer& layer = document_.layers[index];
+      if (Result<void> named = check_layer(layer); !named) return std::move(named).error();
+    }
+    if (Result<void> named = name_values(); !named) return std::move(named).error();
+    for (const std::size_t index : wiring_.order) {
+      if (Result<void> added = add(document_.layers[index]); !added) return std::move(added).error();
+    }
+    graph_.name = document_.name;
+    if (Result<void> listed = list_ends(); !listed) return std::move(listed).error();
+    return std::move(graph_);
+  }
+
+ private:
+  struct Kind {
+    std::string_view type;
+    std::size_t inputs;
+    std::size_t outputs;
+    Result<void> (Builder::*add)(const Layer&);
+  };
+
+  static const Kind* find_kind(std::string_view type) {
+    static constexpr Kind kinds[] = {
+        {"Parameter", 0, 1, &Builder::add_parameter},
+        {"Const", 0, 1, &Builder::add_constant},
+        {"Convert", 1, 1, &Builder::add_convert},
+        {"ConvertLike", 2, 1, &Builder::add_convert_like},
+        {"ConvertPromoteTypes", 2, 2, &Builder::add_promotion},
+        {"Result", 1, 0, &Builder::add_result},
+    };
+    const auto* found = std::find_if(std::begin(kinds), std::end(kinds), [&](const Kind& k) { return k.type == type; });
+    return found == std::end(kinds) ? nullptr : found;
+  }
+
+  static Result<void> check_layer(const Layer& layer) {
+    const Kind* kind = find_kind(layer.type);
+    const bool official = layer.version.empty() || layer.version.starts_with("opset");
+    if (kind == nullptr || !official) {
+      Error error = fail(ErrorCode::unsupported, layer,
+                         official ? "no conversion" : fmt::format("of the set \"{}\"", layer.version.substr(0, 60)));
+      error.hint = "Parameter, Const, Convert, ConvertLike, ConvertPromoteTypes and Result are run";
+      return error;
+    }
+    if (layer.inputs.size() != kind->inputs || layer.outputs.size() != kind->outputs) {
+      return fail(ErrorCode::parse, layer,
+                  fmt::format("has {} inputs and {} outputs, not {} and {}", layer.inputs.size(), layer.outputs.size(),
+                              kind->inputs, kind->outputs));
+    }
+    return {};
+  }
+
+  const Layer& layer_at(std::int64_t id) const { return document_.layers[wiring_.layers.at(id)]; }
+
+  // --- names: a tensor's first name in order of the alphabet, as OpenVINO chooses; else what the layer is called ---
+
+  static std::string first_of(const std::vector<std::string>& names) {
+    const auto first = std::min_element(names.begin(), names.end());
+    return first == names.end() ? std::string() : *first;
+  }
+
+  static const Port& output_of(const Layer& layer, std::int64_t id) {
+    return *std::find_if(layer.outputs.begin(), layer.outputs.end(), [&](const Port& port) { return port.id == id; });
+  }
+
+  // Of the tensor at an output port.
+  std::string own_name(LayerPort from) const {
+    const Layer& layer = layer_at(from.layer);
+    const Port& port = output_of(layer, from.port);
+    if (std::string name = first_of(port.names); !name.empty()) return name;
+    const std::string base = layer.name.empty() ? fmt::format("layer_{}", layer.id) : layer.name;
+    return layer.outputs.size() == 1 ? base : fmt::format("{}.{}", base, &port - layer.outputs.data());
+  }
+
+  // Inputs have the first choice of names, then outputs, then what is between.
+  Result<void> name_values() {
+    for (const Layer& layer : document_.layers) {
+      if (layer.type != "Parameter") continue;
+      const LayerPort from{layer.id, layer.outputs.front().id};
+      std::string name = own_name(from);
+      if (!taken_.insert(name).second) {
+        return fail(ErrorCode::parse, layer, fmt::format("another input is named \"{}\" too", name.substr(0, 60)));
+      }
+      values_[from].name = std::move(name);
+    }
+    for (const Layer& layer : document_.layers) {
+      if (layer.type != "Result") continue;
+      if (Result<void> named = name_output(layer); !named) return named;
+    }
+    for (const Layer& layer : document_.layers) {
+      for (const Port& port : layer.outputs) {
+        std::string& name = values_[{layer.id, port.id}].name;
+        if (!name.empty()) continue;
+        const std::string base = own_name({layer.id, port.id});
+        name = base;
+        while (!taken_.insert(name).second) name = fmt::format("{}#{}", base, next_suffix_++);
+      }
+    }
+    return {};
+  }
+
+  Result<void> name_output(const Layer& layer) {
+    const LayerPort from = wiring_.source.at({layer.id, layer.inputs.front().id});
+    std::string& value = values_[from].name;
+    std::string wanted = first_of(layer.output_names);
+    if (wanted.empty()) wanted = own_name(from);
+    for (const std::string& name : {wanted, layer.name}) {
+      if (name.empty() || outputs_.contains(name)) continue;
+      if (name != value && !taken_.insert(name).second) continue;
+      if (value.empty()) value = name;
+      outputs_.insert(name);
+      output_name_[layer.id] = name;
+      return {};
+    }
+    return fail(ErrorCode::parse, layer,
+                fmt::format("the name \"{}\" is that of another tensor", wanted.substr(0, 60)));
+  }
+
+  // --- layers ---
+
+  Result<void> add(const Layer& layer) {
+    for (const Port& port : layer.inputs) {
+      const Value& value = source({layer.id, port.id});
+      if (Result<void> checked = check_port(layer, port, "input", value); !checked) return checked;
+    }
+    if (Result<void> added = (this->*find_kind(layer.type)->add)(layer); !added) return added;
+    for (const Port& port : layer.outputs) {
+      if (Result<void> checked = check_port(layer, port, "output", values_.at({layer.id, port.id})); !checked) {
+        return checked;
+      }
+    }
+    return {};
+  }
+
+  // What the file says about a port must be what arrives or leaves there.
+  static Result<void> check_port(const Layer& layer, const Port& port, std::string_view side, const Value& value) {
+    if (value.dtype != DType::undefined && !port.precision.empty()) {
+      Result<DType> precision = parse_precision(port.precision);
+      if (!precision) return within(layer, std::move(precision).error());
+      if (*precision != value.dtype) {
+        return fail(ErrorCode::parse, layer,
+                    fmt::format("{} port {} says {}, but the tensor there is {}", side, port.id, port.precision,
+                                element_type_name(value.dtype)));
+      }
+    }
+    if (value.shape && !agree(port.dims, *value.shape)) {
+      return fail(ErrorCode::parse, layer,
+                  fmt::format("{} port {} says {}, but the tensor there has the shape {}", side, port.id,
+                              described(Shape(port.dims)), described(value.shape)));
+    }
+    return {};
+  }
+
+  const Value& source(LayerPort to) const { return values_.at(wiring_.source.at(to)); }
+  const Value& input(const Layer& layer, std::size_t index) const { return source({layer.id, layer.inputs[index].id}); }
+  Value& output(const Layer& layer, std::size_t index) { return values_.at({layer.id, layer.outputs[index].id}); }
+
+  void add_node(const Layer& layer, Operation operation, std::vector<std::string> inputs,
+                std::vector<std::string> outputs) {
+    graph_.nodes.push_back({.name = layer.name,
+                            .operation = std::move(operation),
+                            .inputs = std::move(inputs),
+                            .outputs = std::move(outputs)});
+  }
+
+  Result<void> add_parameter(const Layer& layer) {
+    Result<DType> dtype = type_attribute(layer, "element_type");
+    if (!dtype) return std::move(dtype).error();
+    if (*dtype == DType::uint1) return fail(ErrorCode::unsupported, layer, "an input of type u1 cannot be given");
+    Result<Shape> shape = shape_attribute(layer);
+    if (!shape) return std::move(shape).error();
+    Value& value = output(layer, 0);
+    value.dtype = *dtype;
+    value.shape = std::move(*shape);
+    return {};
+  }
+
+  Result<void> add_constant(const Layer& layer) {
+    Result<DType> dtype = type_attribute(layer, "element_type");
+    if (!dtype) return std::move(dtype).error();
+    Result<Shape> shape = shape_attribute(layer);
+    if (!shape) return std::move(shape).error();
+    if (!*shape) return fail(ErrorCode::parse, layer, "a constant of unknown shape");
+    Result<std::uint64_t> offset = count_attribute(layer, "offset");
+    if (!offset) return std::move(offset).error();
+    Result<std::uint64_t> size = count_attribute(layer, "size");
+    if (!size) return std::move(size).error();
+    Result<Tensor> tensor = weights_.constant(*dtype, **shape, *offset, *size);
+    if (!tensor) return within(layer, std::move(tensor).error());
+    Value& value = output(layer, 0);
+    value.dtype = *dtype;
+    value.shape = std::move(*shape);
+    add_node(layer, ConstantOp{std::move(*tensor)}, {}, {value.name});
+    return {};
+  }
+
+  // From `from` to a value of type `to` with the same shape.
+  Result<void> convert(const Layer& layer, const Value& from, DType to, Value& result) {
+    result.dtype = to;
+    result.shape = from.shape;
+    if (from.dtype == to) {
+      add_node(layer, IdentityOp{}, {from.name}, {result.name});
+      return {};
+    }
+    if (to == DType::uint1) return fail(ErrorCode::unsupported, layer, "nothing is converted to u1");
+    add_node(layer, CastOp{to, convert_options(from.dtype, to)}, {from.name}, {result.name});
+    return {};
+  }
+
+  Result<void> add_convert(const Layer& layer) {
+    if (Result<void> checked = check_attributes(layer, {"destination_type"}); !checked) return checked;
+    Result<DType> to = type_attribute(layer, "destination_type");
+    if (!to) return std::move(to).error();
+    return convert(layer, input(layer, 0), *to, output(layer, 0));
+  }
+
+  Result<void> add_convert_like(const Layer& layer) {
+    if (Result<void> checked = check_attributes(layer, {}); !checked) return checked;
+    const Value& like = input(layer, 1);
+    if (like.dtype != DType::undefined) return convert(layer, input(layer, 0), like.dtype, output(layer, 0));
+    Value& result = output(layer, 0);
+    result.shape = input(layer, 0).shape;
+    add_node(layer, CastLikeOp{convert_options(DType::undefined, DType::float8_e4m3fn)},
+             {input(layer, 0).name, like.name}, {result.name});
+    return {};
+  }
+
+  Result<void> add_promotion(const Layer& layer) {
+    if (Result<void> checked =
+            check_attributes(layer, {"promote_unsafe", "pytorch_scalar_promotion", "u64_integer_promotion_target"});
+        !checked) {
+      return checked;
+    }
+    const Result<bool> unsafe = bool_attribute(layer, "promote_unsafe");
+    if (!unsafe) return unsafe.error();
+    const Result<bool> scalars = bool_attribute(layer, "pytorch_scalar_promotion");
+    if (!scalars) return scalars.error();
+    PromoteOptions options{.promote_unsafe = *unsafe, .pytorch_scalar_promotion = *scalars};
+    if (find_attribute(layer, "u64_integer_promotion_target") != nullptr) {
+      const Result<DType> target = type_attribute(layer, "u64_integer_promotion_target");
+      if (!target) return target.error();
+      options.u64_integer_promotion_target = *target;
+    }
+    const Value& a = input(layer, 0);
+    const Value& b = input(layer, 1);
+    const bool known =
+        a.dtype != DType::undefined && b.dtype != DType::undefined && (!*scalars || (a.shape && b.shape));
+    if (!known) {  // only a run can tell
+      if (a.dtype == DType::uint1 || b.dtype == DType::uint1) {
+        return fail(ErrorCode::unsupported, layer, "u1 beside a tensor of unknown type or rank");
+      }
+      output(layer, 0).shape = a.shape;
+      output(layer, 1).shape = b.shape;
+      add_promotion_node(layer, options);
+      return {};
+    }
+    const auto operand = [](const Value& value) {
+      return PromoteOperand{.dtype = value.dtype, .is_scalar = value.shape && value.shape->empty()};
+    };
+    Result<DType> common = promote_types(operand(a), operand(b), options);
+    if (!common) return within(layer, std::move(common).error());
+    if (a.dtype != DType::uint1 && b.dtype != DType::uint1) {
+      for (const std::size_t side : {0, 1}) {
+        output(layer, side).dtype = *common;
+        output(layer, side).shape = input(layer, side).shape;
+      }
+      add_promotion_node(layer, options);
+      return {};
+    }
+    if (Result<void> converted = convert(layer, a, *common, output(layer, 0)); !converted) return converted;
+    return convert(layer, b, *common, output(layer, 1));
+  }
+
+  void add_promotion_node(const Layer& layer, const PromoteOptions& options) {
+    CastOptions cast;
+    cast.saturate = false;
+    add_node(layer, ConvertPromoteTypesOp{options, cast}, {input(layer, 0).name, input(layer, 1).name},
+             {output(layer, 0).name, output(layer, 1).name});
+  }
+
+  Result<void> add_result(const Layer& layer) {
+    const Value& value = input(layer, 0);
+    if (value.dtype == DType::uint1) return fail(ErrorCode::unsupported, layer, "an output of type u1 cannot be given");
+    const std::string& name = output_name_.at(layer.id);
+    if (name != value.name) add_node(layer, IdentityOp{}, {value.name}, {name});
+    return {};
+  }
+
+  // Inputs and outputs in the file's order, which is OpenVINO's.
+  Result<void> list_ends() {
+    for (const Layer& layer : document_.layers) {
+      if (layer.type == "Parameter") {
+        const Value& value = output(layer, 0);
+        graph_.inputs.push_back({.name = value.name, .dtype = value.dtype, .shape = value.shape});
+      } else if (layer.type == "Result") {
+        const Value& value = input(layer, 0);
+        graph_.outputs.push_back({.name = output_name_.at(layer.id), .dtype = value.dtype, .shape = value.shape});
+      }
+    }
+    if (graph_.outputs.empty()) return Error{.code = ErrorCode::parse, .message = "the model has no Result"};
+    return {};
+  }
+
+  const Document& document_;
+  Weights& weights_;
+  Wiring wiring_;
+  std::map<LayerPort, Value> values_;
+  std::map<std::int64_t, std::string> output_name_;  // by the Result's layer
+  std::set<std::string> taken_;
+  std::set<std::string> outputs_;
+  std::size_t next_suffix_ = 2;
+  Graph graph_;
+};
+
+}  // namespace
+
+Result<Graph> build_graph(const Document& document, Weights& weights) { return Builder(document, weights).build(); }
+
+}  // namespace tensorcast::models::openvino_ir

@@ -1,0 +1,71 @@
+#include "models/openvino_ir/openvino_ir.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "io/input_file.hpp"
+#include "models/openvino_ir/ir_document.hpp"
+#include "models/openvino_ir/ir_graph.hpp"
+#include "models/openvino_ir/ir_weights.hpp"
+
+namespace tensorcast::models::openvino_ir {
+namespace {
+
+constexpr std::string_view extensions[] = {".xml"};
+
+bool recognizes(std::span<const std::byte> first_bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(first_bytes.data()), first_bytes.size());
+  return text.starts_with("<?xml") || text.starts_with("<net");
+}
+
+std::string weights_path(const std::string& path) {
+  const std::size_t name = path.find_last_of('/') + 1;
+  const std::size_t dot = path.find_last_of('.');
+  return path.substr(0, dot == std::string::npos || dot < name ? path.size() : dot) + ".bin";
+}
+
+Result<Weights::Source> open_weights(const std::string& path) {
+  Result<io::InputFile> opened = io::InputFile::open(path);
+  if (!opened) {
+    opened.error().hint = "the constants of an IR lie in the .bin file beside its .xml";
+    return std::move(opened).error();
+  }
+  const auto file = std::make_shared<const io::InputFile>(std::move(*opened));
+  return Weights::Source{.size = file->size(), .path = path, .read = [file](std::uint64_t offset, auto bytes) {
+                           return file->read(offset, bytes);
+                         }};
+}
+
+Result<Graph> load_file(const std::string& path) {
+  const Result<io::InputFile> file = io::InputFile::open(path);
+  if (!file) return file.error();
+  if (file->size() > max_xml_bytes) {
+    return Error{.code = ErrorCode::unsupported,
+                 .message = fmt::format("the XML has {} bytes; at most {} are read", file->size(), max_xml_bytes),
+                 .hint = "weights belong into the .bin file"};
+  }
+  std::string xml(file->size(), '\0');
+  if (Result<void> got = file->read(0, std::as_writable_bytes(std::span(xml))); !got) return std::move(got).error();
+  Result<Document> document = parse_document(xml);
+  if (!document) return std::move(document).error();
+  xml = {};
+  Weights weights([&] { return open_weights(weights_path(path)); });
+  return build_graph(*document, weights);
+}
+
+Result<Graph> load(const std::string& path, const LoadModelOptions& /*options*/) {
+  Result<Graph> graph = load_file(path);
+  if (!graph && graph.error().file.empty()) graph.error().file = path;
+  return graph;
+}
+
+}  // namespace
+
+const ModelFormat& format() {
+  static constexpr ModelFormat row{
+      .name = "openvino_ir", .extensions = extensions, .recognizes = recognizes, .load = load};
+  return row;
+}
+
+}  // namespace tensorcast::models::openvino_ir
