@@ -132,10 +132,12 @@ nb::list texts_of(nb::handle src, nb::handle from, std::size_t count, const nb::
 }
 
 std::string promote_types(nb::handle a, nb::handle b, bool a_is_scalar, bool b_is_scalar, bool promote_unsafe,
-                          bool pytorch_scalar_promotion, nb::handle u64_integer_promotion_target) {
+                          bool pytorch_scalar_promotion, nb::handle u64_integer_promotion_target,
+                          const std::string& rules) {
   const tc::PromoteOptions options{.promote_unsafe = promote_unsafe,
                                    .pytorch_scalar_promotion = pytorch_scalar_promotion,
-                                   .u64_integer_promotion_target = dtype_of(u64_integer_promotion_target)};
+                                   .u64_integer_promotion_target = dtype_of(u64_integer_promotion_target),
+                                   .rules = checked(tc::parse_promote_rules(rules))};
   return std::string(
       tc::name(checked(tc::promote_types({dtype_of(a), a_is_scalar}, {dtype_of(b), b_is_scalar}, options))));
 }
@@ -242,7 +244,7 @@ NB_MODULE(_core, module) {
       nb::arg("array"), nb::arg("versioned"), "A DLPack capsule of an array's memory.");
   module.def("promote_types", &promote_types, nb::arg("a"), nb::arg("b"), nb::arg("a_is_scalar"),
              nb::arg("b_is_scalar"), nb::arg("promote_unsafe"), nb::arg("pytorch_scalar_promotion"),
-             nb::arg("u64_integer_promotion_target"), "Canonical name of the common type.");
+             nb::arg("u64_integer_promotion_target"), nb::arg("rules"), "Canonical name of the common type.");
   module.def("convert", &tensorcast::python::convert_file, nb::arg("src"), nb::arg("dst"), nb::arg("to").none(),
              nb::arg("rules"), nb::arg("include"), nb::arg("exclude"), nb::arg("from_").none(), nb::arg("force"),
              nb::arg("dry_run"), nb::arg("report"), nb::arg("verify"), nb::arg("progress").none(), nb::arg("options"),

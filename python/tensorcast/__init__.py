@@ -17,6 +17,7 @@ from . import _arrays, _core
 from ._core import CastReport, __version__, cast
 from ._errors import CastError
 from ._explain import Explained, explain
+from ._promote import promote, promote_types
 from ._reports import plot_report
 
 __all__ = [
@@ -30,42 +31,11 @@ __all__ = [
     "explain",
     "inspect",
     "plot_report",
+    "promote",
     "promote_types",
 ]
 
 _core.set_general_cast(_arrays.cast)
-
-
-def promote_types(
-    a: Any,
-    b: Any,
-    *,
-    a_is_scalar: bool = False,
-    b_is_scalar: bool = False,
-    promote_unsafe: bool = False,
-    pytorch_scalar_promotion: bool = False,
-    u64_integer_promotion_target: Any = "float32",
-) -> str:
-    """The common type of two types by OpenVINO's ConvertPromoteTypes-14.
-
-    Args:
-        a, b: types as in :func:`cast`; OpenVINO's ``"u1"`` is known here too.
-        a_is_scalar, b_is_scalar: whether the operand has rank 0.
-        promote_unsafe: allow what may lose values or add bits.
-        pytorch_scalar_promotion: a scalar takes the type of the tensor beside it.
-        u64_integer_promotion_target: the common type of uint64 and a signed integer.
-
-    Returns:
-        The canonical name.
-
-    Raises:
-        CastError: a refused promotion, with the reason.
-
-    Source: OpenVINO operation set 14, ConvertPromoteTypes.
-    """
-    return _core.promote_types(
-        a, b, a_is_scalar, b_is_scalar, promote_unsafe, pytorch_scalar_promotion, u64_integer_promotion_target
-    )
 
 
 def convert(

@@ -86,6 +86,7 @@ def promote_types(
     promote_unsafe: bool,
     pytorch_scalar_promotion: bool,
     u64_integer_promotion_target: Any,
+    rules: str,
 ) -> str: ...
 def convert(
     src: str,
