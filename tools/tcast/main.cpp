@@ -65,7 +65,8 @@ int run(std::vector<std::string> arguments) {
   app.formatter(std::make_shared<HelpFormatter>());
 
   Work work;
-  for (const auto add : {add_convert, add_inspect, add_explain, add_promote, add_bench, add_types, add_info})
+  for (const auto add :
+       {add_convert, add_inspect, add_explain, add_promote, add_run, add_graph, add_bench, add_types, add_info})
     add(app, work);
   for (CLI::App* command : app.get_subcommands({})) command->group("Commands");
 

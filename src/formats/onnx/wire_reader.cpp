@@ -60,6 +60,7 @@ Result<WireField> WireReader::next() {
   if (number == 0 || number > 0x1FFFFFFF) return malformed_message(key_offset, "no field has this number");
   WireField field{.number = static_cast<std::uint32_t>(number),
                   .type = static_cast<protozero::pbf_wire_type>(*key & 7),
+                  .begin = key_offset,
                   .offset = position_,
                   .length = 0};
   switch (field.type) {

@@ -24,7 +24,8 @@ struct ByteRange {
 struct WireField {
   std::uint32_t number = 0;
   protozero::pbf_wire_type type = protozero::pbf_wire_type::unknown;
-  std::uint64_t offset = 0;  // of the contents in the file
+  std::uint64_t begin = 0;   // of the key in the file
+  std::uint64_t offset = 0;  // of the contents
   std::uint64_t length = 0;  // of the contents; 0 for a varint, whose length is not known before it is read
 };
 

@@ -1,0 +1,127 @@
+#include "tensorcast/tensor_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "convert/aligned_buffer.hpp"
+#include "convert/guarded.hpp"
+#include "convert/open_input.hpp"
+#include "io/output_file.hpp"
+
+namespace tensorcast {
+namespace {
+
+using convert::OpenedInput;
+using formats::Format;
+using formats::TensorInfo;
+
+Error at_file(Error error, const std::string& path) {
+  if (error.file.empty()) error.file = path;
+  return error;
+}
+
+Result<OpenedInput> open(const std::string& path, const ReadTensorOptions& options) {
+  Result<OpenedInput> input = convert::open_input(path, options.format, {});
+  if (input || options.opaque == DType::undefined) return input;
+  // Only a file that does not say its type needs to be told; one that fails for another reason fails again.
+  if (input.error().code != ErrorCode::invalid_argument) return input;
+  return convert::open_input(path, options.format, {.raw = {}, .from = options.opaque});
+}
+
+Result<std::size_t> choose_tensor(const formats::Reader& reader, const std::string& wanted) {
+  const std::vector<TensorInfo>& tensors = reader.tensors();
+  if (wanted.empty() && tensors.size() == 1) return std::size_t{0};
+  if (wanted.empty()) {
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = fmt::format("the file has {} tensors where one is needed", tensors.size())};
+  }
+  const auto found =
+      std::find_if(tensors.begin(), tensors.end(), [&](const TensorInfo& info) { return info.name == wanted; });
+  if (found != tensors.end()) return static_cast<std::size_t>(found - tensors.begin());
+  return Error{.code = ErrorCode::invalid_argument, .message = "the file has no such tensor", .tensor = wanted};
+}
+
+Result<Tensor> read_elements(formats::Reader& reader, std::size_t index) {
+  const TensorInfo& info = reader.tensors()[index];
+  if (info.dtype == DType::undefined) {
+    return Error{.code = ErrorCode::unsupported,
+                 .message = fmt::format("elements of {} are none of the types", info.foreign_dtype),
+                 .tensor = info.name};
+  }
+  if (info.dtype == DType::string) {
+    Result<StringBuffer> strings = reader.read_strings(index);
+    if (!strings) return std::move(strings).error();
+    return Tensor::own(info.shape, std::move(*strings));
+  }
+  auto buffer = std::make_shared<convert::AlignedBuffer>(info.bytes);
+  if (Result<void> got = reader.read(index, 0, buffer->span()); !got) return std::move(got).error();
+  return Tensor::share({info.dtype, info.shape, buffer->span()}, buffer);
+}
+
+Result<NamedTensor> read(const std::string& path, const ReadTensorOptions& options) {
+  Result<OpenedInput> input = open(path, options);
+  if (!input) return std::move(input).error();
+  const Result<std::size_t> index = choose_tensor(*input->reader, options.tensor);
+  if (!index) return at_file(index.error(), path);
+  Result<Tensor> tensor = read_elements(*input->reader, *index);
+  if (!tensor) return at_file(std::move(tensor).error(), path);
+  return NamedTensor{.name = input->reader->tensors()[*index].name, .tensor = std::move(*tensor)};
+}
+
+Result<TensorInfo> info_of(const Tensor& tensor, const Format& format, const WriteTensorOptions& options) {
+  if (!format.can_hold(tensor.dtype())) {
+    return Error{.code = ErrorCode::unsupported,
+                 .message = fmt::format("{} cannot hold {}", format.name, name(tensor.dtype()))};
+  }
+  TensorInfo info;
+  info.name = options.name.empty() && format.named_tensors ? "tensor" : options.name;
+  info.dtype = tensor.dtype();
+  info.shape.assign(tensor.shape().begin(), tensor.shape().end());
+  info.count = tensor.count();
+  info.bytes = tensor.dtype() == DType::string ? tensor.strings().data.size() : tensor.bytes().size();
+  return info;
+}
+
+StringBuffer copy_of(StringView strings) {
+  StringBuffer copy{.data = {strings.data.begin(), strings.data.end()},
+                    .offsets = {strings.offsets.begin(), strings.offsets.end()}};
+  if (copy.offsets.empty()) copy.offsets.push_back(0);
+  return copy;
+}
+
+Result<void> write(const std::string& path, const Tensor& tensor, const WriteTensorOptions& options) {
+  const Result<const Format*> format =
+      options.format.empty() ? formats::format_for_output(path) : convert::format_by_name(options.format);
+  if (!format) return format.error();
+  const Result<TensorInfo> info = info_of(tensor, **format, options);
+  if (!info) return info.error();
+  const std::span<const TensorInfo> infos(&*info, 1);
+  if ((*format)->check != nullptr) {
+    if (Result<void> fits = (*format)->check(infos); !fits) return fits;
+  }
+  Result<io::OutputFile> file = io::OutputFile::create(path, options.overwrite);
+  if (!file) return std::move(file).error();
+  Result<std::unique_ptr<formats::Writer>> writer = (*format)->create(*file, infos, {});
+  if (!writer) return std::move(writer).error();
+  Result<void> put = tensor.dtype() == DType::string ? (*writer)->append_strings(copy_of(tensor.strings()))
+                                                     : (*writer)->append(tensor.bytes());
+  if (!put) return put;
+  if (Result<void> finished = (*writer)->finish(); !finished) return finished;
+  return file->commit();
+}
+
+}  // namespace
+
+Result<NamedTensor> read_tensor(const std::string& path, const ReadTensorOptions& options) {
+  return convert::guarded([&] { return read(path, options); });
+}
+
+Result<void> write_tensor(const std::string& path, const Tensor& tensor, const WriteTensorOptions& options) {
+  Result<void> written = convert::guarded([&] { return write(path, tensor, options); });
+  if (!written) return at_file(std::move(written).error(), path);
+  return written;
+}
+
+}  // namespace tensorcast

@@ -1,0 +1,102 @@
+#include "tensorcast/tensor_file.hpp"
+
+#include <gtest/gtest.h>
+
+#include "io/test_folder.hpp"
+
+namespace tensorcast {
+namespace {
+
+Tensor numbers(DType dtype, std::vector<std::int64_t> shape, std::string_view bytes) {
+  return Tensor::own(dtype, std::move(shape), io::bytes_of(bytes)).value();
+}
+
+Tensor texts() { return Tensor::own({2}, StringBuffer{.data = {'a', '\xC3', '\xA4'}, .offsets = {0, 1, 3}}).value(); }
+
+TEST(TensorFile, GivesBackWhatWasWritten) {
+  const io::TestFolder folder;
+  for (const char* extension : {".npy", ".pb", ".npz", ".safetensors"}) {
+    const std::string path = folder / (std::string("tensor") + extension);
+    const Tensor tensor = numbers(DType::int16, {3}, std::string_view("\x01\x00\x02\x80\xFF\x7F", 6));
+    const Result<void> written = write_tensor(path, tensor, {.name = "x"});
+    ASSERT_TRUE(written.ok()) << written.error().describe();
+    const Result<NamedTensor> read = read_tensor(path);
+    ASSERT_TRUE(read.ok()) << read.error().describe();
+    EXPECT_EQ(read->name, std::string(extension) == ".npy" ? "" : "x");
+    EXPECT_EQ(read->tensor.dtype(), DType::int16);
+    EXPECT_TRUE(std::ranges::equal(read->tensor.shape(), tensor.shape()));
+    EXPECT_TRUE(std::ranges::equal(read->tensor.bytes(), tensor.bytes()));
+  }
+}
+
+TEST(TensorFile, KeepsStringsAndPackedElements) {
+  const io::TestFolder folder;
+  for (const char* file : {"t.npy", "t.pb"}) {
+    ASSERT_TRUE(write_tensor(folder / file, texts()).ok());
+    const Result<NamedTensor> read = read_tensor(folder / file);
+    ASSERT_TRUE(read.ok()) << read.error().describe();
+    EXPECT_TRUE(std::ranges::equal(read->tensor.strings().data, texts().strings().data));
+    EXPECT_TRUE(std::ranges::equal(read->tensor.strings().offsets, texts().strings().offsets));
+
+    const Tensor packed = numbers(DType::int4, {3}, "\x21\x0F");
+    ASSERT_TRUE(write_tensor(folder / file, packed, {.overwrite = true}).ok());
+    const Result<NamedTensor> again = read_tensor(folder / file, {.opaque = DType::int4});
+    ASSERT_TRUE(again.ok()) << again.error().describe();
+    EXPECT_EQ(again->tensor.dtype(), DType::int4);
+    EXPECT_TRUE(std::ranges::equal(again->tensor.bytes(), packed.bytes()));
+  }
+}
+
+TEST(TensorFile, IsNotOverwrittenUnlessAsked) {
+  const io::TestFolder folder;
+  const Tensor tensor = numbers(DType::uint8, {}, "\x07");
+  ASSERT_TRUE(write_tensor(folder / "t.npy", tensor).ok());
+  const Result<void> again = write_tensor(folder / "t.npy", tensor);
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(again.error().file, folder / "t.npy");
+  EXPECT_EQ(folder.entries(), 1u);
+}
+
+TEST(TensorFile, TheTypeOfAnOpaqueFileIsWhatTheReaderSays) {
+  const io::TestFolder folder;
+  std::string header = "{'descr': '|V1', 'fortran_order': False, 'shape': (2,), }";
+  header.resize(117, ' ');
+  header += '\n';
+  const std::string npy =
+      std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size()) + '\0' + header + "\x38\x7E";
+  io::put_file(folder / "opaque.npy", npy);
+  EXPECT_EQ(read_tensor(folder / "opaque.npy").error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(read_tensor(folder / "opaque.npy", {.opaque = DType::float8_e4m3fn})->tensor.dtype(), DType::float8_e4m3fn);
+  EXPECT_FALSE(read_tensor(folder / "opaque.npy", {.opaque = DType::bfloat16}).ok());
+
+  // A file that says its type is taken at its word.
+  ASSERT_TRUE(write_tensor(folder / "t.npy", numbers(DType::uint8, {}, "\x07")).ok());
+  EXPECT_EQ(read_tensor(folder / "t.npy", {.opaque = DType::float8_e4m3fn})->tensor.dtype(), DType::uint8);
+}
+
+TEST(TensorFile, OfSeveralTensorsOneIsNamed) {
+  const io::TestFolder folder;
+  const std::string header =
+      R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"I8","shape":[1],"data_offsets":[1,2]}})";
+  std::string file(8, '\0');
+  file[0] = static_cast<char>(header.size());
+  io::put_file(folder / "two.safetensors", file + header + "\x01\x02");
+  EXPECT_EQ(read_tensor(folder / "two.safetensors", {.tensor = "b"})->tensor.dtype(), DType::int8);
+  EXPECT_EQ(read_tensor(folder / "two.safetensors").error().code, ErrorCode::invalid_argument);
+  const Result<NamedTensor> missing = read_tensor(folder / "two.safetensors", {.tensor = "c"});
+  EXPECT_EQ(missing.error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(missing.error().tensor, "c");
+}
+
+TEST(TensorFile, WhatCannotBeHeldLeavesNoFile) {
+  const io::TestFolder folder;
+  const Result<void> written = write_tensor(folder / "t.safetensors", texts());
+  EXPECT_EQ(written.error().code, ErrorCode::unsupported);
+  EXPECT_EQ(write_tensor(folder / "t.unknown", texts()).error().code, ErrorCode::unsupported);
+  EXPECT_EQ(write_tensor(folder / "t.npy", texts(), {.format = "nothing"}).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(folder.entries(), 0u);
+}
+
+}  // namespace
+}  // namespace tensorcast

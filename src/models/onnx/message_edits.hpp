@@ -1,0 +1,58 @@
+// Changes to a protobuf message of any size: what is changed is kept, everything else is copied.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "formats/onnx/wire_reader.hpp"
+#include "io/input_file.hpp"
+#include "io/output_file.hpp"
+
+namespace tensorcast::models::onnx {
+
+class MessageEdits {
+ public:
+  // Changes from now on lie in the message that `field` holds, which lies in that of the last enter().
+  void enter(const formats::onnx::WireField& field) { levels_.push_back({.field = field}); }
+  void leave() { levels_.pop_back(); }
+
+  // Bytes [begin, end) of the file, whole fields of the message entered last, become `text`. Ranges do not overlap.
+  void replace(std::uint64_t begin, std::uint64_t end, std::string text);
+  void insert(std::uint64_t at, std::string text) { replace(at, at, std::move(text)); }
+
+  // The file with all changes, and the lengths of all messages around them; may be called once. Errors: unsupported
+  // when the result would exceed protobuf's limit; io.
+  [[nodiscard]] Result<void> write(const io::InputFile& source, io::OutputFile& target);
+
+ private:
+  static constexpr std::size_t nowhere = SIZE_MAX;
+  struct Level {
+    formats::onnx::WireField field;
+    std::size_t enclosure = nowhere;
+  };
+  struct Enclosure {  // a message with changes in it
+    formats::onnx::WireField field;
+    std::size_t parent = nowhere;
+    std::int64_t growth = 0;
+  };
+  struct Splice {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    std::string text;
+  };
+
+  void grow(std::size_t enclosure, std::int64_t bytes);
+  void adjust_lengths();
+
+  std::vector<Level> levels_;
+  std::vector<Enclosure> enclosures_;  // outer ones first
+  std::vector<Splice> splices_;
+  std::int64_t growth_ = 0;  // of the file
+};
+
+// A field with its key and length.
+[[nodiscard]] std::string encode_field(std::uint32_t number, std::string_view contents);
+[[nodiscard]] std::string encode_varint_field(std::uint32_t number, std::uint64_t value);
+
+}  // namespace tensorcast::models::onnx

@@ -1,0 +1,42 @@
+// Any bytes as an ONNX model: read as a graph, and edited. What an edit writes must be readable again.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "models/onnx/value_survey.hpp"
+#include "tensorcast/model.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace tensorcast;
+  static const int fd = ::memfd_create("model", MFD_CLOEXEC);
+  static const std::string path = "/proc/self/fd/" + std::to_string(fd);
+  if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, data, size, 0) != static_cast<ssize_t>(size)) std::abort();
+  (void)load_model(path, {.format = "onnx", .mdf_semantics = {}});
+
+  static const std::string folder = [] {
+    std::string pattern = "/tmp/onnx-model-fuzz-XXXXXX";
+    return std::string(::mkdtemp(pattern.data()));
+  }();
+  const std::string edited = folder + "/edited.onnx";
+  for (const char* tensor : {"x", "y"}) {
+    const AddCastRequest request{.input = path,
+                                 .output = edited,
+                                 .tensor = tensor,
+                                 .to = DType::float16,
+                                 .node_name = {},
+                                 .output_name = "new",
+                                 .saturate = true,
+                                 .overwrite = true};
+    if (!add_cast(request)) continue;
+    // Every graph that was a graph still is one, and has the new value.
+    const Result<io::InputFile> file = io::InputFile::open(edited);
+    const Result<models::onnx::ValueSurvey> survey = models::onnx::survey_value(*file, "new", {});
+    if (!survey || survey->definitions.size() != 1) std::abort();
+  }
+  ::unlink(edited.c_str());
+  return 0;
+}

@@ -1,0 +1,252 @@
+// tcast run: a model of conversion nodes, from files of tensors to files of tensors.
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "command.hpp"
+#include "failure.hpp"
+#include "options.hpp"
+#include "output_names.hpp"
+#include "printable.hpp"
+#include "report_json.hpp"
+#include "table.hpp"
+#include "tensorcast/model.hpp"
+#include "tensorcast/tensor_file.hpp"
+#include "terminal.hpp"
+
+namespace tcast {
+namespace {
+
+using tensorcast::Error;
+using tensorcast::ErrorCode;
+using tensorcast::MdfSemantics;
+using tensorcast::Model;
+using tensorcast::name;
+using tensorcast::NamedTensor;
+using tensorcast::Program;
+using tensorcast::Result;
+using tensorcast::ValueInfo;
+
+enum class OutputFormat { npy, pb };
+
+struct RunArguments {
+  std::string model;
+  tensorcast::LoadModelOptions options;
+  std::vector<std::string> inputs;  // NAME=FILE, or FILE
+  std::string output_dir;
+  OutputFormat output_format = OutputFormat::npy;
+  tensorcast::RunOptions run;
+  bool overwrite = false;
+  bool json = false;
+  bool quiet = false;
+};
+
+struct OutputPlace {
+  std::string name;
+  std::string path;
+};
+
+constexpr const char* examples = R"(Examples:
+  tcast run cast.onnx --input x.npy --output-dir results
+      a model with one input; each output becomes results/NAME.npy
+  tcast run model.onnx --input x=x.npy --input target_type=like.pb --output-dir results --output-format pb
+      a .pb (ONNX TensorProto) that has an input's name needs no NAME=
+  tcast run promote.xml --input a=a.npy --input b=b.npy --output-dir results --force
+  tcast run model.yaml --input x.npy --output-dir results --semantics mdf-reference --json
+What is run: ONNX models of Cast, CastLike, Constant, Identity and If in opsets 1 to 25, with functions and external
+data; OpenVINO IR of Convert, ConvertLike, ConvertPromoteTypes and Const; MDF models of onnx::Cast and onnx::CastLike.
+A node of another kind is an error that names it. Inputs must have the types that the model declares; a .npy that does
+not say its type (|V1, <V2) is taken to have the declared one. In file names of outputs everything but letters, digits
+and ._- becomes _. Each file appears only when it is complete.)";
+
+std::string names_of(std::span<const ValueInfo> values) {
+  std::vector<std::string> names;
+  for (const ValueInfo& value : values) names.push_back(fmt::format("\"{}\"", value.name));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+const ValueInfo* find_input(const Program& program, std::string_view wanted) {
+  for (const ValueInfo& input : program.inputs()) {
+    if (input.name == wanted) return &input;
+  }
+  return nullptr;
+}
+
+// Names of inputs may have equals signs in them, and so may files.
+const ValueInfo* named_input(const Program& program, std::string_view argument, std::string& file) {
+  for (std::size_t sign = argument.rfind('='); sign != std::string_view::npos; sign = argument.rfind('=', sign - 1)) {
+    if (const ValueInfo* input = find_input(program, argument.substr(0, sign))) {
+      file = argument.substr(sign + 1);
+      return input;
+    }
+    if (sign == 0) break;
+  }
+  return nullptr;
+}
+
+Result<NamedTensor> read_input(const Program& program, const std::string& argument, bool is_only_one) {
+  std::string file = argument;
+  const ValueInfo* input = named_input(program, argument, file);
+  if (input == nullptr && is_only_one && program.inputs().size() == 1) input = &program.inputs().front();
+  Result<NamedTensor> tensor =
+      tensorcast::read_tensor(file, {.opaque = input == nullptr ? tensorcast::DType::undefined : input->dtype});
+  const auto is_there = [&] {
+    std::error_code ignored;
+    return std::filesystem::exists(file, ignored);
+  };
+  if (!tensor && input == nullptr && argument.find('=') != std::string::npos && !is_there()) {
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = fmt::format("the model has no input \"{}\"", argument.substr(0, argument.find('='))),
+                 .hint = program.inputs().empty() ? "it has no inputs" : "it has " + names_of(program.inputs())};
+  }
+  if (!tensor) return tensor;
+  if (input == nullptr) input = find_input(program, tensor->name);
+  if (input == nullptr) {
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = "which input of the model this is must be said",
+                 .hint = program.inputs().empty()
+                             ? "the model has no inputs"
+                             : fmt::format("--input NAME=FILE, where NAME is one of {}", names_of(program.inputs())),
+                 .file = file};
+  }
+  tensor->name = input->name;
+  return tensor;
+}
+
+Result<std::vector<NamedTensor>> read_inputs(const Program& program, const RunArguments& arguments) {
+  std::vector<NamedTensor> tensors;
+  for (const std::string& argument : arguments.inputs) {
+    Result<NamedTensor> tensor = read_input(program, argument, arguments.inputs.size() == 1);
+    if (!tensor) return std::move(tensor).error();
+    const auto is_same = [&](const NamedTensor& other) { return other.name == tensor->name; };
+    if (std::any_of(tensors.begin(), tensors.end(), is_same)) {
+      return Error{.code = ErrorCode::invalid_argument,
+                   .message = fmt::format("input \"{}\" is given twice", tensor->name)};
+    }
+    tensors.push_back(std::move(*tensor));
+  }
+  for (const ValueInfo& input : program.inputs()) {
+    const auto is_it = [&](const NamedTensor& tensor) { return tensor.name == input.name; };
+    if (input.default_value || std::any_of(tensors.begin(), tensors.end(), is_it)) continue;
+    return Error{
+        .code = ErrorCode::invalid_argument,
+        .message = fmt::format("input \"{}\" of the model is missing", input.name),
+        .hint = fmt::format("--input {}=FILE; the model has the inputs {}", input.name, names_of(program.inputs())),
+        .file = arguments.model};
+  }
+  return tensors;
+}
+
+// Everything that can be known before the work starts.
+Result<std::vector<OutputPlace>> place_outputs(const Program& program, const RunArguments& arguments) {
+  std::error_code problem;
+  std::filesystem::create_directories(arguments.output_dir, problem);
+  if (problem) {
+    return Error{.code = ErrorCode::io,
+                 .message = fmt::format("the folder cannot be created: {}", problem.message()),
+                 .file = arguments.output_dir};
+  }
+  std::vector<std::string> names;
+  for (const ValueInfo& output : program.outputs()) names.push_back(output.name);
+  const std::vector<std::string> files =
+      output_file_names(names, arguments.output_format == OutputFormat::npy ? ".npy" : ".pb");
+  std::vector<OutputPlace> places;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    OutputPlace place{.name = names[i], .path = (std::filesystem::path(arguments.output_dir) / files[i]).string()};
+    if (!arguments.overwrite && std::filesystem::exists(place.path, problem)) {
+      return Error{.code = ErrorCode::invalid_argument,
+                   .message = "the file exists already",
+                   .hint = "--force overwrites it",
+                   .file = place.path};
+    }
+    places.push_back(std::move(place));
+  }
+  return places;
+}
+
+void print_outputs(const RunArguments& arguments, const Model& model, std::span<const NamedTensor> outputs,
+                   std::span<const OutputPlace> places) {
+  if (arguments.json) {
+    Json list = Json::array();
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      Json shape = Json::array();
+      for (const std::int64_t size : outputs[i].tensor.shape()) shape.push_back(size);
+      list.push_back({{"name", outputs[i].name},
+                      {"dtype", name(outputs[i].tensor.dtype())},
+                      {"shape", std::move(shape)},
+                      {"file", places[i].path}});
+    }
+    print(json_text({{"model", arguments.model}, {"format", model.format}, {"outputs", std::move(list)}}));
+    return;
+  }
+  if (arguments.quiet) return;
+  Table table({{"output"}, {"dtype"}, {"shape"}, {"file"}});
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    table.add_row({printable(outputs[i].name), std::string(name(outputs[i].tensor.dtype())),
+                   shape_text(outputs[i].tensor.shape()), printable(places[i].path)});
+  }
+  print(table.to_string());
+}
+
+int run(const RunArguments& arguments) {
+  Result<Model> model = tensorcast::load_model(arguments.model, arguments.options);
+  if (!model) return fail(model.error());
+  const auto in_model = [&](Error error) {
+    if (error.file.empty()) error.file = arguments.model;
+    return fail(error);
+  };
+  const Result<Program> program = Program::compile(std::move(model->graph));
+  if (!program) return in_model(program.error());
+  const Result<std::vector<NamedTensor>> inputs = read_inputs(*program, arguments);
+  if (!inputs) return fail(inputs.error());
+  const Result<std::vector<OutputPlace>> places = place_outputs(*program, arguments);
+  if (!places) return fail(places.error());
+  const Result<std::vector<NamedTensor>> outputs = program->run(*inputs, arguments.run);
+  if (!outputs) return in_model(outputs.error());
+  for (std::size_t i = 0; i < outputs->size(); ++i) {
+    const Result<void> written = tensorcast::write_tensor(
+        (*places)[i].path, (*outputs)[i].tensor, {.name = (*outputs)[i].name, .overwrite = arguments.overwrite});
+    if (!written) return fail(written.error());
+  }
+  print_outputs(arguments, *model, *outputs, *places);
+  return exit_done;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Work& work) {
+  CLI::App& command = *app.add_subcommand("run", "Run a model of conversion nodes");
+  command.footer(examples);
+  const auto arguments = std::make_shared<RunArguments>();
+
+  command.add_option("MODEL", arguments->model, "the model: .onnx, .xml (OpenVINO IR), .json or .yaml (MDF)")
+      ->required();
+  repeatable(
+      command.add_option("-i,--input", arguments->inputs, "a tensor for an input, .npy or .pb; once for each input"))
+      ->option_text("[NAME=]FILE");
+  command.add_option("-d,--output-dir", arguments->output_dir, "folder for the outputs; made if it is not there")
+      ->required()
+      ->option_text("DIR");
+  add_choice<OutputFormat>(command, "--output-format", arguments->output_format,
+                           {{"npy", OutputFormat::npy}, {"pb", OutputFormat::pb}},
+                           "what the outputs are written as (default npy)");
+  add_choice<MdfSemantics>(command, "--semantics", arguments->options.mdf_semantics,
+                           {{"onnx", MdfSemantics::onnx}, {"mdf_reference", MdfSemantics::mdf_reference}},
+                           "MDF: as the operators' texts say, or as MDF's reference engine computes (default onnx)");
+  add_choice<std::string>(command, "--format", arguments->options.format,
+                          {{"onnx", "onnx"}, {"openvino_ir", "openvino_ir"}, {"mdf", "mdf"}},
+                          "the model's format (default: by extension and content)");
+  add_threads(command, arguments->run.threads);
+  command.add_flag("-f,--force", arguments->overwrite, "overwrite files of outputs");
+  add_json(command, arguments->json);
+  add_quiet(command, arguments->quiet);
+
+  command.callback([arguments, &work] { work = [arguments] { return run(*arguments); }; });
+}
+
+}  // namespace tcast
