@@ -37,12 +37,7 @@ Result<ValueType> infer_cast(const CastOp& cast, const ValueType& input) {
 }
 
 Result<ValueType> infer_cast_like(const CastLikeOp& cast, const ValueType& input, const ValueType& like) {
-  const int opset = cast.options.opset;
-  if (opset > 0 && opset < cast_like_since) {
-    return Error{
-        .code = ErrorCode::unsupported,
-        .message = fmt::format("CastLike exists since opset {}; opset {} was asked for", cast_like_since, opset)};
-  }
+  if (Result<void> checked = check_cast_like(cast.options); !checked) return std::move(checked).error();
   if (Result<void> checked = check_cast(cast.options, input.dtype, like.dtype); !checked) {
     return std::move(checked).error();
   }
@@ -106,6 +101,13 @@ Result<void> check_cast(const CastOptions& options, DType from, DType to) {
   Result<codec::Policy> policy = codec::resolve_policy(options, known_from, known_to);
   if (!policy) return std::move(policy).error();
   return {};
+}
+
+Result<void> check_cast_like(const CastOptions& options) {
+  if (options.opset <= 0 || options.opset >= cast_like_since) return {};
+  return Error{
+      .code = ErrorCode::unsupported,
+      .message = fmt::format("CastLike exists since opset {}; opset {} was asked for", cast_like_since, options.opset)};
 }
 
 Result<std::vector<ValueType>> infer_outputs(const Operation& operation, std::span<const ValueType> inputs) {

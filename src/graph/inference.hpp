@@ -30,4 +30,7 @@ namespace tensorcast::graph {
 // Errors as above, for a conversion of which one end may be unknown (undefined).
 [[nodiscard]] Result<void> check_cast(const CastOptions& options, DType from, DType to);
 
+// Errors: unsupported: an opset that has no CastLike yet.
+[[nodiscard]] Result<void> check_cast_like(const CastOptions& options);
+
 }  // namespace tensorcast::graph

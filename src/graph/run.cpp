@@ -4,30 +4,14 @@
 
 #include <fmt/format.h>
 
+#include "graph/conversion.hpp"
 #include "graph/inference.hpp"
 #include "tensorcast/promote.hpp"
 
 namespace tensorcast::graph {
 namespace {
 
-// Below this a conversion runs on one thread anyway, so that nothing is lost by narrowing in place.
-constexpr std::size_t narrow_in_place_below_bytes = std::size_t{1} << 20;
-
-struct Value {
-  Tensor tensor;
-  std::shared_ptr<Buffer> buffer;  // memory of the run's pool; null: someone else's, not to be written
-
-  // Whether nothing but this value uses its memory: itself and its tensor are the two owners.
-  [[nodiscard]] bool may_be_overwritten() const { return buffer != nullptr && buffer.use_count() == 2; }
-};
-
 using Values = std::vector<Value>;
-
-// Whether the unused bits of the last byte are zero, as a conversion would leave them.
-bool has_clean_tail(const Tensor& tensor) {
-  const auto used_bits = tensor.count() % 8 * static_cast<std::size_t>(bit_width(tensor.dtype())) % 8;
-  return used_bits == 0 || (std::to_integer<unsigned>(tensor.bytes().back()) >> used_bits) == 0;
-}
 
 class BlockRun {
  public:
@@ -118,54 +102,9 @@ class BlockRun {
     return results;
   }
 
-  Result<Value> convert(Value src, DType to, CastOptions options, bool result_is_kept) {
+  Result<Value> convert(Value src, DType to, CastOptions options, bool is_kept) {
     options.threads = context_.threads;
-    const Tensor& tensor = src.tensor;
-    if (tensor.dtype() == to && options.scale == 1.0 && (to == DType::string || has_clean_tail(tensor))) {
-      if (Result<void> checked = check_cast(options, to, to); !checked) return std::move(checked).error();
-      return src;  // the bits would be the same
-    }
-    if (to == DType::string) return to_strings(tensor, options);
-    Result<Value> dst = target_for(src, to, result_is_kept);
-    if (!dst) return dst;
-    // The target may lie over the source, where the tensor of the source is not looked at any more.
-    const MutableTensorView view{to, dst->tensor.shape(), {dst->buffer->data, dst->tensor.bytes().size()}};
-    const Result<void> done = tensor.dtype() == DType::string ? cast_from_strings(tensor.strings(), view, options)
-                                                              : cast(tensor.view(), view, options);
-    if (!done) return done.error();
-    return dst;
-  }
-
-  static Result<Value> to_strings(const Tensor& tensor, const CastOptions& options) {
-    Result<StringBuffer> strings = cast_to_strings(tensor.view(), options);
-    if (!strings) return std::move(strings).error();
-    Result<Tensor> result = Tensor::own({tensor.shape().begin(), tensor.shape().end()}, *std::move(strings));
-    if (!result) return std::move(result).error();
-    return Value{*std::move(result), nullptr};
-  }
-
-  // Memory for the result: that of the source, if nobody else reads it and nothing is lost by it, or other.
-  Result<Value> target_for(const Value& src, DType to, bool result_is_kept) {
-    const std::size_t bytes = storage_bytes(to, src.tensor.count());
-    const std::size_t src_bytes = src.tensor.bytes().size();
-    const bool same_width = bit_width(to) == bit_width(src.tensor.dtype());
-    // Narrowing in place is not threaded, and a result that is kept would keep more memory than it needs.
-    const bool may_narrow = bit_width(to) < bit_width(src.tensor.dtype()) && !result_is_kept &&
-                            (context_.threads == 1 || src_bytes < narrow_in_place_below_bytes);
-    std::shared_ptr<Buffer> buffer;
-    if (src.may_be_overwritten() && (same_width || may_narrow)) {
-      buffer = src.buffer;
-    } else {
-      buffer = context_.pool.acquire(bytes, result_is_kept);
-    }
-    if (buffer == nullptr) {
-      return Error{
-          .code = ErrorCode::internal,
-          .message = fmt::format("there is not enough memory for {} elements of {}", src.tensor.count(), name(to))};
-    }
-    Result<Tensor> tensor = Tensor::share({to, src.tensor.shape(), {buffer->data, bytes}}, buffer);
-    if (!tensor) return std::move(tensor).error();
-    return Value{*std::move(tensor), std::move(buffer)};
+    return graph::convert(std::move(src), to, options, {context_.pool, is_kept});
   }
 
   const Block& block_;

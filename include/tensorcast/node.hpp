@@ -1,0 +1,103 @@
+// Cast and CastLike as layers of a network that trains: forward, and backward for the gradient.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tensorcast/cast.hpp"
+#include "tensorcast/dtype.hpp"
+#include "tensorcast/error.hpp"
+#include "tensorcast/export.hpp"
+#include "tensorcast/graph.hpp"
+#include "tensorcast/tensor.hpp"
+
+namespace tensorcast {
+
+// The parameters of Graiphic's (HAIBAL's) Cast node, and ours behind them. Its `saturate` is options.saturate.
+struct CastNodeParameters {
+  std::vector<std::string> specified_outputs_name = {};  // at most one, as there is one output
+  std::string name = {};
+  DType to = DType::undefined;  // must be set for CastNode and must not for CastLikeNode
+  bool training = true;         // forward() keeps what backward() needs
+  double lda_coeff = 1.0;       // finite; the gradient is multiplied by it on its way to the previous layer
+  CastOptions options = {};
+  bool zero_saturated_gradient =
+      false;  // no gradient where forward() saturated: the clipped straight-through estimator
+};
+
+// What both nodes share. A node is used by one thread at a time; copies are independent.
+//
+// The gradient of a conversion is our definition, because the operators' texts have none. Graiphic's says only what
+// "lda coeff" is: "the coefficient by which the loss derivative will be multiplied before being sent to the previous
+// layer". We take the straight-through estimator, which is what PyTorch's autograd does for Tensor.to(): the gradient
+// passes as if the conversion were the identity, in the type of the input:
+//
+//   grad_input = cast(lda_coeff * grad_output, input's type), with a single rounding (CastOptions::scale)
+//
+// under the node's saturate and round_mode and the rules of the newest opset. A conversion from or to integers, bool
+// or strings has no gradient.
+class GradientKeeper {
+ public:
+  // The gradient of the input of the last forward(), any number of times.
+  //
+  // Sizes    grad_output has the shape of the output and any floating-point type, normally that of the output.
+  // Loss     one rounding; shares grad_output's elements where nothing changes.
+  // Errors   invalid_argument: no forward() before, or one that was not in training mode or failed; another shape, or
+  //          a type that is not floating point. unsupported: an integer, bool or string end. Messages name the node.
+  [[nodiscard]] TENSORCAST_API Result<Tensor> backward(const Tensor& grad_output) const;
+
+  [[nodiscard]] const CastNodeParameters& parameters() const noexcept { return parameters_; }
+  // The name of the output: the specified one, or one made from the node's.
+  [[nodiscard]] const std::string& output_name() const noexcept { return output_name_; }
+  // Bytes that the last forward() left for backward(): of the mask of saturated elements; the types are free.
+  [[nodiscard]] std::size_t kept_bytes() const noexcept { return kept_ ? kept_->saturated.size() : 0; }
+
+ protected:
+  GradientKeeper(CastNodeParameters parameters, const char* operation);
+  [[nodiscard]] Result<std::vector<NamedTensor>> convert(const Tensor& input, DType to);
+
+ private:
+  struct Kept {
+    DType from = DType::undefined;
+    DType to = DType::undefined;
+    std::vector<std::int64_t> shape;
+    std::vector<std::byte> saturated;  // a bit for each element, low bits first; empty where none saturated
+  };
+
+  CastNodeParameters parameters_;
+  const char* operation_;
+  std::string output_name_;
+  bool ran_ = false;  // some forward() did, in whatever mode
+  std::optional<Kept> kept_;
+};
+
+class CastNode : public GradientKeeper {
+ public:
+  // Errors: invalid_argument: no type to cast to, more names than outputs or an empty one, an lda_coeff that is not
+  // finite, options that cast() refuses; unsupported: a type or attribute newer than options.opset.
+  [[nodiscard]] TENSORCAST_API static Result<CastNode> create(CastNodeParameters parameters);
+
+  // The one output, under its name. All 24 types; shares the elements where the type does not change.
+  // Errors: as cast(), and parse for strings. Messages name the node. backward() has nothing to go by afterwards.
+  [[nodiscard]] TENSORCAST_API Result<std::vector<NamedTensor>> forward(const Tensor& input);
+
+ private:
+  using GradientKeeper::GradientKeeper;
+};
+
+class CastLikeNode : public GradientKeeper {
+ public:
+  // Errors: as CastNode::create(); also when `to` is set, and for options.opset below 15, the first with CastLike.
+  [[nodiscard]] TENSORCAST_API static Result<CastLikeNode> create(CastNodeParameters parameters);
+
+  // `input` in the type of `target_type`, whose elements do not matter and which gets no gradient. Errors: as CastNode.
+  [[nodiscard]] TENSORCAST_API Result<std::vector<NamedTensor>> forward(const Tensor& input, const Tensor& target_type);
+
+ private:
+  using GradientKeeper::GradientKeeper;
+};
+
+}  // namespace tensorcast

@@ -1,0 +1,66 @@
+#include "graph/conversion.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "graph/inference.hpp"
+
+namespace tensorcast::graph {
+namespace {
+
+// Below this a conversion runs on one thread anyway, so that nothing is lost by narrowing in place.
+constexpr std::size_t narrow_in_place_below_bytes = std::size_t{1} << 20;
+
+// Whether the unused bits of the last byte are zero, as a conversion would leave them.
+bool has_clean_tail(const Tensor& tensor) {
+  const auto used_bits = tensor.count() % 8 * static_cast<std::size_t>(bit_width(tensor.dtype())) % 8;
+  return used_bits == 0 || (std::to_integer<unsigned>(tensor.bytes().back()) >> used_bits) == 0;
+}
+
+Result<Value> to_strings(const Tensor& tensor, const CastOptions& options) {
+  Result<StringBuffer> strings = cast_to_strings(tensor.view(), options);
+  if (!strings) return std::move(strings).error();
+  Result<Tensor> result = Tensor::own({tensor.shape().begin(), tensor.shape().end()}, *std::move(strings));
+  if (!result) return std::move(result).error();
+  return Value{*std::move(result), nullptr};
+}
+
+// Whether the result may lie over the source: nobody else reads that, and nothing is lost by it.
+bool fits_in_place(const Value& src, DType to, std::size_t bytes, int threads, bool is_kept) {
+  if (!src.may_be_overwritten()) return false;
+  const int from_bits = bit_width(src.tensor.dtype());
+  if (is_kept && src.buffer->capacity - bytes > std::max<std::size_t>(64, bytes / 4)) return false;
+  if (bit_width(to) == from_bits) return true;
+  const bool is_threaded = threads != 1 && src.tensor.bytes().size() >= narrow_in_place_below_bytes;
+  return bit_width(to) < from_bits && !is_threaded;  // narrowing in place is not threaded
+}
+
+}  // namespace
+
+Result<Value> convert(Value src, DType to, const CastOptions& options, const ConversionPlace& place) {
+  const Tensor& tensor = src.tensor;
+  if (tensor.dtype() == to && options.scale == 1.0 && (to == DType::string || has_clean_tail(tensor))) {
+    if (Result<void> checked = check_cast(options, to, to); !checked) return std::move(checked).error();
+    return src;  // the bits would be the same
+  }
+  if (to == DType::string) return to_strings(tensor, options);
+  const std::size_t bytes = storage_bytes(to, tensor.count());
+  std::shared_ptr<Buffer> buffer = fits_in_place(src, to, bytes, options.threads, place.is_kept)
+                                       ? src.buffer
+                                       : place.pool.acquire(bytes, place.is_kept);
+  if (buffer == nullptr) {
+    return Error{.code = ErrorCode::internal,
+                 .message = fmt::format("there is not enough memory for {} elements of {}", tensor.count(), name(to))};
+  }
+  const MutableTensorView view{to, tensor.shape(), {buffer->data, bytes}};
+  Result<void> done = tensor.dtype() == DType::string ? cast_from_strings(tensor.strings(), view, options)
+                                                      : cast(tensor.view(), view, options);
+  if (!done) return std::move(done).error();
+  Result<Tensor> result = Tensor::share({to, tensor.shape(), view.bytes}, buffer);
+  if (!result) return std::move(result).error();
+  return Value{*std::move(result), std::move(buffer)};
+}
+
+}  // namespace tensorcast::graph

@@ -1,0 +1,176 @@
+#include "tensorcast/node.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <new>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "codec/reference_cast.hpp"
+#include "graph/conversion.hpp"
+#include "graph/inference.hpp"
+#include "graph/saturation.hpp"
+
+namespace tensorcast {
+namespace {
+
+Error invalid(std::string message, std::string hint = {}) {
+  return Error{.code = ErrorCode::invalid_argument, .message = std::move(message), .hint = std::move(hint)};
+}
+
+std::string label(const CastNodeParameters& parameters, const char* operation) {
+  return parameters.name.empty() ? fmt::format("{} node", operation)
+                                 : fmt::format("node \"{}\" ({})", parameters.name, operation);
+}
+
+Result<void> check_parameters(const CastNodeParameters& parameters) {
+  const std::vector<std::string>& names = parameters.specified_outputs_name;
+  if (names.size() > 1) {
+    return invalid(fmt::format("specified_outputs_name has {} names, but the node has 1 output", names.size()));
+  }
+  if (!names.empty() && names[0].empty()) return invalid("specified_outputs_name has an empty name");
+  if (!std::isfinite(parameters.lda_coeff)) return invalid("lda_coeff must be a finite number");
+  return graph::check_cast(parameters.options, DType::undefined, parameters.to);
+}
+
+// Under the rules of today: the gradient's type may be newer than the node's opset.
+CastOptions gradient_options(const CastNodeParameters& parameters) {
+  CastOptions options;
+  options.saturate = parameters.options.saturate;
+  options.round_mode = parameters.options.round_mode;
+  options.threads = parameters.options.threads;
+  options.scale = parameters.lda_coeff;
+  return options;
+}
+
+// The gradient with what a cast makes of zero where `mask` says; float8_e8m0fnu has no zero.
+Result<Tensor> with_zeros(const Tensor& gradient, const std::vector<std::byte>& mask, const CastOptions& options) {
+  const Result<codec::Policy> policy = codec::resolve_policy(options, DType::float32, gradient.dtype());
+  if (!policy) return policy.error();
+  const std::uint64_t zero = codec::cast_code(DType::float32, 0, gradient.dtype(), *policy).bits;
+  std::vector<std::byte> bytes(gradient.bytes().begin(), gradient.bytes().end());
+  for (std::size_t byte = 0; byte < mask.size(); ++byte) {
+    if (mask[byte] == std::byte{0}) continue;
+    for (std::size_t bit = 0; bit < 8; ++bit) {
+      if ((mask[byte] & (std::byte{1} << bit)) == std::byte{0}) continue;
+      codec::store_code(gradient.dtype(), bytes.data(), byte * 8 + bit, zero);
+    }
+  }
+  return Tensor::own(gradient.dtype(), {gradient.shape().begin(), gradient.shape().end()}, std::move(bytes));
+}
+
+Error out_of_memory() { return Error{.code = ErrorCode::internal, .message = "there is not enough memory"}; }
+
+bool is_floating(DType dtype) { return family(dtype) == Family::floating; }
+
+}  // namespace
+
+GradientKeeper::GradientKeeper(CastNodeParameters parameters, const char* operation)
+    : parameters_(std::move(parameters)), operation_(operation) {
+  if (!parameters_.specified_outputs_name.empty()) {
+    output_name_ = parameters_.specified_outputs_name[0];
+  } else {
+    output_name_ = (parameters_.name.empty() ? operation : parameters_.name) + std::string("_output");
+  }
+}
+
+Result<std::vector<NamedTensor>> GradientKeeper::convert(const Tensor& input, DType to) {
+  ran_ = true;
+  kept_.reset();
+  const auto failed = [&](Error error) { return graph::at(label(parameters_, operation_), std::move(error)); };
+  if (!input.defined() || to == DType::undefined) {
+    return failed(invalid(input.defined() ? "the target type's tensor is none" : "the input is no tensor"));
+  }
+  try {
+    graph::BufferPool pool;
+    Result<graph::Value> output =
+        graph::convert({input, nullptr}, to, parameters_.options, {.pool = pool, .is_kept = true});
+    if (!output) return failed(std::move(output).error());
+    if (parameters_.training) {
+      Kept kept{input.dtype(), to, {input.shape().begin(), input.shape().end()}, {}};
+      if (parameters_.zero_saturated_gradient && is_floating(kept.from) && is_floating(to)) {
+        Result<std::vector<std::byte>> mask = graph::saturated_elements(input, output->tensor, parameters_.options);
+        if (!mask) return failed(std::move(mask).error());
+        kept.saturated = *std::move(mask);
+      }
+      kept_ = std::move(kept);
+    }
+    std::vector<NamedTensor> outputs;
+    outputs.push_back({output_name_, std::move(output->tensor)});
+    return outputs;
+  } catch (const std::bad_alloc&) {
+    return failed(out_of_memory());
+  }
+}
+
+Result<Tensor> GradientKeeper::backward(const Tensor& grad_output) const {
+  const auto failed = [&](Error error) { return graph::at(label(parameters_, operation_), std::move(error)); };
+  if (!kept_) {
+    if (!ran_) return failed(invalid("backward needs a forward before it"));
+    if (!parameters_.training) {
+      return failed(invalid("backward needs a forward in training mode", "set training, and run forward again"));
+    }
+    return failed(invalid("backward needs a forward that succeeded"));
+  }
+  for (const DType end : {kept_->from, kept_->to}) {
+    if (is_floating(end)) continue;
+    return failed(
+        {.code = ErrorCode::unsupported,
+         .message = fmt::format("a conversion from {} to {} has no gradient, because {} is not floating point",
+                                name(kept_->from), name(kept_->to), name(end))});
+  }
+  if (!is_floating(grad_output.dtype())) {
+    return failed(invalid(grad_output.defined()
+                              ? fmt::format("a gradient is of a floating-point type, not {}", name(grad_output.dtype()))
+                              : "the gradient is no tensor"));
+  }
+  if (!std::ranges::equal(grad_output.shape(), kept_->shape)) {
+    const graph::ValueType wanted{kept_->to, kept_->shape};
+    return failed(invalid(fmt::format("the gradient is {}, but the output was {}",
+                                      graph::describe(graph::type_of(grad_output)), graph::describe(wanted))));
+  }
+  try {
+    const CastOptions options = gradient_options(parameters_);
+    graph::BufferPool pool;
+    Result<graph::Value> gradient =
+        graph::convert({grad_output, nullptr}, kept_->from, options, {.pool = pool, .is_kept = true});
+    if (!gradient) return failed(std::move(gradient).error());
+    if (kept_->saturated.empty()) return std::move(gradient->tensor);
+    Result<Tensor> masked = with_zeros(gradient->tensor, kept_->saturated, options);
+    if (!masked) return failed(std::move(masked).error());
+    return masked;
+  } catch (const std::bad_alloc&) {
+    return failed(out_of_memory());
+  }
+}
+
+Result<CastNode> CastNode::create(CastNodeParameters parameters) {
+  const auto failed = [&](Error error) { return graph::at(label(parameters, "Cast"), std::move(error)); };
+  if (parameters.to == DType::undefined) {
+    return failed(invalid("the type to cast to is undefined", "set `to` to one of the types of Cast"));
+  }
+  if (Result<void> checked = check_parameters(parameters); !checked) return failed(std::move(checked).error());
+  return CastNode(std::move(parameters), "Cast");
+}
+
+Result<std::vector<NamedTensor>> CastNode::forward(const Tensor& input) { return convert(input, parameters().to); }
+
+Result<CastLikeNode> CastLikeNode::create(CastNodeParameters parameters) {
+  const auto failed = [&](Error error) { return graph::at(label(parameters, "CastLike"), std::move(error)); };
+  if (parameters.to != DType::undefined) {
+    return failed(invalid(fmt::format("CastLike has no `to`, but it is {}", name(parameters.to)),
+                          "its second input gives the type"));
+  }
+  if (Result<void> checked = graph::check_cast_like(parameters.options); !checked) {
+    return failed(std::move(checked).error());
+  }
+  if (Result<void> checked = check_parameters(parameters); !checked) return failed(std::move(checked).error());
+  return CastLikeNode(std::move(parameters), "CastLike");
+}
+
+Result<std::vector<NamedTensor>> CastLikeNode::forward(const Tensor& input, const Tensor& target_type) {
+  return convert(input, target_type.dtype());
+}
+
+}  // namespace tensorcast
