@@ -15,6 +15,13 @@ SIMD_INLINE F64 multiply_subtract(F64 x, F64 y, F64 z) {
   return (F64)_mm256_fmsub_pd((__m256d)x, (__m256d)y, (__m256d)z);
 }
 
+// --- Words
+
+SIMD_INLINE U16 min(U16 a, U16 b) { return (U16)_mm256_min_epu16((__m256i)a, (__m256i)b); }
+SIMD_INLINE U16 max(U16 a, U16 b) { return (U16)_mm256_max_epu16((__m256i)a, (__m256i)b); }
+SIMD_INLINE bool any_greater(I16 a, I16 b) { return _mm256_movemask_epi8((__m256i)(a > b)) != 0; }
+SIMD_INLINE U16 subtract_to_zero(U16 a, U16 b) { return (U16)_mm256_subs_epu16((__m256i)a, (__m256i)b); }
+
 // --- Halves
 
 SIMD_INLINE __m128 lower(F32 x) { return _mm256_castps256_ps128((__m256)x); }
@@ -136,6 +143,12 @@ SIMD_INLINE U8 pack_signs(const Block<I32>& x) {
   return order_groups(_mm256_packs_epi16(_mm256_packs_epi32((__m256i)x.a, (__m256i)x.b),
                                          _mm256_packs_epi32((__m256i)x.c, (__m256i)x.d)));
 }
+
+SIMD_INLINE U8 pack_small(U16 a, U16 b) {  // below 256
+  return (U8)order_quarters(_mm256_packus_epi16((__m256i)a, (__m256i)b));
+}
+SIMD_INLINE U8 pack_low_bytes(Words x) { return pack_small(x.lo & 0xff, x.hi & 0xff); }
+SIMD_INLINE U8 pack_high_bytes(Words x) { return pack_small(x.lo >> 8, x.hi >> 8); }
 
 // Low bytes of 16-bit lanes.
 SIMD_INLINE __m128i low_bytes(U16 words) {

@@ -46,6 +46,10 @@ SIMD_INLINE I64 select(Mask64 mask, I64 yes, I64 no) {
 
 SIMD_INLINE I32 min(I32 a, I32 b) { return (I32)_mm512_min_epi32((__m512i)a, (__m512i)b); }
 SIMD_INLINE I32 max(I32 a, I32 b) { return (I32)_mm512_max_epi32((__m512i)a, (__m512i)b); }
+SIMD_INLINE I16 min(I16 a, I16 b) { return (I16)_mm512_min_epi16((__m512i)a, (__m512i)b); }
+SIMD_INLINE I16 max(I16 a, I16 b) { return (I16)_mm512_max_epi16((__m512i)a, (__m512i)b); }
+SIMD_INLINE U16 min(U16 a, U16 b) { return (U16)_mm512_min_epu16((__m512i)a, (__m512i)b); }
+SIMD_INLINE U16 max(U16 a, U16 b) { return (U16)_mm512_max_epu16((__m512i)a, (__m512i)b); }
 SIMD_INLINE F32 clamp(F32 x, F32 low, F32 high) {
   return (F32)_mm512_min_ps((__m512)high, _mm512_max_ps((__m512)low, (__m512)x));
 }
@@ -57,6 +61,16 @@ SIMD_INLINE F64 clamp(F64 x, F64 low, F64 high) {
 SIMD_INLINE F64 multiply_subtract(F64 x, F64 y, F64 z) {
   return (F64)_mm512_fmsub_pd((__m512d)x, (__m512d)y, (__m512d)z);
 }
+
+// --- Words
+
+SIMD_INLINE U16 subtract_to_zero(U16 a, U16 b) { return (U16)_mm512_subs_epu16((__m512i)a, (__m512i)b); }
+SIMD_INLINE U16 count_greater(U16 sum, I16 a, I16 b) {
+  const __mmask32 is_greater = _mm512_cmpgt_epi16_mask((__m512i)a, (__m512i)b);
+  return (U16)_mm512_mask_sub_epi16((__m512i)sum, is_greater, (__m512i)sum, _mm512_set1_epi16(-1));
+}
+SIMD_INLINE bool any_greater(I16 a, I16 b) { return _mm512_cmpgt_epi16_mask((__m512i)a, (__m512i)b) != 0; }
+SIMD_INLINE U16 shift_right_each(U16 x, U16 bits) { return (U16)_mm512_srlv_epi16((__m512i)x, (__m512i)bits); }
 
 // --- Halves
 
@@ -236,7 +250,27 @@ SIMD_INLINE U8 pack_byte(const Block<I32>& x) {
 }
 SIMD_INLINE U8 pack_bytes(const Block<I32>& x) { return pack_byte<0>(x); }
 SIMD_INLINE U8 pack_signs(const Block<I32>& x) { return pack_byte<3>(x); }
+
+template <int byte>
+SIMD_INLINE U8 pack_byte(Words x) {
+  alignas(64) static constexpr struct Index {
+    std::uint8_t at[64] = {};
+    constexpr Index() {
+      for (int i = 0; i < 64; ++i) at[i] = static_cast<std::uint8_t>(i * 2 + byte);
+    }
+  } index;
+  return (U8)_mm512_permutex2var_epi8((__m512i)x.lo, _mm512_load_si512(index.at), (__m512i)x.hi);
+}
+SIMD_INLINE U8 pack_low_bytes(Words x) { return pack_byte<0>(x); }
+SIMD_INLINE U8 pack_high_bytes(Words x) { return pack_byte<1>(x); }
 #else
+SIMD_INLINE U8 pack_small(U16 a, U16 b) {  // below 256
+  const __m512i packed = _mm512_packus_epi16((__m512i)a, (__m512i)b);
+  return (U8)_mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), packed);
+}
+SIMD_INLINE U8 pack_low_bytes(Words x) { return pack_small(x.lo & 0xff, x.hi & 0xff); }
+SIMD_INLINE U8 pack_high_bytes(Words x) { return pack_small(x.lo >> 8, x.hi >> 8); }
+
 // Packs work within 128 bits and leave groups of four bytes in the order a b c d, a b c d, ...
 SIMD_INLINE U8 order_groups(__m512i x) {
   const __m512i transposed = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);

@@ -20,6 +20,18 @@ SIMD_INLINE F64 multiply_subtract(F64 x, F64 y, F64 z) {
   return F64{__builtin_fma(x[0], y[0], -z[0]), __builtin_fma(x[1], y[1], -z[1])};
 }
 
+// --- Words
+
+SIMD_INLINE bool any_greater(I16 a, I16 b) { return any(as<Mask32>(a > b)); }
+// The baseline of x86-64 lacks both, but not the saturating subtraction.
+#if defined(__SSE2__)
+SIMD_INLINE U16 subtract_to_zero(U16 a, U16 b) { return (U16)_mm_subs_epu16((__m128i)a, (__m128i)b); }
+#else
+SIMD_INLINE U16 subtract_to_zero(U16 a, U16 b) { return as<U16>(a > b) & (a - b); }
+#endif
+SIMD_INLINE U16 min(U16 a, U16 b) { return a - subtract_to_zero(a, b); }
+SIMD_INLINE U16 max(U16 a, U16 b) { return b + subtract_to_zero(a, b); }
+
 // --- Halves
 
 SIMD_INLINE I32 low_words(I64x2 x) { return __builtin_shufflevector(as<I32>(x.lo), as<I32>(x.hi), 0, 2, 4, 6); }
@@ -55,6 +67,8 @@ SIMD_INLINE U8 low_bytes(U16 a, U16 b) {
 
 #endif
 
+SIMD_INLINE U8 pack_low_bytes(Words x) { return low_bytes(x.lo, x.hi); }
+SIMD_INLINE U8 pack_high_bytes(Words x) { return low_bytes(x.lo >> 8, x.hi >> 8); }
 SIMD_INLINE U8 pack_bytes(const Block<I32>& x) { return low_bytes(pack_words(x.a, x.b), pack_words(x.c, x.d)); }
 // --- Loads of one unit
 

@@ -20,6 +20,7 @@ typedef std::int32_t I32 __attribute__((vector_size(kRegisterBytes)));
 typedef std::uint32_t U32 __attribute__((vector_size(kRegisterBytes)));
 typedef std::int64_t I64 __attribute__((vector_size(kRegisterBytes)));
 typedef std::uint64_t U64 __attribute__((vector_size(kRegisterBytes)));
+typedef std::int16_t I16 __attribute__((vector_size(kRegisterBytes)));
 typedef std::uint16_t U16 __attribute__((vector_size(kRegisterBytes)));
 typedef std::uint8_t U8 __attribute__((vector_size(kRegisterBytes)));
 // Half and quarter registers.
@@ -35,6 +36,11 @@ struct F64x2 {
 };
 struct I64x2 {
   I64 lo, hi;
+};
+
+// A block of 16-bit elements in lanes of 16 bits.
+struct Words {
+  U16 lo, hi;
 };
 
 template <class Unit>
@@ -71,11 +77,22 @@ SIMD_INLINE F32 splat(float x) { return x - F32{}; }
 SIMD_INLINE F64 splat(double x) { return x - F64{}; }
 SIMD_INLINE I32 splat(std::int32_t x) { return x - I32{}; }
 SIMD_INLINE I64 splat(std::int64_t x) { return x - I64{}; }
+SIMD_INLINE I16 splat(std::int16_t x) { return x - I16{}; }
+SIMD_INLINE U16 splat(std::uint16_t x) { return x - U16{}; }
 SIMD_INLINE U8 splat(std::uint8_t x) { return x - U8{}; }
 
 // Modulo 2^32 or 2^64; `sign` is 0 or -1 in each lane.
 SIMD_INLINE I32 negated_where(I32 sign, I32 x) { return as<I32>(as<U32>(x ^ sign) - as<U32>(sign)); }
 SIMD_INLINE I64 negated_where(I64 sign, I64 x) { return as<I64>(as<U64>(x ^ sign) - as<U64>(sign)); }
+
+// A constant that stays in a register: g++ 12 would make it anew, from a general register, in each round of a loop.
+template <class V>
+SIMD_INLINE V kept(V x) {
+#if defined(__x86_64__)
+  asm("" : "+v"(x));
+#endif
+  return x;
+}
 
 // float64 rounded to odd in 24 bits: toward zero, then a last bit of one if something was cut off. A later rounding to
 // fewer bits then gives what rounding `x` itself would. Exact in float32 from 2^-126 on; infinities and NaN stay.

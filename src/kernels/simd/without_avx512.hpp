@@ -30,6 +30,8 @@ SIMD_INLINE F64 select(Mask64 mask, F64 yes, F64 no) { return mask ? yes : no; }
 
 SIMD_INLINE I32 min(I32 a, I32 b) { return a < b ? a : b; }
 SIMD_INLINE I32 max(I32 a, I32 b) { return a > b ? a : b; }
+SIMD_INLINE I16 min(I16 a, I16 b) { return a < b ? a : b; }
+SIMD_INLINE I16 max(I16 a, I16 b) { return a > b ? a : b; }
 SIMD_INLINE F32 clamp(F32 x, F32 low, F32 high) {
   const F32 raised = low > x ? low : x;
   return high < raised ? high : raised;
@@ -38,6 +40,11 @@ SIMD_INLINE F64 clamp(F64 x, F64 low, F64 high) {
   const F64 raised = low > x ? low : x;
   return high < raised ? high : raised;
 }
+
+// --- Words
+
+SIMD_INLINE U16 count_greater(U16 sum, I16 a, I16 b) { return sum - as<U16>(a > b); }
+U16 shift_right_each(U16 x, U16 bits);  // of AVX-512; named in templates, and not used
 
 // --- Less than a block
 

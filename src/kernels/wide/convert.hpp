@@ -4,22 +4,36 @@
 #include "kernels/kernel.hpp"
 #include "kernels/simd/environment.hpp"
 #include "kernels/wide/encode_integer.hpp"
+#include "kernels/wide/encode_words.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
 // An encoder holds what the policy decides as constants, and stores blocks.
 template <DType from, DType to>
 auto make_encoder(const Policy& policy) {
-  if constexpr (to == DType::boolean) {
+  if constexpr (in_words<from, to>) {
+    return WordEncoder<from, to>(policy);
+  } else if constexpr (to == DType::boolean) {
     return BoolEncoder<from>(policy);
   } else if constexpr (to == DType::float64) {
     return Float64Encoder<from>(policy);
+  } else if constexpr (to == DType::float8_e8m0fnu && (from == DType::float16 || !is_float<from>)) {
+    return PowerOfTwoEncoder<from>(policy);
   } else if constexpr (is_float<to>) {
     return EncoderThroughFloat32<from, to>(policy);
   } else if constexpr (is_float<from>) {
     return TruncatingEncoder<from, to>(policy);
   } else {
     return IntegerEncoder<from, to>(policy);
+  }
+}
+
+template <DType from, DType to>
+SIMD_INLINE auto load_block_for(const std::byte* src) {
+  if constexpr (in_words<from, to>) {
+    return load_words(src);
+  } else {
+    return load_block<from>(src);
   }
 }
 
@@ -38,7 +52,7 @@ template <DType from, DType to>
   std::size_t rest = count % kBlock;
   for (;;) {
     for (; blocks != 0; --blocks) {
-      encoder.store_block(dst, load_block<from>(src));
+      encoder.store_block(dst, load_block_for<from, to>(src));
       src += src_block;
       dst += dst_block;
     }

@@ -232,6 +232,102 @@ class FloatEncoder<DType::float32, has_nonfinite> {
   SIMD_INLINE void store_block(std::byte* dst, const Block<F32>& x) const { store_units(dst, x); }
 };
 
+// A lane of 0 where the source's is zero, as both float zeros are.
+template <DType from, class Unit>
+SIMD_INLINE I32 nonzero_bits(Unit x) {
+  if constexpr (from == DType::float64) {
+    const I64x2 magnitude = {as<I64>(x.lo) << 1, as<I64>(x.hi) << 1};
+    return low_words(
+        {magnitude.lo | as<I64>(as<U64>(magnitude.lo) >> 32), magnitude.hi | as<I64>(as<U64>(magnitude.hi) >> 32)});
+  } else if constexpr (is_float<from>) {
+    return as<I32>(x) << 1;
+  } else if constexpr (bits_of<from> == 64) {
+    return low_words({x.lo | as<I64>(as<U64>(x.lo) >> 32), x.hi | as<I64>(as<U64>(x.hi) >> 32)});
+  } else {
+    return x;
+  }
+}
+
+// float8_e8m0fnu from types whose positive numbers are normal float32 numbers within 2^-24 and 2^64: nothing to clamp.
+template <DType from>
+class PowerOfTwoEncoder {
+  static constexpr bool is_exact = bits_of<from> == 16;  // float32 holds the source
+  static constexpr bool is_signed = is_signed_type<from>;
+  static constexpr std::int32_t code_of_one = 127;
+
+ public:
+  explicit PowerOfTwoEncoder(const Policy& policy)
+      : outside_(splat(policy.saturate ? 0 : 0xff)), largest_(splat(policy.saturate ? 0xfe : 0xff)) {
+    // Rounded up, an integer above 1 has the exponent of its predecessor plus one.
+    const bool up = policy.e8m0_rounding == RoundMode::up;
+    const bool down = policy.e8m0_rounding == RoundMode::down;
+    round_up_ = splat(down ? 0 : !up ? 0x400000 : is_exact ? 0x7fffff : 0x800000);
+    step_back_ = up ? 1 : 0;
+    least_bits_ = splat(up && !is_exact ? 0 : 1);
+  }
+
+  template <class Unit>
+  SIMD_INLINE void store_block(std::byte* dst, const Block<Unit>& x) const {
+    if constexpr (is_float<from>) {
+      const Block<I32> magnitudes = map(x, [](F32 lanes) { return as<I32>(lanes) & INT32_MAX; });
+      const I32 greatest = max(max(magnitudes.a, magnitudes.b), max(magnitudes.c, magnitudes.d));
+      if (any(greater(greatest, splat(0x7f7fffff)))) [[unlikely]]
+        return store(dst, pack_bytes(map(x, [this](F32 lanes) { return code_of_any(as<I32>(lanes)); })));
+    }
+    store(dst, pack_bytes(map(x, [this](Unit unit) { return code(unit); })));
+  }
+
+ private:
+  // 1. A float32 with the source's sign, exponent and first mantissa bit, or with those of its predecessor.
+  // 2. The mantissa carries into the exponent where the mode rounds up.
+  // 3. What is not positive is outside.
+  template <class Unit>
+  SIMD_INLINE I32 code(Unit x) const {
+    if constexpr (is_exact) {
+      I32 bits;
+      if constexpr (is_float<from>) {
+        bits = as<I32>(x);
+      } else {
+        bits = as<I32>(to_f32<true>(x));
+      }
+      return select(greater(bits, I32{}), (bits + round_up_) >> 23, outside_);
+    } else {
+      const I32 bits = leading_bits(x);
+      const I32 exponent = max((bits + round_up_) >> 23, splat(code_of_one));
+      if constexpr (is_signed) return select(greater(least_bits_, bits), outside_, exponent);
+      return select(equal(nonzero_bits<from>(x), I32{}), outside_, exponent);
+    }
+  }
+  // Infinities and NaN too.
+  SIMD_INLINE I32 code_of_any(I32 bits) const {
+    const I32 ordinary = select(equal(bits, splat(0x7f800000)), largest_, code(as<F32>(bits)));
+    return select(is_nan(as<F32>(bits)), splat(0xff), ordinary);
+  }
+
+  SIMD_INLINE I32 leading_bits(I32 x) const {
+    return as<I32>(to_f32<is_signed>(as<I32>(without_carry(as<U32>(x), 31))));
+  }
+  SIMD_INLINE I32 leading_bits(I64x2 x) const {
+    return as<I32>(narrow({to_f64<is_signed>(as<I64>(without_carry(as<U64>(x.lo), 63))),
+                           to_f64<is_signed>(as<I64>(without_carry(as<U64>(x.hi), 63)))}));
+  }
+  // A bit is cleared where the one two places above is set, so that no rounding carries into the first two of a
+  // positive number. Negative numbers stay so, and 0 has the predecessor -1.
+  template <class Lanes>
+  SIMD_INLINE Lanes without_carry(Lanes x, int top) const {
+    const Lanes y = x - step_back_;
+    const Lanes trimmed = y & ~(y >> 2);
+    if constexpr (is_signed) return trimmed | (x >> top << top);
+    return trimmed;
+  }
+
+  I32 outside_;
+  I32 largest_;
+  I32 round_up_;
+  I32 least_bits_;
+  std::uint32_t step_back_;
+};
+
 // --- Both steps
 
 template <DType from, DType to>
@@ -260,22 +356,9 @@ struct Float64Encoder {
 
 // --- Bool
 
-// 1 where a lane is not zero; both float zeros are zero.
 template <DType from, class Unit>
 SIMD_INLINE I32 is_nonzero(Unit x) {
-  I32 bits;
-  if constexpr (from == DType::float64) {
-    const I64x2 magnitude = {as<I64>(x.lo) << 1, as<I64>(x.hi) << 1};
-    bits = low_words(
-        {magnitude.lo | as<I64>(as<U64>(magnitude.lo) >> 32), magnitude.hi | as<I64>(as<U64>(magnitude.hi) >> 32)});
-  } else if constexpr (is_float<from>) {
-    bits = as<I32>(x) << 1;
-  } else if constexpr (bits_of<from> == 64) {
-    bits = low_words({x.lo | as<I64>(as<U64>(x.lo) >> 32), x.hi | as<I64>(as<U64>(x.hi) >> 32)});
-  } else {
-    bits = x;
-  }
-  return select(equal(bits, I32{}), I32{}, splat(1));
+  return select(equal(nonzero_bits<from>(x), I32{}), I32{}, splat(1));
 }
 
 template <DType from>

@@ -54,14 +54,11 @@ class TruncatingEncoder {
   static constexpr double power(int exponent) { return exponent == 0 ? 1.0 : 2.0 * power(exponent - 1); }
   static constexpr double lowest = is_signed ? -power(bits - 1) : 0.0;
   static constexpr double highest = power(is_signed ? bits - 1 : bits) - 1.0;  // exact up to 32 bits
-  static constexpr Scalar infinity = __builtin_huge_val();
 
  public:
   explicit TruncatingEncoder(const Policy& policy)
       : saturates_(policy.integer_range == codec::IntegerRange::saturate),
-        rounds_(policy.int_rounding == IntRounding::nearest_even),
-        low_(saturates_ ? static_cast<Scalar>(lowest) : -infinity),
-        high_(saturates_ ? static_cast<Scalar>(highest) : infinity) {}
+        rounds_(policy.int_rounding == IntRounding::nearest_even) {}
 
   SIMD_INLINE void store_block(std::byte* dst, const Block<Hub>& input) const {
     Block<Hub> x = input;
@@ -80,7 +77,9 @@ class TruncatingEncoder {
 
   // Low 32 bits of the result, of which the target keeps what it has room for.
   SIMD_INLINE I32 truncate_32(F64x2 x) const {
-    const F64x2 limited = {clamp(x.lo, splat(low_), splat(high_)), clamp(x.hi, splat(low_), splat(high_))};
+    F64x2 limited = x;
+    if (saturates_) [[unlikely]]
+      limited = {clamp(x.lo, splat(lowest), splat(highest)), clamp(x.hi, splat(lowest), splat(highest))};
     return truncate_wrapped_32 < is_signed || bits<32>(limited);
   }
   SIMD_INLINE I32 truncate_32(F32 x) const {
@@ -95,7 +94,9 @@ class TruncatingEncoder {
       if constexpr (!is_signed) shifted = select(greater_equal(x, splat(0x1p31F)), x - 0x1p32F, x);
       return wrapped(truncate(shifted), x);
     } else {
-      const F32 limited = clamp(x, splat(low_), splat(high_));
+      F32 limited = x;
+      if (saturates_) [[unlikely]]
+        limited = clamp(x, splat(Scalar{lowest}), splat(Scalar{highest}));
       // Out of int32's range means a multiple of 256, infinity or NaN: the low byte is 0 either way. And float16's
       // finite values are within the range.
       if constexpr (bits <= 8 || from == DType::float16)
@@ -130,8 +131,6 @@ class TruncatingEncoder {
 
   bool saturates_;
   bool rounds_;
-  Scalar low_;
-  Scalar high_;
 };
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

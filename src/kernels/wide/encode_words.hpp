@@ -1,0 +1,213 @@
+// Sources of 16 bits to float8 and float4 in lanes of 16 bits, of which a register has twice as many as of float32.
+#pragma once
+
+#include "codec/policy.hpp"
+#include "kernels/wide/blocks.hpp"
+
+namespace tensorcast::kernels::TENSORCAST_TARGET {
+
+using codec::Policy;
+
+constexpr bool has_variable_word_shifts = TENSORCAST_TARGET_LEVEL >= 2;
+
+// Pairs that are encoded here.
+template <DType from, DType to>
+inline constexpr bool in_words =
+    bits_of<from> == 16 &&
+    (to == DType::float4_e2m1fn || (to == DType::float8_e8m0fnu && from == DType::bfloat16) ||
+     (has_variable_word_shifts && is_float<from> && is_float<to> && bits_of<to> == 8 && to != DType::float8_e8m0fnu));
+
+SIMD_INLINE Words load_words(const std::byte* src) { return {load<U16>(src), load<U16>(src + kRegisterBytes)}; }
+
+template <DType from, DType to>
+class WordEncoder {
+  static constexpr FloatFormat source = row(from).format;
+  static constexpr FloatFormat format = row(to).format;
+  static constexpr bool four_bits = bits_of<to> == 4;
+  static constexpr bool has_negative_zero = format.nonfinite != NonFinite::nan_negative_zero;
+  // Bits of the source's mantissa that the target does not have. What follows is of no meaning for integers.
+  static constexpr int cut = is_float<from> ? source.mantissa_bits - format.mantissa_bits : 0;
+  static constexpr int infinity = ((1 << source.exponent_bits) - 1) << source.mantissa_bits;
+  // The bits of a power of two in the source.
+  static constexpr int power(int exponent) { return (exponent + source.bias) << source.mantissa_bits; }
+  static constexpr int largest = power(format.max_exponent()) |
+                                 static_cast<int>(format.largest_code() & ((1U << format.mantissa_bits) - 1)) << cut;
+  static constexpr int first_beyond = largest + (1 << cut);
+  static constexpr int least = format.min_exponent() + source.bias;  // exponent field of the smallest normal number
+
+ public:
+  explicit WordEncoder(const Policy& policy)
+      // The code after the largest is the infinity or NaN that overflow becomes.
+      : limit_(words(policy.saturate ? largest : first_beyond)),
+        last_ordinary_(
+            as<I16>(words(!has_negative_zero && policy.saturate && policy.fnuz_inf_is_nan ? infinity - 1 : infinity))),
+        float4_nan_(splat(static_cast<std::uint8_t>(policy.float4_nan_is_zero ? 0x8 : 0x7))) {}
+
+  SIMD_INLINE void store_block(std::byte* dst, const Words& x) const {
+    const Words magnitudes = {magnitude(x.lo), magnitude(x.hi)};
+    U8 codes;
+    if constexpr (four_bits) {
+      codes = pack_low_bytes({float4_code(magnitudes.lo), float4_code(magnitudes.hi)});
+    } else {
+      codes = pack_high_bytes({float8_code(magnitudes.lo), float8_code(magnitudes.hi)});
+    }
+    if constexpr (is_signed_type<from>) {
+      const U8 signs = pack_high_bytes(x) & sign_;
+      if constexpr (four_bits) {
+        codes |= as<U8>(as<U16>(signs) >> 4);
+      } else if constexpr (has_negative_zero) {
+        codes |= signs;
+      } else {
+        codes |= signs & as<U8>(codes != 0);
+      }
+      if constexpr (is_float<from>) {
+        const I16 greatest = as<I16>(max(magnitudes.lo, magnitudes.hi));
+        if (any_greater(greatest, last_ordinary_)) [[unlikely]]
+          codes = with_nan(codes, x, magnitudes, signs);
+      }
+    }
+    if constexpr (four_bits) {
+      store(dst, pack_nibbles(codes));
+    } else {
+      store(dst, codes);
+    }
+  }
+
+ private:
+  static constexpr std::uint16_t word(int x) { return static_cast<std::uint16_t>(x); }
+
+  static U16 words(int x) { return kept(splat(static_cast<std::uint16_t>(x))); }
+
+  SIMD_INLINE U16 magnitude(U16 x) const {
+    if constexpr (is_float<from>) return x & magnitude_;
+    if constexpr (is_signed_type<from>) return min(x, 0 - x);  // unsigned, so 2^15 is its own magnitude
+    return x;
+  }
+
+  // 0, 0.5, 1, 1.5, 2, 3, 4 and 6 are codes 0 to 7; ties go to even codes.
+  SIMD_INLINE U16 float4_code(U16 x) const {
+    if constexpr (!is_float<from>) {
+      const U16 small = min(x, splat(word(7)));
+      return count_greater(min(small, splat(word(2))) + min(small, splat(word(4))), as<I16>(small),
+                           splat(std::int16_t{5}));
+    } else {
+      // 1. From 1 on, as 1 mantissa bit rounded to nearest even behind the exponent; below, no more than step 2 says.
+      const U16 normal = subtract_to_zero(x + ((x >> cut) & one_), base_) >> cut;
+      // 2. Codes 0, 1 and 2 by the two midpoints between them, of which the second goes up.
+      const U16 subnormal = count_greater(count_greater(U16{}, as<I16>(x), quarter_), as<I16>(x), three_quarters_);
+      return min(max(normal, subnormal), largest_code_);
+    }
+  }
+
+  // The code in the upper byte, below it what rounding was.
+  SIMD_INLINE U16 float8_code(U16 magnitude) const {
+    if constexpr (!four_bits) {
+      constexpr int scale = 8 - cut;  // puts the code's last bit at bit 8
+      const U16 limited = min(magnitude, limit_);
+      U16 exact;
+      if constexpr (least == 1) {  // the formats have the same exponents, subnormals included
+        exact = limited << scale;
+      } else if constexpr (least == 0) {  // one binade of the source's subnormals is normal in the target
+        exact = (limited + min(limited, leading_bit_)) << scale;
+      } else {
+        // 1. Normal in the target: the exponent counts from the smallest normal's, whose code is 1.0 in mantissa units.
+        const U16 normal = subtract_to_zero(limited, base_) << scale;
+        // 2. Subnormal: the significand shifted to where the exponent wants it. What falls out is below half of the
+        //    last place; so that it still breaks ties, bits that no normal rounding can tell apart stick together.
+        U16 x = limited;
+        if constexpr (source.mantissa_bits > 7) {
+          constexpr std::uint16_t sticky = word((1 << (cut - 2)) - 1);
+          x = (x | ((x & sticky) + sticky)) & word(~sticky);
+        }
+        const U16 significand = ((x & mantissa_) | leading_bit_) << scale;
+        const U16 field = limited >> source.mantissa_bits;
+        const U16 subnormal = shift_right_each(significand, subtract_to_zero(least_field_, field));
+        // 3. The subnormal form is right up to the smallest normal binade, and never too large above.
+        exact = max(normal, subnormal);
+      }
+      // 4. To nearest even.
+      return exact + below_half_ + ((exact >> 8) & one_);
+    }
+    return magnitude;
+  }
+
+  SIMD_INLINE U8 with_nan(U8 codes, const Words& x, const Words& magnitudes, U8 signs) const {
+    const Words nans = {0 - count_greater(U16{}, as<I16>(magnitudes.lo), last_ordinary_),
+                        0 - count_greater(U16{}, as<I16>(magnitudes.hi), last_ordinary_)};
+    const U8 where = pack_low_bytes(nans);
+    U8 nan = splat(std::uint8_t{0x80});
+    if constexpr (four_bits) {
+      nan = float4_nan_;
+    } else if constexpr (format.nonfinite == NonFinite::nan_all_ones) {
+      nan = signs | 0x7f;
+    } else if constexpr (format.nonfinite == NonFinite::ieee) {  // the quiet bit, then the payload's first
+      static_assert(to == DType::float8_e5m2);
+      constexpr int first = source.mantissa_bits - 2;
+      nan = signs | 0x7e | pack_low_bytes({(x.lo >> first) & 1, (x.hi >> first) & 1});
+    }
+    return (codes & ~where) | (nan & where);
+  }
+
+  // 1.0 less two units of the last place, as its code is 2; less what takes the place of adding nearly half a unit.
+  static constexpr int float4_base = power(0) - (cut > 0 ? (2 << cut) + (1 << (cut - 1)) - 1 : 0);
+
+  U16 limit_;
+  I16 last_ordinary_;
+  U8 float4_nan_;
+  U8 sign_ = kept(splat(std::uint8_t{0x80}));
+  U16 magnitude_ = words(0x7fff);
+  U16 one_ = words(1);
+  // float4
+  I16 quarter_ = as<I16>(words(power(-2)));
+  I16 three_quarters_ = as<I16>(words((power(-1) | 1 << source.mantissa_bits >> 1) - 1));
+  U16 largest_code_ = words(7);
+  // float8; float4 has a base too
+  U16 base_ = words(four_bits ? float4_base : (least - 1) << source.mantissa_bits);
+  U16 least_field_ = words(least);
+  U16 leading_bit_ = words(1 << source.mantissa_bits);
+  U16 mantissa_ = words((1 << source.mantissa_bits) - 1);
+  U16 below_half_ = words(0x7f);
+};
+
+// The method of FloatEncoder<float8_e8m0fnu>, on the upper half of a float32.
+template <>
+class WordEncoder<DType::bfloat16, DType::float8_e8m0fnu> {
+  static constexpr std::int16_t least = 0x0040;
+  static constexpr std::int16_t largest = 0x7f00;
+
+ public:
+  explicit WordEncoder(const Policy& policy)
+      : round_up_(splat(static_cast<std::int16_t>(policy.e8m0_rounding == RoundMode::up     ? 0x7f
+                                                  : policy.e8m0_rounding == RoundMode::down ? 0
+                                                                                            : 0x40))),
+        refuses_(!policy.saturate) {}
+
+  SIMD_INLINE void store_block(std::byte* dst, const Words& x) const {
+    U8 codes = pack_low_bytes({code(as<I16>(x.lo)), code(as<I16>(x.hi))});
+    const I16 greatest = max(as<I16>(x.lo & 0x7fff), as<I16>(x.hi & 0x7fff));
+    if (refuses_ || any_greater(greatest, splat(std::int16_t{0x7f80}))) [[unlikely]]
+      codes |= pack_low_bytes({refused(as<I16>(x.lo)), refused(as<I16>(x.hi))});
+    store(dst, codes);
+  }
+
+ private:
+  SIMD_INLINE U16 code(I16 x) const {
+    const I16 clamped = min(max(x, splat(least)), splat(largest));
+    const I16 normal = clamped + min(clamped - 0x80, I16{});
+    return as<U16>((normal + round_up_) >> 7);
+  }
+  // All ones where NaN, and without saturation everything outside the range.
+  SIMD_INLINE U16 refused(I16 x) const {
+    U16 count = count_greater(U16{}, x & INT16_MAX, splat(std::int16_t{0x7f80}));
+    if (refuses_) {
+      count = count_greater(count, splat(least), x);
+      count = count_greater(count, x, splat(largest));
+    }
+    return 0 - min(count, U16{} + 1);
+  }
+
+  I16 round_up_;
+  bool refuses_;
+};
+
+}  // namespace tensorcast::kernels::TENSORCAST_TARGET
