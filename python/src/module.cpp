@@ -19,6 +19,7 @@
 #include "cast_doc.hpp"
 #include "dlpack.hpp"
 #include "files.hpp"
+#include "graph.hpp"
 #include "tensorcast/explain.hpp"
 #include "tensorcast/promote.hpp"
 #include "tensorcast/target.hpp"
@@ -257,5 +258,6 @@ NB_MODULE(_core, module) {
   module.def(
       "target", [] { return std::string(tc::name(tc::active_target())); },
       "The instruction set that conversions run on.");
+  tensorcast::python::bind_graph(module);
   module.attr("__version__") = tc::version();
 }

@@ -13,15 +13,19 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from . import _arrays, _core
+from . import _arrays, _core, graph
 from ._core import CastReport, __version__, cast
 from ._errors import CastError
 from ._explain import Explained, explain
+from ._nodes import CastLikeNode, CastNode
 from ._promote import promote, promote_types
 from ._reports import plot_report
+from .graph import load_model
 
 __all__ = [
     "CastError",
+    "CastLikeNode",
+    "CastNode",
     "CastReport",
     "Explained",
     "__version__",
@@ -29,7 +33,9 @@ __all__ = [
     "convert",
     "dtypes",
     "explain",
+    "graph",
     "inspect",
+    "load_model",
     "plot_report",
     "promote",
     "promote_types",

@@ -1,0 +1,148 @@
+"""Cast and CastLike as layers that train: forward, and backward for the gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from . import _core, _tensors
+
+
+class _Node:
+    """What both nodes share."""
+
+    _core: Any
+
+    def __init__(
+        self,
+        name: str,
+        specified_outputs_name: Sequence[str],
+        training: bool,
+        lda_coeff: float,
+        zero_saturated_gradient: bool,
+        options: dict[str, Any],
+    ) -> None:
+        self._parameters = {
+            "name": name,
+            "specified_outputs_name": tuple(specified_outputs_name),
+            "training": training,
+            "lda_coeff": lda_coeff,
+            "zero_saturated_gradient": zero_saturated_gradient,
+            **options,
+        }
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What the node was made with; options that were left out are not in it."""
+        return dict(self._parameters)
+
+    @property
+    def output_name(self) -> str:
+        """The name of the output: the specified one, or one made from the node's."""
+        return self._core.output_name
+
+    def backward(self, grad_output: Any) -> Any:
+        """The gradient of the input of the last :meth:`forward`: ``cast(lda_coeff * grad_output, input's type)``.
+
+        Straight-through, with a single rounding, under the node's ``saturate`` and ``round_mode``. This is our
+        definition: the operators' texts have none. It is what PyTorch's autograd does for ``Tensor.to``, times what
+        Graiphic's text calls the lda coeff, "the coefficient by which the loss derivative will be multiplied before
+        being sent to the previous layer".
+
+        Args:
+            grad_output: array or tensor of the output's shape and of any floating-point type.
+
+        Returns:
+            An array or tensor of ``grad_output``'s kind, of the input's shape and type; ``grad_output`` itself where
+            nothing changes.
+
+        Raises:
+            CastError: no forward in training mode before; an integer, bool or string end; another shape or a type that
+                is not floating point.
+        """
+        tensor = _tensors.to_core(grad_output)
+        done = self._core.backward(tensor)
+        return _tensors.result(done, [(tensor, grad_output)], _tensors.is_torch(grad_output))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(name={self._parameters['name']!r}, output_name={self.output_name!r})"
+
+
+class CastNode(_Node):
+    """Cast as a layer, with the parameters of Graiphic's (HAIBAL's) Cast node.
+
+    >>> node = tc.CastNode("float16", lda_coeff=0.5)
+    >>> y = node.forward(np.float64([1, 2]))
+    >>> node.backward(np.float16([4, 6]))
+    array([2., 3.])
+
+    Args:
+        to: type of the output, as in :func:`cast`. It must be given.
+        name: of the node, for messages and the output's name.
+        specified_outputs_name: at most one name, of the output; without it the node's name and ``_output``.
+        training: :meth:`forward` keeps what :meth:`backward` needs: the input's type and shape, not its data.
+        lda_coeff: finite; the gradient is multiplied by it.
+        zero_saturated_gradient: no gradient where :meth:`forward` saturated (one bit an element is kept for it).
+        **options: ``saturate``, ``opset``, ``round_mode`` and the other conversion options of :func:`cast`.
+
+    Raises:
+        CastError: no type, more names than outputs, a coefficient that is not finite, options of another version.
+
+    Source: Graiphic's documentation of its Cast node; ONNX Cast 1 to 25.
+    """
+
+    def __init__(
+        self,
+        to: Any = None,
+        *,
+        name: str = "",
+        specified_outputs_name: Sequence[str] = (),
+        training: bool = True,
+        lda_coeff: float = 1.0,
+        zero_saturated_gradient: bool = False,
+        **options: Any,
+    ) -> None:
+        super().__init__(name, specified_outputs_name, training, lda_coeff, zero_saturated_gradient, options)
+        self._core = _core.CastNode(
+            to, name, list(specified_outputs_name), training, lda_coeff, zero_saturated_gradient, options
+        )
+        self._parameters["to"] = _core.dtype_name(to)
+
+    def forward(self, x: Any) -> Any:
+        """``x`` in the node's type: an array or tensor of ``x``'s kind, ``x`` itself where nothing changes.
+
+        Raises:
+            CastError: as :func:`cast`; the message names the node.
+        """
+        tensor = _tensors.to_core(x)
+        ((_, done),) = self._core.forward(tensor)
+        return _tensors.result(done, [(tensor, x)], _tensors.is_torch(x) and done.dtype != "string")
+
+    __call__ = forward
+
+
+class CastLikeNode(_Node):
+    """CastLike as a layer: as :class:`CastNode`, but the second input of :meth:`forward` gives the type."""
+
+    def __init__(
+        self,
+        *,
+        name: str = "",
+        specified_outputs_name: Sequence[str] = (),
+        training: bool = True,
+        lda_coeff: float = 1.0,
+        zero_saturated_gradient: bool = False,
+        **options: Any,
+    ) -> None:
+        super().__init__(name, specified_outputs_name, training, lda_coeff, zero_saturated_gradient, options)
+        self._core = _core.CastLikeNode(
+            name, list(specified_outputs_name), training, lda_coeff, zero_saturated_gradient, options
+        )
+
+    def forward(self, x: Any, target_type: Any) -> Any:
+        """``x`` in the type of ``target_type``, whose elements do not matter and which gets no gradient."""
+        tensor = _tensors.to_core(x)
+        ((_, done),) = self._core.forward(tensor, _tensors.to_core(target_type))
+        return _tensors.result(done, [(tensor, x)], _tensors.is_torch(x) and done.dtype != "string")
+
+    __call__ = forward

@@ -1,0 +1,57 @@
+"""Arrays and tensors of Python to the core's tensors and back, without copying where the memory allows."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from . import _arrays, _core, _exchange
+
+
+def is_torch(x: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(x, torch.Tensor)
+
+
+def to_core(x: Any) -> _core.Tensor:
+    """The core's tensor on the memory of an array; what is not contiguous, or under 8 bits, is copied."""
+    if is_torch(x):
+        from . import _torch_memory
+
+        return _core.Tensor(*_torch_memory.storage_of(x))
+    if not isinstance(x, (np.ndarray, np.generic)) and _exchange.is_tensor(x):
+        codes, name, shape = _core.from_dlpack(_exchange._capsule(x))
+        if _core.dtype_name(codes.dtype) != name:  # packed
+            return _core.Tensor(codes, name, shape)
+        x = codes
+    array = _arrays.as_plain_array(x)
+    name = _arrays.name_of(array)
+    if name == "string":
+        return _core.Tensor.of_texts(_arrays._texts(array), array.shape)
+    return _core.Tensor(_arrays._packed_storage(array, name), name, array.shape)
+
+
+def from_core(tensor: _core.Tensor, as_torch: bool) -> Any:
+    """The array of a result. Memory that others have too (an input's, a constant's) comes as a read-only array."""
+    name, shape = tensor.dtype, tensor.shape
+    assert name is not None
+    if as_torch:
+        from . import _torch_memory
+
+        return _torch_memory.tensor_of(tensor.storage(), name, shape)
+    if name == "string":
+        return _arrays._text_array(tensor.texts(), np.dtype(object)).reshape(shape)
+    if _arrays.is_packable(name):
+        return _arrays.unpack(tensor.storage(), name, shape)
+    return tensor.storage().view(_arrays.numpy_type(name)).reshape(shape)
+
+
+def result(tensor: _core.Tensor, inputs: list[tuple[_core.Tensor, Any]], as_torch: bool) -> Any:
+    """The array of a result: the very input that it is, where nothing changed."""
+    for core, given in inputs:
+        same_kind = is_torch(given) if as_torch else isinstance(given, np.ndarray)
+        if same_kind and core.shape == tensor.shape and tensor.shares_with(core):
+            return given
+    return from_core(tensor, as_torch)

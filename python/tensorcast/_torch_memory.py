@@ -1,0 +1,41 @@
+"""PyTorch tensors as packed storage, and back, on the same memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from ._exchange import on_a_device
+from ._torch import _NAME, _TORCH_TYPE, _codes
+
+
+def storage_of(x: torch.Tensor) -> tuple[np.ndarray, str, tuple[int, ...]]:
+    """Storage, type and shape in elements."""
+    name = _NAME.get(x.dtype)
+    if name is None:
+        raise TypeError(f"no cast knows {x.dtype}; see tensorcast.dtypes()")
+    if x.device.type != "cpu":
+        raise on_a_device(x.device)
+    if x.layout != torch.strided or x.is_quantized:
+        raise TypeError("only dense tensors can be cast; call .to_dense() or .dequantize() first")
+    x = x.resolve_conj().resolve_neg().contiguous()
+    shape = tuple(x.shape)
+    if name == "float4_e2m1fn":  # two elements a byte
+        shape = (*shape[:-1], shape[-1] * 2)
+    return _codes(x).reshape(-1), name, shape
+
+
+def tensor_of(storage: np.ndarray, name: str, shape: tuple[int, ...]) -> torch.Tensor:
+    if name == "float4_e2m1fn" and name not in _TORCH_TYPE and hasattr(torch, "float4_e2m1fn_x2"):
+        if not shape or shape[-1] % 2:
+            raise TypeError("float4_e2m1fn_x2 holds pairs: the last dimension must be even")
+        dtype, shape = torch.float4_e2m1fn_x2, (*shape[:-1], shape[-1] // 2)
+    elif name in _TORCH_TYPE:
+        dtype = _TORCH_TYPE[name]
+    else:
+        raise TypeError(f"PyTorch has no {name}; pass NumPy arrays")
+    if storage.size == 0:
+        return torch.empty(shape, dtype=dtype)
+    if not storage.flags.writeable:  # PyTorch has no read-only tensors
+        storage = storage.copy()
+    return torch.from_numpy(storage).view(dtype).reshape(shape)

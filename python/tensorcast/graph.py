@@ -1,0 +1,189 @@
+"""Graphs of conversions: build or load, compile once, run often.
+
+>>> graph = tc.graph.Graph()
+>>> x = graph.input("x", "float32")
+>>> graph.output(graph.cast(x, "float8_e4m3fn", output="y"))
+>>> program = graph.compile()
+>>> program.run({"x": np.float32([0.1, 1000])})
+{'y': array([0.101562, 448], dtype=float8_e4m3fn)}
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from . import _core, _tensors
+
+__all__ = ["Graph", "Program", "ValueInfo", "load_model"]
+
+Shape = Sequence["int | None"]
+
+
+class ValueInfo(NamedTuple):
+    """An input or output of a :class:`Program`, as far as it is known before a run."""
+
+    name: str
+    dtype: str | None
+    shape: tuple[int | None, ...] | None
+    optional: bool  # an input with a default value
+
+
+class Program:
+    """A graph that was checked and put in order. Any number of threads may run it at once."""
+
+    def __init__(self, core: _core.Program, format: str | None = None, name: str = "") -> None:
+        self._core = core
+        self.format = format  # of the file it was loaded from
+        self.name = name
+
+    @property
+    def inputs(self) -> list[ValueInfo]:
+        return [ValueInfo(*row) for row in self._core.inputs()]
+
+    @property
+    def outputs(self) -> list[ValueInfo]:
+        return [ValueInfo(*row) for row in self._core.outputs()]
+
+    def run(self, inputs: Mapping[str, Any] | None = None, *, threads: int = 0) -> dict[str, Any]:
+        """Values of the outputs, by name and in order.
+
+        Args:
+            inputs: arrays or tensors as in :func:`tensorcast.cast`, by name; not copied where they are contiguous.
+            threads: 0 for all cores. The GIL is released.
+
+        Returns:
+            NumPy arrays; torch tensors when all inputs are. An output that is an input unchanged is that very array;
+            one that is a constant's memory is read-only.
+
+        Raises:
+            CastError: an input that is missing, unknown, or not of its type or shape; or as :func:`tensorcast.cast`.
+                The message names the node.
+        """
+        given = dict(inputs or {})
+        tensors = {name: _tensors.to_core(array) for name, array in given.items()}
+        done = self._core.run(list(tensors.items()), threads)
+        as_torch = bool(given) and all(_tensors.is_torch(array) for array in given.values())
+        pairs = [(tensors[name], given[name]) for name in given]
+        return {name: _tensors.result(tensor, pairs, as_torch and tensor.dtype != "string") for name, tensor in done}
+
+    def __repr__(self) -> str:
+        return f"Program(inputs={[i.name for i in self.inputs]}, outputs={[o.name for o in self.outputs]})"
+
+
+class Graph:
+    """A graph to build. Values are named by strings: methods take such names and return those that they make.
+
+    Nodes may be added in any order, and may name values that are defined later.
+    """
+
+    def __init__(self, name: str = "") -> None:
+        self._core = _core.Graph(name)
+        self._taken: set[str] = set()
+
+    def _name(self, wanted: str | None, stem: str) -> str:
+        if wanted is None:
+            number = 0
+            while (wanted := f"{stem}_{number}" if number else stem) in self._taken:
+                number += 1
+        self._taken.add(wanted)
+        return wanted
+
+    def input(self, name: str, dtype: Any = None, shape: Shape | None = None, *, default: Any = None) -> str:
+        """An input. Without ``dtype`` any type, without ``shape`` any shape; lengths that are not known are ``None``.
+
+        ``default`` is used by runs that do not give the input.
+        """
+        value = None if default is None else _tensors.to_core(default)
+        self._core.add_input(self._name(name, name), dtype, _lengths(shape), value)
+        return name
+
+    def constant(self, value: Any, *, name: str = "", output: str | None = None) -> str:
+        """A value that never changes. The array is not copied; leave it as it is."""
+        made = self._name(output, name or "constant")
+        self._core.add_constant(name, _tensors.to_core(value), made)
+        return made
+
+    def cast(self, x: str, to: Any, *, name: str = "", output: str | None = None, **options: Any) -> str:
+        """ONNX Cast, OpenVINO Convert. Options as in :func:`tensorcast.cast`."""
+        made = self._name(output, name or "cast")
+        self._core.add_cast(name, x, to, made, options)
+        return made
+
+    def cast_like(self, x: str, target_type: str, *, name: str = "", output: str | None = None, **options: Any) -> str:
+        """ONNX CastLike, OpenVINO ConvertLike: ``x`` in the type of ``target_type``."""
+        made = self._name(output, name or "cast_like")
+        self._core.add_cast_like(name, x, target_type, made, options)
+        return made
+
+    def convert_promote_types(
+        self,
+        a: str,
+        b: str,
+        *,
+        promote_unsafe: bool = False,
+        pytorch_scalar_promotion: bool = False,
+        u64_integer_promotion_target: Any = "float32",
+        name: str = "",
+        outputs: tuple[str, str] | None = None,
+        **options: Any,
+    ) -> tuple[str, str]:
+        """OpenVINO's ConvertPromoteTypes-14: both values in their common type."""
+        first, second = outputs or (None, None)
+        stem = name or "promoted"
+        made = (self._name(first, f"{stem}_a"), self._name(second, f"{stem}_b"))
+        self._core.add_convert_promote_types(
+            name, (a, b), made, promote_unsafe, pytorch_scalar_promotion, u64_integer_promotion_target, options
+        )
+        return made
+
+    def identity(self, x: str, *, name: str = "", output: str | None = None) -> str:
+        """The same value under another name; nothing is copied."""
+        made = self._name(output, name or "identity")
+        self._core.add_identity(name, x, made)
+        return made
+
+    def output(self, value: str, dtype: Any = None, shape: Shape | None = None) -> str:
+        """Says that a value is an output; ``dtype`` and ``shape``, where given, are held against what it is."""
+        self._core.add_output(value, dtype, _lengths(shape))
+        return value
+
+    def compile(self) -> Program:
+        """Checks the graph and puts it in order.
+
+        Raises:
+            CastError: cycles, values that are used but not defined or defined twice, types and shapes that disagree,
+                types that an operation or its opset does not have. The message names the node.
+        """
+        return Program(self._core.compile())
+
+
+def _lengths(shape: Shape | None) -> list[int] | None:
+    return None if shape is None else [-1 if length is None else length for length in shape]
+
+
+def load_model(
+    path: str | os.PathLike[str],
+    semantics: Literal["onnx", "mdf-reference"] = "onnx",
+    *,
+    format: Literal["onnx", "openvino_ir", "mdf"] | None = None,
+) -> Program:
+    """An ONNX, OpenVINO IR or MDF model of conversions, ready to run.
+
+    Args:
+        path: ``.onnx``; ``.xml`` with its ``.bin``; ``.json`` or ``.yaml``.
+        semantics: of MDF models: as the operators' texts say, or with what the reference engine does around them.
+        format: where extension and content do not tell.
+
+    Returns:
+        A :class:`Program`; its ``format`` says what the file was.
+
+    Raises:
+        CastError: a file that cannot be read or breaks its format, a node that is no conversion, and what
+            :meth:`Graph.compile` refuses. The message names file and node.
+    """
+    if semantics not in ("onnx", "mdf-reference"):
+        raise ValueError(f'semantics is "onnx" or "mdf-reference", not {semantics!r}')
+    found, name, core = _core.load_model(os.fspath(path), format or "", semantics == "mdf-reference")
+    return Program(core, found, name)
