@@ -133,11 +133,11 @@ CLASSES = [
     ),
     Class(
         "D0",
-        "Among the subnormal results, a float32 just below a power of two becomes twice that power. We round once, to "
+        "Among the subnormal results, a number just below a power of two becomes twice that power. We round once, to "
         "nearest.",
         lambda p: np.abs(p.their_values) == 2 * np.exp2(np.ceil(np.log2(np.abs(p.x)))),
         peers=("OpenVINO",),
-        targets=("float8_e5m2",),
+        targets=("float16", "float8_e5m2"),
     ),
     Class(
         "D1",
