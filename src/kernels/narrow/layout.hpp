@@ -19,9 +19,15 @@ enum class Form : std::uint8_t {
   elements,  // an entry is all output of one index, as it is stored; codes below a byte lie in a byte each
   bytes,     // planes: the lowest byte of every index's output, then the next byte ...
   words,     // the same in units of 16 bits
+  chains,    // one byte or less of output by 16 rows of indices; see chain_rows
   sums,      // planes again: a byte is the sum of two entries, by the index's high and low four bits; see SumPlane
   none,      // the CPU's own conversion is exact
 };
+
+// Of chains: an entry is the exclusive or of a row's output and that of the row before, so that the entries up to the
+// index's row make its output. Outputs below a byte share one: it has those of rows 8 or 4 apart.
+constexpr std::size_t chain_rows(int element_bits) { return element_bits == 8 ? 16 : element_bits == 4 ? 8 : 4; }
+inline constexpr std::size_t chain_length = 8;  // at most; a byte shuffle gives 0 where the index has bit 7
 
 // Of one plane of sums. Float codes are linear but for subnormals, infinity and NaN: they lie in rows of their own,
 // a row being the 16 indices with the same high four bits.
@@ -61,6 +67,8 @@ struct Layout {
       case Form::bytes:
       case Form::words:
         return entries() * units * static_cast<std::size_t>(unit_bytes());
+      case Form::chains:
+        return chain_rows(element_bits) * 16;
       case Form::sums:
         return units * sizeof(SumPlane);
       case Form::none:
@@ -136,7 +144,20 @@ constexpr bool is_sum(DType from, DType to) {
   return target.bits < 64 || source.format.nonfinite != NonFinite::nan_negative_zero;
 }
 
+// Packed elements to packed elements: all of four bits at once.
+constexpr Layout nibbles(DType from, DType to) {
+  return {.engine = Engine::avx2,
+          .form = Form::bytes,
+          .index_bits = 4,
+          .index_elements = 4 / row(from).bits,
+          .element_bits = row(to).bits,
+          .table_units = 1};
+}
+
+constexpr bool is_packed(DType type) { return row(type).bits < 8; }
+
 constexpr Layout avx2_layout(DType from, DType to) {
+  if (is_packed(from) && is_packed(to)) return nibbles(from, to);
   Layout layout = byte_planes(Engine::avx2, from, to, index_bits_of_element(from));
   if (layout.index_bits < 8) return layout;
   if (is_sum(from, to)) {
@@ -146,8 +167,17 @@ constexpr Layout avx2_layout(DType from, DType to) {
   if (row(from).family == Family::integer && row(to).family == Family::floating && row(to).bits >= 16) {
     return {.engine = Engine::avx2, .form = Form::none, .element_bits = row(to).bits, .from = from, .to = to};
   }
-  // 16 shuffles and 15 blends a plane: with two planes the scalar table is as fast.
-  return layout.table_units == 1 ? layout : scalar_layout(from, to);
+  if (row(to).bits > 8) return scalar_layout(from, to);
+  layout.form = Form::chains;
+  return layout;
+}
+
+// The type through which a pair is faster than by a table of its own, or undefined. Holds all numbers of `from`.
+constexpr DType hub_of(Target target, DType from, DType to) {
+  if (target != Target::avx2 || avx2_layout(from, to).engine != Engine::scalar) return DType::undefined;
+  if (row(to).family == Family::integer && row(to).bits == 64) return DType::undefined;  // measured: as fast
+  if (to == DType::float64) return DType::float32;
+  return from == DType::float8_e8m0fnu ? DType::bfloat16 : DType::float16;
 }
 
 constexpr Layout layout_of(Target target, DType from, DType to) {
@@ -158,10 +188,10 @@ constexpr Layout layout_of(Target target, DType from, DType to) {
     case Target::avx2:
       return avx2_layout(from, to);
     case Target::avx512:
+      if (is_packed(to) && from != DType::boolean) return avx2_layout(from, to);
       return index_bits < 8 ? byte_planes(Engine::avx512, from, to, index_bits) : word_planes(from, to);
-    case Target::avx512vbmi: {
-      const bool packed_to_packed = row(from).bits < 8 && row(to).bits < 8;
-      if (packed_to_packed) {  // all elements of a source byte at once
+    case Target::avx512vbmi:
+      if (is_packed(from) && is_packed(to)) {  // all elements of a source byte at once
         const int elements = 8 / row(from).bits;
         return {.engine = Engine::avx512vbmi,
                 .form = Form::bytes,
@@ -171,7 +201,6 @@ constexpr Layout layout_of(Target target, DType from, DType to) {
       }
       if (index_bits < 8) return byte_planes(Engine::avx512, from, to, index_bits);
       return byte_planes(Engine::avx512vbmi, from, to, index_bits);
-    }
   }
   return scalar_layout(from, to);
 }

@@ -1,6 +1,7 @@
 // 16 codes: each byte of the outputs is a byte shuffle. 256 codes: what makes do with few shuffles, if possible.
 #include <immintrin.h>
 
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <utility>
@@ -10,7 +11,11 @@
 namespace tensorcast::kernels::narrow {
 namespace {
 
-constexpr std::size_t block_indices = 32;  // one byte register of indices
+// One or two byte registers of indices.
+template <Layout layout>
+inline constexpr bool is_nibbles = layout.index_bits == 4 && layout.element_bits < 8;
+template <Layout layout>
+inline constexpr std::size_t block_indices = is_nibbles<layout> || layout.form == Form::chains ? 64 : 32;
 
 struct Registers {
   __m256i v[8];
@@ -38,19 +43,57 @@ inline __m256i broadcast(const std::byte* sixteen_entries) {
   return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(sixteen_entries)));
 }
 
-// Shuffles look at the low four bits; a blend looks at bit 7, to which shifts bring the others one after the other.
-inline __m256i look_up_256(const std::byte* plane, __m256i index) {
-  const __m256i low = _mm256_and_si256(index, _mm256_set1_epi8(0x0f));
-  const __m256i bit_4 = _mm256_slli_epi16(index, 3);
-  const __m256i bit_5 = _mm256_slli_epi16(index, 2);
-  const __m256i bit_6 = _mm256_slli_epi16(index, 1);
-  const auto of_32 = [&](int i) {
-    return _mm256_blendv_epi8(_mm256_shuffle_epi8(broadcast(plane + i * 32), low),
-                              _mm256_shuffle_epi8(broadcast(plane + i * 32 + 16), low), bit_4);
-  };
-  const auto of_64 = [&](int i) { return _mm256_blendv_epi8(of_32(2 * i), of_32(2 * i + 1), bit_5); };
-  const auto of_128 = [&](int i) { return _mm256_blendv_epi8(of_64(2 * i), of_64(2 * i + 1), bit_6); };
-  return _mm256_blendv_epi8(of_128(0), of_128(1), index);
+struct Pair {
+  __m256i a, b;
+};
+
+template <class Function>
+inline Pair map(const Pair& x, Function function) {
+  return {function(x.a), function(x.b)};
+}
+
+// The entries of `chains` parallel chains up to the index's row: after 16 has been taken from the index for every row
+// before, rows beyond it find it negative, and a byte shuffle gives 0 there. Two registers at once share the table's
+// loads. Indices are below 128.
+template <int chains, std::size_t rows>
+inline std::array<Pair, chains> look_up_chains(const std::byte* table, Pair index) {
+  std::array<Pair, chains> out;
+#pragma GCC unroll 8
+  for (std::size_t row = 0; row < rows; ++row) {
+    if (row != 0) index = map(index, [](__m256i x) { return _mm256_sub_epi8(x, _mm256_set1_epi8(16)); });
+#pragma GCC unroll 2
+    for (std::size_t chain = 0; chain < chains; ++chain) {
+      const __m256i entries = broadcast(table + (chain * rows + row) * 16);
+      const Pair found = map(index, [entries](__m256i x) { return _mm256_shuffle_epi8(entries, x); });
+      out[chain] = row == 0 ? found
+                            : Pair{_mm256_xor_si256(out[chain].a, found.a), _mm256_xor_si256(out[chain].b, found.b)};
+    }
+  }
+  return out;
+}
+
+inline __m256i low_bits(__m256i x, int mask) { return _mm256_and_si256(x, _mm256_set1_epi8(static_cast<char>(mask))); }
+
+// Two registers of indices to one output a byte each. Bits of the index that no chain saw choose between chains, or
+// between the outputs that share a byte.
+template <int element_bits>
+inline Pair look_up_256(const std::byte* table, const Pair& index) {
+  constexpr int mask = element_bits == 2 ? 0x3f : 0x7f;
+  const Pair rest = map(index, [](__m256i x) { return low_bits(x, mask); });
+  if constexpr (element_bits == 8) {
+    const auto halves = look_up_chains<2, 8>(table, rest);
+    return {_mm256_blendv_epi8(halves[0].a, halves[1].a, index.a),
+            _mm256_blendv_epi8(halves[0].b, halves[1].b, index.b)};
+  } else {
+    const Pair shared = look_up_chains<1, element_bits == 4 ? 8 : 4>(table, rest)[0];
+    const auto choose = [](__m256i all, __m256i x) {
+      __m256i out = _mm256_blendv_epi8(all, _mm256_srli_epi16(all, 4), x);
+      if constexpr (element_bits == 2)
+        out = _mm256_blendv_epi8(out, _mm256_srli_epi16(out, 2), _mm256_slli_epi16(x, 1));
+      return low_bits(out, (1 << element_bits) - 1);
+    };
+    return {choose(shared.a, index.a), choose(shared.b, index.b)};
+  }
 }
 
 // A SumPlane at `plane`. Which of its four odd rows an index lies in shows in bits 6 and 7.
@@ -154,8 +197,6 @@ inline void look_up_block(const std::byte* src, std::byte* dst, const std::byte*
       units.v[i] = units.v[i - 1];
     } else if constexpr (layout.form == Form::sums) {
       units.v[i] = look_up_sum(table + looked_up * sizeof(SumPlane), indices);
-    } else if constexpr (layout.index_bits == 8) {
-      units.v[i] = look_up_256(table + looked_up * 256, indices);
     } else {
       units.v[i] = _mm256_shuffle_epi8(broadcast(table + looked_up * 16), indices);
     }
@@ -167,6 +208,41 @@ inline void look_up_block(const std::byte* src, std::byte* dst, const std::byte*
   }
 }
 
+template <Layout layout>
+inline void look_up_by_chains(const std::byte* src, std::byte* dst, const std::byte* table) {
+  const Pair out = look_up_256<layout.element_bits>(table, {load_indices<8>(src), load_indices<8>(src + 32)});
+  if constexpr (layout.element_bits == 8) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst), out.a);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst + 32), out.b);
+  } else {
+    store_packed<layout.element_bits>(dst, out.a);
+    store_packed<layout.element_bits>(dst + 4 * layout.element_bits, out.b);
+  }
+}
+
+// Both halves of each source byte, to four, two or eight bits each.
+template <Layout layout>
+inline void look_up_nibbles(const std::byte* src, std::byte* dst, const std::byte* table) {
+  const __m256i entries = broadcast(table);
+  __m256i bytes = load_indices<8>(src);
+  if constexpr (layout.output_bits() == 8) bytes = _mm256_permute4x64_epi64(bytes, _MM_SHUFFLE(3, 1, 2, 0));
+  const __m256i mask = _mm256_set1_epi8(0x0f);
+  const __m256i low = _mm256_shuffle_epi8(entries, _mm256_and_si256(bytes, mask));
+  const __m256i high = _mm256_shuffle_epi8(entries, _mm256_and_si256(_mm256_srli_epi16(bytes, 4), mask));
+  if constexpr (layout.output_bits() == 8) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst), _mm256_unpacklo_epi8(low, high));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst + 32), _mm256_unpackhi_epi8(low, high));
+  } else {
+    const __m256i out = _mm256_or_si256(low, _mm256_slli_epi16(high, layout.output_bits()));
+    if constexpr (layout.output_bits() == 4) {
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst), out);
+    } else {
+      static_assert(layout.output_bits() == 2);
+      store_packed<4>(dst, out);
+    }
+  }
+}
+
 // 8-bit integers to floats of 16 bits and more, which hold them exactly.
 template <Layout layout>
 inline void convert_numbers(const std::byte* src, std::byte* dst) {
@@ -175,7 +251,7 @@ inline void convert_numbers(const std::byte* src, std::byte* dst) {
     return layout.from == DType::int8 ? _mm256_cvtepi8_epi32(bytes) : _mm256_cvtepu8_epi32(bytes);
   };
 #pragma GCC unroll 4
-  for (int i = 0; i < static_cast<int>(block_indices); i += 8) {
+  for (int i = 0; i < static_cast<int>(block_indices<layout>); i += 8) {
     const __m256i integers = numbers_at(i);
     std::byte* const out = dst + i * (layout.element_bits / 8);
     if constexpr (layout.to == DType::float64) {
@@ -202,6 +278,10 @@ template <Layout layout>
 inline void convert_block(const std::byte* src, std::byte* dst, const std::byte* table) {
   if constexpr (layout.form == Form::none) {
     convert_numbers<layout>(src, dst);
+  } else if constexpr (layout.form == Form::chains) {
+    look_up_by_chains<layout>(src, dst, table);
+  } else if constexpr (is_nibbles<layout>) {
+    look_up_nibbles<layout>(src, dst, table);
   } else {
     look_up_block<layout>(src, dst, table);
   }
@@ -209,12 +289,11 @@ inline void convert_block(const std::byte* src, std::byte* dst, const std::byte*
 
 template <Layout layout>
 void convert(const std::byte* src, std::byte* dst, std::size_t count, const std::byte* table) {
-  static_assert(layout.index_elements == 1);
-  constexpr std::size_t source_bits = layout.source_bits();
-  constexpr std::size_t output_bits = layout.output_bits();
-  constexpr std::size_t src_block = block_indices * source_bits / 8;
-  constexpr std::size_t dst_block = block_indices * output_bits / 8;
-  for (; count >= block_indices; count -= block_indices, src += src_block, dst += dst_block) {
+  constexpr std::size_t block_elements = block_indices<layout> * layout.index_elements;
+  constexpr std::size_t source_bits = layout.source_bits() / layout.index_elements;
+  constexpr std::size_t src_block = block_elements * source_bits / 8;
+  constexpr std::size_t dst_block = block_elements * layout.element_bits / 8;
+  for (; count >= block_elements; count -= block_elements, src += src_block, dst += dst_block) {
     convert_block<layout>(src, dst, table);
   }
   if (count == 0) return;
@@ -222,7 +301,7 @@ void convert(const std::byte* src, std::byte* dst, std::size_t count, const std:
   alignas(32) std::byte last_dst[dst_block];
   std::memcpy(last_src, src, (count * source_bits + 7) / 8);
   convert_block<layout>(last_src, last_dst, table);
-  std::memcpy(dst, last_dst, (count * output_bits + 7) / 8);
+  std::memcpy(dst, last_dst, (count * layout.element_bits + 7) / 8);
 }
 
 template <std::size_t... i>

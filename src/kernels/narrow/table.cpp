@@ -23,6 +23,19 @@ SumPlane sum_plane(const std::array<std::uint8_t, 256>& bytes) {
   return plane;
 }
 
+void fill_chains(const std::array<Output, 256>& outputs, int element_bits, std::byte* table) {
+  const std::size_t rows = chain_rows(element_bits);
+  std::array<std::byte, 256> bytes = {};
+  for (std::size_t index = 0; index < 256; ++index) {
+    const std::size_t part = index / (rows * 16);
+    bytes[index % (rows * 16)] |= outputs[index][0] << (part * static_cast<std::size_t>(element_bits));
+  }
+  for (std::size_t i = 0; i < rows * 16; ++i) {
+    const bool first = i / 16 % chain_length == 0;
+    table[i] = first ? bytes[i] : bytes[i] ^ bytes[i - 16];
+  }
+}
+
 }  // namespace
 
 void fill_table(const Layout& layout, DType from, DType to, const codec::Policy& policy, std::byte* table) noexcept {
@@ -60,6 +73,9 @@ void fill_table(const Layout& layout, DType from, DType to, const codec::Policy&
                       outputs[index].data() + zero_bytes + plane * unit_bytes, unit_bytes);
         }
       }
+      break;
+    case Form::chains:
+      fill_chains(outputs, layout.element_bits, table);
       break;
     case Form::sums:
       for (std::size_t plane = 0; plane < units; ++plane) {
