@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include <fmt/format.h>
@@ -125,12 +126,12 @@ class Plan {
   bool may_be_refused_ = false;
 };
 
-Result<void> convert_in_blocks(const Plan& plan, const Conversion& whole, const codec::Policy& policy,
-                               CastReport* report) {
+Result<void> convert_in_blocks(const Plan& plan, const Conversion& whole, const Reporter* reporter,
+                               Reporter::Count& count) {
   std::vector<std::byte> kept;  // the source of an in-place block, for the report
   for (std::size_t first = 0; first < whole.count; first += block_elements) {
     Conversion block = slice(whole, first, std::min(block_elements, whole.count - first));
-    if (report != nullptr && whole.src == whole.dst) {
+    if (reporter != nullptr && whole.src == whole.dst) {
       kept.assign(block.src, block.src + storage_bytes(block.from, block.count));
       block.src = kept.data();
     }
@@ -139,7 +140,7 @@ Result<void> convert_in_blocks(const Plan& plan, const Conversion& whole, const 
       if (error.element) *error.element += first;
       return error;
     }
-    if (report != nullptr) add_to_report(block, policy, *report);
+    if (reporter != nullptr) reporter->add(block, count);
   }
   return {};
 }
@@ -152,23 +153,29 @@ Result<void> run_conversion(const Conversion& whole, const codec::Policy& policy
   const std::size_t bytes = storage_bytes(whole.from, whole.count) + storage_bytes(whole.to, whole.count);
   const bool streaming =
       plan.streams() && gains_by_streaming(whole.from, whole.to) && whole.src != whole.dst && bytes >= stream_min_bytes;
-  const auto convert = [&](const Conversion& part, CastReport* part_report) -> Result<void> {
-    if (streaming && part_report == nullptr) {
-      plan.convert_streaming(part);
-      return {};
-    }
-    if (part_report != nullptr || plan.looks_twice()) return convert_in_blocks(plan, part, policy, part_report);
-    return plan.convert(part);
+  std::optional<Reporter> reporter;
+  if (report != nullptr) reporter.emplace(whole.from, whole.to, policy);
+  const Reporter* const asked = reporter ? &*reporter : nullptr;
+  const auto convert = [&](const Conversion& part, Reporter::Count& count) -> Result<void> {
+    if (asked != nullptr || plan.looks_twice()) return convert_in_blocks(plan, part, asked, count);
+    if (!streaming) return plan.convert(part);
+    plan.convert_streaming(part);
+    return {};
   };
 
   // In place, a narrower target of one task lies over the source of another.
   const bool tasks_may_overlap = whole.src == whole.dst && bit_width(whole.from) != bit_width(whole.to);
   const std::size_t tasks = (whole.count + task_elements - 1) / task_elements;
   const bool threaded = threads != 1 && !tasks_may_overlap && tasks > 1 && bytes >= threads_min_bytes;
-  if (!threaded && report == nullptr) return convert(whole, nullptr);
+  Reporter::Count total;
+  if (!threaded && (report == nullptr || reporter->is_order_free())) {
+    Result<void> converted = convert(whole, total);
+    if (converted && report != nullptr) report->merge(reporter->report(total));
+    return converted;
+  }
 
   // Reports add up per task and then in order, threads or not, so that they are the same for any number of threads.
-  std::vector<CastReport> reports(report != nullptr ? tasks : 0);
+  std::vector<CastReport> reports(report != nullptr && !reporter->is_order_free() ? tasks : 0);
   std::mutex mutex;
   std::size_t failed_task = std::numeric_limits<std::size_t>::max();
   Result<void> outcome;
@@ -178,17 +185,24 @@ Result<void> run_conversion(const Conversion& whole, const codec::Policy& policy
       if (failed_task < task) return;  // a later error than the one to be told
     }
     const std::size_t first = task * task_elements;
-    const Conversion part = slice(whole, first, std::min(task_elements, whole.count - first));
-    Result<void> converted = convert(part, report != nullptr ? &reports[task] : nullptr);
-    if (converted) return;
+    Reporter::Count count;
+    Result<void> converted = convert(slice(whole, first, std::min(task_elements, whole.count - first)), count);
+    if (converted && report == nullptr) return;
+    if (converted && !reporter->is_order_free()) {
+      reports[task] = reporter->report(count);
+      return;
+    }
     const std::scoped_lock lock(mutex);
-    if (task < failed_task) {
+    if (converted) {
+      total.merge(count);
+    } else if (task < failed_task) {
       failed_task = task;
       if (converted.error().element) *converted.error().element += first;
       outcome = std::move(converted);
     }
   });
-  if (!outcome) return outcome;
+  if (!outcome || report == nullptr) return outcome;
+  if (reporter->is_order_free()) reports.push_back(reporter->report(total));
   for (const CastReport& part : reports) report->merge(part);
   return {};
 }

@@ -1,7 +1,6 @@
 #include "cast/report.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -13,108 +12,107 @@
 namespace tensorcast {
 namespace {
 
-constexpr std::size_t block_elements = 1024;  // two blocks of float64 fit the first-level cache
+using codec::IntegerRange;
+using codec::Policy;
+using kernels::RealSums;
+using kernels::TallyRules;
+
+constexpr std::size_t block_elements = 512;  // five blocks of float64 fit the first-level cache
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-// A source value is beyond the target's range when it is >= above or <= below. NaN: there is no such bound.
-struct Beyond {
-  double below = nan;
-  double above = nan;
-};
+// --- Which source values are beyond the target's range, and which errors show that they are not
 
-Beyond beyond_float(const DTypeRow& target) {
+TallyRules rules_of_float(const DTypeRow& target) {
   const FloatFormat& format = target.format;
   if (target.bits >= 16) return {};  // no extreme to saturate to: these overflow to infinity
+  const double lowest = facts(target.id).lowest;
   const double largest = facts(target.id).largest;
-  if (!format.has_zero) return {std::nextafter(facts(target.id).lowest, 0.0), std::nextafter(largest, infinity)};
+  if (!format.has_zero) {
+    return {.below = std::nextafter(lowest, 0.0), .above = std::nextafter(largest, infinity), .usual_error = 0.0};
+  }
   // Rounding as if the exponent went on: half a step above the largest value, a tie going to the even mantissa.
   const double half_step = std::ldexp(1.0, format.max_exponent() - format.mantissa_bits - 1);
   const bool tie_goes_up = format.largest_code() % 2 == 1;
   const double above = tie_goes_up ? largest + half_step : std::nextafter(largest + half_step, infinity);
-  return {-above, above};
+  return {.below = -above, .above = above, .usual_error = half_step};
 }
 
-Beyond beyond_integer(const DTypeRow& target, IntRounding rounding) {
-  const double lowest = facts(target.id).lowest;
-  const double largest = facts(target.id).largest;
-  if (rounding == IntRounding::trunc) return {lowest - 1.0, largest + 1.0};
-  return {std::nextafter(lowest - 0.5, -infinity), largest + 0.5};  // the largest is odd, the lowest even
+// Truncated, numbers are beyond from one past the ends. Rounded to nearest, from half a step past the largest, which is
+// odd, and beyond half a step past the lowest, which is even. In 64 bits such numbers take two float64.
+TallyRules rules_of_integer(const DTypeRow& target, IntRounding rounding) {
+  const bool truncates = rounding == IntRounding::trunc;
+  const double end = std::ldexp(1.0, target.is_signed ? target.bits - 1 : target.bits);  // the largest plus one
+  const double lowest = target.is_signed ? -end : 0.0;
+  const double step = truncates ? 1.0 : 0.5;
+  const double end_below = truncates ? lowest - 1.0 : std::nextafter(lowest - 0.5, -infinity);
+  TallyRules rules{.below = end_below,
+                   .below_low = truncates ? 0.0 : std::nextafter((lowest - 0.5) - end_below, 0.0),
+                   .above = truncates ? end : end - 0.5,
+                   .usual_error = step};
+  if (target.bits == 64 && target.is_signed) {
+    rules.below = lowest;
+    rules.below_low = truncates ? -1.0 : std::nextafter(-0.5, -1.0);
+  }
+  if (target.bits == 64 && !truncates) {
+    rules.above = end;
+    rules.above_low = -0.5;
+  }
+  return rules;
 }
 
-Beyond beyond(DType to, const codec::Policy& policy) {
+TallyRules rules_of(DType to, const Policy& policy) {
   const DTypeRow& target = row(to);
-  if (target.family == Family::floating) return beyond_float(target);
-  if (target.family == Family::integer) return beyond_integer(target, policy.int_rounding);
-  return {};
+  if (target.family == Family::floating) return rules_of_float(target);
+  if (target.family == Family::integer) return rules_of_integer(target, policy.int_rounding);
+  return {.usual_error = 0.0};  // 1 - x takes more digits than float32 has
 }
 
-// Sums in eight interleaved chains: a fixed order that vector units can follow.
-struct Sums {
-  static constexpr std::size_t lanes = 8;
-  std::array<double, lanes> signal{}, noise{}, max_abs{}, max_rel{};
-};
+// --- Blocks as real numbers
 
-struct Rules {
-  Beyond beyond;
-  bool float_target = false;
-  bool wraps = false;
-};
+bool is_wide_integer(DType dtype) { return dtype == DType::int64 || dtype == DType::uint64; }
 
-// Everything but int64, uint64 and scaled sources: both sides are exact in float64.
-void count_block(const double* source, const double* result, std::size_t count, const Rules& rules, Sums& sums,
-                 CastReport& report) {
-  std::uint64_t overflowed = 0, extreme = 0, underflowed = 0, inexact = 0, nan_made = 0, nan_lost = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const double x = source[i];
-    const double y = result[i];
-    const bool x_nan = x != x;
-    const bool y_nan = y != y;
-    const bool x_finite = std::fabs(x) < infinity;
-    const bool y_finite = std::fabs(y) < infinity;
-    const bool both = x_finite & y_finite;
-    const double error = std::fabs(y - x);
-    const std::size_t lane = i % Sums::lanes;
-    nan_made += !x_nan & y_nan;
-    nan_lost += x_nan & !y_nan;
-    overflowed += x_finite & !y_finite;
-    extreme += ((x >= rules.beyond.above) | (x <= rules.beyond.below)) & y_finite;
-    underflowed += (x != 0.0) & (y == 0.0) & !x_nan;
-    inexact += both & (x != y);
-    const double kept_error = both ? error : 0.0;
-    const double kept = both ? x : 0.0;
-    const double relative = kept != 0.0 ? kept_error / std::fabs(kept) : 0.0;
-    sums.signal[lane] += kept * kept;
-    sums.noise[lane] += kept_error * kept_error;
-    sums.max_abs[lane] = sums.max_abs[lane] < kept_error ? kept_error : sums.max_abs[lane];
-    sums.max_rel[lane] = sums.max_rel[lane] < relative ? relative : sums.max_rel[lane];
-  }
-  report.count += count;
-  report.overflowed += overflowed;
-  (rules.wraps ? report.wrapped : report.saturated) += extreme;
-  report.underflowed_to_zero += rules.float_target ? underflowed : 0;
-  report.inexact += inexact;
-  report.nan_made += nan_made;
-  report.nan_lost += nan_lost;
+bool fits_float32(DType dtype) {
+  const DTypeRow& type = row(dtype);
+  return type.bits <= 16 || dtype == DType::float32;
 }
 
-void add_sums(const Sums& sums, CastReport& report) {
-  for (std::size_t lane = 0; lane < Sums::lanes; ++lane) {
-    report.signal_power += sums.signal[lane];
-    report.noise_power += sums.noise[lane];
-    report.max_abs_error = std::max(report.max_abs_error, sums.max_abs[lane]);
-    report.max_rel_error = std::max(report.max_rel_error, sums.max_rel[lane]);
-  }
-}
-
-void decode_block(DType dtype, const std::byte* data, std::size_t count, double* out) {
-  auto* bytes = reinterpret_cast<std::byte*>(out);
-  if (dtype == DType::float64) {
-    std::memcpy(bytes, data, count * sizeof(double));
+void decode(Target target, DType dtype, const std::byte* data, std::size_t count, DType as, void* out) {
+  auto* const bytes = static_cast<std::byte*>(out);
+  if (dtype == as) {
+    std::memcpy(bytes, data, storage_bytes(dtype, count));
   } else {
-    kernels::find_kernel(active_target(), dtype, DType::float64)->run(data, bytes, count, codec::Policy{});
+    kernels::find_kernel(target, dtype, as)->run(data, bytes, count, Policy{});
   }
 }
+
+struct DoubleBlock {
+  alignas(64) std::array<double, block_elements> high, low;
+};
+
+// 64-bit integers: the nearest float64, and what it lacks, which is small.
+RealSums decode_integers(Target target, DType dtype, const std::byte* data, std::size_t count, DoubleBlock& out) {
+  alignas(64) std::array<std::uint64_t, block_elements> rest, back;
+  Policy wrap;
+  wrap.integer_range = IntegerRange::wrap;
+  decode(target, dtype, data, count, DType::float64, out.high.data());
+  kernels::find_kernel(target, DType::float64, dtype)
+      ->run(reinterpret_cast<const std::byte*>(out.high.data()), reinterpret_cast<std::byte*>(back.data()), count,
+            wrap);
+  std::memcpy(rest.data(), data, count * sizeof(std::uint64_t));
+  for (std::size_t i = 0; i < count; ++i) rest[i] -= back[i];
+  decode(target, DType::int64, reinterpret_cast<const std::byte*>(rest.data()), count, DType::float64, out.low.data());
+  return {out.high.data(), out.low.data()};
+}
+
+constexpr std::array<double, block_elements> zeros = {};
+
+RealSums decode_sums(Target target, DType dtype, const std::byte* data, std::size_t count, DoubleBlock& out) {
+  if (is_wide_integer(dtype)) return decode_integers(target, dtype, data, count, out);
+  decode(target, dtype, data, count, DType::float64, out.high.data());
+  return {out.high.data(), zeros.data()};
+}
+
+// --- Element by element, by the reference
 
 // A sum of two long doubles that holds all 128 bits of a product, so that its small distance to the rounded result
 // keeps its precision.
@@ -142,60 +140,164 @@ LongReal to_long_real(const codec::Real& value) {
   return {sign * std::ldexp(high, value.exponent + 64), sign * std::ldexp(low, value.exponent)};
 }
 
-// Sources that float64 cannot hold, and products with a scale: element by element, by the reference.
-void count_by_reference(const Conversion& done, const codec::Policy& policy, CastReport& report) {
-  for (std::size_t i = 0; i < done.count; ++i) {
-    const std::uint64_t code = codec::load_code(done.from, done.src, i);
-    const codec::Encoded encoded = codec::cast_code(done.from, code, done.to, policy);
-    codec::Real source = codec::decode(done.from, code);
-    if (policy.scale != 1.0) source = codec::scaled(source, policy.scale);
-    ++report.count;
-    report.overflowed += (encoded.events & codec::event_overflowed) != 0;
-    report.saturated += (encoded.events & codec::event_saturated) != 0;
-    report.underflowed_to_zero += (encoded.events & codec::event_underflowed) != 0;
-    report.inexact += (encoded.events & codec::event_inexact) != 0;
-    report.nan_made += (encoded.events & codec::event_nan_made) != 0;
-    report.nan_lost += (encoded.events & codec::event_nan_lost) != 0;
-    report.wrapped += (encoded.events & codec::event_wrapped) != 0;
-    const LongReal exact = to_long_real(source);
-    const LongReal result = to_long_real(codec::decode(done.to, encoded.bits));
-    const long double x = exact.high + exact.low;
-    if (!std::isfinite(x) || !std::isfinite(result.high)) continue;
-    const long double distance = std::fabs((exact.high - result.high) + (exact.low - result.low));
-    const auto error = static_cast<double>(distance);
-    report.signal_power += static_cast<double>(x * x);
-    report.noise_power += error * error;
-    report.max_abs_error = std::max(report.max_abs_error, error);
-    if (x != 0.0L) {
-      report.max_rel_error = std::max(report.max_rel_error, static_cast<double>(distance / std::fabs(x)));
-    }
+// Adds what becomes of `code`, `times` over.
+void add_code(DType from, std::uint64_t code, DType to, const Policy& policy, std::uint64_t times, CastReport& report) {
+  const codec::Encoded encoded = codec::cast_code(from, code, to, policy);
+  codec::Real source = codec::decode(from, code);
+  if (policy.scale != 1.0) source = codec::scaled(source, policy.scale);
+  const auto count = [&](std::uint32_t event) { return (encoded.events & event) != 0 ? times : 0; };
+  report.overflowed += count(codec::event_overflowed);
+  report.saturated += count(codec::event_saturated);
+  report.underflowed_to_zero += count(codec::event_underflowed);
+  report.inexact += count(codec::event_inexact);
+  report.nan_made += count(codec::event_nan_made);
+  report.nan_lost += count(codec::event_nan_lost);
+  report.wrapped += count(codec::event_wrapped);
+  const LongReal exact = to_long_real(source);
+  const LongReal result = to_long_real(codec::decode(to, encoded.bits));
+  const long double x = exact.high + exact.low;
+  if (!std::isfinite(x) || !std::isfinite(result.high)) return;
+  const long double distance = std::fabs((exact.high - result.high) + (exact.low - result.low));
+  const auto error = static_cast<double>(distance);
+  report.signal_power += static_cast<double>(x * x) * static_cast<double>(times);
+  report.noise_power += error * error * static_cast<double>(times);
+  report.max_abs_error = std::max(report.max_abs_error, error);
+  if (x != 0.0L) {
+    report.max_rel_error = std::max(report.max_rel_error, static_cast<double>(distance / std::fabs(x)));
   }
 }
 
-bool is_wide_integer(DType dtype) { return dtype == DType::int64 || dtype == DType::uint64; }
+// How many there are of each byte; four tables, so that equal bytes in a row need not wait for each other.
+void count_bytes(const std::byte* data, std::size_t bytes, std::array<std::uint64_t, 256>& counts) {
+  std::array<std::array<std::uint32_t, 256>, 4> tables = {};
+  std::size_t i = 0;
+  for (; i + 8 <= bytes; i += 8) {
+    std::uint64_t word;
+    std::memcpy(&word, data + i, sizeof word);
+    for (std::size_t k = 0; k < 8; ++k) ++tables[k % 4][word >> (8 * k) & 0xff];
+  }
+  for (; i < bytes; ++i) ++tables[0][static_cast<std::uint8_t>(data[i])];
+  for (std::size_t byte = 0; byte < 256; ++byte) {
+    for (const auto& table : tables) counts[byte] += table[byte];
+  }
+}
 
 }  // namespace
 
-void add_to_report(const Conversion& done, const codec::Policy& policy, CastReport& report) {
-  if (is_wide_integer(done.from) || is_wide_integer(done.to) || policy.scale != 1.0) {
-    count_by_reference(done, policy, report);
-    return;
+// --- The reporter
+
+Reporter::Reporter(DType from, DType to, const Policy& policy)
+    : from_(from), to_(to), policy_(policy), rules_(rules_of(to, policy)), target_(active_target()) {
+  if (bit_width(from) <= 8) {
+    method_ = Method::bytes;
+  } else if (policy.scale != 1.0) {
+    method_ = is_wide_integer(from) ? Method::reference : Method::float64;
+  } else {
+    method_ = fits_float32(from) && fits_float32(to) ? Method::float32 : Method::float64;
   }
-  const bool to_integer = family(done.to) == Family::integer;
-  const bool low_bits = family(done.from) != Family::floating;  // D7
-  const Rules rules{.beyond = beyond(done.to, policy),
-                    .float_target = family(done.to) == Family::floating,
-                    .wraps = to_integer && (low_bits || policy.integer_range == codec::IntegerRange::wrap)};
-  Sums sums;
-  std::array<double, block_elements> source;
-  std::array<double, block_elements> result;
+}
+
+void Reporter::Count::merge(const Count& other) noexcept {
+  elements += other.elements;
+  by_reference.merge(other.by_reference);
+  for (std::size_t byte = 0; byte < bytes.size(); ++byte) bytes[byte] += other.bytes[byte];
+}
+
+void Reporter::add(const Conversion& done, Count& count) const {
+  count.elements += done.count;
+  switch (method_) {
+    case Method::bytes:
+      return add_bytes(done, count);
+    case Method::float32:
+      return add_float32(done, count);
+    case Method::float64:
+      return add_float64(done, count);
+    case Method::reference:
+      return add_by_reference(done, count);
+  }
+}
+
+void Reporter::add_bytes(const Conversion& done, Count& count) const {
+  const std::size_t per_byte = 8 / static_cast<std::size_t>(bit_width(from_));
+  const std::size_t whole = done.count / per_byte;
+  count_bytes(done.src, whole, count.bytes);
+  for (std::size_t i = whole * per_byte; i < done.count; ++i) {
+    add_code(from_, codec::load_code(from_, done.src, i), to_, policy_, 1, count.by_reference);
+  }
+}
+
+void Reporter::add_by_reference(const Conversion& done, Count& count) const {
+  for (std::size_t i = 0; i < done.count; ++i) {
+    add_code(from_, codec::load_code(from_, done.src, i), to_, policy_, 1, count.by_reference);
+  }
+}
+
+void Reporter::add_float32(const Conversion& done, Count& count) const {
+  alignas(64) std::array<float, 2 * block_elements> source, result;
+  const auto floats = [this](DType dtype, const std::byte* data, std::size_t elements, float* buffer) -> const float* {
+    if (dtype == DType::float32 && reinterpret_cast<std::uintptr_t>(data) % alignof(float) == 0) {
+      return reinterpret_cast<const float*>(data);
+    }
+    decode(target_, dtype, data, elements, DType::float32, buffer);
+    return buffer;
+  };
+  for (std::size_t first = 0; first < done.count; first += source.size()) {
+    const std::size_t elements = std::min(source.size(), done.count - first);
+    kernels::tally_float32(target_, floats(from_, done.src + storage_bytes(from_, first), elements, source.data()),
+                           floats(to_, done.dst + storage_bytes(to_, first), elements, result.data()), elements, rules_,
+                           count.tally);
+  }
+}
+
+void Reporter::add_float64(const Conversion& done, Count& count) const {
+  DoubleBlock source, result, products;
   for (std::size_t first = 0; first < done.count; first += block_elements) {
-    const std::size_t count = std::min(block_elements, done.count - first);
-    decode_block(done.from, done.src + storage_bytes(done.from, first), count, source.data());
-    decode_block(done.to, done.dst + storage_bytes(done.to, first), count, result.data());
-    count_block(source.data(), result.data(), count, rules, sums, report);
+    const std::size_t elements = std::min(block_elements, done.count - first);
+    const std::byte* const src = done.src + storage_bytes(from_, first);
+    RealSums from = decode_sums(target_, from_, src, elements, source);
+    if (policy_.scale != 1.0) {
+      if (!kernels::split_products(target_, from.high, policy_.scale, products.high.data(), products.low.data(),
+                                   elements)) {
+        add_by_reference({src, from_, nullptr, to_, elements}, count);
+        continue;
+      }
+      from = {products.high.data(), products.low.data()};
+    }
+    RealSums to = decode_sums(target_, to_, done.dst + storage_bytes(to_, first), elements, result);
+    if (from.low == zeros.data() && to.low == zeros.data()) from.low = to.low = nullptr;
+    kernels::tally_float64(target_, from, to, elements, rules_, count.tally);
   }
-  add_sums(sums, report);
+}
+
+CastReport Reporter::report(const Count& count) const {
+  CastReport report = count.by_reference;
+  const std::size_t per_byte = 8 / static_cast<std::size_t>(std::min(8, bit_width(from_)));
+  for (std::size_t byte = 0; byte < count.bytes.size(); ++byte) {
+    if (count.bytes[byte] == 0) continue;
+    const auto value = static_cast<std::byte>(byte);
+    for (std::size_t i = 0; i < per_byte; ++i) {
+      add_code(from_, codec::load_code(from_, &value, i), to_, policy_, count.bytes[byte], report);
+    }
+  }
+  report.count = count.elements;
+
+  const kernels::Tally& tally = count.tally;
+  const bool to_integer = family(to_) == Family::integer;
+  const bool low_bits = family(from_) != Family::floating && policy_.scale == 1.0;  // D7
+  const bool wraps = to_integer && (low_bits || policy_.integer_range == IntegerRange::wrap);
+  report.overflowed += tally.overflowed;
+  (wraps ? report.wrapped : report.saturated) += tally.beyond;
+  report.underflowed_to_zero += family(to_) == Family::floating ? tally.underflowed : 0;
+  report.inexact += tally.inexact;
+  report.nan_made += tally.nan_made;
+  report.nan_lost += tally.nan_lost;
+  report.max_abs_error = std::max(report.max_abs_error, tally.max_abs);
+  report.max_rel_error = std::max(report.max_rel_error, tally.max_rel);
+  for (std::size_t chain = 0; chain < kernels::tally_chains; ++chain) {
+    report.signal_power += tally.signal[chain];
+    report.noise_power += tally.noise[chain];
+  }
+  return report;
 }
 
 }  // namespace tensorcast

@@ -1,14 +1,53 @@
-// What a conversion did to a block of numbers.
+// What a conversion did to its numbers: counted block by block, added up in a CastReport.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 
 #include "cast/engine.hpp"
+#include "kernels/tally/tally.hpp"
 
 namespace tensorcast {
 
-// Adds a converted block to `report`. The source must still be there: conversions in place keep a copy.
-// Sums run in element order in blocks of a fixed size, so equal inputs give equal reports on every target.
-void add_to_report(const Conversion& done, const codec::Policy& policy, CastReport& report);
+// One kind of conversion. Several threads may count with it, each into a count of its own.
+class Reporter {
+ public:
+  // What is known about some of the elements.
+  struct Count {
+    std::uint64_t elements = 0;
+    kernels::Tally tally;
+    CastReport by_reference;                    // elements that only the reference can judge
+    std::array<std::uint64_t, 256> bytes = {};  // of a source of 8 bits or fewer: how many there are of each
+
+    void merge(const Count& other) noexcept;  // precondition: is_order_free()
+  };
+
+  Reporter(DType from, DType to, const codec::Policy& policy);
+
+  // Adds a converted block. The source must still be there: conversions in place keep a copy. All blocks of a count but
+  // the last have a multiple of 16 elements. Sums run in element order in a fixed number of chains, so that equal
+  // inputs give equal reports on every target.
+  void add(const Conversion& done, Count& count) const;
+  [[nodiscard]] CastReport report(const Count& count) const;
+
+  // Whether counts are integers only, which add up in any order: then one count serves all threads.
+  [[nodiscard]] bool is_order_free() const noexcept { return method_ == Method::bytes; }
+
+ private:
+  enum class Method : std::uint8_t { bytes, float32, float64, reference };
+
+  void add_bytes(const Conversion& done, Count& count) const;
+  void add_float32(const Conversion& done, Count& count) const;
+  void add_float64(const Conversion& done, Count& count) const;
+  void add_by_reference(const Conversion& done, Count& count) const;
+
+  DType from_;
+  DType to_;
+  codec::Policy policy_;
+  kernels::TallyRules rules_;
+  Target target_;
+  Method method_;
+};
 
 }  // namespace tensorcast

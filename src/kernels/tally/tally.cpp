@@ -1,0 +1,67 @@
+#include "kernels/tally/tally.hpp"
+
+#include <cmath>
+
+#include "kernels/tally/tally_loops.hpp"
+
+namespace tensorcast::kernels {
+namespace {
+
+const TallyLoops& loops_of(Target target) {
+#if defined(__x86_64__)
+  switch (target) {
+    case Target::portable:
+      return portable::tally_loops;
+    case Target::avx2:
+      return avx2::tally_loops;
+    case Target::avx512:
+    case Target::avx512vbmi:
+      return avx512::tally_loops;
+  }
+#endif
+  static_cast<void>(target);
+  return portable::tally_loops;
+}
+
+}  // namespace
+
+void tally_element(double x, double x_low, double y, double y_low, std::size_t chain, const TallyRules& rules,
+                   Tally& tally) noexcept {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const bool x_nan = x != x;
+  const bool y_nan = y != y;
+  const bool x_finite = std::fabs(x) < infinity;
+  const bool y_finite = std::fabs(y) < infinity;
+  tally.nan_made += !x_nan && y_nan;
+  tally.nan_lost += x_nan && !y_nan;
+  tally.overflowed += x_finite && !y_finite;
+  // The difference of near numbers is exact, so its sign is right.
+  const bool is_beyond =
+      (x - rules.above) + (x_low - rules.above_low) >= 0.0 || (x - rules.below) + (x_low - rules.below_low) <= 0.0;
+  tally.beyond += is_beyond && y_finite;
+  tally.underflowed += x != 0.0 && !x_nan && y == 0.0;
+  if (!x_finite || !y_finite) return;
+  const double error = std::fabs((x - y) + (x_low - y_low));
+  tally.inexact += error != 0.0;
+  tally.signal[chain] += x * x;
+  tally.noise[chain] += error * error;
+  if (tally.max_abs < error) tally.max_abs = error;
+  if (x != 0.0 && tally.max_rel < error / std::fabs(x)) tally.max_rel = error / std::fabs(x);
+}
+
+void tally_float32(Target target, const float* source, const float* result, std::size_t count, const TallyRules& rules,
+                   Tally& tally) noexcept {
+  loops_of(target).float32(source, result, count, rules, tally);
+}
+
+void tally_float64(Target target, RealSums source, RealSums result, std::size_t count, const TallyRules& rules,
+                   Tally& tally) noexcept {
+  loops_of(target).float64(source, result, count, rules, tally);
+}
+
+bool split_products(Target target, const double* x, double scale, double* high, double* low,
+                    std::size_t count) noexcept {
+  return loops_of(target).split_products(x, scale, high, low, count);
+}
+
+}  // namespace tensorcast::kernels

@@ -1,0 +1,52 @@
+// What a conversion did to a block of numbers: the counts and sums that a CastReport is made of.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "tensorcast/target.hpp"
+
+namespace tensorcast::kernels {
+
+// Sums run in this many chains, element i in chain i % 16, so that they are the same on every target.
+inline constexpr std::size_t tally_chains = 16;
+
+struct Tally {
+  std::uint64_t overflowed = 0, beyond = 0, underflowed = 0, inexact = 0, nan_made = 0, nan_lost = 0;
+  double max_abs = 0.0;
+  double max_rel = 0.0;
+  double signal[tally_chains] = {};
+  double noise[tally_chains] = {};
+};
+
+struct TallyRules {
+  // A source value is beyond the target's range when it is >= above + above_low or <= below + below_low. NaN: there is
+  // no such bound.
+  double below = std::numeric_limits<double>::quiet_NaN();
+  double below_low = 0.0;
+  double above = std::numeric_limits<double>::quiet_NaN();
+  double above_low = 0.0;
+  // Most elements are within the range, and one comparison tells: those with an error smaller than this. Zero: no error
+  // tells.
+  double usual_error = std::numeric_limits<double>::infinity();
+};
+
+// Real numbers as sums of two float64, the first being the sum rounded. `low` null: all zero.
+struct RealSums {
+  const double* high = nullptr;
+  const double* low = nullptr;
+};
+
+// `count` is a multiple of 16, except in the last call for a tally. Either both sides have low parts, or none.
+void tally_float32(Target target, const float* source, const float* result, std::size_t count, const TallyRules& rules,
+                   Tally& tally) noexcept;
+void tally_float64(Target target, RealSums source, RealSums result, std::size_t count, const TallyRules& rules,
+                   Tally& tally) noexcept;
+
+// Sets low[i] to what the rounded high[i] = x[i] * scale lacks to the exact product. Returns whether float64 holds all
+// of these sums: false where a product overflowed, or is so small that bits of it are lost.
+[[nodiscard]] bool split_products(Target target, const double* x, double scale, double* high, double* low,
+                                  std::size_t count) noexcept;
+
+}  // namespace tensorcast::kernels

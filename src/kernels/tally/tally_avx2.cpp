@@ -1,0 +1,1 @@
+#include "kernels/tally/tally_body.hpp"

@@ -1,0 +1,30 @@
+// The loops of a tally, as each target compiles them, and the definition that they share.
+#pragma once
+
+#include "kernels/tally/tally.hpp"
+
+namespace tensorcast::kernels {
+
+// One element, by the definitions in cast.hpp. Everything else here is a faster way to the same.
+void tally_element(double x, double x_low, double y, double y_low, std::size_t chain, const TallyRules& rules,
+                   Tally& tally) noexcept;
+
+struct TallyLoops {
+  void (*float32)(const float* source, const float* result, std::size_t count, const TallyRules& rules, Tally& tally);
+  void (*float64)(RealSums source, RealSums result, std::size_t count, const TallyRules& rules, Tally& tally);
+  bool (*split_products)(const double* x, double scale, double* high, double* low, std::size_t count);
+};
+
+namespace portable {
+extern const TallyLoops tally_loops;
+}
+#if defined(__x86_64__)
+namespace avx2 {
+extern const TallyLoops tally_loops;
+}
+namespace avx512 {
+extern const TallyLoops tally_loops;
+}
+#endif
+
+}  // namespace tensorcast::kernels
