@@ -359,8 +359,8 @@ class Builder {
     if (like.dtype != DType::undefined) return convert(layer, input(layer, 0), like.dtype, output(layer, 0));
     Value& result = output(layer, 0);
     result.shape = input(layer, 0).shape;
-    add_node(layer, CastLikeOp{convert_options(DType::undefined, DType::float8_e4m3fn)},
-             {input(layer, 0).name, like.name}, {result.name});
+    add_node(layer, CastLikeOp{convert_options(DType::undefined, DType::undefined)}, {input(layer, 0).name, like.name},
+             {result.name});
     return {};
   }
 

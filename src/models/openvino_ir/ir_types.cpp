@@ -70,8 +70,8 @@ std::string_view element_type_name(DType dtype) {
 
 CastOptions convert_options(DType from, DType to) {
   CastOptions options;
-  options.saturate = to != DType::float8_e4m3fn && to != DType::float8_e5m2;
-  options.round_mode = RoundMode::nearest;
+  options.saturate = to != DType::float8_e4m3fn && to != DType::float8_e5m2 && to != DType::undefined;
+  if (to == DType::float8_e8m0fnu || to == DType::undefined) options.round_mode = RoundMode::nearest;
   // Up to opset 23 NaN becomes 6 in float4_e2m1fn, as in OpenVINO; later it becomes -0.
   if (to == DType::float4_e2m1fn && since_opset(from) <= 23) options.opset = 23;
   return options;

@@ -15,7 +15,7 @@ namespace tensorcast::models::openvino_ir {
 [[nodiscard]] std::string_view element_type_name(DType dtype);          // "f32"
 
 // OpenVINO's Convert as options of ours: 8-bit floats overflow to NaN or infinity, powers of two round to the nearest,
-// NaN becomes the largest float4.
+// NaN becomes the largest float4. `undefined`: known at run time only.
 [[nodiscard]] CastOptions convert_options(DType from, DType to);
 
 }  // namespace tensorcast::models::openvino_ir

@@ -1,0 +1,69 @@
+#include "models/mdf/mdf.hpp"
+
+#include <fmt/format.h>
+
+#include "io/input_file.hpp"
+#include "models/mdf/mdf_graph.hpp"
+#include "models/mdf/mdf_model.hpp"
+#include "models/mdf/mdf_tree.hpp"
+
+namespace tensorcast::models::mdf {
+namespace {
+
+constexpr std::string_view extensions[] = {".json", ".yaml", ".yml", ".bson"};
+
+// JSON and YAML hold anything: only what calls itself MDF is taken for it.
+bool recognizes(std::span<const std::byte> first_bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(first_bytes.data()), first_bytes.size());
+  return text.find("ModECI MDF") != std::string_view::npos;
+}
+
+// By content: BSON begins with its own length, JSON with a brace.
+Syntax syntax_of(std::string_view text) {
+  if (text.size() >= 5) {
+    std::uint64_t length = 0;
+    for (std::size_t i = 0; i < 4; ++i) length |= std::uint64_t{static_cast<unsigned char>(text[i])} << (8 * i);
+    if (length == text.size() && text.back() == '\0') return Syntax::bson;
+  }
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && text[first] == '{' ? Syntax::json : Syntax::yaml;
+}
+
+Syntax syntax_of(const std::string& path, std::string_view text) {
+  if (path.ends_with(".json")) return Syntax::json;
+  if (path.ends_with(".bson")) return Syntax::bson;
+  if (path.ends_with(".yaml") || path.ends_with(".yml")) return Syntax::yaml;
+  return syntax_of(text);
+}
+
+Result<Graph> load_file(const std::string& path, MdfSemantics semantics) {
+  const Result<io::InputFile> file = io::InputFile::open(path);
+  if (!file) return file.error();
+  if (file->size() > max_file_bytes) {
+    return Error{.code = ErrorCode::unsupported,
+                 .message = fmt::format("the file has {} bytes; at most {} are read", file->size(), max_file_bytes)};
+  }
+  std::string text(file->size(), '\0');
+  if (Result<void> got = file->read(0, std::as_writable_bytes(std::span(text))); !got) return std::move(got).error();
+  const Result<Tree> tree = parse_tree(syntax_of(path, text), text);
+  if (!tree) return tree.error();
+  text = {};
+  const Result<MdfModel> model = read_model(*tree);
+  if (!model) return model.error();
+  return build_graph(*model, semantics);
+}
+
+Result<Graph> load(const std::string& path, const LoadModelOptions& options) {
+  Result<Graph> graph = load_file(path, options.mdf_semantics);
+  if (!graph && graph.error().file.empty()) graph.error().file = path;
+  return graph;
+}
+
+}  // namespace
+
+const ModelFormat& format() {
+  static constexpr ModelFormat row{.name = "mdf", .extensions = extensions, .recognizes = recognizes, .load = load};
+  return row;
+}
+
+}  // namespace tensorcast::models::mdf

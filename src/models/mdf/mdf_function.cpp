@@ -1,0 +1,198 @@
+#include "models/mdf/mdf_function.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/mdf/mdf_literal.hpp"
+
+namespace tensorcast::models::mdf {
+namespace {
+
+struct Row {
+  Function function;
+  std::string_view name;
+  std::string_view python_name;
+  std::span<const std::string_view> names;
+};
+
+constexpr std::string_view cast_names[] = {"input", "to", "saturate", "round_mode"};
+constexpr std::string_view cast_like_names[] = {"input", "target_type", "saturate", "round_mode"};
+constexpr std::string_view identity_names[] = {"input"};
+constexpr std::string_view constant_names[] = {"value"};
+
+constexpr Row rows[] = {
+    {Function::cast, "onnx::Cast", "cast", cast_names},
+    {Function::cast_like, "onnx::CastLike", "castlike", cast_like_names},
+    {Function::identity, "onnx::Identity", "identity", identity_names},
+    {Function::constant, "onnx::Constant", "constant", constant_names},
+};
+
+Error parse_error(std::string message) { return Error{.code = ErrorCode::parse, .message = std::move(message)}; }
+Error unsupported(std::string message, std::string hint = {}) {
+  return Error{.code = ErrorCode::unsupported, .message = std::move(message), .hint = std::move(hint)};
+}
+
+// An attribute is part of the operator: only a number that the file itself has can be one.
+Result<std::int64_t> integer_attribute(const Value& value, std::string_view name) {
+  if (!value.literal) {
+    return unsupported(fmt::format("the attribute {} is computed", name), "attributes are numbers in the file");
+  }
+  const std::optional<Number> number = number_of(*value.literal);
+  if (number && number->is_integer) return number->integer;
+  // Python's int() of it.
+  if (number && number->real >= -0x1p62 && number->real <= 0x1p62 &&
+      static_cast<double>(static_cast<std::int64_t>(number->real)) == number->real) {
+    return static_cast<std::int64_t>(number->real);
+  }
+  return parse_error(fmt::format("the attribute {} is not a whole number", name));
+}
+
+}  // namespace
+
+std::optional<Function> find_function(const Term& term) {
+  std::string_view expression = term.function;
+  if (expression.empty() && term.is_function && term.value != nullptr) {
+    if (const auto* text = term.value->as<std::string>()) expression = *text;
+  }
+  const bool python = expression.find("onnx_ops.") != std::string_view::npos;
+  if (python) {
+    expression = expression.substr(0, expression.find('('));
+    expression = expression.substr(expression.rfind('.') + 1);
+  }
+  const auto* row = std::find_if(std::begin(rows), std::end(rows), [&](const Row& r) {
+    return python ? r.python_name == expression : !term.function.empty() && r.name == expression;
+  });
+  return row == std::end(rows) ? std::nullopt : std::optional(row->function);
+}
+
+std::span<const std::string_view> names_of(Function function) {
+  return std::find_if(std::begin(rows), std::end(rows), [&](const Row& r) { return r.function == function; })->names;
+}
+
+Result<void> Functions::check_arguments(Function function, const Term& term) const {
+  if (semantics_ == MdfSemantics::mdf_reference) return {};
+  const auto names = names_of(function);
+  for (const auto& [name, expression] : term.args) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      return parse_error(fmt::format("the operator has no input or attribute \"{}\"", name.substr(0, 60)));
+    }
+    const bool too_new = (name == "saturate" && opset_ < 19) || (name == "round_mode" && opset_ < 24);
+    if (too_new) {
+      return unsupported(fmt::format("opset {} has no attribute {}", opset_, name),
+                         "set onnx_opset_version of the model");
+    }
+  }
+  return {};
+}
+
+Result<Value> Functions::input(const Arguments& arguments, std::string_view name, const std::string& base) {
+  const auto found = arguments.find(name);
+  if (found == arguments.end()) return parse_error(fmt::format("the input \"{}\" is missing", name));
+  Value value = found->second;
+  if (value.is_text()) return parse_error(fmt::format("\"{}\" is no value", value.text.substr(0, 60)));
+  if (semantics_ == MdfSemantics::onnx) return value;
+
+  // What the reference engine does to every input of an operator.
+  if (value.is_number) {
+    value.literal = value.literal->reshaped({1}).value();
+    value.shape = std::vector<std::int64_t>{1};
+    value.is_number = false;
+  }
+  if (value.dtype == DType::undefined) {
+    return unsupported(
+        fmt::format("the type of the input \"{}\" is not known, and what the reference engine does to it "
+                    "depends on it",
+                    name),
+        "name the type at the port, or read the model with the semantics of ONNX");
+  }
+  if (value.dtype == DType::int32) return values_.convert(value, DType::int64, {}, base + "." + std::string(name));
+  if (value.dtype == DType::float64) return values_.convert(value, DType::float32, {}, base + "." + std::string(name));
+  return value;
+}
+
+Result<CastOptions> Functions::options(const Arguments& arguments) const {
+  CastOptions options;
+  options.opset = opset_;
+  if (semantics_ == MdfSemantics::mdf_reference) {
+    options.float_string = FloatString::g8;  // ONNX Runtime's
+    return options;
+  }
+  if (const auto saturate = arguments.find("saturate"); saturate != arguments.end() && opset_ >= 19) {
+    const Result<std::int64_t> value = integer_attribute(saturate->second, "saturate");
+    if (!value) return value.error();
+    options.saturate = *value != 0;
+  }
+  if (const auto mode = arguments.find("round_mode"); mode != arguments.end() && opset_ >= 24) {
+    const std::string& text = mode->second.text;
+    if (text != "up" && text != "down" && text != "nearest") {
+      return parse_error("round_mode is none of up, down, nearest");
+    }
+    options.round_mode = text == "up" ? RoundMode::up : text == "down" ? RoundMode::down : RoundMode::nearest;
+  }
+  return options;
+}
+
+// The reference engine makes float64 of float32.
+Value Functions::finished(Value result, const std::string& base) {
+  if (semantics_ == MdfSemantics::onnx || result.dtype != DType::float32) return result;
+  return values_.convert(result, DType::float64, {}, base);
+}
+
+Result<Value> Functions::cast(const Arguments& arguments, const std::string& base) {
+  const auto to = arguments.find("to");
+  if (to == arguments.end()) return parse_error("the attribute \"to\" is missing");
+  const Result<std::int64_t> number = integer_attribute(to->second, "to");
+  if (!number) return number.error();
+  const auto dtype = static_cast<DType>(*number);
+  if (*number < 0 || *number > 1000 || !is_castable(dtype)) {
+    return unsupported(fmt::format("the attribute to is {}, which is no type that tensors are cast to", *number));
+  }
+  if (since_opset(dtype) > opset_) {
+    return unsupported(fmt::format("opset {} has no {}; opset {} has", opset_, name(dtype), since_opset(dtype)),
+                       "set onnx_opset_version of the model");
+  }
+  Result<Value> x = input(arguments, "input", base);
+  if (!x) return x;
+  const Result<CastOptions> chosen = options(arguments);
+  if (!chosen) return chosen.error();
+  return finished(values_.convert(*x, dtype, *chosen, base), base);
+}
+
+Result<Value> Functions::cast_like(const Arguments& arguments, const std::string& base) {
+  if (opset_ < 15) return unsupported(fmt::format("opset {} has no CastLike; opset 15 has", opset_));
+  Result<Value> x = input(arguments, "input", base);
+  if (!x) return x;
+  Result<Value> like = input(arguments, "target_type", base);
+  if (!like) return like;
+  const Result<CastOptions> chosen = options(arguments);
+  if (!chosen) return chosen.error();
+  if (like->dtype != DType::undefined) return finished(values_.convert(*x, like->dtype, *chosen, base), base);
+  std::vector<std::string> inputs = {values_.in_graph(*x, base), values_.in_graph(*like, base)};
+  Value result{.name = values_.fresh(base), .dtype = DType::undefined, .shape = x->shape};
+  values_.add(CastLikeOp{*chosen}, std::move(inputs), {result.name}, base);
+  return result;
+}
+
+Result<Value> Functions::apply(Function function, const Arguments& arguments, const std::string& base) {
+  switch (function) {
+    case Function::cast:
+      return cast(arguments, base);
+    case Function::cast_like:
+      return cast_like(arguments, base);
+    case Function::identity: {
+      Result<Value> x = input(arguments, "input", base);
+      if (!x) return x;
+      return finished(std::move(*x), base);
+    }
+    case Function::constant: {
+      const auto value = arguments.find("value");
+      if (value == arguments.end()) return parse_error("the attribute \"value\" is missing");
+      if (value->second.is_text()) return parse_error("the attribute \"value\" is no number");
+      return finished(value->second, base);
+    }
+  }
+  return unsupported("another function");
+}
+
+}  // namespace tensorcast::models::mdf

@@ -1,0 +1,31 @@
+// Arbitrary bytes as an MDF model: the first says which syntax and semantics. Errors are fine, nothing else may happen.
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "models/mdf/mdf_graph.hpp"
+#include "models/mdf/mdf_model.hpp"
+#include "models/mdf/mdf_tree.hpp"
+
+using namespace tensorcast;
+using namespace tensorcast::models::mdf;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
+  constexpr Syntax syntaxes[] = {Syntax::json, Syntax::yaml, Syntax::bson};
+  const MdfSemantics semantics = data[0] / 3 % 2 == 0 ? MdfSemantics::onnx : MdfSemantics::mdf_reference;
+  const Result<Tree> tree = parse_tree(syntaxes[data[0] % 3], text);
+  if (!tree) return 0;
+  const Result<MdfModel> model = read_model(*tree);
+  if (!model) return 0;
+  const Result<Graph> graph = build_graph(*model, semantics);
+  if (!graph) {
+    if (graph.error().message.empty()) std::abort();
+    return 0;
+  }
+  // What was read compiles, and fails otherwise with words.
+  const auto program = Program::compile(*graph);
+  if (!program && program.error().message.empty()) std::abort();
+  return 0;
+}

@@ -1,0 +1,369 @@
+#include "models/mdf/mdf_graph.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "models/mdf/mdf_function.hpp"
+#include "models/mdf/mdf_literal.hpp"
+#include "models/mdf/mdf_number.hpp"
+#include "models/mdf/mdf_value.hpp"
+#include "models/mdf/mdf_wiring.hpp"
+
+namespace tensorcast::models::mdf {
+namespace {
+
+std::string shown(std::string_view id) {
+  return id.size() <= 60 ? fmt::format("\"{}\"", id) : fmt::format("\"{}...\"", id.substr(0, 60));
+}
+
+// Ports may name any shape; where the zeros of all would take more, a run has to give the input.
+constexpr std::size_t max_zeros_bytes = std::size_t{64} << 20;
+
+// A graph's input, which may serve ports of several nodes.
+struct Input {
+  DType dtype = DType::undefined;
+  std::optional<std::vector<std::int64_t>> shape;
+  std::optional<Tensor> default_value;
+};
+
+bool same(const Tensor& a, const Tensor& b) {
+  return a.dtype() == b.dtype() && std::ranges::equal(a.shape(), b.shape()) &&
+         std::ranges::equal(a.bytes(), b.bytes()) && a.dtype() != DType::string;
+}
+
+class Builder {
+ public:
+  Builder(const MdfModel& model, MdfSemantics semantics)
+      : model_(model), semantics_(semantics), values_(graph_, semantics), functions_(values_, model.opset, semantics) {}
+
+  Result<Graph> build() {
+    Result<Wiring> wiring = connect(model_);
+    if (!wiring) return std::move(wiring).error();
+    wiring_ = std::move(*wiring);
+    graph_.name = model_.graph;
+    if (Result<void> added = add_inputs(); !added) return std::move(added).error();
+    if (Result<void> named = name_outputs(); !named) return std::move(named).error();
+    for (const std::size_t index : wiring_.order) {
+      if (Result<void> added = add_node(index); !added) return std::move(added).error();
+    }
+    if (Result<void> added = add_outputs(); !added) return std::move(added).error();
+    return std::move(graph_);
+  }
+
+ private:
+  using Scope = std::map<std::string, Value, std::less<>>;
+
+  std::string where(const Node& node) const {
+    return fmt::format("graph {}: node {}", shown(model_.graph), shown(node.id));
+  }
+  static Error located(const std::string& where, Error error) {
+    error.message = fmt::format("{}: {}", where, error.message);
+    return error;
+  }
+
+  // --- inputs: a value given for an id serves every port of that id that no edge feeds ---
+
+  Result<Input> describe_input(const InputPort& port, const std::string& where) {
+    Input input{.dtype = declared_type(port.type, semantics_), .shape = port.shape, .default_value = std::nullopt};
+    std::optional<Tensor> given;
+    if (port.default_value != nullptr) {
+      std::optional<Tree> number;
+      if (const auto* text = port.default_value->as<std::string>()) number = parse_number(*text);
+      Result<Tensor> tensor = literal_tensor(number ? *number : *port.default_value);
+      if (!tensor) return located(where + ": default_value", std::move(tensor).error());
+      given = std::move(*tensor);
+      // The reference engine takes a number to an operator as an array of one.
+      const bool number_alone = given->shape().empty() && given->dtype() != DType::string;
+      if (semantics_ == MdfSemantics::mdf_reference && number_alone) given = given->reshaped({1}).value();
+    } else if (semantics_ == MdfSemantics::mdf_reference) {
+      const std::vector<std::int64_t> shape = port.shape.value_or(std::vector<std::int64_t>());
+      if (std::find(shape.begin(), shape.end(), -1) == shape.end()) {
+        const bool real = port.type.find("float") != std::string::npos;
+        given = zeros_of(real ? DType::float64 : DType::int64, shape, zeros_budget_);
+      }
+    }
+    if (!given) return input;
+    if (input.dtype == DType::undefined && port.default_value != nullptr && semantics_ == MdfSemantics::mdf_reference) {
+      input.dtype = given->dtype();
+    }
+    Result<Tensor> converted = input.dtype == DType::undefined ? *given : converted_to(input.dtype, *given);
+    if (!converted) return located(where + ": default_value", std::move(converted).error());
+    if (input.shape && !agree(*input.shape, converted->shape()) && port.default_value != nullptr &&
+        semantics_ == MdfSemantics::onnx) {
+      return Error{.code = ErrorCode::parse, .message = where + ": default_value has another shape than the port"};
+    }
+    if (input.shape && !agree(*input.shape, converted->shape())) input.shape.reset();
+    input.default_value = std::move(*converted);
+    return input;
+  }
+
+  // Whether one value can serve both; then `a` is narrowed to what both say.
+  static bool merge(Input& a, const Input& b) {
+    if (a.dtype != b.dtype && a.dtype != DType::undefined && b.dtype != DType::undefined) return false;
+    if (a.shape && b.shape && !agree(*a.shape, *b.shape)) return false;
+    if (a.default_value && b.default_value && !same(*a.default_value, *b.default_value)) return false;
+    if (!b.default_value) a.default_value.reset();
+    if (a.dtype == DType::undefined) a.dtype = b.dtype;
+    if (a.dtype != DType::undefined && a.default_value && a.default_value->dtype() != a.dtype) return false;
+    if (!a.shape) a.shape = b.shape;
+    if (a.shape && b.shape) {
+      for (std::size_t i = 0; i < a.shape->size(); ++i) (*a.shape)[i] = std::max((*a.shape)[i], (*b.shape)[i]);
+    }
+    return true;
+  }
+
+  Result<void> add_inputs() {
+    std::vector<std::string> ids;  // in the file's order
+    std::map<std::string, std::vector<std::pair<PortAddress, Input>>> ports;
+    for (std::size_t index = 0; index < model_.nodes.size(); ++index) {
+      const Node& node = model_.nodes[index];
+      for (const InputPort& port : node.inputs) {
+        const PortAddress address{index, port.id};
+        if (wiring_.incoming.contains(address)) continue;
+        Result<Input> input = describe_input(port, fmt::format("{}: input port {}", where(node), shown(port.id)));
+        if (!input) return std::move(input).error();
+        auto& same_id = ports[port.id];
+        if (same_id.empty()) ids.push_back(port.id);
+        same_id.emplace_back(address, std::move(*input));
+      }
+    }
+    for (const std::string& id : ids) {
+      auto& users = ports[id];
+      Input merged = users.front().second;
+      const bool one =
+          std::all_of(users.begin() + 1, users.end(), [&](auto& user) { return merge(merged, user.second); });
+      for (auto& [address, input] : users) {
+        const std::string name = one ? id : model_.nodes[address.node].id + "." + id;
+        const Input& used = one ? merged : input;
+        if (!one || address == users.front().first) {
+          if (!values_.claim(name)) {
+            return Error{.code = ErrorCode::parse,
+                         .message = fmt::format("{}: two inputs would be named {}", where(model_.nodes[address.node]),
+                                                shown(name))};
+          }
+          graph_.inputs.push_back({name, used.dtype, used.shape, used.default_value});
+        }
+        fed_[address] = Value{.name = name, .dtype = used.dtype, .shape = used.shape};
+      }
+    }
+    return {};
+  }
+
+  // --- nodes ---
+
+  Result<Value> port_value(std::size_t index, const InputPort& port) {
+    const PortAddress address{index, port.id};
+    const auto incoming = wiring_.incoming.find(address);
+    if (incoming == wiring_.incoming.end()) return fed_.at(address);
+    const Edge& edge = *incoming->second;
+    const std::string here = fmt::format("graph {}: edge {}", shown(model_.graph), shown(edge.id));
+    Value value = sent_.at({wiring_.nodes.find(edge.sender)->second, edge.sender_port});
+    if (edge.weight != nullptr) {
+      Result<Value> weighted = values_.weigh(value, *edge.weight, fmt::format("{}.weight", edge.id));
+      if (!weighted) return located(here, std::move(weighted).error());
+      value = std::move(*weighted);
+    }
+    if (Result<void> checked = check_declared(value, port.type, port.shape); !checked) {
+      return located(fmt::format("{}: input port {}", where(model_.nodes[index]), shown(port.id)),
+                     std::move(checked).error());
+    }
+    return value;
+  }
+
+  Result<void> check_declared(const Value& value, const std::string& type,
+                              const std::optional<std::vector<std::int64_t>>& shape) const {
+    if (semantics_ != MdfSemantics::onnx) return {};  // the reference engine does not look at them
+    const DType declared = declared_type(type, semantics_);
+    if (declared != DType::undefined && value.dtype != DType::undefined && declared != value.dtype) {
+      return Error{.code = ErrorCode::parse,
+                   .message = fmt::format("its type is {}, but the value is {}", name(declared), name(value.dtype))};
+    }
+    if (shape && value.shape && !agree(*shape, *value.shape)) {
+      return Error{.code = ErrorCode::parse, .message = "its shape is not that of the value"};
+    }
+    return {};
+  }
+
+  Result<void> add_node(std::size_t index) {
+    const Node& node = model_.nodes[index];
+    Scope scope;
+    for (const InputPort& port : node.inputs) {
+      Result<Value> value = port_value(index, port);
+      if (!value) return std::move(value).error();
+      scope.emplace(port.id, std::move(*value));
+    }
+    Result<std::vector<std::size_t>> order = term_order(node);
+    if (!order) return std::move(order).error();
+    for (const std::size_t at : *order) {
+      const Term& term = node.terms[at];
+      const std::string here =
+          fmt::format("{}: {} {}", where(node), term.is_function ? "function" : "parameter", shown(term.id));
+      Result<Value> value = evaluate(node, term, scope);
+      if (!value) return located(here, std::move(value).error());
+      scope.emplace(term.id, std::move(*value));
+    }
+    for (const OutputPort& port : node.outputs) {
+      const std::string here = fmt::format("{}: output port {}", where(node), shown(port.id));
+      Result<Value> value = resolve(*port.value, scope);
+      if (value && value->is_text()) value = unknown_identifier(*port.value->as<std::string>());
+      if (!value) return located(here, std::move(value).error());
+      if (Result<void> checked = check_declared(*value, port.type, port.shape); !checked) {
+        return located(here, std::move(checked).error());
+      }
+      sent_.emplace(PortAddress{index, port.id}, std::move(*value));
+    }
+    return {};
+  }
+
+  // Each term behind those that it names.
+  Result<std::vector<std::size_t>> term_order(const Node& node) const {
+    std::map<std::string_view, std::size_t> ids;
+    for (std::size_t at = 0; at < node.terms.size(); ++at) ids.emplace(node.terms[at].id, at);
+    std::vector<std::vector<std::size_t>> needs(node.terms.size());
+    for (std::size_t at = 0; at < node.terms.size(); ++at) {
+      const Term& term = node.terms[at];
+      const auto need = [&](std::string_view name) {
+        const auto found = ids.find(name);
+        if (found != ids.end()) needs[at].push_back(found->second);
+      };
+      for (const auto& [name, expression] : term.args) {
+        if (const auto* text = expression->as<std::string>()) need(*text);
+      }
+      if (const std::optional<Function> function = find_function(term)) {
+        for (const std::string_view name : names_of(*function)) {
+          const bool given =
+              std::any_of(term.args.begin(), term.args.end(), [&](auto& arg) { return arg.first == name; });
+          if (!given && name != term.id) need(name);
+        }
+      } else if (const auto* text = term.value == nullptr ? nullptr : term.value->as<std::string>()) {
+        need(*text);
+      }
+    }
+    std::vector<std::size_t> order = ordered(needs);
+    if (order.size() == node.terms.size()) return order;
+    const std::set<std::size_t> placed(order.begin(), order.end());
+    std::size_t at = 0;
+    while (placed.contains(at)) ++at;
+    const bool own = std::find(needs[at].begin(), needs[at].end(), at) != needs[at].end();
+    return Error{.code = own ? ErrorCode::unsupported : ErrorCode::parse,
+                 .message = fmt::format("{}: {} {}", where(node), shown(node.terms[at].id),
+                                        own ? "has state: it is given by itself" : "depends on itself: a cycle")};
+  }
+
+  static Error unknown_identifier(const std::string& text) {
+    const bool word = text.find_first_of(" +-*/%()[]{}<>=!,\"'") == std::string::npos;
+    return word ? Error{.code = ErrorCode::parse,
+                        .message = fmt::format("{} is no port, function or parameter of the node", shown(text))}
+                : Error{.code = ErrorCode::unsupported,
+                        .message = fmt::format("the expression {} is not evaluated", shown(text)),
+                        .hint = "values are names, numbers and lists of numbers"};
+  }
+
+  // A name, a number, a list; a text that is nothing of these stays a text, which only round_mode can be.
+  static Result<Value> resolve(const Tree& tree, const Scope& scope) {
+    if (const auto* text = tree.as<std::string>()) {
+      if (const auto found = scope.find(*text); found != scope.end()) return found->second;
+      if (const auto number = parse_number(*text)) return Values::literal(*number);
+      return Value{.text = *text};
+    }
+    return Values::literal(tree);
+  }
+
+  Result<Value> evaluate(const Node& node, const Term& term, const Scope& scope) {
+    const std::optional<Function> function = find_function(term);
+    if (!function && term.function.empty()) {
+      Result<Value> value = resolve(*term.value, scope);
+      if (value && value->is_text() && term.id != "round_mode") return unknown_identifier(value->text);
+      return value;
+    }
+    if (!function) {
+      return Error{.code = ErrorCode::unsupported,
+                   .message = fmt::format("the function {} is not run", shown(term.function)),
+                   .hint = "onnx::Cast, onnx::CastLike, onnx::Identity and onnx::Constant are"};
+    }
+    Scope arguments;
+    for (const auto& [name, expression] : term.args) {
+      // An argument may name one before it.
+      const auto* text = expression->as<std::string>();
+      const auto before = text == nullptr ? arguments.end() : arguments.find(*text);
+      Result<Value> value = before != arguments.end() ? before->second : resolve(*expression, scope);
+      if (value && value->is_text() && name != "round_mode") value = unknown_identifier(value->text);
+      if (!value) {
+        return located(fmt::format("argument {}", shown(name)), std::move(value).error());
+      }
+      arguments.insert_or_assign(name, std::move(*value));
+    }
+    if (Result<void> known = functions_.check_arguments(*function, term); !known) return std::move(known).error();
+    // What is not given as an argument may be something else in the node of that name.
+    for (const std::string_view name : names_of(*function)) {
+      if (name == term.id || arguments.contains(name)) continue;
+      if (const auto found = scope.find(name); found != scope.end()) arguments.emplace(name, found->second);
+    }
+    return functions_.apply(*function, arguments, node.id + "." + term.id);
+  }
+
+  // --- outputs: ports of nodes that no edge leaves ---
+
+  Result<void> name_outputs() {
+    std::map<std::string, std::size_t> uses;
+    const auto each = [&](const std::function<Result<void>(std::size_t, const OutputPort&)>& visit) -> Result<void> {
+      for (std::size_t index = 0; index < model_.nodes.size(); ++index) {
+        if (wiring_.sends[index]) continue;
+        for (const OutputPort& port : model_.nodes[index].outputs) {
+          if (Result<void> visited = visit(index, port); !visited) return visited;
+        }
+      }
+      return {};
+    };
+    static_cast<void>(each([&](std::size_t, const OutputPort& port) -> Result<void> {
+      ++uses[port.id];
+      return {};
+    }));
+    return each([&](std::size_t index, const OutputPort& port) -> Result<void> {
+      std::string name = port.id;
+      if (uses[port.id] > 1 || !values_.claim(name)) {
+        name = model_.nodes[index].id + "." + port.id;
+        if (!values_.claim(name)) {
+          return Error{.code = ErrorCode::parse,
+                       .message = fmt::format("{}: another input or output is named {} too", where(model_.nodes[index]),
+                                              shown(name))};
+        }
+      }
+      outputs_.emplace_back(PortAddress{index, port.id}, std::move(name));
+      return {};
+    });
+  }
+
+  Result<void> add_outputs() {
+    if (outputs_.empty()) {
+      return Error{.code = ErrorCode::parse,
+                   .message = fmt::format("graph {}: no node has an output that is not sent on", shown(model_.graph))};
+    }
+    for (const auto& [address, name] : outputs_) {
+      const Value& value = sent_.at(address);
+      values_.give_as(value, name, model_.nodes[address.node].id);
+      graph_.outputs.push_back({.name = name, .dtype = value.dtype, .shape = value.shape});
+    }
+    return {};
+  }
+
+  const MdfModel& model_;
+  MdfSemantics semantics_;
+  std::size_t zeros_budget_ = max_zeros_bytes;
+  Wiring wiring_;
+  Graph graph_;
+  Values values_;
+  Functions functions_;
+  std::map<PortAddress, Value> fed_;   // input ports that are the graph's inputs
+  std::map<PortAddress, Value> sent_;  // output ports
+  std::vector<std::pair<PortAddress, std::string>> outputs_;
+};
+
+}  // namespace
+
+Result<Graph> build_graph(const MdfModel& model, MdfSemantics semantics) { return Builder(model, semantics).build(); }
+
+}  // namespace tensorcast::models::mdf

@@ -1,0 +1,14 @@
+// The two parsers behind parse_tree().
+#pragma once
+
+#include <string_view>
+
+#include "models/mdf/mdf_tree.hpp"
+
+namespace tensorcast::models::mdf {
+
+[[nodiscard]] Result<Tree> parse_json(std::string_view text, bool binary);
+// Scalars as YAML 1.2 reads them. Not read: merge keys (<<), tags of one's own, several documents.
+[[nodiscard]] Result<Tree> parse_yaml(std::string_view text);
+
+}  // namespace tensorcast::models::mdf

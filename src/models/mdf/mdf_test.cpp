@@ -1,0 +1,398 @@
+#include "models/mdf/mdf.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "io/test_folder.hpp"
+#include "models/mdf/mdf_literal.hpp"
+#include "models/mdf/mdf_number.hpp"
+#include "models/mdf/mdf_tree.hpp"
+#include "tensorcast/graph.hpp"
+#include "tensorcast/model.hpp"
+
+namespace tensorcast::models::mdf {
+namespace {
+
+template <class T>
+Tensor tensor(DType dtype, std::vector<std::int64_t> shape, const std::vector<T>& values) {
+  std::vector<std::byte> bytes(values.size() * sizeof(T));
+  if (!bytes.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
+  return Tensor::own(dtype, std::move(shape), std::move(bytes)).value();
+}
+
+template <class T>
+std::vector<T> values_of(const Tensor& tensor) {
+  std::vector<T> values(tensor.bytes().size() / sizeof(T));
+  if (!values.empty()) std::memcpy(values.data(), tensor.bytes().data(), tensor.bytes().size());
+  return values;
+}
+
+std::vector<std::int64_t> shape_of(const Tensor& tensor) { return {tensor.shape().begin(), tensor.shape().end()}; }
+
+class Mdf : public ::testing::Test {
+ protected:
+  // `graph` is the JSON of {"nodes": ..., "edges": ...} without the braces.
+  std::string file(const std::string& graph, const std::string& more = "") {
+    const std::string path = folder_ / "m.json";
+    io::put_file(path, R"({"m": {"format": "ModECI MDF v0.4", )" + more + R"("graphs": {"g": {)" + graph + "}}}}");
+    return path;
+  }
+  Result<std::vector<NamedTensor>> run(const std::string& graph, std::vector<NamedTensor> inputs = {},
+                                       const std::string& more = "", MdfSemantics semantics = MdfSemantics::onnx) {
+    return run_file(file(graph, more), std::move(inputs), semantics);
+  }
+  static Result<std::vector<NamedTensor>> run_file(const std::string& path, std::vector<NamedTensor> inputs,
+                                                   MdfSemantics semantics = MdfSemantics::onnx) {
+    Result<Model> model = load_model(path, {.mdf_semantics = semantics});
+    if (!model) return std::move(model).error();
+    EXPECT_EQ(model->format, "mdf");
+    Result<Program> program = Program::compile(std::move(model->graph));
+    if (!program) return std::move(program).error();
+    return program->run(inputs);
+  }
+  Error refused(const std::string& graph, const std::string& more = "", MdfSemantics semantics = MdfSemantics::onnx) {
+    const Result<Model> model = load_model(file(graph, more), {.mdf_semantics = semantics});
+    EXPECT_FALSE(model.ok()) << graph;
+    return model.ok() ? Error{} : model.error();
+  }
+
+  io::TestFolder folder_;
+};
+
+// A node that casts its port x; the pieces vary.
+std::string cast_node(const std::string& port, const std::string& to, const std::string& more = "") {
+  return R"("nodes": {"n": {"input_ports": {"x": {)" + port + R"(}}, "parameters": {"to": {"value": )" + to +
+         R"(}, "onnx_Cast_1": {"function": "onnx::Cast", "args": {"input": "x"}})" + more +
+         R"(}, "output_ports": {"y": {"value": "onnx_Cast_1"}}}})";
+}
+
+TEST_F(Mdf, CastsItsInput) {
+  const auto result = run(cast_node(R"("shape": [3], "type": "float32")", "7"),
+                          {{"x", tensor<float>(DType::float32, {3}, {1.9F, -1.9F, 3})}});
+  ASSERT_TRUE(result.ok()) << result.error().describe();
+  ASSERT_EQ(result->size(), 1u);
+  EXPECT_EQ((*result)[0].name, "y");
+  EXPECT_EQ((*result)[0].tensor.dtype(), DType::int64);
+  EXPECT_EQ(values_of<std::int64_t>((*result)[0].tensor), (std::vector<std::int64_t>{1, -1, 3}));
+}
+
+TEST_F(Mdf, AttributesMayBeTextsOrArgumentsOrReals) {
+  for (const char* to : {"\"7\"", "7.0", "[7]"}) {
+    const auto result = run(cast_node("", to), {{"x", tensor<float>(DType::float32, {1}, {2})}});
+    ASSERT_TRUE(result.ok()) << to << result.error().describe();
+    EXPECT_EQ((*result)[0].tensor.dtype(), DType::int64) << to;
+  }
+  const auto result = run(
+      R"("nodes": {"n": {"input_ports": {"x": {}}, "functions": {"f": {"function": "onnx::Cast", "args": {"input": "x", "to": 9}}},
+         "output_ports": {"y": {"value": "f"}}}})",
+      {{"x", tensor<float>(DType::float32, {2}, {2, 0})}});
+  ASSERT_TRUE(result.ok()) << result.error().describe();
+  EXPECT_EQ((*result)[0].tensor.dtype(), DType::boolean);
+}
+
+TEST_F(Mdf, PartsOfANodeStandInAnyOrder) {
+  // The output names a parameter, that names a function, that takes a port by its name alone; "to" comes last.
+  const auto result = run(
+      R"("nodes": {"n": {"input_ports": {"input": {"type": "float32"}},
+         "parameters": {"last": {"value": "first"}, "first": {"function": "onnx::Cast", "args": {}}, "to": {"value": "kind"}, "kind": {"value": 3}},
+         "output_ports": {"out": {"value": "last"}}}})",
+      {{"input", tensor<float>(DType::float32, {2}, {-1, 300})}});
+  ASSERT_TRUE(result.ok()) << result.error().describe();
+  EXPECT_EQ(values_of<std::int8_t>((*result)[0].tensor), (std::vector<std::int8_t>{-1, 44}));
+}
+
+TEST_F(Mdf, CastsParametersWithoutAnyPort) {
+  const auto result = run(
+      R"j("nodes": {"n": {"parameters": {"_114": {"value": [[0, 1], [2, 0]]}, "to": {"value": 9},
+         "onnx::Cast_1": {"function": "onnx::Cast", "args": {"input": "_114"}}},
+         "output_ports": {"_115": {"value": "onnx::Cast_1", "shape": "(2, 2)", "type": "bool"}}}})j");
+  ASSERT_TRUE(result.ok()) << result.error().describe();
+  EXPECT_EQ(values_of<std::uint8_t>((*result)[0].tensor), (std::vector<std::uint8_t>{0, 1, 1, 0}));
+  EXPECT_EQ(shape_of((*result)[0].tensor), (std::vector<std::int64_t>{2, 2}));
+}
+
+TEST_F(Mdf, EdgesLeadFromNodeToNode) {
+  const std::string graph =
+      R"("nodes": {
+        "b": {"input_ports": {"x": {"type": "int64"}}, "parameters": {"to": {"value": 1}, "c": {"function": "onnx::Cast", "args": {"input": "x"}}},
+              "output_ports": {"y": {"value": "c"}}},
+        "a": {"input_ports": {"x": {"type": "float32"}}, "parameters": {"to": {"value": 7}, "c": {"function": "onnx::Cast", "args": {"input": "x"}}},
+              "output_ports": {"z": {"value": "c"}}}},
+      "edges": {"e": {"sender": "a", "receiver": "b", "sender_port": "z", "receiver_port": "x")";
+  auto result = run(graph + "}}", {{"x", tensor<float>(DType::float32, {2}, {1.5F, -2.5F})}});
+  ASSERT_TRUE(result.ok()) << result.error().describe();
+  EXPECT_EQ((*result)[0].name, "y");
+  EXPECT_EQ(values_of<float>((*result)[0].tensor), (std::vector<float>{1, -2}));
+
+  result =
+      run(graph + R"(, "parameters": {"weight": 3}}})", {{"x", tensor<float>(DType::float32, {2}, {1.5F, -2.5F})}});
+  ASSERT_TRUE(result.ok()) << result.error().describe();
+  EXPECT_EQ(values_of<float>((*result)[0].tensor), (std::vector<float>{3, -6}));
+
+  // A real weight makes float64 of integers, which the port does not take.
+  EXPECT_EQ(refused(graph + R"(, "parameters": {"weight": 0.5}}})").code, ErrorCode::parse);
+  EXPECT_EQ(refused(graph + R"(, "parameters": {"weight": [1, 2]}}})").code, ErrorCode::unsupported);
+}
+
+TEST_F(Mdf, OneInputServesEveryPortOfItsId) {
+  const std::string graph =
+      R"("nodes": {
+        "a": {"input_ports": {"x": {"type": "float32"}}, "parameters": {"to": {"value": 7}, "c": {"function": "onnx::Cast", "args": {"input": "x"}}},
+              "output_ports": {"y": {"value": "c"}}},
+        "b": {"input_ports": {"x": {"shape": [2]}}, "parameters": {"to": {"value": 10}, "c": {"function": "onnx::Cast", "args": {"input": "x"}}},
+              "output_ports": {"y": {"value": "c"}, "same": {"value": "x"}, "number": {"value": "2.5"}}}})";
+  const auto result = run(graph, {{"x", tensor<float>(DType::float32, {2}, {1.5F, -2.5F})}});
+  ASSERT_TRUE(result.ok()) << result.error().describe();
+  ASSERT_EQ(result->size(), 4u);
+  EXPECT_EQ((*result)[0].name, "a.y");
+  EXPECT_EQ((*result)[1].name, "b.y");
+  EXPECT_EQ((*result)[1].tensor.dtype(), DType::float16);
+  EXPECT_EQ((*result)[2].name, "same");
+  EXPECT_EQ(values_of<float>((*result)[2].tensor), (std::vector<float>{1.5F, -2.5F}));
+  EXPECT_EQ((*result)[3].name, "number");
+  EXPECT_EQ(values_of<double>((*result)[3].tensor), (std::vector<double>{2.5}));
+  EXPECT_EQ(shape_of((*result)[3].tensor), (std::vector<std::int64_t>{}));
+}
+
+TEST_F(Mdf, PortsThatCannotShareAnInputHaveTheirOwn) {
+  const auto result = run(
+      R"("nodes": {
+        "a": {"input_ports": {"x": {"type": "float32"}}, "output_ports": {"y": {"value": "x"}}},
+        "b": {"input_ports": {"x": {"type": "int64"}}, "output_ports": {"y": {"value": "x"}}}})",
+      {{"a.x", tensor<float>(DType::float32, {1}, {1})}, {"b.x", tensor<std::int64_t>(DType::int64, {1}, {1})}});
+  ASSERT_TRUE(result.ok()) << result.error().describe();
+}
+
+TEST_F(Mdf, DefaultsAreUsedUnlessAnInputIsGiven) {
+  const std::string graph = cast_node(R"("type": "float32", "default_value": [1.5, 2])", "6");
+  auto result = run(graph);
+  ASSERT_TRUE(result.ok()) << result.error().describe();
+  EXPECT_EQ(values_of<std::int32_t>((*result)[0].tensor), (std::vector<std::int32_t>{1, 2}));
+  result = run(graph, {{"x", tensor<float>(DType::float32, {2}, {7, 8})}});
+  ASSERT_TRUE(result.ok()) << result.error().describe();
+  EXPECT_EQ(values_of<std::int32_t>((*result)[0].tensor), (std::vector<std::int32_t>{7, 8}));
+  // Without a default the input has to be given; the reference engine takes zeros.
+  const std::string bare = cast_node(R"("type": "float32", "shape": [2])", "6");
+  EXPECT_EQ(run(bare).error().code, ErrorCode::invalid_argument);
+  result = run(bare, {}, "", MdfSemantics::mdf_reference);
+  ASSERT_TRUE(result.ok()) << result.error().describe();
+  EXPECT_EQ(values_of<std::int32_t>((*result)[0].tensor), (std::vector<std::int32_t>{0, 0}));
+}
+
+TEST_F(Mdf, TheModelsOpsetDecides) {
+  const std::string graph = cast_node(R"("type": "float32")", "17", R"(, "saturate": {"value": 0})");
+  EXPECT_EQ(refused(graph).code, ErrorCode::unsupported) << "float8 came with opset 19; the model's is 15";
+  const auto result =
+      run(graph, {{"x", tensor<float>(DType::float32, {2}, {1, 1000})}}, R"("onnx_opset_version": "21", )");
+  ASSERT_TRUE(result.ok()) << result.error().describe();
+  EXPECT_EQ(values_of<std::uint8_t>((*result)[0].tensor), (std::vector<std::uint8_t>{0x38, 0x7F}));
+
+  const auto rounded = run(cast_node(R"("type": "float32")", "24", R"(, "round_mode": {"value": "down"})"),
+                           {{"x", tensor<float>(DType::float32, {1}, {3})}}, R"("onnx_opset_version": 25, )");
+  ASSERT_TRUE(rounded.ok()) << rounded.error().describe();
+  EXPECT_EQ(values_of<std::uint8_t>((*rounded)[0].tensor), (std::vector<std::uint8_t>{128}));
+}
+
+TEST_F(Mdf, CastLikeTakesTheTypeOfItsSecondInput) {
+  const std::string graph =
+      R"("nodes": {"n": {"input_ports": {"x": {}, "like": {}},
+         "parameters": {"c": {"function": "onnx::CastLike", "args": {"input": "x", "target_type": "like"}}},
+         "output_ports": {"y": {"value": "c"}}}})";
+  const auto result = run(graph, {{"x", tensor<float>(DType::float32, {2}, {1.5F, 2})},
+                                  {"like", tensor<std::int8_t>(DType::int8, {0}, {})}});
+  ASSERT_TRUE(result.ok()) << result.error().describe();
+  EXPECT_EQ(values_of<std::int8_t>((*result)[0].tensor), (std::vector<std::int8_t>{1, 2}));
+}
+
+TEST_F(Mdf, TheReferenceEngineGoesThroughFloat32) {
+  const double value = 16777217;  // no float32
+  const std::string graph = cast_node(R"("type": "float64")", "7");
+  const std::vector<NamedTensor> inputs = {{"x", tensor<double>(DType::float64, {}, {value})}};
+  auto result = run(graph, inputs);
+  ASSERT_TRUE(result.ok()) << result.error().describe();
+  EXPECT_EQ(values_of<std::int64_t>((*result)[0].tensor), (std::vector<std::int64_t>{16777217}));
+  result = run(graph, inputs, R"("onnx_opset_version": 25, )", MdfSemantics::mdf_reference);
+  ASSERT_TRUE(result.ok()) << result.error().describe();
+  EXPECT_EQ(values_of<std::int64_t>((*result)[0].tensor), (std::vector<std::int64_t>{16777216}));
+}
+
+TEST_F(Mdf, TheReferenceEngineGivesFloat64ForFloat32AndArraysForNumbers) {
+  const std::string graph =
+      R"("nodes": {"n": {"parameters": {"x": {"value": 3}, "to": {"value": 1}, "c": {"function": "onnx::Cast", "args": {"input": "x"}}},
+         "output_ports": {"y": {"value": "c"}}}})";
+  auto result = run(graph, {}, "", MdfSemantics::mdf_reference);
+  ASSERT_TRUE(result.ok()) << result.error().describe();
+  EXPECT_EQ((*result)[0].tensor.dtype(), DType::float64);
+  EXPECT_EQ(shape_of((*result)[0].tensor), (std::vector<std::int64_t>{1}));
+  result = run(graph);
+  ASSERT_TRUE(result.ok()) << result.error().describe();
+  EXPECT_EQ((*result)[0].tensor.dtype(), DType::float32);
+  EXPECT_EQ(shape_of((*result)[0].tensor), (std::vector<std::int64_t>{}));
+}
+
+TEST_F(Mdf, YamlAndBsonAreTheSameTree) {
+  const std::string yaml = R"(m:
+    format: ModECI MDF v0.4
+    graphs:
+        g:
+            nodes:
+                n:
+                    input_ports:
+                        x: &port
+                            shape:
+                            - 2
+                            type: float32
+                    parameters:
+                        to: {value: 9}
+                        onnx::Cast_1:
+                            function: 'onnx::Cast'
+                            args: {input: x}
+                    output_ports:
+                        y: {value: "onnx::Cast_1"}
+                m:
+                    input_ports: {x: *port}
+                    output_ports: {z: {value: x}}
+)";
+  io::put_file(folder_ / "m.yaml", yaml);
+  const std::vector<NamedTensor> inputs = {{"x", tensor<float>(DType::float32, {2}, {0, 2})}};
+  auto result = run_file(folder_ / "m.yaml", inputs);
+  ASSERT_TRUE(result.ok()) << result.error().describe();
+  EXPECT_EQ(values_of<std::uint8_t>((*result)[0].tensor), (std::vector<std::uint8_t>{0, 1}));
+
+  const auto json = nlohmann::json::parse(io::file_contents(file(cast_node(R"("type": "float32")", "9"))));
+  const std::vector<std::uint8_t> bson = nlohmann::json::to_bson(json);
+  io::put_file(folder_ / "m.bson", {reinterpret_cast<const char*>(bson.data()), bson.size()});
+  result = run_file(folder_ / "m.bson", inputs);
+  ASSERT_TRUE(result.ok()) << result.error().describe();
+  EXPECT_EQ(values_of<std::uint8_t>((*result)[0].tensor), (std::vector<std::uint8_t>{0, 1}));
+}
+
+TEST_F(Mdf, ErrorsNameFileNodeAndFunction) {
+  const Error error = refused(
+      R"("nodes": {"Conv_3": {"input_ports": {"x": {}}, "parameters": {"c": {"function": "onnx::Conv", "args": {"X": "x"}}},
+         "output_ports": {"y": {"value": "c"}}}})");
+  EXPECT_EQ(error.code, ErrorCode::unsupported);
+  EXPECT_EQ(error.file, folder_ / "m.json");
+  EXPECT_NE(error.message.find("Conv_3"), std::string::npos) << error.message;
+  EXPECT_NE(error.message.find("onnx::Conv"), std::string::npos) << error.message;
+}
+
+TEST_F(Mdf, ALongChainOfParametersNeedsNoDeepStack) {
+  constexpr int length = 50000;
+  std::string parameters;
+  for (int i = length; i > 0; --i) {
+    parameters += "\"p" + std::to_string(i) + R"(": {"value": "p)" + std::to_string(i - 1) + "\"}, ";
+  }
+  parameters += R"("p0": {"value": "x"})";
+  const auto result = run(R"("nodes": {"n": {"input_ports": {"x": {}}, "parameters": {)" + parameters +
+                              R"(}, "output_ports": {"y": {"value": "p)" + std::to_string(length) + R"("}}}})",
+                          {{"x", tensor<float>(DType::float32, {1}, {1})}});
+  ASSERT_TRUE(result.ok()) << result.error().describe();
+}
+
+TEST(MdfTree, AliasesThatExplodeAreRefused) {
+  std::string yaml = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 12; ++i) {
+    const std::string before = "*a" + std::to_string(i - 1);
+    yaml += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [";
+    for (int k = 0; k < 10; ++k) yaml += before + ", ";
+    yaml += "]\n";
+  }
+  const Result<Tree> tree = parse_tree(Syntax::yaml, yaml);
+  ASSERT_FALSE(tree.ok());
+  EXPECT_EQ(tree.error().code, ErrorCode::parse);
+}
+
+TEST(MdfTree, DepthIsBoundedInEverySyntax) {
+  for (const auto& [open, close] : {std::pair("[", "]"), std::pair("{\"a\":", "}")}) {
+    for (const std::size_t depth : {max_depth - 1, max_depth + 1, std::size_t{200000}}) {
+      std::string text;
+      for (std::size_t i = 0; i < depth; ++i) text += open;
+      text += "1";
+      for (std::size_t i = 0; i < depth; ++i) text += close;
+      EXPECT_EQ(parse_tree(Syntax::json, text).ok(), depth < max_depth);
+      EXPECT_EQ(parse_tree(Syntax::yaml, text).ok(), depth < max_depth);
+    }
+  }
+  std::string block;
+  for (int i = 0; i < 2000; ++i) block += "- ";
+  EXPECT_FALSE(parse_tree(Syntax::yaml, block + "1").ok());
+}
+
+TEST(MdfTree, ScalarsOfYaml) {
+  const auto kind = [](const std::string& text) -> std::string {
+    const Result<Tree> tree = parse_tree(Syntax::yaml, "a: " + text);
+    if (!tree) return "error";
+    const Tree* value = tree->find("a");
+    if (value->as<std::int64_t>() != nullptr) return "integer";
+    if (value->as<std::uint64_t>() != nullptr) return "large";
+    if (value->as<double>() != nullptr) return "real";
+    if (value->as<bool>() != nullptr) return "bool";
+    return value->is_null() ? "null" : "text";
+  };
+  EXPECT_EQ(kind("7"), "integer");
+  EXPECT_EQ(kind("-7"), "integer");
+  EXPECT_EQ(kind("18446744073709551615"), "large");
+  EXPECT_EQ(kind("'7'"), "text");
+  EXPECT_EQ(kind("\"7\""), "text");
+  EXPECT_EQ(kind("!!str 7"), "text");
+  EXPECT_EQ(kind("7.0"), "real");
+  EXPECT_EQ(kind("1e3"), "real");
+  EXPECT_EQ(kind(".5"), "real");
+  EXPECT_EQ(kind("-.inf"), "real");
+  EXPECT_EQ(kind(".nan"), "real");
+  EXPECT_EQ(kind("inf"), "text");
+  EXPECT_EQ(kind("true"), "bool");
+  EXPECT_EQ(kind("yes"), "text");
+  EXPECT_EQ(kind(""), "null");
+  EXPECT_EQ(kind("~"), "null");
+  EXPECT_EQ(kind("010"), "error");
+  EXPECT_EQ(kind("_370"), "text");
+  EXPECT_EQ(kind("!mine 7"), "error");
+  EXPECT_EQ(kind("onnx::Cast"), "text");
+}
+
+TEST(MdfLiteral, ListsHaveNumPysTypes) {
+  const auto dtype = [](const std::string& text) {
+    const Result<Tensor> tensor = literal_tensor(parse_tree(Syntax::yaml, text).value());
+    return tensor ? tensor->dtype() : DType::undefined;
+  };
+  EXPECT_EQ(dtype("[1, 2]"), DType::int64);
+  EXPECT_EQ(dtype("[1, 2.5]"), DType::float64);
+  EXPECT_EQ(dtype("[true, false]"), DType::boolean);
+  EXPECT_EQ(dtype("[true, 2]"), DType::int64);
+  EXPECT_EQ(dtype("[18446744073709551615, 1]"), DType::uint64);
+  EXPECT_EQ(dtype("[18446744073709551615, -1]"), DType::undefined);
+  EXPECT_EQ(dtype("[]"), DType::float64);
+  EXPECT_EQ(dtype("['a', 'b']"), DType::string);
+  EXPECT_EQ(dtype("['a', 1]"), DType::undefined);
+  EXPECT_EQ(dtype("[[1], [2, 3]]"), DType::undefined);
+  EXPECT_EQ(dtype("[[1], 2]"), DType::undefined);
+  EXPECT_EQ(dtype("[1, [2]]"), DType::undefined);
+  EXPECT_EQ(dtype("[null]"), DType::undefined);
+  EXPECT_EQ(shape_of(literal_tensor(parse_tree(Syntax::yaml, "[[[1], [2]]]").value()).value()),
+            (std::vector<std::int64_t>{1, 2, 1}));
+  EXPECT_EQ(shape_of(literal_tensor(parse_tree(Syntax::yaml, "[[], []]").value()).value()),
+            (std::vector<std::int64_t>{2, 0}));
+}
+
+TEST(MdfNumber, AsPythonReadsThem) {
+  EXPECT_EQ(*parse_number(" 7 ")->as<std::int64_t>(), 7);
+  EXPECT_EQ(*parse_number("+7")->as<std::int64_t>(), 7);
+  EXPECT_EQ(*parse_number("-9223372036854775808")->as<std::int64_t>(), std::numeric_limits<std::int64_t>::min());
+  EXPECT_EQ(*parse_number("9223372036854775808")->as<std::uint64_t>(), 9223372036854775808ULL);
+  EXPECT_EQ(*parse_number("1e400")->as<double>(), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(*parse_number("-1e-400")->as<double>(), 0.0);
+  EXPECT_EQ(*parse_number("-Infinity")->as<double>(), -std::numeric_limits<double>::infinity());
+  for (const char* text : {"", " ", "+", "-", "x", "1x", "0x10", "--1", "+-1", "1e", ".", "18446744073709551616"}) {
+    EXPECT_FALSE(parse_number(text)) << text;
+  }
+}
+
+}  // namespace
+}  // namespace tensorcast::models::mdf

@@ -1,0 +1,147 @@
+#include "models/mdf/mdf_tree.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/mdf/mdf_syntax.hpp"
+
+namespace tensorcast::models::mdf {
+namespace {
+
+std::size_t values_in(const Tree& tree) {
+  std::size_t count = 1;
+  if (const auto* list = tree.as<Tree::List>()) {
+    for (const Tree& item : *list) count += values_in(item);
+  } else if (const auto* map = tree.as<Tree::Map>()) {
+    for (const TreeEntry& entry : *map) count += values_in(entry.tree);
+  }
+  return count;
+}
+
+const std::string* find_duplicate(const Tree::Map& map) {
+  std::vector<const std::string*> keys;
+  keys.reserve(map.size());
+  for (const TreeEntry& entry : map) keys.push_back(&entry.key);
+  std::sort(keys.begin(), keys.end(), [](const auto* a, const auto* b) { return *a < *b; });
+  const auto twice =
+      std::adjacent_find(keys.begin(), keys.end(), [](const auto* a, const auto* b) { return *a == *b; });
+  return twice == keys.end() ? nullptr : *twice;
+}
+
+}  // namespace
+
+const Tree* Tree::find(std::string_view key) const {
+  const Map* map = as<Map>();
+  if (map == nullptr) return nullptr;
+  const auto found = std::find_if(map->begin(), map->end(), [&](const TreeEntry& entry) { return entry.key == key; });
+  return found == map->end() ? nullptr : &found->tree;
+}
+
+std::string_view Tree::kind() const {
+  static constexpr std::string_view kinds[] = {"null",     "true or false", "a number", "a number",
+                                               "a number", "a text",        "a list",   "a map"};
+  return kinds[value.index()];
+}
+
+bool TreeBuilder::fail(ErrorCode code, std::string message) {
+  if (error_.message.empty()) error_ = Error{.code = code, .message = std::move(message)};
+  return false;
+}
+
+bool TreeBuilder::charge(std::size_t values) {
+  values_ += values;
+  if (values_ <= max_values) return true;
+  return fail(ErrorCode::parse, fmt::format("more than {} values, aliases counted as what they repeat", max_values));
+}
+
+bool TreeBuilder::count(const Tree& tree) { return charge(values_in(tree)); }
+
+bool TreeBuilder::expects_key() const {
+  return !open_.empty() && open_.back().tree.as<Tree::Map>() != nullptr && !open_.back().has_key;
+}
+
+bool TreeBuilder::put(Tree tree) {
+  if (open_.empty()) {
+    if (complete_) return fail(ErrorCode::parse, "something follows the model");
+    complete_ = true;
+    root_ = std::move(tree);
+    last_ = &root_;
+    return true;
+  }
+  Open& parent = open_.back();
+  if (auto* list = std::get_if<Tree::List>(&parent.tree.value)) {
+    last_ = &list->emplace_back(std::move(tree));
+    return true;
+  }
+  if (!parent.has_key) return fail(ErrorCode::parse, "a map has a value without a key");
+  auto& map = std::get<Tree::Map>(parent.tree.value);
+  last_ = &map.emplace_back(TreeEntry{std::move(parent.key), std::move(tree)}).tree;
+  parent.has_key = false;
+  return true;
+}
+
+bool TreeBuilder::scalar(Tree tree) { return charge(1) && put(std::move(tree)); }
+
+bool TreeBuilder::start_list() {
+  if (open_.size() == max_depth) return fail(ErrorCode::parse, fmt::format("nested more than {} deep", max_depth));
+  open_.push_back({.tree = Tree{Tree::List{}}, .key = {}, .has_key = false});
+  return charge(1);
+}
+
+bool TreeBuilder::start_map() {
+  if (open_.size() == max_depth) return fail(ErrorCode::parse, fmt::format("nested more than {} deep", max_depth));
+  open_.push_back({.tree = Tree{Tree::Map{}}, .key = {}, .has_key = false});
+  return charge(1);
+}
+
+bool TreeBuilder::key(std::string name) {
+  if (!expects_key()) return fail(ErrorCode::parse, "a key outside of a map");
+  open_.back().key = std::move(name);
+  open_.back().has_key = true;
+  return true;
+}
+
+bool TreeBuilder::end() {
+  Tree tree = std::move(open_.back().tree);
+  if (open_.back().has_key) return fail(ErrorCode::parse, "a map has a key without a value");
+  open_.pop_back();
+  if (const auto* map = tree.as<Tree::Map>()) {
+    if (const std::string* twice = find_duplicate(*map); twice != nullptr) {
+      return fail(ErrorCode::parse, fmt::format("\"{}\" occurs twice", twice->substr(0, 60)));
+    }
+  }
+  return put(std::move(tree));
+}
+
+bool TreeBuilder::repeat(const Tree& tree) {
+  if (!count(tree)) return false;
+  // A copy below others could end up deeper than what was parsed.
+  const auto depth = [](const auto& self, const Tree& t) -> std::size_t {
+    std::size_t deepest = 0;
+    if (const auto* list = t.as<Tree::List>()) {
+      for (const Tree& item : *list) deepest = std::max(deepest, self(self, item));
+    } else if (const auto* map = t.as<Tree::Map>()) {
+      for (const TreeEntry& entry : *map) deepest = std::max(deepest, self(self, entry.tree));
+    } else {
+      return 0;
+    }
+    return deepest + 1;
+  };
+  if (open_.size() + depth(depth, tree) > max_depth) {
+    return fail(ErrorCode::parse, fmt::format("nested more than {} deep", max_depth));
+  }
+  return put(tree);
+}
+
+Result<Tree> TreeBuilder::take() {
+  if (const Error* failed = error()) return *failed;
+  if (!complete_ || !open_.empty()) return Error{.code = ErrorCode::parse, .message = "the file has no content"};
+  return std::move(root_);
+}
+
+Result<Tree> parse_tree(Syntax syntax, std::string_view text) {
+  return syntax == Syntax::yaml ? parse_yaml(text) : parse_json(text, syntax == Syntax::bson);
+}
+
+}  // namespace tensorcast::models::mdf
