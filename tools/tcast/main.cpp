@@ -38,9 +38,14 @@ std::vector<std::string> names_of(const CLI::App& app) {
 // Words for a command line that CLI11 rejected.
 int report_usage(const CLI::App& app, const CLI::ParseError& error) {
   const auto parsed = app.get_subcommands();
-  const CLI::App& command = parsed.empty() ? app : *parsed.front();
-  const std::string hint =
-      fmt::format("{} --help shows how", parsed.empty() ? app.get_name() : app.get_name() + " " + command.get_name());
+  const CLI::App* innermost = &app;
+  std::string words = app.get_name();
+  for (auto next = parsed; !next.empty(); next = innermost->get_subcommands()) {
+    innermost = next.front();
+    words += " " + innermost->get_name();
+  }
+  const CLI::App& command = *innermost;
+  const std::string hint = fmt::format("{} --help shows how", words);
   const std::vector<std::string> extra = app.remaining(true);
   if (!extra.empty() && (parsed.empty() || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)) {
     const std::string& word = extra.front();
@@ -68,7 +73,10 @@ int run(std::vector<std::string> arguments) {
   for (const auto add :
        {add_convert, add_inspect, add_explain, add_promote, add_run, add_graph, add_bench, add_types, add_info})
     add(app, work);
-  for (CLI::App* command : app.get_subcommands({})) command->group("Commands");
+  for (CLI::App* command : app.get_subcommands({})) {
+    command->group("Commands");
+    for (CLI::App* inner : command->get_subcommands({})) inner->group("Commands");
+  }
 
   try {
     std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the end

@@ -92,14 +92,15 @@ const ValueInfo* named_input(const Program& program, std::string_view argument, 
 Result<NamedTensor> read_input(const Program& program, const std::string& argument, bool is_only_one) {
   std::string file = argument;
   const ValueInfo* input = named_input(program, argument, file);
-  if (input == nullptr && is_only_one && program.inputs().size() == 1) input = &program.inputs().front();
+  const bool is_named = input != nullptr;
+  if (!is_named && is_only_one && program.inputs().size() == 1) input = &program.inputs().front();
   Result<NamedTensor> tensor =
       tensorcast::read_tensor(file, {.opaque = input == nullptr ? tensorcast::DType::undefined : input->dtype});
   const auto is_there = [&] {
     std::error_code ignored;
     return std::filesystem::exists(file, ignored);
   };
-  if (!tensor && input == nullptr && argument.find('=') != std::string::npos && !is_there()) {
+  if (!tensor && !is_named && argument.find('=') != std::string::npos && !is_there()) {
     return Error{.code = ErrorCode::invalid_argument,
                  .message = fmt::format("the model has no input \"{}\"", argument.substr(0, argument.find('='))),
                  .hint = program.inputs().empty() ? "it has no inputs" : "it has " + names_of(program.inputs())};

@@ -30,12 +30,17 @@ class OutlineReader {
       if (!field) return field.error();
       if (Result<void> taken = take(*field); !taken) return std::move(taken).error();
     }
-    if (Result<void> complete = complete_info(); !complete) return std::move(complete).error();
-    if (Result<void> placed = place_data(); !placed) return std::move(placed).error();
+    if (Result<void> complete = complete_info(); !complete) return named(std::move(complete).error());
+    if (Result<void> placed = place_data(); !placed) return named(std::move(placed).error());
     return std::move(outline_);
   }
 
  private:
+  Error named(Error error) const {
+    error.tensor = outline_.info.name;
+    return error;
+  }
+
   Result<void> take(const WireField& field) {
     switch (static_cast<Field>(field.number)) {
       case Field::dims:

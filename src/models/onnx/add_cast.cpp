@@ -71,17 +71,15 @@ class Rewiring {
     const bool hides = !defines && std::any_of(survey_.definitions.begin(), survey_.definitions.end(), is_this);
     if (hides) return {};
     const bool seen_before = std::exchange(sees_value_, sees_value_ || defines);
-    Result<void> done = inside(field, [&](const WireField& part) -> Result<void> {
+    edits_.enter(field);
+    Result<void> done = each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
       if (part.number == graph_field::node) return take_node(part, depth);
       if (part.number == graph_field::output && sees_value_) return take_output(part, depth);
       return {};
     });
+    if (defines) edits_.insert(definition_.after, node_);
+    edits_.leave();
     sees_value_ = seen_before;
-    if (done && defines) {
-      edits_.enter(field);
-      edits_.insert(definition_.after, node_);
-      edits_.leave();
-    }
     return done;
   }
 

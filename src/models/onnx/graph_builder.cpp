@@ -17,14 +17,8 @@ constexpr int max_call_depth = 64;
 constexpr std::uint64_t max_nodes = std::uint64_t{1} << 20;            // after inlining
 constexpr std::uint64_t max_inlined_bytes = std::uint64_t{256} << 20;  // of what calls of functions make
 constexpr std::size_t bytes_per_part = 64;                             // of an input, an output, an attribute
-constexpr std::size_t longest_shown_name = 200;
 
 Error broken(std::string what) { return Error{.code = ErrorCode::parse, .message = std::move(what)}; }
-
-std::string shown(std::string_view name) {
-  if (name.size() <= longest_shown_name) return std::string(name);
-  return std::string(name.substr(0, longest_shown_name)) + "...";
-}
 
 std::string node_title(const NodeTree& node) {
   const std::string op = shown(node.domain.empty() ? node.op_type : node.domain + "." + node.op_type);

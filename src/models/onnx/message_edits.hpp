@@ -13,7 +13,8 @@ namespace tensorcast::models::onnx {
 
 class MessageEdits {
  public:
-  // Changes from now on lie in the message that `field` holds, which lies in that of the last enter().
+  // Changes from now on lie in the message that `field` holds, which lies in that of the last enter(). Each message is
+  // entered at most once.
   void enter(const formats::onnx::WireField& field) { levels_.push_back({.field = field}); }
   void leave() { levels_.pop_back(); }
 

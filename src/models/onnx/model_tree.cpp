@@ -150,7 +150,7 @@ class TreeReader {
     });
     node.domain = normal_domain(std::move(node.domain));
     if (done && node.op_type.empty()) {
-      return broken(fmt::format("node \"{}\" has no op_type", node.name));
+      return broken(fmt::format("node \"{}\" has no op_type", shown(node.name)));
     }
     return done;
   }
@@ -189,7 +189,8 @@ class TreeReader {
           return expect(part, pbf_wire_type::length_delimited);
         case attribute_field::g:
           found(AttributeType::graph);
-          if (attribute.g != nullptr) return broken(fmt::format("attribute \"{}\" has two graphs", attribute.name));
+          if (attribute.g != nullptr)
+            return broken(fmt::format("attribute \"{}\" has two graphs", shown(attribute.name)));
           attribute.g = std::make_unique<GraphTree>();
           return take_graph(part, *attribute.g, depth + 1);
         case attribute_field::floats:
@@ -230,7 +231,7 @@ class TreeReader {
   // Models of IR version 1 have no type; others say it, and then only its field may be there.
   static Result<void> settle_type(AttributeTree& attribute, std::int64_t declared, std::uint32_t present) {
     if (declared < 0 || declared > static_cast<std::int64_t>(AttributeType::type_protos)) {
-      return broken(fmt::format("attribute \"{}\" has the unknown type {}", attribute.name, declared));
+      return broken(fmt::format("attribute \"{}\" has the unknown type {}", shown(attribute.name), declared));
     }
     attribute.type = static_cast<AttributeType>(declared);
     if (declared == 0 && std::has_single_bit(present)) {
@@ -238,7 +239,7 @@ class TreeReader {
     }
     const std::uint32_t allowed = attribute.reference.empty() ? 1u << static_cast<unsigned>(attribute.type) : 0;
     if ((present & ~allowed) == 0) return {};
-    return broken(fmt::format("attribute \"{}\" has values that are not of its type", attribute.name));
+    return broken(fmt::format("attribute \"{}\" has values that are not of its type", shown(attribute.name)));
   }
 
   Result<void> take_floats(const WireField& field, std::vector<float>& floats) {
@@ -346,7 +347,7 @@ class TreeReader {
       });
     });
     if (!done) {
-      done.error().message = fmt::format("{} \"{}\": {}", role, value.name, done.error().message);
+      done.error().message = fmt::format("{} \"{}\": {}", role, shown(value.name), done.error().message);
       return done;
     }
     if (value.name.empty()) return broken(fmt::format("an {} of a graph has no name", role));
@@ -357,7 +358,7 @@ class TreeReader {
     if (elem_type == 0) return {};
     Result<DType> dtype = formats::onnx::parse_data_type(elem_type);
     if (!dtype) {
-      dtype.error().message = fmt::format("{} \"{}\": {}", role, value.name, dtype.error().message);
+      dtype.error().message = fmt::format("{} \"{}\": {}", role, shown(value.name), dtype.error().message);
       return std::move(dtype).error();
     }
     value.dtype = *dtype;
@@ -396,6 +397,12 @@ class TreeReader {
 };
 
 }  // namespace
+
+std::string shown(std::string_view name) {
+  constexpr std::size_t longest = 200;
+  if (name.size() <= longest) return std::string(name);
+  return std::string(name.substr(0, longest)) + "...";
+}
 
 std::string normal_domain(std::string domain) { return domain == "ai.onnx" ? std::string() : std::move(domain); }
 

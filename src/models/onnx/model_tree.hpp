@@ -76,6 +76,9 @@ struct ModelTree {
 // io. Memory is bounded whatever the file says.
 [[nodiscard]] Result<ModelTree> read_model_tree(const io::InputFile& file);
 
+// What messages show of a name in a file, which may be of any length.
+[[nodiscard]] std::string shown(std::string_view name);
+
 // "" for both names of the standard operators' domain.
 [[nodiscard]] std::string normal_domain(std::string domain);
 

@@ -38,7 +38,7 @@ constexpr std::array attribute_rows = {
 
 Result<void> expect_type(const AttributeTree& attribute, AttributeType type, std::string_view words) {
   if (attribute.type == type) return {};
-  return broken(fmt::format("the attribute \"{}\" is no {}", attribute.name, words));
+  return broken(fmt::format("the attribute \"{}\" is no {}", shown(attribute.name), words));
 }
 
 const AttributeTree* find(const Attributes& attributes, std::string_view name) {
@@ -88,17 +88,17 @@ Result<Attributes> resolve_attributes(const NodeTree& node, const Attributes* ou
     if (!attribute.reference.empty()) {
       if (outer == nullptr) {
         return broken(fmt::format("the attribute \"{}\" refers to an attribute of a function, but stands in none",
-                                  attribute.name));
+                                  shown(attribute.name)));
       }
       value = find(*outer, attribute.reference);
       if (value == nullptr) continue;
       if (attribute.type != AttributeType::undefined && attribute.type != value->type) {
         return broken(fmt::format("the attribute \"{}\" is not of the type of \"{}\", to which it refers",
-                                  attribute.name, attribute.reference));
+                                  shown(attribute.name), shown(attribute.reference)));
       }
     }
     if (!attributes.emplace(attribute.name, value).second) {
-      return broken(fmt::format("the attribute \"{}\" stands there twice", attribute.name));
+      return broken(fmt::format("the attribute \"{}\" stands there twice", shown(attribute.name)));
     }
   }
   return attributes;
@@ -116,7 +116,7 @@ Result<void> check_attributes(std::string_view op_type, int opset, const Attribu
     const int since = attribute_since(op_type, name);
     if (since != 0 && since <= opset) continue;
     return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("{} of opset {} has no attribute \"{}\"{}", op_type, opset, name,
+                 .message = fmt::format("{} of opset {} has no attribute \"{}\"{}", op_type, opset, shown(name),
                                         since == 0 ? "" : fmt::format("; it came with opset {}", since))};
   }
   return {};
