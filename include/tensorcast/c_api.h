@@ -28,21 +28,21 @@ typedef enum {
   TC_OUT_OF_RANGE = 3,     /* an element that the target cannot hold, where the options demand an error */
   TC_PARSE = 4,            /* a string that is not a number */
   TC_IO = 5,
-  TC_INTERNAL = 6          /* out of memory, or a defect of tensorcast */
+  TC_INTERNAL = 6 /* out of memory, or a defect of tensorcast */
 } tc_status;
 
 typedef struct tc_cast_options {
-  size_t struct_size;    /* sizeof(tc_cast_options): lets the struct grow */
-  int32_t opset;         /* 0 = newest */
-  int32_t saturate;      /* 1 */
-  int32_t round_mode;    /* 0 up, 1 down, 2 nearest */
-  int32_t out_of_range;  /* 0 auto, 1 wrap, 2 saturate, 3 error */
-  int32_t int_rounding;  /* 0 trunc, 1 nearest_even */
-  int32_t invalid;       /* 0 default, 1 error */
-  int32_t fnuz_inf;      /* 0 spec, 1 flt_max */
-  int32_t float_string;  /* 0 plain, 1 shortest, 2 g8 */
-  int32_t threads;       /* 1; 0 = all cores */
-  double scale;          /* 1.0; finite */
+  size_t struct_size;   /* sizeof(tc_cast_options): lets the struct grow */
+  int32_t opset;        /* 0 = newest */
+  int32_t saturate;     /* 1 */
+  int32_t round_mode;   /* 0 up, 1 down, 2 nearest */
+  int32_t out_of_range; /* 0 auto, 1 wrap, 2 saturate, 3 error */
+  int32_t int_rounding; /* 0 trunc, 1 nearest_even */
+  int32_t invalid;      /* 0 default, 1 error */
+  int32_t fnuz_inf;     /* 0 spec, 1 flt_max */
+  int32_t float_string; /* 0 plain, 1 shortest, 2 g8 */
+  int32_t threads;      /* 1; 0 = all cores */
+  double scale;         /* 1.0; finite */
 } tc_cast_options;
 
 /* Fills in the defaults that the comments above name, and struct_size. */
@@ -81,8 +81,8 @@ typedef struct tc_promote_options {
 
 /* The common type of two types by OpenVINO's ConvertPromoteTypes-14, or by the rules that the options name. NULL
    options: both flags off, float32, openvino. */
-TC_API tc_status tc_promote(tc_dtype a, int a_is_scalar, tc_dtype b, int b_is_scalar,
-                            const tc_promote_options* options, tc_dtype* common);
+TC_API tc_status tc_promote(tc_dtype a, int a_is_scalar, tc_dtype b, int b_is_scalar, const tc_promote_options* options,
+                            tc_dtype* common);
 
 /* What the last failed call of this thread said; "" before the first failure. Valid until the thread's next call. */
 TC_API const char* tc_last_error(void);

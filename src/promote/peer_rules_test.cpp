@@ -72,7 +72,7 @@ TEST(PeerRules, RefusalsNameTheSystem) {
             "int4 is not a type of TensorFlow; it h");
 }
 
-// A lattice of the textbook: a join is above both, is lowest there, and the order of three does not matter.
+// A join stands above both: joined with either operand again, it stays.
 TEST(PeerRules, JaxIsALattice) {
   const auto join = [](DType a, DType b) {
     if (a == DType::undefined || b == DType::undefined) return DType::undefined;
