@@ -125,11 +125,11 @@ SIMD_INLINE F64 magnitude_of(F64 x) { return as<F64>(as<I64>(x) & INT64_MAX); }
 // A tally in registers.
 class GroupTally {
  public:
-  GroupTally(const TallyRules& rules, Tally& tally) : rules_(rules), tally_(tally) { load_sums(); }
+  SIMD_INLINE GroupTally(const TallyRules& rules, Tally& tally) : rules_(rules), tally_(tally) { load_sums(); }
   GroupTally(const GroupTally&) = delete;
   GroupTally& operator=(const GroupTally&) = delete;
 
-  ~GroupTally() {
+  SIMD_INLINE ~GroupTally() {
     store_sums();
     tally_.inexact += inexact_.total() + float_inexact_.total();
     tally_.beyond += beyond_.total();
@@ -224,7 +224,7 @@ class GroupTally {
 
   // Whatever they are: `element(chain)` adds the definition's counts of one.
   template <class Element>
-  void add_elements(std::size_t count, Element element) {
+  SIMD_INLINE void add_elements(std::size_t count, Element element) {
     store_sums();
     for (std::size_t chain = 0; chain < count; ++chain) element(chain);
     load_sums();
@@ -234,28 +234,42 @@ class GroupTally {
   static double greater_of(double a, double b) { return a < b ? b : a; }
   SIMD_INLINE static F64 greater_of(F64 a, F64 b) { return TENSORCAST_TARGET::greater_of(a, b); }
 
-  void load_sums() {
+  SIMD_INLINE void load_sums() {
     signal_ = load_doubles(tally_.signal);
     noise_ = load_doubles(tally_.noise);
-    // A little less than the largest relative error so far: products with it are rounded.
+    set_bounds();
+  }
+  // A little less than the largest relative error so far: products with it are rounded.
+  SIMD_INLINE void set_bounds() {
     bound_ = tally_.max_rel * (1.0 - 0x1p-50);
     constexpr double largest = std::numeric_limits<float>::max();
     float_bound_ = static_cast<float>((tally_.max_rel < largest ? tally_.max_rel : largest) * (1.0 - 0x1p-21));
   }
-  void store_sums() {
+  SIMD_INLINE void store_sums() {
     store_doubles(tally_.signal, signal_);
     store_doubles(tally_.noise, noise_);
   }
 
-  [[gnu::noinline]] void grow_relative(const Doubles& x, const Doubles& error) {
+  // Divisions only where the largest has surely grown: integers often have it in common.
+  SIMD_INLINE void grow_relative(const Doubles& x, const Doubles& error) {
+    const F64 bound = splat(tally_.max_rel * (1.0 + 0x1p-50));
+    Mask64 grows = no_lanes;
+#pragma GCC unroll 8
+    for (int r = 0; r < double_registers; ++r) {
+      grows = either(grows, less(bound * magnitude_of(x.at[r]), error.at[r]));
+    }
+    if (!any(grows)) [[likely]]
+      return;
+    divide(x, error, tally_.max_rel);
+    set_bounds();
+  }
+  [[gnu::noinline]] static void divide(const Doubles& x, const Doubles& error, double& max_rel) {
     double values[tally_chains], errors[tally_chains];
     store_doubles(values, x);
     store_doubles(errors, error);
     for (std::size_t i = 0; i < tally_chains; ++i) {
-      if (values[i] != 0.0) tally_.max_rel = greater_of(tally_.max_rel, errors[i] / std::fabs(values[i]));
+      if (values[i] != 0.0) max_rel = greater_of(max_rel, errors[i] / std::fabs(values[i]));
     }
-    store_sums();
-    load_sums();
   }
 
   const TallyRules& rules_;
@@ -277,7 +291,7 @@ inline void tally_float32(const float* source, const float* result, std::size_t 
   GroupTally groups(rules, tally);
   bool expect_usual = true;  // numbers beyond the range seldom come alone
   while (count != 0) {
-    const auto add_elements = [&](std::size_t elements) {
+    const auto add_elements = [&](std::size_t elements) __attribute__((always_inline)) {
       groups.add_elements(elements, [&](std::size_t chain) {
         tally_element(static_cast<double>(source[chain]), 0.0, static_cast<double>(result[chain]), 0.0, chain, rules,
                       tally);
@@ -304,7 +318,7 @@ void tally_float64(RealSums source, RealSums result, std::size_t count, const Ta
     return sums ? load_doubles(numbers.low + i) : Doubles{};
   };
   for (std::size_t i = 0; i < count; i += tally_chains) {
-    const auto add_elements = [&](std::size_t elements) {
+    const auto add_elements = [&](std::size_t elements) __attribute__((always_inline)) {
       groups.add_elements(elements, [&](std::size_t chain) {
         const std::size_t at = i + chain;
         tally_element(source.high[at], low_of(source, at), result.high[at], low_of(result, at), chain, rules, tally);
