@@ -4,15 +4,34 @@
 #include <map>
 #include <new>
 
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
 namespace tensorcast::graph {
 namespace {
 
 constexpr std::size_t alignment = 64;  // of memory and of sizes
+// From here on fresh memory is asked for in huge pages: its page faults would cost more than the conversion.
+constexpr std::size_t huge_page_bytes = std::size_t{1} << 21;
+constexpr std::size_t huge_min_bytes = 2 * huge_page_bytes;
+
+std::size_t alignment_of(std::size_t capacity) { return capacity < huge_min_bytes ? alignment : huge_page_bytes; }
 
 struct FreeMemory {
-  void operator()(std::byte* data) const { ::operator delete(data, std::align_val_t{alignment}); }
+  std::size_t capacity = 0;
+  void operator()(std::byte* data) const { ::operator delete(data, std::align_val_t{alignment_of(capacity)}); }
 };
 using Memory = std::unique_ptr<std::byte, FreeMemory>;
+
+Memory allocate(std::size_t capacity) {
+  void* allocated = ::operator new(capacity, std::align_val_t{alignment_of(capacity)}, std::nothrow);
+#ifdef __linux__
+  // A wish, which the system may not grant.
+  if (allocated != nullptr && capacity >= huge_min_bytes) (void)::madvise(allocated, capacity, MADV_HUGEPAGE);
+#endif
+  return {static_cast<std::byte*>(allocated), {capacity}};
+}
 
 }  // namespace
 
@@ -38,15 +57,14 @@ std::shared_ptr<Buffer> BufferPool::acquire(std::size_t bytes, bool exact) {
     idle_->by_capacity.erase(found);
   } else {
     idle_->by_capacity.clear();  // of no use now, and no reason for a higher peak
-    void* allocated = ::operator new(capacity, std::align_val_t{alignment}, std::nothrow);
-    if (allocated == nullptr) return nullptr;
-    memory.reset(static_cast<std::byte*>(allocated));
+    memory = allocate(capacity);
+    if (memory == nullptr) return nullptr;
     buffer->capacity = capacity;
     ++idle_->allocations;
   }
   buffer->data = memory.release();
   return std::shared_ptr<Buffer>(buffer.release(), [pool = std::weak_ptr<Idle>(idle_)](Buffer* released) {
-    Memory returned(released->data);
+    Memory returned(released->data, {released->capacity});
     const std::size_t size = released->capacity;
     delete released;
     const std::shared_ptr<Idle> idle = pool.lock();

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <random>
 #include <span>
 #include <tuple>
 
 #include "graph/graph_testing.hpp"
 #include "graph/plan.hpp"
+#include "graph/run.hpp"
 
 namespace tensorcast::graph {
 namespace {
@@ -224,6 +226,104 @@ TEST(Fusion, GivesTheSameBitsThroughAProgram) {
       EXPECT_TRUE(std::ranges::equal(a.bytes(), b.bytes())) << name(to);
     }
   }
+}
+
+// A graph of everything, in which later nodes name any earlier values.
+class RandomGraph {
+ public:
+  explicit RandomGraph(unsigned seed) : random_(seed) {
+    for (int i = 0; i < 3; ++i) add_input();
+    const std::size_t count = 4 + below(14);
+    for (std::size_t i = 0; i < count; ++i) add_node(i);
+    std::shuffle(graph.nodes.begin(), graph.nodes.end(), random_);
+  }
+
+  Graph graph;
+  std::vector<Tensor> inputs;
+
+ private:
+  std::size_t below(std::size_t limit) { return random_() % limit; }
+  const std::string& any_value() { return values_[below(values_.size())]; }
+  DType any_type() {
+    const std::span<const DType> all = all_dtypes();
+    DType dtype = DType::string;
+    while (dtype == DType::string) dtype = all[below(all.size())];
+    return dtype;
+  }
+  CastOptions any_options() {
+    const std::vector<CastOptions> sets = option_sets();
+    return below(3) == 0 ? sets[below(sets.size())] : CastOptions{};
+  }
+
+  void add_input() {
+    const DType dtype = any_type();
+    const std::string name = "in" + std::to_string(inputs.size());
+    std::vector<std::byte> bytes(storage_bytes(dtype, 97));
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random_());
+    inputs.push_back(*Tensor::own(dtype, {97}, std::move(bytes)));
+    graph.inputs.push_back({.name = name, .dtype = below(4) == 0 ? DType::undefined : dtype});
+    values_.push_back(name);
+  }
+
+  void add_node(std::size_t i) {
+    const std::string out = "v" + std::to_string(i);
+    const std::string in = below(3) == 0 || i == 0 ? any_value() : values_.back();  // chains
+    switch (below(8)) {
+      case 0:
+        graph.nodes.push_back(identity_node("", in, out));
+        break;
+      case 1:
+        graph.nodes.push_back({"", CastLikeOp{any_options()}, {in, any_value()}, {out}});
+        break;
+      case 2:
+        graph.nodes.push_back(
+            {"", ConvertPromoteTypesOp{{.promote_unsafe = true}, any_options()}, {in, any_value()}, {out, out + "b"}});
+        if (below(2) == 0) values_.push_back(out + "b");
+        break;
+      default:
+        graph.nodes.push_back(cast_node("", in, out, any_type(), any_options()));
+    }
+    values_.push_back(out);
+    if (below(3) == 0) graph.outputs.push_back({.name = out});
+  }
+
+  std::mt19937 random_;
+  std::vector<std::string> values_;
+};
+
+TEST(Fusion, ChangesNothingInRandomGraphs) {
+  int compiled_graphs = 0;
+  int shortened = 0;
+  int refused = 0;
+  for (unsigned seed = 0; seed < 6000; ++seed) {
+    const RandomGraph random(seed);
+    const Result<Block> plain = build_plan(random.graph, {.fuse = false});
+    const Result<Block> fused = build_plan(random.graph, {.fuse = true});
+    ASSERT_EQ(plain.ok(), fused.ok()) << "seed " << seed;
+    if (!plain) continue;
+    ++compiled_graphs;
+    shortened += fused->steps.size() < plain->steps.size() ? 1 : 0;
+    const auto run = [&](const Block& plan, int threads) {
+      BufferPool pool;
+      RunContext context{threads, pool};
+      return run_plan(plan, random.inputs, context);
+    };
+    const Result<std::vector<Tensor>> a = run(*plain, 0);
+    const Result<std::vector<Tensor>> b = run(*fused, 1);
+    ASSERT_EQ(a.ok(), b.ok()) << "seed " << seed << ": " << (a.ok() ? b : a).error().describe();
+    if (!a) {
+      ++refused;
+      continue;
+    }
+    for (std::size_t i = 0; i < a->size(); ++i) {
+      ASSERT_EQ((*a)[i].dtype(), (*b)[i].dtype()) << "seed " << seed;
+      ASSERT_TRUE(std::ranges::equal((*a)[i].bytes(), (*b)[i].bytes()))
+          << "seed " << seed << ", output " << random.graph.outputs[i].name;
+    }
+  }
+  EXPECT_GT(compiled_graphs, 500);
+  EXPECT_GT(shortened, 100);
+  EXPECT_GT(refused, 10);
 }
 
 }  // namespace

@@ -47,7 +47,8 @@ Result<ValueType> infer_cast_like(const CastLikeOp& cast, const ValueType& input
 Result<std::vector<ValueType>> infer_promotion(const ConvertPromoteTypesOp& promotion, const ValueType& a,
                                                const ValueType& b) {
   const PromoteOptions& options = promotion.promote;
-  const bool rank_matters = options.pytorch_scalar_promotion && !(a.shape && b.shape);
+  const bool ranks_decide = options.pytorch_scalar_promotion || options.rules == PromoteRules::torch;
+  const bool rank_matters = ranks_decide && !(a.shape && b.shape);
   DType common = DType::undefined;
   if (a.dtype != DType::undefined && b.dtype != DType::undefined) {
     const auto scalar = [](const ValueType& type) { return type.shape && type.shape->empty(); };

@@ -18,7 +18,7 @@ namespace tensorcast::graph {
 namespace {
 
 constexpr int max_nesting = 32;
-// Branches can share graphs, so that a small model could unfold into an endless one.
+// Nodes and outputs. Branches can share graphs, so that a small model could unfold into an endless one.
 constexpr std::size_t max_branch_nodes = std::size_t{1} << 20;
 
 Error invalid(std::string message, std::string hint = {}) {
@@ -87,9 +87,9 @@ class BlockBuilder {
   Result<void> check_size() {
     if (depth_ > max_nesting) return invalid(fmt::format("branches are nested deeper than {}", max_nesting));
     if (outer_ == nullptr) return {};
-    shared_.branch_nodes += graph_.nodes.size() + 1;
+    shared_.branch_nodes += graph_.nodes.size() + graph_.outputs.size() + 1;
     if (shared_.branch_nodes > max_branch_nodes) {
-      return invalid(fmt::format("the branches of If nodes come to more than {} nodes", max_branch_nodes));
+      return invalid(fmt::format("the branches of If nodes come to more than {} nodes and outputs", max_branch_nodes));
     }
     if (graph_.inputs.empty()) return {};
     return invalid(fmt::format("a branch has no inputs of its own, but this one has \"{}\"", graph_.inputs[0].name),
