@@ -52,6 +52,12 @@ inline Pair map(const Pair& x, Function function) {
   return {function(x.a), function(x.b)};
 }
 
+// g++ would balance a chain of operations, and then keep all of its parts in memory.
+inline __m256i in_order(__m256i x) {
+  asm("" : "+x"(x));
+  return x;
+}
+
 // The entries of `chains` parallel chains up to the index's row: after 16 has been taken from the index for every row
 // before, rows beyond it find it negative, and a byte shuffle gives 0 there. Two registers at once share the table's
 // loads. Indices are below 128.
@@ -60,13 +66,14 @@ inline std::array<Pair, chains> look_up_chains(const std::byte* table, Pair inde
   std::array<Pair, chains> out;
 #pragma GCC unroll 8
   for (std::size_t row = 0; row < rows; ++row) {
-    if (row != 0) index = map(index, [](__m256i x) { return _mm256_sub_epi8(x, _mm256_set1_epi8(16)); });
+    if (row != 0) index = map(index, [](__m256i x) { return in_order(_mm256_sub_epi8(x, _mm256_set1_epi8(16))); });
 #pragma GCC unroll 2
     for (std::size_t chain = 0; chain < chains; ++chain) {
       const __m256i entries = broadcast(table + (chain * rows + row) * 16);
       const Pair found = map(index, [entries](__m256i x) { return _mm256_shuffle_epi8(entries, x); });
       out[chain] = row == 0 ? found
-                            : Pair{_mm256_xor_si256(out[chain].a, found.a), _mm256_xor_si256(out[chain].b, found.b)};
+                            : Pair{in_order(_mm256_xor_si256(out[chain].a, found.a)),
+                                   in_order(_mm256_xor_si256(out[chain].b, found.b))};
     }
   }
   return out;
@@ -85,7 +92,7 @@ inline Pair look_up_256(const std::byte* table, const Pair& index) {
     return {_mm256_blendv_epi8(halves[0].a, halves[1].a, index.a),
             _mm256_blendv_epi8(halves[0].b, halves[1].b, index.b)};
   } else {
-    const Pair shared = look_up_chains<1, element_bits == 4 ? 8 : 4>(table, rest)[0];
+    const Pair shared = look_up_chains < 1, element_bits == 4 ? 8 : 4 > (table, rest)[0];
     const auto choose = [](__m256i all, __m256i x) {
       __m256i out = _mm256_blendv_epi8(all, _mm256_srli_epi16(all, 4), x);
       if constexpr (element_bits == 2)

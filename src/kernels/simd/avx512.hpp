@@ -136,6 +136,10 @@ SIMD_INLINE F32 to_f32(I64x2 x) {
   return join(_mm512_cvtepu64_ps((__m512i)x.lo), _mm512_cvtepu64_ps((__m512i)x.hi));
 }
 template <bool is_signed>
+SIMD_INLINE F32 to_f32_clamped(I64x2 x) {
+  return to_f32<is_signed>(x);
+}
+template <bool is_signed>
 SIMD_INLINE __m256 to_f32_odd_half(__m512i x) {
   constexpr int toward_zero = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
   const __m256 cut = is_signed ? _mm512_cvt_roundepi64_ps(x, toward_zero) : _mm512_cvt_roundepu64_ps(x, toward_zero);

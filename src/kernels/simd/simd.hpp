@@ -15,6 +15,7 @@
 //   widen narrow narrow_odd odd_in_24_bits round_to_integer                float to float; NaN keep sign and payload
 //   float16_codes
 //   to_f32 to_f32_odd to_f64                                               integer to float, nearest or rounded to odd
+//   to_f32_clamped                                                         2^31 and more are alike
 //   truncate                                                               INT32_MIN where out of range, and for NaN
 //   truncate_wrapped_32 truncate_wrapped_64 wrap_by_shift                  modulo 2^32 or 2^64, 0 for infinity and NaN
 //   subtract_to_zero count_greater any_greater shift_right_each            16-bit lanes: 0 where negative; plus one

@@ -102,4 +102,13 @@ SIMD_INLINE F64 odd_in_24_bits(F64 x) {
   return as<F64>((bits | ((bits & low) + low)) & ~low);  // the sum carries into bit 29 if any lower bit is set
 }
 
+// The same for integers: with 24 significant bits, of which the last is one if something was cut off.
+template <bool is_signed>
+SIMD_INLINE I32 odd_in_24_bits(I32 x) {
+  constexpr std::int32_t low = 0xff;
+  const I32 magnitude = is_signed ? x ^ (x >> 31) : x;
+  const I32 odd = (x | ((x & low) + low)) & ~low;
+  return as<U32>(magnitude) >> 24 == 0 ? x : odd;
+}
+
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

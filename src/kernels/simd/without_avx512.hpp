@@ -88,6 +88,8 @@ SIMD_INLINE I64 odd_in_53_bits(I64 x) {
 F32 narrow(F64x2 x);
 I32 low_words(I64x2 x);
 bool any(Mask32 mask);
+template <bool is_signed>
+F32 to_f32(I32 x);
 
 // Multiples of 2^-149 in a float64 below 2^-126, rounded to odd: the bits of a float32 subnormal, without its sign.
 SIMD_INLINE I64 odd_subnormal(F64 magnitude) {
@@ -123,8 +125,28 @@ template <bool is_signed>
 SIMD_INLINE F32 to_f32(I64x2 x) {
   return narrow(to_f64_odd<is_signed>(x));
 }
+SIMD_INLINE I32 high_words(I64x2 x) { return low_words({as<I64>(as<U64>(x.lo) >> 32), as<I64>(as<U64>(x.hi) >> 32)}); }
+// 0 where all of a number is in the low word, as int32.
+template <bool is_signed>
+SIMD_INLINE I32 beyond_low_word(I32 low, I32 high) {
+  return is_signed ? high ^ (low >> 31) : high | (low >> 31);
+}
+
+// Where 2^31 and all beyond are the same to the target: as far as 32 bits go.
+template <bool is_signed>
+SIMD_INLINE F32 to_f32_clamped(I64x2 x) {
+  const I32 low = low_words(x);
+  const I32 high = high_words(x);
+  const I32 limit = is_signed ? (high >> 31) ^ INT32_MAX : splat(INT32_MAX);
+  return to_f32<true>(select(equal(beyond_low_word<is_signed>(low, high), I32{}), low, limit));
+}
 template <bool is_signed>
 SIMD_INLINE F32 to_f32_odd(I64x2 x) {
+  if constexpr (is_signed) {  // most are small; unsigned numbers may as well be negative ones
+    const I32 low = low_words(x);
+    if (!any(~equal(beyond_low_word<true>(low, high_words(x)), I32{}))) [[likely]]
+      return to_f32<true>(odd_in_24_bits<true>(low));
+  }
   const F64x2 wide = to_f64_odd<is_signed>(x);
   return narrow({odd_in_24_bits(wide.lo), odd_in_24_bits(wide.hi)});
 }

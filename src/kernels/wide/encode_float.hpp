@@ -31,8 +31,12 @@ SIMD_INLINE F32 float32_hub_of_float64(F64x2 x) {
   } else {
     // Only float32 subnormals are rounded twice here, and those are zero in the target.
     constexpr bool infinity_matters = row(to).format.nonfinite == NonFinite::nan_negative_zero;
-    const F64x2 finite = infinity_matters ? F64x2{within_float32(x.lo), within_float32(x.hi)} : x;
-    return narrow({odd_in_24_bits(finite.lo), odd_in_24_bits(finite.hi)});
+    const F32 hub = narrow({odd_in_24_bits(x.lo), odd_in_24_bits(x.hi)});
+    if constexpr (infinity_matters) {
+      if (any(equal(as<I32>(hub) & INT32_MAX, splat(0x7f800000)))) [[unlikely]]
+        return narrow({odd_in_24_bits(within_float32(x.lo)), odd_in_24_bits(within_float32(x.hi))});
+    }
+    return hub;
   }
 }
 
@@ -41,13 +45,15 @@ SIMD_INLINE F32 float32_hub_of_integer(Unit x) {
   constexpr bool is_signed = is_signed_type<from>;
   if constexpr (bits_of<from> == 16) {
     return to_f32<true>(x);  // exact; the lanes are wider than the source
-  } else if constexpr (!reaches_float32_subnormals<to>) {
-    return to_f32<is_signed>(x);  // rounded only above 2^24, where every target but float32 has overflowed
+  } else if constexpr (to == DType::float32) {
+    return to_f32<is_signed>(x);
+  } else if constexpr (to == DType::bfloat16) {
+    if constexpr (bits_of<from> == 64) return to_f32_odd<is_signed>(x);
+    if constexpr (bits_of<from> == 32) return to_f32<is_signed>(odd_in_24_bits<is_signed>(x));
   } else if constexpr (bits_of<from> == 64) {
-    return to_f32_odd<is_signed>(x);
+    return to_f32_clamped<is_signed>(x);  // targets that have overflowed long before
   } else {
-    const F64x2 exact = to_f64<is_signed>(x);
-    return narrow({odd_in_24_bits(exact.lo), odd_in_24_bits(exact.hi)});
+    return to_f32<is_signed>(x);  // rounded only above 2^24, where the targets have overflowed
   }
 }
 
