@@ -28,9 +28,9 @@ struct Model {
 [[nodiscard]] TENSORCAST_API Result<Model> load_model(const std::string& path, const LoadModelOptions& options = {});
 
 struct AddCastRequest {
-  std::string input;   // an ONNX model
-  std::string output;  // where the new one goes; equal to `input` is safe
-  std::string tensor;  // the value to convert
+  std::string input = {};   // an ONNX model
+  std::string output = {};  // where the new one goes; equal to `input` is safe
+  std::string tensor = {};  // the value to convert
   DType to = DType::undefined;
   std::string node_name = {};    // empty: made from the tensor's name
   std::string output_name = {};  // of the converted value; empty: made from the tensor's name
@@ -45,9 +45,12 @@ struct AddCastOutcome {
   bool graph_output_renamed = false;
 };
 
-// Puts a Cast behind a value of an ONNX model and gives its result to all that consumed the value.
-// Errors: as load_model(); invalid_argument: no such tensor, a name that is taken; unsupported: a type that the model's
-// opset does not have.
+// Puts a Cast behind a value of any ONNX model and gives its result to all nodes that took the value, in subgraphs that
+// see it too. Where the value is an output of the model, the result becomes the output in its place, under its own name
+// and type. Everything else stays as it is, byte for byte; whether the nodes accept the new type is not checked.
+// Errors: io, parse; invalid_argument: no such tensor, a name that is taken, nothing that takes the value; unsupported:
+// a type that the model's opset does not have, an output of a subgraph, external data and another folder for the
+// output. Cost: reads the model twice; memory is bounded by its depth and the number of changes.
 [[nodiscard]] TENSORCAST_API Result<AddCastOutcome> add_cast(const AddCastRequest& request);
 
 }  // namespace tensorcast

@@ -35,6 +35,39 @@ def bfloat16(*values):
     return b"".join(struct.pack("<f", value)[2:] for value in values)
 
 
+def message(*fields):
+    """A protobuf message of (number, value): integers as varints, text and messages with their lengths."""
+    def varint(value):
+        return bytes([value]) if value < 128 else bytes([value & 127 | 128]) + varint(value >> 7)
+
+    def field(number, value):
+        if isinstance(value, int):
+            return varint(number << 3) + varint(value)
+        content = value.encode("utf-8") if isinstance(value, str) else value
+        return varint(number << 3 | 2) + varint(len(content)) + content
+
+    return b"".join(field(number, value) for number, value in fields)
+
+
+FLOAT, FLOAT16 = 1, 10  # TensorProto.DataType
+
+
+def onnx_node(op_type, inputs, output, name, **integers):
+    attributes = [(5, message((1, key), (3, value), (20, 2))) for key, value in integers.items()]
+    return message(*((1, value) for value in inputs), (2, output), (3, name), (4, op_type), *attributes)
+
+
+def onnx_model(nodes, inputs, outputs, opset=25):
+    """inputs and outputs: {name: type}, of one dimension of any length."""
+    def value(name, dtype):
+        shape = message((1, message((2, "n"))))
+        return message((1, name), (2, message((1, message((1, dtype), (2, shape))))))
+
+    graph = message(*((1, node) for node in nodes), (2, "graph"), *((11, value(*item)) for item in inputs.items()),
+                    *((12, value(*item)) for item in outputs.items()))
+    return message((1, 10), (7, graph), (8, message((2, opset))))
+
+
 MODEL = [
     ("embed.weight", "F32", [4, 8], float32(*[(i - 16) / 7 for i in range(32)])),
     ("layer.0.norm.weight", "F32", [8], float32(*[1.0] * 8)),
@@ -59,6 +92,14 @@ def write_all(folder):
     write("values.bin", bfloat16(1.0, -2.5, 0.0, 3.0))
     write("model.safetensors", safetensors(MODEL, {"format": "pt"}))
     write("hostile_name.safetensors", safetensors([("a\n\x1b[31mb", "F32", [1], float32(1.0))]))
+
+    cast = onnx_node("Cast", ["x"], "half", "to_half", to=FLOAT16)
+    write("cast.onnx", onnx_model([cast], {"x": FLOAT}, {"half": FLOAT16}))
+    write("castlike.onnx", onnx_model([onnx_node("CastLike", ["x", "like"], "y", "same")], {"x": FLOAT, "like": 0}, {"y": 0}))
+    write("relu.onnx", onnx_model([cast, onnx_node("Relu", ["half"], "y", "act")], {"x": FLOAT}, {"y": FLOAT16}))
+    write("old.onnx", onnx_model([onnx_node("Neg", ["x"], "y", "")], {"x": FLOAT}, {"y": FLOAT}, opset=12))
+    write("names.onnx", onnx_model([onnx_node("Identity", ["x"], name, "") for name in ("../up", "a\n\x1b[31m", ".a")],
+                                   {"x": FLOAT}, {"../up": FLOAT, "a\n\x1b[31m": FLOAT, ".a": FLOAT}))
 
     write("truncated.npy", weights[:-1])
     write("objects.npy", npy("|O", (1,), b"\x80\x04N."))

@@ -31,17 +31,18 @@ def files(source_dir, tmp_path):
     return tmp_path
 
 
-def test_commands_print_what_the_readme_says(readme, tcast, files):
+@pytest.mark.parametrize("document, at_least", [("README.md", 5), ("docs/nodes.md", 3)])
+def test_commands_print_what_the_documents_say(source_dir, tcast, files, document, at_least):
     environment = os.environ | {"PATH": f"{tcast.parent}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}
     commands = 0
-    for block in blocks(readme, "console"):
+    for block in blocks((source_dir / document).read_text(), "console"):
         for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
             result = subprocess.run(shlex.split(command), cwd=files, env=environment, capture_output=True, text=True)
             assert result.returncode == 0, f"{command}: {result.stderr}"
             if expected:
                 assert TIME.sub("TIME", result.stdout) == TIME.sub("TIME", expected), command
             commands += 1
-    assert commands >= 5
+    assert commands >= at_least
 
 
 def library(source_dir):

@@ -47,14 +47,15 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& command = *innermost;
   const std::string hint = fmt::format("{} --help shows how", words);
   const std::vector<std::string> extra = app.remaining(true);
-  if (!extra.empty() && (parsed.empty() || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)) {
+  const bool takes_command = !command.get_subcommands({}).empty();
+  if (!extra.empty() && (takes_command || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)) {
     const std::string& word = extra.front();
     const std::string better = nearest(word, names_of(command));
-    const char* complaint = parsed.empty() && !word.starts_with('-') ? "is no command" : "was not expected";
+    const char* complaint = takes_command && !word.starts_with('-') ? "is no command" : "was not expected";
     return misuse(fmt::format("\"{}\" {}", word, complaint),
                   better.empty() ? hint : fmt::format("did you mean {}? {}", better, hint));
   }
-  if (parsed.empty() && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+  if (takes_command && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
     return misuse("a command is missing", hint);
   }
   return misuse(error.what(), hint);

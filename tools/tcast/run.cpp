@@ -105,7 +105,11 @@ Result<NamedTensor> read_input(const Program& program, const std::string& argume
                  .message = fmt::format("the model has no input \"{}\"", argument.substr(0, argument.find('='))),
                  .hint = program.inputs().empty() ? "it has no inputs" : "it has " + names_of(program.inputs())};
   }
-  if (!tensor) return tensor;
+  if (!tensor) {
+    // Where the model does not say the type either.
+    if (tensor.error().hint.starts_with("--from")) tensor.error().hint = "a .pb says it";
+    return tensor;
+  }
   if (input == nullptr) input = find_input(program, tensor->name);
   if (input == nullptr) {
     return Error{.code = ErrorCode::invalid_argument,

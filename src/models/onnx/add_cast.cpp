@@ -309,7 +309,7 @@ Result<AddCastOutcome> add_cast(const AddCastRequest& request) {
   Result<AddCastOutcome> outcome = convert::guarded([&] { return models::onnx::edit(request); });
   if (outcome) return outcome;
   if (outcome.error().file.empty()) outcome.error().file = request.input;
-  if (outcome.error().tensor.empty() && outcome.error().file == request.input) {
+  if (outcome.error().code != ErrorCode::io && outcome.error().file == request.input) {
     outcome.error().tensor = request.tensor;
   }
   return outcome;
