@@ -22,6 +22,7 @@ SIMD_INLINE F64 multiply_subtract(F64 x, F64 y, F64 z) {
 
 // --- Words
 
+U16 shift_right_each(U16 x, U16 bits);  // named in templates, and not used
 SIMD_INLINE bool any_greater(I16 a, I16 b) { return any(as<Mask32>(a > b)); }
 // The baseline of x86-64 lacks both, but not the saturating subtraction.
 #if defined(__SSE2__)

@@ -44,7 +44,6 @@ SIMD_INLINE F64 clamp(F64 x, F64 low, F64 high) {
 // --- Words
 
 SIMD_INLINE U16 count_greater(U16 sum, I16 a, I16 b) { return sum - as<U16>(a > b); }
-U16 shift_right_each(U16 x, U16 bits);  // of AVX-512; named in templates, and not used
 
 // --- Less than a block
 

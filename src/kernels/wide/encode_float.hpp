@@ -126,7 +126,7 @@ class FloatEncoder {
     const U8 signs = pack_signs(bits);
     if constexpr (four_bits) {
       codes |= as<U8>((as<U16>(signs) >> 4) & 0x0808);
-    } else if constexpr (has_negative_zero) {
+    } else if constexpr (has_negative_zero || !has_nonfinite) {  // integers round to zero from none but zero
       codes |= signs & 0x80;
     } else {
       codes |= signs & 0x80 & as<U8>(codes != 0);

@@ -8,14 +8,14 @@ namespace tensorcast::kernels::TENSORCAST_TARGET {
 
 using codec::Policy;
 
-constexpr bool has_variable_word_shifts = TENSORCAST_TARGET_LEVEL >= 2;
+constexpr bool has_word_shifts = TENSORCAST_TARGET_LEVEL >= 1;
 
 // Pairs that are encoded here.
 template <DType from, DType to>
 inline constexpr bool in_words =
     bits_of<from> == 16 &&
     (to == DType::float4_e2m1fn || (to == DType::float8_e8m0fnu && from == DType::bfloat16) ||
-     (has_variable_word_shifts && is_float<from> && is_float<to> && bits_of<to> == 8 && to != DType::float8_e8m0fnu));
+     (has_word_shifts && is_float<from> && is_float<to> && bits_of<to> == 8 && to != DType::float8_e8m0fnu));
 
 SIMD_INLINE Words load_words(const std::byte* src) { return {load<U16>(src), load<U16>(src + kRegisterBytes)}; }
 
