@@ -2,6 +2,7 @@
 
 import ast
 import gc
+import json
 import pathlib
 import sys
 import threading
@@ -297,6 +298,22 @@ def test_load_model_of_openvino(tmp_path):
     assert program.format == "openvino_ir"
     (result,) = program.run({program.inputs[0].name: np.float32([1.9, -3.9])}).values()
     assert result.dtype == np.int8 and result.tolist() == [1, -3]
+
+
+def test_load_model_of_mdf(tmp_path):
+    port = {"out": {"value": "cast_1"}}
+    parameters = {"to": {"value": 1}, "cast_1": {"function": "onnx::Cast", "args": {"input": "in"}}}
+    node = {"input_ports": {"in": {"type": "int64"}}, "parameters": parameters, "output_ports": port}
+    graph = {"nodes": {"n": node}, "edges": {}}
+    (tmp_path / "m.json").write_text(json.dumps({"m": {"format": "ModECI MDF v0.4", "graphs": {"g": graph}}}))
+    dtypes = {}
+    for semantics in ("onnx", "mdf-reference"):
+        program = tc.load_model(tmp_path / "m.json", semantics)
+        assert program.format == "mdf"
+        (result,) = program.run({program.inputs[0].name: np.int64([1, 2])}).values()
+        assert result.tolist() == [1, 2]
+        dtypes[semantics] = result.dtype
+    assert dtypes == {"onnx": np.float32, "mdf-reference": np.float64}  # the reference engine widens results
 
 
 def test_models_that_cannot_be_loaded(tmp_path):
