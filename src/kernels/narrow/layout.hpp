@@ -175,7 +175,6 @@ constexpr Layout avx2_layout(DType from, DType to) {
 // The type through which a pair is faster than by a table of its own, or undefined. Holds all numbers of `from`.
 constexpr DType hub_of(Target target, DType from, DType to) {
   if (target != Target::avx2 || avx2_layout(from, to).engine != Engine::scalar) return DType::undefined;
-  if (row(to).family == Family::integer && row(to).bits == 64) return DType::undefined;  // measured: as fast
   if (to == DType::float64) return DType::float32;
   return from == DType::float8_e8m0fnu ? DType::bfloat16 : DType::float16;
 }

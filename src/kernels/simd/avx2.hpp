@@ -112,19 +112,32 @@ SIMD_INLINE I64 wrap_by_shift(F64 x) {
   return negated_where(sign, magnitude);
 }
 
-SIMD_INLINE I64x2 truncate_wrapped_64(F64x2 x) { return {wrap_by_shift(x.lo), wrap_by_shift(x.hi)}; }
-SIMD_INLINE I64x2 truncate_wrapped_64(F32 x) { return truncate_wrapped_64(widen(x)); }
+// Numbers within int32, as most are, in the CPU's way; without an instruction for more, others by the definition.
+SIMD_INLINE I32 truncate(F64x2 x) {
+  const __m128i lo = _mm256_cvttpd_epi32((__m256d)x.lo);
+  const __m128i hi = _mm256_cvttpd_epi32((__m256d)x.hi);
+  return (I32)_mm256_inserti128_si256(_mm256_castsi128_si256(lo), hi, 1);
+}
+SIMD_INLINE I64x2 truncate_wrapped_64(F64x2 x) {
+  const I32 y = truncate(x);
+  if (!any(equal(y, splat(INT32_MIN)))) [[likely]]
+    return widen<true>(y);
+  return {wrap_by_shift(x.lo), wrap_by_shift(x.hi)};
+}
+SIMD_INLINE I64x2 truncate_wrapped_64(F32 x) {
+  const I32 y = truncate(x);
+  if (!any(equal(y, splat(INT32_MIN)))) [[likely]]
+    return widen<true>(y);
+  const F64x2 wide = widen(x);
+  return {wrap_by_shift(wide.lo), wrap_by_shift(wide.hi)};
+}
 
 template <bool is_signed>
 SIMD_INLINE I32 truncate_wrapped_32(F64x2 x) {
-  if constexpr (is_signed) {  // most values of an unsigned target would be out of range here
-    const __m128i lo = _mm256_cvttpd_epi32((__m256d)x.lo);
-    const __m128i hi = _mm256_cvttpd_epi32((__m256d)x.hi);
-    const I32 y = (I32)_mm256_inserti128_si256(_mm256_castsi128_si256(lo), hi, 1);
-    if (!any(equal(y, splat(INT32_MIN)))) [[likely]]
-      return y;
-  }
-  return low_words(truncate_wrapped_64(x));
+  const I32 y = truncate(x);
+  if (!any(equal(y, splat(INT32_MIN)))) [[likely]]
+    return y;
+  return low_words({wrap_by_shift(x.lo), wrap_by_shift(x.hi)});
 }
 
 // --- Packs; those of the hardware work within 128 bits

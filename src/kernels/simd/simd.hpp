@@ -18,11 +18,9 @@
 //   to_f32_clamped                                                         2^31 and more are alike
 //   truncate                                                               INT32_MIN where out of range, and for NaN
 //   truncate_wrapped_32 truncate_wrapped_64 wrap_by_shift                  modulo 2^32 or 2^64, 0 for infinity and NaN
-//   subtract_to_zero count_greater any_greater                             16-bit lanes: 0 where negative; plus one where
-//                                                                          a > b, signed
-//   shift_right_each                                                       by 1 to 8; by other counts not above `x`; not in
-//                                                                          portable
-//   low_words pack_words pack_high_words pack_bytes pack_signs             fewer bits a lane, in order
+//   subtract_to_zero count_greater any_greater                             16-bit lanes; a sum, plus one where a > b
+//   shift_right_each                                                       by 1 to 8; else not above `x`; not in
+//   portable low_words pack_words pack_high_words pack_bytes pack_signs             fewer bits a lane, in order
 //   pack_low_bytes pack_high_bytes                                         of 16-bit lanes
 //   pack_nibbles pack_crumbs                                               bytes below 16 or below 4 to 4 or 2 bits
 //   each
