@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "kernels/narrow/interleave.hpp"
 #include "kernels/narrow/loops.hpp"
 
 namespace tensorcast::kernels::narrow {
@@ -16,10 +17,6 @@ template <Layout layout>
 inline constexpr bool is_nibbles = layout.index_bits == 4 && layout.element_bits < 8;
 template <Layout layout>
 inline constexpr std::size_t block_indices = is_nibbles<layout> || layout.form == Form::chains ? 64 : 32;
-
-struct Registers {
-  __m256i v[8];
-};
 
 // Source bytes of a block to one index a byte, in order.
 template <int index_bits>
@@ -120,43 +117,22 @@ inline __m256i look_up_sum(const std::byte* plane, __m256i index) {
   return _mm256_blendv_epi8(sum, _mm256_blendv_epi8(positive, negative, index), is_odd_row);
 }
 
-template <int unit_bytes>
-inline __m256i unpack_low(__m256i a, __m256i b) {
-  if constexpr (unit_bytes == 1) return _mm256_unpacklo_epi8(a, b);
-  if constexpr (unit_bytes == 2) return _mm256_unpacklo_epi16(a, b);
-  if constexpr (unit_bytes == 4) return _mm256_unpacklo_epi32(a, b);
-}
+struct Unpack {
+  using Vector = __m256i;
 
-template <int unit_bytes>
-inline __m256i unpack_high(__m256i a, __m256i b) {
-  if constexpr (unit_bytes == 1) return _mm256_unpackhi_epi8(a, b);
-  if constexpr (unit_bytes == 2) return _mm256_unpackhi_epi16(a, b);
-  if constexpr (unit_bytes == 4) return _mm256_unpackhi_epi32(a, b);
-}
-
-// Merges planes two by two until each register holds whole outputs, in order within each 128-bit lane. `rows` registers
-// of each plane exist so far; the first `zeros` planes are zero.
-template <int planes, int unit_bytes, int zeros, int rows = 1>
-inline Registers interleave(const Registers& in) {
-  if constexpr (planes == 1) {
-    return in;
-  } else {
-    Registers out;
-#pragma GCC unroll 8
-    for (int row = 0; row < rows; ++row) {
-#pragma GCC unroll 8
-      for (int pair = 0; pair < planes / 2; ++pair) {
-        const __m256i low = in.v[row * planes + 2 * pair];
-        const __m256i high = in.v[row * planes + 2 * pair + 1];
-        const bool zero = 2 * pair + 1 < zeros;
-        __m256i* merged = &out.v[row * planes + pair];
-        merged[0] = zero ? _mm256_setzero_si256() : unpack_low<unit_bytes>(low, high);
-        merged[planes / 2] = zero ? _mm256_setzero_si256() : unpack_high<unit_bytes>(low, high);
-      }
-    }
-    return interleave<planes / 2, unit_bytes * 2, zeros / 2, rows * 2>(out);
+  template <int unit_bytes>
+  static __m256i low(__m256i a, __m256i b) {
+    if constexpr (unit_bytes == 1) return _mm256_unpacklo_epi8(a, b);
+    if constexpr (unit_bytes == 2) return _mm256_unpacklo_epi16(a, b);
+    if constexpr (unit_bytes == 4) return _mm256_unpacklo_epi32(a, b);
   }
-}
+  template <int unit_bytes>
+  static __m256i high(__m256i a, __m256i b) {
+    if constexpr (unit_bytes == 1) return _mm256_unpackhi_epi8(a, b);
+    if constexpr (unit_bytes == 2) return _mm256_unpackhi_epi16(a, b);
+    if constexpr (unit_bytes == 4) return _mm256_unpackhi_epi32(a, b);
+  }
+};
 
 // 32 codes below a byte, one in each byte, to 16 or 8 bytes.
 template <int bits>
@@ -176,7 +152,7 @@ inline void store_packed(std::byte* dst, __m256i codes) {
 
 // Lanes of interleaved registers to memory: the low ones hold the first 16 indices.
 template <int registers>
-inline void store_lanes(std::byte* dst, const Registers& out) {
+inline void store_lanes(std::byte* dst, const Registers<Unpack>& out) {
   if constexpr (registers == 1) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst), out.v[0]);
   } else {
@@ -192,26 +168,18 @@ inline void store_lanes(std::byte* dst, const Registers& out) {
 
 template <Layout layout>
 inline void look_up_block(const std::byte* src, std::byte* dst, const std::byte* table) {
-  constexpr int planes = layout.output_units();
   const __m256i indices = load_indices<layout.index_bits>(src);
-  Registers units;
-#pragma GCC unroll 8
-  for (int i = 0; i < planes; ++i) {
-    const int looked_up = i - layout.zero_units;
-    if (looked_up < 0) {
-      units.v[i] = _mm256_setzero_si256();
-    } else if (looked_up >= layout.table_units) {
-      units.v[i] = units.v[i - 1];
-    } else if constexpr (layout.form == Form::sums) {
-      units.v[i] = look_up_sum(table + looked_up * sizeof(SumPlane), indices);
-    } else {
-      units.v[i] = _mm256_shuffle_epi8(broadcast(table + looked_up * 16), indices);
+  const Registers<Unpack> out = interleaved_planes<layout, Unpack>([&](int plane) {
+    if constexpr (layout.form == Form::sums && layout.element_bits < 8) {  // integers keep bits of their low four
+      return _mm256_shuffle_epi8(broadcast(table + offsetof(SumPlane, low)), low_bits(indices, 0x0f));
     }
-  }
+    if constexpr (layout.form == Form::sums) return look_up_sum(table + plane * sizeof(SumPlane), indices);
+    return _mm256_shuffle_epi8(broadcast(table + plane * 16), indices);
+  });
   if constexpr (layout.output_bits() < 8) {
-    store_packed<layout.output_bits()>(dst, units.v[0]);
+    store_packed<layout.output_bits()>(dst, out.v[0]);
   } else {
-    store_lanes<planes>(dst, interleave<planes, 1, layout.zero_units>(units));
+    store_lanes<layout.output_units()>(dst, out);
   }
 }
 

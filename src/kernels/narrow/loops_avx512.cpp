@@ -33,7 +33,7 @@ void convert_few_codes(const std::byte* src, std::byte* dst, std::size_t count, 
   }
   const auto look_up = [&](int plane, __m512i index) { return _mm512_shuffle_epi8(entries[plane], index); };
   for_each_block<layout>(src, dst, count, spread<layout.index_bits>, [&](__m512i indices) {
-    Registers out = look_up_planes<layout>(indices, look_up);
+    Registers<Unpack> out = look_up_planes<layout>(indices, look_up);
     if constexpr (layout.output_bits() < 8) out.v[0] = pack<layout.output_bits()>(out.v[0]);
     return out;
   });
@@ -63,10 +63,10 @@ void convert_bytes(const std::byte* src, std::byte* dst, std::size_t count, cons
     constexpr int words = layout.output_units();
     const __m512i halves[2] = {_mm512_cvtepu8_epi16(_mm512_castsi512_si256(indices)),
                                _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(indices, 1))};
-    Registers out;
+    Registers<Unpack> out;
 #pragma GCC unroll 8
     for (int half = 0; half < 2; ++half) {
-      const Registers part = look_up_planes<layout>(halves[half], look_up);
+      const Registers<Unpack> part = look_up_planes<layout>(halves[half], look_up);
       if constexpr (layout.output_bits() > 8) {
 #pragma GCC unroll 8
         for (int i = 0; i < words; ++i) out.v[half * words + i] = part.v[i];

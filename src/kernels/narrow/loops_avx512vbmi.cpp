@@ -24,7 +24,7 @@ void convert(const std::byte* src, std::byte* dst, std::size_t count, const std:
   };
   const auto bytes_are_indices = [](__m512i bytes) { return bytes; };
   for_each_block<layout>(src, dst, count, bytes_are_indices, [&](__m512i indices) {
-    Registers out = look_up_planes<layout>(indices, look_up);
+    Registers<Unpack> out = look_up_planes<layout>(indices, look_up);
     if constexpr (layout.output_bits() < 8) out.v[0] = pack<layout.output_bits()>(out.v[0]);
     return out;
   });

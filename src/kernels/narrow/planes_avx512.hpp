@@ -14,16 +14,12 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/narrow/layout.hpp"
+#include "kernels/narrow/interleave.hpp"
 
 namespace tensorcast::kernels::narrow {
 namespace {
 
 constexpr std::size_t block_indices = 64;  // one byte register of indices
-
-struct Registers {
-  __m512i v[8];
-};
 
 inline __m512i load(const void* p) { return _mm512_loadu_si512(p); }
 
@@ -49,63 +45,28 @@ inline __m512i order_for_interleaving(__m512i x) {
   }
 }
 
-template <int unit_bytes>
-inline __m512i unpack_low(__m512i a, __m512i b) {
-  if constexpr (unit_bytes == 1) return _mm512_unpacklo_epi8(a, b);
-  if constexpr (unit_bytes == 2) return _mm512_unpacklo_epi16(a, b);
-  if constexpr (unit_bytes == 4) return _mm512_unpacklo_epi32(a, b);
-}
+struct Unpack {
+  using Vector = __m512i;
 
-template <int unit_bytes>
-inline __m512i unpack_high(__m512i a, __m512i b) {
-  if constexpr (unit_bytes == 1) return _mm512_unpackhi_epi8(a, b);
-  if constexpr (unit_bytes == 2) return _mm512_unpackhi_epi16(a, b);
-  if constexpr (unit_bytes == 4) return _mm512_unpackhi_epi32(a, b);
-}
-
-// Merges planes two by two until each register holds whole outputs. `rows` registers of each plane exist so far; the
-// first `zeros` planes are zero.
-template <int planes, int unit_bytes, int zeros, int rows = 1>
-inline Registers interleave(const Registers& in) {
-  if constexpr (planes == 1) {
-    return in;
-  } else {
-    Registers out;
-#pragma GCC unroll 8
-    for (int row = 0; row < rows; ++row) {
-#pragma GCC unroll 8
-      for (int pair = 0; pair < planes / 2; ++pair) {
-        const __m512i low = in.v[row * planes + 2 * pair];
-        const __m512i high = in.v[row * planes + 2 * pair + 1];
-        const bool zero = 2 * pair + 1 < zeros;
-        __m512i* merged = &out.v[row * planes + pair];
-        merged[0] = zero ? _mm512_setzero_si512() : unpack_low<unit_bytes>(low, high);
-        merged[planes / 2] = zero ? _mm512_setzero_si512() : unpack_high<unit_bytes>(low, high);
-      }
-    }
-    return interleave<planes / 2, unit_bytes * 2, zeros / 2, rows * 2>(out);
+  template <int unit_bytes>
+  static __m512i low(__m512i a, __m512i b) {
+    if constexpr (unit_bytes == 1) return _mm512_unpacklo_epi8(a, b);
+    if constexpr (unit_bytes == 2) return _mm512_unpacklo_epi16(a, b);
+    if constexpr (unit_bytes == 4) return _mm512_unpacklo_epi32(a, b);
   }
-}
+  template <int unit_bytes>
+  static __m512i high(__m512i a, __m512i b) {
+    if constexpr (unit_bytes == 1) return _mm512_unpackhi_epi8(a, b);
+    if constexpr (unit_bytes == 2) return _mm512_unpackhi_epi16(a, b);
+    if constexpr (unit_bytes == 4) return _mm512_unpackhi_epi32(a, b);
+  }
+};
 
 // The planes of one lookup, interleaved: register k holds the k-th 64 bytes of output.
 template <Layout layout, class LookUp>
-inline Registers look_up_planes(__m512i indices, const LookUp& look_up) {
-  constexpr int planes = layout.output_units();
-  constexpr int zeros = layout.zero_units;
-  constexpr int looked_up = layout.table_units;
-  const __m512i ordered = order_for_interleaving<planes>(indices);
-  Registers units;
-#pragma GCC unroll 8
-  for (int i = 0; i < planes; ++i) {
-    if (i < zeros) {
-      units.v[i] = _mm512_setzero_si512();
-    } else if (i < zeros + looked_up) {
-      units.v[i] = look_up(i - zeros, ordered);
-    } else {
-      units.v[i] = units.v[i - 1];
-    }
-  }
-  return interleave<planes, layout.unit_bytes(), zeros>(units);
+inline Registers<Unpack> look_up_planes(__m512i indices, const LookUp& look_up) {
+  const __m512i ordered = order_for_interleaving<layout.output_units()>(indices);
+  return interleaved_planes<layout, Unpack>([&](int plane) { return look_up(plane, ordered); });
 }
 
 // 64 codes below a byte, one in each byte, to 32 or 16 bytes.
@@ -152,14 +113,14 @@ inline void for_each_block(const std::byte* src, std::byte* dst, std::size_t cou
   constexpr std::size_t store_bytes = dst_block / registers;
 
   for (; count >= block_elements; count -= block_elements, src += src_block, dst += dst_block) {
-    const Registers out = results(spread(load<src_block>(src)));
+    const Registers<Unpack> out = results(spread(load<src_block>(src)));
 #pragma GCC unroll 8
     for (std::size_t i = 0; i < registers; ++i) store<store_bytes>(dst + i * 64, out.v[i]);
   }
   if (count == 0) return;
   const std::size_t src_bytes = (count * element_source_bits + 7) / 8;
   std::size_t dst_bytes = (count * layout.element_bits + 7) / 8;
-  const Registers out = results(spread(_mm512_maskz_loadu_epi8(first_bits(src_bytes), src)));
+  const Registers<Unpack> out = results(spread(_mm512_maskz_loadu_epi8(first_bits(src_bytes), src)));
 #pragma GCC unroll 8
   for (std::size_t i = 0; i < registers; ++i) {
     _mm512_mask_storeu_epi8(dst + i * 64, first_bits(dst_bytes), out.v[i]);
