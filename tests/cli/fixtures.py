@@ -51,6 +51,46 @@ def message(*fields):
 
 FLOAT, FLOAT16 = 1, 10  # TensorProto.DataType
 
+CONVERT_IR = b"""\
+<?xml version="1.0"?>
+<net name="convert" version="11">
+    <layers>
+        <layer id="0" name="x" type="Parameter" version="opset1">
+            <data shape="?" element_type="f32"/>
+            <output><port id="0" precision="FP32" names="x"><dim>-1</dim></port></output>
+        </layer>
+        <layer id="1" name="to_half" type="Convert" version="opset1">
+            <data destination_type="f16"/>
+            <input><port id="0" precision="FP32"><dim>-1</dim></port></input>
+            <output><port id="1" precision="FP16" names="half"><dim>-1</dim></port></output>
+        </layer>
+        <layer id="2" name="result" type="Result" version="opset1">
+            <input><port id="0" precision="FP16"><dim>-1</dim></port></input>
+        </layer>
+    </layers>
+    <edges>
+        <edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
+        <edge from-layer="1" from-port="1" to-layer="2" to-port="0"/>
+    </edges>
+</net>
+"""
+
+CAST_MDF = b"""\
+model:
+    format: ModECI MDF v0.4
+    graphs:
+        main:
+            nodes:
+                Cast_1:
+                    input_ports:
+                        x: {type: float32}
+                    parameters:
+                        to: {value: 10}
+                        onnx_Cast_1: {function: "onnx::Cast", args: {input: x}}
+                    output_ports:
+                        half: {value: onnx_Cast_1}
+"""
+
 
 def onnx_node(op_type, inputs, output, name, **integers):
     attributes = [(5, message((1, key), (3, value), (20, 2))) for key, value in integers.items()]
@@ -93,6 +133,8 @@ def write_all(folder):
     write("model.safetensors", safetensors(MODEL, {"format": "pt"}))
     write("hostile_name.safetensors", safetensors([("a\n\x1b[31mb", "F32", [1], float32(1.0))]))
 
+    write("convert.xml", CONVERT_IR)
+    write("cast.yaml", CAST_MDF)
     cast = onnx_node("Cast", ["x"], "half", "to_half", to=FLOAT16)
     write("cast.onnx", onnx_model([cast], {"x": FLOAT}, {"half": FLOAT16}))
     write("castlike.onnx", onnx_model([onnx_node("CastLike", ["x", "like"], "y", "same")], {"x": FLOAT, "like": 0}, {"y": 0}))
