@@ -174,7 +174,9 @@ constexpr Layout avx2_layout(DType from, DType to) {
 
 // The type through which a pair is faster than by a table of its own, or undefined. Holds all numbers of `from`.
 constexpr DType hub_of(Target target, DType from, DType to) {
-  if (target != Target::avx2 || avx2_layout(from, to).engine != Engine::scalar) return DType::undefined;
+  const bool slow_table = (target == Target::avx2 && avx2_layout(from, to).engine == Engine::scalar) ||
+                          (target == Target::avx512 && row(from).bits == 8 && word_planes(from, to).table_units == 4);
+  if (!slow_table) return DType::undefined;
   if (to == DType::float64) return DType::float32;
   return from == DType::float8_e8m0fnu ? DType::bfloat16 : DType::float16;
 }
