@@ -57,6 +57,12 @@ bool gains_by_streaming(Target target, DType from, DType to) {
   return !(to == DType::bfloat16 || (to_float8 && !fast));
 }
 
+// Integers of one width of whole bytes share their codes.
+bool is_copy(DType from, DType to) {
+  return family(from) == Family::integer && family(to) == Family::integer && bit_width(from) == bit_width(to) &&
+         bit_width(to) >= 8;
+}
+
 // Elements up to the target's next cache line, if they end at whole bytes on both sides; otherwise 0.
 std::size_t elements_to_alignment(const Conversion& c) {
   const std::size_t misaligned = reinterpret_cast<std::uintptr_t>(c.dst) % cache_line_bytes;
@@ -99,6 +105,10 @@ class Plan {
 
   // The same for targets much larger than the cache. Precondition: streams().
   void convert_streaming(const Conversion& c) const {
+    if (is_copy(c.from, c.to)) {
+      kernels::stream_copy(target_, c.src, c.dst, storage_bytes(c.to, c.count));
+      return kernels::stream_fence();
+    }
     alignas(cache_line_bytes) std::byte buffer[stream_buffer_bytes];
     const std::size_t head = elements_to_alignment(c);
     if (head != 0) run_(c.src, c.dst, head, kernel_policy_);
