@@ -36,8 +36,9 @@ struct IdentityOp {};  // x
 struct ConstantOp {    // nothing
   Tensor value;
 };
-struct IfOp {  // condition: a bool of one element; outputs are those of the branch. Branches have no inputs of their own:
-               // they name values of the graphs around them.
+// condition: a bool of one element; outputs are those of the branch. Branches have no inputs of their own: they name
+// values of the graphs around them.
+struct IfOp {
   std::shared_ptr<const Graph> then_branch;
   std::shared_ptr<const Graph> else_branch;
 };

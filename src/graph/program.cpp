@@ -19,8 +19,9 @@ struct Program::Impl {
   std::unordered_map<std::string, std::size_t> input_places;
   graph::Block plan;
 
-  [[nodiscard]] Result<std::vector<Tensor>> arguments(std::span<const NamedTensor> given) const;
-  [[nodiscard]] Result<std::vector<NamedTensor>> run(std::span<const NamedTensor> given, int threads) const;
+  // Fills `tensors` in the order of the inputs.
+  [[nodiscard]] Result<void> arrange(std::span<const NamedTensor> given, std::vector<Tensor>& tensors) const;
+  [[nodiscard]] Result<std::vector<NamedTensor>> run(std::span<const Tensor> tensors, int threads) const;
 };
 
 namespace {
@@ -60,8 +61,8 @@ Result<Program> Program::compile(Graph graph) {
 std::span<const ValueInfo> Program::inputs() const noexcept { return impl_->inputs; }
 std::span<const ValueInfo> Program::outputs() const noexcept { return impl_->outputs; }
 
-Result<std::vector<Tensor>> Program::Impl::arguments(std::span<const NamedTensor> given) const {
-  std::vector<Tensor> tensors(inputs.size());
+Result<void> Program::Impl::arrange(std::span<const NamedTensor> given, std::vector<Tensor>& tensors) const {
+  tensors.resize(inputs.size());
   for (const NamedTensor& input : given) {
     const auto place = input_places.find(input.name);
     if (place == input_places.end()) {
@@ -82,16 +83,13 @@ Result<std::vector<Tensor>> Program::Impl::arguments(std::span<const NamedTensor
     if (!inputs[i].default_value) return invalid(fmt::format("input \"{}\" is missing", inputs[i].name));
     tensors[i] = *inputs[i].default_value;
   }
-  return tensors;
+  return {};
 }
 
-Result<std::vector<NamedTensor>> Program::Impl::run(std::span<const NamedTensor> given, int threads) const {
-  if (threads < 0) return invalid(fmt::format("threads is 0 (all cores) or more, not {}", threads));
-  const Result<std::vector<Tensor>> tensors = arguments(given);
-  if (!tensors) return tensors.error();
+Result<std::vector<NamedTensor>> Program::Impl::run(std::span<const Tensor> tensors, int threads) const {
   graph::BufferPool pool;
   graph::RunContext context{threads, pool};
-  Result<std::vector<Tensor>> results = graph::run_plan(plan, *tensors, context);
+  Result<std::vector<Tensor>> results = graph::run_plan(plan, tensors, context);
   if (!results) return std::move(results).error();
   std::vector<NamedTensor> named;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -101,8 +99,12 @@ Result<std::vector<NamedTensor>> Program::Impl::run(std::span<const NamedTensor>
 }
 
 Result<std::vector<NamedTensor>> Program::run(std::span<const NamedTensor> inputs, const RunOptions& options) const {
+  const int threads = options.threads;
+  if (threads < 0) return invalid(fmt::format("threads is 0 (all cores) or more, not {}", threads));
   try {
-    return impl_->run(inputs, options.threads);
+    std::vector<Tensor> tensors;
+    if (Result<void> arranged = impl_->arrange(inputs, tensors); !arranged) return std::move(arranged).error();
+    return impl_->run(tensors, threads);
   } catch (const std::bad_alloc&) {
     return Error{.code = ErrorCode::internal, .message = "there is not enough memory for the run"};
   }
