@@ -14,9 +14,9 @@ namespace tensorcast::models::onnx {
 namespace {
 
 constexpr int max_call_depth = 64;
-constexpr std::uint64_t max_nodes = std::uint64_t{1} << 20;            // after inlining
-constexpr std::uint64_t max_inlined_bytes = std::uint64_t{256} << 20;  // of what calls of functions make
-constexpr std::size_t bytes_per_part = 64;                             // of an input, an output, an attribute
+constexpr std::uint64_t max_inlined_nodes = std::uint64_t{1} << 17;
+constexpr std::uint64_t max_inlined_bytes = std::uint64_t{32} << 20;  // of what calls of functions make
+constexpr std::size_t bytes_per_part = 64;                            // of an input, an output, an attribute
 
 Error broken(std::string what) { return Error{.code = ErrorCode::parse, .message = std::move(what)}; }
 
@@ -110,12 +110,16 @@ class GraphBuilder {
     }
   }
 
+  static Error too_large() {
+    return Error{.code = ErrorCode::unsupported,
+                 .message = "the model's functions grow too large when they are inlined"};
+  }
+
   // For everything whose size grows with the calls of a function, not with the file.
   Result<void> spend(std::size_t bytes) {
     bytes_ += bytes;
     if (bytes_ <= max_inlined_bytes) return {};
-    return Error{.code = ErrorCode::unsupported,
-                 .message = "the model's functions grow too large when they are inlined"};
+    return too_large();
   }
 
   // The main graph, or a branch.
@@ -194,10 +198,7 @@ class GraphBuilder {
       }
     }
     for (const NodeTree& node : nodes) {
-      if (++nodes_ > max_nodes) {
-        return Error{.code = ErrorCode::unsupported,
-                     .message = fmt::format("the model has over {} nodes once its functions are inlined", max_nodes)};
-      }
+      if (frame.function != nullptr && ++inlined_nodes_ > max_inlined_nodes) return too_large();
       Result<void> added = add_node(node, frame, scope, graph);
       if (added) continue;
       // The innermost node is the one to name.
@@ -437,7 +438,7 @@ class GraphBuilder {
   std::map<const AttributeTree*, Tensor> constants_;
   std::string prefix_ = "#";
   std::uint64_t calls_ = 0;
-  std::uint64_t nodes_ = 0;
+  std::uint64_t inlined_nodes_ = 0;
   std::uint64_t bytes_ = 0;
   bool node_named_ = false;  // in the error
 };
