@@ -1,6 +1,13 @@
-// Conversions with a scale: to float64, times the scale, to the target, in buffers that stay in the first-level cache.
+// Conversions with a scale: to float32 or float64, times the scale, to the target, in buffers that stay in the
+// first-level cache. Targets that keep few bits make do with a product in float32, but for the few numbers that lie so
+// near a boundary of the target that more bits decide.
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstdint>
 #include <cstring>
+#include <limits>
+#include <optional>
 #include <utility>
 
 #include "codec/reference_cast.hpp"
@@ -32,13 +39,63 @@ MultiplyFn multiply_of(Target target) {
   return portable::multiply;
 }
 
+MultiplyFloatsFn multiply_floats_of(Target target) {
+#if defined(__x86_64__)
+  switch (target) {
+    case Target::portable:
+      return portable::multiply_floats;
+    case Target::avx2:
+      return avx2::multiply_floats;
+    case Target::avx512:
+      return avx512::multiply_floats;
+    case Target::avx512vbmi:
+      return avx512vbmi::multiply_floats;
+  }
+#endif
+  static_cast<void>(target);
+  return portable::multiply_floats;
+}
+
 struct Pair {
   Target target;
   DType from;
   DType to;
 };
 
-void run_scaled(const Pair& pair, const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy) {
+constexpr std::int32_t float_bits(int exponent) { return (exponent + 127) << 23; }
+
+// Nothing where products in float32 would not do.
+std::optional<FloatScale> float_scale(const Pair& pair, double scale) {
+  const DTypeRow& from = row(pair.from);
+  const DTypeRow& to = row(pair.to);
+  if (from.bits > 16 && pair.from != DType::float32) return std::nullopt;
+  if (!(std::fabs(scale) >= 0x1p-60 && std::fabs(scale) <= 0x1p60)) return std::nullopt;
+  FloatScale result;
+  result.high = static_cast<float>(scale);
+  result.low = static_cast<float>(scale - static_cast<double>(result.high));
+  result.greatest = float_bits(127);
+  const auto low_bits = [](int bits) { return (std::int32_t{1} << bits) - 1; };
+  constexpr std::int32_t zero_only = 0x7fffffff;
+  if (pair.to == DType::boolean) {
+    result.boundary_bits = zero_only;
+  } else if (pair.to == DType::float32) {  // the product is the result
+    if (result.low != 0.0F) return std::nullopt;
+    result.boundary_bits = zero_only;
+    result.greatest = std::numeric_limits<std::int32_t>::max();
+  } else if (to.family == Family::floating) {
+    if (pair.to == DType::float64 || !to.format.has_zero) return std::nullopt;
+    // Midpoints end in zeros, those of subnormals in more of them.
+    result.boundary_bits = low_bits(22 - to.format.mantissa_bits);
+    if (pair.to == DType::bfloat16) result.least = float_bits(-100);
+  } else {
+    if (to.bits > 8) return std::nullopt;
+    result.greatest = float_bits(to.bits + 1);  // beyond, what wraps has other boundaries
+    result.boundary_bits = low_bits(22 - to.bits);
+  }
+  return result;
+}
+
+void run_in_float64(const Pair& pair, const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy) {
   const DTypeRow& from = row(pair.from);
   const DTypeRow& to = row(pair.to);
   const Kernel* const to_float64 =
@@ -73,6 +130,45 @@ void run_scaled(const Pair& pair, const std::byte* src, std::byte* dst, std::siz
     dst += step * static_cast<std::size_t>(to.bits) / 8;
     count -= step;
   }
+}
+
+void run_in_float32(const Pair& pair, const FloatScale& scale, const std::byte* src, std::byte* dst, std::size_t count,
+                    const Policy& policy) {
+  constexpr std::size_t most = 256;
+  const Kernel* const to_float32 =
+      pair.from == DType::float32 ? nullptr : find_kernel(pair.target, pair.from, DType::float32);
+  const Kernel* const from_float32 =
+      pair.to == DType::float32 ? nullptr : find_kernel(pair.target, DType::float32, pair.to);
+  const MultiplyFloatsFn multiply = multiply_floats_of(pair.target);
+  Policy unscaled = policy;
+  unscaled.scale = 1.0;
+  alignas(64) float numbers[most];
+  alignas(64) float products[most];
+  for (std::size_t step = 0; count != 0; count -= step) {
+    step = std::min(most, count);
+    const std::size_t padded = (step + 15) / 16 * 16;
+    std::fill(numbers + step, numbers + padded, 0.0F);
+    if (to_float32 == nullptr) {
+      std::memcpy(numbers, src, step * sizeof(float));
+    } else {
+      to_float32->run(src, reinterpret_cast<std::byte*>(numbers), step, unscaled);
+    }
+    if (!multiply(numbers, products, padded, scale)) {
+      run_in_float64(pair, src, dst, step, policy);
+    } else if (from_float32 == nullptr) {
+      std::memcpy(dst, products, step * sizeof(float));
+    } else {
+      from_float32->run(reinterpret_cast<const std::byte*>(products), dst, step, unscaled);
+    }
+    src += step * static_cast<std::size_t>(row(pair.from).bits) / 8;
+    dst += step * static_cast<std::size_t>(row(pair.to).bits) / 8;
+  }
+}
+
+void run_scaled(const Pair& pair, const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy) {
+  const std::optional<FloatScale> scale = float_scale(pair, policy.scale);
+  if (scale) return run_in_float32(pair, *scale, src, dst, count, policy);
+  run_in_float64(pair, src, dst, count, policy);
 }
 
 template <Target target, DType from, DType to>

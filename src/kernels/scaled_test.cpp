@@ -59,7 +59,8 @@ TEST_P(Scaled, EqualsReference) {
   const Bytes src = source_of(from);
   for (const DType to : all_dtypes()) {
     if (to == DType::string) continue;
-    for (const double scale : {3.0, 0.1, -0x1p-7, 1e300, 1e-300, 5e-324, 0.0, 1e18}) {
+    for (const double scale :
+         {3.0, 0.1, -0x1p-7, static_cast<double>(1.0F / 3.0F), 1.0 / 3.0, 0x1p-55, 1e300, 1e-300, 5e-324, 0.0, 1e18}) {
       for (const codec::Policy& policy : policies(scale)) {
         Bytes expected(storage_bytes(to, count));
         ASSERT_TRUE(codec::reference_cast(src.data(), from, expected.data(), to, count, policy));

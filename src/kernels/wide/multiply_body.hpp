@@ -62,4 +62,58 @@ double multiply(double* x, std::size_t count, double scale, ProductRounding roun
   return greatest;
 }
 
+// --- float32
+
+// Lanes whose product is exact: x is zero, or high is the whole scale and the remainder of the product is zero.
+SIMD_INLINE bool all_exact(F32 x, F32 product, const FloatScale& scale) {
+  float values[kLanes], products[kLanes];
+  store(reinterpret_cast<std::byte*>(values), x);
+  store(reinterpret_cast<std::byte*>(products), product);
+  bool exact = true;
+  for (int i = 0; i < kLanes; ++i) {
+    // A float64 holds the product of two float32; float32 products below 2^-100 may have lost bits.
+    const double remainder =
+        static_cast<double>(values[i]) * static_cast<double>(scale.high) - static_cast<double>(products[i]);
+    exact = exact && (values[i] == 0.0F || (scale.low == 0.0F && remainder == 0.0));
+  }
+  return exact;
+}
+
+// 1. The product: rounded once if the scale has 24 bits, else less than two last places off.
+// 2. If it is a boundary, or next to one, the exact product may be on the other side of it. With bits below the
+// target's
+//    last place that are not all equal, it cannot be.
+template <bool has_low>
+bool multiply_all_floats(const float* x, float* product, std::size_t count, const FloatScale& scale) {
+  constexpr auto lanes = static_cast<std::size_t>(kLanes);
+  const F32 high = splat(scale.high), low = splat(scale.low);
+  const I32 boundary = splat(scale.boundary_bits);
+  const U32 usual = as<U32>(splat(scale.greatest - scale.least));
+  for (std::size_t i = 0; i < count; i += lanes) {
+    const F32 value = load<F32>(reinterpret_cast<const std::byte*>(x + i));
+    F32 y = value * high;
+    if constexpr (has_low) y += value * low;
+    store(reinterpret_cast<std::byte*>(product + i), y);
+    const I32 bits = as<I32>(y);
+    const I32 distance = (has_low ? bits + 2 : bits) & boundary;
+    Mask32 doubtful = has_low ? greater(splat(5), distance) : equal(distance, I32{});
+    doubtful = either(doubtful, greater(as<U32>((bits & INT32_MAX) - scale.least), usual));
+    if (any(doubtful)) [[unlikely]] {
+      if (!all_exact(value, y, scale)) return false;
+    }
+  }
+  return true;
+}
+
+bool multiply_floats(const float* x, float* product, std::size_t count, const FloatScale& scale) {
+  const auto run = scale.low != 0.0F ? multiply_all_floats<true> : multiply_all_floats<false>;
+  const FloatEnvironment saved = float_environment();
+  if (is_default(saved)) [[likely]]
+    return run(x, product, count, scale);
+  set_default_environment();
+  const bool good = run(x, product, count, scale);
+  restore(saved);
+  return good;
+}
+
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET
