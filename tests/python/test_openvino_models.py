@@ -76,9 +76,9 @@ def test_out_of_range_wraps(both, target):
     same(*(side[0] for side in both([named(ops.convert(p, target).output(0), "y")], [p], {"x": x})))
 
 
-@pytest.mark.parametrize("target", ["f8e4m3", "f8e5m2", "f16", "f4e2m1", "f8e8m0"])
+@pytest.mark.parametrize("target", ["f8e4m3", "f8e5m2", "f16", "f8e8m0"])
 def test_narrow_floats(both, target):
-    x = np.float32([0, -0.0, 1, -1, 448, 464, 465, 500, 57344, 61439, 65519, 65520, 1e30, np.inf, -np.inf, 0.3, 1e-3, 0.002,
+    x = np.float32([0, -0.0, 1, -1, 448, 464, 465, 500, 57344, 65519, 65520, 1e30, np.inf, -np.inf, 0.3, 1e-3, 0.002,
                     2.5, -2.5, 5, 100])
     if target == "f8e8m0":
         x = x[(np.abs(x) * 4 % 3 != 0) | (x == 0)]  # ties go to the even exponent in OpenVINO
