@@ -3,6 +3,7 @@
 // near a boundary of the target that more bits decide.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -91,6 +92,13 @@ std::optional<FloatScale> float_scale(const Pair& pair, double scale) {
     if (to.bits > 8) return std::nullopt;
     result.greatest = float_bits(to.bits + 1);  // beyond, what wraps has other boundaries
     result.boundary_bits = low_bits(22 - to.bits);
+  }
+  // A product of few digits is exact, unless it underflows.
+  const int digits = from.family == Family::floating ? from.format.mantissa_bits + 1 : from.bits;
+  const int zeros = std::countr_zero(std::bit_cast<std::uint32_t>(result.high) | 0x800000U);
+  if (result.low == 0.0F && digits + 24 - zeros <= 24) {
+    result.boundary_bits = zero_only;
+    result.least = std::max(result.least, float_bits(-126));
   }
   return result;
 }

@@ -64,19 +64,20 @@ double multiply(double* x, std::size_t count, double scale, ProductRounding roun
 
 // --- float32
 
-// Lanes whose product is exact: x is zero, or high is the whole scale and the remainder of the product is zero.
-SIMD_INLINE bool all_exact(F32 x, F32 product, const FloatScale& scale) {
-  float values[kLanes], products[kLanes];
-  store(reinterpret_cast<std::byte*>(values), x);
-  store(reinterpret_cast<std::byte*>(products), product);
-  bool exact = true;
-  for (int i = 0; i < kLanes; ++i) {
-    // A float64 holds the product of two float32; float32 products below 2^-100 may have lost bits.
-    const double remainder =
-        static_cast<double>(values[i]) * static_cast<double>(scale.high) - static_cast<double>(products[i]);
-    exact = exact && (values[i] == 0.0F || (scale.low == 0.0F && remainder == 0.0));
+// Whether none of the doubtful lanes matters: zero times the scale is zero, and so is no error. A float64 holds the
+// product of two float32, so that it tells whether one in float32 is exact, if high is the whole scale.
+template <bool has_low>
+SIMD_INLINE bool all_exact(F32 x, F32 product, F64 high, Mask32 doubtful) {
+  if constexpr (has_low) {
+    return !any(both(doubtful, greater(as<I32>(x) & INT32_MAX, I32{})));
+  } else {
+    const F64x2 wide = widen(x), wide_product = widen(product);
+    const I32 differs = low_words({as<I64>(wide.lo * high) ^ as<I64>(wide_product.lo),
+                                   as<I64>(wide.hi * high) ^ as<I64>(wide_product.hi)}) |
+                        low_words({(as<I64>(wide.lo * high) ^ as<I64>(wide_product.lo)) >> 32,
+                                   (as<I64>(wide.hi * high) ^ as<I64>(wide_product.hi)) >> 32});
+    return !any(greater(as<U32>(select(doubtful, differs, I32{})), U32{}));
   }
-  return exact;
 }
 
 // 1. The product: rounded once if the scale has 24 bits, else less than two last places off.
@@ -87,19 +88,20 @@ template <bool has_low>
 bool multiply_all_floats(const float* x, float* product, std::size_t count, const FloatScale& scale) {
   constexpr auto lanes = static_cast<std::size_t>(kLanes);
   const F32 high = splat(scale.high), low = splat(scale.low);
+  const F64 wide_high = splat(static_cast<double>(scale.high));
   const I32 boundary = splat(scale.boundary_bits);
   const U32 usual = as<U32>(splat(scale.greatest - scale.least));
   for (std::size_t i = 0; i < count; i += lanes) {
     const F32 value = load<F32>(reinterpret_cast<const std::byte*>(x + i));
     F32 y = value * high;
-    if constexpr (has_low) y += value * low;
+    if constexpr (has_low) y = as<F32>(as<I32>(y + value * low) | (as<I32>(y) & INT32_MIN));  // minus zero stays
     store(reinterpret_cast<std::byte*>(product + i), y);
     const I32 bits = as<I32>(y);
     const I32 distance = (has_low ? bits + 2 : bits) & boundary;
-    Mask32 doubtful = has_low ? greater(splat(5), distance) : equal(distance, I32{});
-    doubtful = either(doubtful, greater(as<U32>((bits & INT32_MAX) - scale.least), usual));
+    const Mask32 doubtful = either(has_low ? greater(splat(5), distance) : equal(distance, I32{}),
+                                   greater(as<U32>((bits & INT32_MAX) - scale.least), usual));
     if (any(doubtful)) [[unlikely]] {
-      if (!all_exact(value, y, scale)) return false;
+      if (!all_exact<has_low>(value, y, wide_high, doubtful)) return false;
     }
   }
   return true;
