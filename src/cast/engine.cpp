@@ -83,7 +83,6 @@ class Plan {
     kernel_policy_.invalid_is_error = false;
     if (policy.scale != 1.0) {
       run_ = kernels::find_scaled_kernel(target_, from, to);
-      by_reference_ = run_ == nullptr;
     } else if (from == to) {
       may_be_refused_ = false;
     } else {
@@ -92,7 +91,7 @@ class Plan {
   }
 
   [[nodiscard]] Result<void> convert(const Conversion& c) const {
-    if (by_reference_ || (may_be_refused_ && kernels::may_refuse(target_, c.src, c.from, c.to, c.count, policy_))) {
+    if (may_be_refused_ && kernels::may_refuse(target_, c.src, c.from, c.to, c.count, policy_)) {
       return codec::reference_cast(c.src, c.from, c.dst, c.to, c.count, policy_);
     }
     if (run_ == nullptr) {
@@ -123,7 +122,7 @@ class Plan {
   }
 
   // Whether a kernel does it all, block by block, in any order.
-  [[nodiscard]] bool streams() const { return run_ != nullptr && !by_reference_ && !may_be_refused_; }
+  [[nodiscard]] bool streams() const { return run_ != nullptr && !may_be_refused_; }
 
   // Whether blocks must be small enough to stay in the cache between two looks at them.
   [[nodiscard]] bool looks_twice() const { return may_be_refused_; }
@@ -133,7 +132,6 @@ class Plan {
   codec::Policy kernel_policy_;  // the same, without demands for errors
   Target target_ = Target::portable;
   kernels::KernelFn run_ = nullptr;  // null: bit copy
-  bool by_reference_ = false;
   bool may_be_refused_ = false;
 };
 

@@ -191,7 +191,7 @@ Reporter::Reporter(DType from, DType to, const Policy& policy)
   if (bit_width(from) <= 8) {
     method_ = Method::bytes;
   } else if (policy.scale != 1.0) {
-    method_ = is_wide_integer(from) ? Method::reference : Method::float64;
+    method_ = Method::float64;
   } else {
     method_ = fits_float32(from) && fits_float32(to) ? Method::float32 : Method::float64;
   }
@@ -212,8 +212,6 @@ void Reporter::add(const Conversion& done, Count& count) const {
       return add_float32(done, count);
     case Method::float64:
       return add_float64(done, count);
-    case Method::reference:
-      return add_by_reference(done, count);
   }
 }
 
@@ -256,8 +254,9 @@ void Reporter::add_float64(const Conversion& done, Count& count) const {
     const std::byte* const src = done.src + storage_bytes(from_, first);
     RealSums from = decode_sums(target_, from_, src, elements, source);
     if (policy_.scale != 1.0) {
-      if (!kernels::split_products(target_, from.high, policy_.scale, products.high.data(), products.low.data(),
-                                   elements)) {
+      const bool is_exact = std::all_of(from.low, from.low + elements, [](double low) { return low == 0.0; });
+      if (!is_exact || !kernels::split_products(target_, from.high, policy_.scale, products.high.data(),
+                                                products.low.data(), elements)) {
         add_by_reference({src, from_, nullptr, to_, elements}, count);
         continue;
       }

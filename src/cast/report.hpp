@@ -35,7 +35,7 @@ class Reporter {
   [[nodiscard]] bool is_order_free() const noexcept { return method_ == Method::bytes; }
 
  private:
-  enum class Method : std::uint8_t { bytes, float32, float64, reference };
+  enum class Method : std::uint8_t { bytes, float32, float64 };
 
   void add_bytes(const Conversion& done, Count& count) const;
   void add_float32(const Conversion& done, Count& count) const;

@@ -28,7 +28,7 @@ struct Kernel {
 // Never null for two different numeric or bool types; same types are a copy and have no kernel.
 [[nodiscard]] const Kernel* find_kernel(Target target, DType from, DType to) noexcept;
 
-// Conversions with scale != 1: multiplies exactly, rounds once. Null where only the reference can (64-bit integers).
+// Conversions with scale != 1, from a type to itself too: multiplies exactly, rounds once. Null for text.
 using ScaledKernelFn = KernelFn;
 [[nodiscard]] ScaledKernelFn find_scaled_kernel(Target target, DType from, DType to) noexcept;
 

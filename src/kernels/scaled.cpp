@@ -103,6 +103,13 @@ std::optional<FloatScale> float_scale(const Pair& pair, double scale) {
   return result;
 }
 
+// 64-bit integers, of which float64 holds those below 2^53, and so what they were rounded to.
+bool fits_float64(const double* numbers, std::size_t count) {
+  bool fits = true;
+  for (std::size_t i = 0; i < count; ++i) fits &= std::fabs(numbers[i]) < 0x1p53;
+  return fits;
+}
+
 void run_in_float64(const Pair& pair, const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy) {
   const DTypeRow& from = row(pair.from);
   const DTypeRow& to = row(pair.to);
@@ -113,6 +120,7 @@ void run_in_float64(const Pair& pair, const std::byte* src, std::byte* dst, std:
   const MultiplyFn multiply = multiply_of(pair.target);
   const auto rounding = pair.to == DType::float64 ? ProductRounding::nearest : ProductRounding::odd;
 
+  const bool is_wide = from.family == Family::integer && from.bits == 64;
   Policy unscaled = policy;
   unscaled.scale = 1.0;
   alignas(64) double buffer[buffer_count];
@@ -124,10 +132,11 @@ void run_in_float64(const Pair& pair, const std::byte* src, std::byte* dst, std:
     } else {
       to_float64->run(src, bytes, step, unscaled);
     }
+    const bool is_rounded = is_wide && !fits_float64(buffer, step);
     const double greatest = multiply(buffer, step, policy.scale, rounding);
     // Rounding to odd keeps what rounding to an integer needs as long as there are bits below the half. And a scale of
     // zero makes NaN of infinity, whose sign the specification states.
-    if (policy.scale == 0.0 || (to.family == Family::integer && greatest >= 0x1p51)) {
+    if (is_rounded || policy.scale == 0.0 || (to.family == Family::integer && greatest >= 0x1p51)) {
       static_cast<void>(codec::reference_cast(src, pair.from, dst, pair.to, step, policy));
     } else if (from_float64 == nullptr) {
       std::memcpy(dst, bytes, step * sizeof(double));
@@ -186,14 +195,13 @@ void scaled_kernel(const std::byte* src, std::byte* dst, std::size_t count, cons
 
 constexpr std::size_t type_count = dtype_table.size();
 
-// Kernels have no memory of their own: a function for each target and pair. 64-bit integers may not fit float64.
+// Kernels have no memory of their own: a function for each target and pair.
 template <std::size_t index>
 constexpr ScaledKernelFn scaled_kernel_at() {
   constexpr auto target = static_cast<Target>(index / (type_count * type_count));
   constexpr DTypeRow from = dtype_table[index / type_count % type_count];
   constexpr DTypeRow to = dtype_table[index % type_count];
-  constexpr bool fits_float64 = from.family != Family::integer || from.bits < 64;
-  if constexpr (from.family == Family::text || to.family == Family::text || !fits_float64) {
+  if constexpr (from.family == Family::text || to.family == Family::text) {
     return nullptr;
   } else {
     return scaled_kernel<target, from.id, to.id>;
