@@ -78,7 +78,10 @@ PyObject* cast_array(PyObject*, PyObject* const* arguments, Py_ssize_t positiona
   }
   Py_INCREF(descr);
   PyObject* made = PyArray_Empty(PyArray_NDIM(array), PyArray_DIMS(array), descr, 0);
-  if (made == nullptr) return nullptr;
+  if (made == nullptr) {  // too large; the general form has words for it
+    PyErr_Clear();
+    return hand_over();
+  }
   auto* result = reinterpret_cast<PyArrayObject*>(made);
   const bool simple = PyArray_IS_C_CONTIGUOUS(array) && PyArray_ISNOTSWAPPED(array) && bit_width(to) >= 8;
   Result<void> done = simple && static_cast<std::size_t>(PyArray_SIZE(array)) < release_elements

@@ -74,8 +74,43 @@ nb::dict convert_file(const std::string& src, const std::string& dst, nb::handle
   return summary;
 }
 
-nb::dict inspect_file(const std::string& path, nb::handle from) {
-  const FileSummary file = checked(tensorcast::inspect_file(path, {}, dtype_or_undefined(from)));
+namespace {
+
+nb::dict stats_of(const std::string& path, const std::string& tensor, const std::vector<DType>& candidates, DType from,
+                  const CastOptions& options) {
+  Result<TensorStats> outcome = Error{};
+  {
+    const nb::gil_scoped_release released;
+    outcome = tensor_stats(path, tensor, candidates, options, {}, from);
+  }
+  const TensorStats stats = checked(std::move(outcome));
+  nb::dict reports;
+  for (const auto& [dtype, report] : stats.candidates) reports[nb::cast(name(dtype))] = report;
+  nb::dict row;
+  row["count"] = stats.count;
+  row["nan"] = stats.nan;
+  row["infinite"] = stats.infinite;
+  row["zero"] = stats.zero;
+  row["negative"] = stats.negative;
+  row["min"] = stats.min;
+  row["max"] = stats.max;
+  row["smallest_nonzero_magnitude"] = stats.smallest_nonzero_magnitude;
+  row["candidates"] = reports;
+  return row;
+}
+
+}  // namespace
+
+nb::dict inspect_file(const std::string& path, nb::handle from_argument, nb::handle candidates_argument,
+                      const nb::dict& keywords) {
+  const DType from = dtype_or_undefined(from_argument);
+  const CastOptions options = options_of(keywords);
+  const bool with_stats = !candidates_argument.is_none();
+  std::vector<DType> candidates;
+  if (with_stats) {
+    for (const nb::handle candidate : candidates_argument) candidates.push_back(dtype_of(candidate));
+  }
+  const FileSummary file = checked(tensorcast::inspect_file(path, {}, from));
   nb::list tensors;
   for (const TensorSummary& tensor : file.tensors) {
     nb::dict row;
@@ -84,6 +119,11 @@ nb::dict inspect_file(const std::string& path, nb::handle from) {
     row["shape"] = nb::tuple(nb::cast(tensor.shape));
     row["bytes"] = tensor.bytes;
     row["foreign_dtype"] = tensor.foreign_dtype;
+    if (with_stats) {
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+      const bool has_numbers = tensor.foreign_dtype.empty() && tensor.dtype != DType::string;
+      row["stats"] = has_numbers ? nb::object(stats_of(path, tensor.name, candidates, from, options)) : nb::none();
+    }
     tensors.append(row);
   }
   nb::dict metadata;

@@ -18,6 +18,8 @@ nanobind::dict convert_file(const std::string& src, const std::string& dst, nano
                             nanobind::handle from, bool force, bool dry_run, bool report, bool verify,
                             nanobind::handle progress, const nanobind::dict& keywords);
 
-nanobind::dict inspect_file(const std::string& path, nanobind::handle from);
+// With `candidates`, dtypes, each tensor's data is read too, and "stats" says how it would fare as each of them.
+nanobind::dict inspect_file(const std::string& path, nanobind::handle from, nanobind::handle candidates,
+                            const nanobind::dict& keywords);
 
 }  // namespace tensorcast::python

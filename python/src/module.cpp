@@ -85,8 +85,8 @@ nb::object cast_packed(nb::handle src, nb::handle from, nb::handle dst, nb::hand
   return with_report ? nb::cast(report) : nb::none();
 }
 
-// `texts` are str objects; `dst` is packed storage.
-void cast_texts(const nb::list& texts, nb::handle dst, nb::handle to, const nb::dict& keywords) {
+// `texts` are str objects, the first of them element `first` of the whole; `dst` is packed storage.
+void cast_texts(const nb::list& texts, nb::handle dst, nb::handle to, std::size_t first, const nb::dict& keywords) {
   std::string data;
   std::vector<std::int64_t> offsets = {0};
   offsets.reserve(texts.size() + 1);
@@ -110,6 +110,7 @@ void cast_texts(const nb::list& texts, nb::handle dst, nb::handle to, const nb::
     const nb::gil_scoped_release released;
     done = tc::cast_from_strings({data, offsets}, view, options);
   }
+  if (!done && done.error().element) *done.error().element += first;
   checked(std::move(done));
 }
 
@@ -196,7 +197,7 @@ NB_MODULE(_core, module) {
   const nb::object errors = nb::module_::import_("tensorcast._errors");
   if (tensorcast::python::load_exceptions(errors.ptr()) != 0) throw nb::python_error();
 
-  nb::class_<tc::CastReport>(module, "CastReport",
+  nb::class_<tc::CastReport>(module, "CastReport", nb::dynamic_attr(),
                              "What a conversion did to the numbers. Errors are measured against source * scale.")
       .def(nb::init<>())
       .def_ro("count", &tc::CastReport::count, "Elements seen.")
@@ -232,8 +233,8 @@ NB_MODULE(_core, module) {
              "Arrays of any strides to arrays of any strides, of the types that the caller says they have.");
   module.def("cast_packed", &cast_packed, nb::arg("src"), nb::arg("from_"), nb::arg("dst"), nb::arg("to"),
              nb::arg("count"), nb::arg("report"), nb::arg("options"), "Packed storage to packed storage.");
-  module.def("cast_texts", &cast_texts, nb::arg("texts"), nb::arg("dst"), nb::arg("to"), nb::arg("options"),
-             "Strings to packed storage.");
+  module.def("cast_texts", &cast_texts, nb::arg("texts"), nb::arg("dst"), nb::arg("to"), nb::arg("first"),
+             nb::arg("options"), "Strings to packed storage.");
   module.def("texts_of", &texts_of, nb::arg("src"), nb::arg("from_"), nb::arg("count"), nb::arg("options"),
              "Packed storage to strings.");
   module.def(
@@ -251,7 +252,7 @@ NB_MODULE(_core, module) {
              nb::arg("dry_run"), nb::arg("report"), nb::arg("verify"), nb::arg("progress").none(), nb::arg("options"),
              "Converts a file.");
   module.def("inspect", &tensorcast::python::inspect_file, nb::arg("path"), nb::arg("from_").none(),
-             "What is inside a file.");
+             nb::arg("candidates").none(), nb::arg("options"), "What is inside a file.");
   module.def("explain", &explain_one, nb::arg("literal"), nb::arg("from_").none(), nb::arg("to"), nb::arg("options"),
              "One value in one type.");
   module.def("dtypes", &dtypes, "The facts of all types.");

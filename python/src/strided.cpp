@@ -1,7 +1,10 @@
 #include "strided.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <limits>
+#include <optional>
 #include <vector>
 
 #include "tensorcast/tensor.hpp"
@@ -13,6 +16,9 @@ namespace {
 constexpr std::size_t block_elements = 16384;
 // Elements per call of a dense conversion, so that Ctrl-C is heard a few times a second. A multiple of 8.
 constexpr std::size_t dense_elements = std::size_t{1} << 24;
+// Rows and columns of a tile of a transposed source, where it has as many.
+constexpr std::size_t tile_edge = 128;
+constexpr std::int64_t line_bytes = 64;
 
 // Walks over the elements of an array in C order, in runs along its last dimension.
 class Walk {
@@ -103,6 +109,52 @@ void copy_run(const std::byte* src, std::int64_t src_stride, std::byte* dst, std
   }
 }
 
+// Copies the tile `rows` x `columns` of an array to dense memory, rows first. Along rows the array is (nearly) dense,
+// so each of its cache lines is read once.
+template <class Item, bool swapped>
+void gather_tile(const std::byte* src, std::int64_t row_stride, std::int64_t column_stride, std::byte* dst,
+                 std::size_t rows, std::size_t columns) {
+  constexpr std::size_t line = 64 / sizeof(Item);
+  const auto copy = [&](const std::byte* from, std::size_t row, std::size_t column) {
+    Item item;
+    std::memcpy(&item, from + static_cast<std::int64_t>(row) * row_stride, sizeof item);
+    if constexpr (swapped) item = swap_bytes(item);
+    std::memcpy(dst + (row * columns + column) * sizeof item, &item, sizeof item);
+  };
+  for (std::size_t first = 0; first < rows; first += line) {
+    const std::size_t end = std::min(rows, first + line);
+    const std::byte* from = src;
+    for (std::size_t column = 0; column < columns; ++column, from += column_stride) {
+      if (end - first == line) {
+        for (std::size_t row = 0; row < line; ++row) copy(from, first + row, column);
+      } else {
+        for (std::size_t row = first; row < end; ++row) copy(from, row, column);
+      }
+    }
+  }
+}
+
+template <class Item>
+void gather_tile(const std::byte* src, std::int64_t row_stride, std::int64_t column_stride, std::byte* dst,
+                 std::size_t rows, std::size_t columns, bool swapped) {
+  if (swapped) return gather_tile<Item, true>(src, row_stride, column_stride, dst, rows, columns);
+  gather_tile<Item, false>(src, row_stride, column_stride, dst, rows, columns);
+}
+
+void gather_tile(const std::byte* src, std::int64_t row_stride, std::int64_t column_stride, std::byte* dst,
+                 std::size_t rows, std::size_t columns, std::size_t item_bytes, bool swapped) {
+  switch (item_bytes) {
+    case 1:
+      return gather_tile<std::uint8_t>(src, row_stride, column_stride, dst, rows, columns, swapped);
+    case 2:
+      return gather_tile<std::uint16_t>(src, row_stride, column_stride, dst, rows, columns, swapped);
+    case 4:
+      return gather_tile<std::uint32_t>(src, row_stride, column_stride, dst, rows, columns, swapped);
+    default:
+      return gather_tile<std::uint64_t>(src, row_stride, column_stride, dst, rows, columns, swapped);
+  }
+}
+
 // One element per byte to packed, low bits first.
 template <unsigned bits>
 void pack(const std::byte* codes, std::byte* packed, std::size_t count) {
@@ -156,6 +208,141 @@ Result<void> in_pieces(std::size_t count, std::size_t piece, bool (*stop)(), Con
   return {};
 }
 
+// Gather -> pack -> convert -> unpack -> scatter, each step on a block in the cache and left out where not needed.
+class Block {
+ public:
+  Block(const StridedArray& src, const StridedArray& dst, std::size_t count)
+      : src_(src),
+        dst_(dst),
+        gathered_(count * src.item_bytes()),
+        packed_(src.one_per_byte ? count : 0),
+        converted_(count * dst.item_bytes()),
+        unpacked_(dst.one_per_byte ? count : 0) {}
+
+  [[nodiscard]] std::byte* gathered() { return gathered_.data(); }
+
+  // The first `count` elements of gathered(), as the destination has them.
+  Result<const std::byte*> convert(std::size_t count, const CastOptions& options, CastReport* report) {
+    const std::byte* source = gathered_.data();
+    if (src_.one_per_byte) {
+      (bit_width(src_.dtype) == 4 ? pack<4> : pack<2>)(gathered_.data(), packed_.data(), count);
+      source = packed_.data();
+    }
+    if (Result<void> done = cast_block(src_.dtype, source, dst_.dtype, converted_.data(), count, options, report);
+        !done) {
+      return done.error();
+    }
+    if (!dst_.one_per_byte) return converted_.data();
+    (bit_width(dst_.dtype) == 4 ? unpack<4> : unpack<2>)(converted_.data(), unpacked_.data(), count);
+    return unpacked_.data();
+  }
+
+ private:
+  const StridedArray& src_;
+  const StridedArray& dst_;
+  std::vector<std::byte> gathered_, packed_, converted_, unpacked_;
+};
+
+// Element by element in C order, whatever the strides.
+Result<void> cast_blocks(const StridedArray& src, const StridedArray& dst, std::size_t count,
+                         const CastOptions& options, CastReport* report, bool (*stop)()) {
+  Block block(src, dst, std::min(block_elements, count));
+  Walk from(src);
+  Walk to(dst);
+  return in_pieces(count, block_elements, stop, [&](std::size_t, std::size_t piece) -> Result<void> {
+    const auto src_item = static_cast<std::int64_t>(src.item_bytes());
+    std::byte* fill = block.gathered();
+    if (piece > 0) {
+      from.advance(piece, [&](const std::byte* run, std::int64_t stride, std::size_t length) {
+        copy_run(run, stride, fill, src_item, length, src.item_bytes(), src.swapped);
+        fill += static_cast<std::int64_t>(length) * src_item;
+      });
+    }
+    const Result<const std::byte*> converted = block.convert(piece, options, report);
+    if (!converted) return converted.error();
+    const std::byte* drain = *converted;
+    const auto dst_item = static_cast<std::int64_t>(dst.item_bytes());
+    if (piece > 0) {
+      to.advance(piece, [&](std::byte* run, std::int64_t stride, std::size_t length) {
+        copy_run(drain, dst_item, run, stride, length, dst.item_bytes(), dst.swapped);
+        drain += static_cast<std::int64_t>(length) * dst_item;
+      });
+    }
+    return {};
+  });
+}
+
+// The axis along which a transposed source is denser than along its last one; none where runs do as well.
+std::optional<std::size_t> tile_axis(const StridedArray& src, std::size_t count) {
+  if (src.shape.size() < 2 || count < block_elements) return std::nullopt;
+  const std::size_t last = src.shape.size() - 1;
+  std::optional<std::size_t> found;
+  std::int64_t smallest = std::abs(src.strides[last]);
+  if (src.shape[last] == 1) smallest = std::numeric_limits<std::int64_t>::max();
+  for (std::size_t axis = 0; axis < last; ++axis) {
+    const std::int64_t stride = std::abs(src.strides[axis]);
+    if (src.shape[axis] > 1 && stride != 0 && stride < smallest) {
+      found = axis;
+      smallest = stride;
+    }
+  }
+  return smallest < line_bytes ? found : std::nullopt;
+}
+
+// Tile by tile of `rows` and the last axis, so that cache lines of the source are read once.
+Result<void> cast_tiles(const StridedArray& src, const StridedArray& dst, std::size_t rows, const CastOptions& options,
+                        CastReport* report, bool (*stop)()) {
+  const std::size_t last = src.shape.size() - 1;
+  const auto row_count = static_cast<std::size_t>(src.shape[rows]);
+  const auto column_count = static_cast<std::size_t>(src.shape[last]);
+  const std::size_t tile_rows = std::min(row_count, block_elements / std::min(tile_edge, column_count));
+  const std::size_t tile_columns = std::min(column_count, block_elements / tile_rows);
+  Block block(src, dst, tile_rows * tile_columns);
+  // The other axes, walked over as an array of the tiles' planes.
+  const auto at = [](const StridedArray& array, std::size_t axis, std::size_t index) {
+    return array.strides[axis] * static_cast<std::int64_t>(index);
+  };
+  std::vector<std::int64_t> index(src.shape.size(), 0);
+  std::size_t since_stop = 0;
+  while (true) {
+    const std::byte* from = src.data;
+    std::byte* to = dst.data;
+    for (std::size_t axis = 0; axis < last; ++axis) {
+      from += index[axis] * src.strides[axis];
+      to += index[axis] * dst.strides[axis];
+    }
+    for (std::size_t column = 0; column < column_count; column += tile_columns) {
+      const std::size_t columns = std::min(tile_columns, column_count - column);
+      for (std::size_t row = 0; row < row_count; row += tile_rows) {
+        const std::size_t height = std::min(tile_rows, row_count - row);
+        gather_tile(from + at(src, rows, row) + at(src, last, column), src.strides[rows], src.strides[last],
+                    block.gathered(), height, columns, src.item_bytes(), src.swapped);
+        const Result<const std::byte*> converted = block.convert(height * columns, options, report);
+        if (!converted) return converted.error();
+        const std::byte* drain = *converted;
+        for (std::size_t i = 0; i < height; ++i, drain += columns * dst.item_bytes()) {
+          copy_run(drain, static_cast<std::int64_t>(dst.item_bytes()),
+                   to + at(dst, rows, row + i) + at(dst, last, column), dst.strides[last], columns, dst.item_bytes(),
+                   dst.swapped);
+        }
+        since_stop += height * columns;
+        if (stop != nullptr && since_stop >= dense_elements) {
+          since_stop = 0;
+          if (stop()) return interrupted();
+        }
+      }
+    }
+    std::size_t axis = last;
+    do {
+      if (axis == 0) return {};
+      --axis;
+      if (axis == rows) continue;
+      if (++index[axis] < src.shape[axis]) break;
+      index[axis] = 0;
+    } while (true);
+  }
+}
+
 }  // namespace
 
 std::size_t StridedArray::item_bytes() const noexcept {
@@ -185,45 +372,12 @@ Result<void> cast_strided(const StridedArray& src, const StridedArray& dst, cons
     });
   }
 
-  // Gather -> pack -> convert -> unpack -> scatter, each step on a block in the cache and left out where not needed.
-  const std::size_t block = std::min(block_elements, count);
-  std::vector<std::byte> gathered(block * src.item_bytes());
-  std::vector<std::byte> packed(src.one_per_byte ? block : 0);
-  std::vector<std::byte> converted(block * dst.item_bytes());
-  std::vector<std::byte> unpacked(dst.one_per_byte ? block : 0);
-  Walk from(src);
-  Walk to(dst);
-  return in_pieces(count, block_elements, stop, [&](std::size_t, std::size_t piece) -> Result<void> {
-    const auto src_item = static_cast<std::int64_t>(src.item_bytes());
-    std::byte* fill = gathered.data();
-    if (piece > 0) {
-      from.advance(piece, [&](const std::byte* run, std::int64_t stride, std::size_t length) {
-        copy_run(run, stride, fill, src_item, length, src.item_bytes(), src.swapped);
-        fill += static_cast<std::int64_t>(length) * src_item;
-      });
-    }
-    const std::byte* source = gathered.data();
-    if (src.one_per_byte) {
-      (bit_width(src.dtype) == 4 ? pack<4> : pack<2>)(gathered.data(), packed.data(), piece);
-      source = packed.data();
-    }
-    if (Result<void> done = cast_block(src.dtype, source, dst.dtype, converted.data(), piece, options, report); !done) {
-      return done;
-    }
-    const std::byte* drain = converted.data();
-    if (dst.one_per_byte) {
-      (bit_width(dst.dtype) == 4 ? unpack<4> : unpack<2>)(converted.data(), unpacked.data(), piece);
-      drain = unpacked.data();
-    }
-    const auto dst_item = static_cast<std::int64_t>(dst.item_bytes());
-    if (piece > 0) {
-      to.advance(piece, [&](std::byte* run, std::int64_t stride, std::size_t length) {
-        copy_run(drain, dst_item, run, stride, length, dst.item_bytes(), dst.swapped);
-        drain += static_cast<std::int64_t>(length) * dst_item;
-      });
-    }
-    return {};
-  });
+  if (const std::optional<std::size_t> rows = tile_axis(src, count)) {
+    Result<void> done = cast_tiles(src, dst, *rows, options, report, stop);
+    // Tiles do not come in C order, so the first error may be another.
+    if (done || !done.error().element) return done;
+  }
+  return cast_blocks(src, dst, count, options, report, stop);
 }
 
 }  // namespace tensorcast::python

@@ -76,10 +76,13 @@ def convert(
         **options: those of :func:`cast`.
 
     Returns:
-        The plan and what came of it: ``tensors`` is a list with name, from, to, shape, bytes, reason and report.
+        The plan and what came of it: ``tensors`` is a list of dictionaries with name, from, to, shape (in elements),
+        bytes_in, bytes_out, reason and report; ``input_format``, ``output_format``, ``bytes_read``, ``bytes_written``,
+        ``verified``, ``cancelled``.
 
     Raises:
         CastError: with ``.tensor`` and ``.index`` where they apply; nothing is then left on disk.
+        KeyboardInterrupt: the same holds for Ctrl-C.
     """
     pairs = list(rules.items()) if isinstance(rules, Mapping) else [tuple(rule) for rule in rules]
     return _core.convert(
@@ -99,14 +102,45 @@ def convert(
     )
 
 
-def inspect(path: str | os.PathLike[str], *, from_: Any = None) -> dict[str, Any]:
-    """What is inside a file, without reading its data: ``format``, ``tensors`` and ``metadata``.
+def inspect(
+    path: str | os.PathLike[str],
+    *,
+    stats: bool = False,
+    candidates: Iterable[Any] = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"),
+    from_: Any = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """What is inside a file; with ``stats``, how each tensor would fare as other types.
 
-    Each tensor has name, dtype, shape, bytes; and where its type is none of ours, ``foreign_dtype``, the file's word.
+    Args:
+        path: ``.npy``, ``.npz``, ``.safetensors``, ``.pb``.
+        stats: read the data too, in blocks; without it only the header is read.
+        candidates: with ``stats``, the types to try.
+        from_: the ml_dtypes type behind an opaque npy descriptor.
+        **options: with ``stats``, those of :func:`cast`; the candidates are tried under them.
+
+    Returns:
+        ``format``, ``metadata``, and ``tensors``, a list in the file's order. Each tensor has name, dtype, shape (in
+        elements) and bytes; where its type is none of ours, ``foreign_dtype``, the file's word. With ``stats`` also
+        ``stats``: the counts ``count``, ``nan``, ``infinite``, ``zero``, ``negative``; ``min``, ``max`` and
+        ``smallest_nonzero_magnitude`` of the finite elements; and ``candidates``, a :class:`CastReport` for each type.
+        ``None`` for tensors without numbers.
+
+    Raises:
+        CastError: a file that cannot be read or breaks its format.
     """
-    return _core.inspect(os.fspath(path), from_)
+    tried = list(candidates) if stats else None
+    return _core.inspect(os.fspath(path), from_, tried, {"threads": 0, **options})
 
 
 def dtypes() -> list[dict[str, Any]]:
-    """The 24 types: bits, fields, range, special codes, opset and spellings."""
+    """The 24 types, one dictionary each.
+
+    Returns:
+        ``name``, ``onnx`` (its number in TensorProto), ``bits``, ``exponent_bits``, ``mantissa_bits``, ``bias``,
+        ``has_infinity``, ``has_nan``, ``lowest``, ``largest``, ``smallest_positive``, ``since_opset`` (of Cast),
+        ``special_codes`` and ``spellings``, which the functions of this package take in any case.
+
+    Source: ONNX ``TensorProto.DataType`` and its texts on float8, float4, int4 and int2; ``docs/types.md``.
+    """
     return _core.dtypes()

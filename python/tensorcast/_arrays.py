@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import weakref
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
 import ml_dtypes
@@ -12,6 +14,7 @@ from . import _core, _exchange
 from ._errors import CastError
 
 _TEXT_KINDS = "UTSO"  # fixed-width and variable-width strings, bytes, objects
+_CHUNK = 1 << 16  # strings per call of the core
 
 
 def _ml_type(name: str) -> np.dtype | None:
@@ -62,9 +65,12 @@ def as_plain_array(x: Any) -> np.ndarray:
     if isinstance(x, np.generic):
         return np.asarray(x)
     if isinstance(x, (list, tuple)):
-        raise TypeError(
-            f"a {type(x).__name__} has no dtype of its own; pass numpy.array(x, dtype=...) or numpy.asarray(x)"
-        )
+        kind = type(x).__name__
+        if _is_ragged(x):
+            raise TypeError(f"the rows of this {kind} have different lengths; cast them one by one, or pad them")
+        raise TypeError(f"a {kind} has no dtype of its own; pass numpy.array(x, dtype=...) or numpy.asarray(x)")
+    if hasattr(x, "__cuda_array_interface__"):
+        raise _exchange.on_a_device("CUDA")
     try:
         view = memoryview(x)
     except TypeError:
@@ -75,9 +81,31 @@ def as_plain_array(x: Any) -> np.ndarray:
     return np.asarray(view)
 
 
-def _texts(array: np.ndarray) -> list[str]:
+def _is_ragged(rows: Any) -> bool:
+    try:
+        np.shape(rows)
+    except ValueError:
+        return True
+    return False
+
+
+def _new_array(array: np.ndarray, name: str, order: str) -> np.ndarray:
+    try:
+        return np.empty_like(array, numpy_type(name), order=order, subok=False)
+    except (MemoryError, ValueError) as cause:
+        size = array.size * numpy_type(name).itemsize
+        error = CastError(
+            f"the result, {name} of shape {array.shape}, would take {size} bytes, which cannot be had; "
+            "cast it slice by slice, or pass a numpy.memmap as out="
+        )
+        error.code = "invalid_argument"
+        raise error from cause
+
+
+def _texts(array: np.ndarray, first: int = 0) -> list[str]:
+    """The strings of an array whose first is element ``first`` of the whole."""
     texts = []
-    for index, item in enumerate(array.ravel().tolist()):
+    for index, item in enumerate(array.ravel().tolist(), first):
         if isinstance(item, bytes):
             item = item.decode("utf-8", "replace")
         if not isinstance(item, str):
@@ -89,15 +117,54 @@ def _texts(array: np.ndarray) -> list[str]:
     return texts
 
 
-def _cast_from_text(array: np.ndarray, name: str, packed: bool, options: dict[str, Any]) -> np.ndarray:
-    texts = _texts(array)
+def _chunks(count: int) -> Iterator[slice]:
+    """Slices of a long conversion of text: signals are heard between them. One, even of nothing."""
+    return (slice(first, min(first + _CHUNK, count)) for first in range(0, max(count, 1), _CHUNK))
+
+
+def _storage_slice(name: str, elements: slice) -> slice:
+    """Where a chunk's elements are in flat storage; chunks begin at whole bytes."""
     if not is_packable(name):
-        result = np.empty(array.shape, numpy_type(name))
-        _core.cast_texts(texts, result, name, options)
+        return elements
+    return slice(packed_bytes(elements.start, name), packed_bytes(elements.stop, name))
+
+
+def _cast_from_text(array: np.ndarray, name: str, packed: bool, options: dict[str, Any]) -> np.ndarray:
+    if is_packable(name):
+        storage = np.empty(packed_bytes(array.size, name), np.uint8)
+    else:
+        result = _new_array(array, name, "C")
+        storage = result.reshape(-1)
+    for chunk in _chunks(array.size):
+        texts = _texts(array.flat[chunk], chunk.start)
+        _core.cast_texts(texts, storage[_storage_slice(name, chunk)], name, chunk.start, options)
+    if not is_packable(name):
         return result
-    codes = np.empty(packed_bytes(array.size, name), np.uint8)
-    _core.cast_texts(texts, codes, name, options)
-    return codes if packed else unpack(codes, name, array.shape)
+    return storage if packed else unpack(storage, name, array.shape)
+
+
+def _to_text(
+    chunks: Iterable[list[str]], shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> np.ndarray:
+    """An array of what the chunks of strings add up to."""
+    parts: list[np.ndarray] = []
+    first = 0
+    for texts in chunks:
+        parts.append(_text_array(texts, dtype, first))
+        first += len(texts)
+    return (parts[0] if len(parts) == 1 else np.concatenate(parts)).reshape(shape)
+
+
+def _text_of(array: np.ndarray, name: str, target: Any, options: dict[str, Any]) -> np.ndarray:
+    """Numbers, or texts of another kind, as strings of the kind that the target asks for."""
+
+    def texts(chunk: slice) -> list[str]:
+        part = array.flat[chunk]
+        if name == "string":
+            return _texts(part, chunk.start)
+        return _core.texts_of(_packed_storage(part, name), name, part.size, options)
+
+    return _to_text(map(texts, _chunks(array.size)), array.shape, _text_type(target))
 
 
 def _text_type(target: Any) -> np.dtype[Any]:
@@ -108,10 +175,10 @@ def _text_type(target: Any) -> np.dtype[Any]:
     return target if isinstance(target, np.dtype) else np.dtype(object)
 
 
-def _text_array(texts: list[str], dtype: np.dtype) -> np.ndarray:
+def _text_array(texts: list[str], dtype: np.dtype, first: int = 0) -> np.ndarray:
     if dtype.kind == "U" and dtype.itemsize:
         width = dtype.itemsize // np.dtype("U1").itemsize
-        for index, text in enumerate(texts):
+        for index, text in enumerate(texts, first):
             if len(text) > width:
                 error = CastError(f'element {index}: "{text}" does not fit {dtype}; ask for str, or for a wider type')
                 error.code = "out_of_range"
@@ -164,16 +231,23 @@ def _is_in_place(out: np.ndarray, array: np.ndarray, name: str, from_name: str) 
     )
 
 
+def _shares_memory(a: np.ndarray, b: np.ndarray) -> bool:
+    try:
+        return np.shares_memory(a, b, max_work=100_000)
+    except RuntimeError:  # too hard to tell: exotic strides in one range of addresses
+        return True
+
+
 def _check_out(out: Any, array: np.ndarray, name: str, from_name: str) -> None:
-    if type(out) is not np.ndarray:
+    if type(out) is not np.ndarray and not isinstance(out, np.memmap):
         raise TypeError(f"out must be a numpy.ndarray, not {type(out).__name__}")
     if out.shape != array.shape:
         raise CastError(f"out has shape {out.shape}, but the result has {array.shape}")
     if out.dtype.newbyteorder("=") != numpy_type(name):
         raise CastError(f"out has dtype {out.dtype}, but the result is {name}")
     if not out.flags.writeable:
-        raise CastError("out is read-only")
-    if np.shares_memory(out, array) and not _is_in_place(out, array, name, from_name):
+        raise CastError("out is read-only; give it memory of its own")
+    if _shares_memory(out, array) and not _is_in_place(out, array, name, from_name):
         raise CastError("out overlaps the input; give it memory of its own")
 
 
@@ -192,8 +266,13 @@ def _cast_packed(x: np.ndarray, source: Any, target: Any, name: str, report: boo
         count = dense.size * 8 // _core.bit_width(from_name)
         shape = (count,)
     if name == "string":
-        texts = _core.texts_of(dense, from_name, count, options)
-        return _text_array(texts, _text_type(target)).reshape(shape)
+
+        def texts(chunk: slice) -> list[str]:
+            return _core.texts_of(
+                dense[_storage_slice(from_name, chunk)], from_name, chunk.stop - chunk.start, options
+            )
+
+        return _to_text(map(texts, _chunks(count)), shape, _text_type(target))
     if is_packable(name):
         result = np.empty(packed_bytes(count, name), np.uint8)
     else:
@@ -219,6 +298,14 @@ def _cast_numbers(
         )
 
 
+def _remember(report: Any, source: Any, result: Any, scale: float) -> None:
+    """For plot_report: what was compared, as long as others keep it."""
+    try:
+        report._compared = (weakref.ref(source), weakref.ref(result), scale)
+    except TypeError:  # a NumPy scalar, for one
+        pass
+
+
 def cast(
     x: Any,
     dtype: Any,
@@ -232,6 +319,23 @@ def cast(
     **options: Any,
 ) -> Any:
     """The general form of ``tensorcast.cast``; the package's front page documents it."""
+    done = _cast(x, dtype, out, copy, order, packed, source, report, options)
+    if report and not packed:
+        _remember(done[1], x, done[0], options.get("scale", 1.0))
+    return done
+
+
+def _cast(
+    x: Any,
+    dtype: Any,
+    out: Any,
+    copy: bool,
+    order: str,
+    packed: bool,
+    source: Any,
+    report: bool,
+    options: dict[str, Any],
+) -> Any:
     name = _core.dtype_name(dtype)
     if order not in ("C", "K"):
         raise ValueError(f'order is "C" or "K", not {order!r}')
@@ -253,13 +357,11 @@ def cast(
             raise ValueError("conversions of text have no report= and no out=")
         if from_name == name:
             if isinstance(dtype, (type, np.dtype)) and _text_type(dtype) != array.dtype:
-                return _text_array(_texts(array), _text_type(dtype)).reshape(array.shape)
+                return _text_of(array, from_name, dtype, options)
             return array.copy() if copy else array
         if from_name == "string":
             return _cast_from_text(array, name, False, options)
-        dense = _packed_storage(array, from_name)
-        texts = _core.texts_of(dense, from_name, array.size, options)
-        return _text_array(texts, _text_type(dtype)).reshape(array.shape)
+        return _text_of(array, from_name, dtype, options)
 
     if out is not None:
         _check_out(out, array, name, from_name)
@@ -267,6 +369,6 @@ def cast(
     elif not copy and from_name == name and array.dtype.isnative and options.get("scale", 1.0) == 1.0 and not report:
         return array
     else:
-        result = np.empty_like(array, numpy_type(name), order=order, subok=False)
+        result = _new_array(array, name, order)
     done = _cast_numbers(array, from_name, result, name, report, options)
     return (result, done) if report else result

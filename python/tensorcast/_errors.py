@@ -12,6 +12,8 @@ class CastError(ValueError):
         tensor: name of the tensor at fault in a file, or ``None``.
     """
 
+    __module__ = "tensorcast"
+
     code: str = "invalid_argument"
     index: int | None = None
     tensor: str | None = None

@@ -60,6 +60,16 @@ def explain(value: Any, *, from_: Any = None, to: Any = None, **options: Any) ->
         from_: the type that the value has before; ``None``: the literal's exact value.
         to: one type; ``None``: all numeric types.
         **options: those of :func:`tensorcast.cast`.
+
+    Returns:
+        A list that prints as a table. Each row is a dictionary: dtype; ``error``, why there is no result, or ``""``;
+        code, sign_bits, exponent_bits, mantissa_bits; exact_value and exact_error as exact decimals, shortest_value
+        as a cast to string prints it, relative_error; events such as ``"rounded"`` and ``"saturated"``.
+
+    Raises:
+        CastError: a literal that is no number, or a code that ``from_`` does not have.
+
+    Source: ONNX operator ``Cast``, versions 1 to 25; ``docs/semantics.md``.
     """
     if isinstance(value, np.generic):
         from ._arrays import name_of

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ._core import CastReport
+from ._core import CastReport, cast
+from ._tensors import is_torch
 
 _COUNTS = ("overflowed", "saturated", "underflowed_to_zero", "inexact", "nan_made", "nan_lost", "wrapped")
 
@@ -43,21 +44,60 @@ setattr(CastReport, "__repr__", _repr)
 setattr(CastReport, "_repr_html_", _repr_html)
 
 
-def plot_report(source: Any, result: Any, report: CastReport | None = None) -> Any:
-    """Draws the histogram of relative errors and the codes in use of one conversion.
+def _compared(report: CastReport) -> tuple[Any, Any, float]:
+    """What the report was made of, if it is still there."""
+    source, result, scale = getattr(report, "_compared", (lambda: None, lambda: None, 1.0))
+    if (before := source()) is None or (after := result()) is None:
+        raise ValueError(
+            "the arrays of this report are gone, or were never NumPy arrays or tensors; "
+            "pass them: plot_report(report, source, result)"
+        )
+    return before, after, scale
+
+
+def _values(x: Any) -> np.ndarray:
+    return np.asarray(cast(x if hasattr(x, "dtype") else np.asarray(x), "float64", copy=False)).ravel()
+
+
+def _codes(x: Any) -> np.ndarray:
+    if is_torch(x):
+        from . import _torch
+
+        return _torch._codes(x.contiguous()).ravel()
+    array = np.ascontiguousarray(x)
+    return array.view(f"u{array.dtype.itemsize}").ravel()
+
+
+def plot_report(report: CastReport, source: Any = None, result: Any = None, *, scale: float | None = None) -> Any:
+    """Draws what one conversion did: the histogram of relative errors, and how often each code is used.
+
+    A report does not keep arrays alive: name those that it is about, as in ``result, report = tc.cast(x, "float16",
+    report=True)``, or pass them.
 
     Args:
-        source: the array before.
-        result: the array after, of the same shape.
-        report: if given, its numbers become the title.
+        report: of the conversion; its numbers become the title.
+        source: the array or tensor before, of any shape; ``None``: the one that the report was made of.
+        result: the one after, of the same shape; ``None`` likewise.
+        scale: that of the conversion; ``None``: the report's, and 1 with arrays that are passed.
 
     Returns:
-        A ``matplotlib.figure.Figure`` with two axes. Needs matplotlib.
+        A ``matplotlib.figure.Figure`` with two axes: errors relative to ``source * scale``, in powers of two; and codes
+        as unsigned integers. Needs matplotlib.
+
+    Raises:
+        ValueError: arrays that are gone, or of different shapes.
     """
     from matplotlib.figure import Figure
 
-    before = np.asarray(source, dtype=np.float64).ravel()
-    after = np.asarray(result, dtype=np.float64).ravel()
+    if (source is None) != (result is None):
+        raise ValueError("pass both source and result, or neither")
+    if source is None:
+        source, result, of_report = _compared(report)
+        scale = of_report if scale is None else scale
+    before = _values(source) * (1.0 if scale is None else scale)
+    after = _values(result)
+    if before.shape != after.shape:
+        raise ValueError(f"source has {before.size} elements, but result {after.size}")
     usable = np.isfinite(before) & np.isfinite(after) & (before != 0)
     errors = np.abs(after[usable] - before[usable]) / np.abs(before[usable])
     figure = Figure(figsize=(9, 3.2), layout="constrained")
@@ -70,12 +110,9 @@ def plot_report(source: Any, result: Any, report: CastReport | None = None) -> A
         ylabel="elements",
         title=f"{int(errors.size - nonzero.size):,} exact, {int(nonzero.size):,} changed",
     )
-    codes = np.ascontiguousarray(result).view(f"u{np.asarray(result).dtype.itemsize}").ravel()
-    used, counts = np.unique(codes, return_counts=True)
-    right.bar(
-        used.astype(np.float64), counts, width=max(1.0, float(used.size and np.ptp(used.astype(np.float64))) / 256)
-    )
+    used, counts = np.unique(_codes(result), return_counts=True)
+    positions = used.astype(np.float64)
+    right.bar(positions, counts, width=max(1.0, float(np.ptp(positions)) / 256 if used.size else 1.0))
     right.set(xlabel="code", ylabel="elements", title=f"{used.size:,} codes in use")
-    if report is not None:
-        figure.suptitle(f"signal to noise {report.snr_db:.1f} dB, {report.inexact:,} of {report.count:,} inexact")
+    figure.suptitle(f"signal to noise {report.snr_db:.1f} dB, {report.inexact:,} of {report.count:,} inexact")
     return figure

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx.inliner
-from onnx import helper, numpy_helper
+from onnx import helper
 from onnx.backend.base import Backend, BackendRep, Device, DeviceType, namedtupledict
 
-from . import _arrays
+from . import _arrays, _onnx_arrays
 from ._core import cast
 from ._errors import CastError
 
@@ -48,7 +48,7 @@ def _run_identity(attributes: Mapping[str, Any], opset: int, x: Any) -> Any:
 
 
 _CONSTANTS: dict[str, Callable[[Any], Any]] = {
-    "value": numpy_helper.to_array,
+    "value": _onnx_arrays.array_of,
     "value_float": np.float32,
     "value_floats": lambda value: np.array(value, np.float32),
     "value_int": np.int64,
@@ -110,8 +110,9 @@ class TensorcastRep(BackendRep):
         self._nodes = list(graph.node)
         for node in self._nodes:
             _require_known(node)
-        self._constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+        self._constants = {tensor.name: _onnx_arrays.array_of(tensor) for tensor in graph.initializer}
         self._inputs = [value.name for value in graph.input if value.name not in self._constants]
+        self._types = {value.name: value.type.tensor_type.elem_type for value in graph.input}
         self._outputs = [value.name for value in graph.output]
         self._result = namedtupledict("Outputs", self._outputs)
 
@@ -122,7 +123,8 @@ class TensorcastRep(BackendRep):
             inputs: arrays in the order of the graph's inputs, a dictionary of them by name, or a single one.
 
         Returns:
-            A named tuple of the graph's outputs. Texts are arrays of objects.
+            A named tuple of the graph's outputs, of the types that ``onnx.numpy_helper`` has for them. Texts are arrays
+            of objects.
 
         Raises:
             CastError: with ``.tensor``, the output of the node that refused, and ``.index``.
@@ -138,10 +140,11 @@ class TensorcastRep(BackendRep):
         missing = [name for name in self._inputs if name not in inputs]
         if missing:
             raise ValueError(f"no value for the model's input {missing[0]}")
-        values = {**self._constants, **inputs}
+        given = {name: _onnx_arrays.native(value, self._types.get(name, 0)) for name, value in inputs.items()}
+        values = {**self._constants, **given}
         for node in self._nodes:
             values[node.output[0]] = _run(node, [values[name] for name in node.input], self._opset)
-        return self._result(*(values[name] for name in self._outputs))
+        return self._result(*(_onnx_arrays.foreign(values[name]) for name in self._outputs))
 
 
 class TensorcastBackend(Backend):
@@ -169,7 +172,8 @@ class TensorcastBackend(Backend):
         """Runs one node. ``opset_version`` is the version of ONNX's operators, default the newest that onnx knows."""
         super().run_node(node, inputs, device, outputs_info, **kwargs)
         opset = kwargs.get("opset_version", onnx.defs.onnx_opset_version())
-        return (_run(node, [inputs] if isinstance(inputs, np.ndarray) else inputs, opset),)
+        given = [inputs] if isinstance(inputs, np.ndarray) else inputs
+        return (_onnx_arrays.foreign(_run(node, [_onnx_arrays.native(value) for value in given], opset)),)
 
     @classmethod
     def supports_device(cls, device: str) -> bool:

@@ -1,0 +1,68 @@
+"""Arrays as the installed ``onnx`` has them. Since 1.19 narrow types are ml_dtypes'; before, they were dtypes of onnx's
+own (an integer with a name on it), and in 1.16 float32."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+
+from . import _arrays, _core
+from ._core import cast
+
+_OWN_NAMES = {
+    "bfloat16": "bfloat16",
+    "e4m3fn": "float8_e4m3fn",
+    "e4m3fnuz": "float8_e4m3fnuz",
+    "e5m2": "float8_e5m2",
+    "e5m2fnuz": "float8_e5m2fnuz",
+    "uint4": "uint4",
+    "int4": "int4",
+    "float4e2m1": "float4_e2m1fn",
+}
+
+
+def native(x: Any, elem_type: int = 0) -> Any:
+    """The array in the type that it stands for: NumPy's or ml_dtypes'. ``elem_type``: as the model declares it."""
+    if not isinstance(x, np.ndarray):
+        return x
+    own = _OWN_NAMES.get((x.dtype.names or ("",))[0])
+    if own is not None:
+        codes = np.ascontiguousarray(x).view(f"u{x.dtype.itemsize}")
+        if _arrays.is_packable(own):
+            codes = codes & np.uint8((1 << _core.bit_width(own)) - 1)
+        return codes.view(_arrays.numpy_type(own)).reshape(x.shape)
+    if x.dtype == np.float32 and elem_type > TensorProto.COMPLEX128:  # one of the narrow types
+        return cast(x, elem_type, saturate=False)
+    return x
+
+
+@functools.cache
+def _own_type(name: str) -> np.dtype[Any] | None:
+    """onnx's type for a narrow one of ours; None where it has the same."""
+    number = next(row["onnx"] for row in _core.dtypes() if row["name"] == name)
+    if number <= TensorProto.COMPLEX128 or number not in helper.get_all_tensor_dtypes():
+        return None
+    probe = numpy_helper.to_array(helper.make_tensor("probe", number, [1], [1.0]))
+    return None if probe.dtype == _arrays.numpy_type(name) else probe.dtype
+
+
+def foreign(x: Any) -> Any:
+    """The other way: the array as onnx would read it from a TensorProto."""
+    if not isinstance(x, np.ndarray) or x.dtype.kind in "OUT":
+        return x
+    own = _own_type(_arrays.name_of(x))
+    if own is None:
+        return x
+    if own == np.float32:
+        return cast(x, "float32")
+    if own.kind == "i":  # int4 in int8: with its sign
+        return cast(x, "int8").view(own)
+    return np.ascontiguousarray(x).view(own).reshape(x.shape)
+
+
+def array_of(tensor: TensorProto) -> np.ndarray:
+    """An initializer or a constant."""
+    return native(numpy_helper.to_array(tensor), tensor.data_type)
