@@ -40,7 +40,7 @@ class Builder {
       : model_(model), semantics_(semantics), values_(graph_, semantics), functions_(values_, model.opset, semantics) {}
 
   Result<Graph> build() {
-    Result<Wiring> wiring = connect(model_);
+    Result<Wiring> wiring = connect(model_, semantics_);
     if (!wiring) return std::move(wiring).error();
     wiring_ = std::move(*wiring);
     graph_.name = model_.graph;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <map>
 #include <set>
 
 #include "models/mdf/mdf_number.hpp"
@@ -103,8 +104,13 @@ Result<InputPort> read_input(const std::string& id, const Tree& tree, const std:
   if (!reduce->empty() && *reduce != "overwrite" && *reduce != "add" && *reduce != "multiply") {
     return parse_error(here, fmt::format("reduce {} is none of overwrite, add, multiply", shown(*reduce)));
   }
-  return InputPort{
-      .id = id, .default_value = value_at(tree, "default_value"), .type = std::move(*type), .shape = read_shape(tree)};
+  return InputPort{.id = id,
+                   .default_value = value_at(tree, "default_value"),
+                   .type = std::move(*type),
+                   .shape = read_shape(tree),
+                   .reduce = *reduce == "add"        ? Reduce::add
+                             : *reduce == "multiply" ? Reduce::multiply
+                                                     : Reduce::overwrite};
 }
 
 Result<OutputPort> read_output(const std::string& id, const Tree& tree, const std::string& where) {
@@ -134,8 +140,20 @@ Result<Term> read_term(const std::string& id, const Tree& tree, bool is_function
   Term term{.id = id, .value = value_at(tree, "value"), .function = {}, .args = {}, .is_function = is_function};
   if (const Tree* function = value_at(tree, "function"); function != nullptr) {
     const auto* text = function->as<std::string>();
-    if (text == nullptr) return unsupported(here, fmt::format("the function is {}, not a name", function->kind()));
-    term.function = *text;
+    const auto* map = function->as<Tree::Map>();
+    // {NAME: {ARGUMENT: ...}}, as the package writes functions in older files
+    const bool is_short = is_function && map != nullptr && map->size() == 1 && is_empty(tree.find("args"));
+    if (text == nullptr && !is_short) {
+      return unsupported(here, fmt::format("the function is {}, not a name", function->kind()));
+    }
+    term.function = is_short ? map->front().key : *text;
+    if (is_short) {
+      const Result<const Tree::Map*> args = map_at(*function, term.function, here);
+      if (!args) return args.error();
+      if (*args != nullptr) {
+        for (const TreeEntry& entry : **args) term.args.emplace_back(entry.key, &entry.tree);
+      }
+    }
   }
   if (term.value != nullptr && !term.function.empty()) return parse_error(here, "has a value and a function");
   if (term.value == nullptr && term.function.empty()) return parse_error(here, "has neither value nor function");
@@ -147,14 +165,17 @@ Result<Term> read_term(const std::string& id, const Tree& tree, bool is_function
   return term;
 }
 
+bool has_graph(const Tree& node) { return node.find("nodes") != nullptr; }
+
 Result<Node> read_node(const std::string& id, const Tree& tree, const std::string& graph) {
   const std::string where = fmt::format("{}: node {}", graph, shown(id));
-  if (tree.find("nodes") != nullptr) return unsupported(where, "is a graph of its own");
-  if (Result<void> checked = check_keys(tree, {"input_ports", "functions", "parameters", "output_ports"}, where);
-      !checked) {
+  const std::initializer_list<std::string_view> flat = {"input_ports", "functions", "parameters", "output_ports"};
+  const std::initializer_list<std::string_view> nested = {"input_ports",  "functions", "parameters",
+                                                          "output_ports", "nodes",     "edges"};
+  if (Result<void> checked = check_keys(tree, has_graph(tree) ? nested : flat, where); !checked) {
     return std::move(checked).error();
   }
-  Node node{.id = id, .inputs = {}, .terms = {}, .outputs = {}};
+  Node node{.id = id, .key = id, .inputs = {}, .terms = {}, .outputs = {}};
   std::set<std::string_view> names;
   const auto is_new = [&](const std::string& name) { return names.insert(name).second; };
   const auto twice = [&](const std::string& name) {
@@ -260,13 +281,129 @@ Result<std::pair<std::string, const Tree*>> find_model(const Tree& tree) {
   return Error{.code = ErrorCode::parse, .message = "not an MDF model: no map {ID: {graphs: ...}}"};
 }
 
+// Where a port is: a node's key and the port's id.
+using Source = std::pair<std::string, std::string>;
+
+class GraphReader {
+ public:
+  using Scope = std::map<std::string, Source, std::less<>>;  // input ports of the nodes around a graph
+
+  GraphReader(MdfModel& model, std::string where) : model_(model), where_(std::move(where)) {}
+
+  // `prefix`: the path of the node around the graph, with a dot. Recursion ends where that of the tree does.
+  Result<void> read(const Tree& graph, const std::string& prefix, const Scope& scope) {
+    const std::string here =
+        prefix.empty() ? where_ : fmt::format("{}: node {}", where_, shown(prefix.substr(0, prefix.size() - 1)));
+    const Result<const Tree::Map*> nodes = map_at(graph, "nodes", here);
+    if (!nodes) return nodes.error();
+    if (*nodes == nullptr) return parse_error(here, "has no nodes");
+    const Result<const Tree::Map*> edges = map_at(graph, "edges", here);
+    if (!edges) return edges.error();
+
+    std::set<std::string, std::less<>> nested;
+    for (const TreeEntry& entry : **nodes) {
+      if (has_graph(entry.tree)) nested.insert(prefix + entry.key);
+    }
+    std::set<Source> fed;
+    if (*edges != nullptr) {
+      for (const TreeEntry& entry : **edges) {
+        Result<Edge> edge = read_edge(entry.key, entry.tree, here);
+        if (!edge) return std::move(edge).error();
+        edge->sender.insert(0, prefix);
+        edge->receiver.insert(0, prefix);
+        if (nested.contains(edge->receiver)) edge->receiver = entry_of(edge->receiver);
+        fed.emplace(edge->receiver, edge->receiver_port);
+        model_.edges.push_back(std::move(*edge));
+      }
+    }
+    for (const TreeEntry& entry : **nodes) {
+      Result<Node> node = read_node(prefix + entry.key, entry.tree, where_);
+      if (!node) return std::move(node).error();
+      const std::string takes = nested.contains(node->key) ? entry_of(node->key) : node->key;
+      for (const InputPort& port : node->inputs) {
+        const auto around = scope.find(port.id);
+        if (around != scope.end() && !fed.contains({takes, port.id})) connect(around->second, {takes, port.id});
+      }
+      if (takes == node->key) {
+        add(std::move(*node));
+      } else if (Result<void> added = add_nested(std::move(*node), entry.tree, scope); !added) {
+        return added;
+      }
+    }
+    return {};
+  }
+
+ private:
+  // No key of a node of the file ends so, or else it is there twice.
+  static std::string entry_of(const std::string& key) { return key + " (inputs)"; }
+
+  void add(Node node) { model_.nodes.push_back(std::move(node)); }
+
+  void connect(const Source& from, const Source& to) {
+    model_.edges.push_back({.id = fmt::format("{}.{}", to.first, to.second),
+                            .sender = from.first,
+                            .sender_port = from.second,
+                            .receiver = to.first,
+                            .receiver_port = to.second});
+  }
+
+  const Tree* name_of(const std::string& name) { return &model_.names.emplace_back(Tree{name}); }
+
+  Result<void> add_nested(Node node, const Tree& graph, Scope scope) {
+    Node entry{.id = node.id, .key = entry_of(node.key), .inputs = std::move(node.inputs), .terms = {}, .outputs = {}};
+    node.inputs.clear();
+    std::set<std::string, std::less<>> names;
+    for (const InputPort& port : entry.inputs) {
+      entry.outputs.push_back({.id = port.id, .value = name_of(port.id), .type = {}, .shape = {}});
+      node.inputs.push_back({.id = port.id, .default_value = nullptr, .type = {}, .shape = {}});
+      connect({entry.key, port.id}, {node.key, port.id});
+      scope.insert_or_assign(port.id, Source(entry.key, port.id));
+      names.insert(port.id);
+    }
+    for (const Term& term : node.terms) names.insert(term.id);
+    add(std::move(entry));
+
+    const std::size_t first_node = model_.nodes.size();
+    const std::size_t first_edge = model_.edges.size();
+    const std::string prefix = node.key + ".";
+    if (Result<void> read_inner = read(graph, prefix, scope); !read_inner) return read_inner;
+    std::set<std::string, std::less<>> senders;
+    for (std::size_t at = first_edge; at < model_.edges.size(); ++at) senders.insert(model_.edges[at].sender);
+    std::vector<std::pair<std::string, std::string>> ends;  // keys and ids of output ports
+    std::map<std::string_view, std::size_t> uses;
+    for (std::size_t at = first_node; at < model_.nodes.size(); ++at) {
+      if (senders.contains(model_.nodes[at].key)) continue;
+      for (const OutputPort& port : model_.nodes[at].outputs) ends.emplace_back(model_.nodes[at].key, port.id);
+    }
+    for (const auto& end : ends) ++uses[end.second];
+    const bool has_outputs = !node.outputs.empty();
+    for (const auto& [key, id] : ends) {
+      // As of outputs of a model: the port's id, or NODE.PORT.
+      const std::string name = uses[id] > 1 || names.contains(id) ? key.substr(prefix.size()) + "." + id : id;
+      if (!names.insert(name).second) {
+        return parse_error(
+            fmt::format("{}: node {}", where_, shown(node.id)),
+            fmt::format("{} names two of its parts and of the outputs of the graph within it", shown(name)));
+      }
+      connect({key, id}, {node.key, name});
+      node.inputs.push_back({.id = name, .default_value = nullptr, .type = {}, .shape = {}});
+      if (!has_outputs) node.outputs.push_back({.id = name, .value = name_of(name), .type = {}, .shape = {}});
+    }
+    add(std::move(node));
+    return {};
+  }
+
+  MdfModel& model_;
+  std::string where_;
+};
+
 }  // namespace
 
 Result<MdfModel> read_model(const Tree& tree) {
   Result<std::pair<std::string, const Tree*>> found = find_model(tree);
   if (!found) return std::move(found).error();
   const Tree& content = *found->second;
-  MdfModel model{.id = found->first, .graph = {}, .nodes = {}, .edges = {}};
+  MdfModel model{.id = found->first, .graph = {}, .nodes = {}, .edges = {}, .names = {}};
   const std::string where = fmt::format("model {}", shown(model.id));
   if (Result<void> checked =
           check_keys(content, {"format", "generating_application", "onnx_opset_version", "graphs"}, where);
@@ -286,23 +423,7 @@ Result<MdfModel> read_model(const Tree& tree) {
     return std::move(checked).error();
   }
   if (Result<void> checked = check_conditions(graph.tree, here); !checked) return std::move(checked).error();
-
-  const Result<const Tree::Map*> nodes = map_at(graph.tree, "nodes", here);
-  if (!nodes) return nodes.error();
-  if (*nodes == nullptr) return parse_error(here, "has no nodes");
-  for (const TreeEntry& entry : **nodes) {
-    Result<Node> node = read_node(entry.key, entry.tree, here);
-    if (!node) return std::move(node).error();
-    model.nodes.push_back(std::move(*node));
-  }
-  const Result<const Tree::Map*> edges = map_at(graph.tree, "edges", here);
-  if (!edges) return edges.error();
-  if (*edges == nullptr) return model;
-  for (const TreeEntry& entry : **edges) {
-    Result<Edge> edge = read_edge(entry.key, entry.tree, here);
-    if (!edge) return std::move(edge).error();
-    model.edges.push_back(std::move(*edge));
-  }
+  if (Result<void> read = GraphReader(model, here).read(graph.tree, "", {}); !read) return std::move(read).error();
   return model;
 }
 

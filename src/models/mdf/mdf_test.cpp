@@ -4,8 +4,10 @@
 
 #include <cstring>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "io/test_folder.hpp"
@@ -114,6 +116,95 @@ TEST_F(Mdf, CastsParametersWithoutAnyPort) {
   ASSERT_TRUE(result.ok()) << result.error().describe();
   EXPECT_EQ(values_of<std::uint8_t>((*result)[0].tensor), (std::vector<std::uint8_t>{0, 1, 1, 0}));
   EXPECT_EQ(shape_of((*result)[0].tensor), (std::vector<std::int64_t>{2, 2}));
+}
+
+TEST_F(Mdf, AGraphWithinANodeTakesItsPorts) {
+  // As in models from PyTorch: ids with ::, and ports of the inner graph that only the node around it has.
+  const std::string inner = R"("nodes": {
+      "a": {"input_ports": {"p": {"type": "Tensor"}}, "parameters": {"to": {"value": 7}, "onnx::Cast_1": {"function": "onnx::Cast", "args": {"input": "p"}}},
+            "output_ports": {"y": {"value": "onnx::Cast_1"}}},
+      "b": {"input_ports": {"y": {}}, "parameters": {"to": {"value": 11}, "onnx::Cast_1": {"function": "onnx::Cast", "args": {"input": "y"}}},
+            "output_ports": {"z": {"value": "onnx::Cast_1"}}}},
+    "edges": {"e": {"sender": "a", "receiver": "b", "sender_port": "y", "receiver_port": "y", "parameters": {"weight": 3}}})";
+  const std::string outer =
+      R"("nodes": {"first": {"input_ports": {"x": {"type": "float32"}}, "output_ports": {"o": {"value": "x"}}},
+    "loop": {"input_ports": {"p": {}}, )" +
+      inner;
+  const std::string edge =
+      R"(}}, "edges": {"f": {"sender": "first", "receiver": "loop", "sender_port": "o", "receiver_port": "p"}})";
+  const std::vector<NamedTensor> input{{"x", tensor<float>(DType::float32, {2}, {1.5F, -2.5F})}};
+  for (const MdfSemantics semantics : {MdfSemantics::onnx, MdfSemantics::mdf_reference}) {
+    auto result = run(outer + edge, input, "", semantics);
+    ASSERT_TRUE(result.ok()) << result.error().describe();
+    ASSERT_EQ(result->size(), 1u);
+    EXPECT_EQ((*result)[0].name, "z");
+    EXPECT_EQ(values_of<double>((*result)[0].tensor), (std::vector<double>{3, -6}));
+
+    // The node's own parts may name what the graph within it gives.
+    result =
+        run(outer + R"(, "parameters": {"to": {"value": 6}, "c": {"function": "onnx::Cast", "args": {"input": "z"}}},
+                            "output_ports": {"q": {"value": "c"}})" +
+                edge,
+            input, "", semantics);
+    ASSERT_TRUE(result.ok()) << result.error().describe();
+    ASSERT_EQ(result->size(), 1u);
+    EXPECT_EQ((*result)[0].name, "q");
+    EXPECT_EQ(values_of<std::int32_t>((*result)[0].tensor), (std::vector<std::int32_t>{3, -6}));
+  }
+  // Without ports of the node, those of the graph are the model's.
+  const auto result = run(R"("nodes": {"loop": {)" + inner + "}}", {{"p", input[0].tensor}});
+  ASSERT_TRUE(result.ok()) << result.error().describe();
+  EXPECT_EQ((*result)[0].name, "z");
+  // Messages name the path.
+  const Error error =
+      refused(R"("nodes": {"o": {"nodes": {"i": {"nodes": {"n": {"output_ports": {"y": {"value": "w"}}}}}}}})");
+  EXPECT_NE(error.message.find("\"o.i.n\""), std::string::npos) << error.message;
+}
+
+TEST_F(Mdf, PortsOfTheNearestNodeAroundComeFirst) {
+  const std::string leaf =
+      R"("n": {"input_ports": {"x": {}, "w": {}}, "output_ports": {"y": {"value": "x"}, "v": {"value": "w"}}})";
+  const auto result = run(
+      R"("nodes": {"o": {"input_ports": {"x": {"default_value": [1]}, "w": {"default_value": [2]}},
+         "nodes": {"i": {"input_ports": {"x": {"default_value": [3]}, "k": {"default_value": [4]}}, "nodes": {)" +
+      leaf + R"(}},
+                   "m": {"output_ports": {"y": {"value": 5}}}}}})");
+  ASSERT_TRUE(result.ok()) << result.error().describe();
+  std::map<std::string, std::int64_t> found;
+  for (const NamedTensor& output : *result) found[output.name] = values_of<std::int64_t>(output.tensor)[0];
+  // The inner x has no edge, and so takes the outer one, which only then has a default.
+  EXPECT_EQ(found, (std::map<std::string, std::int64_t>{{"i.y", 1}, {"v", 2}, {"m.y", 5}}));
+}
+
+TEST_F(Mdf, OfSeveralEdgesIntoOnePortTheLastCounts) {
+  const std::string nodes =
+      R"("nodes": {"a": {"parameters": {"p": {"value": [1]}}, "output_ports": {"y": {"value": "p"}}},
+                   "b": {"parameters": {"p": {"value": [2]}}, "output_ports": {"y": {"value": "p"}}},
+                   "c": {"input_ports": {"x": {)";
+  const auto edges = [](const std::string& one, const std::string& two) {
+    return R"(}}, "output_ports": {"z": {"value": "x"}}}}, "edges": {"e": {"sender": ")" + one +
+           R"(", "sender_port": "y", "receiver": "c", "receiver_port": "x"}, "f": {"sender": ")" + two +
+           R"(", "sender_port": "y", "receiver": "c", "receiver_port": "x"}})";
+  };
+  for (const auto& [one, two, last] : {std::tuple("a", "b", 2), std::tuple("b", "a", 1)}) {
+    const auto result = run(nodes + edges(one, two));
+    ASSERT_TRUE(result.ok()) << result.error().describe();
+    EXPECT_EQ(values_of<std::int64_t>((*result)[0].tensor), std::vector<std::int64_t>{last});
+  }
+  EXPECT_EQ(refused(nodes + edges("a", "b"), "", MdfSemantics::mdf_reference).code, ErrorCode::unsupported);
+  EXPECT_TRUE(run(nodes + edges("a", "a"), {}, "", MdfSemantics::mdf_reference).ok());
+  for (const char* reduce : {"add", "multiply"}) {
+    EXPECT_EQ(refused(nodes + R"("reduce": ")" + reduce + "\"" + edges("a", "b")).code, ErrorCode::unsupported);
+  }
+}
+
+TEST_F(Mdf, AFunctionMayBeAMapOfItsArguments) {
+  const auto result = run(
+      R"("nodes": {"n": {"input_ports": {"x": {}}, "functions": {"f": {"function": {"onnx::Cast": {"input": "x", "to": 7}}}},
+         "output_ports": {"y": {"value": "f"}}}})",
+      {{"x", tensor<float>(DType::float32, {1}, {2.5F})}});
+  ASSERT_TRUE(result.ok()) << result.error().describe();
+  EXPECT_EQ(values_of<std::int64_t>((*result)[0].tensor), std::vector<std::int64_t>{2});
 }
 
 TEST_F(Mdf, EdgesLeadFromNodeToNode) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 
 namespace tensorcast::models::mdf {
 namespace {
@@ -15,7 +16,7 @@ Error edge_error(const MdfModel& model, const Edge& edge, ErrorCode code, const 
 }
 
 struct Ports {
-  std::set<PortAddress> inputs;
+  std::map<PortAddress, Reduce> inputs;
   std::set<PortAddress> outputs;
 };
 
@@ -28,12 +29,38 @@ Result<void> check_edge(const MdfModel& model, const Wiring& wiring, const Ports
   const auto receiver = wiring.nodes.find(edge.receiver);
   if (receiver == wiring.nodes.end()) return missing("node", edge.receiver);
   if (!ports.outputs.contains({sender->second, edge.sender_port})) {
-    return missing("output port", edge.sender + "." + edge.sender_port);
+    return missing("output port", model.nodes[sender->second].id + "." + edge.sender_port);
   }
   if (!ports.inputs.contains({receiver->second, edge.receiver_port})) {
-    return missing("input port", edge.receiver + "." + edge.receiver_port);
+    return missing("input port", model.nodes[receiver->second].id + "." + edge.receiver_port);
   }
   return {};
+}
+
+double weight_of(const Edge& edge) {
+  if (edge.weight == nullptr) return 1;
+  if (const auto* integer = edge.weight->as<std::int64_t>()) return static_cast<double>(*integer);
+  const auto* real = edge.weight->as<double>();
+  return real == nullptr ? std::numeric_limits<double>::quiet_NaN() : *real;
+}
+
+// The specification: a port keeps "the last value supplied", unless it adds or multiplies.
+Result<void> check_second(const MdfModel& model, MdfSemantics semantics, const Ports& ports,
+                          const std::pair<const PortAddress, const Edge*>& first, const Edge& edge) {
+  const std::string fed = fmt::format("the input port {}.{} is fed by the edge \"{}\" already",
+                                      model.nodes[first.first.node].id.substr(0, 60), edge.receiver_port.substr(0, 60),
+                                      first.second->id.substr(0, 60));
+  const Reduce reduce = ports.inputs.at(first.first);
+  if (reduce != Reduce::overwrite) {
+    return edge_error(
+        model, edge, ErrorCode::unsupported,
+        fmt::format("{}; what edges bring is not {}", fed, reduce == Reduce::add ? "added" : "multiplied"));
+  }
+  const bool same_value = first.second->sender == edge.sender && first.second->sender_port == edge.sender_port &&
+                          weight_of(*first.second) == weight_of(edge);
+  if (semantics == MdfSemantics::onnx || same_value) return {};
+  return edge_error(model, edge, ErrorCode::unsupported,
+                    fed + ", and the reference engine leaves open which of them comes last");
 }
 
 }  // namespace
@@ -60,13 +87,17 @@ std::vector<std::size_t> ordered(const std::vector<std::vector<std::size_t>>& ne
   return order;
 }
 
-Result<Wiring> connect(const MdfModel& model) {
+Result<Wiring> connect(const MdfModel& model, MdfSemantics semantics) {
   Wiring wiring;
   Ports ports;
   for (std::size_t index = 0; index < model.nodes.size(); ++index) {
     const Node& node = model.nodes[index];
-    wiring.nodes.emplace(node.id, index);
-    for (const InputPort& port : node.inputs) ports.inputs.insert({index, port.id});
+    if (!wiring.nodes.emplace(node.key, index).second) {
+      return Error{.code = ErrorCode::parse,
+                   .message = fmt::format("graph \"{}\": two nodes are named \"{}\"", model.graph.substr(0, 60),
+                                          node.id.substr(0, 60))};
+    }
+    for (const InputPort& port : node.inputs) ports.inputs.emplace(PortAddress{index, port.id}, port.reduce);
     for (const OutputPort& port : node.outputs) ports.outputs.insert({index, port.id});
   }
   wiring.sends.resize(model.nodes.size());
@@ -77,10 +108,10 @@ Result<Wiring> connect(const MdfModel& model) {
     const std::size_t receiver = wiring.nodes.find(edge.receiver)->second;
     const auto [place, is_new] = wiring.incoming.emplace(PortAddress{receiver, edge.receiver_port}, &edge);
     if (!is_new) {
-      return edge_error(
-          model, edge, ErrorCode::unsupported,
-          fmt::format("the input port {}.{} is fed by the edge \"{}\" already", edge.receiver.substr(0, 60),
-                      edge.receiver_port.substr(0, 60), place->second->id.substr(0, 60)));
+      if (Result<void> checked = check_second(model, semantics, ports, *place, edge); !checked) {
+        return std::move(checked).error();
+      }
+      place->second = &edge;
     }
     wiring.sends[sender] = true;
     needs[receiver].push_back(sender);

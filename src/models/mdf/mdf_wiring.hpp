@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "models/mdf/mdf_model.hpp"
+#include "tensorcast/model.hpp"
 
 namespace tensorcast::models::mdf {
 
@@ -25,9 +26,10 @@ struct Wiring {
   std::vector<std::size_t> order;  // of all nodes, as indices
 };
 
-// Errors: parse: edges from or to nothing, a cycle; unsupported: several edges into one port, whose order the reference
-// engine leaves open.
-[[nodiscard]] Result<Wiring> connect(const MdfModel& model);
+// Of several edges into one port the last counts. Errors: parse: edges from or to nothing, a cycle; unsupported: ports
+// that add or multiply what several edges bring, and, in the semantics of the reference engine, several edges with
+// different values, whose order it leaves open.
+[[nodiscard]] Result<Wiring> connect(const MdfModel& model, MdfSemantics semantics);
 
 // An order of items in which each follows those that it needs; shorter than `needs` when there is a cycle.
 [[nodiscard]] std::vector<std::size_t> ordered(const std::vector<std::vector<std::size_t>>& needs);

@@ -45,6 +45,8 @@ def changed(path, value):
 
 put("valid/two-casts.json", GOOD)
 put("valid/without-its-id.json", GOOD["m"])
+put("valid/several-edges-into-one-port.json", changed("edges/f", {"sender": "a", "receiver": "b", "sender_port": "y", "receiver_port": "z"}))
+put("valid/graph-within-a-node.json", changed("nodes/a", {"input_ports": {"x": {}}, "nodes": {"b": node("x", 7)}}))
 put("valid/two-graphs.json", changed("/graphs/other", {"nodes": {"n": {"functions": {"f": {"function": "linear"}}}}}))
 put("valid/aliases.yaml", """m:
     format: ModECI MDF v0.4
@@ -88,7 +90,12 @@ put("invalid/parse--aliases-explode.yaml",
 put("invalid/unsupported--opset-99.json", changed("/onnx_opset_version", 99))
 put("invalid/parse--opset-a-word.json", changed("/onnx_opset_version", "newest"))
 put("invalid/unsupported--field-unknown.json", changed("nodes/a/colour", "red"))
-put("invalid/unsupported--graph-within-a-node.json", changed("nodes/a/nodes", {}))
+put("invalid/parse--graph-within-a-node-empty.json", changed("nodes/a/nodes", {}))
+put("invalid/parse--graph-within-a-node-cycle.json", changed("nodes/a", {"input_ports": {"x": {}}, "nodes": {"b": node("x", 7), "c": node("z", 7)},
+    "edges": {"e": {"sender": "b", "receiver": "c", "sender_port": "y", "receiver_port": "z"},
+              "f": {"sender": "c", "receiver": "b", "sender_port": "y", "receiver_port": "x"}}}))
+put("invalid/parse--graph-within-a-node-and-its-name-twice.json", changed("nodes", {"a": {"nodes": {"b": node("x", 7)}}, "a.b": node("x", 7), "b": node("z", 1)}))
+put("invalid/unsupported--graph-within-a-node-on-a-condition.json", changed("nodes/a", {"nodes": {"b": node("x", 7)}, "conditions": {"termination": {}}}))
 put("invalid/unsupported--condition-of-a-node.json", changed("conditions", {"node_specific": {"b": {"type": "EveryNCalls"}}}))
 put("invalid/unsupported--condition-of-the-end.json", changed("conditions", {"termination": {"x": {"type": "AfterNPasses"}}}))
 put("invalid/unsupported--state.json", changed("nodes/a/parameters/s", {"value": "s"}))
@@ -124,7 +131,9 @@ put("invalid/parse--edge-from-missing-port.json", changed("edges/e/sender_port",
 put("invalid/parse--edge-to-missing-port.json", changed("edges/e/receiver_port", "w"))
 put("invalid/parse--edge-without-port.json", changed("edges/e/receiver_port", None))
 put("invalid/parse--edge-cycle.json", changed("edges/f", {"sender": "b", "receiver": "a", "sender_port": "y", "receiver_port": "x"}))
-put("invalid/unsupported--edges-into-one-port.json", changed("edges/f", {"sender": "a", "receiver": "b", "sender_port": "y", "receiver_port": "z"}))
+twice = changed("edges/f", {"sender": "a", "receiver": "b", "sender_port": "y", "receiver_port": "z"})
+twice["m"]["graphs"]["g"]["nodes"]["b"]["input_ports"]["z"]["reduce"] = "add"
+put("invalid/unsupported--edges-into-one-port-added.json", twice)
 put("invalid/unsupported--edge-parameter.json", changed("edges/e/parameters", {"delay": 1}))
 put("invalid/unsupported--weight-a-list.json", changed("edges/e/parameters", {"weight": [1, 2]}))
 put("invalid/unsupported--weight-a-name.json", changed("edges/e/parameters", {"weight": "w"}))
