@@ -1,7 +1,9 @@
 // Models of conversion nodes: read one of ONNX, OpenVINO IR or MDF as a Graph, or add a node to an ONNX model.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
 
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/error.hpp"
@@ -16,6 +18,9 @@ enum class MdfSemantics { onnx, mdf_reference };
 struct LoadModelOptions {
   std::string format = {};  // "onnx", "openvino_ir", "mdf"; empty: by extension and content
   MdfSemantics mdf_semantics = MdfSemantics::onnx;
+  // MDF: asked once for each input whose type the model leaves open; `undefined`, or no function: it stays open. Weights
+  // of edges, and the reference engine, need types.
+  std::function<DType(std::string_view input)> input_type = {};
 };
 
 struct Model {

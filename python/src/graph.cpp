@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -164,9 +165,16 @@ void bind_program(nb::module_& module) {
           nb::arg("inputs"), nb::arg("threads"), "Named tensors to named tensors, with the GIL released.");
   module.def(
       "load_model",
-      [](const std::string& path, const std::string& format, bool mdf_reference) {
+      [](const std::string& path, const std::string& format, bool mdf_reference, const nb::dict& input_types) {
+        std::map<std::string, DType, std::less<>> types;
+        for (const auto& [name, dtype] : input_types) types[nb::cast<std::string>(name)] = dtype_or_undefined(dtype);
         const LoadModelOptions options{
-            .format = format, .mdf_semantics = mdf_reference ? MdfSemantics::mdf_reference : MdfSemantics::onnx};
+            .format = format,
+            .mdf_semantics = mdf_reference ? MdfSemantics::mdf_reference : MdfSemantics::onnx,
+            .input_type = [&](std::string_view input) {
+              const auto found = types.find(input);
+              return found == types.end() ? DType::undefined : found->second;
+            }};
         Result<Model> model = Error{};
         Result<Program> program = Error{};
         {
@@ -178,7 +186,8 @@ void bind_program(nb::module_& module) {
         if (!program && program.error().file.empty()) program.error().file = path;
         return nb::make_tuple(loaded.format, loaded.graph.name, checked(std::move(program)));
       },
-      nb::arg("path"), nb::arg("format"), nb::arg("mdf_reference"), "A model's format, name and program.");
+      nb::arg("path"), nb::arg("format"), nb::arg("mdf_reference"), nb::arg("input_types"),
+      "A model's format, name and program.");
 }
 
 // A node is for one thread at a time, and Python may call from several while the GIL is released.

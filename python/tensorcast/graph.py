@@ -168,6 +168,7 @@ def load_model(
     semantics: Literal["onnx", "mdf-reference"] = "onnx",
     *,
     format: Literal["onnx", "openvino_ir", "mdf"] | None = None,
+    input_types: Mapping[str, Any] | None = None,
 ) -> Program:
     """An ONNX, OpenVINO IR or MDF model of conversions, ready to run.
 
@@ -175,6 +176,7 @@ def load_model(
         path: ``.onnx``; ``.xml`` with its ``.bin``; ``.json`` or ``.yaml``.
         semantics: of MDF models: as the operators' texts say, or with what the reference engine does around them.
         format: where extension and content do not tell.
+        input_types: types of inputs of MDF models that leave them open, which weights and the reference engine need.
 
     Returns:
         A :class:`Program`; its ``format`` says what the file was.
@@ -185,5 +187,5 @@ def load_model(
     """
     if semantics not in ("onnx", "mdf-reference"):
         raise ValueError(f'semantics is "onnx" or "mdf-reference", not {semantics!r}')
-    found, name, core = _core.load_model(os.fspath(path), format or "", semantics == "mdf-reference")
+    found, name, core = _core.load_model(os.fspath(path), format or "", semantics == "mdf-reference", dict(input_types or {}))
     return Program(core, found, name)

@@ -315,6 +315,14 @@ def test_load_model_of_mdf(tmp_path):
         dtypes[semantics] = result.dtype
     assert dtypes == {"onnx": np.float32, "mdf-reference": np.float64}  # the reference engine widens results
 
+    del node["input_ports"]["in"]["type"]
+    (tmp_path / "m.json").write_text(json.dumps({"m": {"format": "ModECI MDF v0.4", "graphs": {"g": graph}}}))
+    with pytest.raises(CastError, match="type of the input"):
+        tc.load_model(tmp_path / "m.json", "mdf-reference")
+    program = tc.load_model(tmp_path / "m.json", "mdf-reference", input_types={"in": np.int32})
+    assert program.inputs[0].dtype == "int32"
+    assert program.run({"in": np.int32([1, 2])})["out"].dtype == np.float64
+
 
 def test_models_that_cannot_be_loaded(tmp_path):
     with pytest.raises(CastError) as failure:

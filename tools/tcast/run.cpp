@@ -198,8 +198,28 @@ void print_outputs(const RunArguments& arguments, const Model& model, std::span<
   print(table.to_string());
 }
 
+// Types of inputs that an MDF model leaves open are those of their files.
+tensorcast::DType type_of_input(const RunArguments& arguments, std::string_view input) {
+  for (const std::string& argument : arguments.inputs) {
+    std::string_view file;
+    if (argument.size() > input.size() && argument.starts_with(input) && argument[input.size()] == '=') {
+      file = std::string_view(argument).substr(input.size() + 1);
+    } else if (arguments.inputs.size() == 1 && argument.find('=') == std::string::npos) {
+      file = argument;
+    } else {
+      continue;
+    }
+    // What is wrong with the file is said when it is read for the run.
+    const Result<NamedTensor> tensor = tensorcast::read_tensor(std::string(file));
+    if (tensor) return tensor->tensor.dtype();
+  }
+  return tensorcast::DType::undefined;
+}
+
 int run(const RunArguments& arguments) {
-  Result<Model> model = tensorcast::load_model(arguments.model, arguments.options);
+  tensorcast::LoadModelOptions options = arguments.options;
+  options.input_type = [&](std::string_view input) { return type_of_input(arguments, input); };
+  Result<Model> model = tensorcast::load_model(arguments.model, options);
   if (!model) return fail(model.error());
   const auto in_model = [&](Error error) {
     if (error.file.empty()) error.file = arguments.model;

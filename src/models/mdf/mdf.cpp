@@ -36,7 +36,7 @@ Syntax syntax_of(const std::string& path, std::string_view text) {
   return syntax_of(text);
 }
 
-Result<Graph> load_file(const std::string& path, MdfSemantics semantics) {
+Result<Graph> load_file(const std::string& path, const LoadModelOptions& options) {
   const Result<io::InputFile> file = io::InputFile::open(path);
   if (!file) return file.error();
   if (file->size() > max_file_bytes) {
@@ -50,11 +50,11 @@ Result<Graph> load_file(const std::string& path, MdfSemantics semantics) {
   text = {};
   const Result<MdfModel> model = read_model(*tree);
   if (!model) return model.error();
-  return build_graph(*model, semantics);
+  return build_graph(*model, options);
 }
 
 Result<Graph> load(const std::string& path, const LoadModelOptions& options) {
-  Result<Graph> graph = load_file(path, options.mdf_semantics);
+  Result<Graph> graph = load_file(path, options);
   if (!graph && graph.error().file.empty()) graph.error().file = path;
   return graph;
 }

@@ -27,6 +27,7 @@ struct Input {
   DType dtype = DType::undefined;
   std::optional<std::vector<std::int64_t>> shape;
   std::optional<Tensor> default_value;
+  bool is_declared = false;  // the type, by a port
 };
 
 bool same(const Tensor& a, const Tensor& b) {
@@ -36,8 +37,12 @@ bool same(const Tensor& a, const Tensor& b) {
 
 class Builder {
  public:
-  Builder(const MdfModel& model, MdfSemantics semantics)
-      : model_(model), semantics_(semantics), values_(graph_, semantics), functions_(values_, model.opset, semantics) {}
+  Builder(const MdfModel& model, const LoadModelOptions& options)
+      : model_(model),
+        options_(options),
+        semantics_(options.mdf_semantics),
+        values_(graph_, semantics_),
+        functions_(values_, model.opset, semantics_) {}
 
   Result<Graph> build() {
     Result<Wiring> wiring = connect(model_, semantics_);
@@ -68,6 +73,7 @@ class Builder {
 
   Result<Input> describe_input(const InputPort& port, const std::string& where) {
     Input input{.dtype = declared_type(port.type, semantics_), .shape = port.shape, .default_value = std::nullopt};
+    input.is_declared = input.dtype != DType::undefined;
     std::optional<Tensor> given;
     if (port.default_value != nullptr) {
       std::optional<Tree> number;
@@ -106,6 +112,7 @@ class Builder {
     if (a.shape && b.shape && !agree(*a.shape, *b.shape)) return false;
     if (a.default_value && b.default_value && !same(*a.default_value, *b.default_value)) return false;
     if (!b.default_value) a.default_value.reset();
+    a.is_declared = a.is_declared || b.is_declared;
     if (a.dtype == DType::undefined) a.dtype = b.dtype;
     if (a.dtype != DType::undefined && a.default_value && a.default_value->dtype() != a.dtype) return false;
     if (!a.shape) a.shape = b.shape;
@@ -113,6 +120,15 @@ class Builder {
       for (std::size_t i = 0; i < a.shape->size(); ++i) (*a.shape)[i] = std::max((*a.shape)[i], (*b.shape)[i]);
     }
     return true;
+  }
+
+  // The value that comes may have another type than the default that it takes the place of.
+  void ask_type(const std::string& name, Input& input) const {
+    if (input.is_declared || !options_.input_type) return;
+    const DType dtype = options_.input_type(name);
+    if (dtype == DType::undefined) return;
+    if (input.default_value && input.default_value->dtype() != dtype) input.default_value.reset();
+    input.dtype = dtype;
   }
 
   Result<void> add_inputs() {
@@ -135,8 +151,10 @@ class Builder {
       Input merged = users.front().second;
       const bool one =
           std::all_of(users.begin() + 1, users.end(), [&](auto& user) { return merge(merged, user.second); });
+      if (one) ask_type(id, merged);
       for (auto& [address, input] : users) {
         const std::string name = one ? id : model_.nodes[address.node].id + "." + id;
+        if (!one) ask_type(name, input);
         const Input& used = one ? merged : input;
         if (!one || address == users.front().first) {
           if (!values_.claim(name)) {
@@ -351,6 +369,7 @@ class Builder {
   }
 
   const MdfModel& model_;
+  const LoadModelOptions& options_;
   MdfSemantics semantics_;
   std::size_t zeros_budget_ = max_zeros_bytes;
   Wiring wiring_;
@@ -364,6 +383,8 @@ class Builder {
 
 }  // namespace
 
-Result<Graph> build_graph(const MdfModel& model, MdfSemantics semantics) { return Builder(model, semantics).build(); }
+Result<Graph> build_graph(const MdfModel& model, const LoadModelOptions& options) {
+  return Builder(model, options).build();
+}
 
 }  // namespace tensorcast::models::mdf

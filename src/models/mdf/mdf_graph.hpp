@@ -9,6 +9,6 @@ namespace tensorcast::models::mdf {
 
 // Errors: parse: identifiers that nothing has, cycles, types that contradict each other; unsupported: other functions,
 // expressions. Messages name graph, node and part.
-[[nodiscard]] Result<Graph> build_graph(const MdfModel& model, MdfSemantics semantics);
+[[nodiscard]] Result<Graph> build_graph(const MdfModel& model, const LoadModelOptions& options);
 
 }  // namespace tensorcast::models::mdf

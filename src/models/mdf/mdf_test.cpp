@@ -198,6 +198,28 @@ TEST_F(Mdf, OfSeveralEdgesIntoOnePortTheLastCounts) {
   }
 }
 
+TEST_F(Mdf, TypesThatTheModelLeavesOpenAreAskedFor) {
+  const std::string path = file(
+      R"("nodes": {"a": {"input_ports": {"x": {}}, "output_ports": {"o": {"value": "x"}}},
+                   "b": {"input_ports": {"q": {}, "t": {"type": "int8"}}, "output_ports": {"y": {"value": "q"}}}},
+         "edges": {"e": {"sender": "a", "receiver": "b", "sender_port": "o", "receiver_port": "q", "parameters": {"weight": 2.5}}})");
+  const Result<Model> unknown = load_model(path);
+  EXPECT_EQ(unknown.ok() ? ErrorCode::internal : unknown.error().code, ErrorCode::unsupported);
+  for (const auto& [dtype, result] :
+       {std::pair(DType::float16, DType::float16), std::pair(DType::int32, DType::float64)}) {
+    std::vector<std::string> asked;
+    LoadModelOptions options;
+    options.input_type = [&, dtype = dtype](std::string_view input) {
+      asked.emplace_back(input);
+      return dtype;
+    };
+    const Result<Model> model = load_model(path, options);
+    ASSERT_TRUE(model.ok()) << model.error().describe();
+    EXPECT_EQ(asked, std::vector<std::string>{"x"});
+    EXPECT_EQ(model->graph.outputs.at(0).dtype, result);
+  }
+}
+
 TEST_F(Mdf, AFunctionMayBeAMapOfItsArguments) {
   const auto result = run(
       R"("nodes": {"n": {"input_ports": {"x": {}}, "functions": {"f": {"function": {"onnx::Cast": {"input": "x", "to": 7}}}},

@@ -114,7 +114,8 @@ Result<Value> Values::weigh(const Value& value, const Tree& weight, const std::s
   const double number = integer != nullptr ? static_cast<double>(*integer) : *real;
   if (number == 1) return value;
   if (value.dtype == DType::undefined) {
-    return unsupported("a weight on a value of unknown type", "name the type at the port that it comes from");
+    return unsupported("a weight on a value of unknown type",
+                       "name the type at the port that it comes from, or when the model is loaded");
   }
   if (value.dtype == DType::string) return unsupported("a weight on texts");
   if (!std::isfinite(number)) return unsupported("the weight is not finite");
