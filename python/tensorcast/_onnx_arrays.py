@@ -1,5 +1,5 @@
-"""Arrays as the installed ``onnx`` has them. Since 1.19 narrow types are ml_dtypes'; before, they were dtypes of onnx's
-own (an integer with a name on it), and in 1.16 float32."""
+"""Arrays as the installed ``onnx`` has them. Since 1.19 narrow types are ml_dtypes'. Before, they were dtypes of onnx's
+own (an integer with a name on it), or float32 in 1.16; and bfloat16 was uint16, which its node tests demand."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ def native(x: Any, elem_type: int = 0) -> Any:
         if _arrays.is_packable(own):
             codes = codes & np.uint8((1 << _core.bit_width(own)) - 1)
         return codes.view(_arrays.numpy_type(own)).reshape(x.shape)
+    if x.dtype == np.uint16 and elem_type == TensorProto.BFLOAT16:
+        return x.view(_arrays.numpy_type("bfloat16"))
     if x.dtype == np.float32 and elem_type > TensorProto.COMPLEX128:  # one of the narrow types
         return cast(x, elem_type, saturate=False)
     return x
@@ -46,7 +48,9 @@ def _own_type(name: str) -> np.dtype[Any] | None:
     if number <= TensorProto.COMPLEX128 or number not in helper.get_all_tensor_dtypes():
         return None
     probe = numpy_helper.to_array(helper.make_tensor("probe", number, [1], [1.0]))
-    return None if probe.dtype == _arrays.numpy_type(name) else probe.dtype
+    if probe.dtype == _arrays.numpy_type(name):
+        return None
+    return np.dtype(np.uint16) if name == "bfloat16" else probe.dtype
 
 
 def foreign(x: Any) -> Any:

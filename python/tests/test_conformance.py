@@ -8,6 +8,9 @@ import pytest
 import text_differences
 from peers import PEERS
 
+for package in ("openvino", "onnxruntime", "torch"):
+    pytest.importorskip(package)  # the page holds what all of them give
+
 THOROUGH = os.environ.get("TENSORCAST_THOROUGH") == "1"
 TITLES = [peer.title for peer in PEERS]
 pytestmark = pytest.mark.filterwarnings("ignore")  # peers warn about NaN and overflow

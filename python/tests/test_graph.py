@@ -12,12 +12,13 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-import torch
 from arrays import BITS, NUMPY_TYPES, codes, samples
 from onnx import TensorProto, helper
 
 import tensorcast as tc
 from tensorcast import CastError, _core
+
+torch = pytest.importorskip("torch")
 
 
 def one_cast(to, dtype=None, **options):

@@ -64,6 +64,38 @@ def test_long_strided_arrays():
         )
 
 
+@pytest.mark.parametrize("name", NUMPY_TYPES)
+def test_transposed_arrays_in_tiles(name):
+    """Large enough for tiles, with edges that tiles do not divide, of every width; other axes around them."""
+    base = np.resize(samples(name), (3, 331, 257)).astype(numpy_type(name))
+    for view in (
+        base.transpose(0, 2, 1),
+        base.transpose(2, 1, 0),
+        base.transpose(1, 2, 0),
+        base[:, ::-1].transpose(2, 0, 1),
+        base[1].T[::-1],
+        base[:, :, ::2].transpose(0, 2, 1),
+        base.reshape(-1, 3).T,
+        base.reshape(3, -1).T,
+        base.astype(base.dtype.newbyteorder(">")).transpose(0, 2, 1) if base.itemsize > 1 else base.T,
+    ):
+        dense = np.array(view, view.dtype.newbyteorder("="), order="C")
+        for to in ("float32", "float16", name, "uint4"):
+            if hasattr(ml_dtypes, to) or hasattr(np, to):
+                assert np.array_equal(codes(tc.cast(view, to)), codes(tc.cast(dense, to))), (view.shape, to)
+    _, report = tc.cast(base.transpose(0, 2, 1), "float8_e5m2", report=True)
+    _, expected = tc.cast(np.ascontiguousarray(base.transpose(0, 2, 1)), "float8_e5m2", report=True)
+    assert (report.count, report.inexact, report.saturated) == (expected.count, expected.inexact, expected.saturated)
+
+
+def test_transposed_targets():
+    source = np.random.default_rng(2).normal(size=(331, 257)).astype(np.float32)
+    out = np.empty((257, 331), np.float16).T
+    assert tc.cast(source, "float16", out=out) is out and np.array_equal(out, source.astype(np.float16))
+    swapped = np.empty((331, 257), ">f2")
+    assert np.array_equal(tc.cast(np.asfortranarray(source), "float16", out=swapped), source.astype(np.float16))
+
+
 def test_read_only_input_and_memmap(tmp_path):
     array = CUBE.copy()
     array.flags.writeable = False

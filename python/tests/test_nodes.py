@@ -6,11 +6,12 @@ import threading
 import ml_dtypes
 import numpy as np
 import pytest
-import torch
 from arrays import NUMPY_TYPES, codes, samples
 
 import tensorcast as tc
 from tensorcast import CastError
+
+torch = pytest.importorskip("torch")
 
 WIDE = ["float64", "float32", "float16", "bfloat16"]
 FLOAT8 = ["float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"]

@@ -1,9 +1,12 @@
 """The rest of the package: promotion, files, explanations, the command."""
 
 import inspect
+import os
 import pathlib
+import signal
 import subprocess
 import sys
+import time
 
 import ml_dtypes
 import numpy as np
@@ -144,6 +147,41 @@ def test_the_command():
         [pathlib.Path(sys.executable).with_name("tcast"), "--version"], capture_output=True, text=True
     )
     assert installed.stdout == done.stdout
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_signals_reach_the_command(sent, tmp_path):
+    """One process: what a signal does, and the status after it, are the command's own."""
+    np.lib.format.open_memmap(tmp_path / "zeros.npy", "w+", np.float64, (1 << 30,)).flush()  # takes no space on disk
+    command = [sys.executable, "-m", "tensorcast", "inspect", "zeros.npy", "--stats"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while os.path.basename(os.readlink(f"/proc/{process.pid}/exe")) != "tcast":
+        time.sleep(0.01)
+    time.sleep(0.2)
+    process.send_signal(sent)
+    assert process.wait(60) == 130
+
+
+def test_inspect_with_statistics(checkpoint):
+    path, tensors = checkpoint
+    rows = {row["name"]: row["stats"] for row in tc.inspect(path, stats=True, candidates=["f16", "e4m3fn"])["tensors"]}
+    assert list(rows["steps"]["candidates"]) == ["float16", "float8_e4m3fn"]
+    assert "stats" not in tc.inspect(path)["tensors"][0]
+    bias = rows["layer.bias"]
+    assert (bias["count"], bias["min"], bias["max"], bias["zero"], bias["negative"]) == (3, 1, 1e9, 0, 0)
+    assert bias["candidates"]["float16"].overflowed == 1
+    for name, array in tensors.items():
+        _, report = tc.cast(array, "float8_e4m3fn", report=True)
+        found = rows[name]["candidates"]["float8_e4m3fn"]
+        assert (found.count, found.inexact, found.saturated) == (report.count, report.inexact, report.saturated)
+    scaled = tc.inspect(path, stats=True, candidates=["float16"], scale=1e-6)["tensors"]
+    assert not any(row["stats"]["candidates"]["float16"].overflowed for row in scaled)
+
+
+def test_inspect_of_text_has_no_statistics(tmp_path):
+    np.save(tmp_path / "words.npy", np.array(["a", "b"]))
+    (row,) = tc.inspect(tmp_path / "words.npy", stats=True)["tensors"]
+    assert row["stats"] is None
 
 
 def test_target_names_the_instruction_set():

@@ -40,6 +40,43 @@ def test_control_c_ends_a_long_call(make):
     assert time.monotonic() - start < 15
 
 
+TEXTS = np.broadcast_to(np.array("1.5", object), 1 << 27)
+NUMBERS = np.broadcast_to(np.float32(1.5), 1 << 27)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tc.cast(TEXTS, "float16"),
+        lambda: tc.cast(TEXTS, "int4", packed=True),
+        lambda: tc.cast(NUMBERS, "string"),
+        lambda: tc.cast(TEXTS, np.dtype("U4")),
+    ],
+    ids=["to numbers", "to packed numbers", "from numbers", "to another kind"],
+)
+def test_control_c_ends_a_long_conversion_of_text(call):
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    start = time.monotonic()
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        call()
+    timer.join()
+    assert time.monotonic() - start < 15
+
+
+def test_control_c_ends_a_long_cast_of_a_transposed_array():
+    array = np.broadcast_to(np.zeros((1 << 12, 1 << 10), np.float32).T, (1 << 12, 1 << 10, 1 << 12))
+    row = np.empty((1, 1 << 10, 1 << 12), np.float16)
+    out = np.lib.stride_tricks.as_strided(row, array.shape, (0, *row.strides[1:]))
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        tc.cast(array, "float16", out=out)
+    timer.join()
+    assert time.monotonic() - start < 15
+
+
 def test_other_threads_run_during_a_long_call():
     array = np.zeros(1 << 27, np.float32)
     out = np.empty(array.shape, np.float16)

@@ -5,11 +5,12 @@ import sys
 import ml_dtypes
 import numpy as np
 import pytest
-import torch
 from arrays import BITS, NUMPY_TYPES, codes, samples
 
 import tensorcast as tc
 from tensorcast import CastError, _core
+
+torch = pytest.importorskip("torch")
 
 TORCH_NAMES = [name for name in NUMPY_TYPES if BITS[name] >= 8 and hasattr(torch, name)]
 CARRIER = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
