@@ -103,6 +103,8 @@ class CastNode(_Node):
         **options: Any,
     ) -> None:
         super().__init__(name, specified_outputs_name, training, lda_coeff, zero_saturated_gradient, options)
+        if (isinstance(to, str) and to.upper() == "UNDEFINED") or (type(to) is int and to == 0):
+            to = None  # ONNX's TensorProto.UNDEFINED
         self._core = _core.CastNode(
             to, name, list(specified_outputs_name), training, lda_coeff, zero_saturated_gradient, options
         )

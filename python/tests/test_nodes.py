@@ -165,6 +165,8 @@ def test_parameters():
     for arguments, keywords, words in [
         ((), {}, "the type to cast to is undefined"),
         ((None,), {}, "the type to cast to is undefined"),
+        (("UNDEFINED",), {}, "the type to cast to is undefined"),
+        ((0,), {}, "the type to cast to is undefined"),
         (("int8",), {"specified_outputs_name": ["a", "b"]}, "has 2 names, but the node has 1 output"),
         (("int8",), {"lda_coeff": math.nan}, "lda_coeff must be a finite number"),
         (("int8",), {"lda_coeff": -math.inf}, "lda_coeff must be a finite number"),

@@ -110,7 +110,7 @@ int print_matrix(const PromoteArguments& arguments) {
 
 std::string in_words_of_the_command(std::string hint) {
   const std::string_view option = "promote_unsafe";
-  if (const std::size_t at = hint.find(option); at != std::string::npos) hint.replace(at, option.size(), "--unsafe");
+  if (const std::size_t at = hint.find(option); at != std::string::npos) hint.replace(at, option.size(), "--unsafe (promote_unsafe)");
   return hint;
 }
 

@@ -149,7 +149,9 @@ class GraphBuilder {
     for (const formats::onnx::ByteRange& initializer : tree.initializers) {
       Result<NamedTensor> tensor = loader_.load(initializer);
       if (!tensor) {
-        if (tensor.error().tensor.empty()) tensor.error().message.insert(0, "an initializer: ");
+        if (tensor.error().tensor.empty()) {  // the name may be what cannot be read
+          tensor.error().message.insert(0, fmt::format("initializer {}: ", &initializer - tree.initializers.data()));
+        }
         return std::move(tensor).error();
       }
       const std::string& name = tensor->name;
