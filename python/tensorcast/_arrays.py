@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
@@ -82,10 +83,12 @@ def as_plain_array(x: Any) -> np.ndarray:
 
 
 def _is_ragged(rows: Any) -> bool:
-    try:
-        np.shape(rows)
-    except ValueError:
-        return True
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # what NumPy 1.23 does about it
+        try:
+            np.shape(rows)
+        except (ValueError, Warning):
+            return True
     return False
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from . import _core
+from ._arrays import _shares_memory
 from ._errors import CastError
 from ._exchange import on_a_device
 
@@ -53,8 +54,10 @@ def cast_tensor(x: torch.Tensor, name: str, *, out: Any, copy: bool, report: boo
         out = torch.empty(x.shape, dtype=_TORCH_TYPE[name])
     elif not isinstance(out, torch.Tensor) or out.shape != x.shape or _NAME.get(out.dtype) != name:
         raise CastError(f"out must be a torch tensor of shape {tuple(x.shape)} and type {name}")
-    elif out.untyped_storage().data_ptr() == x.untyped_storage().data_ptr():
-        raise CastError("out shares memory with the input; give it memory of its own")
+    elif out.device.type != "cpu":
+        raise on_a_device(out.device)
+    elif _shares_memory(_codes(out), _codes(x)):
+        raise CastError("out overlaps the input; give it memory of its own")
     done = _core.cast_codes(_codes(x), from_name, False, _codes(out), name, False, report, options)
     return (out, done) if report else out
 

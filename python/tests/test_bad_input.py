@@ -98,6 +98,24 @@ def test_out_in_a_file(tmp_path):
         tc.cast(X, "float16", out=read_only)
 
 
+def test_wrong_out_of_pytorch():
+    torch = pytest.importorskip("torch")
+    x = torch.tensor([1.0, 2.0, 3.0])
+    for out in (torch.zeros(2, dtype=torch.float16), torch.zeros(3), np.zeros(3, np.float16), [0.0] * 3):
+        with pytest.raises(CastError, match=r"out must be a torch tensor of shape \(3,\) and type float16"):
+            tc.cast(x, "float16", out=out)
+    with pytest.raises(CastError, match=r"on a device \(meta\)"):
+        tc.cast(x, "float16", out=torch.zeros(3, dtype=torch.float16, device="meta"))
+    with pytest.raises(CastError, match=r"on a device \(meta\)"):
+        tc.cast(x.to("meta"), "float16")
+    memory = np.arange(6, dtype=np.float32)
+    with pytest.raises(CastError, match="overlaps the input"):  # one memory, two storages
+        tc.cast(torch.from_numpy(memory[:4]), "float32", out=torch.from_numpy(memory[2:]))
+    with pytest.raises(TypeError, match="to_dense"):
+        tc.cast(x.to_sparse(), "float16")
+    assert x.tolist() == [1, 2, 3] and memory.tolist() == list(range(6))
+
+
 def test_overlaps_that_are_hard_to_tell_are_refused():
     memory = np.arange(4000, dtype=np.float32)
     before = memory.copy()

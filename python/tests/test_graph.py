@@ -18,8 +18,6 @@ from onnx import TensorProto, helper
 import tensorcast as tc
 from tensorcast import CastError, _core
 
-torch = pytest.importorskip("torch")
-
 
 def one_cast(to, dtype=None, **options):
     graph = tc.graph.Graph()
@@ -152,6 +150,7 @@ def test_defaults():
 
 
 def test_torch_tensors():
+    torch = pytest.importorskip("torch")
     graph = tc.graph.Graph()
     x = graph.input("x")
     graph.output(graph.cast(x, "float8_e5m2", output="y"))

@@ -75,6 +75,8 @@ def test_transposed_arrays_in_tiles(name):
         base[:, ::-1].transpose(2, 0, 1),
         base[1].T[::-1],
         base[:, :, ::2].transpose(0, 2, 1),
+        base.transpose(0, 2, 1)[..., None],
+        base[1].T[None, :, None],
         base.reshape(-1, 3).T,
         base.reshape(3, -1).T,
         base.astype(base.dtype.newbyteorder(">")).transpose(0, 2, 1) if base.itemsize > 1 else base.T,

@@ -69,7 +69,7 @@ def test_copy_and_out_of_tensors():
     for wrong in (torch.empty(3, dtype=torch.float16), torch.empty(2), np.empty(2, np.float16)):
         with pytest.raises(CastError, match="out must be"):
             tc.cast(x, "float16", out=wrong)
-    with pytest.raises(CastError, match="shares memory"):
+    with pytest.raises(CastError, match="overlaps"):
         tc.cast(x, "float32", out=x)
 
 
