@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <optional>
 #include <vector>
 
@@ -272,21 +271,21 @@ Result<void> cast_blocks(const StridedArray& src, const StridedArray& dst, std::
   });
 }
 
-// The axis along which a transposed source is denser than along its last one; none where runs do as well.
+// The axis along which a source has several elements in a cache line, where along its last one it has none.
 std::optional<std::size_t> tile_axis(const StridedArray& src, std::size_t count) {
   if (src.shape.size() < 2 || count < block_elements) return std::nullopt;
   const std::size_t last = src.shape.size() - 1;
   std::optional<std::size_t> found;
-  std::int64_t smallest = std::abs(src.strides[last]);
-  if (src.shape[last] == 1) smallest = std::numeric_limits<std::int64_t>::max();
+  if (std::abs(src.strides[last]) < line_bytes) return std::nullopt;
+  std::int64_t smallest = line_bytes;
   for (std::size_t axis = 0; axis < last; ++axis) {
     const std::int64_t stride = std::abs(src.strides[axis]);
-    if (src.shape[axis] > 1 && stride != 0 && stride < smallest) {
+    if (stride != 0 && stride < smallest) {
       found = axis;
       smallest = stride;
     }
   }
-  return smallest < line_bytes ? found : std::nullopt;
+  return found;
 }
 
 // Tile by tile of `rows` and the last axis, so that cache lines of the source are read once.
@@ -372,12 +371,26 @@ Result<void> cast_strided(const StridedArray& src, const StridedArray& dst, cons
     });
   }
 
-  if (const std::optional<std::size_t> rows = tile_axis(src, count)) {
-    Result<void> done = cast_tiles(src, dst, *rows, options, report, stop);
+  // Axes of one element are left out, so that the last one is that of the longest runs.
+  std::vector<std::int64_t> shape, src_strides, dst_strides;
+  for (std::size_t axis = 0; axis < src.shape.size(); ++axis) {
+    if (src.shape[axis] == 1) continue;
+    shape.push_back(src.shape[axis]);
+    src_strides.push_back(src.strides[axis]);
+    dst_strides.push_back(dst.strides[axis]);
+  }
+  StridedArray from = src;
+  StridedArray to = dst;
+  from.shape = to.shape = shape;
+  from.strides = src_strides;
+  to.strides = dst_strides;
+
+  if (const std::optional<std::size_t> rows = tile_axis(from, count)) {
+    Result<void> done = cast_tiles(from, to, *rows, options, report, stop);
     // Tiles do not come in C order, so the first error may be another.
     if (done || !done.error().element) return done;
   }
-  return cast_blocks(src, dst, count, options, report, stop);
+  return cast_blocks(from, to, count, options, report, stop);
 }
 
 }  // namespace tensorcast::python
