@@ -199,7 +199,7 @@ void print_outputs(const RunArguments& arguments, const Model& model, std::span<
 }
 
 // Types of inputs that an MDF model leaves open are those of their files.
-tensorcast::DType type_of_input(const RunArguments& arguments, std::string_view input) {
+tensorcast::DType type_of_input(const RunArguments& arguments, std::string_view input, std::optional<Error>& problem) {
   for (const std::string& argument : arguments.inputs) {
     std::string_view file;
     if (argument.size() > input.size() && argument.starts_with(input) && argument[input.size()] == '=') {
@@ -209,18 +209,19 @@ tensorcast::DType type_of_input(const RunArguments& arguments, std::string_view 
     } else {
       continue;
     }
-    // What is wrong with the file is said when it is read for the run.
     const Result<NamedTensor> tensor = tensorcast::read_tensor(std::string(file));
     if (tensor) return tensor->tensor.dtype();
+    problem = tensor.error();
   }
   return tensorcast::DType::undefined;
 }
 
 int run(const RunArguments& arguments) {
   tensorcast::LoadModelOptions options = arguments.options;
-  options.input_type = [&](std::string_view input) { return type_of_input(arguments, input); };
+  std::optional<Error> problem;  // why a type was not to be had
+  options.input_type = [&](std::string_view input) { return type_of_input(arguments, input, problem); };
   Result<Model> model = tensorcast::load_model(arguments.model, options);
-  if (!model) return fail(model.error());
+  if (!model) return fail(problem && problem->code == ErrorCode::io ? *problem : model.error());
   const auto in_model = [&](Error error) {
     if (error.file.empty()) error.file = arguments.model;
     return fail(error);
