@@ -297,7 +297,7 @@ def python_section(python):
     ]
     return f"""## From Python
 
-Milliseconds for {python["count"] >> 20} Mi elements, result allocated by each, one thread.
+Milliseconds for {python["count"] >> 20} Mi elements, each allocates its results and uses the threads that it uses by default.
 
 {table(["from", "to", "tensorcast", *names], rows)}
 """
