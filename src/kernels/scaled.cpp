@@ -23,38 +23,26 @@ using codec::Policy;
 
 constexpr std::size_t buffer_count = 1024;  // fills whole bytes of every type
 
-MultiplyFn multiply_of(Target target) {
-#if defined(__x86_64__)
-  switch (target) {
-    case Target::portable:
-      return portable::multiply;
-    case Target::avx2:
-      return avx2::multiply;
-    case Target::avx512:
-      return avx512::multiply;
-    case Target::avx512vbmi:
-      return avx512vbmi::multiply;
-  }
-#endif
-  static_cast<void>(target);
-  return portable::multiply;
-}
+struct Multiplication {
+  MultiplyFn doubles;
+  MultiplyFloatsFn floats;
+};
 
-MultiplyFloatsFn multiply_floats_of(Target target) {
+Multiplication multiplication_of(Target target) {
 #if defined(__x86_64__)
   switch (target) {
     case Target::portable:
-      return portable::multiply_floats;
+      break;
     case Target::avx2:
-      return avx2::multiply_floats;
+      return {avx2::multiply, avx2::multiply_floats};
     case Target::avx512:
-      return avx512::multiply_floats;
+      return {avx512::multiply, avx512::multiply_floats};
     case Target::avx512vbmi:
-      return avx512vbmi::multiply_floats;
+      return {avx512vbmi::multiply, avx512vbmi::multiply_floats};
   }
 #endif
   static_cast<void>(target);
-  return portable::multiply_floats;
+  return {portable::multiply, portable::multiply_floats};
 }
 
 struct Pair {
@@ -117,7 +105,7 @@ void run_in_float64(const Pair& pair, const std::byte* src, std::byte* dst, std:
       pair.from == DType::float64 ? nullptr : find_kernel(pair.target, pair.from, DType::float64);
   const Kernel* const from_float64 =
       pair.to == DType::float64 ? nullptr : find_kernel(pair.target, DType::float64, pair.to);
-  const MultiplyFn multiply = multiply_of(pair.target);
+  const MultiplyFn multiply = multiplication_of(pair.target).doubles;
   const auto rounding = pair.to == DType::float64 ? ProductRounding::nearest : ProductRounding::odd;
 
   const bool is_wide = from.family == Family::integer && from.bits == 64;
@@ -156,7 +144,7 @@ void run_in_float32(const Pair& pair, const FloatScale& scale, const std::byte* 
       pair.from == DType::float32 ? nullptr : find_kernel(pair.target, pair.from, DType::float32);
   const Kernel* const from_float32 =
       pair.to == DType::float32 ? nullptr : find_kernel(pair.target, DType::float32, pair.to);
-  const MultiplyFloatsFn multiply = multiply_floats_of(pair.target);
+  const MultiplyFloatsFn multiply = multiplication_of(pair.target).floats;
   Policy unscaled = policy;
   unscaled.scale = 1.0;
   alignas(64) float numbers[most];
