@@ -14,12 +14,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
   constexpr Syntax syntaxes[] = {Syntax::json, Syntax::yaml, Syntax::bson};
-  const MdfSemantics semantics = data[0] / 3 % 2 == 0 ? MdfSemantics::onnx : MdfSemantics::mdf_reference;
+  LoadModelOptions options;
+  if (data[0] / 3 % 2 != 0) options.mdf_semantics = MdfSemantics::mdf_reference;
+  if (data[0] / 6 % 2 != 0) options.input_type = [](std::string_view) { return DType::float32; };
   const Result<Tree> tree = parse_tree(syntaxes[data[0] % 3], text);
   if (!tree) return 0;
   const Result<MdfModel> model = read_model(*tree);
   if (!model) return 0;
-  const Result<Graph> graph = build_graph(*model, semantics);
+  const Result<Graph> graph = build_graph(*model, options);
   if (!graph) {
     if (graph.error().message.empty()) std::abort();
     return 0;
