@@ -11,14 +11,14 @@ namespace {
 template <class T>
 Tensor tensor(DType dtype, std::vector<std::int64_t> shape, const std::vector<T>& values) {
   std::vector<std::byte> bytes(values.size() * sizeof(T));
-  std::memcpy(bytes.data(), values.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
   return *Tensor::own(dtype, std::move(shape), std::move(bytes));
 }
 
 template <class T>
 std::vector<T> values(const Tensor& tensor) {
   std::vector<T> read(tensor.count());
-  std::memcpy(read.data(), tensor.bytes().data(), tensor.bytes().size());
+  if (!read.empty()) std::memcpy(read.data(), tensor.bytes().data(), tensor.bytes().size());
   return read;
 }
 
