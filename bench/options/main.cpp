@@ -1,4 +1,5 @@
-// tensorcast_options_bench FILE.json [MIB]: what each option costs, all pairs, as a ratio to the defaults in turns.
+// tensorcast_options_bench FILE.json [MIB [OPTION...]]: what each option costs, all pairs, as a ratio to the defaults in
+// turns.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -9,6 +10,7 @@
 #include <functional>
 #include <limits>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -128,12 +130,16 @@ Json measure(const Variant& variant, std::size_t bytes) {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    fmt::print(stderr, "usage: tensorcast_options_bench FILE.json [MIB]\n");
+    fmt::print(stderr, "usage: tensorcast_options_bench FILE.json [MIB [OPTION...]]\n");
     return 2;
   }
   const std::size_t bytes = (argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 64UL) << 20;
   Json document = {{"bytes", bytes}, {"options", Json::array()}};
-  for (const Variant& variant : variants) document["options"].push_back(measure(variant, bytes));
+  const std::span<char*> asked(argv + std::min(argc, 3), argv + argc);
+  for (const Variant& variant : variants) {
+    const bool is_asked = std::any_of(asked.begin(), asked.end(), [&](const char* name) { return variant.name == name; });
+    if (asked.empty() || is_asked) document["options"].push_back(measure(variant, bytes));
+  }
   std::ofstream out(argv[1]);
   out << document.dump(1) << '\n';
   if (!out.flush()) {

@@ -136,7 +136,7 @@ class Plan {
 };
 
 Result<void> convert_in_blocks(const Plan& plan, const Conversion& whole, const Reporter* reporter,
-                               Reporter::Count& count) {
+                               Reporter::Count* count) {
   std::vector<std::byte> kept;  // the source of an in-place block, for the report
   for (std::size_t first = 0; first < whole.count; first += block_elements) {
     Conversion block = slice(whole, first, std::min(block_elements, whole.count - first));
@@ -149,7 +149,7 @@ Result<void> convert_in_blocks(const Plan& plan, const Conversion& whole, const 
       if (error.element) *error.element += first;
       return error;
     }
-    if (reporter != nullptr) reporter->add(block, count);
+    if (reporter != nullptr) reporter->add(block, *count);
   }
   return {};
 }
@@ -165,7 +165,8 @@ Result<void> run_conversion(const Conversion& whole, const codec::Policy& policy
   std::optional<Reporter> reporter;
   if (report != nullptr) reporter.emplace(whole.from, whole.to, policy);
   const Reporter* const asked = reporter ? &*reporter : nullptr;
-  const auto convert = [&](const Conversion& part, Reporter::Count& count) -> Result<void> {
+  // `count` is large, and null where no report is asked for.
+  const auto convert = [&](const Conversion& part, Reporter::Count* count) -> Result<void> {
     if (asked != nullptr || plan.looks_twice()) return convert_in_blocks(plan, part, asked, count);
     if (!streaming) return plan.convert(part);
     plan.convert_streaming(part);
@@ -176,15 +177,11 @@ Result<void> run_conversion(const Conversion& whole, const codec::Policy& policy
   const bool tasks_may_overlap = whole.src == whole.dst && bit_width(whole.from) != bit_width(whole.to);
   const std::size_t tasks = (whole.count + task_elements - 1) / task_elements;
   const bool threaded = threads != 1 && !tasks_may_overlap && tasks > 1 && bytes >= threads_min_bytes;
-  Reporter::Count total;
-  if (!threaded && (report == nullptr || reporter->is_order_free())) {
-    Result<void> converted = convert(whole, total);
-    if (converted && report != nullptr) report->merge(reporter->report(total));
-    return converted;
-  }
+  if (!threaded && report == nullptr) return convert(whole, nullptr);
 
   // Reports add up per task and then in order, threads or not, so that they are the same for any number of threads.
   std::vector<CastReport> reports(report != nullptr && !reporter->is_order_free() ? tasks : 0);
+  Reporter::Count total;
   std::mutex mutex;
   std::size_t failed_task = std::numeric_limits<std::size_t>::max();
   Result<void> outcome;
@@ -194,16 +191,18 @@ Result<void> run_conversion(const Conversion& whole, const codec::Policy& policy
       if (failed_task < task) return;  // a later error than the one to be told
     }
     const std::size_t first = task * task_elements;
-    Reporter::Count count;
-    Result<void> converted = convert(slice(whole, first, std::min(task_elements, whole.count - first)), count);
+    const Conversion part = slice(whole, first, std::min(task_elements, whole.count - first));
+    std::optional<Reporter::Count> count;
+    if (report != nullptr) count.emplace();
+    Result<void> converted = convert(part, count ? &*count : nullptr);
     if (converted && report == nullptr) return;
     if (converted && !reporter->is_order_free()) {
-      reports[task] = reporter->report(count);
+      reports[task] = reporter->report(*count);
       return;
     }
     const std::scoped_lock lock(mutex);
     if (converted) {
-      total.merge(count);
+      total.merge(*count);
     } else if (task < failed_task) {
       failed_task = task;
       if (converted.error().element) *converted.error().element += first;

@@ -1,7 +1,6 @@
 // Small graphs and tensors for the tests of this layer.
 #pragma once
 
-#include <cstring>
 #include <initializer_list>
 #include <string>
 #include <utility>
@@ -9,18 +8,10 @@
 
 #include <gtest/gtest.h>
 
+#include "dtype/tensor_testing.hpp"
 #include "tensorcast/graph.hpp"
 
 namespace tensorcast::graph {
-
-template <class T>
-Tensor tensor_of(DType dtype, std::vector<std::int64_t> shape, const std::vector<T>& elements) {
-  std::vector<std::byte> bytes(elements.size() * sizeof(T));
-  if (!bytes.empty()) std::memcpy(bytes.data(), elements.data(), bytes.size());
-  Result<Tensor> tensor = Tensor::own(dtype, std::move(shape), std::move(bytes));
-  if (!tensor) ADD_FAILURE() << tensor.error().describe();
-  return tensor ? *tensor : Tensor();
-}
 
 inline Tensor floats(std::vector<float> elements) {
   const auto count = static_cast<std::int64_t>(elements.size());
@@ -46,13 +37,6 @@ inline std::vector<std::string> texts_of(const Tensor& tensor) {
     texts.emplace_back(view.data.data() + view.offsets[i], view.data.data() + view.offsets[i + 1]);
   }
   return texts;
-}
-
-template <class T>
-std::vector<T> elements_of(const Tensor& tensor) {
-  std::vector<T> elements(tensor.bytes().size() / sizeof(T));
-  if (!elements.empty()) std::memcpy(elements.data(), tensor.bytes().data(), tensor.bytes().size());
-  return elements;
 }
 
 inline GraphNode cast_node(std::string name, std::string input, std::string output, DType to,

@@ -9,10 +9,8 @@
 namespace tensorcast {
 namespace {
 
-using graph::elements_of;
 using graph::floats;
 using graph::strings;
-using graph::tensor_of;
 using graph::texts_of;
 
 CastNode node_of(CastNodeParameters parameters) {

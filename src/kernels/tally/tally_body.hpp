@@ -1,9 +1,8 @@
 // The loops of a tally for the target that the source is compiled for: 16 elements at a time, in the definition's
 // chains.
 //
-// 1. Most float32 have a small error, which shows that both sides are finite and within the range; what is left to
-// count
-//    are three comparisons. Else the sixteen are counted as float64, with all comparisons of the definition, and if
+// 1. Most float32 have a small error, which shows that both sides are finite and within the range; three comparisons
+//    are left to count. Else the sixteen are counted as float64, with all comparisons of the definition, and if
 //    something is not finite, one by one.
 // 2. The largest relative error needs a division only where it may grow: where the error exceeds the largest one so far
 //    times the source.

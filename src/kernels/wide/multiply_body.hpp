@@ -72,18 +72,16 @@ SIMD_INLINE bool all_exact(F32 x, F32 product, F64 high, Mask32 doubtful) {
     return !any(both(doubtful, greater(as<I32>(x) & INT32_MAX, I32{})));
   } else {
     const F64x2 wide = widen(x), wide_product = widen(product);
-    const I32 differs = low_words({as<I64>(wide.lo * high) ^ as<I64>(wide_product.lo),
-                                   as<I64>(wide.hi * high) ^ as<I64>(wide_product.hi)}) |
-                        low_words({(as<I64>(wide.lo * high) ^ as<I64>(wide_product.lo)) >> 32,
-                                   (as<I64>(wide.hi * high) ^ as<I64>(wide_product.hi)) >> 32});
+    const I64x2 difference = {as<I64>(wide.lo * high) ^ as<I64>(wide_product.lo),
+                              as<I64>(wide.hi * high) ^ as<I64>(wide_product.hi)};
+    const I32 differs = low_words(difference) | low_words({difference.lo >> 32, difference.hi >> 32});
     return !any(greater(as<U32>(select(doubtful, differs, I32{})), U32{}));
   }
 }
 
 // 1. The product: rounded once if the scale has 24 bits, else less than two last places off.
-// 2. If it is a boundary, or next to one, the exact product may be on the other side of it. With bits below the
-// target's
-//    last place that are not all equal, it cannot be.
+// 2. If it is a boundary, or next to one, the exact product may be on the other side of it. With bits below the last
+//    place of the target that are not all equal, it cannot be.
 template <bool has_low>
 bool multiply_all_floats(const float* x, float* product, std::size_t count, const FloatScale& scale) {
   constexpr auto lanes = static_cast<std::size_t>(kLanes);

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -10,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "dtype/tensor_testing.hpp"
 #include "io/test_folder.hpp"
 #include "models/mdf/mdf_literal.hpp"
 #include "models/mdf/mdf_number.hpp"
@@ -19,22 +19,6 @@
 
 namespace tensorcast::models::mdf {
 namespace {
-
-template <class T>
-Tensor tensor(DType dtype, std::vector<std::int64_t> shape, const std::vector<T>& values) {
-  std::vector<std::byte> bytes(values.size() * sizeof(T));
-  if (!bytes.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
-  return Tensor::own(dtype, std::move(shape), std::move(bytes)).value();
-}
-
-template <class T>
-std::vector<T> values_of(const Tensor& tensor) {
-  std::vector<T> values(tensor.bytes().size() / sizeof(T));
-  if (!values.empty()) std::memcpy(values.data(), tensor.bytes().data(), tensor.bytes().size());
-  return values;
-}
-
-std::vector<std::int64_t> shape_of(const Tensor& tensor) { return {tensor.shape().begin(), tensor.shape().end()}; }
 
 class Mdf : public ::testing::Test {
  protected:
@@ -75,24 +59,24 @@ std::string cast_node(const std::string& port, const std::string& to, const std:
 
 TEST_F(Mdf, CastsItsInput) {
   const auto result = run(cast_node(R"("shape": [3], "type": "float32")", "7"),
-                          {{"x", tensor<float>(DType::float32, {3}, {1.9F, -1.9F, 3})}});
+                          {{"x", tensor_of<float>(DType::float32, {3}, {1.9F, -1.9F, 3})}});
   ASSERT_TRUE(result.ok()) << result.error().describe();
   ASSERT_EQ(result->size(), 1u);
   EXPECT_EQ((*result)[0].name, "y");
   EXPECT_EQ((*result)[0].tensor.dtype(), DType::int64);
-  EXPECT_EQ(values_of<std::int64_t>((*result)[0].tensor), (std::vector<std::int64_t>{1, -1, 3}));
+  EXPECT_EQ(elements_of<std::int64_t>((*result)[0].tensor), (std::vector<std::int64_t>{1, -1, 3}));
 }
 
 TEST_F(Mdf, AttributesMayBeTextsOrArgumentsOrReals) {
   for (const char* to : {"\"7\"", "7.0", "[7]"}) {
-    const auto result = run(cast_node("", to), {{"x", tensor<float>(DType::float32, {1}, {2})}});
+    const auto result = run(cast_node("", to), {{"x", tensor_of<float>(DType::float32, {1}, {2})}});
     ASSERT_TRUE(result.ok()) << to << result.error().describe();
     EXPECT_EQ((*result)[0].tensor.dtype(), DType::int64) << to;
   }
   const auto result = run(
       R"("nodes": {"n": {"input_ports": {"x": {}}, "functions": {"f": {"function": "onnx::Cast", "args": {"input": "x", "to": 9}}},
          "output_ports": {"y": {"value": "f"}}}})",
-      {{"x", tensor<float>(DType::float32, {2}, {2, 0})}});
+      {{"x", tensor_of<float>(DType::float32, {2}, {2, 0})}});
   ASSERT_TRUE(result.ok()) << result.error().describe();
   EXPECT_EQ((*result)[0].tensor.dtype(), DType::boolean);
 }
@@ -103,9 +87,9 @@ TEST_F(Mdf, PartsOfANodeStandInAnyOrder) {
       R"("nodes": {"n": {"input_ports": {"input": {"type": "float32"}},
          "parameters": {"last": {"value": "first"}, "first": {"function": "onnx::Cast", "args": {}}, "to": {"value": "kind"}, "kind": {"value": 3}},
          "output_ports": {"out": {"value": "last"}}}})",
-      {{"input", tensor<float>(DType::float32, {2}, {-1, 300})}});
+      {{"input", tensor_of<float>(DType::float32, {2}, {-1, 300})}});
   ASSERT_TRUE(result.ok()) << result.error().describe();
-  EXPECT_EQ(values_of<std::int8_t>((*result)[0].tensor), (std::vector<std::int8_t>{-1, 44}));
+  EXPECT_EQ(elements_of<std::int8_t>((*result)[0].tensor), (std::vector<std::int8_t>{-1, 44}));
 }
 
 TEST_F(Mdf, CastsParametersWithoutAnyPort) {
@@ -114,7 +98,7 @@ TEST_F(Mdf, CastsParametersWithoutAnyPort) {
          "onnx::Cast_1": {"function": "onnx::Cast", "args": {"input": "_114"}}},
          "output_ports": {"_115": {"value": "onnx::Cast_1", "shape": "(2, 2)", "type": "bool"}}}})j");
   ASSERT_TRUE(result.ok()) << result.error().describe();
-  EXPECT_EQ(values_of<std::uint8_t>((*result)[0].tensor), (std::vector<std::uint8_t>{0, 1, 1, 0}));
+  EXPECT_EQ(elements_of<std::uint8_t>((*result)[0].tensor), (std::vector<std::uint8_t>{0, 1, 1, 0}));
   EXPECT_EQ(shape_of((*result)[0].tensor), (std::vector<std::int64_t>{2, 2}));
 }
 
@@ -132,13 +116,13 @@ TEST_F(Mdf, AGraphWithinANodeTakesItsPorts) {
       inner;
   const std::string edge =
       R"(}}, "edges": {"f": {"sender": "first", "receiver": "loop", "sender_port": "o", "receiver_port": "p"}})";
-  const std::vector<NamedTensor> input{{"x", tensor<float>(DType::float32, {2}, {1.5F, -2.5F})}};
+  const std::vector<NamedTensor> input{{"x", tensor_of<float>(DType::float32, {2}, {1.5F, -2.5F})}};
   for (const MdfSemantics semantics : {MdfSemantics::onnx, MdfSemantics::mdf_reference}) {
     auto result = run(outer + edge, input, "", semantics);
     ASSERT_TRUE(result.ok()) << result.error().describe();
     ASSERT_EQ(result->size(), 1u);
     EXPECT_EQ((*result)[0].name, "z");
-    EXPECT_EQ(values_of<double>((*result)[0].tensor), (std::vector<double>{3, -6}));
+    EXPECT_EQ(elements_of<double>((*result)[0].tensor), (std::vector<double>{3, -6}));
 
     // The node's own parts may name what the graph within it gives.
     result =
@@ -149,7 +133,7 @@ TEST_F(Mdf, AGraphWithinANodeTakesItsPorts) {
     ASSERT_TRUE(result.ok()) << result.error().describe();
     ASSERT_EQ(result->size(), 1u);
     EXPECT_EQ((*result)[0].name, "q");
-    EXPECT_EQ(values_of<std::int32_t>((*result)[0].tensor), (std::vector<std::int32_t>{3, -6}));
+    EXPECT_EQ(elements_of<std::int32_t>((*result)[0].tensor), (std::vector<std::int32_t>{3, -6}));
   }
   // Without ports of the node, those of the graph are the model's.
   const auto result = run(R"("nodes": {"loop": {)" + inner + "}}", {{"p", input[0].tensor}});
@@ -171,7 +155,7 @@ TEST_F(Mdf, PortsOfTheNearestNodeAroundComeFirst) {
                    "m": {"output_ports": {"y": {"value": 5}}}}}})");
   ASSERT_TRUE(result.ok()) << result.error().describe();
   std::map<std::string, std::int64_t> found;
-  for (const NamedTensor& output : *result) found[output.name] = values_of<std::int64_t>(output.tensor)[0];
+  for (const NamedTensor& output : *result) found[output.name] = elements_of<std::int64_t>(output.tensor)[0];
   // The inner x has no edge, and so takes the outer one, which only then has a default.
   EXPECT_EQ(found, (std::map<std::string, std::int64_t>{{"i.y", 1}, {"v", 2}, {"m.y", 5}}));
 }
@@ -189,7 +173,7 @@ TEST_F(Mdf, OfSeveralEdgesIntoOnePortTheLastCounts) {
   for (const auto& [one, two, last] : {std::tuple("a", "b", 2), std::tuple("b", "a", 1)}) {
     const auto result = run(nodes + edges(one, two));
     ASSERT_TRUE(result.ok()) << result.error().describe();
-    EXPECT_EQ(values_of<std::int64_t>((*result)[0].tensor), std::vector<std::int64_t>{last});
+    EXPECT_EQ(elements_of<std::int64_t>((*result)[0].tensor), std::vector<std::int64_t>{last});
   }
   EXPECT_EQ(refused(nodes + edges("a", "b"), "", MdfSemantics::mdf_reference).code, ErrorCode::unsupported);
   EXPECT_TRUE(run(nodes + edges("a", "a"), {}, "", MdfSemantics::mdf_reference).ok());
@@ -224,9 +208,9 @@ TEST_F(Mdf, AFunctionMayBeAMapOfItsArguments) {
   const auto result = run(
       R"("nodes": {"n": {"input_ports": {"x": {}}, "functions": {"f": {"function": {"onnx::Cast": {"input": "x", "to": 7}}}},
          "output_ports": {"y": {"value": "f"}}}})",
-      {{"x", tensor<float>(DType::float32, {1}, {2.5F})}});
+      {{"x", tensor_of<float>(DType::float32, {1}, {2.5F})}});
   ASSERT_TRUE(result.ok()) << result.error().describe();
-  EXPECT_EQ(values_of<std::int64_t>((*result)[0].tensor), std::vector<std::int64_t>{2});
+  EXPECT_EQ(elements_of<std::int64_t>((*result)[0].tensor), std::vector<std::int64_t>{2});
 }
 
 TEST_F(Mdf, EdgesLeadFromNodeToNode) {
@@ -237,15 +221,15 @@ TEST_F(Mdf, EdgesLeadFromNodeToNode) {
         "a": {"input_ports": {"x": {"type": "float32"}}, "parameters": {"to": {"value": 7}, "c": {"function": "onnx::Cast", "args": {"input": "x"}}},
               "output_ports": {"z": {"value": "c"}}}},
       "edges": {"e": {"sender": "a", "receiver": "b", "sender_port": "z", "receiver_port": "x")";
-  auto result = run(graph + "}}", {{"x", tensor<float>(DType::float32, {2}, {1.5F, -2.5F})}});
+  auto result = run(graph + "}}", {{"x", tensor_of<float>(DType::float32, {2}, {1.5F, -2.5F})}});
   ASSERT_TRUE(result.ok()) << result.error().describe();
   EXPECT_EQ((*result)[0].name, "y");
-  EXPECT_EQ(values_of<float>((*result)[0].tensor), (std::vector<float>{1, -2}));
+  EXPECT_EQ(elements_of<float>((*result)[0].tensor), (std::vector<float>{1, -2}));
 
   result =
-      run(graph + R"(, "parameters": {"weight": 3}}})", {{"x", tensor<float>(DType::float32, {2}, {1.5F, -2.5F})}});
+      run(graph + R"(, "parameters": {"weight": 3}}})", {{"x", tensor_of<float>(DType::float32, {2}, {1.5F, -2.5F})}});
   ASSERT_TRUE(result.ok()) << result.error().describe();
-  EXPECT_EQ(values_of<float>((*result)[0].tensor), (std::vector<float>{3, -6}));
+  EXPECT_EQ(elements_of<float>((*result)[0].tensor), (std::vector<float>{3, -6}));
 
   // A real weight makes float64 of integers, which the port does not take.
   EXPECT_EQ(refused(graph + R"(, "parameters": {"weight": 0.5}}})").code, ErrorCode::parse);
@@ -259,16 +243,16 @@ TEST_F(Mdf, OneInputServesEveryPortOfItsId) {
               "output_ports": {"y": {"value": "c"}}},
         "b": {"input_ports": {"x": {"shape": [2]}}, "parameters": {"to": {"value": 10}, "c": {"function": "onnx::Cast", "args": {"input": "x"}}},
               "output_ports": {"y": {"value": "c"}, "same": {"value": "x"}, "number": {"value": "2.5"}}}})";
-  const auto result = run(graph, {{"x", tensor<float>(DType::float32, {2}, {1.5F, -2.5F})}});
+  const auto result = run(graph, {{"x", tensor_of<float>(DType::float32, {2}, {1.5F, -2.5F})}});
   ASSERT_TRUE(result.ok()) << result.error().describe();
   ASSERT_EQ(result->size(), 4u);
   EXPECT_EQ((*result)[0].name, "a.y");
   EXPECT_EQ((*result)[1].name, "b.y");
   EXPECT_EQ((*result)[1].tensor.dtype(), DType::float16);
   EXPECT_EQ((*result)[2].name, "same");
-  EXPECT_EQ(values_of<float>((*result)[2].tensor), (std::vector<float>{1.5F, -2.5F}));
+  EXPECT_EQ(elements_of<float>((*result)[2].tensor), (std::vector<float>{1.5F, -2.5F}));
   EXPECT_EQ((*result)[3].name, "number");
-  EXPECT_EQ(values_of<double>((*result)[3].tensor), (std::vector<double>{2.5}));
+  EXPECT_EQ(elements_of<double>((*result)[3].tensor), (std::vector<double>{2.5}));
   EXPECT_EQ(shape_of((*result)[3].tensor), (std::vector<std::int64_t>{}));
 }
 
@@ -277,7 +261,7 @@ TEST_F(Mdf, PortsThatCannotShareAnInputHaveTheirOwn) {
       R"("nodes": {
         "a": {"input_ports": {"x": {"type": "float32"}}, "output_ports": {"y": {"value": "x"}}},
         "b": {"input_ports": {"x": {"type": "int64"}}, "output_ports": {"y": {"value": "x"}}}})",
-      {{"a.x", tensor<float>(DType::float32, {1}, {1})}, {"b.x", tensor<std::int64_t>(DType::int64, {1}, {1})}});
+      {{"a.x", tensor_of<float>(DType::float32, {1}, {1})}, {"b.x", tensor_of<std::int64_t>(DType::int64, {1}, {1})}});
   ASSERT_TRUE(result.ok()) << result.error().describe();
 }
 
@@ -285,30 +269,30 @@ TEST_F(Mdf, DefaultsAreUsedUnlessAnInputIsGiven) {
   const std::string graph = cast_node(R"("type": "float32", "default_value": [1.5, 2])", "6");
   auto result = run(graph);
   ASSERT_TRUE(result.ok()) << result.error().describe();
-  EXPECT_EQ(values_of<std::int32_t>((*result)[0].tensor), (std::vector<std::int32_t>{1, 2}));
-  result = run(graph, {{"x", tensor<float>(DType::float32, {2}, {7, 8})}});
+  EXPECT_EQ(elements_of<std::int32_t>((*result)[0].tensor), (std::vector<std::int32_t>{1, 2}));
+  result = run(graph, {{"x", tensor_of<float>(DType::float32, {2}, {7, 8})}});
   ASSERT_TRUE(result.ok()) << result.error().describe();
-  EXPECT_EQ(values_of<std::int32_t>((*result)[0].tensor), (std::vector<std::int32_t>{7, 8}));
+  EXPECT_EQ(elements_of<std::int32_t>((*result)[0].tensor), (std::vector<std::int32_t>{7, 8}));
   // Without a default the input has to be given; the reference engine takes zeros.
   const std::string bare = cast_node(R"("type": "float32", "shape": [2])", "6");
   EXPECT_EQ(run(bare).error().code, ErrorCode::invalid_argument);
   result = run(bare, {}, "", MdfSemantics::mdf_reference);
   ASSERT_TRUE(result.ok()) << result.error().describe();
-  EXPECT_EQ(values_of<std::int32_t>((*result)[0].tensor), (std::vector<std::int32_t>{0, 0}));
+  EXPECT_EQ(elements_of<std::int32_t>((*result)[0].tensor), (std::vector<std::int32_t>{0, 0}));
 }
 
 TEST_F(Mdf, TheModelsOpsetDecides) {
   const std::string graph = cast_node(R"("type": "float32")", "17", R"(, "saturate": {"value": 0})");
   EXPECT_EQ(refused(graph).code, ErrorCode::unsupported) << "float8 came with opset 19; the model's is 15";
   const auto result =
-      run(graph, {{"x", tensor<float>(DType::float32, {2}, {1, 1000})}}, R"("onnx_opset_version": "21", )");
+      run(graph, {{"x", tensor_of<float>(DType::float32, {2}, {1, 1000})}}, R"("onnx_opset_version": "21", )");
   ASSERT_TRUE(result.ok()) << result.error().describe();
-  EXPECT_EQ(values_of<std::uint8_t>((*result)[0].tensor), (std::vector<std::uint8_t>{0x38, 0x7F}));
+  EXPECT_EQ(elements_of<std::uint8_t>((*result)[0].tensor), (std::vector<std::uint8_t>{0x38, 0x7F}));
 
   const auto rounded = run(cast_node(R"("type": "float32")", "24", R"(, "round_mode": {"value": "down"})"),
-                           {{"x", tensor<float>(DType::float32, {1}, {3})}}, R"("onnx_opset_version": 25, )");
+                           {{"x", tensor_of<float>(DType::float32, {1}, {3})}}, R"("onnx_opset_version": 25, )");
   ASSERT_TRUE(rounded.ok()) << rounded.error().describe();
-  EXPECT_EQ(values_of<std::uint8_t>((*rounded)[0].tensor), (std::vector<std::uint8_t>{128}));
+  EXPECT_EQ(elements_of<std::uint8_t>((*rounded)[0].tensor), (std::vector<std::uint8_t>{128}));
 }
 
 TEST_F(Mdf, CastLikeTakesTheTypeOfItsSecondInput) {
@@ -316,22 +300,22 @@ TEST_F(Mdf, CastLikeTakesTheTypeOfItsSecondInput) {
       R"("nodes": {"n": {"input_ports": {"x": {}, "like": {}},
          "parameters": {"c": {"function": "onnx::CastLike", "args": {"input": "x", "target_type": "like"}}},
          "output_ports": {"y": {"value": "c"}}}})";
-  const auto result = run(graph, {{"x", tensor<float>(DType::float32, {2}, {1.5F, 2})},
-                                  {"like", tensor<std::int8_t>(DType::int8, {0}, {})}});
+  const auto result = run(graph, {{"x", tensor_of<float>(DType::float32, {2}, {1.5F, 2})},
+                                  {"like", tensor_of<std::int8_t>(DType::int8, {0}, {})}});
   ASSERT_TRUE(result.ok()) << result.error().describe();
-  EXPECT_EQ(values_of<std::int8_t>((*result)[0].tensor), (std::vector<std::int8_t>{1, 2}));
+  EXPECT_EQ(elements_of<std::int8_t>((*result)[0].tensor), (std::vector<std::int8_t>{1, 2}));
 }
 
 TEST_F(Mdf, TheReferenceEngineGoesThroughFloat32) {
   const double value = 16777217;  // no float32
   const std::string graph = cast_node(R"("type": "float64")", "7");
-  const std::vector<NamedTensor> inputs = {{"x", tensor<double>(DType::float64, {}, {value})}};
+  const std::vector<NamedTensor> inputs = {{"x", tensor_of<double>(DType::float64, {}, {value})}};
   auto result = run(graph, inputs);
   ASSERT_TRUE(result.ok()) << result.error().describe();
-  EXPECT_EQ(values_of<std::int64_t>((*result)[0].tensor), (std::vector<std::int64_t>{16777217}));
+  EXPECT_EQ(elements_of<std::int64_t>((*result)[0].tensor), (std::vector<std::int64_t>{16777217}));
   result = run(graph, inputs, R"("onnx_opset_version": 25, )", MdfSemantics::mdf_reference);
   ASSERT_TRUE(result.ok()) << result.error().describe();
-  EXPECT_EQ(values_of<std::int64_t>((*result)[0].tensor), (std::vector<std::int64_t>{16777216}));
+  EXPECT_EQ(elements_of<std::int64_t>((*result)[0].tensor), (std::vector<std::int64_t>{16777216}));
 }
 
 TEST_F(Mdf, TheReferenceEngineGivesFloat64ForFloat32AndArraysForNumbers) {
@@ -372,17 +356,17 @@ TEST_F(Mdf, YamlAndBsonAreTheSameTree) {
                     output_ports: {z: {value: x}}
 )";
   io::put_file(folder_ / "m.yaml", yaml);
-  const std::vector<NamedTensor> inputs = {{"x", tensor<float>(DType::float32, {2}, {0, 2})}};
+  const std::vector<NamedTensor> inputs = {{"x", tensor_of<float>(DType::float32, {2}, {0, 2})}};
   auto result = run_file(folder_ / "m.yaml", inputs);
   ASSERT_TRUE(result.ok()) << result.error().describe();
-  EXPECT_EQ(values_of<std::uint8_t>((*result)[0].tensor), (std::vector<std::uint8_t>{0, 1}));
+  EXPECT_EQ(elements_of<std::uint8_t>((*result)[0].tensor), (std::vector<std::uint8_t>{0, 1}));
 
   const auto json = nlohmann::json::parse(io::file_contents(file(cast_node(R"("type": "float32")", "9"))));
   const std::vector<std::uint8_t> bson = nlohmann::json::to_bson(json);
   io::put_file(folder_ / "m.bson", {reinterpret_cast<const char*>(bson.data()), bson.size()});
   result = run_file(folder_ / "m.bson", inputs);
   ASSERT_TRUE(result.ok()) << result.error().describe();
-  EXPECT_EQ(values_of<std::uint8_t>((*result)[0].tensor), (std::vector<std::uint8_t>{0, 1}));
+  EXPECT_EQ(elements_of<std::uint8_t>((*result)[0].tensor), (std::vector<std::uint8_t>{0, 1}));
 }
 
 TEST_F(Mdf, ErrorsNameFileNodeAndFunction) {
@@ -404,7 +388,7 @@ TEST_F(Mdf, ALongChainOfParametersNeedsNoDeepStack) {
   parameters += R"("p0": {"value": "x"})";
   const auto result = run(R"("nodes": {"n": {"input_ports": {"x": {}}, "parameters": {)" + parameters +
                               R"(}, "output_ports": {"y": {"value": "p)" + std::to_string(length) + R"("}}}})",
-                          {{"x", tensor<float>(DType::float32, {1}, {1})}});
+                          {{"x", tensor_of<float>(DType::float32, {1}, {1})}});
   ASSERT_TRUE(result.ok()) << result.error().describe();
 }
 

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <string>
 #include <vector>
 
+#include "dtype/tensor_testing.hpp"
 #include "io/test_folder.hpp"
 #include "models/openvino_ir/ir_types.hpp"
 #include "tensorcast/graph.hpp"
@@ -13,20 +13,6 @@
 
 namespace tensorcast::models::openvino_ir {
 namespace {
-
-template <class T>
-Tensor tensor_of(DType dtype, std::vector<std::int64_t> shape, const std::vector<T>& values) {
-  std::vector<std::byte> bytes(values.size() * sizeof(T));
-  if (!bytes.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
-  return Tensor::own(dtype, std::move(shape), std::move(bytes)).value();
-}
-
-template <class T>
-std::vector<T> values_of(const Tensor& tensor) {
-  std::vector<T> values(tensor.bytes().size() / sizeof(T));
-  if (!values.empty()) std::memcpy(values.data(), tensor.bytes().data(), tensor.bytes().size());
-  return values;
-}
 
 // Layers and edges as the file has them, without what never changes.
 std::string port(int id, const std::string& precision, const std::string& dims, const std::string& names = "") {
@@ -91,20 +77,20 @@ TEST_F(OpenVinoIr, ConvertsWithOpenVinosRules) {
   auto result = convert("f32", "FP32", "f8e4m3", "F8E4M3", tensor_of<float>(DType::float32, {3}, {465, huge, 448}));
   ASSERT_TRUE(result.ok()) << result.error().describe();
   EXPECT_EQ((*result)[0].name, "y");
-  EXPECT_EQ(values_of<std::uint8_t>((*result)[0].tensor), (std::vector<std::uint8_t>{0x7F, 0x7F, 0x7E}));
+  EXPECT_EQ(elements_of<std::uint8_t>((*result)[0].tensor), (std::vector<std::uint8_t>{0x7F, 0x7F, 0x7E}));
 
   result = convert("f32", "FP32", "i8", "I8", tensor_of<float>(DType::float32, {4}, {1.9F, -1.9F, 300, -300}));
   ASSERT_TRUE(result.ok()) << result.error().describe();
-  EXPECT_EQ(values_of<std::int8_t>((*result)[0].tensor), (std::vector<std::int8_t>{1, -1, 44, -44}));
+  EXPECT_EQ(elements_of<std::int8_t>((*result)[0].tensor), (std::vector<std::int8_t>{1, -1, 44, -44}));
 
   const float nan = std::numeric_limits<float>::quiet_NaN();
   result = convert("f32", "FP32", "f4e2m1", "F4E2M1", tensor_of<float>(DType::float32, {2}, {nan, 100}));
   ASSERT_TRUE(result.ok()) << result.error().describe();
-  EXPECT_EQ(values_of<std::uint8_t>((*result)[0].tensor), (std::vector<std::uint8_t>{0x77}));
+  EXPECT_EQ(elements_of<std::uint8_t>((*result)[0].tensor), (std::vector<std::uint8_t>{0x77}));
 
   result = convert("f32", "FP32", "f8e8m0", "F8E8M0", tensor_of<float>(DType::float32, {3}, {2.5F, 0, -1}));
   ASSERT_TRUE(result.ok()) << result.error().describe();
-  EXPECT_EQ(values_of<std::uint8_t>((*result)[0].tensor), (std::vector<std::uint8_t>{128, 0, 0}));
+  EXPECT_EQ(elements_of<std::uint8_t>((*result)[0].tensor), (std::vector<std::uint8_t>{128, 0, 0}));
 }
 
 TEST_F(OpenVinoIr, ConstantsAreReadFromTheFileBeside) {
@@ -115,7 +101,7 @@ TEST_F(OpenVinoIr, ConstantsAreReadFromTheFileBeside) {
       layer(2, "r", "Result", "", port(0, "FP32", "2"), "");
   const auto result = run(layers, edge(0, 0, 1, 0) + edge(1, 1, 2, 0), {}, weights);
   ASSERT_TRUE(result.ok()) << result.error().describe();
-  EXPECT_EQ(values_of<float>((*result)[0].tensor), (std::vector<float>{1, 2}));
+  EXPECT_EQ(elements_of<float>((*result)[0].tensor), (std::vector<float>{1, 2}));
 }
 
 TEST_F(OpenVinoIr, OneBitConstantsBeginAtTheHighestBit) {
@@ -126,7 +112,7 @@ TEST_F(OpenVinoIr, OneBitConstantsBeginAtTheHighestBit) {
       layer(2, "r", "Result", "", port(0, "I32", "10"), "");
   const auto result = run(layers, edge(0, 0, 1, 0) + edge(1, 1, 2, 0), {}, weights);
   ASSERT_TRUE(result.ok()) << result.error().describe();
-  EXPECT_EQ(values_of<std::int32_t>((*result)[0].tensor), (std::vector<std::int32_t>{1, 0, 1, 1, 0, 0, 1, 1, 1, 0}));
+  EXPECT_EQ(elements_of<std::int32_t>((*result)[0].tensor), (std::vector<std::int32_t>{1, 0, 1, 1, 0, 0, 1, 1, 1, 0}));
 }
 
 TEST_F(OpenVinoIr, OneBitConstantsArePromoted) {
@@ -140,8 +126,8 @@ TEST_F(OpenVinoIr, OneBitConstantsArePromoted) {
   const auto result = run(layers, edge(0, 0, 2, 0) + edge(1, 0, 2, 1) + edge(2, 2, 3, 0) + edge(2, 3, 4, 0),
                           {{"x", tensor_of<std::uint16_t>(DType::float16, {2}, {1, 2})}}, weights);
   ASSERT_TRUE(result.ok()) << result.error().describe();
-  EXPECT_EQ(values_of<std::uint16_t>((*result)[0].tensor), (std::vector<std::uint16_t>{0x3C00, 0, 0x3C00}));
-  EXPECT_EQ(values_of<std::uint16_t>((*result)[1].tensor), (std::vector<std::uint16_t>{1, 2}));
+  EXPECT_EQ(elements_of<std::uint16_t>((*result)[0].tensor), (std::vector<std::uint16_t>{0x3C00, 0, 0x3C00}));
+  EXPECT_EQ(elements_of<std::uint16_t>((*result)[1].tensor), (std::vector<std::uint16_t>{1, 2}));
 }
 
 TEST_F(OpenVinoIr, ConvertLikeTakesTheTypeOnly) {
@@ -154,7 +140,7 @@ TEST_F(OpenVinoIr, ConvertLikeTakesTheTypeOnly) {
                           {{"x", tensor_of<std::int32_t>(DType::int32, {3}, {1, 18, -1})},
                            {"like", tensor_of<std::uint8_t>(DType::uint4, {2, 2}, {0, 0})}});
   ASSERT_TRUE(result.ok()) << result.error().describe();
-  EXPECT_EQ(values_of<std::uint8_t>((*result)[0].tensor), (std::vector<std::uint8_t>{0x21, 0x0F}));
+  EXPECT_EQ(elements_of<std::uint8_t>((*result)[0].tensor), (std::vector<std::uint8_t>{0x21, 0x0F}));
 }
 
 TEST_F(OpenVinoIr, ScalarsYieldToTensorsWhereAskedTo) {
@@ -169,7 +155,7 @@ TEST_F(OpenVinoIr, ScalarsYieldToTensorsWhereAskedTo) {
                            {"b", tensor_of<std::uint8_t>(DType::uint8, {2}, {3, 4})}});
   ASSERT_TRUE(result.ok()) << result.error().describe();
   EXPECT_EQ((*result)[0].name, "s");
-  EXPECT_EQ(values_of<std::uint8_t>((*result)[0].tensor), (std::vector<std::uint8_t>{1}));
+  EXPECT_EQ(elements_of<std::uint8_t>((*result)[0].tensor), (std::vector<std::uint8_t>{1}));
 }
 
 TEST_F(OpenVinoIr, NamesAreThoseOfTensorsElseOfLayers) {
@@ -214,7 +200,7 @@ TEST_F(OpenVinoIr, ALongChainNeedsNoDeepStack) {
   const auto result =
       run(layers, edges + edge(length, 1, length + 1, 0), {{"x", tensor_of<float>(DType::float32, {1}, {0.1F})}});
   ASSERT_TRUE(result.ok()) << result.error().describe();
-  EXPECT_EQ(values_of<float>((*result)[0].tensor), (std::vector<float>{0.099975586F}));
+  EXPECT_EQ(elements_of<float>((*result)[0].tensor), (std::vector<float>{0.099975586F}));
 }
 
 TEST_F(OpenVinoIr, WeightsBesideAreNamedAfterTheModel) {
