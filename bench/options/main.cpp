@@ -1,5 +1,5 @@
-// tensorcast_options_bench FILE.json [MIB [OPTION...]]: what each option costs, all pairs, as a ratio to the defaults in
-// turns.
+// tensorcast_options_bench FILE.json [MIB [OPTION...]]: what each option costs, all pairs, as a ratio to the defaults
+// in turns.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -137,7 +137,8 @@ int main(int argc, char** argv) {
   Json document = {{"bytes", bytes}, {"options", Json::array()}};
   const std::span<char*> asked(argv + std::min(argc, 3), argv + argc);
   for (const Variant& variant : variants) {
-    const bool is_asked = std::any_of(asked.begin(), asked.end(), [&](const char* name) { return variant.name == name; });
+    const bool is_asked =
+        std::any_of(asked.begin(), asked.end(), [&](const char* name) { return variant.name == name; });
     if (asked.empty() || is_asked) document["options"].push_back(measure(variant, bytes));
   }
   std::ofstream out(argv[1]);

@@ -7,6 +7,8 @@
 #include <limits>
 #include <mutex>
 #include <optional>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -15,6 +17,8 @@
 #include "cast/report.hpp"
 #include "codec/reference_cast.hpp"
 #include "kernels/kernel.hpp"
+#include "kernels/narrow/table_conversion.hpp"
+#include "kernels/refusal.hpp"
 
 namespace tensorcast {
 namespace {
@@ -33,6 +37,7 @@ constexpr std::size_t threads_min_bytes = std::size_t{1} << 20;
 constexpr std::size_t stream_min_bytes = std::size_t{32} << 20;
 constexpr std::size_t stream_buffer_bytes = 2048;  // of the wider type; measured: 4 KiB lose a fifth from 32 to 8 bits
 constexpr std::size_t cache_line_bytes = 64;
+constexpr std::size_t seen_multiple = 16;  // Reporter::add()
 
 Conversion slice(const Conversion& whole, std::size_t first, std::size_t count) {
   return {whole.src + storage_bytes(whole.from, first), whole.from, whole.dst + storage_bytes(whole.to, first),
@@ -76,63 +81,95 @@ std::size_t elements_to_alignment(const Conversion& c) {
 // How one request is carried out: decided once, applied to every block.
 class Plan {
  public:
-  Plan(DType from, DType to, const codec::Policy& policy) : policy_(policy), kernel_policy_(policy) {
+  Plan(const Conversion& whole, const codec::Policy& policy) : policy_(policy), kernel_policy_(policy) {
+    const DType from = whole.from, to = whole.to;
     target_ = active_target();
-    may_be_refused_ = policy.integer_range == codec::IntegerRange::error || policy.invalid_is_error;
+    if (kernels::may_ever_refuse(from, to, policy)) refusals_.emplace(target_, from, to, policy, whole.count);
     if (policy.integer_range == codec::IntegerRange::error) kernel_policy_.integer_range = codec::IntegerRange::wrap;
     kernel_policy_.invalid_is_error = false;
-    if (policy.scale != 1.0) {
+    if (policy.scale != 1.0 && kernels::TableConversion::pays(from, whole.count)) {
+      table_.emplace(target_, from, to, kernel_policy_);
+    } else if (policy.scale != 1.0) {
       run_ = kernels::find_scaled_kernel(target_, from, to);
-    } else if (from == to) {
-      may_be_refused_ = false;
-    } else {
+    } else if (from != to) {
       run_ = kernels::find_kernel(target_, from, to)->run;
     }
+    const std::size_t bytes = storage_bytes(from, whole.count) + storage_bytes(to, whole.count);
+    streams_ = bytes >= stream_min_bytes && whole.src != whole.dst && (run_ != nullptr || table_) &&
+               gains_by_streaming(target_, from, to);
+    copies_ = policy.scale == 1.0 && is_copy(from, to);
   }
 
-  [[nodiscard]] Result<void> convert(const Conversion& c) const {
-    if (may_be_refused_ && kernels::may_refuse(target_, c.src, c.from, c.to, c.count, policy_)) {
-      return codec::reference_cast(c.src, c.from, c.dst, c.to, c.count, policy_);
+  // Calls seen(block) for what is done of the block, in order: the target's elements may lie in a buffer by then.
+  // Blocks have a multiple of 16 elements, but for the last of `c`.
+  template <class Seen>
+  [[nodiscard]] Result<void> convert(const Conversion& c, const Seen& seen) const {
+    if (refusals_ && refusals_->may_refuse(c.src, c.count)) {
+      Result<void> done = codec::reference_cast(c.src, c.from, c.dst, c.to, c.count, policy_);
+      if (done) seen(c);
+      return done;
     }
-    if (run_ == nullptr) {
-      copy_same_type(c);
+    if (streams_) {
+      convert_streaming(c, seen);
     } else {
-      run_(c.src, c.dst, c.count, kernel_policy_);
+      convert_at_once(c);
+      seen(c);
     }
     return {};
   }
+  [[nodiscard]] Result<void> convert(const Conversion& c) const { return convert(c, Unseen{}); }
 
-  // The same for targets much larger than the cache. Precondition: streams().
-  void convert_streaming(const Conversion& c) const {
-    if (is_copy(c.from, c.to)) {
-      kernels::stream_copy(target_, c.src, c.dst, storage_bytes(c.to, c.count));
-      return kernels::stream_fence();
-    }
-    alignas(cache_line_bytes) std::byte buffer[stream_buffer_bytes];
-    const std::size_t head = elements_to_alignment(c);
-    if (head != 0) run_(c.src, c.dst, head, kernel_policy_);
-    const int wider_bits = std::max(bit_width(c.from), bit_width(c.to));
-    const std::size_t per_buffer = stream_buffer_bytes * 8 / static_cast<std::size_t>(wider_bits);
-    for (std::size_t first = head; first < c.count; first += per_buffer) {
-      const Conversion block = slice(c, first, std::min(per_buffer, c.count - first));
-      run_(block.src, buffer, block.count, kernel_policy_);
-      kernels::stream_copy(target_, buffer, block.dst, storage_bytes(block.to, block.count));
-    }
-    kernels::stream_fence();
+  // After the last block: other threads may read the target then.
+  void finish() const {
+    if (streams_) kernels::stream_fence();
   }
 
-  // Whether a kernel does it all, block by block, in any order.
-  [[nodiscard]] bool streams() const { return run_ != nullptr && !may_be_refused_; }
-
   // Whether blocks must be small enough to stay in the cache between two looks at them.
-  [[nodiscard]] bool looks_twice() const { return may_be_refused_; }
+  [[nodiscard]] bool looks_twice() const { return refusals_.has_value(); }
 
  private:
+  struct Unseen {
+    void operator()(const Conversion& block) const { static_cast<void>(block); }
+  };
+
+  void convert_at_once(const Conversion& c) const {
+    if (table_) return table_->run(c.src, c.dst, c.count);
+    if (run_ == nullptr) return copy_same_type(c);
+    run_(c.src, c.dst, c.count, kernel_policy_);
+  }
+
+  // Around the caches, for targets much larger than them.
+  template <class Seen>
+  void convert_streaming(const Conversion& c, const Seen& seen) const {
+    constexpr bool is_seen = !std::is_same_v<Seen, Unseen>;
+    if (copies_ && !is_seen) return kernels::stream_copy(target_, c.src, c.dst, storage_bytes(c.to, c.count));
+    std::size_t first = elements_to_alignment(c);
+    if (is_seen && first % seen_multiple != 0) first = 0;
+    if (first != 0) {
+      const Conversion head = slice(c, 0, first);
+      convert_at_once(head);
+      seen(head);
+    }
+    alignas(cache_line_bytes) std::byte buffer[stream_buffer_bytes];
+    const int wider_bits = std::max(bit_width(c.from), bit_width(c.to));
+    const std::size_t per_buffer = stream_buffer_bytes * 8 / static_cast<std::size_t>(wider_bits);
+    for (; first < c.count; first += per_buffer) {
+      Conversion block = slice(c, first, std::min(per_buffer, c.count - first));
+      std::byte* const dst = std::exchange(block.dst, buffer);
+      convert_at_once(block);
+      seen(block);
+      kernels::stream_copy(target_, buffer, dst, storage_bytes(block.to, block.count));
+    }
+  }
+
   codec::Policy policy_;
   codec::Policy kernel_policy_;  // the same, without demands for errors
   Target target_ = Target::portable;
-  kernels::KernelFn run_ = nullptr;  // null: bit copy
-  bool may_be_refused_ = false;
+  kernels::KernelFn run_ = nullptr;  // null without a table: bit copy
+  bool streams_ = false;
+  bool copies_ = false;
+  std::optional<kernels::RefusalScan> refusals_;
+  std::optional<kernels::TableConversion> table_;
 };
 
 Result<void> convert_in_blocks(const Plan& plan, const Conversion& whole, const Reporter* reporter,
@@ -144,12 +181,14 @@ Result<void> convert_in_blocks(const Plan& plan, const Conversion& whole, const 
       kept.assign(block.src, block.src + storage_bytes(block.from, block.count));
       block.src = kept.data();
     }
-    if (Result<void> converted = plan.convert(block); !converted) {
+    Result<void> converted = reporter == nullptr
+                                 ? plan.convert(block)
+                                 : plan.convert(block, [&](const Conversion& done) { reporter->add(done, *count); });
+    if (!converted) {
       Error error = std::move(converted).error();
       if (error.element) *error.element += first;
       return error;
     }
-    if (reporter != nullptr) reporter->add(block, *count);
   }
   return {};
 }
@@ -158,24 +197,22 @@ Result<void> convert_in_blocks(const Plan& plan, const Conversion& whole, const 
 
 Result<void> run_conversion(const Conversion& whole, const codec::Policy& policy, int threads, CastReport* report) {
   if (whole.count == 0) return {};
-  const Plan plan(whole.from, whole.to, policy);
-  const std::size_t bytes = storage_bytes(whole.from, whole.count) + storage_bytes(whole.to, whole.count);
-  const bool streaming = plan.streams() && gains_by_streaming(active_target(), whole.from, whole.to) &&
-                         whole.src != whole.dst && bytes >= stream_min_bytes;
+  const Plan plan(whole, policy);
   std::optional<Reporter> reporter;
   if (report != nullptr) reporter.emplace(whole.from, whole.to, policy);
   const Reporter* const asked = reporter ? &*reporter : nullptr;
   // `count` is large, and null where no report is asked for.
   const auto convert = [&](const Conversion& part, Reporter::Count* count) -> Result<void> {
-    if (asked != nullptr || plan.looks_twice()) return convert_in_blocks(plan, part, asked, count);
-    if (!streaming) return plan.convert(part);
-    plan.convert_streaming(part);
-    return {};
+    const bool in_blocks = asked != nullptr || plan.looks_twice();
+    Result<void> converted = in_blocks ? convert_in_blocks(plan, part, asked, count) : plan.convert(part);
+    plan.finish();
+    return converted;
   };
 
   // In place, a narrower target of one task lies over the source of another.
   const bool tasks_may_overlap = whole.src == whole.dst && bit_width(whole.from) != bit_width(whole.to);
   const std::size_t tasks = (whole.count + task_elements - 1) / task_elements;
+  const std::size_t bytes = storage_bytes(whole.from, whole.count) + storage_bytes(whole.to, whole.count);
   const bool threaded = threads != 1 && !tasks_may_overlap && tasks > 1 && bytes >= threads_min_bytes;
   if (!threaded && report == nullptr) return convert(whole, nullptr);
 

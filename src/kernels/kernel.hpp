@@ -12,7 +12,7 @@ namespace tensorcast::kernels {
 
 // `src` and `dst` have any alignment and are disjoint, or equal with a target that is not wider than the source.
 // Reads and writes storage_bytes(count) bytes and none beyond; tail bits of sub-byte targets become zero.
-// The policy's scale is 1 (else find_scaled_kernel) and it demands no error (else may_refuse). All others are obeyed.
+// The policy's scale is 1 (else find_scaled_kernel) and it demands no error (else RefusalScan). All others are obeyed.
 using KernelFn = void (*)(const std::byte* src, std::byte* dst, std::size_t count, const codec::Policy& policy);
 
 struct Kernel {
@@ -31,11 +31,6 @@ struct Kernel {
 // Conversions with scale != 1, from a type to itself too: multiplies exactly, rounds once. Null for text.
 using ScaledKernelFn = KernelFn;
 [[nodiscard]] ScaledKernelFn find_scaled_kernel(Target target, DType from, DType to) noexcept;
-
-// Whether some element of `src` may be refused under a policy that demands errors (integer_range = error or
-// invalid_is_error). May say true too often, never false wrongly; the reference then finds the element.
-[[nodiscard]] bool may_refuse(Target target, const std::byte* src, DType from, DType to, std::size_t count,
-                              const codec::Policy& policy) noexcept;
 
 // Copies to `dst` with stores that bypass the cache, for outputs larger than it. Any alignment. Other threads may read
 // the result after this one has called stream_fence(): once at the end, for it waits until every store has left.

@@ -1,6 +1,11 @@
+#include "kernels/refusal.hpp"
+
+#include <algorithm>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
+#include "codec/reference_cast.hpp"
 #include "dtype/dtype_table.hpp"
 #include "kernels/kernel.hpp"
 
@@ -10,14 +15,22 @@ namespace {
 using codec::IntegerRange;
 using codec::Policy;
 
+constexpr std::size_t buffer_count = 1024;  // fills whole bytes of every type
+
+// --- Limits in float64
+
 // The numbers that are surely accepted. NaN never is: it may be, and then the reference says so.
-struct Accepted {
+struct Limits {
   double lowest = -std::numeric_limits<double>::infinity();
   double highest = std::numeric_limits<double>::infinity();
   bool ends_included = true;
+
+  [[nodiscard]] bool accept(double x) const {
+    return ends_included ? x >= lowest && x <= highest : x > lowest && x < highest;
+  }
 };
 
-Accepted accepted_by(const DTypeRow& to, const Policy& policy) {
+Limits limits_of(const DTypeRow& to, const Policy& policy) {
   if (to.family == Family::floating) {  // float8_e8m0fnu refuses negative numbers, float4_e2m1fn NaN
     if (to.format.has_sign) return {};
     // A product of zero may be a negative number that underflowed.
@@ -31,12 +44,141 @@ Accepted accepted_by(const DTypeRow& to, const Policy& policy) {
   return {.lowest = (to.is_signed ? -power : 0.0) - margin, .highest = power - 1.0 + margin, .ends_included = false};
 }
 
-bool demands_errors(const DTypeRow& from, const DTypeRow& to, const Policy& policy) {
-  switch (to.family) {
+// Calls accept(doubles, count) until it is false; whether it never was. Rounding is monotonic: a product that rounds to
+// less than a limit is less than it, unless it underflows.
+template <class Accept>
+bool all_in_float64(Target target, DType from, const std::byte* src, std::size_t count, const Accept& accept) {
+  const Kernel* const to_float64 = from == DType::float64 ? nullptr : find_kernel(target, from, DType::float64);
+  alignas(64) double buffer[buffer_count];
+  for (std::size_t step = 0; count != 0; count -= step, src += storage_bytes(from, step)) {
+    step = std::min(count, buffer_count);
+    if (to_float64 == nullptr) {
+      std::memcpy(buffer, src, step * sizeof(double));
+    } else {
+      to_float64->run(src, reinterpret_cast<std::byte*>(buffer), step, {});
+    }
+    if (!accept(buffer, step)) return false;
+  }
+  return true;
+}
+
+// --- Ranges of ordered codes
+
+// Codes as unsigned numbers in the order of the numbers that they stand for; NaN is beyond the infinities.
+template <class Code, bool is_float>
+[[gnu::always_inline]] inline Code place_of(Code code) {
+  constexpr int sign_bit = sizeof(Code) * 8 - 1;
+  constexpr auto sign = static_cast<Code>(Code{1} << sign_bit);
+  if constexpr (!is_float) return code;  // two's complement: the caller's lowest place takes its sign bit
+  const auto is_negative = static_cast<Code>(static_cast<std::make_signed_t<Code>>(code) >> sign_bit);
+  return static_cast<Code>(code ^ (is_negative | sign));
+}
+
+// The greatest distance above the lowest accepted place; below it, the distance wraps around.
+template <class Code, bool is_float>
+[[gnu::always_inline]] inline bool any_beyond(const std::byte* src, std::size_t count, Code lowest, Code span) {
+  Code worst = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    Code code;
+    std::memcpy(&code, src + i * sizeof code, sizeof code);
+    worst = std::max(worst, static_cast<Code>(place_of<Code, is_float>(code) - lowest));
+  }
+  return worst > span;
+}
+
+using RangeFn = bool (*)(const std::byte* src, std::size_t count, std::uint64_t lowest, std::uint64_t span);
+
+template <class Code, bool is_float>
+bool any_beyond_baseline(const std::byte* src, std::size_t count, std::uint64_t lowest, std::uint64_t span) {
+  return any_beyond<Code, is_float>(src, count, static_cast<Code>(lowest), static_cast<Code>(span));
+}
+
+#if defined(__x86_64__)
+// The compiler vectorizes the same loop; attributes instead of files of their own, because it is inlined here alone.
+template <class Code, bool is_float>
+__attribute__((target("avx2"))) bool any_beyond_avx2(const std::byte* src, std::size_t count, std::uint64_t lowest,
+                                                     std::uint64_t span) {
+  return any_beyond<Code, is_float>(src, count, static_cast<Code>(lowest), static_cast<Code>(span));
+}
+template <class Code, bool is_float>
+__attribute__((target("avx2,avx512f,avx512bw,avx512vl"))) bool any_beyond_avx512(const std::byte* src,
+                                                                                 std::size_t count,
+                                                                                 std::uint64_t lowest,
+                                                                                 std::uint64_t span) {
+  return any_beyond<Code, is_float>(src, count, static_cast<Code>(lowest), static_cast<Code>(span));
+}
+#endif
+
+template <class Code, bool is_float>
+RangeFn range_function(Target target) {
+#if defined(__x86_64__)
+  if (target >= Target::avx512) return any_beyond_avx512<Code, is_float>;
+  if (target == Target::avx2) return any_beyond_avx2<Code, is_float>;
+#endif
+  static_cast<void>(target);
+  return any_beyond_baseline<Code, is_float>;
+}
+
+RangeFn range_function(Target target, const DTypeRow& from) {
+  const bool is_float = from.family == Family::floating;
+  switch (from.bits) {
+    case 16:
+      return is_float ? range_function<std::uint16_t, true>(target) : range_function<std::uint16_t, false>(target);
+    case 32:
+      return is_float ? range_function<std::uint32_t, true>(target) : range_function<std::uint32_t, false>(target);
+    default:
+      return is_float ? range_function<std::uint64_t, true>(target) : range_function<std::uint64_t, false>(target);
+  }
+}
+
+// Places of any width, and back.
+class Order {
+ public:
+  explicit Order(const DTypeRow& type) : sign_(std::uint64_t{1} << (type.bits - 1)), type_(type) {}
+
+  [[nodiscard]] std::uint64_t zero() const { return has_sign() ? sign_ : 0; }
+  [[nodiscard]] std::uint64_t last() const { return sign_ | (sign_ - 1); }
+  [[nodiscard]] std::uint64_t code_at(std::uint64_t place) const {
+    if (type_.family != Family::floating) return has_sign() ? place ^ sign_ : place;
+    return (place & sign_) != 0 ? place ^ sign_ : place ^ last();
+  }
+  // The last place before NaN on either side.
+  [[nodiscard]] std::uint64_t greatest_number() const {
+    if (type_.family != Family::floating) return last();
+    return sign_ | (type_.format.largest_code() + (type_.format.has_infinity() ? 1 : 0));
+  }
+  [[nodiscard]] std::uint64_t least_number() const {
+    return type_.family == Family::floating ? last() - greatest_number() : 0;
+  }
+
+ private:
+  [[nodiscard]] bool has_sign() const { return type_.is_signed; }
+
+  std::uint64_t sign_;
+  const DTypeRow& type_;
+};
+
+// The place farthest from `accepted` up to `end`, in either direction, such that all between are accepted too.
+template <class IsAccepted>
+std::uint64_t farthest(std::uint64_t accepted, std::uint64_t end, const IsAccepted& is_accepted) {
+  if (is_accepted(end)) return end;
+  while (true) {
+    const std::uint64_t middle = accepted < end ? accepted + (end - accepted) / 2 : accepted - (accepted - end) / 2;
+    if (middle == accepted) return accepted;
+    (is_accepted(middle) ? accepted : end) = middle;
+  }
+}
+
+}  // namespace
+
+bool may_ever_refuse(DType from, DType to, const Policy& policy) noexcept {
+  if (from == to && policy.scale == 1.0) return false;
+  const DTypeRow& target = row(to);
+  switch (target.family) {
     case Family::floating:
-      return policy.invalid_is_error && (!to.format.has_sign || !to.format.has_nan());
+      return policy.invalid_is_error && (!target.format.has_sign || !target.format.has_nan());
     case Family::integer:
-      return (from.family == Family::floating || policy.scale != 1.0) &&
+      return (family(from) == Family::floating || policy.scale != 1.0) &&
              (policy.invalid_is_error || policy.integer_range == IntegerRange::error);
     case Family::boolean:
     case Family::text:
@@ -45,44 +187,91 @@ bool demands_errors(const DTypeRow& from, const DTypeRow& to, const Policy& poli
   return false;
 }
 
-}  // namespace
+RefusalScan::RefusalScan(Target target, DType from, DType to, const Policy& policy, std::size_t count) noexcept
+    : target_(target), from_(from), to_(to), policy_(policy) {
+  constexpr std::size_t many = 2048;
+  if (count < many) return;
+  if (bit_width(from) <= 8) {
+    mark_refused_bytes();
+  } else {
+    find_range();
+  }
+}
 
-// Rounding is monotonic: a product that rounds to less than a limit is less than it, unless it underflows.
-bool may_refuse(Target target, const std::byte* src, DType from, DType to, std::size_t count,
-                const Policy& policy) noexcept {
-  const DTypeRow& source = row(from);
-  if (!demands_errors(source, row(to), policy)) return false;
-  const bool exact_in_float64 = source.family != Family::integer || source.bits < 64;
-  if (policy.scale != 1.0 && !exact_in_float64) return true;
+bool RefusalScan::is_refused(std::uint64_t code) const noexcept {
+  return (codec::cast_code(from_, code, to_, policy_).events & codec::event_refused) != 0;
+}
 
-  const Accepted accepted = accepted_by(row(to), policy);
-  const Kernel* const to_float64 = from == DType::float64 ? nullptr : find_kernel(target, from, DType::float64);
-  constexpr std::size_t buffer_count = 1024;  // fills whole bytes of every type
-  alignas(64) double buffer[buffer_count];
-  while (count != 0) {
-    const std::size_t step = count < buffer_count ? count : buffer_count;
-    if (to_float64 == nullptr) {
-      std::memcpy(buffer, src, step * sizeof(double));
-    } else {
-      to_float64->run(src, reinterpret_cast<std::byte*>(buffer), step, {});
+// The reference only looks at what the limits do not accept.
+void RefusalScan::mark_refused_bytes() noexcept {
+  std::array<std::uint8_t, 256> is_marked = {};
+  const std::size_t per_byte = 8 / static_cast<std::size_t>(bit_width(from_));
+  std::array<std::byte, 256> bytes;
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i);
+  const Limits limits = limits_of(row(to_), policy_);
+  std::size_t place = 0;
+  bool any = false;
+  static_cast<void>(all_in_float64(target_, from_, bytes.data(), 256 * per_byte, [&](const double* x, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i, ++place) {
+      if (limits.accept(x[i] * policy_.scale) || !is_refused(codec::load_code(from_, bytes.data(), place))) continue;
+      is_marked[place / per_byte] = 1;
+      any = true;
     }
-    std::size_t accepted_count = 0;
-    if (accepted.ends_included) {
-      for (std::size_t i = 0; i < step; ++i) {
-        const double x = buffer[i] * policy.scale;
-        accepted_count += (x >= accepted.lowest) & (x <= accepted.highest);
-      }
-    } else {
-      for (std::size_t i = 0; i < step; ++i) {
-        const double x = buffer[i] * policy.scale;
-        accepted_count += (x > accepted.lowest) & (x < accepted.highest);
-      }
-    }
-    if (accepted_count != step) return true;
-    src += step * static_cast<std::size_t>(source.bits) / 8;
-    count -= step;
+    return true;
+  }));
+  method_ = any ? Method::bytes : Method::never;
+  if (any) refused_bytes_.emplace(target_, is_marked);
+}
+
+void RefusalScan::find_range() noexcept {
+  const Order order(row(from_));
+  const auto is_accepted = [&](std::uint64_t place) { return !is_refused(order.code_at(place)); };
+  if (!is_accepted(order.zero())) return;
+  lowest_ = farthest(order.zero(), order.least_number(), is_accepted);
+  std::uint64_t highest = farthest(order.zero(), order.greatest_number(), is_accepted);
+  if (highest == order.greatest_number() && is_accepted(order.last())) highest = order.last();
+  if (lowest_ == order.least_number() && is_accepted(0)) lowest_ = 0;
+  span_ = highest - lowest_;
+  if (row(from_).family != Family::floating) lowest_ = order.code_at(lowest_);
+  method_ = Method::range;
+}
+
+bool RefusalScan::any_refused_byte(const std::byte* src, std::size_t count) const noexcept {
+  const std::size_t per_byte = 8 / static_cast<std::size_t>(bit_width(from_));
+  const std::size_t bytes = count / per_byte;
+  alignas(64) std::byte marks[buffer_count];
+  for (std::size_t first = 0; first < bytes; first += buffer_count) {
+    const std::size_t step = std::min(buffer_count, bytes - first);
+    refused_bytes_->run(src + first, marks, step);
+    std::byte any{};
+    for (std::size_t i = 0; i < step; ++i) any |= marks[i];
+    if (any != std::byte{}) return true;
+  }
+  for (std::size_t i = bytes * per_byte; i < count; ++i) {
+    if (is_refused(codec::load_code(from_, src, i))) return true;
   }
   return false;
+}
+
+bool RefusalScan::may_refuse(const std::byte* src, std::size_t count) const noexcept {
+  switch (method_) {
+    case Method::never:
+      return false;
+    case Method::bytes:
+      return any_refused_byte(src, count);
+    case Method::range:
+      return range_function(target_, row(from_))(src, count, lowest_, span_);
+    case Method::limits:
+      break;
+  }
+  const bool exact_in_float64 = family(from_) != Family::integer || bit_width(from_) < 64;
+  if (policy_.scale != 1.0 && !exact_in_float64) return true;
+  const Limits limits = limits_of(row(to_), policy_);
+  return !all_in_float64(target_, from_, src, count, [&](const double* x, std::size_t n) {
+    std::size_t accepted = 0;
+    for (std::size_t i = 0; i < n; ++i) accepted += limits.accept(x[i] * policy_.scale) ? 1 : 0;
+    return accepted == n;
+  });
 }
 
 }  // namespace tensorcast::kernels

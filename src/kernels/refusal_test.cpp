@@ -1,11 +1,12 @@
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <vector>
 
 #include "codec/reference_cast.hpp"
-#include "kernels/kernel.hpp"
+#include "kernels/refusal.hpp"
 
 namespace tensorcast::kernels {
 namespace {
@@ -22,6 +23,10 @@ Policy strict() {
 
 bool refused_by_reference(DType from, std::uint64_t code, DType to, const Policy& policy) {
   return (codec::cast_code(from, code, to, policy).events & codec::event_refused) != 0;
+}
+
+bool may_refuse(Target target, const std::byte* src, DType from, DType to, std::size_t count, const Policy& policy) {
+  return may_ever_refuse(from, to, policy) && RefusalScan(target, from, to, policy, count).may_refuse(src, count);
 }
 
 bool refused_by_scan(Target target, DType from, std::uint64_t code, DType to, const Policy& policy) {
@@ -58,6 +63,90 @@ TEST(Refusal, NeverMissesASingleCode) {
         if (exact && to != DType::float8_e8m0fnu) {
           EXPECT_EQ(false_alarms, 0) << name(from) << " -> " << name(to);
         }
+      }
+    }
+  }
+}
+
+// Codes of all magnitudes, and the neighbours of the numbers at which integer targets end.
+std::vector<std::uint64_t> sample_codes(DType from) {
+  std::vector<std::uint64_t> codes;
+  const int bits = bit_width(from);
+  const std::uint64_t step = bits <= 8 ? 1 : 97;
+  for (std::uint64_t i = 0; i < (std::uint64_t{1} << std::min(bits, 16)); i += step) {
+    codes.push_back(bits <= 16 ? i : (i << (bits - 16)) | (i * i % 251));
+  }
+  if (bits <= 16) return codes;
+  const std::uint64_t mask = bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
+  for (int power = 0; power < 65; ++power) {
+    for (const double offset : {-1.0, -0.5, 0.0, 0.5}) {
+      for (const double sign : {-1.0, 1.0}) {
+        const double value = sign * (std::ldexp(1.0, power) + offset);
+        const std::uint64_t code = codec::cast_code(DType::float64, std::bit_cast<std::uint64_t>(value), from, {}).bits;
+        for (std::uint64_t near = code - 2; near != code + 3; ++near) codes.push_back(near & mask);
+      }
+    }
+  }
+  return codes;
+}
+
+// Requests of many elements find exactly what the reference refuses.
+TEST(Refusal, IsExactForManyElements) {
+  constexpr std::size_t many = 1 << 20;
+  std::vector<Policy> policies(8, strict());
+  policies[1].int_rounding = IntRounding::nearest_even;
+  policies[2].integer_range = IntegerRange::wrap;
+  policies[3].scale = 3.7;
+  policies[4].scale = 1e-300;
+  policies[5].scale = -0.01;
+  policies[6].scale = 0.0;
+  policies[7].scale = 1e18;
+  for (const DType from : all_dtypes()) {
+    if (from == DType::string) continue;
+    const std::vector<std::uint64_t> codes = sample_codes(from);
+    for (const DType to : all_dtypes()) {
+      if (to == DType::string) continue;
+      for (const Policy& policy : policies) {
+        if (!may_ever_refuse(from, to, policy)) continue;
+        std::vector<RefusalScan> scans;
+        for (const Target target : supported_targets()) scans.emplace_back(target, from, to, policy, many);
+        for (const std::uint64_t code : codes) {
+          std::byte src[8] = {};
+          codec::store_code(from, src, 0, code);
+          // NaN becomes NaN in float8_e8m0fnu, and lies beyond the negative numbers, which are refused.
+          const bool is_nan = codec::decode(from, code).kind == codec::Real::Kind::nan;
+          if (to == DType::float8_e8m0fnu && is_nan && bit_width(from) > 8) continue;
+          const bool refused = refused_by_reference(from, code, to, policy);
+          for (const RefusalScan& scan : scans) {
+            ASSERT_EQ(scan.may_refuse(src, 1), refused)
+                << name(from) << " -> " << name(to) << " code " << code << " scale " << policy.scale;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Refusal, FindsOneAmongMany) {
+  for (const DType from : {DType::float64, DType::float32, DType::bfloat16, DType::int32, DType::uint16,
+                           DType::float8_e5m2, DType::uint4}) {
+    const bool is_float = family(from) == Family::floating;
+    const Policy policy = [&] {
+      Policy strict_policy = strict();
+      if (!is_float) strict_policy.scale = 100.0;
+      return strict_policy;
+    }();
+    const std::uint64_t bad = codec::cast_code(DType::float32, std::bit_cast<std::uint32_t>(13.0F), from, {}).bits;
+    const DType to = is_float ? DType::int4 : DType::int8;
+    constexpr std::size_t count = 10'001;
+    for (const Target target : supported_targets()) {
+      const RefusalScan scan(target, from, to, policy, count);
+      for (const std::size_t place : {std::size_t{0}, std::size_t{1023}, std::size_t{5000}, count - 1}) {
+        std::vector<std::byte> src(storage_bytes(from, count));
+        EXPECT_FALSE(scan.may_refuse(src.data(), count));
+        codec::store_code(from, src.data(), place, bad);
+        EXPECT_TRUE(scan.may_refuse(src.data(), count)) << name(target) << ' ' << name(from) << " at " << place;
+        EXPECT_FALSE(scan.may_refuse(src.data(), place));
       }
     }
   }

@@ -206,6 +206,31 @@ constexpr Layout layout_of(Target target, DType from, DType to) {
   return scalar_layout(from, to);
 }
 
+constexpr Layout all_bytes(Layout layout) {
+  layout.zero_units = 0;
+  layout.table_units = layout.output_units();
+  return layout;
+}
+
+// The layout for a table of any contents, of which only the widths of the types are known. What is lost by looking up
+// one element at a time is little where outputs are so wide that memory is the limit.
+constexpr Layout general_layout(Target target, DType from, DType to) {
+  const int index_bits = index_bits_of_element(from);
+  if (target == Target::portable) return scalar_layout(from, to);
+  if (is_packed(from) && is_packed(to)) return layout_of(target, from, to);
+  if (index_bits < 8) {
+    return all_bytes(byte_planes(target == Target::avx2 ? Engine::avx2 : Engine::avx512, from, to, index_bits));
+  }
+  if (target == Target::avx512vbmi) return all_bytes(byte_planes(Engine::avx512vbmi, from, to, index_bits));
+  if (row(to).bits <= 8) {
+    Layout chains = byte_planes(Engine::avx2, from, to, index_bits);
+    chains.form = Form::chains;
+    return chains;
+  }
+  if (target == Target::avx512 && row(to).bits <= 32) return all_bytes(word_planes(from, to));
+  return scalar_layout(from, to);
+}
+
 constexpr bool is_narrow(const DTypeRow& type) { return type.family != Family::text && type.bits <= 8; }
 
 inline constexpr std::array<Target, 4> all_targets = {Target::portable, Target::avx2, Target::avx512,
@@ -217,6 +242,12 @@ struct LayoutList {
   std::array<Layout, max_layouts> layouts = {};
   std::size_t size = 0;
 
+  [[nodiscard]] constexpr bool has(const Layout& layout) const {
+    for (std::size_t i = 0; i < size; ++i) {
+      if (layouts[i] == layout) return true;
+    }
+    return false;
+  }
   // Precondition: the list has `layout`.
   [[nodiscard]] constexpr std::size_t index_of(const Layout& layout) const {
     std::size_t i = 0;
@@ -232,12 +263,12 @@ constexpr LayoutList layouts_of(Engine engine) {
     for (const DTypeRow& from : dtype_table) {
       if (!is_narrow(from)) continue;
       for (const DTypeRow& to : dtype_table) {
-        if (to.family == Family::text || to.id == from.id) continue;
-        const Layout layout = layout_of(target, from.id, to.id);
-        if (layout.engine != engine) continue;
-        bool known = false;
-        for (std::size_t i = 0; i < list.size; ++i) known = known || list.layouts[i] == layout;
-        if (!known) list.layouts[list.size++] = layout;
+        if (to.family == Family::text) continue;
+        const Layout any_table = general_layout(target, from.id, to.id);
+        const Layout own_table = from.id == to.id ? any_table : layout_of(target, from.id, to.id);
+        for (const Layout& layout : {own_table, any_table}) {
+          if (layout.engine == engine && !list.has(layout)) list.layouts[list.size++] = layout;
+        }
       }
     }
   }

@@ -7,10 +7,6 @@
 namespace tensorcast::kernels::narrow {
 namespace {
 
-constexpr std::size_t longest_output = 32;  // four float64 of a byte of 2-bit elements
-
-using Output = std::array<std::byte, longest_output>;
-
 // `bytes` holds the plane's byte of all 256 indices.
 SumPlane sum_plane(const std::array<std::uint8_t, 256>& bytes) {
   constexpr std::size_t plain_row = 16;  // row 1
@@ -23,7 +19,7 @@ SumPlane sum_plane(const std::array<std::uint8_t, 256>& bytes) {
   return plane;
 }
 
-void fill_chains(const std::array<Output, 256>& outputs, int element_bits, std::byte* table) {
+void fill_chains(const Outputs& outputs, int element_bits, std::byte* table) {
   const std::size_t rows = chain_rows(element_bits);
   std::array<std::byte, 256> bytes = {};
   for (std::size_t index = 0; index < 256; ++index) {
@@ -38,27 +34,12 @@ void fill_chains(const std::array<Output, 256>& outputs, int element_bits, std::
 
 }  // namespace
 
-void fill_table(const Layout& layout, DType from, DType to, const codec::Policy& policy, std::byte* table) noexcept {
-  const auto elements = static_cast<std::size_t>(layout.index_elements);
+void lay_out(const Layout& layout, const Outputs& outputs, std::byte* table) noexcept {
   const auto unit_bytes = static_cast<std::size_t>(layout.unit_bytes());
   const auto units = static_cast<std::size_t>(layout.table_units);
   const auto zero_bytes = static_cast<std::size_t>(layout.zero_units) * unit_bytes;
   const auto output_bytes = static_cast<std::size_t>(layout.output_bytes());
   const std::size_t indices = std::size_t{1} << layout.index_bits;
-
-  std::array<std::uint64_t, 256> results = {};
-  const std::size_t codes = std::size_t{1} << (static_cast<std::size_t>(layout.index_bits) / elements);
-  for (std::size_t code = 0; code < codes; ++code) results[code] = codec::cast_code(from, code, to, policy).bits;
-
-  std::array<Output, 256> outputs = {};
-  for (std::size_t index = 0; index < indices; ++index) {
-    const std::byte source{static_cast<unsigned char>(index)};
-    for (std::size_t i = 0; i < elements; ++i) {
-      const std::uint64_t code = elements == 1 ? index : codec::load_code(from, &source, i);
-      codec::store_code(to, outputs[index].data(), i, results[code]);
-    }
-  }
-
   switch (layout.form) {
     case Form::elements:
       for (std::size_t index = 0; index < indices; ++index) {
@@ -90,6 +71,25 @@ void fill_table(const Layout& layout, DType from, DType to, const codec::Policy&
     case Form::none:
       break;
   }
+}
+
+void fill_table(const Layout& layout, DType from, DType to, const codec::Policy& policy, std::byte* table) noexcept {
+  const auto elements = static_cast<std::size_t>(layout.index_elements);
+  const std::size_t indices = std::size_t{1} << layout.index_bits;
+
+  std::array<std::uint64_t, 256> results = {};
+  const std::size_t codes = std::size_t{1} << (static_cast<std::size_t>(layout.index_bits) / elements);
+  for (std::size_t code = 0; code < codes; ++code) results[code] = codec::cast_code(from, code, to, policy).bits;
+
+  Outputs outputs = {};
+  for (std::size_t index = 0; index < indices; ++index) {
+    const std::byte source{static_cast<unsigned char>(index)};
+    for (std::size_t i = 0; i < elements; ++i) {
+      const std::uint64_t code = elements == 1 ? index : codec::load_code(from, &source, i);
+      codec::store_code(to, outputs[index].data(), i, results[code]);
+    }
+  }
+  lay_out(layout, outputs, table);
 }
 
 }  // namespace tensorcast::kernels::narrow

@@ -1,6 +1,7 @@
 // Tables: filled by the reference once, then shared by all threads without locks.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +12,13 @@
 
 namespace tensorcast::kernels::narrow {
 
-// Writes layout.table_bytes() bytes: what codec::cast_code says for every index.
+// What each index becomes, as it is stored.
+using Outputs = std::array<std::array<std::byte, 32>, 256>;  // of at most four float64
+
+// Writes layout.table_bytes() bytes.
+void lay_out(const Layout& layout, const Outputs& outputs, std::byte* table) noexcept;
+
+// The same for what codec::cast_code says of every index.
 void fill_table(const Layout& layout, DType from, DType to, const codec::Policy& policy, std::byte* table) noexcept;
 
 // A place in static memory for one table. The first thread that offers a table fills it; a thread that comes before it

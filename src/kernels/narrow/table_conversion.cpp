@@ -1,0 +1,80 @@
+#include "kernels/narrow/table_conversion.hpp"
+
+#include "codec/packing.hpp"
+#include "kernels/narrow/table.hpp"
+
+namespace tensorcast::kernels {
+namespace narrow {
+namespace {
+
+template <Engine engine>
+Loop find_loop(const Loops& loops, const Layout& layout) {
+  return loops[layout_list<engine>.index_of(layout)];
+}
+
+Loop loop_of(const Layout& layout) {
+  switch (layout.engine) {
+    case Engine::scalar:
+      break;
+#if defined(__x86_64__)
+    case Engine::avx2:
+      return find_loop<Engine::avx2>(avx2_loops, layout);
+    case Engine::avx512:
+      return find_loop<Engine::avx512>(avx512_loops, layout);
+    case Engine::avx512vbmi:
+      return find_loop<Engine::avx512vbmi>(avx512vbmi_loops, layout);
+#else
+    default:
+      break;
+#endif
+  }
+  return find_loop<Engine::scalar>(scalar_loops, layout);
+}
+
+constexpr std::size_t largest_table() {
+  std::size_t most = 0;
+  for (const Target target : all_targets) {
+    for (const DTypeRow& from : dtype_table) {
+      for (const DTypeRow& to : dtype_table) {
+        if (!is_narrow(from) || to.family == Family::text) continue;
+        const std::size_t bytes = general_layout(target, from.id, to.id).table_bytes();
+        most = bytes > most ? bytes : most;
+      }
+    }
+  }
+  return most;
+}
+
+}  // namespace
+}  // namespace narrow
+
+bool TableConversion::pays(DType from, std::size_t count) noexcept {
+  constexpr std::size_t per_code = 128;  // elements that another way converts while the reference looks at one code
+  constexpr std::size_t layout_cost = 4096;
+  const std::size_t codes = std::size_t{1} << narrow::index_bits_of_element(from);
+  return bit_width(from) <= 8 && count >= codes * per_code && count >= layout_cost;
+}
+
+TableConversion::TableConversion(Target target, DType from, DType to, const codec::Policy& policy) noexcept : to_(to) {
+  static_assert(narrow::largest_table() <= most_bytes);
+  const narrow::Layout layout = narrow::general_layout(target, from, to);
+  loop_ = narrow::loop_of(layout);
+  narrow::fill_table(layout, from, to, policy, table_.data());
+}
+
+TableConversion::TableConversion(Target target, const std::array<std::uint8_t, 256>& outputs) noexcept
+    : to_(DType::uint8) {
+  const narrow::Layout layout = narrow::general_layout(target, DType::uint8, DType::uint8);
+  loop_ = narrow::loop_of(layout);
+  narrow::Outputs stored = {};
+  for (std::size_t i = 0; i < outputs.size(); ++i) stored[i][0] = std::byte{outputs[i]};
+  narrow::lay_out(layout, stored, table_.data());
+}
+
+void TableConversion::run(const std::byte* src, std::byte* dst, std::size_t count) const noexcept {
+  if (count == 0) return;
+  loop_(src, dst, count, table_.data());
+  codec::clear_tail(to_, dst, count);
+}
+
+}  // namespace tensorcast::kernels
