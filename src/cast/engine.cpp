@@ -23,10 +23,12 @@
 namespace tensorcast {
 namespace {
 
-// Elements per task of a threaded conversion, and per block where a block is looked at twice (report, refusals).
-// Multiples of 8, so that a block of any type starts at a whole byte.
+// Elements per task of a threaded conversion: a multiple of 8, so that tasks of any type start at a whole byte.
 constexpr std::size_t task_elements = std::size_t{1} << 18;
-constexpr std::size_t block_elements = std::size_t{1} << 13;
+
+// Of the wider type, per block where a block is looked at twice (report, refusals): small, so that memory is read all
+// the time.
+constexpr std::size_t block_bytes = std::size_t{1} << 13;
 
 // Below this, starting threads costs more than it gives.
 constexpr std::size_t threads_min_bytes = std::size_t{1} << 20;
@@ -78,6 +80,15 @@ std::size_t elements_to_alignment(const Conversion& c) {
   return whole ? std::min(head, c.count) : 0;
 }
 
+Error with_offset(Error error, std::size_t first) {
+  if (error.element) *error.element += first;
+  return error;
+}
+
+std::size_t block_elements(const Conversion& c) {
+  return block_bytes * 8 / static_cast<std::size_t>(std::max(bit_width(c.from), bit_width(c.to)));
+}
+
 // How one request is carried out: decided once, applied to every block.
 class Plan {
  public:
@@ -104,18 +115,7 @@ class Plan {
   // Blocks have a multiple of 16 elements, but for the last of `c`.
   template <class Seen>
   [[nodiscard]] Result<void> convert(const Conversion& c, const Seen& seen) const {
-    if (refusals_ && refusals_->may_refuse(c.src, c.count)) {
-      Result<void> done = codec::reference_cast(c.src, c.from, c.dst, c.to, c.count, policy_);
-      if (done) seen(c);
-      return done;
-    }
-    if (streams_) {
-      convert_streaming(c, seen);
-    } else {
-      convert_at_once(c);
-      seen(c);
-    }
-    return {};
+    return streams_ ? convert_streaming(c, seen) : convert_block(c, seen);
   }
   [[nodiscard]] Result<void> convert(const Conversion& c) const { return convert(c, Unseen{}); }
 
@@ -124,31 +124,42 @@ class Plan {
     if (streams_) kernels::stream_fence();
   }
 
-  // Whether blocks must be small enough to stay in the cache between two looks at them.
-  [[nodiscard]] bool looks_twice() const { return refusals_.has_value(); }
+  // Whether a conversion of any length makes good use of the cache: each element is looked at only once, or in the
+  // pieces that streaming cuts.
+  [[nodiscard]] bool in_one_go(bool is_seen) const { return streams_ || !(is_seen || refusals_); }
 
  private:
   struct Unseen {
     void operator()(const Conversion& block) const { static_cast<void>(block); }
   };
 
-  void convert_at_once(const Conversion& c) const {
-    if (table_) return table_->run(c.src, c.dst, c.count);
-    if (run_ == nullptr) return copy_same_type(c);
-    run_(c.src, c.dst, c.count, kernel_policy_);
+  template <class Seen>
+  Result<void> convert_block(const Conversion& c, const Seen& seen) const {
+    if (refusals_ && refusals_->may_refuse(c.src, c.count)) {
+      if (Result<void> done = codec::reference_cast(c.src, c.from, c.dst, c.to, c.count, policy_); !done) return done;
+    } else if (table_) {
+      table_->run(c.src, c.dst, c.count);
+    } else if (run_ == nullptr) {
+      copy_same_type(c);
+    } else {
+      run_(c.src, c.dst, c.count, kernel_policy_);
+    }
+    seen(c);
+    return {};
   }
 
   // Around the caches, for targets much larger than them.
   template <class Seen>
-  void convert_streaming(const Conversion& c, const Seen& seen) const {
+  Result<void> convert_streaming(const Conversion& c, const Seen& seen) const {
     constexpr bool is_seen = !std::is_same_v<Seen, Unseen>;
-    if (copies_ && !is_seen) return kernels::stream_copy(target_, c.src, c.dst, storage_bytes(c.to, c.count));
+    if (copies_ && !is_seen) {
+      kernels::stream_copy(target_, c.src, c.dst, storage_bytes(c.to, c.count));
+      return {};
+    }
     std::size_t first = elements_to_alignment(c);
     if (is_seen && first % seen_multiple != 0) first = 0;
     if (first != 0) {
-      const Conversion head = slice(c, 0, first);
-      convert_at_once(head);
-      seen(head);
+      if (Result<void> done = convert_block(slice(c, 0, first), seen); !done) return done;
     }
     alignas(cache_line_bytes) std::byte buffer[stream_buffer_bytes];
     const int wider_bits = std::max(bit_width(c.from), bit_width(c.to));
@@ -156,10 +167,10 @@ class Plan {
     for (; first < c.count; first += per_buffer) {
       Conversion block = slice(c, first, std::min(per_buffer, c.count - first));
       std::byte* const dst = std::exchange(block.dst, buffer);
-      convert_at_once(block);
-      seen(block);
+      if (Result<void> done = convert_block(block, seen); !done) return with_offset(std::move(done).error(), first);
       kernels::stream_copy(target_, buffer, dst, storage_bytes(block.to, block.count));
     }
+    return {};
   }
 
   codec::Policy policy_;
@@ -172,23 +183,23 @@ class Plan {
   std::optional<kernels::TableConversion> table_;
 };
 
-Result<void> convert_in_blocks(const Plan& plan, const Conversion& whole, const Reporter* reporter,
+// `count` is null without a reporter.
+Result<void> convert_and_count(const Plan& plan, const Conversion& whole, const Reporter* reporter,
                                Reporter::Count* count) {
+  const auto seen = [&](const Conversion& done) { reporter->add(done, *count); };
+  if (plan.in_one_go(reporter != nullptr)) {
+    return reporter == nullptr ? plan.convert(whole) : plan.convert(whole, seen);
+  }
   std::vector<std::byte> kept;  // the source of an in-place block, for the report
-  for (std::size_t first = 0; first < whole.count; first += block_elements) {
-    Conversion block = slice(whole, first, std::min(block_elements, whole.count - first));
+  const std::size_t step = block_elements(whole);
+  for (std::size_t first = 0; first < whole.count; first += step) {
+    Conversion block = slice(whole, first, std::min(step, whole.count - first));
     if (reporter != nullptr && whole.src == whole.dst) {
       kept.assign(block.src, block.src + storage_bytes(block.from, block.count));
       block.src = kept.data();
     }
-    Result<void> converted = reporter == nullptr
-                                 ? plan.convert(block)
-                                 : plan.convert(block, [&](const Conversion& done) { reporter->add(done, *count); });
-    if (!converted) {
-      Error error = std::move(converted).error();
-      if (error.element) *error.element += first;
-      return error;
-    }
+    Result<void> converted = reporter == nullptr ? plan.convert(block) : plan.convert(block, seen);
+    if (!converted) return with_offset(std::move(converted).error(), first);
   }
   return {};
 }
@@ -203,8 +214,7 @@ Result<void> run_conversion(const Conversion& whole, const codec::Policy& policy
   const Reporter* const asked = reporter ? &*reporter : nullptr;
   // `count` is large, and null where no report is asked for.
   const auto convert = [&](const Conversion& part, Reporter::Count* count) -> Result<void> {
-    const bool in_blocks = asked != nullptr || plan.looks_twice();
-    Result<void> converted = in_blocks ? convert_in_blocks(plan, part, asked, count) : plan.convert(part);
+    Result<void> converted = convert_and_count(plan, part, asked, count);
     plan.finish();
     return converted;
   };
@@ -242,8 +252,7 @@ Result<void> run_conversion(const Conversion& whole, const codec::Policy& policy
       total.merge(*count);
     } else if (task < failed_task) {
       failed_task = task;
-      if (converted.error().element) *converted.error().element += first;
-      outcome = std::move(converted);
+      outcome = with_offset(std::move(converted).error(), first);
     }
   });
   if (!outcome || report == nullptr) return outcome;

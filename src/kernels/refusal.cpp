@@ -74,49 +74,72 @@ template <class Code, bool is_float>
   return static_cast<Code>(code ^ (is_negative | sign));
 }
 
+template <class Code>
+[[gnu::always_inline]] inline Code load_code(const std::byte* src, std::size_t i) {
+  Code code;
+  std::memcpy(&code, src + i * sizeof code, sizeof code);
+  return code;
+}
+
+template <class Code>
+[[gnu::always_inline]] inline bool any_greater(const std::byte* src, std::size_t count, Code mask, Code greatest) {
+  Code worst = 0;
+  for (std::size_t i = 0; i < count; ++i) worst = std::max(worst, static_cast<Code>(load_code<Code>(src, i) & mask));
+  return worst > greatest;
+}
+
 // The greatest distance above the lowest accepted place; below it, the distance wraps around.
 template <class Code, bool is_float>
 [[gnu::always_inline]] inline bool any_beyond(const std::byte* src, std::size_t count, Code lowest, Code span) {
   Code worst = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    Code code;
-    std::memcpy(&code, src + i * sizeof code, sizeof code);
-    worst = std::max(worst, static_cast<Code>(place_of<Code, is_float>(code) - lowest));
+    worst = std::max(worst, static_cast<Code>(place_of<Code, is_float>(load_code<Code>(src, i)) - lowest));
   }
   return worst > span;
 }
 
-using RangeFn = bool (*)(const std::byte* src, std::size_t count, std::uint64_t lowest, std::uint64_t span);
+// Whether codes are left in doubt. Bytes have a table to be looked up in; all others have a range.
+template <class Code, bool is_float>
+[[gnu::always_inline]] inline bool is_doubtful(const std::byte* src, std::size_t count,
+                                               const RefusalScan::Range& range) {
+  if (range.mask != 0 && !any_greater(src, count, static_cast<Code>(range.mask), static_cast<Code>(range.greatest))) {
+    return false;
+  }
+  if constexpr (sizeof(Code) == 1) return true;
+  return any_beyond<Code, is_float>(src, count, static_cast<Code>(range.lowest), static_cast<Code>(range.span));
+}
+
+using RangeFn = bool (*)(const std::byte* src, std::size_t count, const RefusalScan::Range& range);
 
 template <class Code, bool is_float>
-bool any_beyond_baseline(const std::byte* src, std::size_t count, std::uint64_t lowest, std::uint64_t span) {
-  return any_beyond<Code, is_float>(src, count, static_cast<Code>(lowest), static_cast<Code>(span));
+bool is_doubtful_baseline(const std::byte* src, std::size_t count, const RefusalScan::Range& range) {
+  return is_doubtful<Code, is_float>(src, count, range);
 }
 
 #if defined(__x86_64__)
-// The compiler vectorizes the same loop; attributes instead of files of their own, because it is inlined here alone.
+// The compiler vectorizes the same loops; attributes instead of files of their own, because they are inlined here
+// alone.
 template <class Code, bool is_float>
-__attribute__((target("avx2"))) bool any_beyond_avx2(const std::byte* src, std::size_t count, std::uint64_t lowest,
-                                                     std::uint64_t span) {
-  return any_beyond<Code, is_float>(src, count, static_cast<Code>(lowest), static_cast<Code>(span));
+__attribute__((target("avx2"))) bool is_doubtful_avx2(const std::byte* src, std::size_t count,
+                                                      const RefusalScan::Range& range) {
+  return is_doubtful<Code, is_float>(src, count, range);
 }
 template <class Code, bool is_float>
-__attribute__((target("avx2,avx512f,avx512bw,avx512vl"))) bool any_beyond_avx512(const std::byte* src,
-                                                                                 std::size_t count,
-                                                                                 std::uint64_t lowest,
-                                                                                 std::uint64_t span) {
-  return any_beyond<Code, is_float>(src, count, static_cast<Code>(lowest), static_cast<Code>(span));
+__attribute__((target("avx2,avx512f,avx512bw,avx512vl"))) bool is_doubtful_avx512(const std::byte* src,
+                                                                                  std::size_t count,
+                                                                                  const RefusalScan::Range& range) {
+  return is_doubtful<Code, is_float>(src, count, range);
 }
 #endif
 
 template <class Code, bool is_float>
 RangeFn range_function(Target target) {
 #if defined(__x86_64__)
-  if (target >= Target::avx512) return any_beyond_avx512<Code, is_float>;
-  if (target == Target::avx2) return any_beyond_avx2<Code, is_float>;
+  if (target >= Target::avx512) return is_doubtful_avx512<Code, is_float>;
+  if (target == Target::avx2) return is_doubtful_avx2<Code, is_float>;
 #endif
   static_cast<void>(target);
-  return any_beyond_baseline<Code, is_float>;
+  return is_doubtful_baseline<Code, is_float>;
 }
 
 RangeFn range_function(Target target, const DTypeRow& from) {
@@ -126,9 +149,18 @@ RangeFn range_function(Target target, const DTypeRow& from) {
       return is_float ? range_function<std::uint16_t, true>(target) : range_function<std::uint16_t, false>(target);
     case 32:
       return is_float ? range_function<std::uint32_t, true>(target) : range_function<std::uint32_t, false>(target);
-    default:
+    case 64:
       return is_float ? range_function<std::uint64_t, true>(target) : range_function<std::uint64_t, false>(target);
+    default:
+      return range_function<std::uint8_t, false>(target);
   }
+}
+
+// Codes of floats grow with the magnitude. Targets with a sign accept about as much on either side.
+std::uint64_t quick_mask(const DTypeRow& from, const DTypeRow& to) {
+  const std::uint64_t sign = std::uint64_t{1} << (std::max(from.bits, 8) - 1);
+  const bool ignores_sign = from.bits >= 8 && from.family == Family::floating && from.is_signed && to.is_signed;
+  return ignores_sign ? sign - 1 : sign | (sign - 1);
 }
 
 // Places of any width, and back.
@@ -220,25 +252,48 @@ void RefusalScan::mark_refused_bytes() noexcept {
     return true;
   }));
   method_ = any ? Method::bytes : Method::never;
-  if (any) refused_bytes_.emplace(target_, is_marked);
+  if (!any) return;
+  refused_bytes_.emplace(target_, is_marked);
+  const std::uint64_t mask = quick_mask(row(from_), row(to_));
+  std::uint64_t first_marked = mask + 1;  // without the sign
+  for (std::size_t byte = 0; byte < is_marked.size(); ++byte) {
+    if (is_marked[byte] != 0) first_marked = std::min(first_marked, byte & mask);
+  }
+  if (first_marked != 0) range_ = {.mask = mask, .greatest = first_marked - 1};
 }
 
 void RefusalScan::find_range() noexcept {
   const Order order(row(from_));
   const auto is_accepted = [&](std::uint64_t place) { return !is_refused(order.code_at(place)); };
   if (!is_accepted(order.zero())) return;
-  lowest_ = farthest(order.zero(), order.least_number(), is_accepted);
+  std::uint64_t lowest = farthest(order.zero(), order.least_number(), is_accepted);
   std::uint64_t highest = farthest(order.zero(), order.greatest_number(), is_accepted);
   if (highest == order.greatest_number() && is_accepted(order.last())) highest = order.last();
-  if (lowest_ == order.least_number() && is_accepted(0)) lowest_ = 0;
-  span_ = highest - lowest_;
-  if (row(from_).family != Family::floating) lowest_ = order.code_at(lowest_);
+  if (lowest == order.least_number() && is_accepted(0)) lowest = 0;
+  range_.span = highest - lowest;
   method_ = Method::range;
+  if (family(from_) != Family::floating) {
+    range_.lowest = order.code_at(lowest);
+    return;
+  }
+  range_.lowest = lowest;
+  range_.mask = quick_mask(row(from_), row(to_));
+  range_.greatest = order.code_at(highest);
+  if (row(to_).is_signed) range_.greatest = std::min(range_.greatest, order.code_at(lowest) & range_.mask);
+}
+
+bool RefusalScan::any_refused_element(const std::byte* src, std::size_t first, std::size_t end) const noexcept {
+  for (std::size_t i = first; i < end; ++i) {
+    if (is_refused(codec::load_code(from_, src, i))) return true;
+  }
+  return false;
 }
 
 bool RefusalScan::any_refused_byte(const std::byte* src, std::size_t count) const noexcept {
   const std::size_t per_byte = 8 / static_cast<std::size_t>(bit_width(from_));
   const std::size_t bytes = count / per_byte;
+  if (!range_function(target_, row(from_))(src, bytes, range_))
+    return any_refused_element(src, bytes * per_byte, count);
   alignas(64) std::byte marks[buffer_count];
   for (std::size_t first = 0; first < bytes; first += buffer_count) {
     const std::size_t step = std::min(buffer_count, bytes - first);
@@ -247,10 +302,7 @@ bool RefusalScan::any_refused_byte(const std::byte* src, std::size_t count) cons
     for (std::size_t i = 0; i < step; ++i) any |= marks[i];
     if (any != std::byte{}) return true;
   }
-  for (std::size_t i = bytes * per_byte; i < count; ++i) {
-    if (is_refused(codec::load_code(from_, src, i))) return true;
-  }
-  return false;
+  return any_refused_element(src, bytes * per_byte, count);
 }
 
 bool RefusalScan::may_refuse(const std::byte* src, std::size_t count) const noexcept {
@@ -260,7 +312,7 @@ bool RefusalScan::may_refuse(const std::byte* src, std::size_t count) const noex
     case Method::bytes:
       return any_refused_byte(src, count);
     case Method::range:
-      return range_function(target_, row(from_))(src, count, lowest_, span_);
+      return range_function(target_, row(from_))(src, count, range_);
     case Method::limits:
       break;
   }

@@ -18,9 +18,21 @@ namespace tensorcast::kernels {
 // 1. Up to 8 bits: a table of the source bytes that hold a refused code.
 // 2. Wider: numbers are refused beyond some number on either side, so what is accepted is one range of codes, once
 //    they are ordered as the numbers are. Its ends are found by bisection, asking the reference.
-// 3. Few elements: conservative limits in float64, as finding the ends would take longer.
+// 3. Most data is far from the ends: first the greatest code, without its sign if ranges are about symmetric, is
+//    compared with one that leaves no doubt. That costs two operations a vector.
+// 4. Few elements: conservative limits in float64, as finding the ends would take longer.
 class RefusalScan {
  public:
+  // Of source codes of 8, 16, 32 or 64 bits.
+  struct Range {
+    // Codes that are not greater without the bits outside the mask are accepted. With a mask of 0 that says nothing.
+    std::uint64_t mask = 0;
+    std::uint64_t greatest = 0;
+    // And so are those whose place in the order is no farther than `span` above the lowest.
+    std::uint64_t lowest = 0;
+    std::uint64_t span = 0;
+  };
+
   // Precondition: may_ever_refuse(). `count` is that of the whole request.
   RefusalScan(Target target, DType from, DType to, const codec::Policy& policy, std::size_t count) noexcept;
 
@@ -33,6 +45,7 @@ class RefusalScan {
   void mark_refused_bytes() noexcept;
   void find_range() noexcept;
   [[nodiscard]] bool is_refused(std::uint64_t code) const noexcept;
+  [[nodiscard]] bool any_refused_element(const std::byte* src, std::size_t first, std::size_t end) const noexcept;
   [[nodiscard]] bool any_refused_byte(const std::byte* src, std::size_t count) const noexcept;
 
   Target target_;
@@ -41,8 +54,7 @@ class RefusalScan {
   codec::Policy policy_;
   Method method_ = Method::limits;
   std::optional<TableConversion> refused_bytes_;  // to uint8: 1 where a code of the byte is refused
-  std::uint64_t lowest_ = 0;                      // of the accepted, by place in the order
-  std::uint64_t span_ = 0;
+  Range range_;
 };
 
 }  // namespace tensorcast::kernels
