@@ -55,44 +55,32 @@ tc_status guarded(Call&& call) noexcept {
   }
 }
 
+bool is_complete(const tc_cast_options& options) { return options.struct_size >= sizeof(tc_cast_options); }
+
+// resolve_policy() checks the values.
+tensorcast::CastOptions options_of(const tc_cast_options& options) {
+  return {.opset = options.opset,
+          .saturate = options.saturate != 0,
+          .round_mode = static_cast<tensorcast::RoundMode>(options.round_mode),
+          .out_of_range = static_cast<tensorcast::OutOfRange>(options.out_of_range),
+          .int_rounding = static_cast<tensorcast::IntRounding>(options.int_rounding),
+          .invalid = static_cast<tensorcast::Invalid>(options.invalid),
+          .fnuz_inf = static_cast<tensorcast::FnuzInf>(options.fnuz_inf),
+          .float_string = static_cast<tensorcast::FloatString>(options.float_string),
+          .threads = options.threads,
+          .scale = options.scale};
+}
+
 Result<tensorcast::CastOptions> read_options(const tc_cast_options* options) {
-  tensorcast::CastOptions read;
-  if (options == nullptr) return read;
-  if (options->struct_size < sizeof(tc_cast_options)) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("tc_cast_options.struct_size is {}, expected {}", options->struct_size,
-                                        sizeof(tc_cast_options)),
-                 .hint = "call tc_cast_options_init first"};
-  }
-  read.opset = options->opset;
-  read.saturate = options->saturate != 0;
-  read.round_mode = static_cast<tensorcast::RoundMode>(options->round_mode);
-  read.out_of_range = static_cast<tensorcast::OutOfRange>(options->out_of_range);
-  read.int_rounding = static_cast<tensorcast::IntRounding>(options->int_rounding);
-  read.invalid = static_cast<tensorcast::Invalid>(options->invalid);
-  read.fnuz_inf = static_cast<tensorcast::FnuzInf>(options->fnuz_inf);
-  read.float_string = static_cast<tensorcast::FloatString>(options->float_string);
-  read.threads = options->threads;
-  read.scale = options->scale;
-  return read;  // resolve_policy() checks the values
+  if (options == nullptr) return tensorcast::CastOptions{};
+  if (is_complete(*options)) return options_of(*options);
+  return Error{.code = ErrorCode::invalid_argument,
+               .message = fmt::format("tc_cast_options.struct_size is {}, expected {}", options->struct_size,
+                                      sizeof(tc_cast_options)),
+               .hint = "call tc_cast_options_init first"};
 }
 
 bool is_numeric(DType dtype) { return dtype != DType::string && tensorcast::find_row(dtype) != nullptr; }
-
-// Tensors so small that deciding costs as much as converting: with the default options nothing but the pair is left to
-// decide. False: not such a case, or one that the checks must word.
-constexpr size_t small_count = 4096;
-bool cast_small(const tensorcast::Conversion& c) noexcept {
-  static constexpr tensorcast::codec::Policy default_policy;
-  if (!is_numeric(c.from) || !is_numeric(c.to) || c.from == c.to || c.src == nullptr || c.dst == nullptr) return false;
-  const std::less<const std::byte*> before;
-  const bool disjoint = !before(c.src, c.dst + tensorcast::storage_bytes(c.to, c.count)) ||
-                        !before(c.dst, c.src + tensorcast::storage_bytes(c.from, c.count));
-  if (!disjoint) return false;
-  tensorcast::kernels::find_kernel(tensorcast::active_target(), c.from, c.to)
-      ->run(c.src, c.dst, c.count, default_policy);
-  return true;
-}
 
 Result<void> cast_checked(const tensorcast::Conversion& conversion, const tc_cast_options* options) {
   if (Result<void> numeric = tensorcast::check_numeric(conversion.from, conversion.to); !numeric) return numeric;
@@ -151,7 +139,10 @@ tc_status tc_cast(const void* src, tc_dtype from, void* dst, tc_dtype to, size_t
                   const tc_cast_options* options) {
   const tensorcast::Conversion conversion{static_cast<const std::byte*>(src), static_cast<DType>(from),
                                           static_cast<std::byte*>(dst), static_cast<DType>(to), count};
-  if (options == nullptr && count <= small_count && cast_small(conversion)) return TC_OK;
+  if (count <= tensorcast::small_count && (options == nullptr || is_complete(*options)) &&
+      tensorcast::convert_small(conversion, options == nullptr ? tensorcast::CastOptions{} : options_of(*options))) {
+    return TC_OK;
+  }
   return guarded([&] { return cast_checked(conversion, options); });
 }
 

@@ -64,9 +64,27 @@ Result<void> cast_views(const TensorView& src, const MutableTensorView& dst, con
   return run_conversion(conversion, *policy, options.threads, report);
 }
 
+// Whether convert_small() did it.
+bool cast_small(const TensorView& src, const MutableTensorView& dst, const CastOptions& options) noexcept {
+  if (src.shape.size() != dst.shape.size()) return false;
+  std::int64_t count = 1;
+  for (std::size_t i = 0; i < src.shape.size(); ++i) {
+    const std::int64_t size = src.shape[i];
+    constexpr auto most = static_cast<std::int64_t>(small_count);
+    if (size != dst.shape[i] || size < 0 || size > most) return false;
+    count *= size;
+    if (count > most) return false;
+  }
+  const auto elements = static_cast<std::size_t>(count);
+  if (src.bytes.size() != storage_bytes(src.dtype, elements)) return false;
+  if (dst.bytes.size() != storage_bytes(dst.dtype, elements)) return false;
+  return convert_small({src.bytes.data(), src.dtype, dst.bytes.data(), dst.dtype, elements}, options);
+}
+
 }  // namespace
 
 Result<void> cast(const TensorView& src, const MutableTensorView& dst, const CastOptions& options) {
+  if (cast_small(src, dst, options)) return {};
   return cast_views(src, dst, options, nullptr);
 }
 

@@ -21,6 +21,11 @@ struct Conversion {
 [[nodiscard]] Result<void> run_conversion(const Conversion& conversion, const codec::Policy& policy, int threads,
                                           CastReport* report);
 
+// Tensors so small that deciding costs as much as converting: converts where nothing is left to decide. False: not such
+// a case, or one that the checks must word.
+[[nodiscard]] bool convert_small(const Conversion& conversion, const CastOptions& options) noexcept;
+inline constexpr std::size_t small_count = 4096;
+
 // Errors: invalid_argument when the buffers overlap in a way that no conversion allows, or a pointer is null.
 [[nodiscard]] Result<void> check_buffers(const Conversion& conversion);
 

@@ -84,6 +84,23 @@ IntegerRange integer_range(const CastOptions& options, DType from, DType to, int
 
 }  // namespace
 
+std::optional<Policy> plain_policy(const CastOptions& options) noexcept {
+  const auto is_within = [](auto choice, auto last) { return choice >= decltype(choice){} && choice <= last; };
+  const bool is_plain =
+      (options.opset == 0 || options.opset == newest_opset) && options.scale == 1.0 && options.threads >= 0 &&
+      options.invalid == Invalid::default_value && is_within(options.out_of_range, OutOfRange::saturate) &&
+      is_within(options.round_mode, RoundMode::nearest) && is_within(options.int_rounding, IntRounding::nearest_even) &&
+      is_within(options.fnuz_inf, FnuzInf::flt_max) && is_within(options.float_string, FloatString::g8);
+  if (!is_plain) return std::nullopt;
+  Policy policy;
+  policy.saturate = options.saturate;
+  policy.integer_range = options.out_of_range == OutOfRange::saturate ? IntegerRange::saturate : IntegerRange::wrap;
+  policy.int_rounding = options.int_rounding;
+  policy.e8m0_rounding = options.round_mode;
+  policy.float_string = options.float_string;
+  return policy;
+}
+
 Result<Policy> resolve_policy(const CastOptions& options, DType from, DType to) {
   if (Result<void> values = check_values(options); !values) return std::move(values).error();
   const int opset = options.opset == 0 ? newest_opset : options.opset;

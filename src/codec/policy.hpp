@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "tensorcast/cast.hpp"
 
@@ -23,6 +24,10 @@ struct Policy {
 
   friend bool operator==(const Policy&, const Policy&) = default;
 };
+
+// What resolve_policy() says of options that fit any two types today and let nothing be refused; nothing for others.
+// For calls so small that resolving costs more than converting.
+[[nodiscard]] std::optional<Policy> plain_policy(const CastOptions& options) noexcept;
 
 // Applies sections 1 and 2 of docs/semantics.md: types and attributes of the version, then the gates by opset.
 // Errors: invalid_argument (option values), unsupported (naming the opset that introduced the type or attribute).

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <vector>
 
 #include "dtype/dtype_table.hpp"
 
@@ -26,6 +27,41 @@ TEST(Policy, DefaultsAreThoseOfTheNewestOpset) {
     EXPECT_EQ(resolved({}, DType::float32, to), Policy{}) << name(to);
     EXPECT_EQ(resolved({.opset = newest_opset}, DType::float32, to), Policy{}) << name(to);
   }
+}
+
+// plain_policy() is nothing but a shortcut.
+TEST(Policy, PlainOptionsAreThoseThatFitAnyTypes) {
+  std::vector<CastOptions> plain(6);
+  plain[1].saturate = false;
+  plain[2].out_of_range = OutOfRange::saturate;
+  plain[3].int_rounding = IntRounding::nearest_even;
+  plain[4].round_mode = RoundMode::nearest;
+  plain[5].opset = newest_opset;
+  plain[5].out_of_range = OutOfRange::wrap;
+  plain[5].fnuz_inf = FnuzInf::flt_max;
+  plain[5].float_string = FloatString::g8;
+  for (const CastOptions& options : plain) {
+    const std::optional<Policy> policy = plain_policy(options);
+    ASSERT_TRUE(policy.has_value());
+    for (const DType from : all_dtypes()) {
+      for (const DType to : all_dtypes()) EXPECT_EQ(*policy, resolved(options, from, to)) << name(from) << name(to);
+    }
+  }
+  std::vector<CastOptions> others(13);
+  others[0].opset = newest_opset - 1;
+  others[1].scale = 2.0;
+  others[2].out_of_range = OutOfRange::error;
+  others[3].invalid = Invalid::error;
+  others[4].threads = -1;
+  others[5].opset = 99;
+  others[6].round_mode = static_cast<RoundMode>(3);
+  others[7].int_rounding = static_cast<IntRounding>(-1);
+  others[8].out_of_range = static_cast<OutOfRange>(-1);
+  others[9].fnuz_inf = static_cast<FnuzInf>(2);
+  others[10].float_string = static_cast<FloatString>(3);
+  others[11].scale = std::numeric_limits<double>::quiet_NaN();
+  others[12].invalid = static_cast<Invalid>(2);
+  for (const CastOptions& options : others) EXPECT_FALSE(plain_policy(options).has_value());
 }
 
 TEST(Policy, TypesExistSinceTheirOpset) {
