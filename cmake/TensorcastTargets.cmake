@@ -69,6 +69,8 @@ function(tensorcast_layer name)
     target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
     target_link_libraries(${name}_test PRIVATE tensorcast_settings ${links} ${layer_TEST_LINK} GTest::gtest_main)
     target_compile_definitions(${name}_test PRIVATE TENSORCAST_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    # The layers' objects are optimized in full; optimizing assertions takes a third of their compile time for nothing.
+    target_compile_options(${name}_test PRIVATE $<$<CONFIG:Release>:-O1>)
     add_test(NAME ${name} COMMAND ${name}_test)
   endif()
 endfunction()
