@@ -20,7 +20,7 @@ enum class Form : std::uint8_t {
   bytes,     // planes: the lowest byte of every index's output, then the next byte ...
   words,     // the same in units of 16 bits
   chains,    // one byte or less of output by 16 rows of indices; see chain_rows
-  sums,      // planes again: a byte is the sum of two entries, by the index's high and low four bits; see SumPlane
+  rows,      // planes again, of 16 rows that share few shapes; see RowPlane
   none,      // the CPU's own conversion is exact
 };
 
@@ -29,14 +29,16 @@ enum class Form : std::uint8_t {
 constexpr std::size_t chain_rows(int element_bits) { return element_bits == 8 ? 16 : element_bits == 4 ? 8 : 4; }
 inline constexpr std::size_t chain_length = 8;  // at most; a byte shuffle gives 0 where the index has bit 7
 
-// Of one plane of sums. Float codes are linear but for subnormals, infinity and NaN: they lie in rows of their own,
-// a row being the 16 indices with the same high four bits.
-struct SumPlane {
-  std::uint8_t high[16];
-  std::uint8_t low[16];
-  std::uint8_t odd_rows[4][16];
+// Of one plane in rows, a row being the 16 indices with the same high four bits: a byte is its row's first byte and
+// what the row's shape adds to it. Codes grow by the same steps in all rows but those of subnormals, infinity and NaN,
+// so that rows share shapes. Here follow those shapes, 16 bytes each.
+struct RowPlane {
+  std::uint8_t first[16];
+  std::uint8_t shape[16];  // of a row: its number, in the highest bits that all numbers need
+  std::int8_t sign[16];    // 1 or -1 times the shape; see Layout::has_signs
 };
-inline constexpr std::array<std::size_t, 4> odd_rows = {0, 7, 8, 15};
+inline constexpr std::size_t most_planes = 8;
+using ShapeCounts = std::array<std::uint8_t, most_planes>;  // of each plane; at most 16
 
 struct Layout {
   Engine engine = Engine::scalar;
@@ -47,7 +49,10 @@ struct Layout {
   // Planes: an output is `zero_units` of 0, then `table_units` looked up, then the last of them repeated (a sign).
   int zero_units = 0;
   int table_units = 0;
-  // Form::none: which conversion.
+  // Form::rows.
+  ShapeCounts shapes = {};
+  bool has_signs = false;  // in the first plane
+  // Form::none: which conversion; to integers where `to` is undefined.
   DType from = DType::undefined;
   DType to = DType::undefined;
 
@@ -59,6 +64,11 @@ struct Layout {
   [[nodiscard]] constexpr int source_bits() const { return index_bits == 1 ? 8 : index_bits; }
   // Planes of fewer than 8 index bits fill the register that a byte shuffle looks up in.
   [[nodiscard]] constexpr std::size_t entries() const { return index_bits == 8 ? 256 : 16; }
+  [[nodiscard]] constexpr std::size_t row_plane_offset(std::size_t plane) const {
+    std::size_t offset = 0;
+    for (std::size_t i = 0; i < plane; ++i) offset += sizeof(RowPlane) + shapes[i] * std::size_t{16};
+    return offset;
+  }
   [[nodiscard]] constexpr std::size_t table_bytes() const {
     const auto units = static_cast<std::size_t>(table_units);
     switch (form) {
@@ -69,8 +79,8 @@ struct Layout {
         return entries() * units * static_cast<std::size_t>(unit_bytes());
       case Form::chains:
         return chain_rows(element_bits) * 16;
-      case Form::sums:
-        return units * sizeof(SumPlane);
+      case Form::rows:
+        return row_plane_offset(units);
       case Form::none:
         break;
     }
@@ -132,16 +142,52 @@ constexpr Layout word_planes(DType from, DType to) {
           .table_units = last_word - zero_words + 1};
 }
 
-// Whether SumPlane says it all.
-constexpr bool is_sum(DType from, DType to) {
+// Whether bytes fall for negative numbers as they grow for positive ones: rows then share shapes but for the sign.
+constexpr bool rows_have_signs(DType from, DType to) {
   const DTypeRow& source = row(from);
   const DTypeRow& target = row(to);
-  if (source.bits != 8 || source.family == Family::boolean) return false;
-  if (source.family == Family::integer) return target.family == Family::integer;
-  if (target.family != Family::floating || target.bits < 16) return false;
-  if (!source.format.has_sign) return target.format.exponent_bits >= source.format.exponent_bits;
-  // The exponents of float64 carry from the low into the high four bits of a FNUZ code.
-  return target.bits < 64 || source.format.nonfinite != NonFinite::nan_negative_zero;
+  if (source.family == Family::floating) return source.format.has_sign && target.family == Family::integer;
+  return from == DType::int8 && target.family == Family::floating && target.bits == 8 && target.format.has_sign;
+}
+
+// How many shapes the rows of a source have in each plane, under the policy under which they have most; a test counts
+// them. In the order of DType: to float8_e4m3fn, e4m3fnuz, e5m2, e5m2fnuz.
+struct ShapesOfSource {
+  DType from = DType::undefined;
+  std::uint8_t to_float8[4] = {};
+  std::uint8_t to_e8m0 = 0;
+  std::uint8_t to_float4 = 0;
+  std::uint8_t to_integer[3] = {};  // of 8, 4 and 2 bits
+  ShapeCounts to_wide_integer = {};
+  ShapeCounts to_float16 = {};
+  ShapeCounts to_float32 = {};  // and bfloat16
+  ShapeCounts to_float64 = {};
+};
+inline constexpr std::array<ShapesOfSource, 7> shapes_of_sources = {{
+    {DType::float8_e4m3fn, {0, 5, 3, 5}, 5, 6, {7, 6, 5}, {6, 4, 3}, {3, 3}, {3, 3}, {3, 3}},
+    {DType::float8_e4m3fnuz, {3, 0, 3, 2}, 4, 5, {7, 6, 5}, {6, 2, 2}, {2, 3}, {3, 3}, {3, 4}},
+    {DType::float8_e5m2, {5, 7, 0, 5}, 5, 5, {7, 6, 5}, {6, 8, 4, 4, 4, 4, 4, 4}, {1, 2}, {3, 3}, {3, 3}},
+    {DType::float8_e5m2fnuz, {6, 6, 3, 0}, 4, 4, {5, 4, 3}, {6, 6, 2}, {2, 3}, {3, 3}, {3, 4}},
+    {DType::float8_e8m0fnu, {4, 4, 5, 5}, 0, 4, {4, 4, 3}, {4, 4, 4, 4, 4, 4, 3, 3}, {2, 5}, {3, 1}, {2, 2}},
+    {DType::int8, {5, 5, 6, 6}, 3, 3},
+    {DType::uint8, {6, 7, 7, 7}, 3, 2},
+}};
+
+constexpr ShapeCounts shapes_of_rows(DType from, DType to) {
+  std::size_t i = 0;
+  while (shapes_of_sources[i].from != from) ++i;
+  const ShapesOfSource& source = shapes_of_sources[i];
+  const int bits = row(to).bits;
+  if (row(to).family == Family::boolean) return {2};
+  if (row(to).family == Family::integer) {
+    return bits > 8 ? source.to_wide_integer : ShapeCounts{source.to_integer[bits == 8 ? 0 : bits == 4 ? 1 : 2]};
+  }
+  if (to == DType::float64) return source.to_float64;
+  if (to == DType::float16) return source.to_float16;
+  if (bits > 8) return source.to_float32;
+  if (to == DType::float8_e8m0fnu) return {source.to_e8m0};
+  if (to == DType::float4_e2m1fn) return {source.to_float4};
+  return {source.to_float8[static_cast<std::size_t>(to) - static_cast<std::size_t>(DType::float8_e4m3fn)]};
 }
 
 // Packed elements to packed elements: all of four bits at once.
@@ -156,29 +202,32 @@ constexpr Layout nibbles(DType from, DType to) {
 
 constexpr bool is_packed(DType type) { return row(type).bits < 8; }
 
+// Of sources of 8 bits.
+constexpr bool cpu_converts(DType from, DType to) {
+  if (row(from).family != Family::integer) return false;
+  return row(to).family == Family::integer || (row(to).family == Family::floating && row(to).bits >= 16);
+}
+
 constexpr Layout avx2_layout(DType from, DType to) {
   if (is_packed(from) && is_packed(to)) return nibbles(from, to);
   Layout layout = byte_planes(Engine::avx2, from, to, index_bits_of_element(from));
   if (layout.index_bits < 8) return layout;
-  if (is_sum(from, to)) {
-    layout.form = Form::sums;
-    return layout;
+  if (cpu_converts(from, to)) {
+    // Targets of one width hold the same bits; only wider ones care for the source's sign.
+    const bool to_integer = row(to).family == Family::integer;
+    return {.engine = Engine::avx2,
+            .form = Form::none,
+            .element_bits = row(to).bits,
+            .from = to_integer && row(to).bits <= 8 ? DType::int8 : from,
+            .to = to_integer ? DType::undefined : to};
   }
-  if (row(from).family == Family::integer && row(to).family == Family::floating && row(to).bits >= 16) {
-    return {.engine = Engine::avx2, .form = Form::none, .element_bits = row(to).bits, .from = from, .to = to};
+  layout.form = Form::rows;
+  layout.shapes = shapes_of_rows(from, to);
+  layout.has_signs = rows_have_signs(from, to);
+  for (std::size_t plane = static_cast<std::size_t>(layout.table_units); plane < most_planes; ++plane) {
+    layout.shapes[plane] = 0;  // so that pairs share layouts
   }
-  if (row(to).bits > 8) return scalar_layout(from, to);
-  layout.form = Form::chains;
   return layout;
-}
-
-// The type through which a pair is faster than by a table of its own, or undefined. Holds all numbers of `from`.
-constexpr DType hub_of(Target target, DType from, DType to) {
-  const bool slow_table = (target == Target::avx2 && avx2_layout(from, to).engine == Engine::scalar) ||
-                          (target == Target::avx512 && row(from).bits == 8 && word_planes(from, to).table_units == 4);
-  if (!slow_table) return DType::undefined;
-  if (to == DType::float64) return DType::float32;
-  return from == DType::float8_e8m0fnu ? DType::bfloat16 : DType::float16;
 }
 
 constexpr Layout layout_of(Target target, DType from, DType to) {
@@ -211,7 +260,7 @@ constexpr bool is_narrow(const DTypeRow& type) { return type.family != Family::t
 inline constexpr std::array<Target, 4> all_targets = {Target::portable, Target::avx2, Target::avx512,
                                                       Target::avx512vbmi};
 
-inline constexpr std::size_t max_layouts = 64;
+inline constexpr std::size_t max_layouts = 128;
 
 struct LayoutList {
   std::array<Layout, max_layouts> layouts = {};

@@ -2,6 +2,7 @@
 #include <immintrin.h>
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstring>
 #include <utility>
@@ -100,21 +101,53 @@ inline Pair look_up_256(const std::byte* table, const Pair& index) {
   }
 }
 
-// A SumPlane at `plane`. Which of its four odd rows an index lies in shows in bits 6 and 7.
-inline __m256i look_up_sum(const std::byte* plane, __m256i index) {
-  const __m256i low = _mm256_and_si256(index, _mm256_set1_epi8(0x0f));
-  const __m256i high = _mm256_and_si256(_mm256_srli_epi16(index, 4), _mm256_set1_epi8(0x0f));
-  const __m256i bit_6 = _mm256_slli_epi16(index, 1);
-  const __m256i is_odd_row = _mm256_shuffle_epi8(
-      _mm256_broadcastsi128_si256(_mm_setr_epi8(-1, 0, 0, 0, 0, 0, 0, -1, -1, 0, 0, 0, 0, 0, 0, -1)), high);
-  const __m256i sum = _mm256_add_epi8(_mm256_shuffle_epi8(broadcast(plane + offsetof(SumPlane, high)), high),
-                                      _mm256_shuffle_epi8(broadcast(plane + offsetof(SumPlane, low)), low));
-  const auto odd_row = [&](int i) {
-    return _mm256_shuffle_epi8(broadcast(plane + offsetof(SumPlane, odd_rows) + i * 16), low);
-  };
-  const __m256i positive = _mm256_blendv_epi8(odd_row(0), odd_row(1), bit_6);
-  const __m256i negative = _mm256_blendv_epi8(odd_row(2), odd_row(3), bit_6);
-  return _mm256_blendv_epi8(sum, _mm256_blendv_epi8(positive, negative, index), is_odd_row);
+// An index's place in a table of rows.
+struct RowIndex {
+  explicit RowIndex(__m256i index) : row(low_bits(_mm256_srli_epi16(index, 4), 0x0f)), column(low_bits(index, 0x0f)) {}
+  __m256i row, column;
+};
+
+// Bit b of a shape's number is the highest bit of bit[b].
+struct ShapeNumber {
+  __m256i bit[4];
+};
+
+// Of `count` shapes at `shapes`, the one of that number.
+template <std::size_t count>
+inline __m256i choose_shape(const std::byte* shapes, __m256i column, const ShapeNumber& number) {
+  if constexpr (count == 1) {
+    return _mm256_shuffle_epi8(broadcast(shapes), column);
+  } else {
+    constexpr std::size_t lower = std::bit_floor(count - 1);
+    return _mm256_blendv_epi8(choose_shape<lower>(shapes, column, number),
+                              choose_shape<count - lower>(shapes + lower * 16, column, number),
+                              number.bit[std::countr_zero(lower)]);
+  }
+}
+
+// One plane of Form::rows.
+template <Layout layout, int plane_number>
+inline __m256i look_up_row(const std::byte* table, const RowIndex& index) {
+  constexpr std::size_t shape_count = layout.shapes[plane_number];
+  constexpr int number_bits = std::bit_width(shape_count - 1);
+  const std::byte* const plane = table + layout.row_plane_offset(plane_number);
+  const auto of_row = [&](std::size_t offset) { return _mm256_shuffle_epi8(broadcast(plane + offset), index.row); };
+
+  ShapeNumber number;
+  if constexpr (number_bits != 0) {
+    number.bit[number_bits - 1] = of_row(offsetof(RowPlane, shape));
+#pragma GCC unroll 4
+    for (int i = number_bits - 1; i > 0; --i) {  // in_order(): g++ would compare with zero before it blends
+      number.bit[i - 1] = in_order(_mm256_add_epi8(number.bit[i], number.bit[i]));
+    }
+  }
+  __m256i shape = choose_shape<shape_count>(plane + sizeof(RowPlane), index.column, number);
+  if constexpr (layout.has_signs && plane_number == 0) {
+    shape = _mm256_sign_epi8(shape, of_row(offsetof(RowPlane, sign)));
+  }
+  const __m256i bytes = _mm256_add_epi8(of_row(offsetof(RowPlane, first)), shape);
+  if constexpr (layout.element_bits < 8) return low_bits(bytes, (1 << layout.element_bits) - 1);
+  return bytes;
 }
 
 struct Unpack {
@@ -167,14 +200,15 @@ inline void store_lanes(std::byte* dst, const Registers<Unpack>& out) {
 }
 
 template <Layout layout>
-inline void look_up_block(const std::byte* src, std::byte* dst, const std::byte* table) {
+[[gnu::always_inline]] inline void look_up_block(const std::byte* src, std::byte* dst, const std::byte* table) {
   const __m256i indices = load_indices<layout.index_bits>(src);
-  const Registers<Unpack> out = interleaved_planes<layout, Unpack>([&](int plane) {
-    if constexpr (layout.form == Form::sums && layout.element_bits < 8) {  // integers keep bits of their low four
-      return _mm256_shuffle_epi8(broadcast(table + offsetof(SumPlane, low)), low_bits(indices, 0x0f));
+  const RowIndex row_index(indices);
+  const Registers<Unpack> out = interleaved_planes<layout, Unpack>([&](auto plane) {
+    if constexpr (layout.form == Form::rows) {
+      return look_up_row<layout, plane>(table, row_index);
+    } else {
+      return _mm256_shuffle_epi8(broadcast(table + plane * 16), indices);
     }
-    if constexpr (layout.form == Form::sums) return look_up_sum(table + plane * sizeof(SumPlane), indices);
-    return _mm256_shuffle_epi8(broadcast(table + plane * 16), indices);
   });
   if constexpr (layout.output_bits() < 8) {
     store_packed<layout.output_bits()>(dst, out.v[0]);
@@ -218,6 +252,32 @@ inline void look_up_nibbles(const std::byte* src, std::byte* dst, const std::byt
   }
 }
 
+// 8-bit integers to others: their low bits, or as many bits with the sign before them.
+template <Layout layout>
+inline void convert_integers(const std::byte* src, std::byte* dst) {
+  static_assert(block_indices<layout> == 32);
+  if constexpr (layout.element_bits == 8) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst), load_indices<8>(src));
+  } else if constexpr (layout.element_bits < 8) {
+    store_packed<layout.element_bits>(dst, low_bits(load_indices<8>(src), (1 << layout.element_bits) - 1));
+  } else {
+    constexpr bool has_sign = layout.from == DType::int8;
+    constexpr int per_register = 256 / layout.element_bits;
+#pragma GCC unroll 8
+    for (int i = 0; i < 32; i += per_register) {
+      // Of the bytes only the first `per_register` count.
+      const __m128i bytes = per_register == 16  ? _mm_loadu_si128(reinterpret_cast<const __m128i*>(src + i))
+                            : per_register == 8 ? _mm_loadl_epi64(reinterpret_cast<const __m128i*>(src + i))
+                                                : _mm_loadu_si32(src + i);
+      __m256i numbers;
+      if constexpr (per_register == 16) numbers = has_sign ? _mm256_cvtepi8_epi16(bytes) : _mm256_cvtepu8_epi16(bytes);
+      if constexpr (per_register == 8) numbers = has_sign ? _mm256_cvtepi8_epi32(bytes) : _mm256_cvtepu8_epi32(bytes);
+      if constexpr (per_register == 4) numbers = has_sign ? _mm256_cvtepi8_epi64(bytes) : _mm256_cvtepu8_epi64(bytes);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst + i * (layout.element_bits / 8)), numbers);
+    }
+  }
+}
+
 // 8-bit integers to floats of 16 bits and more, which hold them exactly.
 template <Layout layout>
 inline void convert_numbers(const std::byte* src, std::byte* dst) {
@@ -250,8 +310,10 @@ inline void convert_numbers(const std::byte* src, std::byte* dst) {
 }
 
 template <Layout layout>
-inline void convert_block(const std::byte* src, std::byte* dst, const std::byte* table) {
-  if constexpr (layout.form == Form::none) {
+[[gnu::always_inline]] inline void convert_block(const std::byte* src, std::byte* dst, const std::byte* table) {
+  if constexpr (layout.form == Form::none && layout.to == DType::undefined) {
+    convert_integers<layout>(src, dst);
+  } else if constexpr (layout.form == Form::none) {
     convert_numbers<layout>(src, dst);
   } else if constexpr (layout.form == Form::chains) {
     look_up_by_chains<layout>(src, dst, table);

@@ -1,6 +1,9 @@
 #include "kernels/narrow/table.hpp"
 
+#include <algorithm>
 #include <array>
+#include <bit>
+#include <cassert>
 
 #include "codec/reference_cast.hpp"
 
@@ -11,16 +14,37 @@ constexpr std::size_t longest_output = 32;  // four float64 of a byte of 2-bit e
 
 using Output = std::array<std::byte, longest_output>;
 
-// `bytes` holds the plane's byte of all 256 indices.
-SumPlane sum_plane(const std::array<std::uint8_t, 256>& bytes) {
-  constexpr std::size_t plain_row = 16;  // row 1
-  SumPlane plane = {};
-  for (std::size_t i = 0; i < 16; ++i) {
-    plane.low[i] = bytes[plain_row + i];
-    plane.high[i] = static_cast<std::uint8_t>(bytes[i * 16] - bytes[plain_row]);
-    for (std::size_t j = 0; j < odd_rows.size(); ++j) plane.odd_rows[j][i] = bytes[odd_rows[j] * 16 + i];
+// `bytes` holds the plane's byte of all 256 indices, whose rows have at most `shape_count` shapes. Bits of a byte that
+// `mask` lacks do not matter.
+void fill_row_plane(const std::array<std::uint8_t, 256>& bytes, int mask, std::size_t shape_count, bool has_signs,
+                    std::byte* table) {
+  using Shape = std::array<std::uint8_t, 16>;
+  RowPlane plane = {};
+  std::array<Shape, 16> shapes = {};
+  std::size_t known = 0;
+  const auto number_of = [&](const Shape& shape) {
+    const auto end = shapes.begin() + static_cast<std::ptrdiff_t>(known);
+    return static_cast<std::size_t>(std::find(shapes.begin(), end, shape) - shapes.begin());
+  };
+  const int unused_bits = 8 - std::bit_width(shape_count - 1);
+  for (std::size_t row = 0; row < 16; ++row) {
+    Shape shape = {};
+    Shape negated = {};
+    for (std::size_t i = 0; i < 16; ++i) {
+      shape[i] = static_cast<std::uint8_t>((bytes[row * 16 + i] - bytes[row * 16]) & mask);
+      negated[i] = static_cast<std::uint8_t>(-shape[i] & mask);
+    }
+    std::size_t number = number_of(shape);
+    const bool is_negated = has_signs && number == known && number_of(negated) != known;
+    if (is_negated) number = number_of(negated);
+    assert(number < shape_count);
+    if (number == known) shapes[known++] = shape;
+    plane.first[row] = bytes[row * 16];
+    plane.shape[row] = static_cast<std::uint8_t>(number << unused_bits);
+    plane.sign[row] = is_negated ? -1 : 1;
   }
-  return plane;
+  std::memcpy(table, &plane, sizeof plane);
+  std::memcpy(table + sizeof plane, shapes.data(), shape_count * sizeof(Shape));
 }
 
 void fill_chains(const std::array<Output, 256>& outputs, int element_bits, std::byte* table) {
@@ -77,14 +101,15 @@ void fill_table(const Layout& layout, DType from, DType to, const codec::Policy&
     case Form::chains:
       fill_chains(outputs, layout.element_bits, table);
       break;
-    case Form::sums:
+    case Form::rows:
       for (std::size_t plane = 0; plane < units; ++plane) {
         std::array<std::uint8_t, 256> bytes = {};
         for (std::size_t index = 0; index < indices; ++index) {
           bytes[index] = std::to_integer<std::uint8_t>(outputs[index][zero_bytes + plane]);
         }
-        const SumPlane sums = sum_plane(bytes);
-        std::memcpy(table + plane * sizeof sums, &sums, sizeof sums);
+        const int mask = (1 << std::min(layout.element_bits, 8)) - 1;
+        fill_row_plane(bytes, mask, layout.shapes[plane], layout.has_signs && plane == 0,
+                       table + layout.row_plane_offset(plane));
       }
       break;
     case Form::none:
