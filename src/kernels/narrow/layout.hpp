@@ -50,8 +50,9 @@ struct Layout {
   int zero_units = 0;
   int table_units = 0;
   // Form::rows.
-  ShapeCounts shapes = {};
-  bool has_signs = false;  // in the first plane
+  ShapeCounts shapes = {};  // none: a plane that is that before it
+  bool has_signs = false;   // in the first plane
+  int index_offset = 0;     // of a row's first index, so that rows share more shapes
   // Form::none: which conversion; to integers where `to` is undefined.
   DType from = DType::undefined;
   DType to = DType::undefined;
@@ -66,7 +67,8 @@ struct Layout {
   [[nodiscard]] constexpr std::size_t entries() const { return index_bits == 8 ? 256 : 16; }
   [[nodiscard]] constexpr std::size_t row_plane_offset(std::size_t plane) const {
     std::size_t offset = 0;
-    for (std::size_t i = 0; i < plane; ++i) offset += sizeof(RowPlane) + shapes[i] * std::size_t{16};
+    for (std::size_t i = 0; i < plane; ++i)
+      offset += shapes[i] == 0 ? 0 : sizeof(RowPlane) + shapes[i] * std::size_t{16};
     return offset;
   }
   [[nodiscard]] constexpr std::size_t table_bytes() const {
@@ -166,9 +168,9 @@ struct ShapesOfSource {
 inline constexpr std::array<ShapesOfSource, 7> shapes_of_sources = {{
     {DType::float8_e4m3fn, {0, 5, 3, 5}, 5, 6, {7, 6, 5}, {6, 4, 3}, {3, 3}, {3, 3}, {3, 3}},
     {DType::float8_e4m3fnuz, {3, 0, 3, 2}, 4, 5, {7, 6, 5}, {6, 2, 2}, {2, 3}, {3, 3}, {3, 4}},
-    {DType::float8_e5m2, {5, 7, 0, 5}, 5, 5, {7, 6, 5}, {6, 8, 4, 4, 4, 4, 4, 4}, {1, 2}, {3, 3}, {3, 3}},
+    {DType::float8_e5m2, {5, 7, 0, 5}, 5, 5, {7, 6, 5}, {6, 8, 4, 0, 0, 0, 0, 4}, {1, 2}, {3, 3}, {3, 3}},
     {DType::float8_e5m2fnuz, {6, 6, 3, 0}, 4, 4, {5, 4, 3}, {6, 6, 2}, {2, 3}, {3, 3}, {3, 4}},
-    {DType::float8_e8m0fnu, {4, 4, 5, 5}, 0, 4, {4, 4, 3}, {4, 4, 4, 4, 4, 4, 3, 3}, {2, 5}, {3, 1}, {2, 2}},
+    {DType::float8_e8m0fnu, {4, 4, 4, 5}, 0, 4, {2, 2, 2}, {3, 3, 3, 3, 3, 3, 2, 2}, {2, 4}, {2, 2}, {2, 2}},
     {DType::int8, {5, 5, 6, 6}, 3, 3},
     {DType::uint8, {6, 7, 7, 7}, 3, 2},
 }};
@@ -180,6 +182,7 @@ constexpr ShapeCounts shapes_of_rows(DType from, DType to) {
   const int bits = row(to).bits;
   if (row(to).family == Family::boolean) return {2};
   if (row(to).family == Family::integer) {
+    if (from == DType::float8_e5m2 && bits == 32) return {6, 8, 4, 4};
     return bits > 8 ? source.to_wide_integer : ShapeCounts{source.to_integer[bits == 8 ? 0 : bits == 4 ? 1 : 2]};
   }
   if (to == DType::float64) return source.to_float64;
@@ -224,6 +227,7 @@ constexpr Layout avx2_layout(DType from, DType to) {
   layout.form = Form::rows;
   layout.shapes = shapes_of_rows(from, to);
   layout.has_signs = rows_have_signs(from, to);
+  layout.index_offset = from == DType::float8_e8m0fnu ? 1 : 0;  // 1 is the lowest bit of a byte: its code is 127
   for (std::size_t plane = static_cast<std::size_t>(layout.table_units); plane < most_planes; ++plane) {
     layout.shapes[plane] = 0;  // so that pairs share layouts
   }

@@ -202,10 +202,13 @@ inline void store_lanes(std::byte* dst, const Registers<Unpack>& out) {
 template <Layout layout>
 [[gnu::always_inline]] inline void look_up_block(const std::byte* src, std::byte* dst, const std::byte* table) {
   const __m256i indices = load_indices<layout.index_bits>(src);
-  const RowIndex row_index(indices);
+  const RowIndex row_index(layout.index_offset == 0 ? indices
+                                                    : _mm256_add_epi8(indices, _mm256_set1_epi8(layout.index_offset)));
+  __m256i plane_before = {};
   const Registers<Unpack> out = interleaved_planes<layout, Unpack>([&](auto plane) {
     if constexpr (layout.form == Form::rows) {
-      return look_up_row<layout, plane>(table, row_index);
+      if constexpr (layout.shapes[plane] != 0) plane_before = look_up_row<layout, plane>(table, row_index);
+      return plane_before;
     } else {
       return _mm256_shuffle_epi8(broadcast(table + plane * 16), indices);
     }

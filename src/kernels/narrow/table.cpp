@@ -103,9 +103,11 @@ void fill_table(const Layout& layout, DType from, DType to, const codec::Policy&
       break;
     case Form::rows:
       for (std::size_t plane = 0; plane < units; ++plane) {
+        if (layout.shapes[plane] == 0) continue;
         std::array<std::uint8_t, 256> bytes = {};
         for (std::size_t index = 0; index < indices; ++index) {
-          bytes[index] = std::to_integer<std::uint8_t>(outputs[index][zero_bytes + plane]);
+          const std::size_t place = (index + static_cast<std::size_t>(layout.index_offset)) % 256;
+          bytes[place] = std::to_integer<std::uint8_t>(outputs[index][zero_bytes + plane]);
         }
         const int mask = (1 << std::min(layout.element_bits, 8)) - 1;
         fill_row_plane(bytes, mask, layout.shapes[plane], layout.has_signs && plane == 0,
