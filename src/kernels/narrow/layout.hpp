@@ -49,6 +49,7 @@ struct Layout {
   // Planes: an output is `zero_units` of 0, then `table_units` looked up, then the last of them repeated (a sign).
   int zero_units = 0;
   int table_units = 0;
+  int first_row = 0;  // Form::chains: the first whose entries count; all rows before it are one byte
   // Form::rows.
   ShapeCounts shapes = {};  // none: a plane that is that before it
   bool has_signs = false;   // in the first plane
@@ -205,6 +206,15 @@ constexpr Layout nibbles(DType from, DType to) {
 
 constexpr bool is_packed(DType type) { return row(type).bits < 8; }
 
+// Numbers of magnitude a quarter and less are 0, or -0 for the types that have it: the first rows of both signs.
+constexpr int first_row_of_chain(DType from, DType to) {
+  if (row(to).bits != 4 || !row(from).format.has_sign) return 0;
+  const bool to_float = row(to).family == Family::floating;
+  const bool is_fnuz = row(from).format.nonfinite == NonFinite::nan_negative_zero;
+  if (to_float && is_fnuz) return 0;  // NaN is in row 8
+  return to_float && from == DType::float8_e4m3fn ? 2 : 3;
+}
+
 // Of sources of 8 bits.
 constexpr bool cpu_converts(DType from, DType to) {
   if (row(from).family != Family::integer) return false;
@@ -224,8 +234,14 @@ constexpr Layout avx2_layout(DType from, DType to) {
             .from = to_integer && row(to).bits <= 8 ? DType::int8 : from,
             .to = to_integer ? DType::undefined : to};
   }
+  const ShapeCounts shapes = shapes_of_rows(from, to);
+  if (row(to).bits < 8 && shapes[0] > 3) {
+    layout.form = Form::chains;
+    layout.first_row = first_row_of_chain(from, to);
+    return layout;
+  }
   layout.form = Form::rows;
-  layout.shapes = shapes_of_rows(from, to);
+  layout.shapes = shapes;
   layout.has_signs = rows_have_signs(from, to);
   layout.index_offset = from == DType::float8_e8m0fnu ? 1 : 0;  // 1 is the lowest bit of a byte: its code is 127
   for (std::size_t plane = static_cast<std::size_t>(layout.table_units); plane < most_planes; ++plane) {

@@ -47,7 +47,7 @@ void fill_row_plane(const std::array<std::uint8_t, 256>& bytes, int mask, std::s
   std::memcpy(table + sizeof plane, shapes.data(), shape_count * sizeof(Shape));
 }
 
-void fill_chains(const std::array<Output, 256>& outputs, int element_bits, std::byte* table) {
+void fill_chains(const std::array<Output, 256>& outputs, int element_bits, std::size_t first_row, std::byte* table) {
   const std::size_t rows = chain_rows(element_bits);
   std::array<std::byte, 256> bytes = {};
   for (std::size_t index = 0; index < 256; ++index) {
@@ -55,7 +55,7 @@ void fill_chains(const std::array<Output, 256>& outputs, int element_bits, std::
     bytes[index % (rows * 16)] |= outputs[index][0] << (part * static_cast<std::size_t>(element_bits));
   }
   for (std::size_t i = 0; i < rows * 16; ++i) {
-    const bool first = i / 16 % chain_length == 0;
+    const bool first = i / 16 % chain_length == 0 || i / 16 < first_row;
     table[i] = first ? bytes[i] : bytes[i] ^ bytes[i - 16];
   }
 }
@@ -99,7 +99,7 @@ void fill_table(const Layout& layout, DType from, DType to, const codec::Policy&
       }
       break;
     case Form::chains:
-      fill_chains(outputs, layout.element_bits, table);
+      fill_chains(outputs, layout.element_bits, static_cast<std::size_t>(layout.first_row), table);
       break;
     case Form::rows:
       for (std::size_t plane = 0; plane < units; ++plane) {
