@@ -250,6 +250,14 @@ constexpr Layout avx2_layout(DType from, DType to) {
   return layout;
 }
 
+// Where half as wide registers are faster than word permutes, as measured.
+constexpr bool avx2_beats_words(DType from, DType to) {
+  if (is_packed(to)) return true;
+  const Layout layout = avx2_layout(from, to);
+  if (layout.form == Form::none) return to != DType::float16 && to != DType::bfloat16;
+  return row(to).bits == 8 && layout.shapes[0] + (layout.has_signs ? 1 : 0) <= 6;
+}
+
 constexpr Layout layout_of(Target target, DType from, DType to) {
   const int index_bits = index_bits_of_element(from);
   switch (target) {
@@ -258,7 +266,8 @@ constexpr Layout layout_of(Target target, DType from, DType to) {
     case Target::avx2:
       return avx2_layout(from, to);
     case Target::avx512:
-      if (is_packed(to) && from != DType::boolean) return avx2_layout(from, to);
+      if (index_bits == 8 && avx2_beats_words(from, to)) return avx2_layout(from, to);
+      if (is_packed(from) && is_packed(to)) return avx2_layout(from, to);
       return index_bits < 8 ? byte_planes(Engine::avx512, from, to, index_bits) : word_planes(from, to);
     case Target::avx512vbmi:
       if (is_packed(from) && is_packed(to)) {  // all elements of a source byte at once
