@@ -355,15 +355,37 @@ void convert(const std::byte* src, std::byte* dst, std::size_t count, const std:
   constexpr std::size_t source_bits = layout.source_bits() / layout.index_elements;
   constexpr std::size_t src_block = block_elements * source_bits / 8;
   constexpr std::size_t dst_block = block_elements * layout.element_bits / 8;
-  for (; count >= block_elements; count -= block_elements, src += src_block, dst += dst_block) {
-    convert_block<layout>(src, dst, table);
+  const bool in_place = src == dst;
+  const bool has_block = count >= block_elements;
+
+  // The tail is the end of one more block, which repeats results of the last; or of a zero-padded one of its own where
+  // there is none, where sources are overwritten, and where blocks do not end at whole bytes. All go through the same
+  // loop: one copy of the code.
+  alignas(32) std::byte padded_src[src_block];
+  alignas(32) std::byte padded_dst[dst_block];
+  std::byte* tail = nullptr;
+  std::size_t tail_bytes = 0;
+  std::size_t blocks = count / block_elements;
+  std::size_t rest = count % block_elements;
+  for (;;) {
+    for (; blocks != 0; --blocks, src += src_block, dst += dst_block) convert_block<layout>(src, dst, table);
+    if (rest == 0) break;
+    const bool whole_bytes = rest * source_bits % 8 == 0 && rest * layout.element_bits % 8 == 0;
+    if (has_block && !in_place && whole_bytes) {
+      src -= src_block - rest * source_bits / 8;
+      dst -= dst_block - rest * layout.element_bits / 8;
+    } else {
+      std::memset(padded_src, 0, src_block);
+      std::memcpy(padded_src, src, (rest * source_bits + 7) / 8);
+      tail = dst;
+      tail_bytes = (rest * layout.element_bits + 7) / 8;
+      src = padded_src;
+      dst = padded_dst;
+    }
+    blocks = 1;
+    rest = 0;
   }
-  if (count == 0) return;
-  alignas(32) std::byte last_src[src_block] = {};
-  alignas(32) std::byte last_dst[dst_block];
-  std::memcpy(last_src, src, (count * source_bits + 7) / 8);
-  convert_block<layout>(last_src, last_dst, table);
-  std::memcpy(dst, last_dst, (count * layout.element_bits + 7) / 8);
+  if (tail != nullptr) std::memcpy(tail, padded_dst, tail_bytes);
 }
 
 template <std::size_t... i>
