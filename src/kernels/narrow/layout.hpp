@@ -21,6 +21,7 @@ enum class Form : std::uint8_t {
   words,     // the same in units of 16 bits
   chains,    // one byte or less of output by 16 rows of indices; see chain_rows
   rows,      // planes again, of 16 rows that share few shapes; see RowPlane
+  powers,    // 2^(index - 127) by a shift; see PowerTable
   none,      // the CPU's own conversion is exact
 };
 
@@ -37,6 +38,13 @@ struct RowPlane {
   std::uint8_t shape[16];  // of a row: its number, in the highest bits that all numbers need
   std::int8_t sign[16];    // 1 or -1 times the shape; see Layout::has_signs
 };
+
+// Of powers of two as integers.
+struct PowerTable {
+  std::uint64_t last;   // the greatest index of which a shift is right
+  std::uint64_t above;  // the output of greater ones, but for NaN's, which is 0
+};
+
 inline constexpr std::size_t most_planes = 8;
 using ShapeCounts = std::array<std::uint8_t, most_planes>;  // of each plane; at most 16
 
@@ -84,6 +92,8 @@ struct Layout {
         return chain_rows(element_bits) * 16;
       case Form::rows:
         return row_plane_offset(units);
+      case Form::powers:
+        return sizeof(PowerTable);
       case Form::none:
         break;
     }
@@ -171,7 +181,7 @@ inline constexpr std::array<ShapesOfSource, 7> shapes_of_sources = {{
     {DType::float8_e4m3fnuz, {3, 0, 3, 2}, 4, 5, {7, 6, 5}, {6, 2, 2}, {2, 3}, {3, 3}, {3, 4}},
     {DType::float8_e5m2, {5, 7, 0, 5}, 5, 5, {7, 6, 5}, {6, 8, 4, 0, 0, 0, 0, 4}, {1, 2}, {3, 3}, {3, 3}},
     {DType::float8_e5m2fnuz, {6, 6, 3, 0}, 4, 4, {5, 4, 3}, {6, 6, 2}, {2, 3}, {3, 3}, {3, 4}},
-    {DType::float8_e8m0fnu, {4, 4, 4, 5}, 0, 4, {2, 2, 2}, {3, 3, 3, 3, 3, 3, 2, 2}, {2, 4}, {2, 2}, {2, 2}},
+    {DType::float8_e8m0fnu, {4, 4, 4, 5}, 0, 4, {2, 2, 2}, {3, 3}, {2, 4}, {2, 2}, {2, 2}},
     {DType::int8, {5, 5, 6, 6}, 3, 3},
     {DType::uint8, {6, 7, 7, 7}, 3, 2},
 }};
@@ -234,6 +244,9 @@ constexpr Layout avx2_layout(DType from, DType to) {
             .from = to_integer && row(to).bits <= 8 ? DType::int8 : from,
             .to = to_integer ? DType::undefined : to};
   }
+  if (from == DType::float8_e8m0fnu && row(to).family == Family::integer && row(to).bits >= 32) {
+    return {.engine = Engine::avx2, .form = Form::powers, .element_bits = row(to).bits};
+  }
   const ShapeCounts shapes = shapes_of_rows(from, to);
   if (row(to).bits < 8 && shapes[0] > 3) {
     layout.form = Form::chains;
@@ -254,6 +267,7 @@ constexpr Layout avx2_layout(DType from, DType to) {
 constexpr bool avx2_beats_words(DType from, DType to) {
   if (is_packed(to)) return true;
   const Layout layout = avx2_layout(from, to);
+  if (layout.form == Form::powers) return true;
   if (layout.form == Form::none) return to != DType::float16 && to != DType::bfloat16;
   return row(to).bits == 8 && layout.shapes[0] + (layout.has_signs ? 1 : 0) <= 6;
 }

@@ -337,11 +337,42 @@ inline void convert_numbers(const std::byte* src, std::byte* dst) {
 }
 
 template <Layout layout>
+inline void shift_powers(const std::byte* src, std::byte* dst, const std::byte* table) {
+  PowerTable powers;
+  std::memcpy(&powers, table, sizeof powers);
+#pragma GCC unroll 8
+  for (int i = 0; i < 32; i += 256 / layout.element_bits) {
+    __m256i out;
+    if constexpr (layout.element_bits == 64) {
+      const __m256i index = _mm256_cvtepu8_epi64(_mm_loadu_si32(src + i));
+      const __m256i above =
+          _mm256_andnot_si256(_mm256_cmpeq_epi64(index, _mm256_set1_epi64x(255)),
+                              _mm256_cmpgt_epi64(index, _mm256_set1_epi64x(static_cast<long long>(powers.last))));
+      const __m256i exponent = _mm256_sub_epi64(index, _mm256_set1_epi64x(127));
+      out = _mm256_blendv_epi8(_mm256_sllv_epi64(_mm256_set1_epi64x(1), exponent),
+                               _mm256_set1_epi64x(static_cast<long long>(powers.above)), above);
+    } else {
+      static_assert(layout.element_bits == 32);
+      const __m256i index = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(src + i)));
+      const __m256i above =
+          _mm256_andnot_si256(_mm256_cmpeq_epi32(index, _mm256_set1_epi32(255)),
+                              _mm256_cmpgt_epi32(index, _mm256_set1_epi32(static_cast<int>(powers.last))));
+      const __m256i exponent = _mm256_sub_epi32(index, _mm256_set1_epi32(127));  // a shift by others gives 0
+      out = _mm256_blendv_epi8(_mm256_sllv_epi32(_mm256_set1_epi32(1), exponent),
+                               _mm256_set1_epi32(static_cast<int>(powers.above)), above);
+    }
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst + i * (layout.element_bits / 8)), out);
+  }
+}
+
+template <Layout layout>
 [[gnu::always_inline]] inline void convert_block(const std::byte* src, std::byte* dst, const std::byte* table) {
   if constexpr (layout.form == Form::none && layout.to == DType::undefined) {
     convert_integers<layout>(src, dst);
   } else if constexpr (layout.form == Form::none) {
     convert_numbers<layout>(src, dst);
+  } else if constexpr (layout.form == Form::powers) {
+    shift_powers<layout>(src, dst, table);
   } else if constexpr (is_nibbles<layout>) {
     look_up_nibbles<layout>(src, dst, table);
   } else {

@@ -69,6 +69,8 @@ constexpr std::string_view algorithm(const Layout& layout) {
       return "chains of byte shuffles";
     case Form::rows:
       return "byte shuffles of rows";
+    case Form::powers:
+      return "shift";
     case Form::none:
       break;
   }

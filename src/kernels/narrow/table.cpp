@@ -47,6 +47,19 @@ void fill_row_plane(const std::array<std::uint8_t, 256>& bytes, int mask, std::s
   std::memcpy(table + sizeof plane, shapes.data(), shape_count * sizeof(Shape));
 }
 
+PowerTable power_table(const std::array<Output, 256>& outputs) {
+  const auto of = [&outputs](std::size_t index) {
+    std::uint64_t output = 0;
+    std::memcpy(&output, outputs[index].data(), sizeof output);  // those of fewer bytes are followed by 0
+    return output;
+  };
+  PowerTable table = {.last = 255, .above = of(254)};
+  if (table.above == 0) return table;  // wrapped: a shift says so too
+  do --table.last;
+  while (of(table.last) == table.above);
+  return table;
+}
+
 void fill_chains(const std::array<Output, 256>& outputs, int element_bits, std::size_t first_row, std::byte* table) {
   const std::size_t rows = chain_rows(element_bits);
   std::array<std::byte, 256> bytes = {};
@@ -114,6 +127,11 @@ void fill_table(const Layout& layout, DType from, DType to, const codec::Policy&
                        table + layout.row_plane_offset(plane));
       }
       break;
+    case Form::powers: {
+      const PowerTable powers = power_table(outputs);
+      std::memcpy(table, &powers, sizeof powers);
+      break;
+    }
     case Form::none:
       break;
   }
