@@ -2,6 +2,9 @@
 // source that includes this is compiled for an instruction set of its own.
 #pragma once
 
+#include <type_traits>
+#include <utility>
+
 #include "kernels/narrow/layout.hpp"
 
 namespace tensorcast::kernels::narrow {
@@ -39,23 +42,25 @@ inline Registers<Unpack> interleave(const Registers<Unpack>& in) {
   }
 }
 
-// All planes of one register of indices, interleaved; `look_up` gives those that the table has.
+// All planes of one register of indices, interleaved; `look_up` gives those that the table has, by a number that is
+// known at compile time.
 template <Layout layout, class Unpack, class LookUp>
 inline Registers<Unpack> interleaved_planes(const LookUp& look_up) {
-  using Vector = typename Unpack::Vector;
   constexpr int planes = layout.output_units();
   Registers<Unpack> units;
-#pragma GCC unroll 8
-  for (int i = 0; i < planes; ++i) {
-    const int looked_up = i - layout.zero_units;
-    if (looked_up < 0) {
-      units.v[i] = Vector{};
-    } else if (looked_up < layout.table_units) {
-      units.v[i] = look_up(looked_up);
-    } else {
-      units.v[i] = units.v[i - 1];
-    }
-  }
+  [&]<int... i>(std::integer_sequence<int, i...>) {
+    const auto unit = [&]<int number>(std::integral_constant<int, number>) {
+      constexpr int looked_up = number - layout.zero_units;
+      if constexpr (looked_up < 0) {
+        return typename Unpack::Vector{};
+      } else if constexpr (looked_up < layout.table_units) {
+        return look_up(std::integral_constant<int, looked_up>());
+      } else {
+        return units.v[number - 1];
+      }
+    };
+    ((units.v[i] = unit(std::integral_constant<int, i>())), ...);
+  }(std::make_integer_sequence<int, planes>());
   return interleave<Unpack, planes, layout.unit_bytes(), layout.zero_units>(units);
 }
 

@@ -20,7 +20,8 @@ enum class Form : std::uint8_t {
   bytes,     // planes: the lowest byte of every index's output, then the next byte ...
   words,     // the same in units of 16 bits
   chains,    // one byte or less of output by 16 rows of indices; see chain_rows
-  sums,      // planes again: a byte is the sum of two entries, by the index's high and low four bits; see SumPlane
+  rows,      // planes again, of 16 rows that share few shapes; see RowPlane
+  powers,    // 2^(index - 127) by a shift; see PowerTable
   none,      // the CPU's own conversion is exact
 };
 
@@ -29,14 +30,23 @@ enum class Form : std::uint8_t {
 constexpr std::size_t chain_rows(int element_bits) { return element_bits == 8 ? 16 : element_bits == 4 ? 8 : 4; }
 inline constexpr std::size_t chain_length = 8;  // at most; a byte shuffle gives 0 where the index has bit 7
 
-// Of one plane of sums. Float codes are linear but for subnormals, infinity and NaN: they lie in rows of their own,
-// a row being the 16 indices with the same high four bits.
-struct SumPlane {
-  std::uint8_t high[16];
-  std::uint8_t low[16];
-  std::uint8_t odd_rows[4][16];
+// Of one plane in rows, a row being the 16 indices with the same high four bits: a byte is its row's first byte and
+// what the row's shape adds to it. Codes grow by the same steps in all rows but those of subnormals, infinity and NaN,
+// so that rows share shapes. Here follow those shapes, 16 bytes each.
+struct RowPlane {
+  std::uint8_t first[16];
+  std::uint8_t shape[16];  // of a row: its number, in the highest bits that all numbers need
+  std::int8_t sign[16];    // 1 or -1 times the shape; see Layout::has_signs
 };
-inline constexpr std::array<std::size_t, 4> odd_rows = {0, 7, 8, 15};
+
+// Of powers of two as integers.
+struct PowerTable {
+  std::uint64_t last;   // the greatest index of which a shift is right
+  std::uint64_t above;  // the output of greater ones, but for NaN's, which is 0
+};
+
+inline constexpr std::size_t most_planes = 8;
+using ShapeCounts = std::array<std::uint8_t, most_planes>;  // of each plane; at most 16
 
 struct Layout {
   Engine engine = Engine::scalar;
@@ -47,7 +57,12 @@ struct Layout {
   // Planes: an output is `zero_units` of 0, then `table_units` looked up, then the last of them repeated (a sign).
   int zero_units = 0;
   int table_units = 0;
-  // Form::none: which conversion.
+  int first_row = 0;  // Form::chains: the first whose entries count; all rows before it are one byte
+  // Form::rows.
+  ShapeCounts shapes = {};  // none: a plane that is that before it
+  bool has_signs = false;   // in the first plane
+  int index_offset = 0;     // of a row's first index, so that rows share more shapes
+  // Form::none: which conversion; to integers where `to` is undefined.
   DType from = DType::undefined;
   DType to = DType::undefined;
 
@@ -59,6 +74,12 @@ struct Layout {
   [[nodiscard]] constexpr int source_bits() const { return index_bits == 1 ? 8 : index_bits; }
   // Planes of fewer than 8 index bits fill the register that a byte shuffle looks up in.
   [[nodiscard]] constexpr std::size_t entries() const { return index_bits == 8 ? 256 : 16; }
+  [[nodiscard]] constexpr std::size_t row_plane_offset(std::size_t plane) const {
+    std::size_t offset = 0;
+    for (std::size_t i = 0; i < plane; ++i)
+      offset += shapes[i] == 0 ? 0 : sizeof(RowPlane) + shapes[i] * std::size_t{16};
+    return offset;
+  }
   [[nodiscard]] constexpr std::size_t table_bytes() const {
     const auto units = static_cast<std::size_t>(table_units);
     switch (form) {
@@ -69,8 +90,10 @@ struct Layout {
         return entries() * units * static_cast<std::size_t>(unit_bytes());
       case Form::chains:
         return chain_rows(element_bits) * 16;
-      case Form::sums:
-        return units * sizeof(SumPlane);
+      case Form::rows:
+        return row_plane_offset(units);
+      case Form::powers:
+        return sizeof(PowerTable);
       case Form::none:
         break;
     }
@@ -132,16 +155,53 @@ constexpr Layout word_planes(DType from, DType to) {
           .table_units = last_word - zero_words + 1};
 }
 
-// Whether SumPlane says it all.
-constexpr bool is_sum(DType from, DType to) {
+// Whether bytes fall for negative numbers as they grow for positive ones: rows then share shapes but for the sign.
+constexpr bool rows_have_signs(DType from, DType to) {
   const DTypeRow& source = row(from);
   const DTypeRow& target = row(to);
-  if (source.bits != 8 || source.family == Family::boolean) return false;
-  if (source.family == Family::integer) return target.family == Family::integer;
-  if (target.family != Family::floating || target.bits < 16) return false;
-  if (!source.format.has_sign) return target.format.exponent_bits >= source.format.exponent_bits;
-  // The exponents of float64 carry from the low into the high four bits of a FNUZ code.
-  return target.bits < 64 || source.format.nonfinite != NonFinite::nan_negative_zero;
+  if (source.family == Family::floating) return source.format.has_sign && target.family == Family::integer;
+  return from == DType::int8 && target.family == Family::floating && target.bits == 8 && target.format.has_sign;
+}
+
+// How many shapes the rows of a source have in each plane, under the policy under which they have most; a test counts
+// them. In the order of DType: to float8_e4m3fn, e4m3fnuz, e5m2, e5m2fnuz.
+struct ShapesOfSource {
+  DType from = DType::undefined;
+  std::uint8_t to_float8[4] = {};
+  std::uint8_t to_e8m0 = 0;
+  std::uint8_t to_float4 = 0;
+  std::uint8_t to_integer[3] = {};  // of 8, 4 and 2 bits
+  ShapeCounts to_wide_integer = {};
+  ShapeCounts to_float16 = {};
+  ShapeCounts to_float32 = {};  // and bfloat16
+  ShapeCounts to_float64 = {};
+};
+inline constexpr std::array<ShapesOfSource, 7> shapes_of_sources = {{
+    {DType::float8_e4m3fn, {0, 5, 3, 5}, 5, 6, {7, 6, 5}, {6, 4, 3}, {3, 3}, {3, 3}, {3, 3}},
+    {DType::float8_e4m3fnuz, {3, 0, 3, 2}, 4, 5, {7, 6, 5}, {6, 2, 2}, {2, 3}, {3, 3}, {3, 4}},
+    {DType::float8_e5m2, {5, 7, 0, 5}, 5, 5, {7, 6, 5}, {6, 8, 4, 0, 0, 0, 0, 4}, {1, 2}, {3, 3}, {3, 3}},
+    {DType::float8_e5m2fnuz, {6, 6, 3, 0}, 4, 4, {5, 4, 3}, {6, 6, 2}, {2, 3}, {3, 3}, {3, 4}},
+    {DType::float8_e8m0fnu, {4, 4, 4, 5}, 0, 4, {2, 2, 2}, {3, 3}, {2, 4}, {2, 2}, {2, 2}},
+    {DType::int8, {5, 5, 6, 6}, 3, 3},
+    {DType::uint8, {6, 7, 7, 7}, 3, 2},
+}};
+
+constexpr ShapeCounts shapes_of_rows(DType from, DType to) {
+  std::size_t i = 0;
+  while (shapes_of_sources[i].from != from) ++i;
+  const ShapesOfSource& source = shapes_of_sources[i];
+  const int bits = row(to).bits;
+  if (row(to).family == Family::boolean) return {2};
+  if (row(to).family == Family::integer) {
+    if (from == DType::float8_e5m2 && bits == 32) return {6, 8, 4, 4};
+    return bits > 8 ? source.to_wide_integer : ShapeCounts{source.to_integer[bits == 8 ? 0 : bits == 4 ? 1 : 2]};
+  }
+  if (to == DType::float64) return source.to_float64;
+  if (to == DType::float16) return source.to_float16;
+  if (bits > 8) return source.to_float32;
+  if (to == DType::float8_e8m0fnu) return {source.to_e8m0};
+  if (to == DType::float4_e2m1fn) return {source.to_float4};
+  return {source.to_float8[static_cast<std::size_t>(to) - static_cast<std::size_t>(DType::float8_e4m3fn)]};
 }
 
 // Packed elements to packed elements: all of four bits at once.
@@ -156,29 +216,60 @@ constexpr Layout nibbles(DType from, DType to) {
 
 constexpr bool is_packed(DType type) { return row(type).bits < 8; }
 
+// Numbers of magnitude a quarter and less are 0, or -0 for the types that have it: the first rows of both signs.
+constexpr int first_row_of_chain(DType from, DType to) {
+  if (row(to).bits != 4 || !row(from).format.has_sign) return 0;
+  const bool to_float = row(to).family == Family::floating;
+  const bool is_fnuz = row(from).format.nonfinite == NonFinite::nan_negative_zero;
+  if (to_float && is_fnuz) return 0;  // NaN is in row 8
+  return to_float && from == DType::float8_e4m3fn ? 2 : 3;
+}
+
+// Of sources of 8 bits.
+constexpr bool cpu_converts(DType from, DType to) {
+  if (row(from).family != Family::integer) return false;
+  return row(to).family == Family::integer || (row(to).family == Family::floating && row(to).bits >= 16);
+}
+
 constexpr Layout avx2_layout(DType from, DType to) {
   if (is_packed(from) && is_packed(to)) return nibbles(from, to);
   Layout layout = byte_planes(Engine::avx2, from, to, index_bits_of_element(from));
   if (layout.index_bits < 8) return layout;
-  if (is_sum(from, to)) {
-    layout.form = Form::sums;
+  if (cpu_converts(from, to)) {
+    // Targets of one width hold the same bits; only wider ones care for the source's sign.
+    const bool to_integer = row(to).family == Family::integer;
+    return {.engine = Engine::avx2,
+            .form = Form::none,
+            .element_bits = row(to).bits,
+            .from = to_integer && row(to).bits <= 8 ? DType::int8 : from,
+            .to = to_integer ? DType::undefined : to};
+  }
+  if (from == DType::float8_e8m0fnu && row(to).family == Family::integer && row(to).bits >= 32) {
+    return {.engine = Engine::avx2, .form = Form::powers, .element_bits = row(to).bits};
+  }
+  const ShapeCounts shapes = shapes_of_rows(from, to);
+  if (row(to).bits < 8 && shapes[0] > 3) {
+    layout.form = Form::chains;
+    layout.first_row = first_row_of_chain(from, to);
     return layout;
   }
-  if (row(from).family == Family::integer && row(to).family == Family::floating && row(to).bits >= 16) {
-    return {.engine = Engine::avx2, .form = Form::none, .element_bits = row(to).bits, .from = from, .to = to};
+  layout.form = Form::rows;
+  layout.shapes = shapes;
+  layout.has_signs = rows_have_signs(from, to);
+  layout.index_offset = from == DType::float8_e8m0fnu ? 1 : 0;  // 1 is the lowest bit of a byte: its code is 127
+  for (std::size_t plane = static_cast<std::size_t>(layout.table_units); plane < most_planes; ++plane) {
+    layout.shapes[plane] = 0;  // so that pairs share layouts
   }
-  if (row(to).bits > 8) return scalar_layout(from, to);
-  layout.form = Form::chains;
   return layout;
 }
 
-// The type through which a pair is faster than by a table of its own, or undefined. Holds all numbers of `from`.
-constexpr DType hub_of(Target target, DType from, DType to) {
-  const bool slow_table = (target == Target::avx2 && avx2_layout(from, to).engine == Engine::scalar) ||
-                          (target == Target::avx512 && row(from).bits == 8 && word_planes(from, to).table_units == 4);
-  if (!slow_table) return DType::undefined;
-  if (to == DType::float64) return DType::float32;
-  return from == DType::float8_e8m0fnu ? DType::bfloat16 : DType::float16;
+// Where half as wide registers are faster than word permutes, as measured.
+constexpr bool avx2_beats_words(DType from, DType to) {
+  if (is_packed(to)) return true;
+  const Layout layout = avx2_layout(from, to);
+  if (layout.form == Form::powers) return true;
+  if (layout.form == Form::none) return to != DType::float16 && to != DType::bfloat16;
+  return row(to).bits == 8 && layout.shapes[0] + (layout.has_signs ? 1 : 0) <= 6;
 }
 
 constexpr Layout layout_of(Target target, DType from, DType to) {
@@ -189,7 +280,8 @@ constexpr Layout layout_of(Target target, DType from, DType to) {
     case Target::avx2:
       return avx2_layout(from, to);
     case Target::avx512:
-      if (is_packed(to) && from != DType::boolean) return avx2_layout(from, to);
+      if (index_bits == 8 && avx2_beats_words(from, to)) return avx2_layout(from, to);
+      if (is_packed(from) && is_packed(to)) return avx2_layout(from, to);
       return index_bits < 8 ? byte_planes(Engine::avx512, from, to, index_bits) : word_planes(from, to);
     case Target::avx512vbmi:
       if (is_packed(from) && is_packed(to)) {  // all elements of a source byte at once
@@ -236,7 +328,7 @@ constexpr bool is_narrow(const DTypeRow& type) { return type.family != Family::t
 inline constexpr std::array<Target, 4> all_targets = {Target::portable, Target::avx2, Target::avx512,
                                                       Target::avx512vbmi};
 
-inline constexpr std::size_t max_layouts = 64;
+inline constexpr std::size_t max_layouts = 128;
 
 struct LayoutList {
   std::array<Layout, max_layouts> layouts = {};

@@ -2,6 +2,7 @@
 #include <immintrin.h>
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstring>
 #include <utility>
@@ -16,7 +17,8 @@ namespace {
 template <Layout layout>
 inline constexpr bool is_nibbles = layout.index_bits == 4 && layout.element_bits < 8;
 template <Layout layout>
-inline constexpr std::size_t block_indices = is_nibbles<layout> || layout.form == Form::chains ? 64 : 32;
+inline constexpr std::size_t block_indices =
+    is_nibbles<layout> || layout.output_bits() < 8 || layout.form == Form::chains ? 64 : 32;
 
 // Source bytes of a block to one index a byte, in order.
 template <int index_bits>
@@ -58,11 +60,17 @@ inline __m256i in_order(__m256i x) {
 // The entries of `chains` parallel chains up to the index's row: after 16 has been taken from the index for every row
 // before, rows beyond it find it negative, and a byte shuffle gives 0 there. Two registers at once share the table's
 // loads. Indices are below 128.
-template <int chains, std::size_t rows>
+template <std::size_t chains, std::size_t rows, std::size_t first_row>
 inline std::array<Pair, chains> look_up_chains(const std::byte* table, Pair index) {
   std::array<Pair, chains> out;
+  if constexpr (first_row != 0) {  // all rows before it are one byte
+    static_assert(chains == 1);
+    const __m256i rows_before = broadcast(table + (first_row - 1) * 16);
+    out[0] = {rows_before, rows_before};
+    index = map(index, [](__m256i x) { return _mm256_sub_epi8(x, _mm256_set1_epi8((first_row - 1) * 16)); });
+  }
 #pragma GCC unroll 8
-  for (std::size_t row = 0; row < rows; ++row) {
+  for (std::size_t row = first_row; row < rows; ++row) {
     if (row != 0) index = map(index, [](__m256i x) { return in_order(_mm256_sub_epi8(x, _mm256_set1_epi8(16))); });
 #pragma GCC unroll 2
     for (std::size_t chain = 0; chain < chains; ++chain) {
@@ -80,41 +88,76 @@ inline __m256i low_bits(__m256i x, int mask) { return _mm256_and_si256(x, _mm256
 
 // Two registers of indices to one output a byte each. Bits of the index that no chain saw choose between chains, or
 // between the outputs that share a byte.
-template <int element_bits>
+template <Layout layout>
 inline Pair look_up_256(const std::byte* table, const Pair& index) {
+  constexpr int element_bits = layout.element_bits;
+  constexpr std::size_t rows = element_bits == 2 ? 4 : 8;
+  constexpr std::size_t first_row = layout.first_row;
   constexpr int mask = element_bits == 2 ? 0x3f : 0x7f;
   const Pair rest = map(index, [](__m256i x) { return low_bits(x, mask); });
   if constexpr (element_bits == 8) {
-    const auto halves = look_up_chains<2, 8>(table, rest);
+    const auto halves = look_up_chains<2, rows, first_row>(table, rest);
     return {_mm256_blendv_epi8(halves[0].a, halves[1].a, index.a),
             _mm256_blendv_epi8(halves[0].b, halves[1].b, index.b)};
   } else {
-    const Pair shared = look_up_chains < 1, element_bits == 4 ? 8 : 4 > (table, rest)[0];
+    const Pair shared = look_up_chains<1, rows, first_row>(table, rest)[0];
     const auto choose = [](__m256i all, __m256i x) {
       __m256i out = _mm256_blendv_epi8(all, _mm256_srli_epi16(all, 4), x);
       if constexpr (element_bits == 2)
-        out = _mm256_blendv_epi8(out, _mm256_srli_epi16(out, 2), _mm256_slli_epi16(x, 1));
+        out = _mm256_blendv_epi8(out, _mm256_srli_epi16(out, 2), in_order(_mm256_add_epi8(x, x)));
       return low_bits(out, (1 << element_bits) - 1);
     };
     return {choose(shared.a, index.a), choose(shared.b, index.b)};
   }
 }
 
-// A SumPlane at `plane`. Which of its four odd rows an index lies in shows in bits 6 and 7.
-inline __m256i look_up_sum(const std::byte* plane, __m256i index) {
-  const __m256i low = _mm256_and_si256(index, _mm256_set1_epi8(0x0f));
-  const __m256i high = _mm256_and_si256(_mm256_srli_epi16(index, 4), _mm256_set1_epi8(0x0f));
-  const __m256i bit_6 = _mm256_slli_epi16(index, 1);
-  const __m256i is_odd_row = _mm256_shuffle_epi8(
-      _mm256_broadcastsi128_si256(_mm_setr_epi8(-1, 0, 0, 0, 0, 0, 0, -1, -1, 0, 0, 0, 0, 0, 0, -1)), high);
-  const __m256i sum = _mm256_add_epi8(_mm256_shuffle_epi8(broadcast(plane + offsetof(SumPlane, high)), high),
-                                      _mm256_shuffle_epi8(broadcast(plane + offsetof(SumPlane, low)), low));
-  const auto odd_row = [&](int i) {
-    return _mm256_shuffle_epi8(broadcast(plane + offsetof(SumPlane, odd_rows) + i * 16), low);
-  };
-  const __m256i positive = _mm256_blendv_epi8(odd_row(0), odd_row(1), bit_6);
-  const __m256i negative = _mm256_blendv_epi8(odd_row(2), odd_row(3), bit_6);
-  return _mm256_blendv_epi8(sum, _mm256_blendv_epi8(positive, negative, index), is_odd_row);
+// An index's place in a table of rows.
+struct RowIndex {
+  explicit RowIndex(__m256i index) : row(low_bits(_mm256_srli_epi16(index, 4), 0x0f)), column(low_bits(index, 0x0f)) {}
+  __m256i row, column;
+};
+
+// Bit b of a shape's number is the highest bit of bit[b].
+struct ShapeNumber {
+  __m256i bit[4];
+};
+
+// Of `count` shapes at `shapes`, the one of that number.
+template <std::size_t count>
+inline __m256i choose_shape(const std::byte* shapes, __m256i column, const ShapeNumber& number) {
+  if constexpr (count == 1) {
+    return _mm256_shuffle_epi8(broadcast(shapes), column);
+  } else {
+    constexpr std::size_t lower = std::bit_floor(count - 1);
+    return _mm256_blendv_epi8(choose_shape<lower>(shapes, column, number),
+                              choose_shape<count - lower>(shapes + lower * 16, column, number),
+                              number.bit[std::countr_zero(lower)]);
+  }
+}
+
+// One plane of Form::rows.
+template <Layout layout, int plane_number>
+inline __m256i look_up_row(const std::byte* table, const RowIndex& index) {
+  constexpr std::size_t shape_count = layout.shapes[plane_number];
+  constexpr int number_bits = std::bit_width(shape_count - 1);
+  const std::byte* const plane = table + layout.row_plane_offset(plane_number);
+  const auto of_row = [&](std::size_t offset) { return _mm256_shuffle_epi8(broadcast(plane + offset), index.row); };
+
+  ShapeNumber number;
+  if constexpr (number_bits != 0) {
+    number.bit[number_bits - 1] = of_row(offsetof(RowPlane, shape));
+#pragma GCC unroll 4
+    for (int i = number_bits - 1; i > 0; --i) {  // in_order(): g++ would compare with zero before it blends
+      number.bit[i - 1] = in_order(_mm256_add_epi8(number.bit[i], number.bit[i]));
+    }
+  }
+  __m256i shape = choose_shape<shape_count>(plane + sizeof(RowPlane), index.column, number);
+  if constexpr (layout.has_signs && plane_number == 0) {
+    shape = _mm256_sign_epi8(shape, of_row(offsetof(RowPlane, sign)));
+  }
+  const __m256i bytes = _mm256_add_epi8(of_row(offsetof(RowPlane, first)), shape);
+  if constexpr (layout.element_bits < 8) return low_bits(bytes, (1 << layout.element_bits) - 1);
+  return bytes;
 }
 
 struct Unpack {
@@ -134,64 +177,79 @@ struct Unpack {
   }
 };
 
-// 32 codes below a byte, one in each byte, to 16 or 8 bytes.
+// Two registers of codes below a byte, one in each byte, to 32 or 16 bytes.
 template <int bits>
-inline void store_packed(std::byte* dst, __m256i codes) {
+inline void store_packed(std::byte* dst, const Pair& codes) {
   if constexpr (bits == 4) {
-    const __m256i pairs = _mm256_maddubs_epi16(codes, _mm256_set1_epi16(0x1001));
-    const __m128i packed = _mm_packus_epi16(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(dst), packed);
+    const Pair bytes = map(codes, [](__m256i x) { return _mm256_maddubs_epi16(x, _mm256_set1_epi16(0x1001)); });
+    const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi16(bytes.a, bytes.b), _MM_SHUFFLE(3, 1, 2, 0));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst), packed);
   } else {
     static_assert(bits == 2);
-    const __m256i pairs = _mm256_maddubs_epi16(codes, _mm256_set1_epi16(0x0401));
-    const __m256i quads = _mm256_madd_epi16(pairs, _mm256_set1_epi32(0x00100001));
-    const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(quads), _mm256_extracti128_si256(quads, 1));
-    _mm_storel_epi64(reinterpret_cast<__m128i*>(dst), _mm_packus_epi16(words, words));
+    const Pair nibbles = map(codes, [](__m256i x) { return _mm256_maddubs_epi16(x, _mm256_set1_epi16(0x0401)); });
+    const __m256i both = _mm256_packus_epi16(nibbles.a, nibbles.b);  // lanes hold four bytes of a, then of b
+    const __m256i bytes = _mm256_maddubs_epi16(both, _mm256_set1_epi16(0x1001));
+    const __m256i packed =
+        _mm256_permutevar8x32_epi32(_mm256_packus_epi16(bytes, bytes), _mm256_setr_epi32(0, 4, 1, 5, 0, 4, 1, 5));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(dst), _mm256_castsi256_si128(packed));
   }
 }
 
-// Lanes of interleaved registers to memory: the low ones hold the first 16 indices.
+// Interleaving works within 128-bit lanes. This order of the indices makes `registers` interleaved planes come out
+// consecutive: of the chunks that a lane of a register is made of, the even ones go to the low lane.
 template <int registers>
-inline void store_lanes(std::byte* dst, const Registers<Unpack>& out) {
+inline __m256i order_for_interleaving(__m256i x) {
   if constexpr (registers == 1) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst), out.v[0]);
+    return x;
+  } else if constexpr (registers == 4) {
+    return _mm256_permutevar8x32_epi32(x, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
   } else {
-#pragma GCC unroll 8
-    for (int i = 0; i < registers; ++i) {
-      const int pair = i * 2 % registers;
-      const __m256i merged = i < registers / 2 ? _mm256_permute2x128_si256(out.v[pair], out.v[pair + 1], 0x20)
-                                               : _mm256_permute2x128_si256(out.v[pair], out.v[pair + 1], 0x31);
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst + i * 32), merged);
-    }
+    static_assert(registers == 2 || registers == 8);
+    const __m128i even_words = _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
+    if constexpr (registers == 8) x = _mm256_shuffle_epi8(x, _mm256_broadcastsi128_si256(even_words));
+    return _mm256_permute4x64_epi64(x, _MM_SHUFFLE(3, 1, 2, 0));
+  }
+}
+
+// One register of indices to as many as their outputs take.
+template <Layout layout>
+[[gnu::always_inline]] inline Registers<Unpack> look_up(__m256i indices, const std::byte* table) {
+  indices = order_for_interleaving<layout.output_units()>(indices);
+  if constexpr (layout.form == Form::rows) {
+    if (layout.index_offset != 0) indices = _mm256_add_epi8(indices, _mm256_set1_epi8(layout.index_offset));
+    const RowIndex row_index(indices);
+    __m256i plane_before = {};
+    return interleaved_planes<layout, Unpack>([&](auto plane) {
+      if constexpr (layout.shapes[plane] != 0) plane_before = look_up_row<layout, plane>(table, row_index);
+      return plane_before;
+    });
+  } else {
+    return interleaved_planes<layout, Unpack>(
+        [&](auto plane) { return _mm256_shuffle_epi8(broadcast(table + plane * 16), indices); });
   }
 }
 
 template <Layout layout>
-inline void look_up_block(const std::byte* src, std::byte* dst, const std::byte* table) {
-  const __m256i indices = load_indices<layout.index_bits>(src);
-  const Registers<Unpack> out = interleaved_planes<layout, Unpack>([&](int plane) {
-    if constexpr (layout.form == Form::sums && layout.element_bits < 8) {  // integers keep bits of their low four
-      return _mm256_shuffle_epi8(broadcast(table + offsetof(SumPlane, low)), low_bits(indices, 0x0f));
+[[gnu::always_inline]] inline void look_up_block(const std::byte* src, std::byte* dst, const std::byte* table) {
+  if constexpr (block_indices<layout> == 64) {
+    const Pair indices = {load_indices<layout.index_bits>(src), load_indices<layout.index_bits>(src + 32)};
+    Pair codes;
+    if constexpr (layout.form == Form::chains) {
+      codes = look_up_256<layout>(table, indices);
+    } else {
+      codes = map(indices, [table](__m256i x) { return look_up<layout>(x, table).v[0]; });
     }
-    if constexpr (layout.form == Form::sums) return look_up_sum(table + plane * sizeof(SumPlane), indices);
-    return _mm256_shuffle_epi8(broadcast(table + plane * 16), indices);
-  });
-  if constexpr (layout.output_bits() < 8) {
-    store_packed<layout.output_bits()>(dst, out.v[0]);
+    if constexpr (layout.output_bits() < 8) {
+      store_packed<layout.output_bits()>(dst, codes);
+    } else {
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst), codes.a);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst + 32), codes.b);
+    }
   } else {
-    store_lanes<layout.output_units()>(dst, out);
-  }
-}
-
-template <Layout layout>
-inline void look_up_by_chains(const std::byte* src, std::byte* dst, const std::byte* table) {
-  const Pair out = look_up_256<layout.element_bits>(table, {load_indices<8>(src), load_indices<8>(src + 32)});
-  if constexpr (layout.element_bits == 8) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst), out.a);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst + 32), out.b);
-  } else {
-    store_packed<layout.element_bits>(dst, out.a);
-    store_packed<layout.element_bits>(dst + 4 * layout.element_bits, out.b);
+    const Registers<Unpack> out = look_up<layout>(load_indices<layout.index_bits>(src), table);
+    [&]<std::size_t... i>(std::index_sequence<i...>) {
+      (_mm256_storeu_si256(reinterpret_cast<__m256i*>(dst + i * 32), out.v[i]), ...);
+    }(std::make_index_sequence<layout.output_units()>());
   }
 }
 
@@ -213,7 +271,36 @@ inline void look_up_nibbles(const std::byte* src, std::byte* dst, const std::byt
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst), out);
     } else {
       static_assert(layout.output_bits() == 2);
-      store_packed<4>(dst, out);
+      const __m256i pairs = _mm256_maddubs_epi16(out, _mm256_set1_epi16(0x1001));
+      const __m128i packed = _mm_packus_epi16(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(dst), packed);
+    }
+  }
+}
+
+// 8-bit integers to others: their low bits, or as many bits with the sign before them.
+template <Layout layout>
+inline void convert_integers(const std::byte* src, std::byte* dst) {
+  if constexpr (layout.element_bits == 8) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst), load_indices<8>(src));
+  } else if constexpr (layout.element_bits < 8) {
+    const Pair numbers = {load_indices<8>(src), load_indices<8>(src + 32)};
+    store_packed<layout.element_bits>(
+        dst, map(numbers, [](__m256i x) { return low_bits(x, (1 << layout.element_bits) - 1); }));
+  } else {
+    constexpr bool has_sign = layout.from == DType::int8;
+    constexpr int per_register = 256 / layout.element_bits;
+#pragma GCC unroll 8
+    for (int i = 0; i < 32; i += per_register) {
+      // Of the bytes only the first `per_register` count.
+      const __m128i bytes = per_register == 16  ? _mm_loadu_si128(reinterpret_cast<const __m128i*>(src + i))
+                            : per_register == 8 ? _mm_loadl_epi64(reinterpret_cast<const __m128i*>(src + i))
+                                                : _mm_loadu_si32(src + i);
+      __m256i numbers;
+      if constexpr (per_register == 16) numbers = has_sign ? _mm256_cvtepi8_epi16(bytes) : _mm256_cvtepu8_epi16(bytes);
+      if constexpr (per_register == 8) numbers = has_sign ? _mm256_cvtepi8_epi32(bytes) : _mm256_cvtepu8_epi32(bytes);
+      if constexpr (per_register == 4) numbers = has_sign ? _mm256_cvtepi8_epi64(bytes) : _mm256_cvtepu8_epi64(bytes);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst + i * (layout.element_bits / 8)), numbers);
     }
   }
 }
@@ -250,11 +337,42 @@ inline void convert_numbers(const std::byte* src, std::byte* dst) {
 }
 
 template <Layout layout>
-inline void convert_block(const std::byte* src, std::byte* dst, const std::byte* table) {
-  if constexpr (layout.form == Form::none) {
+inline void shift_powers(const std::byte* src, std::byte* dst, const std::byte* table) {
+  PowerTable powers;
+  std::memcpy(&powers, table, sizeof powers);
+#pragma GCC unroll 8
+  for (int i = 0; i < 32; i += 256 / layout.element_bits) {
+    __m256i out;
+    if constexpr (layout.element_bits == 64) {
+      const __m256i index = _mm256_cvtepu8_epi64(_mm_loadu_si32(src + i));
+      const __m256i above =
+          _mm256_andnot_si256(_mm256_cmpeq_epi64(index, _mm256_set1_epi64x(255)),
+                              _mm256_cmpgt_epi64(index, _mm256_set1_epi64x(static_cast<long long>(powers.last))));
+      const __m256i exponent = _mm256_sub_epi64(index, _mm256_set1_epi64x(127));
+      out = _mm256_blendv_epi8(_mm256_sllv_epi64(_mm256_set1_epi64x(1), exponent),
+                               _mm256_set1_epi64x(static_cast<long long>(powers.above)), above);
+    } else {
+      static_assert(layout.element_bits == 32);
+      const __m256i index = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(src + i)));
+      const __m256i above =
+          _mm256_andnot_si256(_mm256_cmpeq_epi32(index, _mm256_set1_epi32(255)),
+                              _mm256_cmpgt_epi32(index, _mm256_set1_epi32(static_cast<int>(powers.last))));
+      const __m256i exponent = _mm256_sub_epi32(index, _mm256_set1_epi32(127));  // a shift by others gives 0
+      out = _mm256_blendv_epi8(_mm256_sllv_epi32(_mm256_set1_epi32(1), exponent),
+                               _mm256_set1_epi32(static_cast<int>(powers.above)), above);
+    }
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst + i * (layout.element_bits / 8)), out);
+  }
+}
+
+template <Layout layout>
+[[gnu::always_inline]] inline void convert_block(const std::byte* src, std::byte* dst, const std::byte* table) {
+  if constexpr (layout.form == Form::none && layout.to == DType::undefined) {
+    convert_integers<layout>(src, dst);
+  } else if constexpr (layout.form == Form::none) {
     convert_numbers<layout>(src, dst);
-  } else if constexpr (layout.form == Form::chains) {
-    look_up_by_chains<layout>(src, dst, table);
+  } else if constexpr (layout.form == Form::powers) {
+    shift_powers<layout>(src, dst, table);
   } else if constexpr (is_nibbles<layout>) {
     look_up_nibbles<layout>(src, dst, table);
   } else {
@@ -268,15 +386,37 @@ void convert(const std::byte* src, std::byte* dst, std::size_t count, const std:
   constexpr std::size_t source_bits = layout.source_bits() / layout.index_elements;
   constexpr std::size_t src_block = block_elements * source_bits / 8;
   constexpr std::size_t dst_block = block_elements * layout.element_bits / 8;
-  for (; count >= block_elements; count -= block_elements, src += src_block, dst += dst_block) {
-    convert_block<layout>(src, dst, table);
+  const bool in_place = src == dst;
+  const bool has_block = count >= block_elements;
+
+  // The tail is the end of one more block, which repeats results of the last; or of a zero-padded one of its own where
+  // there is none, where sources are overwritten, and where blocks do not end at whole bytes. All go through the same
+  // loop: one copy of the code.
+  alignas(32) std::byte padded_src[src_block];
+  alignas(32) std::byte padded_dst[dst_block];
+  std::byte* tail = nullptr;
+  std::size_t tail_bytes = 0;
+  std::size_t blocks = count / block_elements;
+  std::size_t rest = count % block_elements;
+  for (;;) {
+    for (; blocks != 0; --blocks, src += src_block, dst += dst_block) convert_block<layout>(src, dst, table);
+    if (rest == 0) break;
+    const bool whole_bytes = rest * source_bits % 8 == 0 && rest * layout.element_bits % 8 == 0;
+    if (has_block && !in_place && whole_bytes) {
+      src -= src_block - rest * source_bits / 8;
+      dst -= dst_block - rest * layout.element_bits / 8;
+    } else {
+      std::memset(padded_src, 0, src_block);
+      std::memcpy(padded_src, src, (rest * source_bits + 7) / 8);
+      tail = dst;
+      tail_bytes = (rest * layout.element_bits + 7) / 8;
+      src = padded_src;
+      dst = padded_dst;
+    }
+    blocks = 1;
+    rest = 0;
   }
-  if (count == 0) return;
-  alignas(32) std::byte last_src[src_block] = {};
-  alignas(32) std::byte last_dst[dst_block];
-  std::memcpy(last_src, src, (count * source_bits + 7) / 8);
-  convert_block<layout>(last_src, last_dst, table);
-  std::memcpy(dst, last_dst, (count * layout.element_bits + 7) / 8);
+  if (tail != nullptr) std::memcpy(tail, padded_dst, tail_bytes);
 }
 
 template <std::size_t... i>

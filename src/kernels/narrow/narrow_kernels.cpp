@@ -57,22 +57,6 @@ void convert(const std::byte* src, std::byte* dst, std::size_t count, const code
   }
 }
 
-// In pieces that stay in the first-level cache between the two kernels.
-template <Target target, DType from, DType hub, DType to>
-void convert_through(const std::byte* src, std::byte* dst, std::size_t count, const codec::Policy& policy) {
-  constexpr std::size_t step = 1024;
-  alignas(64) std::byte buffer[step * row(hub).bits / 8];
-  const KernelFn from_hub = find_kernel(target, hub, to)->run;
-  while (count != 0) {
-    const std::size_t elements = count < step ? count : step;
-    convert<layout_of(target, from, hub), from, hub>(src, buffer, elements, policy);
-    from_hub(buffer, dst, elements, policy);
-    src += elements * row(from).bits / 8;
-    dst += elements * row(to).bits / 8;
-    count -= elements;
-  }
-}
-
 constexpr std::string_view algorithm(const Layout& layout) {
   switch (layout.form) {
     case Form::elements:
@@ -83,8 +67,10 @@ constexpr std::string_view algorithm(const Layout& layout) {
       return "word permute";
     case Form::chains:
       return "chains of byte shuffles";
-    case Form::sums:
-      return "sums of byte shuffles";
+    case Form::rows:
+      return "byte shuffles of rows";
+    case Form::powers:
+      return "shift";
     case Form::none:
       break;
   }
@@ -115,13 +101,8 @@ constexpr std::array<Pair, pair_count> pairs = [] {
 
 template <Target target, DType from, DType to>
 constexpr Kernel kernel() {
-  constexpr DType hub = hub_of(target, from, to);
-  if constexpr (hub != DType::undefined) {
-    return {from, to, convert_through<target, from, hub, to>, "two kernels"};
-  } else {
-    constexpr Layout layout = layout_of(target, from, to);
-    return {from, to, convert<layout, from, to>, algorithm(layout)};
-  }
+  constexpr Layout layout = layout_of(target, from, to);
+  return {from, to, convert<layout, from, to>, algorithm(layout)};
 }
 
 template <Target target, std::size_t... i>

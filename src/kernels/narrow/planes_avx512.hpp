@@ -66,7 +66,7 @@ struct Unpack {
 template <Layout layout, class LookUp>
 inline Registers<Unpack> look_up_planes(__m512i indices, const LookUp& look_up) {
   const __m512i ordered = order_for_interleaving<layout.output_units()>(indices);
-  return interleaved_planes<layout, Unpack>([&](int plane) { return look_up(plane, ordered); });
+  return interleaved_planes<layout, Unpack>([&](auto plane) { return look_up(plane, ordered); });
 }
 
 // 64 codes below a byte, one in each byte, to 32 or 16 bytes.

@@ -1,25 +1,62 @@
 #include "kernels/narrow/table.hpp"
 
+#include <algorithm>
 #include <array>
+#include <bit>
+#include <cassert>
 
 #include "codec/reference_cast.hpp"
 
 namespace tensorcast::kernels::narrow {
 namespace {
 
-// `bytes` holds the plane's byte of all 256 indices.
-SumPlane sum_plane(const std::array<std::uint8_t, 256>& bytes) {
-  constexpr std::size_t plain_row = 16;  // row 1
-  SumPlane plane = {};
-  for (std::size_t i = 0; i < 16; ++i) {
-    plane.low[i] = bytes[plain_row + i];
-    plane.high[i] = static_cast<std::uint8_t>(bytes[i * 16] - bytes[plain_row]);
-    for (std::size_t j = 0; j < odd_rows.size(); ++j) plane.odd_rows[j][i] = bytes[odd_rows[j] * 16 + i];
+// `bytes` holds the plane's byte of all 256 indices, whose rows have at most `shape_count` shapes. Bits of a byte that
+// `mask` lacks do not matter.
+void fill_row_plane(const std::array<std::uint8_t, 256>& bytes, int mask, std::size_t shape_count, bool has_signs,
+                    std::byte* table) {
+  using Shape = std::array<std::uint8_t, 16>;
+  RowPlane plane = {};
+  std::array<Shape, 16> shapes = {};
+  std::size_t known = 0;
+  const auto number_of = [&](const Shape& shape) {
+    const auto end = shapes.begin() + static_cast<std::ptrdiff_t>(known);
+    return static_cast<std::size_t>(std::find(shapes.begin(), end, shape) - shapes.begin());
+  };
+  const int unused_bits = 8 - std::bit_width(shape_count - 1);
+  for (std::size_t row = 0; row < 16; ++row) {
+    Shape shape = {};
+    Shape negated = {};
+    for (std::size_t i = 0; i < 16; ++i) {
+      shape[i] = static_cast<std::uint8_t>((bytes[row * 16 + i] - bytes[row * 16]) & mask);
+      negated[i] = static_cast<std::uint8_t>(-shape[i] & mask);
+    }
+    std::size_t number = number_of(shape);
+    const bool is_negated = has_signs && number == known && number_of(negated) != known;
+    if (is_negated) number = number_of(negated);
+    assert(number < shape_count);
+    if (number == known) shapes[known++] = shape;
+    plane.first[row] = bytes[row * 16];
+    plane.shape[row] = static_cast<std::uint8_t>(number << unused_bits);
+    plane.sign[row] = is_negated ? -1 : 1;
   }
-  return plane;
+  std::memcpy(table, &plane, sizeof plane);
+  std::memcpy(table + sizeof plane, shapes.data(), shape_count * sizeof(Shape));
 }
 
-void fill_chains(const Outputs& outputs, int element_bits, std::byte* table) {
+PowerTable power_table(const Outputs& outputs) {
+  const auto of = [&outputs](std::size_t index) {
+    std::uint64_t output = 0;
+    std::memcpy(&output, outputs[index].data(), sizeof output);  // those of fewer bytes are followed by 0
+    return output;
+  };
+  PowerTable table = {.last = 255, .above = of(254)};
+  if (table.above == 0) return table;  // wrapped: a shift says so too
+  do --table.last;
+  while (of(table.last) == table.above);
+  return table;
+}
+
+void fill_chains(const Outputs& outputs, int element_bits, std::size_t first_row, std::byte* table) {
   const std::size_t rows = chain_rows(element_bits);
   std::array<std::byte, 256> bytes = {};
   for (std::size_t index = 0; index < 256; ++index) {
@@ -27,7 +64,7 @@ void fill_chains(const Outputs& outputs, int element_bits, std::byte* table) {
     bytes[index % (rows * 16)] |= outputs[index][0] << (part * static_cast<std::size_t>(element_bits));
   }
   for (std::size_t i = 0; i < rows * 16; ++i) {
-    const bool first = i / 16 % chain_length == 0;
+    const bool first = i / 16 % chain_length == 0 || i / 16 < first_row;
     table[i] = first ? bytes[i] : bytes[i] ^ bytes[i - 16];
   }
 }
@@ -56,18 +93,26 @@ void lay_out(const Layout& layout, const Outputs& outputs, std::byte* table) noe
       }
       break;
     case Form::chains:
-      fill_chains(outputs, layout.element_bits, table);
+      fill_chains(outputs, layout.element_bits, static_cast<std::size_t>(layout.first_row), table);
       break;
-    case Form::sums:
+    case Form::rows:
       for (std::size_t plane = 0; plane < units; ++plane) {
+        if (layout.shapes[plane] == 0) continue;
         std::array<std::uint8_t, 256> bytes = {};
         for (std::size_t index = 0; index < indices; ++index) {
-          bytes[index] = std::to_integer<std::uint8_t>(outputs[index][zero_bytes + plane]);
+          const std::size_t place = (index + static_cast<std::size_t>(layout.index_offset)) % 256;
+          bytes[place] = std::to_integer<std::uint8_t>(outputs[index][zero_bytes + plane]);
         }
-        const SumPlane sums = sum_plane(bytes);
-        std::memcpy(table + plane * sizeof sums, &sums, sizeof sums);
+        const int mask = (1 << std::min(layout.element_bits, 8)) - 1;
+        fill_row_plane(bytes, mask, layout.shapes[plane], layout.has_signs && plane == 0,
+                       table + layout.row_plane_offset(plane));
       }
       break;
+    case Form::powers: {
+      const PowerTable powers = power_table(outputs);
+      std::memcpy(table, &powers, sizeof powers);
+      break;
+    }
     case Form::none:
       break;
   }

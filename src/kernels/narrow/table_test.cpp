@@ -1,6 +1,8 @@
 #include "kernels/narrow/table.hpp"
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <thread>
 #include <vector>
 
@@ -96,6 +98,60 @@ TEST(FillTableTest, PutsAllElementsOfASourceByteInOneEntry) {
   std::array<std::int16_t, 4> entry = {};
   std::memcpy(entry.data(), table.data() + 0b11'00'10'01 * sizeof entry, sizeof entry);
   EXPECT_EQ(entry, (std::array<std::int16_t, 4>{1, 2, 0, 3}));
+}
+
+// A plane's byte of an index, in the words of RowPlane.
+std::uint8_t look_up_row(const Layout& layout, std::size_t number, const std::byte* table, std::size_t index) {
+  const std::byte* const at = table + layout.row_plane_offset(number);
+  RowPlane plane;
+  std::memcpy(&plane, at, sizeof plane);
+  const std::size_t place = (index + static_cast<std::size_t>(layout.index_offset)) % 256;
+  const std::size_t row = place / 16;
+  const int unused_bits = 8 - std::bit_width(layout.shapes[number] - 1u);
+  const std::size_t shape = plane.shape[row] >> unused_bits;
+  EXPECT_LT(shape, layout.shapes[number]);
+  const int sign = layout.has_signs && number == 0 ? plane.sign[row] : 1;
+  return static_cast<std::uint8_t>(plane.first[row] +
+                                   sign * std::to_integer<int>(at[sizeof plane + shape * 16 + place % 16]));
+}
+
+std::vector<codec::Policy> policies() {
+  std::vector<codec::Policy> all;
+  for (const bool saturate : {true, false}) {
+    for (const RoundMode mode : {RoundMode::up, RoundMode::down, RoundMode::nearest}) {
+      all.push_back({.saturate = saturate, .e8m0_rounding = mode});
+    }
+    for (const auto range : {codec::IntegerRange::wrap, codec::IntegerRange::saturate}) {
+      all.push_back({.saturate = saturate, .integer_range = range, .int_rounding = IntRounding::nearest_even});
+      all.push_back({.fnuz_inf_is_nan = saturate, .float4_nan_is_zero = false, .integer_range = range});
+    }
+  }
+  return all;
+}
+
+TEST(FillTableTest, RowsHaveNoMoreShapesThanTheirLayoutSays) {
+  for (const DTypeRow& from : dtype_table) {
+    for (const DTypeRow& to : dtype_table) {
+      if (from.bits != 8 || from.family == Family::boolean || to.family == Family::text || to.id == from.id) continue;
+      const Layout layout = avx2_layout(from.id, to.id);
+      if (layout.form != Form::rows) continue;
+      for (const codec::Policy& policy : policies()) {
+        std::vector<std::byte> table(layout.table_bytes());
+        fill_table(layout, from.id, to.id, policy, table.data());
+        for (std::size_t index = 0; index < 256; ++index) {
+          const std::uint64_t expected = codec::cast_code(from.id, index, to.id, policy).bits;
+          std::size_t number = 0;
+          for (std::size_t plane = 0; plane < static_cast<std::size_t>(layout.table_units); ++plane) {
+            if (layout.shapes[plane] != 0) number = plane;
+            const std::size_t shift = 8 * (plane + static_cast<std::size_t>(layout.zero_units));
+            const int mask = (1 << std::min(layout.element_bits, 8)) - 1;
+            ASSERT_EQ(look_up_row(layout, number, table.data(), index) & mask, expected >> shift & mask)
+                << from.name << " -> " << to.name << ", plane " << plane << ", code " << index;
+          }
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

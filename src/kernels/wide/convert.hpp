@@ -43,7 +43,12 @@ template <DType from, DType to>
   constexpr std::size_t dst_block = bytes_of<to>(kBlock);
   const auto encoder = make_encoder<from, to>(policy);
 
-  // The tail goes through a zero-padded block of its own, and through the same loop: one copy of the code.
+  const bool in_place = src == dst;
+  const bool has_block = count >= kBlock;
+
+  // The tail is the end of one more block, which repeats results of the last; or of a zero-padded one of its own where
+  // there is none, where sources are overwritten, and where blocks do not end at whole bytes. All go through the same
+  // loop: one copy of the code.
   alignas(64) std::byte padded_src[src_block];
   alignas(64) std::byte padded_dst[dst_block < 64 ? 64 : dst_block];
   std::byte* tail = nullptr;
@@ -57,11 +62,16 @@ template <DType from, DType to>
       dst += dst_block;
     }
     if (rest == 0) break;
-    copy_and_pad<src_block>(padded_src, src, bytes_of<from>(rest));
-    tail = dst;
-    tail_bytes = (rest * bits_of<to> + 7) / 8;
-    src = padded_src;
-    dst = padded_dst;
+    if (has_block && !in_place && rest * bits_of<to> % 8 == 0) {
+      src -= bytes_of<from>(kBlock - rest);
+      dst -= bytes_of<to>(kBlock - rest);
+    } else {
+      copy_and_pad<src_block>(padded_src, src, bytes_of<from>(rest));
+      tail = dst;
+      tail_bytes = (rest * bits_of<to> + 7) / 8;
+      src = padded_src;
+      dst = padded_dst;
+    }
     blocks = 1;
     rest = 0;
   }
