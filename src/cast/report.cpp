@@ -188,6 +188,7 @@ void count_bytes(const std::byte* data, std::size_t bytes, std::array<std::uint6
 
 Reporter::Reporter(DType from, DType to, const Policy& policy)
     : from_(from), to_(to), policy_(policy), rules_(rules_of(to, policy)), target_(active_target()) {
+  rules_.set_floats();
   if (bit_width(from) <= 8) {
     method_ = Method::bytes;
   } else if (policy.scale != 1.0) {

@@ -25,6 +25,20 @@ const TallyLoops& loops_of(Target target) {
 
 }  // namespace
 
+// No float32 is between a bound and the sum of its two parts.
+void TallyRules::set_floats() noexcept {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const auto nearest = [](double x) {  // NaN stays
+    if (x > std::numeric_limits<float>::max()) return infinity;
+    return x < std::numeric_limits<float>::lowest() ? -infinity : static_cast<float>(x);
+  };
+  float_below = nearest(below);
+  if (static_cast<double>(float_below) > below) float_below = std::nextafterf(float_below, -infinity);
+  float_above = nearest(above);
+  if (static_cast<double>(float_above) < above) float_above = std::nextafterf(float_above, infinity);
+  float_usual_error = nearest(usual_error);
+}
+
 void tally_element(double x, double x_low, double y, double y_low, std::size_t chain, const TallyRules& rules,
                    Tally& tally) noexcept {
   constexpr double infinity = std::numeric_limits<double>::infinity();

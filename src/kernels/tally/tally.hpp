@@ -30,6 +30,12 @@ struct TallyRules {
   // Most elements are within the range, and one comparison tells: those with an error smaller than this. Zero: no error
   // tells.
   double usual_error = std::numeric_limits<double>::infinity();
+  // The same for sources that are float32: the last one beyond below, the first one beyond above.
+  float float_below = std::numeric_limits<float>::quiet_NaN();
+  float float_above = std::numeric_limits<float>::quiet_NaN();
+  float float_usual_error = std::numeric_limits<float>::infinity();
+
+  void set_floats() noexcept;
 };
 
 // Real numbers as sums of two float64, the first being the sum rounded. `low` null: all zero.
