@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "cast/report_codes.hpp"
 #include "codec/reference_cast.hpp"
 #include "dtype/dtype_table.hpp"
 #include "kernels/kernel.hpp"
@@ -112,85 +113,16 @@ RealSums decode_sums(Target target, DType dtype, const std::byte* data, std::siz
   return {out.high.data(), zeros.data()};
 }
 
-// --- Element by element, by the reference
-
-// A sum of two long doubles that holds all 128 bits of a product, so that its small distance to the rounded result
-// keeps its precision.
-struct LongReal {
-  long double high = 0.0L;
-  long double low = 0.0L;
-};
-
-LongReal to_long_real(const codec::Real& value) {
-  using Kind = codec::Real::Kind;
-  switch (value.kind) {
-    case Kind::nan:
-      return {std::numeric_limits<long double>::quiet_NaN()};
-    case Kind::infinite:
-      return {value.negative ? -std::numeric_limits<long double>::infinity()
-                             : std::numeric_limits<long double>::infinity()};
-    case Kind::zero:
-      return {};
-    case Kind::finite:
-      break;
-  }
-  const long double sign = value.negative ? -1.0L : 1.0L;
-  const auto high = static_cast<long double>(static_cast<std::uint64_t>(value.significand >> 64));
-  const auto low = static_cast<long double>(static_cast<std::uint64_t>(value.significand));
-  return {sign * std::ldexp(high, value.exponent + 64), sign * std::ldexp(low, value.exponent)};
-}
-
-// Adds what becomes of `code`, `times` over.
-void add_code(DType from, std::uint64_t code, DType to, const Policy& policy, std::uint64_t times, CastReport& report) {
-  const codec::Encoded encoded = codec::cast_code(from, code, to, policy);
-  codec::Real source = codec::decode(from, code);
-  if (policy.scale != 1.0) source = codec::scaled(source, policy.scale);
-  const auto count = [&](std::uint32_t event) { return (encoded.events & event) != 0 ? times : 0; };
-  report.overflowed += count(codec::event_overflowed);
-  report.saturated += count(codec::event_saturated);
-  report.underflowed_to_zero += count(codec::event_underflowed);
-  report.inexact += count(codec::event_inexact);
-  report.nan_made += count(codec::event_nan_made);
-  report.nan_lost += count(codec::event_nan_lost);
-  report.wrapped += count(codec::event_wrapped);
-  const LongReal exact = to_long_real(source);
-  const LongReal result = to_long_real(codec::decode(to, encoded.bits));
-  const long double x = exact.high + exact.low;
-  if (!std::isfinite(x) || !std::isfinite(result.high)) return;
-  const long double distance = std::fabs((exact.high - result.high) + (exact.low - result.low));
-  const auto error = static_cast<double>(distance);
-  report.signal_power += static_cast<double>(x * x) * static_cast<double>(times);
-  report.noise_power += error * error * static_cast<double>(times);
-  report.max_abs_error = std::max(report.max_abs_error, error);
-  if (x != 0.0L) {
-    report.max_rel_error = std::max(report.max_rel_error, static_cast<double>(distance / std::fabs(x)));
-  }
-}
-
-// How many there are of each byte; four tables, so that equal bytes in a row need not wait for each other.
-void count_bytes(const std::byte* data, std::size_t bytes, std::array<std::uint64_t, 256>& counts) {
-  std::array<std::array<std::uint32_t, 256>, 4> tables = {};
-  std::size_t i = 0;
-  for (; i + 8 <= bytes; i += 8) {
-    std::uint64_t word;
-    std::memcpy(&word, data + i, sizeof word);
-    for (std::size_t k = 0; k < 8; ++k) ++tables[k % 4][word >> (8 * k) & 0xff];
-  }
-  for (; i < bytes; ++i) ++tables[0][static_cast<std::uint8_t>(data[i])];
-  for (std::size_t byte = 0; byte < 256; ++byte) {
-    for (const auto& table : tables) counts[byte] += table[byte];
-  }
-}
-
 }  // namespace
 
 // --- The reporter
 
-Reporter::Reporter(DType from, DType to, const Policy& policy)
-    : from_(from), to_(to), policy_(policy), rules_(rules_of(to, policy)), target_(active_target()) {
+Reporter::Reporter(DType from, DType to, const Policy& policy, Target target)
+    : from_(from), to_(to), policy_(policy), rules_(rules_of(to, policy)), target_(target) {
   rules_.set_floats();
   if (bit_width(from) <= 8) {
     method_ = Method::bytes;
+    bytes_.emplace(from, to, policy, target);
   } else if (policy.scale != 1.0) {
     method_ = Method::float64;
   } else {
@@ -200,15 +132,14 @@ Reporter::Reporter(DType from, DType to, const Policy& policy)
 
 void Reporter::Count::merge(const Count& other) noexcept {
   elements += other.elements;
-  by_reference.merge(other.by_reference);
-  for (std::size_t byte = 0; byte < bytes.size(); ++byte) bytes[byte] += other.bytes[byte];
+  bytes.merge(other.bytes);
 }
 
 void Reporter::add(const Conversion& done, Count& count) const {
   count.elements += done.count;
   switch (method_) {
     case Method::bytes:
-      return add_bytes(done, count);
+      return bytes_->add(done.src, done.count, count.bytes);
     case Method::float32:
       return add_float32(done, count);
     case Method::float64:
@@ -216,18 +147,9 @@ void Reporter::add(const Conversion& done, Count& count) const {
   }
 }
 
-void Reporter::add_bytes(const Conversion& done, Count& count) const {
-  const std::size_t per_byte = 8 / static_cast<std::size_t>(bit_width(from_));
-  const std::size_t whole = done.count / per_byte;
-  count_bytes(done.src, whole, count.bytes);
-  for (std::size_t i = whole * per_byte; i < done.count; ++i) {
-    add_code(from_, codec::load_code(from_, done.src, i), to_, policy_, 1, count.by_reference);
-  }
-}
-
 void Reporter::add_by_reference(const Conversion& done, Count& count) const {
   for (std::size_t i = 0; i < done.count; ++i) {
-    add_code(from_, codec::load_code(from_, done.src, i), to_, policy_, 1, count.by_reference);
+    add_code(fate_of(from_, codec::load_code(from_, done.src, i), to_, policy_), 1, count.by_reference);
   }
 }
 
@@ -270,15 +192,7 @@ void Reporter::add_float64(const Conversion& done, Count& count) const {
 }
 
 CastReport Reporter::report(const Count& count) const {
-  CastReport report = count.by_reference;
-  const std::size_t per_byte = 8 / static_cast<std::size_t>(std::min(8, bit_width(from_)));
-  for (std::size_t byte = 0; byte < count.bytes.size(); ++byte) {
-    if (count.bytes[byte] == 0) continue;
-    const auto value = static_cast<std::byte>(byte);
-    for (std::size_t i = 0; i < per_byte; ++i) {
-      add_code(from_, codec::load_code(from_, &value, i), to_, policy_, count.bytes[byte], report);
-    }
-  }
+  CastReport report = bytes_ ? bytes_->report(count.bytes) : count.by_reference;
   report.count = count.elements;
 
   const kernels::Tally& tally = count.tally;
