@@ -77,6 +77,12 @@ bool fits_float32(DType dtype) {
   return type.bits <= 16 || dtype == DType::float32;
 }
 
+bool fit_float32(Target target, DType dtype, const std::byte* data, std::size_t count) {
+  if (fits_float32(dtype)) return true;
+  const DTypeRow& type = row(dtype);
+  return type.family == Family::integer && kernels::are_small(target, data, type.bits, type.is_signed, count);
+}
+
 void decode(Target target, DType dtype, const std::byte* data, std::size_t count, DType as, void* out) {
   auto* const bytes = static_cast<std::byte*>(out);
   if (dtype == as) {
@@ -123,10 +129,8 @@ Reporter::Reporter(DType from, DType to, const Policy& policy, Target target)
   if (bit_width(from) <= 8) {
     method_ = Method::bytes;
     bytes_.emplace(from, to, policy, target);
-  } else if (policy.scale != 1.0) {
-    method_ = Method::float64;
   } else {
-    method_ = fits_float32(from) && fits_float32(to) ? Method::float32 : Method::float64;
+    method_ = policy.scale != 1.0 || from == DType::float64 ? Method::float64 : Method::float32_if_they_fit;
   }
 }
 
@@ -140,8 +144,8 @@ void Reporter::add(const Conversion& done, Count& count) const {
   switch (method_) {
     case Method::bytes:
       return bytes_->add(done.src, done.count, count.bytes);
-    case Method::float32:
-      return add_float32(done, count);
+    case Method::float32_if_they_fit:
+      return add_float32_if_they_fit(done, count);
     case Method::float64:
       return add_float64(done, count);
   }
@@ -153,21 +157,34 @@ void Reporter::add_by_reference(const Conversion& done, Count& count) const {
   }
 }
 
-void Reporter::add_float32(const Conversion& done, Count& count) const {
+// Numbers that float32 has give the same report either way, so each part of a block may go its own.
+void Reporter::add_float32_if_they_fit(const Conversion& done, Count& count) const {
+  constexpr std::size_t part_elements = 2 * block_elements;
+  for (std::size_t first = 0; first < done.count; first += part_elements) {
+    const Conversion part{done.src + storage_bytes(from_, first), from_, done.dst + storage_bytes(to_, first), to_,
+                          std::min(part_elements, done.count - first)};
+    // What float32 has is the same in float64.
+    const bool fit = fit_float32(target_, from_, part.src, part.count) &&
+                     (to_ == DType::float64 || fit_float32(target_, to_, part.dst, part.count));
+    if (fit) {
+      add_float32(part, count);
+    } else {
+      add_float64(part, count);
+    }
+  }
+}
+
+void Reporter::add_float32(const Conversion& part, Count& count) const {
   alignas(64) std::array<float, 2 * block_elements> source, result;
-  const auto floats = [this](DType dtype, const std::byte* data, std::size_t elements, float* buffer) -> const float* {
+  const auto floats = [&](DType dtype, const std::byte* data, float* buffer) -> const float* {
     if (dtype == DType::float32 && reinterpret_cast<std::uintptr_t>(data) % alignof(float) == 0) {
       return reinterpret_cast<const float*>(data);
     }
-    decode(target_, dtype, data, elements, DType::float32, buffer);
+    decode(target_, dtype, data, part.count, DType::float32, buffer);
     return buffer;
   };
-  for (std::size_t first = 0; first < done.count; first += source.size()) {
-    const std::size_t elements = std::min(source.size(), done.count - first);
-    kernels::tally_float32(target_, floats(from_, done.src + storage_bytes(from_, first), elements, source.data()),
-                           floats(to_, done.dst + storage_bytes(to_, first), elements, result.data()), elements, rules_,
-                           count.tally);
-  }
+  kernels::tally_float32(target_, floats(from_, part.src, source.data()), floats(to_, part.dst, result.data()),
+                         part.count, rules_, count.tally);
 }
 
 void Reporter::add_float64(const Conversion& done, Count& count) const {

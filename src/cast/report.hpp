@@ -36,9 +36,10 @@ class Reporter {
   [[nodiscard]] bool is_order_free() const noexcept { return method_ == Method::bytes; }
 
  private:
-  enum class Method : std::uint8_t { bytes, float32, float64 };
+  enum class Method : std::uint8_t { bytes, float32_if_they_fit, float64 };
 
-  void add_float32(const Conversion& done, Count& count) const;
+  void add_float32_if_they_fit(const Conversion& done, Count& count) const;
+  void add_float32(const Conversion& part, Count& count) const;
   void add_float64(const Conversion& done, Count& count) const;
   void add_by_reference(const Conversion& done, Count& count) const;
 

@@ -73,6 +73,10 @@ void tally_float64(Target target, RealSums source, RealSums result, std::size_t 
   loops_of(target).float64(source, result, count, rules, tally);
 }
 
+bool are_small(Target target, const std::byte* integers, int bits, bool is_signed, std::size_t count) noexcept {
+  return loops_of(target).are_small(integers, bits, is_signed, count);
+}
+
 bool split_products(Target target, const double* x, double scale, double* high, double* low,
                     std::size_t count) noexcept {
   return loops_of(target).split_products(x, scale, high, low, count);

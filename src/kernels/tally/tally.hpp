@@ -50,6 +50,10 @@ void tally_float32(Target target, const float* source, const float* result, std:
 void tally_float64(Target target, RealSums source, RealSums result, std::size_t count, const TallyRules& rules,
                    Tally& tally) noexcept;
 
+// Whether all of these integers of 32 or 64 bits are below 2^24 in magnitude, so that float32 has them.
+[[nodiscard]] bool are_small(Target target, const std::byte* integers, int bits, bool is_signed,
+                             std::size_t count) noexcept;
+
 // Sets low[i] to what the rounded high[i] = x[i] * scale lacks to the exact product. Returns whether float64 holds all
 // of these sums: false where a product overflowed, or is so small that bits of it are lost.
 [[nodiscard]] bool split_products(Target target, const double* x, double scale, double* high, double* low,

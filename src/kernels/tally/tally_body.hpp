@@ -329,6 +329,29 @@ void tally_float64(RealSums source, RealSums result, std::size_t count, const Ta
   });
 }
 
+// Of negative numbers, the inverted bits: one less than their magnitude.
+template <class Bits, class Number>
+bool are_small(const std::byte* integers, bool is_signed, std::size_t count) {
+  constexpr std::size_t lanes = sizeof(Bits) / sizeof(Number);
+  constexpr int sign_bit = static_cast<int>(sizeof(Number)) * 8 - 1;
+  const Bits sign = splat(static_cast<Number>(is_signed ? -1 : 0));
+  Bits all = {};
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const Bits x = load<Bits>(integers + i * sizeof(Number));
+    all |= x ^ ((x >> sign_bit) & sign);
+  }
+  if (i < count) {
+    Number last[lanes] = {};
+    __builtin_memcpy(last, integers + i * sizeof(Number), (count - i) * sizeof(Number));
+    const auto x = load<Bits>(reinterpret_cast<const std::byte*>(last));
+    all |= x ^ ((x >> sign_bit) & sign);
+  }
+  Number any = 0;
+  for (std::size_t lane = 0; lane < lanes; ++lane) any |= all[lane];
+  return any >= 0 && any < Number{1} << 24;
+}
+
 inline bool split_products(const double* x, double scale, double* high, double* low, std::size_t count) {
   constexpr std::int64_t least = 0x03f0000000000000;  // 2^-960: the lower part is no smaller than 2^-1066
   constexpr std::int64_t infinite = 0x7ff0000000000000;
@@ -391,6 +414,11 @@ const TallyLoops tally_loops = {
         [](RealSums source, RealSums result, std::size_t count, const TallyRules& rules, Tally& tally) {
           const auto run = source.low == nullptr ? tally_float64<false> : tally_float64<true>;
           in_default_environment([&] { run(source, result, count, rules, tally); });
+        },
+    .are_small =
+        [](const std::byte* integers, int bits, bool is_signed, std::size_t count) {
+          return bits == 32 ? are_small<I32, std::int32_t>(integers, is_signed, count)
+                            : are_small<I64, std::int64_t>(integers, is_signed, count);
         },
     .split_products =
         [](const double* x, double scale, double* high, double* low, std::size_t count) {
