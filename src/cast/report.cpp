@@ -49,7 +49,10 @@ TallyRules rules_of_integer(const DTypeRow& target, IntRounding rounding) {
   TallyRules rules{.below = end_below,
                    .below_low = truncates ? 0.0 : std::nextafter((lowest - 0.5) - end_below, 0.0),
                    .above = truncates ? end : end - 0.5,
-                   .usual_error = step};
+                   .usual_error = step,
+                   .counts_zeros = false,
+                   .beyond_has_large_error = truncates,
+                   .beyond_error = step};
   if (target.bits == 64 && target.is_signed) {
     rules.below = lowest;
     rules.below_low = truncates ? -1.0 : std::nextafter(-0.5, -1.0);
@@ -65,7 +68,15 @@ TallyRules rules_of(DType to, const Policy& policy) {
   const DTypeRow& target = row(to);
   if (target.family == Family::floating) return rules_of_float(target);
   if (target.family == Family::integer) return rules_of_integer(target, policy.int_rounding);
-  return {.usual_error = 0.0};  // 1 - x takes more digits than float32 has
+  return {.usual_error = 0.0, .counts_zeros = false, .beyond_has_large_error = true};  // float32 lacks digits for 1 - x
+}
+
+// Of sources of 16 bits, integers or with 11 digits from 2^-24 to 2^16, if the result has 8 bits or is near.
+bool has_float32_errors(DType from, DType to) {
+  if (from == DType::int16 || from == DType::uint16) return bit_width(to) <= 16;
+  if (from != DType::float16) return false;
+  return bit_width(to) <= 16 &&
+         (family(to) == Family::floating || (family(to) == Family::integer && bit_width(to) <= 8));
 }
 
 // --- Blocks as real numbers
@@ -126,6 +137,7 @@ RealSums decode_sums(Target target, DType dtype, const std::byte* data, std::siz
 Reporter::Reporter(DType from, DType to, const Policy& policy, Target target)
     : from_(from), to_(to), policy_(policy), rules_(rules_of(to, policy)), target_(target) {
   rules_.set_floats();
+  rules_.has_float32_errors = has_float32_errors(from, to);
   if (bit_width(from) <= 8) {
     method_ = Method::bytes;
     bytes_.emplace(from, to, policy, target);

@@ -18,6 +18,7 @@ struct Tally {
   double max_rel = 0.0;
   double signal[tally_chains] = {};
   double noise[tally_chains] = {};
+  int unusual_run = 0;  // how the numbers were so far; nothing but speed depends on it
 };
 
 struct TallyRules {
@@ -30,6 +31,14 @@ struct TallyRules {
   // Most elements are within the range, and one comparison tells: those with an error smaller than this. Zero: no error
   // tells.
   double usual_error = std::numeric_limits<double>::infinity();
+  // Whether zeros are counted as underflowed.
+  bool counts_zeros = true;
+  // Where zeros are not counted: whether the numbers beyond the range are those with an error of `beyond_error` or more
+  // (of sources that are not sums).
+  bool beyond_has_large_error = false;
+  double beyond_error = std::numeric_limits<double>::infinity();
+  // Whether float32 has the errors of all sources that are not infinite, exactly.
+  bool has_float32_errors = false;
   // The same for sources that are float32: the last one beyond below, the first one beyond above.
   float float_below = std::numeric_limits<float>::quiet_NaN();
   float float_above = std::numeric_limits<float>::quiet_NaN();

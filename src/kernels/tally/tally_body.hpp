@@ -11,6 +11,7 @@
 //    times the source.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -60,9 +61,14 @@ class BlockTally {
   }
 
   void add(std::size_t count) {
-    for (std::size_t first = 0; first < count;) {
-      first = add_usual(first, count);
-      if (first < count) first = add_any(first, count);
+    std::size_t first = 0;
+    int& run = tally_.unusual_run;
+    if (run == longest_run) first = add_any(first, count, run);
+    while (first < count) {
+      const std::size_t usual = add_usual(first, count);
+      run =
+          usual - first >= shortest_run * tally_chains ? shortest_run : std::clamp(2 * run, shortest_run, longest_run);
+      first = add_any(usual, count, run);
     }
   }
 
@@ -74,8 +80,7 @@ class BlockTally {
     tally_.beyond += state_.beyond.total();
     tally_.underflowed += zeroed;
     if (zeroed != 0) tally_.max_rel = greater_of(tally_.max_rel, 1.0);
-    tally_.max_abs = greater_of(tally_.max_abs, static_cast<double>(greatest_lane(state_.usual_max_abs)));
-    tally_.max_abs = greater_of(tally_.max_abs, greatest_lane(state_.max_abs));
+    tally_.max_abs = greater_of(tally_.max_abs, static_cast<double>(greatest_lane(state_.max_abs)));
   }
 
  private:
@@ -86,13 +91,12 @@ class BlockTally {
   static constexpr bool sums = Pairs::sums;
   static constexpr int registers = Group<V>::registers;
 
-  // After so many usual groups in a row, the next is expected to be usual too.
-  static constexpr int usual_run = 4;
+  // So many groups are counted as any after one that is not usual; the more, the more often that happens.
+  static constexpr int shortest_run = 4, longest_run = 64;
 
   struct State {
     Doubles signal, noise;
-    F64 max_abs = {};
-    V usual_max_abs = {};
+    V max_abs = {};
     LaneCount<Mask> inexact, zeroed, beyond;
   };
 
@@ -101,6 +105,8 @@ class BlockTally {
     Number below, above, usual_error;
     Number relative = 0;        // a little less than the largest relative error: products with it are rounded
     Number usual_relative = 0;  // the same, and less than 1: a number that became zero is not usual
+    Number absolute = 0;        // a little less than the largest error so far
+    Number ignored = 0;         // a result with no larger relative error: zero, whose is 1. NaN: there is none yet
 
     explicit Limits(const TallyRules& rules) {
       if constexpr (std::is_same_v<Number, float>) {
@@ -113,11 +119,13 @@ class BlockTally {
         usual_error = rules.usual_error;
       }
     }
-    void set_relative(double max_rel) {
+    void set(double max_abs, double max_rel) {
       constexpr double largest = std::numeric_limits<Number>::max();
       constexpr double less_than_one = sizeof(Number) == 4 ? 1.0 - 0x1p-21 : 1.0 - 0x1p-50;
       relative = static_cast<Number>((max_rel < largest ? max_rel : largest) * less_than_one);
       usual_relative = static_cast<Number>((max_rel < 1.0 ? max_rel : 1.0) * less_than_one);
+      absolute = static_cast<Number>((max_abs < largest ? max_abs : largest) * less_than_one);
+      ignored = max_rel < 1.0 ? std::numeric_limits<Number>::quiet_NaN() : Number{0};
     }
   };
 
@@ -134,22 +142,10 @@ class BlockTally {
     }
     return error;
   }
-  SIMD_INLINE static Doubles wide_errors(const Doubles& x, const Group<V>& y, const Group<V>& error) {
-    if constexpr (std::is_same_v<V, F64>) {
-      return error;
-    } else {
-      const Doubles result = widen(y);
-      Doubles wide;
-#pragma GCC unroll 8
-      for (int r = 0; r < Doubles::registers; ++r) wide.at[r] = magnitude_of(x.at[r] - result.at[r]);
-      return wide;
-    }
-  }
-
   // Usual groups from `first` on. Returns where they end. The errors of usual float32 are exact in float32.
   [[gnu::noinline]] std::size_t add_usual(std::size_t first, std::size_t count) {
     State s = state_;
-    limits_.set_relative(tally_.max_rel);
+    limits_.set(tally_.max_abs, tally_.max_rel);
     const V relative = splat(limits_.usual_relative), absolute = splat(limits_.usual_error);
     for (; first < count; first += tally_chains) {
       const Group<V> x = pairs_.x(first);
@@ -168,7 +164,7 @@ class BlockTally {
 #pragma GCC unroll 8
       for (int r = 0; r < registers; ++r) {
         s.inexact.add(inexact[r]);
-        s.usual_max_abs = greater_magnitude(s.usual_max_abs, error.at[r]);
+        s.max_abs = greater_magnitude(s.max_abs, error.at[r]);
       }
       const Doubles wide = pairs_.wide_x(first), wide_error = widen(error);
 #pragma GCC unroll 8
@@ -181,12 +177,27 @@ class BlockTally {
     return first;
   }
 
-  // Groups from `first` on, any at first, until some in a row were usual but for a growing relative error. Returns
-  // where they end.
-  [[gnu::noinline]] std::size_t add_any(std::size_t first, std::size_t count) {
+  // `groups` groups from `first` on, whatever they are. Returns where they end.
+  std::size_t add_any(std::size_t first, std::size_t count, int groups) {
+    const std::size_t end = std::min(count, first + static_cast<std::size_t>(groups) * tally_chains);
+    limits_.set(tally_.max_abs, tally_.max_rel);
+    if (first >= end) return first;
+    const bool has_errors = rules_.has_float32_errors;
+    if (rules_.beyond_has_large_error && !sums) {
+      has_errors ? add_groups<true, true>(first, end) : add_groups<true, false>(first, end);
+    } else {
+      has_errors ? add_groups<false, true>(first, end) : add_groups<false, false>(first, end);
+    }
+    return end;
+  }
+
+  // `by_error`: beyond_has_large_error. `exact`: has_float32_errors.
+  template <bool by_error, bool exact>
+  [[gnu::noinline]] void add_groups(std::size_t first, std::size_t end) {
+    constexpr bool has_errors = exact || std::is_same_v<V, F64>;  // in the vectors that are compared
     State s = state_;
-    int expected = 0;
-    for (; first < count && expected < usual_run; first += tally_chains) {
+    const V beyond_error = splat(static_cast<Number>(rules_.beyond_error));
+    for (; first < end; first += tally_chains) {
       Group<V> x = pairs_.x(first), y = pairs_.y(first);
       Doubles x_low = pairs_.x_low(first), y_low = pairs_.y_low(first);
       Group<V> error = errors(x, x_low, y, y_low);
@@ -198,43 +209,52 @@ class BlockTally {
         finite[r] = less(error.at[r], splat(std::numeric_limits<Number>::infinity()));
         all_finite = r == 0 ? finite[r] : common(all_finite, finite[r]);
       }
-      ++expected;
       if (!all(all_finite)) [[unlikely]] {
         take_out_not_finite(x, x_low, y, y_low, finite);
         error = errors(x, x_low, y, y_low);
         wide = widen(x);
-        expected = 0;
       }
 
-      Mask unusual = {}, may_grow = {};
+      Mask may_grow = {};
 #pragma GCC unroll 8
       for (int r = 0; r < registers; ++r) {
-        const Mask is_beyond = beyond_of(finite[r], x.at[r], x_low, r);
         const Mask is_inexact = nonzero(as<Bits>(error.at[r]));
-        const Mask is_not_zeroed = nonzero_of(is_inexact, as<Bits>(y.at[r]), splat(Lanes<V>::magnitude_bits));
-        const Mask is_zeroed = without(is_inexact, is_not_zeroed);
-        const V limit = splat(limits_.relative) * magnitude_of(x.at[r]);
-        const Mask grows = not_less_of(is_not_zeroed, error.at[r], limit);
-        may_grow = r == 0 ? grows : united(may_grow, grows);
-        const Mask is_unusual = united(is_beyond, is_zeroed);
-        unusual = r == 0 ? is_unusual : united(unusual, is_unusual);
-        s.beyond.add(is_beyond);
         s.inexact.add(is_inexact);
-        s.zeroed.add(is_zeroed);
+        Mask is_compared = {};
+        if constexpr (by_error) {
+          s.beyond.add(greater_equal(error.at[r], beyond_error));  // taken out: no error
+          is_compared = not_equal_of(is_inexact, y.at[r], splat(limits_.ignored));
+        } else {
+          s.beyond.add(beyond_of(finite[r], x.at[r], x_low, r));
+          is_compared = nonzero_of(is_inexact, as<Bits>(y.at[r]), splat(Lanes<V>::magnitude_bits));
+          s.zeroed.add(without(is_inexact, is_compared));
+        }
+        const V limit = splat(limits_.relative) * magnitude_of(x.at[r]);
+        Mask grows = not_less_of(is_compared, error.at[r], limit);
+        if constexpr (has_errors) {
+          s.max_abs = greater_magnitude(s.max_abs, error.at[r]);
+        } else {
+          grows = united(grows, not_less_of(is_inexact, error.at[r], splat(limits_.absolute)));
+        }
+        may_grow = r == 0 ? grows : united(may_grow, grows);
       }
-      if (some(unusual)) expected = 0;
-      const Doubles wide_error = wide_errors(wide, y, error);
+      Doubles wide_error;
+      if constexpr (has_errors) {
+        wide_error = widen(error);
+      } else {
+        const Doubles result = widen(y);
+#pragma GCC unroll 8
+        for (int r = 0; r < Doubles::registers; ++r) wide_error.at[r] = wide.at[r] - result.at[r];
+      }
 #pragma GCC unroll 8
       for (int r = 0; r < Doubles::registers; ++r) {
-        s.max_abs = greater_of(s.max_abs, wide_error.at[r]);
         s.signal.at[r] = add_square<V>(s.signal.at[r], wide.at[r]);
-        s.noise.at[r] += wide_error.at[r] * wide_error.at[r];
+        s.noise.at[r] = add_square<std::conditional_t<exact, V, F64>>(s.noise.at[r], wide_error.at[r]);
       }
       if (some(may_grow)) [[unlikely]]
-        grow_relative(wide, wide_error);
+        grow(wide, wide_error);
     }
     state_ = s;
-    return first;
   }
 
   SIMD_INLINE Mask beyond_of(Mask where, V x, const Doubles& x_low, int r) {
@@ -271,26 +291,30 @@ class BlockTally {
   }
 
   // Divisions only where the largest has surely grown: integers often have it in common.
-  SIMD_INLINE void grow_relative(const Doubles& x, const Doubles& error) {
-    const F64 bound = splat(tally_.max_rel * (1.0 + 0x1p-50));
+  SIMD_INLINE void grow(const Doubles& x, const Doubles& error) {
+    const F64 relative = splat(tally_.max_rel * (1.0 + 0x1p-50)), absolute = splat(tally_.max_abs);
     Mask64 grows = {};
 #pragma GCC unroll 8
     for (int r = 0; r < Doubles::registers; ++r) {
-      grows = united(grows, less(bound * magnitude_of(x.at[r]), error.at[r]));
+      const F64 magnitude = magnitude_of(error.at[r]);
+      const Mask64 not_zero = nonzero(as<I64>(magnitude_of(x.at[r])));
+      grows = united(grows, common(not_zero, less(relative * magnitude_of(x.at[r]), magnitude)));
+      if constexpr (std::is_same_v<V, F32>) grows = united(grows, less(absolute, magnitude));
     }
     if (!some(grows)) [[likely]]
       return;
     double values[tally_chains], errors[tally_chains];
     store_group(values, x);
     store_group(errors, error);
-    tally_.max_rel = greatest_quotient(values, errors, tally_.max_rel);
-    limits_.set_relative(tally_.max_rel);
+    grow_to(values, errors, tally_);
+    limits_.set(tally_.max_abs, tally_.max_rel);
   }
-  [[gnu::noinline]] static double greatest_quotient(const double* x, const double* error, double most) {
+  [[gnu::noinline]] static void grow_to(const double* x, const double* errors, Tally& tally) {
     for (std::size_t i = 0; i < tally_chains; ++i) {
-      if (x[i] != 0.0) most = greater_of(most, error[i] / std::fabs(x[i]));
+      const double error = std::fabs(errors[i]);
+      tally.max_abs = greater_of(tally.max_abs, error);
+      if (x[i] != 0.0) tally.max_rel = greater_of(tally.max_rel, error / std::fabs(x[i]));
     }
-    return most;
   }
 
   Pairs pairs_;

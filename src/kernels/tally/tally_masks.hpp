@@ -22,6 +22,12 @@ SIMD_INLINE Mask32 not_less_of(Mask32 where, F32 a, F32 b) {
 SIMD_INLINE Mask64 not_less_of(Mask64 where, F64 a, F64 b) {
   return _mm512_mask_cmp_pd_mask(where, (__m512d)a, (__m512d)b, _CMP_NLT_UQ);
 }
+SIMD_INLINE Mask32 not_equal_of(Mask32 where, F32 a, F32 b) {
+  return _mm512_mask_cmp_ps_mask(where, (__m512)a, (__m512)b, _CMP_NEQ_UQ);
+}
+SIMD_INLINE Mask64 not_equal_of(Mask64 where, F64 a, F64 b) {
+  return _mm512_mask_cmp_pd_mask(where, (__m512d)a, (__m512d)b, _CMP_NEQ_UQ);
+}
 SIMD_INLINE Mask32 nonzero(I32 x) { return _mm512_test_epi32_mask((__m512i)x, (__m512i)x); }
 SIMD_INLINE Mask64 nonzero(I64 x) { return _mm512_test_epi64_mask((__m512i)x, (__m512i)x); }
 SIMD_INLINE Mask32 nonzero_of(Mask32 where, I32 x, I32 bits) {
@@ -78,6 +84,8 @@ SIMD_INLINE Mask32 less(F32 a, F32 b) { return a < b; }
 SIMD_INLINE Mask64 less(F64 a, F64 b) { return a < b; }
 SIMD_INLINE Mask32 not_less_of(Mask32 where, F32 a, F32 b) { return where & ~(a < b); }
 SIMD_INLINE Mask64 not_less_of(Mask64 where, F64 a, F64 b) { return where & ~(a < b); }
+SIMD_INLINE Mask32 not_equal_of(Mask32 where, F32 a, F32 b) { return where & (a != b); }
+SIMD_INLINE Mask64 not_equal_of(Mask64 where, F64 a, F64 b) { return where & (a != b); }
 SIMD_INLINE Mask32 nonzero(I32 x) { return x != 0; }
 SIMD_INLINE Mask64 nonzero(I64 x) { return x != 0; }
 SIMD_INLINE Mask32 nonzero_of(Mask32 where, I32 x, I32 bits) { return where & ((x & bits) != 0); }
