@@ -12,6 +12,7 @@
 #include "cast/report_codes.hpp"
 #include "codec/reference_cast.hpp"
 #include "kernels/tally/byte_planes.hpp"
+#include "kernels/tally/tally.hpp"
 
 namespace tensorcast {
 namespace {
@@ -26,6 +27,9 @@ constexpr std::size_t planes_min_bytes = std::size_t{1} << 17;
 // Cycles that 64 bytes take, as measured: a plane, a plane that needs a lookup in 256 instead of 128 values, and the
 // histogram.
 constexpr int symmetric_plane_cost = 2, plane_cost = 4, histogram_cost = 64;
+
+// After so many blocks with new kinds of bytes, they are not counted by kind any more.
+constexpr int max_surprises = 8;
 
 // --- Squares as integers
 
@@ -50,33 +54,53 @@ std::optional<Square> square_of(long double x) {
   return Square{significand * significand, 2 * (exponent - bias + zeros)};
 }
 
-// Squares as integers of few enough bits that any number of them adds up in 128.
+// Squares as integers of few enough bits that any number of them adds up in 128. Tiny ones, as of the error of zeros
+// that become 2^-127, are counted apart from the others, in units of their own.
+struct SquareSums {
+  std::array<uint128, 2> units = {};
+};
 class Squares {
  public:
-  static constexpr int max_bits = 80;
-
   // Of no use after false.
   [[nodiscard]] bool set(std::size_t code, long double x) {
     const std::optional<Square> square = square_of(x);
     if (!square) return false;
     squares_[code] = *square;
     if (square->significand == 0) return true;
-    unit_ = std::min(unit_, square->exponent);
-    end_ = std::max(end_, square->exponent + static_cast<int>(std::bit_width(square->significand)));
-    return end_ - unit_ <= max_bits;
+    Scale& scale = scales_[scale_of(*square)];
+    scale.unit = std::min(scale.unit, square->exponent);
+    scale.end = std::max(scale.end, square->exponent + static_cast<int>(std::bit_width(square->significand)));
+    return scale.end - scale.unit <= max_bits;
   }
-  [[nodiscard]] uint128 in_units(std::size_t code) const {
+  void add(std::size_t code, std::uint64_t times, SquareSums& sums) const {
+    for (std::size_t scale = 0; scale < scales_.size(); ++scale) sums.units[scale] += in_units(code, scale) * times;
+  }
+  // Zero for those of the other scale.
+  [[nodiscard]] uint128 in_units(std::size_t code, std::size_t scale) const {
     const Square& square = squares_[code];
-    return square.significand == 0 ? 0 : uint128{square.significand} << (square.exponent - unit_);
+    if (square.significand == 0 || scale_of(square) != scale) return 0;
+    return uint128{square.significand} << (square.exponent - scales_[scale].unit);
   }
-  [[nodiscard]] double value(uint128 units) const {
-    return units == 0 ? 0.0 : std::ldexp(static_cast<double>(units), unit_);
+  [[nodiscard]] double value(const SquareSums& sums) const {
+    double value = 0.0;
+    for (std::size_t scale = 0; scale < scales_.size(); ++scale) {
+      if (sums.units[scale] != 0) value += std::ldexp(static_cast<double>(sums.units[scale]), scales_[scale].unit);
+    }
+    return value;
   }
 
  private:
+  struct Scale {
+    int unit = std::numeric_limits<int>::max() / 2;
+    int end = std::numeric_limits<int>::min() / 2;
+  };
+  static constexpr int max_bits = 80;
+  static constexpr int tiny_exponent = -200;
+
+  static std::size_t scale_of(const Square& square) { return square.exponent < tiny_exponent ? 1 : 0; }
+
   std::array<Square, byte_values> squares_ = {};
-  int unit_ = std::numeric_limits<int>::max() / 2;
-  int end_ = std::numeric_limits<int>::min() / 2;
+  std::array<Scale, 2> scales_;
 };
 
 // --- What becomes of codes
@@ -140,7 +164,7 @@ class BytePlanes {
   [[nodiscard]] const Fates& fates() const { return fates_; }
 
   // Adds the counts and maxima, and returns the sums of squares.
-  std::pair<uint128, uint128> read(const ByteReporter::Count& count, CastReport& report) const {
+  std::pair<SquareSums, SquareSums> read(const ByteReporter::Count& count, CastReport& report) const {
     for (const auto& [plane, event] : events_) {
       CodeFate fate;
       fate.events = event;
@@ -153,14 +177,14 @@ class BytePlanes {
 
  private:
   struct Part {
-    std::size_t plane = 0;
+    std::size_t plane = 0, scale = 0;
     int shift = 0;
   };
 
-  static uint128 squares(const std::vector<Part>& parts, const ByteReporter::Count& count) {
-    uint128 sum = 0;
-    for (const Part& part : parts) sum += uint128{count.sums[part.plane]} << part.shift;
-    return sum;
+  static SquareSums squares(const std::vector<Part>& parts, const ByteReporter::Count& count) {
+    SquareSums sums;
+    for (const Part& part : parts) sums.units[part.scale] += uint128{count.sums[part.plane]} << part.shift;
+    return sums;
   }
 
   // False where the histogram is faster, or where there are too many.
@@ -178,9 +202,11 @@ class BytePlanes {
       if (plane) events_.emplace_back(*plane, event);
     }
     const auto add_squares = [&](const Squares& squares, std::vector<Part>& parts) {
-      const auto sums = of_bytes([&](std::size_t code) { return squares.in_units(code); });
-      for (int shift = 0; shift < 128; shift += 8) {
-        if (const auto plane = add_plane(sums, shift)) parts.push_back({*plane, shift});
+      for (const std::size_t scale : {std::size_t{0}, std::size_t{1}}) {
+        const auto sums = of_bytes([&](std::size_t code) { return squares.in_units(code, scale); });
+        for (int shift = 0; shift < 128; shift += 8) {
+          if (const auto plane = add_plane(sums, shift)) parts.push_back({*plane, scale, shift});
+        }
       }
     };
     add_squares(fates_.signal, signal_);
@@ -248,12 +274,12 @@ void ByteReporter::Count::merge(const Count& other) noexcept {
 }
 
 ByteReporter::ByteReporter(DType from, DType to, const codec::Policy& policy, Target target)
-    : from_(from), to_(to), policy_(policy), may_use_planes_(kernels::has_byte_planes(target)) {}
+    : from_(from), to_(to), policy_(policy), target_(target) {}
 
 ByteReporter::~ByteReporter() = default;
 
 const BytePlanes* ByteReporter::planes_for(std::size_t more_bytes) const {
-  if (!may_use_planes_) return nullptr;
+  if (!kernels::has_byte_planes(target_)) return nullptr;
   if (bytes_seen_.load(std::memory_order_relaxed) < planes_min_bytes) {
     bytes_seen_.fetch_add(more_bytes, std::memory_order_relaxed);
     return nullptr;
@@ -268,18 +294,53 @@ void ByteReporter::add(const std::byte* src, std::size_t count, Count& into) con
     ++into.last_codes[codec::load_code(from_, src, i)];
   }
   if (const BytePlanes* planes = planes_for(bytes)) return planes->add(src, bytes, into);
+  if (!add_few_kinds(src, bytes, into)) add_histogram(src, bytes, into);
+}
+
+// False, and nothing is added, where there are others than the kinds known.
+bool ByteReporter::add_few_kinds(const std::byte* data, std::size_t bytes, Count& into) const {
+  if (into.kind_count == 0) return false;
+  std::array<std::size_t, Count::max_kinds> counts = {};
+  std::size_t found = 0;
+  for (std::size_t kind = 0; kind < into.kind_count && found < bytes; ++kind) {
+    counts[kind] = kernels::count_byte(target_, data, bytes, into.kinds[kind]);
+    found += counts[kind];
+  }
+  if (found < bytes) return false;
+  for (std::size_t kind = 0; kind < into.kind_count; ++kind) {
+    into.bytes[0][static_cast<std::uint8_t>(into.kinds[kind])] += counts[kind];
+  }
+  return true;
+}
+
+void ByteReporter::add_histogram(const std::byte* data, std::size_t bytes, Count& into) const {
   std::size_t i = 0;
   for (; i + 8 <= bytes; i += 8) {
     std::uint64_t word;
-    std::memcpy(&word, src + i, sizeof word);
+    std::memcpy(&word, data + i, sizeof word);
     for (std::size_t k = 0; k < 8; ++k) ++into.bytes[k % 4][word >> (8 * k) & 0xff];
   }
-  for (; i < bytes; ++i) ++into.bytes[0][static_cast<std::uint8_t>(src[i])];
+  for (; i < bytes; ++i) ++into.bytes[0][static_cast<std::uint8_t>(data[i])];
+
+  if (into.surprises == max_surprises) return;
+  into.kind_count = 0;
+  for (std::size_t byte = 0; byte < byte_values; ++byte) {
+    const bool is_there =
+        std::any_of(into.bytes.begin(), into.bytes.end(), [&](const auto& t) { return t[byte] != 0; });
+    if (!is_there) continue;
+    if (into.kind_count == Count::max_kinds) {
+      into.kind_count = 0;
+      into.surprises = max_surprises;
+      return;
+    }
+    into.kinds[into.kind_count++] = static_cast<std::byte>(byte);
+  }
+  if (++into.surprises == max_surprises) into.kind_count = 0;
 }
 
 CastReport ByteReporter::report(const Count& count) const {
   CastReport report;
-  uint128 signal = 0, noise = 0;
+  SquareSums signal, noise;
   const CodeCounts counts = count_codes(from_, count);
   Fates present;
   if (planes_) {
@@ -297,8 +358,8 @@ CastReport ByteReporter::report(const Count& count) const {
       continue;
     }
     add_counts(fates.of[code], counts[code], report);
-    signal += fates.signal.in_units(code) * counts[code];
-    noise += fates.noise.in_units(code) * counts[code];
+    fates.signal.add(code, counts[code], signal);
+    fates.noise.add(code, counts[code], noise);
   }
   if (fates.are_squares_exact) {
     report.signal_power = fates.signal.value(signal);

@@ -1,7 +1,8 @@
 // Reports on sources of 8 bits or fewer: each byte's share of a report is known beforehand, so bytes are counted, not
 // numbers.
 //
-// 1. A histogram of the bytes says all. It takes about a cycle a byte.
+// 1. A histogram of the bytes says all. It takes about a cycle a byte; less where there are but few kinds of bytes, as
+//    often among scales: then each kind is counted for itself.
 // 2. All counts, sums and maxima of a report are sums and maxima of functions of the byte. The sums of squares are sums
 //    of integers, in units of a common power of two; where they are not of too many bytes, large conversions look up
 //    byte by byte of them (kernels/tally/byte_planes.hpp). Maxima are looked up as ranks.
@@ -32,6 +33,11 @@ class ByteReporter {
     std::array<std::uint64_t, 16> last_codes = {};             // elements of an incomplete last byte
     std::array<std::uint64_t, 32> sums = {};                   // of planes
     std::array<std::uint8_t, 2> ranks = {};
+    // Hints, for speed only: the bytes seen so far, if they are few, and how often others came.
+    static constexpr std::size_t max_kinds = 24;
+    std::array<std::byte, max_kinds> kinds = {};
+    std::size_t kind_count = 0;
+    int surprises = 0;
 
     void merge(const Count& other) noexcept;
   };
@@ -47,10 +53,12 @@ class ByteReporter {
 
  private:
   [[nodiscard]] const BytePlanes* planes_for(std::size_t more_bytes) const;
+  [[nodiscard]] bool add_few_kinds(const std::byte* data, std::size_t bytes, Count& into) const;
+  void add_histogram(const std::byte* data, std::size_t bytes, Count& into) const;
 
   DType from_, to_;
   codec::Policy policy_;
-  bool may_use_planes_;
+  Target target_;
   mutable std::atomic<std::size_t> bytes_seen_ = 0;
   mutable std::once_flag planes_once_;
   mutable std::unique_ptr<const BytePlanes> planes_;  // null also where they do not pay

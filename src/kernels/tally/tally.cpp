@@ -77,6 +77,10 @@ bool are_small(Target target, const std::byte* integers, int bits, bool is_signe
   return loops_of(target).are_small(integers, bits, is_signed, count);
 }
 
+std::size_t count_byte(Target target, const std::byte* data, std::size_t bytes, std::byte value) noexcept {
+  return loops_of(target).count_byte(data, bytes, value);
+}
+
 bool split_products(Target target, const double* x, double scale, double* high, double* low,
                     std::size_t count) noexcept {
   return loops_of(target).split_products(x, scale, high, low, count);

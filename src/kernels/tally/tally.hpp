@@ -63,6 +63,9 @@ void tally_float64(Target target, RealSums source, RealSums result, std::size_t 
 [[nodiscard]] bool are_small(Target target, const std::byte* integers, int bits, bool is_signed,
                              std::size_t count) noexcept;
 
+// How many bytes are `value`.
+[[nodiscard]] std::size_t count_byte(Target target, const std::byte* data, std::size_t bytes, std::byte value) noexcept;
+
 // Sets low[i] to what the rounded high[i] = x[i] * scale lacks to the exact product. Returns whether float64 holds all
 // of these sums: false where a product overflowed, or is so small that bits of it are lost.
 [[nodiscard]] bool split_products(Target target, const double* x, double scale, double* high, double* low,

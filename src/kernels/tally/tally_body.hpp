@@ -376,6 +376,32 @@ bool are_small(const std::byte* integers, bool is_signed, std::size_t count) {
   return any >= 0 && any < Number{1} << 24;
 }
 
+// Lanes count to 255.
+inline std::size_t count_byte(const std::byte* data, std::size_t bytes, std::byte value) {
+  constexpr std::size_t lanes = sizeof(U8);
+  const U8 wanted = splat(static_cast<std::uint8_t>(value));
+  std::size_t count = 0;
+  std::size_t i = 0;
+  while (i + lanes <= bytes) {
+    const std::size_t end = std::min(bytes, i + 254 * lanes);
+    U8 even = {}, odd = {};
+    for (; i + 2 * lanes <= end; i += 2 * lanes) {
+      even = count_equal(even, load<U8>(data + i), wanted);
+      odd = count_equal(odd, load<U8>(data + i + lanes), wanted);
+    }
+    if (i + lanes <= end) {
+      even = count_equal(even, load<U8>(data + i), wanted);
+      i += lanes;
+    }
+    std::uint8_t sums[2 * lanes];
+    store(reinterpret_cast<std::byte*>(sums), even);
+    store(reinterpret_cast<std::byte*>(sums + lanes), odd);
+    for (const std::uint8_t sum : sums) count += sum;
+  }
+  for (; i < bytes; ++i) count += data[i] == value;
+  return count;
+}
+
 inline bool split_products(const double* x, double scale, double* high, double* low, std::size_t count) {
   constexpr std::int64_t least = 0x03f0000000000000;  // 2^-960: the lower part is no smaller than 2^-1066
   constexpr std::int64_t infinite = 0x7ff0000000000000;
@@ -444,6 +470,7 @@ const TallyLoops tally_loops = {
           return bits == 32 ? are_small<I32, std::int32_t>(integers, is_signed, count)
                             : are_small<I64, std::int64_t>(integers, is_signed, count);
         },
+    .count_byte = count_byte,
     .split_products =
         [](const double* x, double scale, double* high, double* low, std::size_t count) {
           return in_default_environment([&] { return split_products(x, scale, high, low, count); });

@@ -71,6 +71,12 @@ class LaneCount {
   I32 lanes_ = {};
 };
 
+// Plus one where a is b.
+SIMD_INLINE U8 count_equal(U8 sum, U8 a, U8 b) {
+  const __mmask64 is_equal = _mm512_cmpeq_epi8_mask((__m512i)a, (__m512i)b);
+  return (U8)_mm512_mask_sub_epi8((__m512i)sum, is_equal, (__m512i)sum, _mm512_set1_epi8(-1));
+}
+
 // |x| or `limit`, whichever is smaller; `limit` where x is NaN.
 SIMD_INLINE F32 smaller_magnitude(F32 x, F32 limit) { return (F32)_mm512_range_ps((__m512)x, (__m512)limit, 0b1010); }
 SIMD_INLINE F64 smaller_magnitude(F64 x, F64 limit) { return (F64)_mm512_range_pd((__m512d)x, (__m512d)limit, 0b1010); }
@@ -122,6 +128,8 @@ std::uint64_t lanes_in(Mask mask) {
   count.add(mask);
   return count.total();
 }
+
+SIMD_INLINE U8 count_equal(U8 sum, U8 a, U8 b) { return sum - as<U8>(a == b); }
 
 SIMD_INLINE F64 greater_of(F64 a, F64 b) { return a > b ? a : b; }
 SIMD_INLINE F32 smaller_magnitude(F32 x, F32 limit) {
