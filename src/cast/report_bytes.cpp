@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -323,19 +324,20 @@ void ByteReporter::add_histogram(const std::byte* data, std::size_t bytes, Count
   for (; i < bytes; ++i) ++into.bytes[0][static_cast<std::uint8_t>(data[i])];
 
   if (into.surprises == max_surprises) return;
+  ++into.surprises;
   into.kind_count = 0;
+  std::array<std::pair<std::uint64_t, std::byte>, byte_values> kinds;
+  std::size_t found = 0;
   for (std::size_t byte = 0; byte < byte_values; ++byte) {
-    const bool is_there =
-        std::any_of(into.bytes.begin(), into.bytes.end(), [&](const auto& t) { return t[byte] != 0; });
-    if (!is_there) continue;
-    if (into.kind_count == Count::max_kinds) {
-      into.kind_count = 0;
-      into.surprises = max_surprises;
-      return;
-    }
-    into.kinds[into.kind_count++] = static_cast<std::byte>(byte);
+    std::uint64_t times = 0;
+    for (const auto& table : into.bytes) times += table[byte];
+    if (times != 0) kinds[found++] = {times, static_cast<std::byte>(byte)};
   }
-  if (++into.surprises == max_surprises) into.kind_count = 0;
+  if (found > Count::max_kinds) into.surprises = max_surprises;
+  if (into.surprises == max_surprises) return;
+  std::sort(kinds.begin(), kinds.begin() + static_cast<std::ptrdiff_t>(found), std::greater<>());  // the rare seldom
+  for (std::size_t kind = 0; kind < found; ++kind) into.kinds[kind] = kinds[kind].second;
+  into.kind_count = found;
 }
 
 CastReport ByteReporter::report(const Count& count) const {

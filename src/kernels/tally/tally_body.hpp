@@ -376,7 +376,7 @@ bool are_small(const std::byte* integers, bool is_signed, std::size_t count) {
   return any >= 0 && any < Number{1} << 24;
 }
 
-// Lanes count to 255.
+// In lanes that count to 255 together.
 inline std::size_t count_byte(const std::byte* data, std::size_t bytes, std::byte value) {
   constexpr std::size_t lanes = sizeof(U8);
   const U8 wanted = splat(static_cast<std::uint8_t>(value));
@@ -393,9 +393,8 @@ inline std::size_t count_byte(const std::byte* data, std::size_t bytes, std::byt
       even = count_equal(even, load<U8>(data + i), wanted);
       i += lanes;
     }
-    std::uint8_t sums[2 * lanes];
-    store(reinterpret_cast<std::byte*>(sums), even);
-    store(reinterpret_cast<std::byte*>(sums + lanes), odd);
+    std::uint8_t sums[lanes];
+    store(reinterpret_cast<std::byte*>(sums), even + odd);
     for (const std::uint8_t sum : sums) count += sum;
   }
   for (; i < bytes; ++i) count += data[i] == value;
