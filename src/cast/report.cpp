@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "cast/report_codes.hpp"
 #include "codec/reference_cast.hpp"
 #include "dtype/dtype_table.hpp"
 #include "kernels/kernel.hpp"
@@ -48,7 +49,10 @@ TallyRules rules_of_integer(const DTypeRow& target, IntRounding rounding) {
   TallyRules rules{.below = end_below,
                    .below_low = truncates ? 0.0 : std::nextafter((lowest - 0.5) - end_below, 0.0),
                    .above = truncates ? end : end - 0.5,
-                   .usual_error = step};
+                   .usual_error = step,
+                   .counts_zeros = false,
+                   .beyond_has_large_error = truncates,
+                   .beyond_error = step};
   if (target.bits == 64 && target.is_signed) {
     rules.below = lowest;
     rules.below_low = truncates ? -1.0 : std::nextafter(-0.5, -1.0);
@@ -64,7 +68,15 @@ TallyRules rules_of(DType to, const Policy& policy) {
   const DTypeRow& target = row(to);
   if (target.family == Family::floating) return rules_of_float(target);
   if (target.family == Family::integer) return rules_of_integer(target, policy.int_rounding);
-  return {.usual_error = 0.0};  // 1 - x takes more digits than float32 has
+  return {.usual_error = 0.0, .counts_zeros = false, .beyond_has_large_error = true};  // float32 lacks digits for 1 - x
+}
+
+// Of sources of 16 bits, integers or with 11 digits from 2^-24 to 2^16, if the result has 8 bits or is near.
+bool has_float32_errors(DType from, DType to) {
+  if (from == DType::int16 || from == DType::uint16) return bit_width(to) <= 16;
+  if (from != DType::float16) return false;
+  return bit_width(to) <= 16 &&
+         (family(to) == Family::floating || (family(to) == Family::integer && bit_width(to) <= 8));
 }
 
 // --- Blocks as real numbers
@@ -74,6 +86,12 @@ bool is_wide_integer(DType dtype) { return dtype == DType::int64 || dtype == DTy
 bool fits_float32(DType dtype) {
   const DTypeRow& type = row(dtype);
   return type.bits <= 16 || dtype == DType::float32;
+}
+
+bool fit_float32(Target target, DType dtype, const std::byte* data, std::size_t count) {
+  if (fits_float32(dtype)) return true;
+  const DTypeRow& type = row(dtype);
+  return type.family == Family::integer && kernels::are_small(target, data, type.bits, type.is_signed, count);
 }
 
 void decode(Target target, DType dtype, const std::byte* data, std::size_t count, DType as, void* out) {
@@ -112,139 +130,73 @@ RealSums decode_sums(Target target, DType dtype, const std::byte* data, std::siz
   return {out.high.data(), zeros.data()};
 }
 
-// --- Element by element, by the reference
-
-// A sum of two long doubles that holds all 128 bits of a product, so that its small distance to the rounded result
-// keeps its precision.
-struct LongReal {
-  long double high = 0.0L;
-  long double low = 0.0L;
-};
-
-LongReal to_long_real(const codec::Real& value) {
-  using Kind = codec::Real::Kind;
-  switch (value.kind) {
-    case Kind::nan:
-      return {std::numeric_limits<long double>::quiet_NaN()};
-    case Kind::infinite:
-      return {value.negative ? -std::numeric_limits<long double>::infinity()
-                             : std::numeric_limits<long double>::infinity()};
-    case Kind::zero:
-      return {};
-    case Kind::finite:
-      break;
-  }
-  const long double sign = value.negative ? -1.0L : 1.0L;
-  const auto high = static_cast<long double>(static_cast<std::uint64_t>(value.significand >> 64));
-  const auto low = static_cast<long double>(static_cast<std::uint64_t>(value.significand));
-  return {sign * std::ldexp(high, value.exponent + 64), sign * std::ldexp(low, value.exponent)};
-}
-
-// Adds what becomes of `code`, `times` over.
-void add_code(DType from, std::uint64_t code, DType to, const Policy& policy, std::uint64_t times, CastReport& report) {
-  const codec::Encoded encoded = codec::cast_code(from, code, to, policy);
-  codec::Real source = codec::decode(from, code);
-  if (policy.scale != 1.0) source = codec::scaled(source, policy.scale);
-  const auto count = [&](std::uint32_t event) { return (encoded.events & event) != 0 ? times : 0; };
-  report.overflowed += count(codec::event_overflowed);
-  report.saturated += count(codec::event_saturated);
-  report.underflowed_to_zero += count(codec::event_underflowed);
-  report.inexact += count(codec::event_inexact);
-  report.nan_made += count(codec::event_nan_made);
-  report.nan_lost += count(codec::event_nan_lost);
-  report.wrapped += count(codec::event_wrapped);
-  const LongReal exact = to_long_real(source);
-  const LongReal result = to_long_real(codec::decode(to, encoded.bits));
-  const long double x = exact.high + exact.low;
-  if (!std::isfinite(x) || !std::isfinite(result.high)) return;
-  const long double distance = std::fabs((exact.high - result.high) + (exact.low - result.low));
-  const auto error = static_cast<double>(distance);
-  report.signal_power += static_cast<double>(x * x) * static_cast<double>(times);
-  report.noise_power += error * error * static_cast<double>(times);
-  report.max_abs_error = std::max(report.max_abs_error, error);
-  if (x != 0.0L) {
-    report.max_rel_error = std::max(report.max_rel_error, static_cast<double>(distance / std::fabs(x)));
-  }
-}
-
-// How many there are of each byte; four tables, so that equal bytes in a row need not wait for each other.
-void count_bytes(const std::byte* data, std::size_t bytes, std::array<std::uint64_t, 256>& counts) {
-  std::array<std::array<std::uint32_t, 256>, 4> tables = {};
-  std::size_t i = 0;
-  for (; i + 8 <= bytes; i += 8) {
-    std::uint64_t word;
-    std::memcpy(&word, data + i, sizeof word);
-    for (std::size_t k = 0; k < 8; ++k) ++tables[k % 4][word >> (8 * k) & 0xff];
-  }
-  for (; i < bytes; ++i) ++tables[0][static_cast<std::uint8_t>(data[i])];
-  for (std::size_t byte = 0; byte < 256; ++byte) {
-    for (const auto& table : tables) counts[byte] += table[byte];
-  }
-}
-
 }  // namespace
 
 // --- The reporter
 
-Reporter::Reporter(DType from, DType to, const Policy& policy)
-    : from_(from), to_(to), policy_(policy), rules_(rules_of(to, policy)), target_(active_target()) {
+Reporter::Reporter(DType from, DType to, const Policy& policy, Target target)
+    : from_(from), to_(to), policy_(policy), rules_(rules_of(to, policy)), target_(target) {
+  rules_.set_floats();
+  rules_.has_float32_errors = has_float32_errors(from, to);
   if (bit_width(from) <= 8) {
     method_ = Method::bytes;
-  } else if (policy.scale != 1.0) {
-    method_ = Method::float64;
+    bytes_.emplace(from, to, policy, target);
   } else {
-    method_ = fits_float32(from) && fits_float32(to) ? Method::float32 : Method::float64;
+    method_ = policy.scale != 1.0 || from == DType::float64 ? Method::float64 : Method::float32_if_they_fit;
   }
 }
 
 void Reporter::Count::merge(const Count& other) noexcept {
   elements += other.elements;
-  by_reference.merge(other.by_reference);
-  for (std::size_t byte = 0; byte < bytes.size(); ++byte) bytes[byte] += other.bytes[byte];
+  bytes.merge(other.bytes);
 }
 
 void Reporter::add(const Conversion& done, Count& count) const {
   count.elements += done.count;
   switch (method_) {
     case Method::bytes:
-      return add_bytes(done, count);
-    case Method::float32:
-      return add_float32(done, count);
+      return bytes_->add(done.src, done.count, count.bytes);
+    case Method::float32_if_they_fit:
+      return add_float32_if_they_fit(done, count);
     case Method::float64:
       return add_float64(done, count);
   }
 }
 
-void Reporter::add_bytes(const Conversion& done, Count& count) const {
-  const std::size_t per_byte = 8 / static_cast<std::size_t>(bit_width(from_));
-  const std::size_t whole = done.count / per_byte;
-  count_bytes(done.src, whole, count.bytes);
-  for (std::size_t i = whole * per_byte; i < done.count; ++i) {
-    add_code(from_, codec::load_code(from_, done.src, i), to_, policy_, 1, count.by_reference);
-  }
-}
-
 void Reporter::add_by_reference(const Conversion& done, Count& count) const {
   for (std::size_t i = 0; i < done.count; ++i) {
-    add_code(from_, codec::load_code(from_, done.src, i), to_, policy_, 1, count.by_reference);
+    add_code(fate_of(from_, codec::load_code(from_, done.src, i), to_, policy_), 1, count.by_reference);
   }
 }
 
-void Reporter::add_float32(const Conversion& done, Count& count) const {
+// Numbers that float32 has give the same report either way, so each part of a block may go its own.
+void Reporter::add_float32_if_they_fit(const Conversion& done, Count& count) const {
+  constexpr std::size_t part_elements = 2 * block_elements;
+  for (std::size_t first = 0; first < done.count; first += part_elements) {
+    const Conversion part{done.src + storage_bytes(from_, first), from_, done.dst + storage_bytes(to_, first), to_,
+                          std::min(part_elements, done.count - first)};
+    // What float32 has is the same in float64.
+    const bool fit = fit_float32(target_, from_, part.src, part.count) &&
+                     (to_ == DType::float64 || fit_float32(target_, to_, part.dst, part.count));
+    if (fit) {
+      add_float32(part, count);
+    } else {
+      add_float64(part, count);
+    }
+  }
+}
+
+void Reporter::add_float32(const Conversion& part, Count& count) const {
   alignas(64) std::array<float, 2 * block_elements> source, result;
-  const auto floats = [this](DType dtype, const std::byte* data, std::size_t elements, float* buffer) -> const float* {
+  const auto floats = [&](DType dtype, const std::byte* data, float* buffer) -> const float* {
     if (dtype == DType::float32 && reinterpret_cast<std::uintptr_t>(data) % alignof(float) == 0) {
       return reinterpret_cast<const float*>(data);
     }
-    decode(target_, dtype, data, elements, DType::float32, buffer);
+    decode(target_, dtype, data, part.count, DType::float32, buffer);
     return buffer;
   };
-  for (std::size_t first = 0; first < done.count; first += source.size()) {
-    const std::size_t elements = std::min(source.size(), done.count - first);
-    kernels::tally_float32(target_, floats(from_, done.src + storage_bytes(from_, first), elements, source.data()),
-                           floats(to_, done.dst + storage_bytes(to_, first), elements, result.data()), elements, rules_,
-                           count.tally);
-  }
+  kernels::tally_float32(target_, floats(from_, part.src, source.data()), floats(to_, part.dst, result.data()),
+                         part.count, rules_, count.tally);
 }
 
 void Reporter::add_float64(const Conversion& done, Count& count) const {
@@ -269,15 +221,7 @@ void Reporter::add_float64(const Conversion& done, Count& count) const {
 }
 
 CastReport Reporter::report(const Count& count) const {
-  CastReport report = count.by_reference;
-  const std::size_t per_byte = 8 / static_cast<std::size_t>(std::min(8, bit_width(from_)));
-  for (std::size_t byte = 0; byte < count.bytes.size(); ++byte) {
-    if (count.bytes[byte] == 0) continue;
-    const auto value = static_cast<std::byte>(byte);
-    for (std::size_t i = 0; i < per_byte; ++i) {
-      add_code(from_, codec::load_code(from_, &value, i), to_, policy_, count.bytes[byte], report);
-    }
-  }
+  CastReport report = bytes_ ? bytes_->report(count.bytes) : count.by_reference;
   report.count = count.elements;
 
   const kernels::Tally& tally = count.tally;

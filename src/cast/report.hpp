@@ -1,11 +1,12 @@
 // What a conversion did to its numbers: counted block by block, added up in a CastReport.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "cast/engine.hpp"
+#include "cast/report_bytes.hpp"
 #include "kernels/tally/tally.hpp"
 
 namespace tensorcast {
@@ -17,13 +18,13 @@ class Reporter {
   struct Count {
     std::uint64_t elements = 0;
     kernels::Tally tally;
-    CastReport by_reference;                    // elements that only the reference can judge
-    std::array<std::uint64_t, 256> bytes = {};  // of a source of 8 bits or fewer: how many there are of each
+    CastReport by_reference;    // elements that only the reference can judge
+    ByteReporter::Count bytes;  // elements of 8 bits or fewer
 
     void merge(const Count& other) noexcept;  // precondition: is_order_free()
   };
 
-  Reporter(DType from, DType to, const codec::Policy& policy);
+  Reporter(DType from, DType to, const codec::Policy& policy, Target target = active_target());
 
   // Adds a converted block. The source must still be there: conversions in place keep a copy. All blocks of a count but
   // the last have a multiple of 16 elements. Sums run in element order in a fixed number of chains, so that equal
@@ -35,10 +36,10 @@ class Reporter {
   [[nodiscard]] bool is_order_free() const noexcept { return method_ == Method::bytes; }
 
  private:
-  enum class Method : std::uint8_t { bytes, float32, float64 };
+  enum class Method : std::uint8_t { bytes, float32_if_they_fit, float64 };
 
-  void add_bytes(const Conversion& done, Count& count) const;
-  void add_float32(const Conversion& done, Count& count) const;
+  void add_float32_if_they_fit(const Conversion& done, Count& count) const;
+  void add_float32(const Conversion& part, Count& count) const;
   void add_float64(const Conversion& done, Count& count) const;
   void add_by_reference(const Conversion& done, Count& count) const;
 
@@ -48,6 +49,7 @@ class Reporter {
   kernels::TallyRules rules_;
   Target target_;
   Method method_;
+  std::optional<ByteReporter> bytes_;
 };
 
 }  // namespace tensorcast

@@ -25,6 +25,20 @@ const TallyLoops& loops_of(Target target) {
 
 }  // namespace
 
+// No float32 is between a bound and the sum of its two parts.
+void TallyRules::set_floats() noexcept {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const auto nearest = [](double x) {  // NaN stays
+    if (x > std::numeric_limits<float>::max()) return infinity;
+    return x < std::numeric_limits<float>::lowest() ? -infinity : static_cast<float>(x);
+  };
+  float_below = nearest(below);
+  if (static_cast<double>(float_below) > below) float_below = std::nextafterf(float_below, -infinity);
+  float_above = nearest(above);
+  if (static_cast<double>(float_above) < above) float_above = std::nextafterf(float_above, infinity);
+  float_usual_error = nearest(usual_error);
+}
+
 void tally_element(double x, double x_low, double y, double y_low, std::size_t chain, const TallyRules& rules,
                    Tally& tally) noexcept {
   constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -57,6 +71,14 @@ void tally_float32(Target target, const float* source, const float* result, std:
 void tally_float64(Target target, RealSums source, RealSums result, std::size_t count, const TallyRules& rules,
                    Tally& tally) noexcept {
   loops_of(target).float64(source, result, count, rules, tally);
+}
+
+bool are_small(Target target, const std::byte* integers, int bits, bool is_signed, std::size_t count) noexcept {
+  return loops_of(target).are_small(integers, bits, is_signed, count);
+}
+
+std::size_t count_byte(Target target, const std::byte* data, std::size_t bytes, std::byte value) noexcept {
+  return loops_of(target).count_byte(data, bytes, value);
 }
 
 bool split_products(Target target, const double* x, double scale, double* high, double* low,

@@ -18,6 +18,7 @@ struct Tally {
   double max_rel = 0.0;
   double signal[tally_chains] = {};
   double noise[tally_chains] = {};
+  int unusual_run = 0;  // how the numbers were so far; nothing but speed depends on it
 };
 
 struct TallyRules {
@@ -30,6 +31,20 @@ struct TallyRules {
   // Most elements are within the range, and one comparison tells: those with an error smaller than this. Zero: no error
   // tells.
   double usual_error = std::numeric_limits<double>::infinity();
+  // Whether zeros are counted as underflowed.
+  bool counts_zeros = true;
+  // Where zeros are not counted: whether the numbers beyond the range are those with an error of `beyond_error` or more
+  // (of sources that are not sums).
+  bool beyond_has_large_error = false;
+  double beyond_error = std::numeric_limits<double>::infinity();
+  // Whether float32 has the errors of all sources that are not infinite, exactly.
+  bool has_float32_errors = false;
+  // The same for sources that are float32: the last one beyond below, the first one beyond above.
+  float float_below = std::numeric_limits<float>::quiet_NaN();
+  float float_above = std::numeric_limits<float>::quiet_NaN();
+  float float_usual_error = std::numeric_limits<float>::infinity();
+
+  void set_floats() noexcept;
 };
 
 // Real numbers as sums of two float64, the first being the sum rounded. `low` null: all zero.
@@ -43,6 +58,13 @@ void tally_float32(Target target, const float* source, const float* result, std:
                    Tally& tally) noexcept;
 void tally_float64(Target target, RealSums source, RealSums result, std::size_t count, const TallyRules& rules,
                    Tally& tally) noexcept;
+
+// Whether all of these integers of 32 or 64 bits are below 2^24 in magnitude, so that float32 has them.
+[[nodiscard]] bool are_small(Target target, const std::byte* integers, int bits, bool is_signed,
+                             std::size_t count) noexcept;
+
+// How many bytes are `value`.
+[[nodiscard]] std::size_t count_byte(Target target, const std::byte* data, std::size_t bytes, std::byte value) noexcept;
 
 // Sets low[i] to what the rounded high[i] = x[i] * scale lacks to the exact product. Returns whether float64 holds all
 // of these sums: false where a product overflowed, or is so small that bits of it are lost.

@@ -1,13 +1,17 @@
 // The loops of a tally for the target that the source is compiled for: 16 elements at a time, in the definition's
 // chains.
 //
-// 1. Most float32 have a small error, which shows that both sides are finite and within the range; three comparisons
-//    are left to count. Else the sixteen are counted as float64, with all comparisons of the definition, and if
-//    something is not finite, one by one.
-// 2. The largest relative error needs a division only where it may grow: where the error exceeds the largest one so far
+// 1. Most elements are usual: their error is less than shows that both sides are finite and within the range, and too
+//    small for the largest relative error to grow. Where one minimum and one comparison say so of all sixteen, there is
+//    only to count the inexact ones and to sum. (A number that became zero has itself for its error, which is more.)
+// 2. Else the sixteen are counted with all comparisons of the definition, in float32 where the source is; their errors,
+//    which float32 may lack digits for, in float64. Elements that are not finite are counted and then taken for zeros.
+//    Such groups seldom come alone: after one, the next is not tried as usual.
+// 3. The largest relative error needs a division only where it may grow: where the error exceeds the largest one so far
 //    times the source.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -15,321 +19,386 @@
 #include <type_traits>
 
 #include "kernels/simd/environment.hpp"
-#include "kernels/simd/simd.hpp"
 #include "kernels/tally/tally_loops.hpp"
+#include "kernels/tally/tally_masks.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
-// --- Masks that simd.hpp has no need of
+// The numbers of a block: pairs of a source and its result, each the sum of two if `sums`.
+struct FloatPairs {
+  using Vector = F32;
+  static constexpr bool sums = false;
+  const float* source;
+  const float* result;
 
-#if TENSORCAST_TARGET_LEVEL >= 2
-SIMD_INLINE Mask64 less(F64 a, F64 b) { return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_LT_OQ); }
-SIMD_INLINE Mask64 both(Mask64 a, Mask64 b) { return static_cast<Mask64>(a & b); }
-SIMD_INLINE bool any(Mask64 mask) { return mask != 0; }
-SIMD_INLINE bool all(Mask64 mask) { return mask == 0xff; }
-SIMD_INLINE Mask32 without(Mask32 mask) { return static_cast<Mask32>(~mask); }
-SIMD_INLINE Mask64 without(Mask64 mask) { return static_cast<Mask64>(~mask); }
-inline const Mask64 all_lanes = 0xff, no_lanes = 0;
-SIMD_INLINE F64 greater_of(F64 a, F64 b) { return (F64)_mm512_max_pd((__m512d)a, (__m512d)b); }
-SIMD_INLINE F64 multiply_add(F64 x, F64 y, F64 z) { return (F64)_mm512_fmadd_pd((__m512d)x, (__m512d)y, (__m512d)z); }
-template <class Mask>
-class LaneCount {
+  SIMD_INLINE Floats x(std::size_t at) const { return load_group<F32>(source + at); }
+  SIMD_INLINE Floats y(std::size_t at) const { return load_group<F32>(result + at); }
+  SIMD_INLINE Doubles wide_x(std::size_t at) const { return load_widened_group(source + at); }
+  SIMD_INLINE static Doubles x_low(std::size_t) { return {}; }
+  SIMD_INLINE static Doubles y_low(std::size_t) { return {}; }
+};
+template <bool with_low>
+struct DoublePairs {
+  using Vector = F64;
+  static constexpr bool sums = with_low;
+  RealSums source, result;
+
+  SIMD_INLINE Doubles x(std::size_t at) const { return load_group<F64>(source.high + at); }
+  SIMD_INLINE Doubles y(std::size_t at) const { return load_group<F64>(result.high + at); }
+  SIMD_INLINE Doubles wide_x(std::size_t at) const { return x(at); }
+  SIMD_INLINE Doubles x_low(std::size_t at) const { return sums ? load_group<F64>(source.low + at) : Doubles{}; }
+  SIMD_INLINE Doubles y_low(std::size_t at) const { return sums ? load_group<F64>(result.low + at) : Doubles{}; }
+};
+
+// The tally of a block. Each of the two loops keeps the state in registers for as long as its kind of groups goes on.
+template <class Pairs>
+class BlockTally {
  public:
-  SIMD_INLINE void add(Mask mask) { count_ += static_cast<std::uint64_t>(std::popcount(static_cast<unsigned>(mask))); }
-  [[nodiscard]] std::uint64_t total() const { return count_; }
+  BlockTally(const Pairs& pairs, const TallyRules& rules, Tally& tally)
+      : pairs_(pairs), rules_(rules), tally_(tally), limits_(rules) {
+    state_.signal = load_group<F64>(tally.signal);
+    state_.noise = load_group<F64>(tally.noise);
+  }
+
+  void add(std::size_t count) {
+    std::size_t first = 0;
+    int& run = tally_.unusual_run;
+    if (run == longest_run) first = add_any(first, count, run);
+    while (first < count) {
+      const std::size_t usual = add_usual(first, count);
+      run =
+          usual - first >= shortest_run * tally_chains ? shortest_run : std::clamp(2 * run, shortest_run, longest_run);
+      first = add_any(usual, count, run);
+    }
+  }
+
+  void finish() {
+    store_group(tally_.signal, state_.signal);
+    store_group(tally_.noise, state_.noise);
+    const std::uint64_t zeroed = state_.zeroed.total();
+    tally_.inexact += state_.inexact.total();
+    tally_.beyond += state_.beyond.total();
+    tally_.underflowed += zeroed;
+    if (zeroed != 0) tally_.max_rel = greater_of(tally_.max_rel, 1.0);
+    tally_.max_abs = greater_of(tally_.max_abs, static_cast<double>(greatest_lane(state_.max_abs)));
+  }
 
  private:
-  std::uint64_t count_ = 0;
-};
-#else
-SIMD_INLINE Mask64 less(F64 a, F64 b) { return a < b; }
-SIMD_INLINE Mask64 both(Mask64 a, Mask64 b) { return a & b; }
-SIMD_INLINE Mask64 either(Mask64 a, Mask64 b) { return a | b; }
-SIMD_INLINE I64 without(I64 mask) { return ~mask; }
-SIMD_INLINE I32 without(I32 mask) { return ~mask; }
-inline const Mask64 all_lanes = ~I64{}, no_lanes = {};
-SIMD_INLINE F64 greater_of(F64 a, F64 b) { return a > b ? a : b; }
-#if TENSORCAST_TARGET_LEVEL == 1
-SIMD_INLINE F64 multiply_add(F64 x, F64 y, F64 z) { return (F64)_mm256_fmadd_pd((__m256d)x, (__m256d)y, (__m256d)z); }
-SIMD_INLINE bool all(Mask64 mask) { return _mm256_movemask_pd((__m256d)mask) == 0xf; }
-SIMD_INLINE bool any(Mask64 mask) { return _mm256_movemask_pd((__m256d)mask) != 0; }
-#else
-SIMD_INLINE F64 multiply_add(F64 x, F64 y, F64 z) { return x * y + z; }  // only for products that are exact
-SIMD_INLINE bool all(Mask64 mask) { return (mask[0] & mask[1]) != 0; }
-SIMD_INLINE bool any(Mask64 mask) { return (mask[0] | mask[1]) != 0; }
-#endif
-template <class Mask>
-class LaneCount {
- public:
-  SIMD_INLINE void add(Mask mask) { lanes_ -= mask; }
-  [[nodiscard]] std::uint64_t total() const {
-    std::uint64_t sum = 0;
-    for (std::size_t i = 0; i < sizeof(Mask) / sizeof(lanes_[0]); ++i) sum += static_cast<std::uint64_t>(lanes_[i]);
-    return sum;
-  }
+  using V = typename Pairs::Vector;
+  using Mask = typename Lanes<V>::Mask;
+  using Bits = typename Lanes<V>::Bits;
+  using Number = typename Lanes<V>::Number;
+  static constexpr bool sums = Pairs::sums;
+  static constexpr int registers = Group<V>::registers;
 
- private:
-  Mask lanes_ = {};
-};
-#endif
+  // So many groups are counted as any after one that is not usual; the more, the more often that happens.
+  static constexpr int shortest_run = 4, longest_run = 64;
 
-constexpr int double_lanes = kLanes / 2;
-constexpr int float_registers = static_cast<int>(tally_chains) / kLanes;
-constexpr int double_registers = static_cast<int>(tally_chains) / double_lanes;
+  struct State {
+    Doubles signal, noise;
+    V max_abs = {};
+    LaneCount<Mask> inexact, zeroed, beyond;
+  };
 
-// Sixteen numbers.
-struct Floats {
-  F32 at[float_registers];
-};
-struct Doubles {
-  F64 at[double_registers];
-};
+  // The rules, and the largest relative error so far, in the numbers that are compared with them.
+  struct Limits {
+    Number below, above, usual_error;
+    Number relative = 0;        // a little less than the largest relative error: products with it are rounded
+    Number usual_relative = 0;  // the same, and less than 1: a number that became zero is not usual
+    Number absolute = 0;        // a little less than the largest error so far
+    Number ignored = 0;         // a result with no larger relative error: zero, whose is 1. NaN: there is none yet
 
-SIMD_INLINE Floats load_floats(const float* values) {
-  Floats out;
-#pragma GCC unroll 4
-  for (int r = 0; r < float_registers; ++r) {
-    out.at[r] = load<F32>(reinterpret_cast<const std::byte*>(values + r * kLanes));
-  }
-  return out;
-}
-SIMD_INLINE Doubles load_doubles(const double* values) {
-  Doubles out;
-#pragma GCC unroll 8
-  for (int r = 0; r < double_registers; ++r) {
-    out.at[r] = load<F64>(reinterpret_cast<const std::byte*>(values + r * double_lanes));
-  }
-  return out;
-}
-SIMD_INLINE void store_doubles(double* values, const Doubles& x) {
-#pragma GCC unroll 8
-  for (int r = 0; r < double_registers; ++r) {
-    store(reinterpret_cast<std::byte*>(values + r * double_lanes), x.at[r]);
-  }
-}
-SIMD_INLINE Doubles widen(const Floats& x) {
-  Doubles out;
-#pragma GCC unroll 4
-  for (int r = 0; r < float_registers; ++r) {
-    const F64x2 wide = widen(x.at[r]);
-    out.at[2 * r] = wide.lo;
-    out.at[2 * r + 1] = wide.hi;
-  }
-  return out;
-}
-
-SIMD_INLINE F32 magnitude_of(F32 x) { return as<F32>(as<I32>(x) & INT32_MAX); }
-SIMD_INLINE F64 magnitude_of(F64 x) { return as<F64>(as<I64>(x) & INT64_MAX); }
-
-// A tally in registers.
-class GroupTally {
- public:
-  SIMD_INLINE GroupTally(const TallyRules& rules, Tally& tally) : rules_(rules), tally_(tally) { load_sums(); }
-  GroupTally(const GroupTally&) = delete;
-  GroupTally& operator=(const GroupTally&) = delete;
-
-  SIMD_INLINE ~GroupTally() {
-    store_sums();
-    tally_.inexact += inexact_.total() + float_inexact_.total();
-    tally_.beyond += beyond_.total();
-    if (const std::uint64_t zeros = underflowed_.total() + float_underflowed_.total(); zeros != 0) {
-      tally_.underflowed += zeros;
-      if (tally_.max_rel < 1.0) tally_.max_rel = 1.0;
-    }
-    for (int lane = 0; lane < double_lanes; ++lane) tally_.max_abs = greater_of(tally_.max_abs, max_abs_[lane]);
-    for (int lane = 0; lane < kLanes; ++lane) {
-      const auto error = std::bit_cast<float>(static_cast<std::int32_t>(float_max_abs_[lane]));
-      tally_.max_abs = greater_of(tally_.max_abs, static_cast<double>(error));
-    }
-  }
-
-  // float32 with usual errors, which are exact in float32. False, and nothing is added, where an error is not.
-  SIMD_INLINE bool add_usual(const Floats& x, const Floats& y, I32 greatest_usual) {
-    Floats error;
-    Mask32 unusual = mask_if(false);
-#pragma GCC unroll 4
-    for (int r = 0; r < float_registers; ++r) {
-      error.at[r] = magnitude_of(x.at[r] - y.at[r]);
-      unusual = either(unusual, greater(as<I32>(error.at[r]), greatest_usual));
-    }
-    if (any(unusual)) [[unlikely]]
-      return false;
-    const F32 bound = splat(float_bound_);
-    Mask32 may_grow = mask_if(false);
-#pragma GCC unroll 4
-    for (int r = 0; r < float_registers; ++r) {
-      const Mask32 is_inexact = greater(as<I32>(error.at[r]), I32{});
-      const Mask32 is_zero = both(is_inexact, equal(as<I32>(y.at[r]) & INT32_MAX, I32{}));
-      float_inexact_.add(is_inexact);
-      float_underflowed_.add(is_zero);
-      const Mask32 is_great = greater_equal(error.at[r], bound * magnitude_of(x.at[r]));
-      may_grow = either(may_grow, both(is_great, both(is_inexact, without(is_zero))));
-      float_max_abs_ = max(float_max_abs_, as<I32>(error.at[r]));
-    }
-    const Doubles wide = widen(x), wide_error = widen(error);
-#pragma GCC unroll 8
-    for (int r = 0; r < double_registers; ++r) {
-      signal_.at[r] = multiply_add(wide.at[r], wide.at[r], signal_.at[r]);
-      noise_.at[r] = multiply_add(wide_error.at[r], wide_error.at[r], noise_.at[r]);
-    }
-    if (any(may_grow)) [[unlikely]]
-      grow_relative(wide, wide_error);
-    return true;
-  }
-
-  // Any numbers, each the sum of two if `sums`. False, and nothing is added, where something is not finite.
-  template <bool sums>
-  SIMD_INLINE bool add(const Doubles& x, const Doubles& x_low, const Doubles& y, const Doubles& y_low,
-                       bool& some_beyond) {
-    const F64 infinity = splat(std::numeric_limits<double>::infinity());
-    Doubles error;
-    Mask64 finite = all_lanes;
-#pragma GCC unroll 8
-    for (int r = 0; r < double_registers; ++r) {
-      F64 difference = x.at[r] - y.at[r];
-      if constexpr (sums) difference += x_low.at[r] - y_low.at[r];
-      error.at[r] = magnitude_of(difference);
-      finite = both(finite, less(error.at[r], infinity));
-    }
-    if (!all(finite)) [[unlikely]]
-      return false;
-    const F64 above = splat(rules_.above), below = splat(rules_.below), bound = splat(bound_);
-    Mask64 may_grow = no_lanes, beyond = no_lanes;
-#pragma GCC unroll 8
-    for (int r = 0; r < double_registers; ++r) {
-      F64 over = x.at[r] - above, under = x.at[r] - below;
-      if constexpr (sums) {
-        over += x_low.at[r] - rules_.above_low;
-        under += x_low.at[r] - rules_.below_low;
+    explicit Limits(const TallyRules& rules) {
+      if constexpr (std::is_same_v<Number, float>) {
+        below = rules.float_below;
+        above = rules.float_above;
+        usual_error = rules.float_usual_error;
+      } else {
+        below = rules.below;
+        above = rules.above;
+        usual_error = rules.usual_error;
       }
-      const Mask64 is_beyond = either(greater_equal(over, F64{}), greater_equal(F64{}, under));
-      const Mask64 is_inexact = less(F64{}, error.at[r]);
-      const Mask64 is_zero = both(is_inexact, equal(as<I64>(y.at[r]) & INT64_MAX, I64{}));
-      beyond_.add(is_beyond);
-      inexact_.add(is_inexact);
-      underflowed_.add(is_zero);
-      beyond = either(beyond, is_beyond);
-      const Mask64 is_great = greater_equal(error.at[r], bound * magnitude_of(x.at[r]));
-      may_grow = either(may_grow, both(is_great, both(is_inexact, without(is_zero))));
-      max_abs_ = greater_of(max_abs_, error.at[r]);
-      signal_.at[r] += x.at[r] * x.at[r];
-      noise_.at[r] += error.at[r] * error.at[r];
     }
-    if (any(may_grow)) [[unlikely]]
-      grow_relative(x, error);
-    some_beyond = any(beyond);
-    return true;
-  }
+    void set(double max_abs, double max_rel) {
+      constexpr double largest = std::numeric_limits<Number>::max();
+      constexpr double less_than_one = sizeof(Number) == 4 ? 1.0 - 0x1p-21 : 1.0 - 0x1p-50;
+      relative = static_cast<Number>((max_rel < largest ? max_rel : largest) * less_than_one);
+      usual_relative = static_cast<Number>((max_rel < 1.0 ? max_rel : 1.0) * less_than_one);
+      absolute = static_cast<Number>((max_abs < largest ? max_abs : largest) * less_than_one);
+      ignored = max_rel < 1.0 ? std::numeric_limits<Number>::quiet_NaN() : Number{0};
+    }
+  };
 
-  // Whatever they are: `element(chain)` adds the definition's counts of one.
-  template <class Element>
-  SIMD_INLINE void add_elements(std::size_t count, Element element) {
-    store_sums();
-    for (std::size_t chain = 0; chain < count; ++chain) element(chain);
-    load_sums();
-  }
-
- private:
   static double greater_of(double a, double b) { return a < b ? b : a; }
   SIMD_INLINE static F64 greater_of(F64 a, F64 b) { return TENSORCAST_TARGET::greater_of(a, b); }
 
-  SIMD_INLINE void load_sums() {
-    signal_ = load_doubles(tally_.signal);
-    noise_ = load_doubles(tally_.noise);
-    set_bounds();
+  SIMD_INLINE static Group<V> errors(const Group<V>& x, const Doubles& x_low, const Group<V>& y, const Doubles& y_low) {
+    Group<V> error;
+#pragma GCC unroll 8
+    for (int r = 0; r < registers; ++r) {
+      V difference = x.at[r] - y.at[r];
+      if constexpr (sums) difference += x_low.at[r] - y_low.at[r];
+      error.at[r] = magnitude_of(difference);
+    }
+    return error;
   }
-  // A little less than the largest relative error so far: products with it are rounded.
-  SIMD_INLINE void set_bounds() {
-    bound_ = tally_.max_rel * (1.0 - 0x1p-50);
-    constexpr double largest = std::numeric_limits<float>::max();
-    float_bound_ = static_cast<float>((tally_.max_rel < largest ? tally_.max_rel : largest) * (1.0 - 0x1p-21));
+  // Usual groups from `first` on. Returns where they end. The errors of usual float32 are exact in float32.
+  [[gnu::noinline]] std::size_t add_usual(std::size_t first, std::size_t count) {
+    State s = state_;
+    limits_.set(tally_.max_abs, tally_.max_rel);
+    const V relative = splat(limits_.usual_relative), absolute = splat(limits_.usual_error);
+    for (; first < count; first += tally_chains) {
+      const Group<V> x = pairs_.x(first);
+      const Group<V> error = errors(x, pairs_.x_low(first), pairs_.y(first), pairs_.y_low(first));
+      Mask inexact[registers];
+      Mask unusual = {};
+#pragma GCC unroll 8
+      for (int r = 0; r < registers; ++r) {
+        inexact[r] = nonzero(as<Bits>(error.at[r]));
+        const V limit = smaller_magnitude(x.at[r] * relative, absolute);
+        const Mask is_unusual = not_less_of(inexact[r], error.at[r], limit);
+        unusual = r == 0 ? is_unusual : united(unusual, is_unusual);
+      }
+      if (some(unusual)) [[unlikely]]
+        break;
+#pragma GCC unroll 8
+      for (int r = 0; r < registers; ++r) {
+        s.inexact.add(inexact[r]);
+        s.max_abs = greater_magnitude(s.max_abs, error.at[r]);
+      }
+      const Doubles wide = pairs_.wide_x(first), wide_error = widen(error);
+#pragma GCC unroll 8
+      for (int r = 0; r < Doubles::registers; ++r) {
+        s.signal.at[r] = add_square<V>(s.signal.at[r], wide.at[r]);
+        s.noise.at[r] = add_square<V>(s.noise.at[r], wide_error.at[r]);
+      }
+    }
+    state_ = s;
+    return first;
   }
-  SIMD_INLINE void store_sums() {
-    store_doubles(tally_.signal, signal_);
-    store_doubles(tally_.noise, noise_);
+
+  // `groups` groups from `first` on, whatever they are. Returns where they end.
+  std::size_t add_any(std::size_t first, std::size_t count, int groups) {
+    const std::size_t end = std::min(count, first + static_cast<std::size_t>(groups) * tally_chains);
+    limits_.set(tally_.max_abs, tally_.max_rel);
+    if (first >= end) return first;
+    const bool has_errors = rules_.has_float32_errors;
+    if (rules_.beyond_has_large_error && !sums) {
+      has_errors ? add_groups<true, true>(first, end) : add_groups<true, false>(first, end);
+    } else {
+      has_errors ? add_groups<false, true>(first, end) : add_groups<false, false>(first, end);
+    }
+    return end;
+  }
+
+  // `by_error`: beyond_has_large_error. `exact`: has_float32_errors.
+  template <bool by_error, bool exact>
+  [[gnu::noinline]] void add_groups(std::size_t first, std::size_t end) {
+    constexpr bool has_errors = exact || std::is_same_v<V, F64>;  // in the vectors that are compared
+    State s = state_;
+    const V beyond_error = splat(static_cast<Number>(rules_.beyond_error));
+    for (; first < end; first += tally_chains) {
+      Group<V> x = pairs_.x(first), y = pairs_.y(first);
+      Doubles x_low = pairs_.x_low(first), y_low = pairs_.y_low(first);
+      Group<V> error = errors(x, x_low, y, y_low);
+      Doubles wide = pairs_.wide_x(first);
+      Mask finite[registers];
+      Mask all_finite = {};
+#pragma GCC unroll 8
+      for (int r = 0; r < registers; ++r) {
+        finite[r] = less(error.at[r], splat(std::numeric_limits<Number>::infinity()));
+        all_finite = r == 0 ? finite[r] : common(all_finite, finite[r]);
+      }
+      if (!all(all_finite)) [[unlikely]] {
+        take_out_not_finite(x, x_low, y, y_low, finite);
+        error = errors(x, x_low, y, y_low);
+        wide = widen(x);
+      }
+
+      Mask may_grow = {};
+#pragma GCC unroll 8
+      for (int r = 0; r < registers; ++r) {
+        const Mask is_inexact = nonzero(as<Bits>(error.at[r]));
+        s.inexact.add(is_inexact);
+        Mask is_compared = {};
+        if constexpr (by_error) {
+          s.beyond.add(greater_equal(error.at[r], beyond_error));  // taken out: no error
+          is_compared = not_equal_of(is_inexact, y.at[r], splat(limits_.ignored));
+        } else {
+          s.beyond.add(beyond_of(finite[r], x.at[r], x_low, r));
+          is_compared = nonzero_of(is_inexact, as<Bits>(y.at[r]), splat(Lanes<V>::magnitude_bits));
+          s.zeroed.add(without(is_inexact, is_compared));
+        }
+        const V limit = splat(limits_.relative) * magnitude_of(x.at[r]);
+        Mask grows = not_less_of(is_compared, error.at[r], limit);
+        if constexpr (has_errors) {
+          s.max_abs = greater_magnitude(s.max_abs, error.at[r]);
+        } else {
+          grows = united(grows, not_less_of(is_inexact, error.at[r], splat(limits_.absolute)));
+        }
+        may_grow = r == 0 ? grows : united(may_grow, grows);
+      }
+      Doubles wide_error;
+      if constexpr (has_errors) {
+        wide_error = widen(error);
+      } else {
+        const Doubles result = widen(y);
+#pragma GCC unroll 8
+        for (int r = 0; r < Doubles::registers; ++r) wide_error.at[r] = wide.at[r] - result.at[r];
+      }
+#pragma GCC unroll 8
+      for (int r = 0; r < Doubles::registers; ++r) {
+        s.signal.at[r] = add_square<V>(s.signal.at[r], wide.at[r]);
+        s.noise.at[r] = add_square<std::conditional_t<exact, V, F64>>(s.noise.at[r], wide_error.at[r]);
+      }
+      if (some(may_grow)) [[unlikely]]
+        grow(wide, wide_error);
+    }
+    state_ = s;
+  }
+
+  SIMD_INLINE Mask beyond_of(Mask where, V x, const Doubles& x_low, int r) {
+    if constexpr (!sums) {
+      return united(greater_equal_of(where, x, splat(limits_.above)), greater_equal_of(where, splat(limits_.below), x));
+    } else {
+      const F64 over = x - limits_.above + (x_low.at[r] - rules_.above_low);
+      const F64 under = x - limits_.below + (x_low.at[r] - rules_.below_low);
+      return united(greater_equal_of(where, over, F64{}), greater_equal_of(where, F64{}, under));
+    }
+  }
+
+  // Counts what the definition counts of elements that are not finite on both sides, and makes them zeros.
+  SIMD_INLINE void take_out_not_finite(Group<V>& x, Doubles& x_low, Group<V>& y, Doubles& y_low, Mask* finite) {
+    const V infinity = splat(std::numeric_limits<Number>::infinity());
+#pragma GCC unroll 8
+    for (int r = 0; r < registers; ++r) {
+      const Mask x_finite = less(magnitude_of(x.at[r]), infinity);
+      const Mask y_finite = less(magnitude_of(y.at[r]), infinity);
+      const Mask x_number = greater_equal(infinity, magnitude_of(x.at[r]));
+      const Mask y_number = greater_equal(infinity, magnitude_of(y.at[r]));
+      finite[r] = common(x_finite, y_finite);
+      tally_.nan_made += lanes_in(without(x_number, y_number));
+      tally_.nan_lost += lanes_in(without(y_number, x_number));
+      tally_.overflowed += lanes_in(without(x_finite, y_finite));
+      tally_.beyond += lanes_in(beyond_of(without(y_finite, x_finite), x.at[r], x_low, r));
+      x.at[r] = kept_where(finite[r], x.at[r]);
+      y.at[r] = kept_where(finite[r], y.at[r]);
+      if constexpr (sums) {
+        x_low.at[r] = kept_where(finite[r], x_low.at[r]);
+        y_low.at[r] = kept_where(finite[r], y_low.at[r]);
+      }
+    }
   }
 
   // Divisions only where the largest has surely grown: integers often have it in common.
-  SIMD_INLINE void grow_relative(const Doubles& x, const Doubles& error) {
-    const F64 bound = splat(tally_.max_rel * (1.0 + 0x1p-50));
-    Mask64 grows = no_lanes;
+  SIMD_INLINE void grow(const Doubles& x, const Doubles& error) {
+    const F64 relative = splat(tally_.max_rel * (1.0 + 0x1p-50)), absolute = splat(tally_.max_abs);
+    Mask64 grows = {};
 #pragma GCC unroll 8
-    for (int r = 0; r < double_registers; ++r) {
-      grows = either(grows, less(bound * magnitude_of(x.at[r]), error.at[r]));
+    for (int r = 0; r < Doubles::registers; ++r) {
+      const F64 magnitude = magnitude_of(error.at[r]);
+      const Mask64 not_zero = nonzero(as<I64>(magnitude_of(x.at[r])));
+      grows = united(grows, common(not_zero, less(relative * magnitude_of(x.at[r]), magnitude)));
+      if constexpr (std::is_same_v<V, F32>) grows = united(grows, less(absolute, magnitude));
     }
-    if (!any(grows)) [[likely]]
+    if (!some(grows)) [[likely]]
       return;
-    divide(x, error, tally_.max_rel);
-    set_bounds();
-  }
-  [[gnu::noinline]] static void divide(const Doubles& x, const Doubles& error, double& max_rel) {
     double values[tally_chains], errors[tally_chains];
-    store_doubles(values, x);
-    store_doubles(errors, error);
+    store_group(values, x);
+    store_group(errors, error);
+    grow_to(values, errors, tally_);
+    limits_.set(tally_.max_abs, tally_.max_rel);
+  }
+  [[gnu::noinline]] static void grow_to(const double* x, const double* errors, Tally& tally) {
     for (std::size_t i = 0; i < tally_chains; ++i) {
-      if (values[i] != 0.0) max_rel = greater_of(max_rel, errors[i] / std::fabs(values[i]));
+      const double error = std::fabs(errors[i]);
+      tally.max_abs = greater_of(tally.max_abs, error);
+      if (x[i] != 0.0) tally.max_rel = greater_of(tally.max_rel, error / std::fabs(x[i]));
     }
   }
 
+  Pairs pairs_;
   const TallyRules& rules_;
   Tally& tally_;
-  Doubles signal_, noise_;
-  double bound_ = 0.0;
-  float float_bound_ = 0.0F;
-  F64 max_abs_ = {};
-  I32 float_max_abs_ = {};
-  LaneCount<Mask64> inexact_, underflowed_, beyond_;
-  LaneCount<Mask32> float_inexact_, float_underflowed_;
+  Limits limits_;
+  State state_;
 };
+
+// `tally_last` adds the definition's counts of an element of an incomplete group.
+template <class Pairs, class TallyLast>
+SIMD_INLINE void tally_pairs(const Pairs& pairs, std::size_t count, const TallyRules& rules, Tally& tally,
+                             TallyLast tally_last) {
+  const std::size_t whole = count / tally_chains * tally_chains;
+  if (whole != 0) {
+    BlockTally<Pairs> block(pairs, rules, tally);
+    block.add(whole);
+    block.finish();
+  }
+  for (std::size_t at = whole; at < count; ++at) tally_last(at);
+}
 
 inline void tally_float32(const float* source, const float* result, std::size_t count, const TallyRules& rules,
                           Tally& tally) {
-  constexpr float infinity = std::numeric_limits<float>::infinity();
-  const float usual_error = rules.usual_error < infinity ? static_cast<float>(rules.usual_error) : infinity;
-  const I32 greatest_usual = splat(std::bit_cast<std::int32_t>(usual_error) - 1);  // as integers; -1: none is
-  GroupTally groups(rules, tally);
-  bool expect_usual = true;  // numbers beyond the range seldom come alone
-  while (count != 0) {
-    const auto add_elements = [&](std::size_t elements) __attribute__((always_inline)) {
-      groups.add_elements(elements, [&](std::size_t chain) {
-        tally_element(static_cast<double>(source[chain]), 0.0, static_cast<double>(result[chain]), 0.0, chain, rules,
-                      tally);
-      });
-    };
-    if (count < tally_chains) return add_elements(count);
-    const Floats x = load_floats(source), y = load_floats(result);
-    if (!expect_usual || !groups.add_usual(x, y, greatest_usual)) {
-      bool some_beyond = true;
-      if (!groups.add<false>(widen(x), {}, widen(y), {}, some_beyond)) add_elements(tally_chains);
-      expect_usual = !some_beyond;
-    }
-    source += tally_chains;
-    result += tally_chains;
-    count -= tally_chains;
-  }
+  tally_pairs(FloatPairs{source, result}, count, rules, tally, [&](std::size_t at) {
+    tally_element(static_cast<double>(source[at]), 0.0, static_cast<double>(result[at]), 0.0, at % tally_chains, rules,
+                  tally);
+  });
 }
 
 template <bool sums>
 void tally_float64(RealSums source, RealSums result, std::size_t count, const TallyRules& rules, Tally& tally) {
-  GroupTally groups(rules, tally);
-  const auto low_of = [](const RealSums& numbers, std::size_t i) { return sums ? numbers.low[i] : 0.0; };
-  const auto lows = [](const RealSums& numbers, std::size_t i) {
-    return sums ? load_doubles(numbers.low + i) : Doubles{};
-  };
-  for (std::size_t i = 0; i < count; i += tally_chains) {
-    const auto add_elements = [&](std::size_t elements) __attribute__((always_inline)) {
-      groups.add_elements(elements, [&](std::size_t chain) {
-        const std::size_t at = i + chain;
-        tally_element(source.high[at], low_of(source, at), result.high[at], low_of(result, at), chain, rules, tally);
-      });
-    };
-    if (count - i < tally_chains) return add_elements(count - i);
-    bool some_beyond = false;
-    if (!groups.add<sums>(load_doubles(source.high + i), lows(source, i), load_doubles(result.high + i),
-                          lows(result, i), some_beyond)) {
-      add_elements(tally_chains);
-    }
+  tally_pairs(DoublePairs<sums>{source, result}, count, rules, tally, [&](std::size_t at) {
+    tally_element(source.high[at], sums ? source.low[at] : 0.0, result.high[at], sums ? result.low[at] : 0.0,
+                  at % tally_chains, rules, tally);
+  });
+}
+
+// Of negative numbers, the inverted bits: one less than their magnitude.
+template <class Bits, class Number>
+bool are_small(const std::byte* integers, bool is_signed, std::size_t count) {
+  constexpr std::size_t lanes = sizeof(Bits) / sizeof(Number);
+  constexpr int sign_bit = static_cast<int>(sizeof(Number)) * 8 - 1;
+  const Bits sign = splat(static_cast<Number>(is_signed ? -1 : 0));
+  Bits all = {};
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const Bits x = load<Bits>(integers + i * sizeof(Number));
+    all |= x ^ ((x >> sign_bit) & sign);
   }
+  if (i < count) {
+    Number last[lanes] = {};
+    __builtin_memcpy(last, integers + i * sizeof(Number), (count - i) * sizeof(Number));
+    const auto x = load<Bits>(reinterpret_cast<const std::byte*>(last));
+    all |= x ^ ((x >> sign_bit) & sign);
+  }
+  Number any = 0;
+  for (std::size_t lane = 0; lane < lanes; ++lane) any |= all[lane];
+  return any >= 0 && any < Number{1} << 24;
+}
+
+// In lanes that count to 255 together.
+inline std::size_t count_byte(const std::byte* data, std::size_t bytes, std::byte value) {
+  constexpr std::size_t lanes = sizeof(U8);
+  const U8 wanted = splat(static_cast<std::uint8_t>(value));
+  std::size_t count = 0;
+  std::size_t i = 0;
+  while (i + lanes <= bytes) {
+    const std::size_t end = std::min(bytes, i + 254 * lanes);
+    U8 even = {}, odd = {};
+    for (; i + 2 * lanes <= end; i += 2 * lanes) {
+      even = count_equal(even, load<U8>(data + i), wanted);
+      odd = count_equal(odd, load<U8>(data + i + lanes), wanted);
+    }
+    if (i + lanes <= end) {
+      even = count_equal(even, load<U8>(data + i), wanted);
+      i += lanes;
+    }
+    std::uint8_t sums[lanes];
+    store(reinterpret_cast<std::byte*>(sums), even + odd);
+    for (const std::uint8_t sum : sums) count += sum;
+  }
+  for (; i < bytes; ++i) count += data[i] == value;
+  return count;
 }
 
 inline bool split_products(const double* x, double scale, double* high, double* low, std::size_t count) {
@@ -395,6 +464,12 @@ const TallyLoops tally_loops = {
           const auto run = source.low == nullptr ? tally_float64<false> : tally_float64<true>;
           in_default_environment([&] { run(source, result, count, rules, tally); });
         },
+    .are_small =
+        [](const std::byte* integers, int bits, bool is_signed, std::size_t count) {
+          return bits == 32 ? are_small<I32, std::int32_t>(integers, is_signed, count)
+                            : are_small<I64, std::int64_t>(integers, is_signed, count);
+        },
+    .count_byte = count_byte,
     .split_products =
         [](const double* x, double scale, double* high, double* low, std::size_t count) {
           return in_default_environment([&] { return split_products(x, scale, high, low, count); });

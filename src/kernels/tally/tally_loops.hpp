@@ -12,6 +12,8 @@ void tally_element(double x, double x_low, double y, double y_low, std::size_t c
 struct TallyLoops {
   void (*float32)(const float* source, const float* result, std::size_t count, const TallyRules& rules, Tally& tally);
   void (*float64)(RealSums source, RealSums result, std::size_t count, const TallyRules& rules, Tally& tally);
+  bool (*are_small)(const std::byte* integers, int bits, bool is_signed, std::size_t count);
+  std::size_t (*count_byte)(const std::byte* data, std::size_t bytes, std::byte value);
   bool (*split_products)(const double* x, double scale, double* high, double* low, std::size_t count);
 };
 

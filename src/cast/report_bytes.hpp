@@ -1,0 +1,67 @@
+// Reports on sources of 8 bits or fewer: each byte's share of a report is known beforehand, so bytes are counted, not
+// numbers.
+//
+// 1. A histogram of the bytes says all. It takes about a cycle a byte; less where there are but few kinds of bytes, as
+//    often among scales: then each kind is counted for itself.
+// 2. All counts, sums and maxima of a report are sums and maxima of functions of the byte. The sums of squares are sums
+//    of integers, in units of a common power of two; where they are not of too many bytes, large conversions look up
+//    byte by byte of them (kernels/tally/byte_planes.hpp). Maxima are looked up as ranks.
+// 3. Both ways add integers only, and so give the same report: sums are exact, and rounded once. Where squares have too
+//    many bits for that (float8_e8m0fnu, scales), there is only the histogram, and the sums are of rounded numbers.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "codec/policy.hpp"
+#include "tensorcast/cast.hpp"
+#include "tensorcast/target.hpp"
+
+namespace tensorcast {
+
+class BytePlanes;
+
+class ByteReporter {
+ public:
+  // Everything that is counted adds up in any order.
+  struct Count {
+    std::array<std::array<std::uint64_t, 256>, 4> bytes = {};  // four, so that equal bytes in a row need not wait
+    std::array<std::uint64_t, 16> last_codes = {};             // elements of an incomplete last byte
+    std::array<std::uint64_t, 32> sums = {};                   // of planes
+    std::array<std::uint8_t, 2> ranks = {};
+    // Hints, for speed only: the bytes seen so far, if they are few, and how often others came.
+    static constexpr std::size_t max_kinds = 24;
+    std::array<std::byte, max_kinds> kinds = {};
+    std::size_t kind_count = 0;
+    int surprises = 0;
+
+    void merge(const Count& other) noexcept;
+  };
+
+  // Precondition: `from` has at most 8 bits.
+  ByteReporter(DType from, DType to, const codec::Policy& policy, Target target);
+  ~ByteReporter();
+  ByteReporter(const ByteReporter&) = delete;
+  ByteReporter& operator=(const ByteReporter&) = delete;
+
+  void add(const std::byte* src, std::size_t count, Count& into) const;
+  [[nodiscard]] CastReport report(const Count& count) const;
+
+ private:
+  [[nodiscard]] const BytePlanes* planes_for(std::size_t more_bytes) const;
+  [[nodiscard]] bool add_few_kinds(const std::byte* data, std::size_t bytes, Count& into) const;
+  void add_histogram(const std::byte* data, std::size_t bytes, Count& into) const;
+
+  DType from_, to_;
+  codec::Policy policy_;
+  Target target_;
+  mutable std::atomic<std::size_t> bytes_seen_ = 0;
+  mutable std::once_flag planes_once_;
+  mutable std::unique_ptr<const BytePlanes> planes_;  // null also where they do not pay
+};
+
+}  // namespace tensorcast

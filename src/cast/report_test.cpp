@@ -1,0 +1,230 @@
+// Reports against sums over elements by the reference, on all targets, in blocks of any size.
+#include "cast/report.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "cast/report_codes.hpp"
+#include "codec/reference_cast.hpp"
+
+namespace tensorcast {
+namespace {
+
+const std::vector<CastOptions> all_options = {CastOptions{},
+                                              CastOptions{.saturate = false, .out_of_range = OutOfRange::saturate},
+                                              CastOptions{.opset = 23, .int_rounding = IntRounding::nearest_even}};
+
+std::vector<DType> numeric_types() {
+  std::vector<DType> types;
+  for (const DType dtype : all_dtypes()) {
+    if (dtype != DType::string) types.push_back(dtype);
+  }
+  return types;
+}
+
+struct Sums {
+  CastReport counts;  // and maxima
+  long double signal = 0.0L, noise = 0.0L;
+};
+
+class Expectation {
+ public:
+  Expectation(DType from, DType to, const codec::Policy& policy) : from_(from), to_(to), policy_(policy) {}
+
+  Sums of(const std::byte* data, std::size_t count) {
+    std::map<std::uint64_t, std::uint64_t> codes;
+    for (std::size_t i = 0; i < count; ++i) ++codes[codec::load_code(from_, data, i)];
+    Sums sums;
+    sums.counts.count = count;
+    for (const auto& [code, times] : codes) {
+      const CodeFate fate = fate_of(from_, code, to_, policy_);
+      add_counts(fate, times, sums.counts);
+      const auto n = static_cast<long double>(times);
+      sums.signal += fate.source * fate.source * n;
+      sums.noise += static_cast<long double>(fate.error) * fate.error * n;
+    }
+    return sums;
+  }
+
+ private:
+  DType from_, to_;
+  codec::Policy policy_;
+};
+
+bool is_near(double got, long double want, double tolerance) {
+  const auto expected = static_cast<double>(want);
+  return got == expected || std::fabs(got - expected) <= tolerance * std::fabs(expected) + 1e-300;
+}
+
+void expect_report(const CastReport& got, const Sums& want, const std::string& where) {
+  EXPECT_EQ(got.count, want.counts.count) << where;
+  EXPECT_EQ(got.overflowed, want.counts.overflowed) << where;
+  EXPECT_EQ(got.saturated, want.counts.saturated) << where;
+  EXPECT_EQ(got.underflowed_to_zero, want.counts.underflowed_to_zero) << where;
+  EXPECT_EQ(got.inexact, want.counts.inexact) << where;
+  EXPECT_EQ(got.nan_made, want.counts.nan_made) << where;
+  EXPECT_EQ(got.nan_lost, want.counts.nan_lost) << where;
+  EXPECT_EQ(got.wrapped, want.counts.wrapped) << where;
+  EXPECT_TRUE(is_near(got.max_abs_error, want.counts.max_abs_error, 1e-15))
+      << where << " max_abs " << got.max_abs_error;
+  EXPECT_TRUE(is_near(got.max_rel_error, want.counts.max_rel_error, 1e-15))
+      << where << " max_rel " << got.max_rel_error;
+  EXPECT_TRUE(is_near(got.signal_power, want.signal, 1e-11)) << where << " signal " << got.signal_power;
+  EXPECT_TRUE(is_near(got.noise_power, want.noise, 1e-11)) << where << " noise " << got.noise_power;
+}
+
+bool are_same(const CastReport& a, const CastReport& b) {
+  return a.count == b.count && a.overflowed == b.overflowed && a.saturated == b.saturated &&
+         a.underflowed_to_zero == b.underflowed_to_zero && a.inexact == b.inexact && a.nan_made == b.nan_made &&
+         a.nan_lost == b.nan_lost && a.wrapped == b.wrapped && a.max_abs_error == b.max_abs_error &&
+         a.max_rel_error == b.max_rel_error && a.signal_power == b.signal_power && a.noise_power == b.noise_power;
+}
+
+CastReport report_of(Target target, const Conversion& whole, const codec::Policy& policy, std::size_t block_elements) {
+  const Reporter reporter(whole.from, whole.to, policy, target);
+  Reporter::Count count;
+  for (std::size_t first = 0; first < whole.count; first += block_elements) {
+    reporter.add({whole.src + storage_bytes(whole.from, first), whole.from, whole.dst + storage_bytes(whole.to, first),
+                  whole.to, std::min(block_elements, whole.count - first)},
+                 count);
+  }
+  return reporter.report(count);
+}
+
+void check(DType from, const std::vector<std::byte>& source, std::size_t elements, DType to,
+           const CastOptions& options) {
+  const Result<codec::Policy> policy = codec::resolve_policy(options, from, to);
+  if (!policy) return;
+  std::vector<std::byte> target(storage_bytes(to, elements));
+  ASSERT_TRUE(run_conversion({source.data(), from, target.data(), to, elements}, *policy, 1, nullptr).ok());
+  const Conversion whole{source.data(), from, target.data(), to, elements};
+  const std::string pair = std::string(name(from)) + " to " + std::string(name(to));
+  const CastReport first = report_of(Target::portable, whole, *policy, 8192);
+  expect_report(first, Expectation(from, to, *policy).of(source.data(), elements), pair);
+  for (const Target on : supported_targets()) {
+    EXPECT_TRUE(are_same(report_of(on, whole, *policy, 512), first)) << pair << " on " << name(on);
+  }
+}
+
+std::vector<std::byte> random_bytes(std::size_t bytes, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<std::byte> out(bytes);
+  for (std::byte& byte : out) byte = static_cast<std::byte>(random());
+  return out;
+}
+
+std::vector<std::byte> encoded(DType dtype, const std::vector<double>& numbers) {
+  std::vector<std::byte> out(storage_bytes(dtype, numbers.size()));
+  const auto* const bytes = reinterpret_cast<const std::byte*>(numbers.data());
+  const Result<codec::Policy> policy =
+      codec::resolve_policy({.out_of_range = OutOfRange::saturate}, DType::float64, dtype);
+  EXPECT_TRUE(run_conversion({bytes, DType::float64, out.data(), dtype, numbers.size()}, *policy, 1, nullptr).ok());
+  return out;
+}
+
+TEST(Report, OfEveryCodeOf16Bits) {
+  for (const DType from : numeric_types()) {
+    if (bit_width(from) != 16) continue;
+    constexpr std::size_t elements = 65536 + 5;
+    std::vector<std::uint16_t> codes(elements);
+    for (std::size_t i = 0; i < elements; ++i) codes[i] = static_cast<std::uint16_t>(i * 40503);  // every code, mixed
+    std::vector<std::byte> source(elements * 2);
+    std::memcpy(source.data(), codes.data(), source.size());
+    for (const DType to : numeric_types()) {
+      for (const CastOptions& options : all_options) check(from, source, elements, to, options);
+    }
+  }
+}
+
+// More than enough for the tables that large conversions use.
+TEST(Report, OfManyNarrowElements) {
+  for (const DType from : numeric_types()) {
+    if (bit_width(from) > 8) continue;
+    const std::size_t elements = std::size_t{280'000} * 8 / static_cast<std::size_t>(bit_width(from)) + 3;
+    const std::vector<std::byte> source = random_bytes(storage_bytes(from, elements), 7);
+    for (const DType to : numeric_types()) {
+      check(from, source, elements, to, {});
+      check(from, source, elements, to, {.scale = 0.25});
+      for (const CastOptions& options : all_options) check(from, source, 5003, to, options);
+    }
+  }
+}
+
+// Few of the codes: large ones may be missing, which the greatest errors depend on.
+TEST(Report, OfNarrowElementsOfFewKinds) {
+  for (const DType from : {DType::int8, DType::float8_e4m3fn, DType::uint4, DType::float8_e5m2}) {
+    std::vector<std::byte> source = random_bytes(400'000, 8);
+    for (std::byte& byte : source) byte &= std::byte{0x13};
+    const std::size_t elements = source.size() * 8 / static_cast<std::size_t>(bit_width(from));
+    for (const DType to : numeric_types()) check(from, source, elements, to, {});
+  }
+}
+
+std::vector<double> boundary_numbers() {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  std::vector<double> numbers = {0.0, -0.0, infinity, -infinity, std::nan(""), 5e-324, -5e-324, 1.7e308, -1.7e308};
+  for (const double around :
+       {0x1p-149, 0x1p-133, 0x1p-126, 0x1p-24, 0.25,   0.5,    1.0,    1.5,    2.5,    3.5,     6.0,     7.5,
+        15.5,     127.5,    128.0,    128.5,   255.5,  256.0,  448.0,  464.0,  480.0,  57344.0, 61440.0, 32767.5,
+        32768.5,  65504.0,  65520.0,  65535.5, 0x1p31, 0x1p32, 0x1p53, 0x1p63, 0x1p64, 0x1p127, 3.4e38}) {
+    for (const double sign : {1.0, -1.0}) {
+      const auto single = static_cast<float>(around);
+      numbers.insert(numbers.end(),
+                     {sign * around, sign * std::nextafter(around, 0.0), sign * std::nextafter(around, infinity),
+                      sign * around * 0.999, sign * around * 1.3, sign * std::nextafterf(single, 0.0F),
+                      sign * std::nextafterf(single, std::numeric_limits<float>::infinity())});
+    }
+  }
+  return numbers;
+}
+
+// Numbers as they are, among them now and then one that is not usual; random codes; boundary numbers in a row.
+TEST(Report, OfWideElements) {
+  std::mt19937_64 random(5);
+  std::normal_distribution<double> normal(0.0, 3.0);
+  const std::vector<double> boundaries = boundary_numbers();
+  std::vector<double> numbers(6000);
+  for (double& number : numbers) {
+    number = normal(random);
+    if (random() % 100 == 0) number = boundaries[random() % boundaries.size()];
+  }
+  numbers.insert(numbers.end(), boundaries.begin(), boundaries.end());
+  for (const DType from : numeric_types()) {
+    if (bit_width(from) < 32) continue;
+    std::vector<std::byte> source = encoded(from, numbers);
+    const std::vector<std::byte> codes = random_bytes(storage_bytes(from, 2001), 9);
+    source.resize(storage_bytes(from, numbers.size() / 16 * 16));
+    source.insert(source.end(), codes.begin(), codes.end());
+    const std::size_t elements = numbers.size() / 16 * 16 + 2001;
+    for (const DType to : numeric_types()) {
+      for (const CastOptions& options : all_options) check(from, source, elements, to, options);
+      check(from, source, elements, to, {.scale = 0.1});
+    }
+  }
+}
+
+// Errors that grow slowly, and zeros made of the smallest numbers there are.
+TEST(Report, OfGrowingAndOfTinyErrors) {
+  std::vector<float> numbers(4096);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const auto step = static_cast<float>(i) * 0x1p-20F;
+    numbers[i] = i < 2048 ? 1.0F + step : static_cast<float>(i) * 0x1p-149F;
+  }
+  std::vector<std::byte> source(numbers.size() * sizeof(float));
+  std::memcpy(source.data(), numbers.data(), source.size());
+  for (const DType to : numeric_types()) check(DType::float32, source, numbers.size(), to, {});
+  std::reverse(numbers.begin(), numbers.end());
+  std::memcpy(source.data(), numbers.data(), source.size());
+  for (const DType to : numeric_types()) check(DType::float32, source, numbers.size(), to, {});
+}
+
+}  // namespace
+}  // namespace tensorcast

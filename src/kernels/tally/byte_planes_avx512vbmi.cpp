@@ -1,0 +1,92 @@
+#include "kernels/tally/byte_planes.hpp"
+
+// g++ 12 warns of its own _mm512_undefined_*() inside.
+#pragma GCC diagnostic push
+#if !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+#include <immintrin.h>
+#pragma GCC diagnostic pop
+
+namespace tensorcast::kernels::avx512vbmi {
+namespace {
+
+constexpr std::size_t vector_bytes = 64;
+
+template <bool symmetric>
+struct Table {
+  __m512i a, b, c, d;
+
+  explicit Table(const BytePlane& plane)
+      : a(_mm512_load_si512(plane.value.data())),
+        b(_mm512_load_si512(plane.value.data() + 64)),
+        c(_mm512_load_si512(plane.value.data() + 128)),
+        d(_mm512_load_si512(plane.value.data() + 192)) {}
+
+  // A lookup in two registers ignores bit 7.
+  __m512i operator()(__m512i x) const {
+    const __m512i low = _mm512_permutex2var_epi8(a, x, b);
+    if constexpr (symmetric) return low;
+    return _mm512_mask_blend_epi8(_mm512_movepi8_mask(x), low, _mm512_permutex2var_epi8(c, x, d));
+  }
+};
+
+// Calls `add` with the values of each 64 bytes; those past the end are 0.
+template <bool symmetric, class Add>
+inline void for_each_vector(const BytePlane& plane, const std::byte* data, std::size_t bytes, Add add) {
+  const Table<symmetric> table(plane);
+  for (; bytes >= 4 * vector_bytes; bytes -= 4 * vector_bytes, data += 4 * vector_bytes) {
+    add(table(_mm512_loadu_si512(data)));
+    add(table(_mm512_loadu_si512(data + vector_bytes)));
+    add(table(_mm512_loadu_si512(data + 2 * vector_bytes)));
+    add(table(_mm512_loadu_si512(data + 3 * vector_bytes)));
+  }
+  for (; bytes >= vector_bytes; bytes -= vector_bytes, data += vector_bytes) add(table(_mm512_loadu_si512(data)));
+  if (bytes == 0) return;
+  const __mmask64 rest = (__mmask64{1} << bytes) - 1;
+  add(_mm512_maskz_mov_epi8(rest, table(_mm512_maskz_loadu_epi8(rest, data))));
+}
+
+inline __m512i sum_eights(__m512i values) { return _mm512_sad_epu8(values, _mm512_setzero_si512()); }
+
+template <bool symmetric>
+std::uint64_t sum(const BytePlane& plane, const std::byte* data, std::size_t bytes) {
+  __m512i total = _mm512_setzero_si512();
+  if (plane.greatest >= 16) {
+    for_each_vector<symmetric>(plane, data, bytes,
+                               [&](__m512i values) { total = _mm512_add_epi64(total, sum_eights(values)); });
+  } else {  // small values add up as bytes for a while
+    const std::size_t run = 255 / (plane.greatest == 0 ? 1U : plane.greatest) * vector_bytes;
+    for (std::size_t first = 0; first < bytes; first += run) {
+      __m512i part = _mm512_setzero_si512();
+      for_each_vector<symmetric>(plane, data + first, bytes - first < run ? bytes - first : run,
+                                 [&](__m512i values) { part = _mm512_add_epi8(part, values); });
+      total = _mm512_add_epi64(total, sum_eights(part));
+    }
+  }
+  return static_cast<std::uint64_t>(_mm512_reduce_add_epi64(total));
+}
+
+template <bool symmetric>
+std::uint8_t greatest(const BytePlane& plane, const std::byte* data, std::size_t bytes) {
+  __m512i most = _mm512_setzero_si512();
+  for_each_vector<symmetric>(plane, data, bytes, [&](__m512i values) { most = _mm512_max_epu8(most, values); });
+  const __m256i half = _mm256_max_epu8(_mm512_castsi512_si256(most), _mm512_extracti64x4_epi64(most, 1));
+  const __m128i quarter = _mm_max_epu8(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+  const __m128i words = _mm_max_epu8(quarter, _mm_srli_epi16(quarter, 8));
+  const __m128i inverted = _mm_xor_si128(_mm_and_si128(words, _mm_set1_epi16(0xff)), _mm_set1_epi16(0xff));
+  return static_cast<std::uint8_t>(0xff ^ _mm_extract_epi16(_mm_minpos_epu16(inverted), 0));
+}
+
+}  // namespace
+
+std::uint64_t sum_plane(const BytePlane& plane, const std::byte* data, std::size_t bytes) {
+  return plane.is_symmetric ? sum<true>(plane, data, bytes) : sum<false>(plane, data, bytes);
+}
+
+std::uint8_t greatest_in_plane(const BytePlane& plane, const std::byte* data, std::size_t bytes) {
+  return plane.is_symmetric ? greatest<true>(plane, data, bytes) : greatest<false>(plane, data, bytes);
+}
+
+}  // namespace tensorcast::kernels::avx512vbmi
