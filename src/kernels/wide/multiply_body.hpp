@@ -1,119 +1,371 @@
-// The body of multiply() for the target that the source is compiled for.
+// The products of multiply.hpp for the target that the source is compiled for.
+//
+// Rounding to odd (p is the product to nearest, r what is missing from it to the exact product):
+//   r = 0: p. Else, if p is odd, p; else the neighbour of p on the side of r, which is odd.
+// So only whether r is zero, and its sign, matter. Three ways to them:
+// 1. Of numbers that float32 holds. The scale is high + low + lowest, each rounded to float32, which is all 53 bits.
+//      e = x * high - p     exact
+//      t = x * low + e      rounded
+//      r = x * lowest + t   rounded
+//    If t is exact, r has the right sign, and is zero only where it should be. If not, t has more than 24 bits down to
+//    the last place of x * low, and is larger than x * lowest, which is below half of that place: t decides the sign.
+//    All this needs |p| >= 2^-70, so that nothing underflows, or a target that sees zero anyway.
+// 2. Of numbers that float64 holds, to float32: p is the nearest float64 rounded to float32, which is off by less than
+//    a last place. r = x * scale - p by one fused operation.
+// 3. The same of numbers that float64 holds, to float64 (multiply_odd).
+// 64-bit integers are h + l, both float64: see product_of_parts.
 #pragma once
 
 #include "kernels/multiply.hpp"
 #include "kernels/simd/environment.hpp"
-#include "kernels/simd/simd.hpp"
+#include "kernels/wide/blocks.hpp"
+#include "kernels/wide/multiply_lanes.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
-// 1. The nearest product, and what is missing from it to the exact one: a float64, unless the product is tiny, where
-//    the target sees zero anyway.
-// 2. Missing in the other direction: the exact product is nearer to zero, and so is the next float64. Infinity, where
-//    the exact product is finite, becomes the largest finite number.
-// 3. Something missing: the last bit is one. Also where all of the product underflowed.
-// The remainder of infinities and NaN is NaN, and compares as false.
-SIMD_INLINE F64 product_to_odd(F64 x, F64 scale) {
-  const F64 product = x * scale;
-  const F64 missing = multiply_subtract(x, scale, product);
-  const I64 bits = as<I64>(product);
-  const I64 is_inexact = as<I64>((missing < 0.0) | (missing > 0.0));
-  const I64 is_outward = is_inexact & ((bits ^ as<I64>(missing)) < 0);
-  const I64 is_lost = as<I64>((product == 0.0) & (x != 0.0));
-  return as<F64>((bits + is_outward) | ((is_inexact | is_lost) & 1));
+template <DType from>
+inline constexpr bool float32_holds = from == DType::float32 || bits_of<from> == 16;
+template <DType from>
+inline constexpr bool is_wide_integer = !is_float<from> && bits_of<from> == 64;
+
+// `inexact` lanes of the nearest product step to odd; only the sign of `missing` counts.
+SIMD_INLINE F32 step_to_odd(F32 nearest, I32 missing, Mask32 inexact) {
+  const I32 bits = as<I32>(nearest);
+  return as<F32>(select(inexact, (bits + ((bits ^ missing) >> 31)) | 1, bits));
 }
 
-template <bool to_odd>
-[[gnu::noinline]] double multiply_all(double* x, std::size_t count, double scale) {
-  constexpr std::size_t lanes = kRegisterBytes / sizeof(double);
-  const F64 factor = splat(scale);
-  I64 greatest = {};  // magnitudes compare as integers
-  alignas(64) double rest[lanes] = {};
-  const auto step = [&](double* place) {
-    auto* const bytes = reinterpret_cast<std::byte*>(place);
-    const F64 y = load<F64>(bytes);
-    const F64 product = to_odd ? product_to_odd(y, factor) : y * factor;
-    store(bytes, product);
-    const I64 magnitude = as<I64>(product) & INT64_MAX;
-    const I64 counted = magnitude <= 0x7ff0000000000000 ? magnitude : I64{};
-    greatest = counted > greatest ? counted : greatest;
-  };
-  for (; count >= lanes; count -= lanes, x += lanes) step(x);
-  if (count != 0) {
-    __builtin_memcpy(rest, x, count * sizeof(double));
-    step(rest);
-    __builtin_memcpy(x, rest, count * sizeof(double));
-  }
-  std::int64_t result = 0;
-  for (std::size_t i = 0; i < lanes; ++i) result = greatest[i] > result ? greatest[i] : result;
-  double magnitude;
-  __builtin_memcpy(&magnitude, &result, sizeof magnitude);
-  return magnitude;
-}
+// --- Numbers that float32 holds
 
-double multiply(double* x, std::size_t count, double scale, ProductRounding rounding) {
-  const auto run = rounding == ProductRounding::odd ? multiply_all<true> : multiply_all<false>;
-  const FloatEnvironment saved = float_environment();
-  if (is_default(saved)) [[likely]]
-    return run(x, count, scale);
-  set_default_environment();
-  const double greatest = run(x, count, scale);
-  restore(saved);
-  return greatest;
-}
-
-// --- float32
-
-// Whether none of the doubtful lanes matters: zero times the scale is zero, and so is no error. A float64 holds the
-// product of two float32, so that it tells whether one in float32 is exact, if high is the whole scale.
-template <bool has_low>
-SIMD_INLINE bool all_exact(F32 x, F32 product, F64 high, Mask32 doubtful) {
-  if constexpr (has_low) {
-    return !any(both(doubtful, greater(as<I32>(x) & INT32_MAX, I32{})));
+template <DType from>
+SIMD_INLINE F32 load_float32(const std::byte* src) {
+  if constexpr (is_float<from>) {
+    return load_unit<from>(src);
   } else {
-    const F64x2 wide = widen(x), wide_product = widen(product);
-    const I64x2 difference = {as<I64>(wide.lo * high) ^ as<I64>(wide_product.lo),
-                              as<I64>(wide.hi * high) ^ as<I64>(wide_product.hi)};
-    const I32 differs = low_words(difference) | low_words({difference.lo >> 32, difference.hi >> 32});
-    return !any(greater(as<U32>(select(doubtful, differs, I32{})), U32{}));
+    return to_f32<true>(load_unit<from>(src));  // the lanes are wider than the source
   }
 }
 
-// 1. The product: rounded once if the scale has 24 bits, else less than two last places off.
-// 2. If it is a boundary, or next to one, the exact product may be on the other side of it. With bits below the last
-//    place of the target that are not all equal, it cannot be.
-template <bool has_low>
-bool multiply_all_floats(const float* x, float* product, std::size_t count, const FloatScale& scale) {
-  constexpr auto lanes = static_cast<std::size_t>(kLanes);
-  const F32 high = splat(scale.high), low = splat(scale.low);
-  const F64 wide_high = splat(static_cast<double>(scale.high));
-  const I32 boundary = splat(scale.boundary_bits);
-  const U32 usual = as<U32>(splat(scale.greatest - scale.least));
-  for (std::size_t i = 0; i < count; i += lanes) {
-    const F32 value = load<F32>(reinterpret_cast<const std::byte*>(x + i));
-    F32 y = value * high;
-    if constexpr (has_low) y = as<F32>(as<I32>(y + value * low) | (as<I32>(y) & INT32_MIN));  // minus zero stays
-    store(reinterpret_cast<std::byte*>(product + i), y);
-    const I32 bits = as<I32>(y);
-    const I32 distance = (has_low ? bits + 2 : bits) & boundary;
-    const Mask32 doubtful = either(has_low ? greater(splat(5), distance) : equal(distance, I32{}),
-                                   greater(as<U32>((bits & INT32_MAX) - scale.least), usual));
-    if (any(doubtful)) [[unlikely]] {
-      if (!all_exact<has_low>(value, y, wide_high, doubtful)) return false;
+// By way of float64, which needs no care about underflow.
+template <bool to_odd>
+[[gnu::noinline]] F32 product_by_float64(F32 x, double scale) {
+  const F64x2 wide = widen(x);
+  const F64x2 product = {multiply_odd(wide.lo, splat(scale)), multiply_odd(wide.hi, splat(scale))};
+  return to_odd ? narrow_odd(product) : narrow(product);
+}
+
+template <DType from, ProductRounding rounding, bool has_low>
+class Float32Products {
+  static constexpr bool to_odd = rounding == ProductRounding::odd;
+  static constexpr bool has_limits = from == DType::float32 || from == DType::bfloat16;
+
+ public:
+  static constexpr std::size_t out_bytes = kRegisterBytes;
+
+  explicit Float32Products(const Factor& factor)
+      : high_(splat(factor.high)),
+        low_(splat(factor.low)),
+        lowest_(splat(factor.lowest)),
+        first_(splat(static_cast<std::int32_t>(factor.first))),
+        special_(as<U32>(splat(static_cast<std::int32_t>(factor.special)))),
+        special_is_large_(factor.special_is_large),
+        scale_(factor.scale) {}
+
+  SIMD_INLINE bool convert(const std::byte* src, std::byte* dst) {
+    const F32 x = load_float32<from>(src);
+    Mask32 doubtful = mask_if(false);
+    if constexpr (has_limits) doubtful = greater(special_, as<U32>((as<I32>(x) & INT32_MAX) - first_));
+    F32 product;
+    if constexpr (rounding == ProductRounding::none) {
+      product = x * high_;
+    } else if constexpr (to_odd) {
+      product = odd(x);
+    } else {
+      product = nearest(x, doubtful);
     }
+    if constexpr (has_limits || rounding == ProductRounding::nearest) {
+      if (any(doubtful)) [[unlikely]] {
+        if (special_is_large_) return false;
+        product = product_by_float64<rounding != ProductRounding::nearest>(x, scale_);
+      }
+    }
+    store(dst, product);
+    return true;
   }
-  return true;
+  [[nodiscard]] static bool good() { return true; }
+
+ private:
+  SIMD_INLINE F32 odd(F32 x) const {
+    const F32 product = x * high_;
+    F32 missing = multiply_subtract(x, high_, product);
+    if constexpr (has_low) missing = multiply_add(x, lowest_, multiply_add(x, low_, missing));
+    return step_to_odd(product, as<I32>(missing), unequal(missing, F32{}));
+  }
+  // p + t rounded, if t made a little larger and a little smaller gives the same: it is off by less than 2^-20 of its
+  // size wherever it is large enough to matter. The sum loses the sign of zero.
+  SIMD_INLINE F32 nearest(F32 x, Mask32& doubtful) const {
+    const F32 product = x * high_;
+    const F32 missing = multiply_add(x, low_, multiply_subtract(x, high_, product));
+    const F32 more = multiply_add(missing, splat(1.0F + 0x1p-19F), product);
+    const F32 less = multiply_add(missing, splat(1.0F - 0x1p-19F), product);
+    const I32 difference = as<I32>(more - less) & INT32_MAX;  // of infinities NaN
+    doubtful = either(doubtful, greater(difference, I32{}));
+    return as<F32>(as<I32>(more) | (as<I32>(product) & INT32_MIN));
+  }
+
+  F32 high_, low_, lowest_;
+  I32 first_;
+  U32 special_;
+  bool special_is_large_;
+  double scale_;
+};
+
+// --- 64-bit integers
+
+// x = h + l, h being x rounded. The halves of x are exact; as the upper one is zero or the larger, so is l.
+struct Parts {
+  F64 h, l;
+};
+template <bool is_signed>
+SIMD_INLINE Parts parts_of(I64 x) {
+  constexpr std::int64_t low_bits = 0xffffffff;
+  constexpr std::int64_t two_52 = 0x4330000000000000;  // the lower half becomes the mantissa below 2^52
+  const F64 low = as<F64>((x & low_bits) | two_52) - 0x1p52;
+  const F64 high = to_f64<is_signed>(x & ~low_bits);
+  const F64 h = high + low;
+  return {h, low - (h - high)};
 }
 
-bool multiply_floats(const float* x, float* product, std::size_t count, const FloatScale& scale) {
-  const auto run = scale.low != 0.0F ? multiply_all_floats<true> : multiply_all_floats<false>;
+// The exact product is p + r, r = h * scale - p + l * scale. The first difference is exact; r is rounded once, and so
+// has the right sign. It is at most one and a half last places of p.
+// - To odd, for a later rounding that keeps 32 bits or fewer: what is cut off shows in p's last bits, unless the last 20
+//   are all zero; then r decides. In doubt only where p is next to such a number, which r may cross.
+// - To nearest: p + r rounded, if r made a little larger and a little smaller gives the same.
+// Negative lanes of `doubt`: another way must be found.
+template <ProductRounding rounding>
+SIMD_INLINE F64 product_of_parts(const Parts& x, F64 scale, I64& doubt) {
+  const F64 product = x.h * scale;
+  if constexpr (rounding == ProductRounding::none) return product;
+  const F64 missing = multiply_add(x.l, scale, multiply_subtract(x.h, scale, product));
+  const I64 bits = as<I64>(product);
+  if constexpr (rounding == ProductRounding::nearest) {
+    const F64 more = multiply_add(missing, splat(1.0 + 0x1p-48), product);
+    const F64 less = multiply_add(missing, splat(1.0 - 0x1p-48), product);
+    doubt |= -(as<I64>(more - less) & INT64_MAX);
+    return as<F64>(as<I64>(more) | (bits & INT64_MIN));
+  } else {
+    const I64 inexact = -(as<I64>(missing) & INT64_MAX);                      // negative lanes
+    const I64 place = ((bits + 1) & 0xfffff) ^ 1;                             // 0 where the last 20 bits are zero
+    doubt |= inexact & (place - 4) & -place;                                  // 1 to 3
+    const I64 back = (inexact & (bits ^ as<I64>(missing))) >> 63;             // nearer to zero
+    return as<F64>((bits + back) | as<I64>(as<U64>(inexact) >> 63));
+  }
+}
+
+SIMD_INLINE bool any_negative(I64 x) { return any(greater(I32{}, high_words({x, x}))); }
+
+// --- Numbers that float64 holds, and 64-bit integers
+
+template <DType from>
+SIMD_INLINE F64x2 load_float64(const std::byte* src) {
+  if constexpr (from == DType::float64) {
+    return load_unit<from>(src);
+  } else if constexpr (is_float<from>) {
+    return widen(load_unit<from>(src));
+  } else if constexpr (bits_of<from> == 16) {
+    return to_f64<true>(load_unit<from>(src));  // the lanes are wider than the source
+  } else if constexpr (bits_of<from> == 64) {
+    const auto x = load_unit<from>(src);
+    return {to_f64<is_signed_type<from>>(x.lo), to_f64<is_signed_type<from>>(x.hi)};
+  } else {
+    return to_f64<is_signed_type<from>>(load_unit<from>(src));
+  }
+}
+
+// To float64. Rounded to odd, of integers only those that float64 holds: `greatest` sees to that.
+template <DType from, ProductRounding rounding>
+class Float64Products {
+  static constexpr bool in_parts = is_wide_integer<from> && rounding != ProductRounding::odd;
+
+ public:
+  static constexpr std::size_t out_bytes = 2 * kRegisterBytes;
+
+  explicit Float64Products(const Factor& factor) : scale_(splat(factor.scale)), greatest_(splat(factor.greatest)) {}
+
+  SIMD_INLINE bool convert(const std::byte* src, std::byte* dst) {
+    if constexpr (in_parts) {
+      const auto x = load_unit<from>(src);
+      store(dst, product_of_parts<rounding>(parts_of<is_signed_type<from>>(x.lo), scale_, doubt_));
+      store(dst + kRegisterBytes, product_of_parts<rounding>(parts_of<is_signed_type<from>>(x.hi), scale_, doubt_));
+    } else {
+      const F64x2 x = load_float64<from>(src);
+      store(dst, product(x.lo));
+      store(dst + kRegisterBytes, product(x.hi));
+    }
+    return true;
+  }
+  [[nodiscard]] bool good() const { return !any(too_great_) && !any_negative(doubt_); }
+
+ private:
+  SIMD_INLINE F64 product(F64 x) {
+    if constexpr (rounding != ProductRounding::odd) return x * scale_;
+    too_great_ = either(too_great_, greater(as<F64>(as<I64>(x) & INT64_MAX), greatest_));
+    return multiply_odd(x, scale_);
+  }
+
+  F64 scale_;
+  F64 greatest_;
+  Mask64 too_great_ = {};
+  I64 doubt_ = {};
+};
+
+// To float32, from what float32 does not hold.
+template <DType from, ProductRounding rounding>
+class NarrowedProducts {
+  static constexpr bool to_odd = rounding == ProductRounding::odd;
+
+ public:
+  static constexpr std::size_t out_bytes = kRegisterBytes;
+
+  explicit NarrowedProducts(const Factor& factor) : scale_(splat(factor.scale)) {}
+
+  SIMD_INLINE bool convert(const std::byte* src, std::byte* dst) {
+    if constexpr (is_wide_integer<from>) {
+      const auto x = load_unit<from>(src);
+      const F64x2 y = {
+          product_of_parts<ProductRounding::odd>(parts_of<is_signed_type<from>>(x.lo), scale_, doubt_),
+          product_of_parts<ProductRounding::odd>(parts_of<is_signed_type<from>>(x.hi), scale_, doubt_)};
+      store(dst, to_odd ? narrow_odd(y) : narrow(y));
+    } else {
+      const F64x2 x = load_float64<from>(src);
+      store(dst, to_odd ? odd(x) : narrow({multiply_odd(x.lo, scale_), multiply_odd(x.hi, scale_)}));
+    }
+    return true;
+  }
+  [[nodiscard]] bool good() const { return !any_negative(doubt_); }
+
+ private:
+  SIMD_INLINE F32 odd(F64x2 x) const {
+    const F32 nearest = narrow({x.lo * scale_, x.hi * scale_});
+    const F64x2 back = widen(nearest);
+    const I32 missing = high_words({as<I64>(multiply_subtract(x.lo, scale_, back.lo)),
+                                    as<I64>(multiply_subtract(x.hi, scale_, back.hi))});
+    // Neither zero, or so tiny that the product is nothing to the target, nor NaN.
+    return step_to_odd(nearest, missing, greater(as<U32>(splat(0x7ff00000)), as<U32>((missing & INT32_MAX) - 1)));
+  }
+
+  F64 scale_;
+  I64 doubt_ = {};
+};
+
+// --- Runs of any length
+
+template <DType from, class Products>
+bool multiply_run(const std::byte* src, std::byte* products, std::size_t count, const Factor& factor) {
+  constexpr std::size_t unit = bytes_of<from>(kLanes);
+  constexpr std::size_t out_unit = Products::out_bytes;
+  Products method(factor);
+  for (; count >= kLanes; count -= kLanes, src += unit, products += out_unit) {
+    if (!method.convert(src, products)) return false;
+  }
+  if (count != 0) {
+    alignas(64) std::byte rest[unit] = {};
+    alignas(64) std::byte converted[out_unit];
+    __builtin_memcpy(rest, src, bytes_of<from>(count));
+    if (!method.convert(rest, converted)) return false;
+    __builtin_memcpy(products, converted, count * out_unit / kLanes);
+  }
+  return method.good();
+}
+
+template <MultiplyFn run>
+bool in_default_environment(const std::byte* src, std::byte* products, std::size_t count, const Factor& factor) {
   const FloatEnvironment saved = float_environment();
   if (is_default(saved)) [[likely]]
-    return run(x, product, count, scale);
+    return run(src, products, count, factor);
   set_default_environment();
-  const bool good = run(x, product, count, scale);
+  const bool good = run(src, products, count, factor);
   restore(saved);
   return good;
+}
+
+template <DType from, ProductRounding rounding>
+[[gnu::noinline]] bool to_float32(const std::byte* src, std::byte* products, std::size_t count, const Factor& factor) {
+  if constexpr (!float32_holds<from>) {
+    return multiply_run<from, NarrowedProducts<from, rounding>>(src, products, count, factor);
+  } else {
+    if (rounding != ProductRounding::none && factor.low != 0.0F)
+      return multiply_run<from, Float32Products<from, rounding, true>>(src, products, count, factor);
+    return multiply_run<from, Float32Products<from, rounding, false>>(src, products, count, factor);
+  }
+}
+
+template <DType from, ProductRounding rounding>
+[[gnu::noinline]] bool to_float64(const std::byte* src, std::byte* products, std::size_t count, const Factor& factor) {
+  return multiply_run<from, Float64Products<from, rounding>>(src, products, count, factor);
+}
+
+template <DType from>
+MultiplyFn float32_products_of(ProductRounding rounding) {
+  switch (rounding) {
+    case ProductRounding::none:
+      if constexpr (float32_holds<from>) return in_default_environment<to_float32<from, ProductRounding::none>>;
+      [[fallthrough]];
+    case ProductRounding::odd:
+      return in_default_environment<to_float32<from, ProductRounding::odd>>;
+    case ProductRounding::nearest:
+      break;
+  }
+  return in_default_environment<to_float32<from, ProductRounding::nearest>>;
+}
+
+template <DType from>
+MultiplyFn float64_products_of(ProductRounding rounding) {
+  switch (rounding) {
+    case ProductRounding::odd:
+      return in_default_environment<to_float64<from, ProductRounding::odd>>;
+    case ProductRounding::nearest:
+      if constexpr (is_wide_integer<from>) return in_default_environment<to_float64<from, ProductRounding::nearest>>;
+      [[fallthrough]];
+    case ProductRounding::none:
+      break;
+  }
+  return in_default_environment<to_float64<from, ProductRounding::none>>;
+}
+
+template <class Choose>
+MultiplyFn of_source(DType from, Choose choose) {
+  switch (from) {
+    case DType::float64:
+      return choose.template operator()<DType::float64>();
+    case DType::float32:
+      return choose.template operator()<DType::float32>();
+    case DType::float16:
+      return choose.template operator()<DType::float16>();
+    case DType::bfloat16:
+      return choose.template operator()<DType::bfloat16>();
+    case DType::int16:
+      return choose.template operator()<DType::int16>();
+    case DType::uint16:
+      return choose.template operator()<DType::uint16>();
+    case DType::int32:
+      return choose.template operator()<DType::int32>();
+    case DType::uint32:
+      return choose.template operator()<DType::uint32>();
+    case DType::int64:
+      return choose.template operator()<DType::int64>();
+    case DType::uint64:
+      return choose.template operator()<DType::uint64>();
+    default:
+      return nullptr;
+  }
+}
+
+MultiplyFn float32_products(DType from, ProductRounding rounding) noexcept {
+  return of_source(from, [rounding]<DType source>() { return float32_products_of<source>(rounding); });
+}
+
+MultiplyFn float64_products(DType from, ProductRounding rounding) noexcept {
+  return of_source(from, [rounding]<DType source>() { return float64_products_of<source>(rounding); });
 }
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET
