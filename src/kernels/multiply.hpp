@@ -19,7 +19,9 @@ enum class ProductRounding : std::uint8_t {
 // A scale, and where a method stops.
 struct Factor {
   double scale = 1.0;
-  // The same as a sum, for sources that float32 holds and a scale from 2^-60 to 2^60.
+  // The same as a sum, for sources that float32 holds and a scale from 2^-60 to 2^60: up to 24 bits are all in `high`.
+  // Of more, `high` has the first 23 or a few less, up to one that a zero follows; `low` is the rest, rounded, with the
+  // sign of `high` and at most half its last place; `lowest` is what that leaves.
   float high = 1.0F, low = 0.0F, lowest = 0.0F;
   // To float32, from float32 and bfloat16: numbers whose magnitude, as bits, is from `first` on, `special` of them.
   // Their products must be made in float64, or, where they are large, are not for float32 at all.
@@ -35,8 +37,8 @@ struct Factor {
 using MultiplyFn = bool (*)(const std::byte* src, std::byte* products, std::size_t count, const Factor& factor);
 
 // `from` is a number of 16 bits or more; else null.
-#define TENSORCAST_DECLARE_PRODUCTS(target)                                  \
-  namespace target {                                                         \
+#define TENSORCAST_DECLARE_PRODUCTS(target)                                   \
+  namespace target {                                                          \
   MultiplyFn float32_products(DType from, ProductRounding rounding) noexcept; \
   MultiplyFn float64_products(DType from, ProductRounding rounding) noexcept; \
   }

@@ -1,5 +1,5 @@
-// Conversions with a scale: products in float32 or float64, then the target's own conversion, in blocks that stay in the
-// first-level cache. Products are rounded to odd (multiply.hpp), so that the conversion rounds them rightly.
+// Conversions with a scale: products in float32 or float64, then the target's own conversion, in blocks that stay in
+// the first-level cache. Products are rounded to odd (multiply.hpp), so that the conversion rounds them rightly.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -92,9 +92,15 @@ bool choose_float32(const Pair& pair, const DTypeRow& from, const DTypeRow& to, 
   Factor& factor = method.factor;
   factor.scale = scale;
   factor.high = static_cast<float>(scale);
-  const double beyond_high = scale - static_cast<double>(factor.high);
-  factor.low = static_cast<float>(beyond_high);
-  factor.lowest = static_cast<float>(beyond_high - static_cast<double>(factor.low));
+  if (static_cast<double>(factor.high) != scale) {
+    const auto bits = std::bit_cast<std::uint64_t>(scale);
+    const int cut = 30 + std::countr_one(bits >> 29);
+    if (cut > 40) return false;
+    const auto high = std::bit_cast<double>(bits >> cut << cut);
+    factor.high = static_cast<float>(high);
+    factor.low = static_cast<float>(scale - high);
+    factor.lowest = static_cast<float>(scale - high - static_cast<double>(factor.low));
+  }
 
   // A product of few digits is exact, unless it underflows or overflows. It has those of both factors, but one less
   // for a power of two.

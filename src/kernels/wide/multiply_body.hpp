@@ -3,12 +3,15 @@
 // Rounding to odd (p is the product to nearest, r what is missing from it to the exact product):
 //   r = 0: p. Else, if p is odd, p; else the neighbour of p on the side of r, which is odd.
 // So only whether r is zero, and its sign, matter. Three ways to them:
-// 1. Of numbers that float32 holds. The scale is high + low + lowest, each rounded to float32, which is all 53 bits.
-//      e = x * high - p     exact
-//      t = x * low + e      rounded
-//      r = x * lowest + t   rounded
-//    If t is exact, r has the right sign, and is zero only where it should be. If not, t has more than 24 bits down to
-//    the last place of x * low, and is larger than x * lowest, which is below half of that place: t decides the sign.
+// 1. Of numbers that float32 holds. A scale of up to 24 bits: p is the nearest float32, r one fused operation. Else the
+//    scale is high + low + lowest (multiply.hpp):
+//      q = x * low         rounded
+//      p = x * high + q    rounded; less than a last place off, as q has the sign of the rest, and nearly its size
+//      f = x * high - p    exact: a multiple of the last places of x and `high`, of which it has fewer than 2^24
+//      u = x * low + f     rounded
+//      r = x * lowest + u  rounded
+//    If u is exact, r has the right sign, and is zero only where it should be. If not, u has more than 24 bits down to
+//    the last place of x * low, and is larger than x * lowest, which is below half of that place: u decides the sign.
 //    All this needs |p| >= 2^-70, so that nothing underflows, or a target that sees zero anyway.
 // 2. Of numbers that float64 holds, to float32: p is the nearest float64 rounded to float32, which is off by less than
 //    a last place. r = x * scale - p by one fused operation.
@@ -65,6 +68,8 @@ class Float32Products {
       : high_(splat(factor.high)),
         low_(splat(factor.low)),
         lowest_(splat(factor.lowest)),
+        more_(splat(factor.low * (1.0F + 0x1p-21F))),
+        less_(splat(factor.low * (1.0F - 0x1p-21F))),
         first_(splat(static_cast<std::int32_t>(factor.first))),
         special_(as<U32>(splat(static_cast<std::int32_t>(factor.special)))),
         special_is_large_(factor.special_is_large),
@@ -95,24 +100,27 @@ class Float32Products {
 
  private:
   SIMD_INLINE F32 odd(F32 x) const {
-    const F32 product = x * high_;
-    F32 missing = multiply_subtract(x, high_, product);
-    if constexpr (has_low) missing = multiply_add(x, lowest_, multiply_add(x, low_, missing));
+    if constexpr (has_low) {
+      const F32 product = multiply_add(x, high_, x * low_);
+      const F32 rest = multiply_add(x, low_, multiply_subtract(x, high_, product));
+      return stepped(product, multiply_add(x, lowest_, rest));
+    } else {
+      const F32 product = x * high_;
+      return stepped(product, multiply_subtract(x, high_, product));
+    }
+  }
+  SIMD_INLINE static F32 stepped(F32 product, F32 missing) {
     return step_to_odd(product, as<I32>(missing), unequal(missing, F32{}));
   }
-  // p + t rounded, if t made a little larger and a little smaller gives the same: it is off by less than 2^-20 of its
-  // size wherever it is large enough to matter. The sum loses the sign of zero.
+  // The exact product is between these two sums.
   SIMD_INLINE F32 nearest(F32 x, Mask32& doubtful) const {
-    const F32 product = x * high_;
-    const F32 missing = multiply_add(x, low_, multiply_subtract(x, high_, product));
-    const F32 more = multiply_add(missing, splat(1.0F + 0x1p-19F), product);
-    const F32 less = multiply_add(missing, splat(1.0F - 0x1p-19F), product);
-    const I32 difference = as<I32>(more - less) & INT32_MAX;  // of infinities NaN
-    doubtful = either(doubtful, greater(difference, I32{}));
-    return as<F32>(as<I32>(more) | (as<I32>(product) & INT32_MIN));
+    const F32 more = multiply_add(x, high_, x * more_);
+    const F32 less = multiply_add(x, high_, x * less_);
+    doubtful = either(doubtful, greater(as<U32>(as<I32>(more) ^ as<I32>(less)), U32{}));
+    return more;
   }
 
-  F32 high_, low_, lowest_;
+  F32 high_, low_, lowest_, more_, less_;
   I32 first_;
   U32 special_;
   bool special_is_large_;
@@ -137,7 +145,8 @@ SIMD_INLINE Parts parts_of(I64 x) {
 
 // The exact product is p + r, r = h * scale - p + l * scale. The first difference is exact; r is rounded once, and so
 // has the right sign. It is at most one and a half last places of p.
-// - To odd, for a later rounding that keeps 32 bits or fewer: what is cut off shows in p's last bits, unless the last 20
+// - To odd, for a later rounding that keeps 32 bits or fewer: what is cut off shows in p's last bits, unless the last
+// 20
 //   are all zero; then r decides. In doubt only where p is next to such a number, which r may cross.
 // - To nearest: p + r rounded, if r made a little larger and a little smaller gives the same.
 // Negative lanes of `doubt`: another way must be found.
@@ -153,10 +162,10 @@ SIMD_INLINE F64 product_of_parts(const Parts& x, F64 scale, I64& doubt) {
     doubt |= -(as<I64>(more - less) & INT64_MAX);
     return as<F64>(as<I64>(more) | (bits & INT64_MIN));
   } else {
-    const I64 inexact = -(as<I64>(missing) & INT64_MAX);                      // negative lanes
-    const I64 place = ((bits + 1) & 0xfffff) ^ 1;                             // 0 where the last 20 bits are zero
-    doubt |= inexact & (place - 4) & -place;                                  // 1 to 3
-    const I64 back = (inexact & (bits ^ as<I64>(missing))) >> 63;             // nearer to zero
+    const I64 inexact = -(as<I64>(missing) & INT64_MAX);           // negative lanes
+    const I64 place = ((bits + 1) & 0xfffff) ^ 1;                  // 0 where the last 20 bits are zero
+    doubt |= inexact & (place - 4) & -place;                       // 1 to 3
+    const I64 back = (inexact & (bits ^ as<I64>(missing))) >> 63;  // nearer to zero
     return as<F64>((bits + back) | as<I64>(as<U64>(inexact) >> 63));
   }
 }
@@ -231,9 +240,8 @@ class NarrowedProducts {
   SIMD_INLINE bool convert(const std::byte* src, std::byte* dst) {
     if constexpr (is_wide_integer<from>) {
       const auto x = load_unit<from>(src);
-      const F64x2 y = {
-          product_of_parts<ProductRounding::odd>(parts_of<is_signed_type<from>>(x.lo), scale_, doubt_),
-          product_of_parts<ProductRounding::odd>(parts_of<is_signed_type<from>>(x.hi), scale_, doubt_)};
+      const F64x2 y = {product_of_parts<ProductRounding::odd>(parts_of<is_signed_type<from>>(x.lo), scale_, doubt_),
+                       product_of_parts<ProductRounding::odd>(parts_of<is_signed_type<from>>(x.hi), scale_, doubt_)};
       store(dst, to_odd ? narrow_odd(y) : narrow(y));
     } else {
       const F64x2 x = load_float64<from>(src);
@@ -247,8 +255,8 @@ class NarrowedProducts {
   SIMD_INLINE F32 odd(F64x2 x) const {
     const F32 nearest = narrow({x.lo * scale_, x.hi * scale_});
     const F64x2 back = widen(nearest);
-    const I32 missing = high_words({as<I64>(multiply_subtract(x.lo, scale_, back.lo)),
-                                    as<I64>(multiply_subtract(x.hi, scale_, back.hi))});
+    const I32 missing = high_words(
+        {as<I64>(multiply_subtract(x.lo, scale_, back.lo)), as<I64>(multiply_subtract(x.hi, scale_, back.hi))});
     // Neither zero, or so tiny that the product is nothing to the target, nor NaN.
     return step_to_odd(nearest, missing, greater(as<U32>(splat(0x7ff00000)), as<U32>((missing & INT32_MAX) - 1)));
   }
