@@ -16,6 +16,12 @@ enum class ProductRounding : std::uint8_t {
   odd,      // toward zero, then a last bit of one if something was cut off: a later rounding is as good as the only one
 };
 
+enum class ProductPath : std::uint8_t {
+  float32,   // to float32, of numbers that it holds
+  narrowed,  // to float32, by way of float64; of 32 bits and more, but not float32
+  float64,
+};
+
 // A scale, and where a method stops.
 struct Factor {
   double scale = 1.0;
@@ -23,7 +29,7 @@ struct Factor {
   // Of more, `high` has the first 23 or a few less, up to one that a zero follows; `low` is the rest, rounded, with the
   // sign of `high` and at most half its last place; `lowest` is what that leaves.
   float high = 1.0F, low = 0.0F, lowest = 0.0F;
-  // To float32, from float32 and bfloat16: numbers whose magnitude, as bits, is from `first` on, `special` of them.
+  // To float32, if `special` is not 0: numbers whose magnitude, as float32 bits, is from `first` on, `special` of them.
   // Their products must be made in float64, or, where they are large, are not for float32 at all.
   std::uint32_t first = 0, special = 0;
   bool special_is_large = false;
@@ -36,18 +42,20 @@ struct Factor {
 // and for 64-bit integers, rarely. Integers of 64 bits are rounded to odd for what keeps 32 bits or fewer.
 using MultiplyFn = bool (*)(const std::byte* src, std::byte* products, std::size_t count, const Factor& factor);
 
-// `from` is a number of 16 bits or more; else null.
-#define TENSORCAST_DECLARE_PRODUCTS(target)                                   \
-  namespace target {                                                          \
-  MultiplyFn float32_products(DType from, ProductRounding rounding) noexcept; \
-  MultiplyFn float64_products(DType from, ProductRounding rounding) noexcept; \
-  }
-TENSORCAST_DECLARE_PRODUCTS(portable)
+// `from` is a number of 16 bits or more; else null. `is_limited` says whether there are special numbers.
+namespace portable {
+MultiplyFn find_multiply(DType from, ProductPath path, ProductRounding rounding, bool is_limited) noexcept;
+}
 #if defined(__x86_64__)
-TENSORCAST_DECLARE_PRODUCTS(avx2)
-TENSORCAST_DECLARE_PRODUCTS(avx512)
-TENSORCAST_DECLARE_PRODUCTS(avx512vbmi)
+namespace avx2 {
+MultiplyFn find_multiply(DType from, ProductPath path, ProductRounding rounding, bool is_limited) noexcept;
+}
+namespace avx512 {
+MultiplyFn find_multiply(DType from, ProductPath path, ProductRounding rounding, bool is_limited) noexcept;
+}
+namespace avx512vbmi {
+MultiplyFn find_multiply(DType from, ProductPath path, ProductRounding rounding, bool is_limited) noexcept;
+}
 #endif
-#undef TENSORCAST_DECLARE_PRODUCTS
 
 }  // namespace tensorcast::kernels

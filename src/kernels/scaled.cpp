@@ -29,38 +29,21 @@ struct Pair {
   DType to;
 };
 
-MultiplyFn float32_products(Target target, DType from, ProductRounding rounding) {
+MultiplyFn find_multiply(Target target, DType from, ProductPath path, ProductRounding rounding, bool is_limited) {
 #if defined(__x86_64__)
   switch (target) {
     case Target::portable:
       break;
     case Target::avx2:
-      return avx2::float32_products(from, rounding);
+      return avx2::find_multiply(from, path, rounding, is_limited);
     case Target::avx512:
-      return avx512::float32_products(from, rounding);
+      return avx512::find_multiply(from, path, rounding, is_limited);
     case Target::avx512vbmi:
-      return avx512vbmi::float32_products(from, rounding);
+      return avx512vbmi::find_multiply(from, path, rounding, is_limited);
   }
 #endif
   static_cast<void>(target);
-  return portable::float32_products(from, rounding);
-}
-
-MultiplyFn float64_products(Target target, DType from, ProductRounding rounding) {
-#if defined(__x86_64__)
-  switch (target) {
-    case Target::portable:
-      break;
-    case Target::avx2:
-      return avx2::float64_products(from, rounding);
-    case Target::avx512:
-      return avx512::float64_products(from, rounding);
-    case Target::avx512vbmi:
-      return avx512vbmi::float64_products(from, rounding);
-  }
-#endif
-  static_cast<void>(target);
-  return portable::float64_products(from, rounding);
+  return portable::find_multiply(from, path, rounding, is_limited);
 }
 
 // Types of 8 bits and fewer are read as float32, which holds them.
@@ -77,11 +60,17 @@ struct Method {
   Factor factor;
 };
 
-// Magnitudes in [low, high) as float32 bits.
-void set_special(Factor& factor, float low, float high, bool is_large) {
-  factor.first = std::bit_cast<std::uint32_t>(low);
-  factor.special = std::bit_cast<std::uint32_t>(high) - factor.first;
-  factor.special_is_large = is_large;
+// Nonzero magnitudes below the limit.
+void set_small(Factor& factor, double limit) {
+  factor.first = 1;
+  factor.special = std::bit_cast<std::uint32_t>(static_cast<float>(limit)) - 1;
+}
+
+// Magnitudes from the limit on, and NaN.
+void set_large(Factor& factor, double limit) {
+  factor.first = std::bit_cast<std::uint32_t>(static_cast<float>(limit));
+  factor.special = 0x80000000U - factor.first;
+  factor.special_is_large = true;
 }
 
 // Products in float32 of what it holds. Nothing where they would not do.
@@ -105,34 +94,32 @@ bool choose_float32(const Pair& pair, const DTypeRow& from, const DTypeRow& to, 
   // A product of few digits is exact, unless it underflows or overflows. It has those of both factors, but one less
   // for a power of two.
   const bool is_floating = from.family == Family::floating;
-  const int digits = is_floating ? from.format.mantissa_bits + 1 : from.bits;
+  const bool is_long = from.bits > 16 && !is_floating;  // as far as it is below 2^24
+  const int digits = is_floating ? from.format.mantissa_bits + 1 : std::min(from.bits, 24);
   const int zeros = std::countr_zero(std::bit_cast<std::uint32_t>(factor.high) | 0x800000U);
   const bool is_exact = factor.low == 0.0F && (digits + 24 - zeros <= 24 || zeros == 23);
-  // Of the others, all are within 2^17 and multiples of 2^-24.
+  // Others are multiples of 2^-24, and but for long integers below 2^16.
   const bool has_range = is_floating && from.format.exponent_bits == 8;
 
   ProductRounding rounding = is_exact ? ProductRounding::none : ProductRounding::odd;
-  const auto least = static_cast<float>(0x1p-69 / size);
   if (pair.to == DType::float32) {
     rounding = factor.low == 0.0F ? ProductRounding::none : ProductRounding::nearest;
     // Smaller products are too near float32's subnormals for what is missing from them.
-    if (rounding == ProductRounding::nearest) set_special(factor, 0x1p-149F, least, false);
+    if (has_range && rounding == ProductRounding::nearest) set_small(factor, 0x1p-69 / size);
   } else if (to.family == Family::floating) {
     const bool sees_subnormals = to.format.exponent_bits == 8;
-    if (sees_subnormals) set_special(factor, 0x1p-149F, least, false);
+    if (has_range && sees_subnormals) set_small(factor, 0x1p-69 / size);
     // What overflows is not infinite, which some tell apart; rounded to odd it is the largest finite number.
     if (has_range && size > 1.0 && !sees_subnormals) rounding = ProductRounding::odd;
   } else if (!is_exact) {
     // Below 2^22 there are two bits more than those before the point. Targets that saturate need no more.
     const bool all_beyond_saturate = policy.integer_range == codec::IntegerRange::saturate && to.bits <= 16;
-    if (has_range && !all_beyond_saturate) {
-      set_special(factor, static_cast<float>(0x1p21 / size), 0.0F, true);
-      factor.special = 0x80000000U - factor.first;
-    }
-    if (!has_range && !all_beyond_saturate && size > 0x1p5) return false;
+    if (has_range && !all_beyond_saturate) set_large(factor, 0x1p21 / size);
+    if (!has_range && !is_long && !all_beyond_saturate && size > 0x1p5) return false;
   }
+  if (is_long) set_large(factor, to.family == Family::floating ? 0x1p24 : std::min(0x1p24, 0x1p21 / size));
   method.products = DType::float32;
-  method.multiply = float32_products(pair.target, read_as(from), rounding);
+  method.multiply = find_multiply(pair.target, read_as(from), ProductPath::float32, rounding, factor.special != 0);
   return true;
 }
 
@@ -142,6 +129,7 @@ void choose_float64(const Pair& pair, const DTypeRow& from, const DTypeRow& to, 
   const bool is_short = from.bits <= 16 || from.id == DType::float32;
   method.factor.scale = policy.scale;
   method.products = DType::float64;
+  ProductPath path = ProductPath::float64;
   ProductRounding rounding = ProductRounding::odd;
   if (pair.to == DType::float64) {
     rounding = is_wide_integer && is_power_of_two(policy.scale) ? ProductRounding::none : ProductRounding::nearest;
@@ -150,10 +138,10 @@ void choose_float64(const Pair& pair, const DTypeRow& from, const DTypeRow& to, 
     method.factor.greatest = std::min(0x1p52, 0x1p50 / std::fabs(policy.scale));
   } else if (!is_short) {
     method.products = DType::float32;
+    path = ProductPath::narrowed;
     if (pair.to == DType::float32) rounding = ProductRounding::nearest;
   }
-  const auto products = method.products == DType::float32 ? float32_products : float64_products;
-  method.multiply = products(pair.target, read_as(from), rounding);
+  method.multiply = find_multiply(pair.target, read_as(from), path, rounding, false);
 }
 
 // --- Integers times a scale, to integers, where a float64 does not hold what matters
@@ -222,29 +210,32 @@ class Conversion {
   Conversion(const Pair& pair, const Policy& policy)
       : pair_(pair), from_(row(pair.from)), to_(row(pair.to)), policy_(policy), unscaled_(policy) {
     unscaled_.scale = 1.0;
-    const bool is_short = from_.bits <= 16 || pair.from == DType::float32;
-    const bool in_float32 = pair.to != DType::float64 && is_short && choose_float32(pair, from_, to_, policy, first_);
+    const bool in_float32 =
+        pair.to != DType::float64 && pair.from != DType::float64 && choose_float32(pair, from_, to_, policy, first_);
     if (!in_float32) choose_float64(pair, from_, to_, policy, first_);
     if (is_narrow(from_)) decode_ = find_kernel(pair.target, pair.from, DType::float32)->run;
-    if (pair.to != first_.products) encode_ = find_kernel(pair.target, first_.products, pair.to)->run;
-    // Products of one block that are the result may be written at once, unless there is another way to be taken then.
-    is_direct_ = encode_ == nullptr && decode_ == nullptr && from_.bits <= 32;
+    encode_ = encoder(first_);
+    may_fail_ = in_float32 ? first_.factor.special_is_large : from_.bits == 64 || to_.family == Family::integer;
   }
 
   void run(const std::byte* src, std::byte* dst, std::size_t count) const {
-    if (is_direct_) {
+    if (!may_fail_ && encode_ == nullptr && decode_ == nullptr) {
       static_cast<void>(first_.multiply(src, dst, count, first_.factor));
       return;
     }
     for (std::size_t step = 0; count != 0; count -= step) {
       step = std::min(block_count, count);
-      if (!try_block(first_, encode_, src, dst, step)) run_in_pieces(src, dst, step);
+      if (!try_block(first_, encode_, src, dst, step)) run_otherwise(src, dst, step);
       src += bytes_of(from_, step);
       dst += bytes_of(to_, step);
     }
   }
 
  private:
+  [[nodiscard]] KernelFn encoder(const Method& method) const {
+    return pair_.to == method.products ? nullptr : find_kernel(pair_.target, method.products, pair_.to)->run;
+  }
+
   // Nothing is written if it fails.
   bool try_block(const Method& method, KernelFn encode, const std::byte* src, std::byte* dst, std::size_t count) const {
     alignas(64) std::byte products[block_count * sizeof(double)];
@@ -262,23 +253,23 @@ class Conversion {
     return true;
   }
 
-  void run_in_pieces(const std::byte* src, std::byte* dst, std::size_t count) const {
-    Method second;
-    KernelFn encode = nullptr;
-    const bool is_in_float32 = first_.products == DType::float32 && first_.factor.special_is_large;
-    if (is_in_float32) {
+  // What float32 does not do in float64; what that does not do one by one, and only around the numbers concerned.
+  void run_otherwise(const std::byte* src, std::byte* dst, std::size_t count) const {
+    Method second = first_;
+    if (first_.factor.special_is_large) {
+      second = {};
       choose_float64(pair_, from_, to_, policy_, second);
-      encode = find_kernel(pair_.target, second.products, pair_.to)->run;
+      if (try_block(second, encoder(second), src, dst, count)) return;
     }
     const bool in_integers = from_.family == Family::integer && from_.bits == 64 && to_.family == Family::integer;
     for (std::size_t step = 0; count != 0; count -= step) {
       step = std::min(piece_count, count);
-      if (try_block(first_, encode_, src, dst, step)) {
-      } else if (is_in_float32 && try_block(second, encode, src, dst, step)) {
-      } else if (in_integers) {
-        run_in_integers(pair_, src, dst, step, policy_);
-      } else {
-        static_cast<void>(codec::reference_cast(src, pair_.from, dst, pair_.to, step, policy_));
+      if (!try_block(second, encoder(second), src, dst, step)) {
+        if (in_integers) {
+          run_in_integers(pair_, src, dst, step, policy_);
+        } else {
+          static_cast<void>(codec::reference_cast(src, pair_.from, dst, pair_.to, step, policy_));
+        }
       }
       src += bytes_of(from_, step);
       dst += bytes_of(to_, step);
@@ -293,7 +284,7 @@ class Conversion {
   Method first_;
   KernelFn decode_ = nullptr;
   KernelFn encode_ = nullptr;
-  bool is_direct_ = false;
+  bool may_fail_ = false;
 };
 
 void run_scaled(const Pair& pair, const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy) {

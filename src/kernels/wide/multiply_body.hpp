@@ -27,8 +27,6 @@
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
 template <DType from>
-inline constexpr bool float32_holds = from == DType::float32 || bits_of<from> == 16;
-template <DType from>
 inline constexpr bool is_wide_integer = !is_float<from> && bits_of<from> == 64;
 
 // `inexact` lanes of the nearest product step to odd; only the sign of `missing` counts.
@@ -37,14 +35,16 @@ SIMD_INLINE F32 step_to_odd(F32 nearest, I32 missing, Mask32 inexact) {
   return as<F32>(select(inexact, (bits + ((bits ^ missing) >> 31)) | 1, bits));
 }
 
-// --- Numbers that float32 holds
+// --- Numbers that float32 holds: of wider integers those below 2^24, as the factor's `first` says
 
 template <DType from>
 SIMD_INLINE F32 load_float32(const std::byte* src) {
   if constexpr (is_float<from>) {
     return load_unit<from>(src);
-  } else {
+  } else if constexpr (bits_of<from> == 16) {
     return to_f32<true>(load_unit<from>(src));  // the lanes are wider than the source
+  } else {
+    return to_f32<is_signed_type<from>>(load_unit<from>(src));
   }
 }
 
@@ -56,13 +56,10 @@ template <bool to_odd>
   return to_odd ? narrow_odd(product) : narrow(product);
 }
 
-template <DType from, ProductRounding rounding, bool has_low>
+template <DType from, ProductRounding rounding, bool has_low, bool is_limited>
 class Float32Products {
-  static constexpr bool to_odd = rounding == ProductRounding::odd;
-  static constexpr bool has_limits = from == DType::float32 || from == DType::bfloat16;
-
  public:
-  static constexpr std::size_t out_bytes = kRegisterBytes;
+  using Unit = F32;
 
   explicit Float32Products(const Factor& factor)
       : high_(splat(factor.high)),
@@ -75,30 +72,35 @@ class Float32Products {
         special_is_large_(factor.special_is_large),
         scale_(factor.scale) {}
 
-  SIMD_INLINE bool convert(const std::byte* src, std::byte* dst) {
-    const F32 x = load_float32<from>(src);
+  // False where there is none.
+  SIMD_INLINE bool block(const std::byte* src, Block<F32>& products) const {
+    constexpr std::size_t unit = bytes_of<from>(kLanes);
     Mask32 doubtful = mask_if(false);
-    if constexpr (has_limits) doubtful = greater(special_, as<U32>((as<I32>(x) & INT32_MAX) - first_));
-    F32 product;
-    if constexpr (rounding == ProductRounding::none) {
-      product = x * high_;
-    } else if constexpr (to_odd) {
-      product = odd(x);
-    } else {
-      product = nearest(x, doubtful);
-    }
-    if constexpr (has_limits || rounding == ProductRounding::nearest) {
+    const auto product = [&](int at) { return this->product(load_float32<from>(src + at * unit), doubtful); };
+    products = {product(0), product(1), product(2), product(3)};
+    if constexpr (is_limited || rounding == ProductRounding::nearest) {
       if (any(doubtful)) [[unlikely]] {
         if (special_is_large_) return false;
-        product = product_by_float64<rounding != ProductRounding::nearest>(x, scale_);
+        const auto slow_product = [&](int at) {
+          constexpr bool to_odd = rounding != ProductRounding::nearest;
+          return product_by_float64<to_odd>(load_float32<from>(src + at * unit), scale_);
+        };
+        products = {slow_product(0), slow_product(1), slow_product(2), slow_product(3)};
       }
     }
-    store(dst, product);
     return true;
   }
   [[nodiscard]] static bool good() { return true; }
 
  private:
+  SIMD_INLINE F32 product(F32 x, Mask32& doubtful) const {
+    if constexpr (is_limited) {
+      doubtful = either(doubtful, greater(special_, as<U32>((as<I32>(x) & INT32_MAX) - first_)));
+    }
+    if constexpr (rounding == ProductRounding::none) return x * high_;
+    if constexpr (rounding == ProductRounding::nearest) return nearest(x, doubtful);
+    return odd(x);
+  }
   SIMD_INLINE F32 odd(F32 x) const {
     if constexpr (has_low) {
       const F32 product = multiply_add(x, high_, x * low_);
@@ -196,25 +198,28 @@ class Float64Products {
   static constexpr bool in_parts = is_wide_integer<from> && rounding != ProductRounding::odd;
 
  public:
-  static constexpr std::size_t out_bytes = 2 * kRegisterBytes;
+  using Unit = F64x2;
 
   explicit Float64Products(const Factor& factor) : scale_(splat(factor.scale)), greatest_(splat(factor.greatest)) {}
 
-  SIMD_INLINE bool convert(const std::byte* src, std::byte* dst) {
-    if constexpr (in_parts) {
-      const auto x = load_unit<from>(src);
-      store(dst, product_of_parts<rounding>(parts_of<is_signed_type<from>>(x.lo), scale_, doubt_));
-      store(dst + kRegisterBytes, product_of_parts<rounding>(parts_of<is_signed_type<from>>(x.hi), scale_, doubt_));
-    } else {
-      const F64x2 x = load_float64<from>(src);
-      store(dst, product(x.lo));
-      store(dst + kRegisterBytes, product(x.hi));
-    }
+  SIMD_INLINE bool block(const std::byte* src, Block<F64x2>& products) {
+    constexpr std::size_t unit = bytes_of<from>(kLanes);
+    products = {product(src), product(src + unit), product(src + 2 * unit), product(src + 3 * unit)};
     return true;
   }
   [[nodiscard]] bool good() const { return !any(too_great_) && !any_negative(doubt_); }
 
  private:
+  SIMD_INLINE F64x2 product(const std::byte* src) {
+    if constexpr (in_parts) {
+      const auto x = load_unit<from>(src);
+      return {product_of_parts<rounding>(parts_of<is_signed_type<from>>(x.lo), scale_, doubt_),
+              product_of_parts<rounding>(parts_of<is_signed_type<from>>(x.hi), scale_, doubt_)};
+    } else {
+      const F64x2 x = load_float64<from>(src);
+      return {product(x.lo), product(x.hi)};
+    }
+  }
   SIMD_INLINE F64 product(F64 x) {
     if constexpr (rounding != ProductRounding::odd) return x * scale_;
     too_great_ = either(too_great_, greater(as<F64>(as<I64>(x) & INT64_MAX), greatest_));
@@ -233,25 +238,29 @@ class NarrowedProducts {
   static constexpr bool to_odd = rounding == ProductRounding::odd;
 
  public:
-  static constexpr std::size_t out_bytes = kRegisterBytes;
+  using Unit = F32;
 
   explicit NarrowedProducts(const Factor& factor) : scale_(splat(factor.scale)) {}
 
-  SIMD_INLINE bool convert(const std::byte* src, std::byte* dst) {
-    if constexpr (is_wide_integer<from>) {
-      const auto x = load_unit<from>(src);
-      const F64x2 y = {product_of_parts<ProductRounding::odd>(parts_of<is_signed_type<from>>(x.lo), scale_, doubt_),
-                       product_of_parts<ProductRounding::odd>(parts_of<is_signed_type<from>>(x.hi), scale_, doubt_)};
-      store(dst, to_odd ? narrow_odd(y) : narrow(y));
-    } else {
-      const F64x2 x = load_float64<from>(src);
-      store(dst, to_odd ? odd(x) : narrow({multiply_odd(x.lo, scale_), multiply_odd(x.hi, scale_)}));
-    }
+  SIMD_INLINE bool block(const std::byte* src, Block<F32>& products) {
+    constexpr std::size_t unit = bytes_of<from>(kLanes);
+    products = {product(src), product(src + unit), product(src + 2 * unit), product(src + 3 * unit)};
     return true;
   }
   [[nodiscard]] bool good() const { return !any_negative(doubt_); }
 
  private:
+  SIMD_INLINE F32 product(const std::byte* src) {
+    if constexpr (is_wide_integer<from>) {
+      const auto x = load_unit<from>(src);
+      const F64x2 y = {product_of_parts<ProductRounding::odd>(parts_of<is_signed_type<from>>(x.lo), scale_, doubt_),
+                       product_of_parts<ProductRounding::odd>(parts_of<is_signed_type<from>>(x.hi), scale_, doubt_)};
+      return to_odd ? narrow_odd(y) : narrow(y);
+    } else {
+      const F64x2 x = load_float64<from>(src);
+      return to_odd ? odd(x) : narrow({multiply_odd(x.lo, scale_), multiply_odd(x.hi, scale_)});
+    }
+  }
   SIMD_INLINE F32 odd(F64x2 x) const {
     const F32 nearest = narrow({x.lo * scale_, x.hi * scale_});
     const F64x2 back = widen(nearest);
@@ -267,113 +276,114 @@ class NarrowedProducts {
 
 // --- Runs of any length
 
+SIMD_INLINE void store_products(std::byte* dst, const Block<F32>& x) { store_units(dst, x); }
+SIMD_INLINE void store_products(std::byte* dst, const Block<F64x2>& x) { store_unit_pairs(dst, x); }
+
 template <DType from, class Products>
-bool multiply_run(const std::byte* src, std::byte* products, std::size_t count, const Factor& factor) {
-  constexpr std::size_t unit = bytes_of<from>(kLanes);
-  constexpr std::size_t out_unit = Products::out_bytes;
+bool multiply_run(const std::byte* src, std::byte* dst, std::size_t count, const Factor& factor) {
+  using Unit = typename Products::Unit;
+  constexpr std::size_t src_block = bytes_of<from>(kBlock);
+  constexpr std::size_t dst_block = sizeof(Block<Unit>);
   Products method(factor);
-  for (; count >= kLanes; count -= kLanes, src += unit, products += out_unit) {
-    if (!method.convert(src, products)) return false;
+  Block<Unit> products;
+  for (; count >= kBlock; count -= kBlock, src += src_block, dst += dst_block) {
+    if (!method.block(src, products)) return false;
+    store_products(dst, products);
   }
   if (count != 0) {
-    alignas(64) std::byte rest[unit] = {};
-    alignas(64) std::byte converted[out_unit];
-    __builtin_memcpy(rest, src, bytes_of<from>(count));
-    if (!method.convert(rest, converted)) return false;
-    __builtin_memcpy(products, converted, count * out_unit / kLanes);
+    alignas(64) std::byte padded_src[src_block];
+    alignas(64) std::byte padded_dst[dst_block];
+    copy_and_pad<src_block>(padded_src, src, bytes_of<from>(count));
+    if (!method.block(padded_src, products)) return false;
+    store_products(padded_dst, products);
+    copy_front<dst_block>(dst, padded_dst, count * dst_block / kBlock);
   }
   return method.good();
 }
 
 template <MultiplyFn run>
-bool in_default_environment(const std::byte* src, std::byte* products, std::size_t count, const Factor& factor) {
+bool in_default_environment(const std::byte* src, std::byte* dst, std::size_t count, const Factor& factor) {
   const FloatEnvironment saved = float_environment();
   if (is_default(saved)) [[likely]]
-    return run(src, products, count, factor);
+    return run(src, dst, count, factor);
   set_default_environment();
-  const bool good = run(src, products, count, factor);
+  const bool good = run(src, dst, count, factor);
   restore(saved);
   return good;
 }
 
-template <DType from, ProductRounding rounding>
-[[gnu::noinline]] bool to_float32(const std::byte* src, std::byte* products, std::size_t count, const Factor& factor) {
-  if constexpr (!float32_holds<from>) {
-    return multiply_run<from, NarrowedProducts<from, rounding>>(src, products, count, factor);
+// What numbers of this type are multiplied as.
+template <DType from, ProductPath path, ProductRounding rounding, bool is_limited = false>
+[[gnu::noinline]] bool multiply(const std::byte* src, std::byte* dst, std::size_t count, const Factor& factor) {
+  if constexpr (path == ProductPath::float64) {
+    return multiply_run<from, Float64Products<from, rounding>>(src, dst, count, factor);
+  } else if constexpr (path == ProductPath::narrowed) {
+    return multiply_run<from, NarrowedProducts<from, rounding>>(src, dst, count, factor);
   } else {
     if (rounding != ProductRounding::none && factor.low != 0.0F)
-      return multiply_run<from, Float32Products<from, rounding, true>>(src, products, count, factor);
-    return multiply_run<from, Float32Products<from, rounding, false>>(src, products, count, factor);
+      return multiply_run<from, Float32Products<from, rounding, true, is_limited>>(src, dst, count, factor);
+    return multiply_run<from, Float32Products<from, rounding, false, is_limited>>(src, dst, count, factor);
   }
 }
 
-template <DType from, ProductRounding rounding>
-[[gnu::noinline]] bool to_float64(const std::byte* src, std::byte* products, std::size_t count, const Factor& factor) {
-  return multiply_run<from, Float64Products<from, rounding>>(src, products, count, factor);
+template <DType from, ProductPath path, ProductRounding rounding>
+MultiplyFn multiply_of(bool is_limited) {
+  constexpr bool has_limits =
+      path == ProductPath::float32 && (from == DType::float32 || from == DType::bfloat16 || bits_of<from> > 16);
+  if constexpr (has_limits) {
+    if (is_limited) return in_default_environment<multiply<from, path, rounding, true>>;
+  }
+  constexpr bool always_limited = has_limits && !is_float<from>;
+  return in_default_environment<multiply<from, path, rounding, always_limited>>;
 }
 
 template <DType from>
-MultiplyFn float32_products_of(ProductRounding rounding) {
-  switch (rounding) {
-    case ProductRounding::none:
-      if constexpr (float32_holds<from>) return in_default_environment<to_float32<from, ProductRounding::none>>;
-      [[fallthrough]];
-    case ProductRounding::odd:
-      return in_default_environment<to_float32<from, ProductRounding::odd>>;
-    case ProductRounding::nearest:
-      break;
+MultiplyFn multiply_of(ProductPath path, ProductRounding rounding, bool is_limited) {
+  using enum ProductPath;
+  using enum ProductRounding;
+  if (path == float64) {
+    if (rounding == odd) return multiply_of<from, float64, odd>(false);
+    if (is_wide_integer<from> && rounding == nearest) return multiply_of<from, float64, nearest>(false);
+    return multiply_of<from, float64, none>(false);  // the product is rounded to nearest anyway
   }
-  return in_default_environment<to_float32<from, ProductRounding::nearest>>;
+  if constexpr (bits_of<from> >= 32 && from != DType::float32) {
+    if (path == narrowed) {
+      return rounding == odd ? multiply_of<from, narrowed, odd>(false) : multiply_of<from, narrowed, nearest>(false);
+    }
+  }
+  if constexpr (from != DType::float64) {
+    if (rounding == none) return multiply_of<from, float32, none>(is_limited);
+    if (rounding == odd) return multiply_of<from, float32, odd>(is_limited);
+    return multiply_of<from, float32, nearest>(is_limited);
+  }
+  return nullptr;
 }
 
-template <DType from>
-MultiplyFn float64_products_of(ProductRounding rounding) {
-  switch (rounding) {
-    case ProductRounding::odd:
-      return in_default_environment<to_float64<from, ProductRounding::odd>>;
-    case ProductRounding::nearest:
-      if constexpr (is_wide_integer<from>) return in_default_environment<to_float64<from, ProductRounding::nearest>>;
-      [[fallthrough]];
-    case ProductRounding::none:
-      break;
-  }
-  return in_default_environment<to_float64<from, ProductRounding::none>>;
-}
-
-template <class Choose>
-MultiplyFn of_source(DType from, Choose choose) {
+MultiplyFn find_multiply(DType from, ProductPath path, ProductRounding rounding, bool is_limited) noexcept {
   switch (from) {
     case DType::float64:
-      return choose.template operator()<DType::float64>();
+      return multiply_of<DType::float64>(path, rounding, is_limited);
     case DType::float32:
-      return choose.template operator()<DType::float32>();
+      return multiply_of<DType::float32>(path, rounding, is_limited);
     case DType::float16:
-      return choose.template operator()<DType::float16>();
+      return multiply_of<DType::float16>(path, rounding, is_limited);
     case DType::bfloat16:
-      return choose.template operator()<DType::bfloat16>();
+      return multiply_of<DType::bfloat16>(path, rounding, is_limited);
     case DType::int16:
-      return choose.template operator()<DType::int16>();
+      return multiply_of<DType::int16>(path, rounding, is_limited);
     case DType::uint16:
-      return choose.template operator()<DType::uint16>();
+      return multiply_of<DType::uint16>(path, rounding, is_limited);
     case DType::int32:
-      return choose.template operator()<DType::int32>();
+      return multiply_of<DType::int32>(path, rounding, is_limited);
     case DType::uint32:
-      return choose.template operator()<DType::uint32>();
+      return multiply_of<DType::uint32>(path, rounding, is_limited);
     case DType::int64:
-      return choose.template operator()<DType::int64>();
+      return multiply_of<DType::int64>(path, rounding, is_limited);
     case DType::uint64:
-      return choose.template operator()<DType::uint64>();
+      return multiply_of<DType::uint64>(path, rounding, is_limited);
     default:
       return nullptr;
   }
-}
-
-MultiplyFn float32_products(DType from, ProductRounding rounding) noexcept {
-  return of_source(from, [rounding]<DType source>() { return float32_products_of<source>(rounding); });
-}
-
-MultiplyFn float64_products(DType from, ProductRounding rounding) noexcept {
-  return of_source(from, [rounding]<DType source>() { return float64_products_of<source>(rounding); });
 }
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET
