@@ -146,44 +146,65 @@ void choose_float64(const Pair& pair, const DTypeRow& from, const DTypeRow& to, 
 
 // --- Integers times a scale, to integers, where a float64 does not hold what matters
 
-// The low 64 bits of the product, which has up to 117 bits and a power of two; or, to saturate, the nearest number
-// within the target's range.
-void multiply_integers(const Pair& pair, const std::byte* src, std::int64_t* result, std::size_t count,
-                       const Policy& policy) {
-  using uint128 = unsigned __int128;
-  const DTypeRow& to = row(pair.to);
-  const bool is_signed = row(pair.from).is_signed;
-  const auto scale_bits = std::bit_cast<std::uint64_t>(policy.scale);
-  const int field = static_cast<int>(scale_bits >> 52 & 0x7ff);
-  const std::uint64_t fraction = scale_bits & 0xfffffffffffff;
-  const std::uint64_t factor = field == 0 ? fraction : fraction | 0x10000000000000;
-  const int exponent = std::max(field, 1) - 1075;
-  const int right = exponent < 0 ? std::min(-exponent, 127) : 0;  // the product is below 2^117: zero either way
-  const int left = exponent > 0 ? std::min(exponent, 127) : 0;
-  const uint128 half = right == 0 ? 0 : uint128{1} << (right - 1);
-  const bool to_nearest = policy.int_rounding == IntRounding::nearest_even;
-  const bool saturates = policy.integer_range == codec::IntegerRange::saturate;
-  const std::uint64_t largest = ~std::uint64_t{0} >> (64 - to.bits + (to.is_signed ? 1 : 0));
-  const std::uint64_t largest_negative = to.is_signed ? largest + 1 : 0;
+using Uint128 = unsigned __int128;
+
+// |scale| = factor * 2^exponent.
+struct IntegerFactor {
+  explicit IntegerFactor(double scale) {
+    const auto bits = std::bit_cast<std::uint64_t>(scale);
+    const int field = static_cast<int>(bits >> 52 & 0x7ff);
+    factor = (bits & 0xfffffffffffff) | (field == 0 ? 0 : 0x10000000000000);
+    exponent = std::max(field, 1) - 1075;
+    is_negative = bits >> 63 != 0;
+  }
+  std::uint64_t factor;
+  int exponent;
+  bool is_negative;
+};
+
+struct IntegerLimits {
+  std::uint64_t positive, negative;  // magnitudes
+};
+
+// The low 64 bits of the products, which have up to 117 bits and a power of two; or, to saturate, the nearest number
+// within the limits.
+template <bool is_signed, bool to_nearest, bool saturates>
+void multiply_integers(const std::byte* src, std::int64_t* result, std::size_t count, const IntegerFactor& scale,
+                       const IntegerLimits& limits) {
+  const int right = scale.exponent < 0 ? std::min(-scale.exponent, 127) : 0;  // below 2^117: zero either way
+  const int left = scale.exponent > 0 ? std::min(scale.exponent, 127) : 0;
+  const Uint128 half = right == 0 ? 0 : Uint128{1} << (right - 1);
   for (std::size_t i = 0; i < count; ++i) {
     std::uint64_t x;
     std::memcpy(&x, src + i * sizeof x, sizeof x);
-    const bool is_negative = is_signed && x >> 63 != 0;
-    const uint128 product = uint128{is_negative ? 0 - x : x} * factor;
-    uint128 whole = product >> right;
-    if (to_nearest && half != 0) {
-      const uint128 rest = product & (half | (half - 1));
-      whole += rest > half || (rest == half && (whole & 1) != 0) ? 1 : 0;
+    const std::uint64_t sign = is_signed ? 0 - (x >> 63) : 0;
+    const Uint128 product = Uint128{(x ^ sign) - sign} * scale.factor;
+    Uint128 whole = product >> right;
+    if constexpr (to_nearest) {
+      const Uint128 rest = half == 0 ? 0 : product & (half | (half - 1));
+      whole += rest > half || (rest == half && half != 0 && (whole & 1) != 0) ? 1 : 0;
     }
-    const bool negative = is_negative != (scale_bits >> 63 != 0);
+    const std::uint64_t negative = sign ^ (scale.is_negative ? ~std::uint64_t{0} : 0);
     auto magnitude = static_cast<std::uint64_t>(left < 64 ? whole << left : 0);
-    if (saturates) {
-      const std::uint64_t limit = negative ? largest_negative : largest;
+    if constexpr (saturates) {
+      const std::uint64_t limit = negative != 0 ? limits.negative : limits.positive;
       const bool is_beyond = whole > limit || (left != 0 && (left >= 64 ? whole != 0 : whole > limit >> left));
       magnitude = is_beyond ? limit : magnitude;
     }
-    result[i] = static_cast<std::int64_t>(negative ? 0 - magnitude : magnitude);
+    result[i] = static_cast<std::int64_t>((magnitude ^ negative) - negative);
   }
+}
+
+using MultiplyIntegersFn = void (*)(const std::byte* src, std::int64_t* result, std::size_t count,
+                                    const IntegerFactor& scale, const IntegerLimits& limits);
+
+template <bool is_signed>
+MultiplyIntegersFn find_multiply_integers(const Policy& policy) {
+  const bool saturates = policy.integer_range == codec::IntegerRange::saturate;
+  if (policy.int_rounding == IntRounding::nearest_even) {
+    return saturates ? multiply_integers<is_signed, true, true> : multiply_integers<is_signed, true, false>;
+  }
+  return saturates ? multiply_integers<is_signed, false, true> : multiply_integers<is_signed, false, false>;
 }
 
 void run_in_integers(const Pair& pair, const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy) {
@@ -191,7 +212,11 @@ void run_in_integers(const Pair& pair, const std::byte* src, std::byte* dst, std
   unscaled.scale = 1.0;
   const auto* const kernel = find_kernel(pair.target, DType::int64, pair.to);  // keeps the low bits
   alignas(64) std::int64_t numbers[block_count];
-  multiply_integers(pair, src, numbers, count, policy);
+  const DTypeRow& to = row(pair.to);
+  const std::uint64_t largest = ~std::uint64_t{0} >> (64 - to.bits + (to.is_signed ? 1 : 0));
+  const auto multiply =
+      row(pair.from).is_signed ? find_multiply_integers<true>(policy) : find_multiply_integers<false>(policy);
+  multiply(src, numbers, count, IntegerFactor(policy.scale), {largest, to.is_signed ? largest + 1 : 0});
   if (kernel == nullptr) {
     std::memcpy(dst, numbers, count * sizeof *numbers);
   } else {
@@ -261,15 +286,13 @@ class Conversion {
       choose_float64(pair_, from_, to_, policy_, second);
       if (try_block(second, encoder(second), src, dst, count)) return;
     }
-    const bool in_integers = from_.family == Family::integer && from_.bits == 64 && to_.family == Family::integer;
+    if (from_.family == Family::integer && from_.bits == 64 && to_.family == Family::integer) {
+      return run_in_integers(pair_, src, dst, count, policy_);
+    }
     for (std::size_t step = 0; count != 0; count -= step) {
       step = std::min(piece_count, count);
       if (!try_block(second, encoder(second), src, dst, step)) {
-        if (in_integers) {
-          run_in_integers(pair_, src, dst, step, policy_);
-        } else {
-          static_cast<void>(codec::reference_cast(src, pair_.from, dst, pair_.to, step, policy_));
-        }
+        static_cast<void>(codec::reference_cast(src, pair_.from, dst, pair_.to, step, policy_));
       }
       src += bytes_of(from_, step);
       dst += bytes_of(to_, step);

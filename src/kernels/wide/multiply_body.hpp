@@ -150,7 +150,7 @@ SIMD_INLINE Parts parts_of(I64 x) {
 // - To odd, for a later rounding that keeps 32 bits or fewer: what is cut off shows in p's last bits, unless the last
 // 20
 //   are all zero; then r decides. In doubt only where p is next to such a number, which r may cross.
-// - To nearest: p + r rounded, if r made a little larger and a little smaller gives the same.
+// - To nearest: p + r rounded, if r made a little larger and a little smaller gives the same. Where l is zero, it is p.
 // Negative lanes of `doubt`: another way must be found.
 template <ProductRounding rounding>
 SIMD_INLINE F64 product_of_parts(const Parts& x, F64 scale, I64& doubt) {
@@ -161,8 +161,9 @@ SIMD_INLINE F64 product_of_parts(const Parts& x, F64 scale, I64& doubt) {
   if constexpr (rounding == ProductRounding::nearest) {
     const F64 more = multiply_add(missing, splat(1.0 + 0x1p-48), product);
     const F64 less = multiply_add(missing, splat(1.0 - 0x1p-48), product);
-    doubt |= -(as<I64>(more - less) & INT64_MAX);
-    return as<F64>(as<I64>(more) | (bits & INT64_MIN));
+    const I64 beyond = -(as<I64>(x.l) & INT64_MAX);  // negative where float64 does not hold x; else p is the answer
+    doubt |= beyond & -(as<I64>(more - less) & INT64_MAX);
+    return as<F64>(bits ^ ((bits ^ as<I64>(more)) & (beyond >> 63)));
   } else {
     const I64 inexact = -(as<I64>(missing) & INT64_MAX);           // negative lanes
     const I64 place = ((bits + 1) & 0xfffff) ^ 1;                  // 0 where the last 20 bits are zero
@@ -285,19 +286,28 @@ bool multiply_run(const std::byte* src, std::byte* dst, std::size_t count, const
   constexpr std::size_t src_block = bytes_of<from>(kBlock);
   constexpr std::size_t dst_block = sizeof(Block<Unit>);
   Products method(factor);
-  Block<Unit> products;
-  for (; count >= kBlock; count -= kBlock, src += src_block, dst += dst_block) {
-    if (!method.block(src, products)) return false;
-    store_products(dst, products);
+  // The tail goes through a zero-padded block of its own, and through the same loop: one copy of the code.
+  alignas(64) std::byte padded_src[src_block];
+  alignas(64) std::byte padded_dst[dst_block];
+  std::byte* tail = nullptr;
+  std::size_t blocks = count / kBlock;
+  std::size_t rest = count % kBlock;
+  const std::size_t tail_bytes = rest * dst_block / kBlock;
+  for (;;) {
+    for (; blocks != 0; --blocks, src += src_block, dst += dst_block) {
+      Block<Unit> products;
+      if (!method.block(src, products)) return false;
+      store_products(dst, products);
+    }
+    if (rest == 0) break;
+    copy_and_pad<src_block>(padded_src, src, bytes_of<from>(rest));
+    tail = dst;
+    src = padded_src;
+    dst = padded_dst;
+    blocks = 1;
+    rest = 0;
   }
-  if (count != 0) {
-    alignas(64) std::byte padded_src[src_block];
-    alignas(64) std::byte padded_dst[dst_block];
-    copy_and_pad<src_block>(padded_src, src, bytes_of<from>(count));
-    if (!method.block(padded_src, products)) return false;
-    store_products(padded_dst, products);
-    copy_front<dst_block>(dst, padded_dst, count * dst_block / kBlock);
-  }
+  if (tail != nullptr) copy_front<dst_block>(tail, padded_dst, tail_bytes);
   return method.good();
 }
 
