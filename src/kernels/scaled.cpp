@@ -14,6 +14,7 @@
 #include "dtype/dtype_table.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/multiply.hpp"
+#include "kernels/short_scale.hpp"
 
 namespace tensorcast::kernels {
 namespace {
@@ -58,6 +59,7 @@ struct Method {
   MultiplyFn multiply = nullptr;
   DType products = DType::float32;  // or float64
   Factor factor;
+  bool is_short = false;  // its scale is another, which does as well but for large numbers
 };
 
 // Nonzero magnitudes below the limit.
@@ -73,45 +75,80 @@ void set_large(Factor& factor, double limit) {
   factor.special_is_large = true;
 }
 
-// Products in float32 of what it holds. Nothing where they would not do.
-bool choose_float32(const Pair& pair, const DTypeRow& from, const DTypeRow& to, const Policy& policy, Method& method) {
+// As a sum (multiply.hpp). False for the rare one that has no zero where it could be split.
+bool split(double scale, Factor& factor) {
+  factor.high = static_cast<float>(scale);
+  if (static_cast<double>(factor.high) == scale) return true;
+  const auto bits = std::bit_cast<std::uint64_t>(scale);
+  const int cut = 30 + std::countr_one(bits >> 29);
+  if (cut > 40) return false;
+  const auto high = std::bit_cast<double>(bits >> cut << cut);
+  factor.high = static_cast<float>(high);
+  factor.low = static_cast<float>(scale - high);
+  factor.lowest = static_cast<float>(scale - high - static_cast<double>(factor.low));
+  return true;
+}
+
+// The digits of numbers at which the target's result changes, and the magnitude up to which that holds.
+struct Boundaries {
+  int digits = 0;
+  double limit = std::numeric_limits<double>::infinity();
+};
+Boundaries boundaries_of(const DTypeRow& to, int source_digits, const Policy& policy) {
+  if (to.family == Family::floating) return {.digits = to.format.mantissa_bits + 2};  // midpoints have one more
+  const int digits = 21 - source_digits;                                              // as many as short_scale() takes
+  if (to.bits > 8 || digits <= to.bits) return {.digits = 64};
+  if (policy.integer_range == codec::IntegerRange::saturate) return {.digits = digits};
+  return {.digits = digits, .limit = std::ldexp(1.0, digits - 1)};  // multiples of one half
+}
+
+// Products in float32 of what it holds. False where they would not do.
+bool choose_float32(const Pair& pair, const Policy& policy, bool may_be_short, Method& method) {
+  const DTypeRow& from = row(pair.from);
+  const DTypeRow& to = row(pair.to);
   const double scale = policy.scale;
   const double size = std::fabs(scale);
   if (!(size >= 0x1p-60 && size <= 0x1p60)) return false;
-  Factor& factor = method.factor;
-  factor.scale = scale;
-  factor.high = static_cast<float>(scale);
-  if (static_cast<double>(factor.high) != scale) {
-    const auto bits = std::bit_cast<std::uint64_t>(scale);
-    const int cut = 30 + std::countr_one(bits >> 29);
-    if (cut > 40) return false;
-    const auto high = std::bit_cast<double>(bits >> cut << cut);
-    factor.high = static_cast<float>(high);
-    factor.low = static_cast<float>(scale - high);
-    factor.lowest = static_cast<float>(scale - high - static_cast<double>(factor.low));
-  }
-
-  // A product of few digits is exact, unless it underflows or overflows. It has those of both factors, but one less
-  // for a power of two.
   const bool is_floating = from.family == Family::floating;
   const bool is_long = from.bits > 16 && !is_floating;  // as far as it is below 2^24
-  const int digits = is_floating ? from.format.mantissa_bits + 1 : std::min(from.bits, 24);
-  const int zeros = std::countr_zero(std::bit_cast<std::uint32_t>(factor.high) | 0x800000U);
-  const bool is_exact = factor.low == 0.0F && (digits + 24 - zeros <= 24 || zeros == 23);
   // Others are multiples of 2^-24, and but for long integers below 2^16.
   const bool has_range = is_floating && from.format.exponent_bits == 8;
+  int digits = is_floating ? from.format.mantissa_bits + 1 : from.bits - (from.is_signed ? 1 : 0);
+  digits = std::min(digits, 24);
 
-  ProductRounding rounding = is_exact ? ProductRounding::none : ProductRounding::odd;
-  if (pair.to == DType::float32) {
-    rounding = factor.low == 0.0F ? ProductRounding::none : ProductRounding::nearest;
-    // Smaller products are too near float32's subnormals for what is missing from them.
-    if (has_range && rounding == ProductRounding::nearest) set_small(factor, 0x1p-69 / size);
-  } else if (to.family == Family::floating) {
-    const bool sees_subnormals = to.format.exponent_bits == 8;
+  Factor& factor = method.factor;
+  factor.scale = scale;
+  const auto as_float = static_cast<float>(scale);
+  const int zeros = std::countr_zero(std::bit_cast<std::uint32_t>(as_float) | 0x800000U);
+  // A product of few digits is exact, unless it underflows or overflows. It has those of both factors, but one less
+  // for a power of two.
+  const bool is_exact = static_cast<double>(as_float) == scale && (digits + 24 - zeros <= 24 || zeros == 23);
+  ProductRounding rounding = ProductRounding::none;
+  const bool to_float32 = pair.to == DType::float32;
+  if (!is_exact && may_be_short && !to_float32) {
+    const Boundaries boundaries = boundaries_of(to, digits, policy);
+    const bool within = is_floating || std::ldexp(size, digits) <= boundaries.limit;
+    const std::optional<float> other = within ? short_scale(scale, digits, boundaries.digits) : std::optional<float>();
+    method.is_short = other.has_value();
+    if (other) factor.high = *other;
+    if (other && is_floating && boundaries.limit < 0x1p22) set_large(factor, boundaries.limit / size);
+  }
+  if (!method.is_short) {
+    if (!split(scale, factor)) return false;
+    if (to_float32 && factor.low != 0.0F) {
+      rounding = ProductRounding::nearest;
+    } else if (!to_float32 && !is_exact) {
+      rounding = ProductRounding::odd;
+    }
+  }
+
+  if (to_float32 || to.family == Family::floating) {
+    // Smaller products are too near float32's subnormals for what is missing from them, where the target has those.
+    const bool sees_subnormals = rounding == ProductRounding::nearest || (!to_float32 && to.format.exponent_bits == 8);
     if (has_range && sees_subnormals) set_small(factor, 0x1p-69 / size);
     // What overflows is not infinite, which some tell apart; rounded to odd it is the largest finite number.
-    if (has_range && size > 1.0 && !sees_subnormals) rounding = ProductRounding::odd;
-  } else if (!is_exact) {
+    if (has_range && size > 1.0 && to.format.nonfinite == NonFinite::nan_negative_zero) rounding = ProductRounding::odd;
+  } else if (rounding == ProductRounding::odd) {
     // Below 2^22 there are two bits more than those before the point. Targets that saturate need no more.
     const bool all_beyond_saturate = policy.integer_range == codec::IntegerRange::saturate && to.bits <= 16;
     if (has_range && !all_beyond_saturate) set_large(factor, 0x1p21 / size);
@@ -124,7 +161,9 @@ bool choose_float32(const Pair& pair, const DTypeRow& from, const DTypeRow& to, 
 }
 
 // Products by way of float64.
-void choose_float64(const Pair& pair, const DTypeRow& from, const DTypeRow& to, const Policy& policy, Method& method) {
+void choose_float64(const Pair& pair, const Policy& policy, Method& method) {
+  const DTypeRow& from = row(pair.from);
+  const DTypeRow& to = row(pair.to);
   const bool is_wide_integer = from.family == Family::integer && from.bits == 64;
   const bool is_short = from.bits <= 16 || from.id == DType::float32;
   method.factor.scale = policy.scale;
@@ -236,8 +275,11 @@ class Conversion {
       : pair_(pair), from_(row(pair.from)), to_(row(pair.to)), policy_(policy), unscaled_(policy) {
     unscaled_.scale = 1.0;
     const bool in_float32 =
-        pair.to != DType::float64 && pair.from != DType::float64 && choose_float32(pair, from_, to_, policy, first_);
-    if (!in_float32) choose_float64(pair, from_, to_, policy, first_);
+        pair.to != DType::float64 && pair.from != DType::float64 && choose_float32(pair, policy, true, first_);
+    if (!in_float32) {
+      first_ = {};
+      choose_float64(pair, policy, first_);
+    }
     if (is_narrow(from_)) decode_ = find_kernel(pair.target, pair.from, DType::float32)->run;
     encode_ = encoder(first_);
     may_fail_ = in_float32 ? first_.factor.special_is_large : from_.bits == 64 || to_.family == Family::integer;
@@ -280,18 +322,22 @@ class Conversion {
 
   // What float32 does not do in float64; what that does not do one by one, and only around the numbers concerned.
   void run_otherwise(const std::byte* src, std::byte* dst, std::size_t count) const {
-    Method second = first_;
+    if (first_.is_short) {
+      Method second;
+      if (choose_float32(pair_, policy_, false, second) && try_block(second, encoder(second), src, dst, count)) return;
+    }
+    Method last = first_;
     if (first_.factor.special_is_large) {
-      second = {};
-      choose_float64(pair_, from_, to_, policy_, second);
-      if (try_block(second, encoder(second), src, dst, count)) return;
+      last = {};
+      choose_float64(pair_, policy_, last);
+      if (try_block(last, encoder(last), src, dst, count)) return;
     }
     if (from_.family == Family::integer && from_.bits == 64 && to_.family == Family::integer) {
       return run_in_integers(pair_, src, dst, count, policy_);
     }
     for (std::size_t step = 0; count != 0; count -= step) {
       step = std::min(piece_count, count);
-      if (!try_block(second, encoder(second), src, dst, step)) {
+      if (!try_block(last, encoder(last), src, dst, step)) {
         static_cast<void>(codec::reference_cast(src, pair_.from, dst, pair_.to, step, policy_));
       }
       src += bytes_of(from_, step);

@@ -189,6 +189,29 @@ INSTANTIATE_TEST_SUITE_P(Sources, ScaledWords,
                          ::testing::Values(DType::float16, DType::bfloat16, DType::int16, DType::uint16),
                          [](const auto& source) { return std::string(name(source.param)); });
 
+// Quotients of short numbers, and their neighbours: products next to boundaries.
+TEST(Scaled, ScalesNextToQuotientsEqualReference) {
+  constexpr std::size_t all = 1U << 16;
+  Bytes src(all * 2);
+  for (std::size_t code = 0; code < all; ++code) codec::store_code(DType::uint16, src.data(), code, code);
+  std::mt19937_64 random(11);
+  const std::pair<DType, DType> pairs[] = {
+      {DType::float16, DType::float8_e4m3fn}, {DType::float16, DType::bfloat16},
+      {DType::float16, DType::int8},          {DType::bfloat16, DType::float16},
+      {DType::bfloat16, DType::uint8},        {DType::uint16, DType::float8_e4m3fn},
+      {DType::int16, DType::float8_e5m2},     {DType::float16, DType::float4_e2m1fn}};
+  for (std::size_t index = 0; index < 96; ++index) {
+    const auto [from, to] = pairs[index % std::size(pairs)];
+    const auto boundary = static_cast<double>(random() % (std::uint64_t{1} << (3 + random() % 10)) + 1);
+    const auto number = static_cast<double>(random() % (std::uint64_t{1} << (3 + random() % 13)) + 1);
+    double scale = boundary / number * (index % 3 == 0 ? -1.0 : 1.0);
+    if (index % 4 == 1) scale = std::nextafter(scale, 0.0);
+    if (index % 4 == 2) scale = std::nextafter(scale, 10.0);
+    if (index % 4 == 3) scale *= 1.0 + static_cast<double>(random() % 1000) * 0x1p-32;
+    expect_reference(from, to, src, all, policy_of(index / 8, scale));
+  }
+}
+
 // Numbers between which the target's result changes, or near them.
 std::vector<double> boundaries(DType to, std::mt19937_64& random) {
   std::vector<double> result;

@@ -338,8 +338,7 @@ template <DType from, ProductPath path, ProductRounding rounding, bool is_limite
 
 template <DType from, ProductPath path, ProductRounding rounding>
 MultiplyFn multiply_of(bool is_limited) {
-  constexpr bool has_limits =
-      path == ProductPath::float32 && (from == DType::float32 || from == DType::bfloat16 || bits_of<from> > 16);
+  constexpr bool has_limits = path == ProductPath::float32 && (is_float<from> || bits_of<from> > 16);
   if constexpr (has_limits) {
     if (is_limited) return in_default_environment<multiply<from, path, rounding, true>>;
   }
