@@ -1,52 +1,61 @@
-// Products in float64, for conversions with a scale.
+// Products of numbers of any wide type with a scale, for conversions with a scale: as float32 or float64 that the
+// target's own conversion then rounds as if it had the exact products.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+
+#include "tensorcast/dtype.hpp"
 
 namespace tensorcast::kernels {
 
 enum class ProductRounding : std::uint8_t {
-  nearest,
-  odd,  // toward zero, then a last bit of one if something was cut off: a later rounding is as good as the only one
+  none,     // x times `high`, which is the scale, has few enough bits
+  nearest,  // the product is the result
+  odd,      // toward zero, then a last bit of one if something was cut off: a later rounding is as good as the only one
 };
 
-// x[i] *= scale, NaN kept. Finite products rounded to odd are finite, and zero only where x[i] or the scale is.
-// Returns the greatest magnitude among the products, or something greater; NaN does not count.
-using MultiplyFn = double (*)(double* x, std::size_t count, double scale, ProductRounding rounding);
-
-// A scale as float32, for targets that keep few bits.
-struct FloatScale {
-  float high = 1.0F;  // high + low is the scale to 48 bits
-  float low = 0.0F;
-  // Bits that are all zero in numbers at which a rounding to the target changes its result; that holds for magnitudes
-  // from `least` to `greatest`, given as bits too.
-  std::int32_t boundary_bits = 0;
-  std::int32_t least = 0;
-  std::int32_t greatest = 0;
+enum class ProductPath : std::uint8_t {
+  float32,   // to float32, of numbers that it holds
+  narrowed,  // to float32, by way of float64; of 32 bits and more, but not float32
+  float64,
 };
 
-// product[i] = x[i] * scale in float32, good enough for the target's one rounding. False where some product is so near
-// a boundary, or so large or small, that it may not be; the products are then unspecified. `count` is a multiple of 16.
-using MultiplyFloatsFn = bool (*)(const float* x, float* product, std::size_t count, const FloatScale& scale);
+// A scale, and where a method stops.
+struct Factor {
+  double scale = 1.0;
+  // The same as a sum, for sources that float32 holds and a scale from 2^-60 to 2^60: up to 24 bits are all in `high`.
+  // Of more, `high` has the first 23 or a few less, up to one that a zero follows; `low` is the rest, rounded, with the
+  // sign of `high` and at most half its last place; `lowest` is what that leaves.
+  float high = 1.0F, low = 0.0F, lowest = 0.0F;
+  // To float32, if `special` is not 0: numbers whose magnitude, as float32 bits, is from `first` on, `special` of them.
+  // Their products must be made in float64, or, where they are large, are not for float32 at all.
+  std::uint32_t first = 0, special = 0;
+  bool special_is_large = false;
+  // To float64: greater magnitudes are not for it.
+  double greatest = std::numeric_limits<double>::infinity();
+};
 
+// Writes `count` products. `src` and `products` have any alignment, and may be equal where they are of one width.
+// False where some product cannot be made; what was written is then unspecified. That happens where the factor says so,
+// and for 64-bit integers, rarely. Integers of 64 bits are rounded to odd for what keeps 32 bits or fewer.
+using MultiplyFn = bool (*)(const std::byte* src, std::byte* products, std::size_t count, const Factor& factor);
+
+// `from` is a number of 16 bits or more; else null. `is_limited` says whether there are special numbers.
 namespace portable {
-double multiply(double* x, std::size_t count, double scale, ProductRounding rounding);
-bool multiply_floats(const float* x, float* product, std::size_t count, const FloatScale& scale);
-}  // namespace portable
+MultiplyFn find_multiply(DType from, ProductPath path, ProductRounding rounding, bool is_limited) noexcept;
+}
 #if defined(__x86_64__)
 namespace avx2 {
-double multiply(double* x, std::size_t count, double scale, ProductRounding rounding);
-bool multiply_floats(const float* x, float* product, std::size_t count, const FloatScale& scale);
-}  // namespace avx2
+MultiplyFn find_multiply(DType from, ProductPath path, ProductRounding rounding, bool is_limited) noexcept;
+}
 namespace avx512 {
-double multiply(double* x, std::size_t count, double scale, ProductRounding rounding);
-bool multiply_floats(const float* x, float* product, std::size_t count, const FloatScale& scale);
-}  // namespace avx512
+MultiplyFn find_multiply(DType from, ProductPath path, ProductRounding rounding, bool is_limited) noexcept;
+}
 namespace avx512vbmi {
-double multiply(double* x, std::size_t count, double scale, ProductRounding rounding);
-bool multiply_floats(const float* x, float* product, std::size_t count, const FloatScale& scale);
-}  // namespace avx512vbmi
+MultiplyFn find_multiply(DType from, ProductPath path, ProductRounding rounding, bool is_limited) noexcept;
+}
 #endif
 
 }  // namespace tensorcast::kernels

@@ -1,6 +1,5 @@
-// Conversions with a scale: to float32 or float64, times the scale, to the target, in buffers that stay in the
-// first-level cache. Targets that keep few bits make do with a product in float32, but for the few numbers that lie so
-// near a boundary of the target that more bits decide.
+// Conversions with a scale: products in float32 or float64, then the target's own conversion, in blocks that stay in
+// the first-level cache. Products are rounded to odd (multiply.hpp), so that the conversion rounds them rightly.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -15,35 +14,15 @@
 #include "dtype/dtype_table.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/multiply.hpp"
+#include "kernels/short_scale.hpp"
 
 namespace tensorcast::kernels {
 namespace {
 
 using codec::Policy;
 
-constexpr std::size_t buffer_count = 1024;  // fills whole bytes of every type
-
-struct Multiplication {
-  MultiplyFn doubles;
-  MultiplyFloatsFn floats;
-};
-
-Multiplication multiplication_of(Target target) {
-#if defined(__x86_64__)
-  switch (target) {
-    case Target::portable:
-      break;
-    case Target::avx2:
-      return {avx2::multiply, avx2::multiply_floats};
-    case Target::avx512:
-      return {avx512::multiply, avx512::multiply_floats};
-    case Target::avx512vbmi:
-      return {avx512vbmi::multiply, avx512vbmi::multiply_floats};
-  }
-#endif
-  static_cast<void>(target);
-  return {portable::multiply, portable::multiply_floats};
-}
+constexpr std::size_t block_count = 1024;  // elements whose products stay in the first-level cache
+constexpr std::size_t piece_count = 64;    // of a block that needs another way, the least that takes it
 
 struct Pair {
   Target target;
@@ -51,129 +30,345 @@ struct Pair {
   DType to;
 };
 
-constexpr std::int32_t float_bits(int exponent) { return (exponent + 127) << 23; }
+MultiplyFn find_multiply(Target target, DType from, ProductPath path, ProductRounding rounding, bool is_limited) {
+#if defined(__x86_64__)
+  switch (target) {
+    case Target::portable:
+      break;
+    case Target::avx2:
+      return avx2::find_multiply(from, path, rounding, is_limited);
+    case Target::avx512:
+      return avx512::find_multiply(from, path, rounding, is_limited);
+    case Target::avx512vbmi:
+      return avx512vbmi::find_multiply(from, path, rounding, is_limited);
+  }
+#endif
+  static_cast<void>(target);
+  return portable::find_multiply(from, path, rounding, is_limited);
+}
 
-// Nothing where products in float32 would not do.
-std::optional<FloatScale> float_scale(const Pair& pair, double scale) {
+// Types of 8 bits and fewer are read as float32, which holds them.
+bool is_narrow(const DTypeRow& type) { return type.bits <= 8; }
+DType read_as(const DTypeRow& from) { return is_narrow(from) ? DType::float32 : from.id; }
+
+bool is_power_of_two(double scale) { return (std::bit_cast<std::uint64_t>(scale) & 0xfffffffffffff) == 0; }
+
+// --- Which products
+
+struct Method {
+  MultiplyFn multiply = nullptr;
+  DType products = DType::float32;  // or float64
+  Factor factor;
+  bool is_short = false;  // its scale is another, which does as well but for large numbers
+};
+
+// Nonzero magnitudes below the limit.
+void set_small(Factor& factor, double limit) {
+  factor.first = 1;
+  factor.special = std::bit_cast<std::uint32_t>(static_cast<float>(limit)) - 1;
+}
+
+// Magnitudes from the limit on, and NaN.
+void set_large(Factor& factor, double limit) {
+  factor.first = std::bit_cast<std::uint32_t>(static_cast<float>(limit));
+  factor.special = 0x80000000U - factor.first;
+  factor.special_is_large = true;
+}
+
+// As a sum (multiply.hpp). False for the rare one that has no zero where it could be split.
+bool split(double scale, Factor& factor) {
+  factor.high = static_cast<float>(scale);
+  if (static_cast<double>(factor.high) == scale) return true;
+  const auto bits = std::bit_cast<std::uint64_t>(scale);
+  const int cut = 30 + std::countr_one(bits >> 29);
+  if (cut > 40) return false;
+  const auto high = std::bit_cast<double>(bits >> cut << cut);
+  factor.high = static_cast<float>(high);
+  factor.low = static_cast<float>(scale - high);
+  factor.lowest = static_cast<float>(scale - high - static_cast<double>(factor.low));
+  return true;
+}
+
+// The digits of numbers at which the target's result changes, and the magnitude up to which that holds.
+struct Boundaries {
+  int digits = 0;
+  double limit = std::numeric_limits<double>::infinity();
+};
+Boundaries boundaries_of(const DTypeRow& to, int source_digits, const Policy& policy) {
+  if (to.family == Family::floating) return {.digits = to.format.mantissa_bits + 2};  // midpoints have one more
+  const int digits = 21 - source_digits;                                              // as many as short_scale() takes
+  if (to.bits > 8 || digits <= to.bits) return {.digits = 64};
+  if (policy.integer_range == codec::IntegerRange::saturate) return {.digits = digits};
+  return {.digits = digits, .limit = std::ldexp(1.0, digits - 1)};  // multiples of one half
+}
+
+// Products in float32 of what it holds. False where they would not do.
+bool choose_float32(const Pair& pair, const Policy& policy, bool may_be_short, Method& method) {
   const DTypeRow& from = row(pair.from);
   const DTypeRow& to = row(pair.to);
-  if (from.bits > 16 && pair.from != DType::float32) return std::nullopt;
-  if (!(std::fabs(scale) >= 0x1p-60 && std::fabs(scale) <= 0x1p60)) return std::nullopt;
-  FloatScale result;
-  result.high = static_cast<float>(scale);
-  result.low = static_cast<float>(scale - static_cast<double>(result.high));
-  result.greatest = float_bits(127);
-  const auto low_bits = [](int bits) { return (std::int32_t{1} << bits) - 1; };
-  constexpr std::int32_t zero_only = 0x7fffffff;
-  if (pair.to == DType::boolean) {
-    result.boundary_bits = zero_only;
-  } else if (pair.to == DType::float32) {  // the product is the result
-    if (result.low != 0.0F) return std::nullopt;
-    result.boundary_bits = zero_only;
-    result.greatest = std::numeric_limits<std::int32_t>::max();
-  } else if (to.family == Family::floating) {
-    if (pair.to == DType::float64 || !to.format.has_zero) return std::nullopt;
-    // Midpoints end in zeros, those of subnormals in more of them.
-    result.boundary_bits = low_bits(22 - to.format.mantissa_bits);
-    if (pair.to == DType::bfloat16) result.least = float_bits(-100);
+  const double scale = policy.scale;
+  const double size = std::fabs(scale);
+  if (!(size >= 0x1p-60 && size <= 0x1p60)) return false;
+  const bool is_floating = from.family == Family::floating;
+  const bool is_long = from.bits > 16 && !is_floating;  // as far as it is below 2^24
+  // Others are multiples of 2^-24, and but for long integers below 2^16.
+  const bool has_range = is_floating && from.format.exponent_bits == 8;
+  int digits = is_floating ? from.format.mantissa_bits + 1 : from.bits - (from.is_signed ? 1 : 0);
+  digits = std::min(digits, 24);
+
+  Factor& factor = method.factor;
+  factor.scale = scale;
+  const auto as_float = static_cast<float>(scale);
+  const int zeros = std::countr_zero(std::bit_cast<std::uint32_t>(as_float) | 0x800000U);
+  // A product of few digits is exact, unless it underflows or overflows. It has those of both factors, but one less
+  // for a power of two.
+  const bool is_exact = static_cast<double>(as_float) == scale && (digits + 24 - zeros <= 24 || zeros == 23);
+  ProductRounding rounding = ProductRounding::none;
+  const bool to_float32 = pair.to == DType::float32;
+  if (!is_exact && may_be_short && !to_float32) {
+    const Boundaries boundaries = boundaries_of(to, digits, policy);
+    const bool within = is_floating || std::ldexp(size, digits) <= boundaries.limit;
+    const std::optional<float> other = within ? short_scale(scale, digits, boundaries.digits) : std::optional<float>();
+    method.is_short = other.has_value();
+    if (other) factor.high = *other;
+    if (other && is_floating && boundaries.limit < 0x1p22) set_large(factor, boundaries.limit / size);
+  }
+  if (!method.is_short) {
+    if (!split(scale, factor)) return false;
+    if (to_float32 && factor.low != 0.0F) {
+      rounding = ProductRounding::nearest;
+    } else if (!to_float32 && !is_exact) {
+      rounding = ProductRounding::odd;
+    }
+  }
+
+  if (to_float32 || to.family == Family::floating) {
+    // Smaller products are too near float32's subnormals for what is missing from them, where the target has those.
+    const bool sees_subnormals = rounding == ProductRounding::nearest || (!to_float32 && to.format.exponent_bits == 8);
+    if (has_range && sees_subnormals) set_small(factor, 0x1p-69 / size);
+    // What overflows is not infinite, which some tell apart; rounded to odd it is the largest finite number.
+    if (has_range && size > 1.0 && to.format.nonfinite == NonFinite::nan_negative_zero) rounding = ProductRounding::odd;
+  } else if (rounding == ProductRounding::odd) {
+    // Below 2^22 there are two bits more than those before the point. Targets that saturate need no more.
+    const bool all_beyond_saturate = policy.integer_range == codec::IntegerRange::saturate && to.bits <= 16;
+    if (has_range && !all_beyond_saturate) set_large(factor, 0x1p21 / size);
+    if (!has_range && !is_long && !all_beyond_saturate && size > 0x1p5) return false;
+  }
+  if (is_long) set_large(factor, to.family == Family::floating ? 0x1p24 : std::min(0x1p24, 0x1p21 / size));
+  method.products = DType::float32;
+  method.multiply = find_multiply(pair.target, read_as(from), ProductPath::float32, rounding, factor.special != 0);
+  return true;
+}
+
+// Products by way of float64.
+void choose_float64(const Pair& pair, const Policy& policy, Method& method) {
+  const DTypeRow& from = row(pair.from);
+  const DTypeRow& to = row(pair.to);
+  const bool is_wide_integer = from.family == Family::integer && from.bits == 64;
+  const bool is_short = from.bits <= 16 || from.id == DType::float32;
+  method.factor.scale = policy.scale;
+  method.products = DType::float64;
+  ProductPath path = ProductPath::float64;
+  ProductRounding rounding = ProductRounding::odd;
+  if (pair.to == DType::float64) {
+    rounding = is_wide_integer && is_power_of_two(policy.scale) ? ProductRounding::none : ProductRounding::nearest;
+  } else if (to.family != Family::floating) {
+    // Two bits more than those before the point; and of 64-bit integers those that float64 holds.
+    method.factor.greatest = std::min(0x1p52, 0x1p50 / std::fabs(policy.scale));
+  } else if (!is_short) {
+    method.products = DType::float32;
+    path = ProductPath::narrowed;
+    if (pair.to == DType::float32) rounding = ProductRounding::nearest;
+  }
+  method.multiply = find_multiply(pair.target, read_as(from), path, rounding, false);
+}
+
+// --- Integers times a scale, to integers, where a float64 does not hold what matters
+
+using Uint128 = unsigned __int128;
+
+// |scale| = factor * 2^exponent.
+struct IntegerFactor {
+  explicit IntegerFactor(double scale) {
+    const auto bits = std::bit_cast<std::uint64_t>(scale);
+    const int field = static_cast<int>(bits >> 52 & 0x7ff);
+    factor = (bits & 0xfffffffffffff) | (field == 0 ? 0 : 0x10000000000000);
+    exponent = std::max(field, 1) - 1075;
+    is_negative = bits >> 63 != 0;
+  }
+  std::uint64_t factor;
+  int exponent;
+  bool is_negative;
+};
+
+struct IntegerLimits {
+  std::uint64_t positive, negative;  // magnitudes
+};
+
+// The low 64 bits of the products, which have up to 117 bits and a power of two; or, to saturate, the nearest number
+// within the limits.
+template <bool is_signed, bool to_nearest, bool saturates>
+void multiply_integers(const std::byte* src, std::int64_t* result, std::size_t count, const IntegerFactor& scale,
+                       const IntegerLimits& limits) {
+  const int right = scale.exponent < 0 ? std::min(-scale.exponent, 127) : 0;  // below 2^117: zero either way
+  const int left = scale.exponent > 0 ? std::min(scale.exponent, 127) : 0;
+  const Uint128 half = right == 0 ? 0 : Uint128{1} << (right - 1);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint64_t x;
+    std::memcpy(&x, src + i * sizeof x, sizeof x);
+    const std::uint64_t sign = is_signed ? 0 - (x >> 63) : 0;
+    const Uint128 product = Uint128{(x ^ sign) - sign} * scale.factor;
+    Uint128 whole = product >> right;
+    if constexpr (to_nearest) {
+      const Uint128 rest = half == 0 ? 0 : product & (half | (half - 1));
+      whole += rest > half || (rest == half && half != 0 && (whole & 1) != 0) ? 1 : 0;
+    }
+    const std::uint64_t negative = sign ^ (scale.is_negative ? ~std::uint64_t{0} : 0);
+    auto magnitude = static_cast<std::uint64_t>(left < 64 ? whole << left : 0);
+    if constexpr (saturates) {
+      const std::uint64_t limit = negative != 0 ? limits.negative : limits.positive;
+      const bool is_beyond = whole > limit || (left != 0 && (left >= 64 ? whole != 0 : whole > limit >> left));
+      magnitude = is_beyond ? limit : magnitude;
+    }
+    result[i] = static_cast<std::int64_t>((magnitude ^ negative) - negative);
+  }
+}
+
+using MultiplyIntegersFn = void (*)(const std::byte* src, std::int64_t* result, std::size_t count,
+                                    const IntegerFactor& scale, const IntegerLimits& limits);
+
+template <bool is_signed>
+MultiplyIntegersFn find_multiply_integers(const Policy& policy) {
+  const bool saturates = policy.integer_range == codec::IntegerRange::saturate;
+  if (policy.int_rounding == IntRounding::nearest_even) {
+    return saturates ? multiply_integers<is_signed, true, true> : multiply_integers<is_signed, true, false>;
+  }
+  return saturates ? multiply_integers<is_signed, false, true> : multiply_integers<is_signed, false, false>;
+}
+
+void run_in_integers(const Pair& pair, const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy) {
+  Policy unscaled = policy;
+  unscaled.scale = 1.0;
+  const auto* const kernel = find_kernel(pair.target, DType::int64, pair.to);  // keeps the low bits
+  alignas(64) std::int64_t numbers[block_count];
+  const DTypeRow& to = row(pair.to);
+  const std::uint64_t largest = ~std::uint64_t{0} >> (64 - to.bits + (to.is_signed ? 1 : 0));
+  const auto multiply =
+      row(pair.from).is_signed ? find_multiply_integers<true>(policy) : find_multiply_integers<false>(policy);
+  multiply(src, numbers, count, IntegerFactor(policy.scale), {largest, to.is_signed ? largest + 1 : 0});
+  if (kernel == nullptr) {
+    std::memcpy(dst, numbers, count * sizeof *numbers);
   } else {
-    if (to.bits > 8) return std::nullopt;
-    result.greatest = float_bits(to.bits + 1);  // beyond, what wraps has other boundaries
-    result.boundary_bits = low_bits(22 - to.bits);
-  }
-  // A product of few digits is exact, unless it underflows.
-  const int digits = from.family == Family::floating ? from.format.mantissa_bits + 1 : from.bits;
-  const int zeros = std::countr_zero(std::bit_cast<std::uint32_t>(result.high) | 0x800000U);
-  if (result.low == 0.0F && digits + 24 - zeros <= 24) {
-    result.boundary_bits = zero_only;
-    result.least = std::max(result.least, float_bits(-126));
-  }
-  return result;
-}
-
-// 64-bit integers, of which float64 holds those below 2^53, and so what they were rounded to.
-bool fits_float64(const double* numbers, std::size_t count) {
-  bool fits = true;
-  for (std::size_t i = 0; i < count; ++i) fits &= std::fabs(numbers[i]) < 0x1p53;
-  return fits;
-}
-
-void run_in_float64(const Pair& pair, const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy) {
-  const DTypeRow& from = row(pair.from);
-  const DTypeRow& to = row(pair.to);
-  const Kernel* const to_float64 =
-      pair.from == DType::float64 ? nullptr : find_kernel(pair.target, pair.from, DType::float64);
-  const Kernel* const from_float64 =
-      pair.to == DType::float64 ? nullptr : find_kernel(pair.target, DType::float64, pair.to);
-  const MultiplyFn multiply = multiplication_of(pair.target).doubles;
-  const auto rounding = pair.to == DType::float64 ? ProductRounding::nearest : ProductRounding::odd;
-
-  const bool is_wide = from.family == Family::integer && from.bits == 64;
-  Policy unscaled = policy;
-  unscaled.scale = 1.0;
-  alignas(64) double buffer[buffer_count];
-  auto* const bytes = reinterpret_cast<std::byte*>(buffer);
-  while (count != 0) {
-    const std::size_t step = count < buffer_count ? count : buffer_count;
-    if (to_float64 == nullptr) {
-      std::memcpy(bytes, src, step * sizeof(double));
-    } else {
-      to_float64->run(src, bytes, step, unscaled);
-    }
-    const bool is_rounded = is_wide && !fits_float64(buffer, step);
-    const double greatest = multiply(buffer, step, policy.scale, rounding);
-    // Rounding to odd keeps what rounding to an integer needs as long as there are bits below the half. And a scale of
-    // zero makes NaN of infinity, whose sign the specification states.
-    if (is_rounded || policy.scale == 0.0 || (to.family == Family::integer && greatest >= 0x1p51)) {
-      static_cast<void>(codec::reference_cast(src, pair.from, dst, pair.to, step, policy));
-    } else if (from_float64 == nullptr) {
-      std::memcpy(dst, bytes, step * sizeof(double));
-    } else {
-      from_float64->run(bytes, dst, step, unscaled);
-    }
-    src += step * static_cast<std::size_t>(from.bits) / 8;
-    dst += step * static_cast<std::size_t>(to.bits) / 8;
-    count -= step;
+    kernel->run(reinterpret_cast<const std::byte*>(numbers), dst, count, unscaled);
   }
 }
 
-void run_in_float32(const Pair& pair, const FloatScale& scale, const std::byte* src, std::byte* dst, std::size_t count,
-                    const Policy& policy) {
-  constexpr std::size_t most = 256;
-  const Kernel* const to_float32 =
-      pair.from == DType::float32 ? nullptr : find_kernel(pair.target, pair.from, DType::float32);
-  const Kernel* const from_float32 =
-      pair.to == DType::float32 ? nullptr : find_kernel(pair.target, DType::float32, pair.to);
-  const MultiplyFloatsFn multiply = multiplication_of(pair.target).floats;
-  Policy unscaled = policy;
-  unscaled.scale = 1.0;
-  alignas(64) float numbers[most];
-  alignas(64) float products[most];
-  for (std::size_t step = 0; count != 0; count -= step) {
-    step = std::min(most, count);
-    const std::size_t padded = (step + 15) / 16 * 16;
-    std::fill(numbers + step, numbers + padded, 0.0F);
-    if (to_float32 == nullptr) {
-      std::memcpy(numbers, src, step * sizeof(float));
-    } else {
-      to_float32->run(src, reinterpret_cast<std::byte*>(numbers), step, unscaled);
-    }
-    if (!multiply(numbers, products, padded, scale)) {
-      run_in_float64(pair, src, dst, step, policy);
-    } else if (from_float32 == nullptr) {
-      std::memcpy(dst, products, step * sizeof(float));
-    } else {
-      from_float32->run(reinterpret_cast<const std::byte*>(products), dst, step, unscaled);
-    }
-    src += step * static_cast<std::size_t>(row(pair.from).bits) / 8;
-    dst += step * static_cast<std::size_t>(row(pair.to).bits) / 8;
-  }
+// --- Blocks
+
+std::size_t bytes_of(const DTypeRow& type, std::size_t count) {
+  return count * static_cast<std::size_t>(type.bits) / 8;
 }
+
+class Conversion {
+ public:
+  Conversion(const Pair& pair, const Policy& policy)
+      : pair_(pair), from_(row(pair.from)), to_(row(pair.to)), policy_(policy), unscaled_(policy) {
+    unscaled_.scale = 1.0;
+    const bool in_float32 =
+        pair.to != DType::float64 && pair.from != DType::float64 && choose_float32(pair, policy, true, first_);
+    if (!in_float32) {
+      first_ = {};
+      choose_float64(pair, policy, first_);
+    }
+    if (is_narrow(from_)) decode_ = find_kernel(pair.target, pair.from, DType::float32)->run;
+    encode_ = encoder(first_);
+    may_fail_ = in_float32 ? first_.factor.special_is_large : from_.bits == 64 || to_.family == Family::integer;
+  }
+
+  void run(const std::byte* src, std::byte* dst, std::size_t count) const {
+    if (!may_fail_ && encode_ == nullptr && decode_ == nullptr) {
+      static_cast<void>(first_.multiply(src, dst, count, first_.factor));
+      return;
+    }
+    for (std::size_t step = 0; count != 0; count -= step) {
+      step = std::min(block_count, count);
+      if (!try_block(first_, encode_, src, dst, step)) run_otherwise(src, dst, step);
+      src += bytes_of(from_, step);
+      dst += bytes_of(to_, step);
+    }
+  }
+
+ private:
+  [[nodiscard]] KernelFn encoder(const Method& method) const {
+    return pair_.to == method.products ? nullptr : find_kernel(pair_.target, method.products, pair_.to)->run;
+  }
+
+  // Nothing is written if it fails.
+  bool try_block(const Method& method, KernelFn encode, const std::byte* src, std::byte* dst, std::size_t count) const {
+    alignas(64) std::byte products[block_count * sizeof(double)];
+    alignas(64) std::byte decoded[block_count * sizeof(float)];
+    if (decode_ != nullptr) {
+      decode_(src, decoded, count, unscaled_);
+      src = decoded;
+    }
+    if (!method.multiply(src, products, count, method.factor)) return false;
+    if (encode == nullptr) {
+      std::memcpy(dst, products, bytes_of(to_, count));
+    } else {
+      encode(products, dst, count, unscaled_);
+    }
+    return true;
+  }
+
+  // What float32 does not do in float64; what that does not do one by one, and only around the numbers concerned.
+  void run_otherwise(const std::byte* src, std::byte* dst, std::size_t count) const {
+    if (first_.is_short) {
+      Method second;
+      if (choose_float32(pair_, policy_, false, second) && try_block(second, encoder(second), src, dst, count)) return;
+    }
+    Method last = first_;
+    if (first_.factor.special_is_large) {
+      last = {};
+      choose_float64(pair_, policy_, last);
+      if (try_block(last, encoder(last), src, dst, count)) return;
+    }
+    if (from_.family == Family::integer && from_.bits == 64 && to_.family == Family::integer) {
+      return run_in_integers(pair_, src, dst, count, policy_);
+    }
+    for (std::size_t step = 0; count != 0; count -= step) {
+      step = std::min(piece_count, count);
+      if (!try_block(last, encoder(last), src, dst, step)) {
+        static_cast<void>(codec::reference_cast(src, pair_.from, dst, pair_.to, step, policy_));
+      }
+      src += bytes_of(from_, step);
+      dst += bytes_of(to_, step);
+    }
+  }
+
+  Pair pair_;
+  const DTypeRow& from_;
+  const DTypeRow& to_;
+  const Policy& policy_;
+  Policy unscaled_;
+  Method first_;
+  KernelFn decode_ = nullptr;
+  KernelFn encode_ = nullptr;
+  bool may_fail_ = false;
+};
 
 void run_scaled(const Pair& pair, const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy) {
-  const std::optional<FloatScale> scale = float_scale(pair, policy.scale);
-  if (scale) return run_in_float32(pair, *scale, src, dst, count, policy);
-  run_in_float64(pair, src, dst, count, policy);
+  // A scale of zero makes NaN of infinity, whose sign the specification states. And what is left of an integer where
+  // products lie near the ends of float64's range is for the reference to say.
+  const double size = std::fabs(policy.scale);
+  const bool is_extreme = !(size >= 0x1p-900 && size <= 0x1p900);
+  const bool is_wide_integer = row(pair.from).family == Family::integer && row(pair.from).bits == 64;
+  if (size == 0.0 || (is_wide_integer && is_extreme)) {
+    static_cast<void>(codec::reference_cast(src, pair.from, dst, pair.to, count, policy));
+  } else if (pair.to == DType::boolean && pair.from != DType::boolean) {  // zero stays, and nothing else becomes it
+    find_kernel(pair.target, pair.from, pair.to)->run(src, dst, count, Policy{});
+  } else {
+    Conversion(pair, policy).run(src, dst, count);
+  }
 }
 
 template <Target target, DType from, DType to>

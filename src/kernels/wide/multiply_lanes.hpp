@@ -1,0 +1,77 @@
+// What the products need of lanes beyond simd.hpp: fused operations, and masks of 64-bit lanes.
+//
+//   unequal                                          NaN is not
+//   multiply_add multiply_subtract (simd.hpp's too)  rounded once, but of float32 on `portable` see there
+//   multiply_odd                                     rounded to odd: toward zero, then a last bit of one if something
+//                                                    was cut off; infinities and NaN are as they are in a product
+#pragma once
+
+#include "kernels/simd/simd.hpp"
+
+namespace tensorcast::kernels::TENSORCAST_TARGET {
+
+#if TENSORCAST_TARGET_LEVEL >= 2
+
+SIMD_INLINE Mask32 unequal(F32 a, F32 b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_NEQ_OQ); }
+SIMD_INLINE bool any(Mask64 mask) { return mask != 0; }
+SIMD_INLINE I32 high_words(I64x2 x) {
+  const __m512i odd = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+  return (I32)_mm512_permutex2var_epi32((__m512i)x.lo, odd, (__m512i)x.hi);
+}
+
+SIMD_INLINE F32 multiply_add(F32 x, F32 y, F32 z) { return (F32)_mm512_fmadd_ps((__m512)x, (__m512)y, (__m512)z); }
+SIMD_INLINE F32 multiply_subtract(F32 x, F32 y, F32 z) { return (F32)_mm512_fmsub_ps((__m512)x, (__m512)y, (__m512)z); }
+SIMD_INLINE F64 multiply_add(F64 x, F64 y, F64 z) { return (F64)_mm512_fmadd_pd((__m512d)x, (__m512d)y, (__m512d)z); }
+
+SIMD_INLINE F64 multiply_odd(F64 x, F64 y) {
+  const __m512d cut = _mm512_mul_round_pd((__m512d)x, (__m512d)y, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+  const __m512d missing = _mm512_fmsub_pd((__m512d)x, (__m512d)y, cut);
+  const __mmask8 inexact = _mm512_cmp_pd_mask(missing, _mm512_setzero_pd(), _CMP_NEQ_OQ);
+  const __m512i bits = _mm512_castpd_si512(cut);
+  return (F64)_mm512_mask_or_epi64(bits, inexact, bits, _mm512_set1_epi64(1));
+}
+
+#else
+
+SIMD_INLINE Mask32 unequal(F32 a, F32 b) { return (a < b) | (a > b); }
+SIMD_INLINE Mask64 greater(F64 a, F64 b) { return a > b; }
+SIMD_INLINE Mask64 either(Mask64 a, Mask64 b) { return a | b; }
+
+#if TENSORCAST_TARGET_LEVEL == 1
+
+SIMD_INLINE bool any(Mask64 mask) { return _mm256_movemask_pd((__m256d)mask) != 0; }
+SIMD_INLINE F32 multiply_add(F32 x, F32 y, F32 z) { return (F32)_mm256_fmadd_ps((__m256)x, (__m256)y, (__m256)z); }
+SIMD_INLINE F32 multiply_subtract(F32 x, F32 y, F32 z) { return (F32)_mm256_fmsub_ps((__m256)x, (__m256)y, (__m256)z); }
+SIMD_INLINE F64 multiply_add(F64 x, F64 y, F64 z) { return (F64)_mm256_fmadd_pd((__m256d)x, (__m256d)y, (__m256d)z); }
+
+#else
+
+SIMD_INLINE bool any(Mask64 mask) { return (mask[0] | mask[1]) != 0; }
+// The product is exact in float64; the sum is rounded there and then to float32, which keeps its sign and never makes
+// it zero.
+SIMD_INLINE F32 multiply_add(F32 x, F32 y, F32 z) {
+  const F64x2 a = widen(x), b = widen(y), c = widen(z);
+  return narrow({a.lo * b.lo + c.lo, a.hi * b.hi + c.hi});
+}
+SIMD_INLINE F32 multiply_subtract(F32 x, F32 y, F32 z) { return multiply_add(x, y, -z); }
+SIMD_INLINE F64 multiply_add(F64 x, F64 y, F64 z) {
+  return F64{__builtin_fma(x[0], y[0], z[0]), __builtin_fma(x[1], y[1], z[1])};
+}
+
+#endif
+
+// 1. The nearest product, and what is missing from it to the exact one: a float64, unless the product is tiny.
+// 2. Missing in the other direction: the exact product is nearer to zero, and so is the next float64. Infinity, where
+//    the exact product is finite, becomes the largest finite number.
+// 3. Something missing: the last bit is one.
+SIMD_INLINE F64 multiply_odd(F64 x, F64 y) {
+  const F64 product = x * y;
+  const F64 missing = multiply_subtract(x, y, product);
+  const I64 bits = as<I64>(product);
+  const I64 inexact = as<I64>((missing < 0.0) | (missing > 0.0));
+  return as<F64>((bits + (inexact & ((bits ^ as<I64>(missing)) < 0))) | (inexact & 1));
+}
+
+#endif
+
+}  // namespace tensorcast::kernels::TENSORCAST_TARGET
