@@ -401,6 +401,36 @@ inline std::size_t count_byte(const std::byte* data, std::size_t bytes, std::byt
   return count;
 }
 
+// Each half of an integer is put below a power of two as its mantissa, which then is subtracted: both are exact, and so
+// is what their rounded sum lacks.
+template <bool is_signed>
+void split_integers(const std::byte* integers, double* high, double* low, std::size_t count) {
+  constexpr std::size_t lanes = Doubles::lanes;
+  constexpr std::int64_t two_52 = 0x4330000000000000;
+  constexpr std::int64_t two_84 = 0x4530000000000000;
+  const auto split = [](const std::byte* from, std::byte* to_high, std::byte* to_low) {
+    const I64 x = load<I64>(from);
+    const F64 lower = as<F64>((x & 0xffffffff) | two_52) - 0x1p52;
+    I64 upper_bits = as<I64>(as<U64>(x) >> 32);
+    if constexpr (is_signed) upper_bits ^= 0x80000000;  // offset by 2^63, so that the half is not negative
+    const F64 upper = as<F64>(upper_bits | two_84) - (is_signed ? 0x1p84 + 0x1p63 : 0x1p84);
+    const F64 sum = upper + lower;
+    store(to_high, sum);
+    store(to_low, lower - (sum - upper));
+  };
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    split(integers + i * sizeof(double), reinterpret_cast<std::byte*>(high + i), reinterpret_cast<std::byte*>(low + i));
+  }
+  if (i < count) {
+    std::byte last[sizeof(F64)] = {}, last_high[sizeof(F64)], last_low[sizeof(F64)];
+    __builtin_memcpy(last, integers + i * sizeof(double), (count - i) * sizeof(double));
+    split(last, last_high, last_low);
+    __builtin_memcpy(high + i, last_high, (count - i) * sizeof(double));
+    __builtin_memcpy(low + i, last_low, (count - i) * sizeof(double));
+  }
+}
+
 inline bool split_products(const double* x, double scale, double* high, double* low, std::size_t count) {
   constexpr std::int64_t least = 0x03f0000000000000;  // 2^-960: the lower part is no smaller than 2^-1066
   constexpr std::int64_t infinite = 0x7ff0000000000000;
@@ -470,6 +500,11 @@ const TallyLoops tally_loops = {
                             : are_small<I64, std::int64_t>(integers, is_signed, count);
         },
     .count_byte = count_byte,
+    .split_integers =
+        [](const std::byte* integers, bool is_signed, double* high, double* low, std::size_t count) {
+          const auto run = is_signed ? split_integers<true> : split_integers<false>;
+          in_default_environment([&] { run(integers, high, low, count); });
+        },
     .split_products =
         [](const double* x, double scale, double* high, double* low, std::size_t count) {
           return in_default_environment([&] { return split_products(x, scale, high, low, count); });
