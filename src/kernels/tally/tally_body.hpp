@@ -61,13 +61,13 @@ class BlockTally {
   }
 
   void add(std::size_t count) {
+    constexpr std::size_t exception_over = usual_groups * tally_chains;
     std::size_t first = 0;
     int& run = tally_.unusual_run;
-    if (run == longest_run) first = add_any(first, count, run);
+    if (run == longest_run && count > exception_over) first = add_any(first, count - exception_over, run);
     while (first < count) {
       const std::size_t usual = add_usual(first, count);
-      run =
-          usual - first >= shortest_run * tally_chains ? shortest_run : std::clamp(2 * run, shortest_run, longest_run);
+      run = usual - first >= exception_over ? shortest_run : std::clamp(2 * run, shortest_run, longest_run);
       first = add_any(usual, count, run);
     }
   }
@@ -92,7 +92,8 @@ class BlockTally {
   static constexpr int registers = Group<V>::registers;
 
   // So many groups are counted as any after one that is not usual; the more, the more often that happens.
-  static constexpr int shortest_run = 4, longest_run = 64;
+  static constexpr int shortest_run = 1, longest_run = 64;
+  static constexpr std::size_t usual_groups = 4;  // so many in a row, and the exception is over
 
   struct State {
     Doubles signal, noise;
