@@ -78,6 +78,11 @@ class BlockTally {
     const std::uint64_t zeroed = state_.zeroed.total();
     tally_.inexact += state_.inexact.total();
     tally_.beyond += state_.beyond.total();
+    if (any_not_finite_) {
+      tally_.overflowed += state_.overflowed.total();
+      tally_.nan_made += state_.nan_made.total();
+      tally_.nan_lost += state_.nan_lost.total();
+    }
     tally_.underflowed += zeroed;
     if (zeroed != 0) tally_.max_rel = greater_of(tally_.max_rel, 1.0);
     tally_.max_abs = greater_of(tally_.max_abs, static_cast<double>(greatest_lane(state_.max_abs)));
@@ -98,7 +103,7 @@ class BlockTally {
   struct State {
     Doubles signal, noise;
     V max_abs = {};
-    LaneCount<Mask> inexact, zeroed, beyond;
+    LaneCount<Mask> inexact, zeroed, beyond, overflowed, nan_made, nan_lost;
   };
 
   // The rules, and the largest relative error so far, in the numbers that are compared with them.
@@ -211,7 +216,7 @@ class BlockTally {
         all_finite = r == 0 ? finite[r] : common(all_finite, finite[r]);
       }
       if (!all(all_finite)) [[unlikely]] {
-        take_out_not_finite(x, x_low, y, y_low, finite);
+        take_out_not_finite(x, x_low, y, y_low, finite, s);
         error = errors(x, x_low, y, y_low);
         wide = widen(x);
       }
@@ -269,7 +274,9 @@ class BlockTally {
   }
 
   // Counts what the definition counts of elements that are not finite on both sides, and makes them zeros.
-  SIMD_INLINE void take_out_not_finite(Group<V>& x, Doubles& x_low, Group<V>& y, Doubles& y_low, Mask* finite) {
+  SIMD_INLINE void take_out_not_finite(Group<V>& x, Doubles& x_low, Group<V>& y, Doubles& y_low, Mask* finite,
+                                       State& s) {
+    any_not_finite_ = true;
     const V infinity = splat(std::numeric_limits<Number>::infinity());
 #pragma GCC unroll 8
     for (int r = 0; r < registers; ++r) {
@@ -278,10 +285,10 @@ class BlockTally {
       const Mask x_number = greater_equal(infinity, magnitude_of(x.at[r]));
       const Mask y_number = greater_equal(infinity, magnitude_of(y.at[r]));
       finite[r] = common(x_finite, y_finite);
-      tally_.nan_made += lanes_in(without(x_number, y_number));
-      tally_.nan_lost += lanes_in(without(y_number, x_number));
-      tally_.overflowed += lanes_in(without(x_finite, y_finite));
-      tally_.beyond += lanes_in(beyond_of(without(y_finite, x_finite), x.at[r], x_low, r));
+      s.nan_made.add(without(x_number, y_number));
+      s.nan_lost.add(without(y_number, x_number));
+      s.overflowed.add(without(x_finite, y_finite));
+      s.beyond.add(beyond_of(without(y_finite, x_finite), x.at[r], x_low, r));
       x.at[r] = kept_where(finite[r], x.at[r]);
       y.at[r] = kept_where(finite[r], y.at[r]);
       if constexpr (sums) {
@@ -323,6 +330,7 @@ class BlockTally {
   Tally& tally_;
   Limits limits_;
   State state_;
+  bool any_not_finite_ = false;
 };
 
 // `tally_last` adds the definition's counts of an element of an incomplete group.
