@@ -81,8 +81,6 @@ bool has_float32_errors(DType from, DType to) {
 
 // --- Blocks as real numbers
 
-bool is_wide_integer(DType dtype) { return dtype == DType::int64 || dtype == DType::uint64; }
-
 bool fits_float32(DType dtype) {
   const DTypeRow& type = row(dtype);
   return type.bits <= 16 || dtype == DType::float32;
@@ -107,25 +105,13 @@ struct DoubleBlock {
   alignas(64) std::array<double, block_elements> high, low;
 };
 
-// 64-bit integers: the nearest float64, and what it lacks, which is small.
-RealSums decode_integers(Target target, DType dtype, const std::byte* data, std::size_t count, DoubleBlock& out) {
-  alignas(64) std::array<std::uint64_t, block_elements> rest, back;
-  Policy wrap;
-  wrap.integer_range = IntegerRange::wrap;
-  decode(target, dtype, data, count, DType::float64, out.high.data());
-  kernels::find_kernel(target, DType::float64, dtype)
-      ->run(reinterpret_cast<const std::byte*>(out.high.data()), reinterpret_cast<std::byte*>(back.data()), count,
-            wrap);
-  std::memcpy(rest.data(), data, count * sizeof(std::uint64_t));
-  for (std::size_t i = 0; i < count; ++i) rest[i] -= back[i];
-  decode(target, DType::int64, reinterpret_cast<const std::byte*>(rest.data()), count, DType::float64, out.low.data());
-  return {out.high.data(), out.low.data()};
-}
-
 constexpr std::array<double, block_elements> zeros = {};
 
 RealSums decode_sums(Target target, DType dtype, const std::byte* data, std::size_t count, DoubleBlock& out) {
-  if (is_wide_integer(dtype)) return decode_integers(target, dtype, data, count, out);
+  if (const DTypeRow& type = row(dtype); type.family == Family::integer && type.bits == 64) {
+    kernels::split_integers(target, data, type.is_signed, out.high.data(), out.low.data(), count);
+    return {out.high.data(), out.low.data()};
+  }
   decode(target, dtype, data, count, DType::float64, out.high.data());
   return {out.high.data(), zeros.data()};
 }

@@ -148,7 +148,7 @@ TEST(Report, OfEveryCodeOf16Bits) {
 TEST(Report, OfManyNarrowElements) {
   for (const DType from : numeric_types()) {
     if (bit_width(from) > 8) continue;
-    const std::size_t elements = std::size_t{280'000} * 8 / static_cast<std::size_t>(bit_width(from)) + 3;
+    const std::size_t elements = std::size_t{200'000} * 8 / static_cast<std::size_t>(bit_width(from)) + 3;
     const std::vector<std::byte> source = random_bytes(storage_bytes(from, elements), 7);
     for (const DType to : numeric_types()) {
       check(from, source, elements, to, {});
@@ -224,6 +224,22 @@ TEST(Report, OfGrowingAndOfTinyErrors) {
   std::reverse(numbers.begin(), numbers.end());
   std::memcpy(source.data(), numbers.data(), source.size());
   for (const DType to : numeric_types()) check(DType::float32, source, numbers.size(), to, {});
+}
+
+TEST(Report, IsTheSameForAnyNumberOfThreads) {
+  for (const DType from : {DType::int8, DType::float8_e8m0fnu, DType::uint4, DType::uint16, DType::int64}) {
+    const std::size_t elements = 1'500'003;
+    const std::vector<std::byte> source = random_bytes(storage_bytes(from, elements), 11);
+    for (const DType to : {DType::float8_e4m3fn, DType::int2, DType::float16}) {
+      std::vector<std::byte> target(storage_bytes(to, elements));
+      const auto policy = codec::resolve_policy({}, from, to);
+      CastReport one, many;
+      const Conversion whole{source.data(), from, target.data(), to, elements};
+      ASSERT_TRUE(run_conversion(whole, *policy, 1, &one).ok());
+      ASSERT_TRUE(run_conversion(whole, *policy, 7, &many).ok());
+      EXPECT_TRUE(are_same(one, many)) << name(from) << " to " << name(to);
+    }
+  }
 }
 
 }  // namespace

@@ -81,6 +81,11 @@ std::size_t count_byte(Target target, const std::byte* data, std::size_t bytes, 
   return loops_of(target).count_byte(data, bytes, value);
 }
 
+void split_integers(Target target, const std::byte* integers, bool is_signed, double* high, double* low,
+                    std::size_t count) noexcept {
+  loops_of(target).split_integers(integers, is_signed, high, low, count);
+}
+
 bool split_products(Target target, const double* x, double scale, double* high, double* low,
                     std::size_t count) noexcept {
   return loops_of(target).split_products(x, scale, high, low, count);

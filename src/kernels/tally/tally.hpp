@@ -63,6 +63,10 @@ void tally_float64(Target target, RealSums source, RealSums result, std::size_t 
 [[nodiscard]] bool are_small(Target target, const std::byte* integers, int bits, bool is_signed,
                              std::size_t count) noexcept;
 
+// 64-bit integers: the nearest float64, and what it lacks, exactly.
+void split_integers(Target target, const std::byte* integers, bool is_signed, double* high, double* low,
+                    std::size_t count) noexcept;
+
 // How many bytes are `value`.
 [[nodiscard]] std::size_t count_byte(Target target, const std::byte* data, std::size_t bytes, std::byte value) noexcept;
 

@@ -61,13 +61,13 @@ class BlockTally {
   }
 
   void add(std::size_t count) {
+    constexpr std::size_t exception_over = usual_groups * tally_chains;
     std::size_t first = 0;
     int& run = tally_.unusual_run;
-    if (run == longest_run) first = add_any(first, count, run);
+    if (run == longest_run && count > exception_over) first = add_any(first, count - exception_over, run);
     while (first < count) {
       const std::size_t usual = add_usual(first, count);
-      run =
-          usual - first >= shortest_run * tally_chains ? shortest_run : std::clamp(2 * run, shortest_run, longest_run);
+      run = usual - first >= exception_over ? shortest_run : std::clamp(2 * run, shortest_run, longest_run);
       first = add_any(usual, count, run);
     }
   }
@@ -78,6 +78,11 @@ class BlockTally {
     const std::uint64_t zeroed = state_.zeroed.total();
     tally_.inexact += state_.inexact.total();
     tally_.beyond += state_.beyond.total();
+    if (any_not_finite_) {
+      tally_.overflowed += state_.overflowed.total();
+      tally_.nan_made += state_.nan_made.total();
+      tally_.nan_lost += state_.nan_lost.total();
+    }
     tally_.underflowed += zeroed;
     if (zeroed != 0) tally_.max_rel = greater_of(tally_.max_rel, 1.0);
     tally_.max_abs = greater_of(tally_.max_abs, static_cast<double>(greatest_lane(state_.max_abs)));
@@ -92,12 +97,13 @@ class BlockTally {
   static constexpr int registers = Group<V>::registers;
 
   // So many groups are counted as any after one that is not usual; the more, the more often that happens.
-  static constexpr int shortest_run = 4, longest_run = 64;
+  static constexpr int shortest_run = 1, longest_run = 64;
+  static constexpr std::size_t usual_groups = 4;  // so many in a row, and the exception is over
 
   struct State {
     Doubles signal, noise;
     V max_abs = {};
-    LaneCount<Mask> inexact, zeroed, beyond;
+    LaneCount<Mask> inexact, zeroed, beyond, overflowed, nan_made, nan_lost;
   };
 
   // The rules, and the largest relative error so far, in the numbers that are compared with them.
@@ -210,7 +216,7 @@ class BlockTally {
         all_finite = r == 0 ? finite[r] : common(all_finite, finite[r]);
       }
       if (!all(all_finite)) [[unlikely]] {
-        take_out_not_finite(x, x_low, y, y_low, finite);
+        take_out_not_finite(x, x_low, y, y_low, finite, s);
         error = errors(x, x_low, y, y_low);
         wide = widen(x);
       }
@@ -268,7 +274,9 @@ class BlockTally {
   }
 
   // Counts what the definition counts of elements that are not finite on both sides, and makes them zeros.
-  SIMD_INLINE void take_out_not_finite(Group<V>& x, Doubles& x_low, Group<V>& y, Doubles& y_low, Mask* finite) {
+  SIMD_INLINE void take_out_not_finite(Group<V>& x, Doubles& x_low, Group<V>& y, Doubles& y_low, Mask* finite,
+                                       State& s) {
+    any_not_finite_ = true;
     const V infinity = splat(std::numeric_limits<Number>::infinity());
 #pragma GCC unroll 8
     for (int r = 0; r < registers; ++r) {
@@ -277,10 +285,10 @@ class BlockTally {
       const Mask x_number = greater_equal(infinity, magnitude_of(x.at[r]));
       const Mask y_number = greater_equal(infinity, magnitude_of(y.at[r]));
       finite[r] = common(x_finite, y_finite);
-      tally_.nan_made += lanes_in(without(x_number, y_number));
-      tally_.nan_lost += lanes_in(without(y_number, x_number));
-      tally_.overflowed += lanes_in(without(x_finite, y_finite));
-      tally_.beyond += lanes_in(beyond_of(without(y_finite, x_finite), x.at[r], x_low, r));
+      s.nan_made.add(without(x_number, y_number));
+      s.nan_lost.add(without(y_number, x_number));
+      s.overflowed.add(without(x_finite, y_finite));
+      s.beyond.add(beyond_of(without(y_finite, x_finite), x.at[r], x_low, r));
       x.at[r] = kept_where(finite[r], x.at[r]);
       y.at[r] = kept_where(finite[r], y.at[r]);
       if constexpr (sums) {
@@ -322,6 +330,7 @@ class BlockTally {
   Tally& tally_;
   Limits limits_;
   State state_;
+  bool any_not_finite_ = false;
 };
 
 // `tally_last` adds the definition's counts of an element of an incomplete group.
@@ -401,6 +410,36 @@ inline std::size_t count_byte(const std::byte* data, std::size_t bytes, std::byt
   return count;
 }
 
+// Each half of an integer is put below a power of two as its mantissa, which then is subtracted: both are exact, and so
+// is what their rounded sum lacks.
+template <bool is_signed>
+void split_integers(const std::byte* integers, double* high, double* low, std::size_t count) {
+  constexpr std::size_t lanes = Doubles::lanes;
+  constexpr std::int64_t two_52 = 0x4330000000000000;
+  constexpr std::int64_t two_84 = 0x4530000000000000;
+  const auto split = [](const std::byte* from, std::byte* to_high, std::byte* to_low) {
+    const I64 x = load<I64>(from);
+    const F64 lower = as<F64>((x & 0xffffffff) | two_52) - 0x1p52;
+    I64 upper_bits = as<I64>(as<U64>(x) >> 32);
+    if constexpr (is_signed) upper_bits ^= 0x80000000;  // offset by 2^63, so that the half is not negative
+    const F64 upper = as<F64>(upper_bits | two_84) - (is_signed ? 0x1p84 + 0x1p63 : 0x1p84);
+    const F64 sum = upper + lower;
+    store(to_high, sum);
+    store(to_low, lower - (sum - upper));
+  };
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    split(integers + i * sizeof(double), reinterpret_cast<std::byte*>(high + i), reinterpret_cast<std::byte*>(low + i));
+  }
+  if (i < count) {
+    std::byte last[sizeof(F64)] = {}, last_high[sizeof(F64)], last_low[sizeof(F64)];
+    __builtin_memcpy(last, integers + i * sizeof(double), (count - i) * sizeof(double));
+    split(last, last_high, last_low);
+    __builtin_memcpy(high + i, last_high, (count - i) * sizeof(double));
+    __builtin_memcpy(low + i, last_low, (count - i) * sizeof(double));
+  }
+}
+
 inline bool split_products(const double* x, double scale, double* high, double* low, std::size_t count) {
   constexpr std::int64_t least = 0x03f0000000000000;  // 2^-960: the lower part is no smaller than 2^-1066
   constexpr std::int64_t infinite = 0x7ff0000000000000;
@@ -470,6 +509,11 @@ const TallyLoops tally_loops = {
                             : are_small<I64, std::int64_t>(integers, is_signed, count);
         },
     .count_byte = count_byte,
+    .split_integers =
+        [](const std::byte* integers, bool is_signed, double* high, double* low, std::size_t count) {
+          const auto run = is_signed ? split_integers<true> : split_integers<false>;
+          in_default_environment([&] { run(integers, high, low, count); });
+        },
     .split_products =
         [](const double* x, double scale, double* high, double* low, std::size_t count) {
           return in_default_environment([&] { return split_products(x, scale, high, low, count); });

@@ -1,7 +1,6 @@
 // What a tally needs of vectors beyond simd.hpp: masks that are counted, and sixteen numbers as one value.
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -53,7 +52,6 @@ SIMD_INLINE bool some(Mask32 mask) { return _kortestz_mask16_u8(mask, mask) == 0
 SIMD_INLINE bool some(Mask64 mask) { return _kortestz_mask8_u8(mask, mask) == 0; }
 SIMD_INLINE bool all(Mask32 mask) { return _kortestc_mask16_u8(mask, mask) != 0; }
 SIMD_INLINE bool all(Mask64 mask) { return _kortestc_mask8_u8(mask, mask) != 0; }
-SIMD_INLINE std::uint64_t lanes_in(unsigned mask) { return static_cast<std::uint64_t>(std::popcount(mask)); }
 SIMD_INLINE F32 kept_where(Mask32 mask, F32 x) { return (F32)_mm512_maskz_mov_ps(mask, (__m512)x); }
 SIMD_INLINE F64 kept_where(Mask64 mask, F64 x) { return (F64)_mm512_maskz_mov_pd(mask, (__m512d)x); }
 
@@ -121,13 +119,6 @@ class LaneCount {
  private:
   Mask lanes_ = {};
 };
-
-template <class Mask>
-std::uint64_t lanes_in(Mask mask) {
-  LaneCount<Mask> count;
-  count.add(mask);
-  return count.total();
-}
 
 SIMD_INLINE U8 count_equal(U8 sum, U8 a, U8 b) { return sum - as<U8>(a == b); }
 
