@@ -139,7 +139,8 @@ TEST(Report, OfEveryCodeOf16Bits) {
     std::vector<std::byte> source(elements * 2);
     std::memcpy(source.data(), codes.data(), source.size());
     for (const DType to : numeric_types()) {
-      for (const CastOptions& options : all_options) check(from, source, elements, to, options);
+      check(from, source, elements, to, {});
+      for (const CastOptions& options : all_options) check(from, source, elements / 8, to, options);
     }
   }
 }
@@ -148,11 +149,11 @@ TEST(Report, OfEveryCodeOf16Bits) {
 TEST(Report, OfManyNarrowElements) {
   for (const DType from : numeric_types()) {
     if (bit_width(from) > 8) continue;
-    const std::size_t elements = std::size_t{200'000} * 8 / static_cast<std::size_t>(bit_width(from)) + 3;
+    const std::size_t elements = std::size_t{135'000} * 8 / static_cast<std::size_t>(bit_width(from)) + 3;
     const std::vector<std::byte> source = random_bytes(storage_bytes(from, elements), 7);
     for (const DType to : numeric_types()) {
       check(from, source, elements, to, {});
-      check(from, source, elements, to, {.scale = 0.25});
+      check(from, source, 5003, to, {.scale = 0.25});
       for (const CastOptions& options : all_options) check(from, source, 5003, to, options);
     }
   }
@@ -160,8 +161,8 @@ TEST(Report, OfManyNarrowElements) {
 
 // Few of the codes: large ones may be missing, which the greatest errors depend on.
 TEST(Report, OfNarrowElementsOfFewKinds) {
-  for (const DType from : {DType::int8, DType::float8_e4m3fn, DType::uint4, DType::float8_e5m2}) {
-    std::vector<std::byte> source = random_bytes(400'000, 8);
+  for (const DType from : {DType::int8, DType::float8_e4m3fn, DType::uint4}) {
+    std::vector<std::byte> source = random_bytes(150'000, 8);
     for (std::byte& byte : source) byte &= std::byte{0x13};
     const std::size_t elements = source.size() * 8 / static_cast<std::size_t>(bit_width(from));
     for (const DType to : numeric_types()) check(from, source, elements, to, {});
