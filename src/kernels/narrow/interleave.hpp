@@ -42,6 +42,12 @@ inline Registers<Unpack> interleave(const Registers<Unpack>& in) {
   }
 }
 
+constexpr Layout finite_part(Layout layout) {
+  layout.table_units = layout.finite_units;
+  layout.finite_units = 0;
+  return layout;
+}
+
 // All planes of one register of indices, interleaved; `look_up` gives those that the table has, by a number that is
 // known at compile time.
 template <Layout layout, class Unpack, class LookUp>

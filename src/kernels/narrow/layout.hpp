@@ -57,11 +57,12 @@ struct Layout {
   // Planes: an output is `zero_units` of 0, then `table_units` looked up, then the last of them repeated (a sign).
   int zero_units = 0;
   int table_units = 0;
-  int first_row = 0;  // Form::chains: the first whose entries count; all rows before it are one byte
+  int finite_units = 0;  // that suffice instead where no index is infinity, if not 0
+  int first_row = 0;     // Form::chains: the first whose entries count; all rows before it are one byte
   // Form::rows.
-  ShapeCounts shapes = {};  // none: a plane that is that before it
-  bool has_signs = false;   // in the first plane
-  int index_offset = 0;     // of a row's first index, so that rows share more shapes
+  ShapeCounts shapes = {};
+  bool has_signs = false;  // in the first plane
+  int index_offset = 0;    // of a row's first index, so that rows share more shapes
   // Form::none: which conversion; to integers where `to` is undefined.
   DType from = DType::undefined;
   DType to = DType::undefined;
@@ -76,8 +77,7 @@ struct Layout {
   [[nodiscard]] constexpr std::size_t entries() const { return index_bits == 8 ? 256 : 16; }
   [[nodiscard]] constexpr std::size_t row_plane_offset(std::size_t plane) const {
     std::size_t offset = 0;
-    for (std::size_t i = 0; i < plane; ++i)
-      offset += shapes[i] == 0 ? 0 : sizeof(RowPlane) + shapes[i] * std::size_t{16};
+    for (std::size_t i = 0; i < plane; ++i) offset += sizeof(RowPlane) + shapes[i] * std::size_t{16};
     return offset;
   }
   [[nodiscard]] constexpr std::size_t table_bytes() const {
@@ -121,8 +121,9 @@ constexpr SignificantBytes significant_bytes(DType from, DType to) {
     return {bytes - looked_up, looked_up};
   }
   if (source.family != Family::floating || from == DType::float4_e2m1fn) return {0, 2};  // a byte and its sign
-  // Magnitudes below 2^16 and a sign; but powers of two reach every byte, and so does what infinity saturates to.
-  const bool every_byte = from == DType::float8_e8m0fnu || source.format.has_infinity();
+  // Magnitudes below 2^16 and a sign; but powers of two reach every byte, and infinity saturates to another highest
+  // one.
+  const bool every_byte = from == DType::float8_e8m0fnu || (source.format.has_infinity() && target.is_signed);
   return {0, every_byte ? bytes : 3};
 }
 
@@ -155,6 +156,14 @@ constexpr Layout word_planes(DType from, DType to) {
           .table_units = last_word - zero_words + 1};
 }
 
+// Numbers of float8_e5m2 are 16 bits and a sign as integers; only infinity saturates to more where there is a sign.
+constexpr Layout with_finite_units(Layout layout, DType from, DType to) {
+  const int units = layout.form == Form::words ? 2 : 3;
+  const bool has_finite_units = from == DType::float8_e5m2 && row(to).family == Family::integer && row(to).bits >= 32;
+  if (has_finite_units && units < layout.table_units) layout.finite_units = units;
+  return layout;
+}
+
 // Whether bytes fall for negative numbers as they grow for positive ones: rows then share shapes but for the sign.
 constexpr bool rows_have_signs(DType from, DType to) {
   const DTypeRow& source = row(from);
@@ -179,7 +188,7 @@ struct ShapesOfSource {
 inline constexpr std::array<ShapesOfSource, 7> shapes_of_sources = {{
     {DType::float8_e4m3fn, {0, 5, 3, 5}, 5, 6, {7, 6, 5}, {6, 4, 3}, {3, 3}, {3, 3}, {3, 3}},
     {DType::float8_e4m3fnuz, {3, 0, 3, 2}, 4, 5, {7, 6, 5}, {6, 2, 2}, {2, 3}, {3, 3}, {3, 4}},
-    {DType::float8_e5m2, {5, 7, 0, 5}, 5, 5, {7, 6, 5}, {6, 8, 4, 0, 0, 0, 0, 4}, {1, 2}, {3, 3}, {3, 3}},
+    {DType::float8_e5m2, {5, 7, 0, 5}, 5, 5, {7, 6, 5}, {6, 8, 4, 4, 4, 4, 4, 4}, {1, 2}, {3, 3}, {3, 3}},
     {DType::float8_e5m2fnuz, {6, 6, 3, 0}, 4, 4, {5, 4, 3}, {6, 6, 2}, {2, 3}, {3, 3}, {3, 4}},
     {DType::float8_e8m0fnu, {4, 4, 4, 5}, 0, 4, {2, 2, 2}, {3, 3}, {2, 4}, {2, 2}, {2, 2}},
     {DType::int8, {5, 5, 6, 6}, 3, 3},
@@ -193,7 +202,6 @@ constexpr ShapeCounts shapes_of_rows(DType from, DType to) {
   const int bits = row(to).bits;
   if (row(to).family == Family::boolean) return {2};
   if (row(to).family == Family::integer) {
-    if (from == DType::float8_e5m2 && bits == 32) return {6, 8, 4, 4};
     return bits > 8 ? source.to_wide_integer : ShapeCounts{source.to_integer[bits == 8 ? 0 : bits == 4 ? 1 : 2]};
   }
   if (to == DType::float64) return source.to_float64;
@@ -260,7 +268,7 @@ constexpr Layout avx2_layout(DType from, DType to) {
   for (std::size_t plane = static_cast<std::size_t>(layout.table_units); plane < most_planes; ++plane) {
     layout.shapes[plane] = 0;  // so that pairs share layouts
   }
-  return layout;
+  return with_finite_units(layout, from, to);
 }
 
 // Where half as wide registers are faster than word permutes, as measured.
@@ -282,7 +290,8 @@ constexpr Layout layout_of(Target target, DType from, DType to) {
     case Target::avx512:
       if (index_bits == 8 && avx2_beats_words(from, to)) return avx2_layout(from, to);
       if (is_packed(from) && is_packed(to)) return avx2_layout(from, to);
-      return index_bits < 8 ? byte_planes(Engine::avx512, from, to, index_bits) : word_planes(from, to);
+      return index_bits < 8 ? byte_planes(Engine::avx512, from, to, index_bits)
+                            : with_finite_units(word_planes(from, to), from, to);
     case Target::avx512vbmi:
       if (is_packed(from) && is_packed(to)) {  // all elements of a source byte at once
         const int elements = 8 / row(from).bits;
@@ -293,7 +302,7 @@ constexpr Layout layout_of(Target target, DType from, DType to) {
                 .table_units = elements * row(to).bits > 8 ? 2 : 1};
       }
       if (index_bits < 8) return byte_planes(Engine::avx512, from, to, index_bits);
-      return byte_planes(Engine::avx512vbmi, from, to, index_bits);
+      return with_finite_units(byte_planes(Engine::avx512vbmi, from, to, index_bits), from, to);
   }
   return scalar_layout(from, to);
 }

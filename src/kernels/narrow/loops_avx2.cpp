@@ -211,22 +211,29 @@ inline __m256i order_for_interleaving(__m256i x) {
   }
 }
 
-// One register of indices to as many as their outputs take.
 template <Layout layout>
-[[gnu::always_inline]] inline Registers<Unpack> look_up(__m256i indices, const std::byte* table) {
-  indices = order_for_interleaving<layout.output_units()>(indices);
+[[gnu::always_inline]] inline Registers<Unpack> look_up_ordered(__m256i indices, const std::byte* table) {
   if constexpr (layout.form == Form::rows) {
-    if (layout.index_offset != 0) indices = _mm256_add_epi8(indices, _mm256_set1_epi8(layout.index_offset));
-    const RowIndex row_index(indices);
-    __m256i plane_before = {};
-    return interleaved_planes<layout, Unpack>([&](auto plane) {
-      if constexpr (layout.shapes[plane] != 0) plane_before = look_up_row<layout, plane>(table, row_index);
-      return plane_before;
-    });
+    const RowIndex row_index(
+        layout.index_offset == 0 ? indices : _mm256_add_epi8(indices, _mm256_set1_epi8(layout.index_offset)));
+    return interleaved_planes<layout, Unpack>([&](auto plane) { return look_up_row<layout, plane>(table, row_index); });
   } else {
     return interleaved_planes<layout, Unpack>(
         [&](auto plane) { return _mm256_shuffle_epi8(broadcast(table + plane * 16), indices); });
   }
+}
+
+// One register of indices to as many as their outputs take.
+template <Layout layout>
+[[gnu::always_inline]] inline Registers<Unpack> look_up(__m256i indices, const std::byte* table) {
+  indices = order_for_interleaving<layout.output_units()>(indices);
+  if constexpr (layout.finite_units != 0) {
+    constexpr char infinity = 0x7c;
+    const __m256i is_infinity = _mm256_cmpeq_epi8(low_bits(indices, 0x7f), _mm256_set1_epi8(infinity));
+    if (_mm256_testz_si256(is_infinity, is_infinity)) [[likely]]
+      return look_up_ordered<finite_part(layout)>(indices, table);
+  }
+  return look_up_ordered<layout>(indices, table);
 }
 
 template <Layout layout>

@@ -66,7 +66,15 @@ struct Unpack {
 template <Layout layout, class LookUp>
 inline Registers<Unpack> look_up_planes(__m512i indices, const LookUp& look_up) {
   const __m512i ordered = order_for_interleaving<layout.output_units()>(indices);
-  return interleaved_planes<layout, Unpack>([&](auto plane) { return look_up(plane, ordered); });
+  const auto look_up_ordered = [&](auto plane) { return look_up(plane, ordered); };
+  if constexpr (layout.finite_units != 0) {
+    const __m512i magnitudes = _mm512_and_si512(indices, _mm512_set1_epi8(0x7f));
+    constexpr char infinity = 0x7c;
+    if (_mm512_cmpeq_epi8_mask(magnitudes, _mm512_set1_epi8(infinity)) == 0) [[likely]] {
+      return interleaved_planes<finite_part(layout), Unpack>(look_up_ordered);
+    }
+  }
+  return interleaved_planes<layout, Unpack>(look_up_ordered);
 }
 
 // 64 codes below a byte, one in each byte, to 32 or 16 bytes.

@@ -97,7 +97,6 @@ void lay_out(const Layout& layout, const Outputs& outputs, std::byte* table) noe
       break;
     case Form::rows:
       for (std::size_t plane = 0; plane < units; ++plane) {
-        if (layout.shapes[plane] == 0) continue;
         std::array<std::uint8_t, 256> bytes = {};
         for (std::size_t index = 0; index < indices; ++index) {
           const std::size_t place = (index + static_cast<std::size_t>(layout.index_offset)) % 256;

@@ -140,12 +140,10 @@ TEST(FillTableTest, RowsHaveNoMoreShapesThanTheirLayoutSays) {
         fill_table(layout, from.id, to.id, policy, table.data());
         for (std::size_t index = 0; index < 256; ++index) {
           const std::uint64_t expected = codec::cast_code(from.id, index, to.id, policy).bits;
-          std::size_t number = 0;
           for (std::size_t plane = 0; plane < static_cast<std::size_t>(layout.table_units); ++plane) {
-            if (layout.shapes[plane] != 0) number = plane;
             const std::size_t shift = 8 * (plane + static_cast<std::size_t>(layout.zero_units));
             const int mask = (1 << std::min(layout.element_bits, 8)) - 1;
-            ASSERT_EQ(look_up_row(layout, number, table.data(), index) & mask, expected >> shift & mask)
+            ASSERT_EQ(look_up_row(layout, plane, table.data(), index) & mask, expected >> shift & mask)
                 << from.name << " -> " << to.name << ", plane " << plane << ", code " << index;
           }
         }
