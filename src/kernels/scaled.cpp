@@ -47,6 +47,22 @@ MultiplyFn find_multiply(Target target, DType from, ProductPath path, ProductRou
   return portable::find_multiply(from, path, rounding, is_limited);
 }
 
+MultiplyAndConvertFn find_multiply_and_convert(const Pair& pair, ProductRounding rounding) {
+#if defined(__x86_64__)
+  switch (pair.target) {
+    case Target::portable:
+      break;
+    case Target::avx2:
+      return avx2::find_multiply_and_convert(pair.from, pair.to, rounding);
+    case Target::avx512:
+      return avx512::find_multiply_and_convert(pair.from, pair.to, rounding);
+    case Target::avx512vbmi:
+      return avx512vbmi::find_multiply_and_convert(pair.from, pair.to, rounding);
+  }
+#endif
+  return portable::find_multiply_and_convert(pair.from, pair.to, rounding);
+}
+
 // Types of 8 bits and fewer are read as float32, which holds them.
 bool is_narrow(const DTypeRow& type) { return type.bits <= 8; }
 DType read_as(const DTypeRow& from) { return is_narrow(from) ? DType::float32 : from.id; }
@@ -59,6 +75,7 @@ struct Method {
   MultiplyFn multiply = nullptr;
   DType products = DType::float32;  // or float64
   Factor factor;
+  ProductRounding rounding = ProductRounding::none;
   bool is_short = false;  // its scale is another, which does as well but for large numbers
 };
 
@@ -156,6 +173,7 @@ bool choose_float32(const Pair& pair, const Policy& policy, bool may_be_short, M
   }
   if (is_long) set_large(factor, to.family == Family::floating ? 0x1p24 : std::min(0x1p24, 0x1p21 / size));
   method.products = DType::float32;
+  method.rounding = rounding;
   method.multiply = find_multiply(pair.target, read_as(from), ProductPath::float32, rounding, factor.special != 0);
   return true;
 }
@@ -280,6 +298,7 @@ class Conversion {
       first_ = {};
       choose_float64(pair, policy, first_);
     }
+    if (in_float32) at_once_ = find_multiply_and_convert(pair, first_.rounding);
     if (is_narrow(from_)) decode_ = find_kernel(pair.target, pair.from, DType::float32)->run;
     encode_ = encoder(first_);
     may_fail_ = in_float32 ? first_.factor.special_is_large : from_.bits == 64 || to_.family == Family::integer;
@@ -289,6 +308,14 @@ class Conversion {
     if (!may_fail_ && encode_ == nullptr && decode_ == nullptr) {
       static_cast<void>(first_.multiply(src, dst, count, first_.factor));
       return;
+    }
+    for (std::size_t step = 0; at_once_ != nullptr && count != 0; count -= step) {
+      const std::size_t done = at_once_(src, dst, count, unscaled_, first_.factor, first_.rounding);
+      if (done == count) return;
+      step = std::min(done + block_count, count);
+      run_otherwise(src + bytes_of(from_, done), dst + bytes_of(to_, done), step - done);
+      src += bytes_of(from_, step);
+      dst += bytes_of(to_, step);
     }
     for (std::size_t step = 0; count != 0; count -= step) {
       step = std::min(block_count, count);
@@ -351,6 +378,7 @@ class Conversion {
   const Policy& policy_;
   Policy unscaled_;
   Method first_;
+  MultiplyAndConvertFn at_once_ = nullptr;
   KernelFn decode_ = nullptr;
   KernelFn encode_ = nullptr;
   bool may_fail_ = false;
