@@ -104,7 +104,7 @@ class Plan {
 
   // The same for targets much larger than the cache. Precondition: streams().
   void convert_streaming(const Conversion& c) const {
-    if (is_copy(c.from, c.to)) {
+    if (policy_.scale == 1.0 && is_copy(c.from, c.to)) {
       kernels::stream_copy(target_, c.src, c.dst, storage_bytes(c.to, c.count));
       return kernels::stream_fence();
     }
