@@ -48,7 +48,8 @@ using MultiplyAndConvertFn = std::size_t (*)(const std::byte* src, std::byte* ds
                                              const codec::Policy& policy, const Factor& factor,
                                              ProductRounding rounding);
 
-// `from` is a number of 16 bits or more; else null. `is_limited` says whether there are special numbers.
+// `from` is a number of 16 bits or more; else null. `is_limited` says whether there are special numbers;
+// by path narrowed, whether products may be subnormal in float32 and the target sees those.
 // find_multiply_and_convert: null for many pairs.
 namespace portable {
 MultiplyFn find_multiply(DType from, ProductPath path, ProductRounding rounding, bool is_limited) noexcept;

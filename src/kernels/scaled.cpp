@@ -198,7 +198,9 @@ void choose_float64(const Pair& pair, const Policy& policy, Method& method) {
     path = ProductPath::narrowed;
     if (pair.to == DType::float32) rounding = ProductRounding::nearest;
   }
-  method.multiply = find_multiply(pair.target, read_as(from), path, rounding, false);
+  const bool may_be_subnormal = from.family == Family::floating || std::fabs(policy.scale) < 0x1p-100;
+  const bool sees_subnormals = to.family == Family::floating && to.format.exponent_bits == 8;
+  method.multiply = find_multiply(pair.target, read_as(from), path, rounding, may_be_subnormal && sees_subnormals);
 }
 
 // --- Integers times a scale, to integers, where a float64 does not hold what matters
@@ -225,6 +227,27 @@ struct IntegerLimits {
 
 // The low 64 bits of the products, which have up to 117 bits and a power of two; or, to saturate, the nearest number
 // within the limits.
+template <bool is_signed>
+void multiply_and_truncate(const std::byte* src, std::int64_t* result, std::size_t count, const IntegerFactor& scale,
+                           const IntegerLimits&) {
+  const int right = -scale.exponent;
+  const auto run = [&](auto shifted) {
+    for (std::size_t i = 0; i < count; ++i) {
+      std::uint64_t x;
+      std::memcpy(&x, src + i * sizeof x, sizeof x);
+      const std::uint64_t sign = is_signed ? 0 - (x >> 63) : 0;
+      const Uint128 product = Uint128{(x ^ sign) - sign} * scale.factor;
+      const std::uint64_t magnitude =
+          shifted(static_cast<std::uint64_t>(product >> 64), static_cast<std::uint64_t>(product));
+      const std::uint64_t negative = sign ^ (scale.is_negative ? ~std::uint64_t{0} : 0);
+      result[i] = static_cast<std::int64_t>((magnitude ^ negative) - negative);
+    }
+  };
+  if (right < 64)
+    return run([=](std::uint64_t high, std::uint64_t low) { return low >> right | high << (64 - right); });
+  run([=](std::uint64_t high, std::uint64_t) { return right < 128 ? high >> (right - 64) : 0; });
+}
+
 template <bool is_signed, bool to_nearest, bool saturates>
 void multiply_integers(const std::byte* src, std::int64_t* result, std::size_t count, const IntegerFactor& scale,
                        const IntegerLimits& limits) {
@@ -256,11 +279,12 @@ using MultiplyIntegersFn = void (*)(const std::byte* src, std::int64_t* result, 
                                     const IntegerFactor& scale, const IntegerLimits& limits);
 
 template <bool is_signed>
-MultiplyIntegersFn find_multiply_integers(const Policy& policy) {
+MultiplyIntegersFn find_multiply_integers(const Policy& policy, const IntegerFactor& scale) {
   const bool saturates = policy.integer_range == codec::IntegerRange::saturate;
   if (policy.int_rounding == IntRounding::nearest_even) {
     return saturates ? multiply_integers<is_signed, true, true> : multiply_integers<is_signed, true, false>;
   }
+  if (!saturates && scale.exponent < 0) return multiply_and_truncate<is_signed>;  // the default, and most scales
   return saturates ? multiply_integers<is_signed, false, true> : multiply_integers<is_signed, false, false>;
 }
 
@@ -271,9 +295,10 @@ void run_in_integers(const Pair& pair, const std::byte* src, std::byte* dst, std
   alignas(64) std::int64_t numbers[block_count];
   const DTypeRow& to = row(pair.to);
   const std::uint64_t largest = ~std::uint64_t{0} >> (64 - to.bits + (to.is_signed ? 1 : 0));
-  const auto multiply =
-      row(pair.from).is_signed ? find_multiply_integers<true>(policy) : find_multiply_integers<false>(policy);
-  multiply(src, numbers, count, IntegerFactor(policy.scale), {largest, to.is_signed ? largest + 1 : 0});
+  const IntegerFactor scale(policy.scale);
+  const auto multiply = row(pair.from).is_signed ? find_multiply_integers<true>(policy, scale)
+                                                 : find_multiply_integers<false>(policy, scale);
+  multiply(src, numbers, count, scale, {largest, to.is_signed ? largest + 1 : 0});
   if (kernel == nullptr) {
     std::memcpy(dst, numbers, count * sizeof *numbers);
   } else {

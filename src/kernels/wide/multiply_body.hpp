@@ -56,7 +56,7 @@ template <DType from, ProductPath path, ProductRounding rounding, bool is_limite
   if constexpr (path == ProductPath::float64) {
     return multiply_run<from, Float64Products<from, rounding>>(src, dst, count, factor);
   } else if constexpr (path == ProductPath::narrowed) {
-    return multiply_run<from, NarrowedProducts<from, rounding>>(src, dst, count, factor);
+    return multiply_run<from, NarrowedProducts<from, rounding, is_limited>>(src, dst, count, factor);
   } else {
     if (rounding != ProductRounding::none && factor.low != 0.0F)
       return multiply_run<from, Float32Products<from, rounding, true, is_limited>>(src, dst, count, factor);
@@ -66,11 +66,12 @@ template <DType from, ProductPath path, ProductRounding rounding, bool is_limite
 
 template <DType from, ProductPath path, ProductRounding rounding>
 MultiplyFn multiply_of(bool is_limited) {
-  constexpr bool has_limits = path == ProductPath::float32 && (is_float<from> || bits_of<from> > 16);
-  if constexpr (has_limits) {
+  constexpr bool by_float32 = path == ProductPath::float32 && (is_float<from> || bits_of<from> > 16);
+  constexpr bool narrowed = path == ProductPath::narrowed && !is_wide_integer<from>;
+  if constexpr (by_float32 || narrowed) {
     if (is_limited) return in_default_environment<multiply<from, path, rounding, true>>;
   }
-  constexpr bool always_limited = has_limits && !is_float<from>;
+  constexpr bool always_limited = by_float32 && !is_float<from>;
   return in_default_environment<multiply<from, path, rounding, always_limited>>;
 }
 
@@ -85,7 +86,8 @@ MultiplyFn multiply_of(ProductPath path, ProductRounding rounding, bool is_limit
   }
   if constexpr (bits_of<from> >= 32 && from != DType::float32) {
     if (path == narrowed) {
-      return rounding == odd ? multiply_of<from, narrowed, odd>(false) : multiply_of<from, narrowed, nearest>(false);
+      return rounding == odd ? multiply_of<from, narrowed, odd>(is_limited)
+                             : multiply_of<from, narrowed, nearest>(false);
     }
   }
   if constexpr (from != DType::float64) {

@@ -206,9 +206,9 @@ class Float64Products {
   SIMD_INLINE bool block(const std::byte* src, Block<F64x2>& products) {
     constexpr std::size_t unit = bytes_of<from>(kLanes);
     products = {product(src), product(src + unit), product(src + 2 * unit), product(src + 3 * unit)};
-    return true;
+    return rounding != ProductRounding::odd || !any(too_great_);
   }
-  [[nodiscard]] bool good() const { return !any(too_great_) && !any_negative(doubt_); }
+  [[nodiscard]] bool good() const { return !any_negative(doubt_); }
 
  private:
   SIMD_INLINE F64x2 product(const std::byte* src) {
@@ -234,7 +234,7 @@ class Float64Products {
 };
 
 // To float32, from what float32 does not hold.
-template <DType from, ProductRounding rounding>
+template <DType from, ProductRounding rounding, bool is_limited>
 class NarrowedProducts {
   static constexpr bool to_odd = rounding == ProductRounding::odd;
 
@@ -263,6 +263,9 @@ class NarrowedProducts {
     }
   }
   SIMD_INLINE F32 odd(F64x2 x) const {
+#if TENSORCAST_TARGET_LEVEL >= 2
+    if constexpr (!is_limited) return multiply_narrow_odd(x, scale_);
+#endif
     const F32 nearest = narrow({x.lo * scale_, x.hi * scale_});
     const F64x2 back = widen(nearest);
     const I32 missing = high_words(
