@@ -227,25 +227,23 @@ struct IntegerLimits {
 
 // The low 64 bits of the products, which have up to 117 bits and a power of two; or, to saturate, the nearest number
 // within the limits.
+// Scales below 2, and no care about limits: with a factor of 64 bits, the integer is in the product's upper half.
 template <bool is_signed>
 void multiply_and_truncate(const std::byte* src, std::int64_t* result, std::size_t count, const IntegerFactor& scale,
                            const IntegerLimits&) {
-  const int right = -scale.exponent;
-  const auto run = [&](auto shifted) {
-    for (std::size_t i = 0; i < count; ++i) {
-      std::uint64_t x;
-      std::memcpy(&x, src + i * sizeof x, sizeof x);
-      const std::uint64_t sign = is_signed ? 0 - (x >> 63) : 0;
-      const Uint128 product = Uint128{(x ^ sign) - sign} * scale.factor;
-      const std::uint64_t magnitude =
-          shifted(static_cast<std::uint64_t>(product >> 64), static_cast<std::uint64_t>(product));
-      const std::uint64_t negative = sign ^ (scale.is_negative ? ~std::uint64_t{0} : 0);
-      result[i] = static_cast<std::int64_t>((magnitude ^ negative) - negative);
-    }
-  };
-  if (right < 64)
-    return run([=](std::uint64_t high, std::uint64_t low) { return low >> right | high << (64 - right); });
-  run([=](std::uint64_t high, std::uint64_t) { return right < 128 ? high >> (right - 64) : 0; });
+  const int right = std::min(-scale.exponent, 127);
+  const std::uint64_t factor = scale.factor << std::max(64 - right, 0);
+  const int shift = std::max(right - 64, 0);
+  const std::uint64_t scale_sign = scale.is_negative ? ~std::uint64_t{0} : 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint64_t x;
+    std::memcpy(&x, src + i * sizeof x, sizeof x);
+    const std::uint64_t sign = is_signed ? 0 - (x >> 63) : 0;
+    const Uint128 product = Uint128{(x ^ sign) - sign} * factor;
+    const std::uint64_t magnitude = static_cast<std::uint64_t>(product >> 64) >> shift;
+    const std::uint64_t negative = sign ^ scale_sign;
+    result[i] = static_cast<std::int64_t>((magnitude ^ negative) - negative);
+  }
 }
 
 template <bool is_signed, bool to_nearest, bool saturates>
@@ -284,7 +282,7 @@ MultiplyIntegersFn find_multiply_integers(const Policy& policy, const IntegerFac
   if (policy.int_rounding == IntRounding::nearest_even) {
     return saturates ? multiply_integers<is_signed, true, true> : multiply_integers<is_signed, true, false>;
   }
-  if (!saturates && scale.exponent < 0) return multiply_and_truncate<is_signed>;  // the default, and most scales
+  if (!saturates && scale.exponent <= -53) return multiply_and_truncate<is_signed>;
   return saturates ? multiply_integers<is_signed, false, true> : multiply_integers<is_signed, false, false>;
 }
 
