@@ -49,7 +49,8 @@ using MultiplyAndConvertFn = std::size_t (*)(const std::byte* src, std::byte* ds
                                              ProductRounding rounding);
 
 // `from` is a number of 16 bits or more; else null. `is_limited` says whether there are special numbers;
-// by path narrowed, whether products may be subnormal in float32 and the target sees those.
+// by path narrowed, whether products may be subnormal in float32 and the target sees those, or, of integers, may leave
+// float32's range.
 // find_multiply_and_convert: null for many pairs.
 namespace portable {
 MultiplyFn find_multiply(DType from, ProductPath path, ProductRounding rounding, bool is_limited) noexcept;

@@ -198,9 +198,12 @@ void choose_float64(const Pair& pair, const Policy& policy, Method& method) {
     path = ProductPath::narrowed;
     if (pair.to == DType::float32) rounding = ProductRounding::nearest;
   }
-  const bool may_be_subnormal = from.family == Family::floating || std::fabs(policy.scale) < 0x1p-100;
+  const double size = std::fabs(policy.scale);
+  const bool from_float = from.family == Family::floating;
+  const bool leaves_float32 = from_float || !(size > 0x1p-100 && size < 0x1p60);
   const bool sees_subnormals = to.family == Family::floating && to.format.exponent_bits == 8;
-  method.multiply = find_multiply(pair.target, read_as(from), path, rounding, may_be_subnormal && sees_subnormals);
+  method.multiply =
+      find_multiply(pair.target, read_as(from), path, rounding, leaves_float32 && (sees_subnormals || !from_float));
 }
 
 // --- Integers times a scale, to integers, where a float64 does not hold what matters

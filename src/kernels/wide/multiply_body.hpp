@@ -67,7 +67,7 @@ template <DType from, ProductPath path, ProductRounding rounding, bool is_limite
 template <DType from, ProductPath path, ProductRounding rounding>
 MultiplyFn multiply_of(bool is_limited) {
   constexpr bool by_float32 = path == ProductPath::float32 && (is_float<from> || bits_of<from> > 16);
-  constexpr bool narrowed = path == ProductPath::narrowed && !is_wide_integer<from>;
+  constexpr bool narrowed = path == ProductPath::narrowed;
   if constexpr (by_float32 || narrowed) {
     if (is_limited) return in_default_environment<multiply<from, path, rounding, true>>;
   }

@@ -21,7 +21,7 @@
 
 #include "kernels/multiply.hpp"
 #include "kernels/simd/environment.hpp"
-#include "kernels/wide/blocks.hpp"
+#include "kernels/wide/encode_float.hpp"
 #include "kernels/wide/multiply_lanes.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
@@ -256,7 +256,8 @@ class NarrowedProducts {
       const auto x = load_unit<from>(src);
       const F64x2 y = {product_of_parts<ProductRounding::odd>(parts_of<is_signed_type<from>>(x.lo), scale_, doubt_),
                        product_of_parts<ProductRounding::odd>(parts_of<is_signed_type<from>>(x.hi), scale_, doubt_)};
-      return to_odd ? narrow_odd(y) : narrow(y);
+      if (!to_odd) return narrow(y);
+      return is_limited ? narrow_odd({within_float32(y.lo), within_float32(y.hi)}) : narrow_odd_normal(y);
     } else {
       const F64x2 x = load_float64<from>(src);
       return to_odd ? odd(x) : narrow({multiply_odd(x.lo, scale_), multiply_odd(x.hi, scale_)});
