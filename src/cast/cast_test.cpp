@@ -185,6 +185,16 @@ TEST(Cast, ScaleMultipliesBeforeTheOneRounding) {
             ErrorCode::invalid_argument);
 }
 
+// Large enough to bypass the cache; the types share their codes.
+TEST(Cast, ScaleMultipliesLargeIntegerTensors) {
+  constexpr std::size_t count = std::size_t{20} << 20;
+  const std::int64_t shape[] = {count};
+  const std::vector<std::int8_t> source(count, 3);
+  std::vector<std::uint8_t> target(count);
+  ASSERT_TRUE(cast(view(DType::int8, source, shape), mutable_view(DType::uint8, target, shape), {.scale = 2.0}).ok());
+  EXPECT_EQ(target, std::vector<std::uint8_t>(count, 6));
+}
+
 TEST(CastReport, CountsEqualThoseOfTheReference) {
   constexpr std::size_t count = 4096;
   for (const DType from : all_dtypes()) {

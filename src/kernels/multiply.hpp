@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "tensorcast/dtype.hpp"
+#include "codec/policy.hpp"
 
 namespace tensorcast::kernels {
 
@@ -42,20 +42,33 @@ struct Factor {
 // and for 64-bit integers, rarely. Integers of 64 bits are rounded to odd for what keeps 32 bits or fewer.
 using MultiplyFn = bool (*)(const std::byte* src, std::byte* products, std::size_t count, const Factor& factor);
 
-// `from` is a number of 16 bits or more; else null. `is_limited` says whether there are special numbers.
+// Multiplies by path float32 and converts to a target, in one pass. `count` is what was done: all, or the blocks before
+// one with special numbers that are large. The policy's scale does not count. `src` and `dst` as for other kernels.
+using MultiplyAndConvertFn = std::size_t (*)(const std::byte* src, std::byte* dst, std::size_t count,
+                                             const codec::Policy& policy, const Factor& factor,
+                                             ProductRounding rounding);
+
+// `from` is a number of 16 bits or more; else null. `is_limited` says whether there are special numbers;
+// by path narrowed, whether products may be subnormal in float32 and the target sees those, or, of integers, may leave
+// float32's range.
+// find_multiply_and_convert: null for many pairs.
 namespace portable {
 MultiplyFn find_multiply(DType from, ProductPath path, ProductRounding rounding, bool is_limited) noexcept;
-}
+MultiplyAndConvertFn find_multiply_and_convert(DType from, DType to, ProductRounding rounding) noexcept;
+}  // namespace portable
 #if defined(__x86_64__)
 namespace avx2 {
 MultiplyFn find_multiply(DType from, ProductPath path, ProductRounding rounding, bool is_limited) noexcept;
-}
+MultiplyAndConvertFn find_multiply_and_convert(DType from, DType to, ProductRounding rounding) noexcept;
+}  // namespace avx2
 namespace avx512 {
 MultiplyFn find_multiply(DType from, ProductPath path, ProductRounding rounding, bool is_limited) noexcept;
-}
+MultiplyAndConvertFn find_multiply_and_convert(DType from, DType to, ProductRounding rounding) noexcept;
+}  // namespace avx512
 namespace avx512vbmi {
 MultiplyFn find_multiply(DType from, ProductPath path, ProductRounding rounding, bool is_limited) noexcept;
-}
+MultiplyAndConvertFn find_multiply_and_convert(DType from, DType to, ProductRounding rounding) noexcept;
+}  // namespace avx512vbmi
 #endif
 
 }  // namespace tensorcast::kernels

@@ -47,6 +47,22 @@ MultiplyFn find_multiply(Target target, DType from, ProductPath path, ProductRou
   return portable::find_multiply(from, path, rounding, is_limited);
 }
 
+MultiplyAndConvertFn find_multiply_and_convert(const Pair& pair, ProductRounding rounding) {
+#if defined(__x86_64__)
+  switch (pair.target) {
+    case Target::portable:
+      break;
+    case Target::avx2:
+      return avx2::find_multiply_and_convert(pair.from, pair.to, rounding);
+    case Target::avx512:
+      return avx512::find_multiply_and_convert(pair.from, pair.to, rounding);
+    case Target::avx512vbmi:
+      return avx512vbmi::find_multiply_and_convert(pair.from, pair.to, rounding);
+  }
+#endif
+  return portable::find_multiply_and_convert(pair.from, pair.to, rounding);
+}
+
 // Types of 8 bits and fewer are read as float32, which holds them.
 bool is_narrow(const DTypeRow& type) { return type.bits <= 8; }
 DType read_as(const DTypeRow& from) { return is_narrow(from) ? DType::float32 : from.id; }
@@ -59,6 +75,7 @@ struct Method {
   MultiplyFn multiply = nullptr;
   DType products = DType::float32;  // or float64
   Factor factor;
+  ProductRounding rounding = ProductRounding::none;
   bool is_short = false;  // its scale is another, which does as well but for large numbers
 };
 
@@ -156,6 +173,7 @@ bool choose_float32(const Pair& pair, const Policy& policy, bool may_be_short, M
   }
   if (is_long) set_large(factor, to.family == Family::floating ? 0x1p24 : std::min(0x1p24, 0x1p21 / size));
   method.products = DType::float32;
+  method.rounding = rounding;
   method.multiply = find_multiply(pair.target, read_as(from), ProductPath::float32, rounding, factor.special != 0);
   return true;
 }
@@ -180,7 +198,12 @@ void choose_float64(const Pair& pair, const Policy& policy, Method& method) {
     path = ProductPath::narrowed;
     if (pair.to == DType::float32) rounding = ProductRounding::nearest;
   }
-  method.multiply = find_multiply(pair.target, read_as(from), path, rounding, false);
+  const double size = std::fabs(policy.scale);
+  const bool from_float = from.family == Family::floating;
+  const bool leaves_float32 = from_float || !(size > 0x1p-100 && size < 0x1p60);
+  const bool sees_subnormals = to.family == Family::floating && to.format.exponent_bits == 8;
+  method.multiply =
+      find_multiply(pair.target, read_as(from), path, rounding, leaves_float32 && (sees_subnormals || !from_float));
 }
 
 // --- Integers times a scale, to integers, where a float64 does not hold what matters
@@ -207,6 +230,25 @@ struct IntegerLimits {
 
 // The low 64 bits of the products, which have up to 117 bits and a power of two; or, to saturate, the nearest number
 // within the limits.
+// Scales below 2, and no care about limits: with a factor of 64 bits, the integer is in the product's upper half.
+template <bool is_signed>
+void multiply_and_truncate(const std::byte* src, std::int64_t* result, std::size_t count, const IntegerFactor& scale,
+                           const IntegerLimits&) {
+  const int right = std::min(-scale.exponent, 127);
+  const std::uint64_t factor = scale.factor << std::max(64 - right, 0);
+  const int shift = std::max(right - 64, 0);
+  const std::uint64_t scale_sign = scale.is_negative ? ~std::uint64_t{0} : 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint64_t x;
+    std::memcpy(&x, src + i * sizeof x, sizeof x);
+    const std::uint64_t sign = is_signed ? 0 - (x >> 63) : 0;
+    const Uint128 product = Uint128{(x ^ sign) - sign} * factor;
+    const std::uint64_t magnitude = static_cast<std::uint64_t>(product >> 64) >> shift;
+    const std::uint64_t negative = sign ^ scale_sign;
+    result[i] = static_cast<std::int64_t>((magnitude ^ negative) - negative);
+  }
+}
+
 template <bool is_signed, bool to_nearest, bool saturates>
 void multiply_integers(const std::byte* src, std::int64_t* result, std::size_t count, const IntegerFactor& scale,
                        const IntegerLimits& limits) {
@@ -238,11 +280,12 @@ using MultiplyIntegersFn = void (*)(const std::byte* src, std::int64_t* result, 
                                     const IntegerFactor& scale, const IntegerLimits& limits);
 
 template <bool is_signed>
-MultiplyIntegersFn find_multiply_integers(const Policy& policy) {
+MultiplyIntegersFn find_multiply_integers(const Policy& policy, const IntegerFactor& scale) {
   const bool saturates = policy.integer_range == codec::IntegerRange::saturate;
   if (policy.int_rounding == IntRounding::nearest_even) {
     return saturates ? multiply_integers<is_signed, true, true> : multiply_integers<is_signed, true, false>;
   }
+  if (!saturates && scale.exponent <= -53) return multiply_and_truncate<is_signed>;
   return saturates ? multiply_integers<is_signed, false, true> : multiply_integers<is_signed, false, false>;
 }
 
@@ -253,9 +296,10 @@ void run_in_integers(const Pair& pair, const std::byte* src, std::byte* dst, std
   alignas(64) std::int64_t numbers[block_count];
   const DTypeRow& to = row(pair.to);
   const std::uint64_t largest = ~std::uint64_t{0} >> (64 - to.bits + (to.is_signed ? 1 : 0));
-  const auto multiply =
-      row(pair.from).is_signed ? find_multiply_integers<true>(policy) : find_multiply_integers<false>(policy);
-  multiply(src, numbers, count, IntegerFactor(policy.scale), {largest, to.is_signed ? largest + 1 : 0});
+  const IntegerFactor scale(policy.scale);
+  const auto multiply = row(pair.from).is_signed ? find_multiply_integers<true>(policy, scale)
+                                                 : find_multiply_integers<false>(policy, scale);
+  multiply(src, numbers, count, scale, {largest, to.is_signed ? largest + 1 : 0});
   if (kernel == nullptr) {
     std::memcpy(dst, numbers, count * sizeof *numbers);
   } else {
@@ -280,6 +324,7 @@ class Conversion {
       first_ = {};
       choose_float64(pair, policy, first_);
     }
+    if (in_float32) at_once_ = find_multiply_and_convert(pair, first_.rounding);
     if (is_narrow(from_)) decode_ = find_kernel(pair.target, pair.from, DType::float32)->run;
     encode_ = encoder(first_);
     may_fail_ = in_float32 ? first_.factor.special_is_large : from_.bits == 64 || to_.family == Family::integer;
@@ -289,6 +334,14 @@ class Conversion {
     if (!may_fail_ && encode_ == nullptr && decode_ == nullptr) {
       static_cast<void>(first_.multiply(src, dst, count, first_.factor));
       return;
+    }
+    for (std::size_t step = 0; at_once_ != nullptr && count != 0; count -= step) {
+      const std::size_t done = at_once_(src, dst, count, unscaled_, first_.factor, first_.rounding);
+      if (done == count) return;
+      step = std::min(done + block_count, count);
+      run_otherwise(src + bytes_of(from_, done), dst + bytes_of(to_, done), step - done);
+      src += bytes_of(from_, step);
+      dst += bytes_of(to_, step);
     }
     for (std::size_t step = 0; count != 0; count -= step) {
       step = std::min(block_count, count);
@@ -351,6 +404,7 @@ class Conversion {
   const Policy& policy_;
   Policy unscaled_;
   Method first_;
+  MultiplyAndConvertFn at_once_ = nullptr;
   KernelFn decode_ = nullptr;
   KernelFn encode_ = nullptr;
   bool may_fail_ = false;

@@ -132,9 +132,9 @@ TEST(Scaled, ProductsNextToMidpointsRoundOnce) {
 
 // --- Every number of 16 bits, and wide ones next to where a target rounds to another number
 
-constexpr double scales[] = {0.5,    0.1,    1.0 / 3.0, 3.0,   -0x1p-10,      1e-3, 448 / 0.7,
-                             0x1p40, -1e-30, -7.,       2.5e6, 1.0 + 0x1p-52, 1e17, 1.0 - 1.0 / 256.0,
-                             1e-17,  -1.7,   64.0,      33.0,  1.0 - 0x1p-30};
+constexpr double scales[] = {0.5,    0.1,    1.0 / 3.0, 3.0,   -0x1p-10,      1e-3,  448 / 0.7,
+                             0x1p40, -1e-30, -7.,       2.5e6, 1.0 + 0x1p-52, 1e17,  1.0 - 1.0 / 256.0,
+                             1e-17,  -1.7,   64.0,      33.0,  1.0 - 0x1p-30, 1e-42, 1.1e30};
 
 // One of four, so that all are used over targets and scales.
 codec::Policy policy_of(std::size_t index, double scale) {

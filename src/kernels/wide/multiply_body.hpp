@@ -1,281 +1,9 @@
-// The products of multiply.hpp for the target that the source is compiled for.
-//
-// Rounding to odd (p is the product to nearest, r what is missing from it to the exact product):
-//   r = 0: p. Else, if p is odd, p; else the neighbour of p on the side of r, which is odd.
-// So only whether r is zero, and its sign, matter. Three ways to them:
-// 1. Of numbers that float32 holds. A scale of up to 24 bits: p is the nearest float32, r one fused operation. Else the
-//    scale is high + low + lowest (multiply.hpp):
-//      q = x * low         rounded
-//      p = x * high + q    rounded; less than a last place off, as q has the sign of the rest, and nearly its size
-//      f = x * high - p    exact: a multiple of the last places of x and `high`, of which it has fewer than 2^24
-//      u = x * low + f     rounded
-//      r = x * lowest + u  rounded
-//    If u is exact, r has the right sign, and is zero only where it should be. If not, u has more than 24 bits down to
-//    the last place of x * low, and is larger than x * lowest, which is below half of that place: u decides the sign.
-//    All this needs |p| >= 2^-70, so that nothing underflows, or a target that sees zero anyway.
-// 2. Of numbers that float64 holds, to float32: p is the nearest float64 rounded to float32, which is off by less than
-//    a last place. r = x * scale - p by one fused operation.
-// 3. The same of numbers that float64 holds, to float64 (multiply_odd).
-// 64-bit integers are h + l, both float64: see product_of_parts.
+// The functions of multiply.hpp for the target that the source is compiled for: runs of any length.
 #pragma once
 
-#include "kernels/multiply.hpp"
-#include "kernels/simd/environment.hpp"
-#include "kernels/wide/blocks.hpp"
-#include "kernels/wide/multiply_lanes.hpp"
+#include "kernels/wide/multiply_products.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
-
-template <DType from>
-inline constexpr bool is_wide_integer = !is_float<from> && bits_of<from> == 64;
-
-// `inexact` lanes of the nearest product step to odd; only the sign of `missing` counts.
-SIMD_INLINE F32 step_to_odd(F32 nearest, I32 missing, Mask32 inexact) {
-  const I32 bits = as<I32>(nearest);
-  return as<F32>(select(inexact, (bits + ((bits ^ missing) >> 31)) | 1, bits));
-}
-
-// --- Numbers that float32 holds: of wider integers those below 2^24, as the factor's `first` says
-
-template <DType from>
-SIMD_INLINE F32 load_float32(const std::byte* src) {
-  if constexpr (is_float<from>) {
-    return load_unit<from>(src);
-  } else if constexpr (bits_of<from> == 16) {
-    return to_f32<true>(load_unit<from>(src));  // the lanes are wider than the source
-  } else {
-    return to_f32<is_signed_type<from>>(load_unit<from>(src));
-  }
-}
-
-// By way of float64, which needs no care about underflow.
-template <bool to_odd>
-[[gnu::noinline]] F32 product_by_float64(F32 x, double scale) {
-  const F64x2 wide = widen(x);
-  const F64x2 product = {multiply_odd(wide.lo, splat(scale)), multiply_odd(wide.hi, splat(scale))};
-  return to_odd ? narrow_odd(product) : narrow(product);
-}
-
-template <DType from, ProductRounding rounding, bool has_low, bool is_limited>
-class Float32Products {
- public:
-  using Unit = F32;
-
-  explicit Float32Products(const Factor& factor)
-      : high_(splat(factor.high)),
-        low_(splat(factor.low)),
-        lowest_(splat(factor.lowest)),
-        more_(splat(factor.low * (1.0F + 0x1p-21F))),
-        less_(splat(factor.low * (1.0F - 0x1p-21F))),
-        first_(splat(static_cast<std::int32_t>(factor.first))),
-        special_(as<U32>(splat(static_cast<std::int32_t>(factor.special)))),
-        special_is_large_(factor.special_is_large),
-        scale_(factor.scale) {}
-
-  // False where there is none.
-  SIMD_INLINE bool block(const std::byte* src, Block<F32>& products) const {
-    constexpr std::size_t unit = bytes_of<from>(kLanes);
-    Mask32 doubtful = mask_if(false);
-    const auto product = [&](int at) { return this->product(load_float32<from>(src + at * unit), doubtful); };
-    products = {product(0), product(1), product(2), product(3)};
-    if constexpr (is_limited || rounding == ProductRounding::nearest) {
-      if (any(doubtful)) [[unlikely]] {
-        if (special_is_large_) return false;
-        const auto slow_product = [&](int at) {
-          constexpr bool to_odd = rounding != ProductRounding::nearest;
-          return product_by_float64<to_odd>(load_float32<from>(src + at * unit), scale_);
-        };
-        products = {slow_product(0), slow_product(1), slow_product(2), slow_product(3)};
-      }
-    }
-    return true;
-  }
-  [[nodiscard]] static bool good() { return true; }
-
- private:
-  SIMD_INLINE F32 product(F32 x, Mask32& doubtful) const {
-    if constexpr (is_limited) {
-      doubtful = either(doubtful, greater(special_, as<U32>((as<I32>(x) & INT32_MAX) - first_)));
-    }
-    if constexpr (rounding == ProductRounding::none) return x * high_;
-    if constexpr (rounding == ProductRounding::nearest) return nearest(x, doubtful);
-    return odd(x);
-  }
-  SIMD_INLINE F32 odd(F32 x) const {
-    if constexpr (has_low) {
-      const F32 product = multiply_add(x, high_, x * low_);
-      const F32 rest = multiply_add(x, low_, multiply_subtract(x, high_, product));
-      return stepped(product, multiply_add(x, lowest_, rest));
-    } else {
-      const F32 product = x * high_;
-      return stepped(product, multiply_subtract(x, high_, product));
-    }
-  }
-  SIMD_INLINE static F32 stepped(F32 product, F32 missing) {
-    return step_to_odd(product, as<I32>(missing), unequal(missing, F32{}));
-  }
-  // The exact product is between these two sums.
-  SIMD_INLINE F32 nearest(F32 x, Mask32& doubtful) const {
-    const F32 more = multiply_add(x, high_, x * more_);
-    const F32 less = multiply_add(x, high_, x * less_);
-    doubtful = either(doubtful, greater(as<U32>(as<I32>(more) ^ as<I32>(less)), U32{}));
-    return more;
-  }
-
-  F32 high_, low_, lowest_, more_, less_;
-  I32 first_;
-  U32 special_;
-  bool special_is_large_;
-  double scale_;
-};
-
-// --- 64-bit integers
-
-// x = h + l, h being x rounded. The halves of x are exact; as the upper one is zero or the larger, so is l.
-struct Parts {
-  F64 h, l;
-};
-template <bool is_signed>
-SIMD_INLINE Parts parts_of(I64 x) {
-  constexpr std::int64_t low_bits = 0xffffffff;
-  constexpr std::int64_t two_52 = 0x4330000000000000;  // the lower half becomes the mantissa below 2^52
-  const F64 low = as<F64>((x & low_bits) | two_52) - 0x1p52;
-  const F64 high = to_f64<is_signed>(x & ~low_bits);
-  const F64 h = high + low;
-  return {h, low - (h - high)};
-}
-
-// The exact product is p + r, r = h * scale - p + l * scale. The first difference is exact; r is rounded once, and so
-// has the right sign. It is at most one and a half last places of p.
-// - To odd, for a later rounding that keeps 32 bits or fewer: what is cut off shows in p's last bits, unless the last
-// 20
-//   are all zero; then r decides. In doubt only where p is next to such a number, which r may cross.
-// - To nearest: p + r rounded, if r made a little larger and a little smaller gives the same. Where l is zero, it is p.
-// Negative lanes of `doubt`: another way must be found.
-template <ProductRounding rounding>
-SIMD_INLINE F64 product_of_parts(const Parts& x, F64 scale, I64& doubt) {
-  const F64 product = x.h * scale;
-  if constexpr (rounding == ProductRounding::none) return product;
-  const F64 missing = multiply_add(x.l, scale, multiply_subtract(x.h, scale, product));
-  const I64 bits = as<I64>(product);
-  if constexpr (rounding == ProductRounding::nearest) {
-    const F64 more = multiply_add(missing, splat(1.0 + 0x1p-48), product);
-    const F64 less = multiply_add(missing, splat(1.0 - 0x1p-48), product);
-    const I64 beyond = -(as<I64>(x.l) & INT64_MAX);  // negative where float64 does not hold x; else p is the answer
-    doubt |= beyond & -(as<I64>(more - less) & INT64_MAX);
-    return as<F64>(bits ^ ((bits ^ as<I64>(more)) & (beyond >> 63)));
-  } else {
-    const I64 inexact = -(as<I64>(missing) & INT64_MAX);           // negative lanes
-    const I64 place = ((bits + 1) & 0xfffff) ^ 1;                  // 0 where the last 20 bits are zero
-    doubt |= inexact & (place - 4) & -place;                       // 1 to 3
-    const I64 back = (inexact & (bits ^ as<I64>(missing))) >> 63;  // nearer to zero
-    return as<F64>((bits + back) | as<I64>(as<U64>(inexact) >> 63));
-  }
-}
-
-SIMD_INLINE bool any_negative(I64 x) { return any(greater(I32{}, high_words({x, x}))); }
-
-// --- Numbers that float64 holds, and 64-bit integers
-
-template <DType from>
-SIMD_INLINE F64x2 load_float64(const std::byte* src) {
-  if constexpr (from == DType::float64) {
-    return load_unit<from>(src);
-  } else if constexpr (is_float<from>) {
-    return widen(load_unit<from>(src));
-  } else if constexpr (bits_of<from> == 16) {
-    return to_f64<true>(load_unit<from>(src));  // the lanes are wider than the source
-  } else if constexpr (bits_of<from> == 64) {
-    const auto x = load_unit<from>(src);
-    return {to_f64<is_signed_type<from>>(x.lo), to_f64<is_signed_type<from>>(x.hi)};
-  } else {
-    return to_f64<is_signed_type<from>>(load_unit<from>(src));
-  }
-}
-
-// To float64. Rounded to odd, of integers only those that float64 holds: `greatest` sees to that.
-template <DType from, ProductRounding rounding>
-class Float64Products {
-  static constexpr bool in_parts = is_wide_integer<from> && rounding != ProductRounding::odd;
-
- public:
-  using Unit = F64x2;
-
-  explicit Float64Products(const Factor& factor) : scale_(splat(factor.scale)), greatest_(splat(factor.greatest)) {}
-
-  SIMD_INLINE bool block(const std::byte* src, Block<F64x2>& products) {
-    constexpr std::size_t unit = bytes_of<from>(kLanes);
-    products = {product(src), product(src + unit), product(src + 2 * unit), product(src + 3 * unit)};
-    return true;
-  }
-  [[nodiscard]] bool good() const { return !any(too_great_) && !any_negative(doubt_); }
-
- private:
-  SIMD_INLINE F64x2 product(const std::byte* src) {
-    if constexpr (in_parts) {
-      const auto x = load_unit<from>(src);
-      return {product_of_parts<rounding>(parts_of<is_signed_type<from>>(x.lo), scale_, doubt_),
-              product_of_parts<rounding>(parts_of<is_signed_type<from>>(x.hi), scale_, doubt_)};
-    } else {
-      const F64x2 x = load_float64<from>(src);
-      return {product(x.lo), product(x.hi)};
-    }
-  }
-  SIMD_INLINE F64 product(F64 x) {
-    if constexpr (rounding != ProductRounding::odd) return x * scale_;
-    too_great_ = either(too_great_, greater(as<F64>(as<I64>(x) & INT64_MAX), greatest_));
-    return multiply_odd(x, scale_);
-  }
-
-  F64 scale_;
-  F64 greatest_;
-  Mask64 too_great_ = {};
-  I64 doubt_ = {};
-};
-
-// To float32, from what float32 does not hold.
-template <DType from, ProductRounding rounding>
-class NarrowedProducts {
-  static constexpr bool to_odd = rounding == ProductRounding::odd;
-
- public:
-  using Unit = F32;
-
-  explicit NarrowedProducts(const Factor& factor) : scale_(splat(factor.scale)) {}
-
-  SIMD_INLINE bool block(const std::byte* src, Block<F32>& products) {
-    constexpr std::size_t unit = bytes_of<from>(kLanes);
-    products = {product(src), product(src + unit), product(src + 2 * unit), product(src + 3 * unit)};
-    return true;
-  }
-  [[nodiscard]] bool good() const { return !any_negative(doubt_); }
-
- private:
-  SIMD_INLINE F32 product(const std::byte* src) {
-    if constexpr (is_wide_integer<from>) {
-      const auto x = load_unit<from>(src);
-      const F64x2 y = {product_of_parts<ProductRounding::odd>(parts_of<is_signed_type<from>>(x.lo), scale_, doubt_),
-                       product_of_parts<ProductRounding::odd>(parts_of<is_signed_type<from>>(x.hi), scale_, doubt_)};
-      return to_odd ? narrow_odd(y) : narrow(y);
-    } else {
-      const F64x2 x = load_float64<from>(src);
-      return to_odd ? odd(x) : narrow({multiply_odd(x.lo, scale_), multiply_odd(x.hi, scale_)});
-    }
-  }
-  SIMD_INLINE F32 odd(F64x2 x) const {
-    const F32 nearest = narrow({x.lo * scale_, x.hi * scale_});
-    const F64x2 back = widen(nearest);
-    const I32 missing = high_words(
-        {as<I64>(multiply_subtract(x.lo, scale_, back.lo)), as<I64>(multiply_subtract(x.hi, scale_, back.hi))});
-    // Neither zero, or so tiny that the product is nothing to the target, nor NaN.
-    return step_to_odd(nearest, missing, greater(as<U32>(splat(0x7ff00000)), as<U32>((missing & INT32_MAX) - 1)));
-  }
-
-  F64 scale_;
-  I64 doubt_ = {};
-};
-
-// --- Runs of any length
 
 SIMD_INLINE void store_products(std::byte* dst, const Block<F32>& x) { store_units(dst, x); }
 SIMD_INLINE void store_products(std::byte* dst, const Block<F64x2>& x) { store_unit_pairs(dst, x); }
@@ -328,7 +56,7 @@ template <DType from, ProductPath path, ProductRounding rounding, bool is_limite
   if constexpr (path == ProductPath::float64) {
     return multiply_run<from, Float64Products<from, rounding>>(src, dst, count, factor);
   } else if constexpr (path == ProductPath::narrowed) {
-    return multiply_run<from, NarrowedProducts<from, rounding>>(src, dst, count, factor);
+    return multiply_run<from, NarrowedProducts<from, rounding, is_limited>>(src, dst, count, factor);
   } else {
     if (rounding != ProductRounding::none && factor.low != 0.0F)
       return multiply_run<from, Float32Products<from, rounding, true, is_limited>>(src, dst, count, factor);
@@ -338,11 +66,12 @@ template <DType from, ProductPath path, ProductRounding rounding, bool is_limite
 
 template <DType from, ProductPath path, ProductRounding rounding>
 MultiplyFn multiply_of(bool is_limited) {
-  constexpr bool has_limits = path == ProductPath::float32 && (is_float<from> || bits_of<from> > 16);
-  if constexpr (has_limits) {
+  constexpr bool by_float32 = path == ProductPath::float32 && (is_float<from> || bits_of<from> > 16);
+  constexpr bool narrowed = path == ProductPath::narrowed;
+  if constexpr (by_float32 || narrowed) {
     if (is_limited) return in_default_environment<multiply<from, path, rounding, true>>;
   }
-  constexpr bool always_limited = has_limits && !is_float<from>;
+  constexpr bool always_limited = by_float32 && !is_float<from>;
   return in_default_environment<multiply<from, path, rounding, always_limited>>;
 }
 
@@ -357,7 +86,8 @@ MultiplyFn multiply_of(ProductPath path, ProductRounding rounding, bool is_limit
   }
   if constexpr (bits_of<from> >= 32 && from != DType::float32) {
     if (path == narrowed) {
-      return rounding == odd ? multiply_of<from, narrowed, odd>(false) : multiply_of<from, narrowed, nearest>(false);
+      return rounding == odd ? multiply_of<from, narrowed, odd>(is_limited)
+                             : multiply_of<from, narrowed, nearest>(false);
     }
   }
   if constexpr (from != DType::float64) {

@@ -4,6 +4,9 @@
 //   multiply_add multiply_subtract (simd.hpp's too)  rounded once, but of float32 on `portable` see there
 //   multiply_odd                                     rounded to odd: toward zero, then a last bit of one if something
 //                                                    was cut off; infinities and NaN are as they are in a product
+//   narrow_odd_normal                                narrow_odd() of what is no subnormal float32, nor beyond float32
+//   multiply_narrow_odd                              the same as float32, which it is rounded to at once; not on others
+//                                                    than AVX-512
 #pragma once
 
 #include "kernels/simd/simd.hpp"
@@ -29,6 +32,29 @@ SIMD_INLINE F64 multiply_odd(F64 x, F64 y) {
   const __mmask8 inexact = _mm512_cmp_pd_mask(missing, _mm512_setzero_pd(), _CMP_NEQ_OQ);
   const __m512i bits = _mm512_castpd_si512(cut);
   return (F64)_mm512_mask_or_epi64(bits, inexact, bits, _mm512_set1_epi64(1));
+}
+
+SIMD_INLINE __m256 narrow_odd_normal_half(__m512d x) {
+  const __m256i bits = _mm256_castps_si256(_mm512_cvt_roundpd_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC));
+  const __mmask8 inexact = _mm512_test_epi64_mask(_mm512_castpd_si512(x), _mm512_set1_epi64(0x1fffffff));
+  return _mm256_castsi256_ps(_mm256_mask_or_epi32(bits, inexact, bits, _mm256_set1_epi32(1)));
+}
+SIMD_INLINE F32 narrow_odd_normal(F64x2 x) {
+  return join(narrow_odd_normal_half((__m512d)x.lo), narrow_odd_normal_half((__m512d)x.hi));
+}
+
+// Where the product is no subnormal float32, or the target takes that as zero.
+SIMD_INLINE __m256 multiply_narrow_odd_half(__m512d x, __m512d y) {
+  constexpr int toward_zero = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
+  const __m512d cut = _mm512_mul_round_pd(x, y, toward_zero);
+  const __mmask8 first = _mm512_cmp_pd_mask(_mm512_fmsub_pd(x, y, cut), _mm512_setzero_pd(), _CMP_NEQ_OQ);
+  const __mmask8 second = _mm512_test_epi64_mask(_mm512_castpd_si512(cut), _mm512_set1_epi64(0x1fffffff));
+  const __m256i bits = _mm256_castps_si256(_mm512_cvt_roundpd_ps(cut, toward_zero));
+  return _mm256_castsi256_ps(
+      _mm256_mask_or_epi32(bits, static_cast<__mmask8>(first | second), bits, _mm256_set1_epi32(1)));
+}
+SIMD_INLINE F32 multiply_narrow_odd(F64x2 x, F64 y) {
+  return join(multiply_narrow_odd_half((__m512d)x.lo, (__m512d)y), multiply_narrow_odd_half((__m512d)x.hi, (__m512d)y));
 }
 
 #else
@@ -59,6 +85,8 @@ SIMD_INLINE F64 multiply_add(F64 x, F64 y, F64 z) {
 }
 
 #endif
+
+SIMD_INLINE F32 narrow_odd_normal(F64x2 x) { return narrow({odd_in_24_bits(x.lo), odd_in_24_bits(x.hi)}); }
 
 // 1. The nearest product, and what is missing from it to the exact one: a float64, unless the product is tiny.
 // 2. Missing in the other direction: the exact product is nearer to zero, and so is the next float64. Infinity, where

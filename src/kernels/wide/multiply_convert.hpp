@@ -1,0 +1,168 @@
+// Conversions of float32 with a scale in one pass: products in registers, and the encoders from there. Other sources
+// gain too little over two passes (scaled.cpp).
+#pragma once
+
+#include "kernels/wide/convert.hpp"
+#include "kernels/wide/multiply_products.hpp"
+
+namespace tensorcast::kernels::TENSORCAST_TARGET {
+
+template <DType from, DType to, class Products>
+[[gnu::noinline]] std::size_t convert_products(const std::byte* src, std::byte* dst, std::size_t count,
+                                               const Policy& policy, const Factor& factor) {
+  constexpr std::size_t src_block = bytes_of<from>(kBlock);
+  constexpr std::size_t dst_block = bytes_of<to>(kBlock);
+  const auto encoder = make_encoder<DType::float32, to>(policy);
+  const Products method(factor);
+
+  // As convert() in convert.hpp.
+  alignas(64) std::byte padded_src[src_block];
+  alignas(64) std::byte padded_dst[dst_block < 64 ? 64 : dst_block];
+  std::byte* tail = nullptr;
+  std::size_t blocks = count / kBlock;
+  std::size_t rest = count % kBlock;
+  const std::size_t tail_bytes = (rest * bits_of<to> + 7) / 8;
+  for (;;) {
+    for (; blocks != 0; --blocks) {
+      Block<F32> products;
+      if (!method.block(src, products))
+        return tail != nullptr ? count - count % kBlock : count - rest - blocks * kBlock;
+      encoder.store_block(dst, products);
+      src += src_block;
+      dst += dst_block;
+    }
+    if (rest == 0) break;
+    copy_and_pad<src_block>(padded_src, src, bytes_of<from>(rest));
+    tail = dst;
+    src = padded_src;
+    dst = padded_dst;
+    blocks = 1;
+    rest = 0;
+  }
+  if (tail == nullptr) return count;
+  if constexpr (bits_of<to> < 8) {  // zero times a negative scale has a sign
+    const std::size_t used_bits = count * bits_of<to> % 8;
+    if (used_bits != 0) padded_dst[tail_bytes - 1] &= static_cast<std::byte>((1U << used_bits) - 1);
+  }
+  copy_front<dst_block>(tail, padded_dst, tail_bytes);
+  return count;
+}
+
+// The bits that are all zero in numbers at which the target's result changes: midpoints, those of subnormals too.
+// Integers: half-integers up to 2^9.
+template <DType to>
+constexpr std::int32_t zeros_of_boundary() {
+  const int bits = is_float<to> ? 22 - row(to).format.mantissa_bits : 13;
+  return (std::int32_t{1} << bits) - 1;
+}
+
+// Rounded to odd only where a product may be on the wrong side of a boundary: most blocks have none.
+// 1. x times the scale as float32, rounded: less than two last places off. A number that near a boundary has zeros, or
+//    ones, where the boundary has zeros, but for its last three bits.
+// 2. In doubt, all is done again. But zeros are right.
+template <DType to, bool is_limited>
+class NearProducts {
+ public:
+  explicit NearProducts(const Factor& factor)
+      : nearest_(splat(static_cast<float>(factor.scale))), factor_(factor), limit_(splat(largest(factor))) {}
+
+  SIMD_INLINE bool block(const std::byte* src, Block<F32>& products) const {
+    const Block<F32> x = load_block<DType::float32>(src);
+    Mask32 doubtful = mask_if(false);
+    products = map(x, [&](F32 unit) {
+      const F32 product = unit * nearest_;
+      doubtful = either(doubtful, in_doubt(unit, product));
+      return product;
+    });
+    if (!any(doubtful)) [[likely]]
+      return true;
+    Mask32 matters = mask_if(false);
+    map(x, [&](F32 unit) {
+      const Mask32 is_nonzero = greater(as<I32>(unit) & INT32_MAX, I32{});
+      matters = either(matters, both(in_doubt(unit, unit * nearest_), is_nonzero));
+      return unit;
+    });
+    return !any(matters) || odd_block(src, products, factor_);
+  }
+
+ private:
+  static std::int32_t largest(const Factor& factor) {
+    if (!is_float<to>) return static_cast<std::int32_t>(0x44000000);  // 2^9
+    return static_cast<std::int32_t>(factor.first + factor.special);
+  }
+  // Also small numbers where the target has subnormals, and large products where it is an integer.
+  SIMD_INLINE Mask32 in_doubt(F32 x, F32 product) const {
+    const I32 distance = (as<I32>(product) + 2) & zeros_of_boundary<to>();
+    Mask32 doubtful = greater(splat(5), distance);
+    if constexpr (!is_float<to>) doubtful = either(doubtful, greater(as<I32>(product) & INT32_MAX, limit_));
+    if constexpr (is_float<to> && is_limited) doubtful = either(doubtful, greater(limit_, as<I32>(x) & INT32_MAX));
+    return doubtful;
+  }
+  [[gnu::noinline]] static bool odd_block(const std::byte* src, Block<F32>& products, const Factor& factor) {
+    using enum ProductRounding;
+    if (factor.low != 0.0F) {
+      return Float32Products<DType::float32, odd, true, is_limited>(factor).block(src, products);
+    }
+    return Float32Products<DType::float32, odd, false, is_limited>(factor).block(src, products);
+  }
+
+  F32 nearest_;
+  const Factor& factor_;
+  I32 limit_;
+};
+
+template <DType to>
+std::size_t multiply_and_convert(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy,
+                                 const Factor& factor, ProductRounding rounding) {
+  constexpr DType from = DType::float32;
+  constexpr bool sees_subnormals = to == DType::bfloat16 || to == DType::float8_e8m0fnu;
+  if constexpr (is_float<to> || bits_of<to> <= 8) {
+    if (rounding == ProductRounding::odd)
+      return convert_products<from, to, NearProducts<to, sees_subnormals || !is_float<to>>>(src, dst, count, policy,
+                                                                                            factor);
+  }
+  return convert_products<from, to, Float32Products<from, ProductRounding::none, false, sees_subnormals>>(
+      src, dst, count, policy, factor);
+}
+
+template <DType to>
+std::size_t multiply_and_convert_in_default_environment(const std::byte* src, std::byte* dst, std::size_t count,
+                                                        const Policy& policy, const Factor& factor,
+                                                        ProductRounding rounding) {
+  const FloatEnvironment saved = float_environment();
+  if (is_default(saved)) [[likely]]
+    return multiply_and_convert<to>(src, dst, count, policy, factor, rounding);
+  set_default_environment();
+  const std::size_t done = multiply_and_convert<to>(src, dst, count, policy, factor, rounding);
+  restore(saved);
+  return done;
+}
+
+struct ConvertTable {
+  MultiplyAndConvertFn rows[dtype_table.size()] = {};
+
+  constexpr ConvertTable() { fill<0>(); }
+
+ private:
+  template <std::size_t index>
+  constexpr void fill() {
+    if constexpr (index < dtype_table.size()) {
+      constexpr DType to = dtype_table[index].id;
+      if constexpr (to != DType::string && to != DType::boolean && to != DType::float32 && to != DType::float64) {
+        rows[index] = multiply_and_convert_in_default_environment<to>;
+      }
+      fill<index + 1>();
+    }
+  }
+};
+
+constexpr ConvertTable convert_table;
+
+MultiplyAndConvertFn find_multiply_and_convert(DType from, DType to, ProductRounding rounding) noexcept {
+  const DTypeRow& target = row(to);
+  const bool is_wide_integer = target.family == Family::integer && target.bits > 8;
+  if (from != DType::float32 || (rounding == ProductRounding::odd && is_wide_integer)) return nullptr;
+  return convert_table.rows[&target - dtype_table.data()];
+}
+
+}  // namespace tensorcast::kernels::TENSORCAST_TARGET

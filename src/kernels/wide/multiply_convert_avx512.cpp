@@ -1,0 +1,1 @@
+#include "kernels/wide/multiply_convert.hpp"
