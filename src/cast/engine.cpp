@@ -20,6 +20,7 @@
 #include "kernels/kernel.hpp"
 #include "kernels/narrow/table_conversion.hpp"
 #include "kernels/refusal.hpp"
+#include "kernels/scaled.hpp"
 
 namespace tensorcast {
 namespace {
@@ -102,13 +103,13 @@ class Plan {
     if (policy.scale != 1.0 && kernels::TableConversion::pays(from, whole.count)) {
       table_.emplace(target_, from, to, kernel_policy_);
     } else if (policy.scale != 1.0) {
-      run_ = kernels::find_scaled_kernel(target_, from, to);
+      scaled_.emplace(target_, from, to, kernel_policy_);
     } else if (from != to) {
       run_ = kernels::find_kernel(target_, from, to)->run;
     }
     const std::size_t bytes = storage_bytes(from, whole.count) + storage_bytes(to, whole.count);
-    streams_ = bytes >= stream_min_bytes && whole.src != whole.dst && (run_ != nullptr || table_) &&
-               gains_by_streaming(target_, from, to);
+    const bool copies = from == to && policy.scale == 1.0;
+    streams_ = bytes >= stream_min_bytes && whole.src != whole.dst && !copies && gains_by_streaming(target_, from, to);
     copies_ = policy.scale == 1.0 && is_copy(from, to);
   }
 
@@ -140,6 +141,8 @@ class Plan {
       if (Result<void> done = codec::reference_cast(c.src, c.from, c.dst, c.to, c.count, policy_); !done) return done;
     } else if (table_) {
       table_->run(c.src, c.dst, c.count);
+    } else if (scaled_) {
+      scaled_->run(c.src, c.dst, c.count);
     } else if (run_ == nullptr) {
       copy_same_type(c);
     } else {
@@ -177,10 +180,11 @@ class Plan {
   codec::Policy policy_;
   codec::Policy kernel_policy_;  // the same, without demands for errors
   Target target_ = Target::portable;
-  kernels::KernelFn run_ = nullptr;  // null without a table: bit copy
+  kernels::KernelFn run_ = nullptr;  // null without one of the following: bit copy
   bool streams_ = false;
   bool copies_ = false;
   std::optional<kernels::RefusalScan> refusals_;
+  std::optional<kernels::ScaledConversion> scaled_;
   std::optional<kernels::TableConversion> table_;
 };
 

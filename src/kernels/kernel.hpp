@@ -12,7 +12,7 @@ namespace tensorcast::kernels {
 
 // `src` and `dst` have any alignment and are disjoint, or equal with a target that is not wider than the source.
 // Reads and writes storage_bytes(count) bytes and none beyond; tail bits of sub-byte targets become zero.
-// The policy's scale is 1 (else find_scaled_kernel) and it demands no error (else RefusalScan). All others are obeyed.
+// The policy's scale is 1 (else ScaledConversion) and it demands no error (else RefusalScan). All others are obeyed.
 using KernelFn = void (*)(const std::byte* src, std::byte* dst, std::size_t count, const codec::Policy& policy);
 
 struct Kernel {
@@ -27,10 +27,6 @@ struct Kernel {
 
 // Never null for two different numeric or bool types; same types are a copy and have no kernel.
 [[nodiscard]] const Kernel* find_kernel(Target target, DType from, DType to) noexcept;
-
-// Conversions with scale != 1, from a type to itself too: multiplies exactly, rounds once. Null for text.
-using ScaledKernelFn = KernelFn;
-[[nodiscard]] ScaledKernelFn find_scaled_kernel(Target target, DType from, DType to) noexcept;
 
 // Copies to `dst` with stores that bypass the cache, for outputs larger than it. Any alignment. Other threads may read
 // the result after this one has called stream_fence(): once at the end, for it waits until every store has left.

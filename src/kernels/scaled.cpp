@@ -1,34 +1,28 @@
 // Conversions with a scale: products in float32 or float64, then the target's own conversion, in blocks that stay in
 // the first-level cache. Products are rounded to odd (multiply.hpp), so that the conversion rounds them rightly.
+#include "kernels/scaled.hpp"
+
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <optional>
-#include <utility>
 
 #include "codec/reference_cast.hpp"
 #include "dtype/dtype_table.hpp"
-#include "kernels/kernel.hpp"
-#include "kernels/multiply.hpp"
 #include "kernels/short_scale.hpp"
 
 namespace tensorcast::kernels {
 namespace {
 
 using codec::Policy;
+using Method = ScaledConversion::Method;
+using Pair = ScaledConversion::Pair;
 
 constexpr std::size_t block_count = 1024;  // elements whose products stay in the first-level cache
 constexpr std::size_t piece_count = 64;    // of a block that needs another way, the least that takes it
-
-struct Pair {
-  Target target;
-  DType from;
-  DType to;
-};
 
 MultiplyFn find_multiply(Target target, DType from, ProductPath path, ProductRounding rounding, bool is_limited) {
 #if defined(__x86_64__)
@@ -70,14 +64,6 @@ DType read_as(const DTypeRow& from) { return is_narrow(from) ? DType::float32 : 
 bool is_power_of_two(double scale) { return (std::bit_cast<std::uint64_t>(scale) & 0xfffffffffffff) == 0; }
 
 // --- Which products
-
-struct Method {
-  MultiplyFn multiply = nullptr;
-  DType products = DType::float32;  // or float64
-  Factor factor;
-  ProductRounding rounding = ProductRounding::none;
-  bool is_short = false;  // its scale is another, which does as well but for large numbers
-};
 
 // Nonzero magnitudes below the limit.
 void set_small(Factor& factor, double limit) {
@@ -228,8 +214,6 @@ struct IntegerLimits {
   std::uint64_t positive, negative;  // magnitudes
 };
 
-// The low 64 bits of the products, which have up to 117 bits and a power of two; or, to saturate, the nearest number
-// within the limits.
 // Scales below 2, and no care about limits: with a factor of 64 bits, the integer is in the product's upper half.
 template <bool is_signed>
 void multiply_and_truncate(const std::byte* src, std::int64_t* result, std::size_t count, const IntegerFactor& scale,
@@ -249,6 +233,8 @@ void multiply_and_truncate(const std::byte* src, std::int64_t* result, std::size
   }
 }
 
+// The low 64 bits of the products, which have up to 117 bits and a power of two; or, to saturate, the nearest number
+// within the limits.
 template <bool is_signed, bool to_nearest, bool saturates>
 void multiply_integers(const std::byte* src, std::int64_t* result, std::size_t count, const IntegerFactor& scale,
                        const IntegerLimits& limits) {
@@ -313,155 +299,106 @@ std::size_t bytes_of(const DTypeRow& type, std::size_t count) {
   return count * static_cast<std::size_t>(type.bits) / 8;
 }
 
-class Conversion {
- public:
-  Conversion(const Pair& pair, const Policy& policy)
-      : pair_(pair), from_(row(pair.from)), to_(row(pair.to)), policy_(policy), unscaled_(policy) {
-    unscaled_.scale = 1.0;
-    const bool in_float32 =
-        pair.to != DType::float64 && pair.from != DType::float64 && choose_float32(pair, policy, true, first_);
-    if (!in_float32) {
-      first_ = {};
-      choose_float64(pair, policy, first_);
-    }
-    if (in_float32) at_once_ = find_multiply_and_convert(pair, first_.rounding);
-    if (is_narrow(from_)) decode_ = find_kernel(pair.target, pair.from, DType::float32)->run;
-    encode_ = encoder(first_);
-    may_fail_ = in_float32 ? first_.factor.special_is_large : from_.bits == 64 || to_.family == Family::integer;
-  }
+}  // namespace
 
-  void run(const std::byte* src, std::byte* dst, std::size_t count) const {
-    if (!may_fail_ && encode_ == nullptr && decode_ == nullptr) {
-      static_cast<void>(first_.multiply(src, dst, count, first_.factor));
-      return;
-    }
-    for (std::size_t step = 0; at_once_ != nullptr && count != 0; count -= step) {
-      const std::size_t done = at_once_(src, dst, count, unscaled_, first_.factor, first_.rounding);
-      if (done == count) return;
-      step = std::min(done + block_count, count);
-      run_otherwise(src + bytes_of(from_, done), dst + bytes_of(to_, done), step - done);
-      src += bytes_of(from_, step);
-      dst += bytes_of(to_, step);
-    }
-    for (std::size_t step = 0; count != 0; count -= step) {
-      step = std::min(block_count, count);
-      if (!try_block(first_, encode_, src, dst, step)) run_otherwise(src, dst, step);
-      src += bytes_of(from_, step);
-      dst += bytes_of(to_, step);
-    }
-  }
-
- private:
-  [[nodiscard]] KernelFn encoder(const Method& method) const {
-    return pair_.to == method.products ? nullptr : find_kernel(pair_.target, method.products, pair_.to)->run;
-  }
-
-  // Nothing is written if it fails.
-  bool try_block(const Method& method, KernelFn encode, const std::byte* src, std::byte* dst, std::size_t count) const {
-    alignas(64) std::byte products[block_count * sizeof(double)];
-    alignas(64) std::byte decoded[block_count * sizeof(float)];
-    if (decode_ != nullptr) {
-      decode_(src, decoded, count, unscaled_);
-      src = decoded;
-    }
-    if (!method.multiply(src, products, count, method.factor)) return false;
-    if (encode == nullptr) {
-      std::memcpy(dst, products, bytes_of(to_, count));
-    } else {
-      encode(products, dst, count, unscaled_);
-    }
-    return true;
-  }
-
-  // What float32 does not do in float64; what that does not do one by one, and only around the numbers concerned.
-  void run_otherwise(const std::byte* src, std::byte* dst, std::size_t count) const {
-    if (first_.is_short) {
-      Method second;
-      if (choose_float32(pair_, policy_, false, second) && try_block(second, encoder(second), src, dst, count)) return;
-    }
-    Method last = first_;
-    if (first_.factor.special_is_large) {
-      last = {};
-      choose_float64(pair_, policy_, last);
-      if (try_block(last, encoder(last), src, dst, count)) return;
-    }
-    if (from_.family == Family::integer && from_.bits == 64 && to_.family == Family::integer) {
-      return run_in_integers(pair_, src, dst, count, policy_);
-    }
-    for (std::size_t step = 0; count != 0; count -= step) {
-      step = std::min(piece_count, count);
-      if (!try_block(last, encoder(last), src, dst, step)) {
-        static_cast<void>(codec::reference_cast(src, pair_.from, dst, pair_.to, step, policy_));
-      }
-      src += bytes_of(from_, step);
-      dst += bytes_of(to_, step);
-    }
-  }
-
-  Pair pair_;
-  const DTypeRow& from_;
-  const DTypeRow& to_;
-  const Policy& policy_;
-  Policy unscaled_;
-  Method first_;
-  MultiplyAndConvertFn at_once_ = nullptr;
-  KernelFn decode_ = nullptr;
-  KernelFn encode_ = nullptr;
-  bool may_fail_ = false;
-};
-
-void run_scaled(const Pair& pair, const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy) {
+ScaledConversion::ScaledConversion(Target target, DType from, DType to, const Policy& policy) noexcept
+    : pair_{target, from, to}, policy_(policy), unscaled_(policy) {
+  unscaled_.scale = 1.0;
   // A scale of zero makes NaN of infinity, whose sign the specification states. And what is left of an integer where
   // products lie near the ends of float64's range is for the reference to say.
   const double size = std::fabs(policy.scale);
   const bool is_extreme = !(size >= 0x1p-900 && size <= 0x1p900);
-  const bool is_wide_integer = row(pair.from).family == Family::integer && row(pair.from).bits == 64;
-  if (size == 0.0 || (is_wide_integer && is_extreme)) {
-    static_cast<void>(codec::reference_cast(src, pair.from, dst, pair.to, count, policy));
-  } else if (pair.to == DType::boolean && pair.from != DType::boolean) {  // zero stays, and nothing else becomes it
-    find_kernel(pair.target, pair.from, pair.to)->run(src, dst, count, Policy{});
-  } else {
-    Conversion(pair, policy).run(src, dst, count);
+  const bool is_wide_integer = family(from) == Family::integer && bit_width(from) == 64;
+  by_reference_ = size == 0.0 || (is_wide_integer && is_extreme);
+  if (by_reference_) return;
+  if (to == DType::boolean && from != DType::boolean) {  // zero stays, and nothing else becomes it
+    as_unscaled_ = find_kernel(target, from, to)->run;
+    return;
+  }
+  const bool in_float32 = to != DType::float64 && from != DType::float64 && choose_float32(pair_, policy, true, first_);
+  if (!in_float32) {
+    first_ = {};
+    choose_float64(pair_, policy, first_);
+  }
+  if (in_float32) at_once_ = find_multiply_and_convert(pair_, first_.rounding);
+  if (is_narrow(row(from))) decode_ = find_kernel(target, from, DType::float32)->run;
+  encode_ = encoder(first_);
+  may_fail_ = in_float32 ? first_.factor.special_is_large : bit_width(from) == 64 || family(to) == Family::integer;
+}
+
+void ScaledConversion::run(const std::byte* src, std::byte* dst, std::size_t count) const noexcept {
+  if (by_reference_) {
+    static_cast<void>(codec::reference_cast(src, pair_.from, dst, pair_.to, count, policy_));
+    return;
+  }
+  if (as_unscaled_ != nullptr) return as_unscaled_(src, dst, count, unscaled_);
+  if (!may_fail_ && encode_ == nullptr && decode_ == nullptr) {
+    static_cast<void>(first_.multiply(src, dst, count, first_.factor));
+    return;
+  }
+  const DTypeRow& from = row(pair_.from);
+  const DTypeRow& to = row(pair_.to);
+  for (std::size_t step = 0; at_once_ != nullptr && count != 0; count -= step) {
+    const std::size_t done = at_once_(src, dst, count, unscaled_, first_.factor, first_.rounding);
+    if (done == count) return;
+    step = std::min(done + block_count, count);
+    run_otherwise(src + bytes_of(from, done), dst + bytes_of(to, done), step - done);
+    src += bytes_of(from, step);
+    dst += bytes_of(to, step);
+  }
+  for (std::size_t step = 0; count != 0; count -= step) {
+    step = std::min(block_count, count);
+    if (!try_block(first_, encode_, src, dst, step)) run_otherwise(src, dst, step);
+    src += bytes_of(from, step);
+    dst += bytes_of(to, step);
   }
 }
 
-template <Target target, DType from, DType to>
-void scaled_kernel(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy) {
-  run_scaled({target, from, to}, src, dst, count, policy);
+KernelFn ScaledConversion::encoder(const Method& method) const noexcept {
+  return pair_.to == method.products ? nullptr : find_kernel(pair_.target, method.products, pair_.to)->run;
 }
 
-constexpr std::size_t type_count = dtype_table.size();
-
-// Kernels have no memory of their own: a function for each target and pair.
-template <std::size_t index>
-constexpr ScaledKernelFn scaled_kernel_at() {
-  constexpr auto target = static_cast<Target>(index / (type_count * type_count));
-  constexpr DTypeRow from = dtype_table[index / type_count % type_count];
-  constexpr DTypeRow to = dtype_table[index % type_count];
-  if constexpr (from.family == Family::text || to.family == Family::text) {
-    return nullptr;
-  } else {
-    return scaled_kernel<target, from.id, to.id>;
+bool ScaledConversion::try_block(const Method& method, KernelFn encode, const std::byte* src, std::byte* dst,
+                                 std::size_t count) const noexcept {
+  alignas(64) std::byte products[block_count * sizeof(double)];
+  alignas(64) std::byte decoded[block_count * sizeof(float)];
+  if (decode_ != nullptr) {
+    decode_(src, decoded, count, unscaled_);
+    src = decoded;
   }
+  if (!method.multiply(src, products, count, method.factor)) return false;
+  if (encode == nullptr) {
+    std::memcpy(dst, products, bytes_of(row(pair_.to), count));
+  } else {
+    encode(products, dst, count, unscaled_);
+  }
+  return true;
 }
 
-constexpr std::size_t table_size = 4 * type_count * type_count;
-
-template <std::size_t... index>
-constexpr std::array<ScaledKernelFn, sizeof...(index)> make_table(std::index_sequence<index...>) {
-  return {scaled_kernel_at<index>()...};
-}
-
-constexpr std::array<ScaledKernelFn, table_size> table = make_table(std::make_index_sequence<table_size>());
-
-}  // namespace
-
-ScaledKernelFn find_scaled_kernel(Target target, DType from, DType to) noexcept {
-  const DTypeRow* const source = find_row(from);
-  const DTypeRow* const destination = find_row(to);
-  if (source == nullptr || destination == nullptr) return nullptr;
-  const auto place = [](const DTypeRow* found) { return static_cast<std::size_t>(found - dtype_table.data()); };
-  return table[(static_cast<std::size_t>(target) * type_count + place(source)) * type_count + place(destination)];
+void ScaledConversion::run_otherwise(const std::byte* src, std::byte* dst, std::size_t count) const noexcept {
+  if (first_.is_short) {
+    Method second;
+    if (choose_float32(pair_, policy_, false, second) && try_block(second, encoder(second), src, dst, count)) return;
+  }
+  Method last = first_;
+  if (first_.factor.special_is_large) {
+    last = {};
+    choose_float64(pair_, policy_, last);
+    if (try_block(last, encoder(last), src, dst, count)) return;
+  }
+  const DTypeRow& from = row(pair_.from);
+  const DTypeRow& to = row(pair_.to);
+  if (from.family == Family::integer && from.bits == 64 && to.family == Family::integer) {
+    return run_in_integers(pair_, src, dst, count, policy_);
+  }
+  for (std::size_t step = 0; count != 0; count -= step) {
+    step = std::min(piece_count, count);
+    if (!try_block(last, encoder(last), src, dst, step)) {
+      static_cast<void>(codec::reference_cast(src, pair_.from, dst, pair_.to, step, policy_));
+    }
+    src += bytes_of(from, step);
+    dst += bytes_of(to, step);
+  }
 }
 
 }  // namespace tensorcast::kernels

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "codec/reference_cast.hpp"
-#include "kernels/kernel.hpp"
+#include "kernels/scaled.hpp"
 
 namespace tensorcast::kernels {
 namespace {
@@ -69,15 +69,14 @@ TEST_P(Scaled, EqualsReference) {
         Bytes expected(storage_bytes(to, count));
         ASSERT_TRUE(codec::reference_cast(src.data(), from, expected.data(), to, count, policy));
         for (const Target target : supported_targets()) {
-          const ScaledKernelFn run = find_scaled_kernel(target, from, to);
-          ASSERT_NE(run, nullptr);
+          const ScaledConversion conversion(target, from, to, policy);
           Bytes actual(expected.size());
-          run(src.data(), actual.data(), count, policy);
+          conversion.run(src.data(), actual.data(), count);
           ASSERT_EQ(expected, actual) << name(from) << " -> " << name(to) << " times " << scale << " on "
                                       << name(target);
           if (bit_width(to) > bit_width(from)) continue;
           Bytes in_place = src;
-          run(in_place.data(), in_place.data(), count, policy);
+          conversion.run(in_place.data(), in_place.data(), count);
           in_place.resize(expected.size());
           ASSERT_EQ(expected, in_place) << "in place: " << name(from) << " -> " << name(to);
         }
@@ -96,13 +95,6 @@ std::vector<DType> scalable() {
 
 INSTANTIATE_TEST_SUITE_P(Sources, Scaled, ::testing::ValuesIn(scalable()),
                          [](const auto& source) { return std::string(name(source.param)); });
-
-TEST(Scaled, TextHasNone) {
-  for (const DType from : {DType::string, DType::undefined}) {
-    EXPECT_EQ(find_scaled_kernel(Target::portable, from, DType::float32), nullptr);
-  }
-  EXPECT_EQ(find_scaled_kernel(Target::portable, DType::float32, DType::string), nullptr);
-}
 
 // The last bit decides: float64 products that are not exact, next to midpoints of the target.
 TEST(Scaled, ProductsNextToMidpointsRoundOnce) {
@@ -124,7 +116,7 @@ TEST(Scaled, ProductsNextToMidpointsRoundOnce) {
     ASSERT_TRUE(codec::reference_cast(bytes, DType::float64, expected.data(), to, src.size(), policy));
     for (const Target target : supported_targets()) {
       Bytes actual(expected.size());
-      find_scaled_kernel(target, DType::float64, to)(bytes, actual.data(), src.size(), policy);
+      ScaledConversion(target, DType::float64, to, policy).run(bytes, actual.data(), src.size());
       EXPECT_EQ(expected, actual) << name(to) << " on " << name(target);
     }
   }
@@ -154,7 +146,7 @@ void expect_reference(DType from, DType to, const Bytes& src, std::size_t elemen
   ASSERT_TRUE(codec::reference_cast(src.data(), from, expected.data(), to, elements, policy));
   for (const Target target : supported_targets()) {
     Bytes actual(expected.size());
-    find_scaled_kernel(target, from, to)(src.data(), actual.data(), elements, policy);
+    ScaledConversion(target, from, to, policy).run(src.data(), actual.data(), elements);
     if (expected == actual) continue;
     for (std::size_t i = 0; i < elements; ++i) {
       ASSERT_EQ(codec::load_code(to, expected.data(), i), codec::load_code(to, actual.data(), i))

@@ -4,7 +4,7 @@
 // float32, which changes it by up to 2^-24 of itself, cannot reach B. With a + c <= 21 and d = 1.5 * 2^-23:
 // 1. Quotients more than d away from s: t is s, rounded to float32. From the quotient it is still 2^-23 away.
 // 2. A quotient B / x within d of s (s itself is none, as it has more digits than B): t is d further from it than s,
-// then
+// and
 //    rounded. That is from 2^-23 to 3.5 * 2^-23 away from it, and 2^-24 or more from the next.
 // By Legendre's theorem, a quotient within 1 / (2 B x) of s, which is more than d, is a convergent of s's continued
 // fraction. A power of two between B and x is either of two, for which c and a are their full lengths.
@@ -66,24 +66,11 @@ float find(double scale, int source_digits, int boundary_digits) {
   return static_cast<float>(scale * (1.0 + side * near));
 }
 
-struct Answer {
-  double scale = 0.0;
-  int source_digits = 0;
-  int boundary_digits = 0;
-  float short_scale = 0.0F;
-};
-
-constinit thread_local Answer last_answer;
-
 }  // namespace
 
 std::optional<float> short_scale(double scale, int source_digits, int boundary_digits) noexcept {
   if (source_digits + boundary_digits > 21) return std::nullopt;
-  Answer& last = last_answer;
-  if (last.scale != scale || last.source_digits != source_digits || last.boundary_digits != boundary_digits) {
-    last = {scale, source_digits, boundary_digits, find(scale, source_digits, boundary_digits)};
-  }
-  return last.short_scale;
+  return find(scale, source_digits, boundary_digits);
 }
 
 }  // namespace tensorcast::kernels

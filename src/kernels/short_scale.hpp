@@ -8,7 +8,7 @@ namespace tensorcast::kernels {
 // Source numbers of up to `source_digits` binary digits, times the scale, rounded to float32, and then to a target that
 // changes its result only at numbers of up to `boundary_digits` digits: the scale returned gives the same as the exact
 // product. Nothing if together they are more than 21 digits. The scale is normal, has an exponent from -120 to 120, and
-// more digits than a boundary. Remembers the last answer of the thread, which takes some ten divisions.
+// more digits than a boundary. Takes some ten divisions.
 [[nodiscard]] std::optional<float> short_scale(double scale, int source_digits, int boundary_digits) noexcept;
 
 }  // namespace tensorcast::kernels
