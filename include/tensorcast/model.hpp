@@ -18,8 +18,8 @@ enum class MdfSemantics { onnx, mdf_reference };
 struct LoadModelOptions {
   std::string format = {};  // "onnx", "openvino_ir", "mdf"; empty: by extension and content
   MdfSemantics mdf_semantics = MdfSemantics::onnx;
-  // MDF: asked once for each input whose type the model leaves open; `undefined`, or no function: it stays open. Weights
-  // of edges, and the reference engine, need types.
+  // MDF: asked once for each input whose type the model leaves open; `undefined`, or no function: it stays open.
+  // Weights of edges, and the reference engine, need types.
   std::function<DType(std::string_view input)> input_type = {};
 };
 

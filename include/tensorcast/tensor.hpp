@@ -1,5 +1,5 @@
-// Dense tensors in C order: views that borrow, and Tensor, which owns or shares. Types under 8 bits are packed, low bits
-// first.
+// Dense tensors in C order: views that borrow, and Tensor, which owns or shares. Types under 8 bits are packed, low
+// bits first.
 #pragma once
 
 #include <cstddef>

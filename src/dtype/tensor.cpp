@@ -33,9 +33,8 @@ Result<void> check_bytes(DType dtype, std::size_t count, std::size_t given) {
   }
   const std::size_t needed = storage_bytes(dtype, count);
   if (given == needed && needed != std::numeric_limits<std::size_t>::max()) return {};
-  return Error{
-      .code = ErrorCode::invalid_argument,
-      .message = fmt::format("{} elements of {} take {} bytes, not {}", count, name(dtype), needed, given)};
+  return Error{.code = ErrorCode::invalid_argument,
+               .message = fmt::format("{} elements of {} take {} bytes, not {}", count, name(dtype), needed, given)};
 }
 
 }  // namespace
@@ -68,8 +67,9 @@ Result<Tensor> Tensor::own(std::vector<std::int64_t> shape, StringBuffer strings
   const std::size_t given = offsets.empty() ? 0 : offsets.size() - 1;
   if (given != *count || !ascending) {
     return Error{.code = ErrorCode::invalid_argument,
-                 .message = ascending ? fmt::format("the shape has {} elements, but there are {} strings", *count, given)
-                                      : "the offsets of the strings do not ascend within their data"};
+                 .message = ascending
+                                ? fmt::format("the shape has {} elements, but there are {} strings", *count, given)
+                                : "the offsets of the strings do not ascend within their data"};
   }
   const auto kept = std::make_shared<const StringBuffer>(std::move(strings));
   Tensor tensor;

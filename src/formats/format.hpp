@@ -66,21 +66,21 @@ class Writer {
 };
 
 struct ReadOptions {
-  std::optional<RawLayout> raw;    // raw only
-  DType from = DType::undefined;   // npy, npz: the type behind an opaque descriptor such as |V1
+  std::optional<RawLayout> raw;   // raw only
+  DType from = DType::undefined;  // npy, npz: the type behind an opaque descriptor such as |V1
 };
 
 struct WriteOptions {
-  Metadata metadata;               // carried over from the input
-  std::string source_format;       // name of the input's format
-  bool compressed = false;         // the input was; formats that can compress then do so too
+  Metadata metadata;          // carried over from the input
+  std::string source_format;  // name of the input's format
+  bool compressed = false;    // the input was; formats that can compress then do so too
 };
 
 struct Format {
-  std::string_view name;                          // "safetensors"
-  std::string_view description;                   // one line for --help and the documentation
-  std::span<const std::string_view> extensions;   // ".safetensors"; the first is the usual one
-  bool many_tensors = false;                      // false: exactly one array
+  std::string_view name;                         // "safetensors"
+  std::string_view description;                  // one line for --help and the documentation
+  std::span<const std::string_view> extensions;  // ".safetensors"; the first is the usual one
+  bool many_tensors = false;                     // false: exactly one array
   bool named_tensors = false;
 
   // Whether the first bytes of a file look like this format (up to 64 bytes are given, and the file's size).

@@ -39,7 +39,7 @@ struct BenchArguments {
   bool quiet = false;
 };
 
-constexpr const char* examples = R"(Examples:
+constexpr const char* bench_examples = R"(Examples:
   tcast bench
   tcast bench --pairs f32:bf16,f32:e4m3fn --sizes memory --threads 0
   tcast bench --pairs f16:all --json
@@ -193,7 +193,7 @@ int bench(const BenchArguments& arguments) {
 
 void add_bench(CLI::App& app, Work& work) {
   CLI::App& command = *app.add_subcommand("bench", "Measure the throughput of conversions against memcpy");
-  command.footer(examples);
+  command.footer(bench_examples);
   const auto arguments = std::make_shared<BenchArguments>();
 
   CLI::Option* pairs = command.add_option_function<std::vector<std::string>>(

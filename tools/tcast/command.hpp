@@ -3,7 +3,9 @@
 
 #include <functional>
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;  // a large header, which not everybody needs who knows the exit statuses
+}
 
 namespace tcast {
 

@@ -36,7 +36,7 @@ struct ConvertArguments {
   bool quiet = false;
 };
 
-constexpr const char* examples = R"(Examples:
+constexpr const char* convert_examples = R"(Examples:
   tcast convert model.safetensors -o small.safetensors --to bfloat16
   tcast convert model.safetensors -o fp8.safetensors --to float8_e4m3fn --report fp8.json
       say what it did to the numbers, and write the details down
@@ -172,7 +172,7 @@ CLI::Option* add_patterns(CLI::App& app, const std::string& name, std::vector<st
 
 void add_convert(CLI::App& app, Work& work) {
   CLI::App& command = *app.add_subcommand("convert", "Convert the tensors of a file to another type");
-  command.footer(examples);
+  command.footer(convert_examples);
   const auto arguments = std::make_shared<ConvertArguments>();
   ConvertRequest& request = arguments->request;
   request.options.threads = 0;

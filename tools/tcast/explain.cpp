@@ -39,7 +39,7 @@ struct ExplainedValue {
   std::vector<Explanation> targets;
 };
 
-constexpr const char* examples = R"(Examples:
+constexpr const char* explain_examples = R"(Examples:
   tcast explain 0.1
   tcast explain 0.1 --to float8_e4m3fn
       one type at length
@@ -143,7 +143,7 @@ int explain(const ExplainArguments& arguments) {
 
 void add_explain(CLI::App& app, Work& work) {
   CLI::App& command = *app.add_subcommand("explain", "Show a value in every type: bits, exact value, error");
-  command.footer(examples);
+  command.footer(explain_examples);
   const auto arguments = std::make_shared<ExplainArguments>();
   const auto all = tensorcast::all_dtypes();
   arguments->to.assign(all.begin(), all.end());

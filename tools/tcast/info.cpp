@@ -19,7 +19,7 @@
 namespace tcast {
 namespace {
 
-constexpr const char* examples = R"(Examples:
+constexpr const char* info_examples = R"(Examples:
   tcast info
   TENSORCAST_TARGET=avx2 tcast info
       the same machine, held to a lower instruction set)";
@@ -74,7 +74,7 @@ Json json(const Info& info) {
 
 void add_info(CLI::App& app, Work& work) {
   CLI::App& command = *app.add_subcommand("info", "Show version, CPU, instruction set and threads");
-  command.footer(examples);
+  command.footer(info_examples);
   struct Arguments {
     bool json = false;
     bool quiet = false;

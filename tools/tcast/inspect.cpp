@@ -40,7 +40,7 @@ struct Inspected {
   std::optional<TensorStats> stats;
 };
 
-constexpr const char* examples = R"(Examples:
+constexpr const char* inspect_examples = R"(Examples:
   tcast inspect model.safetensors
   tcast inspect model.safetensors --stats
       ranges, NaN, infinities, zeros, and what bfloat16, float16 and float8 would do to each tensor
@@ -180,7 +180,7 @@ int inspect(const InspectArguments& arguments) {
 
 void add_inspect(CLI::App& app, Work& work) {
   CLI::App& command = *app.add_subcommand("inspect", "List the tensors of a file");
-  command.footer(examples);
+  command.footer(inspect_examples);
   const auto arguments = std::make_shared<InspectArguments>();
   arguments->options.threads = 0;
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "arguments.hpp"
 #include "command.hpp"
@@ -19,7 +20,7 @@
 namespace tcast {
 namespace {
 
-constexpr const char* examples = R"(Examples:
+constexpr const char* main_examples = R"(Examples:
   tcast convert model.safetensors -o small.safetensors --to bfloat16 --report loss.json
   tcast inspect model.safetensors --stats
   tcast explain 0.1
@@ -66,7 +67,7 @@ int run(std::vector<std::string> arguments) {
                "tcast");
   app.set_version_flag("--version", fmt::format("tcast {}", tensorcast::version()), "print the version and exit");
   app.set_help_flag("-h,--help", "print this help and exit");
-  app.footer(examples);
+  app.footer(main_examples);
   app.require_subcommand(1);
   app.formatter(std::make_shared<HelpFormatter>());
 

@@ -34,7 +34,7 @@ struct PromoteArguments {
   bool quiet = false;
 };
 
-constexpr const char* examples = R"(Examples:
+constexpr const char* promote_examples = R"(Examples:
   tcast promote float16 int8
   tcast promote int8 uint8 --unsafe
   tcast promote i64 u64 --unsafe --u64-target float64
@@ -110,7 +110,8 @@ int print_matrix(const PromoteArguments& arguments) {
 
 std::string in_words_of_the_command(std::string hint) {
   const std::string_view option = "promote_unsafe";
-  if (const std::size_t at = hint.find(option); at != std::string::npos) hint.replace(at, option.size(), "--unsafe (promote_unsafe)");
+  if (const std::size_t at = hint.find(option); at != std::string::npos)
+    hint.replace(at, option.size(), "--unsafe (promote_unsafe)");
   return hint;
 }
 
@@ -133,7 +134,7 @@ int promote(const PromoteArguments& arguments) {
 
 void add_promote(CLI::App& app, Work& work) {
   CLI::App& command = *app.add_subcommand("promote", "Print the common type of two types");
-  command.footer(examples);
+  command.footer(promote_examples);
   const auto arguments = std::make_shared<PromoteArguments>();
 
   add_dtype(command, "A", arguments->a.dtype, "the first type");

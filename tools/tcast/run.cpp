@@ -51,7 +51,7 @@ struct OutputPlace {
   std::string path;
 };
 
-constexpr const char* examples = R"(Examples:
+constexpr const char* run_examples = R"(Examples:
   tcast run cast.onnx --input x.npy --output-dir results
       a model with one input; each output becomes results/NAME.npy
   tcast run model.onnx --input x=x.npy --input target_type=like.pb --output-dir results --output-format pb
@@ -247,7 +247,7 @@ int run(const RunArguments& arguments) {
 
 void add_run(CLI::App& app, Work& work) {
   CLI::App& command = *app.add_subcommand("run", "Run a model of conversion nodes");
-  command.footer(examples);
+  command.footer(run_examples);
   const auto arguments = std::make_shared<RunArguments>();
 
   command.add_option("MODEL", arguments->model, "the model: .onnx, .xml (OpenVINO IR), .json or .yaml (MDF)")

@@ -24,7 +24,7 @@ struct TypesArguments {
   bool quiet = false;
 };
 
-constexpr const char* examples = R"(Examples:
+constexpr const char* types_examples = R"(Examples:
   tcast types
   tcast types --json | jq '.[] | select(.bits == 8).name'
   tcast types --markdown > docs/types.md)";
@@ -157,7 +157,7 @@ Json json() {
 
 void add_types(CLI::App& app, Work& work) {
   CLI::App& command = *app.add_subcommand("types", "List the 24 types: bits, range, special codes, spellings");
-  command.footer(examples);
+  command.footer(types_examples);
   const auto arguments = std::make_shared<TypesArguments>();
   CLI::Option* as_markdown = command.add_flag("--markdown", arguments->markdown, "print the page of the documentation");
   add_json(command, arguments->json);
