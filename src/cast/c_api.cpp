@@ -4,14 +4,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <functional>
+#include <optional>
 #include <string>
 
 #include <fmt/format.h>
 
 #include "cast/engine.hpp"
 #include "dtype/dtype_table.hpp"
-#include "kernels/kernel.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/promote.hpp"
 #include "tensorcast/version.hpp"
@@ -82,6 +81,15 @@ Result<tensorcast::CastOptions> read_options(const tc_cast_options* options) {
 
 bool is_numeric(DType dtype) { return dtype != DType::string && tensorcast::find_row(dtype) != nullptr; }
 
+// Whether convert_small() did it.
+bool cast_small(const tensorcast::Conversion& conversion, const tc_cast_options* options) noexcept {
+  static constexpr tensorcast::codec::Policy default_policy;
+  if (options == nullptr) return tensorcast::convert_small(conversion, default_policy);
+  if (!is_complete(*options)) return false;
+  const std::optional<tensorcast::codec::Policy> policy = tensorcast::codec::plain_policy(options_of(*options));
+  return policy && tensorcast::convert_small(conversion, *policy);
+}
+
 Result<void> cast_checked(const tensorcast::Conversion& conversion, const tc_cast_options* options) {
   if (Result<void> numeric = tensorcast::check_numeric(conversion.from, conversion.to); !numeric) return numeric;
   const Result<tensorcast::CastOptions> read = read_options(options);
@@ -139,10 +147,7 @@ tc_status tc_cast(const void* src, tc_dtype from, void* dst, tc_dtype to, size_t
                   const tc_cast_options* options) {
   const tensorcast::Conversion conversion{static_cast<const std::byte*>(src), static_cast<DType>(from),
                                           static_cast<std::byte*>(dst), static_cast<DType>(to), count};
-  if (count <= tensorcast::small_count && (options == nullptr || is_complete(*options)) &&
-      tensorcast::convert_small(conversion, options == nullptr ? tensorcast::CastOptions{} : options_of(*options))) {
-    return TC_OK;
-  }
+  if (count <= tensorcast::small_count && cast_small(conversion, options)) return TC_OK;
   return guarded([&] { return cast_checked(conversion, options); });
 }
 

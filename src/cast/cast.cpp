@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -78,7 +79,8 @@ bool cast_small(const TensorView& src, const MutableTensorView& dst, const CastO
   const auto elements = static_cast<std::size_t>(count);
   if (src.bytes.size() != storage_bytes(src.dtype, elements)) return false;
   if (dst.bytes.size() != storage_bytes(dst.dtype, elements)) return false;
-  return convert_small({src.bytes.data(), src.dtype, dst.bytes.data(), dst.dtype, elements}, options);
+  const std::optional<codec::Policy> policy = codec::plain_policy(options);
+  return policy && convert_small({src.bytes.data(), src.dtype, dst.bytes.data(), dst.dtype, elements}, *policy);
 }
 
 }  // namespace

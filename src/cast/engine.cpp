@@ -266,18 +266,16 @@ Result<void> run_conversion(const Conversion& whole, const codec::Policy& policy
   return {};
 }
 
-bool convert_small(const Conversion& c, const CastOptions& options) noexcept {
+bool convert_small(const Conversion& c, const codec::Policy& policy) noexcept {
   if (c.count > small_count || c.from == c.to || c.src == nullptr || c.dst == nullptr) return false;
   const DTypeRow* const from = find_row(c.from);
   const DTypeRow* const to = find_row(c.to);
   if (from == nullptr || to == nullptr || from->bits == 0 || to->bits == 0) return false;
-  const std::optional<codec::Policy> policy = codec::plain_policy(options);
-  if (!policy) return false;
   const auto bytes = [&](const DTypeRow& type) { return (c.count * static_cast<std::size_t>(type.bits) + 7) / 8; };
   const std::less<const std::byte*> before;
   const bool disjoint = !before(c.src, c.dst + bytes(*to)) || !before(c.dst, c.src + bytes(*from));
   if (!disjoint) return false;
-  kernels::find_kernel(active_target(), c.from, c.to)->run(c.src, c.dst, c.count, *policy);
+  kernels::find_kernel(active_target(), c.from, c.to)->run(c.src, c.dst, c.count, policy);
   return true;
 }
 

@@ -21,9 +21,9 @@ struct Conversion {
 [[nodiscard]] Result<void> run_conversion(const Conversion& conversion, const codec::Policy& policy, int threads,
                                           CastReport* report);
 
-// Tensors so small that deciding costs as much as converting: converts where nothing is left to decide. False: not such
-// a case, or one that the checks must word.
-[[nodiscard]] bool convert_small(const Conversion& conversion, const CastOptions& options) noexcept;
+// Tensors so small that checking costs as much as converting: converts where nothing is wrong. False: not such a case,
+// or one that the checks must word. The policy is a plain one (codec/policy.hpp).
+[[nodiscard]] bool convert_small(const Conversion& conversion, const codec::Policy& policy) noexcept;
 inline constexpr std::size_t small_count = 4096;
 
 // Errors: invalid_argument when the buffers overlap in a way that no conversion allows, or a pointer is null.
