@@ -2,6 +2,9 @@
 // gain too little over two passes (scaled.cpp).
 #pragma once
 
+#include <array>
+#include <utility>
+
 #include "kernels/wide/convert.hpp"
 #include "kernels/wide/multiply_products.hpp"
 
@@ -138,31 +141,28 @@ std::size_t multiply_and_convert_in_default_environment(const std::byte* src, st
   return done;
 }
 
-struct ConvertTable {
-  MultiplyAndConvertFn rows[dtype_table.size()] = {};
-
-  constexpr ConvertTable() { fill<0>(); }
-
- private:
-  template <std::size_t index>
-  constexpr void fill() {
-    if constexpr (index < dtype_table.size()) {
-      constexpr DType to = dtype_table[index].id;
-      if constexpr (to != DType::string && to != DType::boolean && to != DType::float32 && to != DType::float64) {
-        rows[index] = multiply_and_convert_in_default_environment<to>;
-      }
-      fill<index + 1>();
-    }
+template <std::size_t index>
+constexpr MultiplyAndConvertFn convert_function() {
+  constexpr DType to = dtype_table[index].id;
+  if constexpr (to == DType::string || to == DType::boolean || to == DType::float32 || to == DType::float64) {
+    return nullptr;
+  } else {
+    return multiply_and_convert_in_default_environment<to>;
   }
-};
+}
 
-constexpr ConvertTable convert_table;
+template <std::size_t... index>
+constexpr std::array<MultiplyAndConvertFn, sizeof...(index)> make_convert_table(std::index_sequence<index...>) {
+  return {convert_function<index>()...};
+}
+
+constexpr auto convert_table = make_convert_table(std::make_index_sequence<dtype_table.size()>());
 
 MultiplyAndConvertFn find_multiply_and_convert(DType from, DType to, ProductRounding rounding) noexcept {
   const DTypeRow& target = row(to);
   const bool is_wide_integer = target.family == Family::integer && target.bits > 8;
   if (from != DType::float32 || (rounding == ProductRounding::odd && is_wide_integer)) return nullptr;
-  return convert_table.rows[&target - dtype_table.data()];
+  return convert_table[static_cast<std::size_t>(&target - dtype_table.data())];
 }
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET
