@@ -1,5 +1,7 @@
 #include "kernels/narrow/table_conversion.hpp"
 
+#include <algorithm>
+
 #include "codec/packing.hpp"
 #include "kernels/narrow/table.hpp"
 
@@ -51,8 +53,9 @@ constexpr std::size_t largest_table() {
 bool TableConversion::pays(DType from, std::size_t count) noexcept {
   constexpr std::size_t per_code = 128;  // elements that another way converts while the reference looks at one code
   constexpr std::size_t layout_cost = 4096;
+  if (bit_width(from) > 8) return false;
   const std::size_t codes = std::size_t{1} << narrow::index_bits_of_element(from);
-  return bit_width(from) <= 8 && count >= codes * per_code && count >= layout_cost;
+  return count >= std::max(codes * per_code, layout_cost);
 }
 
 TableConversion::TableConversion(Target target, DType from, DType to, const codec::Policy& policy) noexcept : to_(to) {
