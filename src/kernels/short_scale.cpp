@@ -3,8 +3,7 @@
 // 2^-(a+c). So another scale t does as well, if it is between the same two quotients, and if rounding the product to
 // float32, which changes it by up to 2^-24 of itself, cannot reach B. With a + c <= 21 and d = 1.5 * 2^-23:
 // 1. Quotients more than d away from s: t is s, rounded to float32. From the quotient it is still 2^-23 away.
-// 2. A quotient B / x within d of s (s itself is none, as it has more digits than B): t is d further from it than s,
-// and
+// 2. A quotient B / x within d of s (s itself is none, as it has more digits than B): t is d further from it than s is,
 //    rounded. That is from 2^-23 to 3.5 * 2^-23 away from it, and 2^-24 or more from the next.
 // By Legendre's theorem, a quotient within 1 / (2 B x) of s, which is more than d, is a convergent of s's continued
 // fraction. A power of two between B and x is either of two, for which c and a are their full lengths.

@@ -2,19 +2,11 @@
 // source that includes this is compiled for an instruction set of its own.
 #pragma once
 
-// g++ 12 warns of its own _mm512_undefined_*() inside.
-#pragma GCC diagnostic push
-#if !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-#include <immintrin.h>
-#pragma GCC diagnostic pop
-
 #include <cstddef>
 #include <cstdint>
 
 #include "kernels/narrow/interleave.hpp"
+#include "kernels/simd/intrinsics.hpp"
 
 namespace tensorcast::kernels::narrow {
 namespace {

@@ -1,14 +1,7 @@
 // The vocabulary of simd.hpp for AVX-512 F, BW, CD, DQ, VL; with VBMI, bytes are packed by table.
 #pragma once
 
-// GCC 12 warns of its own header's "undefined" vectors.
-#pragma GCC diagnostic push
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-#include <immintrin.h>
-#pragma GCC diagnostic pop
+#include "kernels/simd/intrinsics.hpp"
 
 #define TENSORCAST_REGISTER_BYTES 64
 #include "kernels/simd/vectors.hpp"

@@ -1,13 +1,6 @@
 #include "kernels/tally/byte_planes.hpp"
 
-// g++ 12 warns of its own _mm512_undefined_*() inside.
-#pragma GCC diagnostic push
-#if !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-#include <immintrin.h>
-#pragma GCC diagnostic pop
+#include "kernels/simd/intrinsics.hpp"
 
 namespace tensorcast::kernels::avx512vbmi {
 namespace {

@@ -10,7 +10,6 @@
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
 // --- Masks. `..._of(where, ...)`: of the lanes in `where`, those for which it is true.
-// Those of simd.hpp are not used here
 
 #if TENSORCAST_TARGET_LEVEL >= 2
 SIMD_INLINE Mask32 less(F32 a, F32 b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_LT_OQ); }

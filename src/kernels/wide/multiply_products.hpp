@@ -147,9 +147,8 @@ SIMD_INLINE Parts parts_of(I64 x) {
 
 // The exact product is p + r, r = h * scale - p + l * scale. The first difference is exact; r is rounded once, and so
 // has the right sign. It is at most one and a half last places of p.
-// - To odd, for a later rounding that keeps 32 bits or fewer: what is cut off shows in p's last bits, unless the last
-// 20
-//   are all zero; then r decides. In doubt only where p is next to such a number, which r may cross.
+// - To odd, for a later rounding that keeps 32 bits or fewer: what is cut off shows in the last bits of p, unless the
+//   last 20 are all zero; then r decides. In doubt only where p is next to such a number, which r may cross.
 // - To nearest: p + r rounded, if r made a little larger and a little smaller gives the same. Where l is zero, it is p.
 // Negative lanes of `doubt`: another way must be found.
 template <ProductRounding rounding>
