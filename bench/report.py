@@ -137,45 +137,89 @@ def peer_cell(entry):
     return f"{entry['times_memcpy']:.2f}" + ("\\*" if entry.get("differs") else "")
 
 
-def peers_section(peers):
-    names = list(peers["peers"])
-    rows = [
+def peer_table(names, rows):
+    cells = [
         (row["from"], row["to"], f"**{row['peers']['tensorcast']['times_memcpy']:.2f}**")
         + tuple(peer_cell(row["peers"].get(name, {})) for name in names)
-        for row in peers["rows"]
+        for row in rows
     ]
+    return table(["from", "to", "tensorcast", *names], cells)
+
+
+def difference_table(names, rows):
+    cells = [
+        (name, row["from"], row["to"], entry["differs"]["codes"], *(f"`{entry['differs'][k]}`" for k in ("input", "ours", "theirs")))
+        for name in names
+        for row in rows
+        if (entry := row["peers"].get(name, {})).get("differs")
+    ]
+    return table(["peer", "from", "to", "inputs", "input", "ours", "theirs"], cells)
+
+
+def peer_summary(names, rows):
+    """Per peer: how many pairs it has, how its time compares, how often it is faster, how often its results differ."""
+    lines = []
+    for name in names:
+        both = [(row["peers"][name], row["peers"]["tensorcast"]) for row in rows if "times_memcpy" in row["peers"].get(name, {})]
+        if not both:
+            continue
+        ratios = [theirs["times_memcpy"] / ours["times_memcpy"] for theirs, ours in both]
+        faster, differ = sum(ratio < 0.9 for ratio in ratios), sum(bool(theirs.get("differs")) for theirs, _ in both)
+        lines.append((name, len(both), f"{mean(ratios):.1f}", f"{max(ratios):.0f}", faster, differ))
+    return table(["peer", "pairs", "its time / ours, geometric mean", "most", "pairs more than 10 % faster than ours", "pairs with other results"], lines)
+
+
+FACTS = """One thread each, the same memory, allocation excluded, in turns; time over memcpy's time. {versions}.
+A star: on some of 65,536 inputs the result is another one. –: has no such conversion, or not on packed elements."""
+FIRST_DIFFERENCES = """The first of 65,536 inputs that shows it, and on how many it does. [semantics.md]({docs}semantics.md) says why ours is ours,
+[differences.md]({docs}differences.md) which rule decides."""
+
+
+def peers_section(peers):
+    names, rows = list(peers["peers"]), peers["rows"]
+    usual = [row for row in rows if row.get("usual", True)]
     better = [
         f"{name} on {row['from']} → {row['to']} ({entry['times_memcpy']:.2f} against "
         f"{row['peers']['tensorcast']['times_memcpy']:.2f})"
-        for row in peers["rows"]
+        for row in usual
         for name in names
         if "times_memcpy" in (entry := row["peers"].get(name, {}))
         and entry["times_memcpy"] < 0.9 * row["peers"]["tensorcast"]["times_memcpy"]
     ]
-    differences = [
-        (name, row["from"], row["to"], entry["differs"]["codes"], *(f"`{entry['differs'][k]}`" for k in ("input", "ours", "theirs")))
-        for row in peers["rows"]
-        for name in names
-        if (entry := row["peers"].get(name, {})).get("differs")
-    ]
-    versions = ", ".join(f"{name} {version}" for name, version in peers["peers"].items())
+    facts = FACTS.format(versions=", ".join(f"{name} {version}" for name, version in peers["peers"].items()))
+    (PICTURES / "peers.md").write_text(f"""# Every pair beside others
+
+Written by `scripts/bench`. {facts}
+
+{peer_table(names, rows)}
+
+## Where results differ
+
+{FIRST_DIFFERENCES.format(docs="../")}
+
+{difference_table(names, rows)}
+""")
     return f"""## Beside others
 
-One thread each, the same memory, allocation excluded, in turns; time over memcpy's time. {versions}.
-A star: on some of 65,536 inputs the result is another one. –: has no such conversion, or not on packed elements.
+{facts}
 
 ![Bars: time over memcpy's time, tensorcast and its peers](benchmarks/peers.png)
 
-{table(["from", "to", "tensorcast", *names], rows)}
+Over all {len(rows)} pairs that were measured ([each of them](benchmarks/peers.md)):
 
-More than 10 % faster than tensorcast: {"; ".join(better) if better else "none"}.
+{peer_summary(names, rows)}
 
-### Where results differ
+The usual pairs:
 
-The first of 65,536 inputs that shows it, and on how many it does. [semantics.md](semantics.md) says why ours is ours,
-[differences.md](differences.md) which rule decides.
+{peer_table(names, usual)}
 
-{table(["peer", "from", "to", "inputs", "input", "ours", "theirs"], differences)}
+More than 10 % faster than tensorcast on these: {"; ".join(better) if better else "none"}.
+
+### Where results differ on the usual pairs
+
+{FIRST_DIFFERENCES.format(docs="")}
+
+{difference_table(names, usual)}
 """
 
 

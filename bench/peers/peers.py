@@ -21,7 +21,7 @@ import converters
 from library import NAMES, Library
 
 COMPARED = 1 << 16
-HOT = (
+USUAL = re.compile(
     r"^(float32->(float16|bfloat16|float8_.*|float4_e2m1fn|int8|uint8|int4|int32|bool|float64)|"
     r"(float16|bfloat16|float8_e4m3fn|float8_e5m2|int4|int8|uint8|int32|int64|float64)->float32|"
     r"(float8_e4m3fn|int4|int8|bfloat16)->float16|float16->(bfloat16|float8_e4m3fn|int8|uint8)|int64->int32|int32->int64)$"
@@ -98,7 +98,8 @@ def measure(library, peers, source, target, bytes_in_all, rounds):
         "memcpy": lambda: ctypes.memmove(copy_to.ctypes.data, copy_from.ctypes.data, half),
         "tensorcast": lambda: library.cast(src, source, dst, target, count),
     }
-    row = {"from": source, "to": target, "count": count, "bytes": src.nbytes + dst.nbytes, "peers": {}}
+    usual = USUAL.search(f"{source}->{target}") is not None
+    row = {"from": source, "to": target, "usual": usual, "count": count, "bytes": src.nbytes + dst.nbytes, "peers": {}}
     conversions = []  # keeps memory alive that a peer only points to
     for peer in peers:
         entry = row["peers"][peer.name] = {}
@@ -129,7 +130,7 @@ def main():
     parser.add_argument("--pairs", default=None, help="regular expression; without it, all pairs, or with --quick the usual")
     parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args()
-    pairs = re.compile(arguments.pairs or (HOT if arguments.quick else ""))
+    pairs = re.compile(arguments.pairs or (USUAL if arguments.quick else ""))
 
     library = Library(arguments.library)
     peers = []
