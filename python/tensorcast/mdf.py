@@ -57,14 +57,7 @@ def _bind(
     """Arguments by name: inputs first, positional ones fill what is left in order, the rest are attributes."""
     rest = iter(args)
     bound = {}
-    for name in inputs:
-        if name in kwargs:
-            bound[name] = kwargs[name]
-        else:
-            for value in rest:
-                bound[name] = value
-                break
-    for name in attributes:
+    for name in inputs + attributes:
         if name in kwargs:
             bound[name] = kwargs[name]
         else:
