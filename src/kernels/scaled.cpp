@@ -164,6 +164,35 @@ bool choose_float32(const Pair& pair, const Policy& policy, bool may_be_short, M
   return true;
 }
 
+// Products of numbers of 16 bits that are cut off, where float32 has as many digits as they before the point. False
+// where they would not do.
+bool choose_cut(const Pair& pair, const Policy& policy, Factor& factor) {
+  const DTypeRow& from = row(pair.from);
+  const DTypeRow& to = row(pair.to);
+  if (from.bits != 16 || to.family != Family::integer || policy.int_rounding != IntRounding::trunc) return false;
+  const double size = std::fabs(policy.scale);
+  if (!(size >= 0x1p-60 && size <= 0x1p60)) return false;
+  const bool is_floating = from.family == Family::floating;
+  const bool has_range = is_floating && from.format.exponent_bits == 8;
+  const int source_digits = is_floating ? from.format.mantissa_bits + 1 : from.bits - (from.is_signed ? 1 : 0);
+  const bool all_beyond_saturate = policy.integer_range == codec::IntegerRange::saturate && to.bits <= 16;
+  int integer_digits = 24;
+  if (all_beyond_saturate) integer_digits = to.bits;
+  if (!has_range) {
+    const int most = 16 + std::ilogb(size) + 1;  // numbers are up to 2^16
+    if (most > 24 && !all_beyond_saturate) return false;
+    integer_digits = std::clamp(most, 1, integer_digits);
+  }
+  const std::optional<CutScale> scale = cut_scale(policy.scale, source_digits, integer_digits);
+  if (!scale) return false;
+  factor.scale = policy.scale;
+  factor.high = scale->high;
+  factor.low = scale->low;
+  const bool is_limited = has_range && !all_beyond_saturate;
+  factor.first = is_limited ? std::bit_cast<std::uint32_t>(static_cast<float>(0x1p23 / size)) : 0x7fffffffU;
+  return true;
+}
+
 // Products by way of float64.
 void choose_float64(const Pair& pair, const Policy& policy, Method& method) {
   const DTypeRow& from = row(pair.from);
@@ -320,7 +349,14 @@ ScaledConversion::ScaledConversion(Target target, DType from, DType to, const Po
     first_ = {};
     choose_float64(pair_, policy, first_);
   }
-  if (in_float32) at_once_ = find_multiply_and_convert(pair_, first_.rounding);
+  if (in_float32) {
+    at_once_factor_ = first_.factor;
+    at_once_rounding_ = first_.rounding;
+    if (first_.rounding == ProductRounding::odd && choose_cut(pair_, policy, at_once_factor_)) {
+      at_once_rounding_ = ProductRounding::cut;
+    }
+    at_once_ = find_multiply_and_convert(pair_, at_once_rounding_);
+  }
   if (is_narrow(row(from))) decode_ = find_kernel(target, from, DType::float32)->run;
   encode_ = encoder(first_);
   may_fail_ = in_float32 ? first_.factor.special_is_large : bit_width(from) == 64 || family(to) == Family::integer;
@@ -339,10 +375,15 @@ void ScaledConversion::run(const std::byte* src, std::byte* dst, std::size_t cou
   const DTypeRow& from = row(pair_.from);
   const DTypeRow& to = row(pair_.to);
   for (std::size_t step = 0; at_once_ != nullptr && count != 0; count -= step) {
-    const std::size_t done = at_once_(src, dst, count, unscaled_, first_.factor, first_.rounding);
+    const std::size_t done = at_once_(src, dst, count, unscaled_, at_once_factor_, at_once_rounding_);
     if (done == count) return;
     step = std::min(done + block_count, count);
-    run_otherwise(src + bytes_of(from, done), dst + bytes_of(to, done), step - done);
+    const std::byte* const rest = src + bytes_of(from, done);
+    std::byte* const rest_dst = dst + bytes_of(to, done);
+    const bool has_other = at_once_rounding_ == ProductRounding::cut;
+    if (!has_other || !try_block(first_, encode_, rest, rest_dst, step - done)) {
+      run_otherwise(rest, rest_dst, step - done);
+    }
     src += bytes_of(from, step);
     dst += bytes_of(to, step);
   }

@@ -129,6 +129,33 @@ class Float32Products {
   double scale_;
 };
 
+// Numbers of 16 bits times high + low, cut off: x * low is exact. The CPU rounds toward zero.
+template <DType from>
+class CutProducts {
+ public:
+  using Unit = F32;
+
+  explicit CutProducts(const Factor& factor)
+      : high_(splat(factor.high)), low_(splat(factor.low)), limit_(splat(static_cast<std::int32_t>(factor.first))) {}
+
+  // False where one has more digits before the point than float32: of bfloat16 alone.
+  SIMD_INLINE bool block(const std::byte* src, Block<F32>& products) const {
+    const auto unit = [&](int at) { return load_float32<from>(src + at * bytes_of<from>(kLanes)); };
+    const Block<F32> x = {unit(0), unit(1), unit(2), unit(3)};
+    if constexpr (from == DType::bfloat16) {
+      const Block<I32> size = map(x, [](F32 lanes) { return as<I32>(lanes) & INT32_MAX; });
+      if (any(greater(max(max(size.a, size.b), max(size.c, size.d)), limit_))) [[unlikely]]
+        return false;
+    }
+    products = map(x, [this](F32 lanes) { return multiply_add(lanes, high_, lanes * low_); });
+    return true;
+  }
+
+ private:
+  F32 high_, low_;
+  I32 limit_;
+};
+
 // --- 64-bit integers
 
 // x = h + l, h being x rounded. The halves of x are exact; as the upper one is zero or the larger, so is l.
