@@ -193,6 +193,17 @@ bool choose_cut(const Pair& pair, const Policy& policy, Factor& factor) {
   return true;
 }
 
+// The same of wider numbers, in float64.
+bool choose_wide_cut(const Pair& pair, const Policy& policy, Factor& factor) {
+  const DTypeRow& from = row(pair.from);
+  const double size = std::fabs(policy.scale);
+  const bool truncates = row(pair.to).family == Family::integer && policy.int_rounding == IntRounding::trunc;
+  if (from.bits < 32 || !truncates || !(size >= 0x1p-900 && size <= 0x1p20)) return false;
+  factor.scale = policy.scale;
+  factor.greatest = std::min(0x1p52, 0x1p52 / size);
+  return true;
+}
+
 // Products by way of float64.
 void choose_float64(const Pair& pair, const Policy& policy, Method& method) {
   const DTypeRow& from = row(pair.from);
@@ -352,10 +363,15 @@ ScaledConversion::ScaledConversion(Target target, DType from, DType to, const Po
   if (in_float32) {
     at_once_factor_ = first_.factor;
     at_once_rounding_ = first_.rounding;
-    if (first_.rounding == ProductRounding::odd && choose_cut(pair_, policy, at_once_factor_)) {
+    at_once_ = find_multiply_and_convert(pair_, first_.rounding);
+  }
+  if (at_once_ == nullptr) {
+    Factor factor;
+    if (choose_cut(pair_, policy, factor) || choose_wide_cut(pair_, policy, factor)) {
+      at_once_factor_ = factor;
       at_once_rounding_ = ProductRounding::cut;
+      at_once_ = find_multiply_and_convert(pair_, ProductRounding::cut);
     }
-    at_once_ = find_multiply_and_convert(pair_, at_once_rounding_);
   }
   if (is_narrow(row(from))) decode_ = find_kernel(target, from, DType::float32)->run;
   encode_ = encoder(first_);

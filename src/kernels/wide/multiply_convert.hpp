@@ -119,6 +119,13 @@ class NearProducts {
   I32 limit_;
 };
 
+// Of wide numbers to integers there is no other rounding than cut.
+template <DType from, DType to>
+std::size_t multiply_and_cut(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy,
+                             const Factor& factor, ProductRounding) {
+  return convert_products<from, to, WideCutProducts<from>>(src, dst, count, policy, factor);
+}
+
 // Whole blocks that float32 or float64 hold exactly, or cut off (multiply.hpp): `rounding` is none or cut.
 template <DType from, DType to>
 std::size_t multiply_and_convert(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy,
@@ -158,38 +165,66 @@ std::size_t convert_in_own_environment(const std::byte* src, std::byte* dst, std
   return done;
 }
 
-template <DType from, std::size_t index>
+template <DType from, std::size_t index, ProductRounding rounding>
 constexpr MultiplyAndConvertFn convert_function() {
   constexpr DType to = dtype_table[index].id;
-  if constexpr (to == DType::string || to == DType::boolean || to == DType::float32 || to == DType::float64) {
+  constexpr bool to_integer = dtype_table[index].family == Family::integer;
+  if constexpr (rounding == ProductRounding::cut && bits_of<from> >= 32) {
+    if constexpr (to_integer) return convert_in_own_environment<multiply_and_cut<from, to>>;
     return nullptr;
-  } else {
+  } else if constexpr (to_integer || (is_float<to> && bits_of<to> <= 16)) {
     return convert_in_own_environment<multiply_and_convert<from, to>>;
+  } else {
+    return nullptr;
   }
 }
 
-template <DType from, std::size_t... index>
-constexpr std::array<MultiplyAndConvertFn, sizeof...(index)> make_convert_table(std::index_sequence<index...>) {
-  return {convert_function<from, index>()...};
-}
+using ConvertTable = std::array<MultiplyAndConvertFn, dtype_table.size()>;
 
-template <DType from>
-constexpr auto convert_table = make_convert_table<from>(std::make_index_sequence<dtype_table.size()>());
+template <DType from, ProductRounding rounding>
+constexpr ConvertTable convert_table = []<std::size_t... index>(std::index_sequence<index...>) {
+  return ConvertTable{convert_function<from, index, rounding>()...};
+}(std::make_index_sequence<dtype_table.size()>());
 
 MultiplyAndConvertFn find_multiply_and_convert(DType from, DType to, ProductRounding rounding) noexcept {
+  using enum ProductRounding;
   const DTypeRow& target = row(to);
   const auto index = static_cast<std::size_t>(&target - dtype_table.data());
-  const bool is_wide_integer = target.family == Family::integer && target.bits > 8;
-  if (rounding == ProductRounding::cut && !can_round_toward_zero) return nullptr;
-  if (from == DType::float32) {
-    return rounding == ProductRounding::odd && is_wide_integer ? nullptr : convert_table<DType::float32>[index];
+  if (from == DType::float32 && rounding != cut) {
+    const bool is_wide_integer = target.family == Family::integer && target.bits > 8;
+    return rounding == odd && is_wide_integer ? nullptr : convert_table<DType::float32, none>[index];
   }
 #if TENSORCAST_TARGET_LEVEL >= 1
-  if (rounding == ProductRounding::odd) return nullptr;
-  if (from == DType::float16) return convert_table<DType::float16>[index];
-  if (from == DType::bfloat16) return convert_table<DType::bfloat16>[index];
-  if (from == DType::int16) return convert_table<DType::int16>[index];
-  if (from == DType::uint16) return convert_table<DType::uint16>[index];
+  if (rounding == odd) return nullptr;
+  switch (from) {
+    case DType::float16:
+      return convert_table<DType::float16, none>[index];
+    case DType::bfloat16:
+      return convert_table<DType::bfloat16, none>[index];
+    case DType::int16:
+      return convert_table<DType::int16, none>[index];
+    case DType::uint16:
+      return convert_table<DType::uint16, none>[index];
+    default:
+      break;
+  }
+  if (rounding != cut || !can_round_toward_zero) return nullptr;
+  switch (from) {
+    case DType::float64:
+      return convert_table<DType::float64, cut>[index];
+    case DType::float32:
+      return convert_table<DType::float32, cut>[index];
+    case DType::int32:
+      return convert_table<DType::int32, cut>[index];
+    case DType::uint32:
+      return convert_table<DType::uint32, cut>[index];
+    case DType::int64:
+      return convert_table<DType::int64, cut>[index];
+    case DType::uint64:
+      return convert_table<DType::uint64, cut>[index];
+    default:
+      break;
+  }
 #endif
   return nullptr;
 }

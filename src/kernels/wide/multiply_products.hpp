@@ -19,6 +19,8 @@
 // 64-bit integers are h + l, both float64: see product_of_parts.
 #pragma once
 
+#include <bit>
+
 #include "kernels/multiply.hpp"
 #include "kernels/simd/environment.hpp"
 #include "kernels/wide/encode_float.hpp"
@@ -257,6 +259,35 @@ class Float64Products {
   F64 greatest_;
   Mask64 too_great_ = {};
   I64 doubt_ = {};
+};
+
+// The same, cut off, by a CPU that rounds toward zero.
+template <DType from>
+class WideCutProducts {
+  static constexpr bool is_limited = is_float<from> || is_wide_integer<from>;
+
+ public:
+  using Unit = F64x2;
+
+  explicit WideCutProducts(const Factor& factor)
+      : scale_(splat(factor.scale)), greatest_(splat(std::bit_cast<std::int64_t>(factor.greatest))) {}
+
+  // False where one is too great to have all its digits before the point; NaN counts as such.
+  SIMD_INLINE bool block(const std::byte* src, Block<F64x2>& products) const {
+    constexpr std::size_t unit = bytes_of<from>(kLanes);
+    const Block<F64x2> x = {load_float64<from>(src), load_float64<from>(src + unit), load_float64<from>(src + 2 * unit),
+                            load_float64<from>(src + 3 * unit)};
+    products = map(x, [this](F64x2 y) SIMD_INLINE_LAMBDA { return F64x2{y.lo * scale_, y.hi * scale_}; });
+    return !is_limited || !any_negative(room(x.a) | room(x.b) | room(x.c) | room(x.d));
+  }
+
+ private:
+  SIMD_INLINE I64 room(F64x2 x) const {
+    return (greatest_ - (as<I64>(x.lo) & INT64_MAX)) | (greatest_ - (as<I64>(x.hi) & INT64_MAX));
+  }
+
+  F64 scale_;
+  I64 greatest_;
 };
 
 // To float32, from what float32 does not hold.
