@@ -117,7 +117,10 @@ bool choose_float32(const Pair& pair, const Policy& policy, bool may_be_short, M
   // Others are multiples of 2^-24, and but for long integers below 2^16.
   const bool has_range = is_floating && from.format.exponent_bits == 8;
   int digits = is_floating ? from.format.mantissa_bits + 1 : from.bits - (from.is_signed ? 1 : 0);
-  digits = std::min(digits, 24);
+  // Integers whose products are all beyond the target's numbers need be no more than large: float32 keeps them so.
+  const int beyond = to.family == Family::floating ? to.format.max_exponent() + 1 - std::ilogb(size) : 64;
+  const bool all_long_are_beyond = is_long && beyond <= 24;
+  digits = std::min({digits, 24, is_long ? std::max(beyond, 1) : 24});
 
   Factor& factor = method.factor;
   factor.scale = scale;
@@ -157,7 +160,10 @@ bool choose_float32(const Pair& pair, const Policy& policy, bool may_be_short, M
     if (has_range && !all_beyond_saturate) set_large(factor, 0x1p21 / size);
     if (!has_range && !is_long && !all_beyond_saturate && size > 0x1p5) return false;
   }
-  if (is_long) set_large(factor, to.family == Family::floating ? 0x1p24 : std::min(0x1p24, 0x1p21 / size));
+  // A power of two does not change how the integer is rounded.
+  const bool keeps_all = all_long_are_beyond || (to_float32 && is_exact && zeros == 23);
+  if (is_long && !keeps_all)
+    set_large(factor, to.family == Family::floating ? 0x1p24 : std::min(0x1p24, 0x1p21 / size));
   method.products = DType::float32;
   method.rounding = rounding;
   method.multiply = find_multiply(pair.target, read_as(from), ProductPath::float32, rounding, factor.special != 0);
@@ -360,7 +366,8 @@ ScaledConversion::ScaledConversion(Target target, DType from, DType to, const Po
     first_ = {};
     choose_float64(pair_, policy, first_);
   }
-  if (in_float32) {
+  const bool is_long_integer = family(from) == Family::integer && bit_width(from) > 16;
+  if (in_float32 && !(is_long_integer && first_.factor.special_is_large)) {
     at_once_factor_ = first_.factor;
     at_once_rounding_ = first_.rounding;
     at_once_ = find_multiply_and_convert(pair_, first_.rounding);
@@ -396,7 +403,8 @@ void ScaledConversion::run(const std::byte* src, std::byte* dst, std::size_t cou
     step = std::min(done + block_count, count);
     const std::byte* const rest = src + bytes_of(from, done);
     std::byte* const rest_dst = dst + bytes_of(to, done);
-    const bool has_other = at_once_rounding_ == ProductRounding::cut;
+    const bool is_wide_integer = from.family == Family::integer && from.bits == 64;
+    const bool has_other = at_once_rounding_ == ProductRounding::cut && !is_wide_integer;
     if (!has_other || !try_block(first_, encode_, rest, rest_dst, step - done)) {
       run_otherwise(rest, rest_dst, step - done);
     }

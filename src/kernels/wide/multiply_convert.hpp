@@ -165,6 +165,9 @@ std::size_t convert_in_own_environment(const std::byte* src, std::byte* dst, std
   return done;
 }
 
+template <DType from>
+constexpr bool is_long_integer = !is_float<from> && bits_of<from> > 16;
+
 template <DType from, std::size_t index, ProductRounding rounding>
 constexpr MultiplyAndConvertFn convert_function() {
   constexpr DType to = dtype_table[index].id;
@@ -172,6 +175,8 @@ constexpr MultiplyAndConvertFn convert_function() {
   if constexpr (rounding == ProductRounding::cut && bits_of<from> >= 32) {
     if constexpr (to_integer) return convert_in_own_environment<multiply_and_cut<from, to>>;
     return nullptr;
+  } else if constexpr (is_long_integer<from> && (to_integer || to == DType::bfloat16 || to == DType::float8_e8m0fnu)) {
+    return nullptr;  // float32 does not do for all of them
   } else if constexpr (to_integer || (is_float<to> && bits_of<to> <= 16)) {
     return convert_in_own_environment<multiply_and_convert<from, to>>;
   } else {
@@ -208,20 +213,23 @@ MultiplyAndConvertFn find_multiply_and_convert(DType from, DType to, ProductRoun
     default:
       break;
   }
-  if (rounding != cut || !can_round_toward_zero) return nullptr;
+  if (rounding == cut && !can_round_toward_zero) return nullptr;
+  const auto of_table = [&](const ConvertTable& exact, const ConvertTable& cut_off) {
+    return rounding == cut ? cut_off[index] : exact[index];
+  };
   switch (from) {
     case DType::float64:
-      return convert_table<DType::float64, cut>[index];
+      return rounding == cut ? convert_table<DType::float64, cut>[index] : nullptr;
     case DType::float32:
       return convert_table<DType::float32, cut>[index];
     case DType::int32:
-      return convert_table<DType::int32, cut>[index];
+      return of_table(convert_table<DType::int32, none>, convert_table<DType::int32, cut>);
     case DType::uint32:
-      return convert_table<DType::uint32, cut>[index];
+      return of_table(convert_table<DType::uint32, none>, convert_table<DType::uint32, cut>);
     case DType::int64:
-      return convert_table<DType::int64, cut>[index];
+      return of_table(convert_table<DType::int64, none>, convert_table<DType::int64, cut>);
     case DType::uint64:
-      return convert_table<DType::uint64, cut>[index];
+      return of_table(convert_table<DType::uint64, none>, convert_table<DType::uint64, cut>);
     default:
       break;
   }
