@@ -117,7 +117,10 @@ bool choose_float32(const Pair& pair, const Policy& policy, bool may_be_short, M
   // Others are multiples of 2^-24, and but for long integers below 2^16.
   const bool has_range = is_floating && from.format.exponent_bits == 8;
   int digits = is_floating ? from.format.mantissa_bits + 1 : from.bits - (from.is_signed ? 1 : 0);
-  digits = std::min(digits, 24);
+  // Integers whose products are all beyond the target's numbers need be no more than large: float32 keeps them so.
+  const int beyond = to.family == Family::floating ? to.format.max_exponent() + 1 - std::ilogb(size) : 64;
+  const bool all_long_are_beyond = is_long && beyond <= 24;
+  digits = std::min({digits, 24, is_long ? std::max(beyond, 1) : 24});
 
   Factor& factor = method.factor;
   factor.scale = scale;
@@ -157,10 +160,53 @@ bool choose_float32(const Pair& pair, const Policy& policy, bool may_be_short, M
     if (has_range && !all_beyond_saturate) set_large(factor, 0x1p21 / size);
     if (!has_range && !is_long && !all_beyond_saturate && size > 0x1p5) return false;
   }
-  if (is_long) set_large(factor, to.family == Family::floating ? 0x1p24 : std::min(0x1p24, 0x1p21 / size));
+  // A power of two does not change how the integer is rounded.
+  const bool keeps_all = all_long_are_beyond || (to_float32 && is_exact && zeros == 23);
+  if (is_long && !keeps_all)
+    set_large(factor, to.family == Family::floating ? 0x1p24 : std::min(0x1p24, 0x1p21 / size));
   method.products = DType::float32;
   method.rounding = rounding;
   method.multiply = find_multiply(pair.target, read_as(from), ProductPath::float32, rounding, factor.special != 0);
+  return true;
+}
+
+// Products of numbers of 16 bits that are cut off, where float32 has as many digits as they before the point. False
+// where they would not do.
+bool choose_cut(const Pair& pair, const Policy& policy, Factor& factor) {
+  const DTypeRow& from = row(pair.from);
+  const DTypeRow& to = row(pair.to);
+  if (from.bits != 16 || to.family != Family::integer || policy.int_rounding != IntRounding::trunc) return false;
+  const double size = std::fabs(policy.scale);
+  if (!(size >= 0x1p-60 && size <= 0x1p60)) return false;
+  const bool is_floating = from.family == Family::floating;
+  const bool has_range = is_floating && from.format.exponent_bits == 8;
+  const int source_digits = is_floating ? from.format.mantissa_bits + 1 : from.bits - (from.is_signed ? 1 : 0);
+  const bool all_beyond_saturate = policy.integer_range == codec::IntegerRange::saturate && to.bits <= 16;
+  int integer_digits = 24;
+  if (all_beyond_saturate) integer_digits = to.bits;
+  if (!has_range) {
+    const int most = 16 + std::ilogb(size) + 1;  // numbers are up to 2^16
+    if (most > 24 && !all_beyond_saturate) return false;
+    integer_digits = std::clamp(most, 1, integer_digits);
+  }
+  const std::optional<CutScale> scale = cut_scale(policy.scale, source_digits, integer_digits);
+  if (!scale) return false;
+  factor.scale = policy.scale;
+  factor.high = scale->high;
+  factor.low = scale->low;
+  const bool is_limited = has_range && !all_beyond_saturate;
+  factor.first = is_limited ? std::bit_cast<std::uint32_t>(static_cast<float>(0x1p23 / size)) : 0x7fffffffU;
+  return true;
+}
+
+// The same of wider numbers, in float64.
+bool choose_wide_cut(const Pair& pair, const Policy& policy, Factor& factor) {
+  const DTypeRow& from = row(pair.from);
+  const double size = std::fabs(policy.scale);
+  const bool truncates = row(pair.to).family == Family::integer && policy.int_rounding == IntRounding::trunc;
+  if (from.bits < 32 || !truncates || !(size >= 0x1p-900 && size <= 0x1p20)) return false;
+  factor.scale = policy.scale;
+  factor.greatest = std::min(0x1p52, 0x1p52 / size);
   return true;
 }
 
@@ -320,7 +366,20 @@ ScaledConversion::ScaledConversion(Target target, DType from, DType to, const Po
     first_ = {};
     choose_float64(pair_, policy, first_);
   }
-  if (in_float32) at_once_ = find_multiply_and_convert(pair_, first_.rounding);
+  const bool is_long_integer = family(from) == Family::integer && bit_width(from) > 16;
+  if (in_float32 && !(is_long_integer && first_.factor.special_is_large)) {
+    at_once_factor_ = first_.factor;
+    at_once_rounding_ = first_.rounding;
+    at_once_ = find_multiply_and_convert(pair_, first_.rounding);
+  }
+  if (at_once_ == nullptr) {
+    Factor factor;
+    if (choose_cut(pair_, policy, factor) || choose_wide_cut(pair_, policy, factor)) {
+      at_once_factor_ = factor;
+      at_once_rounding_ = ProductRounding::cut;
+      at_once_ = find_multiply_and_convert(pair_, ProductRounding::cut);
+    }
+  }
   if (is_narrow(row(from))) decode_ = find_kernel(target, from, DType::float32)->run;
   encode_ = encoder(first_);
   may_fail_ = in_float32 ? first_.factor.special_is_large : bit_width(from) == 64 || family(to) == Family::integer;
@@ -339,10 +398,16 @@ void ScaledConversion::run(const std::byte* src, std::byte* dst, std::size_t cou
   const DTypeRow& from = row(pair_.from);
   const DTypeRow& to = row(pair_.to);
   for (std::size_t step = 0; at_once_ != nullptr && count != 0; count -= step) {
-    const std::size_t done = at_once_(src, dst, count, unscaled_, first_.factor, first_.rounding);
+    const std::size_t done = at_once_(src, dst, count, unscaled_, at_once_factor_, at_once_rounding_);
     if (done == count) return;
     step = std::min(done + block_count, count);
-    run_otherwise(src + bytes_of(from, done), dst + bytes_of(to, done), step - done);
+    const std::byte* const rest = src + bytes_of(from, done);
+    std::byte* const rest_dst = dst + bytes_of(to, done);
+    const bool is_wide_integer = from.family == Family::integer && from.bits == 64;
+    const bool has_other = at_once_rounding_ == ProductRounding::cut && !is_wide_integer;
+    if (!has_other || !try_block(first_, encode_, rest, rest_dst, step - done)) {
+      run_otherwise(rest, rest_dst, step - done);
+    }
     src += bytes_of(from, step);
     dst += bytes_of(to, step);
   }

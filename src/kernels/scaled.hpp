@@ -41,7 +41,9 @@ class ScaledConversion {
   codec::Policy policy_;
   codec::Policy unscaled_;
   Method first_;
-  MultiplyAndConvertFn at_once_ = nullptr;
+  MultiplyAndConvertFn at_once_ = nullptr;  // with these; where it stops, first_ and so on
+  Factor at_once_factor_;
+  ProductRounding at_once_rounding_ = ProductRounding::none;
   KernelFn as_unscaled_ = nullptr;
   KernelFn decode_ = nullptr;
   KernelFn encode_ = nullptr;

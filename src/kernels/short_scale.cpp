@@ -7,6 +7,11 @@
 //    rounded. That is from 2^-23 to 3.5 * 2^-23 away from it, and 2^-24 or more from the next.
 // By Legendre's theorem, a quotient within 1 / (2 B x) of s, which is more than d, is a convergent of s's continued
 // fraction. A power of two between B and x is either of two, for which c and a are their full lengths.
+//
+// Products that are cut off need no distance from B: t is s cut to p digits, 48 - a of them, so that x times what
+// float32 does not hold of t has 24. It does as well if no quotient is between the two; else t is the next of p digits,
+// and no quotient is between that and s, as two would be nearer to each other than 2^-(a+c). With a + c <= p - 2, the
+// quotient is a convergent again.
 #include "kernels/short_scale.hpp"
 
 #include <bit>
@@ -16,7 +21,7 @@
 namespace tensorcast::kernels {
 namespace {
 
-constexpr double near = 1.5 * 0x1p-23;
+constexpr double near_float = 1.5 * 0x1p-23;
 
 using Uint128 = unsigned __int128;
 
@@ -27,13 +32,13 @@ Uint128 divide(Uint128 dividend, Uint128 divisor) {
 }
 
 // Whether number / unit has a convergent of such lengths near it: 1 if that is smaller, -1 if it is greater, else 0.
-int side_of_quotient(Uint128 number, Uint128 unit, int numerator_digits, int denominator_digits) {
+int side_of_quotient(Uint128 number, Uint128 unit, int numerator_digits, int denominator_digits, double near) {
   Uint128 dividend = number, divisor = unit;
   std::uint64_t numerator = 1, last_numerator = 0;
   std::uint64_t denominator = 0, last_denominator = 1;
   for (int side = 1; divisor != 0; side = -side) {
     const Uint128 quotient = divide(dividend, divisor);
-    if (quotient >> 21 != 0) return 0;
+    if (quotient >> 24 != 0) return 0;
     const auto factor = static_cast<std::uint64_t>(quotient);
     const Uint128 rest = dividend - quotient * divisor;
     const std::uint64_t next_numerator = factor * numerator + last_numerator;
@@ -51,25 +56,42 @@ int side_of_quotient(Uint128 number, Uint128 unit, int numerator_digits, int den
   return 0;
 }
 
-float find(double scale, int source_digits, int boundary_digits) {
+int side_of_quotient(double scale, int source_digits, int boundary_digits, double near) {
   // The significand, from 1 to 2, times 2^(c - a) and half of that.
   const auto significand = (std::bit_cast<std::uint64_t>(scale) & 0xfffffffffffff) | 0x10000000000000;
   const int shift = boundary_digits - source_digits;
-  int side = 0;
   for (const int power : {shift, shift - 1}) {
     const Uint128 number = Uint128{significand} << (power > 0 ? power : 0);
     const Uint128 unit = Uint128{1} << (52 + (power < 0 ? -power : 0));
-    side = side_of_quotient(number, unit, boundary_digits, source_digits);
-    if (side != 0) break;
+    const int side = side_of_quotient(number, unit, boundary_digits, source_digits, near);
+    if (side != 0) return side;
   }
-  return static_cast<float>(scale * (1.0 + side * near));
+  return 0;
 }
 
 }  // namespace
 
 std::optional<float> short_scale(double scale, int source_digits, int boundary_digits) noexcept {
   if (source_digits + boundary_digits > 21) return std::nullopt;
-  return find(scale, source_digits, boundary_digits);
+  const int side = side_of_quotient(scale, source_digits, boundary_digits, near_float);
+  return static_cast<float>(scale * (1.0 + side * near_float));
+}
+
+std::optional<CutScale> cut_scale(double scale, int source_digits, int integer_digits) noexcept {
+  const int low_digits = 24 - source_digits;
+  const int digits = 24 + low_digits;
+  const auto bits = std::bit_cast<std::uint64_t>(scale);
+  const std::uint64_t last = std::uint64_t{1} << (53 - digits);
+  std::uint64_t cut = bits & ~(last - 1);
+  if (cut != bits) {
+    if (source_digits + integer_digits > digits - 2) return std::nullopt;
+    const double near = std::ldexp(1.0, 1 - digits);
+    if (side_of_quotient(scale, source_digits, integer_digits, near) > 0) cut += last;
+  }
+  const auto high = std::bit_cast<double>(cut >> 29 << 29);
+  const double low = std::bit_cast<double>(cut) - high;
+  // Not zero, for infinite numbers; so small that cutting off does not see it.
+  return CutScale{static_cast<float>(high), static_cast<float>(low == 0.0 ? high * 0x1p-60 : low)};
 }
 
 }  // namespace tensorcast::kernels

@@ -11,4 +11,12 @@ namespace tensorcast::kernels {
 // more digits than a boundary. Takes some ten divisions.
 [[nodiscard]] std::optional<float> short_scale(double scale, int source_digits, int boundary_digits) noexcept;
 
+// The same of products that are cut off after the point instead of rounded: a sum for which x * high + x * low, each
+// exact but for the last rounding toward zero, cuts off where the exact product does. Source numbers of up to 16
+// digits, integers of up to `integer_digits` digits. `low` has the sign of `high`.
+struct CutScale {
+  float high, low;
+};
+[[nodiscard]] std::optional<CutScale> cut_scale(double scale, int source_digits, int integer_digits) noexcept;
+
 }  // namespace tensorcast::kernels

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #define SIMD_INLINE [[gnu::always_inline]] inline
+#define SIMD_INLINE_LAMBDA __attribute__((always_inline))  // behind the parameters
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 

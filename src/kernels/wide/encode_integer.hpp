@@ -63,11 +63,11 @@ class TruncatingEncoder {
   SIMD_INLINE void store_block(std::byte* dst, const Block<Hub>& input) const {
     Block<Hub> x = input;
     if (rounds_) [[unlikely]]
-      x = map(x, [](Hub unit) { return rounded(unit); });
+      x = map(x, [](Hub unit) SIMD_INLINE_LAMBDA { return rounded(unit); });
     if constexpr (bits == 64) {
-      store_unit_pairs(dst, map(x, [this](Hub unit) { return truncate_64(unit); }));
+      store_unit_pairs(dst, map(x, [this](Hub unit) SIMD_INLINE_LAMBDA { return truncate_64(unit); }));
     } else {
-      store_low_bits<to>(dst, map(x, [this](Hub unit) { return truncate_32(unit); }));
+      store_low_bits<to>(dst, map(x, [this](Hub unit) SIMD_INLINE_LAMBDA { return truncate_32(unit); }));
     }
   }
 

@@ -1,8 +1,9 @@
-// Conversions of float32 with a scale in one pass: products in registers, and the encoders from there. Other sources
-// gain too little over two passes (scaled.cpp).
+// Conversions with a scale in one pass: products in registers, and the encoders from there. Not of all sources with all
+// products; the others take two passes (scaled.cpp).
 #pragma once
 
 #include <array>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/wide/convert.hpp"
@@ -15,8 +16,10 @@ template <DType from, DType to, class Products>
                                                const Policy& policy, const Factor& factor) {
   constexpr std::size_t src_block = bytes_of<from>(kBlock);
   constexpr std::size_t dst_block = bytes_of<to>(kBlock);
-  const auto encoder = make_encoder<DType::float32, to>(policy);
-  const Products method(factor);
+  using Unit = typename Products::Unit;
+  constexpr DType hub = std::is_same_v<Unit, F64x2> ? DType::float64 : DType::float32;
+  const auto encoder = make_encoder<hub, to>(policy);
+  Products method(factor);
 
   // As convert() in convert.hpp.
   alignas(64) std::byte padded_src[src_block];
@@ -27,7 +30,7 @@ template <DType from, DType to, class Products>
   const std::size_t tail_bytes = (rest * bits_of<to> + 7) / 8;
   for (;;) {
     for (; blocks != 0; --blocks) {
-      Block<F32> products;
+      Block<Unit> products;
       if (!method.block(src, products))
         return tail != nullptr ? count - count % kBlock : count - rest - blocks * kBlock;
       encoder.store_block(dst, products);
@@ -66,6 +69,8 @@ constexpr std::int32_t zeros_of_boundary() {
 template <DType to, bool is_limited>
 class NearProducts {
  public:
+  using Unit = F32;
+
   explicit NearProducts(const Factor& factor)
       : nearest_(splat(static_cast<float>(factor.scale))), factor_(factor), limit_(splat(largest(factor))) {}
 
@@ -114,55 +119,122 @@ class NearProducts {
   I32 limit_;
 };
 
-template <DType to>
+// Of wide numbers to integers there is no other rounding than cut.
+template <DType from, DType to>
+std::size_t multiply_and_cut(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy,
+                             const Factor& factor, ProductRounding) {
+  return convert_products<from, to, WideCutProducts<from>>(src, dst, count, policy, factor);
+}
+
+// Whole blocks that float32 or float64 hold exactly, or cut off (multiply.hpp): `rounding` is none or cut.
+template <DType from, DType to>
 std::size_t multiply_and_convert(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy,
                                  const Factor& factor, ProductRounding rounding) {
-  constexpr DType from = DType::float32;
+  using enum ProductRounding;
   constexpr bool sees_subnormals = to == DType::bfloat16 || to == DType::float8_e8m0fnu;
-  if constexpr (is_float<to> || bits_of<to> <= 8) {
-    if (rounding == ProductRounding::odd)
+  if constexpr (from == DType::float32 && (is_float<to> || bits_of<to> <= 8)) {
+    if (rounding == odd)
       return convert_products<from, to, NearProducts<to, sees_subnormals || !is_float<to>>>(src, dst, count, policy,
                                                                                             factor);
   }
-  return convert_products<from, to, Float32Products<from, ProductRounding::none, false, sees_subnormals>>(
-      src, dst, count, policy, factor);
+  if constexpr (bits_of<from> == 16 && !is_float<to>) {
+    if (rounding == cut) return convert_products<from, to, CutProducts<from>>(src, dst, count, policy, factor);
+  }
+  constexpr bool sees_limits = is_float<to> ? sees_subnormals && from != DType::float16 : bits_of<from> == 16;
+  if constexpr (is_float<from> && sees_limits) {
+    if (factor.special != 0)
+      return convert_products<from, to, Float32Products<from, none, false, true>>(src, dst, count, policy, factor);
+  }
+  return convert_products<from, to, Float32Products<from, none, false, false>>(src, dst, count, policy, factor);
 }
 
-template <DType to>
-std::size_t multiply_and_convert_in_default_environment(const std::byte* src, std::byte* dst, std::size_t count,
-                                                        const Policy& policy, const Factor& factor,
-                                                        ProductRounding rounding) {
+template <MultiplyAndConvertFn run>
+std::size_t convert_in_own_environment(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy,
+                                       const Factor& factor, ProductRounding rounding) {
   const FloatEnvironment saved = float_environment();
-  if (is_default(saved)) [[likely]]
-    return multiply_and_convert<to>(src, dst, count, policy, factor, rounding);
-  set_default_environment();
-  const std::size_t done = multiply_and_convert<to>(src, dst, count, policy, factor, rounding);
+  const bool cuts = rounding == ProductRounding::cut;
+  if (!cuts && is_default(saved)) [[likely]]
+    return run(src, dst, count, policy, factor, rounding);
+  if (cuts) {
+    set_environment_toward_zero();
+  } else {
+    set_default_environment();
+  }
+  const std::size_t done = run(src, dst, count, policy, factor, rounding);
   restore(saved);
   return done;
 }
 
-template <std::size_t index>
+template <DType from>
+constexpr bool is_long_integer = !is_float<from> && bits_of<from> > 16;
+
+template <DType from, std::size_t index, ProductRounding rounding>
 constexpr MultiplyAndConvertFn convert_function() {
   constexpr DType to = dtype_table[index].id;
-  if constexpr (to == DType::string || to == DType::boolean || to == DType::float32 || to == DType::float64) {
+  constexpr bool to_integer = dtype_table[index].family == Family::integer;
+  if constexpr (rounding == ProductRounding::cut && bits_of<from> >= 32) {
+    if constexpr (to_integer) return convert_in_own_environment<multiply_and_cut<from, to>>;
     return nullptr;
+  } else if constexpr (is_long_integer<from> && (to_integer || to == DType::bfloat16 || to == DType::float8_e8m0fnu)) {
+    return nullptr;  // float32 does not do for all of them
+  } else if constexpr (to_integer || (is_float<to> && bits_of<to> <= 16)) {
+    return convert_in_own_environment<multiply_and_convert<from, to>>;
   } else {
-    return multiply_and_convert_in_default_environment<to>;
+    return nullptr;
   }
 }
 
-template <std::size_t... index>
-constexpr std::array<MultiplyAndConvertFn, sizeof...(index)> make_convert_table(std::index_sequence<index...>) {
-  return {convert_function<index>()...};
-}
+using ConvertTable = std::array<MultiplyAndConvertFn, dtype_table.size()>;
 
-constexpr auto convert_table = make_convert_table(std::make_index_sequence<dtype_table.size()>());
+template <DType from, ProductRounding rounding>
+constexpr ConvertTable convert_table = []<std::size_t... index>(std::index_sequence<index...>) {
+  return ConvertTable{convert_function<from, index, rounding>()...};
+}(std::make_index_sequence<dtype_table.size()>());
 
 MultiplyAndConvertFn find_multiply_and_convert(DType from, DType to, ProductRounding rounding) noexcept {
+  using enum ProductRounding;
   const DTypeRow& target = row(to);
-  const bool is_wide_integer = target.family == Family::integer && target.bits > 8;
-  if (from != DType::float32 || (rounding == ProductRounding::odd && is_wide_integer)) return nullptr;
-  return convert_table[static_cast<std::size_t>(&target - dtype_table.data())];
+  const auto index = static_cast<std::size_t>(&target - dtype_table.data());
+  if (from == DType::float32 && rounding != cut) {
+    const bool is_wide_integer = target.family == Family::integer && target.bits > 8;
+    return rounding == odd && is_wide_integer ? nullptr : convert_table<DType::float32, none>[index];
+  }
+#if TENSORCAST_TARGET_LEVEL >= 1
+  if (rounding == odd) return nullptr;
+  switch (from) {
+    case DType::float16:
+      return convert_table<DType::float16, none>[index];
+    case DType::bfloat16:
+      return convert_table<DType::bfloat16, none>[index];
+    case DType::int16:
+      return convert_table<DType::int16, none>[index];
+    case DType::uint16:
+      return convert_table<DType::uint16, none>[index];
+    default:
+      break;
+  }
+  if (rounding == cut && !can_round_toward_zero) return nullptr;
+  const auto of_table = [&](const ConvertTable& exact, const ConvertTable& cut_off) {
+    return rounding == cut ? cut_off[index] : exact[index];
+  };
+  switch (from) {
+    case DType::float64:
+      return rounding == cut ? convert_table<DType::float64, cut>[index] : nullptr;
+    case DType::float32:
+      return convert_table<DType::float32, cut>[index];
+    case DType::int32:
+      return of_table(convert_table<DType::int32, none>, convert_table<DType::int32, cut>);
+    case DType::uint32:
+      return of_table(convert_table<DType::uint32, none>, convert_table<DType::uint32, cut>);
+    case DType::int64:
+      return of_table(convert_table<DType::int64, none>, convert_table<DType::int64, cut>);
+    case DType::uint64:
+      return of_table(convert_table<DType::uint64, none>, convert_table<DType::uint64, cut>);
+    default:
+      break;
+  }
+#endif
+  return nullptr;
 }
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

@@ -19,6 +19,8 @@
 // 64-bit integers are h + l, both float64: see product_of_parts.
 #pragma once
 
+#include <bit>
+
 #include "kernels/multiply.hpp"
 #include "kernels/simd/environment.hpp"
 #include "kernels/wide/encode_float.hpp"
@@ -129,6 +131,33 @@ class Float32Products {
   double scale_;
 };
 
+// Numbers of 16 bits times high + low, cut off: x * low is exact. The CPU rounds toward zero.
+template <DType from>
+class CutProducts {
+ public:
+  using Unit = F32;
+
+  explicit CutProducts(const Factor& factor)
+      : high_(splat(factor.high)), low_(splat(factor.low)), limit_(splat(static_cast<std::int32_t>(factor.first))) {}
+
+  // False where one has more digits before the point than float32: of bfloat16 alone.
+  SIMD_INLINE bool block(const std::byte* src, Block<F32>& products) const {
+    const auto unit = [&](int at) { return load_float32<from>(src + at * bytes_of<from>(kLanes)); };
+    const Block<F32> x = {unit(0), unit(1), unit(2), unit(3)};
+    if constexpr (from == DType::bfloat16) {
+      const Block<I32> size = map(x, [](F32 lanes) { return as<I32>(lanes) & INT32_MAX; });
+      if (any(greater(max(max(size.a, size.b), max(size.c, size.d)), limit_))) [[unlikely]]
+        return false;
+    }
+    products = map(x, [this](F32 lanes) { return multiply_add(lanes, high_, lanes * low_); });
+    return true;
+  }
+
+ private:
+  F32 high_, low_;
+  I32 limit_;
+};
+
 // --- 64-bit integers
 
 // x = h + l, h being x rounded. The halves of x are exact; as the upper one is zero or the larger, so is l.
@@ -230,6 +259,35 @@ class Float64Products {
   F64 greatest_;
   Mask64 too_great_ = {};
   I64 doubt_ = {};
+};
+
+// The same, cut off, by a CPU that rounds toward zero.
+template <DType from>
+class WideCutProducts {
+  static constexpr bool is_limited = is_float<from> || is_wide_integer<from>;
+
+ public:
+  using Unit = F64x2;
+
+  explicit WideCutProducts(const Factor& factor)
+      : scale_(splat(factor.scale)), greatest_(splat(std::bit_cast<std::int64_t>(factor.greatest))) {}
+
+  // False where one is too great to have all its digits before the point; NaN counts as such.
+  SIMD_INLINE bool block(const std::byte* src, Block<F64x2>& products) const {
+    constexpr std::size_t unit = bytes_of<from>(kLanes);
+    const Block<F64x2> x = {load_float64<from>(src), load_float64<from>(src + unit), load_float64<from>(src + 2 * unit),
+                            load_float64<from>(src + 3 * unit)};
+    products = map(x, [this](F64x2 y) SIMD_INLINE_LAMBDA { return F64x2{y.lo * scale_, y.hi * scale_}; });
+    return !is_limited || !any_negative(room(x.a) | room(x.b) | room(x.c) | room(x.d));
+  }
+
+ private:
+  SIMD_INLINE I64 room(F64x2 x) const {
+    return (greatest_ - (as<I64>(x.lo) & INT64_MAX)) | (greatest_ - (as<I64>(x.hi) & INT64_MAX));
+  }
+
+  F64 scale_;
+  I64 greatest_;
 };
 
 // To float32, from what float32 does not hold.
