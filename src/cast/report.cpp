@@ -126,9 +126,9 @@ Reporter::Reporter(DType from, DType to, const Policy& policy, Target target)
   if (bit_width(from) <= 8) {
     method_ = Method::bytes;
     bytes_.emplace(from, to, policy, target);
-  } else if (WordReporter::is_for(from, policy)) {
-    method_ = Method::words;
-    words_.emplace(from, to, policy, target);
+  } else if (IntegerReporter::is_for(from, policy)) {
+    method_ = Method::integers;
+    integers_.emplace(from, to, policy, target);
   } else {
     method_ = policy.scale != 1.0 || from == DType::float64 ? Method::float64 : Method::float32_if_they_fit;
   }
@@ -137,7 +137,7 @@ Reporter::Reporter(DType from, DType to, const Policy& policy, Target target)
 void Reporter::Count::merge(const Count& other) noexcept {
   elements += other.elements;
   bytes.merge(other.bytes);
-  words.merge(other.words);
+  integers.words.merge(other.integers.words);
 }
 
 void Reporter::add(const Conversion& done, Count& count) const {
@@ -145,8 +145,8 @@ void Reporter::add(const Conversion& done, Count& count) const {
   switch (method_) {
     case Method::bytes:
       return bytes_->add(done.src, done.count, count.bytes);
-    case Method::words:
-      return words_->add(done, count.words);
+    case Method::integers:
+      return integers_->add(done, count.integers);
     case Method::float32_if_they_fit:
       return add_float32_if_they_fit(done, count);
     case Method::float64:
@@ -212,7 +212,9 @@ void Reporter::add_float64(const Conversion& done, Count& count) const {
 }
 
 CastReport Reporter::report(const Count& count) const {
-  CastReport report = bytes_ ? bytes_->report(count.bytes) : words_ ? words_->report(count.words) : count.by_reference;
+  CastReport report = bytes_      ? bytes_->report(count.bytes)
+                      : integers_ ? integers_->report(count.integers)
+                                  : count.by_reference;
   report.count = count.elements;
 
   const kernels::Tally& tally = count.tally;

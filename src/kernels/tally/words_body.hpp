@@ -12,17 +12,17 @@
 #include <type_traits>
 
 #include "kernels/tally/word_lanes.hpp"
-#include "kernels/tally/words_loops.hpp"
+#include "kernels/tally/integers_loops.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
-using Errors = WordRules::Errors;
+using Errors = IntegerRules::Errors;
 
 template <bool is_signed, Errors errors>
 class WordBlock {
  public:
-  explicit WordBlock(const WordRules& rules)
-      : above_(rules.above), below_(rules.below), carry_(splat(rules.carry)), limit_(splat(rules.limit)) {}
+  explicit WordBlock(const IntegerRules& rules)
+      : above_(rules.above), below_(rules.below), carry_(splat(static_cast<std::uint16_t>(rules.carry))), limit_(splat(static_cast<std::uint16_t>(rules.limit))) {}
 
   // At most 2^13 vectors: more, and a lane's counts might run over.
   static constexpr std::size_t max_vectors = std::size_t{1} << 13;
@@ -128,7 +128,7 @@ class WordBlock {
 
 // An incomplete vector is filled up with ones of no error, which are taken off again: only `signal` counts them.
 template <bool is_signed, Errors errors>
-void tally_words(const std::byte* source, const std::byte* result, std::size_t count, const WordRules& rules,
+void tally_words(const std::byte* source, const std::byte* result, std::size_t count, const IntegerRules& rules,
                  WordTally& tally) {
   using Block = WordBlock<is_signed, errors>;
   constexpr std::size_t word = sizeof(std::uint16_t), lanes = sizeof(U16) / word;
@@ -155,7 +155,7 @@ WordLoop word_loop_of(bool is_signed) {
   return is_signed ? tally_words<true, errors> : tally_words<false, errors>;
 }
 
-WordLoop word_loop(const WordRules& rules) {
+WordLoop word_loop(const IntegerRules& rules) {
   switch (rules.errors) {
     case Errors::none:
       return word_loop_of<Errors::none>(rules.is_signed);

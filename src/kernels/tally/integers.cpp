@@ -1,13 +1,13 @@
-#include "kernels/tally/words.hpp"
+#include "kernels/tally/integers.hpp"
 
 #include <algorithm>
 
-#include "kernels/tally/words_loops.hpp"
+#include "kernels/tally/integers_loops.hpp"
 
 namespace tensorcast::kernels {
 namespace {
 
-WordLoop loop_of(Target target, const WordRules& rules) {
+WordLoop word_loop_of(Target target, const IntegerRules& rules) {
 #if defined(__x86_64__)
   switch (target) {
     case Target::portable:
@@ -21,6 +21,22 @@ WordLoop loop_of(Target target, const WordRules& rules) {
 #endif
   static_cast<void>(target);
   return portable::word_loop(rules);
+}
+
+WideLoop wide_loop_of(Target target) {
+#if defined(__x86_64__)
+  switch (target) {
+    case Target::portable:
+      return portable::tally_wide_integers;
+    case Target::avx2:
+      return avx2::tally_wide_integers;
+    case Target::avx512:
+    case Target::avx512vbmi:
+      return avx512::tally_wide_integers;
+  }
+#endif
+  static_cast<void>(target);
+  return portable::tally_wide_integers;
 }
 
 }  // namespace
@@ -39,8 +55,13 @@ void WordTally::merge(const WordTally& other) noexcept {
 }
 
 void tally_words(Target target, const std::byte* source, const std::byte* result, std::size_t count,
-                 const WordRules& rules, WordTally& tally) noexcept {
-  loop_of(target, rules)(source, result, count, rules, tally);
+                 const IntegerRules& rules, WordTally& tally) noexcept {
+  word_loop_of(target, rules)(source, result, count, rules, tally);
+}
+
+void tally_wide_integers(Target target, const std::byte* source, const std::byte* result, bool is_result_double,
+                         std::size_t count, const IntegerRules& rules, WideTally& tally) noexcept {
+  wide_loop_of(target)(source, result, is_result_double, count, rules, tally);
 }
 
 }  // namespace tensorcast::kernels
