@@ -5,7 +5,8 @@
 //    above are worth, in units of the lowest of these: found in integers, whatever the source, and exact.
 // 2. Else the error is source less result. Of 64 bits, float64 may lack the last bits of a source: it is split in two.
 // 3. Each loop is for one way that errors come about, and counts what can occur there.
-// 4. The largest relative error needs a division only where it grows: where the error exceeds the largest one so far
+// 4. Groups without errors have only their sources summed.
+// 5. The largest relative error needs a division only where it grows: where the error exceeds the largest one so far
 //    times the source.
 #pragma once
 
@@ -137,7 +138,8 @@ class WideBlock {
       } else {
         error = difference(sources, x, load_results<Result>(result, at));
       }
-      Mask64 grows = {};
+      Mask64 inexact[registers];
+      Mask64 some_inexact = {};
 #pragma GCC unroll 8
       for (int r = 0; r < registers; ++r) {
         if constexpr (is_signed || reads_result) error.at[r] = magnitude_of(error.at[r]);
@@ -149,20 +151,10 @@ class WideBlock {
             error.at[r] = kept_where(is_within, error.at[r]);
           }
         }
-        const Mask64 is_inexact = nonzero(as<I64>(error.at[r]));
-        inexact_.add(is_inexact);
-        max_error_ = greater_of(max_error_, error.at[r]);
-        noise_.at[r] = noise_.at[r] + error.at[r] * error.at[r];
-        Mask64 is_greater = less(ratio_ * size_of(x.at[r]), error.at[r]);
-        if constexpr (errors == Errors::lifted) is_greater = common(is_greater, nonzero(as<I64>(x.at[r])));
-        grows = r == 0 ? is_greater : united(grows, is_greater);
+        inexact[r] = nonzero(as<I64>(error.at[r]));
+        some_inexact = r == 0 ? inexact[r] : united(some_inexact, inexact[r]);
       }
-      if (some(grows)) [[unlikely]] {
-        double values[tally_chains], errors_of_x[tally_chains];  // made here, so that registers do outside
-        store_group(values, x);
-        store_group(errors_of_x, error);
-        ratio_ = splat(grow(values, errors_of_x, tally));
-      }
+      if (some(some_inexact)) add_errors(x, error, inexact, tally);
     }
 #pragma GCC unroll 8
     for (int r = 0; r < registers; ++r) signal_.at[r] = signal_.at[r] + x.at[r] * x.at[r];
@@ -187,6 +179,25 @@ class WideBlock {
   static constexpr bool drops_beyond = errors == Errors::overflowed || errors == Errors::refused;
 
   SIMD_INLINE static F64 size_of(F64 x) { return is_signed ? magnitude_of(x) : x; }
+
+  SIMD_INLINE void add_errors(const Doubles& x, const Doubles& error, const Mask64* inexact, WideTally& tally) {
+    Mask64 grows = {};
+#pragma GCC unroll 8
+    for (int r = 0; r < registers; ++r) {
+      inexact_.add(inexact[r]);
+      max_error_ = greater_of(max_error_, error.at[r]);
+      noise_.at[r] = noise_.at[r] + error.at[r] * error.at[r];
+      Mask64 is_greater = less(ratio_ * size_of(x.at[r]), error.at[r]);
+      if constexpr (errors == Errors::lifted) is_greater = common(is_greater, nonzero(as<I64>(x.at[r])));
+      grows = r == 0 ? is_greater : united(grows, is_greater);
+    }
+    if (some(grows)) [[unlikely]] {
+      double values[tally_chains], errors_of_x[tally_chains];  // made here, so that registers do outside
+      store_group(values, x);
+      store_group(errors_of_x, error);
+      ratio_ = splat(grow(values, errors_of_x, tally));
+    }
+  }
 
   SIMD_INLINE static Doubles difference(const Sources<Number, is_signed>& sources, const Doubles& x, const Doubles& y) {
     Doubles out;
