@@ -71,9 +71,8 @@ TallyRules rules_of(DType to, const Policy& policy) {
   return {.usual_error = 0.0, .counts_zeros = false, .beyond_has_large_error = true};  // float32 lacks digits for 1 - x
 }
 
-// Of sources of 16 bits, integers or with 11 digits from 2^-24 to 2^16, if the result has 8 bits or is near.
+// Of sources with 11 digits from 2^-24 to 2^16, if the result has 8 bits or is near.
 bool has_float32_errors(DType from, DType to) {
-  if (from == DType::int16 || from == DType::uint16) return bit_width(to) <= 16;
   if (from != DType::float16) return false;
   return bit_width(to) <= 16 &&
          (family(to) == Family::floating || (family(to) == Family::integer && bit_width(to) <= 8));
@@ -127,6 +126,9 @@ Reporter::Reporter(DType from, DType to, const Policy& policy, Target target)
   if (bit_width(from) <= 8) {
     method_ = Method::bytes;
     bytes_.emplace(from, to, policy, target);
+  } else if (IntegerReporter::is_for(from, policy)) {
+    method_ = Method::integers;
+    integers_.emplace(from, to, policy, target);
   } else {
     method_ = policy.scale != 1.0 || from == DType::float64 ? Method::float64 : Method::float32_if_they_fit;
   }
@@ -135,6 +137,7 @@ Reporter::Reporter(DType from, DType to, const Policy& policy, Target target)
 void Reporter::Count::merge(const Count& other) noexcept {
   elements += other.elements;
   bytes.merge(other.bytes);
+  integers.words.merge(other.integers.words);
 }
 
 void Reporter::add(const Conversion& done, Count& count) const {
@@ -142,6 +145,8 @@ void Reporter::add(const Conversion& done, Count& count) const {
   switch (method_) {
     case Method::bytes:
       return bytes_->add(done.src, done.count, count.bytes);
+    case Method::integers:
+      return integers_->add(done, count.integers);
     case Method::float32_if_they_fit:
       return add_float32_if_they_fit(done, count);
     case Method::float64:
@@ -207,7 +212,9 @@ void Reporter::add_float64(const Conversion& done, Count& count) const {
 }
 
 CastReport Reporter::report(const Count& count) const {
-  CastReport report = bytes_ ? bytes_->report(count.bytes) : count.by_reference;
+  CastReport report = bytes_      ? bytes_->report(count.bytes)
+                      : integers_ ? integers_->report(count.integers)
+                                  : count.by_reference;
   report.count = count.elements;
 
   const kernels::Tally& tally = count.tally;

@@ -7,6 +7,7 @@
 
 #include "cast/engine.hpp"
 #include "cast/report_bytes.hpp"
+#include "cast/report_integers.hpp"
 #include "kernels/tally/tally.hpp"
 
 namespace tensorcast {
@@ -20,6 +21,7 @@ class Reporter {
     kernels::Tally tally;
     CastReport by_reference;    // elements that only the reference can judge
     ByteReporter::Count bytes;  // elements of 8 bits or fewer
+    IntegerReporter::Count integers;
 
     void merge(const Count& other) noexcept;  // precondition: is_order_free()
   };
@@ -33,10 +35,10 @@ class Reporter {
   [[nodiscard]] CastReport report(const Count& count) const;
 
   // Whether counts are integers only, which add up in any order: then one count serves all threads.
-  [[nodiscard]] bool is_order_free() const noexcept { return method_ == Method::bytes; }
+  [[nodiscard]] bool is_order_free() const noexcept { return bytes_ || (integers_ && integers_->is_order_free()); }
 
  private:
-  enum class Method : std::uint8_t { bytes, float32_if_they_fit, float64 };
+  enum class Method : std::uint8_t { bytes, integers, float32_if_they_fit, float64 };
 
   void add_float32_if_they_fit(const Conversion& done, Count& count) const;
   void add_float32(const Conversion& part, Count& count) const;
@@ -50,6 +52,7 @@ class Reporter {
   Target target_;
   Method method_;
   std::optional<ByteReporter> bytes_;
+  std::optional<IntegerReporter> integers_;
 };
 
 }  // namespace tensorcast

@@ -140,7 +140,10 @@ TEST(Report, OfEveryCodeOf16Bits) {
     std::memcpy(source.data(), codes.data(), source.size());
     for (const DType to : numeric_types()) {
       check(from, source, elements, to, {});
-      for (const CastOptions& options : all_options) check(from, source, elements / 8, to, options);
+      for (const CastOptions& options : all_options) {
+        check(from, source, elements / 8, to, options);
+        for (const std::size_t count : {1, 2, 17, 31, 33, 65}) check(from, source, count, to, options);
+      }
     }
   }
 }
@@ -208,6 +211,46 @@ TEST(Report, OfWideElements) {
     for (const DType to : numeric_types()) {
       for (const CastOptions& options : all_options) check(from, source, elements, to, options);
       check(from, source, elements, to, {.scale = 0.1});
+    }
+  }
+}
+
+// Next to all that integer sources have to tell apart: what targets keep, where they saturate, overflow and round.
+std::vector<std::uint64_t> boundary_integers() {
+  std::vector<std::uint64_t> numbers;
+  for (const std::uint64_t around : {6, 7, 240, 248, 448, 464, 480, 57344, 61440, 65504, 65520}) {
+    for (std::uint64_t step = 0; step < 5; ++step) numbers.push_back(around + step - 2);
+  }
+  for (int bit = 0; bit < 64; ++bit) {
+    for (const std::uint64_t part : {std::uint64_t{1}, std::uint64_t{3}, ~std::uint64_t{0}}) {
+      for (std::uint64_t step = 0; step < 5; ++step) numbers.push_back((part << bit) + step - 2);
+    }
+  }
+  const std::size_t positive = numbers.size();
+  for (std::size_t i = 0; i < positive; ++i) numbers.push_back(0 - numbers[i]);
+  return numbers;
+}
+
+// Many small ones among them, as groups without errors have loops of their own; and many of one kind in a row.
+TEST(Report, OfWideIntegers) {
+  std::mt19937_64 random(13);
+  const std::vector<std::uint64_t> boundaries = boundary_integers();
+  std::vector<std::uint64_t> numbers = boundaries;
+  numbers.resize(boundaries.size() + 1000);  // zeros
+  for (int i = 0; i < 4000; ++i) {
+    const std::uint64_t near = random() % 61 - 30;
+    numbers.push_back(random() % 50 == 0 ? boundaries[random() % boundaries.size()] : near);
+  }
+  for (int i = 0; i < 2003; ++i) numbers.push_back(random() >> (random() % 64));
+  for (const DType from : {DType::int32, DType::uint32, DType::int64, DType::uint64}) {
+    const auto bytes = static_cast<std::size_t>(bit_width(from)) / 8;
+    std::vector<std::byte> source(numbers.size() * bytes);
+    for (std::size_t i = 0; i < numbers.size(); ++i) std::memcpy(source.data() + i * bytes, &numbers[i], bytes);
+    for (const DType to : numeric_types()) {
+      for (const CastOptions& options : all_options) {
+        check(from, source, numbers.size(), to, options);
+        for (const std::size_t count : {1, 2, 15, 17, 33}) check(from, source, count, to, options);
+      }
     }
   }
 }

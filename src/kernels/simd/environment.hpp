@@ -51,4 +51,18 @@ inline void restore(FloatEnvironment) {}
 
 #endif
 
+// Subnormal numbers count, whatever the caller's floating-point environment does to them.
+template <class Body>
+auto in_default_environment(Body body) {
+  const FloatEnvironment saved = float_environment();
+  if (is_default(saved)) [[likely]]
+    return body();
+  struct Restore {
+    FloatEnvironment saved;
+    ~Restore() { restore(saved); }
+  } const restorer{saved};
+  set_default_environment();
+  return body();
+}
+
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

@@ -479,20 +479,6 @@ inline bool split_products(const double* x, double scale, double* high, double* 
   return any_lost == 0;
 }
 
-// Subnormal numbers count, whatever the caller's floating-point environment does to them.
-template <class Body>
-auto in_default_environment(Body body) {
-  const FloatEnvironment saved = float_environment();
-  if (is_default(saved)) [[likely]]
-    return body();
-  struct Restore {
-    FloatEnvironment saved;
-    ~Restore() { restore(saved); }
-  } const restorer{saved};
-  set_default_environment();
-  return body();
-}
-
 const TallyLoops tally_loops = {
     .float32 =
         [](const float* source, const float* result, std::size_t count, const TallyRules& rules, Tally& tally) {

@@ -1,0 +1,155 @@
+#include "cast/report_integers.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "cast/report_codes.hpp"
+#include "codec/encoded.hpp"
+#include "dtype/dtype_table.hpp"
+#include "kernels/kernel.hpp"
+
+namespace tensorcast {
+namespace {
+
+using Errors = kernels::IntegerRules::Errors;
+
+constexpr std::size_t word_block = 1024, wide_block = 512;  // elements; their results fit the first-level cache
+
+constexpr double least_e8m0 = 0x1p-127;  // what zeros become there
+
+// The last magnitude that is rounded to one within the range: less than half a step past the largest, or that far where
+// ties go to the largest as the even one.
+double last_within(const DTypeRow& target) {
+  const FloatFormat& format = target.format;
+  const double half_step = std::ldexp(1.0, format.max_exponent() - format.mantissa_bits - 1);
+  const bool tie_goes_up = format.largest_code() % 2 == 1;
+  const double end = facts(target.id).largest + half_step;
+  return tie_goes_up ? std::ceil(end) - 1.0 : std::floor(end);
+}
+
+bool reads_result(Errors errors) { return errors != Errors::none && errors != Errors::wrapped; }
+
+}  // namespace
+
+bool IntegerReporter::is_for(DType from, const codec::Policy& policy) noexcept {
+  return family(from) == Family::integer && bit_width(from) >= 16 && policy.scale == 1.0;
+}
+
+IntegerReporter::IntegerReporter(DType from, DType to, const codec::Policy& policy, Target target)
+    : from_(from), to_(to), target_(target) {
+  const DTypeRow& source = row(from);
+  const DTypeRow& type = row(to);
+  const int digits = source.is_signed ? source.bits - 1 : source.bits;
+  const double greatest = std::ldexp(1.0, digits);  // and some less, maybe
+  rules_.bits = source.bits;
+  rules_.is_signed = source.is_signed;
+  const auto limit_to = [&](double limit) { rules_.limit = source.bits == 16 ? std::min(limit, 65535.0) : limit; };
+  if (type.family == Family::integer) {
+    // Those of one sign more take a digit for it.
+    const bool has_all = type.is_signed ? type.bits > digits : !source.is_signed && type.bits >= digits;
+    if (has_all) return;
+    // Signed targets: numbers from half the unit on become negative, and so are a unit further away.
+    const bool is_narrower = type.bits < source.bits;
+    rules_.errors = Errors::wrapped;
+    rules_.above = std::min(type.bits, source.bits - 1);
+    rules_.carry = type.is_signed && is_narrower ? 1 : 0;
+    rules_.below = is_narrower ? type.bits - 1 : 0;
+    unit_exponent_ = type.bits;
+  } else if (type.family != Family::floating) {  // bool: nothing is beyond its range
+    rules_.errors = Errors::saturated;
+    limit_to(std::numeric_limits<double>::infinity());
+  } else if (!type.format.has_zero) {
+    const CodeFate of_zero = fate_of(from, 0, to, policy);
+    rules_.errors = of_zero.is_finite ? Errors::lifted : Errors::refused;
+    makes_nan_ = !of_zero.is_finite;
+  } else if (type.format.mantissa_bits + 1 < digits) {
+    rules_.errors = Errors::rounded;
+    const double limit = last_within(type);
+    if (limit >= greatest - 1.0) return;
+    limit_to(limit);
+    const CodeFate of_greatest = fate_of(from, (std::uint64_t{1} << (digits - 1) << 1) - 1, to, policy);
+    rules_.errors = of_greatest.is_finite ? Errors::saturated : Errors::overflowed;
+    makes_nan_ = (of_greatest.events & codec::event_nan_made) != 0;
+  }
+}
+
+void IntegerReporter::add(const Conversion& done, Count& count) const {
+  if (rules_.bits == 16) {
+    add_words(done, count.words);
+  } else {
+    add_wide(done, count.wide);
+  }
+}
+
+void IntegerReporter::add_words(const Conversion& done, kernels::WordTally& tally) const {
+  if (!reads_result(rules_.errors)) {
+    kernels::tally_words(target_, done.src, nullptr, done.count, rules_, tally);
+    return;
+  }
+  const kernels::KernelFn decode = kernels::find_kernel(target_, to_, from_)->run;
+  alignas(64) std::array<std::byte, word_block * 2> result;
+  for (std::size_t first = 0; first < done.count; first += word_block) {
+    const std::size_t elements = std::min(word_block, done.count - first);
+    decode(done.dst + storage_bytes(to_, first), result.data(), elements, {});
+    kernels::tally_words(target_, done.src + storage_bytes(from_, first), result.data(), elements, rules_, tally);
+  }
+}
+
+void IntegerReporter::add_wide(const Conversion& done, kernels::WideTally& tally) const {
+  if (!reads_result(rules_.errors) || to_ == DType::float32 || to_ == DType::float64) {
+    kernels::tally_wide_integers(target_, done.src, done.dst, to_ == DType::float64, done.count, rules_, tally);
+    return;
+  }
+  const kernels::KernelFn decode = kernels::find_kernel(target_, to_, DType::float32)->run;
+  alignas(64) std::array<std::byte, wide_block * 4> result;
+  for (std::size_t first = 0; first < done.count; first += wide_block) {
+    const std::size_t elements = std::min(wide_block, done.count - first);
+    decode(done.dst + storage_bytes(to_, first), result.data(), elements, {});
+    kernels::tally_wide_integers(target_, done.src + storage_bytes(from_, first), result.data(), false, elements,
+                                 rules_, tally);
+  }
+}
+
+CastReport IntegerReporter::report(const Count& count) const {
+  const kernels::WordTally& words = count.words;
+  const kernels::WideTally& wide = count.wide;
+  CastReport report;
+  report.inexact = words.inexact + words.zeros + wide.inexact;
+  const std::uint64_t beyond = words.beyond + wide.beyond;
+  switch (rules_.errors) {
+    case Errors::wrapped:
+      report.wrapped = report.inexact;
+      break;
+    case Errors::saturated:
+    case Errors::lifted:
+      report.saturated = beyond;
+      break;
+    case Errors::overflowed:
+    case Errors::refused:
+      report.overflowed = beyond;
+      report.nan_made = makes_nan_ ? beyond : 0;
+      break;
+    case Errors::none:
+    case Errors::rounded:
+      break;
+  }
+  const double word_ratio = static_cast<double>(words.ratio_error) / static_cast<double>(words.ratio_source);
+  report.max_abs_error = std::ldexp(std::max<double>(words.max_error, wide.max_error), unit_exponent_);
+  report.max_rel_error = std::ldexp(std::max(word_ratio, wide.max_ratio), unit_exponent_);
+  report.signal_power = static_cast<double>(words.signal);
+  report.noise_power = static_cast<double>(words.noise);
+  for (std::size_t chain = 0; chain < kernels::tally_chains; ++chain) {
+    report.signal_power += wide.signal[chain];
+    report.noise_power += wide.noise[chain];
+  }
+  report.noise_power = std::ldexp(report.noise_power, 2 * unit_exponent_);
+  if (words.zeros != 0) {
+    report.max_abs_error = std::max(report.max_abs_error, least_e8m0);
+    report.noise_power += static_cast<double>(words.zeros) * (least_e8m0 * least_e8m0);
+  }
+  return report;
+}
+
+}  // namespace tensorcast

@@ -1,0 +1,1 @@
+#include "kernels/tally/wide_integers_body.hpp"

@@ -1,0 +1,284 @@
+// The loops of a tally of integers of 32 and 64 bits for the target that the source is compiled for: 16 elements at a
+// time, in the definition's chains.
+//
+// 1. Sources are converted to float64 in registers. Of a target that keeps the low bits, the error is what the bits
+//    above are worth, in units of the lowest of these: found in integers, whatever the source, and exact.
+// 2. Else the error is source less result. Of 64 bits, float64 may lack the last bits of a source: it is split in two.
+// 3. Each loop is for one way that errors come about, and counts what can occur there.
+// 4. Groups without errors have only their sources summed.
+// 5. The largest relative error needs a division only where it grows: where the error exceeds the largest one so far
+//    times the source.
+#pragma once
+
+#include <cmath>
+#include <cstring>
+
+#include "kernels/simd/environment.hpp"
+#include "kernels/tally/integers_loops.hpp"
+#include "kernels/tally/tally_masks.hpp"
+
+namespace tensorcast::kernels::TENSORCAST_TARGET {
+
+using Errors = IntegerRules::Errors;
+
+// Sixteen sources.
+template <class Number, bool is_signed>
+class Sources;
+
+template <bool is_signed>
+class Sources<std::int32_t, is_signed> {
+ public:
+  static constexpr bool are_exact = true;  // in float64
+
+  SIMD_INLINE explicit Sources(const std::byte* source) {
+#pragma GCC unroll 4
+    for (int r = 0; r < registers; ++r) x_[r] = load<I32>(source + static_cast<std::size_t>(r) * sizeof(I32));
+  }
+  SIMD_INLINE Doubles high() const { return converted<is_signed>(x_); }
+  SIMD_INLINE Doubles units_lost(int above, int below, int carry) const {
+    I32 lost[registers];
+#pragma GCC unroll 4
+    for (int r = 0; r < registers; ++r) {
+      const I32 units = is_signed ? x_[r] >> above : as<I32>(as<U32>(x_[r]) >> above);
+      lost[r] = units + ((x_[r] >> below) & carry);
+    }
+    return converted<true>(lost);
+  }
+
+ private:
+  static constexpr int registers = static_cast<int>(tally_chains) / kLanes;
+
+  template <bool as_signed>
+  SIMD_INLINE static Doubles converted(const I32* x) {
+    Doubles out;
+#pragma GCC unroll 4
+    for (int r = 0; r < registers; ++r) {
+      const F64x2 wide = to_f64<as_signed>(x[r]);
+      out.at[2 * r] = wide.lo;
+      out.at[2 * r + 1] = wide.hi;
+    }
+    return out;
+  }
+
+  I32 x_[registers];
+};
+
+template <bool is_signed>
+class Sources<std::int64_t, is_signed> {
+ public:
+  static constexpr bool are_exact = false;
+
+  SIMD_INLINE explicit Sources(const std::byte* source) {
+#pragma GCC unroll 8
+    for (int r = 0; r < registers; ++r) x_[r] = load<I64>(source + static_cast<std::size_t>(r) * sizeof(I64));
+  }
+  SIMD_INLINE Doubles high() const {
+    Doubles out;
+#pragma GCC unroll 8
+    for (int r = 0; r < registers; ++r) out.at[r] = to_f64<is_signed>(x_[r]);
+    return out;
+  }
+  // What `high` lacks. Each half of an integer is put below a power of two as its mantissa, which then is subtracted:
+  // both are exact, and so is what their rounded sum lacks.
+  SIMD_INLINE Doubles low(const Doubles& high) const {
+    constexpr std::int64_t two_52 = 0x4330000000000000;
+    constexpr std::int64_t two_84 = 0x4530000000000000;
+    Doubles out;
+#pragma GCC unroll 8
+    for (int r = 0; r < registers; ++r) {
+      const F64 lower = as<F64>((x_[r] & 0xffffffff) | two_52) - 0x1p52;
+      I64 upper_bits = as<I64>(as<U64>(x_[r]) >> 32);
+      if constexpr (is_signed) upper_bits ^= 0x80000000;  // offset by 2^63, so that the half is not negative
+      const F64 upper = as<F64>(upper_bits | two_84) - (is_signed ? 0x1p84 + 0x1p63 : 0x1p84);
+      out.at[r] = lower - (high.at[r] - upper);
+    }
+    return out;
+  }
+  SIMD_INLINE Doubles units_lost(int above, int below, int carry) const {
+    Doubles out;
+#pragma GCC unroll 8
+    for (int r = 0; r < registers; ++r) {
+      const I64 units = is_signed ? x_[r] >> above : as<I64>(as<U64>(x_[r]) >> above);
+      out.at[r] = to_f64<true>(units + (as<I64>(as<U64>(x_[r]) >> below) & carry));
+    }
+    return out;
+  }
+
+ private:
+  static constexpr int registers = Doubles::registers;
+
+  I64 x_[registers];
+};
+
+template <class Number>
+SIMD_INLINE Doubles load_results(const std::byte* result, std::size_t at) {
+  if constexpr (sizeof(Number) == 4) return load_widened_group(reinterpret_cast<const float*>(result) + at);
+  return load_group<F64>(reinterpret_cast<const double*>(result) + at);
+}
+
+template <class Number, bool is_signed, Errors errors, class Result>
+class WideBlock {
+ public:
+  SIMD_INLINE WideBlock(const IntegerRules& rules, const WideTally& tally)
+      : above_(rules.above), below_(rules.below), carry_(rules.carry), limit_(splat(rules.limit)) {
+    signal_ = load_group<F64>(tally.signal);
+    noise_ = load_group<F64>(tally.noise);
+    ratio_ = splat(tally.max_ratio);
+  }
+
+  static constexpr bool reads_result = errors != Errors::none && errors != Errors::wrapped;
+
+  SIMD_INLINE void add(const std::byte* source, const std::byte* result, std::size_t at, WideTally& tally) {
+    const Sources<Number, is_signed> sources(source + at * sizeof(Number));
+    Doubles x = sources.high();
+    if constexpr (has_errors) {
+      Doubles error;
+      if constexpr (errors == Errors::wrapped) {
+        error = sources.units_lost(above_, below_, carry_);
+      } else {
+        error = difference(sources, x, load_results<Result>(result, at));
+      }
+      Mask64 inexact[registers];
+      Mask64 some_inexact = {};
+#pragma GCC unroll 8
+      for (int r = 0; r < registers; ++r) {
+        if constexpr (is_signed || reads_result) error.at[r] = magnitude_of(error.at[r]);
+        if constexpr (has_limit || only_positive) {
+          const Mask64 is_within = has_limit ? greater_equal(limit_, size_of(x.at[r])) : less(F64{}, x.at[r]);
+          within_.add(is_within);
+          if constexpr (drops_beyond) {
+            x.at[r] = kept_where(is_within, x.at[r]);
+            error.at[r] = kept_where(is_within, error.at[r]);
+          }
+        }
+        inexact[r] = nonzero(as<I64>(error.at[r]));
+        some_inexact = r == 0 ? inexact[r] : united(some_inexact, inexact[r]);
+      }
+      if (some(some_inexact)) add_errors(x, error, inexact, tally);
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < registers; ++r) signal_.at[r] = signal_.at[r] + x.at[r] * x.at[r];
+  }
+
+  // `count` elements in `groups` groups, the last one filled up with zeros.
+  void finish(std::size_t count, std::size_t groups, WideTally& tally) {
+    store_group(tally.signal, signal_);
+    if constexpr (!has_errors) return;
+    store_group(tally.noise, noise_);
+    tally.inexact += inexact_.total();
+    tally.max_error = std::fmax(tally.max_error, greatest_lane(max_error_));
+    if constexpr (has_limit) tally.beyond += groups * tally_chains - within_.total();
+    if constexpr (only_positive) tally.beyond += count - within_.total();
+  }
+
+ private:
+  static constexpr int registers = Doubles::registers;
+  static constexpr bool has_errors = errors != Errors::none;
+  static constexpr bool has_limit = errors == Errors::saturated || errors == Errors::overflowed;
+  static constexpr bool only_positive = errors == Errors::lifted || errors == Errors::refused;
+  static constexpr bool drops_beyond = errors == Errors::overflowed || errors == Errors::refused;
+
+  SIMD_INLINE static F64 size_of(F64 x) { return is_signed ? magnitude_of(x) : x; }
+
+  SIMD_INLINE void add_errors(const Doubles& x, const Doubles& error, const Mask64* inexact, WideTally& tally) {
+    Mask64 grows = {};
+#pragma GCC unroll 8
+    for (int r = 0; r < registers; ++r) {
+      inexact_.add(inexact[r]);
+      max_error_ = greater_of(max_error_, error.at[r]);
+      noise_.at[r] = noise_.at[r] + error.at[r] * error.at[r];
+      Mask64 is_greater = less(ratio_ * size_of(x.at[r]), error.at[r]);
+      if constexpr (errors == Errors::lifted) is_greater = common(is_greater, nonzero(as<I64>(x.at[r])));
+      grows = r == 0 ? is_greater : united(grows, is_greater);
+    }
+    if (some(grows)) [[unlikely]] {
+      double values[tally_chains], errors_of_x[tally_chains];  // made here, so that registers do outside
+      store_group(values, x);
+      store_group(errors_of_x, error);
+      ratio_ = splat(grow(values, errors_of_x, tally));
+    }
+  }
+
+  SIMD_INLINE static Doubles difference(const Sources<Number, is_signed>& sources, const Doubles& x, const Doubles& y) {
+    Doubles out;
+    if constexpr (Sources<Number, is_signed>::are_exact) {
+#pragma GCC unroll 8
+      for (int r = 0; r < registers; ++r) out.at[r] = x.at[r] - y.at[r];
+    } else {
+      const Doubles low = sources.low(x);
+#pragma GCC unroll 8
+      for (int r = 0; r < registers; ++r) out.at[r] = (x.at[r] - y.at[r]) + low.at[r];
+    }
+    return out;
+  }
+
+  // Returns what the next errors are compared with: no less than the largest ratio, and so much that the same element
+  // does not come here again, though the product with it be rounded.
+  [[gnu::noinline]] static double grow(const double* x, const double* errors_of_x, WideTally& tally) {
+    double limit = tally.max_ratio;
+    for (std::size_t i = 0; i < tally_chains; ++i) {
+      const double size = std::fabs(x[i]);
+      if (size == 0.0 || !(errors_of_x[i] / size >= tally.max_ratio)) continue;
+      limit = tally.max_ratio = errors_of_x[i] / size;
+      while (limit * size < errors_of_x[i]) limit = std::nextafter(limit, 2.0 * limit);
+    }
+    return limit;
+  }
+
+  int above_, below_, carry_;
+  F64 limit_, ratio_;
+  F64 max_error_ = {};
+  Doubles signal_, noise_;
+  LaneCount<Mask64> inexact_, within_;
+};
+
+template <class Number, bool is_signed, Errors errors, class Result>
+void tally_wide(const std::byte* source, const std::byte* result, std::size_t count, const IntegerRules& rules,
+                WideTally& tally) {
+  using Block = WideBlock<Number, is_signed, errors, Result>;
+  Block block(rules, tally);
+  const std::size_t whole = count / tally_chains * tally_chains;
+  for (std::size_t at = 0; at < whole; at += tally_chains) block.add(source, result, at, tally);
+  const std::size_t rest = count - whole;
+  if (rest != 0) {
+    std::byte last_source[tally_chains * sizeof(Number)] = {}, last_result[tally_chains * sizeof(Result)] = {};
+    std::memcpy(last_source, source + whole * sizeof(Number), rest * sizeof(Number));
+    if (Block::reads_result) std::memcpy(last_result, result + whole * sizeof(Result), rest * sizeof(Result));
+    block.add(last_source, last_result, 0, tally);
+  }
+  block.finish(count, (count + tally_chains - 1) / tally_chains, tally);
+}
+
+template <class Number, bool is_signed>
+void tally_wide(const std::byte* source, const std::byte* result, bool is_result_double, std::size_t count,
+                const IntegerRules& rules, WideTally& tally) {
+  switch (rules.errors) {
+    case Errors::none:
+      return tally_wide<Number, is_signed, Errors::none, float>(source, result, count, rules, tally);
+    case Errors::wrapped:
+      return tally_wide<Number, is_signed, Errors::wrapped, float>(source, result, count, rules, tally);
+    case Errors::rounded:
+      return is_result_double
+                 ? tally_wide<Number, is_signed, Errors::rounded, double>(source, result, count, rules, tally)
+                 : tally_wide<Number, is_signed, Errors::rounded, float>(source, result, count, rules, tally);
+    case Errors::saturated:
+      return tally_wide<Number, is_signed, Errors::saturated, float>(source, result, count, rules, tally);
+    case Errors::overflowed:
+      return tally_wide<Number, is_signed, Errors::overflowed, float>(source, result, count, rules, tally);
+    case Errors::lifted:
+      return tally_wide<Number, is_signed, Errors::lifted, float>(source, result, count, rules, tally);
+    case Errors::refused:
+      return tally_wide<Number, is_signed, Errors::refused, float>(source, result, count, rules, tally);
+  }
+}
+
+// Subnormal results count, whatever the caller's floating-point environment does to them.
+const WideLoop tally_wide_integers = [](const std::byte* source, const std::byte* result, bool is_result_double,
+                                        std::size_t count, const IntegerRules& rules, WideTally& tally) {
+  const auto run = rules.bits == 32
+                       ? (rules.is_signed ? tally_wide<std::int32_t, true> : tally_wide<std::int32_t, false>)
+                       : (rules.is_signed ? tally_wide<std::int64_t, true> : tally_wide<std::int64_t, false>);
+  in_default_environment([&] { run(source, result, is_result_double, count, rules, tally); });
+};
+
+}  // namespace tensorcast::kernels::TENSORCAST_TARGET

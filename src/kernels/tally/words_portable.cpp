@@ -1,0 +1,1 @@
+#include "kernels/tally/words_body.hpp"
