@@ -227,6 +227,45 @@ TEST(Report, OfGrowingAndOfTinyErrors) {
   for (const DType to : numeric_types()) check(DType::float32, source, numbers.size(), to, {});
 }
 
+// The loop for most elements must see the smallest growth of the largest relative error there is: each of the ratios of
+// a pair of types, the next larger one, and between them enough that is exact for that loop to take over.
+TEST(Report, SeesEachGrowthOfTheRelativeError) {
+  constexpr std::size_t step = 128, elements = 3 * step;
+  for (const DType from : {DType::float16, DType::bfloat16}) {
+    const std::uint16_t one = from == DType::float16 ? 0x3c00 : 0x3f80;
+    for (const DType to : numeric_types()) {
+      if (bit_width(to) > 16 || to == from) continue;
+      const codec::Policy policy = *codec::resolve_policy({}, from, to);
+      std::map<double, std::vector<std::uint16_t>> codes;  // of each ratio: the first, one amid them, the last
+      for (unsigned code = 0; code < 65536; ++code) {
+        std::vector<std::uint16_t>& same = codes[fate_of(from, code, to, policy).relative_error];
+        if (same.size() == 3) {
+          (code % 7 == 0 ? same[1] : same[2]) = static_cast<std::uint16_t>(code);
+        } else {
+          same.push_back(static_cast<std::uint16_t>(code));
+        }
+      }
+      for (auto at = codes.begin(); std::next(at) != codes.end(); ++at) {
+        const double expected = std::next(at)->first;
+        for (const std::uint16_t code : std::next(at)->second) {
+          std::vector<std::uint16_t> source(elements, one);
+          source[3] = at->second.front();
+          source[step + 5] = code;
+          source[2 * step + 7] = at->second.back();
+          std::vector<std::byte> target(storage_bytes(to, elements));
+          const Conversion whole{reinterpret_cast<const std::byte*>(source.data()), from, target.data(), to, elements};
+          ASSERT_TRUE(run_conversion(whole, policy, 1, nullptr).ok());
+          for (const Target on : supported_targets()) {
+            const double got = report_of(on, whole, policy, elements).max_rel_error;
+            ASSERT_TRUE(is_near(got, expected, 1e-15))
+                << name(from) << " to " << name(to) << " on " << name(on) << " code " << code << ": " << got;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Report, IsTheSameForAnyNumberOfThreads) {
   for (const DType from : {DType::int8, DType::float8_e8m0fnu, DType::uint4, DType::uint16, DType::int64}) {
     const std::size_t elements = 1'500'003;
