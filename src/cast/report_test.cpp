@@ -169,6 +169,29 @@ TEST(Report, OfNarrowElementsOfFewKinds) {
   }
 }
 
+// Codes near each other, as scales have, some of them with one other kind, and now and then any code; windows at either
+// end of the codes, and ones that move.
+TEST(Report, OfScales) {
+  std::mt19937_64 random(6);
+  constexpr std::size_t elements = 70'003;
+  for (const unsigned center : {2U, 40U, 127U, 250U}) {
+    for (const unsigned spread : {2U, 15U, 40U, 200U}) {
+      for (const bool moves : {false, true}) {
+        std::vector<std::byte> source(elements);
+        for (std::size_t i = 0; i < elements; ++i) {
+          const auto at = static_cast<unsigned>(moves ? i / 1000 : 0);
+          const auto near = static_cast<std::byte>(std::min<std::uint64_t>(center + at + random() % spread, 255));
+          const std::uint64_t which = random() % 100;
+          source[i] = which == 0 ? static_cast<std::byte>(random()) : which < 40 ? std::byte{0} : near;
+        }
+        for (const DType to : {DType::float32, DType::float8_e4m3fn, DType::float4_e2m1fn, DType::int8}) {
+          check(DType::float8_e8m0fnu, source, elements, to, {});
+        }
+      }
+    }
+  }
+}
+
 std::vector<double> boundary_numbers() {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   std::vector<double> numbers = {0.0, -0.0, infinity, -infinity, std::nan(""), 5e-324, -5e-324, 1.7e308, -1.7e308};

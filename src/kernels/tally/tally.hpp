@@ -83,6 +83,17 @@ void split_integers(Target target, const std::byte* integers, bool is_signed, do
 // How many bytes are `value`.
 [[nodiscard]] std::size_t count_byte(Target target, const std::byte* data, std::size_t bytes, std::byte value) noexcept;
 
+// Sixteen kinds of bytes from `first` on, modulo 256, and one that is not among them.
+struct ByteWindow {
+  std::uint8_t first = 0, further = 16;
+};
+
+// Adds to counts[byte], fast where most bytes are in the window. Returns how many are not. Only where
+// has_count_bytes().
+std::size_t count_bytes(Target target, const std::byte* data, std::size_t bytes, ByteWindow window,
+                        std::uint64_t* counts) noexcept;
+[[nodiscard]] bool has_count_bytes(Target target) noexcept;
+
 // Sets low[i] to what the rounded high[i] = x[i] * scale lacks to the exact product. Returns whether float64 holds all
 // of these sums: false where a product overflowed, or is so small that bits of it are lost.
 [[nodiscard]] bool split_products(Target target, const double* x, double scale, double* high, double* low,

@@ -19,6 +19,7 @@
 #include <type_traits>
 
 #include "kernels/simd/environment.hpp"
+#include "kernels/tally/count_bytes.hpp"
 #include "kernels/tally/tally_loops.hpp"
 #include "kernels/tally/tally_masks.hpp"
 
@@ -604,6 +605,11 @@ const TallyLoops tally_loops = {
                             : are_small<I64, std::int64_t>(integers, is_signed, count);
         },
     .count_byte = count_byte,
+#if TENSORCAST_TARGET_LEVEL >= 1
+    .count_bytes = count_bytes,
+#else
+    .count_bytes = nullptr,
+#endif
     .split_integers =
         [](const std::byte* integers, bool is_signed, double* high, double* low, std::size_t count) {
           const auto run = is_signed ? split_integers<true> : split_integers<false>;
