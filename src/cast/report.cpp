@@ -78,6 +78,18 @@ bool has_float32_errors(DType from, DType to) {
          (family(to) == Family::floating || (family(to) == Family::integer && bit_width(to) <= 8));
 }
 
+bool is_short_float(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
+
+// Of sources that float32 has.
+kernels::Usually usually(DType from, DType to, const TallyRules& rules) {
+  using kernels::Usually;
+  if (family(from) != Family::floating || bit_width(to) > 8) return Usually::inexact;
+  if (to == DType::float8_e8m0fnu) return Usually::below_zero;
+  if (to == DType::float4_e2m1fn) return Usually::extremes;
+  const bool truncates = family(to) == Family::integer && rules.beyond_has_large_error;
+  return truncates && is_short_float(from) ? Usually::beyond : Usually::inexact;
+}
+
 // --- Blocks as real numbers
 
 bool fits_float32(DType dtype) {
@@ -123,6 +135,8 @@ Reporter::Reporter(DType from, DType to, const Policy& policy, Target target)
     : from_(from), to_(to), policy_(policy), rules_(rules_of(to, policy)), target_(target) {
   rules_.set_floats();
   rules_.has_float32_errors = has_float32_errors(from, to);
+  rules_.is_source_short = is_short_float(from);
+  rules_.usually = usually(from, to, rules_);
   if (bit_width(from) <= 8) {
     method_ = Method::bytes;
     bytes_.emplace(from, to, policy, target);

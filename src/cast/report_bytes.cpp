@@ -20,6 +20,7 @@ namespace {
 
 using codec::uint128;
 using kernels::BytePlane;
+using kernels::ByteWindow;
 
 constexpr std::size_t byte_values = 256;
 
@@ -28,6 +29,9 @@ constexpr std::size_t planes_min_bytes = std::size_t{1} << 17;
 // Cycles that 64 bytes take, as measured: a plane, a plane that needs a lookup in 256 instead of 128 values, and the
 // histogram.
 constexpr int symmetric_plane_cost = 2, plane_cost = 4, histogram_cost = 64;
+
+// A window of kinds is found by looking at so many bytes.
+constexpr std::size_t window_min_bytes = 512;
 
 // After so many blocks with new kinds of bytes, they are not counted by kind any more.
 constexpr int max_surprises = 8;
@@ -135,6 +139,35 @@ CodeCounts count_codes(DType dtype, const ByteReporter::Count& count) {
   }
   for (std::size_t code = 0; code < count.last_codes.size(); ++code) codes[code] += count.last_codes[code];
   return codes;
+}
+
+std::uint8_t most_frequent(const std::array<std::uint16_t, byte_values>& counts) {
+  return static_cast<std::uint8_t>(std::max_element(counts.begin(), counts.end()) - counts.begin());
+}
+
+// The window that most of some of the bytes are in. One kind, as of zeros, may be far from the others.
+ByteWindow window_of(const std::byte* data, std::size_t bytes) {
+  constexpr std::size_t kinds = 16;
+  std::array<std::uint16_t, byte_values> sample = {};
+  for (std::size_t i = 0; i < window_min_bytes; ++i) {
+    ++sample[static_cast<std::uint8_t>(data[i * (bytes / window_min_bytes)])];
+  }
+  const std::uint8_t frequent = most_frequent(sample);
+  const std::uint16_t times = std::exchange(sample[frequent], std::uint16_t{0});
+  ByteWindow window;
+  int inside = 0, most = -1;
+  for (std::size_t end = 0; end < byte_values; ++end) {
+    inside += sample[end];
+    if (end >= kinds) inside -= sample[end - kinds];
+    if (inside <= most || end < kinds - 1) continue;
+    most = inside;
+    window.first = static_cast<std::uint8_t>(end - (kinds - 1));
+  }
+  sample[frequent] = times;
+  std::fill_n(sample.begin() + window.first, kinds, std::uint16_t{0});
+  window.further = most_frequent(sample);
+  if (sample[window.further] == 0) window.further = static_cast<std::uint8_t>(window.first + kinds);
+  return window;
 }
 
 }  // namespace
@@ -295,7 +328,20 @@ void ByteReporter::add(const std::byte* src, std::size_t count, Count& into) con
     ++into.last_codes[codec::load_code(from_, src, i)];
   }
   if (const BytePlanes* planes = planes_for(bytes)) return planes->add(src, bytes, into);
+  if (from_ == DType::float8_e8m0fnu && add_window(src, bytes, into)) return;
   if (!add_few_kinds(src, bytes, into)) add_histogram(src, bytes, into);
+}
+
+// False, and nothing is added, where windows do not pay.
+bool ByteReporter::add_window(const std::byte* data, std::size_t bytes, Count& into) const {
+  if (bytes < window_min_bytes || into.surprises == max_surprises || !kernels::has_count_bytes(target_)) return false;
+  if (!into.window) into.window = window_of(data, bytes);
+  const std::size_t others = kernels::count_bytes(target_, data, bytes, *into.window, into.bytes[0].data());
+  if (others > bytes / 16) {
+    into.window.reset();
+    ++into.surprises;
+  }
+  return true;
 }
 
 // False, and nothing is added, where there are others than the kinds known.

@@ -2,7 +2,8 @@
 // numbers.
 //
 // 1. A histogram of the bytes says all. It takes about a cycle a byte; less where there are but few kinds of bytes, as
-//    often among scales: then each kind is counted for itself.
+//    often among scales: then each kind is counted for itself. Codes of float8_e8m0fnu are exponents, of which most are
+//    in a window of sixteen, which is counted by vectors (kernels/tally/count_bytes.hpp).
 // 2. All counts, sums and maxima of a report are sums and maxima of functions of the byte. The sums of squares are sums
 //    of integers, in units of a common power of two; where they are not of too many bytes, large conversions look up
 //    byte by byte of them (kernels/tally/byte_planes.hpp). Maxima are looked up as ranks.
@@ -16,8 +17,10 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "codec/policy.hpp"
+#include "kernels/tally/tally.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/target.hpp"
 
@@ -38,6 +41,7 @@ class ByteReporter {
     std::array<std::byte, max_kinds> kinds = {};
     std::size_t kind_count = 0;
     int surprises = 0;
+    std::optional<kernels::ByteWindow> window;  // that most bytes are in
 
     void merge(const Count& other) noexcept;
   };
@@ -54,6 +58,7 @@ class ByteReporter {
  private:
   [[nodiscard]] const BytePlanes* planes_for(std::size_t more_bytes) const;
   [[nodiscard]] bool add_few_kinds(const std::byte* data, std::size_t bytes, Count& into) const;
+  [[nodiscard]] bool add_window(const std::byte* data, std::size_t bytes, Count& into) const;
   void add_histogram(const std::byte* data, std::size_t bytes, Count& into) const;
 
   DType from_, to_;

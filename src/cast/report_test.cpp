@@ -172,6 +172,29 @@ TEST(Report, OfNarrowElementsOfFewKinds) {
   }
 }
 
+// Codes near each other, as scales have, some of them with one other kind, and now and then any code; windows at either
+// end of the codes, and ones that move.
+TEST(Report, OfScales) {
+  std::mt19937_64 random(6);
+  constexpr std::size_t elements = 70'003;
+  for (const unsigned center : {2U, 40U, 127U, 250U}) {
+    for (const unsigned spread : {2U, 15U, 40U, 200U}) {
+      for (const bool moves : {false, true}) {
+        std::vector<std::byte> source(elements);
+        for (std::size_t i = 0; i < elements; ++i) {
+          const auto at = static_cast<unsigned>(moves ? i / 1000 : 0);
+          const auto near = static_cast<std::byte>(std::min<std::uint64_t>(center + at + random() % spread, 255));
+          const std::uint64_t which = random() % 100;
+          source[i] = which == 0 ? static_cast<std::byte>(random()) : which < 40 ? std::byte{0} : near;
+        }
+        for (const DType to : {DType::float32, DType::float8_e4m3fn, DType::float4_e2m1fn, DType::int8}) {
+          check(DType::float8_e8m0fnu, source, elements, to, {});
+        }
+      }
+    }
+  }
+}
+
 std::vector<double> boundary_numbers() {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   std::vector<double> numbers = {0.0, -0.0, infinity, -infinity, std::nan(""), 5e-324, -5e-324, 1.7e308, -1.7e308};
@@ -268,6 +291,45 @@ TEST(Report, OfGrowingAndOfTinyErrors) {
   std::reverse(numbers.begin(), numbers.end());
   std::memcpy(source.data(), numbers.data(), source.size());
   for (const DType to : numeric_types()) check(DType::float32, source, numbers.size(), to, {});
+}
+
+// The loop for most elements must see the smallest growth of the largest relative error there is: each of the ratios of
+// a pair of types, the next larger one, and between them enough that is exact for that loop to take over.
+TEST(Report, SeesEachGrowthOfTheRelativeError) {
+  constexpr std::size_t step = 128, elements = 3 * step;
+  for (const DType from : {DType::float16, DType::bfloat16}) {
+    const std::uint16_t one = from == DType::float16 ? 0x3c00 : 0x3f80;
+    for (const DType to : numeric_types()) {
+      if (bit_width(to) > 16 || to == from) continue;
+      const codec::Policy policy = *codec::resolve_policy({}, from, to);
+      std::map<double, std::vector<std::uint16_t>> codes;  // of each ratio: the first, one amid them, the last
+      for (unsigned code = 0; code < 65536; ++code) {
+        std::vector<std::uint16_t>& same = codes[fate_of(from, code, to, policy).relative_error];
+        if (same.size() == 3) {
+          (code % 7 == 0 ? same[1] : same[2]) = static_cast<std::uint16_t>(code);
+        } else {
+          same.push_back(static_cast<std::uint16_t>(code));
+        }
+      }
+      for (auto at = codes.begin(); std::next(at) != codes.end(); ++at) {
+        const double expected = std::next(at)->first;
+        for (const std::uint16_t code : std::next(at)->second) {
+          std::vector<std::uint16_t> source(elements, one);
+          source[3] = at->second.front();
+          source[step + 5] = code;
+          source[2 * step + 7] = at->second.back();
+          std::vector<std::byte> target(storage_bytes(to, elements));
+          const Conversion whole{reinterpret_cast<const std::byte*>(source.data()), from, target.data(), to, elements};
+          ASSERT_TRUE(run_conversion(whole, policy, 1, nullptr).ok());
+          for (const Target on : supported_targets()) {
+            const double got = report_of(on, whole, policy, elements).max_rel_error;
+            ASSERT_TRUE(is_near(got, expected, 1e-15))
+                << name(from) << " to " << name(to) << " on " << name(on) << " code " << code << ": " << got;
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST(Report, IsTheSameForAnyNumberOfThreads) {

@@ -81,6 +81,13 @@ std::size_t count_byte(Target target, const std::byte* data, std::size_t bytes, 
   return loops_of(target).count_byte(data, bytes, value);
 }
 
+std::size_t count_bytes(Target target, const std::byte* data, std::size_t bytes, ByteWindow window,
+                        std::uint64_t* counts) noexcept {
+  return loops_of(target).count_bytes(data, bytes, window, counts);
+}
+
+bool has_count_bytes(Target target) noexcept { return loops_of(target).count_bytes != nullptr; }
+
 void split_integers(Target target, const std::byte* integers, bool is_signed, double* high, double* low,
                     std::size_t count) noexcept {
   loops_of(target).split_integers(integers, is_signed, high, low, count);

@@ -18,7 +18,17 @@ struct Tally {
   double max_rel = 0.0;
   double signal[tally_chains] = {};
   double noise[tally_chains] = {};
+  bool is_max_rel_short =
+      false;            // whether max_rel is a quotient of two integers below 2^11; true for some of them only
   int unusual_run = 0;  // how the numbers were so far; nothing but speed depends on it
+};
+
+// What the loop for most elements counts of float32 besides the inexact ones; other events make a group unusual.
+enum class Usually : std::uint8_t {
+  inexact,   // and nothing else
+  beyond,    // and numbers beyond the range, as beyond_has_large_error says, where float32 has their errors up to 1000
+  extremes,  // and zeros, and numbers beyond a range that is the same on both sides; errors as before
+  below_zero,  // and negative numbers, whose result is the least there is; of others, it is within a factor of two
 };
 
 struct TallyRules {
@@ -39,6 +49,9 @@ struct TallyRules {
   double beyond_error = std::numeric_limits<double>::infinity();
   // Whether float32 has the errors of all sources that are not infinite, exactly.
   bool has_float32_errors = false;
+  // Sources have at most 11 significant bits, so that their relative errors, if not equal, differ in float32 too.
+  bool is_source_short = false;
+  Usually usually = Usually::inexact;
   // The same for sources that are float32: the last one beyond below, the first one beyond above.
   float float_below = std::numeric_limits<float>::quiet_NaN();
   float float_above = std::numeric_limits<float>::quiet_NaN();
@@ -69,6 +82,17 @@ void split_integers(Target target, const std::byte* integers, bool is_signed, do
 
 // How many bytes are `value`.
 [[nodiscard]] std::size_t count_byte(Target target, const std::byte* data, std::size_t bytes, std::byte value) noexcept;
+
+// Sixteen kinds of bytes from `first` on, modulo 256, and one that is not among them.
+struct ByteWindow {
+  std::uint8_t first = 0, further = 16;
+};
+
+// Adds to counts[byte], fast where most bytes are in the window. Returns how many are not. Only where
+// has_count_bytes().
+std::size_t count_bytes(Target target, const std::byte* data, std::size_t bytes, ByteWindow window,
+                        std::uint64_t* counts) noexcept;
+[[nodiscard]] bool has_count_bytes(Target target) noexcept;
 
 // Sets low[i] to what the rounded high[i] = x[i] * scale lacks to the exact product. Returns whether float64 holds all
 // of these sums: false where a product overflowed, or is so small that bits of it are lost.

@@ -19,6 +19,7 @@
 #include <type_traits>
 
 #include "kernels/simd/environment.hpp"
+#include "kernels/tally/count_bytes.hpp"
 #include "kernels/tally/tally_loops.hpp"
 #include "kernels/tally/tally_masks.hpp"
 
@@ -84,7 +85,7 @@ class BlockTally {
       tally_.nan_lost += state_.nan_lost.total();
     }
     tally_.underflowed += zeroed;
-    if (zeroed != 0) tally_.max_rel = greater_of(tally_.max_rel, 1.0);
+    if (zeroed != 0) tally_.max_rel = greater_of(tally_.max_rel, 1.0);  // no larger ratio is short: see Limits
     tally_.max_abs = greater_of(tally_.max_abs, static_cast<double>(greatest_lane(state_.max_abs)));
   }
 
@@ -108,13 +109,17 @@ class BlockTally {
 
   // The rules, and the largest relative error so far, in the numbers that are compared with them.
   struct Limits {
+    const TallyRules& rules;
     Number below, above, usual_error;
-    Number relative = 0;        // a little less than the largest relative error: products with it are rounded
-    Number usual_relative = 0;  // the same, and less than 1: a number that became zero is not usual
-    Number absolute = 0;        // a little less than the largest error so far
-    Number ignored = 0;         // a result with no larger relative error: zero, whose is 1. NaN: there is none yet
+    Number relative = 0;  // a little less than the largest relative error: products with it are rounded
+    // The same for usual elements: those with a smaller error than it says are usual, or also those with the same.
+    Number usual_relative = 0;
+    Number usual_absolute = 0;
+    bool is_equal_usual = false;
+    Number absolute = 0;  // a little less than the largest error so far
+    Number ignored = 0;   // a result with no larger relative error: zero, whose is 1. NaN: there is none yet
 
-    explicit Limits(const TallyRules& rules) {
+    explicit Limits(const TallyRules& of) : rules(of) {
       if constexpr (std::is_same_v<Number, float>) {
         below = rules.float_below;
         above = rules.float_above;
@@ -125,13 +130,51 @@ class BlockTally {
         usual_error = rules.usual_error;
       }
     }
-    void set(double max_abs, double max_rel) {
+    void set(const Tally& tally) {
+      const double max_abs = tally.max_abs, max_rel = tally.max_rel;
       constexpr double largest = std::numeric_limits<Number>::max();
       constexpr double less_than_one = sizeof(Number) == 4 ? 1.0 - 0x1p-21 : 1.0 - 0x1p-50;
       relative = static_cast<Number>((max_rel < largest ? max_rel : largest) * less_than_one);
-      usual_relative = static_cast<Number>((max_rel < 1.0 ? max_rel : 1.0) * less_than_one);
       absolute = static_cast<Number>((max_abs < largest ? max_abs : largest) * less_than_one);
       ignored = max_rel < 1.0 ? std::numeric_limits<Number>::quiet_NaN() : Number{0};
+      set_usual(tally, less_than_one);
+    }
+    // 1. A number that became zero has the relative error 1. Where zeros are counted, one of the limits is below 1 by
+    //    enough for subnormal numbers too, so that the zero is not usual; or the loop looks for zeros itself.
+    // 2. Of short sources, an error at the limit shall be usual: among so few significands there are exact ties, each
+    //    of which has the largest relative error again. If all errors and numbers are multiples of a unit, below 2^11
+    //    units each, then the next ratio above r = a / b is greater by r / 2^22 at least. The limit, which is r and
+    //    then a product rounded up, is less than r / 2^22.4 too great, and never too small: an error is a float32.
+    //    tally.is_max_rel_short says that r is such a ratio; usual_absolute makes the others so.
+    // 3. Where the product is exact, the same holds of all sources. Errors of truncated numbers are no larger than
+    // they.
+    void set_usual(const Tally& tally, double less_than_one) {
+      constexpr bool is_float = std::is_same_v<Number, float>;
+      const Usually counted = is_float ? rules.usually : Usually::inexact;
+      const bool is_plain = counted == Usually::inexact;
+      const double max_rel = tally.max_rel;
+      const bool is_at_most_one = counted == Usually::below_zero || (is_plain && !rules.counts_zeros);
+      const bool cannot_grow = is_at_most_one && max_rel >= 1.0;
+      is_equal_usual = is_float && (rules.is_source_short || cannot_grow);
+      if (is_plain) {  // errors at the bound may be those of numbers beyond it
+        usual_absolute = is_equal_usual ? std::nextafter(usual_error, Number{0}) : usual_error;
+      } else {
+        usual_absolute = counted == Usually::below_zero ? std::numeric_limits<Number>::max() : Number{1000};
+      }
+      constexpr std::uint64_t mantissa = (std::uint64_t{1} << 52) - 1;
+      const bool is_power = (std::bit_cast<std::uint64_t>(max_rel) & mantissa) == 0;
+      usual_relative = relative;
+      if (is_equal_usual && max_rel < 1.0 && tally.is_max_rel_short) {
+        usual_relative = static_cast<Number>(max_rel);
+        if (usual_relative < max_rel) usual_relative = std::nextafter(usual_relative, Number{1});
+      } else if (counted == Usually::beyond && max_rel >= 1.0 && is_power) {
+        usual_relative = static_cast<Number>(max_rel);
+      }
+      if (cannot_grow) usual_relative = 1;
+      if ((is_plain && !cannot_grow) || (counted == Usually::beyond && max_rel < 1.0)) {
+        const auto most = static_cast<Number>(is_equal_usual ? 1.0 - 0x1p-12 : less_than_one);
+        usual_relative = std::min(usual_relative, most);
+      }
     }
   };
 
@@ -148,22 +191,58 @@ class BlockTally {
     }
     return error;
   }
+  std::size_t add_usual(std::size_t first, std::size_t count) {
+    limits_.set(tally_);
+    const bool or_equal = limits_.is_equal_usual;
+    if constexpr (std::is_same_v<V, F32>) {
+      switch (rules_.usually) {
+        case Usually::beyond:
+          return add_usual<Usually::beyond, true>(first, count);
+        case Usually::extremes:
+          return or_equal ? add_usual<Usually::extremes, true>(first, count)
+                          : add_usual<Usually::extremes, false>(first, count);
+        case Usually::below_zero:
+          return or_equal ? add_usual<Usually::below_zero, true>(first, count)
+                          : add_usual<Usually::below_zero, false>(first, count);
+        case Usually::inexact:
+          break;
+      }
+      if (or_equal) return add_usual<Usually::inexact, true>(first, count);
+    }
+    return add_usual<Usually::inexact, false>(first, count);
+  }
+
   // Usual groups from `first` on. Returns where they end. The errors of usual float32 are exact in float32.
+  // `or_equal`: errors at the limit are usual too.
+  template <Usually counted, bool or_equal>
   [[gnu::noinline]] std::size_t add_usual(std::size_t first, std::size_t count) {
+    constexpr bool finds_zeros = counted == Usually::extremes;
+    constexpr bool has_no_zero = counted == Usually::below_zero;
     State s = state_;
-    limits_.set(tally_.max_abs, tally_.max_rel);
-    const V relative = splat(limits_.usual_relative), absolute = splat(limits_.usual_error);
+    const V relative = splat(limits_.usual_relative), absolute = splat(limits_.usual_absolute);
     for (; first < count; first += tally_chains) {
-      const Group<V> x = pairs_.x(first);
-      const Group<V> error = errors(x, pairs_.x_low(first), pairs_.y(first), pairs_.y_low(first));
-      Mask inexact[registers];
+      const Group<V> x = pairs_.x(first), y = pairs_.y(first);
       Mask unusual = {};
+      Mask inexact[registers], compared[registers];
+      const Group<V> error = errors(x, pairs_.x_low(first), y, pairs_.y_low(first));
 #pragma GCC unroll 8
       for (int r = 0; r < registers; ++r) {
-        inexact[r] = nonzero(as<Bits>(error.at[r]));
-        const V limit = smaller_magnitude(x.at[r] * relative, absolute);
-        const Mask is_unusual = not_less_of(inexact[r], error.at[r], limit);
-        unusual = r == 0 ? is_unusual : united(unusual, is_unusual);
+        compared[r] = inexact[r] = nonzero(as<Bits>(error.at[r]));
+        V limit = x.at[r] * relative;
+        if constexpr (finds_zeros) {
+          compared[r] = nonzero_of(inexact[r], as<Bits>(y.at[r]), splat(Lanes<V>::magnitude_bits));
+          unusual = united(unusual, not_less(error.at[r], absolute));
+          limit = magnitude_of(limit);
+        } else if constexpr (has_no_zero) {
+          unusual = united(unusual, not_less(splat(Number{0x1p-70F}), magnitude_of(x.at[r])));
+          unusual = united(unusual, not_less(magnitude_of(x.at[r]), splat(limits_.above)));
+          limit = magnitude_of(limit);
+        } else {
+          limit = smaller_magnitude(limit, absolute);
+        }
+        const Mask is_unusual = or_equal ? not_less_equal_of(compared[r], error.at[r], limit)
+                                         : not_less_of(compared[r], error.at[r], limit);
+        unusual = r == 0 && !finds_zeros && !has_no_zero ? is_unusual : united(unusual, is_unusual);
       }
       if (some(unusual)) [[unlikely]]
         break;
@@ -171,6 +250,14 @@ class BlockTally {
       for (int r = 0; r < registers; ++r) {
         s.inexact.add(inexact[r]);
         s.max_abs = greater_magnitude(s.max_abs, error.at[r]);
+        if constexpr (counted == Usually::beyond) {
+          s.beyond.add(greater_equal(error.at[r], splat(static_cast<Number>(rules_.beyond_error))));
+        }
+        if constexpr (finds_zeros) {
+          s.zeroed.add(without(inexact[r], compared[r]));
+          s.beyond.add(greater_equal(magnitude_of(x.at[r]), splat(limits_.above)));
+        }
+        if constexpr (has_no_zero) s.beyond.add(greater_equal(splat(limits_.below), x.at[r]));
       }
       const Doubles wide = pairs_.wide_x(first), wide_error = widen(error);
 #pragma GCC unroll 8
@@ -186,7 +273,7 @@ class BlockTally {
   // `groups` groups from `first` on, whatever they are. Returns where they end.
   std::size_t add_any(std::size_t first, std::size_t count, int groups) {
     const std::size_t end = std::min(count, first + static_cast<std::size_t>(groups) * tally_chains);
-    limits_.set(tally_.max_abs, tally_.max_rel);
+    limits_.set(tally_);
     if (first >= end) return first;
     const bool has_errors = rules_.has_float32_errors;
     if (rules_.beyond_has_large_error && !sums) {
@@ -315,14 +402,23 @@ class BlockTally {
     store_group(values, x);
     store_group(errors, error);
     grow_to(values, errors, tally_);
-    limits_.set(tally_.max_abs, tally_.max_rel);
+    limits_.set(tally_);
   }
   [[gnu::noinline]] static void grow_to(const double* x, const double* errors, Tally& tally) {
     for (std::size_t i = 0; i < tally_chains; ++i) {
       const double error = std::fabs(errors[i]);
       tally.max_abs = greater_of(tally.max_abs, error);
-      if (x[i] != 0.0) tally.max_rel = greater_of(tally.max_rel, error / std::fabs(x[i]));
+      if (x[i] == 0.0 || error / std::fabs(x[i]) <= tally.max_rel) continue;
+      tally.max_rel = error / std::fabs(x[i]);
+      tally.is_max_rel_short = is_short_ratio(std::fabs(x[i]), error);
     }
+  }
+  // Whether both are integers below 2^11 times a power of two.
+  static bool is_short_ratio(double x, double error) {
+    int exponent = 0;
+    static_cast<void>(std::frexp(x, &exponent));
+    const double unit = std::ldexp(1.0, exponent - 11);
+    return x / unit == std::floor(x / unit) && error / unit == std::floor(error / unit) && error <= x;
   }
 
   Pairs pairs_;
@@ -495,6 +591,11 @@ const TallyLoops tally_loops = {
                             : are_small<I64, std::int64_t>(integers, is_signed, count);
         },
     .count_byte = count_byte,
+#if TENSORCAST_TARGET_LEVEL >= 1
+    .count_bytes = count_bytes,
+#else
+    .count_bytes = nullptr,
+#endif
     .split_integers =
         [](const std::byte* integers, bool is_signed, double* high, double* low, std::size_t count) {
           const auto run = is_signed ? split_integers<true> : split_integers<false>;
