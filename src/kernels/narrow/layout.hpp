@@ -16,13 +16,14 @@ namespace tensorcast::kernels::narrow {
 enum class Engine : std::uint8_t { scalar, avx2, avx512, avx512vbmi };
 
 enum class Form : std::uint8_t {
-  elements,  // an entry is all output of one index, as it is stored; codes below a byte lie in a byte each
-  bytes,     // planes: the lowest byte of every index's output, then the next byte ...
-  words,     // the same in units of 16 bits
-  chains,    // one byte or less of output by 16 rows of indices; see chain_rows
-  rows,      // planes again, of 16 rows that share few shapes; see RowPlane
-  powers,    // 2^(index - 127) by a shift; see PowerTable
-  none,      // the CPU's own conversion is exact
+  elements,   // an entry is all output of one index, as it is stored; codes below a byte lie in a byte each
+  bytes,      // planes: the lowest byte of every index's output, then the next byte ...
+  words,      // the same in units of 16 bits
+  chains,     // one byte or less of output by 16 rows of indices; see chain_rows
+  rows,       // planes again, of 16 rows that share few shapes; see RowPlane
+  powers,     // 2^(index - 127) by a shift; see PowerTable
+  truncated,  // float8 to wider integers by way of float32; see TruncationTable
+  none,       // the CPU's own conversion is exact
 };
 
 // Of chains: an entry is the exclusive or of a row's output and that of the row before, so that the entries up to the
@@ -45,6 +46,16 @@ struct PowerTable {
   std::uint64_t above;  // the output of greater ones, but for NaN's, which is 0
 };
 
+// Of integers from float8: the CPU's conversion of the number as float32 is right for most codes. Here follow the
+// outputs of all codes, for the rest.
+struct TruncationTable {
+  // In all bytes of a register:
+  std::int8_t lowest[16];  // codes, as signed bytes, are raised to this first: to 0 where negative numbers become 0
+  std::int8_t greatest_plain[16];  // the greatest code without its sign up to which the conversion is right
+
+  std::uint8_t rounds;  // 1: to nearest even instead of toward zero
+};
+
 inline constexpr std::size_t most_planes = 8;
 using ShapeCounts = std::array<std::uint8_t, most_planes>;  // of each plane; at most 16
 
@@ -63,7 +74,7 @@ struct Layout {
   ShapeCounts shapes = {};
   bool has_signs = false;  // in the first plane
   int index_offset = 0;    // of a row's first index, so that rows share more shapes
-  // Form::none: which conversion; to integers where `to` is undefined.
+  // Form::none: which conversion; to integers where `to` is undefined. Form::truncated: `from` alone.
   DType from = DType::undefined;
   DType to = DType::undefined;
 
@@ -94,6 +105,8 @@ struct Layout {
         return row_plane_offset(units);
       case Form::powers:
         return sizeof(PowerTable);
+      case Form::truncated:
+        return sizeof(TruncationTable) + entries() * static_cast<std::size_t>(output_bytes());
       case Form::none:
         break;
     }
@@ -158,9 +171,8 @@ constexpr Layout word_planes(DType from, DType to) {
 
 // Numbers of float8_e5m2 are 16 bits and a sign as integers; only infinity saturates to more where there is a sign.
 constexpr Layout with_finite_units(Layout layout, DType from, DType to) {
-  const int units = layout.form == Form::words ? 2 : 3;
   const bool has_finite_units = from == DType::float8_e5m2 && row(to).family == Family::integer && row(to).bits >= 32;
-  if (has_finite_units && units < layout.table_units) layout.finite_units = units;
+  if (has_finite_units && layout.table_units > 3) layout.finite_units = 3;
   return layout;
 }
 
@@ -180,16 +192,16 @@ struct ShapesOfSource {
   std::uint8_t to_e8m0 = 0;
   std::uint8_t to_float4 = 0;
   std::uint8_t to_integer[3] = {};  // of 8, 4 and 2 bits
-  ShapeCounts to_wide_integer = {};
+  ShapeCounts to_int16 = {};        // and uint16; of float8_e8m0fnu
   ShapeCounts to_float16 = {};
   ShapeCounts to_float32 = {};  // and bfloat16
   ShapeCounts to_float64 = {};
 };
 inline constexpr std::array<ShapesOfSource, 7> shapes_of_sources = {{
-    {DType::float8_e4m3fn, {0, 5, 3, 5}, 5, 6, {7, 6, 5}, {6, 4, 3}, {3, 3}, {3, 3}, {3, 3}},
-    {DType::float8_e4m3fnuz, {3, 0, 3, 2}, 4, 5, {7, 6, 5}, {6, 2, 2}, {2, 3}, {3, 3}, {3, 4}},
-    {DType::float8_e5m2, {5, 7, 0, 5}, 5, 5, {7, 6, 5}, {6, 8, 4, 4, 4, 4, 4, 4}, {1, 2}, {3, 3}, {3, 3}},
-    {DType::float8_e5m2fnuz, {6, 6, 3, 0}, 4, 4, {5, 4, 3}, {6, 6, 2}, {2, 3}, {3, 3}, {3, 4}},
+    {DType::float8_e4m3fn, {0, 5, 3, 5}, 5, 6, {7, 6, 5}, {}, {3, 3}, {3, 3}, {3, 3}},
+    {DType::float8_e4m3fnuz, {3, 0, 3, 2}, 4, 5, {7, 6, 5}, {}, {2, 3}, {3, 3}, {3, 4}},
+    {DType::float8_e5m2, {5, 7, 0, 5}, 5, 5, {7, 6, 5}, {}, {1, 2}, {3, 3}, {3, 3}},
+    {DType::float8_e5m2fnuz, {6, 6, 3, 0}, 4, 4, {5, 4, 3}, {}, {2, 3}, {3, 3}, {3, 4}},
     {DType::float8_e8m0fnu, {4, 4, 4, 5}, 0, 4, {2, 2, 2}, {3, 3}, {2, 4}, {2, 2}, {2, 2}},
     {DType::int8, {5, 5, 6, 6}, 3, 3},
     {DType::uint8, {6, 7, 7, 7}, 3, 2},
@@ -202,7 +214,7 @@ constexpr ShapeCounts shapes_of_rows(DType from, DType to) {
   const int bits = row(to).bits;
   if (row(to).family == Family::boolean) return {2};
   if (row(to).family == Family::integer) {
-    return bits > 8 ? source.to_wide_integer : ShapeCounts{source.to_integer[bits == 8 ? 0 : bits == 4 ? 1 : 2]};
+    return bits > 8 ? source.to_int16 : ShapeCounts{source.to_integer[bits == 8 ? 0 : bits == 4 ? 1 : 2]};
   }
   if (to == DType::float64) return source.to_float64;
   if (to == DType::float16) return source.to_float16;
@@ -255,11 +267,19 @@ constexpr Layout avx2_layout(DType from, DType to) {
   if (from == DType::float8_e8m0fnu && row(to).family == Family::integer && row(to).bits >= 32) {
     return {.engine = Engine::avx2, .form = Form::powers, .element_bits = row(to).bits};
   }
+  const bool from_float8 = row(from).family == Family::floating && row(from).format.has_sign;
+  if (from_float8 && row(to).family == Family::integer && row(to).bits >= 16) {
+    return {.engine = Engine::avx2, .form = Form::truncated, .element_bits = row(to).bits, .from = from};
+  }
   const ShapeCounts shapes = shapes_of_rows(from, to);
-  if (row(to).bits < 8 && shapes[0] > 3) {
-    layout.form = Form::chains;
-    layout.first_row = first_row_of_chain(from, to);
-    return layout;
+  if (row(to).bits < 8) {  // a row of a chain costs as much as a shape; below 8 bits, chains have 8 rows or 4
+    const int first_row = first_row_of_chain(from, to);
+    const int shapes_as_fast = first_row != 0 || row(to).bits == 2 ? 3 : 4;
+    if (shapes[0] > shapes_as_fast) {
+      layout.form = Form::chains;
+      layout.first_row = first_row;
+      return layout;
+    }
   }
   layout.form = Form::rows;
   layout.shapes = shapes;
@@ -268,7 +288,7 @@ constexpr Layout avx2_layout(DType from, DType to) {
   for (std::size_t plane = static_cast<std::size_t>(layout.table_units); plane < most_planes; ++plane) {
     layout.shapes[plane] = 0;  // so that pairs share layouts
   }
-  return with_finite_units(layout, from, to);
+  return layout;
 }
 
 // Where half as wide registers are faster than word permutes, as measured.
@@ -276,6 +296,7 @@ constexpr bool avx2_beats_words(DType from, DType to) {
   if (is_packed(to)) return true;
   const Layout layout = avx2_layout(from, to);
   if (layout.form == Form::powers) return true;
+  if (layout.form == Form::truncated) return row(to).bits >= 32;
   if (layout.form == Form::none) return to != DType::float16 && to != DType::bfloat16;
   return row(to).bits == 8 && layout.shapes[0] + (layout.has_signs ? 1 : 0) <= 6;
 }
@@ -290,8 +311,7 @@ constexpr Layout layout_of(Target target, DType from, DType to) {
     case Target::avx512:
       if (index_bits == 8 && avx2_beats_words(from, to)) return avx2_layout(from, to);
       if (is_packed(from) && is_packed(to)) return avx2_layout(from, to);
-      return index_bits < 8 ? byte_planes(Engine::avx512, from, to, index_bits)
-                            : with_finite_units(word_planes(from, to), from, to);
+      return index_bits < 8 ? byte_planes(Engine::avx512, from, to, index_bits) : word_planes(from, to);
     case Target::avx512vbmi:
       if (is_packed(from) && is_packed(to)) {  // all elements of a source byte at once
         const int elements = 8 / row(from).bits;

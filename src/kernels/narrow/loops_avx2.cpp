@@ -9,6 +9,7 @@
 
 #include "kernels/narrow/interleave.hpp"
 #include "kernels/narrow/loops.hpp"
+#include "kernels/simd/environment.hpp"
 
 namespace tensorcast::kernels::narrow {
 namespace {
@@ -211,8 +212,10 @@ inline __m256i order_for_interleaving(__m256i x) {
   }
 }
 
+// One register of indices to as many as their outputs take.
 template <Layout layout>
-[[gnu::always_inline]] inline Registers<Unpack> look_up_ordered(__m256i indices, const std::byte* table) {
+[[gnu::always_inline]] inline Registers<Unpack> look_up(__m256i indices, const std::byte* table) {
+  indices = order_for_interleaving<layout.output_units()>(indices);
   if constexpr (layout.form == Form::rows) {
     const RowIndex row_index(
         layout.index_offset == 0 ? indices : _mm256_add_epi8(indices, _mm256_set1_epi8(layout.index_offset)));
@@ -221,19 +224,6 @@ template <Layout layout>
     return interleaved_planes<layout, Unpack>(
         [&](auto plane) { return _mm256_shuffle_epi8(broadcast(table + plane * 16), indices); });
   }
-}
-
-// One register of indices to as many as their outputs take.
-template <Layout layout>
-[[gnu::always_inline]] inline Registers<Unpack> look_up(__m256i indices, const std::byte* table) {
-  indices = order_for_interleaving<layout.output_units()>(indices);
-  if constexpr (layout.finite_units != 0) {
-    constexpr char infinity = 0x7c;
-    const __m256i is_infinity = _mm256_cmpeq_epi8(low_bits(indices, 0x7f), _mm256_set1_epi8(infinity));
-    if (_mm256_testz_si256(is_infinity, is_infinity)) [[likely]]
-      return look_up_ordered<finite_part(layout)>(indices, table);
-  }
-  return look_up_ordered<layout>(indices, table);
 }
 
 template <Layout layout>
@@ -372,6 +362,79 @@ inline void shift_powers(const std::byte* src, std::byte* dst, const std::byte* 
   }
 }
 
+// Four of each lane's bytes, from number `first` on and `step` apart, to the highest bytes of lanes of 32 bits.
+template <int first, int step>
+inline __m256i to_high_bytes(__m256i x) {
+  constexpr char none = -1;
+  const __m128i places = _mm_setr_epi8(none, none, none, first, none, none, none, first + step, none, none, none,
+                                       first + 2 * step, none, none, none, first + 3 * step);
+  return _mm256_shuffle_epi8(x, _mm256_broadcastsi128_si256(places));
+}
+
+// 1. Codes, one in each lane's highest byte, to float32: sign, exponent and mantissa move to their places, and the
+//    exponent gets float32's bias. Subnormal numbers become other ones below 1/2, which are 0 as integers too.
+// 2. The CPU's conversion.
+template <Layout layout, bool rounds>
+inline __m256i integers_of(__m256i codes) {
+  constexpr FloatFormat format = row(layout.from).format;
+  constexpr int shift = 1 + format.mantissa_bits;
+  constexpr unsigned kept = 0x80000000U | 0x7f000000U >> shift;
+  constexpr int bias = (127 - format.bias) << 23;
+  const __m256i fields = _mm256_and_si256(_mm256_srai_epi32(codes, shift), _mm256_set1_epi32(static_cast<int>(kept)));
+  const __m256 numbers = _mm256_castsi256_ps(_mm256_add_epi32(fields, _mm256_set1_epi32(bias)));
+  return rounds ? _mm256_cvtps_epi32(numbers) : _mm256_cvttps_epi32(numbers);
+}
+
+template <Layout layout, bool rounds>
+inline void truncate_codes(std::byte* dst, __m256i codes) {
+  const auto store = [dst](int i, __m256i x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst) + i, x); };
+  if constexpr (layout.element_bits == 16) {
+    const __m256i ordered = order_for_interleaving<2>(codes);
+    const auto pair = [](__m256i even, __m256i odd) {
+      const __m256i low = integers_of<layout, rounds>(even);
+      const __m256i high = _mm256_slli_epi32(integers_of<layout, rounds>(odd), 16);
+      return _mm256_blend_epi16(low, high, 0xaa);
+    };
+    store(0, pair(to_high_bytes<0, 2>(ordered), to_high_bytes<1, 2>(ordered)));
+    store(1, pair(to_high_bytes<8, 2>(ordered), to_high_bytes<9, 2>(ordered)));
+  } else {
+    const __m256i ordered = order_for_interleaving<4>(codes);
+    const auto store_eight = [&](int i, __m256i eight) {
+      const __m256i numbers = integers_of<layout, rounds>(eight);
+      if constexpr (layout.element_bits == 32) {
+        store(i, numbers);
+      } else {
+        store(2 * i, _mm256_cvtepi32_epi64(_mm256_castsi256_si128(numbers)));
+        store(2 * i + 1, _mm256_cvtepi32_epi64(_mm256_extracti128_si256(numbers, 1)));
+      }
+    };
+    store_eight(0, to_high_bytes<0, 1>(ordered));
+    store_eight(1, to_high_bytes<4, 1>(ordered));
+    store_eight(2, to_high_bytes<8, 1>(ordered));
+    store_eight(3, to_high_bytes<12, 1>(ordered));
+  }
+}
+
+// Float8 to integers of 16 bits and more. Infinity, NaN and what is beyond a saturating range are looked up one by one.
+template <Layout layout>
+inline void truncate_block(const std::byte* src, std::byte* dst, const std::byte* table) {
+  const __m256i codes = _mm256_max_epi8(load_indices<8>(src), broadcast(table + offsetof(TruncationTable, lowest)));
+  if (table[offsetof(TruncationTable, rounds)] != std::byte{}) {
+    truncate_codes<layout, true>(dst, codes);
+  } else {
+    truncate_codes<layout, false>(dst, codes);
+  }
+  const __m256i is_rare =
+      _mm256_cmpgt_epi8(low_bits(codes, 0x7f), broadcast(table + offsetof(TruncationTable, greatest_plain)));
+  auto rare = static_cast<unsigned>(_mm256_movemask_epi8(is_rare));
+  while (rare != 0) [[unlikely]] {
+    constexpr auto bytes = static_cast<std::size_t>(layout.output_bytes());
+    const auto i = static_cast<std::size_t>(std::countr_zero(rare));
+    std::memcpy(dst + i * bytes, table + sizeof(TruncationTable) + std::to_integer<std::size_t>(src[i]) * bytes, bytes);
+    rare &= rare - 1;
+  }
+}
+
 template <Layout layout>
 [[gnu::always_inline]] inline void convert_block(const std::byte* src, std::byte* dst, const std::byte* table) {
   if constexpr (layout.form == Form::none && layout.to == DType::undefined) {
@@ -380,6 +443,8 @@ template <Layout layout>
     convert_numbers<layout>(src, dst);
   } else if constexpr (layout.form == Form::powers) {
     shift_powers<layout>(src, dst, table);
+  } else if constexpr (layout.form == Form::truncated) {
+    truncate_block<layout>(src, dst, table);
   } else if constexpr (is_nibbles<layout>) {
     look_up_nibbles<layout>(src, dst, table);
   } else {
@@ -388,7 +453,7 @@ template <Layout layout>
 }
 
 template <Layout layout>
-void convert(const std::byte* src, std::byte* dst, std::size_t count, const std::byte* table) {
+[[gnu::noinline]] void convert(const std::byte* src, std::byte* dst, std::size_t count, const std::byte* table) {
   constexpr std::size_t block_elements = block_indices<layout> * layout.index_elements;
   constexpr std::size_t source_bits = layout.source_bits() / layout.index_elements;
   constexpr std::size_t src_block = block_elements * source_bits / 8;
@@ -426,9 +491,26 @@ void convert(const std::byte* src, std::byte* dst, std::size_t count, const std:
   if (tail != nullptr) std::memcpy(tail, padded_dst, tail_bytes);
 }
 
+template <Layout layout>
+void convert_in_default_environment(const std::byte* src, std::byte* dst, std::size_t count, const std::byte* table) {
+  using namespace avx2;
+  const FloatEnvironment saved = float_environment();
+  if (is_default(saved)) [[likely]]
+    return convert<layout>(src, dst, count, table);
+  set_default_environment();
+  convert<layout>(src, dst, count, table);
+  restore(saved);
+}
+
+template <Layout layout>
+constexpr Loop loop() {
+  if constexpr (layout.form == Form::truncated) return convert_in_default_environment<layout>;
+  return convert<layout>;
+}
+
 template <std::size_t... i>
 constexpr Loops make_loops(std::index_sequence<i...>) {
-  return {convert<layout_list<Engine::avx2>.layouts[i]>...};
+  return {loop<layout_list<Engine::avx2>.layouts[i]>()...};
 }
 
 }  // namespace

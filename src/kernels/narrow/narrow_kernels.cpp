@@ -71,6 +71,8 @@ constexpr std::string_view algorithm(const Layout& layout) {
       return "byte shuffles of rows";
     case Form::powers:
       return "shift";
+    case Form::truncated:
+      return "fused, rare codes by table";
     case Form::none:
       break;
   }

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cassert>
+#include <cmath>
 
 #include "codec/reference_cast.hpp"
 
@@ -54,6 +55,53 @@ PowerTable power_table(const Outputs& outputs) {
   do --table.last;
   while (of(table.last) == table.above);
   return table;
+}
+
+// Of a code without its sign.
+double magnitude_of(const FloatFormat& format, unsigned code) {
+  const auto exponent = static_cast<int>(code >> format.mantissa_bits);
+  const unsigned leading = exponent == 0 ? 0U : 1U << format.mantissa_bits;
+  const unsigned mantissa = code & ((1U << format.mantissa_bits) - 1);
+  return std::ldexp(leading | mantissa, std::max(exponent, 1) - format.bias - format.mantissa_bits);
+}
+
+void fill_truncation(const Layout& layout, const Outputs& outputs, std::byte* table) {
+  const FloatFormat& format = row(layout.from).format;
+  constexpr unsigned sign = 0x80;
+  const unsigned mask = layout.element_bits == 16 ? 0xffff : ~0U;  // larger integers show what they are in 32 bits
+  const auto of = [&](unsigned code) {
+    std::uint64_t output = 0;
+    std::memcpy(&output, outputs[code].data(), sizeof output);  // those of fewer bytes are followed by 0
+    return output;
+  };
+  const auto one = static_cast<unsigned>(format.bias) << format.mantissa_bits;
+  const unsigned one_and_a_half = one | 1U << (format.mantissa_bits - 1);
+  const bool has_negative = of(one | sign) != 0;
+  const bool rounds = of(one_and_a_half) == 2;
+  const auto is_plain = [&](unsigned code) {
+    const double magnitude = magnitude_of(format, code);
+    const double whole = std::floor(magnitude);
+    const double above = magnitude - whole;
+    const bool up = rounds && (above > 0.5 || (above == 0.5 && std::fmod(whole, 2.0) != 0.0));
+    const auto positive = static_cast<std::int64_t>(whole) + (up ? 1 : 0);
+    const std::int64_t negative = has_negative ? -positive : 0;
+    const auto keeps = [&](std::int64_t number, unsigned from) {
+      const auto bits = static_cast<std::uint64_t>(number);
+      return of(from) == (layout.element_bits == 64 ? bits : bits & mask);
+    };
+    return keeps(positive, code) && keeps(negative, code | sign);
+  };
+  unsigned first = 0;
+  while (first < sign && is_plain(first)) ++first;
+  TruncationTable facts = {};
+  std::fill(std::begin(facts.lowest), std::end(facts.lowest), static_cast<std::int8_t>(has_negative ? -128 : 0));
+  std::fill(std::begin(facts.greatest_plain), std::end(facts.greatest_plain), static_cast<std::int8_t>(first - 1));
+  facts.rounds = rounds ? 1 : 0;
+  std::memcpy(table, &facts, sizeof facts);
+  const auto output_bytes = static_cast<std::size_t>(layout.output_bytes());
+  for (std::size_t code = 0; code < outputs.size(); ++code) {
+    std::memcpy(table + sizeof facts + code * output_bytes, outputs[code].data(), output_bytes);
+  }
 }
 
 void fill_chains(const Outputs& outputs, int element_bits, std::size_t first_row, std::byte* table) {
@@ -112,6 +160,9 @@ void lay_out(const Layout& layout, const Outputs& outputs, std::byte* table) noe
       std::memcpy(table, &powers, sizeof powers);
       break;
     }
+    case Form::truncated:
+      fill_truncation(layout, outputs, table);
+      break;
     case Form::none:
       break;
   }

@@ -40,6 +40,10 @@ SIMD_INLINE I32 low_words(I64x2 x) {
   const __m256 even = _mm256_shuffle_ps((__m256)x.lo, (__m256)x.hi, _MM_SHUFFLE(2, 0, 2, 0));
   return (I32)_mm256_permute4x64_epi64(_mm256_castps_si256(even), _MM_SHUFFLE(3, 1, 2, 0));
 }
+SIMD_INLINE I32 high_words(I64x2 x) {
+  const __m256 odd = _mm256_shuffle_ps((__m256)x.lo, (__m256)x.hi, _MM_SHUFFLE(3, 1, 3, 1));
+  return (I32)_mm256_permute4x64_epi64(_mm256_castps_si256(odd), _MM_SHUFFLE(3, 1, 2, 0));
+}
 
 // --- Loads of one unit
 
@@ -146,6 +150,7 @@ SIMD_INLINE U16 order_quarters(__m256i x) { return (U16)_mm256_permute4x64_epi64
 SIMD_INLINE U16 pack_words(I32 a, I32 b) {
   return order_quarters(_mm256_packus_epi32((__m256i)(a & 0xffff), (__m256i)(b & 0xffff)));
 }
+SIMD_INLINE U16 pack_saturated(I32 a, I32 b) { return order_quarters(_mm256_packs_epi32((__m256i)a, (__m256i)b)); }
 SIMD_INLINE U16 pack_high_words(I32 a, I32 b) {
   return order_quarters(_mm256_packus_epi32((__m256i)(as<U32>(a) >> 16), (__m256i)(as<U32>(b) >> 16)));
 }

@@ -39,6 +39,7 @@ SIMD_INLINE I64 select(Mask64 mask, I64 yes, I64 no) {
 
 SIMD_INLINE I32 min(I32 a, I32 b) { return (I32)_mm512_min_epi32((__m512i)a, (__m512i)b); }
 SIMD_INLINE I32 max(I32 a, I32 b) { return (I32)_mm512_max_epi32((__m512i)a, (__m512i)b); }
+SIMD_INLINE U32 min(U32 a, U32 b) { return (U32)_mm512_min_epu32((__m512i)a, (__m512i)b); }
 SIMD_INLINE I16 min(I16 a, I16 b) { return (I16)_mm512_min_epi16((__m512i)a, (__m512i)b); }
 SIMD_INLINE I16 max(I16 a, I16 b) { return (I16)_mm512_max_epi16((__m512i)a, (__m512i)b); }
 SIMD_INLINE U16 min(U16 a, U16 b) { return (U16)_mm512_min_epu16((__m512i)a, (__m512i)b); }
@@ -76,6 +77,10 @@ SIMD_INLINE F32 join(__m256 lo, __m256 hi) { return (F32)_mm512_insertf32x8(_mm5
 SIMD_INLINE I32 low_words(I64x2 x) {
   const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
   return (I32)_mm512_permutex2var_epi32((__m512i)x.lo, even, (__m512i)x.hi);
+}
+SIMD_INLINE I32 high_words(I64x2 x) {
+  const __m512i odd = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+  return (I32)_mm512_permutex2var_epi32((__m512i)x.lo, odd, (__m512i)x.hi);
 }
 
 // --- Loads of one unit
@@ -133,6 +138,22 @@ SIMD_INLINE F32 to_f32_clamped(I64x2 x) {
   return to_f32<is_signed>(x);
 }
 template <bool is_signed>
+SIMD_INLINE F32 to_f32_leading(I32 x) {
+  constexpr int toward_zero = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
+  return (F32)(is_signed ? _mm512_cvt_roundepi32_ps((__m512i)x, toward_zero)
+                         : _mm512_cvt_roundepu32_ps((__m512i)x, toward_zero));
+}
+template <bool is_signed>
+SIMD_INLINE F32 to_f32_leading(I64x2 x) {
+  constexpr int toward_zero = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
+  if constexpr (is_signed) {
+    return join(_mm512_cvt_roundepi64_ps((__m512i)x.lo, toward_zero),
+                _mm512_cvt_roundepi64_ps((__m512i)x.hi, toward_zero));
+  }
+  return join(_mm512_cvt_roundepu64_ps((__m512i)x.lo, toward_zero),
+              _mm512_cvt_roundepu64_ps((__m512i)x.hi, toward_zero));
+}
+template <bool is_signed>
 SIMD_INLINE __m256 to_f32_odd_half(__m512i x) {
   constexpr int toward_zero = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
   const __m256 cut = is_signed ? _mm512_cvt_roundepi64_ps(x, toward_zero) : _mm512_cvt_roundepu64_ps(x, toward_zero);
@@ -148,6 +169,14 @@ SIMD_INLINE F32 to_f32_odd(I64x2 x) {
 
 // --- Integer to integer
 
+template <bool is_signed>
+SIMD_INLINE I32 saturated_words(I64x2 x) {
+  const auto half = [](I64 lanes) {
+    return is_signed ? _mm512_cvtsepi64_epi32((__m512i)lanes)
+                     : _mm256_min_epu32(_mm512_cvtusepi64_epi32((__m512i)lanes), _mm256_set1_epi32(INT32_MAX));
+  };
+  return (I32)_mm512_inserti64x4(_mm512_castsi256_si512(half(x.lo)), half(x.hi), 1);
+}
 template <bool is_signed>
 SIMD_INLINE I64x2 widen(I32 x) {
   if constexpr (is_signed) return {(I64)_mm512_cvtepi32_epi64(lower(x)), (I64)_mm512_cvtepi32_epi64(upper(x))};
@@ -224,6 +253,10 @@ SIMD_INLINE U16 pack_words(I32 a, I32 b) {
   const __m512i even = _mm512_set_epi16(62, 60, 58, 56, 54, 52, 50, 48, 46, 44, 42, 40, 38, 36, 34, 32, 30, 28, 26, 24,
                                         22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
   return (U16)_mm512_permutex2var_epi16((__m512i)a, even, (__m512i)b);
+}
+SIMD_INLINE U16 pack_saturated(I32 a, I32 b) {
+  const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+  return (U16)_mm512_permutexvar_epi64(order, _mm512_packs_epi32((__m512i)a, (__m512i)b));
 }
 SIMD_INLINE U16 pack_high_words(I32 a, I32 b) {
   const __m512i odd = _mm512_set_epi16(63, 61, 59, 57, 55, 53, 51, 49, 47, 45, 43, 41, 39, 37, 35, 33, 31, 29, 27, 25,

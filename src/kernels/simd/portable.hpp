@@ -36,6 +36,7 @@ SIMD_INLINE U16 max(U16 a, U16 b) { return b + subtract_to_zero(a, b); }
 // --- Halves
 
 SIMD_INLINE I32 low_words(I64x2 x) { return __builtin_shufflevector(as<I32>(x.lo), as<I32>(x.hi), 0, 2, 4, 6); }
+SIMD_INLINE I32 high_words(I64x2 x) { return __builtin_shufflevector(as<I32>(x.lo), as<I32>(x.hi), 1, 3, 5, 7); }
 
 template <bool is_signed>
 SIMD_INLINE I64x2 widen(I32 x) {
@@ -51,6 +52,7 @@ SIMD_INLINE I64x2 widen(I32 x) {
 SIMD_INLINE U16 pack_words(I32 a, I32 b) {
   return (U16)_mm_packs_epi32((__m128i)((a << 16) >> 16), (__m128i)((b << 16) >> 16));
 }
+SIMD_INLINE U16 pack_saturated(I32 a, I32 b) { return (U16)_mm_packs_epi32((__m128i)a, (__m128i)b); }
 SIMD_INLINE U16 pack_high_words(I32 a, I32 b) { return (U16)_mm_packs_epi32((__m128i)(a >> 16), (__m128i)(b >> 16)); }
 SIMD_INLINE U8 low_bytes(U16 a, U16 b) { return (U8)_mm_packus_epi16((__m128i)(a & 0xff), (__m128i)(b & 0xff)); }
 
@@ -58,6 +60,10 @@ SIMD_INLINE U8 low_bytes(U16 a, U16 b) { return (U8)_mm_packus_epi16((__m128i)(a
 
 SIMD_INLINE U16 pack_words(I32 a, I32 b) {
   return __builtin_shufflevector(as<U16>(a), as<U16>(b), 0, 2, 4, 6, 8, 10, 12, 14);
+}
+SIMD_INLINE U16 pack_saturated(I32 a, I32 b) {
+  const I32 least = splat(std::int32_t{INT16_MIN}), most = splat(std::int32_t{INT16_MAX});
+  return pack_words(min(max(a, least), most), min(max(b, least), most));
 }
 SIMD_INLINE U16 pack_high_words(I32 a, I32 b) {
   return pack_words(as<I32>(as<U32>(a) >> 16), as<I32>(as<U32>(b) >> 16));

@@ -16,11 +16,15 @@
 //   float16_codes
 //   to_f32 to_f32_odd to_f64                                               integer to float, nearest or rounded to odd
 //   to_f32_clamped                                                         2^31 and more are alike
+//   to_f32_leading                                                         sign, exponent and first mantissa bit
+//   saturated_words                                                        64-bit lanes as far as int32 goes
 //   truncate                                                               INT32_MIN where out of range, and for NaN
 //   truncate_wrapped_32 truncate_wrapped_64 wrap_by_shift                  modulo 2^32 or 2^64, 0 for infinity and NaN
 //   subtract_to_zero count_greater any_greater                             16-bit lanes; a sum, plus one where a > b
 //   shift_right_each                                                       by 1 to 8; else not above `x`; not in
-//   portable low_words pack_words pack_high_words pack_bytes pack_signs             fewer bits a lane, in order
+//                                                                          portable
+//   low_words high_words pack_words pack_high_words pack_bytes pack_signs  fewer bits a lane, in order
+//   pack_saturated                                                         int32 lanes as far as int16 goes
 //   pack_low_bytes pack_high_bytes                                         of 16-bit lanes
 //   pack_nibbles pack_crumbs                                               bytes below 16 or below 4 to 4 or 2 bits
 //   each

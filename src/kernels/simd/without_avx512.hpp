@@ -30,6 +30,7 @@ SIMD_INLINE F64 select(Mask64 mask, F64 yes, F64 no) { return mask ? yes : no; }
 
 SIMD_INLINE I32 min(I32 a, I32 b) { return a < b ? a : b; }
 SIMD_INLINE I32 max(I32 a, I32 b) { return a > b ? a : b; }
+SIMD_INLINE U32 min(U32 a, U32 b) { return a < b ? a : b; }
 SIMD_INLINE I16 min(I16 a, I16 b) { return a < b ? a : b; }
 SIMD_INLINE I16 max(I16 a, I16 b) { return a > b ? a : b; }
 SIMD_INLINE F32 clamp(F32 x, F32 low, F32 high) {
@@ -86,6 +87,7 @@ SIMD_INLINE I64 odd_in_53_bits(I64 x) {
 
 F32 narrow(F64x2 x);
 I32 low_words(I64x2 x);
+I32 high_words(I64x2 x);
 bool any(Mask32 mask);
 template <bool is_signed>
 F32 to_f32(I32 x);
@@ -124,20 +126,39 @@ template <bool is_signed>
 SIMD_INLINE F32 to_f32(I64x2 x) {
   return narrow(to_f64_odd<is_signed>(x));
 }
-SIMD_INLINE I32 high_words(I64x2 x) { return low_words({as<I64>(as<U64>(x.lo) >> 32), as<I64>(as<U64>(x.hi) >> 32)}); }
 // 0 where all of a number is in the low word, as int32.
 template <bool is_signed>
 SIMD_INLINE I32 beyond_low_word(I32 low, I32 high) {
   return is_signed ? high ^ (low >> 31) : high | (low >> 31);
 }
 
-// Where 2^31 and all beyond are the same to the target: as far as 32 bits go.
+// As far as 31 bits go.
 template <bool is_signed>
-SIMD_INLINE F32 to_f32_clamped(I64x2 x) {
+SIMD_INLINE I32 saturated_words(I64x2 x) {
   const I32 low = low_words(x);
   const I32 high = high_words(x);
   const I32 limit = is_signed ? (high >> 31) ^ INT32_MAX : splat(INT32_MAX);
-  return to_f32<true>(select(equal(beyond_low_word<is_signed>(low, high), I32{}), low, limit));
+  return select(equal(beyond_low_word<is_signed>(low, high), I32{}), low, limit);
+}
+// Where 2^31 and all beyond are the same to the target.
+template <bool is_signed>
+SIMD_INLINE F32 to_f32_clamped(I64x2 x) {
+  return to_f32<true>(saturated_words<is_signed>(x));
+}
+// A bit is cleared where the one two places above is set, so that no rounding carries into the first two of a positive
+// number. Negative numbers stay so.
+template <class Lanes>
+SIMD_INLINE Lanes without_carry(Lanes x) {
+  return x & ~(x >> 2);
+}
+template <bool is_signed>
+SIMD_INLINE F32 to_f32_leading(I32 x) {
+  return to_f32<is_signed>(as<I32>(without_carry(as<U32>(x))));
+}
+template <bool is_signed>
+SIMD_INLINE F32 to_f32_leading(I64x2 x) {
+  return narrow({to_f64<is_signed>(as<I64>(without_carry(as<U64>(x.lo)))),
+                 to_f64<is_signed>(as<I64>(without_carry(as<U64>(x.hi))))});
 }
 template <bool is_signed>
 SIMD_INLINE F32 to_f32_odd(I64x2 x) {

@@ -17,6 +17,10 @@ auto make_encoder(const Policy& policy) {
     return BoolEncoder<from>(policy);
   } else if constexpr (to == DType::float64) {
     return Float64Encoder<from>(policy);
+  } else if constexpr (to == DType::float4_e2m1fn && !is_float<from>) {
+    return Float4OfIntegerEncoder<from>(policy);
+  } else if constexpr (to == DType::float8_e8m0fnu && from == DType::float64) {
+    return PowerOfTwoOfFloat64Encoder(policy);
   } else if constexpr (to == DType::float8_e8m0fnu && (from == DType::float16 || !is_float<from>)) {
     return PowerOfTwoEncoder<from>(policy);
   } else if constexpr (is_float<to>) {

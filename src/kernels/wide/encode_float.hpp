@@ -1,6 +1,8 @@
 // Every hub to every floating-point target and to bool, rounded once.
 #pragma once
 
+#include <type_traits>
+
 #include "codec/policy.hpp"
 #include "kernels/wide/blocks.hpp"
 
@@ -209,6 +211,7 @@ class FloatEncoder<DType::bfloat16, has_nonfinite> {
     const Block<I32> rounded = map(x, [](F32 lanes) {
       const U32 bits = as<U32>(lanes);  // unsigned, as NaN may carry out of the lane
       const U32 nearest_even = bits + 0x7fff + ((bits >> 16) & 1);
+      if constexpr (!has_nonfinite) return as<I32>(nearest_even);
       return select(is_nan(lanes), as<I32>(bits | 0x00400000), as<I32>(nearest_even));
     });
     store(dst, pack_high_words(rounded.a, rounded.b));
@@ -242,13 +245,12 @@ class FloatEncoder<DType::float32, has_nonfinite> {
 template <DType from, class Unit>
 SIMD_INLINE I32 nonzero_bits(Unit x) {
   if constexpr (from == DType::float64) {
-    const I64x2 magnitude = {as<I64>(x.lo) << 1, as<I64>(x.hi) << 1};
-    return low_words(
-        {magnitude.lo | as<I64>(as<U64>(magnitude.lo) >> 32), magnitude.hi | as<I64>(as<U64>(magnitude.hi) >> 32)});
+    const I64x2 bits = {as<I64>(x.lo), as<I64>(x.hi)};
+    return low_words(bits) | (high_words(bits) << 1);
   } else if constexpr (is_float<from>) {
     return as<I32>(x) << 1;
   } else if constexpr (bits_of<from> == 64) {
-    return low_words({x.lo | as<I64>(as<U64>(x.lo) >> 32), x.hi | as<I64>(as<U64>(x.hi) >> 32)});
+    return low_words(x) | high_words(x);
   } else {
     return x;
   }
@@ -311,20 +313,18 @@ class PowerOfTwoEncoder {
   }
 
   SIMD_INLINE I32 leading_bits(I32 x) const {
-    return as<I32>(to_f32<is_signed>(as<I32>(without_carry(as<U32>(x), 31))));
+    return as<I32>(to_f32_leading<is_signed>(as<I32>(before(as<U32>(x), INT32_MIN))));
   }
   SIMD_INLINE I32 leading_bits(I64x2 x) const {
-    return as<I32>(narrow({to_f64<is_signed>(as<I64>(without_carry(as<U64>(x.lo), 63))),
-                           to_f64<is_signed>(as<I64>(without_carry(as<U64>(x.hi), 63)))}));
+    return as<I32>(to_f32_leading<is_signed>(
+        I64x2{as<I64>(before(as<U64>(x.lo), INT64_MIN)), as<I64>(before(as<U64>(x.hi), INT64_MIN))}));
   }
-  // A bit is cleared where the one two places above is set, so that no rounding carries into the first two of a
-  // positive number. Negative numbers stay so, and 0 has the predecessor -1.
-  template <class Lanes>
-  SIMD_INLINE Lanes without_carry(Lanes x, int top) const {
+  // 0 has the predecessor -1. Negative numbers stay so, the least one too.
+  template <class Lanes, class Sign>
+  SIMD_INLINE Lanes before(Lanes x, Sign sign) const {
     const Lanes y = x - step_back_;
-    const Lanes trimmed = y & ~(y >> 2);
-    if constexpr (is_signed) return trimmed | (x >> top << top);
-    return trimmed;
+    if constexpr (is_signed) return y | (x & static_cast<std::make_unsigned_t<Sign>>(sign));
+    return y;
   }
 
   I32 outside_;
@@ -332,6 +332,45 @@ class PowerOfTwoEncoder {
   I32 round_up_;
   I32 least_bits_;
   std::uint32_t step_back_;
+};
+
+// The same from float64, in 32-bit lanes of its upper halves: floats with 20 mantissa bits, of which the last is set
+// where the lower half is not zero, so that they round as the whole.
+class PowerOfTwoOfFloat64Encoder {
+  static constexpr int mantissa_bits = 20;
+  static constexpr int bias = 1023;
+  static constexpr std::int32_t least = (bias - 127) << mantissa_bits;
+  static constexpr std::int32_t largest = (bias + 127) << mantissa_bits;
+  static constexpr std::int32_t infinity = 0x7ff00000;
+
+ public:
+  explicit PowerOfTwoOfFloat64Encoder(const Policy& policy)
+      // The code of `least` is 0.
+      : round_up_(splat((policy.e8m0_rounding == RoundMode::up     ? (1 << mantissa_bits) - 1
+                         : policy.e8m0_rounding == RoundMode::down ? 0
+                                                                   : 1 << (mantissa_bits - 1)) -
+                        least)),
+        refuses_(mask_if(!policy.saturate)) {}
+
+  SIMD_INLINE void store_block(std::byte* dst, const Block<F64x2>& x) const {
+    store(dst, pack_bytes(map(x, [this](F64x2 lanes) { return code(lanes); })));
+  }
+
+ private:
+  SIMD_INLINE I32 code(F64x2 x) const {
+    const I64x2 whole = {as<I64>(x.lo), as<I64>(x.hi)};
+    const I32 upper = high_words(whole);
+    const I32 bits = select(equal(low_words(whole), I32{}), upper, upper | 1);
+    // Clamped as integers, so that negative numbers count as too small; then as FloatEncoder says.
+    const I32 clamped = min(max(bits, splat(least)), splat(largest));
+    const I32 exponent = (clamped + round_up_) >> mantissa_bits;
+    const Mask32 outside = greater(as<U32>(bits) - least, as<U32>(splat(largest - least)));
+    const Mask32 nan = greater(bits & INT32_MAX, splat(infinity));
+    return select(either(nan, both(outside, refuses_)), splat(0xff), exponent);
+  }
+
+  I32 round_up_;
+  Mask32 refuses_;
 };
 
 // --- Both steps

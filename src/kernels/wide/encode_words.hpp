@@ -169,6 +169,30 @@ class WordEncoder {
   U16 below_half_ = words(0x7f);
 };
 
+// float4 from integers of 32 and 64 bits: all beyond 16 bits are beyond its range too.
+template <DType from>
+class Float4OfIntegerEncoder {
+  static constexpr bool is_signed = is_signed_type<from>;
+
+ public:
+  explicit Float4OfIntegerEncoder(const Policy& policy) : words_(policy) {}
+
+  template <class Unit>
+  SIMD_INLINE void store_block(std::byte* dst, const Block<Unit>& x) const {
+    const Block<I32> lanes = map(x, [](Unit unit) { return within_int32(unit); });
+    words_.store_block(dst, {pack_saturated(lanes.a, lanes.b), pack_saturated(lanes.c, lanes.d)});
+  }
+
+ private:
+  SIMD_INLINE static I32 within_int32(I32 x) {
+    if constexpr (is_signed) return x;
+    return as<I32>(min(as<U32>(x), as<U32>(splat(INT32_MAX))));
+  }
+  SIMD_INLINE static I32 within_int32(I64x2 x) { return saturated_words<is_signed>(x); }
+
+  WordEncoder<is_signed ? DType::int16 : DType::uint16, DType::float4_e2m1fn> words_;
+};
+
 // The method of FloatEncoder<float8_e8m0fnu>, on the upper half of a float32.
 template <>
 class WordEncoder<DType::bfloat16, DType::float8_e8m0fnu> {

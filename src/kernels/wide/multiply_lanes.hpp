@@ -17,10 +17,6 @@ namespace tensorcast::kernels::TENSORCAST_TARGET {
 
 SIMD_INLINE Mask32 unequal(F32 a, F32 b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_NEQ_OQ); }
 SIMD_INLINE bool any(Mask64 mask) { return mask != 0; }
-SIMD_INLINE I32 high_words(I64x2 x) {
-  const __m512i odd = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
-  return (I32)_mm512_permutex2var_epi32((__m512i)x.lo, odd, (__m512i)x.hi);
-}
 
 SIMD_INLINE F32 multiply_add(F32 x, F32 y, F32 z) { return (F32)_mm512_fmadd_ps((__m512)x, (__m512)y, (__m512)z); }
 SIMD_INLINE F32 multiply_subtract(F32 x, F32 y, F32 z) { return (F32)_mm512_fmsub_ps((__m512)x, (__m512)y, (__m512)z); }
