@@ -204,6 +204,31 @@ TEST(Scaled, ScalesNextToQuotientsEqualReference) {
   }
 }
 
+// Products that are only cut off: of scales that are quotients of an integer and a short number, and next to such.
+TEST(Scaled, TruncatedProductsEqualReference) {
+  constexpr std::size_t all = 1U << 16;
+  Bytes src(all * 2);
+  for (std::size_t code = 0; code < all; ++code) codec::store_code(DType::uint16, src.data(), code, code);
+  std::mt19937_64 random(13);
+  std::size_t index = 0;
+  for (const DType from : {DType::float16, DType::bfloat16, DType::int16, DType::uint16}) {
+    for (const DType to : {DType::int32, DType::uint16, DType::int16, DType::uint64, DType::int8, DType::uint4}) {
+      for (int i = 0; i < 20; ++i) {
+        const auto integer = static_cast<double>(random() % (std::uint64_t{1} << (1 + random() % 16)) + 1);
+        const auto number = static_cast<double>(random() % (std::uint64_t{1} << (3 + random() % 13)) + 1);
+        double scale = integer / number * (i % 3 == 0 ? -1.0 : 1.0);
+        if (i % 5 == 1) scale = std::nextafter(scale, 0.0);
+        if (i % 5 == 2) scale = std::nextafter(scale, 1e6);
+        if (i % 5 == 3) scale *= 1.0 + static_cast<double>(random() % 1000) * 0x1p-42;
+        if (i % 5 == 4) scale = static_cast<float>(scale);
+        if (scale == 1.0) continue;  // that is no scale
+        codec::Policy policy = policy_of(index++ % 2 == 0 ? 0 : 3, scale);
+        expect_reference(from, to, src, all - index % 64, policy);
+      }
+    }
+  }
+}
+
 // Numbers between which the target's result changes, or near them.
 std::vector<double> boundaries(DType to, std::mt19937_64& random) {
   std::vector<double> result;
@@ -286,8 +311,9 @@ TEST_P(ScaledWide, EqualsReferenceNextToBoundaries) {
       for (const std::vector<double>& numbers : {tame, wild}) {
         std::size_t elements = 0;
         const Bytes src = neighbourhoods(from, numbers, elements);
-        expect_reference(from, to, src, elements, policy_of(index, scale));
-        expect_reference(from, to, src, elements, policy_of(index + 1, scale));
+        for (std::size_t next = 0; next < 3; ++next) {  // one of them truncates
+          expect_reference(from, to, src, elements, policy_of(index + next, scale));
+        }
       }
       ++index;
     }

@@ -168,7 +168,7 @@ void lay_out(const Layout& layout, const Outputs& outputs, std::byte* table) noe
   }
 }
 
-void fill_table(const Layout& layout, DType from, DType to, const codec::Policy& policy, std::byte* table) noexcept {
+Outputs outputs_of(const Layout& layout, DType from, DType to, const codec::Policy& policy) noexcept {
   const auto elements = static_cast<std::size_t>(layout.index_elements);
   const std::size_t indices = std::size_t{1} << layout.index_bits;
 
@@ -184,7 +184,32 @@ void fill_table(const Layout& layout, DType from, DType to, const codec::Policy&
       codec::store_code(to, outputs[index].data(), i, results[code]);
     }
   }
-  lay_out(layout, outputs, table);
+  return outputs;
+}
+
+void fill_table(const Layout& layout, DType from, DType to, const codec::Policy& policy, std::byte* table) noexcept {
+  lay_out(layout, outputs_of(layout, from, to, policy), table);
+}
+
+bool fits_planes(const Layout& layout, const Outputs& outputs) noexcept {
+  const auto unit_bytes = static_cast<std::size_t>(layout.unit_bytes());
+  const auto is_unit = [unit_bytes](const std::byte* unit, const std::byte* other) {
+    return std::memcmp(unit, other, unit_bytes) == 0;
+  };
+  constexpr std::byte zero[2] = {};
+  const auto first_repeated = [&layout](std::size_t index) {
+    constexpr std::size_t infinity = 0x7c;  // of float8_e5m2, the source that has finite units
+    const bool is_finite = layout.finite_units != 0 && (index & 0x7f) != infinity;
+    return layout.zero_units + (is_finite ? layout.finite_units : layout.table_units);
+  };
+  for (std::size_t index = 0; index < std::size_t{1} << layout.index_bits; ++index) {
+    const std::byte* unit = outputs[index].data();
+    for (int i = 0; i < layout.output_units(); ++i, unit += unit_bytes) {
+      if (i < layout.zero_units && !is_unit(unit, zero)) return false;
+      if (i >= first_repeated(index) && !is_unit(unit, unit - unit_bytes)) return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace tensorcast::kernels::narrow

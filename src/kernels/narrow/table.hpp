@@ -18,7 +18,13 @@ using Outputs = std::array<std::array<std::byte, 32>, 256>;  // of at most four 
 // Writes layout.table_bytes() bytes.
 void lay_out(const Layout& layout, const Outputs& outputs, std::byte* table) noexcept;
 
-// The same for what codec::cast_code says of every index.
+// What codec::cast_code says of every index.
+[[nodiscard]] Outputs outputs_of(const Layout& layout, DType from, DType to, const codec::Policy& policy) noexcept;
+
+// Whether a layout in planes, made for another policy, holds these too.
+[[nodiscard]] bool fits_planes(const Layout& layout, const Outputs& outputs) noexcept;
+
+// Lays out what codec::cast_code says.
 void fill_table(const Layout& layout, DType from, DType to, const codec::Policy& policy, std::byte* table) noexcept;
 
 // A place in static memory for one table. The first thread that offers a table fills it; a thread that comes before it

@@ -51,7 +51,7 @@ constexpr std::size_t largest_table() {
 }  // namespace narrow
 
 bool TableConversion::pays(DType from, std::size_t count) noexcept {
-  constexpr std::size_t per_code = 128;  // elements that another way converts while the reference looks at one code
+  constexpr std::size_t per_code = 256;  // elements that another way converts while the reference looks at one code
   constexpr std::size_t layout_cost = 4096;
   if (bit_width(from) > 8) return false;
   const std::size_t codes = std::size_t{1} << narrow::index_bits_of_element(from);
@@ -60,9 +60,15 @@ bool TableConversion::pays(DType from, std::size_t count) noexcept {
 
 TableConversion::TableConversion(Target target, DType from, DType to, const codec::Policy& policy) noexcept : to_(to) {
   static_assert(narrow::largest_table() <= most_bytes);
-  const narrow::Layout layout = narrow::general_layout(target, from, to);
+  narrow::Layout layout = narrow::general_layout(target, from, to);
+  const narrow::Outputs outputs = narrow::outputs_of(layout, from, to, policy);
+  if (from != to) {  // most scales leave as many bytes zero, or no more than a sign, as the pair itself has
+    const narrow::Layout own = narrow::layout_of(target, from, to);
+    const bool in_planes = own.form == narrow::Form::bytes || own.form == narrow::Form::words;
+    if (in_planes && own.index_elements == layout.index_elements && narrow::fits_planes(own, outputs)) layout = own;
+  }
   loop_ = narrow::loop_of(layout);
-  narrow::fill_table(layout, from, to, policy, table_.data());
+  narrow::lay_out(layout, outputs, table_.data());
 }
 
 TableConversion::TableConversion(Target target, const std::array<std::uint8_t, 256>& outputs) noexcept

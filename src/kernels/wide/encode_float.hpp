@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "codec/policy.hpp"
-#include "kernels/wide/blocks.hpp"
+#include "kernels/wide/encode_words.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
@@ -167,39 +167,24 @@ class FloatEncoder {
   U8 float4_nan_;
 };
 
-// float8_e8m0fnu: powers of two from 2^-127, which is a float32 subnormal, to 2^127.
+// float8_e8m0fnu needs no more of a number than bfloat16 has, and whether there is more: lanes of 16 bits.
 template <bool has_nonfinite>
 class FloatEncoder<DType::float8_e8m0fnu, has_nonfinite> {
-  static constexpr std::int32_t least = 0x00400000;
-  static constexpr std::int32_t largest = 0x7f000000;
-
  public:
-  explicit FloatEncoder(const Policy& policy)
-      : round_up_(splat(policy.e8m0_rounding == RoundMode::up     ? 0x7fffff
-                        : policy.e8m0_rounding == RoundMode::down ? 0
-                                                                  : 0x400000)),
-        refuses_(mask_if(!policy.saturate)) {}
+  explicit FloatEncoder(const Policy& policy) : words_(policy) {}
 
   SIMD_INLINE void store_block(std::byte* dst, const Block<F32>& x) const {
-    store(dst, pack_bytes(map(x, [this](F32 lanes) { return code(lanes); })));
+    words_.store_block(dst, {odd_high_words(x.a, x.b), odd_high_words(x.c, x.d)});
   }
 
  private:
-  SIMD_INLINE I32 code(F32 x) const {
-    const I32 bits = as<I32>(x);
-    // 1. Clamped; as integers, so that negative numbers count as too small.
-    const I32 clamped = min(max(bits, splat(least)), splat(largest));
-    // 2. The subnormal binade in the form of a normal one with exponent field 0.
-    const I32 normal = clamped + min(clamped - 0x00800000, I32{});
-    // 3. The mantissa carries into the exponent where the mode rounds up.
-    const I32 exponent = (normal + round_up_) >> 23;
-    // 4. NaN, and without saturation everything outside the range.
-    const Mask32 outside = greater(as<U32>(bits) - least, as<U32>(splat(largest - least)));
-    return select(either(is_nan(x), both(outside, refuses_)), splat(0xff), exponent);
+  // The last bit is one if something was cut off, so that NaN stays too.
+  SIMD_INLINE static U16 odd_high_words(F32 a, F32 b) {
+    const U16 one = U16{} + 1;
+    return pack_high_words(as<I32>(a), as<I32>(b)) | min(pack_words(as<I32>(a), as<I32>(b)), one);
   }
 
-  I32 round_up_;
-  Mask32 refuses_;
+  WordEncoder<DType::bfloat16, DType::float8_e8m0fnu> words_;
 };
 
 template <bool has_nonfinite>

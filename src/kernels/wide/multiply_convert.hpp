@@ -11,14 +11,19 @@
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
+// The type whose encoders take such units.
+template <class Unit>
+constexpr DType hub_of = std::is_same_v<Unit, F32>     ? DType::float32
+                         : std::is_same_v<Unit, F64x2> ? DType::float64
+                                                       : DType::int64;
+
 template <DType from, DType to, class Products>
 [[gnu::noinline]] std::size_t convert_products(const std::byte* src, std::byte* dst, std::size_t count,
                                                const Policy& policy, const Factor& factor) {
   constexpr std::size_t src_block = bytes_of<from>(kBlock);
   constexpr std::size_t dst_block = bytes_of<to>(kBlock);
   using Unit = typename Products::Unit;
-  constexpr DType hub = std::is_same_v<Unit, F64x2> ? DType::float64 : DType::float32;
-  const auto encoder = make_encoder<hub, to>(policy);
+  const auto encoder = make_encoder<hub_of<Unit>, to>(policy);
   Products method(factor);
 
   // As convert() in convert.hpp.
@@ -33,7 +38,11 @@ template <DType from, DType to, class Products>
       Block<Unit> products;
       if (!method.block(src, products))
         return tail != nullptr ? count - count % kBlock : count - rest - blocks * kBlock;
-      encoder.store_block(dst, products);
+      if constexpr (hub_of<Unit> == DType::int64 && bits_of<to> == 64) {
+        store_unit_pairs(dst, products);
+      } else {
+        encoder.store_block(dst, products);
+      }
       src += src_block;
       dst += dst_block;
     }
@@ -123,6 +132,10 @@ class NearProducts {
 template <DType from, DType to>
 std::size_t multiply_and_cut(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy,
                              const Factor& factor, ProductRounding) {
+  if constexpr (from == DType::uint64) {
+    if (policy.integer_range != codec::IntegerRange::saturate && WholeProducts::takes(factor.scale))
+      return convert_products<from, to, WholeProducts>(src, dst, count, policy, factor);
+  }
   return convert_products<from, to, WideCutProducts<from>>(src, dst, count, policy, factor);
 }
 

@@ -20,6 +20,7 @@
 #pragma once
 
 #include <bit>
+#include <cmath>
 
 #include "kernels/multiply.hpp"
 #include "kernels/simd/environment.hpp"
@@ -288,6 +289,50 @@ class WideCutProducts {
 
   F64 scale_;
   I64 greatest_;
+};
+
+// Unsigned 64-bit integers of any size times a scale below 1, cut off, as integers: the upper half of the product with
+// the scale's significand, of which the highest bit is worth 1/2, or of less where the scale is less.
+class WholeProducts {
+  static constexpr std::uint64_t low_half = 0xffffffff;
+
+ public:
+  using Unit = I64x2;
+
+  // From 2^-64 to 1.
+  static bool takes(double scale) { return std::fabs(scale) >= 0x1p-64 && std::fabs(scale) < 1.0; }
+
+  explicit WholeProducts(const Factor& factor) {
+    const auto bits = std::bit_cast<std::uint64_t>(factor.scale);
+    const int field = static_cast<int>(bits >> 52 & 0x7ff);
+    const std::uint64_t significand = (bits & 0xfffffffffffff) | 0x10000000000000;
+    shift_ = 1022 - field;
+    factor_low_ = U64{} + (significand << 11 & low_half);
+    factor_high_ = U64{} + (significand >> 21);
+    sign_ = splat(-static_cast<std::int64_t>(bits >> 63));
+  }
+
+  SIMD_INLINE bool block(const std::byte* src, Block<I64x2>& products) const {
+    products = map(load_block<DType::uint64>(src), [this](I64x2 x) SIMD_INLINE_LAMBDA {
+      return I64x2{product(as<U64>(x.lo)), product(as<U64>(x.hi))};
+    });
+    return true;
+  }
+
+ private:
+  SIMD_INLINE I64 product(U64 x) const {
+    const U64 high = x >> 32;
+    const U64 cross = multiply_low_halves(high, factor_low_);
+    // No sum here is 2^64 or more.
+    const U64 middle =
+        multiply_low_halves(x, factor_high_) + (cross & low_half) + (multiply_low_halves(x, factor_low_) >> 32);
+    const U64 upper = multiply_low_halves(high, factor_high_) + (cross >> 32) + (middle >> 32);
+    return negated_where(sign_, as<I64>(upper >> shift_));
+  }
+
+  U64 factor_low_, factor_high_;
+  I64 sign_;
+  int shift_;
 };
 
 // To float32, from what float32 does not hold.
