@@ -87,7 +87,8 @@ void IntegerReporter::add_narrow(const Conversion& done, kernels::IntegerTally& 
     kernels::tally_integers(target_, done.src, nullptr, done.count, rules_, tally);
     return;
   }
-  const kernels::KernelFn decode = kernels::find_kernel(target_, to_, from_)->run;
+  const DType as = kernels::takes_floats(rules_.bits, rules_.errors) ? DType::float32 : from_;
+  const kernels::KernelFn decode = kernels::find_kernel(target_, to_, as)->run;
   alignas(64) std::array<std::byte, block_bytes> result;
   const std::size_t block = block_bytes * 8 / static_cast<std::size_t>(rules_.bits);
   for (std::size_t first = 0; first < done.count; first += block) {

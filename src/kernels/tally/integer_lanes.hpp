@@ -14,7 +14,7 @@ namespace tensorcast::kernels::TENSORCAST_TARGET {
 //   products_of_pairs(a, b)     a[0] * b[0] + a[1] * b[1] and so on in 32-bit lanes; -2^15 squared twice is 2^31
 //   high_product(a, b)          the upper half of each product
 //   even_products(a, b)         of each second lane of 32 bits, the lower ones
-//   any_greater(a, b, c, d)     whether a * b > c * d in any lane, unrounded
+//   any_greater(a, b, c, d)     whether a * b > c * d in any lane, unrounded; the lanes of b are the same, and of d
 //   either_greater(a, b, c, d)  whether a > b or c > d in any lane
 //   has_bits(x)                 whether any lane is not 0
 
@@ -108,8 +108,8 @@ SIMD_INLINE bool either_greater(U64 a, U64 b, U64 c, U64 d) { return has_bits((a
 SIMD_INLINE U32 odd_lanes(U32 x) { return as<U32>(as<U64>(x) >> 32); }
 
 SIMD_INLINE bool any_greater(U32 a, U32 b, U32 c, U32 d) {
-  return either_greater(even_products(a, b), even_products(c, d), even_products(odd_lanes(a), odd_lanes(b)),
-                        even_products(odd_lanes(c), odd_lanes(d)));
+  return either_greater(even_products(a, b), even_products(c, d), even_products(odd_lanes(a), b),
+                        even_products(odd_lanes(c), d));
 }
 
 // Of lanes as what they hold.

@@ -53,8 +53,13 @@ struct LongTally {
   double noise[tally_chains] = {};
 };
 
-// `result` is not read where errors are `none` or `wrapped`. Else it holds the results as integers of the source's
-// type, modulo its range.
+// Whether tally_integers() takes results as float32: where they are small or not finite.
+[[nodiscard]] constexpr bool takes_floats(int bits, IntegerRules::Errors errors) noexcept {
+  return bits == 32 && (errors == IntegerRules::Errors::saturated || errors == IntegerRules::Errors::overflowed);
+}
+
+// `result` is not read where errors are `none` or `wrapped`. Else it holds the results as float32, or as integers of
+// the source's type, modulo its range.
 void tally_integers(Target target, const std::byte* source, const std::byte* result, std::size_t count,
                     const IntegerRules& rules, IntegerTally& tally) noexcept;
 

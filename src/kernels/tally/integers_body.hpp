@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "kernels/simd/environment.hpp"
 #include "kernels/tally/integer_lanes.hpp"
 #include "kernels/tally/integers_loops.hpp"
 
@@ -25,6 +26,7 @@ class IntegerBlock {
   using Number = std::remove_cvref_t<decltype(V{}[0])>;
   static constexpr std::size_t lanes = sizeof(V) / sizeof(Number);
   static constexpr bool reads_result = errors != Errors::none && errors != Errors::wrapped;
+  static constexpr bool reads_floats = takes_floats(8 * sizeof(Number), errors);
 
   explicit IntegerBlock(const IntegerRules& rules)
       : above_(rules.above),
@@ -39,7 +41,7 @@ class IntegerBlock {
     set_ratio(tally);
     for (std::size_t i = 0; i < vectors; ++i) {
       const V x = load<V>(source + i * sizeof(V));
-      add(x, reads_result ? load<V>(result + i * sizeof(V)) : V{}, tally);
+      add(x, result_at(result + i * sizeof(V)), tally);
     }
     finish(vectors, tally);
   }
@@ -54,6 +56,11 @@ class IntegerBlock {
 
   SIMD_INLINE static V one() { return splat(Number{1}); }
   SIMD_INLINE static V magnitude(V x) { return as<V>(max(as<Signed>(x), as<Signed>(-x))); }
+
+  SIMD_INLINE static V result_at(const std::byte* result) {
+    if constexpr (reads_floats) return as<V>(truncate(load<F32>(result)));  // some number where infinite or NaN
+    return reads_result ? load<V>(result) : V{};
+  }
 
   SIMD_INLINE V error_of(V x, V y) const {
     if constexpr (errors == Errors::wrapped) {
@@ -143,8 +150,8 @@ class IntegerBlock {
 
 // An incomplete vector is filled up with ones of no error, which are taken off again: only `signal` counts them.
 template <class V, bool is_signed, Errors errors>
-void tally_integers(const std::byte* source, const std::byte* result, std::size_t count, const IntegerRules& rules,
-                    IntegerTally& tally) {
+void tally_block(const std::byte* source, const std::byte* result, std::size_t count, const IntegerRules& rules,
+                 IntegerTally& tally) {
   using Block = IntegerBlock<V, is_signed, errors>;
   using Number = typename Block::Number;
   const std::size_t vectors = count / Block::lanes;
@@ -157,13 +164,29 @@ void tally_integers(const std::byte* source, const std::byte* result, std::size_
   if (rest == 0) return;
   std::byte last_source[sizeof(V)], last_result[sizeof(V)];
   store(last_source, splat(Number{1}));
-  store(last_result, splat(Number{1}));
+  if constexpr (Block::reads_floats) {
+    store(last_result, splat(1.0F));
+  } else {
+    store(last_result, splat(Number{1}));
+  }
   __builtin_memcpy(last_source, source + vectors * sizeof(V), rest * sizeof(Number));
   if constexpr (Block::reads_result) {
     __builtin_memcpy(last_result, result + vectors * sizeof(V), rest * sizeof(Number));
   }
   Block(rules).add(last_source, last_result, 1, tally);
   tally.signal -= Block::lanes - rest;
+}
+
+// Conversions of infinities and NaN must not trap.
+template <class V, bool is_signed, Errors errors>
+void tally_integers(const std::byte* source, const std::byte* result, std::size_t count, const IntegerRules& rules,
+                    IntegerTally& tally) {
+  const auto run = [&] { tally_block<V, is_signed, errors>(source, result, count, rules, tally); };
+  if constexpr (IntegerBlock<V, is_signed, errors>::reads_floats) {
+    in_default_environment(run);
+  } else {
+    run();
+  }
 }
 
 template <Errors errors>
