@@ -57,14 +57,20 @@ IntegerReporter::IntegerReporter(DType from, DType to, const codec::Policy& poli
     rules_.carry = type.is_signed && is_narrower ? 1 : 0;
     rules_.below = is_narrower ? type.bits - 1 : 0;
     unit_exponent_ = type.bits;
+    // At most, -1 becomes the largest, or half the unit its negative, or the unit zero.
+    const int exponent = type.is_signed ? type.bits - 1 : source.is_signed ? 0 : type.bits;
+    if (exponent < 32) rules_.least_ratio = std::uint32_t{1} << exponent;
   } else if (type.family != Family::floating) {  // bool: nothing is beyond its range
     rules_.errors = Errors::saturated;
   } else if (!type.format.has_zero) {
     const CodeFate of_zero = fate_of(from, 0, to, policy);
     rules_.errors = of_zero.is_finite ? Errors::lifted : Errors::refused;
     makes_nan_ = !of_zero.is_finite;
+    rules_.least_ratio = 1;  // of negative numbers
   } else if (type.format.mantissa_bits + 1 < digits) {
     rules_.errors = Errors::rounded;
+    // The first tie, which is rounded by one.
+    if (source.bits < 64) rules_.least_ratio = (std::uint32_t{2} << type.format.mantissa_bits) + 1;
     const double limit = last_within(type);
     if (limit >= greatest - 1.0) return;
     rules_.limit = limit;

@@ -31,6 +31,9 @@ struct IntegerRules {
   // Of wrapped ones: the error in units of what the target cannot hold is (x >> above) + (x >> below & carry).
   int above = 0, below = 0;
   int carry = 0;
+  // No element that is not beyond `limit` has an error (in those units) of more than its magnitude divided by this; 0:
+  // not known. Of 16 and 32 bits, for speed only.
+  std::uint32_t least_ratio = 0;
 };
 
 // Of 16 and 32 bits: integers, which add up in any order.

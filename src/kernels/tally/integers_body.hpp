@@ -7,6 +7,8 @@
 // 3. Squares are summed as integers (integer_lanes.hpp).
 // 4. The largest relative error is kept as the fraction of two integers. The product with the other's denominator tells
 //    whether one is greater, which seldom happens: then the lanes are gone through one by one.
+// 5. Small integers have the largest relative errors that there can be: after these, it is settled, but for elements
+//    beyond the range, and the next blocks need no such products.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +22,7 @@ namespace tensorcast::kernels::TENSORCAST_TARGET {
 
 using Errors = IntegerRules::Errors;
 
-template <class V, bool is_signed, Errors errors>
+template <class V, bool is_signed, Errors errors, bool is_settled = false>
 class IntegerBlock {
  public:
   using Number = std::remove_cvref_t<decltype(V{}[0])>;
@@ -79,6 +81,7 @@ class IntegerBlock {
     V size = is_signed ? magnitude(x) : x;
     if constexpr (has_errors) {
       V error = error_of(x, y);
+      bool may_grow = !is_settled;
       if constexpr (has_limit || only_positive) {
         V within;  // all bits, or none
         if constexpr (has_limit) {
@@ -87,23 +90,24 @@ class IntegerBlock {
           within = is_signed ? as<V>(as<Signed>(x) > Signed{}) : as<V>(x != V{});
         }
         within_ -= within;
+        if constexpr (is_settled && errors == Errors::saturated) may_grow = has_bits(~within);
         if constexpr (errors == Errors::lifted) nonzero_ += min(size, one());
         if constexpr (drops_beyond) {
           size &= within;
           error &= within;
         }
       }
-      if (has_bits(error)) add_errors(size, error, tally);
+      if (has_bits(error)) add_errors(size, error, may_grow, tally);
     }
     signal_.add(size);
   }
 
-  SIMD_INLINE void add_errors(V size, V error, IntegerTally& tally) {
+  SIMD_INLINE void add_errors(V size, V error, bool may_grow, IntegerTally& tally) {
     inexact_ += min(error, one());
     max_error_ = max(max_error_, error);
     noise_.add(error);
     ++noisy_vectors_;
-    if (any_greater(error, ratio_source_, size, ratio_error_)) [[unlikely]] {
+    if (may_grow && any_greater(error, ratio_source_, size, ratio_error_)) [[unlikely]] {
       grow(size, error, tally);
       set_ratio(tally);
     }
@@ -149,10 +153,10 @@ class IntegerBlock {
 };
 
 // An incomplete vector is filled up with ones of no error, which are taken off again: only `signal` counts them.
-template <class V, bool is_signed, Errors errors>
+template <class V, bool is_signed, Errors errors, bool is_settled>
 void tally_block(const std::byte* source, const std::byte* result, std::size_t count, const IntegerRules& rules,
                  IntegerTally& tally) {
-  using Block = IntegerBlock<V, is_signed, errors>;
+  using Block = IntegerBlock<V, is_signed, errors, is_settled>;
   using Number = typename Block::Number;
   const std::size_t vectors = count / Block::lanes;
   for (std::size_t first = 0; first < vectors; first += Block::max_vectors) {
@@ -181,7 +185,15 @@ void tally_block(const std::byte* source, const std::byte* result, std::size_t c
 template <class V, bool is_signed, Errors errors>
 void tally_integers(const std::byte* source, const std::byte* result, std::size_t count, const IntegerRules& rules,
                     IntegerTally& tally) {
-  const auto run = [&] { tally_block<V, is_signed, errors>(source, result, count, rules, tally); };
+  constexpr bool may_be_settled = errors != Errors::none && errors != Errors::refused;
+  const bool is_settled = std::uint64_t{tally.ratio_error} * rules.least_ratio >= tally.ratio_source;
+  const auto run = [&] {
+    if (may_be_settled && is_settled) {
+      tally_block<V, is_signed, errors, may_be_settled>(source, result, count, rules, tally);
+    } else {
+      tally_block<V, is_signed, errors, false>(source, result, count, rules, tally);
+    }
+  };
   if constexpr (IntegerBlock<V, is_signed, errors>::reads_floats) {
     in_default_environment(run);
   } else {
