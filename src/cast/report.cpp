@@ -151,7 +151,7 @@ Reporter::Reporter(DType from, DType to, const Policy& policy, Target target)
 void Reporter::Count::merge(const Count& other) noexcept {
   elements += other.elements;
   bytes.merge(other.bytes);
-  integers.words.merge(other.integers.words);
+  integers.narrow.merge(other.integers.narrow);
 }
 
 void Reporter::add(const Conversion& done, Count& count) const {

@@ -15,7 +15,7 @@ namespace {
 
 using Errors = kernels::IntegerRules::Errors;
 
-constexpr std::size_t word_block = 1024, wide_block = 512;  // elements; their results fit the first-level cache
+constexpr std::size_t block_bytes = 2048;  // of decoded results, which so stay in the first-level cache
 
 constexpr double least_e8m0 = 0x1p-127;  // what zeros become there
 
@@ -45,7 +45,7 @@ IntegerReporter::IntegerReporter(DType from, DType to, const codec::Policy& poli
   const double greatest = std::ldexp(1.0, digits);  // and some less, maybe
   rules_.bits = source.bits;
   rules_.is_signed = source.is_signed;
-  const auto limit_to = [&](double limit) { rules_.limit = source.bits == 16 ? std::min(limit, 65535.0) : limit; };
+  rules_.limit = source.bits < 64 ? std::ldexp(1.0, source.bits) - 1.0 : std::numeric_limits<double>::infinity();
   if (type.family == Family::integer) {
     // Those of one sign more take a digit for it.
     const bool has_all = type.is_signed ? type.bits > digits : !source.is_signed && type.bits >= digits;
@@ -57,18 +57,23 @@ IntegerReporter::IntegerReporter(DType from, DType to, const codec::Policy& poli
     rules_.carry = type.is_signed && is_narrower ? 1 : 0;
     rules_.below = is_narrower ? type.bits - 1 : 0;
     unit_exponent_ = type.bits;
+    // At most, -1 becomes the largest, or half the unit its negative, or the unit zero.
+    const int exponent = type.is_signed ? type.bits - 1 : source.is_signed ? 0 : type.bits;
+    if (exponent < 32) rules_.least_ratio = std::uint32_t{1} << exponent;
   } else if (type.family != Family::floating) {  // bool: nothing is beyond its range
     rules_.errors = Errors::saturated;
-    limit_to(std::numeric_limits<double>::infinity());
   } else if (!type.format.has_zero) {
     const CodeFate of_zero = fate_of(from, 0, to, policy);
     rules_.errors = of_zero.is_finite ? Errors::lifted : Errors::refused;
     makes_nan_ = !of_zero.is_finite;
+    rules_.least_ratio = 1;  // of negative numbers
   } else if (type.format.mantissa_bits + 1 < digits) {
     rules_.errors = Errors::rounded;
+    // The first tie, which is rounded by one.
+    if (source.bits < 64) rules_.least_ratio = (std::uint32_t{2} << type.format.mantissa_bits) + 1;
     const double limit = last_within(type);
     if (limit >= greatest - 1.0) return;
-    limit_to(limit);
+    rules_.limit = limit;
     const CodeFate of_greatest = fate_of(from, (std::uint64_t{1} << (digits - 1) << 1) - 1, to, policy);
     rules_.errors = of_greatest.is_finite ? Errors::saturated : Errors::overflowed;
     makes_nan_ = (of_greatest.events & codec::event_nan_made) != 0;
@@ -76,48 +81,51 @@ IntegerReporter::IntegerReporter(DType from, DType to, const codec::Policy& poli
 }
 
 void IntegerReporter::add(const Conversion& done, Count& count) const {
-  if (rules_.bits == 16) {
-    add_words(done, count.words);
+  if (rules_.bits == 64) {
+    add_long(done, count.of_64_bits);
   } else {
-    add_wide(done, count.wide);
+    add_narrow(done, count.narrow);
   }
 }
 
-void IntegerReporter::add_words(const Conversion& done, kernels::WordTally& tally) const {
+void IntegerReporter::add_narrow(const Conversion& done, kernels::IntegerTally& tally) const {
   if (!reads_result(rules_.errors)) {
-    kernels::tally_words(target_, done.src, nullptr, done.count, rules_, tally);
+    kernels::tally_integers(target_, done.src, nullptr, done.count, rules_, tally);
     return;
   }
-  const kernels::KernelFn decode = kernels::find_kernel(target_, to_, from_)->run;
-  alignas(64) std::array<std::byte, word_block * 2> result;
-  for (std::size_t first = 0; first < done.count; first += word_block) {
-    const std::size_t elements = std::min(word_block, done.count - first);
+  const DType as = kernels::takes_floats(rules_.bits, rules_.errors) ? DType::float32 : from_;
+  const kernels::KernelFn decode = kernels::find_kernel(target_, to_, as)->run;
+  alignas(64) std::array<std::byte, block_bytes> result;
+  const std::size_t block = block_bytes * 8 / static_cast<std::size_t>(rules_.bits);
+  for (std::size_t first = 0; first < done.count; first += block) {
+    const std::size_t elements = std::min(block, done.count - first);
     decode(done.dst + storage_bytes(to_, first), result.data(), elements, {});
-    kernels::tally_words(target_, done.src + storage_bytes(from_, first), result.data(), elements, rules_, tally);
+    kernels::tally_integers(target_, done.src + storage_bytes(from_, first), result.data(), elements, rules_, tally);
   }
 }
 
-void IntegerReporter::add_wide(const Conversion& done, kernels::WideTally& tally) const {
+void IntegerReporter::add_long(const Conversion& done, kernels::LongTally& tally) const {
   if (!reads_result(rules_.errors) || to_ == DType::float32 || to_ == DType::float64) {
-    kernels::tally_wide_integers(target_, done.src, done.dst, to_ == DType::float64, done.count, rules_, tally);
+    kernels::tally_long_integers(target_, done.src, done.dst, to_ == DType::float64, done.count, rules_, tally);
     return;
   }
   const kernels::KernelFn decode = kernels::find_kernel(target_, to_, DType::float32)->run;
-  alignas(64) std::array<std::byte, wide_block * 4> result;
-  for (std::size_t first = 0; first < done.count; first += wide_block) {
-    const std::size_t elements = std::min(wide_block, done.count - first);
+  alignas(64) std::array<std::byte, block_bytes> result;
+  constexpr std::size_t block = block_bytes / sizeof(float);
+  for (std::size_t first = 0; first < done.count; first += block) {
+    const std::size_t elements = std::min(block, done.count - first);
     decode(done.dst + storage_bytes(to_, first), result.data(), elements, {});
-    kernels::tally_wide_integers(target_, done.src + storage_bytes(from_, first), result.data(), false, elements,
+    kernels::tally_long_integers(target_, done.src + storage_bytes(from_, first), result.data(), false, elements,
                                  rules_, tally);
   }
 }
 
 CastReport IntegerReporter::report(const Count& count) const {
-  const kernels::WordTally& words = count.words;
-  const kernels::WideTally& wide = count.wide;
+  const kernels::IntegerTally& narrow = count.narrow;
+  const kernels::LongTally& of_64_bits = count.of_64_bits;
   CastReport report;
-  report.inexact = words.inexact + words.zeros + wide.inexact;
-  const std::uint64_t beyond = words.beyond + wide.beyond;
+  report.inexact = narrow.inexact + narrow.zeros + of_64_bits.inexact;
+  const std::uint64_t beyond = narrow.beyond + of_64_bits.beyond;
   switch (rules_.errors) {
     case Errors::wrapped:
       report.wrapped = report.inexact;
@@ -135,19 +143,19 @@ CastReport IntegerReporter::report(const Count& count) const {
     case Errors::rounded:
       break;
   }
-  const double word_ratio = static_cast<double>(words.ratio_error) / static_cast<double>(words.ratio_source);
-  report.max_abs_error = std::ldexp(std::max<double>(words.max_error, wide.max_error), unit_exponent_);
-  report.max_rel_error = std::ldexp(std::max(word_ratio, wide.max_ratio), unit_exponent_);
-  report.signal_power = static_cast<double>(words.signal);
-  report.noise_power = static_cast<double>(words.noise);
+  const double ratio = static_cast<double>(narrow.ratio_error) / static_cast<double>(narrow.ratio_source);
+  report.max_abs_error = std::ldexp(std::max<double>(narrow.max_error, of_64_bits.max_error), unit_exponent_);
+  report.max_rel_error = std::ldexp(std::max(ratio, of_64_bits.max_ratio), unit_exponent_);
+  report.signal_power = static_cast<double>(narrow.signal);
+  report.noise_power = static_cast<double>(narrow.noise);
   for (std::size_t chain = 0; chain < kernels::tally_chains; ++chain) {
-    report.signal_power += wide.signal[chain];
-    report.noise_power += wide.noise[chain];
+    report.signal_power += of_64_bits.signal[chain];
+    report.noise_power += of_64_bits.noise[chain];
   }
   report.noise_power = std::ldexp(report.noise_power, 2 * unit_exponent_);
-  if (words.zeros != 0) {
+  if (narrow.zeros != 0) {
     report.max_abs_error = std::max(report.max_abs_error, least_e8m0);
-    report.noise_power += static_cast<double>(words.zeros) * (least_e8m0 * least_e8m0);
+    report.noise_power += static_cast<double>(narrow.zeros) * (least_e8m0 * least_e8m0);
   }
   return report;
 }

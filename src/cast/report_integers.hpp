@@ -13,8 +13,8 @@ namespace tensorcast {
 class IntegerReporter {
  public:
   struct Count {
-    kernels::WordTally words;
-    kernels::WideTally wide;
+    kernels::IntegerTally narrow;
+    kernels::LongTally of_64_bits;
   };
 
   [[nodiscard]] static bool is_for(DType from, const codec::Policy& policy) noexcept;
@@ -25,12 +25,12 @@ class IntegerReporter {
   void add(const Conversion& done, Count& count) const;
   [[nodiscard]] CastReport report(const Count& count) const;
 
-  // Then counts may be merged: of 16 bits, sums are of integers.
-  [[nodiscard]] bool is_order_free() const noexcept { return rules_.bits == 16; }
+  // Then counts may be merged: sums are of integers.
+  [[nodiscard]] bool is_order_free() const noexcept { return rules_.bits < 64; }
 
  private:
-  void add_words(const Conversion& done, kernels::WordTally& tally) const;
-  void add_wide(const Conversion& done, kernels::WideTally& tally) const;
+  void add_narrow(const Conversion& done, kernels::IntegerTally& tally) const;
+  void add_long(const Conversion& done, kernels::LongTally& tally) const;
 
   DType from_, to_;
   Target target_;

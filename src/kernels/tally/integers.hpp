@@ -17,7 +17,7 @@ struct IntegerRules {
   enum class Errors : std::uint8_t {
     none,        // the target has all numbers
     wrapped,     // it keeps the low bits: what is lost are the bits above, and the result is not looked at
-    rounded,     // all errors are of rounding; of 16 bits, at most 2^15
+    rounded,     // all errors are of rounding; of 16 bits, at most 2^15, of 32, 2^31
     saturated,   // beyond `limit`, numbers become the extreme
     overflowed,  // beyond `limit`, they become infinite or NaN
     lifted,      // zero and below become a tiny number; of others, as `rounded`
@@ -27,40 +27,48 @@ struct IntegerRules {
   int bits = 16;  // of the source
   bool is_signed = false;
   Errors errors = Errors::none;
-  double limit = UINT16_MAX;  // the largest magnitude that is not beyond the range; of 16 bits, an integer of as many
+  double limit = 0.0;  // the largest magnitude that is not beyond the range; of 16 and 32 bits, an integer of as many
   // Of wrapped ones: the error in units of what the target cannot hold is (x >> above) + (x >> below & carry).
   int above = 0, below = 0;
   int carry = 0;
+  // No element that is not beyond `limit` has an error (in those units) of more than its magnitude divided by this; 0:
+  // not known. Of 16 and 32 bits, for speed only.
+  std::uint32_t least_ratio = 0;
 };
 
-// Of 16 bits: integers, which add up in any order.
-struct WordTally {
+// Of 16 and 32 bits: integers, which add up in any order.
+struct IntegerTally {
   std::uint64_t inexact = 0, beyond = 0;  // `beyond` of wrapped ones are the inexact
   std::uint64_t zeros = 0;                // of `lifted`, where they count for exact
   codec::uint128 signal = 0, noise = 0;
-  std::uint16_t max_error = 0;
-  std::uint16_t ratio_error = 0, ratio_source = 1;  // of the greatest relative error
+  std::uint32_t max_error = 0;
+  std::uint32_t ratio_error = 0, ratio_source = 1;  // of the greatest relative error
 
-  void merge(const WordTally& other) noexcept;
+  void merge(const IntegerTally& other) noexcept;
 };
 
-// Of 32 and 64 bits: float64, element i in chain i % 16. Sources and errors are rounded to that first, and so are their
+// Of 64 bits: float64, element i in chain i % 16. Sources and errors are rounded to that first, and so are their
 // squares.
-struct WideTally {
+struct LongTally {
   std::uint64_t inexact = 0, beyond = 0;
   double max_error = 0.0, max_ratio = 0.0;
   double signal[tally_chains] = {};
   double noise[tally_chains] = {};
 };
 
-// `result` is not read where errors are `none` or `wrapped`. Else it holds the results as integers modulo 2^16, of the
-// source's sign.
-void tally_words(Target target, const std::byte* source, const std::byte* result, std::size_t count,
-                 const IntegerRules& rules, WordTally& tally) noexcept;
+// Whether tally_integers() takes results as float32: where they are small or not finite.
+[[nodiscard]] constexpr bool takes_floats(int bits, IntegerRules::Errors errors) noexcept {
+  return bits == 32 && (errors == IntegerRules::Errors::saturated || errors == IntegerRules::Errors::overflowed);
+}
 
-// The same for sources of 32 and 64 bits, and results as float32 or float64, of any alignment. `count` is a multiple of
-// 16, except in the last call for a tally.
-void tally_wide_integers(Target target, const std::byte* source, const std::byte* result, bool is_result_double,
-                         std::size_t count, const IntegerRules& rules, WideTally& tally) noexcept;
+// `result` is not read where errors are `none` or `wrapped`. Else it holds the results as float32, or as integers of
+// the source's type, modulo its range.
+void tally_integers(Target target, const std::byte* source, const std::byte* result, std::size_t count,
+                    const IntegerRules& rules, IntegerTally& tally) noexcept;
+
+// The same for sources of 64 bits, and results as float32 or float64, of any alignment. `count` is a multiple of 16,
+// except in the last call for a tally.
+void tally_long_integers(Target target, const std::byte* source, const std::byte* result, bool is_result_double,
+                         std::size_t count, const IntegerRules& rules, LongTally& tally) noexcept;
 
 }  // namespace tensorcast::kernels

@@ -5,23 +5,23 @@
 
 namespace tensorcast::kernels {
 
-using WordLoop = void (*)(const std::byte* source, const std::byte* result, std::size_t count,
-                          const IntegerRules& rules, WordTally& tally);
-using WideLoop = void (*)(const std::byte* source, const std::byte* result, bool is_result_double, std::size_t count,
-                          const IntegerRules& rules, WideTally& tally);
+using IntegerLoop = void (*)(const std::byte* source, const std::byte* result, std::size_t count,
+                             const IntegerRules& rules, IntegerTally& tally);
+using LongLoop = void (*)(const std::byte* source, const std::byte* result, bool is_result_double, std::size_t count,
+                          const IntegerRules& rules, LongTally& tally);
 
 namespace portable {
-WordLoop word_loop(const IntegerRules& rules);
-extern const WideLoop tally_wide_integers;
+IntegerLoop integer_loop(const IntegerRules& rules);
+extern const LongLoop tally_long_integers;
 }  // namespace portable
 #if defined(__x86_64__)
 namespace avx2 {
-WordLoop word_loop(const IntegerRules& rules);
-extern const WideLoop tally_wide_integers;
+IntegerLoop integer_loop(const IntegerRules& rules);
+extern const LongLoop tally_long_integers;
 }  // namespace avx2
 namespace avx512 {
-WordLoop word_loop(const IntegerRules& rules);
-extern const WideLoop tally_wide_integers;
+IntegerLoop integer_loop(const IntegerRules& rules);
+extern const LongLoop tally_long_integers;
 }  // namespace avx512
 #endif
 

@@ -1,9 +1,9 @@
-// The loops of a tally of integers of 32 and 64 bits for the target that the source is compiled for: 16 elements at a
+// The loops of a tally of integers of 64 bits for the target that the source is compiled for: 16 elements at a
 // time, in the definition's chains.
 //
 // 1. Sources are converted to float64 in registers. Of a target that keeps the low bits, the error is what the bits
 //    above are worth, in units of the lowest of these: found in integers, whatever the source, and exact.
-// 2. Else the error is source less result. Of 64 bits, float64 may lack the last bits of a source: it is split in two.
+// 2. Else the error is source less result. Float64 may lack the last bits of a source, which is split in two.
 // 3. Each loop is for one way that errors come about, and counts what can occur there.
 // 4. Groups without errors have only their sources summed.
 // 5. The largest relative error needs a division only where it grows: where the error exceeds the largest one so far
@@ -22,52 +22,9 @@ namespace tensorcast::kernels::TENSORCAST_TARGET {
 using Errors = IntegerRules::Errors;
 
 // Sixteen sources.
-template <class Number, bool is_signed>
-class Sources;
-
 template <bool is_signed>
-class Sources<std::int32_t, is_signed> {
+class Sources {
  public:
-  static constexpr bool are_exact = true;  // in float64
-
-  SIMD_INLINE explicit Sources(const std::byte* source) {
-#pragma GCC unroll 4
-    for (int r = 0; r < registers; ++r) x_[r] = load<I32>(source + static_cast<std::size_t>(r) * sizeof(I32));
-  }
-  SIMD_INLINE Doubles high() const { return converted<is_signed>(x_); }
-  SIMD_INLINE Doubles units_lost(int above, int below, int carry) const {
-    I32 lost[registers];
-#pragma GCC unroll 4
-    for (int r = 0; r < registers; ++r) {
-      const I32 units = is_signed ? x_[r] >> above : as<I32>(as<U32>(x_[r]) >> above);
-      lost[r] = units + ((x_[r] >> below) & carry);
-    }
-    return converted<true>(lost);
-  }
-
- private:
-  static constexpr int registers = static_cast<int>(tally_chains) / kLanes;
-
-  template <bool as_signed>
-  SIMD_INLINE static Doubles converted(const I32* x) {
-    Doubles out;
-#pragma GCC unroll 4
-    for (int r = 0; r < registers; ++r) {
-      const F64x2 wide = to_f64<as_signed>(x[r]);
-      out.at[2 * r] = wide.lo;
-      out.at[2 * r + 1] = wide.hi;
-    }
-    return out;
-  }
-
-  I32 x_[registers];
-};
-
-template <bool is_signed>
-class Sources<std::int64_t, is_signed> {
- public:
-  static constexpr bool are_exact = false;
-
   SIMD_INLINE explicit Sources(const std::byte* source) {
 #pragma GCC unroll 8
     for (int r = 0; r < registers; ++r) x_[r] = load<I64>(source + static_cast<std::size_t>(r) * sizeof(I64));
@@ -116,10 +73,10 @@ SIMD_INLINE Doubles load_results(const std::byte* result, std::size_t at) {
   return load_group<F64>(reinterpret_cast<const double*>(result) + at);
 }
 
-template <class Number, bool is_signed, Errors errors, class Result>
-class WideBlock {
+template <bool is_signed, Errors errors, class Result>
+class LongBlock {
  public:
-  SIMD_INLINE WideBlock(const IntegerRules& rules, const WideTally& tally)
+  SIMD_INLINE LongBlock(const IntegerRules& rules, const LongTally& tally)
       : above_(rules.above), below_(rules.below), carry_(rules.carry), limit_(splat(rules.limit)) {
     signal_ = load_group<F64>(tally.signal);
     noise_ = load_group<F64>(tally.noise);
@@ -128,8 +85,8 @@ class WideBlock {
 
   static constexpr bool reads_result = errors != Errors::none && errors != Errors::wrapped;
 
-  SIMD_INLINE void add(const std::byte* source, const std::byte* result, std::size_t at, WideTally& tally) {
-    const Sources<Number, is_signed> sources(source + at * sizeof(Number));
+  SIMD_INLINE void add(const std::byte* source, const std::byte* result, std::size_t at, LongTally& tally) {
+    const Sources<is_signed> sources(source + at * sizeof(std::int64_t));
     Doubles x = sources.high();
     if constexpr (has_errors) {
       Doubles error;
@@ -161,7 +118,7 @@ class WideBlock {
   }
 
   // `count` elements in `groups` groups, the last one filled up with zeros.
-  void finish(std::size_t count, std::size_t groups, WideTally& tally) {
+  void finish(std::size_t count, std::size_t groups, LongTally& tally) {
     store_group(tally.signal, signal_);
     if constexpr (!has_errors) return;
     store_group(tally.noise, noise_);
@@ -180,7 +137,7 @@ class WideBlock {
 
   SIMD_INLINE static F64 size_of(F64 x) { return is_signed ? magnitude_of(x) : x; }
 
-  SIMD_INLINE void add_errors(const Doubles& x, const Doubles& error, const Mask64* inexact, WideTally& tally) {
+  SIMD_INLINE void add_errors(const Doubles& x, const Doubles& error, const Mask64* inexact, LongTally& tally) {
     Mask64 grows = {};
 #pragma GCC unroll 8
     for (int r = 0; r < registers; ++r) {
@@ -199,22 +156,17 @@ class WideBlock {
     }
   }
 
-  SIMD_INLINE static Doubles difference(const Sources<Number, is_signed>& sources, const Doubles& x, const Doubles& y) {
+  SIMD_INLINE static Doubles difference(const Sources<is_signed>& sources, const Doubles& x, const Doubles& y) {
     Doubles out;
-    if constexpr (Sources<Number, is_signed>::are_exact) {
+    const Doubles low = sources.low(x);
 #pragma GCC unroll 8
-      for (int r = 0; r < registers; ++r) out.at[r] = x.at[r] - y.at[r];
-    } else {
-      const Doubles low = sources.low(x);
-#pragma GCC unroll 8
-      for (int r = 0; r < registers; ++r) out.at[r] = (x.at[r] - y.at[r]) + low.at[r];
-    }
+    for (int r = 0; r < registers; ++r) out.at[r] = (x.at[r] - y.at[r]) + low.at[r];
     return out;
   }
 
   // Returns what the next errors are compared with: no less than the largest ratio, and so much that the same element
   // does not come here again, though the product with it be rounded.
-  [[gnu::noinline]] static double grow(const double* x, const double* errors_of_x, WideTally& tally) {
+  [[gnu::noinline]] static double grow(const double* x, const double* errors_of_x, LongTally& tally) {
     double limit = tally.max_ratio;
     for (std::size_t i = 0; i < tally_chains; ++i) {
       const double size = std::fabs(x[i]);
@@ -232,52 +184,49 @@ class WideBlock {
   LaneCount<Mask64> inexact_, within_;
 };
 
-template <class Number, bool is_signed, Errors errors, class Result>
-void tally_wide(const std::byte* source, const std::byte* result, std::size_t count, const IntegerRules& rules,
-                WideTally& tally) {
-  using Block = WideBlock<Number, is_signed, errors, Result>;
+template <bool is_signed, Errors errors, class Result>
+void tally_block(const std::byte* source, const std::byte* result, std::size_t count, const IntegerRules& rules,
+                 LongTally& tally) {
+  using Block = LongBlock<is_signed, errors, Result>;
   Block block(rules, tally);
   const std::size_t whole = count / tally_chains * tally_chains;
   for (std::size_t at = 0; at < whole; at += tally_chains) block.add(source, result, at, tally);
   const std::size_t rest = count - whole;
   if (rest != 0) {
-    std::byte last_source[tally_chains * sizeof(Number)] = {}, last_result[tally_chains * sizeof(Result)] = {};
-    std::memcpy(last_source, source + whole * sizeof(Number), rest * sizeof(Number));
+    std::byte last_source[tally_chains * sizeof(std::int64_t)] = {}, last_result[tally_chains * sizeof(Result)] = {};
+    std::memcpy(last_source, source + whole * sizeof(std::int64_t), rest * sizeof(std::int64_t));
     if (Block::reads_result) std::memcpy(last_result, result + whole * sizeof(Result), rest * sizeof(Result));
     block.add(last_source, last_result, 0, tally);
   }
   block.finish(count, (count + tally_chains - 1) / tally_chains, tally);
 }
 
-template <class Number, bool is_signed>
-void tally_wide(const std::byte* source, const std::byte* result, bool is_result_double, std::size_t count,
-                const IntegerRules& rules, WideTally& tally) {
+template <bool is_signed>
+void tally_long(const std::byte* source, const std::byte* result, bool is_result_double, std::size_t count,
+                const IntegerRules& rules, LongTally& tally) {
   switch (rules.errors) {
     case Errors::none:
-      return tally_wide<Number, is_signed, Errors::none, float>(source, result, count, rules, tally);
+      return tally_block<is_signed, Errors::none, float>(source, result, count, rules, tally);
     case Errors::wrapped:
-      return tally_wide<Number, is_signed, Errors::wrapped, float>(source, result, count, rules, tally);
+      return tally_block<is_signed, Errors::wrapped, float>(source, result, count, rules, tally);
     case Errors::rounded:
-      return is_result_double
-                 ? tally_wide<Number, is_signed, Errors::rounded, double>(source, result, count, rules, tally)
-                 : tally_wide<Number, is_signed, Errors::rounded, float>(source, result, count, rules, tally);
+      return is_result_double ? tally_block<is_signed, Errors::rounded, double>(source, result, count, rules, tally)
+                              : tally_block<is_signed, Errors::rounded, float>(source, result, count, rules, tally);
     case Errors::saturated:
-      return tally_wide<Number, is_signed, Errors::saturated, float>(source, result, count, rules, tally);
+      return tally_block<is_signed, Errors::saturated, float>(source, result, count, rules, tally);
     case Errors::overflowed:
-      return tally_wide<Number, is_signed, Errors::overflowed, float>(source, result, count, rules, tally);
+      return tally_block<is_signed, Errors::overflowed, float>(source, result, count, rules, tally);
     case Errors::lifted:
-      return tally_wide<Number, is_signed, Errors::lifted, float>(source, result, count, rules, tally);
+      return tally_block<is_signed, Errors::lifted, float>(source, result, count, rules, tally);
     case Errors::refused:
-      return tally_wide<Number, is_signed, Errors::refused, float>(source, result, count, rules, tally);
+      return tally_block<is_signed, Errors::refused, float>(source, result, count, rules, tally);
   }
 }
 
 // Subnormal results count, whatever the caller's floating-point environment does to them.
-const WideLoop tally_wide_integers = [](const std::byte* source, const std::byte* result, bool is_result_double,
-                                        std::size_t count, const IntegerRules& rules, WideTally& tally) {
-  const auto run = rules.bits == 32
-                       ? (rules.is_signed ? tally_wide<std::int32_t, true> : tally_wide<std::int32_t, false>)
-                       : (rules.is_signed ? tally_wide<std::int64_t, true> : tally_wide<std::int64_t, false>);
+const LongLoop tally_long_integers = [](const std::byte* source, const std::byte* result, bool is_result_double,
+                                        std::size_t count, const IntegerRules& rules, LongTally& tally) {
+  const auto run = rules.is_signed ? tally_long<true> : tally_long<false>;
   in_default_environment([&] { run(source, result, is_result_double, count, rules, tally); });
 };
 

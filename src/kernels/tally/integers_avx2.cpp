@@ -1,0 +1,1 @@
+#include "kernels/tally/integers_body.hpp"

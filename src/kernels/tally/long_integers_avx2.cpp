@@ -1,0 +1,1 @@
+#include "kernels/tally/long_integers_body.hpp"

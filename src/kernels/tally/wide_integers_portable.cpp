@@ -1,1 +1,0 @@
-#include "kernels/tally/wide_integers_body.hpp"

@@ -1,1 +1,0 @@
-#include "kernels/tally/words_body.hpp"
