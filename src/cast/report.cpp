@@ -83,11 +83,12 @@ bool is_short_float(DType dtype) { return dtype == DType::float16 || dtype == DT
 // Of sources that float32 has.
 kernels::Usually usually(DType from, DType to, const TallyRules& rules) {
   using kernels::Usually;
-  if (family(from) != Family::floating || bit_width(to) > 8) return Usually::inexact;
+  if (!(is_short_float(from) || from == DType::float32) || bit_width(to) > 8) return Usually::inexact;
   if (to == DType::float8_e8m0fnu) return Usually::below_zero;
   if (to == DType::float4_e2m1fn) return Usually::extremes;
-  const bool truncates = family(to) == Family::integer && rules.beyond_has_large_error;
-  return truncates && is_short_float(from) ? Usually::beyond : Usually::inexact;
+  if (family(to) != Family::integer || !rules.beyond_has_large_error) return Usually::inexact;
+  const bool often_beyond = bit_width(to) < 8 || !row(to).is_signed;
+  return often_beyond || is_short_float(from) ? Usually::beyond : Usually::inexact;
 }
 
 // --- Blocks as real numbers

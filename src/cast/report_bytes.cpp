@@ -30,6 +30,10 @@ constexpr std::size_t planes_min_bytes = std::size_t{1} << 17;
 // histogram.
 constexpr int symmetric_plane_cost = 2, plane_cost = 4, histogram_cost = 64;
 
+// With so many planes of but a part of the magnitudes, as of numbers with a large exponent, blocks are looked at first:
+// few have all magnitudes.
+constexpr std::ptrdiff_t min_narrow_planes = 4;
+
 // A window of kinds is found by looking at so many bytes.
 constexpr std::size_t window_min_bytes = 512;
 
@@ -188,7 +192,10 @@ class BytePlanes {
   }
 
   void add(const std::byte* data, std::size_t bytes, ByteReporter::Count& into) const {
-    for (std::size_t i = 0; i < planes_.size(); ++i) into.sums[i] += kernels::sum_plane(planes_[i], data, bytes);
+    const kernels::ByteRange range = has_narrow_planes_ ? kernels::range_of(data, bytes) : kernels::ByteRange{};
+    for (std::size_t i = 0; i < planes_.size(); ++i) {
+      if (range.meets(planes_[i])) into.sums[i] += kernels::sum_plane(planes_[i], data, bytes);
+    }
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
       if (into.ranks[i] == ranks_[i].greatest) continue;  // it does not get greater
       into.ranks[i] = std::max(into.ranks[i], kernels::greatest_in_plane(ranks_[i], data, bytes));
@@ -247,6 +254,8 @@ class BytePlanes {
     add_squares(fates_.noise, noise_);
     if (!rank(from, 0, [](const CodeFate& fate) { return fate.error; })) return false;
     if (!rank(from, 1, [](const CodeFate& fate) { return fate.relative_error; })) return false;
+    const auto narrow = [](const BytePlane& plane) { return plane.last - plane.first < 40; };
+    has_narrow_planes_ = std::count_if(planes_.begin(), planes_.end(), narrow) >= min_narrow_planes;
     int cost = 0;
     for (const BytePlane& plane : planes_) cost += plane.is_symmetric ? symmetric_plane_cost : plane_cost;
     return planes_.size() <= ByteReporter::Count().sums.size() && cost < histogram_cost;
@@ -290,6 +299,7 @@ class BytePlanes {
 
   Fates fates_;
   std::vector<BytePlane> planes_;
+  bool has_narrow_planes_ = false;
   std::vector<std::pair<std::size_t, std::uint32_t>> events_;  // a plane and the event that it counts
   std::vector<Part> signal_, noise_;
   std::array<BytePlane, 2> ranks_;  // of absolute and relative errors

@@ -172,6 +172,26 @@ TEST(Report, OfNarrowElementsOfFewKinds) {
   }
 }
 
+// Blocks of a part of the magnitudes, with zeros and without: tables of other magnitudes are not looked at.
+TEST(Report, OfNarrowElementsOfSomeMagnitudes) {
+  std::mt19937_64 random(10);
+  const std::size_t elements = 180'000 + 3;
+  for (const DType from : {DType::float8_e5m2, DType::float8_e5m2fnuz, DType::float8_e4m3fn}) {
+    std::vector<std::byte> source(elements);
+    unsigned least = 0, kinds = 1;
+    for (std::size_t i = 0; i < elements; ++i) {
+      if (i % 2048 == 0) {
+        least = random() % 128;
+        kinds = 1 + random() % (128 - least);
+      }
+      const bool is_zero = (i >> 14) % 2 == 0 && random() % 16 == 0;
+      const auto magnitude = is_zero ? 0 : least + random() % kinds;
+      source[i] = static_cast<std::byte>(magnitude | (random() % 2) << 7);
+    }
+    for (const DType to : numeric_types()) check(from, source, elements, to, {});
+  }
+}
+
 // Codes near each other, as scales have, some of them with one other kind, and now and then any code; windows at either
 // end of the codes, and ones that move.
 TEST(Report, OfScales) {

@@ -161,6 +161,7 @@ class BlockTally {
       } else {
         usual_absolute = counted == Usually::below_zero ? std::numeric_limits<Number>::max() : Number{1000};
       }
+      if (counted == Usually::beyond && !is_equal_usual) usual_absolute = std::min(usual_absolute, absolute);
       constexpr std::uint64_t mantissa = (std::uint64_t{1} << 52) - 1;
       const bool is_power = (std::bit_cast<std::uint64_t>(max_rel) & mantissa) == 0;
       usual_relative = relative;
@@ -197,7 +198,8 @@ class BlockTally {
     if constexpr (std::is_same_v<V, F32>) {
       switch (rules_.usually) {
         case Usually::beyond:
-          return add_usual<Usually::beyond, true>(first, count);
+          return or_equal ? add_usual<Usually::beyond, true>(first, count)
+                          : add_usual<Usually::beyond, false>(first, count);
         case Usually::extremes:
           return or_equal ? add_usual<Usually::extremes, true>(first, count)
                           : add_usual<Usually::extremes, false>(first, count);
@@ -212,12 +214,13 @@ class BlockTally {
     return add_usual<Usually::inexact, false>(first, count);
   }
 
-  // Usual groups from `first` on. Returns where they end. The errors of usual float32 are exact in float32.
-  // `or_equal`: errors at the limit are usual too.
+  // Usual groups from `first` on. Returns where they end. The errors of usual float32 are exact in float32, or nearly
+  // so: then those that the largest ones may grow by are not usual. `or_equal`: errors at the limit are usual too.
   template <Usually counted, bool or_equal>
   [[gnu::noinline]] std::size_t add_usual(std::size_t first, std::size_t count) {
     constexpr bool finds_zeros = counted == Usually::extremes;
     constexpr bool has_no_zero = counted == Usually::below_zero;
+    constexpr bool has_errors = counted != Usually::beyond || or_equal;  // wrapped, a float32 may have too many digits
     State s = state_;
     const V relative = splat(limits_.usual_relative), absolute = splat(limits_.usual_absolute);
     for (; first < count; first += tally_chains) {
@@ -249,7 +252,7 @@ class BlockTally {
 #pragma GCC unroll 8
       for (int r = 0; r < registers; ++r) {
         s.inexact.add(inexact[r]);
-        s.max_abs = greater_magnitude(s.max_abs, error.at[r]);
+        if constexpr (has_errors) s.max_abs = greater_magnitude(s.max_abs, error.at[r]);
         if constexpr (counted == Usually::beyond) {
           s.beyond.add(greater_equal(error.at[r], splat(static_cast<Number>(rules_.beyond_error))));
         }
@@ -259,11 +262,13 @@ class BlockTally {
         }
         if constexpr (has_no_zero) s.beyond.add(greater_equal(splat(limits_.below), x.at[r]));
       }
-      const Doubles wide = pairs_.wide_x(first), wide_error = widen(error);
+      const Doubles wide = pairs_.wide_x(first);
+      Doubles wide_error = widen(has_errors ? error : y);
 #pragma GCC unroll 8
       for (int r = 0; r < Doubles::registers; ++r) {
         s.signal.at[r] = add_square<V>(s.signal.at[r], wide.at[r]);
-        s.noise.at[r] = add_square<V>(s.noise.at[r], wide_error.at[r]);
+        if constexpr (!has_errors) wide_error.at[r] = wide.at[r] - wide_error.at[r];
+        s.noise.at[r] = add_square<std::conditional_t<has_errors, V, F64>>(s.noise.at[r], wide_error.at[r]);
       }
     }
     state_ = s;

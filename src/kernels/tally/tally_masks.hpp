@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/simd/simd.hpp"
 #include "kernels/tally/tally.hpp"
@@ -188,8 +189,13 @@ struct Lanes<F64> {
   static constexpr int count = kLanes / 2;
 };
 
+// Of numbers that are not NaN and have no sign: half of the lanes against the other half, and so on.
 template <class V>
 SIMD_INLINE typename Lanes<V>::Number greatest_lane(V x) {
+#if TENSORCAST_TARGET_LEVEL >= 2
+  if constexpr (std::is_same_v<V, F32>) return _mm512_reduce_max_ps((__m512)x);
+  if constexpr (std::is_same_v<V, F64>) return _mm512_reduce_max_pd((__m512d)x);
+#endif
   typename Lanes<V>::Number lanes[Lanes<V>::count];
   store(reinterpret_cast<std::byte*>(lanes), x);
   for (int half = Lanes<V>::count / 2; half != 0; half /= 2) {
