@@ -220,7 +220,7 @@ bool may_ever_refuse(DType from, DType to, const Policy& policy) noexcept {
 }
 
 RefusalScan::RefusalScan(Target target, DType from, DType to, const Policy& policy, std::size_t count) noexcept
-    : target_(target), from_(from), to_(to), policy_(policy) {
+    : target_(target), from_(from), to_(to), policy_(policy), is_doubtful_(range_function(target, row(from))) {
   constexpr std::size_t many = 2048;
   if (count < many) return;
   if (bit_width(from) <= 8) {
@@ -292,8 +292,7 @@ bool RefusalScan::any_refused_element(const std::byte* src, std::size_t first, s
 bool RefusalScan::any_refused_byte(const std::byte* src, std::size_t count) const noexcept {
   const std::size_t per_byte = 8 / static_cast<std::size_t>(bit_width(from_));
   const std::size_t bytes = count / per_byte;
-  if (!range_function(target_, row(from_))(src, bytes, range_))
-    return any_refused_element(src, bytes * per_byte, count);
+  if (!is_doubtful_(src, bytes, range_)) return any_refused_element(src, bytes * per_byte, count);
   alignas(64) std::byte marks[buffer_count];
   for (std::size_t first = 0; first < bytes; first += buffer_count) {
     const std::size_t step = std::min(buffer_count, bytes - first);
@@ -312,7 +311,7 @@ bool RefusalScan::may_refuse(const std::byte* src, std::size_t count) const noex
     case Method::bytes:
       return any_refused_byte(src, count);
     case Method::range:
-      return range_function(target_, row(from_))(src, count, range_);
+      return is_doubtful_(src, count, range_);
     case Method::limits:
       break;
   }

@@ -48,6 +48,8 @@ class RefusalScan {
   [[nodiscard]] bool any_refused_element(const std::byte* src, std::size_t first, std::size_t end) const noexcept;
   [[nodiscard]] bool any_refused_byte(const std::byte* src, std::size_t count) const noexcept;
 
+  using RangeFn = bool (*)(const std::byte* src, std::size_t count, const Range& range);
+
   Target target_;
   DType from_;
   DType to_;
@@ -55,6 +57,7 @@ class RefusalScan {
   Method method_ = Method::limits;
   std::optional<TableConversion> refused_bytes_;  // to uint8: 1 where a code of the byte is refused
   Range range_;
+  RangeFn is_doubtful_;  // by the range
 };
 
 }  // namespace tensorcast::kernels

@@ -3,31 +3,23 @@
 
 #include "kernels/narrow/loops.hpp"
 #include "kernels/narrow/planes_avx512.hpp"
+#include "kernels/simd/byte_table.hpp"
 
 namespace tensorcast::kernels::narrow {
 namespace {
 
 template <Layout layout>
 void convert(const std::byte* src, std::byte* dst, std::size_t count, const std::byte* table) {
-  constexpr int planes = layout.table_units;
-  __m512i quarters[planes][4];
-#pragma GCC unroll 8
-  for (int plane = 0; plane < planes; ++plane) {
-#pragma GCC unroll 8
-    for (int i = 0; i < 4; ++i) quarters[plane][i] = load(table + plane * 256 + i * 64);
-  }
-  const auto look_up = [&](int plane, __m512i index) {
-    const __m512i(&quarter)[4] = quarters[plane];
-    const __m512i lower = _mm512_permutex2var_epi8(quarter[0], index, quarter[1]);
-    const __m512i upper = _mm512_permutex2var_epi8(quarter[2], index, quarter[3]);
-    return _mm512_mask_blend_epi8(_mm512_movepi8_mask(index), lower, upper);
-  };
-  const auto bytes_are_indices = [](__m512i bytes) { return bytes; };
-  for_each_block<layout>(src, dst, count, bytes_are_indices, [&](__m512i indices) {
-    Registers<Unpack> out = look_up_planes<layout>(indices, look_up);
-    if constexpr (layout.output_bits() < 8) out.v[0] = pack<layout.output_bits()>(out.v[0]);
-    return out;
-  });
+  [&]<std::size_t... plane>(std::index_sequence<plane...>) {
+    const avx512vbmi::ByteTable<> planes[] = {avx512vbmi::ByteTable<>(table + plane * 256)...};
+    const auto look_up = [&](int number, __m512i index) { return planes[number](index); };
+    const auto bytes_are_indices = [](__m512i bytes) { return bytes; };
+    for_each_block<layout>(src, dst, count, bytes_are_indices, [&](__m512i indices) {
+      Registers<Unpack> out = look_up_planes<layout>(indices, look_up);
+      if constexpr (layout.output_bits() < 8) out.v[0] = pack<layout.output_bits()>(out.v[0]);
+      return out;
+    });
+  }(std::make_index_sequence<layout.table_units>());
 }
 
 template <std::size_t... i>

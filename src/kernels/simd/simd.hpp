@@ -14,7 +14,8 @@
 //   load store load_float16 load_int16 load_uint16                         loads of one unit, any alignment
 //   widen narrow narrow_odd odd_in_24_bits round_to_integer                float to float; NaN keep sign and payload
 //   float16_codes
-//   to_f32 to_f32_odd to_f64                                               integer to float, nearest or rounded to odd
+//   to_f32 to_f64                                                          integer to float, nearest
+//   to_f32_odd                                                             rounded to odd, in 10 bits or more
 //   to_f32_clamped                                                         2^31 and more are alike
 //   to_f32_leading                                                         sign, exponent and first mantissa bit
 //   saturated_words                                                        64-bit lanes as far as int32 goes

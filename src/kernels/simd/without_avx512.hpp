@@ -160,15 +160,31 @@ SIMD_INLINE F32 to_f32_leading(I64x2 x) {
   return narrow({to_f64<is_signed>(as<I64>(without_carry(as<U64>(x.lo)))),
                  to_f64<is_signed>(as<I64>(without_carry(as<U64>(x.hi))))});
 }
+// In lanes of 32 bits, of which a register has twice as many:
+// 1. All bits of small numbers; of others those from bit 11 on, or of large ones from bit 33 on, and the last one set
+//    if something was cut off. At least 10 bits are left.
+// 2. As float32, times the power of two that was cut off.
 template <bool is_signed>
 SIMD_INLINE F32 to_f32_odd(I64x2 x) {
-  if constexpr (is_signed) {  // most are small; unsigned numbers may as well be negative ones
-    const I32 low = low_words(x);
-    if (!any(~equal(beyond_low_word<true>(low, high_words(x)), I32{}))) [[likely]]
-      return to_f32<true>(odd_in_24_bits<true>(low));
-  }
-  const F64x2 wide = to_f64_odd<is_signed>(x);
-  return narrow({odd_in_24_bits(wide.lo), odd_in_24_bits(wide.hi)});
+  constexpr int few = 11, many = 33;
+  const I32 low = low_words(x);
+  const I32 high = high_words(x);
+  const Mask32 is_small = equal(beyond_low_word<is_signed>(low, high), I32{});
+  if (is_signed && !any(~is_small)) [[likely]]  // unsigned numbers may as well be negative ones
+    return to_f32<true>(odd_in_24_bits<true>(low));
+
+  const I32 middle = as<I32>(as<U32>(low) >> few | as<U32>(high) << (32 - few));
+  const I32 upper = is_signed ? high >> (many - 32) : as<I32>(as<U32>(high) >> (many - 32));
+  const I32 beyond_middle =
+      as<I32>(as<U32>(high) >> (few - 1)) ^ (is_signed ? as<I32>(as<U32>(high >> 31) >> (few - 1)) : I32{});
+  const Mask32 is_middle = equal(beyond_middle, I32{});
+  const I32 kept = select(is_middle, middle, upper);
+  const I32 cut = select(is_middle, low & ((1 << few) - 1), low | (high & 1));
+  const I32 odd = kept | as<I32>(min(as<U32>(cut), U32{} + 1));
+
+  const F32 number = to_f32<true>(odd_in_24_bits<true>(select(is_small, low, odd)));
+  const I32 exponent = select(is_middle, splat(few << 23), splat(many << 23));
+  return as<F32>(as<I32>(number) + (exponent & ~is_small));
 }
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

@@ -1,34 +1,16 @@
 #include "kernels/tally/byte_planes.hpp"
 
-#include "kernels/simd/intrinsics.hpp"
+#include "kernels/simd/byte_table.hpp"
 
 namespace tensorcast::kernels::avx512vbmi {
 namespace {
 
 constexpr std::size_t vector_bytes = 64;
 
-template <bool symmetric>
-struct Table {
-  __m512i a, b, c, d;
-
-  explicit Table(const BytePlane& plane)
-      : a(_mm512_load_si512(plane.value.data())),
-        b(_mm512_load_si512(plane.value.data() + 64)),
-        c(_mm512_load_si512(plane.value.data() + 128)),
-        d(_mm512_load_si512(plane.value.data() + 192)) {}
-
-  // A lookup in two registers ignores bit 7.
-  __m512i operator()(__m512i x) const {
-    const __m512i low = _mm512_permutex2var_epi8(a, x, b);
-    if constexpr (symmetric) return low;
-    return _mm512_mask_blend_epi8(_mm512_movepi8_mask(x), low, _mm512_permutex2var_epi8(c, x, d));
-  }
-};
-
 // Calls `add` with the values of each 64 bytes; those past the end are 0.
 template <bool symmetric, class Add>
 inline void for_each_vector(const BytePlane& plane, const std::byte* data, std::size_t bytes, Add add) {
-  const Table<symmetric> table(plane);
+  const ByteTable<symmetric> table(plane.value.data());
   for (; bytes >= 4 * vector_bytes; bytes -= 4 * vector_bytes, data += 4 * vector_bytes) {
     add(table(_mm512_loadu_si512(data)));
     add(table(_mm512_loadu_si512(data + vector_bytes)));

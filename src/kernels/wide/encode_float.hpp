@@ -35,8 +35,14 @@ SIMD_INLINE F32 float32_hub_of_float64(F64x2 x) {
     constexpr bool infinity_matters = row(to).format.nonfinite == NonFinite::nan_negative_zero;
     const F32 hub = narrow({odd_in_24_bits(x.lo), odd_in_24_bits(x.hi)});
     if constexpr (infinity_matters) {
-      if (any(equal(as<I32>(hub) & INT32_MAX, splat(0x7f800000)))) [[unlikely]]
-        return narrow({odd_in_24_bits(within_float32(x.lo)), odd_in_24_bits(within_float32(x.hi))});
+      constexpr std::int32_t infinity_of_float64 = 0x7ff00000;  // the upper half
+      const I32 bits = as<I32>(hub);
+      const Mask32 is_infinite = equal(bits & INT32_MAX, splat(0x7f800000));
+      if (any(is_infinite)) [[unlikely]] {
+        const I32 upper = high_words({as<I64>(x.lo), as<I64>(x.hi)}) & INT32_MAX;
+        return as<F32>(
+            select(both(is_infinite, greater(splat(infinity_of_float64), upper)), as<I32>(as<U32>(bits) - 1), bits));
+      }
     }
     return hub;
   }
