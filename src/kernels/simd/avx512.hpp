@@ -40,6 +40,7 @@ SIMD_INLINE I64 select(Mask64 mask, I64 yes, I64 no) {
 SIMD_INLINE I32 min(I32 a, I32 b) { return (I32)_mm512_min_epi32((__m512i)a, (__m512i)b); }
 SIMD_INLINE I32 max(I32 a, I32 b) { return (I32)_mm512_max_epi32((__m512i)a, (__m512i)b); }
 SIMD_INLINE U32 min(U32 a, U32 b) { return (U32)_mm512_min_epu32((__m512i)a, (__m512i)b); }
+SIMD_INLINE U32 max(U32 a, U32 b) { return (U32)_mm512_max_epu32((__m512i)a, (__m512i)b); }
 SIMD_INLINE I16 min(I16 a, I16 b) { return (I16)_mm512_min_epi16((__m512i)a, (__m512i)b); }
 SIMD_INLINE I16 max(I16 a, I16 b) { return (I16)_mm512_max_epi16((__m512i)a, (__m512i)b); }
 SIMD_INLINE U16 min(U16 a, U16 b) { return (U16)_mm512_min_epu16((__m512i)a, (__m512i)b); }

@@ -31,6 +31,7 @@ SIMD_INLINE F64 select(Mask64 mask, F64 yes, F64 no) { return mask ? yes : no; }
 SIMD_INLINE I32 min(I32 a, I32 b) { return a < b ? a : b; }
 SIMD_INLINE I32 max(I32 a, I32 b) { return a > b ? a : b; }
 SIMD_INLINE U32 min(U32 a, U32 b) { return a < b ? a : b; }
+SIMD_INLINE U32 max(U32 a, U32 b) { return a > b ? a : b; }
 SIMD_INLINE I16 min(I16 a, I16 b) { return a < b ? a : b; }
 SIMD_INLINE I16 max(I16 a, I16 b) { return a > b ? a : b; }
 SIMD_INLINE F32 clamp(F32 x, F32 low, F32 high) {

@@ -24,8 +24,6 @@ SIMD_INLINE U32 splat(std::uint32_t x) { return x - U32{}; }
 
 SIMD_INLINE U32 products_of_pairs(I16 a, I16 b) { return (U32)_mm512_madd_epi16((__m512i)a, (__m512i)b); }
 SIMD_INLINE U64 even_products(U32 a, U32 b) { return (U64)_mm512_mul_epu32((__m512i)a, (__m512i)b); }
-SIMD_INLINE U32 min(U32 a, U32 b) { return (U32)_mm512_min_epu32((__m512i)a, (__m512i)b); }
-SIMD_INLINE U32 max(U32 a, U32 b) { return (U32)_mm512_max_epu32((__m512i)a, (__m512i)b); }
 template <class V>
 SIMD_INLINE bool has_bits(V x) {
   const __mmask16 bits = _mm512_test_epi32_mask((__m512i)x, (__m512i)x);
@@ -51,8 +49,6 @@ SIMD_INLINE bool either_greater(U64 a, U64 b, U64 c, U64 d) {
 SIMD_INLINE U32 products_of_pairs(I16 a, I16 b) { return (U32)_mm256_madd_epi16((__m256i)a, (__m256i)b); }
 SIMD_INLINE U16 high_product(U16 a, U16 b) { return (U16)_mm256_mulhi_epu16((__m256i)a, (__m256i)b); }
 SIMD_INLINE U64 even_products(U32 a, U32 b) { return (U64)_mm256_mul_epu32((__m256i)a, (__m256i)b); }
-SIMD_INLINE U32 min(U32 a, U32 b) { return (U32)_mm256_min_epu32((__m256i)a, (__m256i)b); }
-SIMD_INLINE U32 max(U32 a, U32 b) { return (U32)_mm256_max_epu32((__m256i)a, (__m256i)b); }
 template <class V>
 SIMD_INLINE bool has_bits(V x) {
   return _mm256_testz_si256((__m256i)x, (__m256i)x) == 0;
@@ -86,8 +82,6 @@ SIMD_INLINE U64 even_products(U32 a, U32 b) { return (as<U64>(a) & 0xffffffff) *
 
 #endif
 
-SIMD_INLINE U32 min(U32 a, U32 b) { return a < b ? a : b; }
-SIMD_INLINE U32 max(U32 a, U32 b) { return a > b ? a : b; }
 template <class V>
 SIMD_INLINE bool has_bits(V x) {
   return (as<U64>(x)[0] | as<U64>(x)[1]) != 0;
