@@ -234,8 +234,7 @@ CastReport Reporter::report(const Count& count) const {
 
   const kernels::Tally& tally = count.tally;
   const bool to_integer = family(to_) == Family::integer;
-  const bool low_bits = family(from_) != Family::floating && policy_.scale == 1.0;  // D7
-  const bool wraps = to_integer && (low_bits || policy_.integer_range == IntegerRange::wrap);
+  const bool wraps = to_integer && policy_.integer_range == IntegerRange::wrap;
   report.overflowed += tally.overflowed;
   (wraps ? report.wrapped : report.saturated) += tally.beyond;
   report.underflowed_to_zero += family(to_) == Family::floating ? tally.underflowed : 0;

@@ -29,7 +29,7 @@ class Reporter {
   Reporter(DType from, DType to, const codec::Policy& policy, Target target = active_target());
 
   // Adds a converted block. The source must still be there: conversions in place keep a copy. All blocks of a count but
-  // the last have a multiple of 16 elements. Sums run in element order in a fixed number of chains, so that equal
+  // the last have a multiple of 16 elements. Sums are exact, or run in element order in a fixed number of chains: equal
   // inputs give equal reports on every target.
   void add(const Conversion& done, Count& count) const;
   [[nodiscard]] CastReport report(const Count& count) const;

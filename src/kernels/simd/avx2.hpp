@@ -10,7 +10,8 @@ namespace tensorcast::kernels::TENSORCAST_TARGET {
 
 SIMD_INLINE bool any(Mask32 mask) { return _mm256_movemask_ps((__m256)mask) != 0; }
 
-// x * y - z, rounded once.
+// x * y + z and x * y - z, rounded once.
+SIMD_INLINE F64 multiply_add(F64 x, F64 y, F64 z) { return (F64)_mm256_fmadd_pd((__m256d)x, (__m256d)y, (__m256d)z); }
 SIMD_INLINE F64 multiply_subtract(F64 x, F64 y, F64 z) {
   return (F64)_mm256_fmsub_pd((__m256d)x, (__m256d)y, (__m256d)z);
 }

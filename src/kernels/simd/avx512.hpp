@@ -52,7 +52,8 @@ SIMD_INLINE F64 clamp(F64 x, F64 low, F64 high) {
   return (F64)_mm512_min_pd((__m512d)high, _mm512_max_pd((__m512d)low, (__m512d)x));
 }
 
-// x * y - z, rounded once.
+// x * y + z and x * y - z, rounded once.
+SIMD_INLINE F64 multiply_add(F64 x, F64 y, F64 z) { return (F64)_mm512_fmadd_pd((__m512d)x, (__m512d)y, (__m512d)z); }
 SIMD_INLINE F64 multiply_subtract(F64 x, F64 y, F64 z) {
   return (F64)_mm512_fmsub_pd((__m512d)x, (__m512d)y, (__m512d)z);
 }

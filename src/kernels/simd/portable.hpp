@@ -15,7 +15,10 @@ SIMD_INLINE bool any(Mask32 mask) {
   return (halves[0] | halves[1]) != 0;
 }
 
-// x * y - z, rounded once.
+// x * y + z and x * y - z, rounded once.
+SIMD_INLINE F64 multiply_add(F64 x, F64 y, F64 z) {
+  return F64{__builtin_fma(x[0], y[0], z[0]), __builtin_fma(x[1], y[1], z[1])};
+}
 SIMD_INLINE F64 multiply_subtract(F64 x, F64 y, F64 z) {
   return F64{__builtin_fma(x[0], y[0], -z[0]), __builtin_fma(x[1], y[1], -z[1])};
 }

@@ -35,21 +35,14 @@ class Sources {
     for (int r = 0; r < registers; ++r) out.at[r] = to_f64<is_signed>(x_[r]);
     return out;
   }
-  // What `high` lacks. Each half of an integer is put below a power of two as its mantissa, which then is subtracted:
-  // both are exact, and so is what their rounded sum lacks.
-  SIMD_INLINE Doubles low(const Doubles& high) const {
-    constexpr std::int64_t two_52 = 0x4330000000000000;
-    constexpr std::int64_t two_84 = 0x4530000000000000;
-    Doubles out;
+  // The same as `high`, and what it lacks.
+  SIMD_INLINE void split(Doubles& high, Doubles& low) const {
 #pragma GCC unroll 8
     for (int r = 0; r < registers; ++r) {
-      const F64 lower = as<F64>((x_[r] & 0xffffffff) | two_52) - 0x1p52;
-      I64 upper_bits = as<I64>(as<U64>(x_[r]) >> 32);
-      if constexpr (is_signed) upper_bits ^= 0x80000000;  // offset by 2^63, so that the half is not negative
-      const F64 upper = as<F64>(upper_bits | two_84) - (is_signed ? 0x1p84 + 0x1p63 : 0x1p84);
-      out.at[r] = lower - (high.at[r] - upper);
+      const SplitF64 sum = split_integer<is_signed>(x_[r]);
+      high.at[r] = sum.high;
+      low.at[r] = sum.low;
     }
-    return out;
   }
   SIMD_INLINE Doubles units_lost(int above, int below, int carry) const {
     Doubles out;
@@ -87,14 +80,16 @@ class LongBlock {
 
   SIMD_INLINE void add(const std::byte* source, const std::byte* result, std::size_t at, LongTally& tally) {
     const Sources<is_signed> sources(source + at * sizeof(std::int64_t));
-    Doubles x = sources.high();
+    Doubles x, error;
+    if constexpr (reads_result) {
+      Doubles low;
+      sources.split(x, low);
+      error = difference(x, low, load_results<Result>(result, at));
+    } else {
+      x = sources.high();
+      if constexpr (has_errors) error = sources.units_lost(above_, below_, carry_);
+    }
     if constexpr (has_errors) {
-      Doubles error;
-      if constexpr (errors == Errors::wrapped) {
-        error = sources.units_lost(above_, below_, carry_);
-      } else {
-        error = difference(sources, x, load_results<Result>(result, at));
-      }
       Mask64 inexact[registers];
       Mask64 some_inexact = {};
 #pragma GCC unroll 8
@@ -156,9 +151,8 @@ class LongBlock {
     }
   }
 
-  SIMD_INLINE static Doubles difference(const Sources<is_signed>& sources, const Doubles& x, const Doubles& y) {
+  SIMD_INLINE static Doubles difference(const Doubles& x, const Doubles& low, const Doubles& y) {
     Doubles out;
-    const Doubles low = sources.low(x);
 #pragma GCC unroll 8
     for (int r = 0; r < registers; ++r) out.at[r] = (x.at[r] - y.at[r]) + low.at[r];
     return out;

@@ -511,72 +511,48 @@ inline std::size_t count_byte(const std::byte* data, std::size_t bytes, std::byt
   return count;
 }
 
-// Each half of an integer is put below a power of two as its mantissa, which then is subtracted: both are exact, and so
-// is what their rounded sum lacks.
-template <bool is_signed>
-void split_integers(const std::byte* integers, double* high, double* low, std::size_t count) {
+// `split` makes a register of each side from one of the source; an incomplete one is filled up with zeros.
+template <class Split>
+SIMD_INLINE void split_each(const std::byte* source, double* high, double* low, std::size_t count, Split split) {
   constexpr std::size_t lanes = Doubles::lanes;
-  constexpr std::int64_t two_52 = 0x4330000000000000;
-  constexpr std::int64_t two_84 = 0x4530000000000000;
-  const auto split = [](const std::byte* from, std::byte* to_high, std::byte* to_low) {
-    const I64 x = load<I64>(from);
-    const F64 lower = as<F64>((x & 0xffffffff) | two_52) - 0x1p52;
-    I64 upper_bits = as<I64>(as<U64>(x) >> 32);
-    if constexpr (is_signed) upper_bits ^= 0x80000000;  // offset by 2^63, so that the half is not negative
-    const F64 upper = as<F64>(upper_bits | two_84) - (is_signed ? 0x1p84 + 0x1p63 : 0x1p84);
-    const F64 sum = upper + lower;
-    store(to_high, sum);
-    store(to_low, lower - (sum - upper));
-  };
   std::size_t i = 0;
   for (; i + lanes <= count; i += lanes) {
-    split(integers + i * sizeof(double), reinterpret_cast<std::byte*>(high + i), reinterpret_cast<std::byte*>(low + i));
+    const SplitF64 sum = split(load<I64>(source + i * sizeof(double)));
+    store(reinterpret_cast<std::byte*>(high + i), sum.high);
+    store(reinterpret_cast<std::byte*>(low + i), sum.low);
   }
-  if (i < count) {
-    std::byte last[sizeof(F64)] = {}, last_high[sizeof(F64)], last_low[sizeof(F64)];
-    __builtin_memcpy(last, integers + i * sizeof(double), (count - i) * sizeof(double));
-    split(last, last_high, last_low);
-    __builtin_memcpy(high + i, last_high, (count - i) * sizeof(double));
-    __builtin_memcpy(low + i, last_low, (count - i) * sizeof(double));
-  }
+  const std::size_t rest = (count - i) * sizeof(double);
+  if (rest == 0) return;
+  std::byte last[sizeof(I64)] = {};
+  __builtin_memcpy(last, source + i * sizeof(double), rest);
+  const SplitF64 sum = split(load<I64>(last));
+  __builtin_memcpy(high + i, &sum.high, rest);
+  __builtin_memcpy(low + i, &sum.low, rest);
+}
+
+template <bool is_signed>
+void split_integers(const std::byte* integers, double* high, double* low, std::size_t count) {
+  split_each(integers, high, low, count, split_integer<is_signed>);
 }
 
 inline bool split_products(const double* x, double scale, double* high, double* low, std::size_t count) {
   constexpr std::int64_t least = 0x03f0000000000000;  // 2^-960: the lower part is no smaller than 2^-1066
   constexpr std::int64_t infinite = 0x7ff0000000000000;
-  constexpr std::size_t lanes = static_cast<std::size_t>(kLanes) / 2;
   const F64 factor = splat(scale);
   I64 lost = {};
-  const auto split = [&](const std::byte* from, std::byte* to_high, std::byte* to_low) {
-    const F64 value = load<F64>(from);
+  split_each(reinterpret_cast<const std::byte*>(x), high, low, count, [&](I64 bits) {
+    const F64 value = as<F64>(bits);
     const F64 product = value * factor;
     const F64 rest = multiply_subtract(value, factor, product);
     const I64 magnitude = as<I64>(product) & INT64_MAX;
     const I64 is_finite = magnitude < infinite;
-    const I64 is_source_finite = (as<I64>(value) & INT64_MAX) < infinite;
-    const I64 is_source_zero = (as<I64>(value) & INT64_MAX) == 0;
+    const I64 is_source_finite = (bits & INT64_MAX) < infinite;
+    const I64 is_source_zero = (bits & INT64_MAX) == 0;
     lost |= (is_source_finite & ~is_finite) | ((magnitude < least) & ~is_source_zero);
-    store(to_high, product);
-    store(to_low, as<F64>(as<I64>(rest) & is_finite));
-  };
-  const auto bytes = [](auto* values) {
-    if constexpr (std::is_const_v<std::remove_pointer_t<decltype(values)>>) {
-      return reinterpret_cast<const std::byte*>(values);
-    } else {
-      return reinterpret_cast<std::byte*>(values);
-    }
-  };
-  std::size_t i = 0;
-  for (; i + lanes <= count; i += lanes) split(bytes(x + i), bytes(high + i), bytes(low + i));
-  if (i < count) {
-    double last[lanes] = {}, last_high[lanes], last_low[lanes];
-    __builtin_memcpy(last, x + i, (count - i) * sizeof(double));
-    split(bytes(last), bytes(last_high), bytes(last_low));
-    __builtin_memcpy(high + i, last_high, (count - i) * sizeof(double));
-    __builtin_memcpy(low + i, last_low, (count - i) * sizeof(double));
-  }
+    return SplitF64{product, as<F64>(as<I64>(rest) & is_finite)};
+  });
   std::int64_t any_lost = 0;
-  for (std::size_t lane = 0; lane < lanes; ++lane) any_lost |= lost[lane];
+  for (std::size_t lane = 0; lane < static_cast<std::size_t>(Doubles::lanes); ++lane) any_lost |= lost[lane];
   return any_lost == 0;
 }
 

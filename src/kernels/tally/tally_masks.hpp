@@ -86,7 +86,6 @@ SIMD_INLINE U8 count_equal(U8 sum, U8 a, U8 b) {
 SIMD_INLINE F32 smaller_magnitude(F32 x, F32 limit) { return (F32)_mm512_range_ps((__m512)x, (__m512)limit, 0b1010); }
 SIMD_INLINE F64 smaller_magnitude(F64 x, F64 limit) { return (F64)_mm512_range_pd((__m512d)x, (__m512d)limit, 0b1010); }
 SIMD_INLINE F64 greater_of(F64 a, F64 b) { return (F64)_mm512_max_pd((__m512d)a, (__m512d)b); }
-SIMD_INLINE F64 multiply_add(F64 x, F64 y, F64 z) { return (F64)_mm512_fmadd_pd((__m512d)x, (__m512d)y, (__m512d)z); }
 SIMD_INLINE F64 load_widened(const float* values) { return (F64)_mm512_cvtps_pd(_mm256_loadu_ps(values)); }
 
 #else
@@ -145,7 +144,6 @@ SIMD_INLINE F64 smaller_magnitude(F64 x, F64 limit) {
 SIMD_INLINE bool some(Mask64 mask) { return _mm256_movemask_pd((__m256d)mask) != 0; }
 SIMD_INLINE bool all(Mask32 mask) { return _mm256_movemask_ps((__m256)mask) == 0xff; }
 SIMD_INLINE bool all(Mask64 mask) { return _mm256_movemask_pd((__m256d)mask) == 0xf; }
-SIMD_INLINE F64 multiply_add(F64 x, F64 y, F64 z) { return (F64)_mm256_fmadd_pd((__m256d)x, (__m256d)y, (__m256d)z); }
 SIMD_INLINE F64 load_widened(const float* values) { return (F64)_mm256_cvtps_pd(_mm_loadu_ps(values)); }
 #else
 SIMD_INLINE bool some(Mask64 mask) { return (mask[0] | mask[1]) != 0; }
@@ -154,7 +152,6 @@ SIMD_INLINE bool all(Mask32 mask) {
   const I64 halves = as<I64>(mask);
   return (halves[0] & halves[1]) == -1;
 }
-SIMD_INLINE F64 multiply_add(F64 x, F64 y, F64 z) { return x * y + z; }  // only for products that are exact
 SIMD_INLINE F64 load_widened(const float* values) {
   return __builtin_convertvector(load<F32h>(reinterpret_cast<const std::byte*>(values)), F64);
 }
@@ -208,7 +205,8 @@ SIMD_INLINE typename Lanes<V>::Number greatest_lane(V x) {
 // targets can add it unrounded.
 template <class From>
 SIMD_INLINE F64 add_square(F64 sum, F64 x) {
-  if constexpr (sizeof(typename Lanes<From>::Number) == 4) return multiply_add(x, x, sum);
+  constexpr bool is_fused = TENSORCAST_TARGET_LEVEL != 0;  // where there is an instruction for it
+  if constexpr (sizeof(typename Lanes<From>::Number) == 4 && is_fused) return multiply_add(x, x, sum);
   return sum + x * x;
 }
 
@@ -255,5 +253,25 @@ SIMD_INLINE Doubles widen(const Floats& x) {
   return out;
 }
 SIMD_INLINE Doubles widen(const Doubles& x) { return x; }
+
+// --- Sums of two
+
+struct SplitF64 {
+  F64 high, low;
+};
+
+// The nearest float64, and what it lacks. Each half of an integer is put below a power of two as its mantissa, which
+// then is subtracted: both are exact, and so is what their rounded sum lacks.
+template <bool is_signed>
+SIMD_INLINE SplitF64 split_integer(I64 x) {
+  constexpr std::int64_t two_52 = 0x4330000000000000;
+  constexpr std::int64_t two_84 = 0x4530000000000000;
+  const F64 lower = as<F64>((x & 0xffffffff) | two_52) - 0x1p52;
+  I64 upper_bits = as<I64>(as<U64>(x) >> 32);
+  if constexpr (is_signed) upper_bits ^= 0x80000000;  // offset by 2^63, so that the half is not negative
+  const F64 upper = as<F64>(upper_bits | two_84) - (is_signed ? 0x1p84 + 0x1p63 : 0x1p84);
+  const F64 sum = upper + lower;
+  return {sum, lower - (sum - upper)};
+}
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

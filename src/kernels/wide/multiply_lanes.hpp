@@ -20,7 +20,6 @@ SIMD_INLINE bool any(Mask64 mask) { return mask != 0; }
 
 SIMD_INLINE F32 multiply_add(F32 x, F32 y, F32 z) { return (F32)_mm512_fmadd_ps((__m512)x, (__m512)y, (__m512)z); }
 SIMD_INLINE F32 multiply_subtract(F32 x, F32 y, F32 z) { return (F32)_mm512_fmsub_ps((__m512)x, (__m512)y, (__m512)z); }
-SIMD_INLINE F64 multiply_add(F64 x, F64 y, F64 z) { return (F64)_mm512_fmadd_pd((__m512d)x, (__m512d)y, (__m512d)z); }
 
 SIMD_INLINE F64 multiply_odd(F64 x, F64 y) {
   const __m512d cut = _mm512_mul_round_pd((__m512d)x, (__m512d)y, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
@@ -64,7 +63,6 @@ SIMD_INLINE Mask64 either(Mask64 a, Mask64 b) { return a | b; }
 SIMD_INLINE bool any(Mask64 mask) { return _mm256_movemask_pd((__m256d)mask) != 0; }
 SIMD_INLINE F32 multiply_add(F32 x, F32 y, F32 z) { return (F32)_mm256_fmadd_ps((__m256)x, (__m256)y, (__m256)z); }
 SIMD_INLINE F32 multiply_subtract(F32 x, F32 y, F32 z) { return (F32)_mm256_fmsub_ps((__m256)x, (__m256)y, (__m256)z); }
-SIMD_INLINE F64 multiply_add(F64 x, F64 y, F64 z) { return (F64)_mm256_fmadd_pd((__m256d)x, (__m256d)y, (__m256d)z); }
 
 #else
 
@@ -76,9 +74,6 @@ SIMD_INLINE F32 multiply_add(F32 x, F32 y, F32 z) {
   return narrow({a.lo * b.lo + c.lo, a.hi * b.hi + c.hi});
 }
 SIMD_INLINE F32 multiply_subtract(F32 x, F32 y, F32 z) { return multiply_add(x, y, -z); }
-SIMD_INLINE F64 multiply_add(F64 x, F64 y, F64 z) {
-  return F64{__builtin_fma(x[0], y[0], z[0]), __builtin_fma(x[1], y[1], z[1])};
-}
 
 #endif
 
