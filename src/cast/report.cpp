@@ -86,6 +86,7 @@ kernels::Usually usually(DType from, DType to, const TallyRules& rules) {
   if (!(is_short_float(from) || from == DType::float32) || bit_width(to) > 8) return Usually::inexact;
   if (to == DType::float8_e8m0fnu) return Usually::below_zero;
   if (to == DType::float4_e2m1fn) return Usually::extremes;
+  if (to == DType::boolean) return Usually::beyond;  // none is
   if (family(to) != Family::integer || !rules.beyond_has_large_error) return Usually::inexact;
   const bool often_beyond = bit_width(to) < 8 || !row(to).is_signed;
   return often_beyond || is_short_float(from) ? Usually::beyond : Usually::inexact;
@@ -136,7 +137,7 @@ Reporter::Reporter(DType from, DType to, const Policy& policy, Target target)
     : from_(from), to_(to), policy_(policy), rules_(rules_of(to, policy)), target_(target) {
   rules_.set_floats();
   rules_.has_float32_errors = has_float32_errors(from, to);
-  rules_.is_source_short = is_short_float(from);
+  rules_.is_source_short = is_short_float(from) && to != DType::boolean;
   rules_.usually = usually(from, to, rules_);
   if (bit_width(from) <= 8) {
     method_ = Method::bytes;

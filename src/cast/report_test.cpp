@@ -298,6 +298,30 @@ TEST(Report, OfWideIntegers) {
   }
 }
 
+// Numbers of one sign, with large and small ones, and zeros or none: what never comes else must not be taken for
+// granted.
+TEST(Report, OfNumbersOfOneSign) {
+  std::mt19937_64 random(12);
+  for (const int exponents : {1, 6, 24, 200}) {
+    for (const double sign : {1.0, -1.0}) {
+      for (const bool zeros : {false, true}) {
+        std::vector<double> numbers(5000 + 7);
+        for (double& number : numbers) {
+          const double significand = 1.0 + std::ldexp(static_cast<double>(random() % (1U << 20)), -20);
+          const int exponent = static_cast<int>(random() % static_cast<unsigned>(exponents)) - exponents / 2;
+          number = zeros && random() % 50 == 0 ? 0.0 : sign * std::ldexp(significand, exponent);
+        }
+        for (const DType from : {DType::float32, DType::float16, DType::bfloat16}) {
+          const std::vector<std::byte> source = encoded(from, numbers);
+          for (const DType to : numeric_types()) {
+            for (const CastOptions& options : all_options) check(from, source, numbers.size(), to, options);
+          }
+        }
+      }
+    }
+  }
+}
+
 // Errors that grow slowly, and zeros made of the smallest numbers there are.
 TEST(Report, OfGrowingAndOfTinyErrors) {
   std::vector<float> numbers(4096);

@@ -152,6 +152,13 @@ class IntegerBlock {
   SquareSum<V, has_small_errors> noise_;
 };
 
+// Not inlined: whole and incomplete vectors share the code.
+template <class Block>
+[[gnu::noinline]] void add_vectors(const std::byte* source, const std::byte* result, std::size_t vectors,
+                                   const IntegerRules& rules, IntegerTally& tally) {
+  Block(rules).add(source, result, vectors, tally);
+}
+
 // An incomplete vector is filled up with ones of no error, which are taken off again: only `signal` counts them.
 template <class V, bool is_signed, Errors errors, bool is_settled>
 void tally_block(const std::byte* source, const std::byte* result, std::size_t count, const IntegerRules& rules,
@@ -161,8 +168,8 @@ void tally_block(const std::byte* source, const std::byte* result, std::size_t c
   const std::size_t vectors = count / Block::lanes;
   for (std::size_t first = 0; first < vectors; first += Block::max_vectors) {
     const std::size_t some = std::min(Block::max_vectors, vectors - first);
-    Block(rules).add(source + first * sizeof(V), Block::reads_result ? result + first * sizeof(V) : nullptr, some,
-                     tally);
+    add_vectors<Block>(source + first * sizeof(V), Block::reads_result ? result + first * sizeof(V) : nullptr, some,
+                       rules, tally);
   }
   const std::size_t rest = count % Block::lanes;
   if (rest == 0) return;
@@ -177,7 +184,7 @@ void tally_block(const std::byte* source, const std::byte* result, std::size_t c
   if constexpr (Block::reads_result) {
     __builtin_memcpy(last_result, result + vectors * sizeof(V), rest * sizeof(Number));
   }
-  Block(rules).add(last_source, last_result, 1, tally);
+  add_vectors<Block>(last_source, last_result, 1, rules, tally);
   tally.signal -= Block::lanes - rest;
 }
 

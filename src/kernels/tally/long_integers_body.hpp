@@ -182,15 +182,22 @@ template <bool is_signed, Errors errors, class Result>
 void tally_block(const std::byte* source, const std::byte* result, std::size_t count, const IntegerRules& rules,
                  LongTally& tally) {
   using Block = LongBlock<is_signed, errors, Result>;
+  constexpr std::size_t source_bytes = tally_chains * sizeof(std::int64_t);
+  constexpr std::size_t result_bytes = Block::reads_result ? tally_chains * sizeof(Result) : 0;
   Block block(rules, tally);
-  const std::size_t whole = count / tally_chains * tally_chains;
-  for (std::size_t at = 0; at < whole; at += tally_chains) block.add(source, result, at, tally);
-  const std::size_t rest = count - whole;
-  if (rest != 0) {
-    std::byte last_source[tally_chains * sizeof(std::int64_t)] = {}, last_result[tally_chains * sizeof(Result)] = {};
-    std::memcpy(last_source, source + whole * sizeof(std::int64_t), rest * sizeof(std::int64_t));
-    if (Block::reads_result) std::memcpy(last_result, result + whole * sizeof(Result), rest * sizeof(Result));
-    block.add(last_source, last_result, 0, tally);
+  // The last elements are filled up with zeros, and go through the same loop: one copy of the code.
+  std::byte last_source[source_bytes] = {}, last_result[tally_chains * sizeof(Result)] = {};
+  std::size_t groups = count / tally_chains;
+  std::size_t rest = count % tally_chains;
+  for (;;) {
+    for (; groups != 0; --groups, source += source_bytes, result += result_bytes) block.add(source, result, tally);
+    if (rest == 0) break;
+    std::memcpy(last_source, source, rest * sizeof(std::int64_t));
+    if constexpr (Block::reads_result) std::memcpy(last_result, result, rest * sizeof(Result));
+    source = last_source;
+    result = last_result;
+    groups = 1;
+    rest = 0;
   }
   block.finish(count, (count + tally_chains - 1) / tally_chains, tally);
 }

@@ -18,16 +18,15 @@ struct Tally {
   double max_rel = 0.0;
   double signal[tally_chains] = {};
   double noise[tally_chains] = {};
-  bool is_max_rel_short =
-      false;            // whether max_rel is a quotient of two integers below 2^11; true for some of them only
-  int unusual_run = 0;  // how the numbers were so far; nothing but speed depends on it
+  bool is_max_rel_short = false;  // a quotient of two integers below 2^11; not set for all of these
+  int unusual_run = 0;            // how the numbers were so far; nothing but speed depends on it
 };
 
 // What the loop for most elements counts of float32 besides the inexact ones; other events make a group unusual.
 enum class Usually : std::uint8_t {
-  inexact,   // and nothing else
-  beyond,    // and numbers beyond the range, as beyond_has_large_error says, where float32 has their errors up to 1000
-  extremes,  // and zeros, and numbers beyond a range that is the same on both sides; errors as before
+  inexact,     // and nothing else
+  beyond,      // and numbers beyond the range, as beyond_has_large_error says; of short sources, to an error of 1000
+  extremes,    // and zeros, and numbers beyond a range that is the same on both sides; errors as before
   below_zero,  // and negative numbers, whose result is the least there is; of others, it is within a factor of two
 };
 

@@ -4,6 +4,7 @@
 // 1. Most elements are usual: their error is less than shows that both sides are finite and within the range, and too
 //    small for the largest relative error to grow. Where one minimum and one comparison say so of all sixteen, there is
 //    only to count the inexact ones and to sum. (A number that became zero has itself for its error, which is more.)
+//    Where a target makes other events frequent, as zeros of float4, there is a loop that counts these too (Usually).
 // 2. Else the sixteen are counted with all comparisons of the definition, in float32 where the source is; their errors,
 //    which float32 may lack digits for, in float64. Elements that are not finite are counted and then taken for zeros.
 //    Such groups seldom come alone: after one, the next is not tried as usual.
@@ -146,8 +147,8 @@ class BlockTally {
     //    units each, then the next ratio above r = a / b is greater by r / 2^22 at least. The limit, which is r and
     //    then a product rounded up, is less than r / 2^22.4 too great, and never too small: an error is a float32.
     //    tally.is_max_rel_short says that r is such a ratio; usual_absolute makes the others so.
-    // 3. Where the product is exact, the same holds of all sources. Errors of truncated numbers are no larger than
-    // they.
+    // 3. Where the ratio is 1 or another power of two, the product is exact, and the same holds of all sources. No
+    //    truncated number has an error larger than itself, and none of those that are rounded to powers of two.
     void set_usual(const Tally& tally, double less_than_one) {
       constexpr bool is_float = std::is_same_v<Number, float>;
       const Usually counted = is_float ? rules.usually : Usually::inexact;
@@ -161,14 +162,14 @@ class BlockTally {
       } else {
         usual_absolute = counted == Usually::below_zero ? std::numeric_limits<Number>::max() : Number{1000};
       }
-      if (counted == Usually::beyond && !is_equal_usual) usual_absolute = std::min(usual_absolute, absolute);
+      if (counted == Usually::beyond && !is_equal_usual) usual_absolute = absolute;
       constexpr std::uint64_t mantissa = (std::uint64_t{1} << 52) - 1;
       const bool is_power = (std::bit_cast<std::uint64_t>(max_rel) & mantissa) == 0;
       usual_relative = relative;
       if (is_equal_usual && max_rel < 1.0 && tally.is_max_rel_short) {
         usual_relative = static_cast<Number>(max_rel);
         if (usual_relative < max_rel) usual_relative = std::nextafter(usual_relative, Number{1});
-      } else if (counted == Usually::beyond && max_rel >= 1.0 && is_power) {
+      } else if (counted == Usually::beyond && max_rel >= 1.0 && max_rel < 0x1p100 && is_power) {
         usual_relative = static_cast<Number>(max_rel);
       }
       if (cannot_grow) usual_relative = 1;
@@ -192,6 +193,7 @@ class BlockTally {
     }
     return error;
   }
+
   std::size_t add_usual(std::size_t first, std::size_t count) {
     limits_.set(tally_);
     const bool or_equal = limits_.is_equal_usual;
