@@ -49,10 +49,10 @@ struct PowerTable {
 // Of integers from float8: the CPU's conversion of the number as float32 is right for most codes. Here follow the
 // outputs of all codes, for the rest.
 struct TruncationTable {
-  // In all bytes of a register:
-  std::int8_t lowest[16];  // codes, as signed bytes, are raised to this first: to 0 where negative numbers become 0
-  std::int8_t greatest_plain[16];  // the greatest code without its sign up to which the conversion is right
-
+  // Codes, as signed bytes, are raised to this first: to 0 where negative numbers become 0. All bytes are the same.
+  std::int8_t lowest[16];
+  // The greatest code without its sign up to which the conversion is right. All bytes are the same.
+  std::int8_t greatest_plain[16];
   std::uint8_t rounds;  // 1: to nearest even instead of toward zero
 };
 

@@ -100,6 +100,34 @@ TEST(FillTableTest, PutsAllElementsOfASourceByteInOneEntry) {
   EXPECT_EQ(entry, (std::array<std::int16_t, 4>{1, 2, 0, 3}));
 }
 
+template <DType from, DType to>
+TruncationTable truncation_table(const codec::Policy& policy) {
+  constexpr Layout layout = avx2_layout(from, to);
+  static_assert(layout.form == Form::truncated);
+  std::array<std::byte, layout.table_bytes()> table = {};
+  fill_table(layout, from, to, policy, table.data());
+  TruncationTable facts;
+  std::memcpy(&facts, table.data(), sizeof facts);
+  return facts;
+}
+
+TEST(FillTableTest, SaysWhichCodesTheCpuConverts) {
+  const codec::Policy wrap;
+  const codec::Policy saturate{.integer_range = codec::IntegerRange::saturate};
+  const codec::Policy nearest{.int_rounding = IntRounding::nearest_even};
+  // No NaN but 0x80, which is -0 to the CPU.
+  EXPECT_EQ((truncation_table<DType::float8_e4m3fnuz, DType::int16>(wrap).greatest_plain[0]), 0x7f);
+  // 0x7c is infinity: 2^16 to the CPU, and 0 in 16 bits. 0x78 is 2^15.
+  EXPECT_EQ((truncation_table<DType::float8_e5m2, DType::int16>(wrap).greatest_plain[0]), 0x7c);
+  EXPECT_EQ((truncation_table<DType::float8_e5m2, DType::int16>(saturate).greatest_plain[0]), 0x77);
+  EXPECT_EQ((truncation_table<DType::float8_e5m2, DType::int64>(wrap).greatest_plain[15]), 0x7b);
+
+  EXPECT_EQ((truncation_table<DType::float8_e5m2, DType::uint32>(wrap).lowest[0]), -128);
+  EXPECT_EQ((truncation_table<DType::float8_e5m2, DType::uint32>(saturate).lowest[15]), 0);
+  EXPECT_EQ((truncation_table<DType::float8_e5m2, DType::uint32>(wrap).rounds), 0);
+  EXPECT_EQ((truncation_table<DType::float8_e4m3fn, DType::uint32>(nearest).rounds), 1);
+}
+
 // A plane's byte of an index, in the words of RowPlane.
 std::uint8_t look_up_row(const Layout& layout, std::size_t number, const std::byte* table, std::size_t index) {
   const std::byte* const at = table + layout.row_plane_offset(number);
