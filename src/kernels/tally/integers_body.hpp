@@ -43,7 +43,7 @@ class IntegerBlock {
     set_ratio(tally);
     for (std::size_t i = 0; i < vectors; ++i) {
       const V x = load<V>(source + i * sizeof(V));
-      add(x, result_at(result + i * sizeof(V)), tally);
+      add(x, result_at(result, i * sizeof(V)), tally);
     }
     finish(vectors, tally);
   }
@@ -59,9 +59,14 @@ class IntegerBlock {
   SIMD_INLINE static V one() { return splat(Number{1}); }
   SIMD_INLINE static V magnitude(V x) { return as<V>(max(as<Signed>(x), as<Signed>(-x))); }
 
-  SIMD_INLINE static V result_at(const std::byte* result) {
-    if constexpr (reads_floats) return as<V>(truncate(load<F32>(result)));  // some number where infinite or NaN
-    return reads_result ? load<V>(result) : V{};
+  SIMD_INLINE static V result_at(const std::byte* result, std::size_t at) {
+    if constexpr (reads_floats) {
+      return as<V>(truncate(load<F32>(result + at)));  // some number where infinite or NaN
+    } else if constexpr (reads_result) {
+      return load<V>(result + at);
+    } else {
+      return V{};
+    }
   }
 
   SIMD_INLINE V error_of(V x, V y) const {

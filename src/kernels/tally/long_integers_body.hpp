@@ -61,9 +61,9 @@ class Sources {
 };
 
 template <class Number>
-SIMD_INLINE Doubles load_results(const std::byte* result, std::size_t at) {
-  if constexpr (sizeof(Number) == 4) return load_widened_group(reinterpret_cast<const float*>(result) + at);
-  return load_group<F64>(reinterpret_cast<const double*>(result) + at);
+SIMD_INLINE Doubles load_results(const std::byte* result) {
+  if constexpr (sizeof(Number) == 4) return load_widened_group(reinterpret_cast<const float*>(result));
+  return load_group<F64>(reinterpret_cast<const double*>(result));
 }
 
 template <bool is_signed, Errors errors, class Result>
@@ -78,13 +78,13 @@ class LongBlock {
 
   static constexpr bool reads_result = errors != Errors::none && errors != Errors::wrapped;
 
-  SIMD_INLINE void add(const std::byte* source, const std::byte* result, std::size_t at, LongTally& tally) {
-    const Sources<is_signed> sources(source + at * sizeof(std::int64_t));
+  SIMD_INLINE void add(const std::byte* source, const std::byte* result, LongTally& tally) {
+    const Sources<is_signed> sources(source);
     Doubles x, error;
     if constexpr (reads_result) {
       Doubles low;
       sources.split(x, low);
-      error = difference(x, low, load_results<Result>(result, at));
+      error = difference(x, low, load_results<Result>(result));
     } else {
       x = sources.high();
       if constexpr (has_errors) error = sources.units_lost(above_, below_, carry_);
