@@ -66,8 +66,7 @@ namespace avx512 {
 MultiplyFn find_multiply(DType from, ProductPath path, ProductRounding rounding, bool is_limited) noexcept;
 MultiplyAndConvertFn find_multiply_and_convert(DType from, DType to, ProductRounding rounding) noexcept;
 }  // namespace avx512
-namespace avx512vbmi {
-MultiplyFn find_multiply(DType from, ProductPath path, ProductRounding rounding, bool is_limited) noexcept;
+namespace avx512vbmi {  // products are those of avx512
 MultiplyAndConvertFn find_multiply_and_convert(DType from, DType to, ProductRounding rounding) noexcept;
 }  // namespace avx512vbmi
 #endif

@@ -32,9 +32,8 @@ MultiplyFn find_multiply(Target target, DType from, ProductPath path, ProductRou
     case Target::avx2:
       return avx2::find_multiply(from, path, rounding, is_limited);
     case Target::avx512:
-      return avx512::find_multiply(from, path, rounding, is_limited);
     case Target::avx512vbmi:
-      return avx512vbmi::find_multiply(from, path, rounding, is_limited);
+      return avx512::find_multiply(from, path, rounding, is_limited);
   }
 #endif
   static_cast<void>(target);
