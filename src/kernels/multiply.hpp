@@ -14,7 +14,7 @@ enum class ProductRounding : std::uint8_t {
   none,     // x times `high`, which is the scale, has few enough bits
   nearest,  // the product is the result
   odd,      // toward zero, then a last bit of one if something was cut off: a later rounding is as good as the only one
-  cut,      // toward zero: enough for targets that truncate. Only in one pass with the conversion
+  cut,      // toward zero: enough for integers that truncate and wrap. Only in one pass with the conversion
 };
 
 enum class ProductPath : std::uint8_t {
@@ -66,8 +66,7 @@ namespace avx512 {
 MultiplyFn find_multiply(DType from, ProductPath path, ProductRounding rounding, bool is_limited) noexcept;
 MultiplyAndConvertFn find_multiply_and_convert(DType from, DType to, ProductRounding rounding) noexcept;
 }  // namespace avx512
-namespace avx512vbmi {
-MultiplyFn find_multiply(DType from, ProductPath path, ProductRounding rounding, bool is_limited) noexcept;
+namespace avx512vbmi {  // products are those of avx512
 MultiplyAndConvertFn find_multiply_and_convert(DType from, DType to, ProductRounding rounding) noexcept;
 }  // namespace avx512vbmi
 #endif

@@ -32,9 +32,8 @@ MultiplyFn find_multiply(Target target, DType from, ProductPath path, ProductRou
     case Target::avx2:
       return avx2::find_multiply(from, path, rounding, is_limited);
     case Target::avx512:
-      return avx512::find_multiply(from, path, rounding, is_limited);
     case Target::avx512vbmi:
-      return avx512vbmi::find_multiply(from, path, rounding, is_limited);
+      return avx512::find_multiply(from, path, rounding, is_limited);
   }
 #endif
   static_cast<void>(target);
@@ -170,32 +169,34 @@ bool choose_float32(const Pair& pair, const Policy& policy, bool may_be_short, M
   return true;
 }
 
+bool truncates_and_wraps(const DTypeRow& to, const Policy& policy) {
+  return to.family == Family::integer && policy.int_rounding == IntRounding::trunc &&
+         policy.integer_range != codec::IntegerRange::saturate;
+}
+
 // Products of numbers of 16 bits that are cut off, where float32 has as many digits as they before the point. False
 // where they would not do.
 bool choose_cut(const Pair& pair, const Policy& policy, Factor& factor) {
   const DTypeRow& from = row(pair.from);
   const DTypeRow& to = row(pair.to);
-  if (from.bits != 16 || to.family != Family::integer || policy.int_rounding != IntRounding::trunc) return false;
+  if (from.bits != 16 || !truncates_and_wraps(to, policy)) return false;
   const double size = std::fabs(policy.scale);
   if (!(size >= 0x1p-60 && size <= 0x1p60)) return false;
   const bool is_floating = from.family == Family::floating;
   const bool has_range = is_floating && from.format.exponent_bits == 8;
   const int source_digits = is_floating ? from.format.mantissa_bits + 1 : from.bits - (from.is_signed ? 1 : 0);
-  const bool all_beyond_saturate = policy.integer_range == codec::IntegerRange::saturate && to.bits <= 16;
   int integer_digits = 24;
-  if (all_beyond_saturate) integer_digits = to.bits;
   if (!has_range) {
     const int most = 16 + std::ilogb(size) + 1;  // numbers are up to 2^16
-    if (most > 24 && !all_beyond_saturate) return false;
-    integer_digits = std::clamp(most, 1, integer_digits);
+    if (most > 24) return false;
+    integer_digits = std::max(most, 1);
   }
   const std::optional<CutScale> scale = cut_scale(policy.scale, source_digits, integer_digits);
   if (!scale) return false;
   factor.scale = policy.scale;
   factor.high = scale->high;
   factor.low = scale->low;
-  const bool is_limited = has_range && !all_beyond_saturate;
-  factor.first = is_limited ? std::bit_cast<std::uint32_t>(static_cast<float>(0x1p23 / size)) : 0x7fffffffU;
+  factor.first = has_range ? std::bit_cast<std::uint32_t>(static_cast<float>(0x1p23 / size)) : 0x7fffffffU;
   return true;
 }
 
@@ -203,8 +204,8 @@ bool choose_cut(const Pair& pair, const Policy& policy, Factor& factor) {
 bool choose_wide_cut(const Pair& pair, const Policy& policy, Factor& factor) {
   const DTypeRow& from = row(pair.from);
   const double size = std::fabs(policy.scale);
-  const bool truncates = row(pair.to).family == Family::integer && policy.int_rounding == IntRounding::trunc;
-  if (from.bits < 32 || !truncates || !(size >= 0x1p-900 && size <= 0x1p20)) return false;
+  if (from.bits < 32 || !truncates_and_wraps(row(pair.to), policy) || !(size >= 0x1p-900 && size <= 0x1p20))
+    return false;
   factor.scale = policy.scale;
   factor.greatest = std::min(0x1p52, 0x1p52 / size);
   return true;

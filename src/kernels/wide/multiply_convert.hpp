@@ -17,13 +17,14 @@ constexpr DType hub_of = std::is_same_v<Unit, F32>     ? DType::float32
                          : std::is_same_v<Unit, F64x2> ? DType::float64
                                                        : DType::int64;
 
-template <DType from, DType to, class Products>
+// `is_plain`: the policy is the default one. Of the many functions that makes small ones.
+template <DType from, DType to, class Products, bool is_plain = false>
 [[gnu::noinline]] std::size_t convert_products(const std::byte* src, std::byte* dst, std::size_t count,
                                                const Policy& policy, const Factor& factor) {
   constexpr std::size_t src_block = bytes_of<from>(kBlock);
   constexpr std::size_t dst_block = bytes_of<to>(kBlock);
   using Unit = typename Products::Unit;
-  const auto encoder = make_encoder<hub_of<Unit>, to>(policy);
+  const auto encoder = make_encoder<hub_of<Unit>, to>(is_plain ? Policy{} : policy);
   Products method(factor);
 
   // As convert() in convert.hpp.
@@ -128,18 +129,22 @@ class NearProducts {
   I32 limit_;
 };
 
-// Of wide numbers to integers there is no other rounding than cut.
+// Cut off, to integers that wrap.
 template <DType from, DType to>
 std::size_t multiply_and_cut(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy,
                              const Factor& factor, ProductRounding) {
-  if constexpr (from == DType::uint64) {
-    if (policy.integer_range != codec::IntegerRange::saturate && WholeProducts::takes(factor.scale))
-      return convert_products<from, to, WholeProducts>(src, dst, count, policy, factor);
+  if constexpr (bits_of<from> == 16) {
+    return convert_products<from, to, CutProducts<from>, true>(src, dst, count, policy, factor);
+  } else {
+    if constexpr (from == DType::uint64) {
+      if (WholeProducts::takes(factor.scale))
+        return convert_products<from, to, WholeProducts, true>(src, dst, count, policy, factor);
+    }
+    return convert_products<from, to, WideCutProducts<from>, true>(src, dst, count, policy, factor);
   }
-  return convert_products<from, to, WideCutProducts<from>>(src, dst, count, policy, factor);
 }
 
-// Whole blocks that float32 or float64 hold exactly, or cut off (multiply.hpp): `rounding` is none or cut.
+// Products that float32 holds exactly, or well enough (scaled.cpp): `rounding` is none; of float32 odd too.
 template <DType from, DType to>
 std::size_t multiply_and_convert(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy,
                                  const Factor& factor, ProductRounding rounding) {
@@ -150,15 +155,8 @@ std::size_t multiply_and_convert(const std::byte* src, std::byte* dst, std::size
       return convert_products<from, to, NearProducts<to, sees_subnormals || !is_float<to>>>(src, dst, count, policy,
                                                                                             factor);
   }
-  if constexpr (bits_of<from> == 16 && !is_float<to>) {
-    if (rounding == cut) return convert_products<from, to, CutProducts<from>>(src, dst, count, policy, factor);
-  }
-  constexpr bool sees_limits = is_float<to> ? sees_subnormals && from != DType::float16 : bits_of<from> == 16;
-  if constexpr (is_float<from> && sees_limits) {
-    if (factor.special != 0)
-      return convert_products<from, to, Float32Products<from, none, false, true>>(src, dst, count, policy, factor);
-  }
-  return convert_products<from, to, Float32Products<from, none, false, false>>(src, dst, count, policy, factor);
+  constexpr bool is_limited = is_float<from> && sees_subnormals && from != DType::float16;
+  return convert_products<from, to, Float32Products<from, none, false, is_limited>>(src, dst, count, policy, factor);
 }
 
 template <MultiplyAndConvertFn run>
@@ -178,19 +176,22 @@ std::size_t convert_in_own_environment(const std::byte* src, std::byte* dst, std
   return done;
 }
 
-template <DType from>
-constexpr bool is_long_integer = !is_float<from> && bits_of<from> > 16;
-
 template <DType from, std::size_t index, ProductRounding rounding>
 constexpr MultiplyAndConvertFn convert_function() {
-  constexpr DType to = dtype_table[index].id;
-  constexpr bool to_integer = dtype_table[index].family == Family::integer;
-  if constexpr (rounding == ProductRounding::cut && bits_of<from> >= 32) {
-    if constexpr (to_integer) return convert_in_own_environment<multiply_and_cut<from, to>>;
+  constexpr DTypeRow target = dtype_table[index];
+  constexpr DType to = target.id;
+  constexpr bool to_integer = target.family == Family::integer;
+  constexpr bool to_short_float = target.family == Family::floating && target.bits <= 16;
+  // Of integers that are no float32 only to those that are far less (scaled.cpp).
+  constexpr bool is_long = !is_float<from> && bits_of<from> > 16;
+  constexpr bool holds_long = to_short_float && target.format.exponent_bits < 8;
+  if constexpr (TENSORCAST_TARGET_LEVEL == 3 && target.bits >= 16) {
+    return nullptr;  // nothing here differs from avx512
+  } else if constexpr (rounding == ProductRounding::cut) {
+    // Modulo 2^n they are the same with sign and without.
+    if constexpr (to_integer && target.is_signed) return convert_in_own_environment<multiply_and_cut<from, to>>;
     return nullptr;
-  } else if constexpr (is_long_integer<from> && (to_integer || to == DType::bfloat16 || to == DType::float8_e8m0fnu)) {
-    return nullptr;  // float32 does not do for all of them
-  } else if constexpr (to_integer || (is_float<to> && bits_of<to> <= 16)) {
+  } else if constexpr (from == DType::float32 ? to_integer || to_short_float : is_long ? holds_long : to_short_float) {
     return convert_in_own_environment<multiply_and_convert<from, to>>;
   } else {
     return nullptr;
@@ -204,9 +205,20 @@ constexpr ConvertTable convert_table = []<std::size_t... index>(std::index_seque
   return ConvertTable{convert_function<from, index, rounding>()...};
 }(std::make_index_sequence<dtype_table.size()>());
 
+constexpr DType with_sign(const DTypeRow& type) {
+  for (const DTypeRow& other : dtype_table) {
+    if (other.family == Family::integer && other.is_signed && other.bits == type.bits) return other.id;
+  }
+  return type.id;
+}
+
 MultiplyAndConvertFn find_multiply_and_convert(DType from, DType to, ProductRounding rounding) noexcept {
   using enum ProductRounding;
-  const DTypeRow& target = row(to);
+#if TENSORCAST_TARGET_LEVEL == 3
+  if (row(to).bits >= 16) return avx512::find_multiply_and_convert(from, to, rounding);
+#endif
+  if (rounding == cut && (!can_round_toward_zero || row(to).family != Family::integer)) return nullptr;
+  const DTypeRow& target = row(rounding == cut ? with_sign(row(to)) : to);
   const auto index = static_cast<std::size_t>(&target - dtype_table.data());
   if (from == DType::float32 && rounding != cut) {
     const bool is_wide_integer = target.family == Family::integer && target.bits > 8;
@@ -214,27 +226,18 @@ MultiplyAndConvertFn find_multiply_and_convert(DType from, DType to, ProductRoun
   }
 #if TENSORCAST_TARGET_LEVEL >= 1
   if (rounding == odd) return nullptr;
-  switch (from) {
-    case DType::float16:
-      return convert_table<DType::float16, none>[index];
-    case DType::bfloat16:
-      return convert_table<DType::bfloat16, none>[index];
-    case DType::int16:
-      return convert_table<DType::int16, none>[index];
-    case DType::uint16:
-      return convert_table<DType::uint16, none>[index];
-    default:
-      break;
-  }
-  if (rounding == cut && !can_round_toward_zero) return nullptr;
   const auto of_table = [&](const ConvertTable& exact, const ConvertTable& cut_off) {
     return rounding == cut ? cut_off[index] : exact[index];
   };
   switch (from) {
-    case DType::float64:
-      return rounding == cut ? convert_table<DType::float64, cut>[index] : nullptr;
-    case DType::float32:
-      return convert_table<DType::float32, cut>[index];
+    case DType::float16:
+      return of_table(convert_table<DType::float16, none>, convert_table<DType::float16, cut>);
+    case DType::bfloat16:
+      return of_table(convert_table<DType::bfloat16, none>, convert_table<DType::bfloat16, cut>);
+    case DType::int16:
+      return of_table(convert_table<DType::int16, none>, convert_table<DType::int16, cut>);
+    case DType::uint16:
+      return of_table(convert_table<DType::uint16, none>, convert_table<DType::uint16, cut>);
     case DType::int32:
       return of_table(convert_table<DType::int32, none>, convert_table<DType::int32, cut>);
     case DType::uint32:
@@ -243,6 +246,10 @@ MultiplyAndConvertFn find_multiply_and_convert(DType from, DType to, ProductRoun
       return of_table(convert_table<DType::int64, none>, convert_table<DType::int64, cut>);
     case DType::uint64:
       return of_table(convert_table<DType::uint64, none>, convert_table<DType::uint64, cut>);
+    case DType::float32:
+      return convert_table<DType::float32, cut>[index];
+    case DType::float64:
+      return rounding == cut ? convert_table<DType::float64, cut>[index] : nullptr;
     default:
       break;
   }
