@@ -185,8 +185,11 @@ constexpr MultiplyAndConvertFn convert_function() {
   // Of integers that are no float32 only to those that are far less (scaled.cpp).
   constexpr bool is_long = !is_float<from> && bits_of<from> > 16;
   constexpr bool holds_long = to_short_float && target.format.exponent_bits < 8;
+  constexpr bool to_float8 = to_short_float && target.bits == 8 && to != DType::float8_e8m0fnu;
   if constexpr (TENSORCAST_TARGET_LEVEL == 3 && target.bits >= 16) {
     return nullptr;  // nothing here differs from avx512
+  } else if constexpr (TENSORCAST_TARGET_LEVEL == 1 && bits_of<from> == 16 && to_float8) {
+    return nullptr;  // two passes are faster, as both at once need more than 16 registers
   } else if constexpr (rounding == ProductRounding::cut) {
     // Modulo 2^n they are the same with sign and without.
     if constexpr (to_integer && target.is_signed) return convert_in_own_environment<multiply_and_cut<from, to>>;
