@@ -52,10 +52,9 @@ using MultiplyAndConvertFn = std::size_t (*)(const std::byte* src, std::byte* ds
 // `from` is a number of 16 bits or more; else null. `is_limited` says whether there are special numbers;
 // by path narrowed, whether products may be subnormal in float32 and the target sees those, or, of integers, may leave
 // float32's range.
-// find_multiply_and_convert: null for many pairs.
+// find_multiply_and_convert: null for many pairs, and for all on the portable target.
 namespace portable {
 MultiplyFn find_multiply(DType from, ProductPath path, ProductRounding rounding, bool is_limited) noexcept;
-MultiplyAndConvertFn find_multiply_and_convert(DType from, DType to, ProductRounding rounding) noexcept;
 }  // namespace portable
 #if defined(__x86_64__)
 namespace avx2 {

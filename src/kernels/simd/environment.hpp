@@ -20,7 +20,6 @@ inline FloatEnvironment float_environment() { return _mm_getcsr(); }
 inline bool is_default(FloatEnvironment e) { return (e & ~exception_flags) == default_environment; }
 inline void set_default_environment() { _mm_setcsr(default_environment); }
 inline void restore(FloatEnvironment e) { _mm_setcsr(e); }
-inline constexpr bool can_round_toward_zero = true;
 inline void set_environment_toward_zero() { _mm_setcsr(default_environment | 0x6000); }
 
 #elif defined(__aarch64__)
@@ -35,8 +34,6 @@ inline FloatEnvironment float_environment() {
 inline bool is_default(FloatEnvironment e) { return e == 0; }
 inline void restore(FloatEnvironment e) { __asm__ volatile("msr fpcr, %0" : : "r"(e)); }
 inline void set_default_environment() { restore(0); }
-inline constexpr bool can_round_toward_zero = true;
-inline void set_environment_toward_zero() { restore(0xc00000); }
 
 #else  // unknown: taken as it is
 
@@ -45,8 +42,6 @@ struct FloatEnvironment {};
 inline FloatEnvironment float_environment() { return {}; }
 inline bool is_default(FloatEnvironment) { return true; }
 inline void set_default_environment() {}
-inline constexpr bool can_round_toward_zero = false;
-inline void set_environment_toward_zero() {}
 inline void restore(FloatEnvironment) {}
 
 #endif

@@ -220,14 +220,13 @@ MultiplyAndConvertFn find_multiply_and_convert(DType from, DType to, ProductRoun
 #if TENSORCAST_TARGET_LEVEL == 3
   if (row(to).bits >= 16) return avx512::find_multiply_and_convert(from, to, rounding);
 #endif
-  if (rounding == cut && (!can_round_toward_zero || row(to).family != Family::integer)) return nullptr;
+  if (rounding == cut && row(to).family != Family::integer) return nullptr;
   const DTypeRow& target = row(rounding == cut ? with_sign(row(to)) : to);
   const auto index = static_cast<std::size_t>(&target - dtype_table.data());
   if (from == DType::float32 && rounding != cut) {
     const bool is_wide_integer = target.family == Family::integer && target.bits > 8;
     return rounding == odd && is_wide_integer ? nullptr : convert_table<DType::float32, none>[index];
   }
-#if TENSORCAST_TARGET_LEVEL >= 1
   if (rounding == odd) return nullptr;
   const auto of_table = [&](const ConvertTable& exact, const ConvertTable& cut_off) {
     return rounding == cut ? cut_off[index] : exact[index];
@@ -254,10 +253,8 @@ MultiplyAndConvertFn find_multiply_and_convert(DType from, DType to, ProductRoun
     case DType::float64:
       return rounding == cut ? convert_table<DType::float64, cut>[index] : nullptr;
     default:
-      break;
+      return nullptr;
   }
-#endif
-  return nullptr;
 }
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET
