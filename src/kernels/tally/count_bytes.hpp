@@ -1,8 +1,7 @@
 // Counts of each kind of byte, for the target that the source is compiled for, where most bytes are in a window of
 // sixteen or of one further kind: a histogram without stores that wait for each other.
 //
-// 1. A byte's place in the window, or a number with bit 7 set where it is not in it, is the index into tables of
-// sixteen
+// 1. A byte's place in the window, or a number with bit 7 set where it is not in it, is the index into tables of 16
 //    bytes in a register, which give 0 for bit 7. A table counts two kinds: 1 for one of them, 16 for the other.
 // 2. What it gives is summed in bytes, 15 times at most, then in 64 bits.
 // 3. Of the others, the further kind is counted by comparing, and the rest one by one.
