@@ -1,4 +1,5 @@
 // tensorcast_bench: every kernel, and the public cast, against memcpy; a table, and JSON for bench/results.
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -36,9 +37,13 @@ struct Request {
 
 struct Row {
   Timing timing;
-  std::string path;  // "kernel" or "cast"
+  std::string path;  // "kernel", "cast" or "memcpy"
   std::string algorithm;
+  const kernels::Kernel* kernel = nullptr;  // null: memcpy
+  int measured = 1;
 };
+
+constexpr double looks_slow = 1.15;  // of memcpy's time, in memory
 
 std::string cpu_model() {
   std::ifstream info("/proc/cpuinfo");
@@ -76,7 +81,35 @@ Json to_json(const Row& row) {
           {"memcpy_ns", t.memcpy_ns},
           {"elements_per_ns", t.elements_per_ns()},
           {"gigabytes_per_second", t.gigabytes_per_second()},
-          {"times_memcpy", t.ratio}};
+          {"times_memcpy", t.ratio},
+          {"measured", row.measured}};
+}
+
+Result<Timing> time(bench::Bench& bench, const kernels::Kernel& kernel, const std::string& path, Size size,
+                    int threads) {
+  if (path == "cast") return bench.time_cast(kernel.from, kernel.to, size, threads);
+  const codec::Policy policy;
+  return bench.time(kernel.from, kernel.to, size, [&](const std::byte* src, std::byte* dst, std::size_t count) {
+    kernel.run(src, dst, count, policy);
+  });
+}
+
+// Other work on the machine makes some pair look slow in every run. Once all are through, these are measured twice
+// again, and the median stands.
+void measure_slow_ones_again(bench::Bench& bench, std::vector<Row>& rows, int threads) {
+  for (Row& row : rows) {
+    if (row.kernel == nullptr || row.timing.size != Size::memory || row.timing.ratio <= looks_slow) continue;
+    std::vector<Timing> timings = {row.timing};
+    for (int again = 0; again < 2; ++again) {
+      if (const Result<Timing> timing = time(bench, *row.kernel, row.path, row.timing.size, threads)) {
+        timings.push_back(*timing);
+      }
+    }
+    std::ranges::sort(timings, {}, &Timing::ratio);
+    row.timing = timings[timings.size() / 2];
+    row.measured = static_cast<int>(timings.size());
+    print_row(row);
+  }
 }
 
 std::vector<Row> measure(const Request& request, Target target, const std::vector<Size>& sizes) {
@@ -87,26 +120,22 @@ std::vector<Row> measure(const Request& request, Target target, const std::vecto
     rows.push_back(std::move(row));
   };
   print_heading();
-  for (const Size size : sizes) add({bench.time_memcpy(size), "memcpy", "memcpy"});
+  for (const Size size : sizes) add({bench.time_memcpy(size), "memcpy", "memcpy", nullptr});
 
   const std::regex pairs(request.pairs);
   for (const kernels::Kernel& kernel : kernels::kernels(target)) {
     if (!std::regex_search(fmt::format("{}->{}", name(kernel.from), name(kernel.to)), pairs)) continue;
     for (const std::string& path : request.paths) {
       for (const Size size : sizes) {
-        if (path == "kernel") {
-          const codec::Policy policy;
-          const auto convert = [&](const std::byte* src, std::byte* dst, std::size_t count) {
-            kernel.run(src, dst, count, policy);
-          };
-          add({bench.time(kernel.from, kernel.to, size, convert), path, std::string(kernel.algorithm)});
-        } else {
-          const Result<Timing> timing = bench.time_cast(kernel.from, kernel.to, size, request.threads);
-          if (timing) add({*timing, path, fmt::format("threads: {}", request.threads)});
-        }
+        const Result<Timing> timing = time(bench, kernel, path, size, request.threads);
+        if (!timing) continue;
+        const bool is_cast = path == "cast";
+        add({*timing, path, is_cast ? fmt::format("threads: {}", request.threads) : std::string(kernel.algorithm),
+             &kernel});
       }
     }
   }
+  if (!request.quick) measure_slow_ones_again(bench, rows, request.threads);
   return rows;
 }
 

@@ -66,6 +66,16 @@ bool gains_by_streaming(Target target, DType from, DType to) {
   return !(to == DType::bfloat16 || (to_float8 && !fast));
 }
 
+// Kernels that hardly do more than load and store, in registers as long as a cache line, outrun the hardware's
+// prefetching, which ends with each page: 1.0 to 1.3 of memcpy's time, and 0.9 where the source is asked for two pieces
+// ahead. Those that compute, or have shorter registers, lose by it: 0.9 instead of 0.7. Measured on 128 MiB.
+bool gains_by_fetching_ahead(Target target, DType from, DType to) {
+  const bool has_long_registers = target == Target::avx512 || target == Target::avx512vbmi;
+  if (!has_long_registers || bit_width(from) < 32 || bit_width(to) >= bit_width(from)) return false;
+  if (from == DType::float32) return bit_width(to) == 8 && family(to) != Family::floating;
+  return to == DType::float32 || (family(to) == Family::integer && bit_width(to) >= 8);
+}
+
 // Integers of one width of whole bytes share their codes.
 bool is_copy(DType from, DType to) {
   return family(from) == Family::integer && family(to) == Family::integer && bit_width(from) == bit_width(to) &&
@@ -111,6 +121,7 @@ class Plan {
     const bool copies = from == to && policy.scale == 1.0;
     streams_ = bytes >= stream_min_bytes && whole.src != whole.dst && !copies && gains_by_streaming(target_, from, to);
     copies_ = policy.scale == 1.0 && is_copy(from, to);
+    fetches_ahead_ = run_ != nullptr && gains_by_fetching_ahead(target_, from, to);
   }
 
   // Calls seen(block) for what is done of the block, in order: the target's elements may lie in a buffer by then.
@@ -170,11 +181,19 @@ class Plan {
     const std::size_t per_buffer = stream_buffer_bytes * 8 / static_cast<std::size_t>(wider_bits);
     for (; first < c.count; first += per_buffer) {
       Conversion block = slice(c, first, std::min(per_buffer, c.count - first));
+      if (!is_seen && fetches_ahead_ && c.count - first >= 3 * per_buffer) {
+        fetch(block.src + 2 * storage_bytes(c.from, per_buffer), storage_bytes(c.from, per_buffer));
+      }
       std::byte* const dst = std::exchange(block.dst, buffer);
       if (Result<void> done = convert_block(block, seen); !done) return with_offset(std::move(done).error(), first);
       kernels::stream_copy(target_, buffer, dst, storage_bytes(block.to, block.count));
     }
     return {};
+  }
+
+  // Into the second-level cache.
+  static void fetch(const std::byte* data, std::size_t bytes) {
+    for (std::size_t at = 0; at < bytes; at += cache_line_bytes) __builtin_prefetch(data + at, 0, 2);
   }
 
   codec::Policy policy_;
@@ -183,6 +202,7 @@ class Plan {
   kernels::KernelFn run_ = nullptr;  // null without one of the following: bit copy
   bool streams_ = false;
   bool copies_ = false;
+  bool fetches_ahead_ = false;
   std::optional<kernels::RefusalScan> refusals_;
   std::optional<kernels::ScaledConversion> scaled_;
   std::optional<kernels::TableConversion> table_;
