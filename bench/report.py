@@ -189,13 +189,13 @@ def peers_section(peers):
     facts = FACTS.format(versions=", ".join(f"{name} {version}" for name, version in peers["peers"].items()))
     (PICTURES / "peers.md").write_text(f"""# Every pair beside others
 
-Written by `scripts/bench`. {facts}
+Written by `scripts/bench`. {facts} [Where results differ](peers-differences.md).
 
 {peer_table(names, rows)}
+""")
+    (PICTURES / "peers-differences.md").write_text(f"""# Where others' results differ
 
-## Where results differ
-
-{FIRST_DIFFERENCES.format(docs="../")}
+Written by `scripts/bench`. {FIRST_DIFFERENCES.format(docs="../")}
 
 {difference_table(names, rows)}
 """)
