@@ -39,9 +39,9 @@ constexpr std::size_t threads_min_bytes = std::size_t{1} << 20;
 // overwrite it costs bandwidth: results may go through a buffer in the first-level cache and past the caches from
 // there.
 constexpr std::size_t stream_min_bytes = std::size_t{32} << 20;
-constexpr std::size_t stream_buffer_bytes = 2048;  // of the wider type; measured: 4 KiB lose a fifth from 32 to 8 bits
+constexpr std::size_t stream_piece_bytes = 2048;  // of the wider type; measured: 4 KiB lose a fifth from 32 to 8 bits
+constexpr std::size_t stream_buffer_bytes = 8192;  // pieces that are looked at may have to be larger
 constexpr std::size_t cache_line_bytes = 64;
-constexpr std::size_t seen_multiple = 16;  // Reporter::add()
 
 Conversion slice(const Conversion& whole, std::size_t first, std::size_t count) {
   return {whole.src + storage_bytes(whole.from, first), whole.from, whole.dst + storage_bytes(whole.to, first),
@@ -125,7 +125,7 @@ class Plan {
   }
 
   // Calls seen(block) for what is done of the block, in order: the target's elements may lie in a buffer by then.
-  // Blocks have a multiple of 16 elements, but for the last of `c`.
+  // Blocks have a multiple of seen.multiple elements, but for the last of `c`.
   template <class Seen>
   [[nodiscard]] Result<void> convert(const Conversion& c, const Seen& seen) const {
     return streams_ ? convert_streaming(c, seen) : convert_block(c, seen);
@@ -143,6 +143,7 @@ class Plan {
 
  private:
   struct Unseen {
+    static constexpr std::size_t multiple = 1;
     void operator()(const Conversion& block) const { static_cast<void>(block); }
   };
 
@@ -172,13 +173,14 @@ class Plan {
       return {};
     }
     std::size_t first = elements_to_alignment(c);
-    if (is_seen && first % seen_multiple != 0) first = 0;
+    if (first % seen.multiple != 0) first = 0;
     if (first != 0) {
       if (Result<void> done = convert_block(slice(c, 0, first), seen); !done) return done;
     }
     alignas(cache_line_bytes) std::byte buffer[stream_buffer_bytes];
     const int wider_bits = std::max(bit_width(c.from), bit_width(c.to));
-    const std::size_t per_buffer = stream_buffer_bytes * 8 / static_cast<std::size_t>(wider_bits);
+    const std::size_t per_buffer =
+        std::max(stream_piece_bytes * 8 / static_cast<std::size_t>(wider_bits), seen.multiple);
     for (; first < c.count; first += per_buffer) {
       Conversion block = slice(c, first, std::min(per_buffer, c.count - first));
       if (!is_seen && fetches_ahead_ && c.count - first >= 3 * per_buffer) {
@@ -208,13 +210,21 @@ class Plan {
   std::optional<kernels::TableConversion> table_;
 };
 
+struct Counted {
+  const Reporter& reporter;
+  Reporter::Count& count;
+  std::size_t multiple = reporter.block_multiple();
+
+  void operator()(const Conversion& done) const { reporter.add(done, count); }
+};
+
 // `count` is null without a reporter.
 Result<void> convert_and_count(const Plan& plan, const Conversion& whole, const Reporter* reporter,
                                Reporter::Count* count) {
-  const auto seen = [&](const Conversion& done) { reporter->add(done, *count); };
-  if (plan.in_one_go(reporter != nullptr)) {
-    return reporter == nullptr ? plan.convert(whole) : plan.convert(whole, seen);
-  }
+  const auto convert = [&](const Conversion& part) {
+    return reporter == nullptr ? plan.convert(part) : plan.convert(part, Counted{*reporter, *count});
+  };
+  if (plan.in_one_go(reporter != nullptr)) return convert(whole);
   std::vector<std::byte> kept;  // the source of an in-place block, for the report
   const std::size_t step = block_elements(whole);
   for (std::size_t first = 0; first < whole.count; first += step) {
@@ -223,7 +233,7 @@ Result<void> convert_and_count(const Plan& plan, const Conversion& whole, const 
       kept.assign(block.src, block.src + storage_bytes(block.from, block.count));
       block.src = kept.data();
     }
-    Result<void> converted = reporter == nullptr ? plan.convert(block) : plan.convert(block, seen);
+    Result<void> converted = convert(block);
     if (!converted) return with_offset(std::move(converted).error(), first);
   }
   return {};

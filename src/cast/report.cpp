@@ -92,6 +92,21 @@ kernels::Usually usually(DType from, DType to, const TallyRules& rules) {
   return often_beyond || is_short_float(from) ? Usually::beyond : Usually::inexact;
 }
 
+// Of 16-bit floats, to floats with fewer digits: rounded to nearest, or to a range that has less room.
+bool are_rounded_words(DType from, DType to) {
+  if (!is_short_float(from) || family(to) != Family::floating) return false;
+  return bit_width(to) == 16 || (bit_width(to) == 8 && row(to).format.has_zero);
+}
+
+// Where numbers begin whose result is not rounded, or which the source's type cannot hold.
+double first_unusual_word(DType from, DType to, const TallyRules& rules) {
+  if (bit_width(to) == 8) return rules.above;
+  const FloatFormat& format = row(to == DType::bfloat16 ? from : to).format;
+  const int lost_bits = row(from).format.mantissa_bits - row(to).format.mantissa_bits;
+  const double largest = facts(to == DType::bfloat16 ? from : to).largest;
+  return largest - std::ldexp(1.0, format.max_exponent() - format.mantissa_bits + std::max(lost_bits, 0) - 1);
+}
+
 // --- Blocks as real numbers
 
 bool fits_float32(DType dtype) {
@@ -145,6 +160,9 @@ Reporter::Reporter(DType from, DType to, const Policy& policy, Target target)
   } else if (IntegerReporter::is_for(from, policy)) {
     method_ = Method::integers;
     integers_.emplace(from, to, policy, target);
+  } else if (policy.scale == 1.0 && are_rounded_words(from, to)) {
+    method_ = Method::words;
+    words_.emplace(target, row(from).format, row(to).format, first_unusual_word(from, to, rules_));
   } else {
     method_ = policy.scale != 1.0 || from == DType::float64 ? Method::float64 : Method::float32_if_they_fit;
   }
@@ -163,6 +181,8 @@ void Reporter::add(const Conversion& done, Count& count) const {
       return bytes_->add(done.src, done.count, count.bytes);
     case Method::integers:
       return integers_->add(done, count.integers);
+    case Method::words:
+      return add_words(done, count);
     case Method::float32_if_they_fit:
       return add_float32_if_they_fit(done, count);
     case Method::float64:
@@ -191,6 +211,50 @@ void Reporter::add_float32_if_they_fit(const Conversion& done, Count& count) con
       add_float64(part, count);
     }
   }
+}
+
+void Reporter::add_words(const Conversion& done, Count& count) const {
+  for (std::size_t first = 0; first < done.count; first += words_part) {
+    add_words_part({done.src + storage_bytes(from_, first), from_, done.dst + storage_bytes(to_, first), to_,
+                    std::min(words_part, done.count - first)},
+                   count);
+  }
+}
+
+// Groups that are not usual are counted as float32. The more of them there are, the more are taken for such at once.
+void Reporter::add_words_part(const Conversion& part, Count& count) const {
+  constexpr std::size_t group = kernels::word_group;
+  constexpr int longest_run = 8;
+  alignas(64) std::array<std::byte, 2 * words_part> result;
+  alignas(64) std::array<float, longest_run * group> numbers, results;
+  kernels::Tally& tally = count.tally;
+  const std::uint16_t largest = words_->largest(part.src, part.count);
+  if (bit_width(to_) == 16 && !words_->is_usual(largest)) return add_float32_if_they_fit(part, count);
+  decode(target_, to_, part.dst, part.count, from_, result.data());
+
+  const std::uint64_t inexact = tally.inexact, not_finite = tally.overflowed + tally.nan_made;
+  int& run = tally.unusual_run;
+  run = std::max(run, 1);
+  const std::size_t whole = part.count / group * group;
+  std::size_t first = 0;
+  while (first < part.count) {
+    const std::size_t usual =
+        first + words_->count_usual(part.src + 2 * first, result.data() + 2 * first, whole - first, tally);
+    if (usual == part.count) break;
+    run = usual - first >= 2 * group ? 1 : std::min(2 * run, longest_run);
+    first = std::min(usual + static_cast<std::size_t>(run) * group, part.count);
+    const std::size_t elements = first - usual;
+    decode(target_, from_, part.src + 2 * usual, elements, DType::float32, numbers.data());
+    decode(target_, to_, part.dst + storage_bytes(to_, usual), elements, DType::float32, results.data());
+    kernels::count_float32(target_, numbers.data(), results.data(), elements, rules_, tally);
+  }
+  words_->sum({.source = part.src,
+               .result = result.data(),
+               .count = part.count,
+               .largest = largest,
+               .is_exact = tally.inexact == inexact,
+               .is_finite = tally.overflowed + tally.nan_made == not_finite},
+              tally);
 }
 
 void Reporter::add_float32(const Conversion& part, Count& count) const {

@@ -9,6 +9,7 @@
 #include "cast/report_bytes.hpp"
 #include "cast/report_integers.hpp"
 #include "kernels/tally/tally.hpp"
+#include "kernels/tally/words.hpp"
 
 namespace tensorcast {
 
@@ -29,19 +30,24 @@ class Reporter {
   Reporter(DType from, DType to, const codec::Policy& policy, Target target = active_target());
 
   // Adds a converted block. The source must still be there: conversions in place keep a copy. All blocks of a count but
-  // the last have a multiple of 16 elements. Sums are exact, or run in element order in a fixed number of chains: equal
-  // inputs give equal reports on every target.
+  // the last have a multiple of block_multiple() elements. Sums are exact, or run in element order in a fixed number of
+  // chains and parts: equal inputs give equal reports on every target.
   void add(const Conversion& done, Count& count) const;
   [[nodiscard]] CastReport report(const Count& count) const;
+
+  [[nodiscard]] std::size_t block_multiple() const noexcept { return words_ ? words_part : kernels::tally_chains; }
 
   // Whether counts are integers only, which add up in any order: then one count serves all threads.
   [[nodiscard]] bool is_order_free() const noexcept { return bytes_ || (integers_ && integers_->is_order_free()); }
 
  private:
-  enum class Method : std::uint8_t { bytes, integers, float32_if_they_fit, float64 };
+  static constexpr std::size_t words_part = 4096;
+  enum class Method : std::uint8_t { bytes, integers, words, float32_if_they_fit, float64 };
 
   void add_float32_if_they_fit(const Conversion& done, Count& count) const;
   void add_float32(const Conversion& part, Count& count) const;
+  void add_words(const Conversion& done, Count& count) const;
+  void add_words_part(const Conversion& part, Count& count) const;
   void add_float64(const Conversion& done, Count& count) const;
   void add_by_reference(const Conversion& done, Count& count) const;
 
@@ -53,6 +59,7 @@ class Reporter {
   Method method_;
   std::optional<ByteReporter> bytes_;
   std::optional<IntegerReporter> integers_;
+  std::optional<kernels::WordTally> words_;
 };
 
 }  // namespace tensorcast

@@ -109,8 +109,9 @@ void check(DType from, const std::vector<std::byte>& source, std::size_t element
   const std::string pair = std::string(name(from)) + " to " + std::string(name(to));
   const CastReport first = report_of(Target::portable, whole, *policy, 8192);
   expect_report(first, Expectation(from, to, *policy).of(source.data(), elements), pair);
+  const std::size_t least = std::max<std::size_t>(Reporter(from, to, *policy).block_multiple(), 512);
   for (const Target on : supported_targets()) {
-    EXPECT_TRUE(are_same(report_of(on, whole, *policy, 512), first)) << pair << " on " << name(on);
+    EXPECT_TRUE(are_same(report_of(on, whole, *policy, least), first)) << pair << " on " << name(on);
   }
 }
 

@@ -5,9 +5,8 @@
 #include "kernels/tally/tally_loops.hpp"
 
 namespace tensorcast::kernels {
-namespace {
 
-const TallyLoops& loops_of(Target target) {
+const TallyLoops& loops_of(Target target) noexcept {
 #if defined(__x86_64__)
   switch (target) {
     case Target::portable:
@@ -22,8 +21,6 @@ const TallyLoops& loops_of(Target target) {
   static_cast<void>(target);
   return portable::tally_loops;
 }
-
-}  // namespace
 
 // No float32 is between a bound and the sum of its two parts.
 void TallyRules::set_floats() noexcept {
@@ -57,8 +54,10 @@ void tally_element(double x, double x_low, double y, double y_low, std::size_t c
   if (!x_finite || !y_finite) return;
   const double error = std::fabs((x - y) + (x_low - y_low));
   tally.inexact += error != 0.0;
-  tally.signal[chain] += x * x;
-  tally.noise[chain] += error * error;
+  if (chain != no_chain) {
+    tally.signal[chain] += x * x;
+    tally.noise[chain] += error * error;
+  }
   if (tally.max_abs < error) tally.max_abs = error;
   if (x != 0.0 && tally.max_rel < error / std::fabs(x)) tally.max_rel = error / std::fabs(x);
 }
@@ -66,6 +65,11 @@ void tally_element(double x, double x_low, double y, double y_low, std::size_t c
 void tally_float32(Target target, const float* source, const float* result, std::size_t count, const TallyRules& rules,
                    Tally& tally) noexcept {
   loops_of(target).float32(source, result, count, rules, tally);
+}
+
+void count_float32(Target target, const float* source, const float* result, std::size_t count, const TallyRules& rules,
+                   Tally& tally) noexcept {
+  loops_of(target).float32_counts(source, result, count, rules, tally);
 }
 
 void tally_float64(Target target, RealSums source, RealSums result, std::size_t count, const TallyRules& rules,

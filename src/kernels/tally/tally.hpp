@@ -70,6 +70,9 @@ void tally_float32(Target target, const float* source, const float* result, std:
                    Tally& tally) noexcept;
 void tally_float64(Target target, RealSums source, RealSums result, std::size_t count, const TallyRules& rules,
                    Tally& tally) noexcept;
+// The same without sums, of any count.
+void count_float32(Target target, const float* source, const float* result, std::size_t count, const TallyRules& rules,
+                   Tally& tally) noexcept;
 
 // Whether all of these integers of 32 or 64 bits are below 2^24 in magnitude, so that float32 has them.
 [[nodiscard]] bool are_small(Target target, const std::byte* integers, int bits, bool is_signed,

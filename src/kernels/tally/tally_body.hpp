@@ -23,13 +23,16 @@
 #include "kernels/tally/count_bytes.hpp"
 #include "kernels/tally/tally_loops.hpp"
 #include "kernels/tally/tally_masks.hpp"
+#include "kernels/tally/words_body.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
 // The numbers of a block: pairs of a source and its result, each the sum of two if `sums`.
+template <bool with_squares>
 struct FloatPairs {
   using Vector = F32;
   static constexpr bool sums = false;
+  static constexpr bool has_squares = with_squares;  // to be summed up
   const float* source;
   const float* result;
 
@@ -43,6 +46,7 @@ template <bool with_low>
 struct DoublePairs {
   using Vector = F64;
   static constexpr bool sums = with_low;
+  static constexpr bool has_squares = true;
   RealSums source, result;
 
   SIMD_INLINE Doubles x(std::size_t at) const { return load_group<F64>(source.high + at); }
@@ -61,6 +65,9 @@ class BlockTally {
     state_.signal = load_group<F64>(tally.signal);
     state_.noise = load_group<F64>(tally.noise);
   }
+
+  // Some elements that are not known to be usual. Returns where they end.
+  std::size_t count_any(std::size_t first, std::size_t count) { return add_any(first, count, longest_run); }
 
   void add(std::size_t count) {
     constexpr std::size_t exception_over = usual_groups * tally_chains;
@@ -338,6 +345,10 @@ class BlockTally {
         }
         may_grow = r == 0 ? grows : united(may_grow, grows);
       }
+      if constexpr (!Pairs::has_squares) {
+        if (!some(may_grow)) [[likely]]
+          continue;
+      }
       Doubles wide_error;
       if constexpr (has_errors) {
         wide_error = widen(error);
@@ -347,7 +358,7 @@ class BlockTally {
         for (int r = 0; r < Doubles::registers; ++r) wide_error.at[r] = wide.at[r] - result.at[r];
       }
 #pragma GCC unroll 8
-      for (int r = 0; r < Doubles::registers; ++r) {
+      for (int r = 0; Pairs::has_squares && r < Doubles::registers; ++r) {
         s.signal.at[r] = add_square<V>(s.signal.at[r], wide.at[r]);
         s.noise.at[r] = add_square<std::conditional_t<exact, V, F64>>(s.noise.at[r], wide_error.at[r]);
       }
@@ -451,10 +462,21 @@ SIMD_INLINE void tally_pairs(const Pairs& pairs, std::size_t count, const TallyR
 
 inline void tally_float32(const float* source, const float* result, std::size_t count, const TallyRules& rules,
                           Tally& tally) {
-  tally_pairs(FloatPairs{source, result}, count, rules, tally, [&](std::size_t at) {
+  tally_pairs(FloatPairs<true>{source, result}, count, rules, tally, [&](std::size_t at) {
     tally_element(static_cast<double>(source[at]), 0.0, static_cast<double>(result[at]), 0.0, at % tally_chains, rules,
                   tally);
   });
+}
+
+inline void count_float32(const float* source, const float* result, std::size_t count, const TallyRules& rules,
+                          Tally& tally) {
+  const std::size_t whole = count / tally_chains * tally_chains;
+  BlockTally<FloatPairs<false>> block({source, result}, rules, tally);
+  for (std::size_t first = 0; first < whole;) first = block.count_any(first, whole);
+  block.finish();
+  for (std::size_t at = whole; at < count; ++at) {
+    tally_element(static_cast<double>(source[at]), 0.0, static_cast<double>(result[at]), 0.0, no_chain, rules, tally);
+  }
 }
 
 template <bool sums>
@@ -563,6 +585,10 @@ const TallyLoops tally_loops = {
         [](const float* source, const float* result, std::size_t count, const TallyRules& rules, Tally& tally) {
           in_default_environment([&] { tally_float32(source, result, count, rules, tally); });
         },
+    .float32_counts =
+        [](const float* source, const float* result, std::size_t count, const TallyRules& rules, Tally& tally) {
+          in_default_environment([&] { count_float32(source, result, count, rules, tally); });
+        },
     .float64 =
         [](RealSums source, RealSums result, std::size_t count, const TallyRules& rules, Tally& tally) {
           const auto run = source.low == nullptr ? tally_float64<false> : tally_float64<true>;
@@ -588,6 +614,7 @@ const TallyLoops tally_loops = {
         [](const double* x, double scale, double* high, double* low, std::size_t count) {
           return in_default_environment([&] { return split_products(x, scale, high, low, count); });
         },
+    .words = word_loops,
 };
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

@@ -1,0 +1,148 @@
+#include "kernels/tally/words.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <vector>
+
+#include "kernels/tally/tally_loops.hpp"
+
+namespace tensorcast::kernels {
+namespace {
+
+std::uint16_t word_at(const std::byte* words, std::size_t i) {
+  std::uint16_t word = 0;
+  std::memcpy(&word, words + i * sizeof word, sizeof word);
+  return word;
+}
+
+double power_of_two(int exponent) { return std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52); }
+int exponent_of(double normal) { return static_cast<int>(std::bit_cast<std::uint64_t>(normal) >> 52) - 1023; }
+
+// The square of a power of two above the number, if float32 has the squares of such numbers and of all that count
+// beside them; else zero.
+float offset_of(double largest) {
+  if (!(largest >= 0x1p-48 && largest <= 0x1p56)) return 0.0F;
+  return static_cast<float>(power_of_two(2 * exponent_of(largest) + 2));
+}
+
+}  // namespace
+
+WordTally::WordTally(Target target, const FloatFormat& from, const FloatFormat& to, double above)
+    : target_(target),
+      from_(from),
+      to_(to),
+      is_bfloat16_(from.exponent_bits == 8),
+      infinity_(static_cast<std::uint16_t>(((1 << from.exponent_bits) - 1) << from.mantissa_bits)),
+      usual_share_(1.0 / (1.0 + power_of_two(to.mantissa_bits + 1))) {
+  std::uint16_t end = infinity_;
+  while (first_above_ < end) {
+    const auto middle = static_cast<std::uint16_t>((first_above_ + end) / 2);
+    if (value(middle) < above) {
+      first_above_ = static_cast<std::uint16_t>(middle + 1);
+    } else {
+      end = middle;
+    }
+  }
+}
+
+double WordTally::value(std::uint16_t magnitude) const {
+  const int field = magnitude >> from_.mantissa_bits;
+  const int mantissa = magnitude & ((1 << from_.mantissa_bits) - 1);
+  const int hidden = field == 0 ? 0 : 1 << from_.mantissa_bits;
+  return static_cast<double>(mantissa | hidden) * power_of_two(std::max(field, 1) - from_.bias - from_.mantissa_bits);
+}
+
+int WordTally::step_exponent(int exponent) const { return std::max(exponent, to_.min_exponent()) - to_.mantissa_bits; }
+
+std::uint16_t WordTally::code_of_power(int exponent) const {
+  const int field = exponent + from_.bias;
+  if (field > 0) return static_cast<std::uint16_t>(std::min(field << from_.mantissa_bits, 0x7fff));
+  const int bit = from_.mantissa_bits - 1 + field;
+  return static_cast<std::uint16_t>(bit >= 0 ? 1 << bit : 0);
+}
+
+// 1. Between two powers of two the largest error is half a step, of a tie.
+// 2. Its share is the largest for the tie next to the lower power, which has all of these: the step is no larger than
+//    the power. With smaller numbers, which may become zero, the share may be up to 1.
+// A tie that the source's type does not have is no matter: then numbers there are exact.
+WordTally::Limits WordTally::limits(const Tally& tally) const {
+  int lowest = to_.min_exponent();
+  if (tally.max_abs == 0.0 || tally.max_rel < usual_share_) return {};
+  const int step = exponent_of(tally.max_abs) + 1;  // half of which is the largest error, or less
+  if (step < step_exponent(lowest)) return {};
+  const int highest = step + to_.mantissa_bits;
+
+  const bool counts_zeros = tally.max_rel >= 1.0;
+  std::uint16_t low = 0;
+  if (!counts_zeros) {
+    const auto share = [half_step = power_of_two(step_exponent(lowest) - 1)](int exponent) {
+      return half_step / (power_of_two(exponent) + half_step);
+    };
+    while (step_exponent(lowest - 1) < lowest && share(lowest - 1) <= tally.max_rel) --lowest;
+    low = code_of_power(lowest);
+  }
+  const std::uint16_t end = std::min(code_of_power(highest + 1), first_above_);
+  if (end <= low) return {};
+  return {.low = low, .span = static_cast<std::uint16_t>(end - 1 - low), .counts_zeros = counts_zeros};
+}
+
+std::uint16_t WordTally::largest(const std::byte* words, std::size_t count) const {
+  const std::size_t whole = count / word_group * word_group;
+  std::uint16_t largest = loops_of(target_).words.largest_magnitude(words, whole);
+  for (std::size_t i = whole; i < count; ++i) {
+    largest = std::max(largest, static_cast<std::uint16_t>(word_at(words, i) & 0x7fff));
+  }
+  return largest;
+}
+
+std::size_t WordTally::count_usual(const std::byte* source, const std::byte* result, std::size_t count,
+                                   Tally& tally) const {
+  const Limits of = limits(tally);
+  return loops_of(target_).words.count_usual(source, result, count, of.low, of.span, of.counts_zeros, tally);
+}
+
+void WordTally::sum_one_by_one(const Block& block, std::size_t first, Tally& tally) const {
+  const auto number = [&](std::uint16_t code) {
+    const double magnitude = value(code & 0x7fff);
+    return code >> 15 == 0 ? magnitude : -magnitude;
+  };
+  for (std::size_t i = first; i < block.count; ++i) {
+    const double x = number(word_at(block.source, i));
+    const double error = x - number(word_at(block.result, i));
+    tally.signal[i % tally_chains] += x * x;
+    tally.noise[i % tally_chains] += error * error;
+  }
+}
+
+void WordTally::sum(const Block& block, Tally& tally) const {
+  if (block.largest == 0) return;
+  if (block.largest >= infinity_ || !block.is_finite) {
+    std::vector<std::uint16_t> clean(2 * block.count);
+    Block finite = block;
+    finite.source = reinterpret_cast<const std::byte*>(clean.data());
+    finite.result = reinterpret_cast<const std::byte*>(clean.data() + block.count);
+    for (std::size_t i = 0; i < block.count; ++i) {
+      const std::uint16_t x = word_at(block.source, i), y = word_at(block.result, i);
+      if ((x & 0x7fff) >= infinity_ || (y & 0x7fff) >= infinity_) continue;
+      clean[i] = x;
+      clean[block.count + i] = y;
+    }
+    finite.largest = largest(finite.source, block.count);
+    finite.is_finite = true;
+    return sum(finite, tally);
+  }
+
+  const double greatest = value(block.largest);
+  const double half_step = power_of_two(step_exponent(exponent_of(greatest)) - 1);
+  const double greatest_error = is_usual(block.largest) ? std::min(half_step, tally.max_abs) : tally.max_abs;
+  const float signal_offset = offset_of(greatest);
+  const float noise_offset = block.is_exact ? 0.0F : offset_of(greatest_error);
+  const bool has_offsets = signal_offset != 0.0F && (block.is_exact || noise_offset != 0.0F);
+  const std::size_t whole = has_offsets ? block.count / word_group * word_group : 0;
+  loops_of(target_).words.add_squares(block.source, block.result, whole, is_bfloat16_, signal_offset, noise_offset,
+                                      tally);
+  sum_one_by_one(block, whole, tally);
+}
+
+}  // namespace tensorcast::kernels

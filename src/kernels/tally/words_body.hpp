@@ -1,0 +1,223 @@
+// The loops of words.hpp for the target that the source is compiled for.
+//
+// Squares are summed up in float32, which holds each of them: widening them to float64 costs as much as all the rest.
+// What a sum lacks is summed up beside it:
+// 1. A sum begins with an offset of at least the largest square to come, a power of two. As no square is larger than the
+//    sum then, the difference of two sums in a row is exact, and so is what the square is more than that.
+// 2. That rest is at most half a last place of the sum. The sum of the rests is rounded, but in a block of 128 squares a
+//    chain it is off by 2^-33 of the whole at the very worst, and 2^-42 as a rule.
+// 3. Each block ends with the offset taken off and both added to a float64. So the sums depend on where blocks begin,
+//    and not on the target.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/simd/environment.hpp"
+#include "kernels/tally/tally_masks.hpp"
+#include "kernels/tally/words.hpp"
+#include "kernels/wide/multiply_lanes.hpp"
+
+namespace tensorcast::kernels::TENSORCAST_TARGET {
+
+inline constexpr std::size_t word_lanes = sizeof(U16) / sizeof(std::uint16_t);
+inline constexpr int word_registers = static_cast<int>(word_group / word_lanes);
+inline constexpr std::size_t square_group = 2 * tally_chains;
+inline constexpr std::uint16_t word_magnitude = 0x7fff;
+
+// Counts in lanes, of no more than 2^16 - 1 groups.
+class WordCount {
+ public:
+#if TENSORCAST_TARGET_LEVEL >= 2
+  SIMD_INLINE void add(__mmask32 mask) {
+    lanes_ = (U16)_mm512_mask_sub_epi16((__m512i)lanes_, mask, (__m512i)lanes_, _mm512_set1_epi16(-1));
+  }
+#else
+  SIMD_INLINE void add(U16 mask) { lanes_ -= mask; }
+#endif
+  [[nodiscard]] std::uint64_t total() const {
+    std::uint16_t lanes[word_lanes];
+    store(reinterpret_cast<std::byte*>(lanes), lanes_);
+    std::uint64_t sum = 0;
+    for (const std::uint16_t lane : lanes) sum += lane;
+    return sum;
+  }
+
+ private:
+  U16 lanes_ = {};
+};
+
+SIMD_INLINE U16 load_words(const std::byte* words, std::size_t first) {
+  return load<U16>(words + first * sizeof(std::uint16_t));
+}
+
+template <bool counts_zeros>
+std::size_t count_usual_words(const std::byte* source, const std::byte* result, std::size_t count, std::uint16_t low,
+                              std::uint16_t span, Tally& tally) {
+  const U16 lows = splat(low), spans = splat(span), magnitude = splat(word_magnitude);
+  WordCount counted, zeros;  // inexact elements; without AVX-512, where there is no mask of inequality, the exact ones
+  std::size_t first = 0;
+  for (; first < count; first += word_group) {
+#if TENSORCAST_TARGET_LEVEL >= 2
+    U16 y[word_registers];
+    __mmask32 inexact[word_registers], unusual[word_registers];
+#pragma GCC unroll 4
+    for (int r = 0; r < word_registers; ++r) {
+      const std::size_t at = first + static_cast<std::size_t>(r) * word_lanes;
+      const U16 x = load_words(source, at);
+      y[r] = load_words(result, at);
+      inexact[r] = _mm512_test_epi16_mask((__m512i)(x ^ y[r]), (__m512i)magnitude);
+      unusual[r] = _mm512_mask_cmpgt_epu16_mask(inexact[r], (__m512i)((x & magnitude) - lows), (__m512i)spans);
+    }
+    static_assert(word_registers == 2);
+    if (_kortestz_mask32_u8(unusual[0], unusual[1]) == 0) [[unlikely]]
+      break;
+#pragma GCC unroll 4
+    for (int r = 0; r < word_registers; ++r) {
+      counted.add(inexact[r]);
+      if constexpr (counts_zeros)
+        zeros.add(_mm512_mask_testn_epi16_mask(inexact[r], (__m512i)y[r], (__m512i)magnitude));
+    }
+#else
+    U16 exact[word_registers], y[word_registers], unusual = {};
+#pragma GCC unroll 8
+    for (int r = 0; r < word_registers; ++r) {
+      const std::size_t at = first + static_cast<std::size_t>(r) * word_lanes;
+      const U16 x = load_words(source, at);
+      y[r] = load_words(result, at);
+      exact[r] = as<U16>(((x ^ y[r]) & magnitude) == 0);
+      unusual |= subtract_to_zero((x & magnitude) - lows, spans) & ~exact[r];
+    }
+    if (any_greater(I16{}, as<I16>(unusual != 0))) [[unlikely]]
+      break;
+#pragma GCC unroll 8
+    for (int r = 0; r < word_registers; ++r) {
+      counted.add(exact[r]);
+      if constexpr (counts_zeros) zeros.add(as<U16>((y[r] & magnitude) == 0) & ~exact[r]);
+    }
+#endif
+  }
+  tally.inexact += TENSORCAST_TARGET_LEVEL >= 2 ? counted.total() : first - counted.total();
+  if constexpr (counts_zeros) tally.underflowed += zeros.total();
+  return first;
+}
+
+// Squares of 32 elements side by side, in two groups of chains.
+class SquareChains {
+ public:
+  explicit SquareChains(float offset) : offset_(splat(offset)) {
+    for (int half = 0; half < 2; ++half) {
+      for (int r = 0; r < Floats::registers; ++r) sum_[half].at[r] = offset_;
+    }
+  }
+  SIMD_INLINE void add(int half, int r, F32 x) {
+    const F32 last = sum_[half].at[r];
+    sum_[half].at[r] = sum_with_square(x, last);
+    rest_[half].at[r] += square_without(x, sum_[half].at[r] - last);
+  }
+  void add_to(double* chains) const {
+    Doubles total = load_group<F64>(chains);
+    for (int half = 0; half < 2; ++half) {
+      Floats sum = sum_[half];
+      for (int r = 0; r < Floats::registers; ++r) sum.at[r] -= offset_;
+      const Doubles wide = widen(sum), rest = widen(rest_[half]);
+      for (int r = 0; r < Doubles::registers; ++r) total.at[r] += wide.at[r] + rest.at[r];
+    }
+    store_group(chains, total);
+  }
+
+ private:
+  // Squares are exact, so that it is all the same whether they are rounded.
+  SIMD_INLINE static F32 sum_with_square(F32 x, F32 sum) {
+    if constexpr (TENSORCAST_TARGET_LEVEL != 0) return multiply_add(x, x, sum);
+    return sum + x * x;
+  }
+  SIMD_INLINE static F32 square_without(F32 x, F32 part) {
+    if constexpr (TENSORCAST_TARGET_LEVEL != 0) return multiply_subtract(x, x, part);
+    return x * x - part;
+  }
+
+  F32 offset_;
+  Floats sum_[2], rest_[2] = {};
+};
+
+// Of each 32 elements the first and the second half; of bfloat16, whose code is the upper half of a float32's, the even
+// and the odd ones.
+template <bool is_bfloat16>
+SIMD_INLINE F32 load_half(const std::byte* words, std::size_t first, int half, int r) {
+  const std::byte* const group = words + first * sizeof(std::uint16_t);
+  if constexpr (is_bfloat16) {
+    const I32 pairs = load<I32>(group + r * kRegisterBytes);
+    return as<F32>(half == 0 ? pairs << 16 : pairs & static_cast<std::int32_t>(0xffff0000));
+  } else {
+    return load_float16(group + (half * Floats::registers + r) * (kRegisterBytes / 2));
+  }
+}
+
+template <bool is_bfloat16, bool has_signal, bool has_noise>
+void add_squares(const std::byte* source, const std::byte* result, std::size_t count, float signal_offset,
+                 float noise_offset, Tally& tally) {
+  SquareChains signal(signal_offset), noise(noise_offset);
+  for (std::size_t first = 0; first < count; first += square_group) {
+#pragma GCC unroll 2
+    for (int half = 0; half < 2; ++half) {
+#pragma GCC unroll 4
+      for (int r = 0; r < Floats::registers; ++r) {
+        const F32 x = load_half<is_bfloat16>(source, first, half, r);
+        if constexpr (has_signal) signal.add(half, r, x);
+        if constexpr (has_noise) noise.add(half, r, x - load_half<is_bfloat16>(result, first, half, r));
+      }
+    }
+  }
+  if constexpr (has_signal) signal.add_to(tally.signal);
+  if constexpr (has_noise) noise.add_to(tally.noise);
+}
+
+template <bool is_bfloat16>
+void add_squares(const std::byte* source, const std::byte* result, std::size_t count, float signal_offset,
+                 float noise_offset, Tally& tally) {
+  if (count == 0) return;
+  constexpr bool has_many_registers = TENSORCAST_TARGET_LEVEL >= 2;
+  if (noise_offset == 0.0F) {
+    add_squares<is_bfloat16, true, false>(source, result, count, signal_offset, 0.0F, tally);
+  } else if constexpr (has_many_registers) {
+    add_squares<is_bfloat16, true, true>(source, result, count, signal_offset, noise_offset, tally);
+  } else {
+    add_squares<is_bfloat16, true, false>(source, result, count, signal_offset, 0.0F, tally);
+    add_squares<is_bfloat16, false, true>(source, result, count, 0.0F, noise_offset, tally);
+  }
+}
+
+inline std::uint16_t largest_magnitude(const std::byte* words, std::size_t count) {
+  I16 even = {}, odd = {};
+  const U16 magnitude = splat(word_magnitude);
+  for (std::size_t first = 0; first < count; first += 2 * word_lanes) {
+    even = max(even, as<I16>(load_words(words, first) & magnitude));
+    odd = max(odd, as<I16>(load_words(words, first + word_lanes) & magnitude));
+  }
+  std::int16_t lanes[word_lanes];
+  store(reinterpret_cast<std::byte*>(lanes), max(even, odd));
+  std::int16_t most = 0;
+  for (const std::int16_t lane : lanes) most = lane > most ? lane : most;
+  return static_cast<std::uint16_t>(most);
+}
+
+inline constexpr WordLoops word_loops = {
+    .count_usual =
+        [](const std::byte* source, const std::byte* result, std::size_t count, std::uint16_t low, std::uint16_t span,
+           bool counts_zeros, Tally& tally) {
+          return counts_zeros ? count_usual_words<true>(source, result, count, low, span, tally)
+                              : count_usual_words<false>(source, result, count, low, span, tally);
+        },
+    .largest_magnitude = largest_magnitude,
+    .add_squares =
+        [](const std::byte* source, const std::byte* result, std::size_t count, bool is_bfloat16, float signal_offset,
+           float noise_offset, Tally& tally) {
+          in_default_environment([&] {
+            is_bfloat16 ? add_squares<true>(source, result, count, signal_offset, noise_offset, tally)
+                        : add_squares<false>(source, result, count, signal_offset, noise_offset, tally);
+          });
+        },
+};
+
+}  // namespace tensorcast::kernels::TENSORCAST_TARGET
