@@ -94,13 +94,12 @@ kernels::Usually usually(DType from, DType to, const TallyRules& rules) {
 
 // Of 16-bit floats, to floats with fewer digits: rounded to nearest, or to a range that has less room.
 bool are_rounded_words(DType from, DType to) {
-  if (!is_short_float(from) || family(to) != Family::floating) return false;
-  return bit_width(to) == 16 || (bit_width(to) == 8 && row(to).format.has_zero);
+  return is_short_float(from) && family(to) == Family::floating && bit_width(to) <= 16 && row(to).format.has_zero;
 }
 
 // Where numbers begin whose result is not rounded, or which the source's type cannot hold.
-double first_unusual_word(DType from, DType to, const TallyRules& rules) {
-  if (bit_width(to) == 8) return rules.above;
+double first_above(DType from, DType to, const TallyRules& rules) {
+  if (bit_width(to) <= 8) return rules.above;
   const FloatFormat& format = row(to == DType::bfloat16 ? from : to).format;
   const int lost_bits = row(from).format.mantissa_bits - row(to).format.mantissa_bits;
   const double largest = facts(to == DType::bfloat16 ? from : to).largest;
@@ -162,7 +161,9 @@ Reporter::Reporter(DType from, DType to, const Policy& policy, Target target)
     integers_.emplace(from, to, policy, target);
   } else if (policy.scale == 1.0 && are_rounded_words(from, to)) {
     method_ = Method::words;
-    words_.emplace(target, row(from).format, row(to).format, first_unusual_word(from, to, rules_));
+    const bool saturates = bit_width(to) < 8 || (bit_width(to) == 8 && policy.saturate);
+    words_.emplace(target, row(from).format, row(to).format, first_above(from, to, rules_),
+                   saturates ? facts(to).largest : std::nan(""));
   } else {
     method_ = policy.scale != 1.0 || from == DType::float64 ? Method::float64 : Method::float32_if_they_fit;
   }
@@ -229,7 +230,7 @@ void Reporter::add_words_part(const Conversion& part, Count& count) const {
   alignas(64) std::array<float, longest_run * group> numbers, results;
   kernels::Tally& tally = count.tally;
   const std::uint16_t largest = words_->largest(part.src, part.count);
-  if (bit_width(to_) == 16 && !words_->is_usual(largest)) return add_float32_if_they_fit(part, count);
+  if (bit_width(to_) == 16 && !words_->is_rounded(largest)) return add_float32_if_they_fit(part, count);
   decode(target_, to_, part.dst, part.count, from_, result.data());
 
   const std::uint64_t inexact = tally.inexact, not_finite = tally.overflowed + tally.nan_made;
@@ -239,7 +240,7 @@ void Reporter::add_words_part(const Conversion& part, Count& count) const {
   std::size_t first = 0;
   while (first < part.count) {
     const std::size_t usual =
-        first + words_->count_usual(part.src + 2 * first, result.data() + 2 * first, whole - first, tally);
+        first + words_->count_usual(part.src + 2 * first, result.data() + 2 * first, whole - first, largest, tally);
     if (usual == part.count) break;
     run = usual - first >= 2 * group ? 1 : std::min(2 * run, longest_run);
     first = std::min(usual + static_cast<std::size_t>(run) * group, part.count);

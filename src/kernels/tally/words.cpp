@@ -28,12 +28,13 @@ float offset_of(double largest) {
 
 }  // namespace
 
-WordTally::WordTally(Target target, const FloatFormat& from, const FloatFormat& to, double above)
+WordTally::WordTally(Target target, const FloatFormat& from, const FloatFormat& to, double above, double saturated)
     : target_(target),
       from_(from),
       to_(to),
       is_bfloat16_(from.exponent_bits == 8),
       infinity_(static_cast<std::uint16_t>(((1 << from.exponent_bits) - 1) << from.mantissa_bits)),
+      saturated_(saturated),
       usual_share_(1.0 / (1.0 + power_of_two(to.mantissa_bits + 1))) {
   std::uint16_t end = infinity_;
   while (first_above_ < end) {
@@ -43,6 +44,12 @@ WordTally::WordTally(Target target, const FloatFormat& from, const FloatFormat& 
     } else {
       end = middle;
     }
+  }
+  first_long_error_ = infinity_;
+  if (saturated > 0.0) {
+    const auto significand = (std::bit_cast<std::uint64_t>(saturated) & 0xfffffffffffff) | 0x10000000000000;
+    const int last_digit = exponent_of(saturated) - 52 + std::countr_zero(significand);
+    first_long_error_ = std::min(code_of_power(last_digit + from.mantissa_bits + 1), infinity_);
   }
 }
 
@@ -62,29 +69,42 @@ std::uint16_t WordTally::code_of_power(int exponent) const {
   return static_cast<std::uint16_t>(bit >= 0 ? 1 << bit : 0);
 }
 
+std::uint16_t WordTally::code_up_to(double value) const {
+  const int field = exponent_of(value) + from_.bias;
+  if (field >= (1 << from_.exponent_bits) - 1) return static_cast<std::uint16_t>(infinity_ - 1);
+  const std::uint64_t mantissa = std::bit_cast<std::uint64_t>(value) << 12 >> (64 - from_.mantissa_bits);
+  return static_cast<std::uint16_t>((static_cast<unsigned>(field) << from_.mantissa_bits) | mantissa);
+}
+
 // 1. Between two powers of two the largest error is half a step, of a tie.
 // 2. Its share is the largest for the tie next to the lower power, which has all of these: the step is no larger than
 //    the power. With smaller numbers, which may become zero, the share may be up to 1.
+// 3. What saturates has an error that grows with it, and a share below 1; where the largest share is still less than
+//    that, such numbers are not usual.
 // A tie that the source's type does not have is no matter: then numbers there are exact.
-WordTally::Limits WordTally::limits(const Tally& tally) const {
+WordCounts WordTally::usual_counts(const Tally& tally) const {
   int lowest = to_.min_exponent();
   if (tally.max_abs == 0.0 || tally.max_rel < usual_share_) return {};
   const int step = exponent_of(tally.max_abs) + 1;  // half of which is the largest error, or less
   if (step < step_exponent(lowest)) return {};
   const int highest = step + to_.mantissa_bits;
 
-  const bool counts_zeros = tally.max_rel >= 1.0;
-  std::uint16_t low = 0;
-  if (!counts_zeros) {
+  WordCounts counts{.low = 0, .has_zeros = tally.max_rel >= 1.0};
+  if (!counts.has_zeros) {
     const auto share = [half_step = power_of_two(step_exponent(lowest) - 1)](int exponent) {
       return half_step / (power_of_two(exponent) + half_step);
     };
     while (step_exponent(lowest - 1) < lowest && share(lowest - 1) <= tally.max_rel) --lowest;
-    low = code_of_power(lowest);
+    counts.low = code_of_power(lowest);
   }
-  const std::uint16_t end = std::min(code_of_power(highest + 1), first_above_);
-  if (end <= low) return {};
-  return {.low = low, .span = static_cast<std::uint16_t>(end - 1 - low), .counts_zeros = counts_zeros};
+  std::uint16_t last = static_cast<std::uint16_t>(std::min(code_of_power(highest + 1), first_above_) - 1);
+  if (counts.has_zeros && saturated_ > 0.0 && last + 1 == first_above_) {
+    counts.first_above = first_above_;
+    last = std::max(last, code_up_to(saturated_ + tally.max_abs));
+  }
+  if (last < counts.low) return {};
+  counts.span = static_cast<std::uint16_t>(last - counts.low);
+  return counts;
 }
 
 std::uint16_t WordTally::largest(const std::byte* words, std::size_t count) const {
@@ -97,9 +117,10 @@ std::uint16_t WordTally::largest(const std::byte* words, std::size_t count) cons
 }
 
 std::size_t WordTally::count_usual(const std::byte* source, const std::byte* result, std::size_t count,
-                                   Tally& tally) const {
-  const Limits of = limits(tally);
-  return loops_of(target_).words.count_usual(source, result, count, of.low, of.span, of.counts_zeros, tally);
+                                   std::uint16_t largest, Tally& tally) const {
+  WordCounts counts = usual_counts(tally);
+  if (largest < counts.first_above) counts.first_above = 0;
+  return loops_of(target_).words.count_usual(source, result, count, counts, tally);
 }
 
 void WordTally::sum_one_by_one(const Block& block, std::size_t first, Tally& tally) const {
@@ -133,12 +154,14 @@ void WordTally::sum(const Block& block, Tally& tally) const {
     return sum(finite, tally);
   }
 
+  // What saturates has short errors as long as its last digit is worth no more than the last one of what it becomes.
   const double greatest = value(block.largest);
   const double half_step = power_of_two(step_exponent(exponent_of(greatest)) - 1);
-  const double greatest_error = is_usual(block.largest) ? std::min(half_step, tally.max_abs) : tally.max_abs;
+  const double greatest_error = is_rounded(block.largest) ? std::min(half_step, tally.max_abs) : tally.max_abs;
   const float signal_offset = offset_of(greatest);
   const float noise_offset = block.is_exact ? 0.0F : offset_of(greatest_error);
-  const bool has_offsets = signal_offset != 0.0F && (block.is_exact || noise_offset != 0.0F);
+  const bool has_short_errors = is_rounded(block.largest) || block.largest < first_long_error_;
+  const bool has_offsets = signal_offset != 0.0F && (block.is_exact || noise_offset != 0.0F) && has_short_errors;
   const std::size_t whole = has_offsets ? block.count / word_group * word_group : 0;
   loops_of(target_).words.add_squares(block.source, block.result, whole, is_bfloat16_, signal_offset, noise_offset,
                                       tally);

@@ -1,5 +1,5 @@
-// Tallies of 16-bit floats that are rounded to fewer digits: in lanes of 16 bits, as most of what a report counts can be
-// seen from the codes.
+// Tallies of 16-bit floats that are rounded to fewer digits: in lanes of 16 bits, as most of what a report counts can
+// be seen from the codes.
 #pragma once
 
 #include <cstddef>
@@ -13,19 +13,29 @@ namespace tensorcast::kernels {
 // Elements that are counted together.
 inline constexpr std::size_t word_group = 64;
 
+// What is counted of usual groups. Not usual: where the codes differ and the magnitude less `low` is more than `span`,
+// modulo 2^16.
+struct WordCounts {
+  std::uint16_t low = 0x8000, span = 0;  // none is usual
+  bool has_zeros = false;                // numbers that become zero are among them
+  std::uint16_t first_above = 0;         // and magnitudes from here on, if it is not zero
+};
+
 // One kind of conversion. Results are given as codes of the source's type.
 class WordTally {
  public:
-  // `above`: numbers from here on are not usual, as they saturate, overflow, or the source's type lacks their results.
-  WordTally(Target target, const FloatFormat& from, const FloatFormat& to, double above);
+  // Numbers from `above` on become `saturated`. If that is NaN, they are not usual: they overflow, or the source's type
+  // lacks their results.
+  WordTally(Target target, const FloatFormat& from, const FloatFormat& to, double above, double saturated);
 
   // The largest magnitude's code, of infinities and NaN too.
   [[nodiscard]] std::uint16_t largest(const std::byte* words, std::size_t count) const;
-  [[nodiscard]] bool is_usual(std::uint16_t magnitude) const { return magnitude < first_above_; }
+  [[nodiscard]] bool is_rounded(std::uint16_t magnitude) const { return magnitude < first_above_; }
 
   // Counts groups of 64 elements as long as they have only exact results and errors that are no larger than the largest
-  // ones so far. Returns where that ends. `count` is a multiple of 64.
-  std::size_t count_usual(const std::byte* source, const std::byte* result, std::size_t count, Tally& tally) const;
+  // ones so far. Returns where that ends. `count` is a multiple of 64. No magnitude is more than `largest`.
+  std::size_t count_usual(const std::byte* source, const std::byte* result, std::size_t count, std::uint16_t largest,
+                          Tally& tally) const;
 
   // A block of a multiple of 64 elements, or the last ones, that has been counted.
   struct Block {
@@ -40,14 +50,10 @@ class WordTally {
   void sum(const Block& block, Tally& tally) const;
 
  private:
-  // The magnitudes from `low` to low + span.
-  struct Limits {
-    std::uint16_t low = 0x8000, span = 0;  // none
-    bool counts_zeros = false;             // numbers that become zero are among them
-  };
-  [[nodiscard]] Limits limits(const Tally& tally) const;
+  [[nodiscard]] WordCounts usual_counts(const Tally& tally) const;
   [[nodiscard]] int step_exponent(int exponent) const;  // of two neighbours among the results
   [[nodiscard]] std::uint16_t code_of_power(int exponent) const;
+  [[nodiscard]] std::uint16_t code_up_to(double value) const;  // of normal numbers
   [[nodiscard]] double value(std::uint16_t magnitude) const;
   void sum_one_by_one(const Block& block, std::size_t first, Tally& tally) const;
 
@@ -55,16 +61,16 @@ class WordTally {
   FloatFormat from_, to_;
   bool is_bfloat16_;
   std::uint16_t infinity_;
-  std::uint16_t first_above_ = 0;  // the code of the first magnitude above
-  double usual_share_;             // the largest relative error of normal results
+  std::uint16_t first_above_ = 0;   // the code of the first magnitude above
+  std::uint16_t first_long_error_;  // of what saturates: from here on an error may have more digits than a source
+  double saturated_;
+  double usual_share_;  // the largest relative error of normal results
 };
 
 // The loops, as each target compiles them.
 struct WordLoops {
-  // `count` is a multiple of 64, and below 2^16. Not usual: where the codes differ and the magnitude less `low` is more
-  // than `span`, modulo 2^16.
-  std::size_t (*count_usual)(const std::byte* source, const std::byte* result, std::size_t count, std::uint16_t low,
-                             std::uint16_t span, bool counts_zeros, Tally& tally);
+  std::size_t (*count_usual)(const std::byte* source, const std::byte* result, std::size_t count,
+                             const WordCounts& counts, Tally& tally);
   std::uint16_t (*largest_magnitude)(const std::byte* words, std::size_t count);
   // The offsets are powers of two, no less than any square. No noise offset: there are no errors.
   void (*add_squares)(const std::byte* source, const std::byte* result, std::size_t count, bool is_bfloat16,

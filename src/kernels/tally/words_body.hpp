@@ -2,10 +2,10 @@
 //
 // Squares are summed up in float32, which holds each of them: widening them to float64 costs as much as all the rest.
 // What a sum lacks is summed up beside it:
-// 1. A sum begins with an offset of at least the largest square to come, a power of two. As no square is larger than the
-//    sum then, the difference of two sums in a row is exact, and so is what the square is more than that.
-// 2. That rest is at most half a last place of the sum. The sum of the rests is rounded, but in a block of 128 squares a
-//    chain it is off by 2^-33 of the whole at the very worst, and 2^-42 as a rule.
+// 1. A sum begins with an offset of at least the largest square to come, a power of two. As no square is larger than
+//    the sum then, the difference of two sums in a row is exact, and so is what the square is more than that.
+// 2. That rest is at most half a last place of the sum. The sum of the rests is rounded, but in a block of 128 squares
+//    a chain it is off by 2^-33 of the whole at the very worst, and 2^-42 as a rule.
 // 3. Each block ends with the offset taken off and both added to a float64. So the sums depend on where blocks begin,
 //    and not on the target.
 #pragma once
@@ -51,23 +51,26 @@ SIMD_INLINE U16 load_words(const std::byte* words, std::size_t first) {
   return load<U16>(words + first * sizeof(std::uint16_t));
 }
 
-template <bool counts_zeros>
-std::size_t count_usual_words(const std::byte* source, const std::byte* result, std::size_t count, std::uint16_t low,
-                              std::uint16_t span, Tally& tally) {
-  const U16 lows = splat(low), spans = splat(span), magnitude = splat(word_magnitude);
-  WordCount counted, zeros;  // inexact elements; without AVX-512, where there is no mask of inequality, the exact ones
+template <bool has_zeros, bool has_above>
+std::size_t count_usual_words(const std::byte* source, const std::byte* result, std::size_t count,
+                              const WordCounts& counts, Tally& tally) {
+  const U16 low = splat(counts.low), span = splat(counts.span), magnitude = splat(word_magnitude);
+  const I16 last_rounded = splat(static_cast<std::int16_t>(counts.first_above - 1));
+  WordCount counted;  // the inexact ones; without AVX-512, which has masks of inequality, the exact ones
+  WordCount zeros, above;
   std::size_t first = 0;
   for (; first < count; first += word_group) {
 #if TENSORCAST_TARGET_LEVEL >= 2
-    U16 y[word_registers];
+    U16 x[word_registers], y[word_registers];
     __mmask32 inexact[word_registers], unusual[word_registers];
 #pragma GCC unroll 4
     for (int r = 0; r < word_registers; ++r) {
       const std::size_t at = first + static_cast<std::size_t>(r) * word_lanes;
-      const U16 x = load_words(source, at);
+      x[r] = load_words(source, at);
       y[r] = load_words(result, at);
-      inexact[r] = _mm512_test_epi16_mask((__m512i)(x ^ y[r]), (__m512i)magnitude);
-      unusual[r] = _mm512_mask_cmpgt_epu16_mask(inexact[r], (__m512i)((x & magnitude) - lows), (__m512i)spans);
+      inexact[r] = _mm512_test_epi16_mask((__m512i)(x[r] ^ y[r]), (__m512i)magnitude);
+      x[r] &= magnitude;
+      unusual[r] = _mm512_mask_cmpgt_epu16_mask(inexact[r], (__m512i)(x[r] - low), (__m512i)span);
     }
     static_assert(word_registers == 2);
     if (_kortestz_mask32_u8(unusual[0], unusual[1]) == 0) [[unlikely]]
@@ -75,30 +78,34 @@ std::size_t count_usual_words(const std::byte* source, const std::byte* result, 
 #pragma GCC unroll 4
     for (int r = 0; r < word_registers; ++r) {
       counted.add(inexact[r]);
-      if constexpr (counts_zeros)
-        zeros.add(_mm512_mask_testn_epi16_mask(inexact[r], (__m512i)y[r], (__m512i)magnitude));
+      if constexpr (has_zeros) zeros.add(_mm512_mask_testn_epi16_mask(inexact[r], (__m512i)y[r], (__m512i)magnitude));
+      if constexpr (has_above)
+        above.add(_mm512_mask_cmpgt_epi16_mask(inexact[r], (__m512i)x[r], (__m512i)last_rounded));
     }
 #else
-    U16 exact[word_registers], y[word_registers], unusual = {};
+    U16 exact[word_registers], x[word_registers], y[word_registers], unusual = {};
 #pragma GCC unroll 8
     for (int r = 0; r < word_registers; ++r) {
       const std::size_t at = first + static_cast<std::size_t>(r) * word_lanes;
-      const U16 x = load_words(source, at);
+      x[r] = load_words(source, at);
       y[r] = load_words(result, at);
-      exact[r] = as<U16>(((x ^ y[r]) & magnitude) == 0);
-      unusual |= subtract_to_zero((x & magnitude) - lows, spans) & ~exact[r];
+      exact[r] = as<U16>(((x[r] ^ y[r]) & magnitude) == 0);
+      x[r] &= magnitude;
+      unusual |= subtract_to_zero(x[r] - low, span) & ~exact[r];
     }
     if (any_greater(I16{}, as<I16>(unusual != 0))) [[unlikely]]
       break;
 #pragma GCC unroll 8
     for (int r = 0; r < word_registers; ++r) {
       counted.add(exact[r]);
-      if constexpr (counts_zeros) zeros.add(as<U16>((y[r] & magnitude) == 0) & ~exact[r]);
+      if constexpr (has_zeros) zeros.add(as<U16>((y[r] & magnitude) == 0) & ~exact[r]);
+      if constexpr (has_above) above.add(as<U16>(as<I16>(x[r]) > last_rounded) & ~exact[r]);
     }
 #endif
   }
   tally.inexact += TENSORCAST_TARGET_LEVEL >= 2 ? counted.total() : first - counted.total();
-  if constexpr (counts_zeros) tally.underflowed += zeros.total();
+  if constexpr (has_zeros) tally.underflowed += zeros.total();
+  if constexpr (has_above) tally.beyond += above.total();
   return first;
 }
 
@@ -204,10 +211,11 @@ inline std::uint16_t largest_magnitude(const std::byte* words, std::size_t count
 
 inline constexpr WordLoops word_loops = {
     .count_usual =
-        [](const std::byte* source, const std::byte* result, std::size_t count, std::uint16_t low, std::uint16_t span,
-           bool counts_zeros, Tally& tally) {
-          return counts_zeros ? count_usual_words<true>(source, result, count, low, span, tally)
-                              : count_usual_words<false>(source, result, count, low, span, tally);
+        [](const std::byte* source, const std::byte* result, std::size_t count, const WordCounts& counts,
+           Tally& tally) {
+          if (counts.first_above != 0) return count_usual_words<true, true>(source, result, count, counts, tally);
+          return counts.has_zeros ? count_usual_words<true, false>(source, result, count, counts, tally)
+                                  : count_usual_words<false, false>(source, result, count, counts, tally);
         },
     .largest_magnitude = largest_magnitude,
     .add_squares =
