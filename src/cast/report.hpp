@@ -35,18 +35,21 @@ class Reporter {
   void add(const Conversion& done, Count& count) const;
   [[nodiscard]] CastReport report(const Count& count) const;
 
-  [[nodiscard]] std::size_t block_multiple() const noexcept { return words_ ? words_part : kernels::tally_chains; }
+  [[nodiscard]] std::size_t block_multiple() const noexcept {
+    return words_ || integer_words_ ? words_part : kernels::tally_chains;
+  }
 
   // Whether counts are integers only, which add up in any order: then one count serves all threads.
   [[nodiscard]] bool is_order_free() const noexcept { return bytes_ || (integers_ && integers_->is_order_free()); }
 
  private:
   static constexpr std::size_t words_part = 4096;
-  enum class Method : std::uint8_t { bytes, integers, words, float32_if_they_fit, float64 };
+  enum class Method : std::uint8_t { bytes, integers, words, integer_words, float32_if_they_fit, float64 };
 
   void add_float32_if_they_fit(const Conversion& done, Count& count) const;
   void add_float32(const Conversion& part, Count& count) const;
   void add_words(const Conversion& done, Count& count) const;
+  void add_integer_words(const Conversion& done, Count& count) const;
   void add_words_part(const Conversion& part, Count& count) const;
   void add_float64(const Conversion& done, Count& count) const;
   void add_by_reference(const Conversion& done, Count& count) const;
@@ -60,6 +63,7 @@ class Reporter {
   std::optional<ByteReporter> bytes_;
   std::optional<IntegerReporter> integers_;
   std::optional<kernels::WordTally> words_;
+  std::optional<kernels::IntegerWordTally> integer_words_;
 };
 
 }  // namespace tensorcast

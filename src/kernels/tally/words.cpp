@@ -26,55 +26,71 @@ float offset_of(double largest) {
   return static_cast<float>(power_of_two(2 * exponent_of(largest) + 2));
 }
 
+std::uint16_t largest_of(Target target, const std::byte* words, std::size_t count) {
+  const std::size_t whole = count / word_group * word_group;
+  std::uint16_t largest = loops_of(target).words.largest_magnitude(words, whole);
+  for (std::size_t i = whole; i < count; ++i) {
+    largest = std::max(largest, static_cast<std::uint16_t>(word_at(words, i) & 0x7fff));
+  }
+  return largest;
+}
+
 }  // namespace
+
+WordFormat::WordFormat(const FloatFormat& format)
+    : format_(format),
+      infinity_(static_cast<std::uint16_t>(((1 << format.exponent_bits) - 1) << format.mantissa_bits)) {}
+
+double WordFormat::value(std::uint16_t magnitude) const {
+  const int field = magnitude >> format_.mantissa_bits;
+  const int mantissa = magnitude & ((1 << format_.mantissa_bits) - 1);
+  const int hidden = field == 0 ? 0 : 1 << format_.mantissa_bits;
+  const int unit = std::max(field, 1) - format_.bias - format_.mantissa_bits;
+  return static_cast<double>(mantissa | hidden) * power_of_two(unit);
+}
+
+double WordFormat::number(std::uint16_t code) const {
+  const double magnitude = value(code & 0x7fff);
+  return code >> 15 == 0 ? magnitude : -magnitude;
+}
+
+std::uint16_t WordFormat::code_of_power(int exponent) const {
+  const int field = exponent + format_.bias;
+  if (field > 0) return static_cast<std::uint16_t>(std::min(field << format_.mantissa_bits, 0x7fff));
+  const int bit = format_.mantissa_bits - 1 + field;
+  return static_cast<std::uint16_t>(bit >= 0 ? 1 << bit : 0);
+}
+
+std::uint16_t WordFormat::first_from(double wanted) const {
+  std::uint16_t first = 0, end = infinity_;
+  while (first < end) {
+    const auto middle = static_cast<std::uint16_t>((first + end) / 2);
+    if (value(middle) < wanted) {
+      first = static_cast<std::uint16_t>(middle + 1);
+    } else {
+      end = middle;
+    }
+  }
+  return first;
+}
+
+// --- Rounded to fewer digits
 
 WordTally::WordTally(Target target, const FloatFormat& from, const FloatFormat& to, double above, double saturated)
     : target_(target),
       from_(from),
       to_(to),
-      is_bfloat16_(from.exponent_bits == 8),
-      infinity_(static_cast<std::uint16_t>(((1 << from.exponent_bits) - 1) << from.mantissa_bits)),
+      first_above_(from_.first_from(above)),
+      first_long_error_(from_.infinity()),
       saturated_(saturated),
       usual_share_(1.0 / (1.0 + power_of_two(to.mantissa_bits + 1))) {
-  std::uint16_t end = infinity_;
-  while (first_above_ < end) {
-    const auto middle = static_cast<std::uint16_t>((first_above_ + end) / 2);
-    if (value(middle) < above) {
-      first_above_ = static_cast<std::uint16_t>(middle + 1);
-    } else {
-      end = middle;
-    }
-  }
-  first_long_error_ = infinity_;
-  if (saturated > 0.0) {
-    const auto significand = (std::bit_cast<std::uint64_t>(saturated) & 0xfffffffffffff) | 0x10000000000000;
-    const int last_digit = exponent_of(saturated) - 52 + std::countr_zero(significand);
-    first_long_error_ = std::min(code_of_power(last_digit + from.mantissa_bits + 1), infinity_);
-  }
-}
-
-double WordTally::value(std::uint16_t magnitude) const {
-  const int field = magnitude >> from_.mantissa_bits;
-  const int mantissa = magnitude & ((1 << from_.mantissa_bits) - 1);
-  const int hidden = field == 0 ? 0 : 1 << from_.mantissa_bits;
-  return static_cast<double>(mantissa | hidden) * power_of_two(std::max(field, 1) - from_.bias - from_.mantissa_bits);
+  if (!(saturated > 0.0)) return;
+  const auto significand = (std::bit_cast<std::uint64_t>(saturated) & 0xfffffffffffff) | 0x10000000000000;
+  const int last_digit = exponent_of(saturated) - 52 + std::countr_zero(significand);
+  first_long_error_ = std::min(from_.code_of_power(last_digit + from.mantissa_bits + 1), from_.infinity());
 }
 
 int WordTally::step_exponent(int exponent) const { return std::max(exponent, to_.min_exponent()) - to_.mantissa_bits; }
-
-std::uint16_t WordTally::code_of_power(int exponent) const {
-  const int field = exponent + from_.bias;
-  if (field > 0) return static_cast<std::uint16_t>(std::min(field << from_.mantissa_bits, 0x7fff));
-  const int bit = from_.mantissa_bits - 1 + field;
-  return static_cast<std::uint16_t>(bit >= 0 ? 1 << bit : 0);
-}
-
-std::uint16_t WordTally::code_up_to(double value) const {
-  const int field = exponent_of(value) + from_.bias;
-  if (field >= (1 << from_.exponent_bits) - 1) return static_cast<std::uint16_t>(infinity_ - 1);
-  const std::uint64_t mantissa = std::bit_cast<std::uint64_t>(value) << 12 >> (64 - from_.mantissa_bits);
-  return static_cast<std::uint16_t>((static_cast<unsigned>(field) << from_.mantissa_bits) | mantissa);
-}
 
 // 1. Between two powers of two the largest error is half a step, of a tie.
 // 2. Its share is the largest for the tie next to the lower power, which has all of these: the step is no larger than
@@ -95,12 +111,13 @@ WordCounts WordTally::usual_counts(const Tally& tally) const {
       return half_step / (power_of_two(exponent) + half_step);
     };
     while (step_exponent(lowest - 1) < lowest && share(lowest - 1) <= tally.max_rel) --lowest;
-    counts.low = code_of_power(lowest);
+    counts.low = from_.code_of_power(lowest);
   }
-  std::uint16_t last = static_cast<std::uint16_t>(std::min(code_of_power(highest + 1), first_above_) - 1);
+  std::uint16_t last = static_cast<std::uint16_t>(std::min(from_.code_of_power(highest + 1), first_above_) - 1);
   if (counts.has_zeros && saturated_ > 0.0 && last + 1 == first_above_) {
     counts.first_above = first_above_;
-    last = std::max(last, code_up_to(saturated_ + tally.max_abs));
+    // The number up to which errors are no larger may be one of the source's: then it is left out.
+    last = std::max(last, static_cast<std::uint16_t>(from_.first_from(saturated_ + tally.max_abs) - 1));
   }
   if (last < counts.low) return {};
   counts.span = static_cast<std::uint16_t>(last - counts.low);
@@ -108,12 +125,7 @@ WordCounts WordTally::usual_counts(const Tally& tally) const {
 }
 
 std::uint16_t WordTally::largest(const std::byte* words, std::size_t count) const {
-  const std::size_t whole = count / word_group * word_group;
-  std::uint16_t largest = loops_of(target_).words.largest_magnitude(words, whole);
-  for (std::size_t i = whole; i < count; ++i) {
-    largest = std::max(largest, static_cast<std::uint16_t>(word_at(words, i) & 0x7fff));
-  }
-  return largest;
+  return largest_of(target_, words, count);
 }
 
 std::size_t WordTally::count_usual(const std::byte* source, const std::byte* result, std::size_t count,
@@ -124,13 +136,9 @@ std::size_t WordTally::count_usual(const std::byte* source, const std::byte* res
 }
 
 void WordTally::sum_one_by_one(const Block& block, std::size_t first, Tally& tally) const {
-  const auto number = [&](std::uint16_t code) {
-    const double magnitude = value(code & 0x7fff);
-    return code >> 15 == 0 ? magnitude : -magnitude;
-  };
   for (std::size_t i = first; i < block.count; ++i) {
-    const double x = number(word_at(block.source, i));
-    const double error = x - number(word_at(block.result, i));
+    const double x = from_.number(word_at(block.source, i));
+    const double error = x - from_.number(word_at(block.result, i));
     tally.signal[i % tally_chains] += x * x;
     tally.noise[i % tally_chains] += error * error;
   }
@@ -138,14 +146,14 @@ void WordTally::sum_one_by_one(const Block& block, std::size_t first, Tally& tal
 
 void WordTally::sum(const Block& block, Tally& tally) const {
   if (block.largest == 0) return;
-  if (block.largest >= infinity_ || !block.is_finite) {
+  if (block.largest >= from_.infinity() || !block.is_finite) {
     std::vector<std::uint16_t> clean(2 * block.count);
     Block finite = block;
     finite.source = reinterpret_cast<const std::byte*>(clean.data());
     finite.result = reinterpret_cast<const std::byte*>(clean.data() + block.count);
     for (std::size_t i = 0; i < block.count; ++i) {
       const std::uint16_t x = word_at(block.source, i), y = word_at(block.result, i);
-      if ((x & 0x7fff) >= infinity_ || (y & 0x7fff) >= infinity_) continue;
+      if ((x & 0x7fff) >= from_.infinity() || (y & 0x7fff) >= from_.infinity()) continue;
       clean[i] = x;
       clean[block.count + i] = y;
     }
@@ -155,7 +163,7 @@ void WordTally::sum(const Block& block, Tally& tally) const {
   }
 
   // What saturates has short errors as long as its last digit is worth no more than the last one of what it becomes.
-  const double greatest = value(block.largest);
+  const double greatest = from_.value(block.largest);
   const double half_step = power_of_two(step_exponent(exponent_of(greatest)) - 1);
   const double greatest_error = is_rounded(block.largest) ? std::min(half_step, tally.max_abs) : tally.max_abs;
   const float signal_offset = offset_of(greatest);
@@ -163,9 +171,45 @@ void WordTally::sum(const Block& block, Tally& tally) const {
   const bool has_short_errors = is_rounded(block.largest) || block.largest < first_long_error_;
   const bool has_offsets = signal_offset != 0.0F && (block.is_exact || noise_offset != 0.0F) && has_short_errors;
   const std::size_t whole = has_offsets ? block.count / word_group * word_group : 0;
-  loops_of(target_).words.add_squares(block.source, block.result, whole, is_bfloat16_, signal_offset, noise_offset,
-                                      tally);
+  loops_of(target_).words.add_squares(block.source, block.result, whole, from_.is_bfloat16(), signal_offset,
+                                      noise_offset, tally);
   sum_one_by_one(block, whole, tally);
+}
+
+// --- To integers
+
+IntegerWordTally::IntegerWordTally(Target target, const FloatFormat& from, const TallyRules& rules, double step)
+    : target_(target),
+      from_(from),
+      bounds_{.positive = from_.first_from(rules.above), .negative = from_.first_from(-rules.below)},
+      step_(step) {}
+
+bool IntegerWordTally::add(const std::byte* source, const std::byte* result, std::size_t count, const TallyRules& rules,
+                           Tally& tally) const {
+  const WordLoops& loops = loops_of(target_).words;
+  const std::uint16_t largest = largest_of(target_, source, count);
+  if (largest >= from_.infinity()) return false;
+  if (largest == 0) return true;
+  const double greatest = from_.value(largest);
+  const float signal_offset = offset_of(greatest);
+  if (signal_offset == 0.0F) return false;
+
+  const std::size_t whole = count / word_group * word_group;
+  const std::uint64_t inexact = tally.inexact, beyond = tally.beyond;
+  const bool may_be_beyond = largest >= std::min(bounds_.positive, bounds_.negative);
+  loops.count_integers(source, result, whole, may_be_beyond ? bounds_ : WordBounds{}, tally);
+  if (tally.inexact == inexact) {
+    loops.add_squares(source, result, whole, from_.is_bfloat16(), signal_offset, 0.0F, tally);
+  } else {
+    const double greatest_error = tally.beyond == beyond ? 1.0 : greatest + step_;
+    loops.add_integer_squares(source, result, whole, from_.is_bfloat16(), signal_offset, offset_of(greatest_error),
+                              tally);
+  }
+  for (std::size_t i = whole; i < count; ++i) {
+    tally_element(from_.number(word_at(source, i)), 0.0, from_.number(word_at(result, i)), 0.0, i % tally_chains, rules,
+                  tally);
+  }
+  return true;
 }
 
 }  // namespace tensorcast::kernels

@@ -10,6 +10,8 @@
 //    and not on the target.
 #pragma once
 
+#include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -109,7 +111,9 @@ std::size_t count_usual_words(const std::byte* source, const std::byte* result, 
   return first;
 }
 
-// Squares of 32 elements side by side, in two groups of chains.
+// Squares of 32 elements side by side, in two groups of chains. `are_short`: float32 has the squares, so that it is all
+// the same whether they are rounded.
+template <bool are_short>
 class SquareChains {
  public:
   explicit SquareChains(float offset) : offset_(splat(offset)) {
@@ -134,14 +138,27 @@ class SquareChains {
   }
 
  private:
-  // Squares are exact, so that it is all the same whether they are rounded.
   SIMD_INLINE static F32 sum_with_square(F32 x, F32 sum) {
-    if constexpr (TENSORCAST_TARGET_LEVEL != 0) return multiply_add(x, x, sum);
-    return sum + x * x;
+#if TENSORCAST_TARGET_LEVEL == 0
+    if constexpr (are_short) return sum + x * x;
+    // Float64 has the square. The sum is rounded there to odd, and so rounded only once to float32.
+    const auto odd_sum = [](F64 square, F64 other) {
+      const F64 rounded = square + other;
+      const F64 part = rounded - square;
+      const F64 lost = (square - (rounded - part)) + (other - part);
+      const I64 bits = as<I64>(rounded);
+      const I64 to_odd = ((as<I64>(lost > F64{}) & 2) - 1) & as<I64>(lost != F64{}) & ((bits & 1) - 1);
+      return as<F64>(bits + to_odd);
+    };
+    const F64x2 wide = widen(x), other = widen(sum);
+    return narrow({odd_sum(wide.lo * wide.lo, other.lo), odd_sum(wide.hi * wide.hi, other.hi)});
+#else
+    return multiply_add(x, x, sum);
+#endif
   }
   SIMD_INLINE static F32 square_without(F32 x, F32 part) {
-    if constexpr (TENSORCAST_TARGET_LEVEL != 0) return multiply_subtract(x, x, part);
-    return x * x - part;
+    if constexpr (are_short && TENSORCAST_TARGET_LEVEL == 0) return x * x - part;
+    return multiply_subtract(x, x, part);
   }
 
   F32 offset_;
@@ -161,38 +178,123 @@ SIMD_INLINE F32 load_half(const std::byte* words, std::size_t first, int half, i
   }
 }
 
-template <bool is_bfloat16, bool has_signal, bool has_noise>
-void add_squares(const std::byte* source, const std::byte* result, std::size_t count, float signal_offset,
-                 float noise_offset, Tally& tally) {
-  SquareChains signal(signal_offset), noise(noise_offset);
-  for (std::size_t first = 0; first < count; first += square_group) {
-#pragma GCC unroll 2
-    for (int half = 0; half < 2; ++half) {
-#pragma GCC unroll 4
-      for (int r = 0; r < Floats::registers; ++r) {
-        const F32 x = load_half<is_bfloat16>(source, first, half, r);
-        if constexpr (has_signal) signal.add(half, r, x);
-        if constexpr (has_noise) noise.add(half, r, x - load_half<is_bfloat16>(result, first, half, r));
-      }
-    }
-  }
-  if constexpr (has_signal) signal.add_to(tally.signal);
-  if constexpr (has_noise) noise.add_to(tally.noise);
+// The largest relative error so far, to multiply numbers with. With a power of two the product is exact; else it is
+// made a little less, as the product is rounded.
+inline float share_to_compare(const Tally& tally) {
+  const double share = tally.max_rel;
+  const bool is_power = share > 0.0 && (std::bit_cast<std::uint64_t>(share) & 0xfffffffffffff) == 0;
+  return static_cast<float>(is_power ? share : share * (1.0 - 0x1p-21));
 }
 
 template <bool is_bfloat16>
+[[gnu::noinline]] void grow_share(const std::byte* source, const std::byte* result, std::size_t first, Tally& tally) {
+  for (int half = 0; half < 2; ++half) {
+    Floats x, y;
+    for (int r = 0; r < Floats::registers; ++r) {
+      x.at[r] = load_half<is_bfloat16>(source, first, half, r);
+      y.at[r] = load_half<is_bfloat16>(result, first, half, r);
+    }
+    float numbers[tally_chains], results[tally_chains];
+    __builtin_memcpy(numbers, &x, sizeof numbers);
+    __builtin_memcpy(results, &y, sizeof results);
+    for (std::size_t i = 0; i < tally_chains; ++i) {
+      const auto number = static_cast<double>(numbers[i]);
+      const double share = std::fabs(number - static_cast<double>(results[i])) / std::fabs(number);
+      if (number != 0.0 && share > tally.max_rel) tally.max_rel = share;
+    }
+  }
+  tally.is_max_rel_short = false;
+}
+
+// `is_integer`: also the largest errors. A share is looked at more closely where a product with the largest one says
+// that it may be larger.
+template <bool is_bfloat16, bool has_signal, bool has_noise, bool is_integer = false>
+void add_squares(const std::byte* source, const std::byte* result, std::size_t count, float signal_offset,
+                 float noise_offset, Tally& tally) {
+  SquareChains<true> signal(signal_offset);
+  SquareChains<!is_integer> noise(noise_offset);
+  F32 largest = {};
+  std::size_t first = 0;
+  while (first < count) {
+    const F32 share = splat(share_to_compare(tally));
+    Mask32 may_grow = {};
+    do {  // in registers until a share may have grown
+#pragma GCC unroll 2
+      for (int half = 0; half < 2; ++half) {
+#pragma GCC unroll 4
+        for (int r = 0; r < Floats::registers; ++r) {
+          const F32 x = load_half<is_bfloat16>(source, first, half, r);
+          if constexpr (has_signal) signal.add(half, r, x);
+          if constexpr (!has_noise) continue;
+          const F32 error = x - load_half<is_bfloat16>(result, first, half, r);
+          noise.add(half, r, error);
+          if constexpr (!is_integer) continue;
+          largest = greater_magnitude(largest, magnitude_of(error));
+          may_grow = united(may_grow, less(magnitude_of(x) * share, magnitude_of(error)));
+        }
+      }
+      first += square_group;
+    } while (first < count && !(is_integer && some(may_grow)));
+    if (is_integer && some(may_grow)) grow_share<is_bfloat16>(source, result, first - square_group, tally);
+  }
+  if constexpr (has_signal) signal.add_to(tally.signal);
+  if constexpr (has_noise) noise.add_to(tally.noise);
+  if constexpr (is_integer) {
+    const auto error = static_cast<double>(greatest_lane(largest));
+    if (error > tally.max_abs) tally.max_abs = error;
+  }
+}
+
+template <bool is_bfloat16, bool is_integer>
 void add_squares(const std::byte* source, const std::byte* result, std::size_t count, float signal_offset,
                  float noise_offset, Tally& tally) {
   if (count == 0) return;
   constexpr bool has_many_registers = TENSORCAST_TARGET_LEVEL >= 2;
-  if (noise_offset == 0.0F) {
+  if (!is_integer && noise_offset == 0.0F) {
     add_squares<is_bfloat16, true, false>(source, result, count, signal_offset, 0.0F, tally);
   } else if constexpr (has_many_registers) {
-    add_squares<is_bfloat16, true, true>(source, result, count, signal_offset, noise_offset, tally);
+    add_squares<is_bfloat16, true, true, is_integer>(source, result, count, signal_offset, noise_offset, tally);
   } else {
     add_squares<is_bfloat16, true, false>(source, result, count, signal_offset, 0.0F, tally);
-    add_squares<is_bfloat16, false, true>(source, result, count, 0.0F, noise_offset, tally);
+    add_squares<is_bfloat16, false, true, is_integer>(source, result, count, 0.0F, noise_offset, tally);
   }
+}
+template <bool is_integer>
+void add_squares_of(const std::byte* source, const std::byte* result, std::size_t count, bool is_bfloat16,
+                    float signal_offset, float noise_offset, Tally& tally) {
+  in_default_environment([&] {
+    is_bfloat16 ? add_squares<true, is_integer>(source, result, count, signal_offset, noise_offset, tally)
+                : add_squares<false, is_integer>(source, result, count, signal_offset, noise_offset, tally);
+  });
+}
+
+// Results of integers have no zero with a sign.
+template <bool has_beyond>
+void count_integer_words(const std::byte* source, const std::byte* result, std::size_t count, WordBounds bounds,
+                         Tally& tally) {
+  const U16 magnitude = splat(word_magnitude);
+  const U16 positive = splat(bounds.positive), negative = splat(static_cast<std::uint16_t>(bounds.negative | 0x8000));
+  const U16 positives = splat(static_cast<std::uint16_t>(word_magnitude - bounds.positive));
+  WordCount inexact, beyond;
+  for (std::size_t first = 0; first < count; first += word_lanes) {
+    const U16 x = load_words(source, first), y = load_words(result, first);
+#if TENSORCAST_TARGET_LEVEL >= 2
+    const __mmask32 is_some = _mm512_test_epi16_mask((__m512i)(x | y), (__m512i)magnitude);
+    inexact.add(_mm512_mask_cmpneq_epi16_mask(is_some, (__m512i)x, (__m512i)y));
+    if constexpr (has_beyond) {
+      beyond.add(_mm512_cmple_epu16_mask((__m512i)(x - positive), (__m512i)positives));
+      beyond.add(_mm512_cmpge_epu16_mask((__m512i)x, (__m512i)negative));
+    }
+#else
+    inexact.add(as<U16>(((x | y) & magnitude) != 0) & as<U16>(x != y));
+    if constexpr (has_beyond) {
+      beyond.add(as<U16>(subtract_to_zero(x - positive, positives) == 0));
+      beyond.add(as<U16>(subtract_to_zero(negative, x) == 0));
+    }
+#endif
+  }
+  tally.inexact += inexact.total();
+  if constexpr (has_beyond) tally.beyond += beyond.total();
 }
 
 inline std::uint16_t largest_magnitude(const std::byte* words, std::size_t count) {
@@ -218,14 +320,13 @@ inline constexpr WordLoops word_loops = {
                                   : count_usual_words<false, false>(source, result, count, counts, tally);
         },
     .largest_magnitude = largest_magnitude,
-    .add_squares =
-        [](const std::byte* source, const std::byte* result, std::size_t count, bool is_bfloat16, float signal_offset,
-           float noise_offset, Tally& tally) {
-          in_default_environment([&] {
-            is_bfloat16 ? add_squares<true>(source, result, count, signal_offset, noise_offset, tally)
-                        : add_squares<false>(source, result, count, signal_offset, noise_offset, tally);
-          });
+    .add_squares = add_squares_of<false>,
+    .count_integers =
+        [](const std::byte* source, const std::byte* result, std::size_t count, WordBounds bounds, Tally& tally) {
+          bounds.positive != 0 ? count_integer_words<true>(source, result, count, bounds, tally)
+                               : count_integer_words<false>(source, result, count, bounds, tally);
         },
+    .add_integer_squares = add_squares_of<true>,
 };
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET
