@@ -88,8 +88,7 @@ kernels::Usually usually(DType from, DType to, const TallyRules& rules) {
   if (to == DType::float4_e2m1fn) return Usually::extremes;
   if (to == DType::boolean) return Usually::beyond;  // none is
   if (family(to) != Family::integer || !rules.beyond_has_large_error) return Usually::inexact;
-  const bool often_beyond = bit_width(to) < 8 || !row(to).is_signed;
-  return often_beyond || is_short_float(from) ? Usually::beyond : Usually::inexact;
+  return bit_width(to) < 8 || !row(to).is_signed ? Usually::beyond : Usually::inexact;
 }
 
 // Of 16-bit floats, to floats with fewer digits: rounded to nearest, or to a range that has less room.

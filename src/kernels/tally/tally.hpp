@@ -25,8 +25,8 @@ struct Tally {
 // What the loop for most elements counts of float32 besides the inexact ones; other events make a group unusual.
 enum class Usually : std::uint8_t {
   inexact,     // and nothing else
-  beyond,      // and numbers beyond the range, as beyond_has_large_error says; of short sources, to an error of 1000
-  extremes,    // and zeros, and numbers beyond a range that is the same on both sides; errors as before
+  beyond,      // and numbers beyond the range, as beyond_has_large_error says
+  extremes,    // and zeros, and numbers beyond a range that is the same on both sides, to an error of 1000
   below_zero,  // and negative numbers, whose result is the least there is; of others, it is within a factor of two
 };
 

@@ -163,13 +163,15 @@ class BlockTally {
       const double max_rel = tally.max_rel;
       const bool is_at_most_one = counted == Usually::below_zero || (is_plain && !rules.counts_zeros);
       const bool cannot_grow = is_at_most_one && max_rel >= 1.0;
-      is_equal_usual = is_float && (rules.is_source_short || cannot_grow);
+      is_equal_usual =
+          (is_plain || counted == Usually::below_zero) && is_float && (rules.is_source_short || cannot_grow);
       if (is_plain) {  // errors at the bound may be those of numbers beyond it
         usual_absolute = is_equal_usual ? std::nextafter(usual_error, Number{0}) : usual_error;
+      } else if (counted == Usually::beyond) {
+        usual_absolute = absolute;
       } else {
         usual_absolute = counted == Usually::below_zero ? std::numeric_limits<Number>::max() : Number{1000};
       }
-      if (counted == Usually::beyond && !is_equal_usual) usual_absolute = absolute;
       constexpr std::uint64_t mantissa = (std::uint64_t{1} << 52) - 1;
       const bool is_power = (std::bit_cast<std::uint64_t>(max_rel) & mantissa) == 0;
       usual_relative = relative;
@@ -207,11 +209,9 @@ class BlockTally {
     if constexpr (std::is_same_v<V, F32>) {
       switch (rules_.usually) {
         case Usually::beyond:
-          return or_equal ? add_usual<Usually::beyond, true>(first, count)
-                          : add_usual<Usually::beyond, false>(first, count);
+          return add_usual<Usually::beyond, false>(first, count);
         case Usually::extremes:
-          return or_equal ? add_usual<Usually::extremes, true>(first, count)
-                          : add_usual<Usually::extremes, false>(first, count);
+          return add_usual<Usually::extremes, false>(first, count);
         case Usually::below_zero:
           return or_equal ? add_usual<Usually::below_zero, true>(first, count)
                           : add_usual<Usually::below_zero, false>(first, count);
@@ -229,7 +229,7 @@ class BlockTally {
   [[gnu::noinline]] std::size_t add_usual(std::size_t first, std::size_t count) {
     constexpr bool finds_zeros = counted == Usually::extremes;
     constexpr bool has_no_zero = counted == Usually::below_zero;
-    constexpr bool has_errors = counted != Usually::beyond || or_equal;  // wrapped, a float32 may have too many digits
+    constexpr bool has_errors = counted != Usually::beyond;  // wrapped, a float32 may have too many digits
     State s = state_;
     const V relative = splat(limits_.usual_relative), absolute = splat(limits_.usual_absolute);
     for (; first < count; first += tally_chains) {
