@@ -323,6 +323,33 @@ TEST(Report, OfNumbersOfOneSign) {
   }
 }
 
+// Blocks that differ: in their magnitudes, in how many zeros and infinities they have, constant ones, and ones whose
+// squares no float32 holds.
+TEST(Report, OfShortFloatsThatChange) {
+  std::mt19937_64 random(14);
+  std::normal_distribution<double> normal;
+  const std::vector<int> exponents = {-2, 3, -7, 8, -12, 15, -20, 0, 0, 70, -60, -130, 120, 1};
+  for (const DType from : {DType::float16, DType::bfloat16}) {
+    std::vector<double> numbers;
+    for (std::size_t block = 0; block < exponents.size(); ++block) {
+      const double unit = std::ldexp(1.0, exponents[block]);
+      for (int i = 0; i < 4096; ++i) {
+        double number = unit * (block == 7 ? 1.1 : normal(random));
+        if (block % 3 == 1 && random() % 2 == 0) number = 0.0;
+        if (block % 4 == 3 && random() % 500 == 0)
+          number = random() % 2 == 0 ? std::nan("") : -std::numeric_limits<double>::infinity();
+        if (block == 8) number = static_cast<double>(random() % 16);  // mostly exact
+        numbers.push_back(number);
+      }
+    }
+    numbers.resize(numbers.size() - 1000 - 27);
+    const std::vector<std::byte> source = encoded(from, numbers);
+    for (const DType to : numeric_types()) {
+      for (const CastOptions& options : all_options) check(from, source, numbers.size(), to, options);
+    }
+  }
+}
+
 // Errors that grow slowly, and zeros made of the smallest numbers there are.
 TEST(Report, OfGrowingAndOfTinyErrors) {
   std::vector<float> numbers(4096);
@@ -378,7 +405,8 @@ TEST(Report, SeesEachGrowthOfTheRelativeError) {
 }
 
 TEST(Report, IsTheSameForAnyNumberOfThreads) {
-  for (const DType from : {DType::int8, DType::float8_e8m0fnu, DType::uint4, DType::uint16, DType::int64}) {
+  for (const DType from : {DType::int8, DType::float8_e8m0fnu, DType::uint4, DType::uint16, DType::int64,
+                           DType::float16, DType::bfloat16, DType::float32}) {
     const std::size_t elements = 1'500'003;
     const std::vector<std::byte> source = random_bytes(storage_bytes(from, elements), 11);
     for (const DType to : {DType::float8_e4m3fn, DType::int2, DType::float16}) {
