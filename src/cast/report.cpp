@@ -80,10 +80,9 @@ bool has_float32_errors(DType from, DType to) {
 
 bool is_short_float(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
 
-// Of sources that float32 has.
 kernels::Usually usually(DType from, DType to, const TallyRules& rules) {
   using kernels::Usually;
-  if (!(is_short_float(from) || from == DType::float32) || bit_width(to) > 8) return Usually::inexact;
+  if (family(from) != Family::floating || bit_width(to) > 8) return Usually::inexact;
   if (to == DType::float8_e8m0fnu) return Usually::below_zero;
   if (to == DType::float4_e2m1fn) return Usually::extremes;
   if (to == DType::boolean) return Usually::beyond;  // none is

@@ -158,13 +158,13 @@ class BlockTally {
     //    truncated number has an error larger than itself, and none of those that are rounded to powers of two.
     void set_usual(const Tally& tally, double less_than_one) {
       constexpr bool is_float = std::is_same_v<Number, float>;
-      const Usually counted = is_float ? rules.usually : Usually::inexact;
+      const bool has_plain_loop = sums || !(is_float || rules.usually == Usually::below_zero);
+      const Usually counted = has_plain_loop ? Usually::inexact : rules.usually;
       const bool is_plain = counted == Usually::inexact;
       const double max_rel = tally.max_rel;
       const bool is_at_most_one = counted == Usually::below_zero || (is_plain && !rules.counts_zeros);
       const bool cannot_grow = is_at_most_one && max_rel >= 1.0;
-      is_equal_usual =
-          (is_plain || counted == Usually::below_zero) && is_float && (rules.is_source_short || cannot_grow);
+      is_equal_usual = (is_plain ? is_float : counted == Usually::below_zero) && (rules.is_source_short || cannot_grow);
       if (is_plain) {  // errors at the bound may be those of numbers beyond it
         usual_absolute = is_equal_usual ? std::nextafter(usual_error, Number{0}) : usual_error;
       } else if (counted == Usually::beyond) {
@@ -206,18 +206,23 @@ class BlockTally {
   std::size_t add_usual(std::size_t first, std::size_t count) {
     limits_.set(tally_);
     const bool or_equal = limits_.is_equal_usual;
-    if constexpr (std::is_same_v<V, F32>) {
+    constexpr bool is_float = std::is_same_v<V, F32>;
+    if constexpr (!sums) {
       switch (rules_.usually) {
         case Usually::beyond:
-          return add_usual<Usually::beyond, false>(first, count);
+          if constexpr (is_float) return add_usual<Usually::beyond, false>(first, count);
+          break;
         case Usually::extremes:
-          return add_usual<Usually::extremes, false>(first, count);
+          if constexpr (is_float) return add_usual<Usually::extremes, false>(first, count);
+          break;
         case Usually::below_zero:
           return or_equal ? add_usual<Usually::below_zero, true>(first, count)
                           : add_usual<Usually::below_zero, false>(first, count);
         case Usually::inexact:
           break;
       }
+    }
+    if constexpr (is_float) {
       if (or_equal) return add_usual<Usually::inexact, true>(first, count);
     }
     return add_usual<Usually::inexact, false>(first, count);

@@ -28,6 +28,7 @@ SIMD_INLINE Mask64 not_less_equal_of(Mask64 where, F64 a, F64 b) {
   return _mm512_mask_cmp_pd_mask(where, (__m512d)a, (__m512d)b, _CMP_NLE_UQ);
 }
 SIMD_INLINE Mask32 not_less(F32 a, F32 b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_NLT_UQ); }
+SIMD_INLINE Mask64 not_less(F64 a, F64 b) { return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_NLT_UQ); }
 SIMD_INLINE Mask32 not_equal_of(Mask32 where, F32 a, F32 b) {
   return _mm512_mask_cmp_ps_mask(where, (__m512)a, (__m512)b, _CMP_NEQ_UQ);
 }
@@ -97,6 +98,7 @@ SIMD_INLINE Mask64 not_less_of(Mask64 where, F64 a, F64 b) { return where & ~(a 
 SIMD_INLINE Mask32 not_less_equal_of(Mask32 where, F32 a, F32 b) { return where & ~(a <= b); }
 SIMD_INLINE Mask64 not_less_equal_of(Mask64 where, F64 a, F64 b) { return where & ~(a <= b); }
 SIMD_INLINE Mask32 not_less(F32 a, F32 b) { return ~(a < b); }
+SIMD_INLINE Mask64 not_less(F64 a, F64 b) { return ~(a < b); }
 SIMD_INLINE Mask32 not_equal_of(Mask32 where, F32 a, F32 b) { return where & (a != b); }
 SIMD_INLINE Mask64 not_equal_of(Mask64 where, F64 a, F64 b) { return where & (a != b); }
 SIMD_INLINE Mask32 nonzero(I32 x) { return x != 0; }
