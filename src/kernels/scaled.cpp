@@ -433,6 +433,7 @@ bool ScaledConversion::try_block(const Method& method, KernelFn encode, const st
     decode_(src, decoded, count, unscaled_);
     src = decoded;
   }
+  if (encode == nullptr && !may_fail_) return method.multiply(src, dst, count, method.factor);
   if (!method.multiply(src, products, count, method.factor)) return false;
   if (encode == nullptr) {
     std::memcpy(dst, products, bytes_of(row(pair_.to), count));

@@ -181,6 +181,19 @@ INSTANTIATE_TEST_SUITE_P(Sources, ScaledWords,
                          ::testing::Values(DType::float16, DType::bfloat16, DType::int16, DType::uint16),
                          [](const auto& source) { return std::string(name(source.param)); });
 
+TEST(Scaled, EveryByteToFloat64EqualsReference) {
+  constexpr std::size_t all = 256 * 9;
+  Bytes src(all);
+  for (std::size_t i = 0; i < all; ++i) src[i] = static_cast<std::byte>(i * 167 + i / 256);
+  for (const DType from : all_dtypes()) {
+    if (from == DType::string || bit_width(from) != 8) continue;
+    for (const double scale : scales) {
+      expect_reference(from, DType::float64, src, all, policy_of(0, scale));
+      expect_reference(from, DType::float64, src, all - 3, policy_of(1, scale));
+    }
+  }
+}
+
 // Quotients of short numbers, and their neighbours: products next to boundaries.
 TEST(Scaled, ScalesNextToQuotientsEqualReference) {
   constexpr std::size_t all = 1U << 16;
