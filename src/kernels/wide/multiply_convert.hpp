@@ -82,16 +82,25 @@ class NearProducts {
   using Unit = F32;
 
   explicit NearProducts(const Factor& factor)
-      : nearest_(splat(static_cast<float>(factor.scale))), factor_(factor), limit_(splat(largest(factor))) {}
+      : nearest_(splat(static_cast<float>(factor.scale))),
+        factor_(factor),
+        limit_(splat(largest(factor))),
+        mask_(kept(splat(zeros_of_boundary<to>() & ~7))),
+        four_(kept(splat(4))) {}
 
   SIMD_INLINE bool block(const std::byte* src, Block<F32>& products) const {
     const Block<F32> x = load_block<DType::float32>(src);
-    Mask32 doubtful = mask_if(false);
-    products = map(x, [&](F32 unit) {
-      const F32 product = unit * nearest_;
-      doubtful = either(doubtful, in_doubt(unit, product));
-      return product;
-    });
+    products = map(x, [this](F32 unit) SIMD_INLINE_LAMBDA { return unit * nearest_; });
+    const Block<I32> places = map(products, [this](F32 unit) SIMD_INLINE_LAMBDA { return place(unit); });
+    // The least of all, because one comparison costs less than four.
+    Mask32 doubtful = equal(min(min(places.a, places.b), min(places.c, places.d)), I32{});
+    if constexpr (!is_float<to>) {
+      const Block<I32> size = map(products, [](F32 unit) SIMD_INLINE_LAMBDA { return as<I32>(unit) & INT32_MAX; });
+      doubtful = either(doubtful, greater(max(max(size.a, size.b), max(size.c, size.d)), limit_));
+    } else if constexpr (is_limited) {
+      const Block<I32> size = map(x, [](F32 unit) SIMD_INLINE_LAMBDA { return as<I32>(unit) & INT32_MAX; });
+      doubtful = either(doubtful, greater(limit_, min(min(size.a, size.b), min(size.c, size.d))));
+    }
     if (!any(doubtful)) [[likely]]
       return true;
     Mask32 matters = mask_if(false);
@@ -100,7 +109,11 @@ class NearProducts {
       matters = either(matters, both(in_doubt(unit, unit * nearest_), is_nonzero));
       return unit;
     });
-    return !any(matters) || odd_block(src, products, factor_);
+    if (!any(matters)) return true;
+    Block<F32> odd;  // apart: what a function may write to is kept in memory, not in registers
+    const bool is_good = odd_block(src, odd, factor_);
+    products = odd;
+    return is_good;
   }
 
  private:
@@ -108,10 +121,11 @@ class NearProducts {
     if (!is_float<to>) return static_cast<std::int32_t>(0x44000000);  // 2^9
     return static_cast<std::int32_t>(factor.first + factor.special);
   }
+  // 0 from four last places below a boundary to three above.
+  SIMD_INLINE I32 place(F32 product) const { return (as<I32>(product) + four_) & mask_; }
   // Also small numbers where the target has subnormals, and large products where it is an integer.
   SIMD_INLINE Mask32 in_doubt(F32 x, F32 product) const {
-    const I32 distance = (as<I32>(product) + 2) & zeros_of_boundary<to>();
-    Mask32 doubtful = greater(splat(5), distance);
+    Mask32 doubtful = equal(place(product), I32{});
     if constexpr (!is_float<to>) doubtful = either(doubtful, greater(as<I32>(product) & INT32_MAX, limit_));
     if constexpr (is_float<to> && is_limited) doubtful = either(doubtful, greater(limit_, as<I32>(x) & INT32_MAX));
     return doubtful;
@@ -126,7 +140,7 @@ class NearProducts {
 
   F32 nearest_;
   const Factor& factor_;
-  I32 limit_;
+  I32 limit_, mask_, four_;
 };
 
 // Cut off, to integers that wrap.
