@@ -333,6 +333,37 @@ TEST_P(ScaledWide, EqualsReferenceNextToBoundaries) {
   }
 }
 
+// Numbers with many digits, of which hardly any is next to a boundary: whole blocks take the shortest way. Sparsely
+// among them some that do not.
+TEST_P(ScaledWide, OrdinaryNumbersEqualReference) {
+  const DType from = GetParam();
+  std::mt19937_64 random(17);
+  std::size_t index = 0;
+  for (const double scale : scales) {
+    for (const DType to : targets_of(from)) {
+      const double size = std::ldexp(1.0, static_cast<int>(random() % 14));
+      const std::vector<double> rare = boundaries(to, random);
+      std::normal_distribution<double> normal(0.0, size / std::fabs(scale));
+      const std::size_t elements = 2500 + index % 64;
+      std::vector<double> numbers(elements);
+      for (std::size_t i = 0; i < elements; ++i) {
+        numbers[i] = i % 700 == 699 ? rare[i % rare.size()] / scale : i % 500 == 499 ? 0.0 : normal(random);
+      }
+      codec::Policy saturating;
+      saturating.integer_range = codec::IntegerRange::saturate;
+      Bytes src(storage_bytes(from, elements));
+      if (from == DType::float64) {
+        std::memcpy(src.data(), numbers.data(), src.size());
+      } else {
+        ASSERT_TRUE(codec::reference_cast(reinterpret_cast<const std::byte*>(numbers.data()), DType::float64,
+                                          src.data(), from, elements, saturating));
+      }
+      expect_reference(from, to, src, elements, policy_of(index % 2 == 0 ? 0 : index, scale));
+      ++index;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Sources, ScaledWide,
                          ::testing::Values(DType::float64, DType::float32, DType::bfloat16, DType::int64, DType::uint64,
                                            DType::int32, DType::uint32),
