@@ -205,7 +205,8 @@ class FloatEncoder<DType::bfloat16, has_nonfinite> {
   explicit FloatEncoder(const Policy&) {}
 
   SIMD_INLINE void store_block(std::byte* dst, const Block<F32>& x) const {
-    const Block<I32> rounded = map(x, [](F32 lanes) {
+    const Block<I32> rounded = map(x, [](F32 loaded) {
+      const F32 lanes = kept(loaded);   // g++ would load it for each use, and unaligned loads are slow
       const U32 bits = as<U32>(lanes);  // unsigned, as NaN may carry out of the lane
       const U32 nearest_even = bits + 0x7fff + ((bits >> 16) & 1);
       if constexpr (!has_nonfinite) return as<I32>(nearest_even);
