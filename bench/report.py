@@ -240,7 +240,7 @@ def placement_section(curve):
 
 ![Curve: GB/s over the number of bytes](benchmarks/curve.png)
 
-Unaligned memory and odd counts, 64 MiB, time over that of the aligned and whole:
+Unaligned memory and odd counts, 64 MiB, time over that of the aligned and whole, median of 25 turns:
 
 {table(["from", "to", *keys], rows)}
 """

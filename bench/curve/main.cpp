@@ -1,7 +1,6 @@
 // tensorcast_curve_bench FILE.json [GIB]: time per element from 64 elements to GIB (8) of source and target together,
 // beside memcpy of as many bytes, through the C interface; and what unaligned memory and odd counts cost.
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -10,6 +9,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -30,6 +30,20 @@ constexpr Pair pairs[] = {{DType::float32, DType::bfloat16},
                           {DType::float32, DType::float8_e4m3fn},
                           {DType::float8_e4m3fn, DType::bfloat16},
                           {DType::int4, DType::float16}};
+// Wider and narrower, by table and computed, of packed elements, and by a mere copy of bits.
+constexpr Pair placed_pairs[] = {{DType::float32, DType::float8_e4m3fn},
+                                 {DType::float8_e4m3fn, DType::float32},
+                                 {DType::float32, DType::float16},
+                                 {DType::float16, DType::float32},
+                                 {DType::float32, DType::bfloat16},
+                                 {DType::bfloat16, DType::float32},
+                                 {DType::float8_e4m3fn, DType::bfloat16},
+                                 {DType::int4, DType::float16},
+                                 {DType::float32, DType::int4},
+                                 {DType::float64, DType::float32},
+                                 {DType::uint8, DType::float32},
+                                 {DType::int64, DType::int32},
+                                 {DType::int32, DType::uint32}};
 
 double seconds() {
   timespec now = {};
@@ -109,33 +123,51 @@ Json curve_of(const Pair& pair, std::size_t most_bytes) {
   return {{"from", name(pair.from)}, {"to", name(pair.to)}, {"points", points}};
 }
 
-// 64 MiB at every combination of aligned and not, whole and odd; ratios to the aligned, whole one, measured in turns.
+double median(std::vector<double> numbers) {
+  const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
+  std::nth_element(numbers.begin(), middle, numbers.end());
+  return *middle;
+}
+
+// 64 MiB at every combination of aligned and not, whole and odd; ratios to the aligned, whole one. Each is measured in
+// turns with the aligned one, before and after it, so that both see the same state of the machine; the median of turns.
 Json placement_of(const Pair& pair) {
   struct Place {
     const char* name;
     std::size_t src, dst, fewer;
-    double best = std::numeric_limits<double>::infinity();
   };
-  std::array<Place, 6> places = {{{"", 0, 0, 0},
-                                  {"source at 1", 1, 0, 0},
-                                  {"target at 1", 0, 1, 0},
-                                  {"both at 17", 17, 17, 0},
-                                  {"odd count", 0, 0, 7},
-                                  {"odd and at 3", 3, 3, 5}}};
+  constexpr std::size_t turns = 25;
+  constexpr Place aligned = {"", 0, 0, 0};
+  constexpr Place places[] = {aligned,  // again: how far from 1 is noise
+                              {"source at 1", 1, 0, 0},
+                              {"target at 1", 0, 1, 0},
+                              {"both at 17", 17, 17, 0},
+                              {"odd count", 0, 0, 7},
+                              {"odd and at 3", 3, 3, 5}};
   const auto bits = static_cast<std::size_t>(bit_width(pair.from) + bit_width(pair.to));
   const std::size_t count = (std::size_t{64} << 20) * 8 / bits / 64 * 64;
   const Memory src = memory_of(storage_bytes(pair.from, count)), dst = memory_of(storage_bytes(pair.to, count));
   if (!src || !dst) return {};
-  for (int round = 0; round < 15; ++round) {
-    for (Place& place : places) {
-      const double start = seconds();
-      tc_cast(src.get() + place.src, static_cast<tc_dtype>(pair.from), dst.get() + place.dst,
-              static_cast<tc_dtype>(pair.to), count - place.fewer, nullptr);
-      place.best = std::min(place.best, seconds() - start);
+  const auto time_of = [&](const Place& place) {
+    const double start = seconds();
+    tc_cast(src.get() + place.src, static_cast<tc_dtype>(pair.from), dst.get() + place.dst,
+            static_cast<tc_dtype>(pair.to), count - place.fewer, nullptr);
+    return (seconds() - start) / static_cast<double>(count - place.fewer);
+  };
+  std::vector<double> ratios[std::size(places)];
+  for (std::size_t turn = 0; turn < turns; ++turn) {
+    double before = time_of(aligned);
+    for (std::size_t i = 0; i < std::size(places); ++i) {
+      const double time = time_of(places[i]);
+      const double after = time_of(aligned);
+      ratios[i].push_back(2.0 * time / (before + after));
+      before = after;
     }
   }
   Json row = {{"from", name(pair.from)}, {"to", name(pair.to)}};
-  for (std::size_t i = 1; i < places.size(); ++i) row[places[i].name] = places[i].best / places[0].best;
+  for (std::size_t i = 0; i < std::size(places); ++i) {
+    row[i == 0 ? "aligned again" : places[i].name] = median(std::move(ratios[i]));
+  }
   fmt::print("{}\n", row.dump());
   return row;
 }
@@ -149,7 +181,7 @@ int main(int argc, char** argv) {
   }
   const double gib = argc > 2 ? std::strtod(argv[2], nullptr) : 8.0;
   Json document = {{"version", tc_version()}, {"curves", Json::array()}, {"placement", Json::array()}};
-  for (const Pair& pair : pairs) document["placement"].push_back(placement_of(pair));
+  for (const Pair& pair : placed_pairs) document["placement"].push_back(placement_of(pair));
   for (const Pair& pair : pairs) {
     document["curves"].push_back(curve_of(pair, static_cast<std::size_t>(gib * 0x1p30)));
   }

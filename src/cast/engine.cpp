@@ -36,8 +36,8 @@ constexpr std::size_t block_bytes = std::size_t{1} << 13;
 constexpr std::size_t threads_min_bytes = std::size_t{1} << 20;
 
 // From here on (source and target together) the target will not stay in the cache, and reading it from memory only to
-// overwrite it costs bandwidth: results may go through a buffer in the first-level cache and past the caches from
-// there.
+// overwrite it costs bandwidth: results go through a buffer in the first-level cache and past the caches from there.
+// Measured over all pairs on 64 MiB: 0.5 to 1.0 of the time without this detour.
 constexpr std::size_t stream_min_bytes = std::size_t{32} << 20;
 constexpr std::size_t stream_piece_bytes = 2048;  // of the wider type; measured: 4 KiB lose a fifth from 32 to 8 bits
 constexpr std::size_t stream_buffer_bytes = 8192;  // pieces that are looked at may have to be larger
@@ -56,24 +56,15 @@ void copy_same_type(const Conversion& c) {
   if (used_bits != 0) c.dst[bytes - 1] &= static_cast<std::byte>((1u << used_bits) - 1);
 }
 
-// Where the detour through the buffer is faster, as measured over all pairs on 64 MiB: nearly everywhere, as the
-// target's lines are not read (0.5 to 0.8 of memcpy's time instead of 0.7 to 1.0). But encoders that compute for longer
-// than their loads and stores take hide the stores better without it.
-bool gains_by_streaming(Target target, DType from, DType to) {
-  if (bit_width(from) != 16 || family(to) != Family::floating) return true;
-  const bool to_float8 = bit_width(to) == 8;
-  const bool fast = target == Target::avx512vbmi && family(from) == Family::floating;  // measured
-  return !(to == DType::bfloat16 || (to_float8 && !fast));
-}
-
 // Kernels that hardly do more than load and store, in registers as long as a cache line, outrun the hardware's
-// prefetching, which ends with each page: 1.0 to 1.3 of memcpy's time, and 0.9 where the source is asked for two pieces
-// ahead. Those that compute, or have shorter registers, lose by it: 0.9 instead of 0.7. Measured on 128 MiB.
+// prefetching, which ends with each page: 0.7 to 0.9 of the time where the source is asked for two pieces ahead. Those
+// that compute, or have shorter registers, lose by it: 1.05 to 1.3. Measured over all pairs on 64 MiB.
 bool gains_by_fetching_ahead(Target target, DType from, DType to) {
   const bool has_long_registers = target == Target::avx512 || target == Target::avx512vbmi;
   if (!has_long_registers || bit_width(from) < 32 || bit_width(to) >= bit_width(from)) return false;
-  if (from == DType::float32) return bit_width(to) == 8 && family(to) != Family::floating;
-  return to == DType::float32 || (family(to) == Family::integer && bit_width(to) >= 8);
+  if (from == DType::float32) return bit_width(to) <= 8 && family(to) != Family::floating;
+  if (from == DType::float64 && bit_width(to) < 8) return false;
+  return to == DType::float32 || family(to) == Family::integer;
 }
 
 // Integers of one width of whole bytes share their codes.
@@ -110,7 +101,7 @@ class Plan {
     if (kernels::may_ever_refuse(from, to, policy)) refusals_.emplace(target_, from, to, policy, whole.count);
     if (policy.integer_range == codec::IntegerRange::error) kernel_policy_.integer_range = codec::IntegerRange::wrap;
     kernel_policy_.invalid_is_error = false;
-    if (policy.scale != 1.0 && kernels::TableConversion::pays(from, whole.count)) {
+    if (policy.scale != 1.0 && kernels::TableConversion::pays(from, to, whole.count)) {
       table_.emplace(target_, from, to, kernel_policy_);
     } else if (policy.scale != 1.0) {
       scaled_.emplace(target_, from, to, kernel_policy_);
@@ -119,9 +110,9 @@ class Plan {
     }
     const std::size_t bytes = storage_bytes(from, whole.count) + storage_bytes(to, whole.count);
     const bool copies = from == to && policy.scale == 1.0;
-    streams_ = bytes >= stream_min_bytes && whole.src != whole.dst && !copies && gains_by_streaming(target_, from, to);
+    streams_ = bytes >= stream_min_bytes && whole.src != whole.dst && !copies;
     copies_ = policy.scale == 1.0 && is_copy(from, to);
-    fetches_ahead_ = run_ != nullptr && gains_by_fetching_ahead(target_, from, to);
+    fetches_ahead_ = streams_ && run_ != nullptr && gains_by_fetching_ahead(target_, from, to);
   }
 
   // Calls seen(block) for what is done of the block, in order: the target's elements may lie in a buffer by then.
@@ -263,7 +254,8 @@ Result<void> run_conversion(const Conversion& whole, const codec::Policy& policy
 
   // Reports add up per task and then in order, threads or not, so that they are the same for any number of threads.
   std::vector<CastReport> reports(report != nullptr && !reporter->is_order_free() ? tasks : 0);
-  Reporter::Count total;
+  std::optional<Reporter::Count> total;  // large, so only where it is used
+  if (report != nullptr) total.emplace();
   std::mutex mutex;
   std::size_t failed_task = std::numeric_limits<std::size_t>::max();
   Result<void> outcome;
@@ -284,14 +276,14 @@ Result<void> run_conversion(const Conversion& whole, const codec::Policy& policy
     }
     const std::scoped_lock lock(mutex);
     if (converted) {
-      total.merge(*count);
+      total->merge(*count);
     } else if (task < failed_task) {
       failed_task = task;
       outcome = with_offset(std::move(converted).error(), first);
     }
   });
   if (!outcome || report == nullptr) return outcome;
-  if (reporter->is_order_free()) reports.push_back(reporter->report(total));
+  if (reporter->is_order_free()) reports.push_back(reporter->report(*total));
   for (const CastReport& part : reports) report->merge(part);
   return {};
 }

@@ -15,6 +15,7 @@ enum class ProductRounding : std::uint8_t {
   nearest,  // the product is the result
   odd,      // toward zero, then a last bit of one if something was cut off: a later rounding is as good as the only one
   cut,      // toward zero: enough for integers that truncate and wrap. Only in one pass with the conversion
+  between,  // the same, where two products around the exact one are cut off alike
 };
 
 enum class ProductPath : std::uint8_t {

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "codec/reference_cast.hpp"
 #include "dtype/dtype_table.hpp"
@@ -55,6 +56,10 @@ MultiplyAndConvertFn find_multiply_and_convert(const Pair& pair, ProductRounding
 #endif
   static_cast<void>(rounding);
   return nullptr;
+}
+
+ScaledConversion::OnePass one_pass(const Pair& pair, const Factor& factor, ProductRounding rounding) {
+  return {.run = find_multiply_and_convert(pair, rounding), .factor = factor, .rounding = rounding};
 }
 
 // Types of 8 bits and fewer are read as float32, which holds them.
@@ -209,6 +214,16 @@ bool choose_wide_cut(const Pair& pair, const Policy& policy, Factor& factor) {
     return false;
   factor.scale = policy.scale;
   factor.greatest = std::min(0x1p52, 0x1p52 / size);
+  return true;
+}
+
+// The same of float32, in float32: where products are not so large that most are doubtful.
+bool choose_between(const Pair& pair, const Policy& policy, Factor& factor) {
+  const DTypeRow& to = row(pair.to);
+  const double size = std::fabs(policy.scale);
+  if (pair.from != DType::float32 || !truncates_and_wraps(to, policy) || !(size >= 0x1p-60 && size <= 0x1p60))
+    return false;
+  factor.scale = policy.scale;
   return true;
 }
 
@@ -369,18 +384,16 @@ ScaledConversion::ScaledConversion(Target target, DType from, DType to, const Po
     choose_float64(pair_, policy, first_);
   }
   const bool is_long_integer = family(from) == Family::integer && bit_width(from) > 16;
-  if (in_float32 && !(is_long_integer && first_.factor.special_is_large)) {
-    at_once_factor_ = first_.factor;
-    at_once_rounding_ = first_.rounding;
-    at_once_ = find_multiply_and_convert(pair_, first_.rounding);
-  }
-  if (at_once_ == nullptr) {
-    Factor factor;
-    if (choose_cut(pair_, policy, factor) || choose_wide_cut(pair_, policy, factor)) {
-      at_once_factor_ = factor;
-      at_once_rounding_ = ProductRounding::cut;
-      at_once_ = find_multiply_and_convert(pair_, ProductRounding::cut);
-    }
+  if (in_float32 && !(is_long_integer && first_.factor.special_is_large))
+    at_once_ = one_pass(pair_, first_.factor, first_.rounding);
+  if (from == DType::float64 && first_.products == DType::float32 && to != DType::float32)
+    at_once_ = one_pass(pair_, first_.factor, ProductRounding::odd);
+  Factor factor;
+  if (at_once_.run == nullptr && (choose_cut(pair_, policy, factor) || choose_wide_cut(pair_, policy, factor))) {
+    at_once_ = one_pass(pair_, factor, ProductRounding::cut);
+    OnePass between;
+    if (choose_between(pair_, policy, factor)) between = one_pass(pair_, factor, ProductRounding::between);
+    if (between.run != nullptr) at_once_otherwise_ = std::exchange(at_once_, between);
   }
   if (is_narrow(row(from))) decode_ = find_kernel(target, from, DType::float32)->run;
   encode_ = encoder(first_);
@@ -399,17 +412,11 @@ void ScaledConversion::run(const std::byte* src, std::byte* dst, std::size_t cou
   }
   const DTypeRow& from = row(pair_.from);
   const DTypeRow& to = row(pair_.to);
-  for (std::size_t step = 0; at_once_ != nullptr && count != 0; count -= step) {
-    const std::size_t done = at_once_(src, dst, count, unscaled_, at_once_factor_, at_once_rounding_);
+  for (std::size_t step = 0; at_once_.run != nullptr && count != 0; count -= step) {
+    const std::size_t done = at_once_.run(src, dst, count, unscaled_, at_once_.factor, at_once_.rounding);
     if (done == count) return;
     step = std::min(done + block_count, count);
-    const std::byte* const rest = src + bytes_of(from, done);
-    std::byte* const rest_dst = dst + bytes_of(to, done);
-    const bool is_wide_integer = from.family == Family::integer && from.bits == 64;
-    const bool has_other = at_once_rounding_ == ProductRounding::cut && !is_wide_integer;
-    if (!has_other || !try_block(first_, encode_, rest, rest_dst, step - done)) {
-      run_otherwise(rest, rest_dst, step - done);
-    }
+    run_apart(src + bytes_of(from, done), dst + bytes_of(to, done), step - done);
     src += bytes_of(from, step);
     dst += bytes_of(to, step);
   }
@@ -419,6 +426,21 @@ void ScaledConversion::run(const std::byte* src, std::byte* dst, std::size_t cou
     src += bytes_of(from, step);
     dst += bytes_of(to, step);
   }
+}
+
+void ScaledConversion::run_apart(const std::byte* src, std::byte* dst, std::size_t count) const noexcept {
+  const DTypeRow& from = row(pair_.from);
+  const OnePass& other = at_once_otherwise_;
+  if (other.run != nullptr) {
+    const std::size_t done = other.run(src, dst, count, unscaled_, other.factor, other.rounding);
+    src += bytes_of(from, done);
+    dst += bytes_of(row(pair_.to), done);
+    count -= done;
+  }
+  const ProductRounding stopped = other.run != nullptr ? other.rounding : at_once_.rounding;
+  const bool is_wide_integer = from.family == Family::integer && from.bits == 64;
+  const bool has_other = stopped == ProductRounding::cut && !is_wide_integer;
+  if (count != 0 && (!has_other || !try_block(first_, encode_, src, dst, count))) run_otherwise(src, dst, count);
 }
 
 KernelFn ScaledConversion::encoder(const Method& method) const noexcept {
@@ -433,6 +455,7 @@ bool ScaledConversion::try_block(const Method& method, KernelFn encode, const st
     decode_(src, decoded, count, unscaled_);
     src = decoded;
   }
+  if (encode == nullptr && !may_fail_) return method.multiply(src, dst, count, method.factor);
   if (!method.multiply(src, products, count, method.factor)) return false;
   if (encode == nullptr) {
     std::memcpy(dst, products, bytes_of(row(pair_.to), count));

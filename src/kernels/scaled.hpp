@@ -23,6 +23,13 @@ class ScaledConversion {
     bool is_short = false;  // its scale is another, which does as well but for large numbers
   };
 
+  // Products and conversion in one pass, as far as it goes.
+  struct OnePass {
+    MultiplyAndConvertFn run = nullptr;  // null where there is none
+    Factor factor;
+    ProductRounding rounding = ProductRounding::none;
+  };
+
   // Numeric and bool types. The policy demands no error.
   ScaledConversion(Target target, DType from, DType to, const codec::Policy& policy) noexcept;
 
@@ -31,6 +38,8 @@ class ScaledConversion {
 
  private:
   [[nodiscard]] KernelFn encoder(const Method& method) const noexcept;
+  // What the ways in one pass leave of a block.
+  void run_apart(const std::byte* src, std::byte* dst, std::size_t count) const noexcept;
   // Nothing is written if it fails.
   [[nodiscard]] bool try_block(const Method& method, KernelFn encode, const std::byte* src, std::byte* dst,
                                std::size_t count) const noexcept;
@@ -41,9 +50,8 @@ class ScaledConversion {
   codec::Policy policy_;
   codec::Policy unscaled_;
   Method first_;
-  MultiplyAndConvertFn at_once_ = nullptr;  // with these; where it stops, first_ and so on
-  Factor at_once_factor_;
-  ProductRounding at_once_rounding_ = ProductRounding::none;
+  // Where the first stops, the second, if any; and where that stops, first_ and so on.
+  OnePass at_once_, at_once_otherwise_;
   KernelFn as_unscaled_ = nullptr;
   KernelFn decode_ = nullptr;
   KernelFn encode_ = nullptr;

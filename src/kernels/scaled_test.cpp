@@ -181,6 +181,19 @@ INSTANTIATE_TEST_SUITE_P(Sources, ScaledWords,
                          ::testing::Values(DType::float16, DType::bfloat16, DType::int16, DType::uint16),
                          [](const auto& source) { return std::string(name(source.param)); });
 
+TEST(Scaled, EveryByteToFloat64EqualsReference) {
+  constexpr std::size_t all = 256 * 9;
+  Bytes src(all);
+  for (std::size_t i = 0; i < all; ++i) src[i] = static_cast<std::byte>(i * 167 + i / 256);
+  for (const DType from : all_dtypes()) {
+    if (from == DType::string || bit_width(from) != 8) continue;
+    for (const double scale : scales) {
+      expect_reference(from, DType::float64, src, all, policy_of(0, scale));
+      expect_reference(from, DType::float64, src, all - 3, policy_of(1, scale));
+    }
+  }
+}
+
 // Quotients of short numbers, and their neighbours: products next to boundaries.
 TEST(Scaled, ScalesNextToQuotientsEqualReference) {
   constexpr std::size_t all = 1U << 16;
@@ -315,6 +328,37 @@ TEST_P(ScaledWide, EqualsReferenceNextToBoundaries) {
           expect_reference(from, to, src, elements, policy_of(index + next, scale));
         }
       }
+      ++index;
+    }
+  }
+}
+
+// Numbers with many digits, of which hardly any is next to a boundary: whole blocks take the shortest way. Sparsely
+// among them some that do not.
+TEST_P(ScaledWide, OrdinaryNumbersEqualReference) {
+  const DType from = GetParam();
+  std::mt19937_64 random(17);
+  std::size_t index = 0;
+  for (const double scale : scales) {
+    for (const DType to : targets_of(from)) {
+      const double size = std::ldexp(1.0, static_cast<int>(random() % 14));
+      const std::vector<double> rare = boundaries(to, random);
+      std::normal_distribution<double> normal(0.0, size / std::fabs(scale));
+      const std::size_t elements = 2500 + index % 64;
+      std::vector<double> numbers(elements);
+      for (std::size_t i = 0; i < elements; ++i) {
+        numbers[i] = i % 700 == 699 ? rare[i % rare.size()] / scale : i % 500 == 499 ? 0.0 : normal(random);
+      }
+      codec::Policy saturating;
+      saturating.integer_range = codec::IntegerRange::saturate;
+      Bytes src(storage_bytes(from, elements));
+      if (from == DType::float64) {
+        std::memcpy(src.data(), numbers.data(), src.size());
+      } else {
+        ASSERT_TRUE(codec::reference_cast(reinterpret_cast<const std::byte*>(numbers.data()), DType::float64,
+                                          src.data(), from, elements, saturating));
+      }
+      expect_reference(from, to, src, elements, policy_of(index % 2 == 0 ? 0 : index, scale));
       ++index;
     }
   }

@@ -50,10 +50,10 @@ constexpr std::size_t largest_table() {
 }  // namespace
 }  // namespace narrow
 
-bool TableConversion::pays(DType from, std::size_t count) noexcept {
+bool TableConversion::pays(DType from, DType to, std::size_t count) noexcept {
   constexpr std::size_t per_code = 256;  // elements that another way converts while the reference looks at one code
   constexpr std::size_t layout_cost = 4096;
-  if (bit_width(from) > 8) return false;
+  if (bit_width(from) > 8 || (bit_width(from) == 8 && from != DType::boolean && to == DType::float64)) return false;
   const std::size_t codes = std::size_t{1} << narrow::index_bits_of_element(from);
   return count >= std::max(codes * per_code, layout_cost);
 }

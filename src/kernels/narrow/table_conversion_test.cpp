@@ -85,10 +85,11 @@ TEST(TableConversionTest, MapsBytes) {
 }
 
 TEST(TableConversionTest, PaysForManyElementsOfFewCodes) {
-  EXPECT_FALSE(TableConversion::pays(DType::int8, 1000));
-  EXPECT_TRUE(TableConversion::pays(DType::int8, 1 << 20));
-  EXPECT_TRUE(TableConversion::pays(DType::uint4, 1 << 14));
-  EXPECT_FALSE(TableConversion::pays(DType::float16, 1 << 30));
+  EXPECT_FALSE(TableConversion::pays(DType::int8, DType::float32, 1000));
+  EXPECT_TRUE(TableConversion::pays(DType::int8, DType::float32, 1 << 20));
+  EXPECT_TRUE(TableConversion::pays(DType::uint4, DType::float64, 1 << 14));
+  EXPECT_FALSE(TableConversion::pays(DType::int8, DType::float64, 1 << 20));
+  EXPECT_FALSE(TableConversion::pays(DType::float16, DType::float32, 1 << 30));
 }
 
 }  // namespace

@@ -112,12 +112,12 @@ class FloatEncoder {
       // The code after the largest is the infinity or NaN that overflow becomes.
       : limit_(splat(policy.saturate || four_bits ? largest : first_beyond)),
         last_ordinary_(
-            splat(!has_negative_zero && policy.saturate && policy.fnuz_inf_is_nan ? 0x7f7fffff : 0x7f800000)),
+            kept(splat(!has_negative_zero && policy.saturate && policy.fnuz_inf_is_nan ? 0x7f7fffff : 0x7f800000))),
         float4_nan_(splat(static_cast<std::uint8_t>(policy.float4_nan_is_zero ? 0x8 : 0x7))) {}
 
   SIMD_INLINE void store_block(std::byte* dst, const Block<F32>& x) const {
     const Block<I32> bits = map(x, [](F32 lanes) { return as<I32>(lanes); });
-    const Block<I32> magnitudes = map(bits, [](I32 lanes) { return lanes & INT32_MAX; });
+    const Block<I32> magnitudes = map(bits, [this](I32 lanes) { return lanes & magnitude_; });
     // 1. Magnitudes no larger than the limit; as integers, so that infinities and NaN obey.
     // 2. The exponent of each, at least that of the smallest normal, and the power of two `cut` binades above.
     // 3. Their sum: the power of two, plus the rounded significand in units of the target's last place.
@@ -125,19 +125,19 @@ class FloatEncoder {
     //    low byte counts.
     const Block<I32> rounded = map(magnitudes, [this](I32 magnitude) {
       const I32 limited = min(magnitude, limit_);
-      const I32 exponent = max(limited & 0x7f800000, splat(least_exponent));
-      const I32 power = exponent + (cut << 23);
+      const I32 exponent = max(limited & exponent_, least_exponent_);
+      const I32 power = exponent + binades_;
       return as<I32>(as<F32>(limited) + as<F32>(power)) + (exponent >> cut);
     });
-    U8 codes = pack_bytes(rounded) - bias;
+    U8 codes = pack_bytes(rounded) - bias_;
     // 5. Signs.
     const U8 signs = pack_signs(bits);
     if constexpr (four_bits) {
       codes |= as<U8>((as<U16>(signs) >> 4) & 0x0808);
     } else if constexpr (has_negative_zero || !has_nonfinite) {  // integers round to zero from none but zero
-      codes |= signs & 0x80;
+      codes |= signs & sign_;
     } else {
-      codes |= signs & 0x80 & as<U8>(codes != 0);
+      codes |= signs & sign_ & as<U8>(codes != 0);
     }
     // 6. NaN, and infinities where they become NaN: rare.
     if constexpr (has_nonfinite) {
@@ -171,6 +171,12 @@ class FloatEncoder {
   I32 limit_;
   I32 last_ordinary_;
   U8 float4_nan_;
+  I32 magnitude_ = kept(splat(INT32_MAX));
+  I32 exponent_ = kept(splat(0x7f800000));
+  I32 least_exponent_ = kept(splat(least_exponent));
+  I32 binades_ = kept(splat(cut << 23));
+  U8 bias_ = kept(splat(bias));
+  U8 sign_ = kept(splat(std::uint8_t{0x80}));
 };
 
 // float8_e8m0fnu needs no more of a number than bfloat16 has, and whether there is more: lanes of 16 bits.
@@ -199,7 +205,8 @@ class FloatEncoder<DType::bfloat16, has_nonfinite> {
   explicit FloatEncoder(const Policy&) {}
 
   SIMD_INLINE void store_block(std::byte* dst, const Block<F32>& x) const {
-    const Block<I32> rounded = map(x, [](F32 lanes) {
+    const Block<I32> rounded = map(x, [](F32 loaded) {
+      const F32 lanes = kept(loaded);   // g++ would load it for each use, and unaligned loads are slow
       const U32 bits = as<U32>(lanes);  // unsigned, as NaN may carry out of the lane
       const U32 nearest_even = bits + 0x7fff + ((bits >> 16) & 1);
       if constexpr (!has_nonfinite) return as<I32>(nearest_even);

@@ -15,6 +15,7 @@ namespace tensorcast::kernels::TENSORCAST_TARGET {
 template <class Unit>
 constexpr DType hub_of = std::is_same_v<Unit, F32>     ? DType::float32
                          : std::is_same_v<Unit, F64x2> ? DType::float64
+                         : std::is_same_v<Unit, I32>   ? DType::int32
                                                        : DType::int64;
 
 // `is_plain`: the policy is the default one. Of the many functions that makes small ones.
@@ -82,16 +83,25 @@ class NearProducts {
   using Unit = F32;
 
   explicit NearProducts(const Factor& factor)
-      : nearest_(splat(static_cast<float>(factor.scale))), factor_(factor), limit_(splat(largest(factor))) {}
+      : nearest_(splat(static_cast<float>(factor.scale))),
+        factor_(factor),
+        limit_(splat(largest(factor))),
+        mask_(kept(splat(zeros_of_boundary<to>() & ~7))),
+        four_(kept(splat(4))) {}
 
   SIMD_INLINE bool block(const std::byte* src, Block<F32>& products) const {
     const Block<F32> x = load_block<DType::float32>(src);
-    Mask32 doubtful = mask_if(false);
-    products = map(x, [&](F32 unit) {
-      const F32 product = unit * nearest_;
-      doubtful = either(doubtful, in_doubt(unit, product));
-      return product;
-    });
+    products = map(x, [this](F32 unit) SIMD_INLINE_LAMBDA { return unit * nearest_; });
+    const Block<I32> places = map(products, [this](F32 unit) SIMD_INLINE_LAMBDA { return place(unit); });
+    // The least of all, because one comparison costs less than four.
+    Mask32 doubtful = equal(min(min(places.a, places.b), min(places.c, places.d)), I32{});
+    if constexpr (!is_float<to>) {
+      const Block<I32> size = map(products, [](F32 unit) SIMD_INLINE_LAMBDA { return as<I32>(unit) & INT32_MAX; });
+      doubtful = either(doubtful, greater(max(max(size.a, size.b), max(size.c, size.d)), limit_));
+    } else if constexpr (is_limited) {
+      const Block<I32> size = map(x, [](F32 unit) SIMD_INLINE_LAMBDA { return as<I32>(unit) & INT32_MAX; });
+      doubtful = either(doubtful, greater(limit_, min(min(size.a, size.b), min(size.c, size.d))));
+    }
     if (!any(doubtful)) [[likely]]
       return true;
     Mask32 matters = mask_if(false);
@@ -100,7 +110,11 @@ class NearProducts {
       matters = either(matters, both(in_doubt(unit, unit * nearest_), is_nonzero));
       return unit;
     });
-    return !any(matters) || odd_block(src, products, factor_);
+    if (!any(matters)) return true;
+    Block<F32> odd;  // apart: what a function may write to is kept in memory, not in registers
+    const bool is_good = odd_block(src, odd, factor_);
+    products = odd;
+    return is_good;
   }
 
  private:
@@ -108,10 +122,11 @@ class NearProducts {
     if (!is_float<to>) return static_cast<std::int32_t>(0x44000000);  // 2^9
     return static_cast<std::int32_t>(factor.first + factor.special);
   }
+  // 0 from four last places below a boundary to three above.
+  SIMD_INLINE I32 place(F32 product) const { return (as<I32>(product) + four_) & mask_; }
   // Also small numbers where the target has subnormals, and large products where it is an integer.
   SIMD_INLINE Mask32 in_doubt(F32 x, F32 product) const {
-    const I32 distance = (as<I32>(product) + 2) & zeros_of_boundary<to>();
-    Mask32 doubtful = greater(splat(5), distance);
+    Mask32 doubtful = equal(place(product), I32{});
     if constexpr (!is_float<to>) doubtful = either(doubtful, greater(as<I32>(product) & INT32_MAX, limit_));
     if constexpr (is_float<to> && is_limited) doubtful = either(doubtful, greater(limit_, as<I32>(x) & INT32_MAX));
     return doubtful;
@@ -126,7 +141,52 @@ class NearProducts {
 
   F32 nearest_;
   const Factor& factor_;
-  I32 limit_;
+  I32 limit_, mask_, four_;
+};
+
+// The same of float64, by way of its product rounded to float64 and then to float32: still less than two last places
+// off. What overflows or underflows float32 is near a boundary too.
+template <DType to>
+class NearNarrowedProducts {
+  // Of float8_e8m0fnu those below float32's normal numbers too.
+  static constexpr std::int32_t zeros = to == DType::float8_e8m0fnu ? 0x7ffff : zeros_of_boundary<to>();
+
+ public:
+  using Unit = F32;
+
+  explicit NearNarrowedProducts(const Factor& factor)
+      : scale_(splat(factor.scale)), factor_(factor), mask_(kept(splat(zeros & ~7))), four_(kept(splat(4))) {}
+
+  SIMD_INLINE bool block(const std::byte* src, Block<F32>& products) const {
+    const Block<F64x2> x = load_block<DType::float64>(src);
+    products = map(x, [this](const F64x2& y) SIMD_INLINE_LAMBDA { return product(y); });
+    const Block<I32> places = map(products, [this](F32 y) SIMD_INLINE_LAMBDA { return place(y); });
+    if (!any(equal(min(min(places.a, places.b), min(places.c, places.d)), I32{}))) [[likely]]
+      return true;
+    Mask32 matters = mask_if(false);
+    map(x, [&](const F64x2& y) {
+      const Mask32 is_nonzero = greater(as<U32>(nonzero_bits<DType::float64>(y)), U32{});
+      matters = either(matters, both(equal(place(product(y)), I32{}), is_nonzero));
+      return y;
+    });
+    if (any(matters)) {
+      Block<F32> odd;  // as in NearProducts
+      odd_block(src, odd, factor_);
+      products = odd;
+    }
+    return true;
+  }
+
+ private:
+  SIMD_INLINE F32 product(const F64x2& x) const { return narrow({x.lo * scale_, x.hi * scale_}); }
+  SIMD_INLINE I32 place(F32 product) const { return (as<I32>(product) + four_) & mask_; }
+  [[gnu::noinline]] static void odd_block(const std::byte* src, Block<F32>& products, const Factor& factor) {
+    NarrowedProducts<DType::float64, ProductRounding::odd, true>(factor).block(src, products);
+  }
+
+  F64 scale_;
+  const Factor& factor_;
+  I32 mask_, four_;
 };
 
 // Cut off, to integers that wrap.
@@ -142,6 +202,18 @@ std::size_t multiply_and_cut(const std::byte* src, std::byte* dst, std::size_t c
     }
     return convert_products<from, to, WideCutProducts<from>, true>(src, dst, count, policy, factor);
   }
+}
+
+template <DType to>
+std::size_t multiply_between(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy,
+                             const Factor& factor, ProductRounding) {
+  return convert_products<DType::float32, to, BetweenProducts, true>(src, dst, count, policy, factor);
+}
+
+template <DType to>
+std::size_t multiply_narrowed(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy,
+                              const Factor& factor, ProductRounding) {
+  return convert_products<DType::float64, to, NearNarrowedProducts<to>>(src, dst, count, policy, factor);
 }
 
 // Products that float32 holds exactly, or well enough (scaled.cpp): `rounding` is none; of float32 odd too.
@@ -190,6 +262,14 @@ constexpr MultiplyAndConvertFn convert_function() {
     return nullptr;  // nothing here differs from avx512
   } else if constexpr (TENSORCAST_TARGET_LEVEL == 1 && bits_of<from> == 16 && to_float8) {
     return nullptr;  // two passes are faster, as both at once need more than 16 registers
+  } else if constexpr (rounding == ProductRounding::between) {
+    if constexpr (to_integer && target.is_signed && (target.bits == 16 || target.bits == 32))
+      return convert_in_own_environment<multiply_between<to>>;
+    return nullptr;
+  } else if constexpr (from == DType::float64 && rounding == ProductRounding::odd) {
+    if constexpr (to == DType::bfloat16 || to == DType::float8_e8m0fnu)
+      return convert_in_own_environment<multiply_narrowed<to>>;
+    return nullptr;
   } else if constexpr (rounding == ProductRounding::cut) {
     // Modulo 2^n they are the same with sign and without.
     if constexpr (to_integer && target.is_signed) return convert_in_own_environment<multiply_and_cut<from, to>>;
@@ -220,9 +300,12 @@ MultiplyAndConvertFn find_multiply_and_convert(DType from, DType to, ProductRoun
 #if TENSORCAST_TARGET_LEVEL == 3
   if (row(to).bits >= 16) return avx512::find_multiply_and_convert(from, to, rounding);
 #endif
-  if (rounding == cut && row(to).family != Family::integer) return nullptr;
-  const DTypeRow& target = row(rounding == cut ? with_sign(row(to)) : to);
+  const bool cuts = rounding == cut || rounding == between;
+  if (cuts && row(to).family != Family::integer) return nullptr;
+  const DTypeRow& target = row(cuts ? with_sign(row(to)) : to);
   const auto index = static_cast<std::size_t>(&target - dtype_table.data());
+  if (rounding == between) return from == DType::float32 ? convert_table<DType::float32, between>[index] : nullptr;
+  if (from == DType::float64 && rounding == odd) return convert_table<DType::float64, odd>[index];
   if (from == DType::float32 && rounding != cut) {
     const bool is_wide_integer = target.family == Family::integer && target.bits > 8;
     return rounding == odd && is_wide_integer ? nullptr : convert_table<DType::float32, none>[index];

@@ -291,6 +291,31 @@ class WideCutProducts {
   I64 greatest_;
 };
 
+// Of float32, cut off, as integers: products with a scale a little less and a little more than the exact one, which are
+// on both sides of the exact product, rounded or not. Where both have the same digits before the point, so has that.
+class BetweenProducts {
+ public:
+  using Unit = I32;
+
+  explicit BetweenProducts(const Factor& factor)
+      : less_(splat(static_cast<float>(factor.scale * (1.0 - 0x1p-22)))),
+        more_(splat(static_cast<float>(factor.scale * (1.0 + 0x1p-22)))) {}
+
+  // False where one differs, is beyond int32, or NaN.
+  SIMD_INLINE bool block(const std::byte* src, Block<I32>& products) const {
+    const Block<F32> x = load_block<DType::float32>(src);
+    products = map(x, [this](F32 lanes) SIMD_INLINE_LAMBDA { return truncate(lanes * less_); });
+    const Block<I32> others = map(x, [this](F32 lanes) SIMD_INLINE_LAMBDA { return truncate(lanes * more_); });
+    const I32 differing =
+        (products.a ^ others.a) | (products.b ^ others.b) | (products.c ^ others.c) | (products.d ^ others.d);
+    const I32 least = min(min(products.a, products.b), min(products.c, products.d));
+    return !any(either(greater(as<U32>(differing), U32{}), equal(least, splat(INT32_MIN))));
+  }
+
+ private:
+  F32 less_, more_;
+};
+
 // Unsigned 64-bit integers of any size times a scale below 1, cut off, as integers: the upper half of the product with
 // the scale's significand, of which the highest bit is worth 1/2, or of less where the scale is less.
 class WholeProducts {
