@@ -15,6 +15,7 @@ enum class ProductRounding : std::uint8_t {
   nearest,  // the product is the result
   odd,      // toward zero, then a last bit of one if something was cut off: a later rounding is as good as the only one
   cut,      // toward zero: enough for integers that truncate and wrap. Only in one pass with the conversion
+  near,     // on the side of each boundary of the target that the exact product is on. Of long integers to float32
 };
 
 enum class ProductPath : std::uint8_t {
@@ -34,6 +35,9 @@ struct Factor {
   // Their products must be made in float64, or, where they are large, are not for float32 at all.
   std::uint32_t first = 0, special = 0;
   bool special_is_large = false;
+  // Rounding `near`: `high` times numbers below `first` is right but for the last bit, which is set by `last`. Of
+  // others it is near a boundary if its bits, plus `reach`, are below `width` where `zeros` has ones.
+  std::uint32_t last = 0, reach = 0, zeros = 0, width = 0;
   // To float64: greater magnitudes are not for it.
   double greatest = std::numeric_limits<double>::infinity();
 };

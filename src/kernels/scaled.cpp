@@ -170,6 +170,40 @@ bool choose_float32(const Pair& pair, const Policy& policy, bool may_be_short, M
   return true;
 }
 
+// Products of integers of 32 bits and more that are near enough. False where they would not do.
+bool choose_near(const Pair& pair, const Policy& policy, Method& method) {
+  const DTypeRow& from = row(pair.from);
+  const DTypeRow& to = row(pair.to);
+  const double size = std::fabs(policy.scale);
+  if (pair.target == Target::portable || from.family != Family::integer || from.bits < 32) return false;
+  if (to.family != Family::floating || to.bits > 16 || !(size >= 0x1p-60 && size <= 0x1p60)) return false;
+  const int boundary_digits = to.format.mantissa_bits + 2;
+  const int scale_digits = 53 - std::countr_zero(std::bit_cast<std::uint64_t>(policy.scale) | 0x10000000000000U);
+  int source_digits = 22 - boundary_digits;
+  const std::optional<float> scale = short_cut_scale(policy.scale, source_digits, boundary_digits);
+  if (!scale) return false;
+  method = {};
+  Factor& factor = method.factor;
+  factor.scale = policy.scale;
+  factor.high = *scale;
+  factor.last = scale_digits > boundary_digits ? 1 : 0;
+  // Products of few digits are exact.
+  if (factor.last == 0) source_digits = scale_digits == 1 ? 24 : std::max(source_digits, 24 - scale_digits);
+  factor.first = std::bit_cast<std::uint32_t>(std::ldexp(1.0F, source_digits));
+  factor.reach = scale_digits == 1 ? 0 : 7;  // what a power of two cuts off is less than one last place, and above
+  factor.width = scale_digits == 1 ? 1 : 10;
+  factor.zeros = (1U << (22 - to.format.mantissa_bits)) - 1;
+  // Normal numbers have midpoints for boundaries, with one more bit that is one.
+  if (to.id != DType::float8_e8m0fnu && std::ldexp(size, source_digits) >= std::ldexp(2.0, to.format.min_exponent())) {
+    factor.reach -= factor.zeros + 1;
+    factor.zeros = factor.zeros * 2 + 1;
+  }
+  method.products = DType::float32;
+  method.rounding = ProductRounding::near;
+  method.multiply = find_multiply(pair.target, pair.from, ProductPath::float32, method.rounding, false);
+  return true;
+}
+
 bool truncates_and_wraps(const DTypeRow& to, const Policy& policy) {
   return to.family == Family::integer && policy.int_rounding == IntRounding::trunc &&
          policy.integer_range != codec::IntegerRange::saturate;
@@ -369,7 +403,9 @@ ScaledConversion::ScaledConversion(Target target, DType from, DType to, const Po
     choose_float64(pair_, policy, first_);
   }
   const bool is_long_integer = family(from) == Family::integer && bit_width(from) > 16;
-  if (in_float32 && !(is_long_integer && first_.factor.special_is_large)) {
+  const bool is_near = is_long_integer && (first_.rounding == ProductRounding::odd || first_.factor.special_is_large) &&
+                       choose_near(pair_, policy, first_);
+  if (in_float32 && !is_near && !(is_long_integer && first_.factor.special_is_large)) {
     at_once_factor_ = first_.factor;
     at_once_rounding_ = first_.rounding;
     at_once_ = find_multiply_and_convert(pair_, first_.rounding);
@@ -384,7 +420,8 @@ ScaledConversion::ScaledConversion(Target target, DType from, DType to, const Po
   }
   if (is_narrow(row(from))) decode_ = find_kernel(target, from, DType::float32)->run;
   encode_ = encoder(first_);
-  may_fail_ = in_float32 ? first_.factor.special_is_large : bit_width(from) == 64 || family(to) == Family::integer;
+  may_fail_ =
+      in_float32 && !is_near ? first_.factor.special_is_large : bit_width(from) == 64 || family(to) == Family::integer;
 }
 
 void ScaledConversion::run(const std::byte* src, std::byte* dst, std::size_t count) const noexcept {

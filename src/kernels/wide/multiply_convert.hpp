@@ -227,7 +227,7 @@ MultiplyAndConvertFn find_multiply_and_convert(DType from, DType to, ProductRoun
     const bool is_wide_integer = target.family == Family::integer && target.bits > 8;
     return rounding == odd && is_wide_integer ? nullptr : convert_table<DType::float32, none>[index];
   }
-  if (rounding == odd) return nullptr;
+  if (rounding == odd || rounding == near) return nullptr;
   const auto of_table = [&](const ConvertTable& exact, const ConvertTable& cut_off) {
     return rounding == cut ? cut_off[index] : exact[index];
   };

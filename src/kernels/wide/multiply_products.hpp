@@ -17,6 +17,7 @@
 //    a last place. r = x * scale - p by one fused operation.
 // 3. The same of numbers that float64 holds, to float64 (multiply_odd).
 // 64-bit integers are h + l, both float64: see product_of_parts.
+// Integers of 32 bits and more whose products need not be rounded to odd everywhere: multiply_near.hpp.
 #pragma once
 
 #include <bit>
