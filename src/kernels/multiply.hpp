@@ -14,7 +14,8 @@ enum class ProductRounding : std::uint8_t {
   none,     // x times `high`, which is the scale, has few enough bits
   nearest,  // the product is the result
   odd,      // toward zero, then a last bit of one if something was cut off: a later rounding is as good as the only one
-  cut,      // toward zero: enough for integers that truncate and wrap. Only in one pass with the conversion
+  cut,      // toward zero: enough for integers that truncate and wrap, and with a last bit of one for some floats. Only
+            // in one pass with the conversion
   near,     // on the side of each boundary of the target that the exact product is on. Of long integers to float32
 };
 
@@ -35,6 +36,7 @@ struct Factor {
   // Their products must be made in float64, or, where they are large, are not for float32 at all.
   std::uint32_t first = 0, special = 0;
   bool special_is_large = false;
+  // Rounding `cut` to floats: `last` sets the last bit, where no product is a boundary of the target.
   // Rounding `near`: `high` times numbers below `first` is right but for the last bit, which is set by `last`. Of
   // others it is near a boundary if its bits, plus `reach`, are below `width` where `zeros` has ones.
   std::uint32_t last = 0, reach = 0, zeros = 0, width = 0;

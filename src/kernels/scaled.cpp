@@ -61,6 +61,9 @@ MultiplyAndConvertFn find_multiply_and_convert(const Pair& pair, ProductRounding
 bool is_narrow(const DTypeRow& type) { return type.bits <= 8; }
 DType read_as(const DTypeRow& from) { return is_narrow(from) ? DType::float32 : from.id; }
 
+// Of a normal number, without zeros at the end.
+int digits_of(double scale) { return 53 - std::countr_zero(std::bit_cast<std::uint64_t>(scale) | 0x10000000000000U); }
+
 bool is_power_of_two(double scale) { return (std::bit_cast<std::uint64_t>(scale) & 0xfffffffffffff) == 0; }
 
 // --- Which products
@@ -178,7 +181,7 @@ bool choose_near(const Pair& pair, const Policy& policy, Method& method) {
   if (pair.target == Target::portable || from.family != Family::integer || from.bits < 32) return false;
   if (to.family != Family::floating || to.bits > 16 || !(size >= 0x1p-60 && size <= 0x1p60)) return false;
   const int boundary_digits = to.format.mantissa_bits + 2;
-  const int scale_digits = 53 - std::countr_zero(std::bit_cast<std::uint64_t>(policy.scale) | 0x10000000000000U);
+  const int scale_digits = digits_of(policy.scale);
   int source_digits = 22 - boundary_digits;
   const std::optional<float> scale = short_cut_scale(policy.scale, source_digits, boundary_digits);
   if (!scale) return false;
@@ -209,19 +212,25 @@ bool truncates_and_wraps(const DTypeRow& to, const Policy& policy) {
          policy.integer_range != codec::IntegerRange::saturate;
 }
 
-// Products of numbers of 16 bits that are cut off, where float32 has as many digits as they before the point. False
-// where they would not do.
+// Products of numbers of 16 bits that are cut off, where float32 has as many digits as they before the point; or of
+// integers to floats of 16 bits. False where they would not do.
 bool choose_cut(const Pair& pair, const Policy& policy, Factor& factor) {
   const DTypeRow& from = row(pair.from);
   const DTypeRow& to = row(pair.to);
-  if (from.bits != 16 || !truncates_and_wraps(to, policy)) return false;
+  const bool is_floating = from.family == Family::floating;
+  const bool to_float = !is_floating && to.family == Family::floating && to.bits == 16;
+  if (from.bits != 16 || !(to_float || truncates_and_wraps(to, policy))) return false;
   const double size = std::fabs(policy.scale);
   if (!(size >= 0x1p-60 && size <= 0x1p60)) return false;
-  const bool is_floating = from.family == Family::floating;
   const bool has_range = is_floating && from.format.exponent_bits == 8;
   const int source_digits = is_floating ? from.format.mantissa_bits + 1 : from.bits - (from.is_signed ? 1 : 0);
   int integer_digits = 24;
-  if (!has_range) {
+  if (to_float) {  // those of boundaries
+    integer_digits = to.format.mantissa_bits + 2;
+    const int scale_digits = digits_of(policy.scale);
+    factor.last = scale_digits > integer_digits ? 1 : 0;
+    if (factor.last == 0 && source_digits + scale_digits > 24) return false;  // only some products are inexact
+  } else if (!has_range) {
     const int most = 16 + std::ilogb(size) + 1;  // numbers are up to 2^16
     if (most > 24) return false;
     integer_digits = std::max(most, 1);

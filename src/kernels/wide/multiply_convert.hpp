@@ -129,12 +129,14 @@ class NearProducts {
   I32 limit_;
 };
 
-// Cut off, to integers that wrap.
+// Cut off, to integers that wrap and to some floats.
 template <DType from, DType to>
 std::size_t multiply_and_cut(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy,
                              const Factor& factor, ProductRounding) {
   if constexpr (bits_of<from> == 16) {
-    return convert_products<from, to, CutProducts<from>, true>(src, dst, count, policy, factor);
+    return convert_products<from, to, CutProducts<from, is_float<to>>, true>(src, dst, count, policy, factor);
+  } else if constexpr (from == DType::uint32 && bits_of<to> <= 32) {
+    return convert_products<from, to, ShortWholeProducts, true>(src, dst, count, policy, factor);
   } else {
     if constexpr (from == DType::uint64) {
       if (WholeProducts::takes(factor.scale))
@@ -186,13 +188,17 @@ constexpr MultiplyAndConvertFn convert_function() {
   constexpr bool is_long = !is_float<from> && bits_of<from> > 16;
   constexpr bool holds_long = to_short_float && target.format.exponent_bits < 8;
   constexpr bool to_float8 = to_short_float && target.bits == 8 && to != DType::float8_e8m0fnu;
+  constexpr bool cuts_to_float = !is_float<from> && bits_of<from> == 16 && to_short_float && target.bits == 16;
   if constexpr (TENSORCAST_TARGET_LEVEL == 3 && target.bits >= 16) {
     return nullptr;  // nothing here differs from avx512
   } else if constexpr (TENSORCAST_TARGET_LEVEL == 1 && bits_of<from> == 16 && to_float8) {
     return nullptr;  // two passes are faster, as both at once need more than 16 registers
   } else if constexpr (rounding == ProductRounding::cut) {
     // Modulo 2^n they are the same with sign and without.
-    if constexpr (to_integer && target.is_signed) return convert_in_own_environment<multiply_and_cut<from, to>>;
+    if constexpr ((to_integer && target.is_signed) || cuts_to_float)
+      return convert_in_own_environment<multiply_and_cut<from, to>>;
+    return nullptr;
+  } else if constexpr (cuts_to_float) {
     return nullptr;
   } else if constexpr (from == DType::float32 ? to_integer || to_short_float : is_long ? holds_long : to_short_float) {
     return convert_in_own_environment<multiply_and_convert<from, to>>;
@@ -220,8 +226,7 @@ MultiplyAndConvertFn find_multiply_and_convert(DType from, DType to, ProductRoun
 #if TENSORCAST_TARGET_LEVEL == 3
   if (row(to).bits >= 16) return avx512::find_multiply_and_convert(from, to, rounding);
 #endif
-  if (rounding == cut && row(to).family != Family::integer) return nullptr;
-  const DTypeRow& target = row(rounding == cut ? with_sign(row(to)) : to);
+  const DTypeRow& target = row(rounding == cut && row(to).family == Family::integer ? with_sign(row(to)) : to);
   const auto index = static_cast<std::size_t>(&target - dtype_table.data());
   if (from == DType::float32 && rounding != cut) {
     const bool is_wide_integer = target.family == Family::integer && target.bits > 8;

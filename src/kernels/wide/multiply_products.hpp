@@ -133,14 +133,18 @@ class Float32Products {
   double scale_;
 };
 
-// Numbers of 16 bits times high + low, cut off: x * low is exact. The CPU rounds toward zero.
-template <DType from>
+// Numbers of 16 bits times high + low, cut off: x * low is exact. The CPU rounds toward zero. For floats that see what
+// was cut off there is a last bit of one, if no product is at a boundary of theirs.
+template <DType from, bool to_float>
 class CutProducts {
  public:
   using Unit = F32;
 
   explicit CutProducts(const Factor& factor)
-      : high_(splat(factor.high)), low_(splat(factor.low)), limit_(splat(static_cast<std::int32_t>(factor.first))) {}
+      : high_(splat(factor.high)),
+        low_(splat(factor.low)),
+        limit_(splat(static_cast<std::int32_t>(factor.first))),
+        last_(splat(static_cast<std::int32_t>(factor.last))) {}
 
   // False where one has more digits before the point than float32: of bfloat16 alone.
   SIMD_INLINE bool block(const std::byte* src, Block<F32>& products) const {
@@ -151,13 +155,16 @@ class CutProducts {
       if (any(greater(max(max(size.a, size.b), max(size.c, size.d)), limit_))) [[unlikely]]
         return false;
     }
-    products = map(x, [this](F32 lanes) { return multiply_add(lanes, high_, lanes * low_); });
+    products = map(x, [this](F32 lanes) SIMD_INLINE_LAMBDA {
+      const F32 product = multiply_add(lanes, high_, lanes * low_);
+      return to_float ? as<F32>(as<I32>(product) | last_) : product;
+    });
     return true;
   }
 
  private:
   F32 high_, low_;
-  I32 limit_;
+  I32 limit_, last_;
 };
 
 // --- 64-bit integers
@@ -290,6 +297,32 @@ class WideCutProducts {
 
   F64 scale_;
   I64 greatest_;
+};
+
+// Unsigned 32-bit integers, cut off: below 2^52, which is added, the last place is worth one. The integers are modulo
+// 2^32. The CPU rounds toward zero.
+class ShortWholeProducts {
+ public:
+  using Unit = I64x2;
+
+  explicit ShortWholeProducts(const Factor& factor)
+      : scale_(splat(std::fabs(factor.scale))), is_negative_(factor.scale < 0.0) {}
+
+  SIMD_INLINE bool block(const std::byte* src, Block<I64x2>& products) const {
+    products = map(load_block<DType::uint32>(src), [this](I32 unit) SIMD_INLINE_LAMBDA {
+      const F64x2 x = to_f64<false>(unit);
+      return I64x2{product(x.lo), product(x.hi)};
+    });
+    if (is_negative_) [[unlikely]]
+      products = map(products, [](I64x2 x) SIMD_INLINE_LAMBDA { return I64x2{-x.lo, -x.hi}; });
+    return true;
+  }
+
+ private:
+  SIMD_INLINE I64 product(F64 x) const { return as<I64>(multiply_add(x, scale_, splat(0x1p52))); }
+
+  F64 scale_;
+  bool is_negative_;
 };
 
 // Unsigned 64-bit integers of any size times a scale below 1, cut off, as integers: the upper half of the product with
