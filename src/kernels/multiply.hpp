@@ -40,6 +40,8 @@ struct Factor {
   // Rounding `near`: `high` times numbers below `first` is right but for the last bit, which is set by `last`. Of
   // others it is near a boundary if its bits, plus `reach`, are below `width` where `zeros` has ones.
   std::uint32_t last = 0, reach = 0, zeros = 0, width = 0;
+  // Of integers of 16 bits to float4: the greatest magnitude below each code but zero's.
+  std::uint16_t float4_steps[7] = {};
   // To float64: greater magnitudes are not for it.
   double greatest = std::numeric_limits<double>::infinity();
 };

@@ -244,6 +244,19 @@ bool choose_cut(const Pair& pair, const Policy& policy, Factor& factor) {
   return true;
 }
 
+// Between two codes of float4 is a midpoint, which belongs to the even one. The quotient of midpoint and scale, rounded
+// down, may be off by one where it is next to an integer: the sign of a fused operation says on which side that is.
+void set_float4_steps(Factor& factor) {
+  constexpr double midpoints[] = {0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0};
+  const double size = std::fabs(factor.scale);
+  for (int code = 0; code < 7; ++code) {
+    double greatest = std::floor(std::min(midpoints[code] / size, 65535.0));
+    const double beyond = std::fma(greatest, size, -midpoints[code]);
+    if (code % 2 == 0 ? beyond > 0.0 : beyond >= 0.0) --greatest;  // never zero, nor twice
+    factor.float4_steps[code] = static_cast<std::uint16_t>(greatest);
+  }
+}
+
 // The same of wider numbers, in float64.
 bool choose_wide_cut(const Pair& pair, const Policy& policy, Factor& factor) {
   const DTypeRow& from = row(pair.from);
@@ -418,6 +431,8 @@ ScaledConversion::ScaledConversion(Target target, DType from, DType to, const Po
     at_once_factor_ = first_.factor;
     at_once_rounding_ = first_.rounding;
     at_once_ = find_multiply_and_convert(pair_, first_.rounding);
+    if (at_once_ != nullptr && to == DType::float4_e2m1fn && family(from) == Family::integer)
+      set_float4_steps(at_once_factor_);
   }
   if (at_once_ == nullptr) {
     Factor factor;

@@ -191,8 +191,11 @@ TEST(Scaled, ScalesNextToQuotientsEqualReference) {
       {DType::float16, DType::float8_e4m3fn}, {DType::float16, DType::bfloat16},
       {DType::float16, DType::int8},          {DType::bfloat16, DType::float16},
       {DType::bfloat16, DType::uint8},        {DType::uint16, DType::float8_e4m3fn},
-      {DType::int16, DType::float8_e5m2},     {DType::float16, DType::float4_e2m1fn}};
-  for (std::size_t index = 0; index < 96; ++index) {
+      {DType::int16, DType::float8_e5m2},     {DType::float16, DType::float4_e2m1fn},
+      {DType::int16, DType::float4_e2m1fn},   {DType::uint16, DType::float4_e2m1fn},
+      {DType::int16, DType::float16},         {DType::uint16, DType::float16},
+      {DType::int16, DType::bfloat16},        {DType::uint16, DType::bfloat16}};
+  for (std::size_t index = 0; index < 280; ++index) {
     const auto [from, to] = pairs[index % std::size(pairs)];
     const auto boundary = static_cast<double>(random() % (std::uint64_t{1} << (3 + random() % 10)) + 1);
     const auto number = static_cast<double>(random() % (std::uint64_t{1} << (3 + random() % 13)) + 1);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kernels/wide/convert.hpp"
+#include "kernels/wide/float4_steps.hpp"
 #include "kernels/wide/multiply_products.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
@@ -18,14 +19,37 @@ constexpr DType hub_of = std::is_same_v<Unit, F32>     ? DType::float32
                                                        : DType::int64;
 
 // `is_plain`: the policy is the default one. Of the many functions that makes small ones.
-template <DType from, DType to, class Products, bool is_plain = false>
-[[gnu::noinline]] std::size_t convert_products(const std::byte* src, std::byte* dst, std::size_t count,
-                                               const Policy& policy, const Factor& factor) {
+template <DType to, class Products, bool is_plain>
+class EncodedProducts {
+  using Unit = typename Products::Unit;
+
+ public:
+  EncodedProducts(const Policy& policy, const Factor& factor)
+      : products_(factor), encoder_(make_encoder<hub_of<Unit>, to>(is_plain ? Policy{} : policy)) {}
+
+  // False where there is a product that cannot be made.
+  SIMD_INLINE bool store_block(const std::byte* src, std::byte* dst) {
+    Block<Unit> products;
+    if (!products_.block(src, products)) return false;
+    if constexpr (hub_of<Unit> == DType::int64 && bits_of<to> == 64) {
+      store_unit_pairs(dst, products);
+    } else {
+      encoder_.store_block(dst, products);
+    }
+    return true;
+  }
+
+ private:
+  Products products_;
+  decltype(make_encoder<hub_of<Unit>, to>(Policy{})) encoder_;
+};
+
+template <DType from, DType to, class Conversion>
+[[gnu::noinline]] std::size_t convert_scaled(const std::byte* src, std::byte* dst, std::size_t count,
+                                             const Policy& policy, const Factor& factor) {
   constexpr std::size_t src_block = bytes_of<from>(kBlock);
   constexpr std::size_t dst_block = bytes_of<to>(kBlock);
-  using Unit = typename Products::Unit;
-  const auto encoder = make_encoder<hub_of<Unit>, to>(is_plain ? Policy{} : policy);
-  Products method(factor);
+  Conversion conversion(policy, factor);
 
   // As convert() in convert.hpp.
   alignas(64) std::byte padded_src[src_block];
@@ -36,14 +60,8 @@ template <DType from, DType to, class Products, bool is_plain = false>
   const std::size_t tail_bytes = (rest * bits_of<to> + 7) / 8;
   for (;;) {
     for (; blocks != 0; --blocks) {
-      Block<Unit> products;
-      if (!method.block(src, products))
+      if (!conversion.store_block(src, dst))
         return tail != nullptr ? count - count % kBlock : count - rest - blocks * kBlock;
-      if constexpr (hub_of<Unit> == DType::int64 && bits_of<to> == 64) {
-        store_unit_pairs(dst, products);
-      } else {
-        encoder.store_block(dst, products);
-      }
       src += src_block;
       dst += dst_block;
     }
@@ -62,6 +80,12 @@ template <DType from, DType to, class Products, bool is_plain = false>
   }
   copy_front<dst_block>(tail, padded_dst, tail_bytes);
   return count;
+}
+
+template <DType from, DType to, class Products, bool is_plain = false>
+std::size_t convert_products(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy,
+                             const Factor& factor) {
+  return convert_scaled<from, to, EncodedProducts<to, Products, is_plain>>(src, dst, count, policy, factor);
 }
 
 // The bits that are all zero in numbers at which the target's result changes: midpoints, those of subnormals too.
@@ -157,6 +181,8 @@ std::size_t multiply_and_convert(const std::byte* src, std::byte* dst, std::size
       return convert_products<from, to, NearProducts<to, sees_subnormals || !is_float<to>>>(src, dst, count, policy,
                                                                                             factor);
   }
+  if constexpr (!is_float<from> && bits_of<from> == 16 && to == DType::float4_e2m1fn)
+    return convert_scaled<from, to, Float4BySteps<from>>(src, dst, count, policy, factor);
   constexpr bool is_limited = is_float<from> && sees_subnormals && from != DType::float16;
   return convert_products<from, to, Float32Products<from, none, false, is_limited>>(src, dst, count, policy, factor);
 }
