@@ -16,7 +16,8 @@ enum class ProductRounding : std::uint8_t {
   odd,      // toward zero, then a last bit of one if something was cut off: a later rounding is as good as the only one
   cut,      // toward zero: enough for integers that truncate and wrap, and with a last bit of one for some floats. Only
             // in one pass with the conversion
-  near,     // on the side of each boundary of the target that the exact product is on. Of long integers to float32
+  near,  // on the side of each boundary of the target that the exact product is on; of long integers by path float32,
+         // and narrowed where the scale has more digits than a midpoint of float32
 };
 
 enum class ProductPath : std::uint8_t {
@@ -60,6 +61,7 @@ using MultiplyAndConvertFn = std::size_t (*)(const std::byte* src, std::byte* ds
 // `from` is a number of 16 bits or more; else null. `is_limited` says whether there are special numbers;
 // by path narrowed, whether products may be subnormal in float32 and the target sees those, or, of integers, may leave
 // float32's range.
+// Rounding `near`: null on the portable target, and by path narrowed on avx2.
 // find_multiply_and_convert: null for many pairs, and for all on the portable target.
 namespace portable {
 MultiplyFn find_multiply(DType from, ProductPath path, ProductRounding rounding, bool is_limited) noexcept;

@@ -108,6 +108,13 @@ Boundaries boundaries_of(const DTypeRow& to, int source_digits, const Policy& po
   return {.digits = digits, .limit = std::ldexp(1.0, digits - 1)};  // multiples of one half
 }
 
+// Whether float64 makes better float32 products than float32.
+bool has_quick_float64(const Pair& pair) {
+  const DTypeRow& from = row(pair.from);
+  return from.family == Family::integer && from.bits >= 32 &&
+         find_multiply(pair.target, pair.from, ProductPath::narrowed, ProductRounding::near, false) != nullptr;
+}
+
 // Products in float32 of what it holds. False where they would not do.
 bool choose_float32(const Pair& pair, const Policy& policy, bool may_be_short, Method& method) {
   const DTypeRow& from = row(pair.from);
@@ -145,6 +152,7 @@ bool choose_float32(const Pair& pair, const Policy& policy, bool may_be_short, M
   if (!method.is_short) {
     if (!split(scale, factor)) return false;
     if (to_float32 && factor.low != 0.0F) {
+      if (has_quick_float64(pair)) return false;
       rounding = ProductRounding::nearest;
     } else if (!to_float32 && !is_exact) {
       rounding = ProductRounding::odd;
@@ -286,7 +294,10 @@ void choose_float64(const Pair& pair, const Policy& policy, Method& method) {
   } else if (!is_short) {
     method.products = DType::float32;
     path = ProductPath::narrowed;
-    if (pair.to == DType::float32) rounding = ProductRounding::nearest;
+    if (pair.to == DType::float32) {
+      const bool has_near = digits_of(policy.scale) > 25 && has_quick_float64(pair);
+      rounding = has_near ? ProductRounding::near : ProductRounding::nearest;
+    }
   }
   const double size = std::fabs(policy.scale);
   const bool from_float = from.family == Family::floating;

@@ -105,6 +105,11 @@ MultiplyFn multiply_of(ProductPath path, ProductRounding rounding, bool is_limit
   }
   if constexpr (bits_of<from> >= 32 && from != DType::float32) {
     if (path == narrowed) {
+#if TENSORCAST_TARGET_LEVEL >= 2
+      if (rounding == near) return multiply_of<from, narrowed, near>(false);
+#else
+      if (rounding == near) return nullptr;
+#endif
       return rounding == odd ? multiply_of<from, narrowed, odd>(is_limited)
                              : multiply_of<from, narrowed, nearest>(false);
     }
@@ -117,6 +122,9 @@ MultiplyFn multiply_of(ProductPath path, ProductRounding rounding, bool is_limit
   if constexpr (from != DType::float64) {
     if (rounding == none) return multiply_of<from, float32, none>(is_limited);
     if (rounding == odd) return multiply_of<from, float32, odd>(is_limited);
+#if TENSORCAST_TARGET_LEVEL >= 2
+    if constexpr (!is_float<from> && bits_of<from> > 16) return nullptr;  // narrowed ones are as quick
+#endif
     return multiply_of<from, float32, nearest>(is_limited);
   }
   return nullptr;

@@ -210,6 +210,32 @@ SIMD_INLINE F64 product_of_parts(const Parts& x, F64 scale, I64& doubt) {
   }
 }
 
+#if TENSORCAST_TARGET_LEVEL >= 2
+// Of a number that has it, but for zero.
+SIMD_INLINE F64 with_sign_of(F64 x, F64 number) { return as<F64>(as<I64>(number) | (as<I64>(x) & INT64_MIN)); }
+
+// With x = h + l, h being x cut off, and l a float64 too:
+// - To nearest: l * scale and what is missing from h * scale, rounded to odd together, so that adding them to that is
+//   the only rounding that counts. Where l is zero they may be at a midpoint, and need no rounding to odd.
+template <bool is_signed>
+SIMD_INLINE F64 nearest_product(I64 x, F64 scale) {
+  I64 rest;
+  const F64 h = cut_to_f64<is_signed>(x, rest);
+  const F64 product = h * scale;
+  const F64 missing = multiply_add_cut(to_f64<true>(rest), scale, multiply_subtract(h, scale, product));
+  return with_sign_of(product, product + odd_where_nonzero(missing, rest));
+}
+// - Rounded to odd, but for the last places, where no product is a float32 or a midpoint of two: all are cut off.
+template <bool is_signed>
+SIMD_INLINE F64 inexact_product(I64 x, F64 scale) {
+  I64 rest;
+  const F64 h = cut_to_f64<is_signed>(x, rest);
+  const F64 product = multiply_cut(h, scale);
+  const F64 missing = multiply_add_cut(to_f64<true>(rest), scale, multiply_subtract(h, scale, product));
+  return as<F64>(as<I64>(with_sign_of(product, add_cut(product, missing))) | 1);
+}
+#endif
+
 SIMD_INLINE bool any_negative(I64 x) { return any(greater(I32{}, high_words({x, x}))); }
 
 // --- Numbers that float64 holds, and 64-bit integers
@@ -251,6 +277,11 @@ class Float64Products {
   SIMD_INLINE F64x2 product(const std::byte* src) {
     if constexpr (in_parts) {
       const auto x = load_unit<from>(src);
+#if TENSORCAST_TARGET_LEVEL >= 2
+      constexpr bool is_signed = is_signed_type<from>;
+      if constexpr (rounding == ProductRounding::nearest)
+        return {nearest_product<is_signed>(x.lo, scale_), nearest_product<is_signed>(x.hi, scale_)};
+#endif
       return {product_of_parts<rounding>(parts_of<is_signed_type<from>>(x.lo), scale_, doubt_),
               product_of_parts<rounding>(parts_of<is_signed_type<from>>(x.hi), scale_, doubt_)};
     } else {
@@ -388,7 +419,18 @@ class NarrowedProducts {
 
  private:
   SIMD_INLINE F32 product(const std::byte* src) {
-    if constexpr (is_wide_integer<from>) {
+#if TENSORCAST_TARGET_LEVEL >= 2
+    if constexpr (rounding == ProductRounding::near && is_wide_integer<from>) {
+      const auto x = load_unit<from>(src);
+      constexpr bool is_signed = is_signed_type<from>;
+      return narrow({inexact_product<is_signed>(x.lo, scale_), inexact_product<is_signed>(x.hi, scale_)});
+    } else if constexpr (rounding == ProductRounding::near) {
+      const F64x2 x = load_float64<from>(src);
+      return narrow(
+          {as<F64>(as<I64>(multiply_cut(x.lo, scale_)) | 1), as<F64>(as<I64>(multiply_cut(x.hi, scale_)) | 1)});
+    } else
+#endif
+        if constexpr (is_wide_integer<from>) {
       const auto x = load_unit<from>(src);
       const F64x2 y = {product_of_parts<ProductRounding::odd>(parts_of<is_signed_type<from>>(x.lo), scale_, doubt_),
                        product_of_parts<ProductRounding::odd>(parts_of<is_signed_type<from>>(x.hi), scale_, doubt_)};
