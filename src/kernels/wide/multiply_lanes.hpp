@@ -7,7 +7,7 @@
 //   narrow_odd_normal                                narrow_odd() of what is no subnormal float32, nor beyond float32
 //   multiply_cut multiply_add_cut add_cut            toward zero; not on others than AVX-512, as the following
 //   cut_to_f64                                       toward zero too, with what is left
-//   odd_where_nonzero                                a last bit of one there
+//   odd_where_nonzero any_nonzero                    a last bit of one there
 //   multiply_narrow_odd                              the same as float32, which it is rounded to at once
 #pragma once
 
@@ -50,6 +50,7 @@ SIMD_INLINE F64 cut_to_f64(I64 x, I64& rest) {
   return (F64)cut;
 }
 
+SIMD_INLINE bool any_nonzero(I64 x) { return _mm512_test_epi64_mask((__m512i)x, (__m512i)x) != 0; }
 SIMD_INLINE F64 odd_where_nonzero(F64 x, I64 where) {
   const __mmask8 is_nonzero = _mm512_test_epi64_mask((__m512i)where, (__m512i)where);
   return (F64)_mm512_mask_or_epi64((__m512i)x, is_nonzero, (__m512i)x, _mm512_set1_epi64(1));

@@ -268,6 +268,16 @@ class Float64Products {
 
   SIMD_INLINE bool block(const std::byte* src, Block<F64x2>& products) {
     constexpr std::size_t unit = bytes_of<from>(kLanes);
+#if TENSORCAST_TARGET_LEVEL >= 2
+    if constexpr (in_parts && rounding == ProductRounding::nearest && is_signed_type<from>) {
+      I64 rests = {};  // of most blocks float64 holds all
+      products = map(load_block<from>(src), [&](I64x2 x) SIMD_INLINE_LAMBDA {
+        return F64x2{quick_product(x.lo, rests), quick_product(x.hi, rests)};
+      });
+      if (!any_nonzero(rests)) [[likely]]
+        return true;
+    }
+#endif
     products = {product(src), product(src + unit), product(src + 2 * unit), product(src + 3 * unit)};
     return rounding != ProductRounding::odd || !any(too_great_);
   }
@@ -289,6 +299,14 @@ class Float64Products {
       return {product(x.lo), product(x.hi)};
     }
   }
+#if TENSORCAST_TARGET_LEVEL >= 2
+  SIMD_INLINE F64 quick_product(I64 x, I64& rests) const {
+    I64 rest;
+    const F64 cut = cut_to_f64<true>(x, rest);
+    rests |= rest;
+    return cut * scale_;
+  }
+#endif
   SIMD_INLINE F64 product(F64 x) {
     if constexpr (rounding != ProductRounding::odd) return x * scale_;
     too_great_ = either(too_great_, greater(as<F64>(as<I64>(x) & INT64_MAX), greatest_));
