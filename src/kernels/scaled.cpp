@@ -190,6 +190,21 @@ bool choose_near(const Pair& pair, const Policy& policy, Method& method) {
   if (to.family != Family::floating || to.bits > 16 || !(size >= 0x1p-60 && size <= 0x1p60)) return false;
   const int boundary_digits = to.format.mantissa_bits + 2;
   const int scale_digits = digits_of(policy.scale);
+  // Where the larger numbers overflow anyway, and the others leave room for a longer scale, all are right.
+  const int beyond = std::max(to.format.max_exponent() + 1 - std::ilogb(size), 1);
+  if (2 * beyond + boundary_digits <= 46 && scale_digits > boundary_digits) {
+    if (const std::optional<CutScale> sum = cut_scale(policy.scale, beyond, boundary_digits)) {
+      method = {};
+      method.factor.scale = policy.scale;
+      method.factor.high = sum->high;
+      method.factor.low = sum->low;
+      method.factor.last = 1;
+      method.products = DType::float32;
+      method.rounding = ProductRounding::cut;
+      method.multiply = find_multiply(pair.target, pair.from, ProductPath::float32, method.rounding, false);
+      return true;
+    }
+  }
   int source_digits = 22 - boundary_digits;
   const std::optional<float> scale = short_cut_scale(policy.scale, source_digits, boundary_digits);
   if (!scale) return false;

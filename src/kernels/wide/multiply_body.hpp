@@ -59,6 +59,11 @@ template <DType from>
   return multiply_run<from, LongProducts<from>>(src, dst, count, factor);
 }
 
+template <DType from>
+[[gnu::noinline]] bool multiply_cut_off(const std::byte* src, std::byte* dst, std::size_t count, const Factor& factor) {
+  return multiply_run<from, CutProducts<from, true>>(src, dst, count, factor);
+}
+
 template <MultiplyFn run>
 bool toward_zero(const std::byte* src, std::byte* dst, std::size_t count, const Factor& factor) {
   const FloatEnvironment saved = float_environment();
@@ -117,6 +122,7 @@ MultiplyFn multiply_of(ProductPath path, ProductRounding rounding, bool is_limit
 #if TENSORCAST_TARGET_LEVEL >= 1
   if constexpr (!is_float<from> && bits_of<from> > 16) {
     if (rounding == near) return toward_zero<multiply_near<from>>;
+    if (rounding == cut) return toward_zero<multiply_cut_off<from>>;
   }
 #endif
   if constexpr (from != DType::float64) {

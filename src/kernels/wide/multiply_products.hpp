@@ -133,7 +133,8 @@ class Float32Products {
   double scale_;
 };
 
-// Numbers of 16 bits times high + low, cut off: x * low is exact. The CPU rounds toward zero. For floats that see what
+// Numbers of 16 bits, or integers of more of which the large ones need be no more than that, times high + low, cut off:
+// x * low is exact. The CPU rounds toward zero. For floats that see what
 // was cut off there is a last bit of one, if no product is at a boundary of theirs.
 template <DType from, bool to_float>
 class CutProducts {
@@ -161,6 +162,7 @@ class CutProducts {
     });
     return true;
   }
+  [[nodiscard]] static bool good() { return true; }
 
  private:
   F32 high_, low_;
