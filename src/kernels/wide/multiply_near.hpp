@@ -20,9 +20,9 @@ class LongProducts {
       : scale_(splat(factor.high)),
         first_(splat(static_cast<std::int32_t>(factor.first - 1))),
         last_(splat(static_cast<std::int32_t>(factor.last))),
-        reach_(splat(static_cast<std::int32_t>(factor.reach))),
         zeros_(splat(static_cast<std::int32_t>(factor.zeros))),
         width_(splat(static_cast<std::int32_t>(factor.width))),
+        reach_(U32{} + factor.reach),
         factor_(factor) {}
 
   SIMD_INLINE bool block(const std::byte* src, Block<F32>& products) const {
@@ -30,7 +30,7 @@ class LongProducts {
     products = map(load_block<from>(src), [&](auto unit) SIMD_INLINE_LAMBDA {
       const F32 x = to_f32<is_signed_type<from>>(unit);
       const I32 product = as<I32>(x * scale_);
-      const Mask32 is_near = greater(width_, (product + reach_) & zeros_);
+      const Mask32 is_near = greater(width_, as<I32>(as<U32>(product) + reach_) & zeros_);
       doubtful = either(doubtful, both(is_near, greater(as<I32>(x) & INT32_MAX, first_)));
       return as<F32>(product | last_);
     });
@@ -50,7 +50,8 @@ class LongProducts {
   }
 
   F32 scale_;
-  I32 first_, last_, reach_, zeros_, width_;
+  I32 first_, last_, zeros_, width_;
+  U32 reach_;
   const Factor& factor_;
 };
 
