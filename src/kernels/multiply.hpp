@@ -14,8 +14,11 @@ enum class ProductRounding : std::uint8_t {
   none,     // x times `high`, which is the scale, has few enough bits
   nearest,  // the product is the result
   odd,      // toward zero, then a last bit of one if something was cut off: a later rounding is as good as the only one
-  cut,      // toward zero: enough for integers that truncate and wrap. Only in one pass with the conversion
+  cut,      // toward zero: enough for integers that truncate and wrap, and with a last bit of one for some floats. Only
+            // in one pass with the conversion
   between,  // the same, where two products around the exact one are cut off alike
+  near,     // on the side of each boundary of the target that the exact product is on; of long integers by path float32,
+            // and narrowed where the scale has more digits than a midpoint of float32
 };
 
 enum class ProductPath : std::uint8_t {
@@ -35,6 +38,12 @@ struct Factor {
   // Their products must be made in float64, or, where they are large, are not for float32 at all.
   std::uint32_t first = 0, special = 0;
   bool special_is_large = false;
+  // Rounding `cut` to floats: `last` sets the last bit, where no product is a boundary of the target.
+  // Rounding `near`: `high` times numbers below `first` is right but for the last bit, which is set by `last`. Of
+  // others it is near a boundary if its bits, plus `reach`, are below `width` where `zeros` has ones.
+  std::uint32_t last = 0, reach = 0, zeros = 0, width = 0;
+  // Of integers of 16 bits to float4: the greatest magnitude below each code but zero's.
+  std::uint16_t float4_steps[7] = {};
   // To float64: greater magnitudes are not for it.
   double greatest = std::numeric_limits<double>::infinity();
 };
@@ -53,6 +62,7 @@ using MultiplyAndConvertFn = std::size_t (*)(const std::byte* src, std::byte* ds
 // `from` is a number of 16 bits or more; else null. `is_limited` says whether there are special numbers;
 // by path narrowed, whether products may be subnormal in float32 and the target sees those, or, of integers, may leave
 // float32's range.
+// Rounding `near`: null on the portable target, and by path narrowed on avx2.
 // find_multiply_and_convert: null for many pairs, and for all on the portable target.
 namespace portable {
 MultiplyFn find_multiply(DType from, ProductPath path, ProductRounding rounding, bool is_limited) noexcept;

@@ -66,6 +66,9 @@ ScaledConversion::OnePass one_pass(const Pair& pair, const Factor& factor, Produ
 bool is_narrow(const DTypeRow& type) { return type.bits <= 8; }
 DType read_as(const DTypeRow& from) { return is_narrow(from) ? DType::float32 : from.id; }
 
+// Of a normal number, without zeros at the end.
+int digits_of(double scale) { return 53 - std::countr_zero(std::bit_cast<std::uint64_t>(scale) | 0x10000000000000U); }
+
 bool is_power_of_two(double scale) { return (std::bit_cast<std::uint64_t>(scale) & 0xfffffffffffff) == 0; }
 
 // --- Which products
@@ -110,6 +113,13 @@ Boundaries boundaries_of(const DTypeRow& to, int source_digits, const Policy& po
   return {.digits = digits, .limit = std::ldexp(1.0, digits - 1)};  // multiples of one half
 }
 
+// Whether float64 makes better float32 products than float32.
+bool has_quick_float64(const Pair& pair) {
+  const DTypeRow& from = row(pair.from);
+  return from.family == Family::integer && from.bits >= 32 &&
+         find_multiply(pair.target, pair.from, ProductPath::narrowed, ProductRounding::near, false) != nullptr;
+}
+
 // Products in float32 of what it holds. False where they would not do.
 bool choose_float32(const Pair& pair, const Policy& policy, bool may_be_short, Method& method) {
   const DTypeRow& from = row(pair.from);
@@ -147,6 +157,7 @@ bool choose_float32(const Pair& pair, const Policy& policy, bool may_be_short, M
   if (!method.is_short) {
     if (!split(scale, factor)) return false;
     if (to_float32 && factor.low != 0.0F) {
+      if (has_quick_float64(pair)) return false;
       rounding = ProductRounding::nearest;
     } else if (!to_float32 && !is_exact) {
       rounding = ProductRounding::odd;
@@ -175,24 +186,79 @@ bool choose_float32(const Pair& pair, const Policy& policy, bool may_be_short, M
   return true;
 }
 
+// Products of integers of 32 bits and more that are near enough. False where they would not do.
+bool choose_near(const Pair& pair, const Policy& policy, Method& method) {
+  const DTypeRow& from = row(pair.from);
+  const DTypeRow& to = row(pair.to);
+  const double size = std::fabs(policy.scale);
+  if (pair.target == Target::portable || from.family != Family::integer || from.bits < 32) return false;
+  if (to.family != Family::floating || to.bits > 16 || !(size >= 0x1p-60 && size <= 0x1p60)) return false;
+  const int boundary_digits = to.format.mantissa_bits + 2;
+  const int scale_digits = digits_of(policy.scale);
+  // Where the larger numbers overflow anyway, and the others leave room for a longer scale, all are right.
+  const int beyond = std::max(to.format.max_exponent() + 1 - std::ilogb(size), 1);
+  if (2 * beyond + boundary_digits <= 46 && scale_digits > boundary_digits) {
+    if (const std::optional<CutScale> sum = cut_scale(policy.scale, beyond, boundary_digits)) {
+      method = {};
+      method.factor.scale = policy.scale;
+      method.factor.high = sum->high;
+      method.factor.low = sum->low;
+      method.factor.last = 1;
+      method.products = DType::float32;
+      method.rounding = ProductRounding::cut;
+      method.multiply = find_multiply(pair.target, pair.from, ProductPath::float32, method.rounding, false);
+      return true;
+    }
+  }
+  int source_digits = 22 - boundary_digits;
+  const std::optional<float> scale = short_cut_scale(policy.scale, source_digits, boundary_digits);
+  if (!scale) return false;
+  method = {};
+  Factor& factor = method.factor;
+  factor.scale = policy.scale;
+  factor.high = *scale;
+  factor.last = scale_digits > boundary_digits ? 1 : 0;
+  // Products of few digits are exact.
+  if (factor.last == 0) source_digits = scale_digits == 1 ? 24 : std::max(source_digits, 24 - scale_digits);
+  factor.first = std::bit_cast<std::uint32_t>(std::ldexp(1.0F, source_digits));
+  factor.reach = scale_digits == 1 ? 0 : 7;  // what a power of two cuts off is less than one last place, and above
+  factor.width = scale_digits == 1 ? 1 : 10;
+  factor.zeros = (1U << (22 - to.format.mantissa_bits)) - 1;
+  // Normal numbers have midpoints for boundaries, with one more bit that is one.
+  if (to.id != DType::float8_e8m0fnu && std::ldexp(size, source_digits) >= std::ldexp(2.0, to.format.min_exponent())) {
+    factor.reach -= factor.zeros + 1;
+    factor.zeros = factor.zeros * 2 + 1;
+  }
+  method.products = DType::float32;
+  method.rounding = ProductRounding::near;
+  method.multiply = find_multiply(pair.target, pair.from, ProductPath::float32, method.rounding, false);
+  return true;
+}
+
 bool truncates_and_wraps(const DTypeRow& to, const Policy& policy) {
   return to.family == Family::integer && policy.int_rounding == IntRounding::trunc &&
          policy.integer_range != codec::IntegerRange::saturate;
 }
 
-// Products of numbers of 16 bits that are cut off, where float32 has as many digits as they before the point. False
-// where they would not do.
+// Products of numbers of 16 bits that are cut off, where float32 has as many digits as they before the point; or of
+// integers to floats of 16 bits. False where they would not do.
 bool choose_cut(const Pair& pair, const Policy& policy, Factor& factor) {
   const DTypeRow& from = row(pair.from);
   const DTypeRow& to = row(pair.to);
-  if (from.bits != 16 || !truncates_and_wraps(to, policy)) return false;
+  const bool is_floating = from.family == Family::floating;
+  const bool to_float = !is_floating && to.family == Family::floating && to.bits == 16;
+  if (from.bits != 16 || !(to_float || truncates_and_wraps(to, policy))) return false;
   const double size = std::fabs(policy.scale);
   if (!(size >= 0x1p-60 && size <= 0x1p60)) return false;
-  const bool is_floating = from.family == Family::floating;
   const bool has_range = is_floating && from.format.exponent_bits == 8;
   const int source_digits = is_floating ? from.format.mantissa_bits + 1 : from.bits - (from.is_signed ? 1 : 0);
   int integer_digits = 24;
-  if (!has_range) {
+  if (to_float) {  // those of boundaries
+    integer_digits = to.format.mantissa_bits + 2;
+    const int scale_digits = digits_of(policy.scale);
+    factor.last = scale_digits > integer_digits ? 1 : 0;
+    if (factor.last == 0 && source_digits + scale_digits > 24) return false;  // only some products are inexact
+  } else if (!has_range) {
     const int most = 16 + std::ilogb(size) + 1;  // numbers are up to 2^16
     if (most > 24) return false;
     integer_digits = std::max(most, 1);
@@ -204,6 +270,19 @@ bool choose_cut(const Pair& pair, const Policy& policy, Factor& factor) {
   factor.low = scale->low;
   factor.first = has_range ? std::bit_cast<std::uint32_t>(static_cast<float>(0x1p23 / size)) : 0x7fffffffU;
   return true;
+}
+
+// Between two codes of float4 is a midpoint, which belongs to the even one. The quotient of midpoint and scale, rounded
+// down, may be off by one where it is next to an integer: the sign of a fused operation says on which side that is.
+void set_float4_steps(Factor& factor) {
+  constexpr double midpoints[] = {0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0};
+  const double size = std::fabs(factor.scale);
+  for (int code = 0; code < 7; ++code) {
+    double greatest = std::floor(std::min(midpoints[code] / size, 65535.0));
+    const double beyond = std::fma(greatest, size, -midpoints[code]);
+    if (code % 2 == 0 ? beyond > 0.0 : beyond >= 0.0) --greatest;  // never zero, nor twice
+    factor.float4_steps[code] = static_cast<std::uint16_t>(greatest);
+  }
 }
 
 // The same of wider numbers, in float64.
@@ -245,7 +324,10 @@ void choose_float64(const Pair& pair, const Policy& policy, Method& method) {
   } else if (!is_short) {
     method.products = DType::float32;
     path = ProductPath::narrowed;
-    if (pair.to == DType::float32) rounding = ProductRounding::nearest;
+    if (pair.to == DType::float32) {
+      const bool has_near = digits_of(policy.scale) > 25 && has_quick_float64(pair);
+      rounding = has_near ? ProductRounding::near : ProductRounding::nearest;
+    }
   }
   const double size = std::fabs(policy.scale);
   const bool from_float = from.family == Family::floating;
@@ -384,8 +466,13 @@ ScaledConversion::ScaledConversion(Target target, DType from, DType to, const Po
     choose_float64(pair_, policy, first_);
   }
   const bool is_long_integer = family(from) == Family::integer && bit_width(from) > 16;
-  if (in_float32 && !(is_long_integer && first_.factor.special_is_large))
+  const bool is_near = is_long_integer && (first_.rounding == ProductRounding::odd || first_.factor.special_is_large) &&
+                       choose_near(pair_, policy, first_);
+  if (in_float32 && !is_near && !(is_long_integer && first_.factor.special_is_large)) {
     at_once_ = one_pass(pair_, first_.factor, first_.rounding);
+    if (at_once_.run != nullptr && to == DType::float4_e2m1fn && family(from) == Family::integer)
+      set_float4_steps(at_once_.factor);
+  }
   if (from == DType::float64 && first_.products == DType::float32 && to != DType::float32)
     at_once_ = one_pass(pair_, first_.factor, ProductRounding::odd);
   Factor factor;
@@ -397,7 +484,8 @@ ScaledConversion::ScaledConversion(Target target, DType from, DType to, const Po
   }
   if (is_narrow(row(from))) decode_ = find_kernel(target, from, DType::float32)->run;
   encode_ = encoder(first_);
-  may_fail_ = in_float32 ? first_.factor.special_is_large : bit_width(from) == 64 || family(to) == Family::integer;
+  may_fail_ =
+      in_float32 && !is_near ? first_.factor.special_is_large : bit_width(from) == 64 || family(to) == Family::integer;
 }
 
 void ScaledConversion::run(const std::byte* src, std::byte* dst, std::size_t count) const noexcept {

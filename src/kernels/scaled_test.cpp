@@ -204,8 +204,11 @@ TEST(Scaled, ScalesNextToQuotientsEqualReference) {
       {DType::float16, DType::float8_e4m3fn}, {DType::float16, DType::bfloat16},
       {DType::float16, DType::int8},          {DType::bfloat16, DType::float16},
       {DType::bfloat16, DType::uint8},        {DType::uint16, DType::float8_e4m3fn},
-      {DType::int16, DType::float8_e5m2},     {DType::float16, DType::float4_e2m1fn}};
-  for (std::size_t index = 0; index < 96; ++index) {
+      {DType::int16, DType::float8_e5m2},     {DType::float16, DType::float4_e2m1fn},
+      {DType::int16, DType::float4_e2m1fn},   {DType::uint16, DType::float4_e2m1fn},
+      {DType::int16, DType::float16},         {DType::uint16, DType::float16},
+      {DType::int16, DType::bfloat16},        {DType::uint16, DType::bfloat16}};
+  for (std::size_t index = 0; index < 280; ++index) {
     const auto [from, to] = pairs[index % std::size(pairs)];
     const auto boundary = static_cast<double>(random() % (std::uint64_t{1} << (3 + random() % 10)) + 1);
     const auto number = static_cast<double>(random() % (std::uint64_t{1} << (3 + random() % 13)) + 1);
@@ -367,6 +370,46 @@ TEST_P(ScaledWide, OrdinaryNumbersEqualReference) {
 INSTANTIATE_TEST_SUITE_P(Sources, ScaledWide,
                          ::testing::Values(DType::float64, DType::float32, DType::bfloat16, DType::int64, DType::uint64,
                                            DType::int32, DType::uint32),
+                         [](const auto& source) { return std::string(name(source.param)); });
+
+// Integers of all sizes, small ones one by one and others next to boundaries, times scales that are quotients of a
+// boundary and an integer, and next to such, or of few digits.
+class ScaledLongIntegers : public ::testing::TestWithParam<DType> {};
+
+TEST_P(ScaledLongIntegers, EqualReferenceForAnyScale) {
+  const DType from = GetParam();
+  std::mt19937_64 random(17);
+  std::size_t index = 0;
+  for (const DType to :
+       {DType::bfloat16, DType::float16, DType::float8_e8m0fnu, DType::float8_e5m2, DType::float8_e5m2fnuz,
+        DType::float8_e4m3fn, DType::float4_e2m1fn, DType::float32, DType::float64, DType::uint4, DType::int32}) {
+    for (int i = 0; i < 24; ++i) {
+      const auto boundary = static_cast<double>(random() % (std::uint64_t{1} << (1 + random() % 12)) + 1);
+      const auto number = static_cast<double>(random() % (std::uint64_t{1} << (1 + random() % 40)) + 1);
+      double scale = boundary / number * (i % 5 == 0 ? -1.0 : 1.0);
+      if (i % 6 == 1) scale = std::nextafter(scale, 0.0);
+      if (i % 6 == 2) scale = std::nextafter(scale, 1e6);
+      if (i % 6 == 3) scale = static_cast<float>(scale);
+      if (i % 6 == 4) scale = std::ldexp(1.0 + static_cast<double>(i % 4), static_cast<int>(random() % 64) - 50);
+      if (scale == 1.0) continue;  // that is no scale
+      std::vector<double> numbers = boundaries(to, random);
+      for (double& x : numbers) x /= scale;
+      for (int j = 0; j < 100; ++j) {
+        numbers.push_back(number * j);
+        numbers.push_back(std::ldexp(static_cast<double>(random() % 8), static_cast<int>(random() % 63)));
+        numbers.push_back(std::ldexp(static_cast<double>(random() >> 11), static_cast<int>(random() % 64) - 53));
+      }
+      for (int j = 0; j < 2000; j += 5) numbers.push_back(j);
+      std::size_t elements = 0;
+      const Bytes src = neighbourhoods(from, numbers, elements);
+      expect_reference(from, to, src, elements - index % 64, policy_of(index, scale));
+      ++index;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sources, ScaledLongIntegers,
+                         ::testing::Values(DType::int32, DType::uint32, DType::int64, DType::uint64),
                          [](const auto& source) { return std::string(name(source.param)); });
 
 }  // namespace

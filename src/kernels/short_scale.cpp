@@ -69,6 +69,19 @@ int side_of_quotient(double scale, int source_digits, int boundary_digits, doubl
   return 0;
 }
 
+// Cut to `digits`, or the next number of as many.
+std::optional<double> cut_to(int digits, double scale, int source_digits, int boundary_digits) {
+  const auto bits = std::bit_cast<std::uint64_t>(scale);
+  const std::uint64_t last = std::uint64_t{1} << (53 - digits);
+  std::uint64_t cut = bits & ~(last - 1);
+  if (cut != bits) {
+    if (source_digits + boundary_digits > digits - 2) return std::nullopt;
+    const double near = std::ldexp(1.0, 1 - digits);
+    if (side_of_quotient(scale, source_digits, boundary_digits, near) > 0) cut += last;
+  }
+  return std::bit_cast<double>(cut);
+}
+
 }  // namespace
 
 std::optional<float> short_scale(double scale, int source_digits, int boundary_digits) noexcept {
@@ -79,19 +92,17 @@ std::optional<float> short_scale(double scale, int source_digits, int boundary_d
 
 std::optional<CutScale> cut_scale(double scale, int source_digits, int integer_digits) noexcept {
   const int low_digits = 24 - source_digits;
-  const int digits = 24 + low_digits;
-  const auto bits = std::bit_cast<std::uint64_t>(scale);
-  const std::uint64_t last = std::uint64_t{1} << (53 - digits);
-  std::uint64_t cut = bits & ~(last - 1);
-  if (cut != bits) {
-    if (source_digits + integer_digits > digits - 2) return std::nullopt;
-    const double near = std::ldexp(1.0, 1 - digits);
-    if (side_of_quotient(scale, source_digits, integer_digits, near) > 0) cut += last;
-  }
-  const auto high = std::bit_cast<double>(cut >> 29 << 29);
-  const double low = std::bit_cast<double>(cut) - high;
+  const std::optional<double> cut = cut_to(24 + low_digits, scale, source_digits, integer_digits);
+  if (!cut) return std::nullopt;
+  const auto high = std::bit_cast<double>(std::bit_cast<std::uint64_t>(*cut) >> 29 << 29);
+  const double low = *cut - high;
   // Not zero, for infinite numbers; so small that cutting off does not see it.
   return CutScale{static_cast<float>(high), static_cast<float>(low == 0.0 ? high * 0x1p-60 : low)};
+}
+
+std::optional<float> short_cut_scale(double scale, int source_digits, int boundary_digits) noexcept {
+  const std::optional<double> cut = cut_to(24, scale, source_digits, boundary_digits);
+  return cut ? std::optional<float>(static_cast<float>(*cut)) : std::nullopt;
 }
 
 }  // namespace tensorcast::kernels

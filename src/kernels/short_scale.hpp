@@ -19,4 +19,8 @@ struct CutScale {
 };
 [[nodiscard]] std::optional<CutScale> cut_scale(double scale, int source_digits, int integer_digits) noexcept;
 
+// The same in one number: products that float32 cuts off are on the side of each boundary that the exact ones are on,
+// or at it where those are beyond. Nothing if both together are more than 22 digits.
+[[nodiscard]] std::optional<float> short_cut_scale(double scale, int source_digits, int boundary_digits) noexcept;
+
 }  // namespace tensorcast::kernels

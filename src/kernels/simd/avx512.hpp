@@ -66,6 +66,13 @@ SIMD_INLINE U16 count_greater(U16 sum, I16 a, I16 b) {
   return (U16)_mm512_mask_sub_epi16((__m512i)sum, is_greater, (__m512i)sum, _mm512_set1_epi16(-1));
 }
 SIMD_INLINE bool any_greater(I16 a, I16 b) { return _mm512_cmpgt_epi16_mask((__m512i)a, (__m512i)b) != 0; }
+SIMD_INLINE U16 multiply_high(U16 a, U16 b) { return (U16)_mm512_mulhi_epu16((__m512i)a, (__m512i)b); }
+SIMD_INLINE U16 look_up(U16 table, U16 index) { return (U16)_mm512_permutexvar_epi16((__m512i)index, (__m512i)table); }
+// In the second table where a > b.
+SIMD_INLINE U16 look_up_by(U16 a, U16 b, U16 no, U16 yes, U16 index) {
+  const __mmask32 is_greater = _mm512_cmpgt_epu16_mask((__m512i)a, (__m512i)b);
+  return (U16)_mm512_mask_permutexvar_epi16((__m512i)look_up(no, index), is_greater, (__m512i)index, (__m512i)yes);
+}
 SIMD_INLINE U16 shift_right_each(U16 x, U16 bits) { return (U16)_mm512_srlv_epi16((__m512i)x, (__m512i)bits); }
 
 // --- Halves

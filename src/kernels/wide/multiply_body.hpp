@@ -1,6 +1,9 @@
 // The functions of multiply.hpp for the target that the source is compiled for: runs of any length.
 #pragma once
 
+#if TENSORCAST_TARGET_LEVEL >= 1
+#include "kernels/wide/multiply_near.hpp"
+#endif
 #include "kernels/wide/multiply_products.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
@@ -50,6 +53,27 @@ bool in_default_environment(const std::byte* src, std::byte* dst, std::size_t co
   return good;
 }
 
+#if TENSORCAST_TARGET_LEVEL >= 1
+template <DType from>
+[[gnu::noinline]] bool multiply_near(const std::byte* src, std::byte* dst, std::size_t count, const Factor& factor) {
+  return multiply_run<from, LongProducts<from>>(src, dst, count, factor);
+}
+
+template <DType from>
+[[gnu::noinline]] bool multiply_cut_off(const std::byte* src, std::byte* dst, std::size_t count, const Factor& factor) {
+  return multiply_run<from, CutProducts<from, true>>(src, dst, count, factor);
+}
+
+template <MultiplyFn run>
+bool toward_zero(const std::byte* src, std::byte* dst, std::size_t count, const Factor& factor) {
+  const FloatEnvironment saved = float_environment();
+  set_environment_toward_zero();
+  const bool good = run(src, dst, count, factor);
+  restore(saved);
+  return good;
+}
+#endif
+
 // What numbers of this type are multiplied as.
 template <DType from, ProductPath path, ProductRounding rounding, bool is_limited = false>
 [[gnu::noinline]] bool multiply(const std::byte* src, std::byte* dst, std::size_t count, const Factor& factor) {
@@ -86,13 +110,27 @@ MultiplyFn multiply_of(ProductPath path, ProductRounding rounding, bool is_limit
   }
   if constexpr (bits_of<from> >= 32 && from != DType::float32) {
     if (path == narrowed) {
+#if TENSORCAST_TARGET_LEVEL >= 2
+      if (rounding == near) return multiply_of<from, narrowed, near>(false);
+#else
+      if (rounding == near) return nullptr;
+#endif
       return rounding == odd ? multiply_of<from, narrowed, odd>(is_limited)
                              : multiply_of<from, narrowed, nearest>(false);
     }
   }
+#if TENSORCAST_TARGET_LEVEL >= 1
+  if constexpr (!is_float<from> && bits_of<from> > 16) {
+    if (rounding == near) return toward_zero<multiply_near<from>>;
+    if (rounding == cut) return toward_zero<multiply_cut_off<from>>;
+  }
+#endif
   if constexpr (from != DType::float64) {
     if (rounding == none) return multiply_of<from, float32, none>(is_limited);
     if (rounding == odd) return multiply_of<from, float32, odd>(is_limited);
+#if TENSORCAST_TARGET_LEVEL >= 2
+    if constexpr (!is_float<from> && bits_of<from> > 16) return nullptr;  // narrowed ones are as quick
+#endif
     return multiply_of<from, float32, nearest>(is_limited);
   }
   return nullptr;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kernels/wide/convert.hpp"
+#include "kernels/wide/float4_steps.hpp"
 #include "kernels/wide/multiply_products.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
@@ -19,14 +20,37 @@ constexpr DType hub_of = std::is_same_v<Unit, F32>     ? DType::float32
                                                        : DType::int64;
 
 // `is_plain`: the policy is the default one. Of the many functions that makes small ones.
-template <DType from, DType to, class Products, bool is_plain = false>
-[[gnu::noinline]] std::size_t convert_products(const std::byte* src, std::byte* dst, std::size_t count,
-                                               const Policy& policy, const Factor& factor) {
+template <DType to, class Products, bool is_plain>
+class EncodedProducts {
+  using Unit = typename Products::Unit;
+
+ public:
+  EncodedProducts(const Policy& policy, const Factor& factor)
+      : products_(factor), encoder_(make_encoder<hub_of<Unit>, to>(is_plain ? Policy{} : policy)) {}
+
+  // False where there is a product that cannot be made.
+  SIMD_INLINE bool store_block(const std::byte* src, std::byte* dst) {
+    Block<Unit> products;
+    if (!products_.block(src, products)) return false;
+    if constexpr (hub_of<Unit> == DType::int64 && bits_of<to> == 64) {
+      store_unit_pairs(dst, products);
+    } else {
+      encoder_.store_block(dst, products);
+    }
+    return true;
+  }
+
+ private:
+  Products products_;
+  decltype(make_encoder<hub_of<Unit>, to>(Policy{})) encoder_;
+};
+
+template <DType from, DType to, class Conversion>
+[[gnu::noinline]] std::size_t convert_scaled(const std::byte* src, std::byte* dst, std::size_t count,
+                                             const Policy& policy, const Factor& factor) {
   constexpr std::size_t src_block = bytes_of<from>(kBlock);
   constexpr std::size_t dst_block = bytes_of<to>(kBlock);
-  using Unit = typename Products::Unit;
-  const auto encoder = make_encoder<hub_of<Unit>, to>(is_plain ? Policy{} : policy);
-  Products method(factor);
+  Conversion conversion(policy, factor);
 
   // As convert() in convert.hpp.
   alignas(64) std::byte padded_src[src_block];
@@ -37,14 +61,8 @@ template <DType from, DType to, class Products, bool is_plain = false>
   const std::size_t tail_bytes = (rest * bits_of<to> + 7) / 8;
   for (;;) {
     for (; blocks != 0; --blocks) {
-      Block<Unit> products;
-      if (!method.block(src, products))
+      if (!conversion.store_block(src, dst))
         return tail != nullptr ? count - count % kBlock : count - rest - blocks * kBlock;
-      if constexpr (hub_of<Unit> == DType::int64 && bits_of<to> == 64) {
-        store_unit_pairs(dst, products);
-      } else {
-        encoder.store_block(dst, products);
-      }
       src += src_block;
       dst += dst_block;
     }
@@ -63,6 +81,12 @@ template <DType from, DType to, class Products, bool is_plain = false>
   }
   copy_front<dst_block>(tail, padded_dst, tail_bytes);
   return count;
+}
+
+template <DType from, DType to, class Products, bool is_plain = false>
+std::size_t convert_products(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy,
+                             const Factor& factor) {
+  return convert_scaled<from, to, EncodedProducts<to, Products, is_plain>>(src, dst, count, policy, factor);
 }
 
 // The bits that are all zero in numbers at which the target's result changes: midpoints, those of subnormals too.
@@ -189,12 +213,14 @@ class NearNarrowedProducts {
   I32 mask_, four_;
 };
 
-// Cut off, to integers that wrap.
+// Cut off, to integers that wrap and to some floats.
 template <DType from, DType to>
 std::size_t multiply_and_cut(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy,
                              const Factor& factor, ProductRounding) {
   if constexpr (bits_of<from> == 16) {
-    return convert_products<from, to, CutProducts<from>, true>(src, dst, count, policy, factor);
+    return convert_products<from, to, CutProducts<from, is_float<to>>, true>(src, dst, count, policy, factor);
+  } else if constexpr (from == DType::uint32 && bits_of<to> <= 32) {
+    return convert_products<from, to, ShortWholeProducts, true>(src, dst, count, policy, factor);
   } else {
     if constexpr (from == DType::uint64) {
       if (WholeProducts::takes(factor.scale))
@@ -227,6 +253,8 @@ std::size_t multiply_and_convert(const std::byte* src, std::byte* dst, std::size
       return convert_products<from, to, NearProducts<to, sees_subnormals || !is_float<to>>>(src, dst, count, policy,
                                                                                             factor);
   }
+  if constexpr (!is_float<from> && bits_of<from> == 16 && to == DType::float4_e2m1fn)
+    return convert_scaled<from, to, Float4BySteps<from>>(src, dst, count, policy, factor);
   constexpr bool is_limited = is_float<from> && sees_subnormals && from != DType::float16;
   return convert_products<from, to, Float32Products<from, none, false, is_limited>>(src, dst, count, policy, factor);
 }
@@ -258,6 +286,7 @@ constexpr MultiplyAndConvertFn convert_function() {
   constexpr bool is_long = !is_float<from> && bits_of<from> > 16;
   constexpr bool holds_long = to_short_float && target.format.exponent_bits < 8;
   constexpr bool to_float8 = to_short_float && target.bits == 8 && to != DType::float8_e8m0fnu;
+  constexpr bool cuts_to_float = !is_float<from> && bits_of<from> == 16 && to_short_float && target.bits == 16;
   if constexpr (TENSORCAST_TARGET_LEVEL == 3 && target.bits >= 16) {
     return nullptr;  // nothing here differs from avx512
   } else if constexpr (TENSORCAST_TARGET_LEVEL == 1 && bits_of<from> == 16 && to_float8) {
@@ -272,7 +301,10 @@ constexpr MultiplyAndConvertFn convert_function() {
     return nullptr;
   } else if constexpr (rounding == ProductRounding::cut) {
     // Modulo 2^n they are the same with sign and without.
-    if constexpr (to_integer && target.is_signed) return convert_in_own_environment<multiply_and_cut<from, to>>;
+    if constexpr ((to_integer && target.is_signed) || cuts_to_float)
+      return convert_in_own_environment<multiply_and_cut<from, to>>;
+    return nullptr;
+  } else if constexpr (cuts_to_float) {
     return nullptr;
   } else if constexpr (from == DType::float32 ? to_integer || to_short_float : is_long ? holds_long : to_short_float) {
     return convert_in_own_environment<multiply_and_convert<from, to>>;
@@ -300,9 +332,9 @@ MultiplyAndConvertFn find_multiply_and_convert(DType from, DType to, ProductRoun
 #if TENSORCAST_TARGET_LEVEL == 3
   if (row(to).bits >= 16) return avx512::find_multiply_and_convert(from, to, rounding);
 #endif
+  if (rounding == between && row(to).family != Family::integer) return nullptr;
   const bool cuts = rounding == cut || rounding == between;
-  if (cuts && row(to).family != Family::integer) return nullptr;
-  const DTypeRow& target = row(cuts ? with_sign(row(to)) : to);
+  const DTypeRow& target = row(cuts && row(to).family == Family::integer ? with_sign(row(to)) : to);
   const auto index = static_cast<std::size_t>(&target - dtype_table.data());
   if (rounding == between) return from == DType::float32 ? convert_table<DType::float32, between>[index] : nullptr;
   if (from == DType::float64 && rounding == odd) return convert_table<DType::float64, odd>[index];
@@ -310,7 +342,7 @@ MultiplyAndConvertFn find_multiply_and_convert(DType from, DType to, ProductRoun
     const bool is_wide_integer = target.family == Family::integer && target.bits > 8;
     return rounding == odd && is_wide_integer ? nullptr : convert_table<DType::float32, none>[index];
   }
-  if (rounding == odd) return nullptr;
+  if (rounding == odd || rounding == near) return nullptr;
   const auto of_table = [&](const ConvertTable& exact, const ConvertTable& cut_off) {
     return rounding == cut ? cut_off[index] : exact[index];
   };

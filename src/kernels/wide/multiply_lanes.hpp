@@ -5,8 +5,10 @@
 //   multiply_odd                                     rounded to odd: toward zero, then a last bit of one if something
 //                                                    was cut off; infinities and NaN are as they are in a product
 //   narrow_odd_normal                                narrow_odd() of what is no subnormal float32, nor beyond float32
-//   multiply_narrow_odd                              the same as float32, which it is rounded to at once; not on others
-//                                                    than AVX-512
+//   multiply_cut multiply_add_cut add_cut            toward zero; not on others than AVX-512, as the following
+//   cut_to_f64                                       toward zero too, with what is left
+//   odd_where_nonzero any_nonzero                    a last bit of one there
+//   multiply_narrow_odd                              the same as float32, which it is rounded to at once
 #pragma once
 
 #include "kernels/simd/simd.hpp"
@@ -27,6 +29,31 @@ SIMD_INLINE F64 multiply_odd(F64 x, F64 y) {
   const __mmask8 inexact = _mm512_cmp_pd_mask(missing, _mm512_setzero_pd(), _CMP_NEQ_OQ);
   const __m512i bits = _mm512_castpd_si512(cut);
   return (F64)_mm512_mask_or_epi64(bits, inexact, bits, _mm512_set1_epi64(1));
+}
+
+SIMD_INLINE F64 multiply_cut(F64 x, F64 y) {
+  return (F64)_mm512_mul_round_pd((__m512d)x, (__m512d)y, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+}
+SIMD_INLINE F64 multiply_add_cut(F64 x, F64 y, F64 z) {
+  return (F64)_mm512_fmadd_round_pd((__m512d)x, (__m512d)y, (__m512d)z, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+}
+SIMD_INLINE F64 add_cut(F64 x, F64 y) {
+  return (F64)_mm512_add_round_pd((__m512d)x, (__m512d)y, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+}
+template <bool is_signed>
+SIMD_INLINE F64 cut_to_f64(I64 x, I64& rest) {
+  constexpr int toward_zero = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
+  const __m512i lanes = (__m512i)x;
+  const __m512d cut =
+      is_signed ? _mm512_cvt_roundepi64_pd(lanes, toward_zero) : _mm512_cvt_roundepu64_pd(lanes, toward_zero);
+  rest = (I64)_mm512_sub_epi64(lanes, is_signed ? _mm512_cvttpd_epi64(cut) : _mm512_cvttpd_epu64(cut));
+  return (F64)cut;
+}
+
+SIMD_INLINE bool any_nonzero(I64 x) { return _mm512_test_epi64_mask((__m512i)x, (__m512i)x) != 0; }
+SIMD_INLINE F64 odd_where_nonzero(F64 x, I64 where) {
+  const __mmask8 is_nonzero = _mm512_test_epi64_mask((__m512i)where, (__m512i)where);
+  return (F64)_mm512_mask_or_epi64((__m512i)x, is_nonzero, (__m512i)x, _mm512_set1_epi64(1));
 }
 
 SIMD_INLINE __m256 narrow_odd_normal_half(__m512d x) {

@@ -17,6 +17,7 @@
 //    a last place. r = x * scale - p by one fused operation.
 // 3. The same of numbers that float64 holds, to float64 (multiply_odd).
 // 64-bit integers are h + l, both float64: see product_of_parts.
+// Integers of 32 bits and more whose products need not be rounded to odd everywhere: multiply_near.hpp.
 #pragma once
 
 #include <bit>
@@ -132,14 +133,19 @@ class Float32Products {
   double scale_;
 };
 
-// Numbers of 16 bits times high + low, cut off: x * low is exact. The CPU rounds toward zero.
-template <DType from>
+// Numbers of 16 bits, or integers of more of which the large ones need be no more than that, times high + low, cut off:
+// x * low is exact. The CPU rounds toward zero. For floats that see what
+// was cut off there is a last bit of one, if no product is at a boundary of theirs.
+template <DType from, bool to_float>
 class CutProducts {
  public:
   using Unit = F32;
 
   explicit CutProducts(const Factor& factor)
-      : high_(splat(factor.high)), low_(splat(factor.low)), limit_(splat(static_cast<std::int32_t>(factor.first))) {}
+      : high_(splat(factor.high)),
+        low_(splat(factor.low)),
+        limit_(splat(static_cast<std::int32_t>(factor.first))),
+        last_(splat(static_cast<std::int32_t>(factor.last))) {}
 
   // False where one has more digits before the point than float32: of bfloat16 alone.
   SIMD_INLINE bool block(const std::byte* src, Block<F32>& products) const {
@@ -150,13 +156,17 @@ class CutProducts {
       if (any(greater(max(max(size.a, size.b), max(size.c, size.d)), limit_))) [[unlikely]]
         return false;
     }
-    products = map(x, [this](F32 lanes) { return multiply_add(lanes, high_, lanes * low_); });
+    products = map(x, [this](F32 lanes) SIMD_INLINE_LAMBDA {
+      const F32 product = multiply_add(lanes, high_, lanes * low_);
+      return to_float ? as<F32>(as<I32>(product) | last_) : product;
+    });
     return true;
   }
+  [[nodiscard]] static bool good() { return true; }
 
  private:
   F32 high_, low_;
-  I32 limit_;
+  I32 limit_, last_;
 };
 
 // --- 64-bit integers
@@ -202,6 +212,32 @@ SIMD_INLINE F64 product_of_parts(const Parts& x, F64 scale, I64& doubt) {
   }
 }
 
+#if TENSORCAST_TARGET_LEVEL >= 2
+// Of a number that has it, but for zero.
+SIMD_INLINE F64 with_sign_of(F64 x, F64 number) { return as<F64>(as<I64>(number) | (as<I64>(x) & INT64_MIN)); }
+
+// With x = h + l, h being x cut off, and l a float64 too:
+// - To nearest: l * scale and what is missing from h * scale, rounded to odd together, so that adding them to that is
+//   the only rounding that counts. Where l is zero they may be at a midpoint, and need no rounding to odd.
+template <bool is_signed>
+SIMD_INLINE F64 nearest_product(I64 x, F64 scale) {
+  I64 rest;
+  const F64 h = cut_to_f64<is_signed>(x, rest);
+  const F64 product = h * scale;
+  const F64 missing = multiply_add_cut(to_f64<true>(rest), scale, multiply_subtract(h, scale, product));
+  return with_sign_of(product, product + odd_where_nonzero(missing, rest));
+}
+// - Rounded to odd, but for the last places, where no product is a float32 or a midpoint of two: all are cut off.
+template <bool is_signed>
+SIMD_INLINE F64 inexact_product(I64 x, F64 scale) {
+  I64 rest;
+  const F64 h = cut_to_f64<is_signed>(x, rest);
+  const F64 product = multiply_cut(h, scale);
+  const F64 missing = multiply_add_cut(to_f64<true>(rest), scale, multiply_subtract(h, scale, product));
+  return as<F64>(as<I64>(with_sign_of(product, add_cut(product, missing))) | 1);
+}
+#endif
+
 SIMD_INLINE bool any_negative(I64 x) { return any(greater(I32{}, high_words({x, x}))); }
 
 // --- Numbers that float64 holds, and 64-bit integers
@@ -234,6 +270,16 @@ class Float64Products {
 
   SIMD_INLINE bool block(const std::byte* src, Block<F64x2>& products) {
     constexpr std::size_t unit = bytes_of<from>(kLanes);
+#if TENSORCAST_TARGET_LEVEL >= 2
+    if constexpr (in_parts && rounding == ProductRounding::nearest && is_signed_type<from>) {
+      I64 rests = {};  // of most blocks float64 holds all
+      products = map(load_block<from>(src), [&](I64x2 x) SIMD_INLINE_LAMBDA {
+        return F64x2{quick_product(x.lo, rests), quick_product(x.hi, rests)};
+      });
+      if (!any_nonzero(rests)) [[likely]]
+        return true;
+    }
+#endif
     products = {product(src), product(src + unit), product(src + 2 * unit), product(src + 3 * unit)};
     return rounding != ProductRounding::odd || !any(too_great_);
   }
@@ -243,6 +289,11 @@ class Float64Products {
   SIMD_INLINE F64x2 product(const std::byte* src) {
     if constexpr (in_parts) {
       const auto x = load_unit<from>(src);
+#if TENSORCAST_TARGET_LEVEL >= 2
+      constexpr bool is_signed = is_signed_type<from>;
+      if constexpr (rounding == ProductRounding::nearest)
+        return {nearest_product<is_signed>(x.lo, scale_), nearest_product<is_signed>(x.hi, scale_)};
+#endif
       return {product_of_parts<rounding>(parts_of<is_signed_type<from>>(x.lo), scale_, doubt_),
               product_of_parts<rounding>(parts_of<is_signed_type<from>>(x.hi), scale_, doubt_)};
     } else {
@@ -250,6 +301,14 @@ class Float64Products {
       return {product(x.lo), product(x.hi)};
     }
   }
+#if TENSORCAST_TARGET_LEVEL >= 2
+  SIMD_INLINE F64 quick_product(I64 x, I64& rests) const {
+    I64 rest;
+    const F64 cut = cut_to_f64<true>(x, rest);
+    rests |= rest;
+    return cut * scale_;
+  }
+#endif
   SIMD_INLINE F64 product(F64 x) {
     if constexpr (rounding != ProductRounding::odd) return x * scale_;
     too_great_ = either(too_great_, greater(as<F64>(as<I64>(x) & INT64_MAX), greatest_));
@@ -316,6 +375,32 @@ class BetweenProducts {
   F32 less_, more_;
 };
 
+// Unsigned 32-bit integers, cut off: below 2^52, which is added, the last place is worth one. The integers are modulo
+// 2^32. The CPU rounds toward zero.
+class ShortWholeProducts {
+ public:
+  using Unit = I64x2;
+
+  explicit ShortWholeProducts(const Factor& factor)
+      : scale_(splat(std::fabs(factor.scale))), is_negative_(factor.scale < 0.0) {}
+
+  SIMD_INLINE bool block(const std::byte* src, Block<I64x2>& products) const {
+    products = map(load_block<DType::uint32>(src), [this](I32 unit) SIMD_INLINE_LAMBDA {
+      const F64x2 x = to_f64<false>(unit);
+      return I64x2{product(x.lo), product(x.hi)};
+    });
+    if (is_negative_) [[unlikely]]
+      products = map(products, [](I64x2 x) SIMD_INLINE_LAMBDA { return I64x2{-x.lo, -x.hi}; });
+    return true;
+  }
+
+ private:
+  SIMD_INLINE I64 product(F64 x) const { return as<I64>(multiply_add(x, scale_, splat(0x1p52))); }
+
+  F64 scale_;
+  bool is_negative_;
+};
+
 // Unsigned 64-bit integers of any size times a scale below 1, cut off, as integers: the upper half of the product with
 // the scale's significand, of which the highest bit is worth 1/2, or of less where the scale is less.
 class WholeProducts {
@@ -379,7 +464,18 @@ class NarrowedProducts {
 
  private:
   SIMD_INLINE F32 product(const std::byte* src) {
-    if constexpr (is_wide_integer<from>) {
+#if TENSORCAST_TARGET_LEVEL >= 2
+    if constexpr (rounding == ProductRounding::near && is_wide_integer<from>) {
+      const auto x = load_unit<from>(src);
+      constexpr bool is_signed = is_signed_type<from>;
+      return narrow({inexact_product<is_signed>(x.lo, scale_), inexact_product<is_signed>(x.hi, scale_)});
+    } else if constexpr (rounding == ProductRounding::near) {
+      const F64x2 x = load_float64<from>(src);
+      return narrow(
+          {as<F64>(as<I64>(multiply_cut(x.lo, scale_)) | 1), as<F64>(as<I64>(multiply_cut(x.hi, scale_)) | 1)});
+    } else
+#endif
+        if constexpr (is_wide_integer<from>) {
       const auto x = load_unit<from>(src);
       const F64x2 y = {product_of_parts<ProductRounding::odd>(parts_of<is_signed_type<from>>(x.lo), scale_, doubt_),
                        product_of_parts<ProductRounding::odd>(parts_of<is_signed_type<from>>(x.hi), scale_, doubt_)};
