@@ -34,6 +34,9 @@ class Reporter {
   void add(const Conversion& done, Count& count) const;
   [[nodiscard]] CastReport report(const Count& count) const;
 
+  // Whether add() looks at the results, not at the source alone.
+  [[nodiscard]] bool needs_results() const noexcept { return !bytes_; }
+
   // Whether counts are integers only, which add up in any order: then one count serves all threads.
   [[nodiscard]] bool is_order_free() const noexcept { return bytes_ || (integers_ && integers_->is_order_free()); }
 

@@ -20,18 +20,19 @@ namespace {
 
 using codec::uint128;
 using kernels::BytePlane;
+using kernels::ByteSet;
 using kernels::ByteWindow;
+using kernels::PlaneBytes;
+
+__extension__ using int128 = __int128;
 
 constexpr std::size_t byte_values = 256;
+constexpr ByteSet every_byte = {{~std::uint64_t{0}, ~std::uint64_t{0}, ~std::uint64_t{0}, ~std::uint64_t{0}}};
 
 // Tables take some 20 us to make.
 constexpr std::size_t planes_min_bytes = std::size_t{1} << 17;
-// Cycles that 64 bytes take, as measured: a plane, a plane that needs a lookup in 256 instead of 128 values, and the
-// histogram.
-constexpr int symmetric_plane_cost = 2, plane_cost = 4, histogram_cost = 64;
-
-// With so many planes of but a part of the magnitudes, as of numbers with a large exponent, blocks are looked at first:
-// few have all magnitudes.
+// With so many planes of but a part of the bytes, as of numbers with a large exponent, blocks are looked at first: few
+// have all magnitudes.
 constexpr std::ptrdiff_t min_narrow_planes = 4;
 
 // A window of kinds is found by looking at so many bytes.
@@ -89,6 +90,12 @@ class Squares {
     const Square& square = squares_[code];
     if (square.significand == 0 || scale_of(square) != scale) return 0;
     return uint128{square.significand} << (square.exponent - scales_[scale].unit);
+  }
+  // By how many bits the unit is finer than that of the others; none where either has none.
+  [[nodiscard]] std::optional<int> bits_below(const Squares& other, std::size_t scale) const {
+    const Scale &mine = scales_[scale], &others = other.scales_[scale];
+    if (mine.unit > mine.end || others.unit > others.end) return std::nullopt;
+    return others.unit - mine.unit;
   }
   [[nodiscard]] double value(const SquareSums& sums) const {
     double value = 0.0;
@@ -180,7 +187,7 @@ ByteWindow window_of(const std::byte* data, std::size_t bytes) {
 
 class BytePlanes {
  public:
-  // None where they do not pay.
+  // None where there would be too many.
   static std::unique_ptr<const BytePlanes> make(DType from, DType to, const codec::Policy& policy) {
     auto planes = std::make_unique<BytePlanes>();
     for (std::size_t code = 0; code < std::size_t{1} << bit_width(from); ++code) {
@@ -192,13 +199,12 @@ class BytePlanes {
   }
 
   void add(const std::byte* data, std::size_t bytes, ByteReporter::Count& into) const {
-    const kernels::ByteRange range = has_narrow_planes_ ? kernels::range_of(data, bytes) : kernels::ByteRange{};
-    for (std::size_t i = 0; i < planes_.size(); ++i) {
-      if (range.meets(planes_[i])) into.sums[i] += kernels::sum_plane(planes_[i], data, bytes);
-    }
+    const bool are_ranks_settled = into.ranks[0] == ranks_[0].greatest && into.ranks[1] == ranks_[1].greatest;
+    const ByteSet possible =
+        has_narrow_planes_ || !are_ranks_settled ? kernels::possible_bytes(data, bytes) : every_byte;
+    kernels::sum_planes(planes_, possible, data, bytes, into.sums.data());
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
-      if (into.ranks[i] == ranks_[i].greatest) continue;  // it does not get greater
-      into.ranks[i] = std::max(into.ranks[i], kernels::greatest_in_plane(ranks_[i], data, bytes));
+      if (into.ranks[i] != ranks_[i].greatest) kernels::raise_rank(ranks_[i], possible, data, bytes, into.ranks[i]);
     }
   }
 
@@ -206,74 +212,241 @@ class BytePlanes {
 
   // Adds the counts and maxima, and returns the sums of squares.
   std::pair<SquareSums, SquareSums> read(const ByteReporter::Count& count, CastReport& report) const {
-    for (const auto& [plane, event] : events_) {
-      CodeFate fate;
-      fate.events = event;
-      add_counts(fate, count.sums[plane], report);
+    for (const EventPlane& events : events_) {
+      const kernels::PlaneSum& sum = count.sums[events.plane];
+      add_events(events.first, sum.first, report);
+      add_events(events.second, sum.second, report);
     }
     report.max_abs_error = std::max(report.max_abs_error, ranked_[0][count.ranks[0]]);
     report.max_rel_error = std::max(report.max_rel_error, ranked_[1][count.ranks[1]]);
-    return {squares(signal_, count), squares(noise_, count)};
+    std::pair<SquareSums, SquareSums> squares;
+    for (std::size_t scale = 0; scale < 2; ++scale) {
+      squares.first.units[scale] = sum_of(signal_[scale], count);
+      squares.second.units[scale] = sum_of(noise_[scale], count);
+    }
+    return squares;
   }
 
  private:
-  struct Part {
-    std::size_t plane = 0, scale = 0;
+  using Numbers = std::array<int128, byte_values>;
+  using HalfNumbers = std::array<int128, byte_values / 2>;
+
+  // A plane that counts in units of 2^shift, and may be taken off.
+  struct Digit {
+    BytePlane plane;
     int shift = 0;
+    bool is_taken_off = false;
+  };
+  struct Part {
+    std::size_t plane = 0;
+    int shift = 0;
+    bool is_taken_off = false;
+  };
+  struct Parts {
+    std::vector<Part> parts;
+    int further_bits = 0;  // that the sum has below the unit: zeros
   };
 
-  static SquareSums squares(const std::vector<Part>& parts, const ByteReporter::Count& count) {
-    SquareSums sums;
-    for (const Part& part : parts) sums.units[part.scale] += uint128{count.sums[part.plane]} << part.shift;
-    return sums;
+  struct EventPlane {
+    std::size_t plane = 0;
+    std::uint32_t first = 0, second = 0;  // events; the second ones of a pair
+  };
+
+  static void add_events(std::uint32_t events, std::int64_t times, CastReport& report) {
+    CodeFate fate;
+    fate.events = events;
+    add_counts(fate, static_cast<std::uint64_t>(times), report);
   }
 
-  // False where the histogram is faster, or where there are too many.
+  // Modulo 2^128 on the way.
+  static uint128 sum_of(const Parts& parts, const ByteReporter::Count& count) {
+    uint128 sum = 0;
+    for (const Part& part : parts.parts) {
+      const uint128 share = static_cast<uint128>(int128{count.sums[part.plane].first}) << part.shift;
+      sum += part.is_taken_off ? -share : share;
+    }
+    return sum >> parts.further_bits;
+  }
+
+  // False where there are too many.
   bool add_planes(DType from) {
     const auto of_bytes = [&](auto&& of_code) {
-      std::array<uint128, byte_values> sums = {};
+      Numbers sums = {};
       for (std::size_t byte = 0; byte < byte_values; ++byte) {
-        for (std::size_t i = 0; i < codes_per_byte(from); ++i) sums[byte] += of_code(code_in(from, byte, i));
+        for (std::size_t i = 0; i < codes_per_byte(from); ++i) {
+          sums[byte] += static_cast<int128>(of_code(code_in(from, byte, i)));
+        }
       }
       return sums;
     };
+    std::vector<Flags> all_flags;
     for (std::uint32_t event = 1; event < codec::event_refused; event *= 2) {
-      const auto plane =
-          add_plane(of_bytes([&](std::size_t code) { return (fates_.of[code].events & event) != 0; }), 0);
-      if (plane) events_.emplace_back(*plane, event);
-    }
-    const auto add_squares = [&](const Squares& squares, std::vector<Part>& parts) {
-      for (const std::size_t scale : {std::size_t{0}, std::size_t{1}}) {
-        const auto sums = of_bytes([&](std::size_t code) { return squares.in_units(code, scale); });
-        for (int shift = 0; shift < 128; shift += 8) {
-          if (const auto plane = add_plane(sums, shift)) parts.push_back({*plane, scale, shift});
-        }
+      const Numbers flags = of_bytes([&](std::size_t code) { return (fates_.of[code].events & event) != 0 ? 1 : 0; });
+      const auto same =
+          std::find_if(all_flags.begin(), all_flags.end(), [&](const Flags& other) { return other.numbers == flags; });
+      if (same != all_flags.end()) {
+        same->events |= event;
+      } else {
+        all_flags.push_back({flags, event});
       }
-    };
-    add_squares(fates_.signal, signal_);
-    add_squares(fates_.noise, noise_);
+    }
+    add_all_flags(std::move(all_flags));
+    for (const std::size_t scale : {std::size_t{0}, std::size_t{1}}) {
+      const Numbers signal = of_bytes([&](std::size_t code) { return fates_.signal.in_units(code, scale); });
+      const Numbers noise = of_bytes([&](std::size_t code) { return fates_.noise.in_units(code, scale); });
+      const std::vector<Digit> signal_digits = digits_of(signal);
+      add(signal_digits, signal_[scale]);
+      add_noise(signal, signal_digits, noise, scale);
+    }
     if (!rank(from, 0, [](const CodeFate& fate) { return fate.error; })) return false;
     if (!rank(from, 1, [](const CodeFate& fate) { return fate.relative_error; })) return false;
-    const auto narrow = [](const BytePlane& plane) { return plane.last - plane.first < 40; };
+    const auto narrow = [](const BytePlane& plane) {
+      const auto& bits = plane.nonzero.bits;
+      return std::popcount(bits[0]) + std::popcount(bits[1]) + std::popcount(bits[2]) + std::popcount(bits[3]) < 80;
+    };
     has_narrow_planes_ = std::count_if(planes_.begin(), planes_.end(), narrow) >= min_narrow_planes;
-    int cost = 0;
-    for (const BytePlane& plane : planes_) cost += plane.is_symmetric ? symmetric_plane_cost : plane_cost;
-    return planes_.size() <= ByteReporter::Count().sums.size() && cost < histogram_cost;
+    return planes_.size() <= ByteReporter::Count().sums.size();
   }
 
-  // A plane of 8 bits of the numbers from bit `shift` on; one that is there already serves again. None if all zero.
-  std::optional<std::size_t> add_plane(const std::array<uint128, byte_values>& numbers, int shift) {
-    BytePlane plane;
-    for (std::size_t byte = 0; byte < byte_values; ++byte) {
-      plane.value[byte] = static_cast<std::uint8_t>(numbers[byte] >> shift);
+  // Of elements with some events.
+  struct Flags {
+    Numbers numbers = {};
+    std::uint32_t events = 0;
+  };
+
+  static bool is_symmetric(const Numbers& numbers) {
+    return std::equal(numbers.begin(), numbers.begin() + byte_values / 2, numbers.begin() + byte_values / 2);
+  }
+
+  // In pairs where flags are of one element a byte, but for those of few bytes, like NaN, which most blocks do not
+  // have.
+  void add_all_flags(std::vector<Flags> all) {
+    constexpr std::ptrdiff_t few = 4;
+    const auto pairs_up = [](const Flags& flags) {
+      const auto ones = std::count(flags.numbers.begin(), flags.numbers.end(), 1);
+      const auto zeros = std::count(flags.numbers.begin(), flags.numbers.end(), 0);
+      return ones > few && ones + zeros == std::ssize(flags.numbers);
+    };
+    const auto alone = std::partition(all.begin(), all.end(), pairs_up);
+    for (auto flags = all.begin(); flags != all.end();) {
+      const bool has_second = std::distance(flags, alone) >= 2;
+      add_flags(*flags, has_second ? *std::next(flags) : Flags{});
+      flags += has_second ? 2 : 1;
     }
-    plane.set_facts();
-    if (plane.greatest == 0) return std::nullopt;
-    const auto same = std::find_if(planes_.begin(), planes_.end(),
-                                   [&](const BytePlane& other) { return other.value == plane.value; });
-    if (same != planes_.end()) return static_cast<std::size_t>(same - planes_.begin());
-    planes_.push_back(plane);
-    return planes_.size() - 1;
+  }
+
+  void add_flags(const Flags& one, const Flags& other) {
+    using enum PlaneBytes;
+    const bool symmetric = is_symmetric(one.numbers) && is_symmetric(other.numbers);
+    for (const PlaneBytes bytes : symmetric ? std::vector{all} : std::vector{without_bit_7, with_bit_7}) {
+      BytePlane plane;
+      plane.bytes = bytes;
+      plane.is_pair = other.events != 0;
+      const std::size_t first = bytes == with_bit_7 ? byte_values / 2 : 0;
+      for (std::size_t low = 0; low < plane.value.size(); ++low) {
+        plane.value[low] = static_cast<std::int8_t>(one.numbers[first + low] - 128 * other.numbers[first + low]);
+      }
+      plane.set_nonzero();
+      if (plane.is_zero()) continue;
+      events_.push_back({planes_.size(), one.events, other.events});
+      planes_.push_back(plane);
+    }
+  }
+
+  // Where the result y is small, x^2 - (x - y)^2 = y (2x - y) has fewer bits than the noise (x - y)^2 has.
+  void add_noise(const Numbers& signal, const std::vector<Digit>& signal_digits, const Numbers& noise,
+                 std::size_t scale) {
+    Parts& parts = noise_[scale];
+    std::vector<Digit> digits = digits_of(noise);
+    const std::optional<int> finer = fates_.signal.bits_below(fates_.noise, scale);
+    if (finer && std::abs(*finer) <= max_finer_bits) {
+      const int signal_shift = std::max(-*finer, 0), noise_shift = std::max(*finer, 0);
+      Numbers excess;
+      for (std::size_t byte = 0; byte < byte_values; ++byte) {
+        excess[byte] = signal[byte] * (int128{1} << signal_shift) - noise[byte] * (int128{1} << noise_shift);
+      }
+      std::vector<Digit> difference = signal_digits;
+      for (Digit& digit : difference) digit.shift += signal_shift;
+      for (Digit& digit : digits_of(excess)) difference.push_back({digit.plane, digit.shift, true});
+      if (new_planes(difference) < new_planes(digits)) {
+        digits = std::move(difference);
+        parts.further_bits = noise_shift;
+      }
+    }
+    add(digits, parts);
+  }
+
+  // Numbers as sums of planes, of which few are new. Bytes with and without bit 7 may have some in common.
+  [[nodiscard]] std::vector<Digit> digits_of(const Numbers& numbers) const {
+    HalfNumbers without, with, less, more;
+    for (std::size_t low = 0; low < without.size(); ++low) {
+      without[low] = numbers[low];
+      with[low] = numbers[low + without.size()];
+      more[low] = with[low] - without[low];
+      less[low] = without[low] - with[low];
+    }
+    using enum PlaneBytes;
+    std::vector<Digit> best;
+    append_digits(without, all, best);
+    if (without == with) return best;
+    append_digits(more, with_bit_7, best);
+    std::vector<Digit> second, third;
+    append_digits(with, all, second);
+    append_digits(less, without_bit_7, second);
+    append_digits(without, without_bit_7, third);
+    append_digits(with, with_bit_7, third);
+    if (new_planes(second) < new_planes(best)) best = std::move(second);
+    if (new_planes(third) < new_planes(best)) best = std::move(third);
+    return best;
+  }
+
+  // Digits of eight bits, from -128 to 127.
+  static void append_digits(HalfNumbers numbers, PlaneBytes bytes, std::vector<Digit>& digits) {
+    uint128 bits = 0;
+    for (const int128 number : numbers) bits |= static_cast<uint128>(number);
+    if (bits == 0) return;
+    const int zeros = trailing_zeros(bits);
+    for (int128& number : numbers) number >>= zeros;
+    for (int shift = zeros; bits != 0; shift += 8) {
+      Digit digit;
+      digit.shift = shift;
+      digit.plane.bytes = bytes;
+      bits = 0;
+      for (std::size_t low = 0; low < numbers.size(); ++low) {
+        const auto value = static_cast<std::int8_t>(static_cast<std::uint8_t>(numbers[low] & 0xff));
+        digit.plane.value[low] = value;
+        numbers[low] = (numbers[low] - value) >> 8;
+        bits |= static_cast<uint128>(numbers[low]);
+      }
+      digit.plane.set_nonzero();
+      if (!digit.plane.is_zero()) digits.push_back(digit);
+    }
+  }
+
+  static int trailing_zeros(uint128 x) {
+    const auto low = static_cast<std::uint64_t>(x);
+    return low != 0 ? std::countr_zero(low) : 64 + std::countr_zero(static_cast<std::uint64_t>(x >> 64));
+  }
+
+  [[nodiscard]] std::size_t place_of(const BytePlane& plane) const {
+    const auto same = std::find_if(planes_.begin(), planes_.end(), [&](const BytePlane& other) {
+      return other.bytes == plane.bytes && other.value == plane.value && !other.is_pair;
+    });
+    return static_cast<std::size_t>(same - planes_.begin());
+  }
+
+  [[nodiscard]] std::ptrdiff_t new_planes(const std::vector<Digit>& digits) const {
+    return std::count_if(digits.begin(), digits.end(),
+                         [&](const Digit& digit) { return place_of(digit.plane) == planes_.size(); });
+  }
+
+  // Planes that are there already serve again.
+  void add(const std::vector<Digit>& digits, Parts& parts) {
+    for (const Digit& digit : digits) {
+      const std::size_t place = place_of(digit.plane);
+      if (place == planes_.size()) planes_.push_back(digit.plane);
+      parts.parts.push_back({place, digit.shift, digit.is_taken_off});
+    }
   }
 
   // The greatest number of a byte's codes, as its place among those of all codes. False if there are too many.
@@ -293,16 +466,19 @@ class BytePlanes {
       ranks_[which].value[byte] =
           static_cast<std::uint8_t>(std::lower_bound(all.begin(), all.end(), most) - all.begin());
     }
-    ranks_[which].set_facts();
+    ranks_[which].greatest = *std::max_element(ranks_[which].value.begin(), ranks_[which].value.end());
     return true;
   }
+
+  // Between the units of signal and noise: with so many more, sums of squares still fit.
+  static constexpr int max_finer_bits = 8;
 
   Fates fates_;
   std::vector<BytePlane> planes_;
   bool has_narrow_planes_ = false;
-  std::vector<std::pair<std::size_t, std::uint32_t>> events_;  // a plane and the event that it counts
-  std::vector<Part> signal_, noise_;
-  std::array<BytePlane, 2> ranks_;  // of absolute and relative errors
+  std::vector<EventPlane> events_;
+  std::array<Parts, 2> signal_, noise_;      // by scale
+  std::array<kernels::ByteRanks, 2> ranks_;  // of absolute and relative errors
   std::array<std::vector<double>, 2> ranked_;
 };
 
@@ -313,7 +489,10 @@ void ByteReporter::Count::merge(const Count& other) noexcept {
     for (std::size_t byte = 0; byte < byte_values; ++byte) bytes[table][byte] += other.bytes[table][byte];
   }
   for (std::size_t i = 0; i < last_codes.size(); ++i) last_codes[i] += other.last_codes[i];
-  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += other.sums[i];
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    sums[i].first += other.sums[i].first;
+    sums[i].second += other.sums[i].second;
+  }
   for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = std::max(ranks[i], other.ranks[i]);
 }
 
