@@ -27,14 +27,9 @@ using kernels::PlaneBytes;
 __extension__ using int128 = __int128;
 
 constexpr std::size_t byte_values = 256;
-constexpr ByteSet every_byte = {{~std::uint64_t{0}, ~std::uint64_t{0}, ~std::uint64_t{0}, ~std::uint64_t{0}}};
 
 // Tables take some 20 us to make.
 constexpr std::size_t planes_min_bytes = std::size_t{1} << 17;
-// With so many planes of but a part of the bytes, as of numbers with a large exponent, blocks are looked at first: few
-// have all magnitudes.
-constexpr std::ptrdiff_t min_narrow_planes = 4;
-
 // A window of kinds is found by looking at so many bytes.
 constexpr std::size_t window_min_bytes = 512;
 
@@ -47,6 +42,7 @@ constexpr int max_surprises = 8;
 struct Square {
   std::uint64_t significand = 0;
   int exponent = 0;
+  std::uint64_t root = 0;  // of the significand
 };
 
 // None where it has too many bits.
@@ -61,7 +57,7 @@ std::optional<Square> square_of(long double x) {
   const int zeros = std::countr_zero(significand);
   significand >>= zeros;
   if (significand >> 32 != 0) return std::nullopt;
-  return Square{significand * significand, 2 * (exponent - bias + zeros)};
+  return Square{significand * significand, 2 * (exponent - bias + zeros), significand};
 }
 
 // Squares as integers of few enough bits that any number of them adds up in 128. Tiny ones, as of the error of zeros
@@ -90,6 +86,12 @@ class Squares {
     const Square& square = squares_[code];
     if (square.significand == 0 || scale_of(square) != scale) return 0;
     return uint128{square.significand} << (square.exponent - scales_[scale].unit);
+  }
+  // Of what in_units() gives.
+  [[nodiscard]] uint128 root_in_units(std::size_t code, std::size_t scale) const {
+    const Square& square = squares_[code];
+    if (square.significand == 0 || scale_of(square) != scale) return 0;
+    return uint128{square.root} << ((square.exponent - scales_[scale].unit) / 2);
   }
   // By how many bits the unit is finer than that of the others; none where either has none.
   [[nodiscard]] std::optional<int> bits_below(const Squares& other, std::size_t scale) const {
@@ -199,10 +201,11 @@ class BytePlanes {
   }
 
   void add(const std::byte* data, std::size_t bytes, ByteReporter::Count& into) const {
-    const bool are_ranks_settled = into.ranks[0] == ranks_[0].greatest && into.ranks[1] == ranks_[1].greatest;
-    const ByteSet possible =
-        has_narrow_planes_ || !are_ranks_settled ? kernels::possible_bytes(data, bytes) : every_byte;
+    const ByteSet possible = kernels::possible_bytes(data, bytes);
     kernels::sum_planes(planes_, possible, data, bytes, into.sums.data());
+    for (std::size_t set = 0; set < square_sets_.size(); ++set) {
+      kernels::sum_squares(square_sets_[set], possible, data, bytes, into.squares[set].data());
+    }
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
       if (into.ranks[i] != ranks_[i].greatest) kernels::raise_rank(ranks_[i], possible, data, bytes, into.ranks[i]);
     }
@@ -221,8 +224,8 @@ class BytePlanes {
     report.max_rel_error = std::max(report.max_rel_error, ranked_[1][count.ranks[1]]);
     std::pair<SquareSums, SquareSums> squares;
     for (std::size_t scale = 0; scale < 2; ++scale) {
-      squares.first.units[scale] = sum_of(signal_[scale], count);
-      squares.second.units[scale] = sum_of(noise_[scale], count);
+      squares.first.units[scale] = sum_of(signal_[scale], count, 0);
+      squares.second.units[scale] = sum_of(noise_[scale], count, squares.first.units[scale]);
     }
     return squares;
   }
@@ -231,19 +234,23 @@ class BytePlanes {
   using Numbers = std::array<int128, byte_values>;
   using HalfNumbers = std::array<int128, byte_values / 2>;
 
-  // A plane that counts in units of 2^shift, and may be taken off.
+  static constexpr int digit_bits = 7;  // of numbers that are squared
+  static constexpr std::ptrdiff_t plane_cost = 2;
+
+  // A plane that counts in units of 2^shift.
   struct Digit {
     BytePlane plane;
     int shift = 0;
-    bool is_taken_off = false;
   };
   struct Part {
     std::size_t plane = 0;
     int shift = 0;
-    bool is_taken_off = false;
   };
   struct Parts {
     std::vector<Part> parts;
+    std::vector<std::size_t> square_sets;
+    bool is_rest_of_signal = false;  // what the parts leave of it, whose unit is `signal_shift` bits coarser
+    int signal_shift = 0;
     int further_bits = 0;  // that the sum has below the unit: zeros
   };
 
@@ -259,11 +266,18 @@ class BytePlanes {
   }
 
   // Modulo 2^128 on the way.
-  static uint128 sum_of(const Parts& parts, const ByteReporter::Count& count) {
-    uint128 sum = 0;
+  static uint128 sum_of(const Parts& parts, const ByteReporter::Count& count, uint128 signal) {
+    uint128 sum = parts.is_rest_of_signal ? signal << parts.signal_shift : 0;
     for (const Part& part : parts.parts) {
       const uint128 share = static_cast<uint128>(int128{count.sums[part.plane].first}) << part.shift;
-      sum += part.is_taken_off ? -share : share;
+      sum += parts.is_rest_of_signal ? -share : share;
+    }
+    for (const std::size_t set : parts.square_sets) {
+      for (int i = 0; i < static_cast<int>(2 * kernels::max_square_digits); ++i) {
+        const bool is_product = i % 2 == 1;  // of two digits, twice in the square
+        const auto products = static_cast<std::uint64_t>(count.squares[set][static_cast<std::size_t>(i)]);
+        sum += uint128{products} << (digit_bits * i + (is_product ? 1 : 0));
+      }
     }
     return sum >> parts.further_bits;
   }
@@ -294,17 +308,12 @@ class BytePlanes {
     for (const std::size_t scale : {std::size_t{0}, std::size_t{1}}) {
       const Numbers signal = of_bytes([&](std::size_t code) { return fates_.signal.in_units(code, scale); });
       const Numbers noise = of_bytes([&](std::size_t code) { return fates_.noise.in_units(code, scale); });
-      const std::vector<Digit> signal_digits = digits_of(signal);
-      add(signal_digits, signal_[scale]);
-      add_noise(signal, signal_digits, noise, scale);
+      const bool may_be_squares = codes_per_byte(from) == 1;
+      add_squares(fates_.signal, digits_of(signal), may_be_squares, scale, signal_[scale]);
+      add_noise(signal, noise, may_be_squares, scale);
     }
     if (!rank(from, 0, [](const CodeFate& fate) { return fate.error; })) return false;
     if (!rank(from, 1, [](const CodeFate& fate) { return fate.relative_error; })) return false;
-    const auto narrow = [](const BytePlane& plane) {
-      const auto& bits = plane.nonzero.bits;
-      return std::popcount(bits[0]) + std::popcount(bits[1]) + std::popcount(bits[2]) + std::popcount(bits[3]) < 80;
-    };
-    has_narrow_planes_ = std::count_if(planes_.begin(), planes_.end(), narrow) >= min_narrow_planes;
     return planes_.size() <= ByteReporter::Count().sums.size();
   }
 
@@ -354,10 +363,9 @@ class BytePlanes {
   }
 
   // Where the result y is small, x^2 - (x - y)^2 = y (2x - y) has fewer bits than the noise (x - y)^2 has.
-  void add_noise(const Numbers& signal, const std::vector<Digit>& signal_digits, const Numbers& noise,
-                 std::size_t scale) {
+  void add_noise(const Numbers& signal, const Numbers& noise, bool may_be_squares, std::size_t scale) {
     Parts& parts = noise_[scale];
-    std::vector<Digit> digits = digits_of(noise);
+    const std::vector<Digit> digits = digits_of(noise);
     const std::optional<int> finer = fates_.signal.bits_below(fates_.noise, scale);
     if (finer && std::abs(*finer) <= max_finer_bits) {
       const int signal_shift = std::max(-*finer, 0), noise_shift = std::max(*finer, 0);
@@ -365,15 +373,75 @@ class BytePlanes {
       for (std::size_t byte = 0; byte < byte_values; ++byte) {
         excess[byte] = signal[byte] * (int128{1} << signal_shift) - noise[byte] * (int128{1} << noise_shift);
       }
-      std::vector<Digit> difference = signal_digits;
-      for (Digit& digit : difference) digit.shift += signal_shift;
-      for (Digit& digit : digits_of(excess)) difference.push_back({digit.plane, digit.shift, true});
-      if (new_planes(difference) < new_planes(digits)) {
-        digits = std::move(difference);
+      const std::vector<Digit> excess_digits = digits_of(excess);
+      if (new_planes(excess_digits) < new_planes(digits)) {
+        parts.is_rest_of_signal = true;
+        parts.signal_shift = signal_shift;
         parts.further_bits = noise_shift;
+        return add(excess_digits, parts);
+      }
+    }
+    add_squares(fates_.noise, digits, may_be_squares, scale, parts);
+  }
+
+  // As sums of the squares' digits, or of the digits' squares.
+  void add_squares(const Squares& squares, const std::vector<Digit>& digits, bool may_be_squares, std::size_t scale,
+                   Parts& parts) {
+    if (may_be_squares) {
+      auto sets = square_sets_of(squares, scale);
+      const bool fit = sets && square_sets_.size() + sets->size() <= ByteReporter::Count().squares.size();
+      if (fit && cost_of(*sets) < plane_cost * new_planes(digits)) {
+        for (std::vector<BytePlane>& set : *sets) {
+          parts.square_sets.push_back(square_sets_.size());
+          square_sets_.push_back(std::move(set));
+        }
+        return;
       }
     }
     add(digits, parts);
+  }
+
+  // Instructions: a lookup of each digit, but of those that hardly occur, its products, and what each set needs.
+  static std::ptrdiff_t cost_of(const std::vector<std::vector<BytePlane>>& sets) {
+    std::ptrdiff_t cost = 0;
+    for (const std::vector<BytePlane>& set : sets) {
+      const auto digits = std::count_if(set.begin(), set.end(), [](const BytePlane& digit) {
+        return std::count(digit.value.begin(), digit.value.end(), 0) < std::ssize(digit.value) - 2;
+      });
+      const bool is_masked = set[0].bytes != PlaneBytes::all;
+      cost += digits == 0 ? 0 : 3 * digits + (is_masked ? 2 : 0);
+    }
+    return cost;
+  }
+
+  // None where that is no way to sum them up.
+  static std::optional<std::vector<std::vector<BytePlane>>> square_sets_of(const Squares& squares, std::size_t scale) {
+    using enum PlaneBytes;
+    std::array<uint128, byte_values> roots;
+    for (std::size_t byte = 0; byte < byte_values; ++byte) roots[byte] = squares.root_in_units(byte, scale);
+    const bool symmetric = std::equal(roots.begin(), roots.begin() + byte_values / 2, roots.begin() + byte_values / 2);
+    std::vector<std::vector<BytePlane>> sets;
+    for (const PlaneBytes bytes : symmetric ? std::vector{all} : std::vector{without_bit_7, with_bit_7}) {
+      std::vector<BytePlane> digits;
+      const std::size_t first = bytes == with_bit_7 ? byte_values / 2 : 0;
+      for (int place = 0; place * digit_bits < 128; ++place) {
+        BytePlane digit;
+        digit.bytes = bytes;
+        for (std::size_t low = 0; low < digit.value.size(); ++low) {
+          const uint128 root = roots[first + low];
+          digit.value[low] = static_cast<std::int8_t>(root >> (place * digit_bits) & ((1 << digit_bits) - 1));
+          const bool has_distant =
+              place >= 2 && digit.value[low] != 0 && (root & ((uint128{1} << ((place - 1) * digit_bits)) - 1)) != 0;
+          if (has_distant) return std::nullopt;
+        }
+        digit.set_nonzero();
+        digits.push_back(digit);
+      }
+      while (!digits.empty() && digits.back().is_zero()) digits.pop_back();
+      if (digits.size() > kernels::max_square_digits) return std::nullopt;
+      if (!digits.empty()) sets.push_back(std::move(digits));
+    }
+    return sets;
   }
 
   // Numbers as sums of planes, of which few are new. Bytes with and without bit 7 may have some in common.
@@ -445,7 +513,7 @@ class BytePlanes {
     for (const Digit& digit : digits) {
       const std::size_t place = place_of(digit.plane);
       if (place == planes_.size()) planes_.push_back(digit.plane);
-      parts.parts.push_back({place, digit.shift, digit.is_taken_off});
+      parts.parts.push_back({place, digit.shift});
     }
   }
 
@@ -475,7 +543,7 @@ class BytePlanes {
 
   Fates fates_;
   std::vector<BytePlane> planes_;
-  bool has_narrow_planes_ = false;
+  std::vector<std::vector<BytePlane>> square_sets_;  // digits of numbers that are squared
   std::vector<EventPlane> events_;
   std::array<Parts, 2> signal_, noise_;      // by scale
   std::array<kernels::ByteRanks, 2> ranks_;  // of absolute and relative errors
@@ -492,6 +560,9 @@ void ByteReporter::Count::merge(const Count& other) noexcept {
   for (std::size_t i = 0; i < sums.size(); ++i) {
     sums[i].first += other.sums[i].first;
     sums[i].second += other.sums[i].second;
+  }
+  for (std::size_t set = 0; set < squares.size(); ++set) {
+    for (std::size_t i = 0; i < squares[set].size(); ++i) squares[set][i] += other.squares[set][i];
   }
   for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = std::max(ranks[i], other.ranks[i]);
 }

@@ -44,11 +44,19 @@ struct ByteRanks {
 [[nodiscard]] bool has_byte_planes(Target target) noexcept;
 
 // The bytes that may be in a block, by their ends: no greater magnitudes of float8, nor of integers with a sign.
+// Fetches as many bytes that follow it, which may be no one's.
 [[nodiscard]] ByteSet possible_bytes(const std::byte* data, std::size_t bytes) noexcept;
 
 // Adds to the sum of each of at most 255 planes. `possible`: no other bytes are in the block.
 void sum_planes(std::span<const BytePlane> planes, const ByteSet& possible, const std::byte* data, std::size_t bytes,
                 PlaneSum* sums) noexcept;
+
+// The same for the square of a number that is given by planes of its digits, of seven bits each and the lowest first,
+// of which no more than two next to each other are not 0. Adds the sum of the squares of digit i to sums[2 * i], and
+// that of the products with the next digit to sums[2 * i + 1].
+inline constexpr std::size_t max_square_digits = 5;
+void sum_squares(std::span<const BytePlane> digits, const ByteSet& possible, const std::byte* data, std::size_t bytes,
+                 std::int64_t* sums) noexcept;
 
 // Makes `greatest` the greatest rank in the block, if that is greater.
 void raise_rank(const ByteRanks& ranks, const ByteSet& possible, const std::byte* data, std::size_t bytes,

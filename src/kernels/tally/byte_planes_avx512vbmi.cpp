@@ -7,6 +7,7 @@
 // 4. Of a pair, the lower seven bits of a lane are the first one's sum, for as long as that is below 128; the bits
 // above
 //    are the second one's, negative.
+// 5. The same instruction multiplies: of squares, digits are looked up instead of sums of squares, which are fewer.
 #include <algorithm>
 
 #include "kernels/simd/byte_table.hpp"
@@ -19,7 +20,7 @@ constexpr std::size_t vector_bytes = 64;
 constexpr std::size_t max_planes_per_pass = 6;
 
 constexpr std::size_t pair_run_bytes = 31 * vector_bytes;      // sums of ones are at most 124 a lane
-constexpr std::size_t max_block_bytes = std::size_t{1} << 22;  // sums fit their lanes
+constexpr std::size_t max_block_bytes = std::size_t{1} << 16;  // sums fit 32 bits, all lanes together
 
 __m512i quarter(const void* table, int i) {
   return _mm512_loadu_si512(static_cast<const char*>(table) + static_cast<std::size_t>(i) * vector_bytes);
@@ -125,6 +126,71 @@ void run(const Pass& pass, const std::byte* data, std::size_t bytes) {
   }
 }
 
+// At most `max_block_bytes`.
+template <bool masked, std::size_t count>
+void squares(const BytePlane* digits, const std::byte* data, std::size_t bytes, std::int64_t* sums) {
+  constexpr std::size_t chains = count == 1 ? 2 : 1;  // so that one addition need not wait for the last
+  __m512i lower[count], upper[count], own[chains][count], next[count];
+#pragma GCC unroll 8
+  for (std::size_t i = 0; i < count; ++i) {
+    lower[i] = quarter(digits[i].value.data(), 0);
+    upper[i] = quarter(digits[i].value.data(), 1);
+    next[i] = _mm512_setzero_si512();
+#pragma GCC unroll 2
+    for (std::size_t chain = 0; chain < chains; ++chain) own[chain][i] = next[i];
+  }
+  const __mmask64 flip = digits[0].bytes == PlaneBytes::without_bit_7 ? ~__mmask64{0} : 0;
+  const auto add = [&](__m512i x, __mmask64 mask, bool is_masked, __m512i* into) __attribute__((always_inline)) {
+    __m512i values[count];
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < count; ++i) {
+      values[i] = is_masked ? _mm512_maskz_permutex2var_epi8(mask, lower[i], x, upper[i])
+                            : _mm512_permutex2var_epi8(lower[i], x, upper[i]);
+      into[i] = _mm512_dpbusd_epi32(into[i], values[i], values[i]);
+      if (i != 0) next[i] = _mm512_dpbusd_epi32(next[i], values[i - 1], values[i]);
+    }
+  };
+  const auto mask_of = [&](__m512i x) __attribute__((always_inline)) {
+    return masked ? _kxor_mask64(_mm512_movepi8_mask(x), flip) : ~__mmask64{0};
+  };
+  if (chains == 2) {
+    for (; bytes >= 2 * vector_bytes; bytes -= 2 * vector_bytes, data += 2 * vector_bytes) {
+      const __m512i x = _mm512_loadu_si512(data), y = _mm512_loadu_si512(data + vector_bytes);
+      add(x, mask_of(x), masked, own[0]);
+      add(y, mask_of(y), masked, own[chains - 1]);
+    }
+  }
+  for (; bytes >= vector_bytes; bytes -= vector_bytes, data += vector_bytes) {
+    const __m512i x = _mm512_loadu_si512(data);
+    add(x, mask_of(x), masked, own[0]);
+  }
+  if (bytes != 0) {
+    const __mmask64 rest = (__mmask64{1} << bytes) - 1;
+    const __m512i x = _mm512_maskz_loadu_epi8(rest, data);
+    add(x, rest & mask_of(x), true, own[0]);
+  }
+#pragma GCC unroll 8
+  for (std::size_t i = 0; i < count; ++i) {
+    const __m512i total = chains == 1 ? own[0][i] : _mm512_add_epi32(own[0][i], own[chains - 1][i]);
+    sums[2 * i] += _mm512_reduce_add_epi32(total);
+    if (i != 0) sums[2 * i - 1] += _mm512_reduce_add_epi32(next[i]);
+  }
+}
+
+template <std::size_t count>
+void run_squares(const BytePlane* digits, const std::byte* data, std::size_t bytes, std::int64_t* sums) {
+  const bool masked = digits[0].bytes != PlaneBytes::all;
+  for (std::size_t first = 0; first < bytes; first += max_block_bytes) {
+    const std::size_t some = std::min(max_block_bytes, bytes - first);
+    (masked ? squares<true, count> : squares<false, count>)(digits, data + first, some, sums);
+  }
+}
+
+bool meets(const BytePlane& plane, const ByteSet& possible) {
+  const __m256i nonzero = _mm256_load_si256(reinterpret_cast<const __m256i*>(plane.nonzero.bits.data()));
+  return _mm256_testz_si256(nonzero, _mm256_load_si256(reinterpret_cast<const __m256i*>(possible.bits.data()))) == 0;
+}
+
 std::uint8_t greatest_lane(__m512i x) {
   const __m256i half = _mm256_max_epu8(_mm512_castsi512_si256(x), _mm512_extracti64x4_epi64(x, 1));
   const __m128i lanes = _mm_max_epu8(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
@@ -144,7 +210,8 @@ void add_range(unsigned first, unsigned last, ByteSet& set) {
 
 }  // namespace
 
-// As signed numbers, bytes with bit 7 are less than those without.
+// 1. As signed numbers, bytes with bit 7 are less than those without.
+// 2. While this and the passes are at a block, memory has nothing to do: the next bytes are asked for.
 ByteSet possible_bytes(const std::byte* data, std::size_t bytes) {
   ByteSet set;
   if (bytes < vector_bytes) {
@@ -152,7 +219,9 @@ ByteSet possible_bytes(const std::byte* data, std::size_t bytes) {
     return set;
   }
   __m512i most = _mm512_loadu_si512(data), signed_most = most, signed_least = most;
+  const std::size_t block_bytes = bytes;
   const auto add = [&](__m512i x) {
+    _mm_prefetch(reinterpret_cast<const char*>(reinterpret_cast<std::uintptr_t>(data) + block_bytes), _MM_HINT_T1);
     __asm__("" : "+v"(x));  // loaded once: there is one load a cycle
     most = _mm512_max_epu8(most, x);
     signed_most = _mm512_max_epi8(signed_most, x);
@@ -171,14 +240,12 @@ ByteSet possible_bytes(const std::byte* data, std::size_t bytes) {
 
 void sum_planes(std::span<const BytePlane> planes, const ByteSet& possible, const std::byte* data, std::size_t bytes,
                 PlaneSum* sums) {
-  const __m256i bits = _mm256_load_si256(reinterpret_cast<const __m256i*>(possible.bits.data()));
   for (const PlaneBytes kind : {PlaneBytes::all, PlaneBytes::without_bit_7, PlaneBytes::with_bit_7}) {
     // Each pass has a pair at most, which comes first.
     std::array<std::uint8_t, 256> pairs, others;
     std::size_t pair_count = 0, other_count = 0;
     for (std::size_t i = 0; i < planes.size(); ++i) {
-      const __m256i nonzero = _mm256_load_si256(reinterpret_cast<const __m256i*>(planes[i].nonzero.bits.data()));
-      const bool counts = planes[i].bytes == kind && _mm256_testz_si256(nonzero, bits) == 0;
+      const bool counts = planes[i].bytes == kind && meets(planes[i], possible);
       pairs[pair_count] = others[other_count] = static_cast<std::uint8_t>(i);
       pair_count += counts && planes[i].is_pair ? 1 : 0;
       other_count += counts && !planes[i].is_pair ? 1 : 0;
@@ -197,6 +264,27 @@ void sum_planes(std::span<const BytePlane> planes, const ByteSet& possible, cons
       }
       run(pass, data, bytes);
     }
+  }
+}
+
+void sum_squares(std::span<const BytePlane> digits, const ByteSet& possible, const std::byte* data, std::size_t bytes,
+                 std::int64_t* sums) {
+  while (!digits.empty() && !meets(digits.back(), possible)) digits = digits.first(digits.size() - 1);
+  while (!digits.empty() && !meets(digits.front(), possible)) digits = digits.subspan(1), sums += 2;
+  static_assert(max_square_digits == 5);
+  switch (digits.size()) {
+    case 1:
+      return run_squares<1>(digits.data(), data, bytes, sums);
+    case 2:
+      return run_squares<2>(digits.data(), data, bytes, sums);
+    case 3:
+      return run_squares<3>(digits.data(), data, bytes, sums);
+    case 4:
+      return run_squares<4>(digits.data(), data, bytes, sums);
+    case 5:
+      return run_squares<5>(digits.data(), data, bytes, sums);
+    default:
+      return;
   }
 }
 
