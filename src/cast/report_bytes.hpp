@@ -28,7 +28,7 @@
 
 namespace tensorcast {
 
-class BytePlanes;
+struct BytePlanes;
 
 class ByteReporter {
  public:
@@ -37,7 +37,6 @@ class ByteReporter {
     std::array<std::array<std::uint64_t, 256>, 4> bytes = {};  // four, so that equal bytes in a row need not wait
     std::array<std::uint64_t, 16> last_codes = {};             // elements of an incomplete last byte
     std::array<kernels::PlaneSum, 32> sums = {};               // of planes
-    std::array<std::array<std::int64_t, 2 * kernels::max_square_digits>, 4> squares = {};  // by their digits
     std::array<std::uint8_t, 2> ranks = {};
     // Hints, for speed only: the bytes seen so far, if they are few, and how often others came.
     static constexpr std::size_t max_kinds = 24;

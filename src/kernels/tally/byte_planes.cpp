@@ -7,8 +7,6 @@ namespace avx512vbmi {
 ByteSet possible_bytes(const std::byte* data, std::size_t bytes);
 void sum_planes(std::span<const BytePlane> planes, const ByteSet& possible, const std::byte* data, std::size_t bytes,
                 PlaneSum* sums);
-void sum_squares(std::span<const BytePlane> digits, const ByteSet& possible, const std::byte* data, std::size_t bytes,
-                 std::int64_t* sums);
 void raise_rank(const ByteRanks& ranks, const ByteSet& possible, const std::byte* data, std::size_t bytes,
                 std::uint8_t& greatest);
 }  // namespace avx512vbmi
@@ -40,16 +38,6 @@ void sum_planes(std::span<const BytePlane> planes, const ByteSet& possible, cons
   avx512vbmi::sum_planes(planes, possible, data, bytes, sums);
 #else
   static_cast<void>(planes), static_cast<void>(possible), static_cast<void>(data), static_cast<void>(bytes);
-  static_cast<void>(sums);
-#endif
-}
-
-void sum_squares(std::span<const BytePlane> digits, const ByteSet& possible, const std::byte* data, std::size_t bytes,
-                 std::int64_t* sums) noexcept {
-#if defined(__x86_64__)
-  avx512vbmi::sum_squares(digits, possible, data, bytes, sums);
-#else
-  static_cast<void>(digits), static_cast<void>(possible), static_cast<void>(data), static_cast<void>(bytes);
   static_cast<void>(sums);
 #endif
 }

@@ -51,13 +51,6 @@ struct ByteRanks {
 void sum_planes(std::span<const BytePlane> planes, const ByteSet& possible, const std::byte* data, std::size_t bytes,
                 PlaneSum* sums) noexcept;
 
-// The same for the square of a number that is given by planes of its digits, of seven bits each and the lowest first,
-// of which no more than two next to each other are not 0. Adds the sum of the squares of digit i to sums[2 * i], and
-// that of the products with the next digit to sums[2 * i + 1].
-inline constexpr std::size_t max_square_digits = 5;
-void sum_squares(std::span<const BytePlane> digits, const ByteSet& possible, const std::byte* data, std::size_t bytes,
-                 std::int64_t* sums) noexcept;
-
 // Makes `greatest` the greatest rank in the block, if that is greater.
 void raise_rank(const ByteRanks& ranks, const ByteSet& possible, const std::byte* data, std::size_t bytes,
                 std::uint8_t& greatest) noexcept;

@@ -7,7 +7,6 @@
 // 4. Of a pair, the lower seven bits of a lane are the first one's sum, for as long as that is below 128; the bits
 // above
 //    are the second one's, negative.
-// 5. The same instruction multiplies: of squares, digits are looked up instead of sums of squares, which are fewer.
 #include <algorithm>
 
 #include "kernels/simd/byte_table.hpp"
@@ -17,7 +16,7 @@ namespace tensorcast::kernels::avx512vbmi {
 namespace {
 
 constexpr std::size_t vector_bytes = 64;
-constexpr std::size_t max_planes_per_pass = 6;
+constexpr std::size_t max_planes_per_pass = 4;
 
 constexpr std::size_t pair_run_bytes = 31 * vector_bytes;      // sums of ones are at most 124 a lane
 constexpr std::size_t max_block_bytes = std::size_t{1} << 16;  // sums fit 32 bits, all lanes together
@@ -107,7 +106,7 @@ void run(const Pass& pass, const std::byte* data, std::size_t bytes) {
 }
 
 void run(const Pass& pass, const std::byte* data, std::size_t bytes) {
-  static_assert(max_planes_per_pass == 6);
+  static_assert(max_planes_per_pass == 4);
   switch (pass.count) {
     case 1:
       return run<1>(pass, data, bytes);
@@ -117,72 +116,8 @@ void run(const Pass& pass, const std::byte* data, std::size_t bytes) {
       return run<3>(pass, data, bytes);
     case 4:
       return run<4>(pass, data, bytes);
-    case 5:
-      return run<5>(pass, data, bytes);
-    case 6:
-      return run<6>(pass, data, bytes);
     default:
       return;
-  }
-}
-
-// At most `max_block_bytes`.
-template <bool masked, std::size_t count>
-void squares(const BytePlane* digits, const std::byte* data, std::size_t bytes, std::int64_t* sums) {
-  constexpr std::size_t chains = count == 1 ? 2 : 1;  // so that one addition need not wait for the last
-  __m512i lower[count], upper[count], own[chains][count], next[count];
-#pragma GCC unroll 8
-  for (std::size_t i = 0; i < count; ++i) {
-    lower[i] = quarter(digits[i].value.data(), 0);
-    upper[i] = quarter(digits[i].value.data(), 1);
-    next[i] = _mm512_setzero_si512();
-#pragma GCC unroll 2
-    for (std::size_t chain = 0; chain < chains; ++chain) own[chain][i] = next[i];
-  }
-  const __mmask64 flip = digits[0].bytes == PlaneBytes::without_bit_7 ? ~__mmask64{0} : 0;
-  const auto add = [&](__m512i x, __mmask64 mask, bool is_masked, __m512i* into) __attribute__((always_inline)) {
-    __m512i values[count];
-#pragma GCC unroll 8
-    for (std::size_t i = 0; i < count; ++i) {
-      values[i] = is_masked ? _mm512_maskz_permutex2var_epi8(mask, lower[i], x, upper[i])
-                            : _mm512_permutex2var_epi8(lower[i], x, upper[i]);
-      into[i] = _mm512_dpbusd_epi32(into[i], values[i], values[i]);
-      if (i != 0) next[i] = _mm512_dpbusd_epi32(next[i], values[i - 1], values[i]);
-    }
-  };
-  const auto mask_of = [&](__m512i x) __attribute__((always_inline)) {
-    return masked ? _kxor_mask64(_mm512_movepi8_mask(x), flip) : ~__mmask64{0};
-  };
-  if (chains == 2) {
-    for (; bytes >= 2 * vector_bytes; bytes -= 2 * vector_bytes, data += 2 * vector_bytes) {
-      const __m512i x = _mm512_loadu_si512(data), y = _mm512_loadu_si512(data + vector_bytes);
-      add(x, mask_of(x), masked, own[0]);
-      add(y, mask_of(y), masked, own[chains - 1]);
-    }
-  }
-  for (; bytes >= vector_bytes; bytes -= vector_bytes, data += vector_bytes) {
-    const __m512i x = _mm512_loadu_si512(data);
-    add(x, mask_of(x), masked, own[0]);
-  }
-  if (bytes != 0) {
-    const __mmask64 rest = (__mmask64{1} << bytes) - 1;
-    const __m512i x = _mm512_maskz_loadu_epi8(rest, data);
-    add(x, rest & mask_of(x), true, own[0]);
-  }
-#pragma GCC unroll 8
-  for (std::size_t i = 0; i < count; ++i) {
-    const __m512i total = chains == 1 ? own[0][i] : _mm512_add_epi32(own[0][i], own[chains - 1][i]);
-    sums[2 * i] += _mm512_reduce_add_epi32(total);
-    if (i != 0) sums[2 * i - 1] += _mm512_reduce_add_epi32(next[i]);
-  }
-}
-
-template <std::size_t count>
-void run_squares(const BytePlane* digits, const std::byte* data, std::size_t bytes, std::int64_t* sums) {
-  const bool masked = digits[0].bytes != PlaneBytes::all;
-  for (std::size_t first = 0; first < bytes; first += max_block_bytes) {
-    const std::size_t some = std::min(max_block_bytes, bytes - first);
-    (masked ? squares<true, count> : squares<false, count>)(digits, data + first, some, sums);
   }
 }
 
@@ -264,27 +199,6 @@ void sum_planes(std::span<const BytePlane> planes, const ByteSet& possible, cons
       }
       run(pass, data, bytes);
     }
-  }
-}
-
-void sum_squares(std::span<const BytePlane> digits, const ByteSet& possible, const std::byte* data, std::size_t bytes,
-                 std::int64_t* sums) {
-  while (!digits.empty() && !meets(digits.back(), possible)) digits = digits.first(digits.size() - 1);
-  while (!digits.empty() && !meets(digits.front(), possible)) digits = digits.subspan(1), sums += 2;
-  static_assert(max_square_digits == 5);
-  switch (digits.size()) {
-    case 1:
-      return run_squares<1>(digits.data(), data, bytes, sums);
-    case 2:
-      return run_squares<2>(digits.data(), data, bytes, sums);
-    case 3:
-      return run_squares<3>(digits.data(), data, bytes, sums);
-    case 4:
-      return run_squares<4>(digits.data(), data, bytes, sums);
-    case 5:
-      return run_squares<5>(digits.data(), data, bytes, sums);
-    default:
-      return;
   }
 }
 
