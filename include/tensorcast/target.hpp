@@ -13,7 +13,7 @@ enum class Target : std::uint8_t {
   portable = 0,    // any CPU
   avx2 = 1,        // AVX2, FMA, F16C
   avx512 = 2,      // AVX-512 F, BW, CD, DQ, VL
-  avx512vbmi = 3,  // avx512 and VBMI, VBMI2
+  avx512vbmi = 3,  // avx512 and VBMI, VBMI2, VNNI
 };
 
 // The best target of this CPU, or the lower one that the environment variable TENSORCAST_TARGET names.

@@ -42,6 +42,8 @@ constexpr std::size_t stream_min_bytes = std::size_t{32} << 20;
 constexpr std::size_t stream_piece_bytes = 2048;  // of the wider type; measured: 4 KiB lose a fifth from 32 to 8 bits
 constexpr std::size_t stream_buffer_bytes = 8192;  // pieces that are looked at may have to be larger
 constexpr std::size_t cache_line_bytes = 64;
+// Of the source, for reports that look at nothing else: more than a buffer, as each block costs them some time.
+constexpr std::size_t seen_source_bytes = 8192;
 
 Conversion slice(const Conversion& whole, std::size_t first, std::size_t count) {
   return {whole.src + storage_bytes(whole.from, first), whole.from, whole.dst + storage_bytes(whole.to, first),
@@ -115,8 +117,8 @@ class Plan {
     fetches_ahead_ = streams_ && run_ != nullptr && gains_by_fetching_ahead(target_, from, to);
   }
 
-  // Calls seen(block) for what is done of the block, in order: the target's elements may lie in a buffer by then.
-  // Blocks have a multiple of seen.multiple elements, but for the last of `c`.
+  // Calls seen(block) for what is done of the block, in order: the target's elements may lie in a buffer by then, or be
+  // gone where seen.needs_results() is false. Blocks have a multiple of seen.multiple elements, but for the last of `c`.
   template <class Seen>
   [[nodiscard]] Result<void> convert(const Conversion& c, const Seen& seen) const {
     return streams_ ? convert_streaming(c, seen) : convert_block(c, seen);
@@ -136,6 +138,7 @@ class Plan {
   struct Unseen {
     static constexpr std::size_t multiple = 1;
     void operator()(const Conversion& block) const { static_cast<void>(block); }
+    [[nodiscard]] bool needs_results() const { return false; }
   };
 
   template <class Seen>
@@ -172,14 +175,22 @@ class Plan {
     const int wider_bits = std::max(bit_width(c.from), bit_width(c.to));
     const std::size_t per_buffer =
         std::max(stream_piece_bytes * 8 / static_cast<std::size_t>(wider_bits), seen.multiple);
+    const bool sees_results = is_seen && seen.needs_results();
+    std::size_t seen_to = first;
     for (; first < c.count; first += per_buffer) {
       Conversion block = slice(c, first, std::min(per_buffer, c.count - first));
       if (!is_seen && fetches_ahead_ && c.count - first >= 3 * per_buffer) {
         fetch(block.src + 2 * storage_bytes(c.from, per_buffer), storage_bytes(c.from, per_buffer));
       }
       std::byte* const dst = std::exchange(block.dst, buffer);
-      if (Result<void> done = convert_block(block, seen); !done) return with_offset(std::move(done).error(), first);
+      Result<void> done = sees_results ? convert_block(block, seen) : convert_block(block, Unseen{});
+      if (!done) return with_offset(std::move(done).error(), first);
       kernels::stream_copy(target_, buffer, dst, storage_bytes(block.to, block.count));
+      if (!is_seen || sees_results) continue;
+      const std::size_t end = first + block.count;
+      if (end < c.count && storage_bytes(c.from, end - seen_to) < seen_source_bytes) continue;
+      seen(slice(c, seen_to, end - seen_to));
+      seen_to = end;
     }
     return {};
   }
@@ -207,6 +218,7 @@ struct Counted {
   std::size_t multiple = reporter.block_multiple();
 
   void operator()(const Conversion& done) const { reporter.add(done, count); }
+  [[nodiscard]] bool needs_results() const { return reporter.needs_results(); }
 };
 
 // `count` is null without a reporter.

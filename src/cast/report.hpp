@@ -39,6 +39,9 @@ class Reporter {
     return words_ || integer_words_ ? words_part : kernels::tally_chains;
   }
 
+  // Whether add() looks at the results, not at the source alone.
+  [[nodiscard]] bool needs_results() const noexcept { return !bytes_; }
+
   // Whether counts are integers only, which add up in any order: then one count serves all threads.
   [[nodiscard]] bool is_order_free() const noexcept { return bytes_ || (integers_ && integers_->is_order_free()); }
 

@@ -6,7 +6,8 @@
 //    in a window of sixteen, which is counted by vectors (kernels/tally/count_bytes.hpp).
 // 2. All counts, sums and maxima of a report are sums and maxima of functions of the byte. The sums of squares are sums
 //    of integers, in units of a common power of two; where they are not of too many bytes, large conversions look up
-//    byte by byte of them (kernels/tally/byte_planes.hpp). Maxima are looked up as ranks.
+//    byte by byte of them (kernels/tally/byte_planes.hpp): each byte costs the same, so they are chosen to be few.
+//    Maxima are looked up as ranks.
 // 3. Both ways add integers only, and so give the same report: sums are exact, and rounded once. Where squares have too
 //    many bits for that (float8_e8m0fnu, scales), there is only the histogram, and the sums are of rounded numbers.
 #pragma once
@@ -20,13 +21,14 @@
 #include <optional>
 
 #include "codec/policy.hpp"
+#include "kernels/tally/byte_planes.hpp"
 #include "kernels/tally/tally.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/target.hpp"
 
 namespace tensorcast {
 
-class BytePlanes;
+struct BytePlanes;
 
 class ByteReporter {
  public:
@@ -34,7 +36,7 @@ class ByteReporter {
   struct Count {
     std::array<std::array<std::uint64_t, 256>, 4> bytes = {};  // four, so that equal bytes in a row need not wait
     std::array<std::uint64_t, 16> last_codes = {};             // elements of an incomplete last byte
-    std::array<std::uint64_t, 32> sums = {};                   // of planes
+    std::array<kernels::PlaneSum, 32> sums = {};               // of planes
     std::array<std::uint8_t, 2> ranks = {};
     // Hints, for speed only: the bytes seen so far, if they are few, and how often others came.
     static constexpr std::size_t max_kinds = 24;

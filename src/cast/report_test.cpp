@@ -173,6 +173,21 @@ TEST(Report, OfNarrowElementsOfFewKinds) {
   }
 }
 
+// So many that results go past the caches, and the report sees larger blocks of the source than there are results.
+TEST(Report, OfNarrowElementsInLargeTensors) {
+  constexpr std::size_t elements = (std::size_t{30} << 20) + 3;
+  for (const DType from : {DType::float8_e4m3fn, DType::int4}) {
+    const std::vector<std::byte> source = random_bytes(storage_bytes(from, elements), 14);
+    const DType to = from == DType::int4 ? DType::uint8 : DType::int4;
+    std::vector<std::byte> target(storage_bytes(to, elements) + 1);
+    const codec::Policy policy = *codec::resolve_policy({}, from, to);
+    const Conversion whole{source.data(), from, target.data() + 1, to, elements};
+    CastReport report;
+    ASSERT_TRUE(run_conversion(whole, policy, 1, &report).ok());
+    EXPECT_TRUE(are_same(report, report_of(Target::portable, whole, policy, 8192))) << name(from);
+  }
+}
+
 // Blocks of a part of the magnitudes, with zeros and without: tables of other magnitudes are not looked at.
 TEST(Report, OfNarrowElementsOfSomeMagnitudes) {
   std::mt19937_64 random(10);

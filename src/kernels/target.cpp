@@ -32,8 +32,8 @@ Target detect() noexcept {
   constexpr unsigned avx2 = 1U << 5;                                                        // leaf 7, ebx
   constexpr unsigned avx512_f = 1U << 16, avx512_dq = 1U << 17, avx512_cd = 1U << 28, avx512_bw = 1U << 30,
                      avx512_vl = 1U << 31;
-  constexpr unsigned avx512_vbmi = 1U << 1, avx512_vbmi2 = 1U << 6;  // leaf 7, ecx
-  constexpr unsigned ymm_state = 0x6, zmm_state = 0xe6;              // XCR0
+  constexpr unsigned avx512_vbmi = 1U << 1, avx512_vbmi2 = 1U << 6, avx512_vnni = 1U << 11;  // leaf 7, ecx
+  constexpr unsigned ymm_state = 0x6, zmm_state = 0xe6;                                      // XCR0
 
   const Registers basic = cpuid(1);
   if (!has_all(basic.ecx, fma | os_xsave | avx | f16c)) return Target::portable;
@@ -45,7 +45,7 @@ Target detect() noexcept {
       !has_all(extended.ebx, avx512_f | avx512_dq | avx512_cd | avx512_bw | avx512_vl)) {
     return Target::avx2;
   }
-  return has_all(extended.ecx, avx512_vbmi | avx512_vbmi2) ? Target::avx512vbmi : Target::avx512;
+  return has_all(extended.ecx, avx512_vbmi | avx512_vbmi2 | avx512_vnni) ? Target::avx512vbmi : Target::avx512;
 }
 
 #else

@@ -1,52 +1,54 @@
 #include "kernels/tally/byte_planes.hpp"
 
-#include <algorithm>
-
 namespace tensorcast::kernels {
 
 #if defined(__x86_64__)
 namespace avx512vbmi {
-std::uint64_t sum_plane(const BytePlane& plane, const std::byte* data, std::size_t bytes);
-ByteRange range_of(const std::byte* data, std::size_t bytes);
-std::uint8_t greatest_in_plane(const BytePlane& plane, const std::byte* data, std::size_t bytes);
+ByteSet possible_bytes(const std::byte* data, std::size_t bytes);
+void sum_planes(std::span<const BytePlane> planes, const ByteSet& possible, const std::byte* data, std::size_t bytes,
+                PlaneSum* sums);
+void raise_rank(const ByteRanks& ranks, const ByteSet& possible, const std::byte* data, std::size_t bytes,
+                std::uint8_t& greatest);
 }  // namespace avx512vbmi
 #endif
 
-void BytePlane::set_facts() noexcept {
-  is_symmetric = std::equal(value.begin(), value.begin() + 128, value.begin() + 128);
-  greatest = *std::max_element(value.begin(), value.end());
-  const auto is_zero = [&](std::size_t low) { return value[low] == 0 && value[low + 128] == 0; };
-  first = 0, last = 127;
-  while (first < 127 && is_zero(first)) ++first;
-  while (last > first && is_zero(last)) --last;
+void BytePlane::set_nonzero() noexcept {
+  nonzero = {};
+  for (std::size_t low = 0; low < value.size(); ++low) {
+    const std::uint64_t bit = std::uint64_t{value[low] != 0} << (low % 64);
+    if (bytes != PlaneBytes::with_bit_7) nonzero.bits[low / 64] |= bit;
+    if (bytes != PlaneBytes::without_bit_7) nonzero.bits[2 + low / 64] |= bit;
+  }
 }
 
 bool has_byte_planes(Target target) noexcept { return target == Target::avx512vbmi; }
 
-std::uint64_t sum_plane(const BytePlane& plane, const std::byte* data, std::size_t bytes) noexcept {
+ByteSet possible_bytes(const std::byte* data, std::size_t bytes) noexcept {
 #if defined(__x86_64__)
-  return avx512vbmi::sum_plane(plane, data, bytes);
-#else
-  static_cast<void>(plane), static_cast<void>(data), static_cast<void>(bytes);
-  return 0;
-#endif
-}
-
-ByteRange range_of(const std::byte* data, std::size_t bytes) noexcept {
-#if defined(__x86_64__)
-  return avx512vbmi::range_of(data, bytes);
+  return avx512vbmi::possible_bytes(data, bytes);
 #else
   static_cast<void>(data), static_cast<void>(bytes);
   return {};
 #endif
 }
 
-std::uint8_t greatest_in_plane(const BytePlane& plane, const std::byte* data, std::size_t bytes) noexcept {
+void sum_planes(std::span<const BytePlane> planes, const ByteSet& possible, const std::byte* data, std::size_t bytes,
+                PlaneSum* sums) noexcept {
 #if defined(__x86_64__)
-  return avx512vbmi::greatest_in_plane(plane, data, bytes);
+  avx512vbmi::sum_planes(planes, possible, data, bytes, sums);
 #else
-  static_cast<void>(plane), static_cast<void>(data), static_cast<void>(bytes);
-  return 0;
+  static_cast<void>(planes), static_cast<void>(possible), static_cast<void>(data), static_cast<void>(bytes);
+  static_cast<void>(sums);
+#endif
+}
+
+void raise_rank(const ByteRanks& ranks, const ByteSet& possible, const std::byte* data, std::size_t bytes,
+                std::uint8_t& greatest) noexcept {
+#if defined(__x86_64__)
+  avx512vbmi::raise_rank(ranks, possible, data, bytes, greatest);
+#else
+  static_cast<void>(ranks), static_cast<void>(possible), static_cast<void>(data), static_cast<void>(bytes);
+  static_cast<void>(greatest);
 #endif
 }
 

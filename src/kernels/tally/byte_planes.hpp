@@ -1,41 +1,58 @@
-// Sums and maxima over the bytes of a block of a function of the byte, given as a table: a plane. One pass a plane, by
-// the table lookup of AVX-512 VBMI, over blocks that are in the first-level cache.
+// Sums over the bytes of a block of functions of the byte, each given as a table: a plane. Several planes a pass, by
+// the table lookup of AVX-512 VBMI, over blocks that are in the first-level cache. And maxima of such functions.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "tensorcast/target.hpp"
 
 namespace tensorcast::kernels {
 
-struct BytePlane {
-  alignas(64) std::array<std::uint8_t, 256> value = {};  // of each byte
-  bool is_symmetric = false;                             // bytes that differ in bit 7 have the same value: cheaper
-  std::uint8_t greatest = 0;
-  // Without their bit 7, bytes with a value other than 0 are within these.
-  std::uint8_t first = 0, last = 127;
-
-  void set_facts() noexcept;  // all of the above, from the values
+// A bit for each byte.
+struct ByteSet {
+  alignas(32) std::array<std::uint64_t, 4> bits = {};
 };
 
-// Which bytes there are in a block, all without their bit 7. Of float8, that is which magnitudes.
-struct ByteRange {
-  std::uint8_t least = 1, greatest = 127;  // of those that are not 0
-  bool has_zero = true;
+// The bytes that a plane has values for; of others it has 0. Of float8, bit 7 is the sign.
+enum class PlaneBytes : std::uint8_t { all, without_bit_7, with_bit_7 };
 
-  // False where all of the block have the value 0.
-  [[nodiscard]] bool meets(const BytePlane& plane) const noexcept {
-    return (has_zero && plane.first == 0) || (plane.last >= least && plane.first <= greatest);
-  }
+struct BytePlane {
+  alignas(64) std::array<std::int8_t, 128> value = {};  // by the lower seven bits
+  ByteSet nonzero;
+  PlaneBytes bytes = PlaneBytes::all;
+  // Two planes of zeros and ones in one: the value is the first one less 128 times the second.
+  bool is_pair = false;
+
+  void set_nonzero() noexcept;  // from the others
+  [[nodiscard]] bool is_zero() const noexcept { return nonzero.bits == ByteSet().bits; }
+};
+
+struct PlaneSum {
+  std::int64_t first = 0, second = 0;  // the second of a pair only
+};
+
+// A function of which the greatest value is asked for.
+struct ByteRanks {
+  alignas(64) std::array<std::uint8_t, 256> value = {};
+  std::uint8_t greatest = 0;
 };
 
 // Whether the following may be called.
 [[nodiscard]] bool has_byte_planes(Target target) noexcept;
 
-[[nodiscard]] std::uint64_t sum_plane(const BytePlane& plane, const std::byte* data, std::size_t bytes) noexcept;
-[[nodiscard]] ByteRange range_of(const std::byte* data, std::size_t bytes) noexcept;
-[[nodiscard]] std::uint8_t greatest_in_plane(const BytePlane& plane, const std::byte* data, std::size_t bytes) noexcept;
+// The bytes that may be in a block, by their ends: no greater magnitudes of float8, nor of integers with a sign.
+// Fetches as many bytes that follow it, which may be no one's.
+[[nodiscard]] ByteSet possible_bytes(const std::byte* data, std::size_t bytes) noexcept;
+
+// Adds to the sum of each of at most 255 planes. `possible`: no other bytes are in the block.
+void sum_planes(std::span<const BytePlane> planes, const ByteSet& possible, const std::byte* data, std::size_t bytes,
+                PlaneSum* sums) noexcept;
+
+// Makes `greatest` the greatest rank in the block, if that is greater.
+void raise_rank(const ByteRanks& ranks, const ByteSet& possible, const std::byte* data, std::size_t bytes,
+                std::uint8_t& greatest) noexcept;
 
 }  // namespace tensorcast::kernels

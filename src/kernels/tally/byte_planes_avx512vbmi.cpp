@@ -1,90 +1,227 @@
-#include "kernels/tally/byte_planes.hpp"
+// 1. A plane has 128 values, which are two registers; a lookup in them ignores bit 7. Of planes for some of the bytes
+//    only, a mask made of bit 7 leaves the others zero.
+// 2. One instruction adds four signed bytes, each times one, to a lane of 32 bits (VNNI).
+// 3. A pass looks up in several planes of one kind, so that each source byte is loaded once for all of them. Planes
+// that
+//    are zero for all bytes that may be in the block are left out.
+// 4. Of a pair, the lower seven bits of a lane are the first one's sum, for as long as that is below 128; the bits
+// above
+//    are the second one's, negative.
+#include <algorithm>
 
 #include "kernels/simd/byte_table.hpp"
+#include "kernels/tally/byte_planes.hpp"
 
 namespace tensorcast::kernels::avx512vbmi {
 namespace {
 
 constexpr std::size_t vector_bytes = 64;
+constexpr std::size_t max_planes_per_pass = 4;
 
-// Calls `add` with the values of each 64 bytes; those past the end are 0.
-template <bool symmetric, class Add>
-inline void for_each_vector(const BytePlane& plane, const std::byte* data, std::size_t bytes, Add add) {
-  const ByteTable<symmetric> table(plane.value.data());
-  for (; bytes >= 4 * vector_bytes; bytes -= 4 * vector_bytes, data += 4 * vector_bytes) {
-    add(table(_mm512_loadu_si512(data)));
-    add(table(_mm512_loadu_si512(data + vector_bytes)));
-    add(table(_mm512_loadu_si512(data + 2 * vector_bytes)));
-    add(table(_mm512_loadu_si512(data + 3 * vector_bytes)));
-  }
-  for (; bytes >= vector_bytes; bytes -= vector_bytes, data += vector_bytes) add(table(_mm512_loadu_si512(data)));
-  if (bytes == 0) return;
-  const __mmask64 rest = (__mmask64{1} << bytes) - 1;
-  add(_mm512_maskz_mov_epi8(rest, table(_mm512_maskz_loadu_epi8(rest, data))));
+constexpr std::size_t pair_run_bytes = 31 * vector_bytes;      // sums of ones are at most 124 a lane
+constexpr std::size_t max_block_bytes = std::size_t{1} << 16;  // sums fit 32 bits, all lanes together
+
+__m512i quarter(const void* table, int i) {
+  return _mm512_loadu_si512(static_cast<const char*>(table) + static_cast<std::size_t>(i) * vector_bytes);
 }
 
-inline __m512i sum_eights(__m512i values) { return _mm512_sad_epu8(values, _mm512_setzero_si512()); }
+struct Pass {
+  std::size_t count = 0;
+  std::array<const BytePlane*, max_planes_per_pass> planes = {};
+  std::array<PlaneSum*, max_planes_per_pass> sums = {};
+};
 
-template <bool symmetric>
-std::uint64_t sum(const BytePlane& plane, const std::byte* data, std::size_t bytes) {
-  __m512i total = _mm512_setzero_si512();
-  if (plane.greatest >= 16) {
-    for_each_vector<symmetric>(plane, data, bytes,
-                               [&](__m512i values) { total = _mm512_add_epi64(total, sum_eights(values)); });
-  } else {  // small values add up as bytes for a while
-    const std::size_t run = 255 / (plane.greatest == 0 ? 1U : plane.greatest) * vector_bytes;
-    for (std::size_t first = 0; first < bytes; first += run) {
-      __m512i part = _mm512_setzero_si512();
-      for_each_vector<symmetric>(plane, data + first, bytes - first < run ? bytes - first : run,
-                                 [&](__m512i values) { part = _mm512_add_epi8(part, values); });
-      total = _mm512_add_epi64(total, sum_eights(part));
+// At most `max_block_bytes`.
+template <bool masked, std::size_t count>
+void sum(const Pass& pass, const std::byte* data, std::size_t bytes) {
+  constexpr std::size_t chains = count <= 2 ? 2 : 1;  // so that one addition need not wait for the last
+  __m512i lower[count], upper[count], sums[chains][count];
+#pragma GCC unroll 8
+  for (std::size_t i = 0; i < count; ++i) {
+    lower[i] = quarter(pass.planes[i]->value.data(), 0);
+    upper[i] = quarter(pass.planes[i]->value.data(), 1);
+#pragma GCC unroll 2
+    for (std::size_t chain = 0; chain < chains; ++chain) sums[chain][i] = _mm512_setzero_si512();
+  }
+  const __m512i ones = _mm512_set1_epi8(1);
+  const __mmask64 flip = pass.planes[0]->bytes == PlaneBytes::without_bit_7 ? ~__mmask64{0} : 0;
+  const auto add = [&](__m512i x, __m512i * into) __attribute__((always_inline)) {
+    const __mmask64 mask = masked ? _kxor_mask64(_mm512_movepi8_mask(x), flip) : 0;
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < count; ++i) {
+      const __m512i values = masked ? _mm512_maskz_permutex2var_epi8(mask, lower[i], x, upper[i])
+                                    : _mm512_permutex2var_epi8(lower[i], x, upper[i]);
+      into[i] = _mm512_dpbusd_epi32(into[i], ones, values);
+    }
+  };
+  const bool has_pair = pass.planes[0]->is_pair;
+  __m512i firsts = _mm512_setzero_si512(), seconds = firsts;
+  while (bytes != 0) {
+    const std::size_t run = has_pair ? std::min(bytes, pair_run_bytes) : bytes;
+    const std::byte* const end = data + run / vector_bytes * vector_bytes;
+    if (chains == 2) {
+      for (; end - data >= 2 * static_cast<std::ptrdiff_t>(vector_bytes); data += 2 * vector_bytes) {
+        add(_mm512_loadu_si512(data), sums[0]);
+        add(_mm512_loadu_si512(data + vector_bytes), sums[chains - 1]);
+      }
+    }
+    for (; data != end; data += vector_bytes) add(_mm512_loadu_si512(data), sums[0]);
+    if (run % vector_bytes != 0) {  // the last bytes of all
+      const __mmask64 rest = (__mmask64{1} << (run % vector_bytes)) - 1;
+      const __m512i x = _mm512_maskz_loadu_epi8(rest, data);
+      const __mmask64 mask = masked ? rest & (_mm512_movepi8_mask(x) ^ flip) : rest;
+#pragma GCC unroll 8
+      for (std::size_t i = 0; i < count; ++i) {
+        const __m512i values = _mm512_maskz_permutex2var_epi8(mask, lower[i], x, upper[i]);
+        sums[0][i] = _mm512_dpbusd_epi32(sums[0][i], ones, values);
+      }
+    }
+    bytes -= run;
+    if (has_pair) {
+#pragma GCC unroll 2
+      for (std::size_t chain = 0; chain < chains; ++chain) {
+        firsts = _mm512_add_epi32(firsts, _mm512_and_si512(sums[chain][0], _mm512_set1_epi32(127)));
+        seconds = _mm512_sub_epi32(seconds, _mm512_srai_epi32(sums[chain][0], 7));
+        sums[chain][0] = _mm512_setzero_si512();
+      }
     }
   }
-  return static_cast<std::uint64_t>(_mm512_reduce_add_epi64(total));
+  if (has_pair) {
+    sums[0][0] = firsts;
+    pass.sums[0]->second += _mm512_reduce_add_epi32(seconds);
+  }
+#pragma GCC unroll 8
+  for (std::size_t i = 0; i < count; ++i) {
+    const __m512i total = chains == 1 ? sums[0][i] : _mm512_add_epi32(sums[0][i], sums[chains - 1][i]);
+    pass.sums[i]->first += _mm512_reduce_add_epi32(total);
+  }
+}
+
+template <std::size_t count>
+void run(const Pass& pass, const std::byte* data, std::size_t bytes) {
+  const bool masked = pass.planes[0]->bytes != PlaneBytes::all;
+  for (std::size_t first = 0; first < bytes; first += max_block_bytes) {
+    (masked ? sum<true, count> : sum<false, count>)(pass, data + first, std::min(max_block_bytes, bytes - first));
+  }
+}
+
+void run(const Pass& pass, const std::byte* data, std::size_t bytes) {
+  static_assert(max_planes_per_pass == 4);
+  switch (pass.count) {
+    case 1:
+      return run<1>(pass, data, bytes);
+    case 2:
+      return run<2>(pass, data, bytes);
+    case 3:
+      return run<3>(pass, data, bytes);
+    case 4:
+      return run<4>(pass, data, bytes);
+    default:
+      return;
+  }
+}
+
+bool meets(const BytePlane& plane, const ByteSet& possible) {
+  const __m256i nonzero = _mm256_load_si256(reinterpret_cast<const __m256i*>(plane.nonzero.bits.data()));
+  return _mm256_testz_si256(nonzero, _mm256_load_si256(reinterpret_cast<const __m256i*>(possible.bits.data()))) == 0;
 }
 
 std::uint8_t greatest_lane(__m512i x) {
   const __m256i half = _mm256_max_epu8(_mm512_castsi512_si256(x), _mm512_extracti64x4_epi64(x, 1));
-  const __m128i quarter = _mm_max_epu8(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
-  const __m128i words = _mm_max_epu8(quarter, _mm_srli_epi16(quarter, 8));
+  const __m128i lanes = _mm_max_epu8(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+  const __m128i words = _mm_max_epu8(lanes, _mm_srli_epi16(lanes, 8));
   const __m128i inverted = _mm_xor_si128(_mm_and_si128(words, _mm_set1_epi16(0xff)), _mm_set1_epi16(0xff));
   return static_cast<std::uint8_t>(0xff ^ _mm_extract_epi16(_mm_minpos_epu16(inverted), 0));
 }
 
-template <bool symmetric>
-std::uint8_t greatest(const BytePlane& plane, const std::byte* data, std::size_t bytes) {
-  __m512i most = _mm512_setzero_si512();
-  for_each_vector<symmetric>(plane, data, bytes, [&](__m512i values) { most = _mm512_max_epu8(most, values); });
-  return greatest_lane(most);
+// Bits from `first` to `last`, if that is not less.
+void add_range(unsigned first, unsigned last, ByteSet& set) {
+  for (unsigned word = first / 64; word <= last / 64 && first <= last; ++word) {
+    const std::uint64_t from = word == first / 64 ? ~std::uint64_t{0} << (first % 64) : ~std::uint64_t{0};
+    const std::uint64_t to = word == last / 64 ? ~std::uint64_t{0} >> (63 - last % 64) : ~std::uint64_t{0};
+    set.bits[word] |= from & to;
+  }
 }
 
 }  // namespace
 
-std::uint64_t sum_plane(const BytePlane& plane, const std::byte* data, std::size_t bytes) {
-  return plane.is_symmetric ? sum<true>(plane, data, bytes) : sum<false>(plane, data, bytes);
-}
-
-std::uint8_t greatest_in_plane(const BytePlane& plane, const std::byte* data, std::size_t bytes) {
-  return plane.is_symmetric ? greatest<true>(plane, data, bytes) : greatest<false>(plane, data, bytes);
-}
-
-// 127 - x is greatest where x is least; of 0 it is taken for 0, as past the end.
-ByteRange range_of(const std::byte* data, std::size_t bytes) {
-  const __m512i low_bits = _mm512_set1_epi8(0x7f);
-  __m512i most = _mm512_setzero_si512(), most_inverted = most;
-  __mmask64 zeros = 0;
+// 1. As signed numbers, bytes with bit 7 are less than those without.
+// 2. While this and the passes are at a block, memory has nothing to do: the next bytes are asked for.
+ByteSet possible_bytes(const std::byte* data, std::size_t bytes) {
+  ByteSet set;
+  if (bytes < vector_bytes) {
+    add_range(0, 255, set);
+    return set;
+  }
+  __m512i most = _mm512_loadu_si512(data), signed_most = most, signed_least = most;
+  const std::size_t block_bytes = bytes;
   const auto add = [&](__m512i x) {
-    const __m512i low = _mm512_and_si512(x, low_bits);
-    const __mmask64 is_not_zero = _mm512_test_epi8_mask(x, low_bits);
-    zeros |= ~is_not_zero;
-    most = _mm512_max_epu8(most, low);
-    most_inverted = _mm512_mask_max_epu8(most_inverted, is_not_zero, most_inverted, _mm512_xor_si512(low, low_bits));
+    _mm_prefetch(reinterpret_cast<const char*>(reinterpret_cast<std::uintptr_t>(data) + block_bytes), _MM_HINT_T1);
+    __asm__("" : "+v"(x));  // loaded once: there is one load a cycle
+    most = _mm512_max_epu8(most, x);
+    signed_most = _mm512_max_epi8(signed_most, x);
+    signed_least = _mm512_min_epi8(signed_least, x);
   };
   for (; bytes >= vector_bytes; bytes -= vector_bytes, data += vector_bytes) add(_mm512_loadu_si512(data));
-  if (bytes != 0) add(_mm512_maskz_loadu_epi8((__mmask64{1} << bytes) - 1, data));
-  return {.least = static_cast<std::uint8_t>(0x7f - greatest_lane(most_inverted)),
-          .greatest = greatest_lane(most),
-          .has_zero = zeros != 0};
+  if (bytes != 0) add(_mm512_loadu_si512(data + bytes - vector_bytes));  // some of them again
+  const __m512i bit_7 = _mm512_set1_epi8(-128), all_but_bit_7 = _mm512_set1_epi8(127);
+  const unsigned last_without = greatest_lane(_mm512_xor_si512(signed_most, bit_7)) ^ 128U;
+  const unsigned first_with = greatest_lane(_mm512_xor_si512(signed_least, all_but_bit_7)) ^ 127U;
+  const unsigned last_with = greatest_lane(most);
+  if (last_without < 128) add_range(0, last_without, set);
+  if (last_with >= 128) add_range(first_with, last_with, set);
+  return set;
+}
+
+void sum_planes(std::span<const BytePlane> planes, const ByteSet& possible, const std::byte* data, std::size_t bytes,
+                PlaneSum* sums) {
+  for (const PlaneBytes kind : {PlaneBytes::all, PlaneBytes::without_bit_7, PlaneBytes::with_bit_7}) {
+    // Each pass has a pair at most, which comes first.
+    std::array<std::uint8_t, 256> pairs, others;
+    std::size_t pair_count = 0, other_count = 0;
+    for (std::size_t i = 0; i < planes.size(); ++i) {
+      const bool counts = planes[i].bytes == kind && meets(planes[i], possible);
+      pairs[pair_count] = others[other_count] = static_cast<std::uint8_t>(i);
+      pair_count += counts && planes[i].is_pair ? 1 : 0;
+      other_count += counts && !planes[i].is_pair ? 1 : 0;
+    }
+    const std::size_t found = pair_count + other_count;
+    const std::size_t passes = std::max(pair_count, (found + max_planes_per_pass - 1) / max_planes_per_pass);
+    std::size_t next_pair = 0, next = 0;
+    for (std::size_t left = passes; left != 0; --left) {
+      Pass pass;
+      const std::size_t size = (found - next_pair - next + left - 1) / left;
+      while (pass.count < size) {
+        const bool takes_pair = pass.count == 0 && next_pair < pair_count;
+        const std::size_t i = takes_pair ? pairs[next_pair++] : others[next++];
+        pass.planes[pass.count] = &planes[i];
+        pass.sums[pass.count++] = &sums[i];
+      }
+      run(pass, data, bytes);
+    }
+  }
+}
+
+void raise_rank(const ByteRanks& ranks, const ByteSet& possible, const std::byte* data, std::size_t bytes,
+                std::uint8_t& greatest) {
+  const __m512i limit = _mm512_set1_epi8(static_cast<char>(greatest));
+  std::uint64_t greater = 0;
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    greater |=
+        _mm512_cmpgt_epu8_mask(quarter(ranks.value.data(), i), limit) & possible.bits[static_cast<std::size_t>(i)];
+  }
+  if (greater == 0) return;
+  const ByteTable<> table(ranks.value.data());
+  __m512i most = _mm512_setzero_si512();
+  for (; bytes >= vector_bytes; bytes -= vector_bytes, data += vector_bytes) {
+    most = _mm512_max_epu8(most, table(_mm512_loadu_si512(data)));
+  }
+  if (bytes != 0) {
+    const __mmask64 rest = (__mmask64{1} << bytes) - 1;
+    most = _mm512_mask_max_epu8(most, rest, most, table(_mm512_maskz_loadu_epi8(rest, data)));
+  }
+  greatest = std::max(greatest, greatest_lane(most));
 }
 
 }  // namespace tensorcast::kernels::avx512vbmi

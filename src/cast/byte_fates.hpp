@@ -1,0 +1,105 @@
+// What becomes of each code of a type of 8 bits or fewer, with its squares as integers.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+#include "cast/report_codes.hpp"
+#include "codec/real.hpp"
+#include "dtype/dtype_table.hpp"
+
+namespace tensorcast {
+
+using codec::uint128;
+
+inline constexpr std::size_t byte_values = 256;
+
+// significand * 2^exponent
+struct Square {
+  std::uint64_t significand = 0;
+  int exponent = 0;
+};
+
+// None where it has too many bits.
+[[nodiscard]] std::optional<Square> square_of(long double x);
+
+// Squares as integers of few enough bits that any number of them adds up in 128. Tiny ones, as of the error of zeros
+// that become 2^-127, are counted apart from the others, in units of their own.
+struct SquareSums {
+  std::array<uint128, 2> units = {};
+};
+class Squares {
+ public:
+  // Of no use after false.
+  [[nodiscard]] bool set(std::size_t code, long double x) {
+    const std::optional<Square> square = square_of(x);
+    if (!square) return false;
+    squares_[code] = *square;
+    if (square->significand == 0) return true;
+    Scale& scale = scales_[scale_of(*square)];
+    scale.unit = std::min(scale.unit, square->exponent);
+    scale.end = std::max(scale.end, square->exponent + static_cast<int>(std::bit_width(square->significand)));
+    return scale.end - scale.unit <= max_bits;
+  }
+  void add(std::size_t code, std::uint64_t times, SquareSums& sums) const {
+    for (std::size_t scale = 0; scale < scales_.size(); ++scale) sums.units[scale] += in_units(code, scale) * times;
+  }
+  // Zero for those of the other scale.
+  [[nodiscard]] uint128 in_units(std::size_t code, std::size_t scale) const {
+    const Square& square = squares_[code];
+    if (square.significand == 0 || scale_of(square) != scale) return 0;
+    return uint128{square.significand} << (square.exponent - scales_[scale].unit);
+  }
+  // Whether any has the scale.
+  [[nodiscard]] bool has(std::size_t scale) const { return scales_[scale].unit < scales_[scale].end; }
+  // By how many bits the unit is finer than that of the others; none where either has none.
+  [[nodiscard]] std::optional<int> bits_below(const Squares& other, std::size_t scale) const {
+    if (!has(scale) || !other.has(scale)) return std::nullopt;
+    return other.scales_[scale].unit - scales_[scale].unit;
+  }
+  [[nodiscard]] double value(const SquareSums& sums) const {
+    double value = 0.0;
+    for (std::size_t scale = 0; scale < scales_.size(); ++scale) {
+      if (sums.units[scale] != 0) value += std::ldexp(static_cast<double>(sums.units[scale]), scales_[scale].unit);
+    }
+    return value;
+  }
+
+ private:
+  struct Scale {
+    int unit = std::numeric_limits<int>::max() / 2;
+    int end = std::numeric_limits<int>::min() / 2;
+  };
+  static constexpr int max_bits = 80;
+  static constexpr int tiny_exponent = -200;
+
+  static std::size_t scale_of(const Square& square) { return square.exponent < tiny_exponent ? 1 : 0; }
+
+  std::array<Square, byte_values> squares_ = {};
+  std::array<Scale, 2> scales_;
+};
+
+struct Fates {
+  std::array<CodeFate, byte_values> of = {};
+  Squares signal, noise;
+  bool are_squares_exact = true;
+
+  void set(std::size_t code, const CodeFate& fate) {
+    of[code] = fate;
+    are_squares_exact = are_squares_exact && signal.set(code, fate.source) && noise.set(code, fate.error);
+  }
+};
+
+inline std::size_t codes_per_byte(DType dtype) { return 8 / static_cast<std::size_t>(bit_width(dtype)); }
+
+inline std::size_t code_in(DType dtype, std::size_t byte, std::size_t index) {
+  const auto bits = static_cast<std::size_t>(bit_width(dtype));
+  return byte >> (index * bits) & ((std::size_t{1} << bits) - 1);
+}
+
+}  // namespace tensorcast

@@ -1,0 +1,296 @@
+#include "cast/report_planes.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <optional>
+
+#include "codec/encoded.hpp"
+
+namespace tensorcast {
+namespace {
+
+using kernels::BytePlane;
+using kernels::ByteSet;
+using kernels::PlaneBytes;
+using Part = BytePlanes::Part;
+using Parts = BytePlanes::Parts;
+using EventPlane = BytePlanes::EventPlane;
+
+__extension__ using int128 = __int128;
+
+using Numbers = std::array<int128, byte_values>;
+using HalfNumbers = std::array<int128, byte_values / 2>;
+
+// A plane that counts in units of 2^shift.
+struct Digit {
+  BytePlane plane;
+  int shift = 0;
+};
+
+class Planning {
+ public:
+  explicit Planning(BytePlanes& out) : out_(out) {}
+
+  // False where there are too many.
+  bool add_planes(DType from) {
+    const std::size_t codes = codes_per_byte(from);
+    const auto of_bytes = [&](auto&& of_code) {
+      Numbers sums = {};
+      for (std::size_t byte = 0; byte < byte_values; ++byte) {
+        if (codes == 1) sums[byte] = static_cast<int128>(of_code(byte));
+        for (std::size_t i = 0; codes != 1 && i < codes; ++i) {
+          sums[byte] += static_cast<int128>(of_code(code_in(from, byte, i)));
+        }
+      }
+      return sums;
+    };
+    std::uint32_t all_events = 0;
+    for (const CodeFate& fate : out_.fates.of) all_events |= fate.events;
+    std::vector<Flags> all_flags;
+    for (std::uint32_t event = 1; event < codec::event_refused; event *= 2) {
+      if ((all_events & event) == 0) continue;
+      const Numbers flags =
+          of_bytes([&](std::size_t code) { return (out_.fates.of[code].events & event) != 0 ? 1 : 0; });
+      const auto same =
+          std::find_if(all_flags.begin(), all_flags.end(), [&](const Flags& other) { return other.numbers == flags; });
+      if (same != all_flags.end()) {
+        same->events |= event;
+      } else {
+        all_flags.push_back({flags, event});
+      }
+    }
+    add_all_flags(std::move(all_flags));
+    for (const std::size_t scale : {std::size_t{0}, std::size_t{1}}) {
+      if (!out_.fates.signal.has(scale) && !out_.fates.noise.has(scale)) continue;
+      const Numbers signal = of_bytes([&](std::size_t code) { return out_.fates.signal.in_units(code, scale); });
+      const Numbers noise = of_bytes([&](std::size_t code) { return out_.fates.noise.in_units(code, scale); });
+      add(digits_of(signal), out_.signal[scale]);
+      add_noise(signal, noise, scale);
+    }
+    if (!rank(from, 0, [](const CodeFate& fate) { return fate.error; })) return false;
+    if (!rank(from, 1, [](const CodeFate& fate) { return fate.relative_error; })) return false;
+    return out_.planes.size() <= ByteReporter::Count().sums.size();
+  }
+
+ private:
+  // Of elements with some events.
+  struct Flags {
+    Numbers numbers = {};
+    std::uint32_t events = 0;
+  };
+
+  static bool is_symmetric(const Numbers& numbers) {
+    return std::equal(numbers.begin(), numbers.begin() + byte_values / 2, numbers.begin() + byte_values / 2);
+  }
+
+  // In pairs where flags are of one element a byte, but for those of few bytes, like NaN, which most blocks do not
+  // have.
+  void add_all_flags(std::vector<Flags> all) {
+    constexpr std::ptrdiff_t few = 4;
+    const auto pairs_up = [](const Flags& flags) {
+      const auto ones = std::count(flags.numbers.begin(), flags.numbers.end(), 1);
+      const auto zeros = std::count(flags.numbers.begin(), flags.numbers.end(), 0);
+      return ones > few && ones + zeros == std::ssize(flags.numbers);
+    };
+    const auto alone = std::partition(all.begin(), all.end(), pairs_up);
+    for (auto flags = all.begin(); flags != all.end();) {
+      const bool has_second = std::distance(flags, alone) >= 2;
+      add_flags(*flags, has_second ? *std::next(flags) : Flags{});
+      flags += has_second ? 2 : 1;
+    }
+  }
+
+  void add_flags(const Flags& one, const Flags& other) {
+    using enum PlaneBytes;
+    const bool symmetric = is_symmetric(one.numbers) && is_symmetric(other.numbers);
+    for (const PlaneBytes bytes : symmetric ? std::vector{all} : std::vector{without_bit_7, with_bit_7}) {
+      BytePlane plane;
+      plane.bytes = bytes;
+      plane.is_pair = other.events != 0;
+      const std::size_t first = bytes == with_bit_7 ? byte_values / 2 : 0;
+      for (std::size_t low = 0; low < plane.value.size(); ++low) {
+        plane.value[low] = static_cast<std::int8_t>(one.numbers[first + low] - 128 * other.numbers[first + low]);
+      }
+      plane.set_nonzero();
+      if (plane.is_zero()) continue;
+      out_.events.push_back({out_.planes.size(), one.events, other.events});
+      out_.planes.push_back(plane);
+    }
+  }
+
+  // Where the result y is small, x^2 - (x - y)^2 = y (2x - y) has fewer bits than the noise (x - y)^2 has.
+  void add_noise(const Numbers& signal, const Numbers& noise, std::size_t scale) {
+    Parts& parts = out_.noise[scale];
+    const std::vector<Digit> digits = digits_of(noise);
+    const std::optional<int> finer = out_.fates.signal.bits_below(out_.fates.noise, scale);
+    if (finer && std::abs(*finer) <= max_finer_bits) {
+      const int signal_shift = std::max(-*finer, 0), noise_shift = std::max(*finer, 0);
+      Numbers excess;
+      for (std::size_t byte = 0; byte < byte_values; ++byte) {
+        excess[byte] = signal[byte] * (int128{1} << signal_shift) - noise[byte] * (int128{1} << noise_shift);
+      }
+      const std::vector<Digit> excess_digits = digits_of(excess);
+      if (new_planes(excess_digits) < new_planes(digits)) {
+        parts.is_rest_of_signal = true;
+        parts.signal_shift = signal_shift;
+        parts.further_bits = noise_shift;
+        return add(excess_digits, parts);
+      }
+    }
+    add(digits, parts);
+  }
+
+  // Numbers as sums of planes, of which few are new. Bytes with and without bit 7 may have some in common.
+  [[nodiscard]] std::vector<Digit> digits_of(const Numbers& numbers) const {
+    HalfNumbers without, with, less, more;
+    for (std::size_t low = 0; low < without.size(); ++low) {
+      without[low] = numbers[low];
+      with[low] = numbers[low + without.size()];
+      more[low] = with[low] - without[low];
+      less[low] = without[low] - with[low];
+    }
+    using enum PlaneBytes;
+    std::vector<Digit> best;
+    append_digits(without, all, best);
+    if (without == with) return best;
+    append_digits(more, with_bit_7, best);
+    std::vector<Digit> second, third;
+    append_digits(with, all, second);
+    append_digits(less, without_bit_7, second);
+    append_digits(without, without_bit_7, third);
+    append_digits(with, with_bit_7, third);
+    if (new_planes(second) < new_planes(best)) best = std::move(second);
+    if (new_planes(third) < new_planes(best)) best = std::move(third);
+    return best;
+  }
+
+  // Digits of eight bits, from -128 to 127.
+  static void append_digits(HalfNumbers numbers, PlaneBytes bytes, std::vector<Digit>& digits) {
+    uint128 bits = 0;
+    for (const int128 number : numbers) bits |= static_cast<uint128>(number);
+    if (bits == 0) return;
+    const int zeros = trailing_zeros(bits);
+    for (int128& number : numbers) number >>= zeros;
+    for (int shift = zeros; bits != 0; shift += 8) {
+      Digit digit;
+      digit.shift = shift;
+      digit.plane.bytes = bytes;
+      bits = 0;
+      for (std::size_t low = 0; low < numbers.size(); ++low) {
+        const auto value = static_cast<std::int8_t>(static_cast<std::uint8_t>(numbers[low] & 0xff));
+        digit.plane.value[low] = value;
+        numbers[low] = (numbers[low] - value) >> 8;
+        bits |= static_cast<uint128>(numbers[low]);
+      }
+      digit.plane.set_nonzero();
+      if (!digit.plane.is_zero()) digits.push_back(digit);
+    }
+  }
+
+  static int trailing_zeros(uint128 x) {
+    const auto low = static_cast<std::uint64_t>(x);
+    return low != 0 ? std::countr_zero(low) : 64 + std::countr_zero(static_cast<std::uint64_t>(x >> 64));
+  }
+
+  [[nodiscard]] std::size_t place_of(const BytePlane& plane) const {
+    const auto same = std::find_if(out_.planes.begin(), out_.planes.end(), [&](const BytePlane& other) {
+      return other.bytes == plane.bytes && other.value == plane.value && !other.is_pair;
+    });
+    return static_cast<std::size_t>(same - out_.planes.begin());
+  }
+
+  [[nodiscard]] std::ptrdiff_t new_planes(const std::vector<Digit>& digits) const {
+    return std::count_if(digits.begin(), digits.end(),
+                         [&](const Digit& digit) { return place_of(digit.plane) == out_.planes.size(); });
+  }
+
+  // Planes that are there already serve again.
+  void add(const std::vector<Digit>& digits, Parts& parts) {
+    for (const Digit& digit : digits) {
+      const std::size_t place = place_of(digit.plane);
+      if (place == out_.planes.size()) out_.planes.push_back(digit.plane);
+      parts.parts.push_back({place, digit.shift});
+    }
+  }
+
+  // The greatest number of a byte's codes, as its place among those of all codes. False if there are too many.
+  template <class Number>
+  bool rank(DType from, std::size_t which, Number number) {
+    std::vector<double>& all = out_.ranked[which];
+    all.push_back(0.0);
+    for (const CodeFate& fate : out_.fates.of) all.push_back(number(fate));
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    if (all.size() > byte_values) return false;
+    for (std::size_t byte = 0; byte < byte_values; ++byte) {
+      double most = 0.0;
+      for (std::size_t i = 0; i < codes_per_byte(from); ++i) {
+        most = std::max(most, number(out_.fates.of[code_in(from, byte, i)]));
+      }
+      out_.ranks[which].value[byte] =
+          static_cast<std::uint8_t>(std::lower_bound(all.begin(), all.end(), most) - all.begin());
+    }
+    out_.ranks[which].greatest = *std::max_element(out_.ranks[which].value.begin(), out_.ranks[which].value.end());
+    return true;
+  }
+
+  // Between the units of signal and noise: with so many more, sums of squares still fit.
+  static constexpr int max_finer_bits = 8;
+
+  BytePlanes& out_;
+};
+
+void add_events(std::uint32_t events, std::int64_t times, CastReport& report) {
+  CodeFate fate;
+  fate.events = events;
+  add_counts(fate, static_cast<std::uint64_t>(times), report);
+}
+
+// Modulo 2^128 on the way.
+uint128 sum_of(const Parts& parts, const ByteReporter::Count& count, uint128 signal) {
+  uint128 sum = parts.is_rest_of_signal ? signal << parts.signal_shift : 0;
+  for (const Part& part : parts.parts) {
+    const uint128 share = static_cast<uint128>(int128{count.sums[part.plane].first}) << part.shift;
+    sum += parts.is_rest_of_signal ? -share : share;
+  }
+  return sum >> parts.further_bits;
+}
+
+}  // namespace
+
+std::unique_ptr<const BytePlanes> BytePlanes::make(DType from, DType to, const codec::Policy& policy) {
+  auto planes = std::make_unique<BytePlanes>();
+  for (std::size_t code = 0; code < std::size_t{1} << bit_width(from); ++code) {
+    planes->fates.set(code, fate_of(from, code, to, policy));
+    if (!planes->fates.are_squares_exact) return nullptr;
+  }
+  if (!Planning(*planes).add_planes(from)) return nullptr;
+  return planes;
+}
+
+void BytePlanes::add(const std::byte* data, std::size_t bytes, ByteReporter::Count& into) const {
+  const ByteSet possible = kernels::possible_bytes(data, bytes);
+  kernels::sum_planes(planes, possible, data, bytes, into.sums.data());
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (into.ranks[i] != ranks[i].greatest) kernels::raise_rank(ranks[i], possible, data, bytes, into.ranks[i]);
+  }
+}
+
+std::pair<SquareSums, SquareSums> BytePlanes::read(const ByteReporter::Count& count, CastReport& report) const {
+  for (const EventPlane& plane : events) {
+    const kernels::PlaneSum& sum = count.sums[plane.plane];
+    add_events(plane.first, sum.first, report);
+    add_events(plane.second, sum.second, report);
+  }
+  report.max_abs_error = std::max(report.max_abs_error, ranked[0][count.ranks[0]]);
+  report.max_rel_error = std::max(report.max_rel_error, ranked[1][count.ranks[1]]);
+  std::pair<SquareSums, SquareSums> squares;
+  for (std::size_t scale = 0; scale < 2; ++scale) {
+    squares.first.units[scale] = sum_of(signal[scale], count, 0);
+    squares.second.units[scale] = sum_of(noise[scale], count, squares.first.units[scale]);
+  }
+  return squares;
+}
+
+}  // namespace tensorcast
