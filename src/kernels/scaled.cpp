@@ -169,7 +169,9 @@ bool choose_float32(const Pair& pair, const Policy& policy, bool may_be_short, M
     const bool sees_subnormals = rounding == ProductRounding::nearest || (!to_float32 && to.format.exponent_bits == 8);
     if (has_range && sees_subnormals) set_small(factor, 0x1p-69 / size);
     // What overflows is not infinite, which some tell apart; rounded to odd it is the largest finite number.
-    if (has_range && size > 1.0 && to.format.nonfinite == NonFinite::nan_negative_zero) rounding = ProductRounding::odd;
+    const bool infinity_matters =
+        to.format.nonfinite == NonFinite::nan_negative_zero && policy.saturate && policy.fnuz_inf_is_nan;
+    if (has_range && size > 1.0 && infinity_matters) rounding = ProductRounding::odd;
   } else if (rounding == ProductRounding::odd) {
     // Below 2^22 there are two bits more than those before the point. Targets that saturate need no more.
     const bool all_beyond_saturate = policy.integer_range == codec::IntegerRange::saturate && to.bits <= 16;

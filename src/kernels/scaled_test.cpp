@@ -1,10 +1,13 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "codec/reference_cast.hpp"
@@ -193,6 +196,45 @@ TEST(Scaled, EveryByteToFloat64EqualsReference) {
     }
   }
 }
+
+// Floats to float8 and float4: scales of few digits, whose products may lie halfway between two numbers, and others; in
+// the order of codes, so that most blocks are ordinary, and shuffled, so that few are.
+class ScaledHalves : public ::testing::TestWithParam<std::tuple<DType, DType>> {};
+
+TEST_P(ScaledHalves, EveryNumberEqualsReference) {
+  const auto [from, to] = GetParam();
+  std::mt19937_64 random(17);
+  std::vector<std::uint16_t> codes(1U << 16);
+  std::iota(codes.begin(), codes.end(), std::uint16_t{0});
+  Bytes ordered(codes.size() * 2);
+  std::memcpy(ordered.data(), codes.data(), ordered.size());
+  std::shuffle(codes.begin(), codes.end(), random);
+  Bytes shuffled(codes.size() * 2);
+  std::memcpy(shuffled.data(), codes.data(), shuffled.size());
+  std::vector<double> few_digits;
+  for (int odd = 1; odd < 34; odd += 2) few_digits.push_back(std::ldexp(odd, static_cast<int>(random() % 24) - 16));
+  for (const int exponent : {-1, -60, 60, -24, 8}) few_digits.push_back(std::ldexp(1.0, exponent));
+  std::size_t index = 0;
+  for (const double scale : few_digits) {
+    for (const double near : {scale, -scale, std::nextafter(scale, 0.0), scale * (1.0 + 0x1p-22)}) {
+      if (near == 1.0) continue;  // that is no scale
+      const bool in_order = index % 3 == 0;
+      expect_reference(from, to, in_order ? ordered : shuffled, codes.size() - index % 67, policy_of(index, near));
+      ++index;
+    }
+    ++index;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Pairs, ScaledHalves,
+                         ::testing::Combine(::testing::Values(DType::float16, DType::bfloat16),
+                                            ::testing::Values(DType::float8_e4m3fn, DType::float8_e4m3fnuz,
+                                                              DType::float8_e5m2, DType::float8_e5m2fnuz,
+                                                              DType::float8_e8m0fnu, DType::float4_e2m1fn)),
+                         [](const auto& pair) {
+                           return std::string(name(std::get<0>(pair.param))) + "_" +
+                                  std::string(name(std::get<1>(pair.param)));
+                         });
 
 // Quotients of short numbers, and their neighbours: products next to boundaries.
 TEST(Scaled, ScalesNextToQuotientsEqualReference) {

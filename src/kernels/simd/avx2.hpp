@@ -32,6 +32,9 @@ SIMD_INLINE U16 subtract_to_zero(U16 a, U16 b) { return (U16)_mm256_subs_epu16((
 
 // --- Halves
 
+SIMD_INLINE U16 join(U16h lo, U16h hi) {
+  return (U16)_mm256_inserti128_si256(_mm256_castsi128_si256((__m128i)lo), (__m128i)hi, 1);
+}
 SIMD_INLINE __m128 lower(F32 x) { return _mm256_castps256_ps128((__m256)x); }
 SIMD_INLINE __m128 upper(F32 x) { return _mm256_extractf128_ps((__m256)x, 1); }
 SIMD_INLINE __m128i lower(I32 x) { return _mm256_castsi256_si128((__m256i)x); }
@@ -54,9 +57,11 @@ SIMD_INLINE I32 load_uint16(const std::byte* src) { return (I32)_mm256_cvtepu16_
 
 // --- Float to float
 
+template <int rounding>
 SIMD_INLINE U16h float16_codes(F32 x) {
-  return (U16h)_mm256_cvtps_ph((__m256)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  return (U16h)_mm256_cvtps_ph((__m256)x, rounding | _MM_FROUND_NO_EXC);
 }
+SIMD_INLINE U16h float16_codes(F32 x) { return float16_codes<_MM_FROUND_TO_NEAREST_INT>(x); }
 SIMD_INLINE F64x2 widen(F32 x) { return {(F64)_mm256_cvtps_pd(lower(x)), (F64)_mm256_cvtps_pd(upper(x))}; }
 SIMD_INLINE F32 narrow(F64x2 x) {
   const __m128 lo = _mm256_cvtpd_ps((__m256d)x.lo);

@@ -77,6 +77,9 @@ SIMD_INLINE U16 shift_right_each(U16 x, U16 bits) { return (U16)_mm512_srlv_epi1
 
 // --- Halves
 
+SIMD_INLINE U16 join(U16h lo, U16h hi) {
+  return (U16)_mm512_inserti64x4(_mm512_castsi256_si512((__m256i)lo), (__m256i)hi, 1);
+}
 SIMD_INLINE __m256 lower(F32 x) { return _mm512_castps512_ps256((__m512)x); }
 SIMD_INLINE __m256 upper(F32 x) { return _mm512_extractf32x8_ps((__m512)x, 1); }
 SIMD_INLINE __m256i lower(I32 x) { return _mm512_castsi512_si256((__m512i)x); }
@@ -100,9 +103,11 @@ SIMD_INLINE I32 load_uint16(const std::byte* src) { return (I32)_mm512_cvtepu16_
 
 // --- Float to float
 
+template <int rounding>
 SIMD_INLINE U16h float16_codes(F32 x) {
-  return (U16h)_mm512_cvtps_ph((__m512)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  return (U16h)_mm512_cvtps_ph((__m512)x, rounding | _MM_FROUND_NO_EXC);
 }
+SIMD_INLINE U16h float16_codes(F32 x) { return float16_codes<_MM_FROUND_TO_NEAREST_INT>(x); }
 SIMD_INLINE F64x2 widen(F32 x) { return {(F64)_mm512_cvtps_pd(lower(x)), (F64)_mm512_cvtps_pd(upper(x))}; }
 SIMD_INLINE F32 narrow(F64x2 x) { return join(_mm512_cvtpd_ps((__m512d)x.lo), _mm512_cvtpd_ps((__m512d)x.hi)); }
 

@@ -13,7 +13,9 @@
 //   copy_and_pad copy_front                                                less than a block
 //   load store load_float16 load_int16 load_uint16                         loads of one unit, any alignment
 //   widen narrow narrow_odd odd_in_24_bits round_to_integer                float to float; NaN keep sign and payload
-//   float16_codes
+//   float16_codes                                                          to nearest; elsewhere than in portable also
+//                                                                          rounded as the CPU's constant says
+//   join                                                                   two halves of a register; not in portable
 //   to_f32 to_f64                                                          integer to float, nearest
 //   to_f32_odd                                                             rounded to odd, in 10 bits or more
 //   to_f32_clamped                                                         2^31 and more are alike

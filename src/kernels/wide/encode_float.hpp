@@ -179,6 +179,12 @@ class FloatEncoder {
   U8 sign_ = kept(splat(std::uint8_t{0x80}));
 };
 
+// Rounded to bfloat16: the last bit is one if something was cut off, so that NaN stays too.
+SIMD_INLINE U16 odd_high_words(F32 a, F32 b) {
+  const U16 one = U16{} + 1;
+  return pack_high_words(as<I32>(a), as<I32>(b)) | min(pack_words(as<I32>(a), as<I32>(b)), one);
+}
+
 // float8_e8m0fnu needs no more of a number than bfloat16 has, and whether there is more: lanes of 16 bits.
 template <bool has_nonfinite>
 class FloatEncoder<DType::float8_e8m0fnu, has_nonfinite> {
@@ -190,12 +196,6 @@ class FloatEncoder<DType::float8_e8m0fnu, has_nonfinite> {
   }
 
  private:
-  // The last bit is one if something was cut off, so that NaN stays too.
-  SIMD_INLINE static U16 odd_high_words(F32 a, F32 b) {
-    const U16 one = U16{} + 1;
-    return pack_high_words(as<I32>(a), as<I32>(b)) | min(pack_words(as<I32>(a), as<I32>(b)), one);
-  }
-
   WordEncoder<DType::bfloat16, DType::float8_e8m0fnu> words_;
 };
 

@@ -19,40 +19,62 @@ inline constexpr bool in_words =
 
 SIMD_INLINE Words load_words(const std::byte* src) { return {load<U16>(src), load<U16>(src + kRegisterBytes)}; }
 
-template <DType from, DType to>
+// Numbers to encode are those loaded, times 2^-shift. `multiplies`: store_block() has a function that does. Those
+// halfway between two of the target then go down: if one is not to, its last bit is set.
+template <DType from, DType to, int shift = 0, bool multiplies = false>
 class WordEncoder {
   static constexpr FloatFormat source = row(from).format;
   static constexpr FloatFormat format = row(to).format;
+  static constexpr int bias = source.bias + shift;
   static constexpr bool four_bits = bits_of<to> == 4;
   static constexpr bool has_negative_zero = format.nonfinite != NonFinite::nan_negative_zero;
   // Bits of the source's mantissa that the target does not have. What follows is of no meaning for integers.
   static constexpr int cut = is_float<from> ? source.mantissa_bits - format.mantissa_bits : 0;
   static constexpr int infinity = ((1 << source.exponent_bits) - 1) << source.mantissa_bits;
+  static constexpr int one_exponent = 1 << source.mantissa_bits;
   // The bits of a power of two in the source.
-  static constexpr int power(int exponent) { return (exponent + source.bias) << source.mantissa_bits; }
+  static constexpr int power(int exponent) { return (exponent + bias) * one_exponent; }
   static constexpr int largest = power(format.max_exponent()) |
                                  static_cast<int>(format.largest_code() & ((1U << format.mantissa_bits) - 1)) << cut;
   static constexpr int first_beyond = largest + (1 << cut);
-  static constexpr int least = format.min_exponent() + source.bias;  // exponent field of the smallest normal number
+  // Half of the last place, where the code is rounded.
+  static constexpr int half = four_bits ? (cut > 0 ? 1 << (cut - 1) : 0) : 0x80;
+  static constexpr int least = format.min_exponent() + bias;  // exponent field of the smallest normal number
 
  public:
-  explicit WordEncoder(const Policy& policy)
+  // `may_tie`: a number may lie halfway between two of the target. If none does, it may be cut off to the source's
+  // bits, and what is halfway then goes up. Numbers are times 2^exponent, and -1 if `is_negative`.
+  explicit WordEncoder(const Policy& policy, bool may_tie = true, int exponent = 0, bool is_negative = false)
       // The code after the largest is the infinity or NaN that overflow becomes.
-      : limit_(words(policy.saturate ? largest : first_beyond)),
+      : limit_(words((policy.saturate ? largest : first_beyond) - exponent * one_exponent)),
         last_ordinary_(
             as<I16>(words(!has_negative_zero && policy.saturate && policy.fnuz_inf_is_nan ? infinity - 1 : infinity))),
-        float4_nan_(splat(static_cast<std::uint8_t>(policy.float4_nan_is_zero ? 0x8 : 0x7))) {}
+        float4_nan_(splat(static_cast<std::uint8_t>(policy.float4_nan_is_zero ? 0x8 : 0x7))),
+        other_sign_(splat(static_cast<std::uint8_t>(is_negative ? 0x80 : 0))),
+        last_bit_(words(may_tie ? 1 : 0)),
+        below_half_(words(may_tie ? half - 1 : half)),
+        quarter_(as<I16>(words(power(-2 - exponent)))),
+        three_quarters_(as<I16>(words((power(-1 - exponent) | 1 << source.mantissa_bits >> 1) - 1))),
+        base_(words((four_bits ? float4_base : (least - 1) * one_exponent) - exponent * one_exponent)),
+        least_field_(words(least - exponent)) {}
 
   SIMD_INLINE void store_block(std::byte* dst, const Words& x) const {
+    store_block(dst, x, [](U16 magnitude) { return magnitude; });
+  }
+
+  // `multiply` makes the magnitudes to encode of those of numbers.
+  template <class Multiply>
+  SIMD_INLINE void store_block(std::byte* dst, const Words& x, Multiply multiply) const {
     const Words magnitudes = {magnitude(x.lo), magnitude(x.hi)};
     U8 codes;
     if constexpr (four_bits) {
-      codes = pack_low_bytes({float4_code(magnitudes.lo), float4_code(magnitudes.hi)});
+      codes = pack_low_bytes({float4_code(multiply(magnitudes.lo)), float4_code(multiply(magnitudes.hi))});
     } else {
-      codes = pack_high_bytes({float8_code(magnitudes.lo), float8_code(magnitudes.hi)});
+      codes = pack_high_bytes({float8_code(multiply(magnitudes.lo)), float8_code(multiply(magnitudes.hi))});
     }
     if constexpr (is_signed_type<from>) {
-      const U8 signs = pack_high_bytes(x) & sign_;
+      U8 signs = pack_high_bytes(x) & sign_;
+      if constexpr (multiplies) signs ^= other_sign_;
       if constexpr (four_bits) {
         codes |= as<U8>(as<U16>(signs) >> 4);
       } else if constexpr (has_negative_zero) {
@@ -63,7 +85,7 @@ class WordEncoder {
       if constexpr (is_float<from>) {
         const I16 greatest = as<I16>(max(magnitudes.lo, magnitudes.hi));
         if (any_greater(greatest, last_ordinary_)) [[unlikely]]
-          codes = with_nan(codes, x, magnitudes, signs);
+          codes = with_nan(codes, x, magnitudes, multiplies ? signs ^ other_sign_ : signs);  // NaN keep theirs
       }
     }
     if constexpr (four_bits) {
@@ -84,15 +106,23 @@ class WordEncoder {
     return x;
   }
 
+  // What a code is raised by, besides nearly half of its last place.
+  SIMD_INLINE U16 odd(U16 code) const {
+    if constexpr (multiplies) return U16{};
+    return code & last_bit_;
+  }
+
   // 0, 0.5, 1, 1.5, 2, 3, 4 and 6 are codes 0 to 7; ties go to even codes.
   SIMD_INLINE U16 float4_code(U16 x) const {
     if constexpr (!is_float<from>) {
       const U16 small = min(x, splat(word(7)));
       return count_greater(min(small, splat(word(2))) + min(small, splat(word(4))), as<I16>(small),
                            splat(std::int16_t{5}));
+    } else if constexpr (least == 1) {
+      return min((x + below_half_ + odd(x >> cut)) >> cut, largest_code_);
     } else {
       // 1. From 1 on, as 1 mantissa bit rounded to nearest even behind the exponent; below, no more than step 2 says.
-      const U16 normal = subtract_to_zero(x + ((x >> cut) & one_), base_) >> cut;
+      const U16 normal = subtract_to_zero(x + odd(x >> cut), base_) >> cut;
       // 2. Codes 0, 1 and 2 by the two midpoints between them, of which the second goes up.
       const U16 subnormal = count_greater(count_greater(U16{}, as<I16>(x), quarter_), as<I16>(x), three_quarters_);
       return min(max(normal, subnormal), largest_code_);
@@ -126,7 +156,7 @@ class WordEncoder {
         exact = max(normal, subnormal);
       }
       // 4. To nearest even.
-      return exact + below_half_ + ((exact >> 8) & one_);
+      return exact + below_half_ + odd(exact >> 8);
     }
     return magnitude;
   }
@@ -154,19 +184,20 @@ class WordEncoder {
   U16 limit_;
   I16 last_ordinary_;
   U8 float4_nan_;
+  U8 other_sign_;
+  U16 last_bit_;  // to nearest even; 0 where nothing is halfway
+  U16 below_half_;
   U8 sign_ = kept(splat(std::uint8_t{0x80}));
   U16 magnitude_ = words(0x7fff);
-  U16 one_ = words(1);
   // float4
-  I16 quarter_ = as<I16>(words(power(-2)));
-  I16 three_quarters_ = as<I16>(words((power(-1) | 1 << source.mantissa_bits >> 1) - 1));
+  I16 quarter_;
+  I16 three_quarters_;
   U16 largest_code_ = words(7);
   // float8; float4 has a base too
-  U16 base_ = words(four_bits ? float4_base : (least - 1) << source.mantissa_bits);
-  U16 least_field_ = words(least);
+  U16 base_;
+  U16 least_field_;
   U16 leading_bit_ = words(1 << source.mantissa_bits);
   U16 mantissa_ = words((1 << source.mantissa_bits) - 1);
-  U16 below_half_ = words(0x7f);
 };
 
 // float4 from integers of 32 and 64 bits: all beyond 16 bits are beyond its range too.

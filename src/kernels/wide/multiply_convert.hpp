@@ -9,6 +9,7 @@
 #include "kernels/wide/convert.hpp"
 #include "kernels/wide/float4_steps.hpp"
 #include "kernels/wide/multiply_products.hpp"
+#include "kernels/wide/scaled_words.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
@@ -19,20 +20,41 @@ constexpr DType hub_of = std::is_same_v<Unit, F32>     ? DType::float32
                          : std::is_same_v<Unit, I32>   ? DType::int32
                                                        : DType::int64;
 
+// The encoder that products bring along, or that of the type which they are.
+template <DType to, class Products>
+auto products_encoder(const Policy& policy, const Factor& factor) {
+  if constexpr (requires { typename Products::Encoder; }) {
+    return typename Products::Encoder(policy, factor);
+  } else if constexpr (requires { Products::hub; }) {
+    return make_encoder<Products::hub, to>(policy);
+  } else {
+    return make_encoder<hub_of<typename Products::Unit>, to>(policy);
+  }
+}
+template <class Products>
+auto products_block() {
+  if constexpr (requires { typename Products::Unit; }) {
+    return Block<typename Products::Unit>();
+  } else {
+    return Words();
+  }
+}
+
 // `is_plain`: the policy is the default one. Of the many functions that makes small ones.
 template <DType to, class Products, bool is_plain>
 class EncodedProducts {
-  using Unit = typename Products::Unit;
+  using Numbers = decltype(products_block<Products>());
+  using Encoder = decltype(products_encoder<to, Products>(Policy{}, std::declval<const Factor&>()));
 
  public:
   EncodedProducts(const Policy& policy, const Factor& factor)
-      : products_(factor), encoder_(make_encoder<hub_of<Unit>, to>(is_plain ? Policy{} : policy)) {}
+      : products_(factor), encoder_(products_encoder<to, Products>(is_plain ? Policy{} : policy, factor)) {}
 
   // False where there is a product that cannot be made.
   SIMD_INLINE bool store_block(const std::byte* src, std::byte* dst) {
-    Block<Unit> products;
+    Numbers products;
     if (!products_.block(src, products)) return false;
-    if constexpr (hub_of<Unit> == DType::int64 && bits_of<to> == 64) {
+    if constexpr (std::is_same_v<Numbers, Block<I64x2>> && bits_of<to> == 64) {
       store_unit_pairs(dst, products);
     } else {
       encoder_.store_block(dst, products);
@@ -42,7 +64,7 @@ class EncodedProducts {
 
  private:
   Products products_;
-  decltype(make_encoder<hub_of<Unit>, to>(Policy{})) encoder_;
+  Encoder encoder_;
 };
 
 template <DType from, DType to, class Conversion>
@@ -253,10 +275,15 @@ std::size_t multiply_and_convert(const std::byte* src, std::byte* dst, std::size
       return convert_products<from, to, NearProducts<to, sees_subnormals || !is_float<to>>>(src, dst, count, policy,
                                                                                             factor);
   }
-  if constexpr (!is_float<from> && bits_of<from> == 16 && to == DType::float4_e2m1fn)
-    return convert_scaled<from, to, Float4BySteps<from>>(src, dst, count, policy, factor);
   constexpr bool is_limited = is_float<from> && sees_subnormals && from != DType::float16;
-  return convert_products<from, to, Float32Products<from, none, false, is_limited>>(src, dst, count, policy, factor);
+  if constexpr (!is_float<from> && bits_of<from> == 16 && to == DType::float4_e2m1fn) {
+    return convert_scaled<from, to, Float4BySteps<from>>(src, dst, count, policy, factor);
+  } else if constexpr (!std::is_void_v<decltype(scaled_words<from, to>())>) {
+    using Products = typename decltype(scaled_words<from, to>())::type;
+    return convert_products<from, to, Products>(src, dst, count, policy, factor);
+  } else {
+    return convert_products<from, to, Float32Products<from, none, false, is_limited>>(src, dst, count, policy, factor);
+  }
 }
 
 template <MultiplyAndConvertFn run>
@@ -287,10 +314,13 @@ constexpr MultiplyAndConvertFn convert_function() {
   constexpr bool holds_long = to_short_float && target.format.exponent_bits < 8;
   constexpr bool to_float8 = to_short_float && target.bits == 8 && to != DType::float8_e8m0fnu;
   constexpr bool cuts_to_float = !is_float<from> && bits_of<from> == 16 && to_short_float && target.bits == 16;
+  constexpr bool to_fnuz = to_float8 && target.format.nonfinite == NonFinite::nan_negative_zero;
   if constexpr (TENSORCAST_TARGET_LEVEL == 3 && target.bits >= 16) {
     return nullptr;  // nothing here differs from avx512
-  } else if constexpr (TENSORCAST_TARGET_LEVEL == 1 && bits_of<from> == 16 && to_float8) {
+  } else if constexpr (TENSORCAST_TARGET_LEVEL == 1 && bits_of<from> == 16 && !is_float<from> && to_float8) {
     return nullptr;  // two passes are faster, as both at once need more than 16 registers
+  } else if constexpr (TENSORCAST_TARGET_LEVEL == 1 && from == DType::bfloat16 && to_fnuz) {
+    return nullptr;  // two passes are nearly as fast
   } else if constexpr (rounding == ProductRounding::between) {
     if constexpr (to_integer && target.is_signed && (target.bits == 16 || target.bits == 32))
       return convert_in_own_environment<multiply_between<to>>;

@@ -140,11 +140,12 @@ template <DType from, bool to_float>
 class CutProducts {
  public:
   using Unit = F32;
+  static constexpr DType hub = DType::float16;  // finite ones are within int32's range
 
   explicit CutProducts(const Factor& factor)
       : high_(splat(factor.high)),
         low_(splat(factor.low)),
-        limit_(splat(static_cast<std::int32_t>(factor.first))),
+        limit_(splat(static_cast<std::int16_t>(factor.first >> 16))),
         last_(splat(static_cast<std::int32_t>(factor.last))) {}
 
   // False where one has more digits before the point than float32: of bfloat16 alone.
@@ -152,8 +153,8 @@ class CutProducts {
     const auto unit = [&](int at) { return load_float32<from>(src + at * bytes_of<from>(kLanes)); };
     const Block<F32> x = {unit(0), unit(1), unit(2), unit(3)};
     if constexpr (from == DType::bfloat16) {
-      const Block<I32> size = map(x, [](F32 lanes) { return as<I32>(lanes) & INT32_MAX; });
-      if (any(greater(max(max(size.a, size.b), max(size.c, size.d)), limit_))) [[unlikely]]
+      const auto size = [src](int at) { return as<I16>(load<U16>(src + at * kRegisterBytes) & 0x7fff); };
+      if (any_greater(max(size(0), size(1)), limit_)) [[unlikely]]
         return false;
     }
     products = map(x, [this](F32 lanes) SIMD_INLINE_LAMBDA {
@@ -166,7 +167,8 @@ class CutProducts {
 
  private:
   F32 high_, low_;
-  I32 limit_, last_;
+  I16 limit_;
+  I32 last_;
 };
 
 // --- 64-bit integers
