@@ -145,7 +145,8 @@ class CutProducts {
       : high_(splat(factor.high)),
         low_(splat(factor.low)),
         limit_(splat(static_cast<std::int32_t>(factor.first))),
-        last_(splat(static_cast<std::int32_t>(factor.last))) {}
+        last_(splat(static_cast<std::int32_t>(factor.last))),
+        is_cut_(factor.last != 0) {}
 
   // False where one has more digits before the point than float32: of bfloat16 alone.
   SIMD_INLINE bool block(const std::byte* src, Block<F32>& products) const {
@@ -155,6 +156,10 @@ class CutProducts {
       const Block<I32> size = map(x, [](F32 lanes) { return as<I32>(lanes) & INT32_MAX; });
       if (any(greater(max(max(size.a, size.b), max(size.c, size.d)), limit_))) [[unlikely]]
         return false;
+    }
+    if (to_float && !is_cut_) {
+      products = map(x, [this](F32 lanes) SIMD_INLINE_LAMBDA { return lanes * high_; });
+      return true;
     }
     products = map(x, [this](F32 lanes) SIMD_INLINE_LAMBDA {
       const F32 product = multiply_add(lanes, high_, lanes * low_);
@@ -167,6 +172,7 @@ class CutProducts {
  private:
   F32 high_, low_;
   I32 limit_, last_;
+  bool is_cut_;
 };
 
 // --- 64-bit integers
