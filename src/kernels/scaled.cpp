@@ -468,8 +468,10 @@ ScaledConversion::ScaledConversion(Target target, DType from, DType to, const Po
     choose_float64(pair_, policy, first_);
   }
   const bool is_long_integer = family(from) == Family::integer && bit_width(from) > 16;
-  const bool is_near = is_long_integer && (first_.rounding == ProductRounding::odd || first_.factor.special_is_large) &&
-                       choose_near(pair_, policy, first_);
+  // Exact products are quicker, but unsigned integers are large more often, as negative ones were made of them.
+  const bool is_exact =
+      first_.rounding == ProductRounding::none && (is_signed(from) || !first_.factor.special_is_large);
+  const bool is_near = is_long_integer && in_float32 && !is_exact && choose_near(pair_, policy, first_);
   if (in_float32 && !is_near && !(is_long_integer && first_.factor.special_is_large)) {
     at_once_ = one_pass(pair_, first_.factor, first_.rounding);
     if (at_once_.run != nullptr && to == DType::float4_e2m1fn && family(from) == Family::integer)
@@ -563,7 +565,7 @@ void ScaledConversion::run_otherwise(const std::byte* src, std::byte* dst, std::
   Method last = first_;
   if (first_.factor.special_is_large) {
     last = {};
-    choose_float64(pair_, policy_, last);
+    if (!choose_near(pair_, policy_, last)) choose_float64(pair_, policy_, last);
     if (try_block(last, encoder(last), src, dst, count)) return;
   }
   const DTypeRow& from = row(pair_.from);

@@ -146,7 +146,8 @@ class CutProducts {
       : high_(splat(factor.high)),
         low_(splat(factor.low)),
         limit_(splat(static_cast<std::int16_t>(factor.first >> 16))),
-        last_(splat(static_cast<std::int32_t>(factor.last))) {}
+        last_(splat(static_cast<std::int32_t>(factor.last))),
+        is_cut_(factor.last != 0) {}
 
   // False where one has more digits before the point than float32: of bfloat16 alone.
   SIMD_INLINE bool block(const std::byte* src, Block<F32>& products) const {
@@ -156,6 +157,10 @@ class CutProducts {
       const auto size = [src](int at) { return as<I16>(load<U16>(src + at * kRegisterBytes) & 0x7fff); };
       if (any_greater(max(size(0), size(1)), limit_)) [[unlikely]]
         return false;
+    }
+    if (to_float && !is_cut_) {
+      products = map(x, [this](F32 lanes) SIMD_INLINE_LAMBDA { return lanes * high_; });
+      return true;
     }
     products = map(x, [this](F32 lanes) SIMD_INLINE_LAMBDA {
       const F32 product = multiply_add(lanes, high_, lanes * low_);
@@ -169,6 +174,7 @@ class CutProducts {
   F32 high_, low_;
   I16 limit_;
   I32 last_;
+  bool is_cut_;
 };
 
 // --- 64-bit integers
