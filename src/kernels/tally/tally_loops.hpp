@@ -1,6 +1,7 @@
 // The loops of a tally, as each target compiles them, and the definition that they share.
 #pragma once
 
+#include "kernels/tally/integers.hpp"
 #include "kernels/tally/tally.hpp"
 
 namespace tensorcast::kernels {
@@ -8,6 +9,9 @@ namespace tensorcast::kernels {
 // One element, by the definitions in cast.hpp. Everything else here is a faster way to the same.
 void tally_element(double x, double x_low, double y, double y_low, std::size_t chain, const TallyRules& rules,
                    Tally& tally) noexcept;
+
+using IntegerLoop = void (*)(const std::byte* source, const std::byte* result, std::size_t count,
+                             const IntegerRules& rules, IntegerTally& tally);
 
 struct TallyLoops {
   void (*float32)(const float* source, const float* result, std::size_t count, const TallyRules& rules, Tally& tally);
@@ -17,7 +21,12 @@ struct TallyLoops {
   std::size_t (*count_bytes)(const std::byte* data, std::size_t bytes, ByteWindow window, std::uint64_t* counts);
   void (*split_integers)(const std::byte* integers, bool is_signed, double* high, double* low, std::size_t count);
   bool (*split_products)(const double* x, double scale, double* high, double* low, std::size_t count);
+  IntegerLoop (*integer_loop)(const IntegerRules& rules);
+  void (*long_integers)(const std::byte* source, const std::byte* result, bool is_result_double, std::size_t count,
+                        const IntegerRules& rules, LongTally& tally);
 };
+
+[[nodiscard]] const TallyLoops& tally_loops_of(Target target) noexcept;
 
 namespace portable {
 extern const TallyLoops tally_loops;
