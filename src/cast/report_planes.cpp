@@ -22,6 +22,18 @@ __extension__ using int128 = __int128;
 using Numbers = std::array<int128, byte_values>;
 using HalfNumbers = std::array<int128, byte_values / 2>;
 
+constexpr ByteSet every_byte = {{~std::uint64_t{0}, ~std::uint64_t{0}, ~std::uint64_t{0}, ~std::uint64_t{0}}};
+
+// With so many planes of but a part of the bytes, as of numbers with a large exponent, blocks are looked at first: few
+// have all magnitudes.
+constexpr std::ptrdiff_t min_narrow_planes = 4;
+
+bool is_narrow(const BytePlane& plane) {
+  int bytes = 0;
+  for (const std::uint64_t bits : plane.nonzero.bits) bytes += std::popcount(bits);
+  return bytes < 80;
+}
+
 // A plane that counts in units of 2^shift.
 struct Digit {
   BytePlane plane;
@@ -70,6 +82,8 @@ class Planning {
     }
     if (!rank(from, 0, [](const CodeFate& fate) { return fate.error; })) return false;
     if (!rank(from, 1, [](const CodeFate& fate) { return fate.relative_error; })) return false;
+    const auto narrow_planes = std::count_if(out_.planes.begin(), out_.planes.end(), is_narrow);
+    out_.has_narrow_planes = narrow_planes >= min_narrow_planes;
     return out_.planes.size() <= ByteReporter::Count().sums.size();
   }
 
@@ -270,7 +284,9 @@ std::unique_ptr<const BytePlanes> BytePlanes::make(DType from, DType to, const c
 }
 
 void BytePlanes::add(const std::byte* data, std::size_t bytes, ByteReporter::Count& into) const {
-  const ByteSet possible = kernels::possible_bytes(data, bytes);
+  const bool are_ranks_settled = into.ranks[0] == ranks[0].greatest && into.ranks[1] == ranks[1].greatest;
+  const bool looks = has_narrow_planes || !are_ranks_settled;
+  const ByteSet possible = looks ? kernels::possible_bytes(data, bytes) : every_byte;
   kernels::sum_planes(planes, possible, data, bytes, into.sums.data());
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (into.ranks[i] != ranks[i].greatest) kernels::raise_rank(ranks[i], possible, data, bytes, into.ranks[i]);

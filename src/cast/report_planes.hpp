@@ -43,6 +43,7 @@ struct BytePlanes {
 
   Fates fates;
   std::vector<kernels::BytePlane> planes;
+  bool has_narrow_planes = false;
   std::vector<EventPlane> events;
   std::array<Parts, 2> signal, noise;            // by scale
   std::array<kernels::ByteRanks, 2> ranks = {};  // of absolute and relative errors

@@ -200,4 +200,6 @@ SIMD_INLINE U8q pack_crumbs(U8 codes) {
   return crumbs;
 }
 
+SIMD_INLINE U64 multiply_low_halves(U64 x, U64 y) { return (U64)_mm256_mul_epu32((__m256i)x, (__m256i)y); }
+
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

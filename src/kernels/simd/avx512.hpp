@@ -340,4 +340,6 @@ SIMD_INLINE U8q pack_crumbs(U8 codes) {
   return (U8q)_mm512_cvtepi32_epi8((__m512i)(pairs | (pairs >> 12)));
 }
 
+SIMD_INLINE U64 multiply_low_halves(U64 x, U64 y) { return (U64)_mm512_mul_epu32((__m512i)x, (__m512i)y); }
+
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

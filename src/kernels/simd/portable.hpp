@@ -213,4 +213,10 @@ SIMD_INLINE U8q pack_crumbs(U8 codes) {
   return __builtin_convertvector(pairs | (pairs >> 12), U8q);
 }
 
+#if defined(__SSE2__)
+SIMD_INLINE U64 multiply_low_halves(U64 x, U64 y) { return (U64)_mm_mul_epu32((__m128i)x, (__m128i)y); }
+#else
+SIMD_INLINE U64 multiply_low_halves(U64 x, U64 y) { return (x & 0xffffffff) * (y & 0xffffffff); }
+#endif
+
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

@@ -32,6 +32,7 @@
 //   pack_saturated                                                         int32 lanes as far as int16 goes
 //   pack_low_bytes pack_high_bytes                                         of 16-bit lanes
 //   pack_nibbles pack_crumbs                                               bytes below 16 or below 4 to 4 or 2 bits
+//   multiply_low_halves                                                    of 64-bit lanes, exactly
 //   each
 #pragma once
 

@@ -23,7 +23,6 @@ SIMD_INLINE U32 splat(std::uint32_t x) { return x - U32{}; }
 #if TENSORCAST_TARGET_LEVEL >= 2
 
 SIMD_INLINE U32 products_of_pairs(I16 a, I16 b) { return (U32)_mm512_madd_epi16((__m512i)a, (__m512i)b); }
-SIMD_INLINE U64 even_products(U32 a, U32 b) { return (U64)_mm512_mul_epu32((__m512i)a, (__m512i)b); }
 template <class V>
 SIMD_INLINE bool has_bits(V x) {
   const __mmask16 bits = _mm512_test_epi32_mask((__m512i)x, (__m512i)x);
@@ -48,7 +47,6 @@ SIMD_INLINE bool either_greater(U64 a, U64 b, U64 c, U64 d) {
 
 SIMD_INLINE U32 products_of_pairs(I16 a, I16 b) { return (U32)_mm256_madd_epi16((__m256i)a, (__m256i)b); }
 SIMD_INLINE U16 high_product(U16 a, U16 b) { return (U16)_mm256_mulhi_epu16((__m256i)a, (__m256i)b); }
-SIMD_INLINE U64 even_products(U32 a, U32 b) { return (U64)_mm256_mul_epu32((__m256i)a, (__m256i)b); }
 template <class V>
 SIMD_INLINE bool has_bits(V x) {
   return _mm256_testz_si256((__m256i)x, (__m256i)x) == 0;
@@ -60,7 +58,6 @@ SIMD_INLINE bool has_bits(V x) {
 
 SIMD_INLINE U32 products_of_pairs(I16 a, I16 b) { return (U32)_mm_madd_epi16((__m128i)a, (__m128i)b); }
 SIMD_INLINE U16 high_product(U16 a, U16 b) { return (U16)_mm_mulhi_epu16((__m128i)a, (__m128i)b); }
-SIMD_INLINE U64 even_products(U32 a, U32 b) { return (U64)_mm_mul_epu32((__m128i)a, (__m128i)b); }
 
 #else
 
@@ -78,7 +75,6 @@ SIMD_INLINE U16 high_product(U16 a, U16 b) {
   }
   return high;
 }
-SIMD_INLINE U64 even_products(U32 a, U32 b) { return (as<U64>(a) & 0xffffffff) * (as<U64>(b) & 0xffffffff); }
 
 #endif
 
@@ -99,6 +95,7 @@ SIMD_INLINE bool either_greater(U64 a, U64 b, U64 c, U64 d) { return has_bits((a
 
 #endif
 
+SIMD_INLINE U64 even_products(U32 a, U32 b) { return multiply_low_halves(as<U64>(a), as<U64>(b)); }
 SIMD_INLINE U32 odd_lanes(U32 x) { return as<U32>(as<U64>(x) >> 32); }
 
 SIMD_INLINE bool any_greater(U32 a, U32 b, U32 c, U32 d) {

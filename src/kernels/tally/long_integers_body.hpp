@@ -225,10 +225,10 @@ void tally_long(const std::byte* source, const std::byte* result, bool is_result
 }
 
 // Subnormal results count, whatever the caller's floating-point environment does to them.
-const LongLoop tally_long_integers = [](const std::byte* source, const std::byte* result, bool is_result_double,
-                                        std::size_t count, const IntegerRules& rules, LongTally& tally) {
+void tally_long_integers(const std::byte* source, const std::byte* result, bool is_result_double, std::size_t count,
+                         const IntegerRules& rules, LongTally& tally) {
   const auto run = rules.is_signed ? tally_long<true> : tally_long<false>;
   in_default_environment([&] { run(source, result, is_result_double, count, rules, tally); });
-};
+}
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

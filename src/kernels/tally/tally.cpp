@@ -6,7 +6,7 @@
 
 namespace tensorcast::kernels {
 
-const TallyLoops& loops_of(Target target) noexcept {
+const TallyLoops& tally_loops_of(Target target) noexcept {
 #if defined(__x86_64__)
   switch (target) {
     case Target::portable:
@@ -64,42 +64,42 @@ void tally_element(double x, double x_low, double y, double y_low, std::size_t c
 
 void tally_float32(Target target, const float* source, const float* result, std::size_t count, const TallyRules& rules,
                    Tally& tally) noexcept {
-  loops_of(target).float32(source, result, count, rules, tally);
+  tally_loops_of(target).float32(source, result, count, rules, tally);
 }
 
 void count_float32(Target target, const float* source, const float* result, std::size_t count, const TallyRules& rules,
                    Tally& tally) noexcept {
-  loops_of(target).float32_counts(source, result, count, rules, tally);
+  tally_loops_of(target).float32_counts(source, result, count, rules, tally);
 }
 
 void tally_float64(Target target, RealSums source, RealSums result, std::size_t count, const TallyRules& rules,
                    Tally& tally) noexcept {
-  loops_of(target).float64(source, result, count, rules, tally);
+  tally_loops_of(target).float64(source, result, count, rules, tally);
 }
 
 bool are_small(Target target, const std::byte* integers, int bits, bool is_signed, std::size_t count) noexcept {
-  return loops_of(target).are_small(integers, bits, is_signed, count);
+  return tally_loops_of(target).are_small(integers, bits, is_signed, count);
 }
 
 std::size_t count_byte(Target target, const std::byte* data, std::size_t bytes, std::byte value) noexcept {
-  return loops_of(target).count_byte(data, bytes, value);
+  return tally_loops_of(target).count_byte(data, bytes, value);
 }
 
 std::size_t count_bytes(Target target, const std::byte* data, std::size_t bytes, ByteWindow window,
                         std::uint64_t* counts) noexcept {
-  return loops_of(target).count_bytes(data, bytes, window, counts);
+  return tally_loops_of(target).count_bytes(data, bytes, window, counts);
 }
 
-bool has_count_bytes(Target target) noexcept { return loops_of(target).count_bytes != nullptr; }
+bool has_count_bytes(Target target) noexcept { return tally_loops_of(target).count_bytes != nullptr; }
 
 void split_integers(Target target, const std::byte* integers, bool is_signed, double* high, double* low,
                     std::size_t count) noexcept {
-  loops_of(target).split_integers(integers, is_signed, high, low, count);
+  tally_loops_of(target).split_integers(integers, is_signed, high, low, count);
 }
 
 bool split_products(Target target, const double* x, double scale, double* high, double* low,
                     std::size_t count) noexcept {
-  return loops_of(target).split_products(x, scale, high, low, count);
+  return tally_loops_of(target).split_products(x, scale, high, low, count);
 }
 
 }  // namespace tensorcast::kernels

@@ -21,6 +21,7 @@
 
 #include "kernels/simd/environment.hpp"
 #include "kernels/tally/count_bytes.hpp"
+#include "kernels/tally/integers_loops.hpp"
 #include "kernels/tally/tally_loops.hpp"
 #include "kernels/tally/tally_masks.hpp"
 #include "kernels/tally/words_body.hpp"
@@ -619,6 +620,8 @@ const TallyLoops tally_loops = {
         [](const double* x, double scale, double* high, double* low, std::size_t count) {
           return in_default_environment([&] { return split_products(x, scale, high, low, count); });
         },
+    .integer_loop = integer_loop,
+    .long_integers = tally_long_integers,
     .words = word_loops,
 };
 

@@ -1,6 +1,7 @@
 // The loops of a tally, as each target compiles them, and the definition that they share.
 #pragma once
 
+#include "kernels/tally/integers.hpp"
 #include "kernels/tally/tally.hpp"
 #include "kernels/tally/words.hpp"
 
@@ -11,6 +12,9 @@ namespace tensorcast::kernels {
 inline constexpr std::size_t no_chain = tally_chains;
 void tally_element(double x, double x_low, double y, double y_low, std::size_t chain, const TallyRules& rules,
                    Tally& tally) noexcept;
+
+using IntegerLoop = void (*)(const std::byte* source, const std::byte* result, std::size_t count,
+                             const IntegerRules& rules, IntegerTally& tally);
 
 struct TallyLoops {
   void (*float32)(const float* source, const float* result, std::size_t count, const TallyRules& rules, Tally& tally);
@@ -23,8 +27,13 @@ struct TallyLoops {
   std::size_t (*count_bytes)(const std::byte* data, std::size_t bytes, ByteWindow window, std::uint64_t* counts);
   void (*split_integers)(const std::byte* integers, bool is_signed, double* high, double* low, std::size_t count);
   bool (*split_products)(const double* x, double scale, double* high, double* low, std::size_t count);
+  IntegerLoop (*integer_loop)(const IntegerRules& rules);
+  void (*long_integers)(const std::byte* source, const std::byte* result, bool is_result_double, std::size_t count,
+                        const IntegerRules& rules, LongTally& tally);
   WordLoops words;
 };
+
+[[nodiscard]] const TallyLoops& tally_loops_of(Target target) noexcept;
 
 namespace portable {
 extern const TallyLoops tally_loops;
@@ -37,7 +46,5 @@ namespace avx512 {
 extern const TallyLoops tally_loops;
 }
 #endif
-
-[[nodiscard]] const TallyLoops& loops_of(Target target) noexcept;
 
 }  // namespace tensorcast::kernels

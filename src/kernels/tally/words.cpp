@@ -28,7 +28,7 @@ float offset_of(double largest) {
 
 std::uint16_t largest_of(Target target, const std::byte* words, std::size_t count) {
   const std::size_t whole = count / word_group * word_group;
-  std::uint16_t largest = loops_of(target).words.largest_magnitude(words, whole);
+  std::uint16_t largest = tally_loops_of(target).words.largest_magnitude(words, whole);
   for (std::size_t i = whole; i < count; ++i) {
     largest = std::max(largest, static_cast<std::uint16_t>(word_at(words, i) & 0x7fff));
   }
@@ -132,7 +132,7 @@ std::size_t WordTally::count_usual(const std::byte* source, const std::byte* res
                                    std::uint16_t largest, Tally& tally) const {
   WordCounts counts = usual_counts(tally);
   if (largest < counts.first_above) counts.first_above = 0;
-  return loops_of(target_).words.count_usual(source, result, count, counts, tally);
+  return tally_loops_of(target_).words.count_usual(source, result, count, counts, tally);
 }
 
 void WordTally::sum_one_by_one(const Block& block, std::size_t first, Tally& tally) const {
@@ -171,7 +171,7 @@ void WordTally::sum(const Block& block, Tally& tally) const {
   const bool has_short_errors = is_rounded(block.largest) || block.largest < first_long_error_;
   const bool has_offsets = signal_offset != 0.0F && (block.is_exact || noise_offset != 0.0F) && has_short_errors;
   const std::size_t whole = has_offsets ? block.count / word_group * word_group : 0;
-  loops_of(target_).words.add_squares(block.source, block.result, whole, from_.is_bfloat16(), signal_offset,
+  tally_loops_of(target_).words.add_squares(block.source, block.result, whole, from_.is_bfloat16(), signal_offset,
                                       noise_offset, tally);
   sum_one_by_one(block, whole, tally);
 }
@@ -186,7 +186,7 @@ IntegerWordTally::IntegerWordTally(Target target, const FloatFormat& from, const
 
 bool IntegerWordTally::add(const std::byte* source, const std::byte* result, std::size_t count, const TallyRules& rules,
                            Tally& tally) const {
-  const WordLoops& loops = loops_of(target_).words;
+  const WordLoops& loops = tally_loops_of(target_).words;
   const std::uint16_t largest = largest_of(target_, source, count);
   if (largest >= from_.infinity()) return false;
   if (largest == 0) return true;

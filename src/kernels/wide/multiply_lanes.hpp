@@ -120,15 +120,4 @@ SIMD_INLINE F64 multiply_odd(F64 x, F64 y) {
 
 #endif
 
-// Products of the low halves of lanes.
-SIMD_INLINE U64 multiply_low_halves(U64 x, U64 y) {
-#if TENSORCAST_TARGET_LEVEL >= 2
-  return (U64)_mm512_mul_epu32((__m512i)x, (__m512i)y);
-#elif TENSORCAST_TARGET_LEVEL == 1
-  return (U64)_mm256_mul_epu32((__m256i)x, (__m256i)y);
-#else
-  return (x & 0xffffffff) * (y & 0xffffffff);
-#endif
-}
-
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET
