@@ -16,7 +16,7 @@ struct ByteSet {
   alignas(32) std::array<std::uint64_t, 4> bits = {};
 };
 
-// How values depend on bit 7, which is the sign of float8: not at all, zero with it or zero without it, or as they like.
+// How values depend on bit 7, the sign of float8: not at all, zero with it or without it, or in any way.
 enum class PlaneBytes : std::uint8_t { same, without_bit_7, with_bit_7, different };
 
 struct BytePlane {

@@ -3,8 +3,8 @@
 // 2. One instruction adds four signed bytes, each times one, to a lane of 32 bits (VNNI).
 // 3. A pass looks up in several planes of one kind, so that each source byte is loaded once for all of them. Planes of
 //    which no byte may be in the block are left out.
-// 4. Of a pair, the lower seven bits of a lane are the first one's sum, for as long as that is below 128; the bits above
-//    it are the second one's, negative.
+// 4. Of a pair, the lower seven bits of a lane are the first one's sum, for as long as that is below 128; the bits
+//    above it are the second one's, negative.
 #include <algorithm>
 
 #include "kernels/simd/byte_table.hpp"
