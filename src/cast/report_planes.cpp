@@ -20,7 +20,6 @@ using EventPlane = BytePlanes::EventPlane;
 __extension__ using int128 = __int128;
 
 using Numbers = std::array<int128, byte_values>;
-using HalfNumbers = std::array<int128, byte_values / 2>;
 
 constexpr ByteSet every_byte = {{~std::uint64_t{0}, ~std::uint64_t{0}, ~std::uint64_t{0}, ~std::uint64_t{0}}};
 
@@ -94,8 +93,13 @@ class Planning {
     std::uint32_t events = 0;
   };
 
-  static bool is_symmetric(const Numbers& numbers) {
-    return std::equal(numbers.begin(), numbers.begin() + byte_values / 2, numbers.begin() + byte_values / 2);
+  static PlaneBytes kind_of(const BytePlane& plane) {
+    const auto& bits = plane.nonzero.bits;
+    if (std::equal(plane.value.begin(), plane.value.begin() + byte_values / 2, plane.value.begin() + byte_values / 2)) {
+      return PlaneBytes::same;
+    }
+    if ((bits[2] | bits[3]) == 0) return PlaneBytes::without_bit_7;
+    return (bits[0] | bits[1]) == 0 ? PlaneBytes::with_bit_7 : PlaneBytes::different;
   }
 
   // In pairs where flags are of one element a byte, but for those of few bytes, like NaN, which most blocks do not
@@ -116,21 +120,16 @@ class Planning {
   }
 
   void add_flags(const Flags& one, const Flags& other) {
-    using enum PlaneBytes;
-    const bool symmetric = is_symmetric(one.numbers) && is_symmetric(other.numbers);
-    for (const PlaneBytes bytes : symmetric ? std::vector{all} : std::vector{without_bit_7, with_bit_7}) {
-      BytePlane plane;
-      plane.bytes = bytes;
-      plane.is_pair = other.events != 0;
-      const std::size_t first = bytes == with_bit_7 ? byte_values / 2 : 0;
-      for (std::size_t low = 0; low < plane.value.size(); ++low) {
-        plane.value[low] = static_cast<std::int8_t>(one.numbers[first + low] - 128 * other.numbers[first + low]);
-      }
-      plane.set_nonzero();
-      if (plane.is_zero()) continue;
-      out_.events.push_back({out_.planes.size(), one.events, other.events});
-      out_.planes.push_back(plane);
+    BytePlane plane;
+    plane.is_pair = other.events != 0;
+    for (std::size_t byte = 0; byte < byte_values; ++byte) {
+      plane.value[byte] = static_cast<std::int8_t>(one.numbers[byte] - 128 * other.numbers[byte]);
     }
+    plane.set_nonzero();
+    if (plane.is_zero()) return;
+    plane.bytes = kind_of(plane);
+    out_.events.push_back({out_.planes.size(), one.events, other.events});
+    out_.planes.push_back(plane);
   }
 
   // Where the result y is small, x^2 - (x - y)^2 = y (2x - y) has fewer bits than the noise (x - y)^2 has.
@@ -145,7 +144,7 @@ class Planning {
         excess[byte] = signal[byte] * (int128{1} << signal_shift) - noise[byte] * (int128{1} << noise_shift);
       }
       const std::vector<Digit> excess_digits = digits_of(excess);
-      if (new_planes(excess_digits) < new_planes(digits)) {
+      if (cost_of(excess_digits) < cost_of(digits)) {
         parts.is_rest_of_signal = true;
         parts.signal_shift = signal_shift;
         parts.further_bits = noise_shift;
@@ -157,30 +156,27 @@ class Planning {
 
   // Numbers as sums of planes, of which few are new. Bytes with and without bit 7 may have some in common.
   [[nodiscard]] std::vector<Digit> digits_of(const Numbers& numbers) const {
-    HalfNumbers without, with, less, more;
-    for (std::size_t low = 0; low < without.size(); ++low) {
-      without[low] = numbers[low];
-      with[low] = numbers[low + without.size()];
-      more[low] = with[low] - without[low];
-      less[low] = without[low] - with[low];
+    Numbers without = {}, with = {}, less = {}, more = {};
+    for (std::size_t byte = 0; byte < byte_values; ++byte) {
+      const std::size_t low = byte % (byte_values / 2), high = low + byte_values / 2;
+      without[byte] = numbers[low];
+      with[byte] = numbers[high];
+      (byte == low ? less : more)[byte] = byte == low ? numbers[low] - numbers[high] : numbers[high] - numbers[low];
     }
-    using enum PlaneBytes;
-    std::vector<Digit> best;
-    append_digits(without, all, best);
+    std::vector<Digit> best, second, third;
+    append_digits(numbers, best);
     if (without == with) return best;
-    append_digits(more, with_bit_7, best);
-    std::vector<Digit> second, third;
-    append_digits(with, all, second);
-    append_digits(less, without_bit_7, second);
-    append_digits(without, without_bit_7, third);
-    append_digits(with, with_bit_7, third);
-    if (new_planes(second) < new_planes(best)) best = std::move(second);
-    if (new_planes(third) < new_planes(best)) best = std::move(third);
+    append_digits(without, second);
+    append_digits(more, second);
+    append_digits(with, third);
+    append_digits(less, third);
+    if (cost_of(second) < cost_of(best)) best = std::move(second);
+    if (cost_of(third) < cost_of(best)) best = std::move(third);
     return best;
   }
 
   // Digits of eight bits, from -128 to 127.
-  static void append_digits(HalfNumbers numbers, PlaneBytes bytes, std::vector<Digit>& digits) {
+  static void append_digits(Numbers numbers, std::vector<Digit>& digits) {
     uint128 bits = 0;
     for (const int128 number : numbers) bits |= static_cast<uint128>(number);
     if (bits == 0) return;
@@ -189,15 +185,15 @@ class Planning {
     for (int shift = zeros; bits != 0; shift += 8) {
       Digit digit;
       digit.shift = shift;
-      digit.plane.bytes = bytes;
       bits = 0;
-      for (std::size_t low = 0; low < numbers.size(); ++low) {
-        const auto value = static_cast<std::int8_t>(static_cast<std::uint8_t>(numbers[low] & 0xff));
-        digit.plane.value[low] = value;
-        numbers[low] = (numbers[low] - value) >> 8;
-        bits |= static_cast<uint128>(numbers[low]);
+      for (std::size_t byte = 0; byte < numbers.size(); ++byte) {
+        const auto value = static_cast<std::int8_t>(static_cast<std::uint8_t>(numbers[byte] & 0xff));
+        digit.plane.value[byte] = value;
+        numbers[byte] = (numbers[byte] - value) >> 8;
+        bits |= static_cast<uint128>(numbers[byte]);
       }
       digit.plane.set_nonzero();
+      digit.plane.bytes = kind_of(digit.plane);
       if (!digit.plane.is_zero()) digits.push_back(digit);
     }
   }
@@ -209,14 +205,18 @@ class Planning {
 
   [[nodiscard]] std::size_t place_of(const BytePlane& plane) const {
     const auto same = std::find_if(out_.planes.begin(), out_.planes.end(), [&](const BytePlane& other) {
-      return other.bytes == plane.bytes && other.value == plane.value && !other.is_pair;
+      return other.value == plane.value && !other.is_pair;
     });
     return static_cast<std::size_t>(same - out_.planes.begin());
   }
 
-  [[nodiscard]] std::ptrdiff_t new_planes(const std::vector<Digit>& digits) const {
-    return std::count_if(digits.begin(), digits.end(),
-                         [&](const Digit& digit) { return place_of(digit.plane) == out_.planes.size(); });
+  // Of what is new, as measured: two lookups take half as long again as one.
+  [[nodiscard]] int cost_of(const std::vector<Digit>& digits) const {
+    int cost = 0;
+    for (const Digit& digit : digits) {
+      if (place_of(digit.plane) == out_.planes.size()) cost += digit.plane.bytes == PlaneBytes::different ? 3 : 2;
+    }
+    return cost;
   }
 
   // Planes that are there already serve again.

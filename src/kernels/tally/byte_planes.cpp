@@ -14,10 +14,8 @@ void raise_rank(const ByteRanks& ranks, const ByteSet& possible, const std::byte
 
 void BytePlane::set_nonzero() noexcept {
   nonzero = {};
-  for (std::size_t low = 0; low < value.size(); ++low) {
-    const std::uint64_t bit = std::uint64_t{value[low] != 0} << (low % 64);
-    if (bytes != PlaneBytes::with_bit_7) nonzero.bits[low / 64] |= bit;
-    if (bytes != PlaneBytes::without_bit_7) nonzero.bits[2 + low / 64] |= bit;
+  for (std::size_t byte = 0; byte < value.size(); ++byte) {
+    nonzero.bits[byte / 64] |= std::uint64_t{value[byte] != 0} << (byte % 64);
   }
 }
 

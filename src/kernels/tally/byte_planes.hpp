@@ -16,17 +16,17 @@ struct ByteSet {
   alignas(32) std::array<std::uint64_t, 4> bits = {};
 };
 
-// The bytes that a plane has values for; of others it has 0. Of float8, bit 7 is the sign.
-enum class PlaneBytes : std::uint8_t { all, without_bit_7, with_bit_7 };
+// How values depend on bit 7, the sign of float8: not at all, zero with it or without it, or in any way.
+enum class PlaneBytes : std::uint8_t { same, without_bit_7, with_bit_7, different };
 
 struct BytePlane {
-  alignas(64) std::array<std::int8_t, 128> value = {};  // by the lower seven bits
+  alignas(64) std::array<std::int8_t, 256> value = {};
   ByteSet nonzero;
-  PlaneBytes bytes = PlaneBytes::all;
+  PlaneBytes bytes = PlaneBytes::same;
   // Two planes of zeros and ones in one: the value is the first one less 128 times the second.
   bool is_pair = false;
 
-  void set_nonzero() noexcept;  // from the others
+  void set_nonzero() noexcept;  // from the values
   [[nodiscard]] bool is_zero() const noexcept { return nonzero.bits == ByteSet().bits; }
 };
 

@@ -1,12 +1,10 @@
-// 1. A plane has 128 values, which are two registers; a lookup in them ignores bit 7. Of planes for some of the bytes
-//    only, a mask made of bit 7 leaves the others zero.
+// 1. A lookup in 128 values, which are two registers, ignores bit 7. A plane whose values depend on bit 7 takes two
+//    lookups; one that has values for bytes with bit 7 only, or without, takes one and a mask.
 // 2. One instruction adds four signed bytes, each times one, to a lane of 32 bits (VNNI).
-// 3. A pass looks up in several planes of one kind, so that each source byte is loaded once for all of them. Planes
-// that
-//    are zero for all bytes that may be in the block are left out.
+// 3. A pass looks up in several planes of one kind, so that each source byte is loaded once for all of them. Planes of
+//    which no byte may be in the block are left out.
 // 4. Of a pair, the lower seven bits of a lane are the first one's sum, for as long as that is below 128; the bits
-// above
-//    are the second one's, negative.
+//    above it are the second one's, negative.
 #include <algorithm>
 
 #include "kernels/simd/byte_table.hpp"
@@ -32,27 +30,37 @@ struct Pass {
 };
 
 // At most `max_block_bytes`.
-template <bool masked, std::size_t count>
+template <PlaneBytes kind, std::size_t count>
 void sum(const Pass& pass, const std::byte* data, std::size_t bytes) {
   constexpr std::size_t chains = count <= 2 ? 2 : 1;  // so that one addition need not wait for the last
-  __m512i lower[count], upper[count], sums[chains][count];
+  constexpr bool masked = kind == PlaneBytes::without_bit_7 || kind == PlaneBytes::with_bit_7;
+  constexpr bool differs = kind == PlaneBytes::different;
+  constexpr int first = kind == PlaneBytes::with_bit_7 ? 2 : 0;
+  __m512i lower[count], upper[count], lower_with[count], upper_with[count], sums[chains][count];
 #pragma GCC unroll 8
   for (std::size_t i = 0; i < count; ++i) {
-    lower[i] = quarter(pass.planes[i]->value.data(), 0);
-    upper[i] = quarter(pass.planes[i]->value.data(), 1);
+    lower[i] = quarter(pass.planes[i]->value.data(), first);
+    upper[i] = quarter(pass.planes[i]->value.data(), first + 1);
+    if (differs) lower_with[i] = quarter(pass.planes[i]->value.data(), 2);
+    if (differs) upper_with[i] = quarter(pass.planes[i]->value.data(), 3);
 #pragma GCC unroll 2
     for (std::size_t chain = 0; chain < chains; ++chain) sums[chain][i] = _mm512_setzero_si512();
   }
   const __m512i ones = _mm512_set1_epi8(1);
-  const __mmask64 flip = pass.planes[0]->bytes == PlaneBytes::without_bit_7 ? ~__mmask64{0} : 0;
-  const auto add = [&](__m512i x, __m512i * into) __attribute__((always_inline)) {
-    const __mmask64 mask = masked ? _kxor_mask64(_mm512_movepi8_mask(x), flip) : 0;
-#pragma GCC unroll 8
-    for (std::size_t i = 0; i < count; ++i) {
-      const __m512i values = masked ? _mm512_maskz_permutex2var_epi8(mask, lower[i], x, upper[i])
-                                    : _mm512_permutex2var_epi8(lower[i], x, upper[i]);
-      into[i] = _mm512_dpbusd_epi32(into[i], ones, values);
+  constexpr __mmask64 flip = kind == PlaneBytes::without_bit_7 ? ~__mmask64{0} : 0;
+  const auto values_of = [&](__m512i x, std::size_t i) __attribute__((always_inline)) {
+    if (masked) {
+      const __mmask64 mask = _kxor_mask64(_mm512_movepi8_mask(x), flip);
+      return _mm512_maskz_permutex2var_epi8(mask, lower[i], x, upper[i]);
     }
+    const __m512i values = _mm512_permutex2var_epi8(lower[i], x, upper[i]);
+    if (!differs) return values;
+    const __m512i values_with = _mm512_permutex2var_epi8(lower_with[i], x, upper_with[i]);
+    return _mm512_mask_blend_epi8(_mm512_movepi8_mask(x), values, values_with);
+  };
+  const auto add = [&](__m512i x, __m512i * into) __attribute__((always_inline)) {
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < count; ++i) into[i] = _mm512_dpbusd_epi32(into[i], ones, values_of(x, i));
   };
   const bool has_pair = pass.planes[0]->is_pair;
   __m512i firsts = _mm512_setzero_si512(), seconds = firsts;
@@ -69,11 +77,9 @@ void sum(const Pass& pass, const std::byte* data, std::size_t bytes) {
     if (run % vector_bytes != 0) {  // the last bytes of all
       const __mmask64 rest = (__mmask64{1} << (run % vector_bytes)) - 1;
       const __m512i x = _mm512_maskz_loadu_epi8(rest, data);
-      const __mmask64 mask = masked ? rest & (_mm512_movepi8_mask(x) ^ flip) : rest;
 #pragma GCC unroll 8
       for (std::size_t i = 0; i < count; ++i) {
-        const __m512i values = _mm512_maskz_permutex2var_epi8(mask, lower[i], x, upper[i]);
-        sums[0][i] = _mm512_dpbusd_epi32(sums[0][i], ones, values);
+        sums[0][i] = _mm512_dpbusd_epi32(sums[0][i], ones, _mm512_maskz_mov_epi8(rest, values_of(x, i)));
       }
     }
     bytes -= run;
@@ -97,27 +103,33 @@ void sum(const Pass& pass, const std::byte* data, std::size_t bytes) {
   }
 }
 
-template <std::size_t count>
-void run(const Pass& pass, const std::byte* data, std::size_t bytes) {
-  const bool masked = pass.planes[0]->bytes != PlaneBytes::all;
-  for (std::size_t first = 0; first < bytes; first += max_block_bytes) {
-    (masked ? sum<true, count> : sum<false, count>)(pass, data + first, std::min(max_block_bytes, bytes - first));
-  }
-}
-
+template <PlaneBytes kind>
 void run(const Pass& pass, const std::byte* data, std::size_t bytes) {
   static_assert(max_planes_per_pass == 4);
   switch (pass.count) {
     case 1:
-      return run<1>(pass, data, bytes);
+      return sum<kind, 1>(pass, data, bytes);
     case 2:
-      return run<2>(pass, data, bytes);
+      return sum<kind, 2>(pass, data, bytes);
     case 3:
-      return run<3>(pass, data, bytes);
+      return sum<kind, 3>(pass, data, bytes);
     case 4:
-      return run<4>(pass, data, bytes);
+      return sum<kind, 4>(pass, data, bytes);
     default:
       return;
+  }
+}
+
+void run(const Pass& pass, const std::byte* data, std::size_t bytes) {
+  switch (pass.planes[0]->bytes) {
+    case PlaneBytes::same:
+      return run<PlaneBytes::same>(pass, data, bytes);
+    case PlaneBytes::without_bit_7:
+      return run<PlaneBytes::without_bit_7>(pass, data, bytes);
+    case PlaneBytes::with_bit_7:
+      return run<PlaneBytes::with_bit_7>(pass, data, bytes);
+    case PlaneBytes::different:
+      return run<PlaneBytes::different>(pass, data, bytes);
   }
 }
 
@@ -175,7 +187,8 @@ ByteSet possible_bytes(const std::byte* data, std::size_t bytes) {
 
 void sum_planes(std::span<const BytePlane> planes, const ByteSet& possible, const std::byte* data, std::size_t bytes,
                 PlaneSum* sums) {
-  for (const PlaneBytes kind : {PlaneBytes::all, PlaneBytes::without_bit_7, PlaneBytes::with_bit_7}) {
+  for (const PlaneBytes kind :
+       {PlaneBytes::same, PlaneBytes::without_bit_7, PlaneBytes::with_bit_7, PlaneBytes::different}) {
     // Each pass has a pair at most, which comes first.
     std::array<std::uint8_t, 256> pairs, others;
     std::size_t pair_count = 0, other_count = 0;
@@ -197,7 +210,9 @@ void sum_planes(std::span<const BytePlane> planes, const ByteSet& possible, cons
         pass.planes[pass.count] = &planes[i];
         pass.sums[pass.count++] = &sums[i];
       }
-      run(pass, data, bytes);
+      for (std::size_t at = 0; at < bytes; at += max_block_bytes) {
+        run(pass, data + at, std::min(max_block_bytes, bytes - at));
+      }
     }
   }
 }
