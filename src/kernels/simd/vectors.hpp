@@ -86,10 +86,11 @@ SIMD_INLINE U8 splat(std::uint8_t x) { return x - U8{}; }
 SIMD_INLINE I32 negated_where(I32 sign, I32 x) { return as<I32>(as<U32>(x ^ sign) - as<U32>(sign)); }
 SIMD_INLINE I64 negated_where(I64 sign, I64 x) { return as<I64>(as<U64>(x ^ sign) - as<U64>(sign)); }
 
-// A constant that stays in a register: g++ 12 would make it anew, from a general register, in each round of a loop.
+// A constant that stays in a register: g++ 12 would make it anew, from a general register, in each round of a loop. Not
+// on the portable target, whose operations take constants from memory and whose registers are few.
 template <class V>
 SIMD_INLINE V kept(V x) {
-#if defined(__x86_64__)
+#if defined(__x86_64__) && TENSORCAST_TARGET_LEVEL >= 1
   asm("" : "+v"(x));
 #endif
   return x;
