@@ -82,12 +82,13 @@ bool is_short_float(DType dtype) { return dtype == DType::float16 || dtype == DT
 
 kernels::Usually usually(DType from, DType to, const TallyRules& rules) {
   using kernels::Usually;
-  if (family(from) != Family::floating || bit_width(to) > 8) return Usually::inexact;
+  if (family(from) != Family::floating) return Usually::inexact;
   if (to == DType::float8_e8m0fnu) return Usually::below_zero;
   if (to == DType::float4_e2m1fn) return Usually::extremes;
   if (to == DType::boolean) return Usually::beyond;  // none is
   if (family(to) != Family::integer || !rules.beyond_has_large_error) return Usually::inexact;
-  return bit_width(to) < 8 || !row(to).is_signed ? Usually::beyond : Usually::inexact;
+  const bool often_beyond = row(to).is_signed ? bit_width(to) < 8 : bit_width(to) != 16;  // measured
+  return often_beyond ? Usually::beyond : Usually::inexact;
 }
 
 // Of 16-bit floats, to floats with fewer digits: rounded to nearest, or to a range that has less room.

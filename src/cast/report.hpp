@@ -46,7 +46,7 @@ class Reporter {
   [[nodiscard]] bool is_order_free() const noexcept { return bytes_ || (integers_ && integers_->is_order_free()); }
 
  private:
-  static constexpr std::size_t words_part = 4096;
+  static constexpr std::size_t words_part = 2048;
   enum class Method : std::uint8_t { bytes, integers, words, integer_words, float32_if_they_fit, float64 };
 
   void add_float32_if_they_fit(const Conversion& done, Count& count) const;

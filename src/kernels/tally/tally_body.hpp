@@ -159,7 +159,7 @@ class BlockTally {
     //    truncated number has an error larger than itself, and none of those that are rounded to powers of two.
     void set_usual(const Tally& tally, double less_than_one) {
       constexpr bool is_float = std::is_same_v<Number, float>;
-      const bool has_plain_loop = sums || !(is_float || rules.usually == Usually::below_zero);
+      const bool has_plain_loop = sums || (!is_float && rules.usually == Usually::extremes);
       const Usually counted = has_plain_loop ? Usually::inexact : rules.usually;
       const bool is_plain = counted == Usually::inexact;
       const double max_rel = tally.max_rel;
@@ -211,8 +211,7 @@ class BlockTally {
     if constexpr (!sums) {
       switch (rules_.usually) {
         case Usually::beyond:
-          if constexpr (is_float) return add_usual<Usually::beyond, false>(first, count);
-          break;
+          return add_usual<Usually::beyond, false>(first, count);
         case Usually::extremes:
           if constexpr (is_float) return add_usual<Usually::extremes, false>(first, count);
           break;

@@ -172,7 +172,7 @@ void WordTally::sum(const Block& block, Tally& tally) const {
   const bool has_offsets = signal_offset != 0.0F && (block.is_exact || noise_offset != 0.0F) && has_short_errors;
   const std::size_t whole = has_offsets ? block.count / word_group * word_group : 0;
   tally_loops_of(target_).words.add_squares(block.source, block.result, whole, from_.is_bfloat16(), signal_offset,
-                                      noise_offset, tally);
+                                            noise_offset, tally);
   sum_one_by_one(block, whole, tally);
 }
 
