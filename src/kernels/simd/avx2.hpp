@@ -11,6 +11,8 @@ namespace tensorcast::kernels::TENSORCAST_TARGET {
 SIMD_INLINE bool any(Mask32 mask) { return _mm256_movemask_ps((__m256)mask) != 0; }
 
 // x * y + z and x * y - z, rounded once.
+SIMD_INLINE F32 multiply_add(F32 x, F32 y, F32 z) { return (F32)_mm256_fmadd_ps((__m256)x, (__m256)y, (__m256)z); }
+SIMD_INLINE F32 multiply_subtract(F32 x, F32 y, F32 z) { return (F32)_mm256_fmsub_ps((__m256)x, (__m256)y, (__m256)z); }
 SIMD_INLINE F64 multiply_add(F64 x, F64 y, F64 z) { return (F64)_mm256_fmadd_pd((__m256d)x, (__m256d)y, (__m256d)z); }
 SIMD_INLINE F64 multiply_subtract(F64 x, F64 y, F64 z) {
   return (F64)_mm256_fmsub_pd((__m256d)x, (__m256d)y, (__m256d)z);

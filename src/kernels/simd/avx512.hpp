@@ -53,6 +53,8 @@ SIMD_INLINE F64 clamp(F64 x, F64 low, F64 high) {
 }
 
 // x * y + z and x * y - z, rounded once.
+SIMD_INLINE F32 multiply_add(F32 x, F32 y, F32 z) { return (F32)_mm512_fmadd_ps((__m512)x, (__m512)y, (__m512)z); }
+SIMD_INLINE F32 multiply_subtract(F32 x, F32 y, F32 z) { return (F32)_mm512_fmsub_ps((__m512)x, (__m512)y, (__m512)z); }
 SIMD_INLINE F64 multiply_add(F64 x, F64 y, F64 z) { return (F64)_mm512_fmadd_pd((__m512d)x, (__m512d)y, (__m512d)z); }
 SIMD_INLINE F64 multiply_subtract(F64 x, F64 y, F64 z) {
   return (F64)_mm512_fmsub_pd((__m512d)x, (__m512d)y, (__m512d)z);

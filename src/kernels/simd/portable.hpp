@@ -112,6 +112,13 @@ SIMD_INLINE F64x2 widen(F32 x) {
 SIMD_INLINE F32 narrow(F64x2 x) {
   return __builtin_shufflevector(__builtin_convertvector(x.lo, F32h), __builtin_convertvector(x.hi, F32h), 0, 1, 2, 3);
 }
+// Rounded twice: the product is exact in float64, where the sum is rounded, and then to float32. That keeps the sum's
+// sign and never makes it zero.
+SIMD_INLINE F32 multiply_add(F32 x, F32 y, F32 z) {
+  const F64x2 a = widen(x), b = widen(y), c = widen(z);
+  return narrow({a.lo * b.lo + c.lo, a.hi * b.hi + c.hi});
+}
+SIMD_INLINE F32 multiply_subtract(F32 x, F32 y, F32 z) { return multiply_add(x, y, -z); }
 
 // The method of FloatEncoder (wide/encode_float.hpp), with float16's infinity and payloads.
 SIMD_INLINE U16h float16_codes(F32 x) {

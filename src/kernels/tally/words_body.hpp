@@ -18,7 +18,6 @@
 #include "kernels/simd/environment.hpp"
 #include "kernels/tally/tally_masks.hpp"
 #include "kernels/tally/words.hpp"
-#include "kernels/wide/multiply_lanes.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 

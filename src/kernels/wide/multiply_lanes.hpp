@@ -1,7 +1,7 @@
-// What the products need of lanes beyond simd.hpp: fused operations, and masks of 64-bit lanes.
+// What the products need of lanes beyond simd.hpp: operations that round to odd or toward zero, and masks of 64-bit
+// lanes.
 //
 //   unequal                                          NaN is not
-//   multiply_add multiply_subtract (simd.hpp's too)  rounded once, but of float32 on `portable` see there
 //   multiply_odd                                     rounded to odd: toward zero, then a last bit of one if something
 //                                                    was cut off; infinities and NaN are as they are in a product
 //   narrow_odd_normal                                narrow_odd() of what is no subnormal float32, nor beyond float32
@@ -19,9 +19,6 @@ namespace tensorcast::kernels::TENSORCAST_TARGET {
 
 SIMD_INLINE Mask32 unequal(F32 a, F32 b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_NEQ_OQ); }
 SIMD_INLINE bool any(Mask64 mask) { return mask != 0; }
-
-SIMD_INLINE F32 multiply_add(F32 x, F32 y, F32 z) { return (F32)_mm512_fmadd_ps((__m512)x, (__m512)y, (__m512)z); }
-SIMD_INLINE F32 multiply_subtract(F32 x, F32 y, F32 z) { return (F32)_mm512_fmsub_ps((__m512)x, (__m512)y, (__m512)z); }
 
 SIMD_INLINE F64 multiply_odd(F64 x, F64 y) {
   const __m512d cut = _mm512_mul_round_pd((__m512d)x, (__m512d)y, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
@@ -88,19 +85,10 @@ SIMD_INLINE Mask64 either(Mask64 a, Mask64 b) { return a | b; }
 #if TENSORCAST_TARGET_LEVEL == 1
 
 SIMD_INLINE bool any(Mask64 mask) { return _mm256_movemask_pd((__m256d)mask) != 0; }
-SIMD_INLINE F32 multiply_add(F32 x, F32 y, F32 z) { return (F32)_mm256_fmadd_ps((__m256)x, (__m256)y, (__m256)z); }
-SIMD_INLINE F32 multiply_subtract(F32 x, F32 y, F32 z) { return (F32)_mm256_fmsub_ps((__m256)x, (__m256)y, (__m256)z); }
 
 #else
 
 SIMD_INLINE bool any(Mask64 mask) { return (mask[0] | mask[1]) != 0; }
-// The product is exact in float64; the sum is rounded there and then to float32, which keeps its sign and never makes
-// it zero.
-SIMD_INLINE F32 multiply_add(F32 x, F32 y, F32 z) {
-  const F64x2 a = widen(x), b = widen(y), c = widen(z);
-  return narrow({a.lo * b.lo + c.lo, a.hi * b.hi + c.hi});
-}
-SIMD_INLINE F32 multiply_subtract(F32 x, F32 y, F32 z) { return multiply_add(x, y, -z); }
 
 #endif
 
