@@ -39,7 +39,7 @@ constexpr std::size_t threads_min_bytes = std::size_t{1} << 20;
 // overwrite it costs bandwidth: results go through a buffer in the first-level cache and past the caches from there.
 // Measured over all pairs on 64 MiB: 0.5 to 1.0 of the time without this detour.
 constexpr std::size_t stream_min_bytes = std::size_t{32} << 20;
-constexpr std::size_t stream_piece_bytes = 2048;  // of the wider type; measured: 4 KiB lose a fifth from 32 to 8 bits
+constexpr std::size_t stream_piece_bytes = 2048;   // of the wider type; measured: 4 KiB lose a fifth from 32 to 8 bits
 constexpr std::size_t stream_buffer_bytes = 8192;  // pieces that are looked at may have to be larger
 constexpr std::size_t cache_line_bytes = 64;
 // Of the source, for reports that look at nothing else: what becomes wider fills a buffer too soon, and each block
@@ -119,7 +119,7 @@ class Plan {
   }
 
   // Calls seen(block) for what is done of the block, in order: the target's elements may lie in a buffer by then, or be
-  // gone where seen.needs_results() is false. Blocks have a multiple of seen.multiple elements, but for the last of `c`.
+  // gone where seen.needs_results() is false. All blocks but the last of `c` have a multiple of seen.multiple elements.
   template <class Seen>
   [[nodiscard]] Result<void> convert(const Conversion& c, const Seen& seen) const {
     return streams_ ? convert_streaming(c, seen) : convert_block(c, seen);

@@ -14,8 +14,8 @@ enum class ProductRounding : std::uint8_t {
   none,     // x times `high`, which is the scale, has few enough bits
   nearest,  // the product is the result
   odd,      // toward zero, then a last bit of one if something was cut off: a later rounding is as good as the only one
-  // Toward zero: enough for integers that truncate and wrap, and with a last bit of one for some floats. Only in one pass
-  // with the conversion.
+  // Toward zero: enough for integers that truncate and wrap, and with a last bit of one for some floats. Only in one
+  // pass with the conversion.
   cut,
   between,  // the same, where two products around the exact one are cut off alike
   // On the side of each boundary of the target that the exact product is on; of long integers by path float32, and
