@@ -55,7 +55,7 @@ struct CastReport {
   double max_abs_error = 0.0;             // over elements finite in and out
   double max_rel_error = 0.0;             // same, over nonzero sources
   double signal_power = 0.0;              // sum of squares of the sources, over elements finite in and out
-  double noise_power = 0.0;               // sum of squares of the errors, same elements
+  double noise_power = 0.0;               // sum of squares of the errors, same elements; both to nine digits or more
 
   [[nodiscard]] TENSORCAST_API double snr_db() const noexcept;  // 10 log10(signal / noise); +infinity without noise
   TENSORCAST_API void merge(const CastReport& other) noexcept;  // as if both inputs had been one
