@@ -67,6 +67,8 @@ bool gains_by_fetching_ahead(Target target, DType from, DType to) {
   if (!has_long_registers || bit_width(from) < 32 || bit_width(to) >= bit_width(from)) return false;
   if (from == DType::float32) return bit_width(to) <= 8 && family(to) != Family::floating;
   if (from == DType::float64 && bit_width(to) < 8) return false;
+  if (to == DType::boolean) return bit_width(from) == 32;
+  if (to == DType::float16) return family(from) == Family::integer && bit_width(from) == 64;
   return to == DType::float32 || family(to) == Family::integer;
 }
 
