@@ -164,7 +164,7 @@ Reporter::Reporter(DType from, DType to, const Policy& policy, Target target)
     words_.emplace(target, row(from).format, row(to).format, first_above(from, to, rules_),
                    saturates ? facts(to).largest : std::nan(""));
   } else if (policy.scale == 1.0 && is_short_float(from) && family(to) == Family::integer && bit_width(to) <= 8) {
-    method_ = Method::integer_words;
+    method_ = Method::words;
     const bool saturates = policy.integer_range == IntegerRange::saturate;
     integer_words_.emplace(target, row(from).format, rules_, saturates ? 0.0 : std::ldexp(1.0, bit_width(to)));
   } else {
@@ -187,8 +187,6 @@ void Reporter::add(const Conversion& done, Count& count) const {
       return integers_->add(done, count.integers);
     case Method::words:
       return add_words(done, count);
-    case Method::integer_words:
-      return add_integer_words(done, count);
     case Method::float32_if_they_fit:
       return add_float32_if_they_fit(done, count);
     case Method::float64:
@@ -221,26 +219,21 @@ void Reporter::add_float32_if_they_fit(const Conversion& done, Count& count) con
 
 void Reporter::add_words(const Conversion& done, Count& count) const {
   for (std::size_t first = 0; first < done.count; first += words_part) {
-    add_words_part({done.src + storage_bytes(from_, first), from_, done.dst + storage_bytes(to_, first), to_,
-                    std::min(words_part, done.count - first)},
-                   count);
+    const Conversion part{done.src + storage_bytes(from_, first), from_, done.dst + storage_bytes(to_, first), to_,
+                          std::min(words_part, done.count - first)};
+    words_ ? add_rounded_words(part, count) : add_integer_words(part, count);
   }
 }
 
-void Reporter::add_integer_words(const Conversion& done, Count& count) const {
+void Reporter::add_integer_words(const Conversion& part, Count& count) const {
   alignas(64) std::array<std::byte, 2 * words_part> result;
-  for (std::size_t first = 0; first < done.count; first += words_part) {
-    const Conversion part{done.src + storage_bytes(from_, first), from_, done.dst + storage_bytes(to_, first), to_,
-                          std::min(words_part, done.count - first)};
-    decode(target_, to_, part.dst, part.count, from_, result.data());
-    if (!integer_words_->add(part.src, result.data(), part.count, rules_, count.tally)) {
-      add_float32_if_they_fit(part, count);
-    }
-  }
+  decode(target_, to_, part.dst, part.count, from_, result.data());
+  if (integer_words_->add(part.src, result.data(), part.count, rules_, count.tally)) return;
+  add_float32_if_they_fit(part, count);
 }
 
 // Groups that are not usual are counted as float32. The more of them there are, the more are taken for such at once.
-void Reporter::add_words_part(const Conversion& part, Count& count) const {
+void Reporter::add_rounded_words(const Conversion& part, Count& count) const {
   constexpr std::size_t group = kernels::word_group;
   constexpr int longest_run = 8;
   alignas(64) std::array<std::byte, 2 * words_part> result;

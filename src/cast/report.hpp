@@ -36,7 +36,7 @@ class Reporter {
   [[nodiscard]] CastReport report(const Count& count) const;
 
   [[nodiscard]] std::size_t block_multiple() const noexcept {
-    return words_ || integer_words_ ? words_part : kernels::tally_chains;
+    return method_ == Method::words ? words_part : kernels::tally_chains;
   }
 
   // Whether add() looks at the results, not at the source alone.
@@ -47,13 +47,13 @@ class Reporter {
 
  private:
   static constexpr std::size_t words_part = 2048;
-  enum class Method : std::uint8_t { bytes, integers, words, integer_words, float32_if_they_fit, float64 };
+  enum class Method : std::uint8_t { bytes, integers, words, float32_if_they_fit, float64 };
 
   void add_float32_if_they_fit(const Conversion& done, Count& count) const;
   void add_float32(const Conversion& part, Count& count) const;
   void add_words(const Conversion& done, Count& count) const;
-  void add_integer_words(const Conversion& done, Count& count) const;
-  void add_words_part(const Conversion& part, Count& count) const;
+  void add_rounded_words(const Conversion& part, Count& count) const;
+  void add_integer_words(const Conversion& part, Count& count) const;
   void add_float64(const Conversion& done, Count& count) const;
   void add_by_reference(const Conversion& done, Count& count) const;
 
@@ -65,7 +65,7 @@ class Reporter {
   Method method_;
   std::optional<ByteReporter> bytes_;
   std::optional<IntegerReporter> integers_;
-  std::optional<kernels::WordTally> words_;
+  std::optional<kernels::WordTally> words_;  // one of these, with Method::words
   std::optional<kernels::IntegerWordTally> integer_words_;
 };
 

@@ -25,8 +25,6 @@ template <DType to, class Products>
 auto products_encoder(const Policy& policy, const Factor& factor) {
   if constexpr (requires { typename Products::Encoder; }) {
     return typename Products::Encoder(policy, factor);
-  } else if constexpr (requires { Products::hub; }) {
-    return make_encoder<Products::hub, to>(policy);
   } else {
     return make_encoder<hub_of<typename Products::Unit>, to>(policy);
   }
