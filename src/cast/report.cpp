@@ -165,11 +165,23 @@ Reporter::Reporter(DType from, DType to, const Policy& policy, Target target)
                    saturates ? facts(to).largest : std::nan(""));
   } else if (policy.scale == 1.0 && is_short_float(from) && family(to) == Family::integer && bit_width(to) <= 8) {
     method_ = Method::words;
-    const bool saturates = policy.integer_range == IntegerRange::saturate;
-    integer_words_.emplace(target, row(from).format, rules_, saturates ? 0.0 : std::ldexp(1.0, bit_width(to)));
+    emplace_integer_words();
   } else {
     method_ = policy.scale != 1.0 || from == DType::float64 ? Method::float64 : Method::float32_if_they_fit;
   }
+}
+
+// Relative errors are the largest for numbers that become zero, and for the first ones that wrap: from there on to the
+// next multiple of 2^bits, and from that to the following one, they decrease.
+void Reporter::emplace_integer_words() {
+  const kernels::WordFormat format(row(from_).format);
+  const kernels::WordBounds bounds{.positive = format.first_from(rules_.above),
+                                   .negative = format.first_from(-rules_.below)};
+  double largest_share = 0.0;
+  for (const unsigned code : {1U, unsigned{bounds.positive}, bounds.negative | 0x8000U}) {
+    largest_share = std::max(largest_share, fate_of(from_, code, to_, policy_).relative_error);
+  }
+  integer_words_.emplace(target_, row(from_).format, bounds, largest_share);
 }
 
 void Reporter::Count::merge(const Count& other) noexcept {
@@ -239,8 +251,9 @@ void Reporter::add_rounded_words(const Conversion& part, Count& count) const {
   alignas(64) std::array<std::byte, 2 * words_part> result;
   alignas(64) std::array<float, longest_run * group> numbers, results;
   kernels::Tally& tally = count.tally;
-  const std::uint16_t largest = words_->largest(part.src, part.count);
-  if (bit_width(to_) == 16 && !words_->is_rounded(largest)) return add_float32_if_they_fit(part, count);
+  if (bit_width(to_) == 16 && !words_->is_rounded(words_->largest(part.src, part.count))) {
+    return add_float32_if_they_fit(part, count);
+  }
   decode(target_, to_, part.dst, part.count, from_, result.data());
 
   const std::uint64_t inexact = tally.inexact, not_finite = tally.overflowed + tally.nan_made;
@@ -250,7 +263,7 @@ void Reporter::add_rounded_words(const Conversion& part, Count& count) const {
   std::size_t first = 0;
   while (first < part.count) {
     const std::size_t usual =
-        first + words_->count_usual(part.src + 2 * first, result.data() + 2 * first, whole - first, largest, tally);
+        first + words_->count_usual(part.src + 2 * first, result.data() + 2 * first, whole - first, tally);
     if (usual == part.count) break;
     run = usual - first >= 2 * group ? 1 : std::min(2 * run, longest_run);
     first = std::min(usual + static_cast<std::size_t>(run) * group, part.count);
@@ -262,7 +275,6 @@ void Reporter::add_rounded_words(const Conversion& part, Count& count) const {
   words_->sum({.source = part.src,
                .result = result.data(),
                .count = part.count,
-               .largest = largest,
                .is_exact = tally.inexact == inexact,
                .is_finite = tally.overflowed + tally.nan_made == not_finite},
               tally);

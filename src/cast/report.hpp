@@ -46,9 +46,10 @@ class Reporter {
   [[nodiscard]] bool is_order_free() const noexcept { return bytes_ || (integers_ && integers_->is_order_free()); }
 
  private:
-  static constexpr std::size_t words_part = 2048;
+  static constexpr std::size_t words_part = 4096;
   enum class Method : std::uint8_t { bytes, integers, words, float32_if_they_fit, float64 };
 
+  void emplace_integer_words();
   void add_float32_if_they_fit(const Conversion& done, Count& count) const;
   void add_float32(const Conversion& part, Count& count) const;
   void add_words(const Conversion& done, Count& count) const;

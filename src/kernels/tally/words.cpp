@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "kernels/tally/tally_loops.hpp"
@@ -19,11 +20,20 @@ std::uint16_t word_at(const std::byte* words, std::size_t i) {
 double power_of_two(int exponent) { return std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52); }
 int exponent_of(double normal) { return static_cast<int>(std::bit_cast<std::uint64_t>(normal) >> 52) - 1023; }
 
-// The square of a power of two above the number, if float32 has the squares of such numbers and of all that count
-// beside them; else zero.
-float offset_of(double largest) {
-  if (!(largest >= 0x1p-48 && largest <= 0x1p56)) return 0.0F;
-  return static_cast<float>(power_of_two(2 * exponent_of(largest) + 2));
+// Whether float32 was wide enough for a sum of 8 squares at a time. What it lacks of the smallest squares is nothing
+// beside such a sum.
+bool is_good(const double (&chains)[tally_chains]) {
+  double sums[4] = {};
+  for (std::size_t chain = 0; chain < tally_chains; ++chain) sums[chain % 4] += chains[chain];
+  const double sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  return sum >= 0x1p-110 && sum <= std::numeric_limits<double>::max();
+}
+
+void add(const WordSums& sums, Tally& tally) {
+  for (std::size_t chain = 0; chain < tally_chains; ++chain) {
+    tally.signal[chain] += sums.signal[chain];
+    tally.noise[chain] += sums.noise[chain];
+  }
 }
 
 std::uint16_t largest_of(Target target, const std::byte* words, std::size_t count) {
@@ -81,14 +91,8 @@ WordTally::WordTally(Target target, const FloatFormat& from, const FloatFormat& 
       from_(from),
       to_(to),
       first_above_(from_.first_from(above)),
-      first_long_error_(from_.infinity()),
       saturated_(saturated),
-      usual_share_(1.0 / (1.0 + power_of_two(to.mantissa_bits + 1))) {
-  if (!(saturated > 0.0)) return;
-  const auto significand = (std::bit_cast<std::uint64_t>(saturated) & 0xfffffffffffff) | 0x10000000000000;
-  const int last_digit = exponent_of(saturated) - 52 + std::countr_zero(significand);
-  first_long_error_ = std::min(from_.code_of_power(last_digit + from.mantissa_bits + 1), from_.infinity());
-}
+      usual_share_(1.0 / (1.0 + power_of_two(to.mantissa_bits + 1))) {}
 
 int WordTally::step_exponent(int exponent) const { return std::max(exponent, to_.min_exponent()) - to_.mantissa_bits; }
 
@@ -129,10 +133,8 @@ std::uint16_t WordTally::largest(const std::byte* words, std::size_t count) cons
 }
 
 std::size_t WordTally::count_usual(const std::byte* source, const std::byte* result, std::size_t count,
-                                   std::uint16_t largest, Tally& tally) const {
-  WordCounts counts = usual_counts(tally);
-  if (largest < counts.first_above) counts.first_above = 0;
-  return tally_loops_of(target_).words.count_usual(source, result, count, counts, tally);
+                                   Tally& tally) const {
+  return tally_loops_of(target_).words.count_usual(source, result, count, usual_counts(tally), tally);
 }
 
 void WordTally::sum_one_by_one(const Block& block, std::size_t first, Tally& tally) const {
@@ -145,66 +147,64 @@ void WordTally::sum_one_by_one(const Block& block, std::size_t first, Tally& tal
 }
 
 void WordTally::sum(const Block& block, Tally& tally) const {
-  if (block.largest == 0) return;
-  if (block.largest >= from_.infinity() || !block.is_finite) {
-    std::vector<std::uint16_t> clean(2 * block.count);
-    Block finite = block;
-    finite.source = reinterpret_cast<const std::byte*>(clean.data());
-    finite.result = reinterpret_cast<const std::byte*>(clean.data() + block.count);
-    for (std::size_t i = 0; i < block.count; ++i) {
-      const std::uint16_t x = word_at(block.source, i), y = word_at(block.result, i);
-      if ((x & 0x7fff) >= from_.infinity() || (y & 0x7fff) >= from_.infinity()) continue;
-      clean[i] = x;
-      clean[block.count + i] = y;
-    }
-    finite.largest = largest(finite.source, block.count);
-    finite.is_finite = true;
-    return sum(finite, tally);
+  const std::size_t whole = block.count / word_group * word_group;
+  WordSums sums;
+  if (whole != 0) {
+    tally_loops_of(target_).words.add_squares(block.source, block.result, whole, from_.is_bfloat16(), block.is_exact,
+                                              sums, tally);
+    if (!is_good(sums.signal) || !(block.is_exact || is_good(sums.noise))) return sum_with_care(block, tally);
   }
-
-  // What saturates has short errors as long as its last digit is worth no more than the last one of what it becomes.
-  const double greatest = from_.value(block.largest);
-  const double half_step = power_of_two(step_exponent(exponent_of(greatest)) - 1);
-  const double greatest_error = is_rounded(block.largest) ? std::min(half_step, tally.max_abs) : tally.max_abs;
-  const float signal_offset = offset_of(greatest);
-  const float noise_offset = block.is_exact ? 0.0F : offset_of(greatest_error);
-  const bool has_short_errors = is_rounded(block.largest) || block.largest < first_long_error_;
-  const bool has_offsets = signal_offset != 0.0F && (block.is_exact || noise_offset != 0.0F) && has_short_errors;
-  const std::size_t whole = has_offsets ? block.count / word_group * word_group : 0;
-  tally_loops_of(target_).words.add_squares(block.source, block.result, whole, from_.is_bfloat16(), signal_offset,
-                                            noise_offset, tally);
+  add(sums, tally);
   sum_one_by_one(block, whole, tally);
+}
+
+void WordTally::sum_with_care(const Block& block, Tally& tally) const {
+  const std::uint16_t most = largest(block.source, block.count);
+  if (most == 0) return;
+  if (most < from_.infinity() && block.is_finite) return sum_one_by_one(block, 0, tally);
+  std::vector<std::uint16_t> clean(2 * block.count);
+  Block finite = block;
+  finite.source = reinterpret_cast<const std::byte*>(clean.data());
+  finite.result = reinterpret_cast<const std::byte*>(clean.data() + block.count);
+  for (std::size_t i = 0; i < block.count; ++i) {
+    const std::uint16_t x = word_at(block.source, i), y = word_at(block.result, i);
+    if ((x & 0x7fff) >= from_.infinity() || (y & 0x7fff) >= from_.infinity()) continue;
+    clean[i] = x;
+    clean[block.count + i] = y;
+  }
+  finite.is_finite = true;
+  sum(finite, tally);
 }
 
 // --- To integers
 
-IntegerWordTally::IntegerWordTally(Target target, const FloatFormat& from, const TallyRules& rules, double step)
-    : target_(target),
-      from_(from),
-      bounds_{.positive = from_.first_from(rules.above), .negative = from_.first_from(-rules.below)},
-      step_(step) {}
+IntegerWordTally::IntegerWordTally(Target target, const FloatFormat& from, WordBounds bounds, double largest_share)
+    : target_(target), from_(from), bounds_(bounds), largest_share_(largest_share) {}
 
 bool IntegerWordTally::add(const std::byte* source, const std::byte* result, std::size_t count, const TallyRules& rules,
                            Tally& tally) const {
   const WordLoops& loops = tally_loops_of(target_).words;
-  const std::uint16_t largest = largest_of(target_, source, count);
-  if (largest >= from_.infinity()) return false;
-  if (largest == 0) return true;
-  const double greatest = from_.value(largest);
-  const float signal_offset = offset_of(greatest);
-  if (signal_offset == 0.0F) return false;
-
   const std::size_t whole = count / word_group * word_group;
-  const std::uint64_t inexact = tally.inexact, beyond = tally.beyond;
-  const bool may_be_beyond = largest >= std::min(bounds_.positive, bounds_.negative);
-  loops.count_integers(source, result, whole, may_be_beyond ? bounds_ : WordBounds{}, tally);
-  if (tally.inexact == inexact) {
-    loops.add_squares(source, result, whole, from_.is_bfloat16(), signal_offset, 0.0F, tally);
-  } else {
-    const double greatest_error = tally.beyond == beyond ? 1.0 : greatest + step_;
-    loops.add_integer_squares(source, result, whole, from_.is_bfloat16(), signal_offset, offset_of(greatest_error),
-                              tally);
+  Tally counted = tally;
+  if (whole != 0) {
+    const std::uint16_t largest = loops.count_inexact(source, result, whole, counted);
+    if (largest >= from_.infinity()) return false;
+    const bool may_be_beyond = largest >= std::min(bounds_.positive, bounds_.negative);
+    if (may_be_beyond) loops.count_beyond(source, whole, bounds_, counted);
+    if (largest != 0) {
+      WordSums sums;
+      const bool is_exact = counted.inexact == tally.inexact;
+      if (is_exact) {
+        loops.add_squares(source, result, whole, from_.is_bfloat16(), true, sums, counted);
+      } else {
+        const bool may_grow = counted.max_rel < (may_be_beyond ? largest_share_ : 1.0);
+        loops.add_integer_squares(source, result, whole, from_.is_bfloat16(), may_grow, sums, counted);
+      }
+      if (!is_good(sums.signal) || !(is_exact || is_good(sums.noise))) return false;
+      kernels::add(sums, counted);
+    }
   }
+  tally = counted;
   for (std::size_t i = whole; i < count; ++i) {
     tally_element(from_.number(word_at(source, i)), 0.0, from_.number(word_at(result, i)), 0.0, i % tally_chains, rules,
                   tally);

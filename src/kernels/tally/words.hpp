@@ -39,6 +39,17 @@ struct WordCounts {
   std::uint16_t first_above = 0;         // and magnitudes from here on, if it is not zero
 };
 
+// The first magnitudes beyond an integer's range.
+struct WordBounds {
+  std::uint16_t positive, negative;
+};
+
+// Sums of squares of some elements, which float32 may have been too narrow for.
+struct WordSums {
+  double signal[tally_chains] = {};
+  double noise[tally_chains] = {};
+};
+
 // One kind of conversion. Results are given as codes of the source's type.
 class WordTally {
  public:
@@ -51,18 +62,16 @@ class WordTally {
   [[nodiscard]] bool is_rounded(std::uint16_t magnitude) const { return magnitude < first_above_; }
 
   // Counts groups of 64 elements as long as they have only exact results and errors that are no larger than the largest
-  // ones so far. Returns where that ends. `count` is a multiple of 64. No magnitude is more than `largest`.
-  std::size_t count_usual(const std::byte* source, const std::byte* result, std::size_t count, std::uint16_t largest,
-                          Tally& tally) const;
+  // ones so far. Returns where that ends. `count` is a multiple of 64.
+  std::size_t count_usual(const std::byte* source, const std::byte* result, std::size_t count, Tally& tally) const;
 
   // A block of a multiple of 64 elements, or the last ones, that has been counted.
   struct Block {
     const std::byte* source;
     const std::byte* result;
     std::size_t count;
-    std::uint16_t largest;  // of the sources
-    bool is_exact;          // there are no errors
-    bool is_finite;         // all results are, whose sources are
+    bool is_exact;   // there are no errors
+    bool is_finite;  // all results are, whose sources are
   };
   // Adds the squares. Infinities and NaN are taken for zeros on both sides.
   void sum(const Block& block, Tally& tally) const;
@@ -71,29 +80,24 @@ class WordTally {
   [[nodiscard]] WordCounts usual_counts(const Tally& tally) const;
   [[nodiscard]] int step_exponent(int exponent) const;  // of two neighbours among the results
   void sum_one_by_one(const Block& block, std::size_t first, Tally& tally) const;
+  void sum_with_care(const Block& block, Tally& tally) const;
 
   Target target_;
   WordFormat from_;
   FloatFormat to_;
-  std::uint16_t first_above_;       // the code of the first magnitude above
-  std::uint16_t first_long_error_;  // of what saturates: from here on an error may have more digits than a source
+  std::uint16_t first_above_;  // the code of the first magnitude above
   double saturated_;
   double usual_share_;  // the largest relative error of normal results
-};
-
-// The first magnitudes beyond an integer's range.
-struct WordBounds {
-  std::uint16_t positive, negative;
 };
 
 // Conversions to integers that the source's type holds.
 class IntegerWordTally {
  public:
-  // `step`: between numbers that wrap to the same. Zero: they saturate.
-  IntegerWordTally(Target target, const FloatFormat& from, const TallyRules& rules, double step);
+  // `largest_share`: no relative error is larger.
+  IntegerWordTally(Target target, const FloatFormat& from, WordBounds bounds, double largest_share);
 
   // A block of a multiple of 64 elements, or the last ones. False if that takes another way: of infinities, NaN, and
-  // magnitudes whose squares are none of float32.
+  // numbers whose squares are none of float32.
   bool add(const std::byte* source, const std::byte* result, std::size_t count, const TallyRules& rules,
            Tally& tally) const;
 
@@ -101,7 +105,7 @@ class IntegerWordTally {
   Target target_;
   WordFormat from_;
   WordBounds bounds_;
-  double step_;
+  double largest_share_;
 };
 
 // The loops, as each target compiles them.
@@ -109,15 +113,15 @@ struct WordLoops {
   std::size_t (*count_usual)(const std::byte* source, const std::byte* result, std::size_t count,
                              const WordCounts& counts, Tally& tally);
   std::uint16_t (*largest_magnitude)(const std::byte* words, std::size_t count);
-  // The offsets are powers of two, no less than any square. No noise offset: there are no errors.
+  // The squares. Not exact: of the errors, too.
   void (*add_squares)(const std::byte* source, const std::byte* result, std::size_t count, bool is_bfloat16,
-                      float signal_offset, float noise_offset, Tally& tally);
-  // The inexact elements, and those beyond.
-  void (*count_integers)(const std::byte* source, const std::byte* result, std::size_t count, WordBounds bounds,
-                         Tally& tally);
-  // The squares, and the largest errors. The noise's offset is not zero.
+                      bool is_exact, WordSums& sums, Tally& tally);
+  // And the largest errors, and if it may grow, the largest relative one.
   void (*add_integer_squares)(const std::byte* source, const std::byte* result, std::size_t count, bool is_bfloat16,
-                              float signal_offset, float noise_offset, Tally& tally);
+                              bool may_grow, WordSums& sums, Tally& tally);
+  // Of conversions to integers. Returns the largest magnitude.
+  std::uint16_t (*count_inexact)(const std::byte* source, const std::byte* result, std::size_t count, Tally& tally);
+  void (*count_beyond)(const std::byte* source, std::size_t count, WordBounds bounds, Tally& tally);
 };
 
 }  // namespace tensorcast::kernels

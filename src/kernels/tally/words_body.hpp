@@ -1,13 +1,9 @@
 // The loops of words.hpp for the target that the source is compiled for.
 //
-// Squares are summed up in float32, which holds each of them: widening them to float64 costs as much as all the rest.
-// What a sum lacks is summed up beside it:
-// 1. A sum begins with an offset of at least the largest square to come, a power of two. As no square is larger than
-//    the sum then, the difference of two sums in a row is exact, and so is what the square is more than that.
-// 2. That rest is at most half a last place of the sum. The sum of the rests is rounded, but in a block of 64 squares
-//    a chain it is off by 2^-35 of the whole at the very worst, and 2^-42 as a rule.
-// 3. Each block ends with the offset taken off and both added to a float64. So the sums depend on where blocks begin,
-//    and not on the target.
+// Eight squares a chain are summed up in float32, and only these sums widened to float64, which costs as much as all
+// the rest: sums are good to seven digits or more. Squares of 16-bit floats are exact in float32. Those of errors are
+// rounded before they are added, as not all targets can add them unrounded. Where float32 is too narrow, sums are not
+// finite or very small: who asks for them looks, and sums otherwise.
 #pragma once
 
 #include <bit>
@@ -24,6 +20,7 @@ namespace tensorcast::kernels::TENSORCAST_TARGET {
 inline constexpr std::size_t word_lanes = sizeof(U16) / sizeof(std::uint16_t);
 inline constexpr int word_registers = static_cast<int>(word_group / word_lanes);
 inline constexpr std::size_t square_group = 2 * tally_chains;
+inline constexpr std::size_t square_groups = 4;  // whose squares are summed up in float32
 inline constexpr std::uint16_t word_magnitude = 0x7fff;
 
 // Counts in lanes, of no more than 2^16 - 1 groups.
@@ -110,58 +107,28 @@ std::size_t count_usual_words(const std::byte* source, const std::byte* result, 
   return first;
 }
 
-// Squares of 32 elements side by side, in two groups of chains. `are_short`: float32 has the squares, so that it is all
-// the same whether they are rounded.
-template <bool are_short>
-class SquareChains {
+// Of a number with so few digits that float32 has the square.
+SIMD_INLINE F32 plus_short_square(F32 sum, F32 x) {
+  if constexpr (TENSORCAST_TARGET_LEVEL == 0) return sum + x * x;
+  return multiply_add(x, x, sum);
+}
+
+// The chains' sums, in registers.
+class SquareSums {
  public:
-  explicit SquareChains(float offset) : offset_(splat(offset)) {
-    for (int half = 0; half < 2; ++half) {
-      for (int r = 0; r < Floats::registers; ++r) sum_[half].at[r] = offset_;
-    }
-  }
-  SIMD_INLINE void add(int half, int r, F32 x) {
-    const F32 last = sum_[half].at[r];
-    sum_[half].at[r] = sum_with_square(x, last);
-    rest_[half].at[r] += square_without(x, sum_[half].at[r] - last);
+  SIMD_INLINE void add(const Floats& part) {
+    const Doubles wide = widen(part);
+#pragma GCC unroll 8
+    for (int r = 0; r < Doubles::registers; ++r) total_.at[r] += wide.at[r];
   }
   void add_to(double* chains) const {
-    Doubles total = load_group<F64>(chains);
-    for (int half = 0; half < 2; ++half) {
-      Floats sum = sum_[half];
-      for (int r = 0; r < Floats::registers; ++r) sum.at[r] -= offset_;
-      const Doubles wide = widen(sum), rest = widen(rest_[half]);
-      for (int r = 0; r < Doubles::registers; ++r) total.at[r] += wide.at[r] + rest.at[r];
-    }
-    store_group(chains, total);
+    Doubles sum = load_group<F64>(chains);
+    for (int r = 0; r < Doubles::registers; ++r) sum.at[r] += total_.at[r];
+    store_group(chains, sum);
   }
 
  private:
-  SIMD_INLINE static F32 sum_with_square(F32 x, F32 sum) {
-#if TENSORCAST_TARGET_LEVEL == 0
-    if constexpr (are_short) return sum + x * x;
-    // Float64 has the square. The sum is rounded there to odd, and so rounded only once to float32.
-    const auto odd_sum = [](F64 square, F64 other) {
-      const F64 rounded = square + other;
-      const F64 part = rounded - square;
-      const F64 lost = (square - (rounded - part)) + (other - part);
-      const I64 bits = as<I64>(rounded);
-      const I64 to_odd = ((as<I64>(lost > F64{}) & 2) - 1) & as<I64>(lost != F64{}) & ((bits & 1) - 1);
-      return as<F64>(bits + to_odd);
-    };
-    const F64x2 wide = widen(x), other = widen(sum);
-    return narrow({odd_sum(wide.lo * wide.lo, other.lo), odd_sum(wide.hi * wide.hi, other.hi)});
-#else
-    return multiply_add(x, x, sum);
-#endif
-  }
-  SIMD_INLINE static F32 square_without(F32 x, F32 part) {
-    if constexpr (are_short && TENSORCAST_TARGET_LEVEL == 0) return x * x - part;
-    return multiply_subtract(x, x, part);
-  }
-
-  F32 offset_;
-  Floats sum_[2], rest_[2] = {};
+  Doubles total_ = {};
 };
 
 // Of each 32 elements the first and the second half; of bfloat16, whose code is the upper half of a float32's, the even
@@ -186,32 +153,40 @@ inline float share_to_compare(const Tally& tally) {
 }
 
 template <bool is_bfloat16>
-[[gnu::noinline]] void grow_share(const std::byte* source, const std::byte* result, std::size_t first, Tally& tally) {
-  for (int half = 0; half < 2; ++half) {
-    Floats x, y;
-    for (int r = 0; r < Floats::registers; ++r) {
-      x.at[r] = load_half<is_bfloat16>(source, first, half, r);
-      y.at[r] = load_half<is_bfloat16>(result, first, half, r);
-    }
-    float numbers[tally_chains], results[tally_chains];
-    __builtin_memcpy(numbers, &x, sizeof numbers);
-    __builtin_memcpy(results, &y, sizeof results);
-    for (std::size_t i = 0; i < tally_chains; ++i) {
-      const auto number = static_cast<double>(numbers[i]);
-      const double share = std::fabs(number - static_cast<double>(results[i])) / std::fabs(number);
-      if (number != 0.0 && share > tally.max_rel) tally.max_rel = share;
+[[gnu::noinline]] void grow_share(const std::byte* source, const std::byte* result, std::size_t first, std::size_t end,
+                                  Tally& tally) {
+  for (; first < end; first += square_group) {
+    for (int half = 0; half < 2; ++half) {
+      Floats x, y;
+      for (int r = 0; r < Floats::registers; ++r) {
+        x.at[r] = load_half<is_bfloat16>(source, first, half, r);
+        y.at[r] = load_half<is_bfloat16>(result, first, half, r);
+      }
+      float numbers[tally_chains], results[tally_chains];
+      __builtin_memcpy(numbers, &x, sizeof numbers);
+      __builtin_memcpy(results, &y, sizeof results);
+      for (std::size_t i = 0; i < tally_chains; ++i) {
+        const auto number = static_cast<double>(numbers[i]);
+        const double share = std::fabs(number - static_cast<double>(results[i])) / std::fabs(number);
+        if (number != 0.0 && share > tally.max_rel) tally.max_rel = share;
+      }
     }
   }
   tally.is_max_rel_short = false;
 }
 
-// `is_integer`: also the largest errors. A share is looked at more closely where a product with the largest one says
-// that it may be larger.
-template <bool is_bfloat16, bool has_signal, bool has_noise, bool is_integer = false>
-void add_squares(const std::byte* source, const std::byte* result, std::size_t count, float signal_offset,
-                 float noise_offset, Tally& tally) {
-  SquareChains<true> signal(signal_offset);
-  SquareChains<!is_integer> noise(noise_offset);
+enum class Errors : std::uint8_t {
+  none,
+  summed,   // only that
+  largest,  // and the largest one is looked for
+  growing,  // and the largest relative one
+};
+
+// A share is looked at more closely where a product with the largest one says that it may be larger.
+template <bool is_bfloat16, Errors errors>
+void add_squares(const std::byte* source, const std::byte* result, std::size_t count, WordSums& sums, Tally& tally) {
+  constexpr bool is_growing = errors == Errors::growing;
+  SquareSums signal, noise;
   F32 largest = {};
   std::size_t first = 0;
   // The next block is asked for meanwhile: all of this one comes at once, and then memory would wait for the sums.
@@ -219,84 +194,104 @@ void add_squares(const std::byte* source, const std::byte* result, std::size_t c
   while (first < count) {
     const F32 share = splat(share_to_compare(tally));
     Mask32 may_grow = {};
-    do {  // in registers until a share may have grown
-      __builtin_prefetch(reinterpret_cast<const void*>(next + first * sizeof(std::uint16_t)), 0, 3);
+    Floats signal_part, noise_part;
+    const auto add_group = [&](std::size_t at) SIMD_INLINE_LAMBDA {
+      __builtin_prefetch(reinterpret_cast<const void*>(next + at * sizeof(std::uint16_t)), 0, 3);
 #pragma GCC unroll 2
       for (int half = 0; half < 2; ++half) {
 #pragma GCC unroll 4
         for (int r = 0; r < Floats::registers; ++r) {
-          const F32 x = load_half<is_bfloat16>(source, first, half, r);
-          if constexpr (has_signal) signal.add(half, r, x);
-          if constexpr (!has_noise) continue;
-          const F32 error = x - load_half<is_bfloat16>(result, first, half, r);
-          noise.add(half, r, error);
-          if constexpr (!is_integer) continue;
+          const F32 x = load_half<is_bfloat16>(source, at, half, r);
+          signal_part.at[r] = plus_short_square(signal_part.at[r], x);
+          if constexpr (errors == Errors::none) continue;
+          const F32 error = x - load_half<is_bfloat16>(result, at, half, r);
+          noise_part.at[r] += error * error;
+          if constexpr (errors == Errors::summed) continue;
           largest = greater_magnitude(largest, magnitude_of(error));
-          may_grow = united(may_grow, less(magnitude_of(x) * share, magnitude_of(error)));
+          if constexpr (is_growing) {
+            may_grow = united(may_grow, less(magnitude_of(x) * share, magnitude_of(error)));
+          }
         }
       }
-      first += square_group;
-    } while (first < count && !(is_integer && some(may_grow)));
-    if (is_integer && some(may_grow)) grow_share<is_bfloat16>(source, result, first - square_group, tally);
+    };
+    std::size_t begin = first;
+    do {  // in registers until a share may have grown
+      begin = first;
+      signal_part = noise_part = {};
+      if (count - first >= square_groups * square_group) [[likely]] {
+#pragma GCC unroll 4
+        for (std::size_t i = 0; i < square_groups; ++i) add_group(first + i * square_group);
+        first += square_groups * square_group;
+      } else {
+        for (; first < count; first += square_group) add_group(first);
+      }
+      signal.add(signal_part);
+      if constexpr (errors != Errors::none) noise.add(noise_part);
+    } while (first < count && !(is_growing && some(may_grow)));
+    if (is_growing && some(may_grow)) grow_share<is_bfloat16>(source, result, begin, first, tally);
   }
-  if constexpr (has_signal) signal.add_to(tally.signal);
-  if constexpr (has_noise) noise.add_to(tally.noise);
-  if constexpr (is_integer) {
-    const auto error = static_cast<double>(greatest_lane(largest));
-    if (error > tally.max_abs) tally.max_abs = error;
-  }
+  signal.add_to(sums.signal);
+  if constexpr (errors == Errors::none) return;
+  noise.add_to(sums.noise);
+  if constexpr (errors == Errors::summed) return;
+  const auto error = static_cast<double>(greatest_lane(largest));
+  if (error > tally.max_abs) tally.max_abs = error;
 }
 
-template <bool is_bfloat16, bool is_integer>
-void add_squares(const std::byte* source, const std::byte* result, std::size_t count, float signal_offset,
-                 float noise_offset, Tally& tally) {
-  if (count == 0) return;
-  constexpr bool has_many_registers = TENSORCAST_TARGET_LEVEL >= 2;
-  if (!is_integer && noise_offset == 0.0F) {
-    add_squares<is_bfloat16, true, false>(source, result, count, signal_offset, 0.0F, tally);
-  } else if constexpr (has_many_registers) {
-    add_squares<is_bfloat16, true, true, is_integer>(source, result, count, signal_offset, noise_offset, tally);
-  } else {
-    add_squares<is_bfloat16, true, false>(source, result, count, signal_offset, 0.0F, tally);
-    add_squares<is_bfloat16, false, true, is_integer>(source, result, count, 0.0F, noise_offset, tally);
-  }
-}
-template <bool is_integer>
+template <Errors errors>
 void add_squares_of(const std::byte* source, const std::byte* result, std::size_t count, bool is_bfloat16,
-                    float signal_offset, float noise_offset, Tally& tally) {
+                    WordSums& sums, Tally& tally) {
+  if (count == 0) return;
   in_default_environment([&] {
-    is_bfloat16 ? add_squares<true, is_integer>(source, result, count, signal_offset, noise_offset, tally)
-                : add_squares<false, is_integer>(source, result, count, signal_offset, noise_offset, tally);
+    is_bfloat16 ? add_squares<true, errors>(source, result, count, sums, tally)
+                : add_squares<false, errors>(source, result, count, sums, tally);
   });
 }
 
-// Results of integers have no zero with a sign.
-template <bool has_beyond>
-void count_integer_words(const std::byte* source, const std::byte* result, std::size_t count, WordBounds bounds,
-                         Tally& tally) {
+// The greatest of lanes.
+SIMD_INLINE std::uint16_t greatest_word(I16 words) {
+  std::int16_t lanes[word_lanes];
+  store(reinterpret_cast<std::byte*>(lanes), words);
+  std::int16_t most = 0;
+  for (const std::int16_t lane : lanes) most = lane > most ? lane : most;
+  return static_cast<std::uint16_t>(most);
+}
+
+// Results of integers have no zero with a sign. Returns the largest magnitude.
+inline std::uint16_t count_inexact(const std::byte* source, const std::byte* result, std::size_t count, Tally& tally) {
   const U16 magnitude = splat(word_magnitude);
-  const U16 positive = splat(bounds.positive), negative = splat(static_cast<std::uint16_t>(bounds.negative | 0x8000));
-  const U16 positives = splat(static_cast<std::uint16_t>(word_magnitude - bounds.positive));
-  WordCount inexact, beyond;
+  WordCount inexact;
+  I16 largest = {};
   for (std::size_t first = 0; first < count; first += word_lanes) {
     const U16 x = load_words(source, first), y = load_words(result, first);
+    const U16 x_magnitude = x & magnitude;
+    largest = max(largest, as<I16>(x_magnitude));
 #if TENSORCAST_TARGET_LEVEL >= 2
-    const __mmask32 is_some = _mm512_test_epi16_mask((__m512i)(x | y), (__m512i)magnitude);
+    const __mmask32 is_some = _mm512_test_epi16_mask((__m512i)x_magnitude, (__m512i)x_magnitude);
     inexact.add(_mm512_mask_cmpneq_epi16_mask(is_some, (__m512i)x, (__m512i)y));
-    if constexpr (has_beyond) {
-      beyond.add(_mm512_cmple_epu16_mask((__m512i)(x - positive), (__m512i)positives));
-      beyond.add(_mm512_cmpge_epu16_mask((__m512i)x, (__m512i)negative));
-    }
 #else
-    inexact.add(as<U16>(((x | y) & magnitude) != 0) & as<U16>(x != y));
-    if constexpr (has_beyond) {
-      beyond.add(as<U16>(subtract_to_zero(x - positive, positives) == 0));
-      beyond.add(as<U16>(subtract_to_zero(negative, x) == 0));
-    }
+    inexact.add(as<U16>(x_magnitude != 0) & as<U16>(x != y));
 #endif
   }
   tally.inexact += inexact.total();
-  if constexpr (has_beyond) tally.beyond += beyond.total();
+  return greatest_word(largest);
+}
+
+inline void count_beyond(const std::byte* source, std::size_t count, WordBounds bounds, Tally& tally) {
+  const U16 positive = splat(bounds.positive), negative = splat(static_cast<std::uint16_t>(bounds.negative | 0x8000));
+  const U16 positives = splat(static_cast<std::uint16_t>(word_magnitude - bounds.positive));
+  WordCount beyond;
+  for (std::size_t first = 0; first < count; first += word_lanes) {
+    const U16 x = load_words(source, first);
+#if TENSORCAST_TARGET_LEVEL >= 2
+    beyond.add(_mm512_cmple_epu16_mask((__m512i)(x - positive), (__m512i)positives));
+    beyond.add(_mm512_cmpge_epu16_mask((__m512i)x, (__m512i)negative));
+#else
+    beyond.add(as<U16>(subtract_to_zero(x - positive, positives) == 0));
+    beyond.add(as<U16>(subtract_to_zero(negative, x) == 0));
+#endif
+  }
+  tally.beyond += beyond.total();
 }
 
 inline std::uint16_t largest_magnitude(const std::byte* words, std::size_t count) {
@@ -306,11 +301,7 @@ inline std::uint16_t largest_magnitude(const std::byte* words, std::size_t count
     even = max(even, as<I16>(load_words(words, first) & magnitude));
     odd = max(odd, as<I16>(load_words(words, first + word_lanes) & magnitude));
   }
-  std::int16_t lanes[word_lanes];
-  store(reinterpret_cast<std::byte*>(lanes), max(even, odd));
-  std::int16_t most = 0;
-  for (const std::int16_t lane : lanes) most = lane > most ? lane : most;
-  return static_cast<std::uint16_t>(most);
+  return greatest_word(max(even, odd));
 }
 
 inline constexpr WordLoops word_loops = {
@@ -322,13 +313,20 @@ inline constexpr WordLoops word_loops = {
                                   : count_usual_words<false, false>(source, result, count, counts, tally);
         },
     .largest_magnitude = largest_magnitude,
-    .add_squares = add_squares_of<false>,
-    .count_integers =
-        [](const std::byte* source, const std::byte* result, std::size_t count, WordBounds bounds, Tally& tally) {
-          bounds.positive != 0 ? count_integer_words<true>(source, result, count, bounds, tally)
-                               : count_integer_words<false>(source, result, count, bounds, tally);
+    .add_squares =
+        [](const std::byte* source, const std::byte* result, std::size_t count, bool is_bfloat16, bool is_exact,
+           WordSums& sums, Tally& tally) {
+          is_exact ? add_squares_of<Errors::none>(source, result, count, is_bfloat16, sums, tally)
+                   : add_squares_of<Errors::summed>(source, result, count, is_bfloat16, sums, tally);
         },
-    .add_integer_squares = add_squares_of<true>,
+    .add_integer_squares =
+        [](const std::byte* source, const std::byte* result, std::size_t count, bool is_bfloat16, bool may_grow,
+           WordSums& sums, Tally& tally) {
+          may_grow ? add_squares_of<Errors::growing>(source, result, count, is_bfloat16, sums, tally)
+                   : add_squares_of<Errors::largest>(source, result, count, is_bfloat16, sums, tally);
+        },
+    .count_inexact = count_inexact,
+    .count_beyond = count_beyond,
 };
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET
