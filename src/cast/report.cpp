@@ -96,6 +96,12 @@ bool are_rounded_words(DType from, DType to) {
   return is_short_float(from) && family(to) == Family::floating && bit_width(to) <= 16 && row(to).format.has_zero;
 }
 
+bool are_distant_words(DType from, DType to, const Policy& policy) {
+  if (!is_short_float(from) || bit_width(to) > 8) return false;
+  if (to == DType::float8_e8m0fnu) return policy.saturate;
+  return family(to) == Family::integer || to == DType::boolean;
+}
+
 // Where numbers begin whose result is not rounded, or which the source's type cannot hold.
 double first_above(DType from, DType to, const TallyRules& rules) {
   if (bit_width(to) <= 8) return rules.above;
@@ -163,25 +169,36 @@ Reporter::Reporter(DType from, DType to, const Policy& policy, Target target)
     const bool saturates = bit_width(to) < 8 || (bit_width(to) == 8 && policy.saturate);
     words_.emplace(target, row(from).format, row(to).format, first_above(from, to, rules_),
                    saturates ? facts(to).largest : std::nan(""));
-  } else if (policy.scale == 1.0 && is_short_float(from) && family(to) == Family::integer && bit_width(to) <= 8) {
+  } else if (policy.scale == 1.0 && are_distant_words(from, to, policy)) {
     method_ = Method::words;
-    emplace_integer_words();
+    emplace_distant_words();
   } else {
     method_ = policy.scale != 1.0 || from == DType::float64 ? Method::float64 : Method::float32_if_they_fit;
   }
 }
 
-// Relative errors are the largest for numbers that become zero, and for the first ones that wrap: from there on to the
-// next multiple of 2^bits, and from that to the following one, they decrease.
-void Reporter::emplace_integer_words() {
-  const kernels::WordFormat format(row(from_).format);
-  const kernels::WordBounds bounds{.positive = format.first_from(rules_.above),
-                                   .negative = format.first_from(-rules_.below)};
-  double largest_share = 0.0;
-  for (const unsigned code : {1U, unsigned{bounds.positive}, bounds.negative | 0x8000U}) {
-    largest_share = std::max(largest_share, fate_of(from_, code, to_, policy_).relative_error);
+// Of integers, relative errors are the largest for numbers that become zero, and for the first ones that wrap: from
+// there on to the next multiple of 2^bits, and from that to the following one, they decrease.
+void Reporter::emplace_distant_words() {
+  const FloatFormat& format = row(from_).format;
+  const kernels::WordFormat words(format);
+  const std::uint16_t none = words.infinity();
+  kernels::DistantWords what{.bounds = {.positive = none, .negative = none}, .limit = none};
+  if (family(to_) == Family::integer) {
+    what.bounds = {.positive = words.first_from(rules_.above), .negative = words.first_from(-rules_.below)};
+    for (const unsigned code : {unsigned{what.bounds.positive}, what.bounds.negative | 0x8000U}) {
+      const double share = fate_of(from_, code, to_, policy_).relative_error;
+      what.largest_share_beyond = std::max(what.largest_share_beyond, share);
+    }
+  } else if (to_ == DType::float8_e8m0fnu) {
+    what.limit = words.code_of_power(format.max_exponent());  // the next power of two may be none of the source's
+    what.finest = words.code_of_power(-70);  // else errors of negative numbers are longer than a float64
+    what.least = static_cast<std::int16_t>(std::max<std::uint16_t>(words.code_of_power(-127), 1));
+    what.least_result = facts(to_).lowest;
+  } else {
+    what.is_bool = true;
   }
-  integer_words_.emplace(target_, row(from_).format, bounds, largest_share);
+  distant_words_.emplace(target_, format, what);
 }
 
 void Reporter::Count::merge(const Count& other) noexcept {
@@ -233,14 +250,14 @@ void Reporter::add_words(const Conversion& done, Count& count) const {
   for (std::size_t first = 0; first < done.count; first += words_part) {
     const Conversion part{done.src + storage_bytes(from_, first), from_, done.dst + storage_bytes(to_, first), to_,
                           std::min(words_part, done.count - first)};
-    words_ ? add_rounded_words(part, count) : add_integer_words(part, count);
+    words_ ? add_rounded_words(part, count) : add_distant_words(part, count);
   }
 }
 
-void Reporter::add_integer_words(const Conversion& part, Count& count) const {
+void Reporter::add_distant_words(const Conversion& part, Count& count) const {
   alignas(64) std::array<std::byte, 2 * words_part> result;
   decode(target_, to_, part.dst, part.count, from_, result.data());
-  if (integer_words_->add(part.src, result.data(), part.count, rules_, count.tally)) return;
+  if (distant_words_->add(part.src, result.data(), part.count, rules_, count.tally)) return;
   add_float32_if_they_fit(part, count);
 }
 

@@ -49,12 +49,12 @@ class Reporter {
   static constexpr std::size_t words_part = 4096;
   enum class Method : std::uint8_t { bytes, integers, words, float32_if_they_fit, float64 };
 
-  void emplace_integer_words();
+  void emplace_distant_words();
   void add_float32_if_they_fit(const Conversion& done, Count& count) const;
   void add_float32(const Conversion& part, Count& count) const;
   void add_words(const Conversion& done, Count& count) const;
   void add_rounded_words(const Conversion& part, Count& count) const;
-  void add_integer_words(const Conversion& part, Count& count) const;
+  void add_distant_words(const Conversion& part, Count& count) const;
   void add_float64(const Conversion& done, Count& count) const;
   void add_by_reference(const Conversion& done, Count& count) const;
 
@@ -67,7 +67,7 @@ class Reporter {
   std::optional<ByteReporter> bytes_;
   std::optional<IntegerReporter> integers_;
   std::optional<kernels::WordTally> words_;  // one of these, with Method::words
-  std::optional<kernels::IntegerWordTally> integer_words_;
+  std::optional<kernels::DistantWordTally> distant_words_;
 };
 
 }  // namespace tensorcast

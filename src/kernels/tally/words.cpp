@@ -147,6 +147,7 @@ void WordTally::sum_one_by_one(const Block& block, std::size_t first, Tally& tal
 }
 
 void WordTally::sum(const Block& block, Tally& tally) const {
+  if (!block.is_finite) return sum_with_care(block, tally);
   const std::size_t whole = block.count / word_group * word_group;
   WordSums sums;
   if (whole != 0) {
@@ -176,38 +177,51 @@ void WordTally::sum_with_care(const Block& block, Tally& tally) const {
   sum(finite, tally);
 }
 
-// --- To integers
+// --- To results far away
 
-IntegerWordTally::IntegerWordTally(Target target, const FloatFormat& from, WordBounds bounds, double largest_share)
-    : target_(target), from_(from), bounds_(bounds), largest_share_(largest_share) {}
-
-bool IntegerWordTally::add(const std::byte* source, const std::byte* result, std::size_t count, const TallyRules& rules,
-                           Tally& tally) const {
+bool DistantWordTally::add_groups(const std::byte* source, const std::byte* result, std::size_t count,
+                                  Tally& tally) const {
   const WordLoops& loops = tally_loops_of(target_).words;
-  const std::size_t whole = count / word_group * word_group;
-  Tally counted = tally;
-  if (whole != 0) {
-    const std::uint16_t largest = loops.count_inexact(source, result, whole, counted);
-    if (largest >= from_.infinity()) return false;
-    const bool may_be_beyond = largest >= std::min(bounds_.positive, bounds_.negative);
-    if (may_be_beyond) loops.count_beyond(source, whole, bounds_, counted);
-    if (largest != 0) {
-      WordSums sums;
-      const bool is_exact = counted.inexact == tally.inexact;
-      if (is_exact) {
-        loops.add_squares(source, result, whole, from_.is_bfloat16(), true, sums, counted);
-      } else {
-        const bool may_grow = counted.max_rel < (may_be_beyond ? largest_share_ : 1.0);
-        loops.add_integer_squares(source, result, whole, from_.is_bfloat16(), may_grow, sums, counted);
-      }
-      if (!is_good(sums.signal) || !(is_exact || is_good(sums.noise))) return false;
-      kernels::add(sums, counted);
-    }
+  const std::uint64_t inexact = tally.inexact;
+  const bool needs_smallest = what_.least != INT16_MIN || what_.is_bool;
+  const WordRange range = needs_smallest ? loops.count_inexact_and_least(source, result, count, what_.least, tally)
+                                         : loops.count_inexact(source, result, count, tally);
+  if (range.largest >= what_.limit) return false;
+  if (range.smallest != 0 && range.smallest < what_.finest) return false;
+  const bool may_be_beyond = range.largest >= std::min(what_.bounds.positive, what_.bounds.negative);
+  if (may_be_beyond) loops.count_beyond(source, count, what_.bounds, tally);
+
+  const bool is_exact = tally.inexact == inexact;
+  if (range.largest == 0 && is_exact) return true;
+  double largest_share = may_be_beyond ? what_.largest_share_beyond : what_.largest_share;
+  if (what_.is_bool) largest_share = 1.0 + 1.0 / from_.value(std::max(range.smallest, std::uint16_t{1}));
+  WordSums sums;
+  if (is_exact) {
+    loops.add_squares(source, result, count, from_.is_bfloat16(), true, sums, tally);
+  } else {
+    loops.add_distant_squares(source, result, count, from_.is_bfloat16(), tally.max_rel < largest_share, sums, tally);
+    if (!is_good(sums.noise)) return false;
+    // Beyond that, float32 may lack digits of the error.
+    if (what_.is_bool && !(sums.largest_error >= 1.0 + 0x1p-12 && sums.largest_error < 0x1p23)) return false;
   }
-  tally = counted;
+  if (!is_good(sums.signal)) return false;
+  tally.max_abs = std::max(tally.max_abs, sums.largest_error);
+  kernels::add(sums, tally);
+  return true;
+}
+
+bool DistantWordTally::add(const std::byte* source, const std::byte* result, std::size_t count, const TallyRules& rules,
+                           Tally& tally) const {
+  const std::size_t whole = count / word_group * word_group;
+  if (Tally counted = tally; whole != 0) {
+    if (!add_groups(source, result, whole, counted)) return false;
+    tally = counted;
+  }
   for (std::size_t i = whole; i < count; ++i) {
-    tally_element(from_.number(word_at(source, i)), 0.0, from_.number(word_at(result, i)), 0.0, i % tally_chains, rules,
-                  tally);
+    const std::uint16_t code = word_at(source, i);
+    const bool is_less = static_cast<std::int16_t>(code) < what_.least;
+    const double y = is_less ? what_.least_result : from_.number(word_at(result, i));
+    tally_element(from_.number(code), 0.0, y, 0.0, i % tally_chains, rules, tally);
   }
   return true;
 }

@@ -44,10 +44,16 @@ struct WordBounds {
   std::uint16_t positive, negative;
 };
 
+// The largest magnitude, and the smallest one that is not zero, or zero if there is none.
+struct WordRange {
+  std::uint16_t largest, smallest;
+};
+
 // Sums of squares of some elements, which float32 may have been too narrow for.
 struct WordSums {
   double signal[tally_chains] = {};
   double noise[tally_chains] = {};
+  double largest_error = 0.0;
 };
 
 // One kind of conversion. Results are given as codes of the source's type.
@@ -90,22 +96,37 @@ class WordTally {
   double usual_share_;  // the largest relative error of normal results
 };
 
-// Conversions to integers that the source's type holds.
-class IntegerWordTally {
+// What is known of a conversion whose results may be far from their sources.
+struct DistantWords {
+  WordBounds bounds;
+  // Relative errors are no larger: within the bounds, and beyond.
+  double largest_share = 1.0, largest_share_beyond = 1.0;
+  std::uint16_t limit;       // magnitudes from here on take another way; no more than infinity's
+  std::uint16_t finest = 0;  // and so do smaller ones than this, but zero
+  // To scales (e8m0): codes less than this, as signed integers, zero among them, are beyond, and have a result that the
+  // source's type may not hold.
+  std::int16_t least = INT16_MIN;
+  double least_result = 0.0;
+  bool is_bool = false;  // errors may be too long for float32, and are the smaller, relatively, the larger the number
+};
+
+// Conversions to integers that the source's type holds, to bool, and to scales.
+class DistantWordTally {
  public:
-  // `largest_share`: no relative error is larger.
-  IntegerWordTally(Target target, const FloatFormat& from, WordBounds bounds, double largest_share);
+  DistantWordTally(Target target, const FloatFormat& from, const DistantWords& what)
+      : target_(target), from_(from), what_(what) {}
 
   // A block of a multiple of 64 elements, or the last ones. False if that takes another way: of infinities, NaN, and
-  // numbers whose squares are none of float32.
+  // numbers whose squares or errors are none of float32.
   bool add(const std::byte* source, const std::byte* result, std::size_t count, const TallyRules& rules,
            Tally& tally) const;
 
  private:
+  bool add_groups(const std::byte* source, const std::byte* result, std::size_t count, Tally& tally) const;
+
   Target target_;
   WordFormat from_;
-  WordBounds bounds_;
-  double largest_share_;
+  DistantWords what_;
 };
 
 // The loops, as each target compiles them.
@@ -117,10 +138,12 @@ struct WordLoops {
   void (*add_squares)(const std::byte* source, const std::byte* result, std::size_t count, bool is_bfloat16,
                       bool is_exact, WordSums& sums, Tally& tally);
   // And the largest errors, and if it may grow, the largest relative one.
-  void (*add_integer_squares)(const std::byte* source, const std::byte* result, std::size_t count, bool is_bfloat16,
+  void (*add_distant_squares)(const std::byte* source, const std::byte* result, std::size_t count, bool is_bfloat16,
                               bool may_grow, WordSums& sums, Tally& tally);
-  // Of conversions to integers. Returns the largest magnitude.
-  std::uint16_t (*count_inexact)(const std::byte* source, const std::byte* result, std::size_t count, Tally& tally);
+  // Results have no zero with a sign.
+  WordRange (*count_inexact)(const std::byte* source, const std::byte* result, std::size_t count, Tally& tally);
+  WordRange (*count_inexact_and_least)(const std::byte* source, const std::byte* result, std::size_t count,
+                                       std::int16_t least, Tally& tally);
   void (*count_beyond)(const std::byte* source, std::size_t count, WordBounds bounds, Tally& tally);
 };
 

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "kernels/simd/environment.hpp"
 #include "kernels/tally/tally_masks.hpp"
@@ -147,7 +148,7 @@ SIMD_INLINE F32 load_half(const std::byte* words, std::size_t first, int half, i
 // The largest relative error so far, to multiply numbers with. With a power of two the product is exact; else it is
 // made a little less, as the product is rounded.
 inline float share_to_compare(const Tally& tally) {
-  const double share = tally.max_rel;
+  const double share = std::fmin(tally.max_rel, static_cast<double>(std::numeric_limits<float>::max()));
   const bool is_power = share > 0.0 && (std::bit_cast<std::uint64_t>(share) & 0xfffffffffffff) == 0;
   return static_cast<float>(is_power ? share : share * (1.0 - 0x1p-21));
 }
@@ -234,8 +235,7 @@ void add_squares(const std::byte* source, const std::byte* result, std::size_t c
   if constexpr (errors == Errors::none) return;
   noise.add_to(sums.noise);
   if constexpr (errors == Errors::summed) return;
-  const auto error = static_cast<double>(greatest_lane(largest));
-  if (error > tally.max_abs) tally.max_abs = error;
+  sums.largest_error = static_cast<double>(greatest_lane(largest));
 }
 
 template <Errors errors>
@@ -248,7 +248,6 @@ void add_squares_of(const std::byte* source, const std::byte* result, std::size_
   });
 }
 
-// The greatest of lanes.
 SIMD_INLINE std::uint16_t greatest_word(I16 words) {
   std::int16_t lanes[word_lanes];
   store(reinterpret_cast<std::byte*>(lanes), words);
@@ -257,24 +256,35 @@ SIMD_INLINE std::uint16_t greatest_word(I16 words) {
   return static_cast<std::uint16_t>(most);
 }
 
-// Results of integers have no zero with a sign. Returns the largest magnitude.
-inline std::uint16_t count_inexact(const std::byte* source, const std::byte* result, std::size_t count, Tally& tally) {
+// `has_least`: the smallest magnitude, too, and codes below `least` are inexact and beyond.
+template <bool has_least>
+WordRange count_inexact(const std::byte* source, const std::byte* result, std::size_t count, std::int16_t least,
+                        Tally& tally) {
   const U16 magnitude = splat(word_magnitude);
-  WordCount inexact;
-  I16 largest = {};
+  const I16 least_code = splat(least);
+  WordCount inexact, beyond;
+  I16 largest = {}, smallest = splat(std::int16_t{-1});  // as what they lack to the largest code
   for (std::size_t first = 0; first < count; first += word_lanes) {
     const U16 x = load_words(source, first), y = load_words(result, first);
     const U16 x_magnitude = x & magnitude;
     largest = max(largest, as<I16>(x_magnitude));
+    if constexpr (has_least) smallest = max(smallest, as<I16>((x_magnitude - 1) ^ magnitude));  // zero: negative
 #if TENSORCAST_TARGET_LEVEL >= 2
+    const __mmask32 is_less = has_least ? _mm512_cmplt_epi16_mask((__m512i)x, (__m512i)least_code) : 0;
     const __mmask32 is_some = _mm512_test_epi16_mask((__m512i)x_magnitude, (__m512i)x_magnitude);
-    inexact.add(_mm512_mask_cmpneq_epi16_mask(is_some, (__m512i)x, (__m512i)y));
+    inexact.add(is_less | _mm512_mask_cmpneq_epi16_mask(is_some, (__m512i)x, (__m512i)y));
+    if constexpr (has_least) beyond.add(is_less);
 #else
-    inexact.add(as<U16>(x_magnitude != 0) & as<U16>(x != y));
+    const U16 is_less = has_least ? as<U16>(as<I16>(x) < least_code) : U16{};
+    inexact.add(is_less | (as<U16>(x_magnitude != 0) & as<U16>(x != y)));
+    if constexpr (has_least) beyond.add(is_less);
 #endif
   }
   tally.inexact += inexact.total();
-  return greatest_word(largest);
+  if constexpr (has_least) tally.beyond += beyond.total();
+  const std::uint16_t lacking = greatest_word(smallest);
+  return {.largest = greatest_word(largest),
+          .smallest = static_cast<std::uint16_t>(lacking == 0 ? 0 : word_magnitude - lacking + 1)};
 }
 
 inline void count_beyond(const std::byte* source, std::size_t count, WordBounds bounds, Tally& tally) {
@@ -319,13 +329,15 @@ inline constexpr WordLoops word_loops = {
           is_exact ? add_squares_of<Errors::none>(source, result, count, is_bfloat16, sums, tally)
                    : add_squares_of<Errors::summed>(source, result, count, is_bfloat16, sums, tally);
         },
-    .add_integer_squares =
+    .add_distant_squares =
         [](const std::byte* source, const std::byte* result, std::size_t count, bool is_bfloat16, bool may_grow,
            WordSums& sums, Tally& tally) {
           may_grow ? add_squares_of<Errors::growing>(source, result, count, is_bfloat16, sums, tally)
                    : add_squares_of<Errors::largest>(source, result, count, is_bfloat16, sums, tally);
         },
-    .count_inexact = count_inexact,
+    .count_inexact = [](const std::byte* source, const std::byte* result, std::size_t count,
+                        Tally& tally) { return count_inexact<false>(source, result, count, 0, tally); },
+    .count_inexact_and_least = count_inexact<true>,
     .count_beyond = count_beyond,
 };
 
