@@ -56,7 +56,7 @@ struct CastReport {
   double max_rel_error = 0.0;             // same, over nonzero sources
   double signal_power = 0.0;              // sum of squares of the sources, over elements finite in and out
   // Sum of squares of the errors, same elements. Both sums are good to nine digits or more; of float16 and bfloat16, to
-  // seven or more.
+  // six or more, and nine as a rule.
   double noise_power = 0.0;
 
   [[nodiscard]] TENSORCAST_API double snr_db() const noexcept;  // 10 log10(signal / noise); +infinity without noise
