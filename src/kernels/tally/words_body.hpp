@@ -1,10 +1,10 @@
 // The loops of words.hpp for the target that the source is compiled for.
 //
-// Eight squares a chain are summed up in float32, and only these sums widened to float64, which costs as much as all the
-// rest. So sums are off by 2^-22 of the whole at the very worst, and by 2^-30 as a rule, as errors of rounding cancel
-// each other. Squares of 16-bit floats are exact in float32; those of errors are rounded before they are added, as not
-// all targets can add them unrounded. Where float32 is too narrow, sums are not finite or very small: who asks for them
-// looks, and sums otherwise.
+// Eight squares a chain are summed up in float32, and only these sums widened to float64, which costs as much as all
+// the rest. So sums are off by 2^-22 of the whole at the very worst, and by 2^-30 as a rule, as errors of rounding
+// cancel each other. Squares of 16-bit floats are exact in float32; those of errors are rounded before they are added,
+// as not all targets can add them unrounded. Where float32 is too narrow, sums are not finite or very small: who asks
+// for them looks, and sums otherwise.
 #pragma once
 
 #include <bit>
