@@ -177,10 +177,11 @@ class Plan {
     }
     alignas(cache_line_bytes) std::byte buffer[stream_buffer_bytes];
     const int wider_bits = std::max(bit_width(c.from), bit_width(c.to));
-    const std::size_t per_buffer =
-        std::max(stream_piece_bytes * 8 / static_cast<std::size_t>(wider_bits), seen.multiple);
     const bool sees_results = is_seen && seen.needs_results();
-    const std::size_t seen_bytes = wider_bits <= 8 ? seen_short_bytes : seen_source_bytes;
+    const bool is_short = is_seen && !sees_results && wider_bits <= 8;
+    const std::size_t piece_bytes = is_short ? seen_short_bytes : stream_piece_bytes;
+    const std::size_t per_buffer = std::max(piece_bytes * 8 / static_cast<std::size_t>(wider_bits), seen.multiple);
+    const std::size_t seen_bytes = is_short ? seen_short_bytes : seen_source_bytes;
     std::size_t seen_to = first;
     for (; first < c.count; first += per_buffer) {
       Conversion block = slice(c, first, std::min(per_buffer, c.count - first));

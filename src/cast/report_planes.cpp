@@ -171,44 +171,43 @@ class Planning {
     }
     std::vector<Digit> best, second, third;
     append_digits(numbers, best);
-    if (without == with) return cheaper(std::move(best), squares_of(without, with));
+    if (without == with) return cheaper(std::move(best), squares_of(numbers));
     append_digits(without, second);
     append_digits(more, second);
     append_digits(with, third);
     append_digits(less, third);
     if (cost_of(second) < cost_of(best)) best = std::move(second);
     if (cost_of(third) < cost_of(best)) best = std::move(third);
-    return cheaper(std::move(best), squares_of(without, with));
+    return cheaper(std::move(best), squares_of(numbers));
   }
 
   [[nodiscard]] std::vector<Digit> cheaper(std::vector<Digit> digits, std::optional<std::vector<Digit>> squares) const {
     return squares && cost_of(*squares) < cost_of(digits) ? *std::move(squares) : std::move(digits);
   }
 
-  // Nothing where the numbers are not all squares, or ask for too many planes.
-  static std::optional<std::vector<Digit>> squares_of(const Numbers& without, const Numbers& with) {
-    std::vector<Digit> digits;
-    if (without == with) {
-      if (!append_squares(without, PlaneBytes::same, digits)) return std::nullopt;
-    } else if (!append_squares(without, PlaneBytes::without_bit_7, digits) ||
-               !append_squares(with, PlaneBytes::with_bit_7, digits)) {
-      return std::nullopt;
-    }
-    return digits;
+  // Nothing where the numbers are not all squares.
+  [[nodiscard]] std::optional<std::vector<Digit>> squares_of(const Numbers& numbers) const {
+    std::vector<Digit> together, apart;
+    if (!append_squares(numbers, together)) return std::nullopt;
+    constexpr std::ptrdiff_t half = byte_values / 2;
+    Numbers without = numbers, with = numbers;
+    std::fill(without.begin() + half, without.end(), int128{0});
+    std::fill_n(with.begin(), half, int128{0});
+    if (!append_squares(without, apart) || !append_squares(with, apart)) return together;
+    return cheaper(std::move(together), std::move(apart));
   }
 
-  // Each number as the square of seven bits in one plane: those of the finest numbers that are left, as often as it
-  // takes.
-  static bool append_squares(const Numbers& numbers, PlaneBytes bytes, std::vector<Digit>& digits) {
-    constexpr std::uint64_t most = 127;  // in seven bits
+  // Each number is the square of seven bits in one plane, or of fewer with zeros below: a plane has the finest of the
+  // numbers left, and those that fit it.
+  static bool append_squares(const Numbers& numbers, std::vector<Digit>& digits) {
+    constexpr std::uint64_t most = 127;
     struct Root {
       std::uint64_t odd = 0;
       int zeros = 0;
     };
-    constexpr std::size_t half = byte_values / 2;
-    std::array<Root, half> roots;
+    std::array<Root, byte_values> roots;
     std::size_t left = 0;
-    for (std::size_t i = 0; i < half; ++i) {
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
       if (numbers[i] == 0) continue;
       if (numbers[i] < 0) return false;
       const int zeros = trailing_zeros(static_cast<uint128>(numbers[i]));
@@ -225,17 +224,15 @@ class Planning {
       }
       Digit digit;
       digit.shift = 2 * finest;
-      for (std::size_t i = 0; i < half; ++i) {
+      for (std::size_t i = 0; i < numbers.size(); ++i) {
         const int zeros = roots[i].zeros - finest;
         if (roots[i].odd == 0 || zeros > 7 || roots[i].odd << zeros > most) continue;
-        const auto value = static_cast<std::int8_t>(roots[i].odd << zeros);
-        if (bytes != PlaneBytes::with_bit_7) digit.plane.value[i] = value;
-        if (bytes != PlaneBytes::without_bit_7) digit.plane.value[i + half] = value;
+        digit.plane.value[i] = static_cast<std::int8_t>(roots[i].odd << zeros);
         roots[i].odd = 0;
         --left;
       }
       digit.plane.set_nonzero();
-      digit.plane.bytes = bytes;
+      digit.plane.bytes = kind_of(digit.plane);
       digit.plane.is_squared = true;
       digits.push_back(digit);
     }
@@ -277,11 +274,19 @@ class Planning {
     return static_cast<std::size_t>(same - planes_.begin());
   }
 
-  // Of what is new, as measured: two lookups take half as long again as one.
+  // Of what is new, as measured: two lookups, or one; and a pass, which the first plane of its kind asks for.
   [[nodiscard]] int cost_of(const std::vector<Digit>& digits) const {
+    const auto kind_bit = [](const BytePlane& plane) {
+      return 1U << (2 * static_cast<unsigned>(plane.bytes) + (plane.is_squared ? 1 : 0));
+    };
+    unsigned kinds = 0;
+    for (const BytePlane& plane : planes_) kinds |= kind_bit(plane);
     int cost = 0;
     for (const Digit& digit : digits) {
-      if (place_of(digit.plane) == planes_.size()) cost += digit.plane.bytes == PlaneBytes::different ? 3 : 2;
+      if (place_of(digit.plane) != planes_.size()) continue;
+      cost += digit.plane.bytes == PlaneBytes::different ? 8 : 5;
+      cost += (kinds & kind_bit(digit.plane)) == 0 ? 3 : 0;
+      kinds |= kind_bit(digit.plane);
     }
     return cost;
   }

@@ -26,8 +26,7 @@ struct BytePlane {
   PlaneBytes bytes = PlaneBytes::same;
   // Two planes of zeros and ones in one: the value is the first one less 128 times the second.
   bool is_pair = false;
-  // The squares of the values are summed. They are not negative, and do not depend on bit 7 in any other way than
-  // `different`.
+  // The squares of the values are summed, which are not negative.
   bool is_squared = false;
 
   void set_nonzero() noexcept;  // from the values
@@ -74,15 +73,14 @@ struct ByteRanks {
 // Whether the following may be called.
 [[nodiscard]] bool has_byte_planes(Target target) noexcept;
 
-// The bytes that may be in a block, by their ends: no greater magnitudes of float8, nor of integers with a sign.
-// Fetches as many bytes that follow it, which may be no one's.
+// What bytes may be in a block, by their ends, as integers with a sign. Fetches as many bytes that follow the block,
+// which may be no one's.
 [[nodiscard]] ByteSet possible_bytes(const std::byte* data, std::size_t bytes) noexcept;
 
-// The same of magnitudes, which are all bits but bit 7: none but zero is less than their least, and bytes with bit 7
-// may be there at any magnitude if there is one.
+// The same by magnitudes: bytes with bit 7 may have any that are there.
 [[nodiscard]] ByteSet possible_magnitudes(const std::byte* data, std::size_t bytes) noexcept;
 
-// Adds to the sum of each plane. `possible`: no other bytes are in the block.
+// Adds to the sum of each plane. No other bytes are in the block than are possible.
 void sum_planes(const PlaneSet& set, const ByteSet& possible, const std::byte* data, std::size_t bytes,
                 PlaneSum* sums) noexcept;
 

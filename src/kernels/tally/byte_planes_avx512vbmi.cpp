@@ -138,7 +138,8 @@ using Run = void (*)(const Pass& pass, const std::byte* data, std::size_t bytes)
 constexpr std::array<std::array<Run, plane_kinds>, 2> runs = {
     {{run<PlaneBytes::same, false>, run<PlaneBytes::without_bit_7, false>, run<PlaneBytes::with_bit_7, false>,
       run<PlaneBytes::different, false>},
-     {run<PlaneBytes::same, true>, run<PlaneBytes::without_bit_7, true>, run<PlaneBytes::with_bit_7, true>, nullptr}}};
+     {run<PlaneBytes::same, true>, run<PlaneBytes::without_bit_7, true>, run<PlaneBytes::with_bit_7, true>,
+      run<PlaneBytes::different, true>}}};
 
 bool meets(const BytePlane& plane, const ByteSet& possible) {
   const __m256i nonzero = _mm256_load_si256(reinterpret_cast<const __m256i*>(plane.nonzero.bits.data()));
@@ -159,6 +160,28 @@ void add_range(unsigned first, unsigned last, ByteSet& set) {
     const std::uint64_t from = word == first / 64 ? ~std::uint64_t{0} << (first % 64) : ~std::uint64_t{0};
     const std::uint64_t to = word == last / 64 ? ~std::uint64_t{0} >> (63 - last % 64) : ~std::uint64_t{0};
     set.bits[word] |= from & to;
+  }
+}
+
+// Sums planes in as few passes as there can be. Each has a pair at most, which comes first.
+void sum_all(Run run, const PlaneSet& set, std::uint32_t planes, const std::byte* data, std::size_t bytes,
+             PlaneSum* sums) {
+  std::uint32_t pairs = planes & set.pairs, others = planes & ~set.pairs;
+  const auto pair_count = static_cast<std::size_t>(std::popcount(pairs));
+  auto rest = static_cast<std::size_t>(std::popcount(planes));
+  std::size_t left = std::max(pair_count, (rest + max_planes_per_pass - 1) / max_planes_per_pass);
+  for (; left != 0; --left) {
+    Pass pass;
+    const std::size_t size = (rest + left - 1) / left;
+    rest -= size;
+    while (pass.count < size) {
+      std::uint32_t& from = pass.count == 0 && pairs != 0 ? pairs : others;
+      const auto i = static_cast<std::size_t>(std::countr_zero(from));
+      from &= from - 1;
+      pass.planes[pass.count] = &set.planes[i];
+      pass.sums[pass.count++] = &sums[i];
+    }
+    run(pass, data, bytes);
   }
 }
 
@@ -234,27 +257,10 @@ void sum_planes(const PlaneSet& set, const ByteSet& possible, const std::byte* d
   }
   for (std::size_t squared = 0; squared < runs.size(); ++squared) {
     for (std::size_t kind = 0; kind < plane_kinds; ++kind) {
-      // Each pass has a pair at most, which comes first.
-      std::uint32_t pairs = met & set.of_kind[squared][kind] & set.pairs;
-      std::uint32_t others = met & set.of_kind[squared][kind] & ~set.pairs;
-      const auto pair_count = static_cast<std::size_t>(std::popcount(pairs));
-      const std::size_t found = pair_count + static_cast<std::size_t>(std::popcount(others));
-      const std::size_t passes = std::max(pair_count, (found + max_planes_per_pass - 1) / max_planes_per_pass);
-      std::size_t rest = found;
-      for (std::size_t left = passes; left != 0; --left) {
-        Pass pass;
-        const std::size_t size = (rest + left - 1) / left;
-        rest -= size;
-        while (pass.count < size) {
-          std::uint32_t& from = pass.count == 0 && pairs != 0 ? pairs : others;
-          const auto i = static_cast<std::size_t>(std::countr_zero(from));
-          from &= from - 1;
-          pass.planes[pass.count] = &set.planes[i];
-          pass.sums[pass.count++] = &sums[i];
-        }
-        for (std::size_t at = 0; at < bytes; at += max_block_bytes) {
-          runs[squared][kind](pass, data + at, std::min(max_block_bytes, bytes - at));
-        }
+      const std::uint32_t planes = met & set.of_kind[squared][kind];
+      for (std::size_t at = 0; at < bytes && planes != 0; at += max_block_bytes) {
+        const std::size_t part = std::min(max_block_bytes, bytes - at);
+        sum_all(runs[squared][kind], set, planes, data + at, part, sums);
       }
     }
   }
