@@ -276,9 +276,7 @@ class Planning {
 
   // Of what is new, as measured: two lookups, or one; and a pass, which the first plane of its kind asks for.
   [[nodiscard]] int cost_of(const std::vector<Digit>& digits) const {
-    const auto kind_bit = [](const BytePlane& plane) {
-      return 1U << (2 * static_cast<unsigned>(plane.bytes) + (plane.is_squared ? 1 : 0));
-    };
+    const auto kind_bit = [](const BytePlane& plane) { return 1U << static_cast<unsigned>(plane.bytes); };
     unsigned kinds = 0;
     for (const BytePlane& plane : planes_) kinds |= kind_bit(plane);
     int cost = 0;

@@ -24,8 +24,9 @@ void BytePlane::set_nonzero() noexcept {
 PlaneSet::PlaneSet(std::vector<BytePlane> from) : planes(std::move(from)) {
   for (std::size_t i = 0; i < planes.size(); ++i) {
     const std::uint32_t bit = std::uint32_t{1} << i;
-    of_kind[planes[i].is_squared ? 1 : 0][static_cast<std::size_t>(planes[i].bytes)] |= bit;
+    of_kind[static_cast<std::size_t>(planes[i].bytes)] |= bit;
     if (planes[i].is_pair) pairs |= bit;
+    if (planes[i].is_squared) squared |= bit;
   }
 }
 

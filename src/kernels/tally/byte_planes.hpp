@@ -60,8 +60,8 @@ class PlaneSet {
 
   std::vector<BytePlane> planes;
   // A bit for each plane.
-  std::array<std::array<std::uint32_t, plane_kinds>, 2> of_kind = {};  // by is_squared
-  std::uint32_t pairs = 0;
+  std::array<std::uint32_t, plane_kinds> of_kind = {};
+  std::uint32_t pairs = 0, squared = 0;
 };
 
 // A function of which the greatest value is asked for.

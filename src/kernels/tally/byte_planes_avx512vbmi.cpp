@@ -9,6 +9,7 @@
 //    above it are the second one's, negative.
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "kernels/simd/byte_table.hpp"
 #include "kernels/tally/byte_planes.hpp"
@@ -33,14 +34,14 @@ void add_lanes(__m512i sums, PlaneSum::Lanes& into) {
 }
 
 struct Pass {
-  std::size_t count = 0;
   std::array<const BytePlane*, max_planes_per_pass> planes = {};
   std::array<PlaneSum*, max_planes_per_pass> sums = {};
 };
 
 // At most `max_block_bytes`.
-template <PlaneBytes kind, bool squared, std::size_t count>
+template <PlaneBytes kind, std::size_t linear, std::size_t squared>
 void sum(const Pass& pass, const std::byte* data, std::size_t bytes) {
+  constexpr std::size_t count = linear + squared;
   constexpr std::size_t chains = count <= 2 ? 2 : 1;  // so that one addition need not wait for the last
   constexpr bool masked = kind == PlaneBytes::without_bit_7 || kind == PlaneBytes::with_bit_7;
   constexpr bool differs = kind == PlaneBytes::different;
@@ -71,10 +72,10 @@ void sum(const Pass& pass, const std::byte* data, std::size_t bytes) {
 #pragma GCC unroll 8
     for (std::size_t i = 0; i < count; ++i) {
       const __m512i values = values_of(x, i);
-      into[i] = _mm512_dpbusd_epi32(into[i], squared ? values : ones, values);
+      into[i] = _mm512_dpbusd_epi32(into[i], i < linear ? ones : values, values);
     }
   };
-  const bool has_pair = !squared && pass.planes[0]->is_pair;
+  const bool has_pair = linear != 0 && pass.planes[0]->is_pair;
   __m512i firsts = _mm512_setzero_si512(), seconds = firsts;
   while (bytes != 0) {
     const std::size_t run = has_pair ? std::min(bytes, pair_run_bytes) : bytes;
@@ -92,7 +93,7 @@ void sum(const Pass& pass, const std::byte* data, std::size_t bytes) {
 #pragma GCC unroll 8
       for (std::size_t i = 0; i < count; ++i) {
         const __m512i values = _mm512_maskz_mov_epi8(rest, values_of(x, i));
-        sums[0][i] = _mm512_dpbusd_epi32(sums[0][i], squared ? values : ones, values);
+        sums[0][i] = _mm512_dpbusd_epi32(sums[0][i], i < linear ? ones : values, values);
       }
     }
     bytes -= run;
@@ -116,30 +117,33 @@ void sum(const Pass& pass, const std::byte* data, std::size_t bytes) {
   }
 }
 
-template <PlaneBytes kind, bool squared>
-void run(const Pass& pass, const std::byte* data, std::size_t bytes) {
-  static_assert(max_planes_per_pass == 4);
-  switch (pass.count) {
-    case 1:
-      return sum<kind, squared, 1>(pass, data, bytes);
-    case 2:
-      return sum<kind, squared, 2>(pass, data, bytes);
-    case 3:
-      return sum<kind, squared, 3>(pass, data, bytes);
-    case 4:
-      return sum<kind, squared, 4>(pass, data, bytes);
-    default:
-      return;
+using Run = void (*)(const Pass& pass, const std::byte* data, std::size_t bytes);
+
+// By the numbers of planes whose values are summed, and whose squares are.
+using Runs = std::array<std::array<Run, max_planes_per_pass + 1>, max_planes_per_pass + 1>;
+
+template <PlaneBytes kind, std::size_t linear, std::size_t squared>
+constexpr Run run_of() {
+  if constexpr (linear + squared != 0 && linear + squared <= max_planes_per_pass) {
+    return sum<kind, linear, squared>;
+  } else {
+    return nullptr;
   }
 }
 
-using Run = void (*)(const Pass& pass, const std::byte* data, std::size_t bytes);
+template <PlaneBytes kind>
+constexpr Runs runs_of() {
+  constexpr std::size_t size = max_planes_per_pass + 1;
+  return []<std::size_t... i>(std::index_sequence<i...>) {
+    Runs runs = {};
+    ((runs[i / size][i % size] = run_of<kind, i / size, i % size>()), ...);
+    return runs;
+  }(std::make_index_sequence<size * size>());
+}
 
-constexpr std::array<std::array<Run, plane_kinds>, 2> runs = {
-    {{run<PlaneBytes::same, false>, run<PlaneBytes::without_bit_7, false>, run<PlaneBytes::with_bit_7, false>,
-      run<PlaneBytes::different, false>},
-     {run<PlaneBytes::same, true>, run<PlaneBytes::without_bit_7, true>, run<PlaneBytes::with_bit_7, true>,
-      run<PlaneBytes::different, true>}}};
+constexpr std::array<Runs, plane_kinds> all_runs = {runs_of<PlaneBytes::same>(), runs_of<PlaneBytes::without_bit_7>(),
+                                                    runs_of<PlaneBytes::with_bit_7>(),
+                                                    runs_of<PlaneBytes::different>()};
 
 bool meets(const BytePlane& plane, const ByteSet& possible) {
   const __m256i nonzero = _mm256_load_si256(reinterpret_cast<const __m256i*>(plane.nonzero.bits.data()));
@@ -163,10 +167,11 @@ void add_range(unsigned first, unsigned last, ByteSet& set) {
   }
 }
 
-// Sums planes in as few passes as there can be. Each has a pair at most, which comes first.
-void sum_all(Run run, const PlaneSet& set, std::uint32_t planes, const std::byte* data, std::size_t bytes,
+// Sums planes of one kind in as few passes as there can be. Each has a pair at most, which comes first, and squares
+// last.
+void sum_all(const Runs& runs, const PlaneSet& set, std::uint32_t planes, const std::byte* data, std::size_t bytes,
              PlaneSum* sums) {
-  std::uint32_t pairs = planes & set.pairs, others = planes & ~set.pairs;
+  std::uint32_t squared = planes & set.squared, pairs = planes & set.pairs, others = planes & ~squared & ~pairs;
   const auto pair_count = static_cast<std::size_t>(std::popcount(pairs));
   auto rest = static_cast<std::size_t>(std::popcount(planes));
   std::size_t left = std::max(pair_count, (rest + max_planes_per_pass - 1) / max_planes_per_pass);
@@ -174,14 +179,18 @@ void sum_all(Run run, const PlaneSet& set, std::uint32_t planes, const std::byte
     Pass pass;
     const std::size_t size = (rest + left - 1) / left;
     rest -= size;
-    while (pass.count < size) {
-      std::uint32_t& from = pass.count == 0 && pairs != 0 ? pairs : others;
+    std::size_t count = 0;
+    const auto take = [&](std::uint32_t& from) {
       const auto i = static_cast<std::size_t>(std::countr_zero(from));
       from &= from - 1;
-      pass.planes[pass.count] = &set.planes[i];
-      pass.sums[pass.count++] = &sums[i];
-    }
-    run(pass, data, bytes);
+      pass.planes[count] = &set.planes[i];
+      pass.sums[count++] = &sums[i];
+    };
+    if (pairs != 0) take(pairs);
+    while (count < size && others != 0) take(others);
+    const std::size_t linear = count;
+    while (count < size) take(squared);
+    runs[linear][count - linear](pass, data, bytes);
   }
 }
 
@@ -255,13 +264,10 @@ void sum_planes(const PlaneSet& set, const ByteSet& possible, const std::byte* d
   for (std::size_t i = 0; i < set.planes.size(); ++i) {
     met |= std::uint32_t{meets(set.planes[i], possible)} << i;
   }
-  for (std::size_t squared = 0; squared < runs.size(); ++squared) {
-    for (std::size_t kind = 0; kind < plane_kinds; ++kind) {
-      const std::uint32_t planes = met & set.of_kind[squared][kind];
-      for (std::size_t at = 0; at < bytes && planes != 0; at += max_block_bytes) {
-        const std::size_t part = std::min(max_block_bytes, bytes - at);
-        sum_all(runs[squared][kind], set, planes, data + at, part, sums);
-      }
+  for (std::size_t kind = 0; kind < plane_kinds; ++kind) {
+    const std::uint32_t planes = met & set.of_kind[kind];
+    for (std::size_t at = 0; at < bytes && planes != 0; at += max_block_bytes) {
+      sum_all(all_runs[kind], set, planes, data + at, std::min(max_block_bytes, bytes - at), sums);
     }
   }
 }
