@@ -78,10 +78,7 @@ void ByteReporter::Count::merge(const Count& other) noexcept {
     for (std::size_t byte = 0; byte < byte_values; ++byte) bytes[table][byte] += other.bytes[table][byte];
   }
   for (std::size_t i = 0; i < last_codes.size(); ++i) last_codes[i] += other.last_codes[i];
-  for (std::size_t i = 0; i < sums.size(); ++i) {
-    sums[i].first += other.sums[i].first;
-    sums[i].second += other.sums[i].second;
-  }
+  for (std::size_t i = 0; i < sums.size(); ++i) sums[i].add(other.sums[i]);
   for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = std::max(ranks[i], other.ranks[i]);
 }
 

@@ -36,7 +36,7 @@ class ByteReporter {
   struct Count {
     std::array<std::array<std::uint64_t, 256>, 4> bytes = {};  // four, so that equal bytes in a row need not wait
     std::array<std::uint64_t, 16> last_codes = {};             // elements of an incomplete last byte
-    std::array<kernels::PlaneSum, 32> sums = {};               // of planes
+    std::array<kernels::PlaneSum, kernels::PlaneSet::max_planes> sums = {};  // of planes
     std::array<std::uint8_t, 2> ranks = {};
     // Hints, for speed only: the bytes seen so far, if they are few, and how often others came.
     static constexpr std::size_t max_kinds = 24;

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <optional>
+#include <utility>
 
 #include "codec/encoded.hpp"
 
@@ -81,9 +84,12 @@ class Planning {
     }
     if (!rank(from, 0, [](const CodeFate& fate) { return fate.error; })) return false;
     if (!rank(from, 1, [](const CodeFate& fate) { return fate.relative_error; })) return false;
-    const auto narrow_planes = std::count_if(out_.planes.begin(), out_.planes.end(), is_narrow);
+    if (planes_.size() > kernels::PlaneSet::max_planes) return false;
+    const auto narrow_planes = std::count_if(planes_.begin(), planes_.end(), is_narrow);
     out_.has_narrow_planes = narrow_planes >= min_narrow_planes;
-    return out_.planes.size() <= ByteReporter::Count().sums.size();
+    out_.has_magnitudes = codes == 1 && family(from) == Family::floating;
+    out_.planes = kernels::PlaneSet(std::move(planes_));
+    return true;
   }
 
  private:
@@ -128,8 +134,8 @@ class Planning {
     plane.set_nonzero();
     if (plane.is_zero()) return;
     plane.bytes = kind_of(plane);
-    out_.events.push_back({out_.planes.size(), one.events, other.events});
-    out_.planes.push_back(plane);
+    out_.events.push_back({planes_.size(), one.events, other.events});
+    planes_.push_back(plane);
   }
 
   // Where the result y is small, x^2 - (x - y)^2 = y (2x - y) has fewer bits than the noise (x - y)^2 has.
@@ -165,14 +171,72 @@ class Planning {
     }
     std::vector<Digit> best, second, third;
     append_digits(numbers, best);
-    if (without == with) return best;
+    if (without == with) return cheaper(std::move(best), squares_of(numbers));
     append_digits(without, second);
     append_digits(more, second);
     append_digits(with, third);
     append_digits(less, third);
     if (cost_of(second) < cost_of(best)) best = std::move(second);
     if (cost_of(third) < cost_of(best)) best = std::move(third);
-    return best;
+    return cheaper(std::move(best), squares_of(numbers));
+  }
+
+  [[nodiscard]] std::vector<Digit> cheaper(std::vector<Digit> digits, std::optional<std::vector<Digit>> squares) const {
+    return squares && cost_of(*squares) < cost_of(digits) ? *std::move(squares) : std::move(digits);
+  }
+
+  // Nothing where the numbers are not all squares.
+  [[nodiscard]] std::optional<std::vector<Digit>> squares_of(const Numbers& numbers) const {
+    std::vector<Digit> together, apart;
+    if (!append_squares(numbers, together)) return std::nullopt;
+    constexpr std::ptrdiff_t half = byte_values / 2;
+    Numbers without = numbers, with = numbers;
+    std::fill(without.begin() + half, without.end(), int128{0});
+    std::fill_n(with.begin(), half, int128{0});
+    if (!append_squares(without, apart) || !append_squares(with, apart)) return together;
+    return cheaper(std::move(together), std::move(apart));
+  }
+
+  // Each number is the square of seven bits in one plane, or of fewer with zeros below: a plane has the finest of the
+  // numbers left, and those that fit it.
+  static bool append_squares(const Numbers& numbers, std::vector<Digit>& digits) {
+    constexpr std::uint64_t most = 127;
+    struct Root {
+      std::uint64_t odd = 0;
+      int zeros = 0;
+    };
+    std::array<Root, byte_values> roots;
+    std::size_t left = 0;
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      if (numbers[i] == 0) continue;
+      if (numbers[i] < 0) return false;
+      const int zeros = trailing_zeros(static_cast<uint128>(numbers[i]));
+      const int128 odd_square = numbers[i] >> zeros;
+      if (zeros % 2 != 0 || odd_square > int128{most * most}) return false;
+      roots[i] = {static_cast<std::uint64_t>(std::lround(std::sqrt(static_cast<double>(odd_square)))), zeros / 2};
+      if (int128{roots[i].odd * roots[i].odd} != odd_square) return false;
+      ++left;
+    }
+    while (left != 0) {
+      int finest = std::numeric_limits<int>::max();
+      for (const Root& root : roots) {
+        if (root.odd != 0) finest = std::min(finest, root.zeros);
+      }
+      Digit digit;
+      digit.shift = 2 * finest;
+      for (std::size_t i = 0; i < numbers.size(); ++i) {
+        const int zeros = roots[i].zeros - finest;
+        if (roots[i].odd == 0 || zeros > 7 || roots[i].odd << zeros > most) continue;
+        digit.plane.value[i] = static_cast<std::int8_t>(roots[i].odd << zeros);
+        roots[i].odd = 0;
+        --left;
+      }
+      digit.plane.set_nonzero();
+      digit.plane.bytes = kind_of(digit.plane);
+      digit.plane.is_squared = true;
+      digits.push_back(digit);
+    }
+    return true;
   }
 
   // Digits of eight bits, from -128 to 127.
@@ -204,17 +268,23 @@ class Planning {
   }
 
   [[nodiscard]] std::size_t place_of(const BytePlane& plane) const {
-    const auto same = std::find_if(out_.planes.begin(), out_.planes.end(), [&](const BytePlane& other) {
-      return other.value == plane.value && !other.is_pair;
+    const auto same = std::find_if(planes_.begin(), planes_.end(), [&](const BytePlane& other) {
+      return other.value == plane.value && !other.is_pair && other.is_squared == plane.is_squared;
     });
-    return static_cast<std::size_t>(same - out_.planes.begin());
+    return static_cast<std::size_t>(same - planes_.begin());
   }
 
-  // Of what is new, as measured: two lookups take half as long again as one.
+  // Of what is new, as measured: two lookups, or one; and a pass, which the first plane of its kind asks for.
   [[nodiscard]] int cost_of(const std::vector<Digit>& digits) const {
+    const auto kind_bit = [](const BytePlane& plane) { return 1U << static_cast<unsigned>(plane.bytes); };
+    unsigned kinds = 0;
+    for (const BytePlane& plane : planes_) kinds |= kind_bit(plane);
     int cost = 0;
     for (const Digit& digit : digits) {
-      if (place_of(digit.plane) == out_.planes.size()) cost += digit.plane.bytes == PlaneBytes::different ? 3 : 2;
+      if (place_of(digit.plane) != planes_.size()) continue;
+      cost += digit.plane.bytes == PlaneBytes::different ? 8 : 5;
+      cost += (kinds & kind_bit(digit.plane)) == 0 ? 3 : 0;
+      kinds |= kind_bit(digit.plane);
     }
     return cost;
   }
@@ -223,7 +293,7 @@ class Planning {
   void add(const std::vector<Digit>& digits, Parts& parts) {
     for (const Digit& digit : digits) {
       const std::size_t place = place_of(digit.plane);
-      if (place == out_.planes.size()) out_.planes.push_back(digit.plane);
+      if (place == planes_.size()) planes_.push_back(digit.plane);
       parts.parts.push_back({place, digit.shift});
     }
   }
@@ -253,6 +323,7 @@ class Planning {
   static constexpr int max_finer_bits = 8;
 
   BytePlanes& out_;
+  std::vector<BytePlane> planes_;
 };
 
 void add_events(std::uint32_t events, std::int64_t times, CastReport& report) {
@@ -265,7 +336,8 @@ void add_events(std::uint32_t events, std::int64_t times, CastReport& report) {
 uint128 sum_of(const Parts& parts, const ByteReporter::Count& count, uint128 signal) {
   uint128 sum = parts.is_rest_of_signal ? signal << parts.signal_shift : 0;
   for (const Part& part : parts.parts) {
-    const uint128 share = static_cast<uint128>(int128{count.sums[part.plane].first}) << part.shift;
+    const uint128 share = static_cast<uint128>(int128{kernels::PlaneSum::total(count.sums[part.plane].first)})
+                          << part.shift;
     sum += parts.is_rest_of_signal ? -share : share;
   }
   return sum >> parts.further_bits;
@@ -286,7 +358,9 @@ std::unique_ptr<const BytePlanes> BytePlanes::make(DType from, DType to, const c
 void BytePlanes::add(const std::byte* data, std::size_t bytes, ByteReporter::Count& into) const {
   const bool are_ranks_settled = into.ranks[0] == ranks[0].greatest && into.ranks[1] == ranks[1].greatest;
   const bool looks = has_narrow_planes || !are_ranks_settled;
-  const ByteSet possible = looks ? kernels::possible_bytes(data, bytes) : every_byte;
+  const ByteSet possible = !looks           ? every_byte
+                           : has_magnitudes ? kernels::possible_magnitudes(data, bytes)
+                                            : kernels::possible_bytes(data, bytes);
   kernels::sum_planes(planes, possible, data, bytes, into.sums.data());
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (into.ranks[i] != ranks[i].greatest) kernels::raise_rank(ranks[i], possible, data, bytes, into.ranks[i]);
@@ -296,8 +370,8 @@ void BytePlanes::add(const std::byte* data, std::size_t bytes, ByteReporter::Cou
 std::pair<SquareSums, SquareSums> BytePlanes::read(const ByteReporter::Count& count, CastReport& report) const {
   for (const EventPlane& plane : events) {
     const kernels::PlaneSum& sum = count.sums[plane.plane];
-    add_events(plane.first, sum.first, report);
-    add_events(plane.second, sum.second, report);
+    add_events(plane.first, kernels::PlaneSum::total(sum.first), report);
+    add_events(plane.second, kernels::PlaneSum::total(sum.second), report);
   }
   report.max_abs_error = std::max(report.max_abs_error, ranked[0][count.ranks[0]]);
   report.max_rel_error = std::max(report.max_rel_error, ranked[1][count.ranks[1]]);

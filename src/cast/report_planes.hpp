@@ -42,8 +42,9 @@ struct BytePlanes {
   std::pair<SquareSums, SquareSums> read(const ByteReporter::Count& count, CastReport& report) const;
 
   Fates fates;
-  std::vector<kernels::BytePlane> planes;
+  kernels::PlaneSet planes;
   bool has_narrow_planes = false;
+  bool has_magnitudes = false;  // bytes are floats whose sign is bit 7
   std::vector<EventPlane> events;
   std::array<Parts, 2> signal, noise;            // by scale
   std::array<kernels::ByteRanks, 2> ranks = {};  // of absolute and relative errors

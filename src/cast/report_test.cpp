@@ -175,6 +175,39 @@ TEST(Report, OfNarrowElementsOfFewKinds) {
   }
 }
 
+// Tables of magnitudes that a block does not have are left out: blocks with few of them, of one sign or both, with
+// zeros.
+TEST(Report, OfFloat8WhoseMagnitudesDifferByBlock) {
+  constexpr std::size_t filler = std::size_t{1} << 17, block = 512, blocks = 200;
+  for (const DType from :
+       {DType::float8_e4m3fn, DType::float8_e4m3fnuz, DType::float8_e5m2, DType::float8_e5m2fnuz, DType::uint8}) {
+    std::mt19937_64 random(21);
+    std::vector<std::byte> source(filler + block * blocks + 77);
+    for (std::size_t first = filler; first < source.size(); first += block) {
+      const std::size_t least = random() % 128, kinds = 1 + random() % (128 - least);
+      const std::size_t zeros = random() % 3, signs = random() % 3;  // of 16; none, all or half of them negative
+      for (std::size_t i = first; i < std::min(first + block, source.size()); ++i) {
+        const std::size_t magnitude = random() % 16 < zeros ? 0 : least + random() % kinds;
+        const bool is_negative = signs == 1 || (signs == 2 && random() % 2 == 0);
+        source[i] = static_cast<std::byte>(magnitude | (is_negative ? 128 : 0));
+      }
+    }
+    for (const DType to : numeric_types()) {
+      check(from, source, source.size(), to, {});
+      const Result<codec::Policy> policy = codec::resolve_policy({.scale = 0.25}, from, to);
+      if (!policy) continue;
+      std::vector<std::byte> target(storage_bytes(to, source.size()));
+      const Conversion whole{source.data(), from, target.data(), to, source.size()};
+      const CastReport first = report_of(Target::portable, whole, *policy, block);
+      for (const std::size_t odd : {127, 130, 511, 1537}) {
+        for (const Target on : supported_targets()) {
+          EXPECT_TRUE(are_same(report_of(on, whole, *policy, odd), first)) << name(from) << name(to) << name(on) << odd;
+        }
+      }
+    }
+  }
+}
+
 // So many that results go past the caches, and the report sees larger blocks of the source than there are results.
 TEST(Report, OfNarrowElementsInLargeTensors) {
   constexpr std::size_t elements = (std::size_t{30} << 20) + 3;

@@ -3,9 +3,13 @@
 // 2. One instruction adds four signed bytes, each times one, to a lane of 32 bits (VNNI).
 // 3. A pass looks up in several planes of one kind, so that each source byte is loaded once for all of them. Planes of
 //    which no byte may be in the block are left out.
-// 4. Of a pair, the lower seven bits of a lane are the first one's sum, for as long as that is below 128; the bits
+// 4. Where squares are summed, the same instruction multiplies values of seven bits by themselves: a lookup covers ten
+//    bits or more of a sum of squares instead of eight.
+// 5. Of a pair, the lower seven bits of a lane are the first one's sum, for as long as that is below 128; the bits
 //    above it are the second one's, negative.
 #include <algorithm>
+#include <bit>
+#include <utility>
 
 #include "kernels/simd/byte_table.hpp"
 #include "kernels/tally/byte_planes.hpp"
@@ -17,21 +21,27 @@ constexpr std::size_t vector_bytes = 64;
 constexpr std::size_t max_planes_per_pass = 4;
 
 constexpr std::size_t pair_run_bytes = 31 * vector_bytes;      // sums of ones are at most 124 a lane
-constexpr std::size_t max_block_bytes = std::size_t{1} << 16;  // sums fit 32 bits, all lanes together
+constexpr std::size_t max_block_bytes = std::size_t{1} << 16;  // sums fit lanes of 32 bits
 
 __m512i quarter(const void* table, int i) {
   return _mm512_loadu_si512(static_cast<const char*>(table) + static_cast<std::size_t>(i) * vector_bytes);
 }
 
+void add_lanes(__m512i sums, PlaneSum::Lanes& into) {
+  const __m512i pairs = _mm512_add_epi64(_mm512_cvtepi32_epi64(_mm512_castsi512_si256(sums)),
+                                         _mm512_cvtepi32_epi64(_mm512_extracti64x4_epi64(sums, 1)));
+  _mm512_store_si512(into.data(), _mm512_add_epi64(_mm512_load_si512(into.data()), pairs));
+}
+
 struct Pass {
-  std::size_t count = 0;
   std::array<const BytePlane*, max_planes_per_pass> planes = {};
   std::array<PlaneSum*, max_planes_per_pass> sums = {};
 };
 
 // At most `max_block_bytes`.
-template <PlaneBytes kind, std::size_t count>
+template <PlaneBytes kind, std::size_t linear, std::size_t squared>
 void sum(const Pass& pass, const std::byte* data, std::size_t bytes) {
+  constexpr std::size_t count = linear + squared;
   constexpr std::size_t chains = count <= 2 ? 2 : 1;  // so that one addition need not wait for the last
   constexpr bool masked = kind == PlaneBytes::without_bit_7 || kind == PlaneBytes::with_bit_7;
   constexpr bool differs = kind == PlaneBytes::different;
@@ -60,9 +70,12 @@ void sum(const Pass& pass, const std::byte* data, std::size_t bytes) {
   };
   const auto add = [&](__m512i x, __m512i * into) __attribute__((always_inline)) {
 #pragma GCC unroll 8
-    for (std::size_t i = 0; i < count; ++i) into[i] = _mm512_dpbusd_epi32(into[i], ones, values_of(x, i));
+    for (std::size_t i = 0; i < count; ++i) {
+      const __m512i values = values_of(x, i);
+      into[i] = _mm512_dpbusd_epi32(into[i], i < linear ? ones : values, values);
+    }
   };
-  const bool has_pair = pass.planes[0]->is_pair;
+  const bool has_pair = linear != 0 && pass.planes[0]->is_pair;
   __m512i firsts = _mm512_setzero_si512(), seconds = firsts;
   while (bytes != 0) {
     const std::size_t run = has_pair ? std::min(bytes, pair_run_bytes) : bytes;
@@ -79,7 +92,8 @@ void sum(const Pass& pass, const std::byte* data, std::size_t bytes) {
       const __m512i x = _mm512_maskz_loadu_epi8(rest, data);
 #pragma GCC unroll 8
       for (std::size_t i = 0; i < count; ++i) {
-        sums[0][i] = _mm512_dpbusd_epi32(sums[0][i], ones, _mm512_maskz_mov_epi8(rest, values_of(x, i)));
+        const __m512i values = _mm512_maskz_mov_epi8(rest, values_of(x, i));
+        sums[0][i] = _mm512_dpbusd_epi32(sums[0][i], i < linear ? ones : values, values);
       }
     }
     bytes -= run;
@@ -94,44 +108,42 @@ void sum(const Pass& pass, const std::byte* data, std::size_t bytes) {
   }
   if (has_pair) {
     sums[0][0] = firsts;
-    pass.sums[0]->second += _mm512_reduce_add_epi32(seconds);
+    add_lanes(seconds, pass.sums[0]->second);
   }
 #pragma GCC unroll 8
   for (std::size_t i = 0; i < count; ++i) {
     const __m512i total = chains == 1 ? sums[0][i] : _mm512_add_epi32(sums[0][i], sums[chains - 1][i]);
-    pass.sums[i]->first += _mm512_reduce_add_epi32(total);
+    add_lanes(total, pass.sums[i]->first);
+  }
+}
+
+using Run = void (*)(const Pass& pass, const std::byte* data, std::size_t bytes);
+
+// By the numbers of planes whose values are summed, and whose squares are.
+using Runs = std::array<std::array<Run, max_planes_per_pass + 1>, max_planes_per_pass + 1>;
+
+template <PlaneBytes kind, std::size_t linear, std::size_t squared>
+constexpr Run run_of() {
+  if constexpr (linear + squared != 0 && linear + squared <= max_planes_per_pass) {
+    return sum<kind, linear, squared>;
+  } else {
+    return nullptr;
   }
 }
 
 template <PlaneBytes kind>
-void run(const Pass& pass, const std::byte* data, std::size_t bytes) {
-  static_assert(max_planes_per_pass == 4);
-  switch (pass.count) {
-    case 1:
-      return sum<kind, 1>(pass, data, bytes);
-    case 2:
-      return sum<kind, 2>(pass, data, bytes);
-    case 3:
-      return sum<kind, 3>(pass, data, bytes);
-    case 4:
-      return sum<kind, 4>(pass, data, bytes);
-    default:
-      return;
-  }
+constexpr Runs runs_of() {
+  constexpr std::size_t size = max_planes_per_pass + 1;
+  return []<std::size_t... i>(std::index_sequence<i...>) {
+    Runs runs = {};
+    ((runs[i / size][i % size] = run_of<kind, i / size, i % size>()), ...);
+    return runs;
+  }(std::make_index_sequence<size * size>());
 }
 
-void run(const Pass& pass, const std::byte* data, std::size_t bytes) {
-  switch (pass.planes[0]->bytes) {
-    case PlaneBytes::same:
-      return run<PlaneBytes::same>(pass, data, bytes);
-    case PlaneBytes::without_bit_7:
-      return run<PlaneBytes::without_bit_7>(pass, data, bytes);
-    case PlaneBytes::with_bit_7:
-      return run<PlaneBytes::with_bit_7>(pass, data, bytes);
-    case PlaneBytes::different:
-      return run<PlaneBytes::different>(pass, data, bytes);
-  }
-}
+constexpr std::array<Runs, plane_kinds> all_runs = {runs_of<PlaneBytes::same>(), runs_of<PlaneBytes::without_bit_7>(),
+                                                    runs_of<PlaneBytes::with_bit_7>(),
+                                                    runs_of<PlaneBytes::different>()};
 
 bool meets(const BytePlane& plane, const ByteSet& possible) {
   const __m256i nonzero = _mm256_load_si256(reinterpret_cast<const __m256i*>(plane.nonzero.bits.data()));
@@ -152,6 +164,33 @@ void add_range(unsigned first, unsigned last, ByteSet& set) {
     const std::uint64_t from = word == first / 64 ? ~std::uint64_t{0} << (first % 64) : ~std::uint64_t{0};
     const std::uint64_t to = word == last / 64 ? ~std::uint64_t{0} >> (63 - last % 64) : ~std::uint64_t{0};
     set.bits[word] |= from & to;
+  }
+}
+
+// Sums planes of one kind in as few passes as there can be. Each has a pair at most, which comes first, and squares
+// last.
+void sum_all(const Runs& runs, const PlaneSet& set, std::uint32_t planes, const std::byte* data, std::size_t bytes,
+             PlaneSum* sums) {
+  std::uint32_t squared = planes & set.squared, pairs = planes & set.pairs, others = planes & ~squared & ~pairs;
+  const auto pair_count = static_cast<std::size_t>(std::popcount(pairs));
+  auto rest = static_cast<std::size_t>(std::popcount(planes));
+  std::size_t left = std::max(pair_count, (rest + max_planes_per_pass - 1) / max_planes_per_pass);
+  for (; left != 0; --left) {
+    Pass pass;
+    const std::size_t size = (rest + left - 1) / left;
+    rest -= size;
+    std::size_t count = 0;
+    const auto take = [&](std::uint32_t& from) {
+      const auto i = static_cast<std::size_t>(std::countr_zero(from));
+      from &= from - 1;
+      pass.planes[count] = &set.planes[i];
+      pass.sums[count++] = &sums[i];
+    };
+    if (pairs != 0) take(pairs);
+    while (count < size && others != 0) take(others);
+    const std::size_t linear = count;
+    while (count < size) take(squared);
+    runs[linear][count - linear](pass, data, bytes);
   }
 }
 
@@ -185,34 +224,50 @@ ByteSet possible_bytes(const std::byte* data, std::size_t bytes) {
   return set;
 }
 
-void sum_planes(std::span<const BytePlane> planes, const ByteSet& possible, const std::byte* data, std::size_t bytes,
+// Zeros have no magnitude; one less than it, they are above all others.
+ByteSet possible_magnitudes(const std::byte* data, std::size_t bytes) {
+  ByteSet set;
+  if (bytes < 2 * vector_bytes) {
+    add_range(0, 255, set);
+    return set;
+  }
+  __m512i most = _mm512_setzero_si512(), least = _mm512_set1_epi8(-1), any = most;
+  const __m512i minus_one = least;
+  const std::size_t block_bytes = bytes;
+  const auto add = [&](const std::byte* at) {
+    const auto ahead = reinterpret_cast<std::uintptr_t>(at) + block_bytes;
+    _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
+    _mm_prefetch(reinterpret_cast<const char*>(ahead + vector_bytes), _MM_HINT_T1);
+    const __m512i x = _mm512_loadu_si512(at), y = _mm512_loadu_si512(at + vector_bytes);
+    any = _mm512_ternarylogic_epi64(any, x, y, 0xfe);
+    const __m512i double_x = _mm512_add_epi8(x, x), double_y = _mm512_add_epi8(y, y);
+    most = _mm512_max_epu8(most, _mm512_max_epu8(double_x, double_y));
+    least = _mm512_min_epu8(
+        least, _mm512_min_epu8(_mm512_add_epi8(double_x, minus_one), _mm512_add_epi8(double_y, minus_one)));
+  };
+  for (; bytes >= 2 * vector_bytes; bytes -= 2 * vector_bytes, data += 2 * vector_bytes) add(data);
+  if (bytes != 0) add(data + bytes - 2 * vector_bytes);  // some of them again
+  const unsigned last = greatest_lane(most) / 2U;
+  const unsigned first = (255U - greatest_lane(_mm512_xor_si512(least, minus_one)) + 1) / 2;
+  set.bits[0] = 1;
+  add_range(first, last, set);  // none where all are zeros: then `first` is 128
+  if (_mm512_movepi8_mask(any) != 0) {
+    set.bits[2] = set.bits[0];
+    set.bits[3] = set.bits[1];
+  }
+  return set;
+}
+
+void sum_planes(const PlaneSet& set, const ByteSet& possible, const std::byte* data, std::size_t bytes,
                 PlaneSum* sums) {
-  for (const PlaneBytes kind :
-       {PlaneBytes::same, PlaneBytes::without_bit_7, PlaneBytes::with_bit_7, PlaneBytes::different}) {
-    // Each pass has a pair at most, which comes first.
-    std::array<std::uint8_t, 256> pairs, others;
-    std::size_t pair_count = 0, other_count = 0;
-    for (std::size_t i = 0; i < planes.size(); ++i) {
-      const bool counts = planes[i].bytes == kind && meets(planes[i], possible);
-      pairs[pair_count] = others[other_count] = static_cast<std::uint8_t>(i);
-      pair_count += counts && planes[i].is_pair ? 1 : 0;
-      other_count += counts && !planes[i].is_pair ? 1 : 0;
-    }
-    const std::size_t found = pair_count + other_count;
-    const std::size_t passes = std::max(pair_count, (found + max_planes_per_pass - 1) / max_planes_per_pass);
-    std::size_t next_pair = 0, next = 0;
-    for (std::size_t left = passes; left != 0; --left) {
-      Pass pass;
-      const std::size_t size = (found - next_pair - next + left - 1) / left;
-      while (pass.count < size) {
-        const bool takes_pair = pass.count == 0 && next_pair < pair_count;
-        const std::size_t i = takes_pair ? pairs[next_pair++] : others[next++];
-        pass.planes[pass.count] = &planes[i];
-        pass.sums[pass.count++] = &sums[i];
-      }
-      for (std::size_t at = 0; at < bytes; at += max_block_bytes) {
-        run(pass, data + at, std::min(max_block_bytes, bytes - at));
-      }
+  std::uint32_t met = 0;
+  for (std::size_t i = 0; i < set.planes.size(); ++i) {
+    met |= std::uint32_t{meets(set.planes[i], possible)} << i;
+  }
+  for (std::size_t kind = 0; kind < plane_kinds; ++kind) {
+    const std::uint32_t planes = met & set.of_kind[kind];
+    for (std::size_t at = 0; at < bytes && planes != 0; at += max_block_bytes) {
+      sum_all(all_runs[kind], set, planes, data + at, std::min(max_block_bytes, bytes - at), sums);
     }
   }
 }
