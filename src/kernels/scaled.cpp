@@ -287,6 +287,14 @@ void set_float4_steps(Factor& factor) {
   }
 }
 
+// Where they are faster than products in words.
+bool has_code_cells(const Pair& pair) {
+  const FloatFormat& to = row(pair.to).format;
+  if (pair.target != Target::avx512 && pair.target != Target::avx512vbmi) return false;
+  if (pair.from == DType::float16) return pair.to != DType::float8_e8m0fnu;
+  return pair.from == DType::bfloat16 && (to.mantissa_bits == 1 || to.mantissa_bits == 2);
+}
+
 // The same of wider numbers, in float64.
 bool choose_wide_cut(const Pair& pair, const Policy& policy, Factor& factor) {
   const DTypeRow& from = row(pair.from);
@@ -448,7 +456,8 @@ std::size_t bytes_of(const DTypeRow& type, std::size_t count) {
 
 }  // namespace
 
-ScaledConversion::ScaledConversion(Target target, DType from, DType to, const Policy& policy) noexcept
+ScaledConversion::ScaledConversion(Target target, DType from, DType to, const Policy& policy,
+                                   std::size_t total) noexcept
     : pair_{target, from, to}, policy_(policy), unscaled_(policy) {
   unscaled_.scale = 1.0;
   // A scale of zero makes NaN of infinity, whose sign the specification states. And what is left of an integer where
@@ -476,6 +485,8 @@ ScaledConversion::ScaledConversion(Target target, DType from, DType to, const Po
     at_once_ = one_pass(pair_, first_.factor, first_.rounding);
     if (at_once_.run != nullptr && to == DType::float4_e2m1fn && family(from) == Family::integer)
       set_float4_steps(at_once_.factor);
+    if (at_once_.run != nullptr && total >= code_cells_pay_from && has_code_cells(pair_))
+      at_once_.factor.cells = make_code_cells(from, to, policy.scale, policy.saturate);
   }
   if (from == DType::float64 && first_.products == DType::float32 && to != DType::float32)
     at_once_ = one_pass(pair_, first_.factor, ProductRounding::odd);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kernels/wide/convert.hpp"
+#include "kernels/wide/encode_cells.hpp"
 #include "kernels/wide/float4_steps.hpp"
 #include "kernels/wide/multiply_products.hpp"
 #include "kernels/wide/scaled_words.hpp"
@@ -273,6 +274,13 @@ std::size_t multiply_and_convert(const std::byte* src, std::byte* dst, std::size
       return convert_products<from, to, NearProducts<to, sees_subnormals || !is_float<to>>>(src, dst, count, policy,
                                                                                             factor);
   }
+#if TENSORCAST_TARGET_LEVEL >= 2
+  constexpr int mantissa_bits = row(to).format.mantissa_bits;
+  if constexpr (is_float<to> && ((from == DType::float16 && bits_of<to> <= 8 && to != DType::float8_e8m0fnu) ||
+                                 (from == DType::bfloat16 && (mantissa_bits == 1 || mantissa_bits == 2)))) {
+    if (factor.cells.are_made) return convert_scaled<from, to, CodesByCells<from, to>>(src, dst, count, policy, factor);
+  }
+#endif
   constexpr bool is_limited = is_float<from> && sees_subnormals && from != DType::float16;
   if constexpr (!is_float<from> && bits_of<from> == 16 && to == DType::float4_e2m1fn) {
     return convert_scaled<from, to, Float4BySteps<from>>(src, dst, count, policy, factor);
