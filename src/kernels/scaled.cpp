@@ -287,6 +287,29 @@ void set_float4_steps(Factor& factor) {
   }
 }
 
+bool has_power_step(DType from) {
+  const bool is_integer = family(from) == Family::integer;
+  return from == DType::float16 || (is_integer && (bit_width(from) == 16 || bit_width(from) == 32));
+}
+
+// As Factor::power_step.
+std::int32_t power_step(const Policy& policy) {
+  const double size = std::fabs(policy.scale);
+  const bool up = policy.e8m0_rounding == RoundMode::up;
+  const bool down = policy.e8m0_rounding == RoundMode::down;
+  // The least product that has the code, or the greatest that has not.
+  const double boundary = up || down ? 1.0 : 1.5;
+  const std::int32_t code = down ? 127 : 128;
+  const auto is_before = [&](float x) {
+    const double beyond = std::fma(static_cast<double>(x), size, -boundary);  // its sign is exact
+    return up ? beyond <= 0.0 : beyond < 0.0;
+  };
+  auto least = static_cast<float>(boundary / size);
+  while (!is_before(std::nextafter(least, 0.0F))) least = std::nextafter(least, 0.0F);
+  while (is_before(least)) least = std::nextafter(least, std::numeric_limits<float>::infinity());
+  return (code << 23) - std::bit_cast<std::int32_t>(least);
+}
+
 // Where they are faster than products in words.
 bool has_code_cells(const Pair& pair) {
   const FloatFormat& to = row(pair.to).format;
@@ -488,6 +511,12 @@ ScaledConversion::ScaledConversion(Target target, DType from, DType to, const Po
     if (at_once_.run != nullptr && total >= code_cells_pay_from && has_code_cells(pair_))
       at_once_.factor.cells = make_code_cells(from, to, policy.scale, policy.saturate);
   }
+  if (in_float32 && to == DType::float8_e8m0fnu && has_power_step(from)) {
+    Factor steps;
+    steps.scale = policy.scale;
+    steps.power_step = power_step(policy);
+    at_once_ = one_pass(pair_, steps, ProductRounding::none);
+  }
   if (from == DType::float64 && first_.products == DType::float32 && to != DType::float32)
     at_once_ = one_pass(pair_, first_.factor, ProductRounding::odd);
   Factor factor;
@@ -542,7 +571,7 @@ void ScaledConversion::run_apart(const std::byte* src, std::byte* dst, std::size
   }
   const ProductRounding stopped = other.run != nullptr ? other.rounding : at_once_.rounding;
   const bool is_wide_integer = from.family == Family::integer && from.bits == 64;
-  const bool has_other = stopped == ProductRounding::cut && !is_wide_integer;
+  const bool has_other = (stopped == ProductRounding::cut && !is_wide_integer) || pair_.to == DType::float8_e8m0fnu;
   if (count != 0 && (!has_other || !try_block(first_, encode_, src, dst, count))) run_otherwise(src, dst, count);
 }
 

@@ -10,6 +10,7 @@
 #include "kernels/wide/encode_cells.hpp"
 #include "kernels/wide/float4_steps.hpp"
 #include "kernels/wide/multiply_products.hpp"
+#include "kernels/wide/scaled_powers.hpp"
 #include "kernels/wide/scaled_words.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
@@ -284,6 +285,8 @@ std::size_t multiply_and_convert(const std::byte* src, std::byte* dst, std::size
   constexpr bool is_limited = is_float<from> && sees_subnormals && from != DType::float16;
   if constexpr (!is_float<from> && bits_of<from> == 16 && to == DType::float4_e2m1fn) {
     return convert_scaled<from, to, Float4BySteps<from>>(src, dst, count, policy, factor);
+  } else if constexpr (to == DType::float8_e8m0fnu && (from == DType::float16 || !is_float<from>)) {
+    return convert_scaled<from, to, ScaledPowers<from>>(src, dst, count, policy, factor);
   } else if constexpr (!std::is_void_v<decltype(scaled_words<from, to>())>) {
     using Products = typename decltype(scaled_words<from, to>())::type;
     return convert_products<from, to, Products>(src, dst, count, policy, factor);
@@ -317,7 +320,8 @@ constexpr MultiplyAndConvertFn convert_function() {
   constexpr bool to_short_float = target.family == Family::floating && target.bits <= 16;
   // Of integers that are no float32 only to those that are far less (scaled.cpp).
   constexpr bool is_long = !is_float<from> && bits_of<from> > 16;
-  constexpr bool holds_long = to_short_float && target.format.exponent_bits < 8;
+  constexpr bool cuts_to_power = TENSORCAST_TARGET_LEVEL >= 2 && bits_of<from> == 32 && to == DType::float8_e8m0fnu;
+  constexpr bool holds_long = to_short_float && (target.format.exponent_bits < 8 || cuts_to_power);
   constexpr bool to_float8 = to_short_float && target.bits == 8 && to != DType::float8_e8m0fnu;
   constexpr bool cuts_to_float = !is_float<from> && bits_of<from> == 16 && to_short_float && target.bits == 16;
   constexpr bool to_fnuz = to_float8 && target.format.nonfinite == NonFinite::nan_negative_zero;

@@ -85,15 +85,6 @@ class HalfProducts {
   U16 place_, halfway_;
 };
 
-// Of float16, for float8_e8m0fnu: within float32's normal numbers, and the target's.
-class NormalProducts : public Float32Products<DType::float16, ProductRounding::none, false, false> {
- public:
-  using Float32Products::Float32Products;
-  struct Encoder : PowerOfTwoEncoder<DType::float16> {
-    Encoder(const Policy& policy, const Factor&) : PowerOfTwoEncoder(policy) {}
-  };
-};
-
 #if TENSORCAST_TARGET_LEVEL >= 2
 
 // The products of bfloat16's 128 significands with that of a scale, from 1 to 4: rounded to odd, as what is added to a
@@ -232,8 +223,6 @@ template <DType from, DType to>
 constexpr auto scaled_words() {
   if constexpr (!is_float<from> || bits_of<from> != 16 || !is_float<to> || bits_of<to> > 8) {
     return;
-  } else if constexpr (from == DType::float16 && to == DType::float8_e8m0fnu) {
-    return std::type_identity<NormalProducts>();
 #if TENSORCAST_TARGET_LEVEL >= 2
   } else if constexpr (from == DType::bfloat16 && to == DType::float8_e8m0fnu) {
     return std::type_identity<PowerProducts>();
