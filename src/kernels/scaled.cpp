@@ -289,7 +289,8 @@ void set_float4_steps(Factor& factor) {
 
 bool has_power_step(DType from) {
   const bool is_integer = family(from) == Family::integer;
-  return from == DType::float16 || (is_integer && (bit_width(from) == 16 || bit_width(from) == 32));
+  return from == DType::float16 || from == DType::bfloat16 ||
+         (is_integer && (bit_width(from) == 16 || bit_width(from) == 32));
 }
 
 // As Factor::power_step.
@@ -512,8 +513,7 @@ ScaledConversion::ScaledConversion(Target target, DType from, DType to, const Po
       at_once_.factor.cells = make_code_cells(from, to, policy.scale, policy.saturate);
   }
   if (in_float32 && to == DType::float8_e8m0fnu && has_power_step(from)) {
-    Factor steps;
-    steps.scale = policy.scale;
+    Factor steps = first_.factor;
     steps.power_step = power_step(policy);
     at_once_ = one_pass(pair_, steps, ProductRounding::none);
   }

@@ -285,7 +285,7 @@ std::size_t multiply_and_convert(const std::byte* src, std::byte* dst, std::size
   constexpr bool is_limited = is_float<from> && sees_subnormals && from != DType::float16;
   if constexpr (!is_float<from> && bits_of<from> == 16 && to == DType::float4_e2m1fn) {
     return convert_scaled<from, to, Float4BySteps<from>>(src, dst, count, policy, factor);
-  } else if constexpr (to == DType::float8_e8m0fnu && (from == DType::float16 || !is_float<from>)) {
+  } else if constexpr (to == DType::float8_e8m0fnu && from != DType::float32) {
     return convert_scaled<from, to, ScaledPowers<from>>(src, dst, count, policy, factor);
   } else if constexpr (!std::is_void_v<decltype(scaled_words<from, to>())>) {
     using Products = typename decltype(scaled_words<from, to>())::type;

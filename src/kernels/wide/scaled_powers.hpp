@@ -3,7 +3,8 @@
 #pragma once
 
 #include "kernels/multiply.hpp"
-#include "kernels/wide/blocks.hpp"
+#include "kernels/wide/encode_float.hpp"
+#include "kernels/wide/multiply_products.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
@@ -74,6 +75,63 @@ class ScaledPowers {
 
   I32 sign_, step_, outside_;
   std::int32_t largest_;
+};
+
+// bfloat16, in words. Magnitudes are codes without sign.
+// 1. Normal numbers by their step as above; not above the largest power of two, and those below the least have code 0,
+//    as all that are not positive.
+// 2. Subnormal numbers, if any product of theirs has another code, infinities that the largest finite number is not as
+//    good as, and NaN: products of the block, rounded to odd. The same without saturation.
+template <>
+class ScaledPowers<DType::bfloat16> {
+  static constexpr int one_exponent = 0x80;
+  static constexpr int infinity = 0x7f80;
+
+ public:
+  ScaledPowers(const Policy& policy, const Factor& factor)
+      : factor_(factor), words_(policy), saturates_(policy.saturate) {
+    const int step = factor.power_step >> 16;  // of bfloat16's bits
+    const int largest = 254 * one_exponent + one_exponent - 1 - step;
+    sign_ = kept(splat(word(factor.scale < 0.0 ? 0x8000 : 0)));
+    step_ = kept(splat(word(step)));
+    before_least_ = kept(as<I16>(splat(word((-step > one_exponent ? -step : one_exponent) - 1))));
+    largest_ = kept(as<I16>(splat(word(largest < infinity ? largest : infinity - 1))));
+    last_ordinary_ = kept(as<I16>(splat(word(largest < infinity ? infinity : infinity - 1))));
+    subnormal_ = kept(splat(word(step > 0 ? one_exponent - 1 : 0)));
+  }
+
+  SIMD_INLINE bool store_block(const std::byte* src, std::byte* dst) const {
+    const Words loaded = load_words(src);
+    const Words x = {loaded.lo ^ sign_, loaded.hi ^ sign_};
+    const I16 greatest = as<I16>(max(x.lo & 0x7fff, x.hi & 0x7fff));
+    const U16 least = min(x.lo - 1, x.hi - 1);
+    if (!saturates_ || any_greater(greatest, last_ordinary_) ||
+        any_greater(as<I16>(subtract_to_zero(subnormal_, least)), I16{})) [[unlikely]] {
+      store_products(src, dst, factor_, words_);
+    } else {
+      store(dst, pack_low_bytes({code(as<I16>(x.lo)), code(as<I16>(x.hi))}));
+    }
+    return true;
+  }
+
+ private:
+  static std::uint16_t word(int x) { return static_cast<std::uint16_t>(x); }
+  SIMD_INLINE U16 code(I16 x) const {
+    const U16 ordinary = (as<U16>(min(x, largest_)) + step_) >> 7;
+    return x > before_least_ ? ordinary : U16{};
+  }
+  [[gnu::noinline]] static void store_products(const std::byte* src, std::byte* dst, const Factor& factor,
+                                               const WordEncoder<DType::bfloat16, DType::float8_e8m0fnu>& words) {
+    Block<F32> x;
+    Float32Products<DType::bfloat16, ProductRounding::none, false, true>(factor).block(src, x);
+    words.store_block(dst, {odd_high_words(x.a, x.b), odd_high_words(x.c, x.d)});
+  }
+
+  const Factor& factor_;
+  WordEncoder<DType::bfloat16, DType::float8_e8m0fnu> words_;
+  bool saturates_;
+  U16 sign_, step_, subnormal_;
+  I16 before_least_, largest_, last_ordinary_;
 };
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET
