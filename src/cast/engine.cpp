@@ -110,7 +110,7 @@ class Plan {
     if (policy.scale != 1.0 && kernels::TableConversion::pays(from, to, whole.count)) {
       table_.emplace(target_, from, to, kernel_policy_);
     } else if (policy.scale != 1.0) {
-      scaled_.emplace(target_, from, to, kernel_policy_);
+      scaled_.emplace(target_, from, to, kernel_policy_, whole.count);
     } else if (from != to) {
       run_ = kernels::find_kernel(target_, from, to)->run;
     }

@@ -287,6 +287,38 @@ void set_float4_steps(Factor& factor) {
   }
 }
 
+bool has_power_step(DType from) {
+  const bool is_integer = family(from) == Family::integer;
+  return from == DType::float16 || from == DType::bfloat16 ||
+         (is_integer && (bit_width(from) == 16 || bit_width(from) == 32));
+}
+
+// As Factor::power_step.
+std::int32_t power_step(const Policy& policy) {
+  const double size = std::fabs(policy.scale);
+  const bool up = policy.e8m0_rounding == RoundMode::up;
+  const bool down = policy.e8m0_rounding == RoundMode::down;
+  // The least product that has the code, or the greatest that has not.
+  const double boundary = up || down ? 1.0 : 1.5;
+  const std::int32_t code = down ? 127 : 128;
+  const auto is_before = [&](float x) {
+    const double beyond = std::fma(static_cast<double>(x), size, -boundary);  // its sign is exact
+    return up ? beyond <= 0.0 : beyond < 0.0;
+  };
+  auto least = static_cast<float>(boundary / size);
+  while (!is_before(std::nextafter(least, 0.0F))) least = std::nextafter(least, 0.0F);
+  while (is_before(least)) least = std::nextafter(least, std::numeric_limits<float>::infinity());
+  return (code << 23) - std::bit_cast<std::int32_t>(least);
+}
+
+// Where they are faster than products in words.
+bool has_code_cells(const Pair& pair) {
+  const FloatFormat& to = row(pair.to).format;
+  if (pair.target != Target::avx512 && pair.target != Target::avx512vbmi) return false;
+  if (pair.from == DType::float16) return pair.to != DType::float8_e8m0fnu;
+  return pair.from == DType::bfloat16 && (to.mantissa_bits == 1 || to.mantissa_bits == 2);
+}
+
 // The same of wider numbers, in float64.
 bool choose_wide_cut(const Pair& pair, const Policy& policy, Factor& factor) {
   const DTypeRow& from = row(pair.from);
@@ -448,7 +480,8 @@ std::size_t bytes_of(const DTypeRow& type, std::size_t count) {
 
 }  // namespace
 
-ScaledConversion::ScaledConversion(Target target, DType from, DType to, const Policy& policy) noexcept
+ScaledConversion::ScaledConversion(Target target, DType from, DType to, const Policy& policy,
+                                   std::size_t total) noexcept
     : pair_{target, from, to}, policy_(policy), unscaled_(policy) {
   unscaled_.scale = 1.0;
   // A scale of zero makes NaN of infinity, whose sign the specification states. And what is left of an integer where
@@ -476,6 +509,13 @@ ScaledConversion::ScaledConversion(Target target, DType from, DType to, const Po
     at_once_ = one_pass(pair_, first_.factor, first_.rounding);
     if (at_once_.run != nullptr && to == DType::float4_e2m1fn && family(from) == Family::integer)
       set_float4_steps(at_once_.factor);
+    if (at_once_.run != nullptr && total >= code_cells_pay_from && has_code_cells(pair_))
+      at_once_.factor.cells = make_code_cells(from, to, policy.scale, policy.saturate);
+  }
+  if (in_float32 && to == DType::float8_e8m0fnu && has_power_step(from)) {
+    Factor steps = first_.factor;
+    steps.power_step = power_step(policy);
+    at_once_ = one_pass(pair_, steps, ProductRounding::none);
   }
   if (from == DType::float64 && first_.products == DType::float32 && to != DType::float32)
     at_once_ = one_pass(pair_, first_.factor, ProductRounding::odd);
@@ -531,7 +571,7 @@ void ScaledConversion::run_apart(const std::byte* src, std::byte* dst, std::size
   }
   const ProductRounding stopped = other.run != nullptr ? other.rounding : at_once_.rounding;
   const bool is_wide_integer = from.family == Family::integer && from.bits == 64;
-  const bool has_other = stopped == ProductRounding::cut && !is_wide_integer;
+  const bool has_other = (stopped == ProductRounding::cut && !is_wide_integer) || pair_.to == DType::float8_e8m0fnu;
   if (count != 0 && (!has_other || !try_block(first_, encode_, src, dst, count))) run_otherwise(src, dst, count);
 }
 

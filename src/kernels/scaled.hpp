@@ -1,6 +1,8 @@
 // Conversions with a scale other than 1, from a type to itself too: products are exact, and rounded once.
 #pragma once
 
+#include <limits>
+
 #include "kernels/kernel.hpp"
 #include "kernels/multiply.hpp"
 
@@ -30,8 +32,9 @@ class ScaledConversion {
     ProductRounding rounding = ProductRounding::none;
   };
 
-  // Numeric and bool types. The policy demands no error.
-  ScaledConversion(Target target, DType from, DType to, const codec::Policy& policy) noexcept;
+  // Numeric and bool types. The policy demands no error. `total` elements are to be converted, in all blocks together.
+  ScaledConversion(Target target, DType from, DType to, const codec::Policy& policy,
+                   std::size_t total = std::numeric_limits<std::size_t>::max()) noexcept;
 
   // As KernelFn.
   void run(const std::byte* src, std::byte* dst, std::size_t count) const noexcept;

@@ -148,13 +148,16 @@ void expect_reference(DType from, DType to, const Bytes& src, std::size_t elemen
   Bytes expected(storage_bytes(to, elements));
   ASSERT_TRUE(codec::reference_cast(src.data(), from, expected.data(), to, elements, policy));
   for (const Target target : supported_targets()) {
-    Bytes actual(expected.size());
-    ScaledConversion(target, from, to, policy).run(src.data(), actual.data(), elements);
-    if (expected == actual) continue;
-    for (std::size_t i = 0; i < elements; ++i) {
-      ASSERT_EQ(codec::load_code(to, expected.data(), i), codec::load_code(to, actual.data(), i))
-          << name(from) << " code " << codec::load_code(from, src.data(), i) << " -> " << name(to) << " times "
-          << policy.scale << " on " << name(target);
+    for (const std::size_t total : {elements, std::size_t{64}}) {  // few ones may go another way
+      if (total != elements && code_cells_pay_from > elements) continue;
+      Bytes actual(expected.size());
+      ScaledConversion(target, from, to, policy, total).run(src.data(), actual.data(), elements);
+      if (expected == actual) continue;
+      for (std::size_t i = 0; i < elements; ++i) {
+        ASSERT_EQ(codec::load_code(to, expected.data(), i), codec::load_code(to, actual.data(), i))
+            << name(from) << " code " << codec::load_code(from, src.data(), i) << " -> " << name(to) << " times "
+            << policy.scale << " on " << name(target);
+      }
     }
   }
 }
@@ -223,6 +226,22 @@ TEST_P(ScaledHalves, EveryNumberEqualsReference) {
       ++index;
     }
     ++index;
+  }
+}
+
+TEST_P(ScaledHalves, EveryNumberTimesAnyScaleEqualsReference) {
+  const auto [from, to] = GetParam();
+  std::mt19937_64 random(23);
+  Bytes src((1U << 16) * 2);
+  for (std::size_t code = 0; code < 1U << 16; ++code) codec::store_code(from, src.data(), code, code);
+  for (std::size_t index = 0; index < 140; ++index) {
+    // Around one, where float16's least numbers become normal; and any.
+    const int exponents = index % 2 == 0 ? 8 : 64;
+    const int exponent = static_cast<int>(random() % static_cast<unsigned>(exponents)) - exponents / 2;
+    double scale = std::ldexp(1.0 + std::ldexp(static_cast<double>(random() >> 12), -52), exponent);
+    if (index % 5 == 0) scale = static_cast<float>(scale);
+    if (index % 3 == 0) scale = -scale;
+    expect_reference(from, to, src, (1U << 16) - index % 67, policy_of(index / 2, scale));
   }
 }
 
@@ -453,6 +472,38 @@ TEST_P(ScaledLongIntegers, EqualReferenceForAnyScale) {
 INSTANTIATE_TEST_SUITE_P(Sources, ScaledLongIntegers,
                          ::testing::Values(DType::int32, DType::uint32, DType::int64, DType::uint64),
                          [](const auto& source) { return std::string(name(source.param)); });
+
+// To float8_e8m0fnu, of any scale: numbers around those from which on there is another exponent, and so near to them
+// that float32 does not tell them apart.
+TEST(Scaled, PowersOfTwoEqualReferenceForAnyScale) {
+  std::mt19937_64 random(29);
+  for (const DType from : {DType::int16, DType::uint16, DType::int32, DType::uint32, DType::int64, DType::bfloat16}) {
+    for (std::size_t index = 0; index < 60; ++index) {
+      double scale =
+          std::ldexp(1.0 + std::ldexp(static_cast<double>(random() >> 12), -52), static_cast<int>(random() % 100) - 50);
+      if (index % 4 == 1) scale = std::ldexp(1.0, static_cast<int>(random() % 60) - 50);
+      if (index % 4 == 2) scale = static_cast<double>(random() % 64 + 1) / static_cast<double>(random() % 64 + 1);
+      if (index % 3 == 0) scale = -scale;
+      if (scale == 1.0) continue;  // that is no scale
+      codec::Policy policy = policy_of(index, scale);
+      policy.e8m0_rounding = index % 3 == 0 ? RoundMode::up : index % 3 == 1 ? RoundMode::nearest : RoundMode::down;
+      int exponent = 0;
+      const double significand = std::frexp(std::fabs(scale), &exponent);
+      Bytes src(1U << 17);
+      const std::size_t elements = src.size() * 8 / static_cast<std::size_t>(bit_width(from)) - index % 64;
+      for (std::size_t i = 0; i < elements; ++i) {
+        std::uint64_t code = i;
+        if (bit_width(from) > 16) {
+          const double boundary = std::ldexp(i % 2 == 0 ? 1.0 : 1.5, static_cast<int>(random() % 32)) / significand;
+          code = static_cast<std::uint64_t>(boundary) + (i % 4 < 2 ? random() % 5 - 2 : random() % 300 - 150);
+          if (i % 8 == 7) code = 0 - code;
+        }
+        codec::store_code(from, src.data(), i, code & (~std::uint64_t{0} >> (64 - bit_width(from))));
+      }
+      expect_reference(from, DType::float8_e8m0fnu, src, elements, policy);
+    }
+  }
+}
 
 }  // namespace
 }  // namespace tensorcast::kernels

@@ -19,6 +19,29 @@ inline constexpr bool in_words =
 
 SIMD_INLINE Words load_words(const std::byte* src) { return {load<U16>(src), load<U16>(src + kRegisterBytes)}; }
 
+// All ones where a lane is greater.
+SIMD_INLINE U8 bytes_beyond(const Words& x, I16 limit) {
+  return pack_low_bytes(
+      {0 - count_greater(U16{}, as<I16>(x.lo), limit), 0 - count_greater(U16{}, as<I16>(x.hi), limit)});
+}
+
+// What the target has for NaN `x`.
+template <DType from, DType to>
+SIMD_INLINE U8 nan_codes(const Words& x, U8 signs, U8 float4_nan) {
+  constexpr FloatFormat format = row(to).format;
+  if constexpr (bits_of<to> == 4) {
+    return float4_nan;
+  } else if constexpr (format.nonfinite == NonFinite::nan_all_ones) {
+    return signs | 0x7f;
+  } else if constexpr (format.nonfinite == NonFinite::ieee) {  // the quiet bit, then the payload's first
+    static_assert(to == DType::float8_e5m2);
+    constexpr int first = row(from).format.mantissa_bits - 2;
+    return signs | 0x7e | pack_low_bytes({(x.lo >> first) & 1, (x.hi >> first) & 1});
+  } else {
+    return splat(std::uint8_t{0x80});
+  }
+}
+
 // Numbers to encode are those loaded, times 2^-shift. `multiplies`: store_block() has a function that does. Those
 // halfway between two of the target then go down: if one is not to, its last bit is set.
 template <DType from, DType to, int shift = 0, bool multiplies = false>
@@ -162,20 +185,8 @@ class WordEncoder {
   }
 
   SIMD_INLINE U8 with_nan(U8 codes, const Words& x, const Words& magnitudes, U8 signs) const {
-    const Words nans = {0 - count_greater(U16{}, as<I16>(magnitudes.lo), last_ordinary_),
-                        0 - count_greater(U16{}, as<I16>(magnitudes.hi), last_ordinary_)};
-    const U8 where = pack_low_bytes(nans);
-    U8 nan = splat(std::uint8_t{0x80});
-    if constexpr (four_bits) {
-      nan = float4_nan_;
-    } else if constexpr (format.nonfinite == NonFinite::nan_all_ones) {
-      nan = signs | 0x7f;
-    } else if constexpr (format.nonfinite == NonFinite::ieee) {  // the quiet bit, then the payload's first
-      static_assert(to == DType::float8_e5m2);
-      constexpr int first = source.mantissa_bits - 2;
-      nan = signs | 0x7e | pack_low_bytes({(x.lo >> first) & 1, (x.hi >> first) & 1});
-    }
-    return (codes & ~where) | (nan & where);
+    const U8 where = bytes_beyond(magnitudes, last_ordinary_);
+    return (codes & ~where) | (nan_codes<from, to>(x, signs, float4_nan_) & where);
   }
 
   // 1.0 less two units of the last place, as its code is 2; less what takes the place of adding nearly half a unit.

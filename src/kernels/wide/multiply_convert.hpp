@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "kernels/wide/convert.hpp"
+#include "kernels/wide/encode_cells.hpp"
 #include "kernels/wide/float4_steps.hpp"
 #include "kernels/wide/multiply_products.hpp"
+#include "kernels/wide/scaled_powers.hpp"
 #include "kernels/wide/scaled_words.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
@@ -273,9 +275,18 @@ std::size_t multiply_and_convert(const std::byte* src, std::byte* dst, std::size
       return convert_products<from, to, NearProducts<to, sees_subnormals || !is_float<to>>>(src, dst, count, policy,
                                                                                             factor);
   }
+#if TENSORCAST_TARGET_LEVEL >= 2
+  constexpr int mantissa_bits = row(to).format.mantissa_bits;
+  if constexpr (is_float<to> && ((from == DType::float16 && bits_of<to> <= 8 && to != DType::float8_e8m0fnu) ||
+                                 (from == DType::bfloat16 && (mantissa_bits == 1 || mantissa_bits == 2)))) {
+    if (factor.cells.are_made) return convert_scaled<from, to, CodesByCells<from, to>>(src, dst, count, policy, factor);
+  }
+#endif
   constexpr bool is_limited = is_float<from> && sees_subnormals && from != DType::float16;
   if constexpr (!is_float<from> && bits_of<from> == 16 && to == DType::float4_e2m1fn) {
     return convert_scaled<from, to, Float4BySteps<from>>(src, dst, count, policy, factor);
+  } else if constexpr (to == DType::float8_e8m0fnu && from != DType::float32) {
+    return convert_scaled<from, to, ScaledPowers<from>>(src, dst, count, policy, factor);
   } else if constexpr (!std::is_void_v<decltype(scaled_words<from, to>())>) {
     using Products = typename decltype(scaled_words<from, to>())::type;
     return convert_products<from, to, Products>(src, dst, count, policy, factor);
@@ -309,7 +320,8 @@ constexpr MultiplyAndConvertFn convert_function() {
   constexpr bool to_short_float = target.family == Family::floating && target.bits <= 16;
   // Of integers that are no float32 only to those that are far less (scaled.cpp).
   constexpr bool is_long = !is_float<from> && bits_of<from> > 16;
-  constexpr bool holds_long = to_short_float && target.format.exponent_bits < 8;
+  constexpr bool cuts_to_power = TENSORCAST_TARGET_LEVEL >= 2 && bits_of<from> == 32 && to == DType::float8_e8m0fnu;
+  constexpr bool holds_long = to_short_float && (target.format.exponent_bits < 8 || cuts_to_power);
   constexpr bool to_float8 = to_short_float && target.bits == 8 && to != DType::float8_e8m0fnu;
   constexpr bool cuts_to_float = !is_float<from> && bits_of<from> == 16 && to_short_float && target.bits == 16;
   constexpr bool to_fnuz = to_float8 && target.format.nonfinite == NonFinite::nan_negative_zero;

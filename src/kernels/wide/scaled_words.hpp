@@ -85,15 +85,6 @@ class HalfProducts {
   U16 place_, halfway_;
 };
 
-// Of float16, for float8_e8m0fnu: within float32's normal numbers, and the target's.
-class NormalProducts : public Float32Products<DType::float16, ProductRounding::none, false, false> {
- public:
-  using Float32Products::Float32Products;
-  struct Encoder : PowerOfTwoEncoder<DType::float16> {
-    Encoder(const Policy& policy, const Factor&) : PowerOfTwoEncoder(policy) {}
-  };
-};
-
 #if TENSORCAST_TARGET_LEVEL >= 2
 
 // The products of bfloat16's 128 significands with that of a scale, from 1 to 4: rounded to odd, as what is added to a
@@ -182,49 +173,6 @@ class TableProducts {
   }
 };
 
-// bfloat16 to float8_e8m0fnu, which has all its exponents: by table where numbers and products are normal.
-class PowerProducts {
- public:
-  struct Encoder : WordEncoder<DType::bfloat16, DType::float8_e8m0fnu> {
-    Encoder(const Policy& policy, const Factor&) : WordEncoder(policy) {}
-  };
-
-  explicit PowerProducts(const Factor& factor) : factor_(factor), table_(factor.high) {
-    const int exponent = SignificandTable::exponent_of(factor.high);
-    const int least = (1 - (exponent < 0 ? exponent : 0)) << 7;
-    const int beyond = (254 - (exponent > -1 ? exponent : -1)) << 7;  // products may have one more
-    least_ = splat(static_cast<std::uint16_t>(least));
-    range_ = splat(static_cast<std::uint16_t>(beyond - 1 - least));
-    added_ = splat(static_cast<std::uint16_t>(exponent * 0x80 + (factor.high < 0.0F ? 0x8000 : 0)));
-  }
-
-  SIMD_INLINE bool block(const std::byte* src, Words& products) const {
-    const Words x = load_words(src);
-    if (any_greater(as<I16>(min(max(beyond_range(x.lo), beyond_range(x.hi)), one_)), I16{})) [[unlikely]] {
-      products = products_of_any(src, factor_);
-    } else {
-      products = {product(x.lo), product(x.hi)};
-    }
-    return true;
-  }
-
- private:
-  SIMD_INLINE U16 product(U16 x) const { return (x & signed_exponent_) + table_[x] + added_; }
-  SIMD_INLINE U16 beyond_range(U16 x) const { return subtract_to_zero((x & magnitude_) - least_, range_); }
-  [[gnu::noinline]] static Words products_of_any(const std::byte* src, const Factor& factor) {
-    Block<F32> x;
-    Float32Products<DType::bfloat16, ProductRounding::none, false, true>(factor).block(src, x);
-    return {odd_high_words(x.a, x.b), odd_high_words(x.c, x.d)};
-  }
-
-  const Factor& factor_;
-  SignificandTable table_;
-  U16 least_, range_, added_;
-  U16 one_ = kept(splat(std::uint16_t{1}));
-  U16 magnitude_ = kept(splat(std::uint16_t{0x7fff}));
-  U16 signed_exponent_ = kept(splat(std::uint16_t{0xff80}));
-};
-
 #endif
 
 // How a pair's products are made, if in words.
@@ -232,12 +180,8 @@ template <DType from, DType to>
 constexpr auto scaled_words() {
   if constexpr (!is_float<from> || bits_of<from> != 16 || !is_float<to> || bits_of<to> > 8) {
     return;
-  } else if constexpr (from == DType::float16 && to == DType::float8_e8m0fnu) {
-    return std::type_identity<NormalProducts>();
 #if TENSORCAST_TARGET_LEVEL >= 2
-  } else if constexpr (from == DType::bfloat16 && to == DType::float8_e8m0fnu) {
-    return std::type_identity<PowerProducts>();
-  } else if constexpr (from == DType::bfloat16) {
+  } else if constexpr (from == DType::bfloat16 && to != DType::float8_e8m0fnu) {
     return std::type_identity<TableProducts<to>>();
 #endif
   } else if constexpr (to != DType::float8_e8m0fnu) {
