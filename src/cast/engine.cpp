@@ -82,13 +82,15 @@ std::size_t bytes_into_line(const std::byte* address) {
   return reinterpret_cast<std::uintptr_t>(address) % cache_line_bytes;
 }
 
-// Elements up to the target's next cache line, if they end at whole bytes on both sides; otherwise 0.
+// Elements up to the next cache line of the side that has more of them, if they end at whole bytes on both sides;
+// otherwise 0.
 std::size_t elements_to_alignment(const Conversion& c) {
-  const std::size_t misaligned = bytes_into_line(c.dst);
+  const auto from_bits = static_cast<std::size_t>(bit_width(c.from)),
+             to_bits = static_cast<std::size_t>(bit_width(c.to));
+  const std::size_t misaligned = bytes_into_line(from_bits > to_bits ? c.src : c.dst);
   const std::size_t head_bits = misaligned == 0 ? 0 : (cache_line_bytes - misaligned) * 8;
-  const std::size_t head = head_bits / static_cast<std::size_t>(bit_width(c.to));
-  const bool whole = head * static_cast<std::size_t>(bit_width(c.to)) == head_bits &&
-                     head * static_cast<std::size_t>(bit_width(c.from)) % 8 == 0;
+  const std::size_t head = head_bits / std::max(from_bits, to_bits);
+  const bool whole = head * std::max(from_bits, to_bits) == head_bits && head * std::min(from_bits, to_bits) % 8 == 0;
   return whole ? std::min(head, c.count) : 0;
 }
 
