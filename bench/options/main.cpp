@@ -1,5 +1,6 @@
 // tensorcast_options_bench FILE.json [MIB [OPTION...]]: what each option costs, all pairs, as a ratio to the defaults
-// in turns.
+// in turns. Other work on the machine makes some pair look slow in every run: those above the option's goal are
+// measured again when the option's other pairs are through, in more turns, and the median of the turns' ratios stands.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -8,7 +9,6 @@
 #include <ctime>
 #include <fstream>
 #include <functional>
-#include <limits>
 #include <random>
 #include <span>
 #include <string>
@@ -27,6 +27,7 @@ using Json = nlohmann::ordered_json;
 struct Variant {
   std::string name;
   std::function<void(CastOptions&)> set;
+  double goal = 1.1;  // at most this many times the time with the defaults
   bool report = false;
 };
 
@@ -38,9 +39,9 @@ const std::vector<Variant> variants = {
     {"int_rounding nearest_even", [](CastOptions& o) { o.int_rounding = IntRounding::nearest_even; }},
     {"opset 19", [](CastOptions& o) { o.opset = 19; }},
     {"opset 24", [](CastOptions& o) { o.opset = 24; }},
-    {"scale 0.5", [](CastOptions& o) { o.scale = 0.5; }},
-    {"scale 0.1", [](CastOptions& o) { o.scale = 0.1; }},
-    {"report", [](CastOptions&) {}, true},
+    {"scale 0.5", [](CastOptions& o) { o.scale = 0.5; }, 1.2},
+    {"scale 0.1", [](CastOptions& o) { o.scale = 0.1; }, 1.2},
+    {"report", [](CastOptions&) {}, 3.0, true},
 };
 
 double seconds() {
@@ -92,38 +93,89 @@ class Stage {
   std::vector<std::byte> src_, dst_;
 };
 
-Json measure(const Variant& variant, std::size_t bytes) {
-  Json rows = Json::array();
+struct Row {
+  DType from, to;
+  double ratio;
+};
+
+struct Turn {
+  double usual, changed;  // seconds
+};
+
+// None where the pair does not have the option.
+std::vector<Turn> turns_of(const Variant& variant, DType from, DType to, std::size_t bytes, int count) {
+  Stage stage(from, to, bytes);
+  CastOptions options;
+  variant.set(options);
+  stage.run({}, false);
+  std::vector<Turn> turns;
+  if (stage.run(options, variant.report) < 0) return turns;
+  for (int turn = 0; turn < count; ++turn) {
+    const double usual = stage.run({}, false);
+    turns.push_back({usual, stage.run(options, variant.report)});
+  }
+  return turns;
+}
+
+double ratio_of_best(const std::vector<Turn>& turns) {
+  Turn best = turns.front();
+  for (const Turn& turn : turns) {
+    best.usual = std::min(best.usual, turn.usual);
+    best.changed = std::min(best.changed, turn.changed);
+  }
+  return best.changed / best.usual;
+}
+
+double median_ratio(const std::vector<Turn>& turns) {
   std::vector<double> ratios;
+  for (const Turn& turn : turns) ratios.push_back(turn.changed / turn.usual);
+  const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2);
+  std::nth_element(ratios.begin(), middle, ratios.end());
+  return *middle;
+}
+
+std::vector<Row> rows_of(const Variant& variant, std::size_t bytes) {
+  constexpr int turns = 3, turns_again = 9;
+  std::vector<Row> rows;
   for (const DType from : all_dtypes()) {
     for (const DType to : all_dtypes()) {
       if (from == DType::string || to == DType::string || from == to) continue;
-      Stage stage(from, to, bytes);
-      CastOptions options;
-      variant.set(options);
-      stage.run({}, false);
-      if (stage.run(options, variant.report) < 0) continue;
-      double usual = std::numeric_limits<double>::infinity();
-      double changed = usual;
-      for (int round = 0; round < 3; ++round) {
-        usual = std::min(usual, stage.run({}, false));
-        changed = std::min(changed, stage.run(options, variant.report));
-      }
-      ratios.push_back(changed / usual);
-      rows.push_back({{"from", name(from)}, {"to", name(to)}, {"ratio", changed / usual}});
+      const std::vector<Turn> measured = turns_of(variant, from, to, bytes, turns);
+      if (!measured.empty()) rows.push_back({from, to, ratio_of_best(measured)});
     }
   }
-  if (ratios.empty()) return {};
+  for (Row& row : rows) {
+    if (row.ratio > variant.goal) row.ratio = median_ratio(turns_of(variant, row.from, row.to, bytes, turns_again));
+  }
+  return rows;
+}
+
+Json to_json(const std::vector<Row>& rows) {
+  Json out = Json::array();
+  for (const Row& row : rows) out.push_back({{"from", name(row.from)}, {"to", name(row.to)}, {"ratio", row.ratio}});
+  return out;
+}
+
+Json measure(const Variant& variant, std::size_t bytes) {
+  const std::vector<Row> rows = rows_of(variant, bytes);
+  if (rows.empty()) return {};
   double logarithms = 0.0;
-  for (const double ratio : ratios) logarithms += std::log(ratio);
-  std::sort(ratios.begin(), ratios.end());
-  const double mean = std::exp(logarithms / static_cast<double>(ratios.size()));
-  const double tenth = ratios[ratios.size() * 9 / 10];
-  fmt::print("{:<26} {:>4} pairs  geometric mean {:>6.2f}  nine of ten below {:>6.2f}  worst {:>7.2f}\n", variant.name,
-             ratios.size(), mean, tenth, ratios.back());
+  for (const Row& row : rows) logarithms += std::log(row.ratio);
+  const double mean = std::exp(logarithms / static_cast<double>(rows.size()));
+  std::vector<Row> worst = rows;
+  std::ranges::sort(worst, std::greater<>(), &Row::ratio);
+  const double tenth = worst[worst.size() - 1 - worst.size() * 9 / 10].ratio;
+  const auto within = std::ranges::count_if(rows, [&](const Row& row) { return row.ratio <= variant.goal; });
+  const double greatest = worst.front().ratio;
+  worst.resize(std::min<std::size_t>(worst.size(), 5));
+  fmt::print(
+      "{:<26} {:>4} pairs  geometric mean {:>6.2f}  nine of ten below {:>6.2f}  worst {:>7.2f}  within {:.1f} {:>4}\n",
+      variant.name, rows.size(), mean, tenth, greatest, variant.goal, within);
+  for (const Row& row : worst) fmt::print("  {:.2f} {} -> {}\n", row.ratio, name(row.from), name(row.to));
   std::fflush(stdout);
-  return {{"option", variant.name}, {"pairs", ratios.size()}, {"mean", mean},
-          {"nine_of_ten", tenth},   {"worst", ratios.back()}, {"rows", rows}};
+  return {{"option", variant.name}, {"pairs", rows.size()}, {"goal", variant.goal}, {"within_goal", within},
+          {"mean", mean},           {"nine_of_ten", tenth}, {"worst", greatest},    {"worst_pairs", to_json(worst)},
+          {"rows", to_json(rows)}};
 }
 
 }  // namespace

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "cast/engine.hpp"
@@ -157,6 +160,73 @@ TEST(Cast, ThreadsChangeNeitherBitsNorReport) {
     EXPECT_EQ(report_one.signal_power, report_many.signal_power);
     EXPECT_EQ(report_one.noise_power, report_many.noise_power);
     EXPECT_EQ(report_one.inexact, report_many.inexact);
+  }
+}
+
+struct Placed {
+  std::vector<std::byte> bytes;  // with a line of guards before and behind
+  Result<void> done;
+};
+
+Placed cast_at(const Conversion& whole, std::size_t misaligned, const CastOptions& options, CastReport* report) {
+  constexpr std::size_t line = 64;
+  const std::size_t bytes = storage_bytes(whole.to, whole.count);
+  std::vector<std::byte> memory(bytes + 4 * line, std::byte{0xa5});
+  const std::size_t aligned = (0 - reinterpret_cast<std::uintptr_t>(memory.data())) % line + line;
+  std::byte* const target = memory.data() + aligned + misaligned;
+  const std::int64_t shape[] = {static_cast<std::int64_t>(whole.count)};
+  const TensorView from{whole.from, shape, {whole.src, storage_bytes(whole.from, whole.count)}};
+  const MutableTensorView to{whole.to, shape, {target, bytes}};
+  Result<void> done = report != nullptr ? cast(from, to, options, *report) : cast(from, to, options);
+  return {{target - line, target + bytes + line}, std::move(done)};
+}
+
+// So large that the target is written around the caches, in whole lines.
+TEST(Cast, LargeTensorsMayBeginAndEndAnywhere) {
+  constexpr std::size_t count = 9'000'000 + 7, line = 64;
+  for (const auto& [from, to] :
+       {std::pair{DType::float8_e4m3fn, DType::float32}, std::pair{DType::float32, DType::int4},
+        std::pair{DType::float32, DType::bfloat16}, std::pair{DType::float64, DType::uint2}}) {
+    const std::vector<std::byte> source = random_codes(from, count, 15);
+    std::vector<std::byte> expected(storage_bytes(to, count));
+    constexpr std::size_t small = 4096;
+    for (std::size_t first = 0; first < count; first += small) {
+      const std::size_t some = std::min(small, count - first);
+      const Conversion part{source.data() + storage_bytes(from, first), from,
+                            expected.data() + storage_bytes(to, first), to, some};
+      ASSERT_TRUE(run_conversion(part, *codec::resolve_policy({}, from, to), 1, nullptr).ok());
+    }
+    expected.insert(expected.begin(), line, std::byte{0xa5});
+    expected.insert(expected.end(), line, std::byte{0xa5});
+    for (const std::size_t misaligned : {0, 1, 2, 17, 63}) {
+      for (const bool has_report : {false, true}) {
+        CastReport report;
+        const std::size_t source_misaligned = has_report ? misaligned : 64 - misaligned;
+        std::vector<std::byte> moved(source_misaligned + source.size());
+        std::memcpy(moved.data() + source_misaligned, source.data(), source.size());
+        const Conversion whole{moved.data() + source_misaligned, from, nullptr, to, count};
+        const Placed got = cast_at(whole, misaligned, {}, has_report ? &report : nullptr);
+        ASSERT_TRUE(got.done.ok());
+        EXPECT_TRUE(got.bytes == expected) << name(from) << " to " << name(to) << " at " << misaligned;
+      }
+    }
+  }
+}
+
+TEST(Cast, LargeTargetsHaveWhatComesBeforeAnError) {
+  constexpr std::size_t count = 9'000'000, bad = count - 100, line = 64;
+  std::vector<float> numbers(count);
+  for (std::size_t i = 0; i < count; ++i) numbers[i] = static_cast<float>(i % 100);
+  numbers[bad] = 1000.0F;
+  const Conversion whole{reinterpret_cast<const std::byte*>(numbers.data()), DType::float32, nullptr, DType::int8,
+                         count};
+  for (const std::size_t misaligned : {0, 1, 63}) {
+    const Placed got = cast_at(whole, misaligned, {.out_of_range = OutOfRange::error}, nullptr);
+    ASSERT_FALSE(got.done.ok());
+    EXPECT_EQ(got.done.error().element, bad);
+    for (std::size_t i = 0; i < bad - 8192; ++i) {
+      ASSERT_EQ(got.bytes[line + i], static_cast<std::byte>(i % 100)) << i << " at " << misaligned;
+    }
   }
 }
 

@@ -79,13 +79,19 @@ bool is_copy(DType from, DType to) {
          bit_width(to) >= 8;
 }
 
-// Elements up to the target's next cache line, if they end at whole bytes on both sides; otherwise 0.
+std::size_t bytes_into_line(const std::byte* address) {
+  return reinterpret_cast<std::uintptr_t>(address) % cache_line_bytes;
+}
+
+// Elements up to the next cache line of the side that has more of them, if they end at whole bytes on both sides;
+// otherwise 0.
 std::size_t elements_to_alignment(const Conversion& c) {
-  const std::size_t misaligned = reinterpret_cast<std::uintptr_t>(c.dst) % cache_line_bytes;
+  const auto from_bits = static_cast<std::size_t>(bit_width(c.from)),
+             to_bits = static_cast<std::size_t>(bit_width(c.to));
+  const std::size_t misaligned = bytes_into_line(from_bits > to_bits ? c.src : c.dst);
   const std::size_t head_bits = misaligned == 0 ? 0 : (cache_line_bytes - misaligned) * 8;
-  const std::size_t head = head_bits / static_cast<std::size_t>(bit_width(c.to));
-  const bool whole = head * static_cast<std::size_t>(bit_width(c.to)) == head_bits &&
-                     head * static_cast<std::size_t>(bit_width(c.from)) % 8 == 0;
+  const std::size_t head = head_bits / std::max(from_bits, to_bits);
+  const bool whole = head * std::max(from_bits, to_bits) == head_bits && head * std::min(from_bits, to_bits) % 8 == 0;
   return whole ? std::min(head, c.count) : 0;
 }
 
@@ -175,7 +181,11 @@ class Plan {
     if (first != 0) {
       if (Result<void> done = convert_block(slice(c, 0, first), seen); !done) return done;
     }
-    alignas(cache_line_bytes) std::byte buffer[stream_buffer_bytes];
+    // Before the piece, what the one before it left of the target's last cache line: each line is written whole, and
+    // only once, wherever the target begins.
+    alignas(cache_line_bytes) std::byte buffer[cache_line_bytes + stream_buffer_bytes];
+    std::byte* const piece = buffer + cache_line_bytes;
+    std::size_t left = 0;
     const int wider_bits = std::max(bit_width(c.from), bit_width(c.to));
     const bool sees_results = is_seen && seen.needs_results();
     const bool is_short = is_seen && !sees_results && wider_bits <= 8;
@@ -188,12 +198,19 @@ class Plan {
       if (!is_seen && fetches_ahead_ && c.count - first >= 3 * per_buffer) {
         fetch(block.src + 2 * storage_bytes(c.from, per_buffer), storage_bytes(c.from, per_buffer));
       }
-      std::byte* const dst = std::exchange(block.dst, buffer);
+      std::byte* const dst = std::exchange(block.dst, piece);
       Result<void> done = sees_results ? convert_block(block, seen) : convert_block(block, Unseen{});
-      if (!done) return with_offset(std::move(done).error(), first);
-      kernels::stream_copy(target_, buffer, dst, storage_bytes(block.to, block.count));
-      if (!is_seen || sees_results) continue;
+      if (!done) {
+        std::memcpy(dst - left, piece - left, left);
+        return with_offset(std::move(done).error(), first);
+      }
       const std::size_t end = first + block.count;
+      const std::size_t bytes = storage_bytes(block.to, block.count);
+      const std::size_t rest = end < c.count ? std::min(bytes_into_line(dst + bytes), left + bytes) : 0;
+      kernels::stream_copy(target_, piece - left, dst - left, left + bytes - rest);
+      std::memmove(piece - rest, piece + bytes - rest, rest);
+      left = rest;
+      if (!is_seen || sees_results) continue;
       if (end < c.count && storage_bytes(c.from, end - seen_to) < seen_bytes) continue;
       seen(slice(c, seen_to, end - seen_to));
       seen_to = end;

@@ -29,8 +29,6 @@ double last_within(const DTypeRow& target) {
   return tie_goes_up ? std::ceil(end) - 1.0 : std::floor(end);
 }
 
-bool reads_result(Errors errors) { return errors != Errors::none && errors != Errors::wrapped; }
-
 }  // namespace
 
 bool IntegerReporter::is_for(DType from, const codec::Policy& policy) noexcept {
@@ -61,7 +59,7 @@ IntegerReporter::IntegerReporter(DType from, DType to, const codec::Policy& poli
     const int exponent = type.is_signed ? type.bits - 1 : source.is_signed ? 0 : type.bits;
     if (exponent < 32) rules_.least_ratio = std::uint32_t{1} << exponent;
   } else if (type.family != Family::floating) {  // bool: nothing is beyond its range
-    rules_.errors = Errors::saturated;
+    rules_.errors = source.bits < 64 ? Errors::truth : Errors::saturated;
   } else if (!type.format.has_zero) {
     const CodeFate of_zero = fate_of(from, 0, to, policy);
     rules_.errors = of_zero.is_finite ? Errors::lifted : Errors::refused;
@@ -74,6 +72,7 @@ IntegerReporter::IntegerReporter(DType from, DType to, const codec::Policy& poli
     const double limit = last_within(type);
     if (limit >= greatest - 1.0) return;
     rules_.limit = limit;
+    rules_.extreme = facts(to).largest;
     const CodeFate of_greatest = fate_of(from, (std::uint64_t{1} << (digits - 1) << 1) - 1, to, policy);
     rules_.errors = of_greatest.is_finite ? Errors::saturated : Errors::overflowed;
     makes_nan_ = (of_greatest.events & codec::event_nan_made) != 0;
@@ -89,7 +88,7 @@ void IntegerReporter::add(const Conversion& done, Count& count) const {
 }
 
 void IntegerReporter::add_narrow(const Conversion& done, kernels::IntegerTally& tally) const {
-  if (!reads_result(rules_.errors)) {
+  if (!kernels::reads_result(rules_.errors)) {
     kernels::tally_integers(target_, done.src, nullptr, done.count, rules_, tally);
     return;
   }
@@ -105,7 +104,7 @@ void IntegerReporter::add_narrow(const Conversion& done, kernels::IntegerTally& 
 }
 
 void IntegerReporter::add_long(const Conversion& done, kernels::LongTally& tally) const {
-  if (!reads_result(rules_.errors) || to_ == DType::float32 || to_ == DType::float64) {
+  if (!kernels::reads_result(rules_.errors) || to_ == DType::float32 || to_ == DType::float64) {
     kernels::tally_long_integers(target_, done.src, done.dst, to_ == DType::float64, done.count, rules_, tally);
     return;
   }
@@ -141,6 +140,7 @@ CastReport IntegerReporter::report(const Count& count) const {
       break;
     case Errors::none:
     case Errors::rounded:
+    case Errors::truth:
       break;
   }
   const double ratio = static_cast<double>(narrow.ratio_error) / static_cast<double>(narrow.ratio_source);

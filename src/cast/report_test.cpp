@@ -349,6 +349,34 @@ TEST(Report, OfWideIntegers) {
   }
 }
 
+// Each block has what the ones before had not: larger numbers or smaller ones, negative ones at last or at first, and
+// some are all the same.
+TEST(Report, OfIntegersInOrder) {
+  std::vector<std::int64_t> numbers;
+  for (const std::int64_t constant : {0, 1, 2, -1, -2}) numbers.insert(numbers.end(), 512, constant);
+  for (std::int64_t x = 0; x < 4096; ++x) numbers.push_back(x * x * 127 + 3 * (x % 5));
+  for (std::int64_t x = 0; x < 4096; ++x) numbers.push_back(-x * x * 127 - x % 7);
+  numbers.insert(numbers.end(), {INT32_MIN, INT32_MAX, INT16_MIN, INT16_MAX, UINT16_MAX, UINT32_MAX});
+  for (const bool backwards : {false, true}) {
+    if (backwards) std::reverse(numbers.begin(), numbers.end());
+    for (const DType from : {DType::int16, DType::uint16, DType::int32, DType::uint32}) {
+      const auto bytes = static_cast<std::size_t>(bit_width(from)) / 8;
+      std::vector<std::byte> source(numbers.size() * bytes);
+      for (std::size_t i = 0; i < numbers.size(); ++i) std::memcpy(source.data() + i * bytes, &numbers[i], bytes);
+      for (const DType to : numeric_types()) {
+        for (const CastOptions& options : all_options) {
+          check(from, source, numbers.size(), to, options);
+          for (const std::size_t first : {512, 1024, 1536, 2048}) {  // from one of the constant blocks on
+            const std::vector<std::byte> part(source.begin() + static_cast<std::ptrdiff_t>(first * bytes),
+                                              source.begin() + static_cast<std::ptrdiff_t>((first + 700) * bytes));
+            check(from, part, 700, to, options);
+          }
+        }
+      }
+    }
+  }
+}
+
 // Numbers of one sign, with large and small ones, and zeros or none: what never comes else must not be taken for
 // granted.
 TEST(Report, OfNumbersOfOneSign) {

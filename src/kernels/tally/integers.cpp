@@ -12,10 +12,7 @@ void IntegerTally::merge(const IntegerTally& other) noexcept {
   signal += other.signal;
   noise += other.noise;
   max_error = std::max(max_error, other.max_error);
-  if (std::uint64_t{other.ratio_error} * ratio_source > std::uint64_t{ratio_error} * other.ratio_source) {
-    ratio_error = other.ratio_error;
-    ratio_source = other.ratio_source;
-  }
+  see_ratio(other.ratio_error, other.ratio_source);
 }
 
 void tally_integers(Target target, const std::byte* source, const std::byte* result, std::size_t count,

@@ -22,12 +22,14 @@ struct IntegerRules {
     overflowed,  // beyond `limit`, they become infinite or NaN
     lifted,      // zero and below become a tiny number; of others, as `rounded`
     refused,     // zero and below become NaN; of others, as `rounded`
+    truth,       // of 16 and 32 bits: all but zero become one, and the result is not looked at
   };
 
   int bits = 16;  // of the source
   bool is_signed = false;
   Errors errors = Errors::none;
-  double limit = 0.0;  // the largest magnitude that is not beyond the range; of 16 and 32 bits, an integer of as many
+  double limit = 0.0;    // the largest magnitude that is not beyond the range; of 16 and 32 bits, an integer of as many
+  double extreme = 0.0;  // what larger ones become where they saturate
   // Of wrapped ones: the error in units of what the target cannot hold is (x >> above) + (x >> below & carry).
   int above = 0, below = 0;
   int carry = 0;
@@ -45,6 +47,11 @@ struct IntegerTally {
   std::uint32_t ratio_error = 0, ratio_source = 1;  // of the greatest relative error
 
   void merge(const IntegerTally& other) noexcept;
+  void see_ratio(std::uint32_t error, std::uint32_t source) noexcept {
+    if (std::uint64_t{error} * ratio_source <= std::uint64_t{ratio_error} * source) return;
+    ratio_error = error;
+    ratio_source = source;
+  }
 };
 
 // Of 64 bits: float64, element i in chain i % 16. Sources and errors are rounded to that first, and so are their
@@ -56,12 +63,17 @@ struct LongTally {
   double noise[tally_chains] = {};
 };
 
+[[nodiscard]] constexpr bool reads_result(IntegerRules::Errors errors) noexcept {
+  using Errors = IntegerRules::Errors;
+  return errors != Errors::none && errors != Errors::wrapped && errors != Errors::truth;
+}
+
 // Whether tally_integers() takes results as float32: where they are small or not finite.
 [[nodiscard]] constexpr bool takes_floats(int bits, IntegerRules::Errors errors) noexcept {
   return bits == 32 && (errors == IntegerRules::Errors::saturated || errors == IntegerRules::Errors::overflowed);
 }
 
-// `result` is not read where errors are `none` or `wrapped`. Else it holds the results as float32, or as integers of
+// `result` is not read unless reads_result(rules.errors). Then it holds the results as float32, or as integers of
 // the source's type, modulo its range.
 void tally_integers(Target target, const std::byte* source, const std::byte* result, std::size_t count,
                     const IntegerRules& rules, IntegerTally& tally) noexcept;

@@ -76,7 +76,7 @@ class LongBlock {
     ratio_ = splat(tally.max_ratio);
   }
 
-  static constexpr bool reads_result = errors != Errors::none && errors != Errors::wrapped;
+  static constexpr bool reads_result = kernels::reads_result(errors);
 
   SIMD_INLINE void add(const std::byte* source, const std::byte* result, LongTally& tally) {
     const Sources<is_signed> sources(source);
@@ -213,6 +213,7 @@ void tally_long(const std::byte* source, const std::byte* result, bool is_result
     case Errors::rounded:
       return is_result_double ? tally_block<is_signed, Errors::rounded, double>(source, result, count, rules, tally)
                               : tally_block<is_signed, Errors::rounded, float>(source, result, count, rules, tally);
+    case Errors::truth:
     case Errors::saturated:
       return tally_block<is_signed, Errors::saturated, float>(source, result, count, rules, tally);
     case Errors::overflowed:

@@ -262,8 +262,25 @@ struct SplitF64 {
   F64 high, low;
 };
 
-// The nearest float64, and what it lacks. Each half of an integer is put below a power of two as its mantissa, which
-// then is subtracted: both are exact, and so is what their rounded sum lacks.
+// The nearest float64, and what it lacks.
+#if TENSORCAST_TARGET_LEVEL >= 2
+// As an integer again, modulo 2^64, it is that much less than `x`.
+template <bool is_signed>
+SIMD_INLINE SplitF64 split_integer(I64 x) {
+  if constexpr (is_signed) {
+    const __m512d high = _mm512_cvtepi64_pd((__m512i)x);
+    const U64 low = as<U64>(x) - (U64)_mm512_cvttpd_epi64(high);  // 2^63 becomes -2^63
+    return {(F64)high, (F64)_mm512_cvtepi64_pd((__m512i)low)};
+  } else {
+    const __m512d high = _mm512_cvtepu64_pd((__m512i)x);
+    const __mmask8 fits = _mm512_cmp_pd_mask(high, _mm512_set1_pd(0x1p64), _CMP_LT_OQ);
+    const U64 low = as<U64>(x) - (U64)_mm512_maskz_cvttpd_epu64(fits, high);
+    return {(F64)high, (F64)_mm512_cvtepi64_pd((__m512i)low)};
+  }
+}
+#else
+// Each half of an integer is put below a power of two as its mantissa, which then is subtracted: both are exact, and so
+// is what their rounded sum lacks.
 template <bool is_signed>
 SIMD_INLINE SplitF64 split_integer(I64 x) {
   constexpr std::int64_t two_52 = 0x4330000000000000;
@@ -275,5 +292,6 @@ SIMD_INLINE SplitF64 split_integer(I64 x) {
   const F64 sum = upper + lower;
   return {sum, lower - (sum - upper)};
 }
+#endif
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET
