@@ -96,6 +96,12 @@ bool are_rounded_words(DType from, DType to) {
   return is_short_float(from) && family(to) == Family::floating && bit_width(to) <= 16 && row(to).format.has_zero;
 }
 
+// Of floats, to integers modulo 2^16 or more.
+bool are_fractions(DType from, DType to, const Policy& policy) {
+  return (is_short_float(from) || from == DType::float32) && family(to) == Family::integer && bit_width(to) >= 16 &&
+         policy.integer_range == IntegerRange::wrap && policy.int_rounding == IntRounding::trunc;
+}
+
 // Where numbers begin whose result is not rounded, or which the source's type cannot hold.
 double first_above(DType from, DType to, const TallyRules& rules) {
   if (bit_width(to) <= 8) return rules.above;
@@ -167,6 +173,9 @@ Reporter::Reporter(DType from, DType to, const Policy& policy, Target target)
     method_ = Method::words;
     const bool saturates = policy.integer_range == IntegerRange::saturate;
     integer_words_.emplace(target, row(from).format, rules_, saturates ? 0.0 : std::ldexp(1.0, bit_width(to)));
+  } else if (policy.scale == 1.0 && are_fractions(from, to, policy)) {
+    method_ = Method::fractions;
+    fractions_.emplace(target, row(from).format, bit_width(to), row(to).is_signed);
   } else {
     method_ = policy.scale != 1.0 || from == DType::float64 ? Method::float64 : Method::float32_if_they_fit;
   }
@@ -187,6 +196,8 @@ void Reporter::add(const Conversion& done, Count& count) const {
       return integers_->add(done, count.integers);
     case Method::words:
       return add_words(done, count);
+    case Method::fractions:
+      return add_fractions(done, count);
     case Method::float32_if_they_fit:
       return add_float32_if_they_fit(done, count);
     case Method::float64:
@@ -266,6 +277,19 @@ void Reporter::add_rounded_words(const Conversion& part, Count& count) const {
                .is_exact = tally.inexact == inexact,
                .is_finite = tally.overflowed + tally.nan_made == not_finite},
               tally);
+}
+
+void Reporter::add_fractions(const Conversion& done, Count& count) const {
+  for (std::size_t first = 0; first < done.count;) {
+    const std::size_t left = done.count - first;
+    Conversion part{done.src + storage_bytes(from_, first), from_, done.dst + storage_bytes(to_, first), to_,
+                    std::min(fractions_part(), left / kernels::fraction_group * kernels::fraction_group)};
+    const bool is_whole = part.count != 0;
+    if (!is_whole) part.count = left;
+    first += part.count;
+    if (is_whole && fractions_->add(part.src, part.count, count.tally)) continue;
+    add_float32_if_they_fit(part, count);
+  }
 }
 
 void Reporter::add_float32(const Conversion& part, Count& count) const {

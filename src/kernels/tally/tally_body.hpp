@@ -21,6 +21,7 @@
 
 #include "kernels/simd/environment.hpp"
 #include "kernels/tally/count_bytes.hpp"
+#include "kernels/tally/fractions_body.hpp"
 #include "kernels/tally/integers_loops.hpp"
 #include "kernels/tally/tally_loops.hpp"
 #include "kernels/tally/tally_masks.hpp"
@@ -622,6 +623,7 @@ const TallyLoops tally_loops = {
     .integer_loop = integer_loop,
     .long_integers = tally_long_integers,
     .words = word_loops,
+    .fractions = fraction_loops,
 };
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET
