@@ -133,12 +133,15 @@ class FractionBlock {
   SIMD_INLINE void add(const std::byte* source, std::size_t count, FractionSums& sums) {
     signal_ = load_group<F64>(sums.signal);
     noise_ = load_group<F64>(sums.noise);
+    // The next block is asked for meanwhile: all of this one came at once, and then memory would wait for the sums.
+    const auto next = reinterpret_cast<std::uintptr_t>(source) + count * code_bytes;
     for (std::size_t first = 0; first < count; first += fraction_group) {
       for (int r = 0; r < Floats::registers; ++r) {
         const std::size_t at = first + static_cast<std::size_t>(r) * Floats::lanes;
         Squares part, other;
 #pragma GCC unroll 4
         for (std::size_t i = 0; i < fraction_group / 2; i += tally_chains) {
+          if (r == 0) fetch_pair(next + (first + 2 * i) * code_bytes);
           add_number(Source::load(source + (at + i) * code_bytes), part, r);
           add_number(Source::load(source + (at + i + fraction_group / 2) * code_bytes), other, r);
         }
@@ -169,6 +172,12 @@ class FractionBlock {
     F32 signal = {}, noise = {}, beyond = {};
   };
 
+  // The lines of two groups.
+  SIMD_INLINE static void fetch_pair(std::uintptr_t at) {
+    for (std::size_t i = 0; i < 2 * tally_chains * code_bytes; i += 64) {
+      __builtin_prefetch(reinterpret_cast<const void*>(at + i), 0, 3);
+    }
+  }
   SIMD_INLINE void add_number(F32 x, Squares& sums, int r) {
     const F32 fraction = fraction_of(x);
     Mask32 is_inexact = nonzero(as<I32>(fraction));
