@@ -144,6 +144,9 @@ RealSums decode_sums(Target target, DType dtype, const std::byte* data, std::siz
     kernels::split_integers(target, data, type.is_signed, out.high.data(), out.low.data(), count);
     return {out.high.data(), out.low.data()};
   }
+  if (dtype == DType::float64 && reinterpret_cast<std::uintptr_t>(data) % alignof(double) == 0) {
+    return {reinterpret_cast<const double*>(data), zeros.data()};
+  }
   decode(target, dtype, data, count, DType::float64, out.high.data());
   return {out.high.data(), zeros.data()};
 }
