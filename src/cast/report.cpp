@@ -177,8 +177,11 @@ Reporter::Reporter(DType from, DType to, const Policy& policy, Target target)
     const bool saturates = policy.integer_range == IntegerRange::saturate;
     integer_words_.emplace(target, row(from).format, rules_, saturates ? 0.0 : std::ldexp(1.0, bit_width(to)));
   } else if (policy.scale == 1.0 && are_fractions(from, to, policy)) {
-    method_ = Method::fractions;
+    method_ = Method::by_source;
     fractions_.emplace(target, row(from).format, bit_width(to), row(to).is_signed);
+  } else if (policy.scale == 1.0 && from == DType::float32 && to == DType::float8_e8m0fnu && policy.saturate) {
+    method_ = Method::by_source;
+    powers_.emplace(target, policy.e8m0_rounding);
   } else {
     method_ = policy.scale != 1.0 || from == DType::float64 ? Method::float64 : Method::float32_if_they_fit;
   }
@@ -199,8 +202,8 @@ void Reporter::add(const Conversion& done, Count& count) const {
       return integers_->add(done, count.integers);
     case Method::words:
       return add_words(done, count);
-    case Method::fractions:
-      return add_fractions(done, count);
+    case Method::by_source:
+      return add_by_source(done, count);
     case Method::float32_if_they_fit:
       return add_float32_if_they_fit(done, count);
     case Method::float64:
@@ -282,15 +285,17 @@ void Reporter::add_rounded_words(const Conversion& part, Count& count) const {
               tally);
 }
 
-void Reporter::add_fractions(const Conversion& done, Count& count) const {
+// What can be told from the source alone, part by part; the others are compared with their results.
+void Reporter::add_by_source(const Conversion& done, Count& count) const {
   for (std::size_t first = 0; first < done.count;) {
     const std::size_t left = done.count - first;
     Conversion part{done.src + storage_bytes(from_, first), from_, done.dst + storage_bytes(to_, first), to_,
-                    std::min(fractions_part(), left / kernels::fraction_group * kernels::fraction_group)};
+                    std::min(by_source_part(), left / kernels::fraction_group * kernels::fraction_group)};
     const bool is_whole = part.count != 0;
     if (!is_whole) part.count = left;
     first += part.count;
-    if (is_whole && fractions_->add(part.src, part.count, count.tally)) continue;
+    if (is_whole && fractions_ && fractions_->add(part.src, part.count, count.tally)) continue;
+    if (is_whole && powers_ && powers_->add(part.src, part.count, count.tally)) continue;
     add_float32_if_they_fit(part, count);
   }
 }

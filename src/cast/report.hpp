@@ -9,6 +9,7 @@
 #include "cast/report_bytes.hpp"
 #include "cast/report_integers.hpp"
 #include "kernels/tally/fractions.hpp"
+#include "kernels/tally/powers.hpp"
 #include "kernels/tally/tally.hpp"
 #include "kernels/tally/words.hpp"
 
@@ -38,7 +39,7 @@ class Reporter {
 
   [[nodiscard]] std::size_t block_multiple() const noexcept {
     if (method_ == Method::words) return words_part;
-    return method_ == Method::fractions ? fractions_part() : kernels::tally_chains;
+    return method_ == Method::by_source ? by_source_part() : kernels::tally_chains;
   }
 
   // Whether add() looks at the results, not at the source alone.
@@ -49,17 +50,17 @@ class Reporter {
 
  private:
   static constexpr std::size_t words_part = 2048;
-  enum class Method : std::uint8_t { bytes, integers, words, fractions, float32_if_they_fit, float64 };
+  enum class Method : std::uint8_t { bytes, integers, words, by_source, float32_if_they_fit, float64 };
 
   // A streaming buffer has no more 64-bit integers.
-  [[nodiscard]] std::size_t fractions_part() const noexcept { return bit_width(to_) == 64 ? 1024 : 2048; }
+  [[nodiscard]] std::size_t by_source_part() const noexcept { return bit_width(to_) == 64 ? 1024 : 2048; }
 
   void add_float32_if_they_fit(const Conversion& done, Count& count) const;
   void add_float32(const Conversion& part, Count& count) const;
   void add_words(const Conversion& done, Count& count) const;
   void add_rounded_words(const Conversion& part, Count& count) const;
   void add_integer_words(const Conversion& part, Count& count) const;
-  void add_fractions(const Conversion& done, Count& count) const;
+  void add_by_source(const Conversion& done, Count& count) const;
   void add_float64(const Conversion& done, Count& count) const;
   void add_by_reference(const Conversion& done, Count& count) const;
 
@@ -73,7 +74,8 @@ class Reporter {
   std::optional<IntegerReporter> integers_;
   std::optional<kernels::WordTally> words_;  // one of these, with Method::words
   std::optional<kernels::IntegerWordTally> integer_words_;
-  std::optional<kernels::FractionTally> fractions_;
+  std::optional<kernels::FractionTally> fractions_;  // one of these, with Method::by_source
+  std::optional<kernels::PowerTally> powers_;
 };
 
 }  // namespace tensorcast

@@ -124,6 +124,26 @@ SIMD_INLINE F32 sum_with_square(F32 sum, F32 x) {
   return sum + x * x;
 }
 
+// Register r of the chains.
+SIMD_INLINE void add_wide_square(Doubles& sum, F32 x, int r) {
+  const F64x2 wide = widen(x);
+  sum.at[2 * r] = add_square<F32>(sum.at[2 * r], wide.lo);
+  sum.at[2 * r + 1] = add_square<F32>(sum.at[2 * r + 1], wide.hi);
+}
+SIMD_INLINE void add_widened(Doubles& sum, F32 x, int r) {
+  const F64x2 wide = widen(x);
+  sum.at[2 * r] += wide.lo;
+  sum.at[2 * r + 1] += wide.hi;
+}
+
+// Asks for so many bytes of each chain.
+template <std::size_t bytes>
+SIMD_INLINE void fetch_groups(std::uintptr_t at) {
+  for (std::size_t i = 0; i < bytes * tally_chains; i += 64) {
+    __builtin_prefetch(reinterpret_cast<const void*>(at + i), 0, 3);
+  }
+}
+
 // All of it is inlined, so that its state stays in registers.
 template <class Source, bool has_beyond>
 class FractionBlock {
@@ -141,7 +161,7 @@ class FractionBlock {
         Squares part, other;
 #pragma GCC unroll 4
         for (std::size_t i = 0; i < fraction_group / 2; i += tally_chains) {
-          if (r == 0) fetch_pair(next + (first + 2 * i) * code_bytes);
+          if (r == 0) fetch_groups<2 * code_bytes>(next + (first + 2 * i) * code_bytes);
           add_number(Source::load(source + (at + i) * code_bytes), part, r);
           add_number(Source::load(source + (at + i + fraction_group / 2) * code_bytes), other, r);
         }
@@ -172,12 +192,6 @@ class FractionBlock {
     F32 signal = {}, noise = {}, beyond = {};
   };
 
-  // The lines of two groups.
-  SIMD_INLINE static void fetch_pair(std::uintptr_t at) {
-    for (std::size_t i = 0; i < 2 * tally_chains * code_bytes; i += 64) {
-      __builtin_prefetch(reinterpret_cast<const void*>(at + i), 0, 3);
-    }
-  }
   SIMD_INLINE void add_number(F32 x, Squares& sums, int r) {
     const F32 fraction = fraction_of(x);
     Mask32 is_inexact = nonzero(as<I32>(fraction));
@@ -201,16 +215,6 @@ class FractionBlock {
       add_wide_square(noise_, fraction, r);
     }
   }
-  SIMD_INLINE static void add_wide_square(Doubles& sum, F32 x, int r) {
-    const F64x2 wide = widen(x);
-    sum.at[2 * r] = add_square<F32>(sum.at[2 * r], wide.lo);
-    sum.at[2 * r + 1] = add_square<F32>(sum.at[2 * r + 1], wide.hi);
-  }
-  SIMD_INLINE static void add_widened(Doubles& sum, F32 x, int r) {
-    const F64x2 wide = widen(x);
-    sum.at[2 * r] += wide.lo;
-    sum.at[2 * r + 1] += wide.hi;
-  }
 
   F64 beyond_factor_;
   Doubles signal_, noise_;
@@ -220,27 +224,34 @@ class FractionBlock {
 
 // --- The largest relative error
 
-// Where no number is below 1, products with a little less than the largest one so far tell where it may grow.
+// A little less than the largest so far: products with it are rounded.
+inline float share_below(const Tally& tally) { return static_cast<float>(tally.max_rel * (1.0 - 0x1p-21)); }
+
+// Of magnitudes and errors.
+[[gnu::noinline]] inline void grow_share_of_lanes(F32 x, F32 error, Tally& tally) {
+  float numbers[Floats::lanes], errors[Floats::lanes];
+  store(reinterpret_cast<std::byte*>(numbers), x);
+  store(reinterpret_cast<std::byte*>(errors), error);
+  for (int lane = 0; lane < Floats::lanes; ++lane) {
+    if (errors[lane] == 0.0F) continue;
+    const double share = static_cast<double>(errors[lane]) / static_cast<double>(numbers[lane]);
+    if (share <= tally.max_rel) continue;
+    tally.max_rel = share;
+    tally.is_max_rel_short = false;
+  }
+}
+
+// Products with small numbers may have too few digits, so that numbers below 1 are looked at: they end the search.
 template <class Source>
 void grow_share_of_fractions(const std::byte* source, std::size_t count, Tally& tally) {
-  const auto limit = [&] { return splat(static_cast<float>(tally.max_rel * (1.0 - 0x1p-21))); };
-  F32 share = limit();
-  for (std::size_t i = 0; i < count; i += Floats::lanes) {
-    const F32 x = Source::load(source + i * sizeof(typename Source::Code));
-    const F32 fraction = magnitude_of(fraction_of(x));
-    const Mask32 is_below_one = not_equal_of(less(magnitude_of(x), splat(1.0F)), x, F32{});
-    if (!some(united(is_below_one, less(share * magnitude_of(x), fraction)))) continue;
-    float numbers[Floats::lanes], fractions[Floats::lanes];
-    store(reinterpret_cast<std::byte*>(numbers), magnitude_of(x));
-    store(reinterpret_cast<std::byte*>(fractions), fraction);
-    for (int lane = 0; lane < Floats::lanes; ++lane) {
-      const double ratio = static_cast<double>(fractions[lane]) / static_cast<double>(numbers[lane]);
-      if (!(ratio > tally.max_rel)) continue;  // zero has none
-      tally.max_rel = ratio;
-      tally.is_max_rel_short = false;
-    }
-    if (tally.max_rel >= 1.0) return;
-    share = limit();
+  F32 share = splat(share_below(tally));
+  for (std::size_t i = 0; i < count && tally.max_rel < 1.0; i += Floats::lanes) {
+    const F32 x = magnitude_of(Source::load(source + i * sizeof(typename Source::Code)));
+    const F32 fraction = fraction_of(x);
+    const Mask32 is_below_one = not_equal_of(less(x, splat(1.0F)), x, F32{});
+    if (!some(united(is_below_one, less(share * x, fraction)))) continue;
+    grow_share_of_lanes(x, fraction, tally);
+    share = splat(share_below(tally));
   }
 }
 

@@ -23,6 +23,7 @@
 #include "kernels/tally/count_bytes.hpp"
 #include "kernels/tally/fractions_body.hpp"
 #include "kernels/tally/integers_loops.hpp"
+#include "kernels/tally/powers_body.hpp"
 #include "kernels/tally/tally_loops.hpp"
 #include "kernels/tally/tally_masks.hpp"
 #include "kernels/tally/words_body.hpp"
@@ -622,6 +623,7 @@ const TallyLoops tally_loops = {
     .long_integers = tally_long_integers,
     .words = word_loops,
     .fractions = fraction_loops,
+    .powers = power_loops,
 };
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

@@ -3,6 +3,7 @@
 
 #include "kernels/tally/fractions.hpp"
 #include "kernels/tally/integers.hpp"
+#include "kernels/tally/powers.hpp"
 #include "kernels/tally/tally.hpp"
 #include "kernels/tally/words.hpp"
 
@@ -33,6 +34,7 @@ struct TallyLoops {
                         const IntegerRules& rules, LongTally& tally);
   WordLoops words;
   FractionLoops fractions;
+  PowerLoops powers;
 };
 
 [[nodiscard]] const TallyLoops& tally_loops_of(Target target) noexcept;
