@@ -102,6 +102,12 @@ bool are_distant_words(DType from, DType to, const Policy& policy) {
   return family(to) == Family::integer || to == DType::boolean;
 }
 
+// Of floats, to integers modulo 2^16 or more.
+bool are_fractions(DType from, DType to, const Policy& policy) {
+  return (is_short_float(from) || from == DType::float32) && family(to) == Family::integer && bit_width(to) >= 16 &&
+         policy.integer_range == IntegerRange::wrap && policy.int_rounding == IntRounding::trunc;
+}
+
 // Where numbers begin whose result is not rounded, or which the source's type cannot hold.
 double first_above(DType from, DType to, const TallyRules& rules) {
   if (bit_width(to) <= 8) return rules.above;
@@ -144,6 +150,9 @@ RealSums decode_sums(Target target, DType dtype, const std::byte* data, std::siz
     kernels::split_integers(target, data, type.is_signed, out.high.data(), out.low.data(), count);
     return {out.high.data(), out.low.data()};
   }
+  if (dtype == DType::float64 && reinterpret_cast<std::uintptr_t>(data) % alignof(double) == 0) {
+    return {reinterpret_cast<const double*>(data), zeros.data()};
+  }
   decode(target, dtype, data, count, DType::float64, out.high.data());
   return {out.high.data(), zeros.data()};
 }
@@ -172,6 +181,12 @@ Reporter::Reporter(DType from, DType to, const Policy& policy, Target target)
   } else if (policy.scale == 1.0 && are_distant_words(from, to, policy)) {
     method_ = Method::words;
     emplace_distant_words();
+  } else if (policy.scale == 1.0 && are_fractions(from, to, policy)) {
+    method_ = Method::by_source;
+    fractions_.emplace(target, row(from).format, bit_width(to), row(to).is_signed);
+  } else if (policy.scale == 1.0 && from == DType::float32 && to == DType::float8_e8m0fnu && policy.saturate) {
+    method_ = Method::by_source;
+    powers_.emplace(target, policy.e8m0_rounding);
   } else {
     method_ = policy.scale != 1.0 || from == DType::float64 ? Method::float64 : Method::float32_if_they_fit;
   }
@@ -216,6 +231,8 @@ void Reporter::add(const Conversion& done, Count& count) const {
       return integers_->add(done, count.integers);
     case Method::words:
       return add_words(done, count);
+    case Method::by_source:
+      return add_by_source(done, count);
     case Method::float32_if_they_fit:
       return add_float32_if_they_fit(done, count);
     case Method::float64:
@@ -295,6 +312,21 @@ void Reporter::add_rounded_words(const Conversion& part, Count& count) const {
                .is_exact = tally.inexact == inexact,
                .is_finite = tally.overflowed + tally.nan_made == not_finite},
               tally);
+}
+
+// What can be told from the source alone, part by part; the others are compared with their results.
+void Reporter::add_by_source(const Conversion& done, Count& count) const {
+  for (std::size_t first = 0; first < done.count;) {
+    const std::size_t left = done.count - first;
+    Conversion part{done.src + storage_bytes(from_, first), from_, done.dst + storage_bytes(to_, first), to_,
+                    std::min(by_source_part(), left / kernels::fraction_group * kernels::fraction_group)};
+    const bool is_whole = part.count != 0;
+    if (!is_whole) part.count = left;
+    first += part.count;
+    if (is_whole && fractions_ && fractions_->add(part.src, part.count, count.tally)) continue;
+    if (is_whole && powers_ && powers_->add(part.src, part.count, count.tally)) continue;
+    add_float32_if_they_fit(part, count);
+  }
 }
 
 void Reporter::add_float32(const Conversion& part, Count& count) const {

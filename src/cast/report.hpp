@@ -8,6 +8,8 @@
 #include "cast/engine.hpp"
 #include "cast/report_bytes.hpp"
 #include "cast/report_integers.hpp"
+#include "kernels/tally/fractions.hpp"
+#include "kernels/tally/powers.hpp"
 #include "kernels/tally/tally.hpp"
 #include "kernels/tally/words.hpp"
 
@@ -36,7 +38,8 @@ class Reporter {
   [[nodiscard]] CastReport report(const Count& count) const;
 
   [[nodiscard]] std::size_t block_multiple() const noexcept {
-    return method_ == Method::words ? words_part : kernels::tally_chains;
+    if (method_ == Method::words) return words_part;
+    return method_ == Method::by_source ? by_source_part() : kernels::tally_chains;
   }
 
   // Whether add() looks at the results, not at the source alone.
@@ -47,7 +50,10 @@ class Reporter {
 
  private:
   static constexpr std::size_t words_part = 4096;
-  enum class Method : std::uint8_t { bytes, integers, words, float32_if_they_fit, float64 };
+  enum class Method : std::uint8_t { bytes, integers, words, by_source, float32_if_they_fit, float64 };
+
+  // A streaming buffer has no more 64-bit integers.
+  [[nodiscard]] std::size_t by_source_part() const noexcept { return bit_width(to_) == 64 ? 1024 : 2048; }
 
   void emplace_distant_words();
   void add_float32_if_they_fit(const Conversion& done, Count& count) const;
@@ -55,6 +61,7 @@ class Reporter {
   void add_words(const Conversion& done, Count& count) const;
   void add_rounded_words(const Conversion& part, Count& count) const;
   void add_distant_words(const Conversion& part, Count& count) const;
+  void add_by_source(const Conversion& done, Count& count) const;
   void add_float64(const Conversion& done, Count& count) const;
   void add_by_reference(const Conversion& done, Count& count) const;
 
@@ -68,6 +75,8 @@ class Reporter {
   std::optional<IntegerReporter> integers_;
   std::optional<kernels::WordTally> words_;  // one of these, with Method::words
   std::optional<kernels::DistantWordTally> distant_words_;
+  std::optional<kernels::FractionTally> fractions_;  // one of these, with Method::by_source
+  std::optional<kernels::PowerTally> powers_;
 };
 
 }  // namespace tensorcast

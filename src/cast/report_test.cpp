@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <map>
 #include <random>
@@ -424,6 +425,85 @@ TEST(Report, OfShortFloatsThatChange) {
     const std::vector<std::byte> source = encoded(from, numbers);
     for (const DType to : numeric_types()) {
       for (const CastOptions& options : all_options) check(from, source, numbers.size(), to, options);
+    }
+  }
+}
+
+// What is told from the source alone, block by block: every code of 16 bits below the limits of each integer, and
+// blocks of numbers that have to take another way among others.
+TEST(Report, OfEveryShortFloatThatIsTruncated) {
+  for (const DType from : {DType::float16, DType::bfloat16}) {
+    const codec::Policy plain = *codec::resolve_policy({}, from, DType::float64);
+    for (const int bits : {1, 8, 15, 16, 31, 32, 62, 63}) {
+      std::vector<std::uint16_t> codes;
+      for (unsigned i = 0; i < 65536; ++i) {
+        const auto code = static_cast<std::uint16_t>(i * 40503);
+        const long double number = fate_of(from, code, DType::float64, plain).source;
+        const bool is_finite = (code & 0x7c00) != 0x7c00;  // of bfloat16, and not too large
+        if (is_finite && std::fabs(number) < std::ldexp(1.0L, bits)) codes.push_back(code);
+      }
+      std::vector<std::byte> source(codes.size() * 2);
+      std::memcpy(source.data(), codes.data(), source.size());
+      for (const DType to : numeric_types()) {
+        if (family(to) == Family::integer && bit_width(to) >= 16) check(from, source, codes.size(), to, {});
+      }
+    }
+  }
+}
+
+TEST(Report, OfBlocksOfOneKind) {
+  std::mt19937_64 random(17);
+  std::normal_distribution<double> normal(0.0, 8.0);
+  const std::vector<double> boundaries = boundary_numbers();
+  const auto with_sign = [&](double number) { return random() % 2 == 0 ? number : -number; };
+  const auto power = [&](int least, int most) {
+    return std::ldexp(1.0 + std::ldexp(static_cast<double>(random() % (1U << 20)), -20),
+                      least + static_cast<int>(random() % static_cast<unsigned>(most - least)));
+  };
+  const std::vector<std::function<double()>> kinds = {
+      [&] { return normal(random); },
+      [&] { return std::fabs(normal(random)); },
+      [&] { return 1.0 + std::fabs(normal(random)); },
+      [&] { return -1.0 - std::fabs(normal(random)); },
+      [&] { return std::round(normal(random)); },
+      [&] { return with_sign(power(-2, 16)); },
+      [&] { return with_sign(power(10, 24)); },
+      [&] { return with_sign(power(20, 33)); },
+      [&] { return with_sign(power(31, 64)); },
+      [&] { return with_sign(power(40, 126)); },
+      [&] { return with_sign(power(-40, -20)); },
+      [&] { return with_sign(power(-130, -90)); },
+      [&] { return random() % 3 == 0 ? 0.0 : power(-120, 0); },
+      [] { return 0.0; },
+      [&] { return with_sign(0.0); },
+      [&] { return std::ldexp(1.0, static_cast<int>(random() % 30)); },
+      [] { return -1.0; },
+      [] { return 1.1; },
+      [] { return -3.7; },
+      [&] { return random() % 1000 == 0 ? boundaries[random() % boundaries.size()] : normal(random); },
+      [&] { return boundaries[random() % boundaries.size()]; },
+  };
+  for (const bool is_sorted : {true, false}) {
+    std::vector<double> numbers;
+    for (std::size_t i = 0; i < 2 * kinds.size(); ++i) {
+      const auto& kind = kinds[is_sorted ? i / 2 : random() % kinds.size()];
+      for (int n = 0; n < 2048; ++n) numbers.push_back(kind());
+    }
+    for (const DType from : {DType::float16, DType::bfloat16, DType::float32, DType::float64}) {
+      const std::vector<std::byte> source = encoded(from, numbers);
+      for (const std::size_t lost : {0, 1999}) {
+        for (const DType to : numeric_types()) {
+          if (family(to) == Family::integer && bit_width(to) >= 16) {
+            for (const CastOptions& options : all_options) check(from, source, numbers.size() - lost, to, options);
+          }
+        }
+        for (const RoundMode mode : {RoundMode::up, RoundMode::down, RoundMode::nearest}) {
+          for (const bool saturate : {true, false}) {
+            check(from, source, numbers.size() - lost, DType::float8_e8m0fnu,
+                  {.saturate = saturate, .round_mode = mode});
+          }
+        }
+      }
     }
   }
 }

@@ -21,7 +21,9 @@
 
 #include "kernels/simd/environment.hpp"
 #include "kernels/tally/count_bytes.hpp"
+#include "kernels/tally/fractions_body.hpp"
 #include "kernels/tally/integers_loops.hpp"
+#include "kernels/tally/powers_body.hpp"
 #include "kernels/tally/tally_loops.hpp"
 #include "kernels/tally/tally_masks.hpp"
 #include "kernels/tally/words_body.hpp"
@@ -159,8 +161,7 @@ class BlockTally {
     //    truncated number has an error larger than itself, and none of those that are rounded to powers of two.
     void set_usual(const Tally& tally, double less_than_one) {
       constexpr bool is_float = std::is_same_v<Number, float>;
-      const bool has_plain_loop = sums || (!is_float && rules.usually == Usually::extremes);
-      const Usually counted = has_plain_loop ? Usually::inexact : rules.usually;
+      const Usually counted = sums ? Usually::inexact : rules.usually;
       const bool is_plain = counted == Usually::inexact;
       const double max_rel = tally.max_rel;
       const bool is_at_most_one = counted == Usually::below_zero || (is_plain && !rules.counts_zeros);
@@ -213,8 +214,7 @@ class BlockTally {
         case Usually::beyond:
           return add_usual<Usually::beyond, false>(first, count);
         case Usually::extremes:
-          if constexpr (is_float) return add_usual<Usually::extremes, false>(first, count);
-          break;
+          return add_usual<Usually::extremes, false>(first, count);
         case Usually::below_zero:
           return or_equal ? add_usual<Usually::below_zero, true>(first, count)
                           : add_usual<Usually::below_zero, false>(first, count);
@@ -245,17 +245,17 @@ class BlockTally {
 #pragma GCC unroll 8
       for (int r = 0; r < registers; ++r) {
         compared[r] = inexact[r] = nonzero(as<Bits>(error.at[r]));
-        V limit = x.at[r] * relative;
+        V limit;
         if constexpr (finds_zeros) {
           compared[r] = nonzero_of(inexact[r], as<Bits>(y.at[r]), splat(Lanes<V>::magnitude_bits));
           unusual = united(unusual, not_less(error.at[r], absolute));
-          limit = magnitude_of(limit);
+          limit = magnitude_of(x.at[r]) * relative;
         } else if constexpr (has_no_zero) {
           unusual = united(unusual, not_less(splat(Number{0x1p-70F}), magnitude_of(x.at[r])));
           unusual = united(unusual, not_less(magnitude_of(x.at[r]), splat(limits_.above)));
-          limit = magnitude_of(limit);
+          limit = magnitude_of(x.at[r]) * relative;
         } else {
-          limit = smaller_magnitude(limit, absolute);
+          limit = smaller_magnitude(x.at[r] * relative, absolute);
         }
         const Mask is_unusual = or_equal ? not_less_equal_of(compared[r], error.at[r], limit)
                                          : not_less_of(compared[r], error.at[r], limit);
@@ -622,6 +622,8 @@ const TallyLoops tally_loops = {
     .integer_loop = integer_loop,
     .long_integers = tally_long_integers,
     .words = word_loops,
+    .fractions = fraction_loops,
+    .powers = power_loops,
 };
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

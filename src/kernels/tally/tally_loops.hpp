@@ -1,7 +1,9 @@
 // The loops of a tally, as each target compiles them, and the definition that they share.
 #pragma once
 
+#include "kernels/tally/fractions.hpp"
 #include "kernels/tally/integers.hpp"
+#include "kernels/tally/powers.hpp"
 #include "kernels/tally/tally.hpp"
 #include "kernels/tally/words.hpp"
 
@@ -31,6 +33,8 @@ struct TallyLoops {
   void (*long_integers)(const std::byte* source, const std::byte* result, bool is_result_double, std::size_t count,
                         const IntegerRules& rules, LongTally& tally);
   WordLoops words;
+  FractionLoops fractions;
+  PowerLoops powers;
 };
 
 [[nodiscard]] const TallyLoops& tally_loops_of(Target target) noexcept;
