@@ -27,7 +27,7 @@ class PowerBlock {
     for (std::size_t first = 0; first < count; first += fraction_group) {
       for (int r = 0; r < Floats::registers; ++r) {
         const std::size_t at = first + static_cast<std::size_t>(r) * Floats::lanes;
-#pragma GCC unroll 8
+#pragma GCC unroll groups_at_once
         for (std::size_t i = 0; i < fraction_group; i += tally_chains) {
           if (r == 0) fetch_groups<sizeof(float)>(next + (first + i) * sizeof(float));
           add_number(Float32Numbers::load(source + (at + i) * sizeof(float)), r);
