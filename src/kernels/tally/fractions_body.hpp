@@ -16,6 +16,8 @@
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
+inline constexpr int groups_at_once = TENSORCAST_TARGET_LEVEL == 0 ? 1 : 4;  // portable code is to be small
+
 // --- Sources
 
 struct Float16Numbers {
@@ -159,7 +161,7 @@ class FractionBlock {
       for (int r = 0; r < Floats::registers; ++r) {
         const std::size_t at = first + static_cast<std::size_t>(r) * Floats::lanes;
         Squares part, other;
-#pragma GCC unroll 4
+#pragma GCC unroll groups_at_once
         for (std::size_t i = 0; i < fraction_group / 2; i += tally_chains) {
           if (r == 0) fetch_groups<2 * code_bytes>(next + (first + 2 * i) * code_bytes);
           add_number(Source::load(source + (at + i) * code_bytes), part, r);

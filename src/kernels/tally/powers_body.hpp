@@ -12,14 +12,14 @@ namespace tensorcast::kernels::TENSORCAST_TARGET {
 inline constexpr std::int32_t mantissa_of_float32 = 0x7fffff;
 
 // Of numbers above zero.
-SIMD_INLINE F32 rounded_to_power(F32 x, I32 addend) {
-  return as<F32>((as<I32>(x) + addend) & ~splat(mantissa_of_float32));
+SIMD_INLINE F32 rounded_to_power(F32 x, U32 addend) {
+  return as<F32>(as<I32>(as<U32>(x) + addend) & ~splat(mantissa_of_float32));
 }
 
 class PowerBlock {
  public:
   SIMD_INLINE void add(const std::byte* source, std::size_t count, std::uint32_t addend, PowerSums& sums) {
-    addend_ = splat(static_cast<std::int32_t>(addend));
+    addend_ = U32{} + addend;
     signal_ = load_group<F64>(sums.signal);
     noise_ = load_group<F64>(sums.noise);
     // The next block is asked for meanwhile: all of this one came at once, and then memory would wait for the sums.
@@ -27,7 +27,7 @@ class PowerBlock {
     for (std::size_t first = 0; first < count; first += fraction_group) {
       for (int r = 0; r < Floats::registers; ++r) {
         const std::size_t at = first + static_cast<std::size_t>(r) * Floats::lanes;
-#pragma GCC unroll 8
+#pragma GCC unroll groups_at_once
         for (std::size_t i = 0; i < fraction_group; i += tally_chains) {
           if (r == 0) fetch_groups<sizeof(float)>(next + (first + i) * sizeof(float));
           add_number(Float32Numbers::load(source + (at + i) * sizeof(float)), r);
@@ -59,7 +59,7 @@ class PowerBlock {
     add_wide_square(noise_, error, r);
   }
 
-  I32 addend_;
+  U32 addend_;
   Doubles signal_, noise_;
   LaneCount<Mask32> inexact_, beyond_;
   F32 largest_error_ = {};
@@ -71,7 +71,7 @@ inline void grow_share_of_powers(const std::byte* source, std::size_t count, std
   F32 share = splat(share_below(tally));
   for (std::size_t i = 0; i < count; i += Floats::lanes) {
     const F32 x = Float32Numbers::load(source + i * sizeof(float));
-    const F32 error = magnitude_of(x - rounded_to_power(x, splat(static_cast<std::int32_t>(addend))));
+    const F32 error = magnitude_of(x - rounded_to_power(x, U32{} + addend));
     if (!some(less(share * x, error))) continue;
     grow_share_of_lanes(x, error, tally);
     share = splat(share_below(tally));
