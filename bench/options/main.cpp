@@ -128,6 +128,7 @@ double ratio_of_best(const std::vector<Turn>& turns) {
 
 double median_ratio(const std::vector<Turn>& turns) {
   std::vector<double> ratios;
+  ratios.reserve(turns.size());
   for (const Turn& turn : turns) ratios.push_back(turn.changed / turn.usual);
   const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2);
   std::nth_element(ratios.begin(), middle, ratios.end());
