@@ -6,8 +6,8 @@
 //    in a window of sixteen, which is counted by vectors (kernels/tally/count_bytes.hpp).
 // 2. All counts, sums and maxima of a report are sums and maxima of functions of the byte. The sums of squares are sums
 //    of integers, in units of a common power of two; where they are not of too many bytes, large conversions look up
-//    byte by byte of them (kernels/tally/byte_planes.hpp): each byte costs the same, so they are chosen to be few.
-//    Maxima are looked up as ranks.
+//    byte by byte of them, or roots of seven bits, of which the squares are summed (kernels/tally/byte_planes.hpp).
+//    Each lookup costs the same, so they are chosen to be few. Maxima are looked up as ranks.
 // 3. Both ways add integers only, and so give the same report: sums are exact, and rounded once. Where squares have too
 //    many bits for that (float8_e8m0fnu, scales), there is only the histogram, and the sums are of rounded numbers.
 #pragma once

@@ -212,9 +212,9 @@ class Planning {
       if (numbers[i] < 0) return false;
       const int zeros = trailing_zeros(static_cast<uint128>(numbers[i]));
       const int128 odd_square = numbers[i] >> zeros;
-      if (zeros % 2 != 0 || odd_square > int128{most * most}) return false;
+      if (zeros % 2 != 0 || odd_square > int128{most} * int128{most}) return false;
       roots[i] = {static_cast<std::uint64_t>(std::lround(std::sqrt(static_cast<double>(odd_square)))), zeros / 2};
-      if (int128{roots[i].odd * roots[i].odd} != odd_square) return false;
+      if (int128{roots[i].odd} * int128{roots[i].odd} != odd_square) return false;
       ++left;
     }
     while (left != 0) {
