@@ -119,13 +119,6 @@ SIMD_INLINE F32 sum_where(Mask32 mask, F32 sum, F32 x) { return sum + kept_where
 SIMD_INLINE U32 max_where(Mask32 mask, U32 largest, U32 x) { return max(largest, x & as<U32>(mask)); }
 #endif
 
-// `is_exact`: float32 has the square, so that it is all the same whether it is rounded.
-template <bool is_exact>
-SIMD_INLINE F32 sum_with_square(F32 sum, F32 x) {
-  if constexpr (is_exact && TENSORCAST_TARGET_LEVEL != 0) return multiply_add(x, x, sum);
-  return sum + x * x;
-}
-
 // Register r of the chains.
 SIMD_INLINE void add_wide_square(Doubles& sum, F32 x, int r) {
   const F64x2 wide = widen(x);
@@ -207,12 +200,12 @@ class FractionBlock {
     }
     inexact_.add(is_inexact);
     if constexpr (has_float_signal) {
-      sums.signal = sum_with_square<code_bytes == 2>(sums.signal, x);
+      sums.signal = plus_exact_square(sums.signal, x);
     } else {
       add_wide_square(signal_, x, r);
     }
     if constexpr (has_float_noise) {
-      sums.noise = sum_with_square<code_bytes == 2>(sums.noise, fraction);
+      sums.noise = code_bytes == 2 ? plus_exact_square(sums.noise, fraction) : sums.noise + fraction * fraction;
     } else {
       add_wide_square(noise_, fraction, r);
     }

@@ -212,6 +212,12 @@ SIMD_INLINE F64 add_square(F64 sum, F64 x) {
   return sum + x * x;
 }
 
+// Of a number with so few digits that float32 has the square: then it is all the same whether it is rounded.
+SIMD_INLINE F32 plus_exact_square(F32 sum, F32 x) {
+  if constexpr (TENSORCAST_TARGET_LEVEL != 0) return multiply_add(x, x, sum);
+  return sum + x * x;
+}
+
 // One number of each chain.
 template <class V>
 struct Group {

@@ -109,12 +109,6 @@ std::size_t count_usual_words(const std::byte* source, const std::byte* result, 
   return first;
 }
 
-// Of a number with so few digits that float32 has the square.
-SIMD_INLINE F32 plus_short_square(F32 sum, F32 x) {
-  if constexpr (TENSORCAST_TARGET_LEVEL == 0) return sum + x * x;
-  return multiply_add(x, x, sum);
-}
-
 // The chains' sums, in registers.
 class SquareSums {
  public:
@@ -204,7 +198,7 @@ void add_squares(const std::byte* source, const std::byte* result, std::size_t c
 #pragma GCC unroll 4
         for (int r = 0; r < Floats::registers; ++r) {
           const F32 x = load_half<is_bfloat16>(source, at, half, r);
-          signal_part.at[r] = plus_short_square(signal_part.at[r], x);
+          signal_part.at[r] = plus_exact_square(signal_part.at[r], x);
           if constexpr (errors == Errors::none) continue;
           const F32 error = x - load_half<is_bfloat16>(result, at, half, r);
           noise_part.at[r] += error * error;
