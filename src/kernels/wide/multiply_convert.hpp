@@ -266,6 +266,19 @@ class BfloatProducts : public std::conditional_t<is_exact, Float32Products<from,
   using Base::Base;
 };
 
+// Integers to float8 and float4: products are finite.
+template <DType from, DType to>
+class FiniteProducts : public Float32Products<from, ProductRounding::none, false, false> {
+  using Base = Float32Products<from, ProductRounding::none, false, false>;
+
+ public:
+  struct Encoder : FloatEncoder<to, false, true> {
+    Encoder(const Policy& policy, const Factor&) : FloatEncoder<to, false, true>(policy) {}
+  };
+
+  using Base::Base;
+};
+
 // Cut off, to integers that wrap and to some floats.
 template <DType from, DType to>
 std::size_t multiply_and_cut(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy,
@@ -325,6 +338,8 @@ std::size_t multiply_and_convert(const std::byte* src, std::byte* dst, std::size
   } else if constexpr (!std::is_void_v<decltype(scaled_words<from, to>())>) {
     using Products = typename decltype(scaled_words<from, to>())::type;
     return convert_products<from, to, Products>(src, dst, count, policy, factor);
+  } else if constexpr (!is_float<from> && bits_of<to> <= 8) {
+    return convert_products<from, to, FiniteProducts<from, to>>(src, dst, count, policy, factor);
   } else {
     return convert_products<from, to, Float32Products<from, none, false, is_limited>>(src, dst, count, policy, factor);
   }
