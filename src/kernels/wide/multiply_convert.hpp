@@ -235,11 +235,59 @@ class NearNarrowedProducts {
   I32 mask_, four_;
 };
 
+// Integers of 16 bits to bfloat16: products are finite. If they are cut off, none is halfway between two numbers, and
+// what cut to the midpoint goes up.
+template <DType from, bool is_exact>
+class BfloatProducts : public std::conditional_t<is_exact, Float32Products<from, ProductRounding::none, false, false>,
+                                                 CutProducts<from, false>> {
+  using Base = std::conditional_t<is_exact, Float32Products<from, ProductRounding::none, false, false>,
+                                  CutProducts<from, false>>;
+
+ public:
+  class Encoder {
+   public:
+    Encoder(const Policy& policy, const Factor&) : nearest_even_(policy) {}
+
+    SIMD_INLINE void store_block(std::byte* dst, const Block<F32>& x) const {
+      if constexpr (is_exact) {
+        nearest_even_.store_block(dst, x);
+      } else {
+        const Block<I32> rounded = map(x, [this](F32 lanes) SIMD_INLINE_LAMBDA { return as<I32>(lanes) + half_; });
+        store(dst, pack_high_words(rounded.a, rounded.b));
+        store(dst + kRegisterBytes, pack_high_words(rounded.c, rounded.d));
+      }
+    }
+
+   private:
+    FloatEncoder<DType::bfloat16, false> nearest_even_;
+    I32 half_ = kept(splat(0x8000));
+  };
+
+  using Base::Base;
+};
+
+// Integers to float8 and float4: products are finite.
+template <DType from, DType to>
+class FiniteProducts : public Float32Products<from, ProductRounding::none, false, false> {
+  using Base = Float32Products<from, ProductRounding::none, false, false>;
+
+ public:
+  struct Encoder : FloatEncoder<to, false, true> {
+    Encoder(const Policy& policy, const Factor&) : FloatEncoder<to, false, true>(policy) {}
+  };
+
+  using Base::Base;
+};
+
 // Cut off, to integers that wrap and to some floats.
 template <DType from, DType to>
 std::size_t multiply_and_cut(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy,
                              const Factor& factor, ProductRounding) {
-  if constexpr (bits_of<from> == 16) {
+  if constexpr (bits_of<from> == 16 && to == DType::bfloat16) {
+    if (factor.last == 0)
+      return convert_products<from, to, BfloatProducts<from, true>, true>(src, dst, count, policy, factor);
+    return convert_products<from, to, BfloatProducts<from, false>, true>(src, dst, count, policy, factor);
+  } else if constexpr (bits_of<from> == 16) {
     return convert_products<from, to, CutProducts<from, is_float<to>>, true>(src, dst, count, policy, factor);
   } else if constexpr (from == DType::uint32 && bits_of<to> <= 32) {
     return convert_products<from, to, ShortWholeProducts, true>(src, dst, count, policy, factor);
@@ -290,6 +338,8 @@ std::size_t multiply_and_convert(const std::byte* src, std::byte* dst, std::size
   } else if constexpr (!std::is_void_v<decltype(scaled_words<from, to>())>) {
     using Products = typename decltype(scaled_words<from, to>())::type;
     return convert_products<from, to, Products>(src, dst, count, policy, factor);
+  } else if constexpr (!is_float<from> && bits_of<to> <= 8) {
+    return convert_products<from, to, FiniteProducts<from, to>>(src, dst, count, policy, factor);
   } else {
     return convert_products<from, to, Float32Products<from, none, false, is_limited>>(src, dst, count, policy, factor);
   }

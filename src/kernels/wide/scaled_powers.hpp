@@ -55,12 +55,13 @@ class ScaledPowers {
  private:
   template <class Unit>
   SIMD_INLINE static F32 to_float32(Unit x) {
-    if constexpr (is_float<from>)
+    if constexpr (is_float<from>) {
       return x;
-    else if constexpr (is_exact)
+    } else if constexpr (is_exact) {
       return to_f32<true>(x);  // the lanes are wider than the source
-    else
+    } else {
       return to_f32_leading<is_signed_type<from>>(x);
+    }
   }
   SIMD_INLINE I32 code(I32 bits) const { return select(greater(bits, I32{}), (bits + step_) >> 23, outside_); }
   SIMD_INLINE I32 code_of_any(I32 bits) const {
