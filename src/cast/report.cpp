@@ -102,10 +102,12 @@ bool are_distant_words(DType from, DType to, const Policy& policy) {
   return family(to) == Family::integer || to == DType::boolean;
 }
 
-// Of floats, to integers modulo 2^16 or more.
+// Of floats, to integers modulo 2^8 or more: numbers beyond fewer bits are too frequent. Float32 gains nothing by it
+// for 8 bits.
 bool are_fractions(DType from, DType to, const Policy& policy) {
-  return (is_short_float(from) || from == DType::float32) && family(to) == Family::integer && bit_width(to) >= 16 &&
-         policy.integer_range == IntegerRange::wrap && policy.int_rounding == IntRounding::trunc;
+  return (is_short_float(from) || from == DType::float32) && family(to) == Family::integer &&
+         bit_width(to) >= (from == DType::float32 ? 16 : 8) && policy.integer_range == IntegerRange::wrap &&
+         policy.int_rounding == IntRounding::trunc;
 }
 
 // Where numbers begin whose result is not rounded, or which the source's type cannot hold.
@@ -178,12 +180,13 @@ Reporter::Reporter(DType from, DType to, const Policy& policy, Target target)
     const bool saturates = bit_width(to) < 8 || (bit_width(to) == 8 && policy.saturate);
     words_.emplace(target, row(from).format, row(to).format, first_above(from, to, rules_),
                    saturates ? facts(to).largest : std::nan(""));
-  } else if (policy.scale == 1.0 && are_distant_words(from, to, policy)) {
-    method_ = Method::words;
-    emplace_distant_words();
   } else if (policy.scale == 1.0 && are_fractions(from, to, policy)) {
     method_ = Method::by_source;
     fractions_.emplace(target, row(from).format, bit_width(to), row(to).is_signed);
+    if (are_distant_words(from, to, policy)) emplace_distant_words();
+  } else if (policy.scale == 1.0 && are_distant_words(from, to, policy)) {
+    method_ = Method::words;
+    emplace_distant_words();
   } else if (policy.scale == 1.0 && from == DType::float32 && to == DType::float8_e8m0fnu && policy.saturate) {
     method_ = Method::by_source;
     powers_.emplace(target, policy.e8m0_rounding);
@@ -325,7 +328,7 @@ void Reporter::add_by_source(const Conversion& done, Count& count) const {
     first += part.count;
     if (is_whole && fractions_ && fractions_->add(part.src, part.count, count.tally)) continue;
     if (is_whole && powers_ && powers_->add(part.src, part.count, count.tally)) continue;
-    add_float32_if_they_fit(part, count);
+    distant_words_ ? add_distant_words(part, count) : add_float32_if_they_fit(part, count);
   }
 }
 
