@@ -211,10 +211,12 @@ void Reporter::emplace_distant_words() {
   } else if (to_ == DType::float8_e8m0fnu) {
     what.limit = words.code_of_power(format.max_exponent());  // the next power of two may be none of the source's
     what.finest = words.code_of_power(-70);  // else errors of negative numbers are longer than a float64
-    what.least = static_cast<std::int16_t>(std::max<std::uint16_t>(words.code_of_power(-127), 1));
+    what.kind = kernels::DistantKind::scale;
+    what.code = std::max<std::uint16_t>(words.code_of_power(-127), 1);
     what.least_result = facts(to_).lowest;
   } else {
-    what.is_bool = true;
+    what.kind = kernels::DistantKind::boolean;
+    what.code = words.code_of_power(0);
   }
   distant_words_.emplace(target_, format, what);
 }
@@ -276,7 +278,7 @@ void Reporter::add_words(const Conversion& done, Count& count) const {
 
 void Reporter::add_distant_words(const Conversion& part, Count& count) const {
   alignas(64) std::array<std::byte, 2 * words_part> result;
-  decode(target_, to_, part.dst, part.count, from_, result.data());
+  if (distant_words_->needs_results()) decode(target_, to_, part.dst, part.count, from_, result.data());
   if (distant_words_->add(part.src, result.data(), part.count, rules_, count.tally)) return;
   add_float32_if_they_fit(part, count);
 }

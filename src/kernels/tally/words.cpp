@@ -183,9 +183,8 @@ bool DistantWordTally::add_groups(const std::byte* source, const std::byte* resu
                                   Tally& tally) const {
   const WordLoops& loops = tally_loops_of(target_).words;
   const std::uint64_t inexact = tally.inexact;
-  const bool needs_smallest = what_.least != INT16_MIN || what_.is_bool;
-  const WordRange range = needs_smallest ? loops.count_inexact_and_least(source, result, count, what_.least, tally)
-                                         : loops.count_inexact(source, result, count, tally);
+  const bool is_bool = what_.kind == DistantKind::boolean;
+  const WordRange range = loops.count_inexact(what_.kind, source, result, count, what_.code, tally);
   if (range.largest >= what_.limit) return false;
   if (range.smallest != 0 && range.smallest < what_.finest) return false;
   const bool may_be_beyond = range.largest >= std::min(what_.bounds.positive, what_.bounds.negative);
@@ -194,15 +193,16 @@ bool DistantWordTally::add_groups(const std::byte* source, const std::byte* resu
   const bool is_exact = tally.inexact == inexact;
   if (range.largest == 0 && is_exact) return true;
   double largest_share = may_be_beyond ? what_.largest_share_beyond : what_.largest_share;
-  if (what_.is_bool) largest_share = 1.0 + 1.0 / from_.value(std::max(range.smallest, std::uint16_t{1}));
+  if (is_bool) largest_share = 1.0 + 1.0 / from_.value(std::max(range.smallest, std::uint16_t{1}));
   WordSums sums;
   if (is_exact) {
     loops.add_squares(source, result, count, from_.is_bfloat16(), true, sums, tally);
   } else {
-    loops.add_distant_squares(source, result, count, from_.is_bfloat16(), tally.max_rel < largest_share, sums, tally);
+    loops.add_distant_squares(what_.kind, source, result, count, from_.is_bfloat16(), tally.max_rel < largest_share,
+                              sums, tally);
     if (!is_good(sums.noise)) return false;
     // Beyond that, float32 may lack digits of the error.
-    if (what_.is_bool && !(sums.largest_error >= 1.0 + 0x1p-12 && sums.largest_error < 0x1p23)) return false;
+    if (is_bool && !(sums.largest_error >= 1.0 + 0x1p-12 && sums.largest_error < 0x1p23)) return false;
   }
   if (!is_good(sums.signal)) return false;
   tally.max_abs = std::max(tally.max_abs, sums.largest_error);
@@ -219,9 +219,13 @@ bool DistantWordTally::add(const std::byte* source, const std::byte* result, std
   }
   for (std::size_t i = whole; i < count; ++i) {
     const std::uint16_t code = word_at(source, i);
-    const bool is_less = static_cast<std::int16_t>(code) < what_.least;
-    const double y = is_less ? what_.least_result : from_.number(word_at(result, i));
-    tally_element(from_.number(code), 0.0, y, 0.0, i % tally_chains, rules, tally);
+    const double x = from_.number(code);
+    const bool is_less =
+        what_.kind == DistantKind::scale && static_cast<std::int16_t>(code) < static_cast<std::int16_t>(what_.code);
+    double y = is_less ? what_.least_result : 0.0;
+    if (!needs_results()) y = x == 0.0 ? 0.0 : 1.0;
+    if (needs_results() && !is_less) y = from_.number(word_at(result, i));
+    tally_element(x, 0.0, y, 0.0, i % tally_chains, rules, tally);
   }
   return true;
 }

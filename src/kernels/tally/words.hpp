@@ -56,6 +56,9 @@ struct WordSums {
   double largest_error = 0.0;
 };
 
+// Errors of bool may be too long for float32, and are the smaller, relatively, the larger the number.
+enum class DistantKind : std::uint8_t { integer, scale, boolean };
+
 // One kind of conversion. Results are given as codes of the source's type.
 class WordTally {
  public:
@@ -98,16 +101,16 @@ class WordTally {
 
 // What is known of a conversion whose results may be far from their sources.
 struct DistantWords {
+  DistantKind kind = DistantKind::integer;
+  // To scales: codes less than this, as signed integers, zero among them, are beyond, and become `least_result`, which
+  // the source's type may not hold. To bool: the code of one.
+  std::uint16_t code = 0;
+  double least_result = 0.0;
   WordBounds bounds;
   // Relative errors are no larger: within the bounds, and beyond.
   double largest_share = 1.0, largest_share_beyond = 1.0;
   std::uint16_t limit;       // magnitudes from here on take another way; no more than infinity's
   std::uint16_t finest = 0;  // and so do smaller ones than this, but zero
-  // To scales (e8m0): codes less than this, as signed integers, zero among them, are beyond, and have a result that the
-  // source's type may not hold.
-  std::int16_t least = INT16_MIN;
-  double least_result = 0.0;
-  bool is_bool = false;  // errors may be too long for float32, and are the smaller, relatively, the larger the number
 };
 
 // Conversions to integers that the source's type holds, to bool, and to scales.
@@ -115,6 +118,8 @@ class DistantWordTally {
  public:
   DistantWordTally(Target target, const FloatFormat& from, const DistantWords& what)
       : target_(target), from_(from), what_(what) {}
+
+  [[nodiscard]] bool needs_results() const { return what_.kind != DistantKind::boolean; }
 
   // A block of a multiple of 64 elements, or the last ones. False if that takes another way: of infinities, NaN, and
   // numbers whose squares or errors are none of float32.
@@ -138,12 +143,11 @@ struct WordLoops {
   void (*add_squares)(const std::byte* source, const std::byte* result, std::size_t count, bool is_bfloat16,
                       bool is_exact, WordSums& sums, Tally& tally);
   // And the largest errors, and if it may grow, the largest relative one.
-  void (*add_distant_squares)(const std::byte* source, const std::byte* result, std::size_t count, bool is_bfloat16,
-                              bool may_grow, WordSums& sums, Tally& tally);
-  // Results have no zero with a sign.
-  WordRange (*count_inexact)(const std::byte* source, const std::byte* result, std::size_t count, Tally& tally);
-  WordRange (*count_inexact_and_least)(const std::byte* source, const std::byte* result, std::size_t count,
-                                       std::int16_t least, Tally& tally);
+  void (*add_distant_squares)(DistantKind kind, const std::byte* source, const std::byte* result, std::size_t count,
+                              bool is_bfloat16, bool may_grow, WordSums& sums, Tally& tally);
+  // Results have no zero with a sign. The smallest magnitude is not looked for if they are integers.
+  WordRange (*count_inexact)(DistantKind kind, const std::byte* source, const std::byte* result, std::size_t count,
+                             std::uint16_t code, Tally& tally);
   void (*count_beyond)(const std::byte* source, std::size_t count, WordBounds bounds, Tally& tally);
 };
 

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "kernels/simd/environment.hpp"
 #include "kernels/tally/tally_masks.hpp"
@@ -148,7 +149,14 @@ inline float share_to_compare(const Tally& tally) {
   return static_cast<float>(is_power ? share : share * (1.0 - 0x1p-21));
 }
 
-template <bool is_bfloat16>
+// What numbers become. As bool, it is seen from them.
+template <bool is_bfloat16, bool are_bool>
+SIMD_INLINE F32 load_result(F32 x, const std::byte* result, std::size_t first, int half, int r) {
+  if constexpr (!are_bool) return load_half<is_bfloat16>(result, first, half, r);
+  return kept_where(nonzero(as<I32>(magnitude_of(x))), splat(1.0F));
+}
+
+template <bool is_bfloat16, bool are_bool>
 [[gnu::noinline]] void grow_share(const std::byte* source, const std::byte* result, std::size_t first, std::size_t end,
                                   Tally& tally) {
   for (; first < end; first += square_group) {
@@ -156,7 +164,7 @@ template <bool is_bfloat16>
       Floats x, y;
       for (int r = 0; r < Floats::registers; ++r) {
         x.at[r] = load_half<is_bfloat16>(source, first, half, r);
-        y.at[r] = load_half<is_bfloat16>(result, first, half, r);
+        y.at[r] = load_result<is_bfloat16, are_bool>(x.at[r], result, first, half, r);
       }
       float numbers[tally_chains], results[tally_chains];
       __builtin_memcpy(numbers, &x, sizeof numbers);
@@ -179,7 +187,7 @@ enum class Errors : std::uint8_t {
 };
 
 // A share is looked at more closely where a product with the largest one says that it may be larger.
-template <bool is_bfloat16, Errors errors>
+template <bool is_bfloat16, Errors errors, bool are_bool>
 void add_squares(const std::byte* source, const std::byte* result, std::size_t count, WordSums& sums, Tally& tally) {
   constexpr bool is_growing = errors == Errors::growing;
   SquareSums signal, noise;
@@ -200,7 +208,7 @@ void add_squares(const std::byte* source, const std::byte* result, std::size_t c
           const F32 x = load_half<is_bfloat16>(source, at, half, r);
           signal_part.at[r] = plus_exact_square(signal_part.at[r], x);
           if constexpr (errors == Errors::none) continue;
-          const F32 error = x - load_half<is_bfloat16>(result, at, half, r);
+          const F32 error = x - load_result<is_bfloat16, are_bool>(x, result, at, half, r);
           noise_part.at[r] += error * error;
           if constexpr (errors == Errors::summed) continue;
           largest = greater_magnitude(largest, magnitude_of(error));
@@ -224,7 +232,7 @@ void add_squares(const std::byte* source, const std::byte* result, std::size_t c
       signal.add(signal_part);
       if constexpr (errors != Errors::none) noise.add(noise_part);
     } while (first < count && !(is_growing && some(may_grow)));
-    if (is_growing && some(may_grow)) grow_share<is_bfloat16>(source, result, begin, first, tally);
+    if (is_growing && some(may_grow)) grow_share<is_bfloat16, are_bool>(source, result, begin, first, tally);
   }
   signal.add_to(sums.signal);
   if constexpr (errors == Errors::none) return;
@@ -233,13 +241,13 @@ void add_squares(const std::byte* source, const std::byte* result, std::size_t c
   sums.largest_error = static_cast<double>(greatest_lane(largest));
 }
 
-template <Errors errors>
+template <Errors errors, bool are_bool = false>
 void add_squares_of(const std::byte* source, const std::byte* result, std::size_t count, bool is_bfloat16,
                     WordSums& sums, Tally& tally) {
   if (count == 0) return;
   in_default_environment([&] {
-    is_bfloat16 ? add_squares<true, errors>(source, result, count, sums, tally)
-                : add_squares<false, errors>(source, result, count, sums, tally);
+    is_bfloat16 ? add_squares<true, errors, are_bool>(source, result, count, sums, tally)
+                : add_squares<false, errors, are_bool>(source, result, count, sums, tally);
   });
 }
 
@@ -251,32 +259,34 @@ SIMD_INLINE std::uint16_t greatest_word(I16 words) {
   return static_cast<std::uint16_t>(most);
 }
 
-// `has_least`: the smallest magnitude, too, and codes below `least` are inexact and beyond.
-template <bool has_least>
-WordRange count_inexact(const std::byte* source, const std::byte* result, std::size_t count, std::int16_t least,
+template <DistantKind kind>
+WordRange count_inexact(const std::byte* source, const std::byte* result, std::size_t count, std::uint16_t code,
                         Tally& tally) {
-  const U16 magnitude = splat(word_magnitude);
-  const I16 least_code = splat(least);
+  constexpr bool is_scale = kind == DistantKind::scale;
+  const U16 magnitude = splat(word_magnitude), one = splat(code);
+  const I16 least = splat(static_cast<std::int16_t>(code));
   WordCount inexact, beyond;
   I16 largest = {}, smallest = splat(std::int16_t{-1});  // as what they lack to the largest code
   for (std::size_t first = 0; first < count; first += word_lanes) {
-    const U16 x = load_words(source, first), y = load_words(result, first);
+    const U16 x = load_words(source, first);
+    const U16 y = kind == DistantKind::boolean ? one : load_words(result, first);
     const U16 x_magnitude = x & magnitude;
     largest = max(largest, as<I16>(x_magnitude));
-    if constexpr (has_least) smallest = max(smallest, as<I16>((x_magnitude - 1) ^ magnitude));  // zero: negative
+    if constexpr (kind != DistantKind::integer) {
+      smallest = max(smallest, as<I16>((x_magnitude - 1) ^ magnitude));  // zero: negative
+    }
 #if TENSORCAST_TARGET_LEVEL >= 2
-    const __mmask32 is_less = has_least ? _mm512_cmplt_epi16_mask((__m512i)x, (__m512i)least_code) : 0;
+    const __mmask32 is_less = is_scale ? _mm512_cmplt_epi16_mask((__m512i)x, (__m512i)least) : 0;
     const __mmask32 is_some = _mm512_test_epi16_mask((__m512i)x_magnitude, (__m512i)x_magnitude);
     inexact.add(is_less | _mm512_mask_cmpneq_epi16_mask(is_some, (__m512i)x, (__m512i)y));
-    if constexpr (has_least) beyond.add(is_less);
 #else
-    const U16 is_less = has_least ? as<U16>(as<I16>(x) < least_code) : U16{};
+    const U16 is_less = is_scale ? as<U16>(as<I16>(x) < least) : U16{};
     inexact.add(is_less | (as<U16>(x_magnitude != 0) & as<U16>(x != y)));
-    if constexpr (has_least) beyond.add(is_less);
 #endif
+    if constexpr (is_scale) beyond.add(is_less);
   }
   tally.inexact += inexact.total();
-  if constexpr (has_least) tally.beyond += beyond.total();
+  if constexpr (is_scale) tally.beyond += beyond.total();
   const std::uint16_t lacking = greatest_word(smallest);
   return {.largest = greatest_word(largest),
           .smallest = static_cast<std::uint16_t>(lacking == 0 ? 0 : word_magnitude - lacking + 1)};
@@ -325,14 +335,27 @@ inline constexpr WordLoops word_loops = {
                    : add_squares_of<Errors::summed>(source, result, count, is_bfloat16, sums, tally);
         },
     .add_distant_squares =
-        [](const std::byte* source, const std::byte* result, std::size_t count, bool is_bfloat16, bool may_grow,
-           WordSums& sums, Tally& tally) {
-          may_grow ? add_squares_of<Errors::growing>(source, result, count, is_bfloat16, sums, tally)
-                   : add_squares_of<Errors::largest>(source, result, count, is_bfloat16, sums, tally);
+        [](DistantKind kind, const std::byte* source, const std::byte* result, std::size_t count, bool is_bfloat16,
+           bool may_grow, WordSums& sums, Tally& tally) {
+          const auto add = [&]<bool are_bool>(std::bool_constant<are_bool>) {
+            may_grow ? add_squares_of<Errors::growing, are_bool>(source, result, count, is_bfloat16, sums, tally)
+                     : add_squares_of<Errors::largest, are_bool>(source, result, count, is_bfloat16, sums, tally);
+          };
+          kind == DistantKind::boolean ? add(std::true_type{}) : add(std::false_type{});
         },
-    .count_inexact = [](const std::byte* source, const std::byte* result, std::size_t count,
-                        Tally& tally) { return count_inexact<false>(source, result, count, 0, tally); },
-    .count_inexact_and_least = count_inexact<true>,
+    .count_inexact =
+        [](DistantKind kind, const std::byte* source, const std::byte* result, std::size_t count, std::uint16_t code,
+           Tally& tally) {
+          switch (kind) {
+            case DistantKind::scale:
+              return count_inexact<DistantKind::scale>(source, result, count, code, tally);
+            case DistantKind::boolean:
+              return count_inexact<DistantKind::boolean>(source, result, count, code, tally);
+            case DistantKind::integer:
+              break;
+          }
+          return count_inexact<DistantKind::integer>(source, result, count, code, tally);
+        },
     .count_beyond = count_beyond,
 };
 
