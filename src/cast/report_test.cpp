@@ -402,6 +402,23 @@ TEST(Report, OfNumbersOfOneSign) {
   }
 }
 
+// What the last elements of a tensor are, that make no whole group, is seen too.
+TEST(Report, OfUnusualShortFloatsAtTheEnd) {
+  for (const DType from : {DType::float16, DType::bfloat16}) {
+    for (const double last :
+         {std::numeric_limits<double>::infinity(), std::nan(""), -0x1p-24, 0x1p-130, 60000.0, 3e38}) {
+      for (const std::size_t elements : {1, 63, 65, 127, 4096 + 5}) {
+        std::vector<double> numbers(elements, 1.5);
+        numbers.back() = last;
+        const std::vector<std::byte> source = encoded(from, numbers);
+        for (const DType to : numeric_types()) {
+          for (const CastOptions& options : all_options) check(from, source, elements, to, options);
+        }
+      }
+    }
+  }
+}
+
 // Blocks that differ: in their magnitudes, in how many zeros and infinities they have, constant ones, and ones whose
 // squares no float32 holds.
 TEST(Report, OfShortFloatsThatChange) {

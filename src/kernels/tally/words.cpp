@@ -139,8 +139,10 @@ std::size_t WordTally::count_usual(const std::byte* source, const std::byte* res
 
 void WordTally::sum_one_by_one(const Block& block, std::size_t first, Tally& tally) const {
   for (std::size_t i = first; i < block.count; ++i) {
-    const double x = from_.number(word_at(block.source, i));
-    const double error = x - from_.number(word_at(block.result, i));
+    const std::uint16_t source = word_at(block.source, i), result = word_at(block.result, i);
+    if ((source & 0x7fff) >= from_.infinity() || (result & 0x7fff) >= from_.infinity()) continue;
+    const double x = from_.number(source);
+    const double error = x - from_.number(result);
     tally.signal[i % tally_chains] += x * x;
     tally.noise[i % tally_chains] += error * error;
   }
@@ -179,14 +181,17 @@ void WordTally::sum_with_care(const Block& block, Tally& tally) const {
 
 // --- To results far away
 
+bool DistantWordTally::takes_another_way(std::uint16_t magnitude) const {
+  return magnitude >= what_.limit || (magnitude != 0 && magnitude < what_.finest);
+}
+
 bool DistantWordTally::add_groups(const std::byte* source, const std::byte* result, std::size_t count,
                                   Tally& tally) const {
   const WordLoops& loops = tally_loops_of(target_).words;
   const std::uint64_t inexact = tally.inexact;
   const bool is_bool = what_.kind == DistantKind::boolean;
   const WordRange range = loops.count_inexact(what_.kind, source, result, count, what_.code, tally);
-  if (range.largest >= what_.limit) return false;
-  if (range.smallest != 0 && range.smallest < what_.finest) return false;
+  if (takes_another_way(range.largest) || takes_another_way(range.smallest)) return false;
   const bool may_be_beyond = range.largest >= std::min(what_.bounds.positive, what_.bounds.negative);
   if (may_be_beyond) loops.count_beyond(source, count, what_.bounds, tally);
 
@@ -213,6 +218,9 @@ bool DistantWordTally::add_groups(const std::byte* source, const std::byte* resu
 bool DistantWordTally::add(const std::byte* source, const std::byte* result, std::size_t count, const TallyRules& rules,
                            Tally& tally) const {
   const std::size_t whole = count / word_group * word_group;
+  for (std::size_t i = whole; i < count; ++i) {
+    if (takes_another_way(static_cast<std::uint16_t>(word_at(source, i) & 0x7fff))) return false;
+  }
   if (Tally counted = tally; whole != 0) {
     if (!add_groups(source, result, whole, counted)) return false;
     tally = counted;

@@ -127,6 +127,7 @@ class DistantWordTally {
            Tally& tally) const;
 
  private:
+  [[nodiscard]] bool takes_another_way(std::uint16_t magnitude) const;
   bool add_groups(const std::byte* source, const std::byte* result, std::size_t count, Tally& tally) const;
 
   Target target_;
