@@ -289,8 +289,7 @@ void set_float4_steps(Factor& factor) {
 
 bool has_power_step(DType from) {
   const bool is_integer = family(from) == Family::integer;
-  return from == DType::float16 || from == DType::bfloat16 ||
-         (is_integer && (bit_width(from) == 16 || bit_width(from) == 32));
+  return from == DType::float16 || from == DType::bfloat16 || (is_integer && bit_width(from) >= 16);
 }
 
 // As Factor::power_step.
@@ -501,9 +500,11 @@ ScaledConversion::ScaledConversion(Target target, DType from, DType to, const Po
     choose_float64(pair_, policy, first_);
   }
   const bool is_long_integer = family(from) == Family::integer && bit_width(from) > 16;
-  // Exact products are quicker, but unsigned integers are large more often, as negative ones were made of them.
+  // Exact products are quicker, but in two passes where some numbers are too large for them. Unsigned ones often are,
+  // as negative ones were made of them.
+  const bool has_near = find_multiply_and_convert(pair_, ProductRounding::near) != nullptr;
   const bool is_exact =
-      first_.rounding == ProductRounding::none && (is_signed(from) || !first_.factor.special_is_large);
+      first_.rounding == ProductRounding::none && (!first_.factor.special_is_large || (is_signed(from) && !has_near));
   const bool is_near = is_long_integer && in_float32 && !is_exact && choose_near(pair_, policy, first_);
   if (in_float32 && !is_near && !(is_long_integer && first_.factor.special_is_large)) {
     at_once_ = one_pass(pair_, first_.factor, first_.rounding);
@@ -512,6 +513,7 @@ ScaledConversion::ScaledConversion(Target target, DType from, DType to, const Po
     if (at_once_.run != nullptr && total >= code_cells_pay_from && has_code_cells(pair_))
       at_once_.factor.cells = make_code_cells(from, to, policy.scale, policy.saturate);
   }
+  if (is_near) at_once_ = one_pass(pair_, first_.factor, first_.rounding);
   if (in_float32 && to == DType::float8_e8m0fnu && has_power_step(from)) {
     Factor steps = first_.factor;
     steps.power_step = power_step(policy);

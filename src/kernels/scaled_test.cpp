@@ -477,7 +477,8 @@ INSTANTIATE_TEST_SUITE_P(Sources, ScaledLongIntegers,
 // that float32 does not tell them apart.
 TEST(Scaled, PowersOfTwoEqualReferenceForAnyScale) {
   std::mt19937_64 random(29);
-  for (const DType from : {DType::int16, DType::uint16, DType::int32, DType::uint32, DType::int64, DType::bfloat16}) {
+  for (const DType from :
+       {DType::int16, DType::uint16, DType::int32, DType::uint32, DType::int64, DType::uint64, DType::bfloat16}) {
     for (std::size_t index = 0; index < 60; ++index) {
       double scale =
           std::ldexp(1.0 + std::ldexp(static_cast<double>(random() >> 12), -52), static_cast<int>(random() % 100) - 50);
@@ -493,8 +494,9 @@ TEST(Scaled, PowersOfTwoEqualReferenceForAnyScale) {
       const std::size_t elements = src.size() * 8 / static_cast<std::size_t>(bit_width(from)) - index % 64;
       for (std::size_t i = 0; i < elements; ++i) {
         std::uint64_t code = i;
+        const auto sizes = static_cast<std::uint64_t>(std::min(bit_width(from), 62));
         if (bit_width(from) > 16) {
-          const double boundary = std::ldexp(i % 2 == 0 ? 1.0 : 1.5, static_cast<int>(random() % 32)) / significand;
+          const double boundary = std::ldexp(i % 2 == 0 ? 1.0 : 1.5, static_cast<int>(random() % sizes)) / significand;
           code = static_cast<std::uint64_t>(boundary) + (i % 4 < 2 ? random() % 5 - 2 : random() % 300 - 150);
           if (i % 8 == 7) code = 0 - code;
         }

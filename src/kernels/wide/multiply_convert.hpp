@@ -9,6 +9,9 @@
 #include "kernels/wide/convert.hpp"
 #include "kernels/wide/encode_cells.hpp"
 #include "kernels/wide/float4_steps.hpp"
+#if TENSORCAST_TARGET_LEVEL >= 2
+#include "kernels/wide/multiply_near.hpp"
+#endif
 #include "kernels/wide/multiply_products.hpp"
 #include "kernels/wide/scaled_powers.hpp"
 #include "kernels/wide/scaled_words.hpp"
@@ -279,6 +282,29 @@ class FiniteProducts : public Float32Products<from, ProductRounding::none, false
   using Base::Base;
 };
 
+#if TENSORCAST_TARGET_LEVEL >= 2
+
+// Integers of 32 bits and more to floats, in 24 digits: products are finite. Cut off by instructions that say so, as
+// the encoders round to nearest.
+template <DType from, DType to, class Base>
+class LongFiniteProducts : public Base {
+ public:
+  struct Encoder : FloatEncoder<to, false, bits_of<to> == 8> {
+    Encoder(const Policy& policy, const Factor&) : FloatEncoder<to, false, bits_of<to> == 8>(policy) {}
+  };
+
+  using Base::Base;
+};
+
+template <DType from, DType to>
+std::size_t multiply_long(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy,
+                          const Factor& factor, ProductRounding) {
+  using Base = std::conditional_t<bits_of<to> == 8, CutProducts<from, true>, LongProducts<from>>;
+  return convert_products<from, to, LongFiniteProducts<from, to, Base>>(src, dst, count, policy, factor);
+}
+
+#endif
+
 // Cut off, to integers that wrap and to some floats.
 template <DType from, DType to>
 std::size_t multiply_and_cut(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy,
@@ -345,11 +371,11 @@ std::size_t multiply_and_convert(const std::byte* src, std::byte* dst, std::size
   }
 }
 
-template <MultiplyAndConvertFn run>
+template <MultiplyAndConvertFn run, bool cuts_itself = false>
 std::size_t convert_in_own_environment(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy,
                                        const Factor& factor, ProductRounding rounding) {
   const FloatEnvironment saved = float_environment();
-  const bool cuts = rounding == ProductRounding::cut;
+  const bool cuts = rounding == ProductRounding::cut && !cuts_itself;
   if (!cuts && is_default(saved)) [[likely]]
     return run(src, dst, count, policy, factor, rounding);
   if (cuts) {
@@ -370,7 +396,7 @@ constexpr MultiplyAndConvertFn convert_function() {
   constexpr bool to_short_float = target.family == Family::floating && target.bits <= 16;
   // Of integers that are no float32 only to those that are far less (scaled.cpp).
   constexpr bool is_long = !is_float<from> && bits_of<from> > 16;
-  constexpr bool cuts_to_power = TENSORCAST_TARGET_LEVEL >= 2 && bits_of<from> == 32 && to == DType::float8_e8m0fnu;
+  constexpr bool cuts_to_power = TENSORCAST_TARGET_LEVEL >= 2 && to == DType::float8_e8m0fnu;
   constexpr bool holds_long = to_short_float && (target.format.exponent_bits < 8 || cuts_to_power);
   constexpr bool to_float8 = to_short_float && target.bits == 8 && to != DType::float8_e8m0fnu;
   constexpr bool cuts_to_float = !is_float<from> && bits_of<from> == 16 && to_short_float && target.bits == 16;
@@ -381,6 +407,13 @@ constexpr MultiplyAndConvertFn convert_function() {
     return nullptr;  // two passes are faster, as both at once need more than 16 registers
   } else if constexpr (TENSORCAST_TARGET_LEVEL == 1 && from == DType::bfloat16 && to_fnuz) {
     return nullptr;  // two passes are nearly as fast
+#if TENSORCAST_TARGET_LEVEL >= 2
+  } else if constexpr (is_long && rounding == (to_float8 ? ProductRounding::cut : ProductRounding::near) &&
+                       to_short_float && (to_float8 || target.bits == 16)) {
+    return convert_in_own_environment<multiply_long<from, to>, true>;
+#endif
+  } else if constexpr (rounding == ProductRounding::near) {
+    return nullptr;
   } else if constexpr (rounding == ProductRounding::between) {
     if constexpr (to_integer && target.is_signed && (target.bits == 16 || target.bits == 32))
       return convert_in_own_environment<multiply_between<to>>;
@@ -432,9 +465,12 @@ MultiplyAndConvertFn find_multiply_and_convert(DType from, DType to, ProductRoun
     const bool is_wide_integer = target.family == Family::integer && target.bits > 8;
     return rounding == odd && is_wide_integer ? nullptr : convert_table<DType::float32, none>[index];
   }
-  if (rounding == odd || rounding == near) return nullptr;
+  if (rounding == odd) return nullptr;
   const auto of_table = [&](const ConvertTable& exact, const ConvertTable& cut_off) {
-    return rounding == cut ? cut_off[index] : exact[index];
+    return rounding == near ? nullptr : rounding == cut ? cut_off[index] : exact[index];
+  };
+  const auto of_long = [&](const ConvertTable& exact, const ConvertTable& cut_off, const ConvertTable& near_enough) {
+    return rounding == near ? near_enough[index] : of_table(exact, cut_off);
   };
   switch (from) {
     case DType::float16:
@@ -446,13 +482,17 @@ MultiplyAndConvertFn find_multiply_and_convert(DType from, DType to, ProductRoun
     case DType::uint16:
       return of_table(convert_table<DType::uint16, none>, convert_table<DType::uint16, cut>);
     case DType::int32:
-      return of_table(convert_table<DType::int32, none>, convert_table<DType::int32, cut>);
+      return of_long(convert_table<DType::int32, none>, convert_table<DType::int32, cut>,
+                     convert_table<DType::int32, near>);
     case DType::uint32:
-      return of_table(convert_table<DType::uint32, none>, convert_table<DType::uint32, cut>);
+      return of_long(convert_table<DType::uint32, none>, convert_table<DType::uint32, cut>,
+                     convert_table<DType::uint32, near>);
     case DType::int64:
-      return of_table(convert_table<DType::int64, none>, convert_table<DType::int64, cut>);
+      return of_long(convert_table<DType::int64, none>, convert_table<DType::int64, cut>,
+                     convert_table<DType::int64, near>);
     case DType::uint64:
-      return of_table(convert_table<DType::uint64, none>, convert_table<DType::uint64, cut>);
+      return of_long(convert_table<DType::uint64, none>, convert_table<DType::uint64, cut>,
+                     convert_table<DType::uint64, near>);
     case DType::float32:
       return convert_table<DType::float32, cut>[index];
     case DType::float64:

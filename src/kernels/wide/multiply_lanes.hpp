@@ -5,7 +5,8 @@
 //   multiply_odd                                     rounded to odd: toward zero, then a last bit of one if something
 //                                                    was cut off; infinities and NaN are as they are in a product
 //   narrow_odd_normal                                narrow_odd() of what is no subnormal float32, nor beyond float32
-//   multiply_cut multiply_add_cut add_cut            toward zero; not on others than AVX-512, as the following
+//   multiply_cut multiply_add_cut cut_to_f32         toward zero, of float32; on others than AVX-512 if the CPU does
+//   multiply_cut multiply_add_cut add_cut            toward zero, of float64; not on others, as the following
 //   cut_to_f64                                       toward zero too, with what is left
 //   odd_where_nonzero any_nonzero                    a last bit of one there
 //   multiply_narrow_odd                              the same as float32, which it is rounded to at once
@@ -28,6 +29,16 @@ SIMD_INLINE F64 multiply_odd(F64 x, F64 y) {
   return (F64)_mm512_mask_or_epi64(bits, inexact, bits, _mm512_set1_epi64(1));
 }
 
+SIMD_INLINE F32 multiply_cut(F32 x, F32 y) {
+  return (F32)_mm512_mul_round_ps((__m512)x, (__m512)y, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+}
+SIMD_INLINE F32 multiply_add_cut(F32 x, F32 y, F32 z) {
+  return (F32)_mm512_fmadd_round_ps((__m512)x, (__m512)y, (__m512)z, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+}
+template <bool is_signed, class Unit>
+SIMD_INLINE F32 cut_to_f32(Unit x) {
+  return to_f32_leading<is_signed>(x);
+}
 SIMD_INLINE F64 multiply_cut(F64 x, F64 y) {
   return (F64)_mm512_mul_round_pd((__m512d)x, (__m512d)y, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
 }
@@ -79,6 +90,12 @@ SIMD_INLINE F32 multiply_narrow_odd(F64x2 x, F64 y) {
 #else
 
 SIMD_INLINE Mask32 unequal(F32 a, F32 b) { return (a < b) | (a > b); }
+SIMD_INLINE F32 multiply_cut(F32 x, F32 y) { return x * y; }
+SIMD_INLINE F32 multiply_add_cut(F32 x, F32 y, F32 z) { return multiply_add(x, y, z); }
+template <bool is_signed, class Unit>
+SIMD_INLINE F32 cut_to_f32(Unit x) {
+  return to_f32<is_signed>(x);
+}
 SIMD_INLINE Mask64 greater(F64 a, F64 b) { return a > b; }
 SIMD_INLINE Mask64 either(Mask64 a, Mask64 b) { return a | b; }
 

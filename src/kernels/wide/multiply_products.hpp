@@ -134,8 +134,8 @@ class Float32Products {
 };
 
 // Numbers of 16 bits, or integers of more of which the large ones need be no more than that, times high + low, cut off:
-// x * low is exact. The CPU rounds toward zero. For floats that see what
-// was cut off there is a last bit of one, if no product is at a boundary of theirs.
+// x * low is exact. On others than AVX-512 the CPU rounds toward zero. For floats that see what was cut off there is a
+// last bit of one, if no product is at a boundary of theirs.
 template <DType from, bool to_float>
 class CutProducts {
  public:
@@ -163,7 +163,7 @@ class CutProducts {
       return true;
     }
     products = map(x, [this](F32 lanes) SIMD_INLINE_LAMBDA {
-      const F32 product = multiply_add(lanes, high_, lanes * low_);
+      const F32 product = multiply_add_cut(lanes, high_, lanes * low_);
       return to_float ? as<F32>(as<I32>(product) | last_) : product;
     });
     return true;
