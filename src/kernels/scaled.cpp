@@ -532,6 +532,11 @@ ScaledConversion::ScaledConversion(Target target, DType from, DType to, const Po
       in_float32 && !is_near ? first_.factor.special_is_large : bit_width(from) == 64 || family(to) == Family::integer;
 }
 
+bool ScaledConversion::is_light() const noexcept {
+  const bool is_one_product = at_once_.run != nullptr && at_once_.rounding == ProductRounding::none;
+  return as_unscaled_ != nullptr || (is_one_product && pair_.from == DType::float32);
+}
+
 void ScaledConversion::run(const std::byte* src, std::byte* dst, std::size_t count) const noexcept {
   if (by_reference_) {
     static_cast<void>(codec::reference_cast(src, pair_.from, dst, pair_.to, count, policy_));
