@@ -244,7 +244,7 @@ bool truncates_and_wraps(const DTypeRow& to, const Policy& policy) {
 
 // Products of numbers of 16 bits that are cut off, where float32 has as many digits as they before the point; or of
 // integers to floats of 16 bits. False where they would not do.
-bool choose_cut(const Pair& pair, const Policy& policy, Factor& factor) {
+bool choose_cut(const Pair& pair, const Policy& policy, std::size_t total, Factor& factor) {
   const DTypeRow& from = row(pair.from);
   const DTypeRow& to = row(pair.to);
   const bool is_floating = from.family == Family::floating;
@@ -271,6 +271,11 @@ bool choose_cut(const Pair& pair, const Policy& policy, Factor& factor) {
   factor.high = scale->high;
   factor.low = scale->low;
   factor.first = has_range ? std::bit_cast<std::uint32_t>(static_cast<float>(0x1p23 / size)) : 0x7fffffffU;
+  if (is_floating || to_float || to.bits > 16 || total < word_scale_pays_from) return true;
+  if (const std::optional<WordScale> words = word_scale(policy.scale, from.is_signed ? 0x8000 : 0xffff)) {
+    factor.word_multiplier = words->multiplier;
+    factor.word_shift = words->shift;
+  }
   return true;
 }
 
@@ -520,7 +525,7 @@ ScaledConversion::ScaledConversion(Target target, DType from, DType to, const Po
   if (from == DType::float64 && first_.products == DType::float32 && to != DType::float32)
     at_once_ = one_pass(pair_, first_.factor, ProductRounding::odd);
   Factor factor;
-  if (at_once_.run == nullptr && (choose_cut(pair_, policy, factor) || choose_wide_cut(pair_, policy, factor))) {
+  if (at_once_.run == nullptr && (choose_cut(pair_, policy, total, factor) || choose_wide_cut(pair_, policy, factor))) {
     at_once_ = one_pass(pair_, factor, ProductRounding::cut);
     OnePass between;
     if (choose_between(pair_, policy, factor)) between = one_pass(pair_, factor, ProductRounding::between);
