@@ -124,7 +124,8 @@ class Plan {
     const bool copies = from == to && policy.scale == 1.0;
     streams_ = bytes >= stream_min_bytes && whole.src != whole.dst && !copies;
     copies_ = policy.scale == 1.0 && is_copy(from, to);
-    fetches_ahead_ = streams_ && run_ != nullptr && gains_by_fetching_ahead(target_, from, to);
+    const bool is_light = run_ != nullptr || (scaled_ && scaled_->is_light());
+    fetches_ahead_ = streams_ && is_light && gains_by_fetching_ahead(target_, from, to);
   }
 
   // Calls seen(block) for what is done of the block, in order: the target's elements may lie in a buffer by then, or be

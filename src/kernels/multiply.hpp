@@ -47,6 +47,9 @@ struct Factor {
   std::uint32_t last = 0, reach = 0, zeros = 0, width = 0;
   // Of integers of 16 bits to float4: the greatest magnitude below each code but zero's.
   std::uint16_t float4_steps[7] = {};
+  // Of integers of 16 bits to integers of as many or fewer that wrap: WordScale, if not 0.
+  std::uint16_t word_multiplier = 0;
+  int word_shift = 0;
   // To float8_e8m0fnu, of 16 bits and integers of more: added to a float32's bits, it makes the code from bit 23 on.
   std::int32_t power_step = 0;
   // Of float16 and bfloat16 to float8 and float4, if they are made: they do for all products.

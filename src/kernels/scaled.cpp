@@ -244,7 +244,7 @@ bool truncates_and_wraps(const DTypeRow& to, const Policy& policy) {
 
 // Products of numbers of 16 bits that are cut off, where float32 has as many digits as they before the point; or of
 // integers to floats of 16 bits. False where they would not do.
-bool choose_cut(const Pair& pair, const Policy& policy, Factor& factor) {
+bool choose_cut(const Pair& pair, const Policy& policy, std::size_t total, Factor& factor) {
   const DTypeRow& from = row(pair.from);
   const DTypeRow& to = row(pair.to);
   const bool is_floating = from.family == Family::floating;
@@ -271,6 +271,11 @@ bool choose_cut(const Pair& pair, const Policy& policy, Factor& factor) {
   factor.high = scale->high;
   factor.low = scale->low;
   factor.first = has_range ? std::bit_cast<std::uint32_t>(static_cast<float>(0x1p23 / size)) : 0x7fffffffU;
+  if (is_floating || to_float || to.bits > 16 || total < word_scale_pays_from) return true;
+  if (const std::optional<WordScale> words = word_scale(policy.scale, from.is_signed ? 0x8000 : 0xffff)) {
+    factor.word_multiplier = words->multiplier;
+    factor.word_shift = words->shift;
+  }
   return true;
 }
 
@@ -522,7 +527,7 @@ ScaledConversion::ScaledConversion(Target target, DType from, DType to, const Po
   if (from == DType::float64 && first_.products == DType::float32 && to != DType::float32)
     at_once_ = one_pass(pair_, first_.factor, ProductRounding::odd);
   Factor factor;
-  if (at_once_.run == nullptr && (choose_cut(pair_, policy, factor) || choose_wide_cut(pair_, policy, factor))) {
+  if (at_once_.run == nullptr && (choose_cut(pair_, policy, total, factor) || choose_wide_cut(pair_, policy, factor))) {
     at_once_ = one_pass(pair_, factor, ProductRounding::cut);
     OnePass between;
     if (choose_between(pair_, policy, factor)) between = one_pass(pair_, factor, ProductRounding::between);
@@ -532,6 +537,11 @@ ScaledConversion::ScaledConversion(Target target, DType from, DType to, const Po
   encode_ = encoder(first_);
   may_fail_ =
       in_float32 && !is_near ? first_.factor.special_is_large : bit_width(from) == 64 || family(to) == Family::integer;
+}
+
+bool ScaledConversion::is_light() const noexcept {
+  const bool is_one_product = at_once_.run != nullptr && at_once_.rounding == ProductRounding::none;
+  return as_unscaled_ != nullptr || (is_one_product && pair_.from == DType::float32);
 }
 
 void ScaledConversion::run(const std::byte* src, std::byte* dst, std::size_t count) const noexcept {

@@ -39,6 +39,9 @@ class ScaledConversion {
   // As KernelFn.
   void run(const std::byte* src, std::byte* dst, std::size_t count) const noexcept;
 
+  // Whether it computes hardly more than the pair's kernel without a scale.
+  [[nodiscard]] bool is_light() const noexcept;
+
  private:
   [[nodiscard]] KernelFn encoder(const Method& method) const noexcept;
   // What the ways in one pass leave of a block.

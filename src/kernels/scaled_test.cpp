@@ -306,6 +306,30 @@ TEST(Scaled, TruncatedProductsEqualReference) {
   }
 }
 
+// Integers of 16 bits in words: scales next to quotients that products of some of them are just at, or just not.
+TEST(Scaled, QuotientsOfWordsEqualReference) {
+  constexpr std::size_t all = 1U << 16;
+  Bytes src(all * 2);
+  for (std::size_t code = 0; code < all; ++code) codec::store_code(DType::uint16, src.data(), code, code);
+  std::mt19937_64 random(17);
+  std::size_t index = 0;
+  for (const DType from : {DType::int16, DType::uint16}) {
+    for (int i = 0; i < 160; ++i) {
+      const auto number = static_cast<double>(random() % (std::uint64_t{1} << (1 + random() % 16)) + 2);
+      const auto integer =
+          i % 4 == 0 ? static_cast<double>(1 + random() % static_cast<std::uint64_t>(number - 1)) : 1.0;
+      double scale = integer / number * (i % 3 == 0 ? -1.0 : 1.0);
+      if (i % 5 == 1) scale = std::nextafter(scale, 0.0);
+      if (i % 5 == 2) scale = std::nextafter(scale, 2.0 * scale);
+      if (i % 5 == 3) scale = std::ldexp(std::trunc(std::ldexp(scale, 20)) + 1.0, -20);
+      constexpr DType targets[] = {DType::int2, DType::uint2, DType::int4,  DType::uint4,
+                                   DType::int8, DType::uint8, DType::int16, DType::uint16};
+      expect_reference(from, targets[index % 8], src, all - index % 61, policy_of(0, scale));
+      ++index;
+    }
+  }
+}
+
 // Numbers between which the target's result changes, or near them.
 std::vector<double> boundaries(DType to, std::mt19937_64& random) {
   std::vector<double> result;

@@ -12,11 +12,15 @@
 // float32 does not hold of t has 24. It does as well if no quotient is between the two; else t is the next of p digits,
 // and no quotient is between that and s, as two would be nearer to each other than 2^-(a+c). With a + c <= p - 2, the
 // quotient is a convergent again.
+//
+// A scale in words is cut to 16 digits or the next number of as many. One is not smaller than the other, so that no
+// integer's product is, cut off or not: if the products cut off have the same sum, all are the same.
 #include "kernels/short_scale.hpp"
 
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 
 namespace tensorcast::kernels {
 namespace {
@@ -82,6 +86,24 @@ std::optional<double> cut_to(int digits, double scale, int source_digits, int bo
   return std::bit_cast<double>(cut);
 }
 
+// The sum of i * number / unit, each rounded down, for i from 0 on, `count` of them, which is up to 2^16: the points
+// with whole coordinates below a line. Those that a whole slope and a whole height have below it are counted at once;
+// for the rest, the coordinates change places, which leaves fewer each time.
+std::uint64_t sum_of_quotients(std::uint64_t count, Uint128 number, Uint128 unit) {
+  std::uint64_t sum = 0;
+  for (Uint128 first = 0;;) {  // where the line begins, times the unit
+    sum += count * (count - 1) / 2 * static_cast<std::uint64_t>(divide(number, unit));
+    number -= divide(number, unit) * unit;
+    sum += count * static_cast<std::uint64_t>(divide(first, unit));
+    first -= divide(first, unit) * unit;
+    const Uint128 last = number * count + first;
+    if (last < unit) return sum;
+    count = static_cast<std::uint64_t>(divide(last, unit));
+    first = last - count * unit;
+    std::swap(number, unit);
+  }
+}
+
 }  // namespace
 
 std::optional<float> short_scale(double scale, int source_digits, int boundary_digits) noexcept {
@@ -103,6 +125,24 @@ std::optional<CutScale> cut_scale(double scale, int source_digits, int integer_d
 std::optional<float> short_cut_scale(double scale, int source_digits, int boundary_digits) noexcept {
   const std::optional<double> cut = cut_to(24, scale, source_digits, boundary_digits);
   return cut ? std::optional<float>(static_cast<float>(*cut)) : std::nullopt;
+}
+
+std::optional<WordScale> word_scale(double scale, std::uint16_t greatest) noexcept {
+  const double size = std::fabs(scale);
+  if (!(size >= 0x1p-16 && size < 1.0)) return std::nullopt;
+  const int shift = -1 - std::ilogb(size);
+  const auto significand = (std::bit_cast<std::uint64_t>(scale) & 0xfffffffffffff) | 0x10000000000000;
+  const std::uint64_t cut = significand >> 37;
+  const std::uint64_t count = std::uint64_t{greatest} + 1;
+  const Uint128 unit = Uint128{1} << (53 + shift);
+  const bool is_exact = cut << 37 == significand;
+  const std::uint64_t sum = is_exact ? 0 : sum_of_quotients(count, significand, unit);
+  for (const std::uint64_t multiplier : {cut, cut + 1}) {
+    if (multiplier >> 16 != 0) break;
+    if (is_exact || sum_of_quotients(count, Uint128{multiplier} << 37, unit) == sum)
+      return WordScale{static_cast<std::uint16_t>(multiplier), shift};
+  }
+  return std::nullopt;
 }
 
 }  // namespace tensorcast::kernels

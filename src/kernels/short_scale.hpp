@@ -1,6 +1,8 @@
 // A scale that float32 holds, in place of one that it does not.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 
 namespace tensorcast::kernels {
@@ -22,5 +24,15 @@ struct CutScale {
 // The same in one number: products that float32 cuts off are on the side of each boundary that the exact ones are on,
 // or at it where those are beyond. Nothing if both together are more than 22 digits.
 [[nodiscard]] std::optional<float> short_cut_scale(double scale, int source_digits, int boundary_digits) noexcept;
+
+// The same of integers up to `greatest`, below 2^16, without floats: x * multiplier / 2^(16 + shift), rounded down, is
+// the magnitude of the product cut off. Nothing unless the scale's magnitude is from 2^-16 to below 1, nor for most
+// scales that are neither of few digits nor next to the reciprocal of an integer.
+struct WordScale {
+  std::uint16_t multiplier;
+  int shift;  // up to 15
+};
+inline constexpr std::size_t word_scale_pays_from = std::size_t{1} << 15;  // elements: it takes 0.1 to 0.3 us
+[[nodiscard]] std::optional<WordScale> word_scale(double scale, std::uint16_t greatest) noexcept;
 
 }  // namespace tensorcast::kernels

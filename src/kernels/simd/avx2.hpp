@@ -22,6 +22,7 @@ SIMD_INLINE F64 multiply_subtract(F64 x, F64 y, F64 z) {
 
 SIMD_INLINE U16 min(U16 a, U16 b) { return (U16)_mm256_min_epu16((__m256i)a, (__m256i)b); }
 SIMD_INLINE U16 max(U16 a, U16 b) { return (U16)_mm256_max_epu16((__m256i)a, (__m256i)b); }
+SIMD_INLINE U16 multiply_high(U16 a, U16 b) { return (U16)_mm256_mulhi_epu16((__m256i)a, (__m256i)b); }
 SIMD_INLINE bool any_greater(I16 a, I16 b) { return _mm256_movemask_epi8((__m256i)(a > b)) != 0; }
 // By 1 to 8, else 0: the upper half of a product with a power of two, of which the upper byte is looked up.
 SIMD_INLINE U16 shift_right_each(U16 x, U16 bits) {

@@ -27,8 +27,10 @@
 //   subtract_to_zero count_greater any_greater                             16-bit lanes; a sum, plus one where a > b
 //   shift_right_each                                                       by 1 to 8; else not above `x`; not in
 //                                                                          portable
-//   multiply_high look_up look_up_by                                       16-bit lanes: a product's upper half; a
-//                                                                          table of 32, or of two; only in AVX-512
+//   multiply_high                                                          16-bit lanes: a product's upper half; not
+//                                                                          in portable
+//   look_up look_up_by                                                     16-bit lanes: a table of 32, or of two;
+//                                                                          only in AVX-512
 //   low_words high_words pack_words pack_high_words pack_bytes pack_signs  fewer bits a lane, in order
 //   pack_saturated                                                         int32 lanes as far as int16 goes
 //   pack_low_bytes pack_high_bytes                                         of 16-bit lanes

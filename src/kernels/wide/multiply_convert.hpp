@@ -305,6 +305,52 @@ std::size_t multiply_long(const std::byte* src, std::byte* dst, std::size_t coun
 
 #endif
 
+// Integers of 16 bits cut off, in lanes of as many: the magnitude times the multiplier, shifted (short_scale.hpp).
+template <DType from, DType to>
+class WordProducts {
+ public:
+  class Encoder {
+   public:
+    Encoder(const Policy&, const Factor&) {}
+
+    SIMD_INLINE void store_block(std::byte* dst, const Words& x) const {
+      if constexpr (bits_of<to> == 16) {
+        store(dst, x.lo);
+        store(dst + kRegisterBytes, x.hi);
+      } else if constexpr (bits_of<to> == 8) {
+        store(dst, pack_low_bytes(x));
+      } else if constexpr (bits_of<to> == 4) {
+        store(dst, pack_nibbles(pack_low_bytes(x) & 0xf));
+      } else {
+        store(dst, pack_crumbs(pack_low_bytes(x) & 0x3));
+      }
+    }
+  };
+
+  explicit WordProducts(const Factor& factor)
+      : multiplier_(splat(factor.word_multiplier)),
+        sign_(splat(static_cast<std::uint16_t>(factor.scale < 0.0 ? 0xffff : 0))),
+        shift_(factor.word_shift) {}
+
+  SIMD_INLINE bool block(const std::byte* src, Words& products) const {
+    products = {product(load<U16>(src)), product(load<U16>(src + kRegisterBytes))};
+    return true;
+  }
+
+ private:
+  SIMD_INLINE U16 product(U16 x) const {
+    U16 sign = sign_, magnitude = x;
+    if constexpr (is_signed_type<from>) {
+      sign ^= as<U16>(as<I16>(x) >> 15);
+      magnitude = min(x, 0 - x);  // 2^15 is its own
+    }
+    return ((multiply_high(magnitude, multiplier_) >> shift_) ^ sign) - sign;
+  }
+
+  U16 multiplier_, sign_;
+  int shift_;
+};
+
 // Cut off, to integers that wrap and to some floats.
 template <DType from, DType to>
 std::size_t multiply_and_cut(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy,
@@ -314,6 +360,10 @@ std::size_t multiply_and_cut(const std::byte* src, std::byte* dst, std::size_t c
       return convert_products<from, to, BfloatProducts<from, true>, true>(src, dst, count, policy, factor);
     return convert_products<from, to, BfloatProducts<from, false>, true>(src, dst, count, policy, factor);
   } else if constexpr (bits_of<from> == 16) {
+    if constexpr (!is_float<from> && bits_of<to> <= 16) {
+      if (factor.word_multiplier != 0)
+        return convert_products<from, to, WordProducts<from, to>, true>(src, dst, count, policy, factor);
+    }
     return convert_products<from, to, CutProducts<from, is_float<to>>, true>(src, dst, count, policy, factor);
   } else if constexpr (from == DType::uint32 && bits_of<to> <= 32) {
     return convert_products<from, to, ShortWholeProducts, true>(src, dst, count, policy, factor);
