@@ -40,13 +40,7 @@ class CodesByCells {
     const Words magnitudes = {x.lo & magnitude_, x.hi & magnitude_};
     U8 codes = pack_high_bytes({code(magnitudes.lo), code(magnitudes.hi)});
     const U8 signs = (pack_high_bytes(x) ^ other_sign_) & sign_;
-    if constexpr (four_bits) {
-      codes |= as<U8>(as<U16>(signs) >> 4);
-    } else if constexpr (has_negative_zero) {
-      codes |= signs;
-    } else {
-      codes |= signs & as<U8>(codes != 0);
-    }
+    codes |= sign_bits<to>(codes, signs);
     if (any_greater(as<I16>(max(magnitudes.lo, magnitudes.hi)), last_ordinary_)) [[unlikely]]
       codes = with_others(codes, x, magnitudes, signs);
     if constexpr (four_bits) {

@@ -42,6 +42,14 @@ SIMD_INLINE U8 nan_codes(const Words& x, U8 signs, U8 float4_nan) {
   }
 }
 
+// The sign of these codes, given in bytes' first bits: where a float4 has it, and none for zero where there is but one.
+template <DType to>
+SIMD_INLINE U8 sign_bits(U8 codes, U8 signs) {
+  if constexpr (bits_of<to> == 4) return as<U8>(as<U16>(signs) >> 4);
+  if constexpr (row(to).format.nonfinite == NonFinite::nan_negative_zero) return signs & as<U8>(codes != 0);
+  return signs;
+}
+
 // Numbers to encode are those loaded, times 2^-shift. `multiplies`: store_block() has a function that does. Those
 // halfway between two of the target then go down: if one is not to, its last bit is set.
 template <DType from, DType to, int shift = 0, bool multiplies = false>
@@ -98,13 +106,7 @@ class WordEncoder {
     if constexpr (is_signed_type<from>) {
       U8 signs = pack_high_bytes(x) & sign_;
       if constexpr (multiplies) signs ^= other_sign_;
-      if constexpr (four_bits) {
-        codes |= as<U8>(as<U16>(signs) >> 4);
-      } else if constexpr (has_negative_zero) {
-        codes |= signs;
-      } else {
-        codes |= signs & as<U8>(codes != 0);
-      }
+      codes |= sign_bits<to>(codes, signs);
       if constexpr (is_float<from>) {
         const I16 greatest = as<I16>(max(magnitudes.lo, magnitudes.hi));
         if (any_greater(greatest, last_ordinary_)) [[unlikely]]
