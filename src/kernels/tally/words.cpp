@@ -190,10 +190,9 @@ bool DistantWordTally::add_groups(const std::byte* source, const std::byte* resu
   const WordLoops& loops = tally_loops_of(target_).words;
   const std::uint64_t inexact = tally.inexact;
   const bool is_bool = what_.kind == DistantKind::boolean;
-  const WordRange range = loops.count_inexact(what_.kind, source, result, count, what_.code, tally);
+  const WordRange range = loops.count_inexact(source, result, count, what_, tally);
   if (takes_another_way(range.largest) || takes_another_way(range.smallest)) return false;
   const bool may_be_beyond = range.largest >= std::min(what_.bounds.positive, what_.bounds.negative);
-  if (may_be_beyond) loops.count_beyond(source, count, what_.bounds, tally);
 
   const bool is_exact = tally.inexact == inexact;
   if (range.largest == 0 && is_exact) return true;

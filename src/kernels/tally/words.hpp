@@ -146,10 +146,9 @@ struct WordLoops {
   // And the largest errors, and if it may grow, the largest relative one.
   void (*add_distant_squares)(DistantKind kind, const std::byte* source, const std::byte* result, std::size_t count,
                               bool is_bfloat16, bool may_grow, WordSums& sums, Tally& tally);
-  // Results have no zero with a sign. The smallest magnitude is not looked for if they are integers.
-  WordRange (*count_inexact)(DistantKind kind, const std::byte* source, const std::byte* result, std::size_t count,
-                             std::uint16_t code, Tally& tally);
-  void (*count_beyond)(const std::byte* source, std::size_t count, WordBounds bounds, Tally& tally);
+  // And the elements beyond. Results have no zero with a sign. Of integers, the smallest magnitude is not looked for.
+  WordRange (*count_inexact)(const std::byte* source, const std::byte* result, std::size_t count,
+                             const DistantWords& what, Tally& tally);
 };
 
 }  // namespace tensorcast::kernels

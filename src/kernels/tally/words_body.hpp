@@ -260,11 +260,12 @@ SIMD_INLINE std::uint16_t greatest_word(I16 words) {
 }
 
 template <DistantKind kind>
-WordRange count_inexact(const std::byte* source, const std::byte* result, std::size_t count, std::uint16_t code,
+WordRange count_inexact(const std::byte* source, const std::byte* result, std::size_t count, const DistantWords& what,
                         Tally& tally) {
-  constexpr bool is_scale = kind == DistantKind::scale;
-  const U16 magnitude = splat(word_magnitude), one = splat(code);
-  const I16 least = splat(static_cast<std::int16_t>(code));
+  const U16 magnitude = splat(word_magnitude), one = splat(what.code);
+  const U16 positive = splat(what.bounds.positive);
+  const U16 positives = splat(static_cast<std::uint16_t>(word_magnitude - what.bounds.positive));
+  const U16 negative = splat(static_cast<std::uint16_t>(what.bounds.negative | 0x8000));
   WordCount inexact, beyond;
   I16 largest = {}, smallest = splat(std::int16_t{-1});  // as what they lack to the largest code
   for (std::size_t first = 0; first < count; first += word_lanes) {
@@ -276,37 +277,34 @@ WordRange count_inexact(const std::byte* source, const std::byte* result, std::s
       smallest = max(smallest, as<I16>((x_magnitude - 1) ^ magnitude));  // zero: negative
     }
 #if TENSORCAST_TARGET_LEVEL >= 2
-    const __mmask32 is_less = is_scale ? _mm512_cmplt_epi16_mask((__m512i)x, (__m512i)least) : 0;
     const __mmask32 is_some = _mm512_test_epi16_mask((__m512i)x_magnitude, (__m512i)x_magnitude);
-    inexact.add(is_less | _mm512_mask_cmpneq_epi16_mask(is_some, (__m512i)x, (__m512i)y));
+    __mmask32 is_inexact = _mm512_mask_cmpneq_epi16_mask(is_some, (__m512i)x, (__m512i)y);
+    if constexpr (kind == DistantKind::scale) {
+      const __mmask32 is_less = _mm512_cmplt_epi16_mask((__m512i)x, _mm512_set1_epi16(static_cast<short>(what.code)));
+      is_inexact |= is_less;
+      beyond.add(is_less);
+    } else if constexpr (kind == DistantKind::integer) {
+      beyond.add(_mm512_cmple_epu16_mask((__m512i)(x - positive), (__m512i)positives));
+      beyond.add(_mm512_cmpge_epu16_mask((__m512i)x, (__m512i)negative));
+    }
 #else
-    const U16 is_less = is_scale ? as<U16>(as<I16>(x) < least) : U16{};
-    inexact.add(is_less | (as<U16>(x_magnitude != 0) & as<U16>(x != y)));
+    U16 is_inexact = as<U16>(x_magnitude != 0) & as<U16>(x != y);
+    if constexpr (kind == DistantKind::scale) {
+      const U16 is_less = as<U16>(as<I16>(x) < static_cast<std::int16_t>(what.code));
+      is_inexact |= is_less;
+      beyond.add(is_less);
+    } else if constexpr (kind == DistantKind::integer) {
+      beyond.add(as<U16>(subtract_to_zero(x - positive, positives) == 0));
+      beyond.add(as<U16>(subtract_to_zero(negative, x) == 0));
+    }
 #endif
-    if constexpr (is_scale) beyond.add(is_less);
+    inexact.add(is_inexact);
   }
   tally.inexact += inexact.total();
-  if constexpr (is_scale) tally.beyond += beyond.total();
+  tally.beyond += beyond.total();
   const std::uint16_t lacking = greatest_word(smallest);
   return {.largest = greatest_word(largest),
           .smallest = static_cast<std::uint16_t>(lacking == 0 ? 0 : word_magnitude - lacking + 1)};
-}
-
-inline void count_beyond(const std::byte* source, std::size_t count, WordBounds bounds, Tally& tally) {
-  const U16 positive = splat(bounds.positive), negative = splat(static_cast<std::uint16_t>(bounds.negative | 0x8000));
-  const U16 positives = splat(static_cast<std::uint16_t>(word_magnitude - bounds.positive));
-  WordCount beyond;
-  for (std::size_t first = 0; first < count; first += word_lanes) {
-    const U16 x = load_words(source, first);
-#if TENSORCAST_TARGET_LEVEL >= 2
-    beyond.add(_mm512_cmple_epu16_mask((__m512i)(x - positive), (__m512i)positives));
-    beyond.add(_mm512_cmpge_epu16_mask((__m512i)x, (__m512i)negative));
-#else
-    beyond.add(as<U16>(subtract_to_zero(x - positive, positives) == 0));
-    beyond.add(as<U16>(subtract_to_zero(negative, x) == 0));
-#endif
-  }
-  tally.beyond += beyond.total();
 }
 
 inline std::uint16_t largest_magnitude(const std::byte* words, std::size_t count) {
@@ -344,19 +342,18 @@ inline constexpr WordLoops word_loops = {
           kind == DistantKind::boolean ? add(std::true_type{}) : add(std::false_type{});
         },
     .count_inexact =
-        [](DistantKind kind, const std::byte* source, const std::byte* result, std::size_t count, std::uint16_t code,
+        [](const std::byte* source, const std::byte* result, std::size_t count, const DistantWords& what,
            Tally& tally) {
-          switch (kind) {
+          switch (what.kind) {
             case DistantKind::scale:
-              return count_inexact<DistantKind::scale>(source, result, count, code, tally);
+              return count_inexact<DistantKind::scale>(source, result, count, what, tally);
             case DistantKind::boolean:
-              return count_inexact<DistantKind::boolean>(source, result, count, code, tally);
+              return count_inexact<DistantKind::boolean>(source, result, count, what, tally);
             case DistantKind::integer:
               break;
           }
-          return count_inexact<DistantKind::integer>(source, result, count, code, tally);
+          return count_inexact<DistantKind::integer>(source, result, count, what, tally);
         },
-    .count_beyond = count_beyond,
 };
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET
