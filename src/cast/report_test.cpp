@@ -326,6 +326,15 @@ std::vector<std::uint64_t> boundary_integers() {
   return numbers;
 }
 
+// As integers of the type, modulo its range.
+template <class Integer>
+std::vector<std::byte> low_bytes(DType dtype, const std::vector<Integer>& numbers) {
+  const auto bytes = static_cast<std::size_t>(bit_width(dtype)) / 8;
+  std::vector<std::byte> out(numbers.size() * bytes);
+  for (std::size_t i = 0; i < numbers.size(); ++i) std::memcpy(out.data() + i * bytes, &numbers[i], bytes);
+  return out;
+}
+
 // Many small ones among them, as groups without errors have loops of their own; and many of one kind in a row.
 TEST(Report, OfWideIntegers) {
   std::mt19937_64 random(13);
@@ -338,9 +347,7 @@ TEST(Report, OfWideIntegers) {
   }
   for (int i = 0; i < 2003; ++i) numbers.push_back(random() >> (random() % 64));
   for (const DType from : {DType::int32, DType::uint32, DType::int64, DType::uint64}) {
-    const auto bytes = static_cast<std::size_t>(bit_width(from)) / 8;
-    std::vector<std::byte> source(numbers.size() * bytes);
-    for (std::size_t i = 0; i < numbers.size(); ++i) std::memcpy(source.data() + i * bytes, &numbers[i], bytes);
+    const std::vector<std::byte> source = low_bytes(from, numbers);
     for (const DType to : numeric_types()) {
       for (const CastOptions& options : all_options) {
         check(from, source, numbers.size(), to, options);
@@ -362,8 +369,7 @@ TEST(Report, OfIntegersInOrder) {
     if (backwards) std::reverse(numbers.begin(), numbers.end());
     for (const DType from : {DType::int16, DType::uint16, DType::int32, DType::uint32}) {
       const auto bytes = static_cast<std::size_t>(bit_width(from)) / 8;
-      std::vector<std::byte> source(numbers.size() * bytes);
-      for (std::size_t i = 0; i < numbers.size(); ++i) std::memcpy(source.data() + i * bytes, &numbers[i], bytes);
+      const std::vector<std::byte> source = low_bytes(from, numbers);
       for (const DType to : numeric_types()) {
         for (const CastOptions& options : all_options) {
           check(from, source, numbers.size(), to, options);
