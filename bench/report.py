@@ -238,7 +238,7 @@ def options_section(options):
     ]
     return f"""## What options cost
 
-Time over the time with default options, {options["bytes"] >> 20} MiB, one thread. Pairs above the goal are measured again in nine turns, and
+Time over the time with default options, {options["bytes"] >> 20} MiB, one thread. Pairs above the goal are measured again on five buffers, and
 the median stands.
 
 {table(["option", "geometric mean", "nine of ten below", "goal", "pairs within the goal", "worst pairs"], rows)}
