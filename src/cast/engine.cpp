@@ -291,10 +291,18 @@ Result<void> run_conversion(const Conversion& whole, const codec::Policy& policy
   const bool threaded = threads != 1 && !tasks_may_overlap && tasks > 1 && bytes >= threads_min_bytes;
   if (!threaded && report == nullptr) return convert(whole, nullptr);
 
+  const bool is_order_free = report != nullptr && reporter->is_order_free();
+  if (!threaded && is_order_free) {
+    Reporter::Count count;
+    if (Result<void> converted = convert(whole, &count); !converted) return converted;
+    report->merge(reporter->report(count));
+    return {};
+  }
+
   // Reports add up per task and then in order, threads or not, so that they are the same for any number of threads.
-  std::vector<CastReport> reports(report != nullptr && !reporter->is_order_free() ? tasks : 0);
+  std::vector<CastReport> reports(report != nullptr && !is_order_free ? tasks : 0);
   std::optional<Reporter::Count> total;  // large, so only where it is used
-  if (report != nullptr) total.emplace();
+  if (is_order_free) total.emplace();
   std::mutex mutex;
   std::size_t failed_task = std::numeric_limits<std::size_t>::max();
   Result<void> outcome;
@@ -309,7 +317,7 @@ Result<void> run_conversion(const Conversion& whole, const codec::Policy& policy
     if (report != nullptr) count.emplace();
     Result<void> converted = convert(part, count ? &*count : nullptr);
     if (converted && report == nullptr) return;
-    if (converted && !reporter->is_order_free()) {
+    if (converted && !is_order_free) {
       reports[task] = reporter->report(*count);
       return;
     }
@@ -322,7 +330,7 @@ Result<void> run_conversion(const Conversion& whole, const codec::Policy& policy
     }
   });
   if (!outcome || report == nullptr) return outcome;
-  if (reporter->is_order_free()) reports.push_back(reporter->report(*total));
+  if (is_order_free) reports.push_back(reporter->report(*total));
   for (const CastReport& part : reports) report->merge(part);
   return {};
 }

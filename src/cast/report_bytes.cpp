@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cast/byte_fates.hpp"
+#include "cast/byte_tables.hpp"
 #include "cast/report_codes.hpp"
 #include "cast/report_planes.hpp"
 #include "codec/reference_cast.hpp"
@@ -18,8 +19,8 @@ namespace {
 
 using kernels::ByteWindow;
 
-// Tables take some 50 us to make, as long as the histogram of so many bytes.
-constexpr std::size_t planes_min_bytes = std::size_t{1} << 17;
+// Blocks of fewer bytes say nothing about the kinds of bytes in the next ones.
+constexpr std::size_t kinds_min_bytes = 256;
 
 // A window of kinds is found by looking at so many bytes.
 constexpr std::size_t window_min_bytes = 512;
@@ -31,10 +32,12 @@ using CodeCounts = std::array<std::uint64_t, byte_values>;
 
 CodeCounts count_codes(DType dtype, const ByteReporter::Count& count) {
   CodeCounts codes = {};
+  const std::size_t per_byte = codes_per_byte(dtype);
   for (std::size_t byte = 0; byte < byte_values; ++byte) {
     std::uint64_t times = 0;
     for (const auto& table : count.bytes) times += table[byte];
-    for (std::size_t i = 0; i < codes_per_byte(dtype); ++i) codes[code_in(dtype, byte, i)] += times;
+    if (times == 0) continue;
+    for (std::size_t i = 0; i < per_byte; ++i) codes[code_in(dtype, byte, i)] += times;
   }
   for (std::size_t code = 0; code < count.last_codes.size(); ++code) codes[code] += count.last_codes[code];
   return codes;
@@ -83,26 +86,17 @@ void ByteReporter::Count::merge(const Count& other) noexcept {
 }
 
 ByteReporter::ByteReporter(DType from, DType to, const codec::Policy& policy, Target target)
-    : from_(from), to_(to), policy_(policy), target_(target) {}
+    : from_(from), target_(target), tables_(ByteTables::of(from, to, policy)) {}
 
 ByteReporter::~ByteReporter() = default;
-
-const BytePlanes* ByteReporter::planes_for(std::size_t more_bytes) const {
-  if (!kernels::has_byte_planes(target_)) return nullptr;
-  if (bytes_seen_.load(std::memory_order_relaxed) < planes_min_bytes) {
-    bytes_seen_.fetch_add(more_bytes, std::memory_order_relaxed);
-    return nullptr;
-  }
-  std::call_once(planes_once_, [&] { planes_ = BytePlanes::make(from_, to_, policy_); });
-  return planes_.get();
-}
 
 void ByteReporter::add(const std::byte* src, std::size_t count, Count& into) const {
   const std::size_t bytes = count / codes_per_byte(from_);
   for (std::size_t i = bytes * codes_per_byte(from_); i < count; ++i) {
     ++into.last_codes[codec::load_code(from_, src, i)];
   }
-  if (const BytePlanes* planes = planes_for(bytes)) return planes->add(src, bytes, into);
+  const BytePlanes* const planes = kernels::has_byte_planes(target_) ? tables_->planes_for(bytes) : nullptr;
+  if (planes != nullptr) return planes->add(src, bytes, into);
   if (from_ == DType::float8_e8m0fnu && add_window(src, bytes, into)) return;
   if (!add_few_kinds(src, bytes, into)) add_histogram(src, bytes, into);
 }
@@ -144,7 +138,7 @@ void ByteReporter::add_histogram(const std::byte* data, std::size_t bytes, Count
   }
   for (; i < bytes; ++i) ++into.bytes[0][static_cast<std::uint8_t>(data[i])];
 
-  if (into.surprises == max_surprises) return;
+  if (into.surprises == max_surprises || bytes < kinds_min_bytes) return;
   ++into.surprises;
   into.kind_count = 0;
   std::array<std::pair<std::uint64_t, std::byte>, byte_values> kinds;
@@ -161,19 +155,13 @@ void ByteReporter::add_histogram(const std::byte* data, std::size_t bytes, Count
   into.kind_count = found;
 }
 
+// The histogram and the planes, each of which has counted some blocks.
 CastReport ByteReporter::report(const Count& count) const {
   CastReport report;
   SquareSums signal, noise;
+  const Fates& fates = tables_->fates();
+  if (const BytePlanes* planes = tables_->made_planes()) std::tie(signal, noise) = planes->read(count, report);
   const CodeCounts counts = count_codes(from_, count);
-  Fates present;
-  if (planes_) {
-    std::tie(signal, noise) = planes_->read(count, report);
-  } else {
-    for (std::size_t code = 0; code < byte_values; ++code) {
-      if (counts[code] != 0) present.set(code, fate_of(from_, code, to_, policy_));
-    }
-  }
-  const Fates& fates = planes_ ? planes_->fates : present;
   for (std::size_t code = 0; code < byte_values; ++code) {
     if (counts[code] == 0) continue;
     if (!fates.are_squares_exact) {

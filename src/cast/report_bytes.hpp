@@ -13,11 +13,9 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "codec/policy.hpp"
@@ -28,7 +26,7 @@
 
 namespace tensorcast {
 
-struct BytePlanes;
+class ByteTables;
 
 class ByteReporter {
  public:
@@ -58,17 +56,13 @@ class ByteReporter {
   [[nodiscard]] CastReport report(const Count& count) const;
 
  private:
-  [[nodiscard]] const BytePlanes* planes_for(std::size_t more_bytes) const;
   [[nodiscard]] bool add_few_kinds(const std::byte* data, std::size_t bytes, Count& into) const;
   [[nodiscard]] bool add_window(const std::byte* data, std::size_t bytes, Count& into) const;
   void add_histogram(const std::byte* data, std::size_t bytes, Count& into) const;
 
-  DType from_, to_;
-  codec::Policy policy_;
+  DType from_;
   Target target_;
-  mutable std::atomic<std::size_t> bytes_seen_ = 0;
-  mutable std::once_flag planes_once_;
-  mutable std::unique_ptr<const BytePlanes> planes_;  // null also where they do not pay
+  std::shared_ptr<const ByteTables> tables_;
 };
 
 }  // namespace tensorcast

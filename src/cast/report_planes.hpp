@@ -11,7 +11,6 @@
 
 #include "cast/byte_fates.hpp"
 #include "cast/report_bytes.hpp"
-#include "codec/policy.hpp"
 #include "kernels/tally/byte_planes.hpp"
 #include "tensorcast/cast.hpp"
 
@@ -35,13 +34,12 @@ struct BytePlanes {
   };
 
   // None where there would be too many.
-  static std::unique_ptr<const BytePlanes> make(DType from, DType to, const codec::Policy& policy);
+  static std::unique_ptr<const BytePlanes> make(DType from, const Fates& fates);
 
   void add(const std::byte* data, std::size_t bytes, ByteReporter::Count& into) const;
   // Adds the counts and maxima, and returns the sums of squares.
   std::pair<SquareSums, SquareSums> read(const ByteReporter::Count& count, CastReport& report) const;
 
-  Fates fates;
   kernels::PlaneSet planes;
   bool has_narrow_planes = false;
   bool has_magnitudes = false;  // bytes are floats whose sign is bit 7
