@@ -28,8 +28,9 @@ Kept& kept() {
 
 ByteTables::ByteTables(DType from, DType to, const codec::Policy& policy) : from_(from), to_(to), policy_(policy) {
   for (std::size_t code = 0; code < std::size_t{1} << bit_width(from); ++code) {
-    fates_.set(code, fate_of(from, code, to, policy));
+    fates_.of[code] = fate_of(from, code, to, policy);
   }
+  fates_.set_squares();
 }
 
 // Not locked while tables are made: other threads may need others, and two that make the same ones do no harm.

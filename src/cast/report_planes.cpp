@@ -74,7 +74,7 @@ class Planning {
       }
     }
     add_all_flags(std::move(all_flags));
-    for (const std::size_t scale : {std::size_t{0}, std::size_t{1}}) {
+    for (std::size_t scale = 0; scale < square_scales; ++scale) {
       if (!fates_.signal.has(scale) && !fates_.noise.has(scale)) continue;
       const Numbers signal = of_bytes([&](std::size_t code) { return fates_.signal.in_units(code, scale); });
       const Numbers noise = of_bytes([&](std::size_t code) { return fates_.noise.in_units(code, scale); });
@@ -273,17 +273,15 @@ class Planning {
     return static_cast<std::size_t>(same - planes_.begin());
   }
 
-  // Of what is new, as measured: two lookups, or one; and a pass, which the first plane of its kind asks for.
+  // Of what is new, as measured: two lookups, or one; and passes over the bytes, of one kind of planes each.
   [[nodiscard]] int cost_of(const std::vector<Digit>& digits) const {
-    const auto kind_bit = [](const BytePlane& plane) { return 1U << static_cast<unsigned>(plane.bytes); };
-    unsigned kinds = 0;
-    for (const BytePlane& plane : planes_) kinds |= kind_bit(plane);
+    std::array<std::size_t, kernels::plane_kinds> counts = {};
+    for (const BytePlane& plane : planes_) ++counts[static_cast<std::size_t>(plane.bytes)];
     int cost = 0;
     for (const Digit& digit : digits) {
       if (place_of(digit.plane) != planes_.size()) continue;
-      cost += digit.plane.bytes == PlaneBytes::different ? 8 : 5;
-      cost += (kinds & kind_bit(digit.plane)) == 0 ? 3 : 0;
-      kinds |= kind_bit(digit.plane);
+      const bool begins_pass = counts[static_cast<std::size_t>(digit.plane.bytes)]++ % kernels::planes_per_pass == 0;
+      cost += (digit.plane.bytes == PlaneBytes::different ? 8 : 5) + (begins_pass ? 6 : 0);
     }
     return cost;
   }
@@ -373,7 +371,7 @@ std::pair<SquareSums, SquareSums> BytePlanes::read(const ByteReporter::Count& co
   report.max_abs_error = std::max(report.max_abs_error, ranked[0][count.ranks[0]]);
   report.max_rel_error = std::max(report.max_rel_error, ranked[1][count.ranks[1]]);
   std::pair<SquareSums, SquareSums> squares;
-  for (std::size_t scale = 0; scale < 2; ++scale) {
+  for (std::size_t scale = 0; scale < square_scales; ++scale) {
     squares.first.units[scale] = sum_of(signal[scale], count, 0);
     squares.second.units[scale] = sum_of(noise[scale], count, squares.first.units[scale]);
   }

@@ -44,8 +44,8 @@ struct BytePlanes {
   bool has_narrow_planes = false;
   bool has_magnitudes = false;  // bytes are floats whose sign is bit 7
   std::vector<EventPlane> events;
-  std::array<Parts, 2> signal, noise;            // by scale
-  std::array<kernels::ByteRanks, 2> ranks = {};  // of absolute and relative errors
+  std::array<Parts, square_scales> signal, noise;  // by scale
+  std::array<kernels::ByteRanks, 2> ranks = {};    // of absolute and relative errors
   std::array<std::vector<double>, 2> ranked;
 };
 
