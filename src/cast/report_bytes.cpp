@@ -39,7 +39,7 @@ CodeCounts count_codes(DType dtype, const ByteReporter::Count& count) {
     if (times == 0) continue;
     for (std::size_t i = 0; i < per_byte; ++i) codes[code_in(dtype, byte, i)] += times;
   }
-  for (std::size_t code = 0; code < count.last_codes.size(); ++code) codes[code] += count.last_codes[code];
+  for (std::size_t code = 0; code < count.codes.size(); ++code) codes[code] += count.codes[code];
   return codes;
 }
 
@@ -80,7 +80,7 @@ void ByteReporter::Count::merge(const Count& other) noexcept {
   for (std::size_t table = 0; table < bytes.size(); ++table) {
     for (std::size_t byte = 0; byte < byte_values; ++byte) bytes[table][byte] += other.bytes[table][byte];
   }
-  for (std::size_t i = 0; i < last_codes.size(); ++i) last_codes[i] += other.last_codes[i];
+  for (std::size_t i = 0; i < codes.size(); ++i) codes[i] += other.codes[i];
   for (std::size_t i = 0; i < sums.size(); ++i) sums[i].add(other.sums[i]);
   for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = std::max(ranks[i], other.ranks[i]);
 }
@@ -93,10 +93,11 @@ ByteReporter::~ByteReporter() = default;
 void ByteReporter::add(const std::byte* src, std::size_t count, Count& into) const {
   const std::size_t bytes = count / codes_per_byte(from_);
   for (std::size_t i = bytes * codes_per_byte(from_); i < count; ++i) {
-    ++into.last_codes[codec::load_code(from_, src, i)];
+    ++into.codes[codec::load_code(from_, src, i)];
   }
   const BytePlanes* const planes = kernels::has_byte_planes(target_) ? tables_->planes_for(bytes) : nullptr;
   if (planes != nullptr) return planes->add(src, bytes, into);
+  if (bit_width(from_) < 8 && kernels::has_count_bytes(target_)) return add_half_bytes(src, bytes, into);
   if (from_ == DType::float8_e8m0fnu && add_window(src, bytes, into)) return;
   if (!add_few_kinds(src, bytes, into)) add_histogram(src, bytes, into);
 }
@@ -127,6 +128,16 @@ bool ByteReporter::add_few_kinds(const std::byte* data, std::size_t bytes, Count
     into.bytes[0][static_cast<std::uint8_t>(into.kinds[kind])] += counts[kind];
   }
   return true;
+}
+
+void ByteReporter::add_half_bytes(const std::byte* data, std::size_t bytes, Count& into) const {
+  if (bit_width(from_) == 4) return kernels::count_half_bytes(target_, data, bytes, into.codes.data());
+  std::array<std::uint64_t, 16> counts = {};
+  kernels::count_half_bytes(target_, data, bytes, counts.data());
+  for (std::size_t half = 0; half < counts.size(); ++half) {
+    into.codes[half & 3] += counts[half];
+    into.codes[half >> 2] += counts[half];
+  }
 }
 
 void ByteReporter::add_histogram(const std::byte* data, std::size_t bytes, Count& into) const {

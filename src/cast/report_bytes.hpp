@@ -3,7 +3,8 @@
 //
 // 1. A histogram of the bytes says all. It takes about a cycle a byte; less where there are but few kinds of bytes, as
 //    often among scales: then each kind is counted for itself. Codes of float8_e8m0fnu are exponents, of which most are
-//    in a window of sixteen, which is counted by vectors (kernels/tally/count_bytes.hpp).
+//    in a window of sixteen, which is counted by vectors; and so are codes of four and two bits, in halves of bytes
+//    (kernels/tally/count_bytes.hpp).
 // 2. All counts, sums and maxima of a report are sums and maxima of functions of the byte. The sums of squares are sums
 //    of integers, in units of a common power of two; where they are not of too many bytes, large conversions look up
 //    byte by byte of them, or roots of seven bits, of which the squares are summed (kernels/tally/byte_planes.hpp).
@@ -33,7 +34,8 @@ class ByteReporter {
   // Everything that is counted adds up in any order.
   struct Count {
     std::array<std::array<std::uint64_t, 256>, 4> bytes = {};  // four, so that equal bytes in a row need not wait
-    std::array<std::uint64_t, 16> last_codes = {};             // elements of an incomplete last byte
+    std::array<std::uint64_t, 16> codes =
+        {};  // elements counted by code: of half bytes, and of an incomplete last byte
     std::array<kernels::PlaneSum, kernels::PlaneSet::max_planes> sums = {};  // of planes
     std::array<std::uint8_t, 2> ranks = {};
     // Hints, for speed only: the bytes seen so far, if they are few, and how often others came.
@@ -58,6 +60,7 @@ class ByteReporter {
  private:
   [[nodiscard]] bool add_few_kinds(const std::byte* data, std::size_t bytes, Count& into) const;
   [[nodiscard]] bool add_window(const std::byte* data, std::size_t bytes, Count& into) const;
+  void add_half_bytes(const std::byte* data, std::size_t bytes, Count& into) const;
   void add_histogram(const std::byte* data, std::size_t bytes, Count& into) const;
 
   DType from_;
