@@ -277,7 +277,7 @@ Result<void> run_conversion(const Conversion& whole, const codec::Policy& policy
   std::optional<Reporter> reporter;
   if (report != nullptr) reporter.emplace(whole.from, whole.to, policy);
   const Reporter* const asked = reporter ? &*reporter : nullptr;
-  // `count` is large, and null where no report is asked for.
+  // `count` is null where no report is asked for.
   const auto convert = [&](const Conversion& part, Reporter::Count* count) -> Result<void> {
     Result<void> converted = convert_and_count(plan, part, asked, count);
     plan.finish();
@@ -301,7 +301,7 @@ Result<void> run_conversion(const Conversion& whole, const codec::Policy& policy
 
   // Reports add up per task and then in order, threads or not, so that they are the same for any number of threads.
   std::vector<CastReport> reports(report != nullptr && !is_order_free ? tasks : 0);
-  std::optional<Reporter::Count> total;  // large, so only where it is used
+  std::optional<Reporter::Count> total;
   if (is_order_free) total.emplace();
   std::mutex mutex;
   std::size_t failed_task = std::numeric_limits<std::size_t>::max();

@@ -224,7 +224,7 @@ void Reporter::emplace_distant_words() {
 void Reporter::Count::merge(const Count& other) noexcept {
   elements += other.elements;
   if (other.bytes) {
-    if (!bytes) bytes.emplace();
+    if (!bytes) bytes = std::make_unique<ByteReporter::Count>();
     bytes->merge(*other.bytes);
   }
   integers.narrow.merge(other.integers.narrow);
@@ -234,7 +234,7 @@ void Reporter::add(const Conversion& done, Count& count) const {
   count.elements += done.count;
   switch (method_) {
     case Method::bytes:
-      if (!count.bytes) count.bytes.emplace();
+      if (!count.bytes) count.bytes = std::make_unique<ByteReporter::Count>();
       return bytes_->add(done.src, done.count, *count.bytes);
     case Method::integers:
       return integers_->add(done, count.integers);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -30,14 +31,20 @@ constexpr int max_surprises = 8;
 
 using CodeCounts = std::array<std::uint64_t, byte_values>;
 
+using Tables = decltype(ByteReporter::Count::tables);
+
+void add_tables(const Tables& tables, CodeCounts& bytes) {
+  for (const auto& table : tables) {
+    for (std::size_t byte = 0; byte < byte_values; ++byte) bytes[byte] += table[byte];
+  }
+}
+
 CodeCounts count_codes(DType dtype, const ByteReporter::Count& count) {
-  CodeCounts codes = {};
+  CodeCounts bytes = count.bytes, codes = {};
+  if (count.in_tables != 0) add_tables(count.tables, bytes);
   const std::size_t per_byte = codes_per_byte(dtype);
   for (std::size_t byte = 0; byte < byte_values; ++byte) {
-    std::uint64_t times = 0;
-    for (const auto& table : count.bytes) times += table[byte];
-    if (times == 0) continue;
-    for (std::size_t i = 0; i < per_byte; ++i) codes[code_in(dtype, byte, i)] += times;
+    for (std::size_t i = 0; bytes[byte] != 0 && i < per_byte; ++i) codes[code_in(dtype, byte, i)] += bytes[byte];
   }
   for (std::size_t code = 0; code < count.codes.size(); ++code) codes[code] += count.codes[code];
   return codes;
@@ -76,10 +83,17 @@ ByteWindow window_of(const std::byte* data, std::size_t bytes) {
 
 // --- The reporter
 
+ByteReporter::Count::Count() noexcept = default;
+
+void ByteReporter::Count::empty_tables() noexcept {
+  if (in_tables != 0) add_tables(tables, bytes);
+  tables = {};
+  in_tables = 0;
+}
+
 void ByteReporter::Count::merge(const Count& other) noexcept {
-  for (std::size_t table = 0; table < bytes.size(); ++table) {
-    for (std::size_t byte = 0; byte < byte_values; ++byte) bytes[table][byte] += other.bytes[table][byte];
-  }
+  for (std::size_t byte = 0; byte < byte_values; ++byte) bytes[byte] += other.bytes[byte];
+  if (other.in_tables != 0) add_tables(other.tables, bytes);
   for (std::size_t i = 0; i < codes.size(); ++i) codes[i] += other.codes[i];
   for (std::size_t i = 0; i < sums.size(); ++i) sums[i].add(other.sums[i]);
   for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = std::max(ranks[i], other.ranks[i]);
@@ -106,7 +120,7 @@ void ByteReporter::add(const std::byte* src, std::size_t count, Count& into) con
 bool ByteReporter::add_window(const std::byte* data, std::size_t bytes, Count& into) const {
   if (bytes < window_min_bytes || into.surprises == max_surprises || !kernels::has_count_bytes(target_)) return false;
   if (!into.window) into.window = window_of(data, bytes);
-  const std::size_t others = kernels::count_bytes(target_, data, bytes, *into.window, into.bytes[0].data());
+  const std::size_t others = kernels::count_bytes(target_, data, bytes, *into.window, into.bytes.data());
   if (others > bytes / 16) {
     into.window.reset();
     ++into.surprises;
@@ -125,7 +139,7 @@ bool ByteReporter::add_few_kinds(const std::byte* data, std::size_t bytes, Count
   }
   if (found < bytes) return false;
   for (std::size_t kind = 0; kind < into.kind_count; ++kind) {
-    into.bytes[0][static_cast<std::uint8_t>(into.kinds[kind])] += counts[kind];
+    into.bytes[static_cast<std::uint8_t>(into.kinds[kind])] += counts[kind];
   }
   return true;
 }
@@ -140,24 +154,32 @@ void ByteReporter::add_half_bytes(const std::byte* data, std::size_t bytes, Coun
   }
 }
 
-void ByteReporter::add_histogram(const std::byte* data, std::size_t bytes, Count& into) const {
-  std::size_t i = 0;
-  for (; i + 8 <= bytes; i += 8) {
-    std::uint64_t word;
-    std::memcpy(&word, data + i, sizeof word);
-    for (std::size_t k = 0; k < 8; ++k) ++into.bytes[k % 4][word >> (8 * k) & 0xff];
+void ByteReporter::add_histogram(const std::byte* data, std::size_t bytes, Count& into) {
+  constexpr std::size_t per_part = std::size_t{1} << 30;
+  for (std::size_t first = 0; first < bytes; first += per_part) {
+    const std::size_t part = std::min(per_part, bytes - first);
+    if (into.in_tables + part > std::numeric_limits<std::uint32_t>::max()) into.empty_tables();
+    into.in_tables += static_cast<std::uint32_t>(part);
+    const std::size_t end = first + part;
+    std::size_t i = first;
+    for (; i + 8 <= end; i += 8) {
+      std::uint64_t word;
+      std::memcpy(&word, data + i, sizeof word);
+      for (std::size_t k = 0; k < 8; ++k) ++into.tables[k][word >> (8 * k) & 0xff];
+    }
+    for (; i < end; ++i) ++into.tables[0][static_cast<std::uint8_t>(data[i])];
   }
-  for (; i < bytes; ++i) ++into.bytes[0][static_cast<std::uint8_t>(data[i])];
+  if (into.surprises < max_surprises && bytes >= kinds_min_bytes) find_kinds(into);
+}
 
-  if (into.surprises == max_surprises || bytes < kinds_min_bytes) return;
+void ByteReporter::find_kinds(Count& into) {
   ++into.surprises;
   into.kind_count = 0;
+  into.empty_tables();
   std::array<std::pair<std::uint64_t, std::byte>, byte_values> kinds;
   std::size_t found = 0;
   for (std::size_t byte = 0; byte < byte_values; ++byte) {
-    std::uint64_t times = 0;
-    for (const auto& table : into.bytes) times += table[byte];
-    if (times != 0) kinds[found++] = {times, static_cast<std::byte>(byte)};
+    if (into.bytes[byte] != 0) kinds[found++] = {into.bytes[byte], static_cast<std::byte>(byte)};
   }
   if (found > Count::max_kinds) into.surprises = max_surprises;
   if (into.surprises == max_surprises) return;

@@ -33,7 +33,10 @@ class ByteReporter {
  public:
   // Everything that is counted adds up in any order.
   struct Count {
-    std::array<std::array<std::uint64_t, 256>, 4> bytes = {};  // four, so that equal bytes in a row need not wait
+    std::array<std::uint64_t, 256> bytes = {};
+    // Of the histogram, in addition: eight, so that equal bytes in a row need not wait, for at most 2^32 - 1 bytes.
+    std::array<std::array<std::uint32_t, 256>, 8> tables = {};
+    std::uint32_t in_tables = 0;
     std::array<std::uint64_t, 16> codes =
         {};  // elements counted by code: of half bytes, and of an incomplete last byte
     std::array<kernels::PlaneSum, kernels::PlaneSet::max_planes> sums = {};  // of planes
@@ -45,7 +48,9 @@ class ByteReporter {
     int surprises = 0;
     std::optional<kernels::ByteWindow> window;  // that most bytes are in
 
+    Count() noexcept;  // not in the class, as value-initialization would write zeros twice then
     void merge(const Count& other) noexcept;
+    void empty_tables() noexcept;  // into the bytes
   };
 
   // Precondition: `from` has at most 8 bits.
@@ -61,7 +66,8 @@ class ByteReporter {
   [[nodiscard]] bool add_few_kinds(const std::byte* data, std::size_t bytes, Count& into) const;
   [[nodiscard]] bool add_window(const std::byte* data, std::size_t bytes, Count& into) const;
   void add_half_bytes(const std::byte* data, std::size_t bytes, Count& into) const;
-  void add_histogram(const std::byte* data, std::size_t bytes, Count& into) const;
+  static void add_histogram(const std::byte* data, std::size_t bytes, Count& into);
+  static void find_kinds(Count& into);
 
   DType from_;
   Target target_;
