@@ -168,6 +168,19 @@ TEST(Report, OfManyNarrowElements) {
   }
 }
 
+// Errors of 2^32 and more, and sources that are so large: the power is counted apart from the rest of the square.
+TEST(Report, OfManyNarrowElementsWithLargeSquares) {
+  constexpr std::size_t elements = 140'001;
+  const std::vector<std::byte> source = random_bytes(elements, 17);
+  for (const DType from : {DType::float8_e4m3fn, DType::float8_e5m2fnuz, DType::int8, DType::float8_e8m0fnu}) {
+    for (const DType to : {DType::float32, DType::float16, DType::uint32, DType::uint64, DType::int64, DType::int8}) {
+      for (const double scale : {1.0, 0x1p31, 0x1.8p33, 0x1p-40, 0.1}) {
+        check(from, source, elements, to, {.scale = scale});
+      }
+    }
+  }
+}
+
 // Halves of bytes are counted in registers, and so many rounds of them at once: counts around both.
 TEST(Report, OfFewNarrowElements) {
   for (const DType from : numeric_types()) {
