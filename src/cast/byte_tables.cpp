@@ -1,6 +1,5 @@
 #include "cast/byte_tables.hpp"
 
-#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -36,10 +35,11 @@ ByteTables::ByteTables(DType from, DType to, const codec::Policy& policy) : from
 // Not locked while tables are made: other threads may need others, and two that make the same ones do no harm.
 std::shared_ptr<const ByteTables> ByteTables::of(DType from, DType to, const codec::Policy& policy) {
   Kept& all = kept();
-  const auto find = [&] {
-    const auto place = std::find_if(all.tables.begin(), all.tables.end(),
-                                    [&](const auto& tables) { return tables && tables->are_for(from, to, policy); });
-    return place != all.tables.end() ? *place : nullptr;
+  const auto find = [&]() -> std::shared_ptr<const ByteTables> {
+    for (const auto& tables : all.tables) {
+      if (tables && tables->are_for(from, to, policy)) return tables;
+    }
+    return nullptr;
   };
   {
     const std::scoped_lock lock(all.mutex);
