@@ -269,7 +269,7 @@ Result<void> run_conversion(const Conversion& whole, const codec::Policy& policy
   std::optional<Reporter> reporter;
   if (report != nullptr) reporter.emplace(whole.from, whole.to, policy);
   const Reporter* const asked = reporter ? &*reporter : nullptr;
-  // `count` is large, and null where no report is asked for.
+  // `count` is null where no report is asked for.
   const auto convert = [&](const Conversion& part, Reporter::Count* count) -> Result<void> {
     Result<void> converted = convert_and_count(plan, part, asked, count);
     plan.finish();
@@ -283,10 +283,18 @@ Result<void> run_conversion(const Conversion& whole, const codec::Policy& policy
   const bool threaded = threads != 1 && !tasks_may_overlap && tasks > 1 && bytes >= threads_min_bytes;
   if (!threaded && report == nullptr) return convert(whole, nullptr);
 
+  const bool is_order_free = report != nullptr && reporter->is_order_free();
+  if (!threaded && is_order_free) {
+    Reporter::Count count;
+    if (Result<void> converted = convert(whole, &count); !converted) return converted;
+    report->merge(reporter->report(count));
+    return {};
+  }
+
   // Reports add up per task and then in order, threads or not, so that they are the same for any number of threads.
-  std::vector<CastReport> reports(report != nullptr && !reporter->is_order_free() ? tasks : 0);
-  std::optional<Reporter::Count> total;  // large, so only where it is used
-  if (report != nullptr) total.emplace();
+  std::vector<CastReport> reports(report != nullptr && !is_order_free ? tasks : 0);
+  std::optional<Reporter::Count> total;
+  if (is_order_free) total.emplace();
   std::mutex mutex;
   std::size_t failed_task = std::numeric_limits<std::size_t>::max();
   Result<void> outcome;
@@ -301,7 +309,7 @@ Result<void> run_conversion(const Conversion& whole, const codec::Policy& policy
     if (report != nullptr) count.emplace();
     Result<void> converted = convert(part, count ? &*count : nullptr);
     if (converted && report == nullptr) return;
-    if (converted && !reporter->is_order_free()) {
+    if (converted && !is_order_free) {
       reports[task] = reporter->report(*count);
       return;
     }
@@ -314,7 +322,7 @@ Result<void> run_conversion(const Conversion& whole, const codec::Policy& policy
     }
   });
   if (!outcome || report == nullptr) return outcome;
-  if (reporter->is_order_free()) reports.push_back(reporter->report(*total));
+  if (is_order_free) reports.push_back(reporter->report(*total));
   for (const CastReport& part : reports) report->merge(part);
   return {};
 }

@@ -223,7 +223,10 @@ void Reporter::emplace_distant_words() {
 
 void Reporter::Count::merge(const Count& other) noexcept {
   elements += other.elements;
-  bytes.merge(other.bytes);
+  if (other.bytes) {
+    if (!bytes) bytes = std::make_unique<ByteReporter::Count>();
+    bytes->merge(*other.bytes);
+  }
   integers.narrow.merge(other.integers.narrow);
 }
 
@@ -231,7 +234,8 @@ void Reporter::add(const Conversion& done, Count& count) const {
   count.elements += done.count;
   switch (method_) {
     case Method::bytes:
-      return bytes_->add(done.src, done.count, count.bytes);
+      if (!count.bytes) count.bytes = std::make_unique<ByteReporter::Count>();
+      return bytes_->add(done.src, done.count, *count.bytes);
     case Method::integers:
       return integers_->add(done, count.integers);
     case Method::words:
@@ -369,7 +373,7 @@ void Reporter::add_float64(const Conversion& done, Count& count) const {
 }
 
 CastReport Reporter::report(const Count& count) const {
-  CastReport report = bytes_      ? bytes_->report(count.bytes)
+  CastReport report = count.bytes ? bytes_->report(*count.bytes)
                       : integers_ ? integers_->report(count.integers)
                                   : count.by_reference;
   report.count = count.elements;
