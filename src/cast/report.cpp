@@ -91,6 +91,11 @@ kernels::Usually usually(DType from, DType to, const TallyRules& rules) {
   return often_beyond ? Usually::beyond : Usually::inexact;
 }
 
+// Of 16-bit floats, to floats that have all of their numbers.
+bool are_kept_words(DType from, DType to) {
+  return is_short_float(from) && family(to) == Family::floating && bit_width(to) > 16;
+}
+
 // Of 16-bit floats, to floats with fewer digits: rounded to nearest, or to a range that has less room.
 bool are_rounded_words(DType from, DType to) {
   return is_short_float(from) && family(to) == Family::floating && bit_width(to) <= 16 && row(to).format.has_zero;
@@ -175,6 +180,9 @@ Reporter::Reporter(DType from, DType to, const Policy& policy, Target target)
   } else if (IntegerReporter::is_for(from, policy)) {
     method_ = Method::integers;
     integers_.emplace(from, to, policy, target);
+  } else if (policy.scale == 1.0 && are_kept_words(from, to)) {
+    method_ = Method::kept;
+    words_.emplace(target, row(from).format, row(from).format, infinity, std::nan(""));
   } else if (policy.scale == 1.0 && are_rounded_words(from, to)) {
     method_ = Method::words;
     const bool saturates = bit_width(to) < 8 || (bit_width(to) == 8 && policy.saturate);
@@ -234,6 +242,8 @@ void Reporter::add(const Conversion& done, Count& count) const {
       return bytes_->add(done.src, done.count, count.bytes);
     case Method::integers:
       return integers_->add(done, count.integers);
+    case Method::kept:
+      return add_kept(done, count);
     case Method::words:
       return add_words(done, count);
     case Method::by_source:
@@ -265,6 +275,19 @@ void Reporter::add_float32_if_they_fit(const Conversion& done, Count& count) con
     } else {
       add_float64(part, count);
     }
+  }
+}
+
+// Each number is its own result: there is nothing but the squares.
+void Reporter::add_kept(const Conversion& done, Count& count) const {
+  for (std::size_t first = 0; first < done.count; first += by_source_part()) {
+    const std::byte* const part = done.src + storage_bytes(from_, first);
+    words_->sum({.source = part,
+                 .result = part,
+                 .count = std::min(by_source_part(), done.count - first),
+                 .is_exact = true,
+                 .is_finite = true},
+                count.tally);
   }
 }
 
