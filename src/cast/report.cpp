@@ -17,6 +17,7 @@ using codec::IntegerRange;
 using codec::Policy;
 using kernels::RealSums;
 using kernels::TallyRules;
+using kernels::WordErrors;
 
 constexpr std::size_t block_elements = 512;  // five blocks of float64 fit the first-level cache
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -211,6 +212,10 @@ void Reporter::emplace_distant_words() {
   const std::uint16_t none = words.infinity();
   kernels::DistantWords what{.bounds = {.positive = none, .negative = none}, .limit = none};
   if (family(to_) == Family::integer) {
+    const bool wraps = policy_.integer_range == IntegerRange::wrap;
+    const bool is_far = !wraps || (!row(to_).is_signed && format.mantissa_bits + 1 + bit_width(to_) > 12);
+    if (is_far) what.kind = kernels::DistantKind::far_integer;
+    if (!wraps) what.limit = std::min(none, words.code_of_power(23));  // float32 has no such error
     what.bounds = {.positive = words.first_from(rules_.above), .negative = words.first_from(-rules_.below)};
     for (const unsigned code : {unsigned{what.bounds.positive}, what.bounds.negative | 0x8000U}) {
       const double share = fate_of(from_, code, to_, policy_).relative_error;
@@ -285,7 +290,7 @@ void Reporter::add_kept(const Conversion& done, Count& count) const {
     words_->sum({.source = part,
                  .result = part,
                  .count = std::min(by_source_part(), done.count - first),
-                 .is_exact = true,
+                 .errors = kernels::WordErrors::none,
                  .is_finite = true},
                 count.tally);
   }
@@ -318,7 +323,7 @@ void Reporter::add_rounded_words(const Conversion& part, Count& count) const {
   }
   decode(target_, to_, part.dst, part.count, from_, result.data());
 
-  const std::uint64_t inexact = tally.inexact, not_finite = tally.overflowed + tally.nan_made;
+  const std::uint64_t inexact = tally.inexact, beyond = tally.beyond, not_finite = tally.overflowed + tally.nan_made;
   int& run = tally.unusual_run;
   run = std::max(run, 1);
   const std::size_t whole = part.count / group * group;
@@ -334,10 +339,14 @@ void Reporter::add_rounded_words(const Conversion& part, Count& count) const {
     decode(target_, to_, part.dst + storage_bytes(to_, usual), elements, DType::float32, results.data());
     kernels::count_float32(target_, numbers.data(), results.data(), elements, rules_, tally);
   }
+  // Rounding loses no more digits than the source has; what is beyond the range is far from its result.
+  const bool is_far = tally.beyond != beyond;
   words_->sum({.source = part.src,
                .result = result.data(),
                .count = part.count,
-               .is_exact = tally.inexact == inexact,
+               .errors = tally.inexact == inexact ? WordErrors::none
+                         : is_far                 ? WordErrors::any
+                                                  : WordErrors::short_ones,
                .is_finite = tally.overflowed + tally.nan_made == not_finite},
               tally);
 }
