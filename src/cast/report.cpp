@@ -135,7 +135,7 @@ bool fits_float32(DType dtype) {
 bool fit_float32(Target target, DType dtype, const std::byte* data, std::size_t count) {
   if (fits_float32(dtype)) return true;
   const DTypeRow& type = row(dtype);
-  return type.family == Family::integer && kernels::are_small(target, data, type.bits, type.is_signed, count);
+  return type.family == Family::integer && kernels::are_small(target, data, type.bits, type.is_signed, 24, count);
 }
 
 void decode(Target target, DType dtype, const std::byte* data, std::size_t count, DType as, void* out) {
@@ -154,7 +154,9 @@ struct DoubleBlock {
 constexpr std::array<double, block_elements> zeros = {};
 
 RealSums decode_sums(Target target, DType dtype, const std::byte* data, std::size_t count, DoubleBlock& out) {
-  if (const DTypeRow& type = row(dtype); type.family == Family::integer && type.bits == 64) {
+  const DTypeRow& type = row(dtype);
+  if (type.family == Family::integer && type.bits == 64 &&
+      !kernels::are_small(target, data, type.bits, type.is_signed, 53, count)) {
     kernels::split_integers(target, data, type.is_signed, out.high.data(), out.low.data(), count);
     return {out.high.data(), out.low.data()};
   }

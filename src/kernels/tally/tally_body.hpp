@@ -494,7 +494,7 @@ void tally_float64(RealSums source, RealSums result, std::size_t count, const Ta
 
 // Of negative numbers, the inverted bits: one less than their magnitude.
 template <class Bits, class Number>
-bool are_small(const std::byte* integers, bool is_signed, std::size_t count) {
+bool are_small(const std::byte* integers, bool is_signed, int digits, std::size_t count) {
   constexpr std::size_t lanes = sizeof(Bits) / sizeof(Number);
   constexpr int sign_bit = static_cast<int>(sizeof(Number)) * 8 - 1;
   const Bits sign = splat(static_cast<Number>(is_signed ? -1 : 0));
@@ -512,7 +512,7 @@ bool are_small(const std::byte* integers, bool is_signed, std::size_t count) {
   }
   Number any = 0;
   for (std::size_t lane = 0; lane < lanes; ++lane) any |= all[lane];
-  return any >= 0 && any < Number{1} << 24;
+  return any >= 0 && any >> digits == 0;
 }
 
 // In lanes that count to 255 together.
@@ -600,9 +600,9 @@ const TallyLoops tally_loops = {
           in_default_environment([&] { run(source, result, count, rules, tally); });
         },
     .are_small =
-        [](const std::byte* integers, int bits, bool is_signed, std::size_t count) {
-          return bits == 32 ? are_small<I32, std::int32_t>(integers, is_signed, count)
-                            : are_small<I64, std::int64_t>(integers, is_signed, count);
+        [](const std::byte* integers, int bits, bool is_signed, int digits, std::size_t count) {
+          return bits == 32 ? are_small<I32, std::int32_t>(integers, is_signed, digits, count)
+                            : are_small<I64, std::int64_t>(integers, is_signed, digits, count);
         },
     .count_byte = count_byte,
 #if TENSORCAST_TARGET_LEVEL >= 1
