@@ -166,7 +166,8 @@ class BlockTally {
       const double max_rel = tally.max_rel;
       const bool is_at_most_one = counted == Usually::below_zero || (is_plain && !rules.counts_zeros);
       const bool cannot_grow = is_at_most_one && max_rel >= 1.0;
-      is_equal_usual = (is_plain ? is_float : counted == Usually::below_zero) && (rules.is_source_short || cannot_grow);
+      const bool is_short = is_float && rules.is_source_short;  // in float64, it may be a product with a scale
+      is_equal_usual = (is_plain ? !sums : counted == Usually::below_zero) && (is_short || cannot_grow);
       if (is_plain) {  // errors at the bound may be those of numbers beyond it
         usual_absolute = is_equal_usual ? std::nextafter(usual_error, Number{0}) : usual_error;
       } else if (counted == Usually::beyond) {
@@ -208,7 +209,6 @@ class BlockTally {
   std::size_t add_usual(std::size_t first, std::size_t count) {
     limits_.set(tally_);
     const bool or_equal = limits_.is_equal_usual;
-    constexpr bool is_float = std::is_same_v<V, F32>;
     if constexpr (!sums) {
       switch (rules_.usually) {
         case Usually::beyond:
@@ -222,7 +222,7 @@ class BlockTally {
           break;
       }
     }
-    if constexpr (is_float) {
+    if constexpr (!sums) {
       if (or_equal) return add_usual<Usually::inexact, true>(first, count);
     }
     return add_usual<Usually::inexact, false>(first, count);
