@@ -17,6 +17,7 @@ using codec::IntegerRange;
 using codec::Policy;
 using kernels::RealSums;
 using kernels::TallyRules;
+using kernels::WordErrors;
 
 constexpr std::size_t block_elements = 512;  // five blocks of float64 fit the first-level cache
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -91,6 +92,11 @@ kernels::Usually usually(DType from, DType to, const TallyRules& rules) {
   return often_beyond ? Usually::beyond : Usually::inexact;
 }
 
+// Of 16-bit floats, to floats that have all of their numbers.
+bool are_kept_words(DType from, DType to) {
+  return is_short_float(from) && family(to) == Family::floating && bit_width(to) > 16;
+}
+
 // Of 16-bit floats, to floats with fewer digits: rounded to nearest, or to a range that has less room.
 bool are_rounded_words(DType from, DType to) {
   return is_short_float(from) && family(to) == Family::floating && bit_width(to) <= 16 && row(to).format.has_zero;
@@ -129,7 +135,7 @@ bool fits_float32(DType dtype) {
 bool fit_float32(Target target, DType dtype, const std::byte* data, std::size_t count) {
   if (fits_float32(dtype)) return true;
   const DTypeRow& type = row(dtype);
-  return type.family == Family::integer && kernels::are_small(target, data, type.bits, type.is_signed, count);
+  return type.family == Family::integer && kernels::are_small(target, data, type.bits, type.is_signed, 24, count);
 }
 
 void decode(Target target, DType dtype, const std::byte* data, std::size_t count, DType as, void* out) {
@@ -148,7 +154,9 @@ struct DoubleBlock {
 constexpr std::array<double, block_elements> zeros = {};
 
 RealSums decode_sums(Target target, DType dtype, const std::byte* data, std::size_t count, DoubleBlock& out) {
-  if (const DTypeRow& type = row(dtype); type.family == Family::integer && type.bits == 64) {
+  const DTypeRow& type = row(dtype);
+  if (type.family == Family::integer && type.bits == 64 &&
+      !kernels::are_small(target, data, type.bits, type.is_signed, 53, count)) {
     kernels::split_integers(target, data, type.is_signed, out.high.data(), out.low.data(), count);
     return {out.high.data(), out.low.data()};
   }
@@ -175,6 +183,9 @@ Reporter::Reporter(DType from, DType to, const Policy& policy, Target target)
   } else if (IntegerReporter::is_for(from, policy)) {
     method_ = Method::integers;
     integers_.emplace(from, to, policy, target);
+  } else if (policy.scale == 1.0 && are_kept_words(from, to)) {
+    method_ = Method::kept;
+    words_.emplace(target, row(from).format, row(from).format, infinity, std::nan(""));
   } else if (policy.scale == 1.0 && are_rounded_words(from, to)) {
     method_ = Method::words;
     const bool saturates = bit_width(to) < 8 || (bit_width(to) == 8 && policy.saturate);
@@ -203,6 +214,10 @@ void Reporter::emplace_distant_words() {
   const std::uint16_t none = words.infinity();
   kernels::DistantWords what{.bounds = {.positive = none, .negative = none}, .limit = none};
   if (family(to_) == Family::integer) {
+    const bool wraps = policy_.integer_range == IntegerRange::wrap;
+    const bool is_far = !wraps || (!row(to_).is_signed && format.mantissa_bits + 1 + bit_width(to_) > 12);
+    if (is_far) what.kind = kernels::DistantKind::far_integer;
+    if (!wraps) what.limit = std::min(none, words.code_of_power(23));  // float32 has no such error
     what.bounds = {.positive = words.first_from(rules_.above), .negative = words.first_from(-rules_.below)};
     for (const unsigned code : {unsigned{what.bounds.positive}, what.bounds.negative | 0x8000U}) {
       const double share = fate_of(from_, code, to_, policy_).relative_error;
@@ -238,6 +253,8 @@ void Reporter::add(const Conversion& done, Count& count) const {
       return bytes_->add(done.src, done.count, *count.bytes);
     case Method::integers:
       return integers_->add(done, count.integers);
+    case Method::kept:
+      return add_kept(done, count);
     case Method::words:
       return add_words(done, count);
     case Method::by_source:
@@ -272,6 +289,19 @@ void Reporter::add_float32_if_they_fit(const Conversion& done, Count& count) con
   }
 }
 
+// Each number is its own result: there is nothing but the squares.
+void Reporter::add_kept(const Conversion& done, Count& count) const {
+  for (std::size_t first = 0; first < done.count; first += by_source_part()) {
+    const std::byte* const part = done.src + storage_bytes(from_, first);
+    words_->sum({.source = part,
+                 .result = part,
+                 .count = std::min(by_source_part(), done.count - first),
+                 .errors = kernels::WordErrors::none,
+                 .is_finite = true},
+                count.tally);
+  }
+}
+
 void Reporter::add_words(const Conversion& done, Count& count) const {
   for (std::size_t first = 0; first < done.count; first += words_part) {
     const Conversion part{done.src + storage_bytes(from_, first), from_, done.dst + storage_bytes(to_, first), to_,
@@ -299,7 +329,7 @@ void Reporter::add_rounded_words(const Conversion& part, Count& count) const {
   }
   decode(target_, to_, part.dst, part.count, from_, result.data());
 
-  const std::uint64_t inexact = tally.inexact, not_finite = tally.overflowed + tally.nan_made;
+  const std::uint64_t inexact = tally.inexact, beyond = tally.beyond, not_finite = tally.overflowed + tally.nan_made;
   int& run = tally.unusual_run;
   run = std::max(run, 1);
   const std::size_t whole = part.count / group * group;
@@ -315,10 +345,14 @@ void Reporter::add_rounded_words(const Conversion& part, Count& count) const {
     decode(target_, to_, part.dst + storage_bytes(to_, usual), elements, DType::float32, results.data());
     kernels::count_float32(target_, numbers.data(), results.data(), elements, rules_, tally);
   }
+  // Rounding loses no more digits than the source has; what is beyond the range is far from its result.
+  const bool is_far = tally.beyond != beyond;
   words_->sum({.source = part.src,
                .result = result.data(),
                .count = part.count,
-               .is_exact = tally.inexact == inexact,
+               .errors = tally.inexact == inexact ? WordErrors::none
+                         : is_far                 ? WordErrors::any
+                                                  : WordErrors::short_ones,
                .is_finite = tally.overflowed + tally.nan_made == not_finite},
               tally);
 }

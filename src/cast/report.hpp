@@ -40,18 +40,18 @@ class Reporter {
 
   [[nodiscard]] std::size_t block_multiple() const noexcept {
     if (method_ == Method::words) return words_part;
-    return method_ == Method::by_source ? by_source_part() : kernels::tally_chains;
+    return method_ == Method::by_source || method_ == Method::kept ? by_source_part() : kernels::tally_chains;
   }
 
   // Whether add() looks at the results, not at the source alone.
-  [[nodiscard]] bool needs_results() const noexcept { return !bytes_; }
+  [[nodiscard]] bool needs_results() const noexcept { return !bytes_ && method_ != Method::kept; }
 
   // Whether counts are integers only, which add up in any order: then one count serves all threads.
   [[nodiscard]] bool is_order_free() const noexcept { return bytes_ || (integers_ && integers_->is_order_free()); }
 
  private:
   static constexpr std::size_t words_part = 4096;
-  enum class Method : std::uint8_t { bytes, integers, words, by_source, float32_if_they_fit, float64 };
+  enum class Method : std::uint8_t { bytes, integers, kept, words, by_source, float32_if_they_fit, float64 };
 
   // A streaming buffer has no more 64-bit integers.
   [[nodiscard]] std::size_t by_source_part() const noexcept { return bit_width(to_) == 64 ? 1024 : 2048; }
@@ -59,6 +59,7 @@ class Reporter {
   void emplace_distant_words();
   void add_float32_if_they_fit(const Conversion& done, Count& count) const;
   void add_float32(const Conversion& part, Count& count) const;
+  void add_kept(const Conversion& done, Count& count) const;
   void add_words(const Conversion& done, Count& count) const;
   void add_rounded_words(const Conversion& part, Count& count) const;
   void add_distant_words(const Conversion& part, Count& count) const;
@@ -74,7 +75,7 @@ class Reporter {
   Method method_;
   std::optional<ByteReporter> bytes_;
   std::optional<IntegerReporter> integers_;
-  std::optional<kernels::WordTally> words_;  // one of these, with Method::words
+  std::optional<kernels::WordTally> words_;  // one of these, with Method::words; the first with Method::kept
   std::optional<kernels::DistantWordTally> distant_words_;
   std::optional<kernels::FractionTally> fractions_;  // one of these, with Method::by_source
   std::optional<kernels::PowerTally> powers_;

@@ -508,6 +508,29 @@ TEST(Report, OfShortFloatsThatChange) {
   }
 }
 
+// Numbers whose results are far away: their errors have more digits than most.
+TEST(Report, OfShortFloatsFarBeyond) {
+  std::mt19937_64 random(23);
+  std::vector<CastOptions> options = all_options;
+  options.push_back({.out_of_range = OutOfRange::saturate, .int_rounding = IntRounding::nearest_even});
+  for (const DType from : {DType::float16, DType::bfloat16}) {
+    for (const int largest : {2, 6, 10, 15, 30}) {
+      if (from == DType::float16 && largest > 15) continue;
+      std::vector<double> numbers(2 * 4096 + 64 + 27);
+      for (double& number : numbers) {
+        const int exponent = static_cast<int>(random() % static_cast<unsigned>(largest + 4)) - 4;
+        number = std::ldexp(1.0 + static_cast<double>(random() % 1024) / 1024.0, exponent);
+        if (random() % 2 == 0) number = -number;
+      }
+      const std::vector<std::byte> source = encoded(from, numbers);
+      for (const DType to : numeric_types()) {
+        if (bit_width(to) > 16) continue;
+        for (const CastOptions& each : options) check(from, source, numbers.size(), to, each);
+      }
+    }
+  }
+}
+
 // What is told from the source alone, block by block: every code of 16 bits below the limits of each integer, and
 // blocks of numbers that have to take another way among others.
 TEST(Report, OfEveryShortFloatThatIsTruncated) {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #define SIMD_INLINE [[gnu::always_inline]] inline
 #define SIMD_INLINE_LAMBDA __attribute__((always_inline))  // behind the parameters
@@ -72,6 +73,27 @@ SIMD_INLINE V load(const std::byte* src) {
 template <class V>
 SIMD_INLINE void store(std::byte* dst, V v) {
   __builtin_memcpy(dst, &v, sizeof v);
+}
+
+// All lanes in one: half of them with the other half, and so on.
+template <class V, class Function>
+SIMD_INLINE auto over_lanes(V x, Function function) {
+  constexpr std::size_t lanes = sizeof(V) / sizeof(x[0]);
+  std::remove_cvref_t<decltype(x[0])> each[lanes];
+  store(reinterpret_cast<std::byte*>(each), x);
+#pragma GCC unroll 8
+  for (std::size_t half = lanes / 2; half != 0; half /= 2) {
+    for (std::size_t lane = 0; lane < half; ++lane) each[lane] = function(each[lane], each[lane + half]);
+  }
+  return each[0];
+}
+template <class V>
+SIMD_INLINE auto greatest_of_lanes(V x) {
+  return over_lanes(x, [](auto a, auto b) { return a < b ? b : a; });
+}
+template <class V>
+SIMD_INLINE auto least_of_lanes(V x) {
+  return over_lanes(x, [](auto a, auto b) { return b < a ? b : a; });
 }
 
 // Minus zero, not plus: x - 0 is x for every float.

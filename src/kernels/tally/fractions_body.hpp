@@ -5,39 +5,14 @@
 // 2. Of float32 only the squares of fractions, and only beside numbers beyond, whose errors are so much larger.
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 #include "kernels/simd/environment.hpp"
+#include "kernels/tally/float_lanes.hpp"
 #include "kernels/tally/fractions.hpp"
-#include "kernels/tally/tally_masks.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
-
-inline constexpr int groups_at_once = TENSORCAST_TARGET_LEVEL == 0 ? 1 : 4;  // portable code is to be small
-
-// --- Sources
-
-struct Float16Numbers {
-  using Codes = U16;
-  using Code = std::uint16_t;
-  static constexpr Code minus_one = 0xbc00;
-  SIMD_INLINE static F32 load(const std::byte* at) { return load_float16(at); }
-};
-struct Bfloat16Numbers {
-  using Codes = U16;
-  using Code = std::uint16_t;
-  static constexpr Code minus_one = 0xbf80;
-  SIMD_INLINE static F32 load(const std::byte* at) { return as<F32>(load_uint16(at) << 16); }
-};
-struct Float32Numbers {
-  using Codes = U32;
-  using Code = std::uint32_t;
-  static constexpr Code minus_one = 0xbf800000;
-  SIMD_INLINE static F32 load(const std::byte* at) { return TENSORCAST_TARGET::load<F32>(at); }
-};
 
 // --- The first look
 
@@ -55,19 +30,6 @@ SIMD_INLINE U32 count_without(U32 sum, U32 x, U32 bits) {
 SIMD_INLINE U16 count_without(U16 sum, U16 x, U16 bits) { return sum - as<U16>((x & bits) == 0); }
 SIMD_INLINE U32 count_without(U32 sum, U32 x, U32 bits) { return sum - as<U32>((x & bits) == 0); }
 #endif
-
-// All lanes in one: half of them with the other half, and so on.
-template <class Codes, class Function>
-SIMD_INLINE auto over_lanes(Codes x, Function function) {
-  constexpr std::size_t lanes = sizeof(Codes) / sizeof(x[0]);
-  std::remove_cvref_t<decltype(x[0])> each[lanes];
-  store(reinterpret_cast<std::byte*>(each), x);
-#pragma GCC unroll 8
-  for (std::size_t half = lanes / 2; half != 0; half /= 2) {
-    for (std::size_t lane = 0; lane < half; ++lane) each[lane] = function(each[lane], each[lane + half]);
-  }
-  return each[0];
-}
 
 // The finite codes from that of -1 on are as many as have two bits less: any other, less the code of -1, has one of the
 // first two bits.
@@ -88,8 +50,8 @@ void survey_fractions(const std::byte* source, std::size_t count, FractionSurvey
     nearest = min(nearest, from_minus_one);
     beyond = count_without(beyond, from_minus_one, first_two);
   }
-  survey.largest = over_lanes(largest, [](Code a, Code b) { return a < b ? b : a; });
-  survey.nearest = over_lanes(nearest, [](Code a, Code b) { return a < b ? a : b; });
+  survey.largest = greatest_of_lanes(largest);
+  survey.nearest = least_of_lanes(nearest);
   survey.beyond = over_lanes(beyond, [](Code a, Code b) { return static_cast<Code>(a + b); });
 }
 
@@ -119,24 +81,10 @@ SIMD_INLINE F32 sum_where(Mask32 mask, F32 sum, F32 x) { return sum + kept_where
 SIMD_INLINE U32 max_where(Mask32 mask, U32 largest, U32 x) { return max(largest, x & as<U32>(mask)); }
 #endif
 
-// Register r of the chains.
-SIMD_INLINE void add_wide_square(Doubles& sum, F32 x, int r) {
-  const F64x2 wide = widen(x);
-  sum.at[2 * r] = add_square<F32>(sum.at[2 * r], wide.lo);
-  sum.at[2 * r + 1] = add_square<F32>(sum.at[2 * r + 1], wide.hi);
-}
 SIMD_INLINE void add_widened(Doubles& sum, F32 x, int r) {
   const F64x2 wide = widen(x);
   sum.at[2 * r] += wide.lo;
   sum.at[2 * r + 1] += wide.hi;
-}
-
-// Asks for so many bytes of each chain.
-template <std::size_t bytes>
-SIMD_INLINE void fetch_groups(std::uintptr_t at) {
-  for (std::size_t i = 0; i < bytes * tally_chains; i += 64) {
-    __builtin_prefetch(reinterpret_cast<const void*>(at + i), 0, 3);
-  }
 }
 
 // All of it is inlined, so that its state stays in registers.
@@ -148,7 +96,6 @@ class FractionBlock {
   SIMD_INLINE void add(const std::byte* source, std::size_t count, FractionSums& sums) {
     signal_ = load_group<F64>(sums.signal);
     noise_ = load_group<F64>(sums.noise);
-    // The next block is asked for meanwhile: all of this one came at once, and then memory would wait for the sums.
     const auto next = reinterpret_cast<std::uintptr_t>(source) + count * code_bytes;
     for (std::size_t first = 0; first < count; first += fraction_group) {
       for (int r = 0; r < Floats::registers; ++r) {
@@ -219,34 +166,13 @@ class FractionBlock {
 
 // --- The largest relative error
 
-// A little less than the largest so far: products with it are rounded.
-inline float share_below(const Tally& tally) { return static_cast<float>(tally.max_rel * (1.0 - 0x1p-21)); }
-
-// Of magnitudes and errors.
-[[gnu::noinline]] inline void grow_share_of_lanes(F32 x, F32 error, Tally& tally) {
-  float numbers[Floats::lanes], errors[Floats::lanes];
-  store(reinterpret_cast<std::byte*>(numbers), x);
-  store(reinterpret_cast<std::byte*>(errors), error);
-  for (int lane = 0; lane < Floats::lanes; ++lane) {
-    if (errors[lane] == 0.0F) continue;
-    const double share = static_cast<double>(errors[lane]) / static_cast<double>(numbers[lane]);
-    if (share <= tally.max_rel) continue;
-    tally.max_rel = share;
-    tally.is_max_rel_short = false;
-  }
-}
-
 // Products with small numbers may have too few digits, so that numbers below 1 are looked at: they end the search.
 template <class Source>
 void grow_share_of_fractions(const std::byte* source, std::size_t count, Tally& tally) {
-  F32 share = splat(share_below(tally));
+  ShareSearch search(tally);
   for (std::size_t i = 0; i < count && tally.max_rel < 1.0; i += Floats::lanes) {
     const F32 x = magnitude_of(Source::load(source + i * sizeof(typename Source::Code)));
-    const F32 fraction = fraction_of(x);
-    const Mask32 is_below_one = not_equal_of(less(x, splat(1.0F)), x, F32{});
-    if (!some(united(is_below_one, less(share * x, fraction)))) continue;
-    grow_share_of_lanes(x, fraction, tally);
-    share = splat(share_below(tally));
+    search.add(x, x - fraction_of(x), not_equal_of(less(x, splat(1.0F)), x, F32{}));
   }
 }
 

@@ -37,15 +37,6 @@ SIMD_INLINE std::uint64_t sum_of_lanes(V x) {
   for (const auto value : values) sum += static_cast<std::uint64_t>(value);
   return sum;
 }
-template <class V>
-SIMD_INLINE auto greatest_of_lanes(V x) {
-  constexpr std::size_t lanes = sizeof(V) / sizeof(x[0]);
-  std::remove_reference_t<decltype(x[0])> values[lanes];
-  store(reinterpret_cast<std::byte*>(values), x);
-  auto greatest = values[0];
-  for (const auto value : values) greatest = greatest < value ? value : greatest;
-  return greatest;
-}
 
 #if TENSORCAST_TARGET_LEVEL >= 2
 

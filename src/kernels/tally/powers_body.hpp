@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/tally/fractions_body.hpp"
+#include "kernels/simd/environment.hpp"
+#include "kernels/tally/float_lanes.hpp"
+#include "kernels/tally/fractions.hpp"
 #include "kernels/tally/powers.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
@@ -22,7 +24,6 @@ class PowerBlock {
     addend_ = U32{} + addend;
     signal_ = load_group<F64>(sums.signal);
     noise_ = load_group<F64>(sums.noise);
-    // The next block is asked for meanwhile: all of this one came at once, and then memory would wait for the sums.
     const auto next = reinterpret_cast<std::uintptr_t>(source) + count * sizeof(float);
     for (std::size_t first = 0; first < count; first += fraction_group) {
       for (int r = 0; r < Floats::registers; ++r) {
@@ -39,9 +40,9 @@ class PowerBlock {
     sums.inexact = inexact_.total();
     sums.beyond = beyond_.total();
     sums.largest_error = greatest_lane(largest_error_);
-    sums.largest_code = over_lanes(largest_code_, [](auto a, auto b) { return a < b ? b : a; });
-    sums.largest_number = over_lanes(largest_number_, [](auto a, auto b) { return a < b ? b : a; });
-    sums.least = over_lanes(least_, [](auto a, auto b) { return a < b ? a : b; });
+    sums.largest_code = greatest_of_lanes(largest_code_);
+    sums.largest_number = greatest_of_lanes(largest_number_);
+    sums.least = least_of_lanes(least_);
   }
 
  private:
@@ -68,13 +69,10 @@ class PowerBlock {
 };
 
 inline void grow_share_of_powers(const std::byte* source, std::size_t count, std::uint32_t addend, Tally& tally) {
-  F32 share = splat(share_below(tally));
+  ShareSearch search(tally);
   for (std::size_t i = 0; i < count; i += Floats::lanes) {
     const F32 x = Float32Numbers::load(source + i * sizeof(float));
-    const F32 error = magnitude_of(x - rounded_to_power(x, U32{} + addend));
-    if (!some(less(share * x, error))) continue;
-    grow_share_of_lanes(x, error, tally);
-    share = splat(share_below(tally));
+    search.add(x, rounded_to_power(x, U32{} + addend));
   }
 }
 

@@ -77,8 +77,9 @@ void tally_float64(Target target, RealSums source, RealSums result, std::size_t 
   tally_loops_of(target).float64(source, result, count, rules, tally);
 }
 
-bool are_small(Target target, const std::byte* integers, int bits, bool is_signed, std::size_t count) noexcept {
-  return tally_loops_of(target).are_small(integers, bits, is_signed, count);
+bool are_small(Target target, const std::byte* integers, int bits, bool is_signed, int digits,
+               std::size_t count) noexcept {
+  return tally_loops_of(target).are_small(integers, bits, is_signed, digits, count);
 }
 
 std::size_t count_byte(Target target, const std::byte* data, std::size_t bytes, std::byte value) noexcept {

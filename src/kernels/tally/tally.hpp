@@ -74,8 +74,9 @@ void tally_float64(Target target, RealSums source, RealSums result, std::size_t 
 void count_float32(Target target, const float* source, const float* result, std::size_t count, const TallyRules& rules,
                    Tally& tally) noexcept;
 
-// Whether all of these integers of 32 or 64 bits are below 2^24 in magnitude, so that float32 has them.
-[[nodiscard]] bool are_small(Target target, const std::byte* integers, int bits, bool is_signed,
+// Whether all of these integers of 32 or 64 bits are below 2^digits in magnitude, so that a float of so many digits has
+// them.
+[[nodiscard]] bool are_small(Target target, const std::byte* integers, int bits, bool is_signed, int digits,
                              std::size_t count) noexcept;
 
 // 64-bit integers: the nearest float64, and what it lacks, exactly.

@@ -166,7 +166,8 @@ class BlockTally {
       const double max_rel = tally.max_rel;
       const bool is_at_most_one = counted == Usually::below_zero || (is_plain && !rules.counts_zeros);
       const bool cannot_grow = is_at_most_one && max_rel >= 1.0;
-      is_equal_usual = (is_plain ? is_float : counted == Usually::below_zero) && (rules.is_source_short || cannot_grow);
+      const bool is_short = is_float && rules.is_source_short;  // in float64, it may be a product with a scale
+      is_equal_usual = (is_plain ? !sums : counted == Usually::below_zero) && (is_short || cannot_grow);
       if (is_plain) {  // errors at the bound may be those of numbers beyond it
         usual_absolute = is_equal_usual ? std::nextafter(usual_error, Number{0}) : usual_error;
       } else if (counted == Usually::beyond) {
@@ -208,7 +209,6 @@ class BlockTally {
   std::size_t add_usual(std::size_t first, std::size_t count) {
     limits_.set(tally_);
     const bool or_equal = limits_.is_equal_usual;
-    constexpr bool is_float = std::is_same_v<V, F32>;
     if constexpr (!sums) {
       switch (rules_.usually) {
         case Usually::beyond:
@@ -222,7 +222,7 @@ class BlockTally {
           break;
       }
     }
-    if constexpr (is_float) {
+    if constexpr (!sums) {
       if (or_equal) return add_usual<Usually::inexact, true>(first, count);
     }
     return add_usual<Usually::inexact, false>(first, count);
@@ -494,7 +494,7 @@ void tally_float64(RealSums source, RealSums result, std::size_t count, const Ta
 
 // Of negative numbers, the inverted bits: one less than their magnitude.
 template <class Bits, class Number>
-bool are_small(const std::byte* integers, bool is_signed, std::size_t count) {
+bool are_small(const std::byte* integers, bool is_signed, int digits, std::size_t count) {
   constexpr std::size_t lanes = sizeof(Bits) / sizeof(Number);
   constexpr int sign_bit = static_cast<int>(sizeof(Number)) * 8 - 1;
   const Bits sign = splat(static_cast<Number>(is_signed ? -1 : 0));
@@ -512,7 +512,7 @@ bool are_small(const std::byte* integers, bool is_signed, std::size_t count) {
   }
   Number any = 0;
   for (std::size_t lane = 0; lane < lanes; ++lane) any |= all[lane];
-  return any >= 0 && any < Number{1} << 24;
+  return any >= 0 && any >> digits == 0;
 }
 
 // In lanes that count to 255 together.
@@ -600,9 +600,9 @@ const TallyLoops tally_loops = {
           in_default_environment([&] { run(source, result, count, rules, tally); });
         },
     .are_small =
-        [](const std::byte* integers, int bits, bool is_signed, std::size_t count) {
-          return bits == 32 ? are_small<I32, std::int32_t>(integers, is_signed, count)
-                            : are_small<I64, std::int64_t>(integers, is_signed, count);
+        [](const std::byte* integers, int bits, bool is_signed, int digits, std::size_t count) {
+          return bits == 32 ? are_small<I32, std::int32_t>(integers, is_signed, digits, count)
+                            : are_small<I64, std::int64_t>(integers, is_signed, digits, count);
         },
     .count_byte = count_byte,
 #if TENSORCAST_TARGET_LEVEL >= 1

@@ -87,6 +87,10 @@ SIMD_INLINE U8 count_equal(U8 sum, U8 a, U8 b) {
 SIMD_INLINE F32 smaller_magnitude(F32 x, F32 limit) { return (F32)_mm512_range_ps((__m512)x, (__m512)limit, 0b1010); }
 SIMD_INLINE F64 smaller_magnitude(F64 x, F64 limit) { return (F64)_mm512_range_pd((__m512d)x, (__m512d)limit, 0b1010); }
 SIMD_INLINE F64 greater_of(F64 a, F64 b) { return (F64)_mm512_max_pd((__m512d)a, (__m512d)b); }
+// |x|, or `largest` if that is greater.
+SIMD_INLINE F32 with_magnitude_of(F32 largest, F32 x) {
+  return (F32)_mm512_range_ps((__m512)x, (__m512)largest, 0b1011);
+}
 SIMD_INLINE F64 load_widened(const float* values) { return (F64)_mm512_cvtps_pd(_mm256_loadu_ps(values)); }
 
 #else
@@ -142,6 +146,7 @@ SIMD_INLINE F64 smaller_magnitude(F64 x, F64 limit) {
   const F64 magnitude = as<F64>(as<I64>(x) & INT64_MAX);
   return magnitude < limit ? magnitude : limit;
 }
+SIMD_INLINE F32 with_magnitude_of(F32 largest, F32 x) { return as<F32>(max(as<I32>(largest), as<I32>(x) & INT32_MAX)); }
 #if TENSORCAST_TARGET_LEVEL == 1
 SIMD_INLINE bool some(Mask64 mask) { return _mm256_movemask_pd((__m256d)mask) != 0; }
 SIMD_INLINE bool all(Mask32 mask) { return _mm256_movemask_ps((__m256)mask) == 0xff; }

@@ -153,9 +153,9 @@ void WordTally::sum(const Block& block, Tally& tally) const {
   const std::size_t whole = block.count / word_group * word_group;
   WordSums sums;
   if (whole != 0) {
-    tally_loops_of(target_).words.add_squares(block.source, block.result, whole, from_.is_bfloat16(), block.is_exact,
-                                              sums, tally);
-    if (!is_good(sums.signal) || !(block.is_exact || is_good(sums.noise))) return sum_with_care(block, tally);
+    tally_loops_of(target_).words.add_squares(block.source, block.result, whole, from_.is_bfloat16(), block.errors,
+                                              sums);
+    if (!is_good(sums.signal) || !(block.errors == WordErrors::none || is_good(sums.noise))) return sum_with_care(block, tally);
   }
   add(sums, tally);
   sum_one_by_one(block, whole, tally);
@@ -190,25 +190,23 @@ bool DistantWordTally::add_groups(const std::byte* source, const std::byte* resu
   const WordLoops& loops = tally_loops_of(target_).words;
   const std::uint64_t inexact = tally.inexact;
   const bool is_bool = what_.kind == DistantKind::boolean;
-  const WordRange range = loops.count_inexact(source, result, count, what_, tally);
+  WordSums sums;
+  const WordRange range = loops.add_distant(source, result, count, from_.is_bfloat16(), what_, sums, tally);
   if (takes_another_way(range.largest) || takes_another_way(range.smallest)) return false;
-  const bool may_be_beyond = range.largest >= std::min(what_.bounds.positive, what_.bounds.negative);
-
   const bool is_exact = tally.inexact == inexact;
   if (range.largest == 0 && is_exact) return true;
-  double largest_share = may_be_beyond ? what_.largest_share_beyond : what_.largest_share;
-  if (is_bool) largest_share = 1.0 + 1.0 / from_.value(std::max(range.smallest, std::uint16_t{1}));
-  WordSums sums;
-  if (is_exact) {
-    loops.add_squares(source, result, count, from_.is_bfloat16(), true, sums, tally);
-  } else {
-    loops.add_distant_squares(what_.kind, source, result, count, from_.is_bfloat16(), tally.max_rel < largest_share,
-                              sums, tally);
+  if (!is_good(sums.signal)) return false;
+  if (!is_exact) {
     if (!is_good(sums.noise)) return false;
     // Beyond that, float32 may lack digits of the error.
     if (is_bool && !(sums.largest_error >= 1.0 + 0x1p-12 && sums.largest_error < 0x1p23)) return false;
+    const bool may_be_beyond = range.largest >= std::min(what_.bounds.positive, what_.bounds.negative);
+    double largest_share = may_be_beyond ? what_.largest_share_beyond : what_.largest_share;
+    if (is_bool) largest_share = 1.0 + 1.0 / from_.value(std::max(range.smallest, std::uint16_t{1}));
+    if (tally.max_rel < largest_share) {
+      loops.grow_share(source, result, count, from_.is_bfloat16(), what_.kind, tally);
+    }
   }
-  if (!is_good(sums.signal)) return false;
   tally.max_abs = std::max(tally.max_abs, sums.largest_error);
   kernels::add(sums, tally);
   return true;

@@ -56,8 +56,19 @@ struct WordSums {
   double largest_error = 0.0;
 };
 
-// Errors of bool may be too long for float32, and are the smaller, relatively, the larger the number.
-enum class DistantKind : std::uint8_t { integer, scale, boolean };
+// Errors are short, but for those of far_integer: of numbers that saturate, or negative ones that become large; and
+// those of bool, which may be too long for float32, and are the smaller, relatively, the larger the number.
+enum class DistantKind : std::uint8_t { integer, far_integer, scale, boolean };
+
+[[nodiscard]] constexpr bool is_integer(DistantKind kind) {
+  return kind == DistantKind::integer || kind == DistantKind::far_integer;
+}
+[[nodiscard]] constexpr bool has_short_errors(DistantKind kind) {
+  return kind == DistantKind::integer || kind == DistantKind::scale;
+}
+
+// Those of short ones have at most 12 digits, so that float32 has their squares.
+enum class WordErrors : std::uint8_t { none, short_ones, any };
 
 // One kind of conversion. Results are given as codes of the source's type.
 class WordTally {
@@ -79,7 +90,7 @@ class WordTally {
     const std::byte* source;
     const std::byte* result;
     std::size_t count;
-    bool is_exact;   // there are no errors
+    WordErrors errors;
     bool is_finite;  // all results are, whose sources are
   };
   // Adds the squares. Infinities and NaN are taken for zeros on both sides.
@@ -140,15 +151,16 @@ struct WordLoops {
   std::size_t (*count_usual)(const std::byte* source, const std::byte* result, std::size_t count,
                              const WordCounts& counts, Tally& tally);
   std::uint16_t (*largest_magnitude)(const std::byte* words, std::size_t count);
-  // The squares. Not exact: of the errors, too.
+  // The squares, of the errors too.
   void (*add_squares)(const std::byte* source, const std::byte* result, std::size_t count, bool is_bfloat16,
-                      bool is_exact, WordSums& sums, Tally& tally);
-  // And the largest errors, and if it may grow, the largest relative one.
-  void (*add_distant_squares)(DistantKind kind, const std::byte* source, const std::byte* result, std::size_t count,
-                              bool is_bfloat16, bool may_grow, WordSums& sums, Tally& tally);
-  // And the elements beyond. Results have no zero with a sign. Of integers, the smallest magnitude is not looked for.
-  WordRange (*count_inexact)(const std::byte* source, const std::byte* result, std::size_t count,
-                             const DistantWords& what, Tally& tally);
+                      WordErrors errors, WordSums& sums);
+  // Of distant results, squares, the largest error, and counts. Results have no zero with a sign. Of integers, the
+  // smallest magnitude is not looked for.
+  WordRange (*add_distant)(const std::byte* source, const std::byte* result, std::size_t count, bool is_bfloat16,
+                           const DistantWords& what, WordSums& sums, Tally& tally);
+  // Of these, the largest relative error.
+  void (*grow_share)(const std::byte* source, const std::byte* result, std::size_t count, bool is_bfloat16,
+                     DistantKind kind, Tally& tally);
 };
 
 }  // namespace tensorcast::kernels

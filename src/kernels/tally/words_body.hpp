@@ -2,9 +2,9 @@
 //
 // Eight squares a chain are summed up in float32, and only these sums widened to float64, which costs as much as all
 // the rest. So sums are off by 2^-22 of the whole at the very worst, and by 2^-30 as a rule, as errors of rounding
-// cancel each other. Squares of 16-bit floats are exact in float32; those of errors are rounded before they are added,
-// as not all targets can add them unrounded. Where float32 is too narrow, sums are not finite or very small: who asks
-// for them looks, and sums otherwise.
+// cancel each other. Squares of 16-bit floats are exact in float32, and those of most errors, which have at most 12
+// digits, too; others are rounded before they are added, as not all targets can add them unrounded. Where float32 is
+// too narrow, sums are not finite or very small: who asks for them looks, and sums otherwise.
 #pragma once
 
 #include <bit>
@@ -15,7 +15,7 @@
 #include <type_traits>
 
 #include "kernels/simd/environment.hpp"
-#include "kernels/tally/tally_masks.hpp"
+#include "kernels/tally/float_lanes.hpp"
 #include "kernels/tally/words.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
@@ -141,170 +141,176 @@ SIMD_INLINE F32 load_half(const std::byte* words, std::size_t first, int half, i
   }
 }
 
-// The largest relative error so far, to multiply numbers with. With a power of two the product is exact; else it is
-// made a little less, as the product is rounded.
-inline float share_to_compare(const Tally& tally) {
-  const double share = std::fmin(tally.max_rel, static_cast<double>(std::numeric_limits<float>::max()));
-  const bool is_power = share > 0.0 && (std::bit_cast<std::uint64_t>(share) & 0xfffffffffffff) == 0;
-  return static_cast<float>(is_power ? share : share * (1.0 - 0x1p-21));
+// Adds squares of all numbers and errors: add_group(first, signal, noise) those of 32 elements, four times in a row.
+template <bool has_errors, class AddGroup>
+SIMD_INLINE void sum_in_parts(const std::byte* source, std::size_t count, WordSums& sums, AddGroup add_group) {
+  constexpr std::size_t part = square_groups * square_group;
+  const auto next = reinterpret_cast<std::uintptr_t>(source) + count * sizeof(std::uint16_t);
+  SquareSums signal, noise;
+  const auto add = [&](std::size_t first, Floats& signal_part, Floats& noise_part) SIMD_INLINE_LAMBDA {
+    fetch_groups<2 * sizeof(std::uint16_t)>(next + first * sizeof(std::uint16_t));
+    add_group(first, signal_part, noise_part);
+  };
+  for (std::size_t first = 0; first < count; first += part) {
+    Floats signal_part = {}, noise_part = {};
+    if (count - first >= part) [[likely]] {
+#pragma GCC unroll 4
+      for (std::size_t i = 0; i < part; i += square_group) add(first + i, signal_part, noise_part);
+    } else {
+      for (std::size_t at = first; at < count; at += square_group) add(at, signal_part, noise_part);
+    }
+    signal.add(signal_part);
+    if constexpr (has_errors) noise.add(noise_part);
+  }
+  signal.add_to(sums.signal);
+  if constexpr (has_errors) noise.add_to(sums.noise);
+}
+
+template <bool are_short>
+SIMD_INLINE F32 plus_square_of_error(F32 sum, F32 error) {
+  return are_short ? plus_exact_square(sum, error) : sum + error * error;
+}
+
+template <bool is_bfloat16, WordErrors errors>
+void add_squares(const std::byte* source, const std::byte* result, std::size_t count, WordSums& sums) {
+  constexpr bool has_errors = errors != WordErrors::none;
+  const auto add_group = [&](std::size_t first, Floats& signal, Floats& noise) SIMD_INLINE_LAMBDA {
+#pragma GCC unroll 2
+    for (int half = 0; half < 2; ++half) {
+#pragma GCC unroll 4
+      for (int r = 0; r < Floats::registers; ++r) {
+        const F32 x = load_half<is_bfloat16>(source, first, half, r);
+        signal.at[r] = plus_exact_square(signal.at[r], x);
+        if constexpr (!has_errors) continue;
+        const F32 error = x - load_half<is_bfloat16>(result, first, half, r);
+        noise.at[r] = plus_square_of_error<errors == WordErrors::short_ones>(noise.at[r], error);
+      }
+    }
+  };
+  sum_in_parts<has_errors>(source, count, sums, add_group);
 }
 
 // What numbers become. As bool, it is seen from them.
-template <bool is_bfloat16, bool are_bool>
+template <bool is_bfloat16, DistantKind kind>
 SIMD_INLINE F32 load_result(F32 x, const std::byte* result, std::size_t first, int half, int r) {
-  if constexpr (!are_bool) return load_half<is_bfloat16>(result, first, half, r);
+  if constexpr (kind != DistantKind::boolean) return load_half<is_bfloat16>(result, first, half, r);
   return kept_where(nonzero(as<I32>(magnitude_of(x))), splat(1.0F));
 }
 
-template <bool is_bfloat16, bool are_bool>
-[[gnu::noinline]] void grow_share(const std::byte* source, const std::byte* result, std::size_t first, std::size_t end,
-                                  Tally& tally) {
-  for (; first < end; first += square_group) {
-    for (int half = 0; half < 2; ++half) {
-      Floats x, y;
-      for (int r = 0; r < Floats::registers; ++r) {
-        x.at[r] = load_half<is_bfloat16>(source, first, half, r);
-        y.at[r] = load_result<is_bfloat16, are_bool>(x.at[r], result, first, half, r);
-      }
-      float numbers[tally_chains], results[tally_chains];
-      __builtin_memcpy(numbers, &x, sizeof numbers);
-      __builtin_memcpy(results, &y, sizeof results);
-      for (std::size_t i = 0; i < tally_chains; ++i) {
-        const auto number = static_cast<double>(numbers[i]);
-        const double share = std::fabs(number - static_cast<double>(results[i])) / std::fabs(number);
-        if (number != 0.0 && share > tally.max_rel) tally.max_rel = share;
-      }
-    }
-  }
-  tally.is_max_rel_short = false;
-}
-
-enum class Errors : std::uint8_t {
-  none,
-  summed,   // only that
-  largest,  // and the largest one is looked for
-  growing,  // and the largest relative one
-};
-
-// A share is looked at more closely where a product with the largest one says that it may be larger.
-template <bool is_bfloat16, Errors errors, bool are_bool>
-void add_squares(const std::byte* source, const std::byte* result, std::size_t count, WordSums& sums, Tally& tally) {
-  constexpr bool is_growing = errors == Errors::growing;
-  SquareSums signal, noise;
-  F32 largest = {};
-  std::size_t first = 0;
-  // The next block is asked for meanwhile: all of this one comes at once, and then memory would wait for the sums.
-  const auto next = reinterpret_cast<std::uintptr_t>(source) + count * sizeof(std::uint16_t);
-  while (first < count) {
-    const F32 share = splat(share_to_compare(tally));
-    Mask32 may_grow = {};
-    Floats signal_part, noise_part;
-    const auto add_group = [&](std::size_t at) SIMD_INLINE_LAMBDA {
-      __builtin_prefetch(reinterpret_cast<const void*>(next + at * sizeof(std::uint16_t)), 0, 3);
-#pragma GCC unroll 2
-      for (int half = 0; half < 2; ++half) {
-#pragma GCC unroll 4
-        for (int r = 0; r < Floats::registers; ++r) {
-          const F32 x = load_half<is_bfloat16>(source, at, half, r);
-          signal_part.at[r] = plus_exact_square(signal_part.at[r], x);
-          if constexpr (errors == Errors::none) continue;
-          const F32 error = x - load_result<is_bfloat16, are_bool>(x, result, at, half, r);
-          noise_part.at[r] += error * error;
-          if constexpr (errors == Errors::summed) continue;
-          largest = greater_magnitude(largest, magnitude_of(error));
-          if constexpr (is_growing) {
-            may_grow = united(may_grow, less(magnitude_of(x) * share, magnitude_of(error)));
-          }
-        }
-      }
-    };
-    std::size_t begin = first;
-    do {  // in registers until a share may have grown
-      begin = first;
-      signal_part = noise_part = {};
-      if (count - first >= square_groups * square_group) [[likely]] {
-#pragma GCC unroll 4
-        for (std::size_t i = 0; i < square_groups; ++i) add_group(first + i * square_group);
-        first += square_groups * square_group;
-      } else {
-        for (; first < count; first += square_group) add_group(first);
-      }
-      signal.add(signal_part);
-      if constexpr (errors != Errors::none) noise.add(noise_part);
-    } while (first < count && !(is_growing && some(may_grow)));
-    if (is_growing && some(may_grow)) grow_share<is_bfloat16, are_bool>(source, result, begin, first, tally);
-  }
-  signal.add_to(sums.signal);
-  if constexpr (errors == Errors::none) return;
-  noise.add_to(sums.noise);
-  if constexpr (errors == Errors::summed) return;
-  sums.largest_error = static_cast<double>(greatest_lane(largest));
-}
-
-template <Errors errors, bool are_bool = false>
-void add_squares_of(const std::byte* source, const std::byte* result, std::size_t count, bool is_bfloat16,
-                    WordSums& sums, Tally& tally) {
-  if (count == 0) return;
-  in_default_environment([&] {
-    is_bfloat16 ? add_squares<true, errors, are_bool>(source, result, count, sums, tally)
-                : add_squares<false, errors, are_bool>(source, result, count, sums, tally);
-  });
-}
-
-SIMD_INLINE std::uint16_t greatest_word(I16 words) {
-  std::int16_t lanes[word_lanes];
-  store(reinterpret_cast<std::byte*>(lanes), words);
-  std::int16_t most = 0;
-  for (const std::int16_t lane : lanes) most = lane > most ? lane : most;
-  return static_cast<std::uint16_t>(most);
-}
-
+// What is counted in codes of distant results.
 template <DistantKind kind>
-WordRange count_inexact(const std::byte* source, const std::byte* result, std::size_t count, const DistantWords& what,
-                        Tally& tally) {
-  const U16 magnitude = splat(word_magnitude), one = splat(what.code);
-  const U16 positive = splat(what.bounds.positive);
-  const U16 positives = splat(static_cast<std::uint16_t>(word_magnitude - what.bounds.positive));
-  const U16 negative = splat(static_cast<std::uint16_t>(what.bounds.negative | 0x8000));
-  WordCount inexact, beyond;
-  I16 largest = {}, smallest = splat(std::int16_t{-1});  // as what they lack to the largest code
-  for (std::size_t first = 0; first < count; first += word_lanes) {
+class DistantCounts {
+ public:
+  explicit DistantCounts(const DistantWords& what)
+      : code_(splat(what.code)),
+        positive_(splat(what.bounds.positive)),
+        positives_(splat(static_cast<std::uint16_t>(word_magnitude - what.bounds.positive))),
+        negative_(splat(static_cast<std::uint16_t>(what.bounds.negative | 0x8000))) {}
+
+  SIMD_INLINE void add(const std::byte* source, const std::byte* result, std::size_t first) {
+    const U16 magnitude = splat(word_magnitude);
     const U16 x = load_words(source, first);
-    const U16 y = kind == DistantKind::boolean ? one : load_words(result, first);
+    const U16 y = kind == DistantKind::boolean ? code_ : load_words(result, first);
     const U16 x_magnitude = x & magnitude;
-    largest = max(largest, as<I16>(x_magnitude));
-    if constexpr (kind != DistantKind::integer) {
-      smallest = max(smallest, as<I16>((x_magnitude - 1) ^ magnitude));  // zero: negative
+    largest_ = max(largest_, as<I16>(x_magnitude));
+    if constexpr (!is_integer(kind)) {
+      smallest_ = max(smallest_, as<I16>((x_magnitude - 1) ^ magnitude));  // zero: negative
     }
 #if TENSORCAST_TARGET_LEVEL >= 2
     const __mmask32 is_some = _mm512_test_epi16_mask((__m512i)x_magnitude, (__m512i)x_magnitude);
     __mmask32 is_inexact = _mm512_mask_cmpneq_epi16_mask(is_some, (__m512i)x, (__m512i)y);
     if constexpr (kind == DistantKind::scale) {
-      const __mmask32 is_less = _mm512_cmplt_epi16_mask((__m512i)x, _mm512_set1_epi16(static_cast<short>(what.code)));
+      const __mmask32 is_less = _mm512_cmplt_epi16_mask((__m512i)x, (__m512i)code_);
       is_inexact |= is_less;
-      beyond.add(is_less);
-    } else if constexpr (kind == DistantKind::integer) {
-      beyond.add(_mm512_cmple_epu16_mask((__m512i)(x - positive), (__m512i)positives));
-      beyond.add(_mm512_cmpge_epu16_mask((__m512i)x, (__m512i)negative));
+      beyond_.add(is_less);
+    } else if constexpr (is_integer(kind)) {
+      beyond_.add(_mm512_cmple_epu16_mask((__m512i)(x - positive_), (__m512i)positives_));
+      beyond_.add(_mm512_cmpge_epu16_mask((__m512i)x, (__m512i)negative_));
     }
 #else
     U16 is_inexact = as<U16>(x_magnitude != 0) & as<U16>(x != y);
     if constexpr (kind == DistantKind::scale) {
-      const U16 is_less = as<U16>(as<I16>(x) < static_cast<std::int16_t>(what.code));
+      const U16 is_less = as<U16>(as<I16>(x) < as<I16>(code_));
       is_inexact |= is_less;
-      beyond.add(is_less);
-    } else if constexpr (kind == DistantKind::integer) {
-      beyond.add(as<U16>(subtract_to_zero(x - positive, positives) == 0));
-      beyond.add(as<U16>(subtract_to_zero(negative, x) == 0));
+      beyond_.add(is_less);
+    } else if constexpr (is_integer(kind)) {
+      beyond_.add(as<U16>(subtract_to_zero(x - positive_, positives_) == 0));
+      beyond_.add(as<U16>(subtract_to_zero(negative_, x) == 0));
     }
 #endif
-    inexact.add(is_inexact);
+    inexact_.add(is_inexact);
   }
-  tally.inexact += inexact.total();
-  tally.beyond += beyond.total();
-  const std::uint16_t lacking = greatest_word(smallest);
-  return {.largest = greatest_word(largest),
-          .smallest = static_cast<std::uint16_t>(lacking == 0 ? 0 : word_magnitude - lacking + 1)};
+
+  [[nodiscard]] WordRange finish(Tally& tally) const {
+    tally.inexact += inexact_.total();
+    tally.beyond += beyond_.total();
+    const std::int16_t lacking = greatest_of_lanes(smallest_);
+    return {.largest = static_cast<std::uint16_t>(greatest_of_lanes(largest_)),
+            .smallest = static_cast<std::uint16_t>(lacking <= 0 ? 0 : word_magnitude - lacking + 1)};
+  }
+
+ private:
+  U16 code_, positive_, positives_, negative_;
+  WordCount inexact_, beyond_;
+  I16 largest_ = {}, smallest_ = splat(std::int16_t{-1});  // as what they lack to the largest code
+};
+
+// Counts and sums in one pass: one is done in other units of the processor than the other.
+template <bool is_bfloat16, DistantKind kind>
+WordRange add_distant(const std::byte* source, const std::byte* result, std::size_t count, const DistantWords& what,
+                      WordSums& sums, Tally& tally) {
+  DistantCounts<kind> counts(what);
+  F32 largest = {};
+  sum_in_parts<true>(source, count, sums, [&](std::size_t first, Floats& signal, Floats& noise) SIMD_INLINE_LAMBDA {
+#pragma GCC unroll 4
+    for (std::size_t i = 0; i < square_group; i += word_lanes) counts.add(source, result, first + i);
+#pragma GCC unroll 2
+    for (int half = 0; half < 2; ++half) {
+#pragma GCC unroll 4
+      for (int r = 0; r < Floats::registers; ++r) {
+        const F32 x = load_half<is_bfloat16>(source, first, half, r);
+        signal.at[r] = plus_exact_square(signal.at[r], x);
+        const F32 error = x - load_result<is_bfloat16, kind>(x, result, first, half, r);
+        noise.at[r] = plus_square_of_error<has_short_errors(kind)>(noise.at[r], error);
+        largest = with_magnitude_of(largest, error);
+      }
+    }
+  });
+  sums.largest_error = static_cast<double>(greatest_lane(largest));
+  return counts.finish(tally);
+}
+
+template <bool is_bfloat16, DistantKind kind>
+void grow_share(const std::byte* source, const std::byte* result, std::size_t count, Tally& tally) {
+  ShareSearch search(tally);
+  for (std::size_t first = 0; first < count; first += square_group) {
+#pragma GCC unroll 2
+    for (int half = 0; half < 2; ++half) {
+      for (int r = 0; r < Floats::registers; ++r) {
+        const F32 x = load_half<is_bfloat16>(source, first, half, r);
+        search.add(x, load_result<is_bfloat16, kind>(x, result, first, half, r));
+      }
+    }
+  }
+}
+
+// Calls function.template operator()<is_bfloat16, kind>().
+template <class Function>
+SIMD_INLINE auto with_distant_kind(bool is_bfloat16, DistantKind kind, Function function) {
+  const auto of_kind = [&]<bool is_brain>(std::bool_constant<is_brain>) {
+    switch (kind) {
+      case DistantKind::scale:
+        return function.template operator()<is_brain, DistantKind::scale>();
+      case DistantKind::boolean:
+        return function.template operator()<is_brain, DistantKind::boolean>();
+      case DistantKind::far_integer:
+        return function.template operator()<is_brain, DistantKind::far_integer>();
+      case DistantKind::integer:
+        break;
+    }
+    return function.template operator()<is_brain, DistantKind::integer>();
+  };
+  return in_default_environment([&] { return is_bfloat16 ? of_kind(std::true_type{}) : of_kind(std::false_type{}); });
 }
 
 inline std::uint16_t largest_magnitude(const std::byte* words, std::size_t count) {
@@ -314,7 +320,7 @@ inline std::uint16_t largest_magnitude(const std::byte* words, std::size_t count
     even = max(even, as<I16>(load_words(words, first) & magnitude));
     odd = max(odd, as<I16>(load_words(words, first + word_lanes) & magnitude));
   }
-  return greatest_word(max(even, odd));
+  return static_cast<std::uint16_t>(greatest_of_lanes(max(even, odd)));
 }
 
 inline constexpr WordLoops word_loops = {
@@ -327,32 +333,36 @@ inline constexpr WordLoops word_loops = {
         },
     .largest_magnitude = largest_magnitude,
     .add_squares =
-        [](const std::byte* source, const std::byte* result, std::size_t count, bool is_bfloat16, bool is_exact,
-           WordSums& sums, Tally& tally) {
-          is_exact ? add_squares_of<Errors::none>(source, result, count, is_bfloat16, sums, tally)
-                   : add_squares_of<Errors::summed>(source, result, count, is_bfloat16, sums, tally);
-        },
-    .add_distant_squares =
-        [](DistantKind kind, const std::byte* source, const std::byte* result, std::size_t count, bool is_bfloat16,
-           bool may_grow, WordSums& sums, Tally& tally) {
-          const auto add = [&]<bool are_bool>(std::bool_constant<are_bool>) {
-            may_grow ? add_squares_of<Errors::growing, are_bool>(source, result, count, is_bfloat16, sums, tally)
-                     : add_squares_of<Errors::largest, are_bool>(source, result, count, is_bfloat16, sums, tally);
+        [](const std::byte* source, const std::byte* result, std::size_t count, bool is_bfloat16, WordErrors errors,
+           WordSums& sums) {
+          const auto add = [&]<WordErrors of>(std::integral_constant<WordErrors, of>) {
+            in_default_environment([&] {
+              is_bfloat16 ? add_squares<true, of>(source, result, count, sums)
+                          : add_squares<false, of>(source, result, count, sums);
+            });
           };
-          kind == DistantKind::boolean ? add(std::true_type{}) : add(std::false_type{});
-        },
-    .count_inexact =
-        [](const std::byte* source, const std::byte* result, std::size_t count, const DistantWords& what,
-           Tally& tally) {
-          switch (what.kind) {
-            case DistantKind::scale:
-              return count_inexact<DistantKind::scale>(source, result, count, what, tally);
-            case DistantKind::boolean:
-              return count_inexact<DistantKind::boolean>(source, result, count, what, tally);
-            case DistantKind::integer:
-              break;
+          switch (errors) {
+            case WordErrors::none:
+              return add(std::integral_constant<WordErrors, WordErrors::none>{});
+            case WordErrors::short_ones:
+              return add(std::integral_constant<WordErrors, WordErrors::short_ones>{});
+            case WordErrors::any:
+              return add(std::integral_constant<WordErrors, WordErrors::any>{});
           }
-          return count_inexact<DistantKind::integer>(source, result, count, what, tally);
+        },
+    .add_distant =
+        [](const std::byte* source, const std::byte* result, std::size_t count, bool is_bfloat16,
+           const DistantWords& what, WordSums& sums, Tally& tally) {
+          return with_distant_kind(is_bfloat16, what.kind, [&]<bool is_brain, DistantKind kind>() {
+            return add_distant<is_brain, kind>(source, result, count, what, sums, tally);
+          });
+        },
+    .grow_share =
+        [](const std::byte* source, const std::byte* result, std::size_t count, bool is_bfloat16, DistantKind kind,
+           Tally& tally) {
+          with_distant_kind(is_bfloat16, kind, [&]<bool is_brain, DistantKind of>() {
+            grow_share<is_brain, of>(source, result, count, tally);
+          });
         },
 };
 
