@@ -116,7 +116,7 @@ class Plan {
     if (kernels::may_ever_refuse(from, to, policy)) refusals_.emplace(target_, from, to, policy, whole.count);
     if (policy.integer_range == codec::IntegerRange::error) kernel_policy_.integer_range = codec::IntegerRange::wrap;
     kernel_policy_.invalid_is_error = false;
-    if (policy.scale != 1.0 && kernels::TableConversion::pays(from, to, whole.count)) {
+    if (policy.scale != 1.0 && kernels::TableConversion::pays(target_, from, to, whole.count)) {
       table_.emplace(target_, from, to, kernel_policy_);
     } else if (policy.scale != 1.0) {
       scaled_.emplace(target_, from, to, kernel_policy_, whole.count);
@@ -197,22 +197,24 @@ class Plan {
     const std::size_t per_buffer = std::max(piece_bytes * 8 / static_cast<std::size_t>(wider_bits), seen.multiple);
     const std::size_t seen_bytes = is_short ? seen_short_bytes : seen_source_bytes;
     std::size_t seen_to = first;
-    for (; first < c.count; first += per_buffer) {
-      Conversion block = slice(c, first, std::min(per_buffer, c.count - first));
-      if (!is_seen && fetches_ahead_ && c.count - first >= 3 * per_buffer) {
-        fetch(block.src + 2 * storage_bytes(c.from, per_buffer), storage_bytes(c.from, per_buffer));
-      }
-      std::byte* const dst = std::exchange(block.dst, piece);
+    // Before the loop: a piece takes hardly longer than some calls.
+    const std::size_t src_step = storage_bytes(c.from, per_buffer), dst_step = storage_bytes(c.to, per_buffer);
+    const std::byte* src = c.src + storage_bytes(c.from, first);
+    std::byte* dst = c.dst + storage_bytes(c.to, first);
+    for (; first < c.count; first += per_buffer, src += src_step, dst += dst_step) {
+      const bool is_last = c.count - first <= per_buffer;
+      const Conversion block = {src, c.from, piece, c.to, is_last ? c.count - first : per_buffer};
+      if (!is_seen && fetches_ahead_ && c.count - first >= 3 * per_buffer) fetch(src + 2 * src_step, src_step);
       Result<void> done = sees_results ? convert_block(block, seen) : convert_block(block, Unseen{});
       if (!done) {
         std::memcpy(dst - left, piece - left, left);
         return with_offset(std::move(done).error(), first);
       }
       const std::size_t end = first + block.count;
-      const std::size_t bytes = storage_bytes(block.to, block.count);
-      const std::size_t rest = end < c.count ? std::min(bytes_into_line(dst + bytes), left + bytes) : 0;
+      const std::size_t bytes = is_last ? storage_bytes(c.to, block.count) : dst_step;
+      const std::size_t rest = is_last ? 0 : std::min(bytes_into_line(dst + bytes), left + bytes);
       kernels::stream_copy(target_, piece - left, dst - left, left + bytes - rest);
-      std::memmove(piece - rest, piece + bytes - rest, rest);
+      if (rest != 0) std::memmove(piece - rest, piece + bytes - rest, rest);
       left = rest;
       if (!is_seen || sees_results) continue;
       if (end < c.count && storage_bytes(c.from, end - seen_to) < seen_bytes) continue;
