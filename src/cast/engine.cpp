@@ -102,7 +102,7 @@ class Plan {
     if (kernels::may_ever_refuse(from, to, policy)) refusals_.emplace(target_, from, to, policy, whole.count);
     if (policy.integer_range == codec::IntegerRange::error) kernel_policy_.integer_range = codec::IntegerRange::wrap;
     kernel_policy_.invalid_is_error = false;
-    if (policy.scale != 1.0 && kernels::TableConversion::pays(from, to, whole.count)) {
+    if (policy.scale != 1.0 && kernels::TableConversion::pays(target_, from, to, whole.count)) {
       table_.emplace(target_, from, to, kernel_policy_);
     } else if (policy.scale != 1.0) {
       scaled_.emplace(target_, from, to, kernel_policy_, whole.count);
@@ -194,7 +194,7 @@ class Plan {
     for (; first < c.count; first += per_buffer, src += src_step, dst += dst_step) {
       const bool is_last = c.count - first <= per_buffer;
       const Conversion block = {src, c.from, piece, c.to, is_last ? c.count - first : per_buffer};
-      if (ahead != 0 && (c.count - first) / per_buffer > ahead) fetch(src + ahead * src_step, src_step);
+      if (ahead != 0 && c.count - first >= (ahead + 1) * per_buffer) fetch(src + ahead * src_step, src_step);
       Result<void> done = sees_results ? convert_block(block, seen) : convert_block(block, Unseen{});
       if (!done) {
         std::memcpy(dst - left, piece - left, left);
