@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -227,6 +229,43 @@ TEST(Cast, LargeTargetsHaveWhatComesBeforeAnError) {
     EXPECT_EQ(got.done.error().element, bad);
     for (std::size_t i = 0; i < bad - 8192; ++i) {
       ASSERT_EQ(got.bytes[line + i], static_cast<std::byte>(i % 100)) << i << " at " << misaligned;
+    }
+  }
+}
+
+// Whether one is refused is asked behind the conversion, of several of its pieces at a time where the source is narrow.
+TEST(Cast, LargeTensorsNameTheFirstElementRefused) {
+  for (const auto& [from, to] :
+       {std::pair{DType::float8_e4m3fnuz, DType::int8}, std::pair{DType::float8_e4m3fnuz, DType::int64},
+        std::pair{DType::float8_e5m2, DType::int16}, std::pair{DType::bfloat16, DType::int8},
+        std::pair{DType::float64, DType::int32}}) {
+    const std::string pair = std::string(name(from)) + " to " + std::string(name(to));
+    const std::size_t bits = static_cast<std::size_t>(bit_width(from) + bit_width(to));
+    const std::size_t count = (std::size_t{33} << 20) * 8 / bits + 5;
+    const auto code_of = [from = from](double value) {
+      return codec::cast_code(DType::float64, std::bit_cast<std::uint64_t>(value), from, {}).bits;
+    };
+    std::vector<std::uint64_t> digits;
+    for (int digit = 0; digit < 7; ++digit) digits.push_back(code_of(digit));
+    std::vector<std::byte> source(storage_bytes(from, count));
+    for (std::size_t i = 0; i < count; ++i) codec::store_code(from, source.data(), i, digits[i % 7]);
+    codec::store_code(from, source.data(), count / 3, code_of(-128.0));  // at the end of a range
+    const Conversion whole{source.data(), from, nullptr, to, count};
+    const Placed usual = cast_at(whole, 3, {}, nullptr);
+    for (const int threads : {1, 2}) {
+      const CastOptions strict{.out_of_range = OutOfRange::error, .threads = threads};
+      const Placed accepted = cast_at(whole, 3, strict, nullptr);
+      ASSERT_TRUE(accepted.done.ok()) << pair;
+      EXPECT_TRUE(accepted.bytes == usual.bytes) << pair;
+      for (const std::size_t bad : {count - 1, count - 1000, count / 2, std::size_t{4097}, std::size_t{0}}) {
+        codec::store_code(from, source.data(), bad, code_of(NAN));
+        const Placed refused = cast_at(whole, 3, strict, nullptr);
+        ASSERT_FALSE(refused.done.ok()) << pair << " at " << bad;
+        EXPECT_EQ(refused.done.error().element, bad) << pair;
+      }
+      for (const std::size_t bad : {count - 1, count - 1000, count / 2, std::size_t{4097}, std::size_t{0}}) {
+        codec::store_code(from, source.data(), bad, digits[bad % 7]);
+      }
     }
   }
 }

@@ -88,6 +88,13 @@ template <class Code>
   return worst > greatest;
 }
 
+// Whether a code is 0x80.
+[[gnu::always_inline]] inline bool any_sign_alone(const std::byte* src, std::size_t count) {
+  std::int8_t least = 0;
+  for (std::size_t i = 0; i < count; ++i) least = std::min(least, load_code<std::int8_t>(src, i));
+  return least == std::numeric_limits<std::int8_t>::min();
+}
+
 // The greatest distance above the lowest accepted place; below it, the distance wraps around.
 template <class Code, bool is_float>
 [[gnu::always_inline]] inline bool any_beyond(const std::byte* src, std::size_t count, Code lowest, Code span) {
@@ -102,10 +109,11 @@ template <class Code, bool is_float>
 template <class Code, bool is_float>
 [[gnu::always_inline]] inline bool is_doubtful(const std::byte* src, std::size_t count,
                                                const RefusalScan::Range& range) {
-  if (range.mask != 0 && !any_greater(src, count, static_cast<Code>(range.mask), static_cast<Code>(range.greatest))) {
-    return false;
-  }
-  if constexpr (sizeof(Code) == 1) return true;
+  const bool is_near =
+      range.mask == 0 || (range.greatest < range.mask &&
+                          any_greater(src, count, static_cast<Code>(range.mask), static_cast<Code>(range.greatest)));
+  if constexpr (sizeof(Code) == 1) return is_near || (range.lacks_negative_zero && any_sign_alone(src, count));
+  if (!is_near) return false;
   return any_beyond<Code, is_float>(src, count, static_cast<Code>(range.lowest), static_cast<Code>(range.span));
 }
 
@@ -255,11 +263,16 @@ void RefusalScan::mark_refused_bytes() noexcept {
   if (!any) return;
   refused_bytes_.emplace(target_, is_marked);
   const std::uint64_t mask = quick_mask(row(from_), row(to_));
+  // NaN may be where negative zero would be, nearer than any number: looked for by itself.
+  range_.lacks_negative_zero = mask == 0x7f && is_marked[0x80] != 0;
   std::uint64_t first_marked = mask + 1;  // without the sign
   for (std::size_t byte = 0; byte < is_marked.size(); ++byte) {
+    if (byte == 0x80 && range_.lacks_negative_zero) continue;
     if (is_marked[byte] != 0) first_marked = std::min(first_marked, byte & mask);
   }
-  if (first_marked != 0) range_ = {.mask = mask, .greatest = first_marked - 1};
+  if (first_marked == 0) return;
+  range_.mask = mask;
+  range_.greatest = first_marked - 1;
 }
 
 void RefusalScan::find_range() noexcept {

@@ -31,6 +31,8 @@ class RefusalScan {
     // And so are those whose place in the order is no farther than `span` above the lowest.
     std::uint64_t lowest = 0;
     std::uint64_t span = 0;
+    // Bytes only: 0x80, a sign and nothing else, is refused besides: NaN, where the type has no negative zero.
+    bool lacks_negative_zero = false;
   };
 
   // Precondition: may_ever_refuse(). `count` is that of the whole request.

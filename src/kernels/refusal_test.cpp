@@ -152,6 +152,30 @@ TEST(Refusal, FindsOneAmongMany) {
   }
 }
 
+// Types without a negative zero have NaN in its place, nearer than any number.
+TEST(Refusal, FindsEachCodeOfFloat8AmongMany) {
+  constexpr std::size_t count = 4000;
+  for (const DType from : {DType::float8_e4m3fn, DType::float8_e4m3fnuz, DType::float8_e5m2, DType::float8_e5m2fnuz,
+                           DType::float8_e8m0fnu}) {
+    for (const DType to : {DType::int8, DType::int16, DType::int64, DType::uint8, DType::int4}) {
+      const std::uint64_t fine = codec::cast_code(DType::float32, std::bit_cast<std::uint32_t>(1.0F), from, {}).bits;
+      for (const Target target : supported_targets()) {
+        const RefusalScan scan(target, from, to, strict(), count);
+        std::vector<std::byte> src(count, static_cast<std::byte>(fine));
+        ASSERT_FALSE(scan.may_refuse(src.data(), count));
+        for (std::uint64_t code = 0; code < 256; ++code) {
+          for (const std::size_t place : {std::size_t{5}, std::size_t{2111}, count - 1}) {
+            src[place] = static_cast<std::byte>(code);
+            ASSERT_EQ(scan.may_refuse(src.data(), count), refused_by_reference(from, code, to, strict()))
+                << name(from) << " -> " << name(to) << " code " << code << " on " << name(target);
+            src[place] = static_cast<std::byte>(fine);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Refusal, LimitsOfEachIntegerTypeAreExact) {
   const double below = std::nextafter(128.0, 0.0);
   const std::vector<double> good = {127.0, below, -128.0, -std::nextafter(129.0, 0.0), -0.0, 0.5};
