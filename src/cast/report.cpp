@@ -320,8 +320,11 @@ void Reporter::add_rounded_words(const Conversion& part, Count& count) const {
   alignas(64) std::array<std::byte, 2 * words_part> result;
   alignas(64) std::array<float, longest_run * group> numbers, results;
   kernels::Tally& tally = count.tally;
-  if (bit_width(to_) == 16 && !words_->is_rounded(words_->largest(part.src, part.count))) {
-    return add_float32_if_they_fit(part, count);
+  if (bit_width(to_) == 16) {
+    using Fate = kernels::WordTally::Fate;
+    const Fate fate = words_->fate(part.src, part.count);
+    if (fate == Fate::kept) return add_kept(part, count);
+    if (fate == Fate::beyond) return add_float32_if_they_fit(part, count);
   }
   decode(target_, to_, part.dst, part.count, from_, result.data());
 
