@@ -294,7 +294,7 @@ Result<void> run_conversion(const Conversion& whole, const codec::Policy& policy
   // Reports add up per task and then in order, threads or not, so that they are the same for any number of threads.
   std::vector<CastReport> reports(report != nullptr && !reporter->is_order_free() ? tasks : 0);
   std::optional<Reporter::Count> total;  // large, so only where it is used
-  if (report != nullptr) total.emplace();
+  if (report != nullptr && reporter->is_order_free()) total.emplace();
   std::mutex mutex;
   std::size_t failed_task = std::numeric_limits<std::size_t>::max();
   Result<void> outcome;

@@ -238,7 +238,8 @@ void Reporter::emplace_distant_words() {
 
 void Reporter::Count::merge(const Count& other) noexcept {
   elements += other.elements;
-  bytes.merge(other.bytes);
+  if (other.bytes && !bytes) bytes.emplace();
+  if (other.bytes) bytes->merge(*other.bytes);
   integers.narrow.merge(other.integers.narrow);
 }
 
@@ -246,7 +247,8 @@ void Reporter::add(const Conversion& done, Count& count) const {
   count.elements += done.count;
   switch (method_) {
     case Method::bytes:
-      return bytes_->add(done.src, done.count, count.bytes);
+      if (!count.bytes) count.bytes.emplace();
+      return bytes_->add(done.src, done.count, *count.bytes);
     case Method::integers:
       return integers_->add(done, count.integers);
     case Method::kept:
@@ -406,9 +408,9 @@ void Reporter::add_float64(const Conversion& done, Count& count) const {
 }
 
 CastReport Reporter::report(const Count& count) const {
-  CastReport report = bytes_      ? bytes_->report(count.bytes)
-                      : integers_ ? integers_->report(count.integers)
-                                  : count.by_reference;
+  CastReport report = count.by_reference;
+  if (count.bytes) report = bytes_->report(*count.bytes);
+  if (integers_) report = integers_->report(count.integers);
   report.count = count.elements;
 
   const kernels::Tally& tally = count.tally;

@@ -22,8 +22,8 @@ class Reporter {
   struct Count {
     std::uint64_t elements = 0;
     kernels::Tally tally;
-    CastReport by_reference;    // elements that only the reference can judge
-    ByteReporter::Count bytes;  // elements of 8 bits or fewer
+    CastReport by_reference;                   // elements that only the reference can judge
+    std::optional<ByteReporter::Count> bytes;  // elements of 8 bits or fewer: large, so only where it is used
     IntegerReporter::Count integers;
 
     void merge(const Count& other) noexcept;  // precondition: is_order_free()
