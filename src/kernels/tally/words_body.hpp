@@ -154,7 +154,7 @@ SIMD_INLINE void sum_in_parts(const std::byte* source, std::size_t count, WordSu
   for (std::size_t first = 0; first < count; first += part) {
     Floats signal_part = {}, noise_part = {};
     if (count - first >= part) [[likely]] {
-#pragma GCC unroll 4
+#pragma GCC unroll groups_at_once
       for (std::size_t i = 0; i < part; i += square_group) add(first + i, signal_part, noise_part);
     } else {
       for (std::size_t at = first; at < count; at += square_group) add(at, signal_part, noise_part);
@@ -165,6 +165,9 @@ SIMD_INLINE void sum_in_parts(const std::byte* source, std::size_t count, WordSu
   signal.add_to(sums.signal);
   if constexpr (has_errors) noise.add_to(sums.noise);
 }
+
+// Without fused additions, there is but one way.
+inline constexpr bool tells_short_errors = TENSORCAST_TARGET_LEVEL != 0;
 
 template <bool are_short>
 SIMD_INLINE F32 plus_square_of_error(F32 sum, F32 error) {
@@ -327,6 +330,7 @@ SIMD_INLINE auto with_distant_kind(bool is_bfloat16, DistantKind kind, Function 
       case DistantKind::boolean:
         return function.template operator()<is_brain, DistantKind::boolean>();
       case DistantKind::far_integer:
+        if constexpr (!tells_short_errors) break;
         return function.template operator()<is_brain, DistantKind::far_integer>();
       case DistantKind::integer:
         break;
@@ -368,11 +372,13 @@ inline constexpr WordLoops word_loops = {
           switch (errors) {
             case WordErrors::none:
               return add(std::integral_constant<WordErrors, WordErrors::none>{});
-            case WordErrors::short_ones:
-              return add(std::integral_constant<WordErrors, WordErrors::short_ones>{});
             case WordErrors::any:
+              if constexpr (!tells_short_errors) break;
               return add(std::integral_constant<WordErrors, WordErrors::any>{});
+            case WordErrors::short_ones:
+              break;
           }
+          return add(std::integral_constant<WordErrors, WordErrors::short_ones>{});
         },
     .add_distant =
         [](const std::byte* source, const std::byte* result, std::size_t count, bool is_bfloat16,
