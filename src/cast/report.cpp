@@ -155,8 +155,12 @@ constexpr std::array<double, block_elements> zeros = {};
 
 RealSums decode_sums(Target target, DType dtype, const std::byte* data, std::size_t count, DoubleBlock& out) {
   const DTypeRow& type = row(dtype);
-  if (type.family == Family::integer && type.bits == 64 &&
-      !kernels::are_small(target, data, type.bits, type.is_signed, 53, count)) {
+  const auto are_float64 = [&](std::size_t elements) {
+    return kernels::are_small(target, data, type.bits, type.is_signed, 53, elements);
+  };
+  const bool is_long = type.family == Family::integer && type.bits == 64;
+  // Large ones seldom come alone: mostly, there is one among the first.
+  if (is_long && !(are_float64(std::min<std::size_t>(count, 16)) && are_float64(count))) {
     kernels::split_integers(target, data, type.is_signed, out.high.data(), out.low.data(), count);
     return {out.high.data(), out.low.data()};
   }
