@@ -155,8 +155,12 @@ constexpr std::array<double, block_elements> zeros = {};
 
 RealSums decode_sums(Target target, DType dtype, const std::byte* data, std::size_t count, DoubleBlock& out) {
   const DTypeRow& type = row(dtype);
-  if (type.family == Family::integer && type.bits == 64 &&
-      !kernels::are_small(target, data, type.bits, type.is_signed, 53, count)) {
+  const auto are_float64 = [&](std::size_t elements) {
+    return kernels::are_small(target, data, type.bits, type.is_signed, 53, elements);
+  };
+  const bool is_long = type.family == Family::integer && type.bits == 64;
+  // Large ones seldom come alone: mostly, there is one among the first.
+  if (is_long && !(are_float64(std::min<std::size_t>(count, 16)) && are_float64(count))) {
     kernels::split_integers(target, data, type.is_signed, out.high.data(), out.low.data(), count);
     return {out.high.data(), out.low.data()};
   }
@@ -324,8 +328,11 @@ void Reporter::add_rounded_words(const Conversion& part, Count& count) const {
   alignas(64) std::array<std::byte, 2 * words_part> result;
   alignas(64) std::array<float, longest_run * group> numbers, results;
   kernels::Tally& tally = count.tally;
-  if (bit_width(to_) == 16 && !words_->is_rounded(words_->largest(part.src, part.count))) {
-    return add_float32_if_they_fit(part, count);
+  if (bit_width(to_) == 16) {
+    using Fate = kernels::WordTally::Fate;
+    const Fate fate = words_->fate(part.src, part.count);
+    if (fate == Fate::kept) return add_kept(part, count);
+    if (fate == Fate::beyond) return add_float32_if_they_fit(part, count);
   }
   decode(target_, to_, part.dst, part.count, from_, result.data());
 

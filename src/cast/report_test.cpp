@@ -531,6 +531,23 @@ TEST(Report, OfShortFloatsFarBeyond) {
   }
 }
 
+// From which magnitude on, and up to which one, float16 has all of bfloat16.
+TEST(Report, OfShortFloatsThatAreKept) {
+  for (const int lowest : {-19, -18, -17, -16}) {
+    for (const int end : {15, 16, 17}) {
+      std::vector<double> numbers(64, 0.0);
+      for (int exponent = lowest; exponent < end; ++exponent) {
+        for (int mantissa = 128; mantissa < 256; ++mantissa) {
+          const double number = std::ldexp(mantissa, exponent - 7);
+          numbers.push_back(mantissa % 3 == 0 ? -number : number);
+        }
+      }
+      const std::vector<std::byte> source = encoded(DType::bfloat16, numbers);
+      check(DType::bfloat16, source, numbers.size(), DType::float16, {});
+    }
+  }
+}
+
 // What is told from the source alone, block by block: every code of 16 bits below the limits of each integer, and
 // blocks of numbers that have to take another way among others.
 TEST(Report, OfEveryShortFloatThatIsTruncated) {

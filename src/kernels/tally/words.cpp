@@ -91,6 +91,9 @@ WordTally::WordTally(Target target, const FloatFormat& from, const FloatFormat& 
       from_(from),
       to_(to),
       first_above_(from_.first_from(above)),
+      first_kept_(to.mantissa_bits < from.mantissa_bits
+                      ? from_.infinity()
+                      : from_.code_of_power(to.min_exponent() - to.mantissa_bits + from.mantissa_bits)),
       saturated_(saturated),
       usual_share_(1.0 / (1.0 + power_of_two(to.mantissa_bits + 1))) {}
 
@@ -128,8 +131,16 @@ WordCounts WordTally::usual_counts(const Tally& tally) const {
   return counts;
 }
 
-std::uint16_t WordTally::largest(const std::byte* words, std::size_t count) const {
-  return largest_of(target_, words, count);
+WordTally::Fate WordTally::fate(const std::byte* words, std::size_t count) const {
+  const bool may_be_kept = first_kept_ < from_.infinity() && count % word_group == 0;
+  WordRange range{.largest = 0, .smallest = 0};
+  if (may_be_kept) {
+    range = tally_loops_of(target_).words.range(words, count);
+  } else {
+    range.largest = largest_of(target_, words, count);
+  }
+  if (range.largest >= first_above_) return Fate::beyond;
+  return may_be_kept && (range.largest == 0 || range.smallest >= first_kept_) ? Fate::kept : Fate::rounded;
 }
 
 std::size_t WordTally::count_usual(const std::byte* source, const std::byte* result, std::size_t count,
@@ -155,14 +166,15 @@ void WordTally::sum(const Block& block, Tally& tally) const {
   if (whole != 0) {
     tally_loops_of(target_).words.add_squares(block.source, block.result, whole, from_.is_bfloat16(), block.errors,
                                               sums);
-    if (!is_good(sums.signal) || !(block.errors == WordErrors::none || is_good(sums.noise))) return sum_with_care(block, tally);
+    if (!is_good(sums.signal) || !(block.errors == WordErrors::none || is_good(sums.noise)))
+      return sum_with_care(block, tally);
   }
   add(sums, tally);
   sum_one_by_one(block, whole, tally);
 }
 
 void WordTally::sum_with_care(const Block& block, Tally& tally) const {
-  const std::uint16_t most = largest(block.source, block.count);
+  const std::uint16_t most = largest_of(target_, block.source, block.count);
   if (most == 0) return;
   if (most < from_.infinity() && block.is_finite) return sum_one_by_one(block, 0, tally);
   std::vector<std::uint16_t> clean(2 * block.count);

@@ -77,9 +77,9 @@ class WordTally {
   // lacks their results.
   WordTally(Target target, const FloatFormat& from, const FloatFormat& to, double above, double saturated);
 
-  // The largest magnitude's code, of infinities and NaN too.
-  [[nodiscard]] std::uint16_t largest(const std::byte* words, std::size_t count) const;
-  [[nodiscard]] bool is_rounded(std::uint16_t magnitude) const { return magnitude < first_above_; }
+  enum class Fate : std::uint8_t { kept, rounded, beyond };
+  // What may happen to these: all are their own results, or all are rounded, or some may be beyond the range.
+  [[nodiscard]] Fate fate(const std::byte* words, std::size_t count) const;
 
   // Counts groups of 64 elements as long as they have only exact results and errors that are no larger than the largest
   // ones so far. Returns where that ends. `count` is a multiple of 64.
@@ -106,6 +106,7 @@ class WordTally {
   WordFormat from_;
   FloatFormat to_;
   std::uint16_t first_above_;  // the code of the first magnitude above
+  std::uint16_t first_kept_;   // from here to there, numbers are their own results; infinity: not known of any
   double saturated_;
   double usual_share_;  // the largest relative error of normal results
 };
@@ -151,6 +152,7 @@ struct WordLoops {
   std::size_t (*count_usual)(const std::byte* source, const std::byte* result, std::size_t count,
                              const WordCounts& counts, Tally& tally);
   std::uint16_t (*largest_magnitude)(const std::byte* words, std::size_t count);
+  WordRange (*range)(const std::byte* words, std::size_t count);
   // The squares, of the errors too.
   void (*add_squares)(const std::byte* source, const std::byte* result, std::size_t count, bool is_bfloat16,
                       WordErrors errors, WordSums& sums);

@@ -154,7 +154,7 @@ SIMD_INLINE void sum_in_parts(const std::byte* source, std::size_t count, WordSu
   for (std::size_t first = 0; first < count; first += part) {
     Floats signal_part = {}, noise_part = {};
     if (count - first >= part) [[likely]] {
-#pragma GCC unroll 4
+#pragma GCC unroll groups_at_once
       for (std::size_t i = 0; i < part; i += square_group) add(first + i, signal_part, noise_part);
     } else {
       for (std::size_t at = first; at < count; at += square_group) add(at, signal_part, noise_part);
@@ -165,6 +165,9 @@ SIMD_INLINE void sum_in_parts(const std::byte* source, std::size_t count, WordSu
   signal.add_to(sums.signal);
   if constexpr (has_errors) noise.add_to(sums.noise);
 }
+
+// Without fused additions, there is but one way.
+inline constexpr bool tells_short_errors = TENSORCAST_TARGET_LEVEL != 0;
 
 template <bool are_short>
 SIMD_INLINE F32 plus_square_of_error(F32 sum, F32 error) {
@@ -197,6 +200,33 @@ SIMD_INLINE F32 load_result(F32 x, const std::byte* result, std::size_t first, i
   return kept_where(nonzero(as<I32>(magnitude_of(x))), splat(1.0F));
 }
 
+// The largest magnitude, and the smallest one that is not zero.
+class WordExtremes {
+ public:
+  SIMD_INLINE void add_largest(U16 magnitudes) { largest_ = max(largest_, as<I16>(magnitudes)); }
+  SIMD_INLINE void add_smallest(U16 magnitudes) {
+    lacking_ = max(lacking_, as<I16>((magnitudes - 1) ^ splat(word_magnitude)));  // zero: negative
+  }
+  [[nodiscard]] WordRange range() const {
+    const std::int16_t lacking = greatest_of_lanes(lacking_);
+    return {.largest = static_cast<std::uint16_t>(greatest_of_lanes(largest_)),
+            .smallest = static_cast<std::uint16_t>(lacking <= 0 ? 0 : word_magnitude - lacking + 1)};
+  }
+
+ private:
+  I16 largest_ = {}, lacking_ = splat(std::int16_t{-1});  // of the smallest, what it lacks to the largest code
+};
+
+inline WordRange range_of_words(const std::byte* words, std::size_t count) {
+  WordExtremes extremes;
+  for (std::size_t first = 0; first < count; first += word_lanes) {
+    const U16 magnitudes = load_words(words, first) & splat(word_magnitude);
+    extremes.add_largest(magnitudes);
+    extremes.add_smallest(magnitudes);
+  }
+  return extremes.range();
+}
+
 // What is counted in codes of distant results.
 template <DistantKind kind>
 class DistantCounts {
@@ -212,10 +242,8 @@ class DistantCounts {
     const U16 x = load_words(source, first);
     const U16 y = kind == DistantKind::boolean ? code_ : load_words(result, first);
     const U16 x_magnitude = x & magnitude;
-    largest_ = max(largest_, as<I16>(x_magnitude));
-    if constexpr (!is_integer(kind)) {
-      smallest_ = max(smallest_, as<I16>((x_magnitude - 1) ^ magnitude));  // zero: negative
-    }
+    extremes_.add_largest(x_magnitude);
+    if constexpr (!is_integer(kind)) extremes_.add_smallest(x_magnitude);
 #if TENSORCAST_TARGET_LEVEL >= 2
     const __mmask32 is_some = _mm512_test_epi16_mask((__m512i)x_magnitude, (__m512i)x_magnitude);
     __mmask32 is_inexact = _mm512_mask_cmpneq_epi16_mask(is_some, (__m512i)x, (__m512i)y);
@@ -244,15 +272,13 @@ class DistantCounts {
   [[nodiscard]] WordRange finish(Tally& tally) const {
     tally.inexact += inexact_.total();
     tally.beyond += beyond_.total();
-    const std::int16_t lacking = greatest_of_lanes(smallest_);
-    return {.largest = static_cast<std::uint16_t>(greatest_of_lanes(largest_)),
-            .smallest = static_cast<std::uint16_t>(lacking <= 0 ? 0 : word_magnitude - lacking + 1)};
+    return extremes_.range();
   }
 
  private:
   U16 code_, positive_, positives_, negative_;
   WordCount inexact_, beyond_;
-  I16 largest_ = {}, smallest_ = splat(std::int16_t{-1});  // as what they lack to the largest code
+  WordExtremes extremes_;
 };
 
 // Counts and sums in one pass: one is done in other units of the processor than the other.
@@ -304,6 +330,7 @@ SIMD_INLINE auto with_distant_kind(bool is_bfloat16, DistantKind kind, Function 
       case DistantKind::boolean:
         return function.template operator()<is_brain, DistantKind::boolean>();
       case DistantKind::far_integer:
+        if constexpr (!tells_short_errors) break;
         return function.template operator()<is_brain, DistantKind::far_integer>();
       case DistantKind::integer:
         break;
@@ -332,6 +359,7 @@ inline constexpr WordLoops word_loops = {
                                   : count_usual_words<false, false>(source, result, count, counts, tally);
         },
     .largest_magnitude = largest_magnitude,
+    .range = range_of_words,
     .add_squares =
         [](const std::byte* source, const std::byte* result, std::size_t count, bool is_bfloat16, WordErrors errors,
            WordSums& sums) {
@@ -344,11 +372,13 @@ inline constexpr WordLoops word_loops = {
           switch (errors) {
             case WordErrors::none:
               return add(std::integral_constant<WordErrors, WordErrors::none>{});
-            case WordErrors::short_ones:
-              return add(std::integral_constant<WordErrors, WordErrors::short_ones>{});
             case WordErrors::any:
+              if constexpr (!tells_short_errors) break;
               return add(std::integral_constant<WordErrors, WordErrors::any>{});
+            case WordErrors::short_ones:
+              break;
           }
+          return add(std::integral_constant<WordErrors, WordErrors::short_ones>{});
         },
     .add_distant =
         [](const std::byte* source, const std::byte* result, std::size_t count, bool is_bfloat16,
