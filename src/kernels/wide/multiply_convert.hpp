@@ -460,7 +460,7 @@ constexpr MultiplyAndConvertFn convert_function() {
 #if TENSORCAST_TARGET_LEVEL >= 2
   } else if constexpr (is_long && rounding == (to_float8 ? ProductRounding::cut : ProductRounding::near) &&
                        to_short_float && (to_float8 || target.bits == 16)) {
-    return convert_in_own_environment<multiply_long<from, to>, true>;
+    return convert_in_own_environment<multiply_long<from, to>, cuts_by_instruction>;
 #endif
   } else if constexpr (rounding == ProductRounding::near) {
     return nullptr;
@@ -475,7 +475,7 @@ constexpr MultiplyAndConvertFn convert_function() {
   } else if constexpr (rounding == ProductRounding::cut) {
     // Modulo 2^n they are the same with sign and without.
     if constexpr ((to_integer && target.is_signed) || cuts_to_float)
-      return convert_in_own_environment<multiply_and_cut<from, to>>;
+      return convert_in_own_environment<multiply_and_cut<from, to>, cuts_by_instruction>;
     return nullptr;
   } else if constexpr (cuts_to_float) {
     return nullptr;

@@ -329,7 +329,7 @@ class Float64Products {
   I64 doubt_ = {};
 };
 
-// The same, cut off, by a CPU that rounds toward zero.
+// The same, cut off: on others than AVX-512 by a CPU that rounds toward zero.
 template <DType from>
 class WideCutProducts {
   static constexpr bool is_limited = is_float<from> || is_wide_integer<from>;
@@ -345,7 +345,7 @@ class WideCutProducts {
     constexpr std::size_t unit = bytes_of<from>(kLanes);
     const Block<F64x2> x = {load_float64<from>(src), load_float64<from>(src + unit), load_float64<from>(src + 2 * unit),
                             load_float64<from>(src + 3 * unit)};
-    products = map(x, [this](F64x2 y) SIMD_INLINE_LAMBDA { return F64x2{y.lo * scale_, y.hi * scale_}; });
+    products = map(x, [this](F64x2 y) SIMD_INLINE_LAMBDA { return F64x2{multiply_cut(y.lo, scale_), multiply_cut(y.hi, scale_)}; });
     return !is_limited || !any_negative(room(x.a) | room(x.b) | room(x.c) | room(x.d));
   }
 
@@ -384,7 +384,7 @@ class BetweenProducts {
 };
 
 // Unsigned 32-bit integers, cut off: below 2^52, which is added, the last place is worth one. The integers are modulo
-// 2^32. The CPU rounds toward zero.
+// 2^32. On others than AVX-512 the CPU rounds toward zero.
 class ShortWholeProducts {
  public:
   using Unit = I64x2;
@@ -403,7 +403,7 @@ class ShortWholeProducts {
   }
 
  private:
-  SIMD_INLINE I64 product(F64 x) const { return as<I64>(multiply_add(x, scale_, splat(0x1p52))); }
+  SIMD_INLINE I64 product(F64 x) const { return as<I64>(multiply_add_cut(x, scale_, splat(0x1p52))); }
 
   F64 scale_;
   bool is_negative_;
