@@ -102,7 +102,7 @@ class Plan {
     if (kernels::may_ever_refuse(from, to, policy)) refusals_.emplace(target_, from, to, policy, whole.count);
     if (policy.integer_range == codec::IntegerRange::error) kernel_policy_.integer_range = codec::IntegerRange::wrap;
     kernel_policy_.invalid_is_error = false;
-    if (policy.scale != 1.0 && kernels::TableConversion::pays(from, to, whole.count)) {
+    if (policy.scale != 1.0 && kernels::TableConversion::pays(target_, from, to, whole.count)) {
       table_.emplace(target_, from, to, kernel_policy_);
     } else if (policy.scale != 1.0) {
       scaled_.emplace(target_, from, to, kernel_policy_, whole.count);

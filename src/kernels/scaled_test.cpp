@@ -5,13 +5,19 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "codec/reference_cast.hpp"
+#include "kernels/narrow/table_conversion.hpp"
 #include "kernels/scaled.hpp"
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
 
 namespace tensorcast::kernels {
 namespace {
@@ -530,6 +536,47 @@ TEST(Scaled, PowersOfTwoEqualReferenceForAnyScale) {
     }
   }
 }
+
+#if defined(__x86_64__)
+
+// As in registry_test.cpp, for products.
+TEST(Scaled, DoesNotDependOnTheCallersEnvironment) {
+  constexpr unsigned denormals_are_zero = 0x40, flush_to_zero = 0x8000, upward = 0x4000, flags = 0x3f;
+  constexpr std::size_t few = 321;
+  const auto expect_kept = [](unsigned mode, const Bytes& expected, const auto& conversion, const Bytes& src) {
+    Bytes actual(expected.size());
+    const unsigned before = _mm_getcsr();
+    const unsigned changed = (before & ~flags) | mode;
+    _mm_setcsr(changed);
+    conversion.run(src.data(), actual.data(), few);
+    const unsigned after = _mm_getcsr();
+    _mm_setcsr(before);
+    EXPECT_EQ(after & ~flags, changed & ~flags);
+    EXPECT_EQ(expected, actual) << "with MXCSR " << changed;
+  };
+  for (const DType from : scalable()) {
+    const Bytes src = source_of(from);
+    for (const DType to : scalable()) {
+      for (const double scale : {0.1, 0x1p-1020}) {
+        const codec::Policy policy{.scale = scale};
+        Bytes expected(storage_bytes(to, few));
+        ASSERT_TRUE(codec::reference_cast(src.data(), from, expected.data(), to, few, policy));
+        for (const Target target : supported_targets()) {
+          const ScaledConversion conversion(target, from, to, policy);
+          std::optional<TableConversion> table;
+          if (bit_width(from) <= 8) table.emplace(target, from, to, policy);
+          for (const unsigned mode : {denormals_are_zero | flush_to_zero, upward}) {
+            SCOPED_TRACE(std::string(name(from)) + " -> " + std::string(name(to)) + " on " + std::string(name(target)));
+            expect_kept(mode, expected, conversion, src);
+            if (table) expect_kept(mode, expected, *table, src);
+          }
+        }
+      }
+    }
+  }
+}
+
+#endif
 
 }  // namespace
 }  // namespace tensorcast::kernels

@@ -345,7 +345,9 @@ class WideCutProducts {
     constexpr std::size_t unit = bytes_of<from>(kLanes);
     const Block<F64x2> x = {load_float64<from>(src), load_float64<from>(src + unit), load_float64<from>(src + 2 * unit),
                             load_float64<from>(src + 3 * unit)};
-    products = map(x, [this](F64x2 y) SIMD_INLINE_LAMBDA { return F64x2{multiply_cut(y.lo, scale_), multiply_cut(y.hi, scale_)}; });
+    products = map(x, [this](F64x2 y) SIMD_INLINE_LAMBDA {
+      return F64x2{multiply_cut(y.lo, scale_), multiply_cut(y.hi, scale_)};
+    });
     return !is_limited || !any_negative(room(x.a) | room(x.b) | room(x.c) | room(x.d));
   }
 
