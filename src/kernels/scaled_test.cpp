@@ -503,6 +503,28 @@ INSTANTIATE_TEST_SUITE_P(Sources, ScaledLongIntegers,
                          ::testing::Values(DType::int32, DType::uint32, DType::int64, DType::uint64),
                          [](const auto& source) { return std::string(name(source.param)); });
 
+// Unsigned integers of 64 bits, of which all digits count: around the first ones whose product has another integer.
+TEST(Scaled, WholeProductsEqualReferenceForAnyScale) {
+  std::mt19937_64 random(37);
+  for (int i = 0; i < 200; ++i) {
+    double scale = std::ldexp(1.0 + std::ldexp(static_cast<double>(random() >> 12), -52), -1 - i % 66);
+    if (i % 5 == 1) scale = std::ldexp(1.0, -1 - i % 66);
+    if (i % 5 == 2) scale = std::nextafter(std::ldexp(1.0, -(i % 66)), 0.0);
+    if (i % 3 == 0) scale = -scale;
+    constexpr std::size_t elements = 2003;
+    Bytes src(elements * 8);
+    for (std::size_t j = 0; j < elements; ++j) {
+      const auto product = std::ldexp(static_cast<double>(random() >> 11), static_cast<int>(random() % 64) - 53);
+      const double x = std::min(std::floor(product) / std::fabs(scale), 18446744073709549568.0);
+      const std::uint64_t code = j % 8 == 7 ? random() : static_cast<std::uint64_t>(x) + random() % 3 - 1;
+      std::memcpy(src.data() + j * 8, &code, sizeof code);
+    }
+    for (const DType to : {DType::int64, DType::uint32, DType::int16, DType::uint8, DType::int4, DType::uint2}) {
+      expect_reference(DType::uint64, to, src, elements, policy_of(0, scale));
+    }
+  }
+}
+
 // To float8_e8m0fnu, of any scale: numbers around those from which on there is another exponent, and so near to them
 // that float32 does not tell them apart.
 TEST(Scaled, PowersOfTwoEqualReferenceForAnyScale) {
