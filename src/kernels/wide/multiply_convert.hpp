@@ -475,8 +475,7 @@ constexpr MultiplyAndConvertFn convert_function() {
       return convert_in_own_environment<multiply_between<to>>;
     return nullptr;
   } else if constexpr (from == DType::float64 && rounding == ProductRounding::odd) {
-    if constexpr (to == DType::bfloat16 || to == DType::float8_e8m0fnu)
-      return convert_in_own_environment<multiply_narrowed<to>>;
+    if constexpr (to_short_float) return convert_in_own_environment<multiply_narrowed<to>>;
     return nullptr;
   } else if constexpr (rounding == ProductRounding::cut) {
     // Modulo 2^n they are the same with sign and without.
