@@ -1,5 +1,7 @@
 #include "throughput/measure.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
 #include <ctime>
@@ -57,17 +59,26 @@ std::size_t calls_per_burst(Clock clock, const std::function<void()>& work, doub
 // Keeps the compiler from dropping stores that nobody reads.
 void keep(const void* memory) { asm volatile("" : : "r"(memory) : "memory"); }
 
+constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
+
 struct AlignedDelete {
-  void operator()(std::byte* memory) const { ::operator delete(memory, std::align_val_t{cache_line_bytes}); }
+  std::align_val_t alignment{cache_line_bytes};
+  void operator()(std::byte* memory) const { ::operator delete(memory, alignment); }
 };
 
-// Memory at cache lines, all of whose pages exist.
+// Memory all of whose pages exist; many pages are huge or not as asked.
 class Buffer {
  public:
+  explicit Buffer(bool huge_pages) : advice_(huge_pages ? MADV_HUGEPAGE : MADV_NOHUGEPAGE) {}
+
   std::byte* at_least(std::size_t bytes) {
     if (bytes > size_) {
+      const std::align_val_t alignment{bytes < huge_page_bytes ? cache_line_bytes : huge_page_bytes};
       memory_.reset();
-      memory_.reset(static_cast<std::byte*>(::operator new(bytes, std::align_val_t{cache_line_bytes})));
+      memory_ = {static_cast<std::byte*>(::operator new(bytes, alignment)), AlignedDelete{alignment}};
+      if (bytes >= huge_page_bytes) {
+        static_cast<void>(madvise(memory_.get(), bytes / huge_page_bytes * huge_page_bytes, advice_));
+      }
       std::memset(memory_.get(), 1, bytes);
       size_ = bytes;
     }
@@ -75,6 +86,7 @@ class Buffer {
   }
 
  private:
+  int advice_;
   std::unique_ptr<std::byte, AlignedDelete> memory_;
   std::size_t size_ = 0;
 };
@@ -97,7 +109,12 @@ double best_ns(const Effort& effort, const std::function<void()>& work) {
 
 class Stage {
  public:
-  Stage() : numbers_(pattern_elements) {
+  explicit Stage(bool huge_pages)
+      : numbers_(pattern_elements),
+        src_(huge_pages),
+        dst_(huge_pages),
+        memcpy_src_(huge_pages),
+        memcpy_dst_(huge_pages) {
     std::mt19937_64 random(1);  // the same numbers in every run
     std::normal_distribution<double> normal(0.0, 8.0);
     for (double& number : numbers_) number = normal(random);
@@ -132,7 +149,7 @@ class Stage {
   std::size_t filled_bytes_ = 0;
 };
 
-Bench::Bench(const Effort& effort) : effort_(effort), stage_(std::make_unique<Stage>()) {}
+Bench::Bench(const Effort& effort) : effort_(effort), stage_(std::make_unique<Stage>(effort.huge_pages)) {}
 Bench::~Bench() = default;
 
 Timing Bench::in_turns(Timing timing, const std::function<void()>& work) {

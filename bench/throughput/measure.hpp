@@ -32,8 +32,11 @@ struct Effort {
   int rounds = 9;                                     // odd: pairs of memcpy and conversion whose ratios have a median
   double burst_seconds = 50e-6;                       // calls that are timed together take at least this long
   std::size_t memory_bytes = std::size_t{128} << 20;  // source and target of Size::memory
+  bool huge_pages = false;                            // asked for, as NumPy does for large arrays
 
-  [[nodiscard]] static Effort Quick() noexcept { return {5, 20e-6, std::size_t{64} << 20}; }
+  [[nodiscard]] static Effort Quick() noexcept {
+    return {.rounds = 5, .burst_seconds = 20e-6, .memory_bytes = std::size_t{64} << 20};
+  }
 };
 
 struct Timing {

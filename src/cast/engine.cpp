@@ -15,6 +15,7 @@
 
 #include "cast/parallel.hpp"
 #include "cast/report.hpp"
+#include "cast/streaming.hpp"
 #include "codec/reference_cast.hpp"
 #include "dtype/dtype_table.hpp"
 #include "kernels/kernel.hpp"
@@ -35,16 +36,14 @@ constexpr std::size_t block_bytes = std::size_t{1} << 13;
 // Below this, starting threads costs more than it gives.
 constexpr std::size_t threads_min_bytes = std::size_t{1} << 20;
 
-// From here on (source and target together) the target will not stay in the cache, and reading it from memory only to
-// overwrite it costs bandwidth: results go through a buffer in the first-level cache and past the caches from there.
-// Measured over all pairs on 64 MiB: 0.5 to 1.0 of the time without this detour.
+// From here on (source and target together) the target will not stay in the cache: streaming.hpp.
 constexpr std::size_t stream_min_bytes = std::size_t{32} << 20;
-constexpr std::size_t stream_piece_bytes = 2048;   // of the wider type; measured: 4 KiB lose a fifth from 32 to 8 bits
-constexpr std::size_t stream_buffer_bytes = 8192;  // pieces that are looked at may have to be larger
+constexpr std::size_t stream_buffer_bytes = 8192;  // pieces that are seen may have to be larger than seen_piece_bytes
 constexpr std::size_t cache_line_bytes = 64;
 // Of the source, for reports that look at nothing else: what becomes wider fills a buffer too soon, and each block
 // costs them some time. Measured: with 8 KiB, memory waits for them, and from 8 to 16 bits takes a tenth longer.
 constexpr std::size_t seen_source_bytes = 2048;
+constexpr std::size_t seen_piece_bytes = 2048;  // of the wider type, looked at a second time for refusals or a report
 constexpr std::size_t seen_short_bytes = 4096;  // to at most 8 bits: 0.95 of the time with 2048
 
 Conversion slice(const Conversion& whole, std::size_t first, std::size_t count) {
@@ -58,19 +57,6 @@ void copy_same_type(const Conversion& c) {
   if (c.src != c.dst) std::memmove(c.dst, c.src, bytes);
   const auto used_bits = c.count * static_cast<std::size_t>(bit_width(c.to)) % 8;
   if (used_bits != 0) c.dst[bytes - 1] &= static_cast<std::byte>((1u << used_bits) - 1);
-}
-
-// Kernels that hardly do more than load and store, in registers as long as a cache line, outrun the hardware's
-// prefetching, which ends with each page: 0.7 to 0.9 of the time where the source is asked for two pieces ahead. Those
-// that compute, or have shorter registers, lose by it: 1.05 to 1.3. Measured over all pairs on 64 MiB.
-bool gains_by_fetching_ahead(Target target, DType from, DType to) {
-  const bool has_long_registers = target == Target::avx512 || target == Target::avx512vbmi;
-  if (!has_long_registers || bit_width(from) < 32 || bit_width(to) >= bit_width(from)) return false;
-  if (from == DType::float32) return bit_width(to) <= 8 && family(to) != Family::floating;
-  if (from == DType::float64 && bit_width(to) < 8) return false;
-  if (to == DType::boolean) return bit_width(from) == 32;
-  if (to == DType::float16) return family(from) == Family::integer && bit_width(from) == 64;
-  return to == DType::float32 || family(to) == Family::integer;
 }
 
 // Integers of one width of whole bytes share their codes.
@@ -116,7 +102,7 @@ class Plan {
     if (kernels::may_ever_refuse(from, to, policy)) refusals_.emplace(target_, from, to, policy, whole.count);
     if (policy.integer_range == codec::IntegerRange::error) kernel_policy_.integer_range = codec::IntegerRange::wrap;
     kernel_policy_.invalid_is_error = false;
-    if (policy.scale != 1.0 && kernels::TableConversion::pays(from, to, whole.count)) {
+    if (policy.scale != 1.0 && kernels::TableConversion::pays(target_, from, to, whole.count)) {
       table_.emplace(target_, from, to, kernel_policy_);
     } else if (policy.scale != 1.0) {
       scaled_.emplace(target_, from, to, kernel_policy_, whole.count);
@@ -128,14 +114,15 @@ class Plan {
     streams_ = bytes >= stream_min_bytes && whole.src != whole.dst && !copies;
     copies_ = policy.scale == 1.0 && is_copy(from, to);
     const bool is_light = run_ != nullptr || (scaled_ && scaled_->is_light());
-    fetches_ahead_ = streams_ && is_light && gains_by_fetching_ahead(target_, from, to);
+    if (streams_) streaming_ = streaming_of(target_, from, to, is_light);
   }
 
   // Calls seen(block) for what is done of the block, in order: the target's elements may lie in a buffer by then, or be
   // gone where seen.needs_results() is false. All blocks but the last of `c` have a multiple of seen.multiple elements.
   template <class Seen>
   [[nodiscard]] Result<void> convert(const Conversion& c, const Seen& seen) const {
-    return streams_ ? convert_streaming(c, seen) : convert_block(c, seen);
+    const bool is_looked_at = refusals_ || !std::is_same_v<Seen, Unseen>;
+    return streams_ && (streaming_.around_caches || is_looked_at) ? convert_streaming(c, seen) : convert_block(c, seen);
   }
   [[nodiscard]] Result<void> convert(const Conversion& c) const { return convert(c, Unseen{}); }
 
@@ -193,26 +180,31 @@ class Plan {
     const int wider_bits = std::max(bit_width(c.from), bit_width(c.to));
     const bool sees_results = is_seen && seen.needs_results();
     const bool is_short = is_seen && !sees_results && wider_bits <= 8;
-    const std::size_t piece_bytes = is_short ? seen_short_bytes : stream_piece_bytes;
+    const std::size_t piece_bytes = is_short               ? seen_short_bytes
+                                    : is_seen || refusals_ ? seen_piece_bytes
+                                                           : streaming_.piece_bytes;
+    const std::size_t ahead = is_seen ? 0 : streaming_.pieces_ahead;
     const std::size_t per_buffer = std::max(piece_bytes * 8 / static_cast<std::size_t>(wider_bits), seen.multiple);
     const std::size_t seen_bytes = is_short ? seen_short_bytes : seen_source_bytes;
     std::size_t seen_to = first;
-    for (; first < c.count; first += per_buffer) {
-      Conversion block = slice(c, first, std::min(per_buffer, c.count - first));
-      if (!is_seen && fetches_ahead_ && c.count - first >= 3 * per_buffer) {
-        fetch(block.src + 2 * storage_bytes(c.from, per_buffer), storage_bytes(c.from, per_buffer));
-      }
-      std::byte* const dst = std::exchange(block.dst, piece);
+    // Computed before the loop, whose pieces take hardly longer than some calls.
+    const std::size_t src_step = storage_bytes(c.from, per_buffer), dst_step = storage_bytes(c.to, per_buffer);
+    const std::byte* src = c.src + storage_bytes(c.from, first);
+    std::byte* dst = c.dst + storage_bytes(c.to, first);
+    for (; first < c.count; first += per_buffer, src += src_step, dst += dst_step) {
+      const bool is_last = c.count - first <= per_buffer;
+      const Conversion block = {src, c.from, piece, c.to, is_last ? c.count - first : per_buffer};
+      if (ahead != 0 && c.count - first >= (ahead + 1) * per_buffer) fetch(src + ahead * src_step, src_step);
       Result<void> done = sees_results ? convert_block(block, seen) : convert_block(block, Unseen{});
       if (!done) {
         std::memcpy(dst - left, piece - left, left);
         return with_offset(std::move(done).error(), first);
       }
       const std::size_t end = first + block.count;
-      const std::size_t bytes = storage_bytes(block.to, block.count);
-      const std::size_t rest = end < c.count ? std::min(bytes_into_line(dst + bytes), left + bytes) : 0;
+      const std::size_t bytes = is_last ? storage_bytes(c.to, block.count) : dst_step;
+      const std::size_t rest = is_last ? 0 : std::min(bytes_into_line(dst + bytes), left + bytes);
       kernels::stream_copy(target_, piece - left, dst - left, left + bytes - rest);
-      std::memmove(piece - rest, piece + bytes - rest, rest);
+      if (rest != 0) std::memmove(piece - rest, piece + bytes - rest, rest);
       left = rest;
       if (!is_seen || sees_results) continue;
       if (end < c.count && storage_bytes(c.from, end - seen_to) < seen_bytes) continue;
@@ -233,7 +225,7 @@ class Plan {
   kernels::KernelFn run_ = nullptr;  // null without one of the following: bit copy
   bool streams_ = false;
   bool copies_ = false;
-  bool fetches_ahead_ = false;
+  Streaming streaming_;
   std::optional<kernels::RefusalScan> refusals_;
   std::optional<kernels::ScaledConversion> scaled_;
   std::optional<kernels::TableConversion> table_;
@@ -277,7 +269,7 @@ Result<void> run_conversion(const Conversion& whole, const codec::Policy& policy
   std::optional<Reporter> reporter;
   if (report != nullptr) reporter.emplace(whole.from, whole.to, policy);
   const Reporter* const asked = reporter ? &*reporter : nullptr;
-  // `count` is large, and null where no report is asked for.
+  // `count` is null where no report is asked for.
   const auto convert = [&](const Conversion& part, Reporter::Count* count) -> Result<void> {
     Result<void> converted = convert_and_count(plan, part, asked, count);
     plan.finish();
@@ -291,10 +283,18 @@ Result<void> run_conversion(const Conversion& whole, const codec::Policy& policy
   const bool threaded = threads != 1 && !tasks_may_overlap && tasks > 1 && bytes >= threads_min_bytes;
   if (!threaded && report == nullptr) return convert(whole, nullptr);
 
+  const bool is_order_free = report != nullptr && reporter->is_order_free();
+  if (!threaded && is_order_free) {
+    Reporter::Count count;
+    if (Result<void> converted = convert(whole, &count); !converted) return converted;
+    report->merge(reporter->report(count));
+    return {};
+  }
+
   // Reports add up per task and then in order, threads or not, so that they are the same for any number of threads.
-  std::vector<CastReport> reports(report != nullptr && !reporter->is_order_free() ? tasks : 0);
-  std::optional<Reporter::Count> total;  // large, so only where it is used
-  if (report != nullptr && reporter->is_order_free()) total.emplace();
+  std::vector<CastReport> reports(report != nullptr && !is_order_free ? tasks : 0);
+  std::optional<Reporter::Count> total;
+  if (is_order_free) total.emplace();
   std::mutex mutex;
   std::size_t failed_task = std::numeric_limits<std::size_t>::max();
   Result<void> outcome;
@@ -309,7 +309,7 @@ Result<void> run_conversion(const Conversion& whole, const codec::Policy& policy
     if (report != nullptr) count.emplace();
     Result<void> converted = convert(part, count ? &*count : nullptr);
     if (converted && report == nullptr) return;
-    if (converted && !reporter->is_order_free()) {
+    if (converted && !is_order_free) {
       reports[task] = reporter->report(*count);
       return;
     }
@@ -322,7 +322,7 @@ Result<void> run_conversion(const Conversion& whole, const codec::Policy& policy
     }
   });
   if (!outcome || report == nullptr) return outcome;
-  if (reporter->is_order_free()) reports.push_back(reporter->report(*total));
+  if (is_order_free) reports.push_back(reporter->report(*total));
   for (const CastReport& part : reports) report->merge(part);
   return {};
 }

@@ -242,8 +242,10 @@ void Reporter::emplace_distant_words() {
 
 void Reporter::Count::merge(const Count& other) noexcept {
   elements += other.elements;
-  if (other.bytes && !bytes) bytes.emplace();
-  if (other.bytes) bytes->merge(*other.bytes);
+  if (other.bytes) {
+    if (!bytes) bytes = std::make_unique<ByteReporter::Count>();
+    bytes->merge(*other.bytes);
+  }
   integers.narrow.merge(other.integers.narrow);
 }
 
@@ -251,7 +253,7 @@ void Reporter::add(const Conversion& done, Count& count) const {
   count.elements += done.count;
   switch (method_) {
     case Method::bytes:
-      if (!count.bytes) count.bytes.emplace();
+      if (!count.bytes) count.bytes = std::make_unique<ByteReporter::Count>();
       return bytes_->add(done.src, done.count, *count.bytes);
     case Method::integers:
       return integers_->add(done, count.integers);
@@ -412,9 +414,9 @@ void Reporter::add_float64(const Conversion& done, Count& count) const {
 }
 
 CastReport Reporter::report(const Count& count) const {
-  CastReport report = count.by_reference;
-  if (count.bytes) report = bytes_->report(*count.bytes);
-  if (integers_) report = integers_->report(count.integers);
+  CastReport report = count.bytes ? bytes_->report(*count.bytes)
+                      : integers_ ? integers_->report(count.integers)
+                                  : count.by_reference;
   report.count = count.elements;
 
   const kernels::Tally& tally = count.tally;

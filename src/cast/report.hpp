@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "cast/engine.hpp"
@@ -22,8 +23,8 @@ class Reporter {
   struct Count {
     std::uint64_t elements = 0;
     kernels::Tally tally;
-    CastReport by_reference;                   // elements that only the reference can judge
-    std::optional<ByteReporter::Count> bytes;  // elements of 8 bits or fewer: large, so only where it is used
+    CastReport by_reference;                     // elements that only the reference can judge
+    std::unique_ptr<ByteReporter::Count> bytes;  // elements of 8 bits or fewer; large, so only for those
     IntegerReporter::Count integers;
 
     void merge(const Count& other) noexcept;  // precondition: is_order_free()

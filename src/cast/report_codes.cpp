@@ -1,7 +1,9 @@
 #include "cast/report_codes.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include "codec/reference_cast.hpp"
@@ -15,6 +17,15 @@ struct LongReal {
   long double high = 0.0L;
   long double low = 0.0L;
 };
+
+long double times_power_of_two(std::uint64_t x, int exponent) {
+  constexpr int bias = 1023, mantissa_bits = 52;
+  const auto number = static_cast<long double>(x);
+  if (std::abs(exponent) >= bias) return std::ldexp(number, exponent);
+  // By a product, which takes a tenth of the time: `exponent` is one of float64.
+  return number *
+         static_cast<long double>(std::bit_cast<double>(static_cast<std::uint64_t>(exponent + bias) << mantissa_bits));
+}
 
 LongReal to_long_real(const codec::Real& value) {
   using Kind = codec::Real::Kind;
@@ -30,9 +41,10 @@ LongReal to_long_real(const codec::Real& value) {
       break;
   }
   const long double sign = value.negative ? -1.0L : 1.0L;
-  const auto high = static_cast<long double>(static_cast<std::uint64_t>(value.significand >> 64));
-  const auto low = static_cast<long double>(static_cast<std::uint64_t>(value.significand));
-  return {sign * std::ldexp(high, value.exponent + 64), sign * std::ldexp(low, value.exponent)};
+  const auto high = static_cast<std::uint64_t>(value.significand >> 64);
+  const auto low = static_cast<std::uint64_t>(value.significand);
+  return {sign * times_power_of_two(high, value.exponent + 64),
+          low == 0 ? 0.0L : sign * times_power_of_two(low, value.exponent)};
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ struct Digit {
 
 class Planning {
  public:
-  explicit Planning(BytePlanes& out) : out_(out) {}
+  Planning(const Fates& fates, BytePlanes& out) : fates_(fates), out_(out) {}
 
   // False where there are too many.
   bool add_planes(DType from) {
@@ -60,12 +60,11 @@ class Planning {
       return sums;
     };
     std::uint32_t all_events = 0;
-    for (const CodeFate& fate : out_.fates.of) all_events |= fate.events;
+    for (const CodeFate& fate : fates_.of) all_events |= fate.events;
     std::vector<Flags> all_flags;
     for (std::uint32_t event = 1; event < codec::event_refused; event *= 2) {
       if ((all_events & event) == 0) continue;
-      const Numbers flags =
-          of_bytes([&](std::size_t code) { return (out_.fates.of[code].events & event) != 0 ? 1 : 0; });
+      const Numbers flags = of_bytes([&](std::size_t code) { return (fates_.of[code].events & event) != 0 ? 1 : 0; });
       const auto same =
           std::find_if(all_flags.begin(), all_flags.end(), [&](const Flags& other) { return other.numbers == flags; });
       if (same != all_flags.end()) {
@@ -75,10 +74,10 @@ class Planning {
       }
     }
     add_all_flags(std::move(all_flags));
-    for (const std::size_t scale : {std::size_t{0}, std::size_t{1}}) {
-      if (!out_.fates.signal.has(scale) && !out_.fates.noise.has(scale)) continue;
-      const Numbers signal = of_bytes([&](std::size_t code) { return out_.fates.signal.in_units(code, scale); });
-      const Numbers noise = of_bytes([&](std::size_t code) { return out_.fates.noise.in_units(code, scale); });
+    for (std::size_t scale = 0; scale < square_scales; ++scale) {
+      if (!fates_.signal.has(scale) && !fates_.noise.has(scale)) continue;
+      const Numbers signal = of_bytes([&](std::size_t code) { return fates_.signal.in_units(code, scale); });
+      const Numbers noise = of_bytes([&](std::size_t code) { return fates_.noise.in_units(code, scale); });
       add(digits_of(signal), out_.signal[scale]);
       add_noise(signal, noise, scale);
     }
@@ -142,7 +141,7 @@ class Planning {
   void add_noise(const Numbers& signal, const Numbers& noise, std::size_t scale) {
     Parts& parts = out_.noise[scale];
     const std::vector<Digit> digits = digits_of(noise);
-    const std::optional<int> finer = out_.fates.signal.bits_below(out_.fates.noise, scale);
+    const std::optional<int> finer = fates_.signal.bits_below(fates_.noise, scale);
     if (finer && std::abs(*finer) <= max_finer_bits) {
       const int signal_shift = std::max(-*finer, 0), noise_shift = std::max(*finer, 0);
       Numbers excess;
@@ -274,17 +273,15 @@ class Planning {
     return static_cast<std::size_t>(same - planes_.begin());
   }
 
-  // Of what is new, as measured: two lookups, or one; and a pass, which the first plane of its kind asks for.
+  // Of what is new, as measured: two lookups, or one; and passes over the bytes, of one kind of planes each.
   [[nodiscard]] int cost_of(const std::vector<Digit>& digits) const {
-    const auto kind_bit = [](const BytePlane& plane) { return 1U << static_cast<unsigned>(plane.bytes); };
-    unsigned kinds = 0;
-    for (const BytePlane& plane : planes_) kinds |= kind_bit(plane);
+    std::array<std::size_t, kernels::plane_kinds> counts = {};
+    for (const BytePlane& plane : planes_) ++counts[static_cast<std::size_t>(plane.bytes)];
     int cost = 0;
     for (const Digit& digit : digits) {
       if (place_of(digit.plane) != planes_.size()) continue;
-      cost += digit.plane.bytes == PlaneBytes::different ? 8 : 5;
-      cost += (kinds & kind_bit(digit.plane)) == 0 ? 3 : 0;
-      kinds |= kind_bit(digit.plane);
+      const bool begins_pass = counts[static_cast<std::size_t>(digit.plane.bytes)]++ % kernels::planes_per_pass == 0;
+      cost += (digit.plane.bytes == PlaneBytes::different ? 8 : 5) + (begins_pass ? 6 : 0);
     }
     return cost;
   }
@@ -303,14 +300,14 @@ class Planning {
   bool rank(DType from, std::size_t which, Number number) {
     std::vector<double>& all = out_.ranked[which];
     all.push_back(0.0);
-    for (const CodeFate& fate : out_.fates.of) all.push_back(number(fate));
+    for (const CodeFate& fate : fates_.of) all.push_back(number(fate));
     std::sort(all.begin(), all.end());
     all.erase(std::unique(all.begin(), all.end()), all.end());
     if (all.size() > byte_values) return false;
     for (std::size_t byte = 0; byte < byte_values; ++byte) {
       double most = 0.0;
       for (std::size_t i = 0; i < codes_per_byte(from); ++i) {
-        most = std::max(most, number(out_.fates.of[code_in(from, byte, i)]));
+        most = std::max(most, number(fates_.of[code_in(from, byte, i)]));
       }
       out_.ranks[which].value[byte] =
           static_cast<std::uint8_t>(std::lower_bound(all.begin(), all.end(), most) - all.begin());
@@ -322,6 +319,7 @@ class Planning {
   // Between the units of signal and noise: with so many more, sums of squares still fit.
   static constexpr int max_finer_bits = 8;
 
+  const Fates& fates_;
   BytePlanes& out_;
   std::vector<BytePlane> planes_;
 };
@@ -345,13 +343,10 @@ uint128 sum_of(const Parts& parts, const ByteReporter::Count& count, uint128 sig
 
 }  // namespace
 
-std::unique_ptr<const BytePlanes> BytePlanes::make(DType from, DType to, const codec::Policy& policy) {
+std::unique_ptr<const BytePlanes> BytePlanes::make(DType from, const Fates& fates) {
+  if (!fates.are_squares_exact) return nullptr;
   auto planes = std::make_unique<BytePlanes>();
-  for (std::size_t code = 0; code < std::size_t{1} << bit_width(from); ++code) {
-    planes->fates.set(code, fate_of(from, code, to, policy));
-    if (!planes->fates.are_squares_exact) return nullptr;
-  }
-  if (!Planning(*planes).add_planes(from)) return nullptr;
+  if (!Planning(fates, *planes).add_planes(from)) return nullptr;
   return planes;
 }
 
@@ -376,7 +371,7 @@ std::pair<SquareSums, SquareSums> BytePlanes::read(const ByteReporter::Count& co
   report.max_abs_error = std::max(report.max_abs_error, ranked[0][count.ranks[0]]);
   report.max_rel_error = std::max(report.max_rel_error, ranked[1][count.ranks[1]]);
   std::pair<SquareSums, SquareSums> squares;
-  for (std::size_t scale = 0; scale < 2; ++scale) {
+  for (std::size_t scale = 0; scale < square_scales; ++scale) {
     squares.first.units[scale] = sum_of(signal[scale], count, 0);
     squares.second.units[scale] = sum_of(noise[scale], count, squares.first.units[scale]);
   }

@@ -11,7 +11,6 @@
 
 #include "cast/byte_fates.hpp"
 #include "cast/report_bytes.hpp"
-#include "codec/policy.hpp"
 #include "kernels/tally/byte_planes.hpp"
 #include "tensorcast/cast.hpp"
 
@@ -35,19 +34,18 @@ struct BytePlanes {
   };
 
   // None where there would be too many.
-  static std::unique_ptr<const BytePlanes> make(DType from, DType to, const codec::Policy& policy);
+  static std::unique_ptr<const BytePlanes> make(DType from, const Fates& fates);
 
   void add(const std::byte* data, std::size_t bytes, ByteReporter::Count& into) const;
   // Adds the counts and maxima, and returns the sums of squares.
   std::pair<SquareSums, SquareSums> read(const ByteReporter::Count& count, CastReport& report) const;
 
-  Fates fates;
   kernels::PlaneSet planes;
   bool has_narrow_planes = false;
   bool has_magnitudes = false;  // bytes are floats whose sign is bit 7
   std::vector<EventPlane> events;
-  std::array<Parts, 2> signal, noise;            // by scale
-  std::array<kernels::ByteRanks, 2> ranks = {};  // of absolute and relative errors
+  std::array<Parts, square_scales> signal, noise;  // by scale
+  std::array<kernels::ByteRanks, 2> ranks = {};    // of absolute and relative errors
   std::array<std::vector<double>, 2> ranked;
 };
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -11,6 +12,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cast/report_codes.hpp"
@@ -163,6 +165,60 @@ TEST(Report, OfManyNarrowElements) {
       check(from, source, 5003, to, {.scale = 0.25});
       for (const CastOptions& options : all_options) check(from, source, 5003, to, options);
     }
+  }
+}
+
+// Errors of 2^32 and more, and sources that are so large: the power is counted apart from the rest of the square.
+TEST(Report, OfManyNarrowElementsWithLargeSquares) {
+  constexpr std::size_t elements = 140'001;
+  const std::vector<std::byte> source = random_bytes(elements, 17);
+  for (const DType from : {DType::float8_e4m3fn, DType::float8_e5m2fnuz, DType::int8, DType::float8_e8m0fnu}) {
+    for (const DType to : {DType::float32, DType::float16, DType::uint32, DType::uint64, DType::int64, DType::int8}) {
+      for (const double scale : {1.0, 0x1p31, 0x1.8p33, 0x1p-40, 0.1}) {
+        check(from, source, elements, to, {.scale = scale});
+      }
+    }
+  }
+}
+
+// Halves of bytes are counted in registers, and so many rounds of them at once: counts around both.
+TEST(Report, OfFewNarrowElements) {
+  for (const DType from : numeric_types()) {
+    if (bit_width(from) > 8) continue;
+    const std::vector<std::byte> source = random_bytes(4000, 15);
+    for (const std::size_t bytes : {1, 2, 31, 32, 33, 63, 64, 65, 223, 224, 225, 447, 448, 449, 1000}) {
+      const std::size_t elements = bytes * 8 / static_cast<std::size_t>(bit_width(from)) - (bytes % 2);
+      for (const DType to : {DType::float32, DType::uint32, DType::uint8, DType::float8_e5m2, DType::int2}) {
+        if (elements != 0) check(from, source, elements, to, {});
+      }
+    }
+  }
+}
+
+// More kinds of requests than are kept, from several threads.
+TEST(Report, OfManyKindsOfRequestsAtOnce) {
+  const std::vector<std::byte> source = random_bytes(3000, 16);
+  const auto report_all = [&](std::vector<CastReport>& reports) {
+    std::vector<std::byte> target(source.size() * 8);
+    for (const DType from : {DType::float8_e4m3fn, DType::int8, DType::uint8}) {
+      for (const DType to : numeric_types()) {
+        for (const double scale : {1.0, 0.5, 3.0}) {
+          const Result<codec::Policy> policy = codec::resolve_policy({.scale = scale}, from, to);
+          ASSERT_TRUE(policy.ok());
+          const Conversion whole{source.data(), from, target.data(), to, source.size()};
+          ASSERT_TRUE(run_conversion(whole, *policy, 1, &reports.emplace_back()).ok());
+        }
+      }
+    }
+  };
+  std::array<std::vector<CastReport>, 4> reports;
+  std::vector<std::thread> threads;
+  threads.reserve(reports.size());
+  for (std::vector<CastReport>& own : reports) threads.emplace_back([&] { report_all(own); });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::vector<CastReport>& own : reports) {
+    ASSERT_EQ(own.size(), reports[0].size());
+    for (std::size_t i = 0; i < own.size(); ++i) EXPECT_TRUE(are_same(own[i], reports[0][i])) << i;
   }
 }
 

@@ -1,39 +1,22 @@
 // Every file under */testdata/: valid ones are read whole, invalid ones fail as their names say: CODE--what.extension.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "formats/format.hpp"
 #include "formats/format_testing.hpp"
 #include "io/input_file.hpp"
+#include "io/testdata_testing.hpp"
 
 namespace tensorcast::formats {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Folders in testdata/ belong to the files beside them.
 std::vector<fs::path> testdata(const std::string& kind) {
-  std::vector<fs::path> files;
-  for (const auto& format : fs::directory_iterator(fs::path(TENSORCAST_SOURCE_DIR) / "src" / "formats")) {
-    if (!fs::is_directory(format.path() / "testdata" / kind)) continue;
-    for (const auto& entry : fs::directory_iterator(format.path() / "testdata" / kind)) {
-      if (entry.is_regular_file()) files.push_back(entry.path());
-    }
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
-std::string test_name(const ::testing::TestParamInfo<fs::path>& info) {
-  std::string name = info.param.filename().string();
-  std::replace_if(
-      name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
-  return name;
+  return io::testing::testdata("formats", kind, [](const std::string&, const fs::path&) { return true; });
 }
 
 // A type after "from-" in a name is what the file does not say itself: opaque.from-bfloat16.npy.
@@ -63,25 +46,14 @@ TEST_P(ValidFile, IsRead) {
 
 class InvalidFile : public ::testing::TestWithParam<fs::path> {};
 TEST_P(InvalidFile, FailsAsItsNameSays) {
-  static const std::map<std::string, ErrorCode> codes = {
-      {"invalid_argument", ErrorCode::invalid_argument},
-      {"unsupported", ErrorCode::unsupported},
-      {"out_of_range", ErrorCode::out_of_range},
-      {"parse", ErrorCode::parse},
-      {"io", ErrorCode::io},
-  };
-  const std::string name = GetParam().filename().string();
-  const auto code = codes.find(name.substr(0, name.find("--")));
-  ASSERT_NE(code, codes.end()) << "the name does not begin with an error code";
   const auto tensors = read_detected(GetParam());
   ASSERT_FALSE(tensors.ok());
-  EXPECT_EQ(tensors.error().code, code->second) << tensors.error().describe();
-  EXPECT_FALSE(tensors.error().message.empty());
+  io::testing::expect_error_of_name(tensors.error(), GetParam());
   EXPECT_EQ(tensors.error().file, GetParam().string());
 }
 
-INSTANTIATE_TEST_SUITE_P(Testdata, ValidFile, ::testing::ValuesIn(testdata("valid")), test_name);
-INSTANTIATE_TEST_SUITE_P(Testdata, InvalidFile, ::testing::ValuesIn(testdata("invalid")), test_name);
+INSTANTIATE_TEST_SUITE_P(Testdata, ValidFile, ::testing::ValuesIn(testdata("valid")), io::testing::test_name);
+INSTANTIATE_TEST_SUITE_P(Testdata, InvalidFile, ::testing::ValuesIn(testdata("invalid")), io::testing::test_name);
 
 }  // namespace
 }  // namespace tensorcast::formats

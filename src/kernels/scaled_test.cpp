@@ -5,13 +5,19 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "codec/reference_cast.hpp"
+#include "kernels/narrow/table_conversion.hpp"
 #include "kernels/scaled.hpp"
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
 
 namespace tensorcast::kernels {
 namespace {
@@ -497,6 +503,28 @@ INSTANTIATE_TEST_SUITE_P(Sources, ScaledLongIntegers,
                          ::testing::Values(DType::int32, DType::uint32, DType::int64, DType::uint64),
                          [](const auto& source) { return std::string(name(source.param)); });
 
+// Unsigned integers of 64 bits, of which all digits count: around the first ones whose product has another integer.
+TEST(Scaled, WholeProductsEqualReferenceForAnyScale) {
+  std::mt19937_64 random(37);
+  for (int i = 0; i < 200; ++i) {
+    double scale = std::ldexp(1.0 + std::ldexp(static_cast<double>(random() >> 12), -52), -1 - i % 66);
+    if (i % 5 == 1) scale = std::ldexp(1.0, -1 - i % 66);
+    if (i % 5 == 2) scale = std::nextafter(std::ldexp(1.0, -(i % 66)), 0.0);
+    if (i % 3 == 0) scale = -scale;
+    constexpr std::size_t elements = 2003;
+    Bytes src(elements * 8);
+    for (std::size_t j = 0; j < elements; ++j) {
+      const auto product = std::ldexp(static_cast<double>(random() >> 11), static_cast<int>(random() % 64) - 53);
+      const double x = std::min(std::floor(product) / std::fabs(scale), 18446744073709549568.0);
+      const std::uint64_t code = j % 8 == 7 ? random() : static_cast<std::uint64_t>(x) + random() % 3 - 1;
+      std::memcpy(src.data() + j * 8, &code, sizeof code);
+    }
+    for (const DType to : {DType::int64, DType::uint32, DType::int16, DType::uint8, DType::int4, DType::uint2}) {
+      expect_reference(DType::uint64, to, src, elements, policy_of(0, scale));
+    }
+  }
+}
+
 // To float8_e8m0fnu, of any scale: numbers around those from which on there is another exponent, and so near to them
 // that float32 does not tell them apart.
 TEST(Scaled, PowersOfTwoEqualReferenceForAnyScale) {
@@ -530,6 +558,47 @@ TEST(Scaled, PowersOfTwoEqualReferenceForAnyScale) {
     }
   }
 }
+
+#if defined(__x86_64__)
+
+// As in registry_test.cpp, for products.
+TEST(Scaled, DoesNotDependOnTheCallersEnvironment) {
+  constexpr unsigned denormals_are_zero = 0x40, flush_to_zero = 0x8000, upward = 0x4000, flags = 0x3f;
+  constexpr std::size_t few = 321;
+  const auto expect_kept = [](unsigned mode, const Bytes& expected, const auto& conversion, const Bytes& src) {
+    Bytes actual(expected.size());
+    const unsigned before = _mm_getcsr();
+    const unsigned changed = (before & ~flags) | mode;
+    _mm_setcsr(changed);
+    conversion.run(src.data(), actual.data(), few);
+    const unsigned after = _mm_getcsr();
+    _mm_setcsr(before);
+    EXPECT_EQ(after & ~flags, changed & ~flags);
+    EXPECT_EQ(expected, actual) << "with MXCSR " << changed;
+  };
+  for (const DType from : scalable()) {
+    const Bytes src = source_of(from);
+    for (const DType to : scalable()) {
+      for (const double scale : {0.1, 0x1p-1020}) {
+        const codec::Policy policy{.scale = scale};
+        Bytes expected(storage_bytes(to, few));
+        ASSERT_TRUE(codec::reference_cast(src.data(), from, expected.data(), to, few, policy));
+        for (const Target target : supported_targets()) {
+          const ScaledConversion conversion(target, from, to, policy);
+          std::optional<TableConversion> table;
+          if (bit_width(from) <= 8) table.emplace(target, from, to, policy);
+          for (const unsigned mode : {denormals_are_zero | flush_to_zero, upward}) {
+            SCOPED_TRACE(std::string(name(from)) + " -> " + std::string(name(to)) + " on " + std::string(name(target)));
+            expect_kept(mode, expected, conversion, src);
+            if (table) expect_kept(mode, expected, *table, src);
+          }
+        }
+      }
+    }
+  }
+}
+
+#endif
 
 }  // namespace
 }  // namespace tensorcast::kernels

@@ -30,8 +30,8 @@ constexpr bool has_all(unsigned word, unsigned mask) { return (word & mask) == m
 Target detect() noexcept {
   constexpr unsigned fma = 1U << 12, os_xsave = 1U << 27, avx = 1U << 28, f16c = 1U << 29;  // leaf 1, ecx
   constexpr unsigned avx2 = 1U << 5;                                                        // leaf 7, ebx
-  constexpr unsigned avx512_f = 1U << 16, avx512_dq = 1U << 17, avx512_cd = 1U << 28, avx512_bw = 1U << 30,
-                     avx512_vl = 1U << 31;
+  constexpr unsigned avx512_f = 1U << 16, avx512_dq = 1U << 17, avx512_ifma = 1U << 21, avx512_cd = 1U << 28,
+                     avx512_bw = 1U << 30, avx512_vl = 1U << 31;
   constexpr unsigned avx512_vbmi = 1U << 1, avx512_vbmi2 = 1U << 6, avx512_vnni = 1U << 11;  // leaf 7, ecx
   constexpr unsigned ymm_state = 0x6, zmm_state = 0xe6;                                      // XCR0
 
@@ -45,7 +45,8 @@ Target detect() noexcept {
       !has_all(extended.ebx, avx512_f | avx512_dq | avx512_cd | avx512_bw | avx512_vl)) {
     return Target::avx2;
   }
-  return has_all(extended.ecx, avx512_vbmi | avx512_vbmi2 | avx512_vnni) ? Target::avx512vbmi : Target::avx512;
+  const bool has_vbmi = has_all(extended.ecx, avx512_vbmi | avx512_vbmi2 | avx512_vnni);
+  return has_vbmi && has_all(extended.ebx, avx512_ifma) ? Target::avx512vbmi : Target::avx512;
 }
 
 #else

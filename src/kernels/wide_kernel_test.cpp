@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -289,6 +290,44 @@ TEST_P(WideKernel, EveryShortLengthAndInPlace) {
         kernel->run(in_place.data(), in_place.data(), count, {});
         in_place.resize(expected.size());
         ASSERT_TRUE(same(*kernel, src, expected, in_place, count)) << describe(target, *kernel, "in place ") << count;
+      }
+    }
+  }
+}
+
+// Saturation asks once a block whether there is a number beyond int32: without one, and with one at every place.
+TEST_P(WideKernel, SaturatesWithAndWithoutNumbersBeyondInt32) {
+  const DType from = GetParam();
+  if (family(from) != Family::floating) return;
+  const std::uint64_t infinity = code_of(from, std::numeric_limits<double>::infinity());
+  Codes beyond = {infinity, infinity | std::uint64_t{1} << (bit_width(from) - 1), infinity + 1, code_of(from, NAN)};
+  for (const double value : {0x1p31, 3e9, 0x1p32, 5e9, 0x1p33, 0x1p63, 0x1p64, 1e30, -0x1p31, -3e9, -0x1p63, -1e30}) {
+    beyond.push_back(code_of(from, value));
+  }
+  for (const DType to : numbers_except(from)) {
+    if (family(to) != Family::integer) continue;
+    Codes codes = inputs(from, to);
+    std::erase_if(codes, [&](std::uint64_t code) { return !(std::abs(value_of(from, code)) < 0x1p31); });
+    const std::size_t plain = codes.size();
+    for (std::size_t place = 0; place < 67; ++place) {
+      for (const std::uint64_t code : beyond) {
+        const std::size_t first = codes.size();
+        for (std::size_t i = 0; i < 67; ++i) codes.push_back(codes[(place * 67 + i) % plain]);
+        codes[first + place] = code;
+      }
+    }
+    const Bytes src = pack(from, codes);
+    for (const IntRounding rounding : {IntRounding::trunc, IntRounding::nearest_even}) {
+      codec::Policy policy;
+      policy.integer_range = codec::IntegerRange::saturate;
+      policy.int_rounding = rounding;
+      Bytes expected(storage_bytes(to, codes.size()));
+      ASSERT_TRUE(codec::reference_cast(src.data(), from, expected.data(), to, codes.size(), policy));
+      for (const Target target : supported_targets()) {
+        const Kernel* const kernel = find_kernel(target, from, to);
+        ASSERT_NE(kernel, nullptr);
+        const Bytes actual = run(*kernel, src.data(), codes.size(), policy, 1);
+        EXPECT_TRUE(same(*kernel, src, expected, actual, codes.size())) << describe(target, *kernel, "saturate");
       }
     }
   }

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "formats/npy/npy_text.hpp"
+#include "formats/npz/zip_stream.hpp"
 
 namespace tensorcast::formats::npz {
 namespace {
@@ -21,28 +22,11 @@ constexpr unsigned long encrypted_flag = 1;
 
 }  // namespace
 
-// minizip's view of an InputFile. The first error is kept, since minizip only knows that there was one.
-struct ZipReader::Stream {
-  explicit Stream(const io::InputFile& in) : file(in) {}
-
-  static void* open(void* self, const void*, int) { return self; }
-  static int close(void*, void*) { return 0; }
-  static int failed(void* self, void*) { return static_cast<Stream*>(self)->error ? 1 : 0; }
-  static ZPOS64_T tell(void* self, void*) { return static_cast<Stream*>(self)->position; }
-
-  static long seek(void* self, void*, ZPOS64_T offset, int origin) {
-    Stream& stream = *static_cast<Stream*>(self);
-    const std::uint64_t base = origin == ZLIB_FILEFUNC_SEEK_SET   ? 0
-                               : origin == ZLIB_FILEFUNC_SEEK_CUR ? stream.position
-                                                                  : stream.file.size();
-    std::uint64_t target = 0;
-    if (__builtin_add_overflow(base, offset, &target) || target > stream.file.size()) return -1;
-    stream.position = target;
-    return 0;
-  }
+struct ZipReader::Stream : ZipStream<const io::InputFile> {
+  using ZipStream::ZipStream;
 
   static uLong read(void* self, void*, void* out, uLong size) {
-    Stream& stream = *static_cast<Stream*>(self);
+    ZipStream& stream = of(self);
     const std::uint64_t count = std::min<std::uint64_t>(size, stream.file.size() - stream.position);
     if (auto got = stream.file.read(stream.position, {static_cast<std::byte*>(out), count}); !got) {
       if (!stream.error) stream.error = std::move(got).error();
@@ -51,10 +35,6 @@ struct ZipReader::Stream {
     stream.position += count;
     return count;
   }
-
-  const io::InputFile& file;
-  std::uint64_t position = 0;
-  std::optional<Error> error;
 };
 
 Error ZipReader::damaged(std::string what) const {
@@ -93,14 +73,8 @@ Result<bool> ZipReader::is_empty_archive() const {
 
 Result<void> ZipReader::open_archive() {
   stream_ = std::make_unique<Stream>(file_);
-  zlib_filefunc64_def functions{};
-  functions.zopen64_file = &Stream::open;
+  zlib_filefunc64_def functions = stream_->functions();
   functions.zread_file = &Stream::read;
-  functions.ztell64_file = &Stream::tell;
-  functions.zseek64_file = &Stream::seek;
-  functions.zclose_file = &Stream::close;
-  functions.zerror_file = &Stream::failed;
-  functions.opaque = stream_.get();
   archive_ = unzOpen2_64(nullptr, &functions);
   if (archive_ == nullptr) return damaged("its directory is missing or cut off");
   return {};

@@ -7,6 +7,8 @@
 #include <optional>
 #include <string_view>
 
+#include "formats/npz/zip_stream.hpp"
+
 namespace tensorcast::formats::npz {
 namespace {
 
@@ -18,29 +20,14 @@ constexpr std::size_t max_step_bytes = std::size_t{16} << 20;  // minizip counts
 
 }  // namespace
 
-// minizip's view of an OutputFile. The first error is kept, since minizip only knows that there was one.
-struct ZipWriter::Stream {
-  explicit Stream(io::OutputFile& out) : file(out) {}
+struct ZipWriter::Stream : ZipStream<io::OutputFile> {
+  using ZipStream::ZipStream;
 
-  static void* open(void* self, const void*, int) { return self; }
-  static int close(void*, void*) { return 0; }
-  static int failed(void* self, void*) { return static_cast<Stream*>(self)->error ? 1 : 0; }
   static uLong read(void*, void*, void*, uLong) { return 0; }  // only archives that grow are read
-  static ZPOS64_T tell(void* self, void*) { return static_cast<Stream*>(self)->position; }
-
-  static long seek(void* self, void*, ZPOS64_T offset, int origin) {
-    Stream& stream = *static_cast<Stream*>(self);
-    const std::uint64_t base = origin == ZLIB_FILEFUNC_SEEK_SET   ? 0
-                               : origin == ZLIB_FILEFUNC_SEEK_CUR ? stream.position
-                                                                  : stream.file.size();
-    if (base + offset > stream.file.size()) return -1;
-    stream.position = base + offset;
-    return 0;
-  }
 
   // At the end, or over what is there already: sizes that were not known when an entry began.
   static uLong write(void* self, void*, const void* data, uLong size) {
-    Stream& stream = *static_cast<Stream*>(self);
+    ZipStream& stream = of(self);
     if (stream.error) return 0;
     const std::span<const std::byte> bytes(static_cast<const std::byte*>(data), size);
     const bool at_end = stream.position == stream.file.size();
@@ -51,10 +38,6 @@ struct ZipWriter::Stream {
     stream.position += size;
     return size;
   }
-
-  io::OutputFile& file;
-  std::uint64_t position = 0;
-  std::optional<Error> error;
 };
 
 Error ZipWriter::failure(std::string what) const {
@@ -65,15 +48,9 @@ Error ZipWriter::failure(std::string what) const {
 Result<std::unique_ptr<ZipWriter>> ZipWriter::open(io::OutputFile& file) {
   std::unique_ptr<ZipWriter> writer(new ZipWriter());
   writer->stream_ = std::make_unique<Stream>(file);
-  zlib_filefunc64_def functions{};
-  functions.zopen64_file = &Stream::open;
+  zlib_filefunc64_def functions = writer->stream_->functions();
   functions.zread_file = &Stream::read;
   functions.zwrite_file = &Stream::write;
-  functions.ztell64_file = &Stream::tell;
-  functions.zseek64_file = &Stream::seek;
-  functions.zclose_file = &Stream::close;
-  functions.zerror_file = &Stream::failed;
-  functions.opaque = writer->stream_.get();
   writer->archive_ = zipOpen2_64(nullptr, APPEND_STATUS_CREATE, nullptr, &functions);
   if (writer->archive_ == nullptr) return writer->failure("cannot begin");
   return writer;

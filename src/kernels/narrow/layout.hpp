@@ -68,8 +68,9 @@ struct Layout {
   // Planes: an output is `zero_units` of 0, then `table_units` looked up, then the last of them repeated (a sign).
   int zero_units = 0;
   int table_units = 0;
-  int finite_units = 0;  // that suffice instead where no index is infinity, if not 0
-  int first_row = 0;     // Form::chains: the first whose entries count; all rows before it are one byte
+  int finite_units = 0;    // that suffice instead where no index is infinity, if not 0
+  bool is_scaled = false;  // times the float64 that follows the table; outputs are one float64
+  int first_row = 0;       // Form::chains: the first whose entries count; all rows before it are one byte
   // Form::rows.
   ShapeCounts shapes = {};
   bool has_signs = false;  // in the first plane
@@ -91,6 +92,9 @@ struct Layout {
     for (std::size_t i = 0; i < plane; ++i) offset += sizeof(RowPlane) + shapes[i] * std::size_t{16};
     return offset;
   }
+  [[nodiscard]] constexpr std::size_t planes_bytes() const {
+    return entries() * static_cast<std::size_t>(table_units * unit_bytes());
+  }
   [[nodiscard]] constexpr std::size_t table_bytes() const {
     const auto units = static_cast<std::size_t>(table_units);
     switch (form) {
@@ -98,7 +102,7 @@ struct Layout {
         return entries() * static_cast<std::size_t>(output_bytes());
       case Form::bytes:
       case Form::words:
-        return entries() * units * static_cast<std::size_t>(unit_bytes());
+        return planes_bytes() + (is_scaled ? sizeof(double) : 0);
       case Form::chains:
         return chain_rows(element_bits) * 16;
       case Form::rows:
@@ -333,12 +337,25 @@ constexpr Layout all_bytes(Layout layout) {
   return layout;
 }
 
-// The layout for a table of any contents, of which only the widths of the types are known. What is lost by looking up
-// one element at a time is little where outputs are so wide that memory is the limit.
+// Products with a scale have all of float64's bytes. Most of them are zero before, so they are made in the last step.
+constexpr bool multiplies(Target target, DType to) {
+  return to == DType::float64 && (target == Target::avx512 || target == Target::avx512vbmi);
+}
+
+// The layout for a table of any contents, of which only the widths of the types are known; to float64 of AVX-512, for
+// the pair's own results and a scale. What is lost by looking up one element at a time is little where outputs are so
+// wide that memory is the limit.
 constexpr Layout general_layout(Target target, DType from, DType to) {
   const int index_bits = index_bits_of_element(from);
   if (target == Target::portable) return scalar_layout(from, to);
   if (is_packed(from) && is_packed(to)) return layout_of(target, from, to);
+  if (multiplies(target, to)) {
+    Layout layout = index_bits < 8                 ? byte_planes(Engine::avx512, from, to, index_bits)
+                    : target == Target::avx512vbmi ? byte_planes(Engine::avx512vbmi, from, to, index_bits)
+                                                   : word_planes(from, to);
+    layout.is_scaled = true;
+    return layout;
+  }
   if (index_bits < 8) {
     return all_bytes(byte_planes(target == Target::avx2 ? Engine::avx2 : Engine::avx512, from, to, index_bits));
   }

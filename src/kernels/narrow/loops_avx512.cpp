@@ -34,6 +34,7 @@ void convert_few_codes(const std::byte* src, std::byte* dst, std::size_t count, 
   const auto look_up = [&](int plane, __m512i index) { return _mm512_shuffle_epi8(entries[plane], index); };
   for_each_block<layout>(src, dst, count, spread<layout.index_bits>, [&](__m512i indices) {
     Registers<Unpack> out = look_up_planes<layout>(indices, look_up);
+    multiply_outputs<layout>(out, table);
     if constexpr (layout.output_bits() < 8) out.v[0] = pack<layout.output_bits()>(out.v[0]);
     return out;
   });
@@ -75,18 +76,25 @@ void convert_bytes(const std::byte* src, std::byte* dst, std::size_t count, cons
         out.v[0] = half == 0 ? _mm512_castsi256_si512(codes) : _mm512_inserti64x4(out.v[0], codes, 1);
       }
     }
+    multiply_outputs<layout>(out, table);
     if constexpr (layout.output_bits() < 8) out.v[0] = pack<layout.output_bits()>(out.v[0]);
     return out;
   });
 }
 
 template <Layout layout>
-constexpr Loop loop() {
+[[gnu::noinline]] void convert(const std::byte* src, std::byte* dst, std::size_t count, const std::byte* table) {
   if constexpr (layout.index_bits == 8) {
-    return convert_bytes<layout>;
+    convert_bytes<layout>(src, dst, count, table);
   } else {
-    return convert_few_codes<layout>;
+    convert_few_codes<layout>(src, dst, count, table);
   }
+}
+
+template <Layout layout>
+constexpr Loop loop() {
+  if constexpr (layout.is_scaled) return in_default_environment<convert<layout>>;
+  return convert<layout>;
 }
 
 template <std::size_t... i>

@@ -9,22 +9,29 @@ namespace tensorcast::kernels::narrow {
 namespace {
 
 template <Layout layout>
-void convert(const std::byte* src, std::byte* dst, std::size_t count, const std::byte* table) {
+[[gnu::noinline]] void convert(const std::byte* src, std::byte* dst, std::size_t count, const std::byte* table) {
   [&]<std::size_t... plane>(std::index_sequence<plane...>) {
     const avx512vbmi::ByteTable<> planes[] = {avx512vbmi::ByteTable<>(table + plane * 256)...};
     const auto look_up = [&](int number, __m512i index) { return planes[number](index); };
     const auto bytes_are_indices = [](__m512i bytes) { return bytes; };
     for_each_block<layout>(src, dst, count, bytes_are_indices, [&](__m512i indices) {
       Registers<Unpack> out = look_up_planes<layout>(indices, look_up);
+      multiply_outputs<layout>(out, table);
       if constexpr (layout.output_bits() < 8) out.v[0] = pack<layout.output_bits()>(out.v[0]);
       return out;
     });
   }(std::make_index_sequence<layout.table_units>());
 }
 
+template <Layout layout>
+constexpr Loop loop() {
+  if constexpr (layout.is_scaled) return in_default_environment<convert<layout>>;
+  return convert<layout>;
+}
+
 template <std::size_t... i>
 constexpr Loops make_loops(std::index_sequence<i...>) {
-  return {convert<layout_list<Engine::avx512vbmi>.layouts[i]>...};
+  return {loop<layout_list<Engine::avx512vbmi>.layouts[i]>()...};
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <cstdint>
 
 #include "kernels/narrow/interleave.hpp"
+#include "kernels/narrow/loops.hpp"
+#include "kernels/simd/environment.hpp"
 #include "kernels/simd/intrinsics.hpp"
 
 namespace tensorcast::kernels::narrow {
@@ -67,6 +69,26 @@ inline Registers<Unpack> look_up_planes(__m512i indices, const LookUp& look_up) 
     }
   }
   return interleaved_planes<layout, Unpack>(look_up_ordered);
+}
+
+// The last step of layouts with a scale: the numbers are exact, so that each product is rounded once.
+template <Layout layout>
+inline void multiply_outputs(Registers<Unpack>& out, const std::byte* table) {
+  if constexpr (layout.is_scaled) {
+    static_assert(layout.output_bits() == 64);
+    const __m512i scale =
+        _mm512_broadcastq_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(table + layout.planes_bytes())));
+#pragma GCC unroll 8
+    for (__m512i& x : out.v) {
+      x = _mm512_castpd_si512(_mm512_mul_pd(_mm512_castsi512_pd(x), _mm512_castsi512_pd(scale)));
+    }
+  }
+}
+
+// Of a function that is not inlined.
+template <Loop run>
+void in_default_environment(const std::byte* src, std::byte* dst, std::size_t count, const std::byte* table) {
+  TENSORCAST_TARGET::in_default_environment([&] { run(src, dst, count, table); });
 }
 
 // 64 codes below a byte, one in each byte, to 32 or 16 bytes.

@@ -1,6 +1,7 @@
 #include "kernels/narrow/table_conversion.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "codec/packing.hpp"
 #include "kernels/narrow/table.hpp"
@@ -50,19 +51,26 @@ constexpr std::size_t largest_table() {
 }  // namespace
 }  // namespace narrow
 
-bool TableConversion::pays(DType from, DType to, std::size_t count) noexcept {
+bool TableConversion::pays(Target target, DType from, DType to, std::size_t count) noexcept {
   constexpr std::size_t per_code = 256;  // elements that another way converts while the reference looks at one code
   constexpr std::size_t layout_cost = 4096;
-  if (bit_width(from) > 8 || (bit_width(from) == 8 && from != DType::boolean && to == DType::float64)) return false;
+  if (bit_width(from) > 8) return false;
   const std::size_t codes = std::size_t{1} << narrow::index_bits_of_element(from);
+  if (codes == 256 && to == DType::float64 && !narrow::multiplies(target, to)) return false;
   return count >= std::max(codes * per_code, layout_cost);
 }
 
 TableConversion::TableConversion(Target target, DType from, DType to, const codec::Policy& policy) noexcept : to_(to) {
   static_assert(narrow::largest_table() <= most_bytes);
   narrow::Layout layout = narrow::general_layout(target, from, to);
-  const narrow::Outputs outputs = narrow::outputs_of(layout, from, to, policy);
-  if (from != to) {  // most scales leave as many bytes zero, or no more than a sign, as the pair itself has
+  // Zero makes NaN of infinity, whose sign the specification states: that is no product of the CPU.
+  if (layout.is_scaled && policy.scale == 0.0) layout = narrow::scalar_layout(from, to);
+  codec::Policy for_outputs = policy;
+  if (layout.is_scaled) for_outputs.scale = 1.0;
+  const narrow::Outputs outputs = narrow::outputs_of(layout, from, to, for_outputs);
+  if (layout.is_scaled) {
+    std::memcpy(table_.data() + layout.planes_bytes(), &policy.scale, sizeof policy.scale);
+  } else if (from != to) {  // most scales leave as many bytes zero, or no more than a sign, as the pair itself has
     const narrow::Layout own = narrow::layout_of(target, from, to);
     const bool in_planes = own.form == narrow::Form::bytes || own.form == narrow::Form::words;
     if (in_planes && own.index_elements == layout.index_elements && narrow::fits_planes(own, outputs)) layout = own;

@@ -15,9 +15,9 @@ namespace tensorcast::kernels {
 // more about its table (which bytes are zero, say) and keeps it; this one is made per request and holds for all.
 class TableConversion {
  public:
-  // Whether making the table (some microseconds) pays for `count` elements. Not to float64, of which a table has eight
-  // bytes per code: decoding to float32 and multiplying is as fast as memory (ScaledConversion).
-  [[nodiscard]] static bool pays(DType from, DType to, std::size_t count) noexcept;
+  // Whether making the table (some microseconds) pays for `count` elements. To float64 a table of all results has eight
+  // bytes per code: where they are not multiplied instead, ScaledConversion is faster.
+  [[nodiscard]] static bool pays(Target target, DType from, DType to, std::size_t count) noexcept;
 
   // `from` has 8 bits or fewer; the policy demands no error. `from` may equal `to` if there is a scale.
   TableConversion(Target target, DType from, DType to, const codec::Policy& policy) noexcept;

@@ -14,7 +14,7 @@ using codec::Policy;
 constexpr std::byte canary{0xa5};
 
 std::vector<Policy> policies() {
-  std::vector<Policy> all(9);
+  std::vector<Policy> all(12);
   all[1].saturate = false;
   all[2].integer_range = codec::IntegerRange::saturate;
   all[2].int_rounding = IntRounding::nearest_even;
@@ -26,6 +26,9 @@ std::vector<Policy> policies() {
   all[7].scale = 0.0;
   all[8].scale = 448.0 / 0.7;
   all[8].integer_range = codec::IntegerRange::saturate;
+  all[9].scale = 1.1e-308;  // float64's subnormals and overflow
+  all[10].scale = -1.7e305;
+  all[11].scale = 5e-324;
   return all;
 }
 
@@ -85,11 +88,13 @@ TEST(TableConversionTest, MapsBytes) {
 }
 
 TEST(TableConversionTest, PaysForManyElementsOfFewCodes) {
-  EXPECT_FALSE(TableConversion::pays(DType::int8, DType::float32, 1000));
-  EXPECT_TRUE(TableConversion::pays(DType::int8, DType::float32, 1 << 20));
-  EXPECT_TRUE(TableConversion::pays(DType::uint4, DType::float64, 1 << 14));
-  EXPECT_FALSE(TableConversion::pays(DType::int8, DType::float64, 1 << 20));
-  EXPECT_FALSE(TableConversion::pays(DType::float16, DType::float32, 1 << 30));
+  constexpr Target all = Target::portable, some = Target::avx512;
+  EXPECT_FALSE(TableConversion::pays(all, DType::int8, DType::float32, 1000));
+  EXPECT_TRUE(TableConversion::pays(all, DType::int8, DType::float32, 1 << 20));
+  EXPECT_TRUE(TableConversion::pays(all, DType::uint4, DType::float64, 1 << 14));
+  EXPECT_FALSE(TableConversion::pays(all, DType::int8, DType::float64, 1 << 20));
+  EXPECT_TRUE(TableConversion::pays(some, DType::int8, DType::float64, 1 << 20));
+  EXPECT_FALSE(TableConversion::pays(all, DType::float16, DType::float32, 1 << 30));
 }
 
 }  // namespace

@@ -159,13 +159,23 @@ SIMD_INLINE U16 order_quarters(__m256i x) { return (U16)_mm256_permute4x64_epi64
 SIMD_INLINE U16 pack_words(I32 a, I32 b) {
   return order_quarters(_mm256_packus_epi32((__m256i)(a & 0xffff), (__m256i)(b & 0xffff)));
 }
-SIMD_INLINE U16 pack_saturated(I32 a, I32 b) { return order_quarters(_mm256_packs_epi32((__m256i)a, (__m256i)b)); }
+template <bool is_signed>
+SIMD_INLINE U16 pack_saturated(I32 a, I32 b) {
+  return order_quarters(is_signed ? _mm256_packs_epi32((__m256i)a, (__m256i)b)
+                                  : _mm256_packus_epi32((__m256i)a, (__m256i)b));
+}
 SIMD_INLINE U16 pack_high_words(I32 a, I32 b) {
   return order_quarters(_mm256_packus_epi32((__m256i)(as<U32>(a) >> 16), (__m256i)(as<U32>(b) >> 16)));
 }
 
 SIMD_INLINE U8 order_groups(__m256i x) {
   return (U8)_mm256_permutevar8x32_epi32(x, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+template <bool is_signed>
+SIMD_INLINE U8 pack_bytes_saturated(const Block<I32>& x) {
+  const __m256i ab = _mm256_packs_epi32((__m256i)x.a, (__m256i)x.b);
+  const __m256i cd = _mm256_packs_epi32((__m256i)x.c, (__m256i)x.d);
+  return order_groups(is_signed ? _mm256_packs_epi16(ab, cd) : _mm256_packus_epi16(ab, cd));
 }
 SIMD_INLINE U8 pack_bytes(const Block<I32>& x) {
   const Block<I32> low = map(x, [](I32 lanes) { return lanes & 0xff; });

@@ -45,6 +45,9 @@ SIMD_INLINE I16 min(I16 a, I16 b) { return (I16)_mm512_min_epi16((__m512i)a, (__
 SIMD_INLINE I16 max(I16 a, I16 b) { return (I16)_mm512_max_epi16((__m512i)a, (__m512i)b); }
 SIMD_INLINE U16 min(U16 a, U16 b) { return (U16)_mm512_min_epu16((__m512i)a, (__m512i)b); }
 SIMD_INLINE U16 max(U16 a, U16 b) { return (U16)_mm512_max_epu16((__m512i)a, (__m512i)b); }
+SIMD_INLINE I8 min(I8 a, I8 b) { return (I8)_mm512_min_epi8((__m512i)a, (__m512i)b); }
+SIMD_INLINE I8 max(I8 a, I8 b) { return (I8)_mm512_max_epi8((__m512i)a, (__m512i)b); }
+SIMD_INLINE U8 min(U8 a, U8 b) { return (U8)_mm512_min_epu8((__m512i)a, (__m512i)b); }
 SIMD_INLINE F32 clamp(F32 x, F32 low, F32 high) {
   return (F32)_mm512_min_ps((__m512)high, _mm512_max_ps((__m512)low, (__m512)x));
 }
@@ -202,6 +205,10 @@ SIMD_INLINE I64x2 widen(I32 x) {
 // --- Float to integer
 
 SIMD_INLINE I32 truncate(F32 x) { return (I32)_mm512_cvttps_epi32((__m512)x); }
+SIMD_INLINE I32 truncate(F64x2 x) {
+  const __m512i lo = _mm512_castsi256_si512(_mm512_cvttpd_epi32((__m512d)x.lo));
+  return (I32)_mm512_inserti64x4(lo, _mm512_cvttpd_epi32((__m512d)x.hi), 1);
+}
 
 // The definition, by shifts: shift counts beyond the lane's width give 0, and so do infinities and NaN.
 SIMD_INLINE I32 wrap_by_shift(F32 x) {
@@ -270,14 +277,29 @@ SIMD_INLINE U16 pack_words(I32 a, I32 b) {
                                         22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
   return (U16)_mm512_permutex2var_epi16((__m512i)a, even, (__m512i)b);
 }
+template <bool is_signed>
 SIMD_INLINE U16 pack_saturated(I32 a, I32 b) {
   const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
-  return (U16)_mm512_permutexvar_epi64(order, _mm512_packs_epi32((__m512i)a, (__m512i)b));
+  const __m512i packed =
+      is_signed ? _mm512_packs_epi32((__m512i)a, (__m512i)b) : _mm512_packus_epi32((__m512i)a, (__m512i)b);
+  return (U16)_mm512_permutexvar_epi64(order, packed);
 }
 SIMD_INLINE U16 pack_high_words(I32 a, I32 b) {
   const __m512i odd = _mm512_set_epi16(63, 61, 59, 57, 55, 53, 51, 49, 47, 45, 43, 41, 39, 37, 35, 33, 31, 29, 27, 25,
                                        23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
   return (U16)_mm512_permutex2var_epi16((__m512i)a, odd, (__m512i)b);
+}
+
+// Packs work within 128 bits and leave groups of four bytes in the order a b c d, a b c d, ...
+SIMD_INLINE U8 order_groups(__m512i x) {
+  const __m512i transposed = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  return (U8)_mm512_permutexvar_epi32(transposed, x);
+}
+template <bool is_signed>
+SIMD_INLINE U8 pack_bytes_saturated(const Block<I32>& x) {
+  const __m512i ab = _mm512_packs_epi32((__m512i)x.a, (__m512i)x.b);
+  const __m512i cd = _mm512_packs_epi32((__m512i)x.c, (__m512i)x.d);
+  return order_groups(is_signed ? _mm512_packs_epi16(ab, cd) : _mm512_packus_epi16(ab, cd));
 }
 
 #if defined(__AVX512VBMI__)
@@ -317,11 +339,6 @@ SIMD_INLINE U8 pack_small(U16 a, U16 b) {  // below 256
 SIMD_INLINE U8 pack_low_bytes(Words x) { return pack_small(x.lo & 0xff, x.hi & 0xff); }
 SIMD_INLINE U8 pack_high_bytes(Words x) { return pack_small(x.lo >> 8, x.hi >> 8); }
 
-// Packs work within 128 bits and leave groups of four bytes in the order a b c d, a b c d, ...
-SIMD_INLINE U8 order_groups(__m512i x) {
-  const __m512i transposed = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-  return (U8)_mm512_permutexvar_epi32(transposed, x);
-}
 SIMD_INLINE U8 pack_bytes(const Block<I32>& x) {
   const Block<I32> low = map(x, [](I32 lanes) { return lanes & 0xff; });
   return order_groups(_mm512_packus_epi16(_mm512_packs_epi32((__m512i)low.a, (__m512i)low.b),

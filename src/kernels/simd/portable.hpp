@@ -55,7 +55,6 @@ SIMD_INLINE I64x2 widen(I32 x) {
 SIMD_INLINE U16 pack_words(I32 a, I32 b) {
   return (U16)_mm_packs_epi32((__m128i)((a << 16) >> 16), (__m128i)((b << 16) >> 16));
 }
-SIMD_INLINE U16 pack_saturated(I32 a, I32 b) { return (U16)_mm_packs_epi32((__m128i)a, (__m128i)b); }
 SIMD_INLINE U16 pack_high_words(I32 a, I32 b) { return (U16)_mm_packs_epi32((__m128i)(a >> 16), (__m128i)(b >> 16)); }
 SIMD_INLINE U8 low_bytes(U16 a, U16 b) { return (U8)_mm_packus_epi16((__m128i)(a & 0xff), (__m128i)(b & 0xff)); }
 
@@ -63,10 +62,6 @@ SIMD_INLINE U8 low_bytes(U16 a, U16 b) { return (U8)_mm_packus_epi16((__m128i)(a
 
 SIMD_INLINE U16 pack_words(I32 a, I32 b) {
   return __builtin_shufflevector(as<U16>(a), as<U16>(b), 0, 2, 4, 6, 8, 10, 12, 14);
-}
-SIMD_INLINE U16 pack_saturated(I32 a, I32 b) {
-  const I32 least = splat(std::int32_t{INT16_MIN}), most = splat(std::int32_t{INT16_MAX});
-  return pack_words(min(max(a, least), most), min(max(b, least), most));
 }
 SIMD_INLINE U16 pack_high_words(I32 a, I32 b) {
   return pack_words(as<I32>(as<U32>(a) >> 16), as<I32>(as<U32>(b) >> 16));
@@ -80,6 +75,23 @@ SIMD_INLINE U8 low_bytes(U16 a, U16 b) {
 SIMD_INLINE U8 pack_low_bytes(Words x) { return low_bytes(x.lo, x.hi); }
 SIMD_INLINE U8 pack_high_bytes(Words x) { return low_bytes(x.lo >> 8, x.hi >> 8); }
 SIMD_INLINE U8 pack_bytes(const Block<I32>& x) { return low_bytes(pack_words(x.a, x.b), pack_words(x.c, x.d)); }
+
+template <bool is_signed>
+SIMD_INLINE U16 pack_saturated(I32 a, I32 b) {
+#if defined(__SSE2__)
+  if constexpr (is_signed) return (U16)_mm_packs_epi32((__m128i)a, (__m128i)b);
+#endif
+  const I32 least = splat(is_signed ? INT16_MIN : 0), most = splat(is_signed ? INT16_MAX : UINT16_MAX);
+  return pack_words(min(max(a, least), most), min(max(b, least), most));
+}
+template <bool is_signed>
+SIMD_INLINE U8 pack_bytes_saturated(const Block<I32>& x) {
+  const I16 least = splat(std::int16_t{is_signed ? INT8_MIN : 0}),
+            most = splat(std::int16_t{is_signed ? INT8_MAX : UINT8_MAX});
+  const I16 ab = as<I16>(pack_saturated<true>(x.a, x.b)), cd = as<I16>(pack_saturated<true>(x.c, x.d));
+  return low_bytes(as<U16>(min(max(ab, least), most)), as<U16>(min(max(cd, least), most)));
+}
+
 // --- Loads of one unit
 
 #if defined(__SSE2__)
@@ -168,6 +180,13 @@ SIMD_INLINE I32 truncate(F32 x) {
   const Mask32 in_range = (x >= -0x1p31F) & (x < 0x1p31F);
   const I32 y = __builtin_convertvector(select(in_range, x, F32{}), I32);
   return select(in_range, y, splat(INT32_MIN));
+}
+
+SIMD_INLINE I32 truncate(F64x2 x) {
+  const Mask64 lo = (x.lo > -0x1p31 - 1.0) & (x.lo < 0x1p31), hi = (x.hi > -0x1p31 - 1.0) & (x.hi < 0x1p31);
+  const I64x2 y = {__builtin_convertvector(select(lo, x.lo, F64{}), I64),
+                   __builtin_convertvector(select(hi, x.hi, F64{}), I64)};
+  return select(low_words({lo, hi}), low_words(y), splat(INT32_MIN));
 }
 
 // The definition: the significand shifted to its place, the bits that fall out gone.

@@ -32,7 +32,7 @@
 //   look_up look_up_by                                                     16-bit lanes: a table of 32, or of two;
 //                                                                          only in AVX-512
 //   low_words high_words pack_words pack_high_words pack_bytes pack_signs  fewer bits a lane, in order
-//   pack_saturated                                                         int32 lanes as far as int16 goes
+//   pack_saturated pack_bytes_saturated                                    int32 lanes as far as 16 or 8 bits go
 //   pack_low_bytes pack_high_bytes                                         of 16-bit lanes
 //   pack_nibbles pack_crumbs                                               bytes below 16 or below 4 to 4 or 2 bits
 //   multiply_low_halves                                                    of 64-bit lanes, exactly

@@ -24,6 +24,7 @@ typedef std::int64_t I64 __attribute__((vector_size(kRegisterBytes)));
 typedef std::uint64_t U64 __attribute__((vector_size(kRegisterBytes)));
 typedef std::int16_t I16 __attribute__((vector_size(kRegisterBytes)));
 typedef std::uint16_t U16 __attribute__((vector_size(kRegisterBytes)));
+typedef std::int8_t I8 __attribute__((vector_size(kRegisterBytes)));
 typedef std::uint8_t U8 __attribute__((vector_size(kRegisterBytes)));
 // Half and quarter registers.
 typedef float F32h __attribute__((vector_size(kRegisterBytes / 2)));
@@ -102,6 +103,7 @@ SIMD_INLINE I32 splat(std::int32_t x) { return x - I32{}; }
 SIMD_INLINE I64 splat(std::int64_t x) { return x - I64{}; }
 SIMD_INLINE I16 splat(std::int16_t x) { return x - I16{}; }
 SIMD_INLINE U16 splat(std::uint16_t x) { return x - U16{}; }
+SIMD_INLINE I8 splat(std::int8_t x) { return x - I8{}; }
 SIMD_INLINE U8 splat(std::uint8_t x) { return x - U8{}; }
 
 // Modulo 2^32 or 2^64; `sign` is 0 or -1 in each lane.

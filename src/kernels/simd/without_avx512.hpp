@@ -34,6 +34,9 @@ SIMD_INLINE U32 min(U32 a, U32 b) { return a < b ? a : b; }
 SIMD_INLINE U32 max(U32 a, U32 b) { return a > b ? a : b; }
 SIMD_INLINE I16 min(I16 a, I16 b) { return a < b ? a : b; }
 SIMD_INLINE I16 max(I16 a, I16 b) { return a > b ? a : b; }
+SIMD_INLINE I8 min(I8 a, I8 b) { return a < b ? a : b; }
+SIMD_INLINE I8 max(I8 a, I8 b) { return a > b ? a : b; }
+SIMD_INLINE U8 min(U8 a, U8 b) { return a < b ? a : b; }
 SIMD_INLINE F32 clamp(F32 x, F32 low, F32 high) {
   const F32 raised = low > x ? low : x;
   return high < raised ? high : raised;

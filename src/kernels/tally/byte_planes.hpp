@@ -50,6 +50,9 @@ struct PlaneSum {
   }
 };
 
+// Planes of one kind that one pass over the bytes sums up.
+inline constexpr std::size_t planes_per_pass = 4;
+
 // At most 32 planes, for sums of all of them.
 class PlaneSet {
  public:

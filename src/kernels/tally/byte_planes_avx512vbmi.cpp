@@ -18,7 +18,6 @@ namespace tensorcast::kernels::avx512vbmi {
 namespace {
 
 constexpr std::size_t vector_bytes = 64;
-constexpr std::size_t max_planes_per_pass = 4;
 
 constexpr std::size_t pair_run_bytes = 31 * vector_bytes;      // sums of ones are at most 124 a lane
 constexpr std::size_t max_block_bytes = std::size_t{1} << 16;  // sums fit lanes of 32 bits
@@ -34,8 +33,8 @@ void add_lanes(__m512i sums, PlaneSum::Lanes& into) {
 }
 
 struct Pass {
-  std::array<const BytePlane*, max_planes_per_pass> planes = {};
-  std::array<PlaneSum*, max_planes_per_pass> sums = {};
+  std::array<const BytePlane*, planes_per_pass> planes = {};
+  std::array<PlaneSum*, planes_per_pass> sums = {};
 };
 
 // At most `max_block_bytes`.
@@ -120,11 +119,11 @@ void sum(const Pass& pass, const std::byte* data, std::size_t bytes) {
 using Run = void (*)(const Pass& pass, const std::byte* data, std::size_t bytes);
 
 // By the numbers of planes whose values are summed, and whose squares are.
-using Runs = std::array<std::array<Run, max_planes_per_pass + 1>, max_planes_per_pass + 1>;
+using Runs = std::array<std::array<Run, planes_per_pass + 1>, planes_per_pass + 1>;
 
 template <PlaneBytes kind, std::size_t linear, std::size_t squared>
 constexpr Run run_of() {
-  if constexpr (linear + squared != 0 && linear + squared <= max_planes_per_pass) {
+  if constexpr (linear + squared != 0 && linear + squared <= planes_per_pass) {
     return sum<kind, linear, squared>;
   } else {
     return nullptr;
@@ -133,7 +132,7 @@ constexpr Run run_of() {
 
 template <PlaneBytes kind>
 constexpr Runs runs_of() {
-  constexpr std::size_t size = max_planes_per_pass + 1;
+  constexpr std::size_t size = planes_per_pass + 1;
   return []<std::size_t... i>(std::index_sequence<i...>) {
     Runs runs = {};
     ((runs[i / size][i % size] = run_of<kind, i / size, i % size>()), ...);
@@ -174,7 +173,7 @@ void sum_all(const Runs& runs, const PlaneSet& set, std::uint32_t planes, const 
   std::uint32_t squared = planes & set.squared, pairs = planes & set.pairs, others = planes & ~squared & ~pairs;
   const auto pair_count = static_cast<std::size_t>(std::popcount(pairs));
   auto rest = static_cast<std::size_t>(std::popcount(planes));
-  std::size_t left = std::max(pair_count, (rest + max_planes_per_pass - 1) / max_planes_per_pass);
+  std::size_t left = std::max(pair_count, (rest + planes_per_pass - 1) / planes_per_pass);
   for (; left != 0; --left) {
     Pass pass;
     const std::size_t size = (rest + left - 1) / left;
@@ -224,14 +223,15 @@ ByteSet possible_bytes(const std::byte* data, std::size_t bytes) {
   return set;
 }
 
-// Zeros have no magnitude; one less than it, they are above all others.
+// Zeros have no magnitude; one less than it, they are above all others. Byte 0x80, which may be a NaN, is the least
+// there is with a sign, so that it is known whether it is there.
 ByteSet possible_magnitudes(const std::byte* data, std::size_t bytes) {
   ByteSet set;
   if (bytes < 2 * vector_bytes) {
     add_range(0, 255, set);
     return set;
   }
-  __m512i most = _mm512_setzero_si512(), least = _mm512_set1_epi8(-1), any = most;
+  __m512i most = _mm512_setzero_si512(), least = _mm512_set1_epi8(-1), signed_least = most;
   const __m512i minus_one = least;
   const std::size_t block_bytes = bytes;
   const auto add = [&](const std::byte* at) {
@@ -239,7 +239,7 @@ ByteSet possible_magnitudes(const std::byte* data, std::size_t bytes) {
     _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
     _mm_prefetch(reinterpret_cast<const char*>(ahead + vector_bytes), _MM_HINT_T1);
     const __m512i x = _mm512_loadu_si512(at), y = _mm512_loadu_si512(at + vector_bytes);
-    any = _mm512_ternarylogic_epi64(any, x, y, 0xfe);
+    signed_least = _mm512_min_epi8(signed_least, _mm512_min_epi8(x, y));
     const __m512i double_x = _mm512_add_epi8(x, x), double_y = _mm512_add_epi8(y, y);
     most = _mm512_max_epu8(most, _mm512_max_epu8(double_x, double_y));
     least = _mm512_min_epu8(
@@ -251,8 +251,9 @@ ByteSet possible_magnitudes(const std::byte* data, std::size_t bytes) {
   const unsigned first = (255U - greatest_lane(_mm512_xor_si512(least, minus_one)) + 1) / 2;
   set.bits[0] = 1;
   add_range(first, last, set);  // none where all are zeros: then `first` is 128
-  if (_mm512_movepi8_mask(any) != 0) {
-    set.bits[2] = set.bits[0];
+  if (_mm512_movepi8_mask(signed_least) != 0) {
+    const bool has_0x80 = _mm512_cmpeq_epi8_mask(signed_least, _mm512_set1_epi8(-128)) != 0;
+    set.bits[2] = (set.bits[0] & ~std::uint64_t{1}) | std::uint64_t{has_0x80};
     set.bits[3] = set.bits[1];
   }
   return set;

@@ -91,6 +91,10 @@ std::size_t count_bytes(Target target, const std::byte* data, std::size_t bytes,
   return tally_loops_of(target).count_bytes(data, bytes, window, counts);
 }
 
+void count_half_bytes(Target target, const std::byte* data, std::size_t bytes, std::uint64_t* counts) noexcept {
+  tally_loops_of(target).count_half_bytes(data, bytes, counts);
+}
+
 bool has_count_bytes(Target target) noexcept { return tally_loops_of(target).count_bytes != nullptr; }
 
 void split_integers(Target target, const std::byte* integers, bool is_signed, double* high, double* low,

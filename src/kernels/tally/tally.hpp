@@ -91,10 +91,12 @@ struct ByteWindow {
   std::uint8_t first = 0, further = 16;
 };
 
-// Adds to counts[byte], fast where most bytes are in the window. Returns how many are not. Only where
+// Adds to counts[byte], fast where most bytes are in the window. Returns how many are not. This and the next only where
 // has_count_bytes().
 std::size_t count_bytes(Target target, const std::byte* data, std::size_t bytes, ByteWindow window,
                         std::uint64_t* counts) noexcept;
+// Adds to counts[half], of the lower and the upper halves of bytes.
+void count_half_bytes(Target target, const std::byte* data, std::size_t bytes, std::uint64_t* counts) noexcept;
 [[nodiscard]] bool has_count_bytes(Target target) noexcept;
 
 // Sets low[i] to what the rounded high[i] = x[i] * scale lacks to the exact product. Returns whether float64 holds all

@@ -607,8 +607,10 @@ const TallyLoops tally_loops = {
     .count_byte = count_byte,
 #if TENSORCAST_TARGET_LEVEL >= 1
     .count_bytes = count_bytes,
+    .count_half_bytes = count_half_bytes,
 #else
     .count_bytes = nullptr,
+    .count_half_bytes = nullptr,
 #endif
     .split_integers =
         [](const std::byte* integers, bool is_signed, double* high, double* low, std::size_t count) {

@@ -27,6 +27,7 @@ struct TallyLoops {
   bool (*are_small)(const std::byte* integers, int bits, bool is_signed, int digits, std::size_t count);
   std::size_t (*count_byte)(const std::byte* data, std::size_t bytes, std::byte value);
   std::size_t (*count_bytes)(const std::byte* data, std::size_t bytes, ByteWindow window, std::uint64_t* counts);
+  void (*count_half_bytes)(const std::byte* data, std::size_t bytes, std::uint64_t* counts);
   void (*split_integers)(const std::byte* integers, bool is_signed, double* high, double* low, std::size_t count);
   bool (*split_products)(const double* x, double scale, double* high, double* low, std::size_t count);
   IntegerLoop (*integer_loop)(const IntegerRules& rules);

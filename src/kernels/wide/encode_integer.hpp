@@ -7,6 +7,19 @@
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
+// The low bits of bytes, to types of 8 bits and fewer.
+template <DType to>
+SIMD_INLINE void store_low_bits(std::byte* dst, U8 x) {
+  if constexpr (bits_of<to> == 8) {
+    store(dst, x);
+  } else if constexpr (bits_of<to> == 4) {
+    store(dst, pack_nibbles(x & 0xf));
+  } else {
+    static_assert(bits_of<to> == 2);
+    store(dst, pack_crumbs(x & 0x3));
+  }
+}
+
 // The low bits of each lane, packed as the target stores them.
 template <DType to>
 SIMD_INLINE void store_low_bits(std::byte* dst, const Block<I32>& x) {
@@ -15,13 +28,30 @@ SIMD_INLINE void store_low_bits(std::byte* dst, const Block<I32>& x) {
   } else if constexpr (bits_of<to> == 16) {
     store(dst, pack_words(x.a, x.b));
     store(dst + kRegisterBytes, pack_words(x.c, x.d));
-  } else if constexpr (bits_of<to> == 8) {
-    store(dst, pack_bytes(x));
-  } else if constexpr (bits_of<to> == 4) {
-    store(dst, pack_nibbles(pack_bytes(x) & 0xf));
   } else {
-    static_assert(bits_of<to> == 2);
-    store(dst, pack_crumbs(pack_bytes(x) & 0x3));
+    store_low_bits<to>(dst, pack_bytes(x));
+  }
+}
+
+// The target's number nearest to each lane: packing saturates at no cost, except to less than a byte.
+template <DType to>
+SIMD_INLINE void store_saturated(std::byte* dst, const Block<I32>& x) {
+  constexpr bool is_signed = is_signed_type<to>;
+  constexpr int bits = bits_of<to>;
+  if constexpr (bits == 32) {
+    store_units(dst, x);
+  } else if constexpr (bits == 16) {
+    store(dst, pack_saturated<is_signed>(x.a, x.b));
+    store(dst + kRegisterBytes, pack_saturated<is_signed>(x.c, x.d));
+  } else {
+    U8 bytes = pack_bytes_saturated<is_signed>(x);
+    if constexpr (bits < 8 && is_signed) {
+      constexpr std::int8_t most = (1 << (bits - 1)) - 1;
+      bytes = as<U8>(min(max(as<I8>(bytes), splat(std::int8_t{-most - 1})), splat(most)));
+    } else if constexpr (bits < 8) {
+      bytes = min(bytes, splat(std::uint8_t{(1 << bits) - 1}));
+    }
+    store_low_bits<to>(dst, bytes);
   }
 }
 
@@ -42,13 +72,13 @@ struct IntegerEncoder {
   }
 };
 
-// From floats. Options are constants of the call: they decide limits and a branch that always goes the same way.
+// From floats. Options are constants of the call: they decide a branch that always goes the same way.
 template <DType from, DType to>
 class TruncatingEncoder {
   static constexpr int bits = bits_of<to>;
   static constexpr bool is_signed = is_signed_type<to>;
   static constexpr bool from_float64 = from == DType::float64;
-  using Scalar = std::conditional_t<from_float64, double, float>;
+  static constexpr bool through_int32 = is_signed || bits < 32;
   using Hub = std::conditional_t<from_float64, F64x2, F32>;
 
   static constexpr double power(int exponent) { return exponent == 0 ? 1.0 : 2.0 * power(exponent - 1); }
@@ -66,8 +96,10 @@ class TruncatingEncoder {
       x = map(x, [](Hub unit) SIMD_INLINE_LAMBDA { return rounded(unit); });
     if constexpr (bits == 64) {
       store_unit_pairs(dst, map(x, [this](Hub unit) SIMD_INLINE_LAMBDA { return truncate_64(unit); }));
+    } else if (saturates_) {
+      store_saturated<to>(dst, truncate_saturated(x));
     } else {
-      store_low_bits<to>(dst, map(x, [this](Hub unit) SIMD_INLINE_LAMBDA { return truncate_32(unit); }));
+      store_low_bits<to>(dst, map(x, [](Hub unit) SIMD_INLINE_LAMBDA { return truncate_32(unit); }));
     }
   }
 
@@ -75,52 +107,77 @@ class TruncatingEncoder {
   SIMD_INLINE static F32 rounded(F32 x) { return round_to_integer(x); }
   SIMD_INLINE static F64x2 rounded(F64x2 x) { return {round_to_integer(x.lo), round_to_integer(x.hi)}; }
 
-  // Low 32 bits of the result, of which the target keeps what it has room for.
-  SIMD_INLINE I32 truncate_32(F64x2 x) const {
-    F64x2 limited = x;
-    if (saturates_) [[unlikely]]
-      limited = {clamp(x.lo, splat(lowest), splat(highest)), clamp(x.hi, splat(lowest), splat(highest))};
-    return truncate_wrapped_32 < is_signed || bits<32>(limited);
-  }
-  SIMD_INLINE I32 truncate_32(F32 x) const {
-    if constexpr (bits == 32) {
-      if (saturates_) [[unlikely]] {  // the limits are no float32 numbers
-        const F64x2 wide = widen(x);
-        return truncate_wrapped_32<is_signed>(
-            {clamp(wide.lo, splat(lowest), splat(highest)), clamp(wide.hi, splat(lowest), splat(highest))});
-      }
-      F32 shifted = x;
-      // Half of an unsigned range is beyond int32: 2^32 less, which is exact there, has the same low bits.
-      if constexpr (!is_signed) shifted = select(greater_equal(x, splat(0x1p31F)), x - 0x1p32F, x);
-      return wrapped(truncate(shifted), x);
-    } else {
-      F32 limited = x;
-      if (saturates_) [[unlikely]]
-        limited = clamp(x, splat(Scalar{lowest}), splat(Scalar{highest}));
-      // Out of int32's range means a multiple of 256, infinity or NaN: the low byte is 0 either way. And float16's
-      // finite values are within the range.
-      if constexpr (bits <= 8 || from == DType::float16)
-        return truncate(limited);
-      else
-        return wrapped(truncate(limited), limited);
-    }
-  }
-  SIMD_INLINE static I32 wrapped(I32 truncated, F32 x) {
+  // --- Wrapped: the low 32 bits of the result, of which the target keeps what it has room for
+
+  SIMD_INLINE static I32 truncate_32(F64x2 x) { return truncate_wrapped_32<through_int32>(x); }
+  SIMD_INLINE static I32 truncate_32(F32 x) {
+    F32 shifted = x;
+    // Half of an unsigned range is beyond int32: 2^32 less, which is exact there, has the same low bits.
+    if constexpr (bits == 32 && !is_signed) shifted = select(greater_equal(x, splat(0x1p31F)), x - 0x1p32F, x);
+    const I32 truncated = truncate(shifted);
+    // Out of int32's range means a multiple of 256, infinity or NaN: the low byte is 0 either way. And float16's
+    // finite values are within the range.
+    if constexpr (bits <= 8 || (bits == 16 && from == DType::float16)) return truncated;
     if (any(equal(truncated, splat(INT32_MIN)))) [[unlikely]]
       return wrap_by_shift(x);
     return truncated;
   }
 
+  // --- Saturated
+
+  // 1. As int32, in the CPU's way. Negative numbers become 0 before where packing does not see to it.
+  // 2. INT32_MIN may stand for any number beyond int32, or NaN; then the limits decide. That hardly ever happens, so
+  //    asking once a block is less than limiting each number.
+  SIMD_INLINE static Block<I32> truncate_saturated(const Block<Hub>& input) {
+    if constexpr (from_float64 && !through_int32) {
+      return map(input, [](Hub unit) SIMD_INLINE_LAMBDA { return truncate_wrapped_32<false>(limited(unit)); });
+    } else {
+      Block<Hub> x = input;
+      if constexpr (!through_int32) x = map(x, [](Hub unit) SIMD_INLINE_LAMBDA { return not_negative(unit); });
+      Block<I32> y = map(x, [](Hub unit) SIMD_INLINE_LAMBDA { return truncate(unit); });
+      const I32 least = min(min(y.a, y.b), min(y.c, y.d));
+      if (any(equal(least, splat(INT32_MIN)))) [[unlikely]]
+        y = {saturated_32(x.a, y.a), saturated_32(x.b, y.b), saturated_32(x.c, y.c), saturated_32(x.d, y.d)};
+      return y;
+    }
+  }
+  // What has a sign becomes 0: it is a negative number as an integer, too.
+  SIMD_INLINE static F32 not_negative(F32 x) { return as<F32>(max(as<I32>(x), I32{})); }
+
+  // `y`: `x` truncated, right within int32.
+  SIMD_INLINE static I32 saturated_32(F32 x, I32 y) {
+    I32 above = splat(INT32_MAX);
+    if constexpr (!through_int32) {
+      const I32 upper_half = truncate(x - 0x1p31F) ^ INT32_MIN;
+      above = select(greater_equal(x, splat(0x1p32F)), splat(-1), upper_half);
+    }
+    return select(is_nan(x), I32{}, select(greater_equal(x, splat(0x1p31F)), above, y));
+  }
+  SIMD_INLINE static I32 saturated_32(F64x2 x, I32) { return truncate(limited(x)); }
+
+  // To the target's range; NaN becomes 0.
+  SIMD_INLINE static F64x2 limited(F64x2 x) { return {limited(x.lo), limited(x.hi)}; }
+  SIMD_INLINE static F64 limited(F64 x) {
+    const F64 number = as<F64>(select(greater_equal(x, x), as<I64>(x), I64{}));
+    return clamp(number, splat(lowest), splat(highest));
+  }
+
+  // --- 64 bits
+
   SIMD_INLINE I64x2 truncate_64(F64x2 x) const {
     const I64x2 y = truncate_wrapped_64(x);
-    if (!saturates_) [[likely]]
-      return y;
-    return {saturated(y.lo, x.lo), saturated(y.hi, x.hi)};
+    return saturates_ ? saturated_64(x, y) : y;
   }
+  // From float32, below 2^63 there is but the sign to look at.
   SIMD_INLINE I64x2 truncate_64(F32 x) const {
-    if (saturates_) [[unlikely]]
-      return truncate_64(widen(x));
-    return truncate_wrapped_64(x);
+    constexpr std::int32_t below_2_63 = 0x5effffff;
+    const I64x2 y = truncate_wrapped_64(saturates_ && !is_signed ? not_negative(x) : x);
+    if (saturates_ && any(greater(as<I32>(x) & INT32_MAX, splat(below_2_63)))) [[unlikely]]
+      return saturated_64(widen(x), y);
+    return y;
+  }
+  SIMD_INLINE static I64x2 saturated_64(F64x2 x, I64x2 wrapped) {
+    return {saturated(wrapped.lo, x.lo), saturated(wrapped.hi, x.hi)};
   }
   SIMD_INLINE static I64 saturated(I64 wrapped, F64 x) {
     constexpr std::int64_t all_ones = is_signed ? INT64_MAX : -1;

@@ -224,7 +224,7 @@ class Float4OfIntegerEncoder {
   template <class Unit>
   SIMD_INLINE void store_block(std::byte* dst, const Block<Unit>& x) const {
     const Block<I32> lanes = map(x, [](Unit unit) { return within_int32(unit); });
-    words_.store_block(dst, {pack_saturated(lanes.a, lanes.b), pack_saturated(lanes.c, lanes.d)});
+    words_.store_block(dst, {pack_saturated<true>(lanes.a, lanes.b), pack_saturated<true>(lanes.c, lanes.d)});
   }
 
  private:

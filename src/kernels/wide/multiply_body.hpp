@@ -66,6 +66,7 @@ template <DType from>
 
 template <MultiplyFn run>
 bool toward_zero(const std::byte* src, std::byte* dst, std::size_t count, const Factor& factor) {
+  if constexpr (cuts_by_instruction) return in_default_environment<run>(src, dst, count, factor);
   const FloatEnvironment saved = float_environment();
   set_environment_toward_zero();
   const bool good = run(src, dst, count, factor);

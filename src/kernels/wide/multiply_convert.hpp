@@ -438,6 +438,12 @@ std::size_t convert_in_own_environment(const std::byte* src, std::byte* dst, std
   return done;
 }
 
+// Where avx512vbmi has nothing else than avx512.
+constexpr bool is_as_avx512(DType from, DType to, ProductRounding rounding) {
+  const bool has_quick_products = from == DType::uint64 && rounding == ProductRounding::cut;
+  return TENSORCAST_TARGET_LEVEL == 3 && row(to).bits >= 16 && !has_quick_products;
+}
+
 template <DType from, std::size_t index, ProductRounding rounding>
 constexpr MultiplyAndConvertFn convert_function() {
   constexpr DTypeRow target = dtype_table[index];
@@ -451,8 +457,8 @@ constexpr MultiplyAndConvertFn convert_function() {
   constexpr bool to_float8 = to_short_float && target.bits == 8 && to != DType::float8_e8m0fnu;
   constexpr bool cuts_to_float = !is_float<from> && bits_of<from> == 16 && to_short_float && target.bits == 16;
   constexpr bool to_fnuz = to_float8 && target.format.nonfinite == NonFinite::nan_negative_zero;
-  if constexpr (TENSORCAST_TARGET_LEVEL == 3 && target.bits >= 16) {
-    return nullptr;  // nothing here differs from avx512
+  if constexpr (is_as_avx512(from, to, rounding)) {
+    return nullptr;
   } else if constexpr (TENSORCAST_TARGET_LEVEL == 1 && bits_of<from> == 16 && !is_float<from> && to_float8) {
     return nullptr;  // two passes are faster, as both at once need more than 16 registers
   } else if constexpr (TENSORCAST_TARGET_LEVEL == 1 && from == DType::bfloat16 && to_fnuz) {
@@ -460,7 +466,7 @@ constexpr MultiplyAndConvertFn convert_function() {
 #if TENSORCAST_TARGET_LEVEL >= 2
   } else if constexpr (is_long && rounding == (to_float8 ? ProductRounding::cut : ProductRounding::near) &&
                        to_short_float && (to_float8 || target.bits == 16)) {
-    return convert_in_own_environment<multiply_long<from, to>, true>;
+    return convert_in_own_environment<multiply_long<from, to>, cuts_by_instruction>;
 #endif
   } else if constexpr (rounding == ProductRounding::near) {
     return nullptr;
@@ -469,13 +475,12 @@ constexpr MultiplyAndConvertFn convert_function() {
       return convert_in_own_environment<multiply_between<to>>;
     return nullptr;
   } else if constexpr (from == DType::float64 && rounding == ProductRounding::odd) {
-    if constexpr (to == DType::bfloat16 || to == DType::float8_e8m0fnu)
-      return convert_in_own_environment<multiply_narrowed<to>>;
+    if constexpr (to_short_float) return convert_in_own_environment<multiply_narrowed<to>>;
     return nullptr;
   } else if constexpr (rounding == ProductRounding::cut) {
     // Modulo 2^n they are the same with sign and without.
     if constexpr ((to_integer && target.is_signed) || cuts_to_float)
-      return convert_in_own_environment<multiply_and_cut<from, to>>;
+      return convert_in_own_environment<multiply_and_cut<from, to>, cuts_by_instruction>;
     return nullptr;
   } else if constexpr (cuts_to_float) {
     return nullptr;
@@ -503,7 +508,7 @@ constexpr DType with_sign(const DTypeRow& type) {
 MultiplyAndConvertFn find_multiply_and_convert(DType from, DType to, ProductRounding rounding) noexcept {
   using enum ProductRounding;
 #if TENSORCAST_TARGET_LEVEL == 3
-  if (row(to).bits >= 16) return avx512::find_multiply_and_convert(from, to, rounding);
+  if (is_as_avx512(from, to, rounding)) return avx512::find_multiply_and_convert(from, to, rounding);
 #endif
   if (rounding == between && row(to).family != Family::integer) return nullptr;
   const bool cuts = rounding == cut || rounding == between;

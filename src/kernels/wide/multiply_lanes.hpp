@@ -5,8 +5,8 @@
 //   multiply_odd                                     rounded to odd: toward zero, then a last bit of one if something
 //                                                    was cut off; infinities and NaN are as they are in a product
 //   narrow_odd_normal                                narrow_odd() of what is no subnormal float32, nor beyond float32
-//   multiply_cut multiply_add_cut cut_to_f32         toward zero, of float32; on others than AVX-512 if the CPU does
-//   multiply_cut multiply_add_cut add_cut            toward zero, of float64; not on others, as the following
+//   multiply_cut multiply_add_cut cut_to_f32         toward zero; on others than AVX-512 if the CPU does
+//   add_cut                                          toward zero, of float64; not on others, as the following
 //   cut_to_f64                                       toward zero too, with what is left
 //   odd_where_nonzero any_nonzero                    a last bit of one there
 //   multiply_narrow_odd                              the same as float32, which it is rounded to at once
@@ -15,6 +15,10 @@
 #include "kernels/simd/simd.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
+
+// Whether what is cut off needs no CPU that rounds toward zero. To change that costs more than it seems: whatever comes
+// next waits for it, loads from memory too.
+inline constexpr bool cuts_by_instruction = TENSORCAST_TARGET_LEVEL >= 2;
 
 #if TENSORCAST_TARGET_LEVEL >= 2
 
@@ -91,7 +95,9 @@ SIMD_INLINE F32 multiply_narrow_odd(F64x2 x, F64 y) {
 
 SIMD_INLINE Mask32 unequal(F32 a, F32 b) { return (a < b) | (a > b); }
 SIMD_INLINE F32 multiply_cut(F32 x, F32 y) { return x * y; }
+SIMD_INLINE F64 multiply_cut(F64 x, F64 y) { return x * y; }
 SIMD_INLINE F32 multiply_add_cut(F32 x, F32 y, F32 z) { return multiply_add(x, y, z); }
+SIMD_INLINE F64 multiply_add_cut(F64 x, F64 y, F64 z) { return multiply_add(x, y, z); }
 template <bool is_signed, class Unit>
 SIMD_INLINE F32 cut_to_f32(Unit x) {
   return to_f32<is_signed>(x);

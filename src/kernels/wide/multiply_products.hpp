@@ -329,7 +329,7 @@ class Float64Products {
   I64 doubt_ = {};
 };
 
-// The same, cut off, by a CPU that rounds toward zero.
+// The same, cut off: on others than AVX-512 by a CPU that rounds toward zero.
 template <DType from>
 class WideCutProducts {
   static constexpr bool is_limited = is_float<from> || is_wide_integer<from>;
@@ -345,7 +345,9 @@ class WideCutProducts {
     constexpr std::size_t unit = bytes_of<from>(kLanes);
     const Block<F64x2> x = {load_float64<from>(src), load_float64<from>(src + unit), load_float64<from>(src + 2 * unit),
                             load_float64<from>(src + 3 * unit)};
-    products = map(x, [this](F64x2 y) SIMD_INLINE_LAMBDA { return F64x2{y.lo * scale_, y.hi * scale_}; });
+    products = map(x, [this](F64x2 y) SIMD_INLINE_LAMBDA {
+      return F64x2{multiply_cut(y.lo, scale_), multiply_cut(y.hi, scale_)};
+    });
     return !is_limited || !any_negative(room(x.a) | room(x.b) | room(x.c) | room(x.d));
   }
 
@@ -384,7 +386,7 @@ class BetweenProducts {
 };
 
 // Unsigned 32-bit integers, cut off: below 2^52, which is added, the last place is worth one. The integers are modulo
-// 2^32. The CPU rounds toward zero.
+// 2^32. On others than AVX-512 the CPU rounds toward zero.
 class ShortWholeProducts {
  public:
   using Unit = I64x2;
@@ -403,17 +405,15 @@ class ShortWholeProducts {
   }
 
  private:
-  SIMD_INLINE I64 product(F64 x) const { return as<I64>(multiply_add(x, scale_, splat(0x1p52))); }
+  SIMD_INLINE I64 product(F64 x) const { return as<I64>(multiply_add_cut(x, scale_, splat(0x1p52))); }
 
   F64 scale_;
   bool is_negative_;
 };
 
-// Unsigned 64-bit integers of any size times a scale below 1, cut off, as integers: the upper half of the product with
-// the scale's significand, of which the highest bit is worth 1/2, or of less where the scale is less.
+// Unsigned 64-bit integers x of any size times a scale below 1, cut off, as integers. The scale is m / 2^(53 + shift),
+// m being its significand as an integer of 53 bits.
 class WholeProducts {
-  static constexpr std::uint64_t low_half = 0xffffffff;
-
  public:
   using Unit = I64x2;
 
@@ -423,34 +423,56 @@ class WholeProducts {
   explicit WholeProducts(const Factor& factor) {
     const auto bits = std::bit_cast<std::uint64_t>(factor.scale);
     const int field = static_cast<int>(bits >> 52 & 0x7ff);
-    const std::uint64_t significand = (bits & 0xfffffffffffff) | 0x10000000000000;
+    const std::uint64_t fraction = bits & 0xfffffffffffff;
     shift_ = 1022 - field;
+#if TENSORCAST_TARGET_LEVEL == 3
+    fraction_ = U64{} + fraction;
+#else
+    const std::uint64_t significand = fraction | 0x10000000000000;
     factor_low_ = U64{} + (significand << 11 & low_half);
     factor_high_ = U64{} + (significand >> 21);
-    sign_ = splat(-static_cast<std::int64_t>(bits >> 63));
+#endif
+    is_negative_ = bits >> 63 != 0;
   }
 
   SIMD_INLINE bool block(const std::byte* src, Block<I64x2>& products) const {
     products = map(load_block<DType::uint64>(src), [this](I64x2 x) SIMD_INLINE_LAMBDA {
       return I64x2{product(as<U64>(x.lo)), product(as<U64>(x.hi))};
     });
+    if (is_negative_) [[unlikely]]
+      products = map(products, [](I64x2 x) SIMD_INLINE_LAMBDA { return I64x2{-x.lo, -x.hi}; });
     return true;
   }
 
  private:
+#if TENSORCAST_TARGET_LEVEL == 3
+  // m = 2^52 + f: x * m / 2^52 is x + y, with y = x * f / 2^52 of the upper 12 bits of x and the lower 52, the latter
+  // cut off. Half the sum needs no 65th bit.
+  SIMD_INLINE I64 product(U64 x) const {
+    const __m512i f = (__m512i)fraction_;
+    const __m512i upper = _mm512_mullo_epi64((__m512i)(x >> 52), f);
+    const U64 y = (U64)_mm512_madd52hi_epu64(upper, (__m512i)x, f);
+    return as<I64>(((x & y) + ((x ^ y) >> 1)) >> shift_);
+  }
+
+  U64 fraction_;
+#else
+  static constexpr std::uint64_t low_half = 0xffffffff;
+
+  // The upper half of x * m * 2^11, in halves of 32 bits. No sum here is 2^64 or more.
   SIMD_INLINE I64 product(U64 x) const {
     const U64 high = x >> 32;
     const U64 cross = multiply_low_halves(high, factor_low_);
-    // No sum here is 2^64 or more.
     const U64 middle =
         multiply_low_halves(x, factor_high_) + (cross & low_half) + (multiply_low_halves(x, factor_low_) >> 32);
     const U64 upper = multiply_low_halves(high, factor_high_) + (cross >> 32) + (middle >> 32);
-    return negated_where(sign_, as<I64>(upper >> shift_));
+    return as<I64>(upper >> shift_);
   }
 
   U64 factor_low_, factor_high_;
-  I64 sign_;
+#endif
   int shift_;
+  bool is_negative_;
 };
 
 // To float32, from what float32 does not hold.
