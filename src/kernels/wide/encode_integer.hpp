@@ -79,6 +79,9 @@ class TruncatingEncoder {
   static constexpr bool is_signed = is_signed_type<to>;
   static constexpr bool from_float64 = from == DType::float64;
   static constexpr bool through_int32 = is_signed || bits < 32;
+  // Whether each unit has a branch of its own where numbers saturate. Measured on large tensors: with one a block, 1.25
+  // of the time here; in the cache, and for all other pairs, less.
+  static constexpr bool asks_each_unit = from == DType::float32 && bits >= 16;
   using Hub = std::conditional_t<from_float64, F64x2, F32>;
 
   static constexpr double power(int exponent) { return exponent == 0 ? 1.0 : 2.0 * power(exponent - 1); }
@@ -134,6 +137,14 @@ class TruncatingEncoder {
     } else {
       Block<Hub> x = input;
       if constexpr (!through_int32) x = map(x, [](Hub unit) SIMD_INLINE_LAMBDA { return not_negative(unit); });
+      if constexpr (asks_each_unit) {
+        return map(x, [](Hub unit) SIMD_INLINE_LAMBDA {
+          const I32 y = truncate(unit);
+          if (any(equal(y, splat(INT32_MIN)))) [[unlikely]]
+            return saturated_32(unit, y);
+          return y;
+        });
+      }
       Block<I32> y = map(x, [](Hub unit) SIMD_INLINE_LAMBDA { return truncate(unit); });
       const I32 least = min(min(y.a, y.b), min(y.c, y.d));
       if (any(equal(least, splat(INT32_MIN)))) [[unlikely]]
