@@ -24,19 +24,27 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // --- Which source values are beyond the target's range, and which errors show that they are not
 
+// What is just beyond an end is a float64 plus less than its last place: products with a scale may lie in between.
 TallyRules rules_of_float(const DTypeRow& target) {
   const FloatFormat& format = target.format;
   if (target.bits >= 16) return {};  // no extreme to saturate to: these overflow to infinity
   const double lowest = facts(target.id).lowest;
   const double largest = facts(target.id).largest;
   if (!format.has_zero) {
-    return {.below = std::nextafter(lowest, 0.0), .above = std::nextafter(largest, infinity), .usual_error = 0.0};
+    const double below = std::nextafter(lowest, 0.0), above = std::nextafter(largest, infinity);
+    return {.below = below,
+            .below_low = std::nextafter(lowest - below, 0.0),
+            .above = above,
+            .above_low = std::nextafter(largest - above, 0.0),
+            .usual_error = 0.0};
   }
   // Rounding as if the exponent went on: half a step above the largest value, a tie going to the even mantissa.
   const double half_step = std::ldexp(1.0, format.max_exponent() - format.mantissa_bits - 1);
   const bool tie_goes_up = format.largest_code() % 2 == 1;
-  const double above = tie_goes_up ? largest + half_step : std::nextafter(largest + half_step, infinity);
-  return {.below = -above, .above = above, .usual_error = half_step};
+  const double end = largest + half_step;
+  const double above = tie_goes_up ? end : std::nextafter(end, infinity);
+  const double above_low = tie_goes_up ? 0.0 : std::nextafter(end - above, 0.0);
+  return {.below = -above, .below_low = -above_low, .above = above, .above_low = above_low, .usual_error = half_step};
 }
 
 // Truncated, numbers are beyond from one past the ends. Rounded to nearest, from half a step past the largest, which is
@@ -174,8 +182,9 @@ RealSums decode_sums(Target target, DType dtype, const std::byte* data, std::siz
 Reporter::Reporter(DType from, DType to, const Policy& policy, Target target)
     : from_(from), to_(to), policy_(policy), rules_(rules_of(to, policy)), target_(target) {
   rules_.set_floats();
-  rules_.has_float32_errors = has_float32_errors(from, to);
-  rules_.is_source_short = is_short_float(from) && to != DType::boolean;
+  const bool is_scaled = policy.scale != 1.0;  // products have more digits
+  rules_.has_float32_errors = !is_scaled && has_float32_errors(from, to);
+  rules_.is_source_short = !is_scaled && is_short_float(from) && to != DType::boolean;
   rules_.usually = usually(from, to, rules_);
   if (bit_width(from) <= 8) {
     method_ = Method::bytes;
@@ -183,26 +192,29 @@ Reporter::Reporter(DType from, DType to, const Policy& policy, Target target)
   } else if (IntegerReporter::is_for(from, policy)) {
     method_ = Method::integers;
     integers_.emplace(from, to, policy, target);
-  } else if (policy.scale == 1.0 && are_kept_words(from, to)) {
+  } else if (!is_scaled && are_kept_words(from, to)) {
     method_ = Method::kept;
     words_.emplace(target, row(from).format, row(from).format, infinity, std::nan(""));
-  } else if (policy.scale == 1.0 && are_rounded_words(from, to)) {
+  } else if (!is_scaled && are_rounded_words(from, to)) {
     method_ = Method::words;
     const bool saturates = bit_width(to) < 8 || (bit_width(to) == 8 && policy.saturate);
     words_.emplace(target, row(from).format, row(to).format, first_above(from, to, rules_),
                    saturates ? facts(to).largest : std::nan(""));
-  } else if (policy.scale == 1.0 && are_fractions(from, to, policy)) {
+  } else if (!is_scaled && are_fractions(from, to, policy)) {
     method_ = Method::by_source;
     fractions_.emplace(target, row(from).format, bit_width(to), row(to).is_signed);
     if (are_distant_words(from, to, policy)) emplace_distant_words();
-  } else if (policy.scale == 1.0 && are_distant_words(from, to, policy)) {
+  } else if (!is_scaled && are_distant_words(from, to, policy)) {
     method_ = Method::words;
     emplace_distant_words();
-  } else if (policy.scale == 1.0 && from == DType::float32 && to == DType::float8_e8m0fnu && policy.saturate) {
+  } else if (!is_scaled && from == DType::float32 && to == DType::float8_e8m0fnu && policy.saturate) {
     method_ = Method::by_source;
     powers_.emplace(target, policy.e8m0_rounding);
+  } else if (is_scaled && fits_float32(from) && fits_float32(to) && std::fabs(policy.scale) >= 0x1p-800 &&
+             std::fabs(policy.scale) <= 0x1p800) {
+    method_ = Method::products;
   } else {
-    method_ = policy.scale != 1.0 || from == DType::float64 ? Method::float64 : Method::float32_if_they_fit;
+    method_ = is_scaled || from == DType::float64 ? Method::float64 : Method::float32_if_they_fit;
   }
 }
 
@@ -261,6 +273,13 @@ void Reporter::add(const Conversion& done, Count& count) const {
       return add_by_source(done, count);
     case Method::float32_if_they_fit:
       return add_float32_if_they_fit(done, count);
+    case Method::products:
+      for (std::size_t first = 0; first < done.count; first += 2 * block_elements) {
+        add_float32({done.src + storage_bytes(from_, first), from_, done.dst + storage_bytes(to_, first), to_,
+                     std::min(2 * block_elements, done.count - first)},
+                    count);
+      }
+      return;
     case Method::float64:
       return add_float64(done, count);
   }
@@ -381,8 +400,13 @@ void Reporter::add_float32(const Conversion& part, Count& count) const {
     decode(target_, dtype, data, part.count, DType::float32, buffer);
     return buffer;
   };
-  kernels::tally_float32(target_, floats(from_, part.src, source.data()), floats(to_, part.dst, result.data()),
-                         part.count, rules_, count.tally);
+  const float* const numbers = floats(from_, part.src, source.data());
+  const float* const results = floats(to_, part.dst, result.data());
+  if (policy_.scale == 1.0) {
+    kernels::tally_float32(target_, numbers, results, part.count, rules_, count.tally);
+  } else {
+    kernels::tally_products(target_, numbers, policy_.scale, results, part.count, rules_, count.tally);
+  }
 }
 
 void Reporter::add_float64(const Conversion& done, Count& count) const {
@@ -392,7 +416,8 @@ void Reporter::add_float64(const Conversion& done, Count& count) const {
     const std::byte* const src = done.src + storage_bytes(from_, first);
     RealSums from = decode_sums(target_, from_, src, elements, source);
     if (policy_.scale != 1.0) {
-      const bool is_exact = std::all_of(from.low, from.low + elements, [](double low) { return low == 0.0; });
+      const bool is_exact =
+          from.low == zeros.data() || std::all_of(from.low, from.low + elements, [](double low) { return low == 0.0; });
       if (!is_exact || !kernels::split_products(target_, from.high, policy_.scale, products.high.data(),
                                                 products.low.data(), elements)) {
         add_by_reference({src, from_, nullptr, to_, elements}, count);

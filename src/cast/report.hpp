@@ -51,7 +51,7 @@ class Reporter {
 
  private:
   static constexpr std::size_t words_part = 4096;
-  enum class Method : std::uint8_t { bytes, integers, kept, words, by_source, float32_if_they_fit, float64 };
+  enum class Method : std::uint8_t { bytes, integers, kept, words, by_source, float32_if_they_fit, products, float64 };
 
   // A streaming buffer has no more 64-bit integers.
   [[nodiscard]] std::size_t by_source_part() const noexcept { return bit_width(to_) == 64 ? 1024 : 2048; }

@@ -136,6 +136,9 @@ std::vector<std::byte> encoded(DType dtype, const std::vector<double>& numbers) 
   return out;
 }
 
+// Products that float64 holds, and others.
+constexpr double short_and_long_scales[] = {0.25, -static_cast<double>(0.7F), 0.1, 1.0 + 0x1p-29, 0x1p-810};
+
 TEST(Report, OfEveryCodeOf16Bits) {
   for (const DType from : numeric_types()) {
     if (bit_width(from) != 16) continue;
@@ -149,6 +152,12 @@ TEST(Report, OfEveryCodeOf16Bits) {
       for (const CastOptions& options : all_options) {
         check(from, source, elements / 8, to, options);
         for (const std::size_t count : {1, 2, 17, 31, 33, 65}) check(from, source, count, to, options);
+        for (const double scale : short_and_long_scales) {
+          CastOptions scaled = options;
+          scaled.scale = scale;
+          check(from, source, elements / 8, to, scaled);
+          check(from, source, 33, to, scaled);
+        }
       }
     }
   }
@@ -361,7 +370,7 @@ TEST(Report, OfWideElements) {
     const std::size_t elements = numbers.size() / 16 * 16 + 2001;
     for (const DType to : numeric_types()) {
       for (const CastOptions& options : all_options) check(from, source, elements, to, options);
-      check(from, source, elements, to, {.scale = 0.1});
+      for (const double scale : short_and_long_scales) check(from, source, elements, to, {.scale = scale});
     }
   }
 }

@@ -77,6 +77,11 @@ void tally_float64(Target target, RealSums source, RealSums result, std::size_t 
   tally_loops_of(target).float64(source, result, count, rules, tally);
 }
 
+void tally_products(Target target, const float* source, double scale, const float* result, std::size_t count,
+                    const TallyRules& rules, Tally& tally) noexcept {
+  tally_loops_of(target).products(source, scale, result, count, rules, tally);
+}
+
 bool are_small(Target target, const std::byte* integers, int bits, bool is_signed, int digits,
                std::size_t count) noexcept {
   return tally_loops_of(target).are_small(integers, bits, is_signed, digits, count);

@@ -70,7 +70,10 @@ void tally_float32(Target target, const float* source, const float* result, std:
                    Tally& tally) noexcept;
 void tally_float64(Target target, RealSums source, RealSums result, std::size_t count, const TallyRules& rules,
                    Tally& tally) noexcept;
-// The same without sums, of any count.
+// Of source * scale, each product as the sum of two float64, which hold it: the scale is from 2^-800 to 2^800.
+void tally_products(Target target, const float* source, double scale, const float* result, std::size_t count,
+                    const TallyRules& rules, Tally& tally) noexcept;
+// As tally_float32() without sums, of any count.
 void count_float32(Target target, const float* source, const float* result, std::size_t count, const TallyRules& rules,
                    Tally& tally) noexcept;
 

@@ -59,6 +59,41 @@ struct DoublePairs {
   SIMD_INLINE Doubles y_low(std::size_t at) const { return sums ? load_group<F64>(result.low + at) : Doubles{}; }
 };
 
+#if TENSORCAST_TARGET_LEVEL >= 1
+
+// Products of float32 and a scale: see tally_products() in tally.hpp.
+template <bool with_low>
+struct ProductPairs {
+  using Vector = F64;
+  static constexpr bool sums = with_low;
+  static constexpr bool has_squares = true;
+  const float* source;
+  const float* result;
+  double scale;
+
+  SIMD_INLINE Doubles x(std::size_t at) const {
+    Doubles products = load_widened_group(source + at);
+#pragma GCC unroll 8
+    for (int r = 0; r < Doubles::registers; ++r) products.at[r] *= splat(scale);
+    return products;
+  }
+  // Of a product that is not finite it is not zero, which only those see who look at such.
+  SIMD_INLINE Doubles x_low(std::size_t at) const {
+    if constexpr (!sums) return {};
+    Doubles rests = load_widened_group(source + at);
+#pragma GCC unroll 8
+    for (int r = 0; r < Doubles::registers; ++r) {
+      rests.at[r] = multiply_subtract(rests.at[r], splat(scale), rests.at[r] * splat(scale));
+    }
+    return rests;
+  }
+  SIMD_INLINE Doubles y(std::size_t at) const { return load_widened_group(result + at); }
+  SIMD_INLINE Doubles wide_x(std::size_t at) const { return x(at); }
+  SIMD_INLINE static Doubles y_low(std::size_t) { return {}; }
+};
+
+#endif
+
 // The tally of a block. Each of the two loops keeps the state in registers for as long as its kind of groups goes on.
 template <class Pairs>
 class BlockTally {
@@ -395,6 +430,7 @@ class BlockTally {
       const Mask x_number = greater_equal(infinity, magnitude_of(x.at[r]));
       const Mask y_number = greater_equal(infinity, magnitude_of(y.at[r]));
       finite[r] = common(x_finite, y_finite);
+      if constexpr (sums) x_low.at[r] = kept_where(x_finite, x_low.at[r]);
       s.nan_made.add(without(x_number, y_number));
       s.nan_lost.add(without(y_number, x_number));
       s.overflowed.add(without(x_finite, y_finite));
@@ -492,6 +528,27 @@ void tally_float64(RealSums source, RealSums result, std::size_t count, const Ta
   });
 }
 
+#if TENSORCAST_TARGET_LEVEL >= 1
+
+template <bool sums>
+void tally_products(const float* source, double scale, const float* result, std::size_t count, const TallyRules& rules,
+                    Tally& tally) {
+  tally_pairs(ProductPairs<sums>{source, result, scale}, count, rules, tally, [&](std::size_t at) {
+    const auto x = static_cast<double>(source[at]);
+    const double product = x * scale;
+    const double rest = sums && std::isfinite(product) ? std::fma(x, scale, -product) : 0.0;
+    tally_element(product, rest, static_cast<double>(result[at]), 0.0, at % tally_chains, rules, tally);
+  });
+}
+
+// float64 holds products with the 24 digits of a float32.
+inline bool has_short_products(double scale) {
+  constexpr std::uint64_t further_digits = (std::uint64_t{1} << 24) - 1;
+  return (std::bit_cast<std::uint64_t>(scale) & further_digits) == 0;
+}
+
+#endif
+
 // Of negative numbers, the inverted bits: one less than their magnitude.
 template <class Bits, class Number>
 bool are_small(const std::byte* integers, bool is_signed, int digits, std::size_t count) {
@@ -585,6 +642,25 @@ inline bool split_products(const double* x, double scale, double* high, double* 
   return any_lost == 0;
 }
 
+#if TENSORCAST_TARGET_LEVEL == 0
+
+// In arrays, which needs no further code: the portable target is to be small.
+inline void tally_products(const float* source, double scale, const float* result, std::size_t count,
+                           const TallyRules& rules, Tally& tally) {
+  constexpr std::size_t block = 256;
+  constexpr double zeros[block] = {};
+  double numbers[block], results[block], high[block], low[block];
+  for (std::size_t first = 0; first < count; first += block) {
+    const std::size_t elements = std::min(block, count - first);
+    std::copy_n(source + first, elements, numbers);
+    std::copy_n(result + first, elements, results);
+    split_products(numbers, scale, high, low, elements);  // of such numbers float64 holds all sums
+    tally_float64<true>({high, low}, {results, zeros}, elements, rules, tally);
+  }
+}
+
+#endif
+
 const TallyLoops tally_loops = {
     .float32 =
         [](const float* source, const float* result, std::size_t count, const TallyRules& rules, Tally& tally) {
@@ -598,6 +674,16 @@ const TallyLoops tally_loops = {
         [](RealSums source, RealSums result, std::size_t count, const TallyRules& rules, Tally& tally) {
           const auto run = source.low == nullptr ? tally_float64<false> : tally_float64<true>;
           in_default_environment([&] { run(source, result, count, rules, tally); });
+        },
+    .products =
+        [](const float* source, double scale, const float* result, std::size_t count, const TallyRules& rules,
+           Tally& tally) {
+#if TENSORCAST_TARGET_LEVEL >= 1
+          const auto run = has_short_products(scale) ? tally_products<false> : tally_products<true>;
+#else
+          const auto run = tally_products;
+#endif
+          in_default_environment([&] { run(source, scale, result, count, rules, tally); });
         },
     .are_small =
         [](const std::byte* integers, int bits, bool is_signed, int digits, std::size_t count) {

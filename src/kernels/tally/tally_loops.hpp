@@ -24,6 +24,8 @@ struct TallyLoops {
   void (*float32_counts)(const float* source, const float* result, std::size_t count, const TallyRules& rules,
                          Tally& tally);
   void (*float64)(RealSums source, RealSums result, std::size_t count, const TallyRules& rules, Tally& tally);
+  void (*products)(const float* source, double scale, const float* result, std::size_t count, const TallyRules& rules,
+                   Tally& tally);
   bool (*are_small)(const std::byte* integers, int bits, bool is_signed, int digits, std::size_t count);
   std::size_t (*count_byte)(const std::byte* data, std::size_t bytes, std::byte value);
   std::size_t (*count_bytes)(const std::byte* data, std::size_t bytes, ByteWindow window, std::uint64_t* counts);
