@@ -186,10 +186,9 @@ Placed cast_at(const Conversion& whole, std::size_t misaligned, const CastOption
 // So large that the target is written around the caches, in whole lines.
 TEST(Cast, LargeTensorsMayBeginAndEndAnywhere) {
   constexpr std::size_t count = 9'000'000 + 7, line = 64;
-  for (const auto& [from, to] :
-       {std::pair{DType::float8_e4m3fn, DType::float32}, std::pair{DType::float32, DType::int4},
-        std::pair{DType::float32, DType::bfloat16}, std::pair{DType::float64, DType::uint2},
-        std::pair{DType::int64, DType::int32}}) {
+  for (const auto& [from, to] : {std::pair{DType::float8_e4m3fn, DType::float32},
+                                 std::pair{DType::float32, DType::int4}, std::pair{DType::float32, DType::bfloat16},
+                                 std::pair{DType::float64, DType::uint2}, std::pair{DType::int64, DType::int32}}) {
     const std::vector<std::byte> source = random_codes(from, count, 15);
     std::vector<std::byte> expected(storage_bytes(to, count));
     constexpr std::size_t small = 4096;
