@@ -44,8 +44,9 @@ constexpr std::size_t cache_line_bytes = 64;
 // costs them some time. Measured: with 8 KiB, memory waits for them, and from 8 to 16 bits takes a tenth longer.
 // Scans for refusals share it: the CPU loads the next piece meanwhile. With 16 KiB it cannot: 1.5 times the time.
 constexpr std::size_t seen_source_bytes = 2048;
-constexpr std::size_t seen_piece_bytes = 2048;  // of the wider type, looked at a second time for refusals or a report
-constexpr std::size_t seen_short_bytes = 4096;  // to at most 8 bits: 0.95 of the time with 2048
+constexpr std::size_t seen_piece_bytes = 2048;     // of the wider type, where results are looked at
+constexpr std::size_t scanned_piece_bytes = 4096;  // of the wider type, at most
+constexpr std::size_t seen_short_bytes = 4096;     // to at most 8 bits: 0.95 of the time with 2048
 
 Conversion slice(const Conversion& whole, std::size_t first, std::size_t count) {
   return {whole.src + storage_bytes(whole.from, first), whole.from, whole.dst + storage_bytes(whole.to, first),
@@ -197,10 +198,11 @@ class Plan {
     const int wider_bits = std::max(bit_width(c.from), bit_width(c.to));
     const bool sees_results = is_seen && seen.needs_results();
     const bool is_short = is_seen && !sees_results && wider_bits <= 8;
-    const std::size_t piece_bytes = is_short               ? seen_short_bytes
-                                    : is_seen || refusals_ ? seen_piece_bytes
-                                                           : streaming_.piece_bytes;
-    const std::size_t ahead = is_seen ? 0 : streaming_.pieces_ahead;
+    const std::size_t piece_bytes = is_short    ? seen_short_bytes
+                                    : is_seen   ? seen_piece_bytes
+                                    : refusals_ ? std::min(streaming_.piece_bytes, scanned_piece_bytes)
+                                                : streaming_.piece_bytes;
+    const std::size_t ahead = is_seen || refusals_ ? 0 : streaming_.pieces_ahead;
     const std::size_t per_buffer = std::max(piece_bytes * 8 / static_cast<std::size_t>(wider_bits), seen.multiple);
     const std::size_t seen_bytes = is_short ? seen_short_bytes : seen_source_bytes;
     std::size_t seen_to = first, accepted_to = first;
