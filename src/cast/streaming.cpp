@@ -31,8 +31,7 @@ Streaming streaming_of(Target target, DType from, DType to, bool is_light) {
   const bool quarters = 4 * bit_width(to) <= bit_width(from);
   if (is_light && outruns_prefetching(target, from, to)) {
     // 1. Prefetching ends with each small page: 0.7 to 0.8 of the time where the source is asked for. Loops that
-    // compute,
-    //    or have shorter registers, lose by it: 1.05 to 1.3.
+    //    compute, or have shorter registers, lose by it: 1.05 to 1.3.
     // 2. Where little is written, what matters is that reading never stops: without the buffer 0.9 of that time in huge
     //    pages, though 1.2 of it in small ones, which is still less than memcpy takes there.
     return {.around_caches = !quarters || bit_width(to) > 8, .piece_bytes = 2048, .pieces_ahead = 2};
