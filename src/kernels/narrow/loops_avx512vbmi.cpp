@@ -24,14 +24,11 @@ template <Layout layout>
 }
 
 template <Layout layout>
-constexpr Loop loop() {
-  if constexpr (layout.is_scaled) return in_default_environment<convert<layout>>;
-  return convert<layout>;
-}
+constexpr Loop loop = entry<layout, convert<layout>>();
 
 template <std::size_t... i>
 constexpr Loops make_loops(std::index_sequence<i...>) {
-  return {loop<layout_list<Engine::avx512vbmi>.layouts[i]>()...};
+  return {loop<layout_list<Engine::avx512vbmi>.layouts[i]>...};
 }
 
 }  // namespace

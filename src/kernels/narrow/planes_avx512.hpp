@@ -91,6 +91,13 @@ void in_default_environment(const std::byte* src, std::byte* dst, std::size_t co
   TENSORCAST_TARGET::in_default_environment([&] { run(src, dst, count, table); });
 }
 
+// What is called: products are the only floating-point arithmetic here.
+template <Layout layout, Loop run>
+constexpr Loop entry() {
+  if constexpr (layout.is_scaled) return in_default_environment<run>;
+  return run;
+}
+
 // 64 codes below a byte, one in each byte, to 32 or 16 bytes.
 template <int bits>
 inline __m512i pack(__m512i codes) {

@@ -174,23 +174,31 @@ SIMD_INLINE F32 plus_square_of_error(F32 sum, F32 error) {
   return are_short ? plus_exact_square(sum, error) : sum + error * error;
 }
 
+// Adds the squares of a group's numbers, and of errors: error_of(x, first, half, register) where there are any.
+template <bool is_bfloat16, bool has_errors, bool are_short, class ErrorOf>
+SIMD_INLINE void add_group_of_squares(const std::byte* source, std::size_t first, Floats& signal, Floats& noise,
+                                      ErrorOf error_of) {
+#pragma GCC unroll 2
+  for (int half = 0; half < 2; ++half) {
+#pragma GCC unroll 4
+    for (int r = 0; r < Floats::registers; ++r) {
+      const F32 x = load_half<is_bfloat16>(source, first, half, r);
+      signal.at[r] = plus_exact_square(signal.at[r], x);
+      if constexpr (has_errors) noise.at[r] = plus_square_of_error<are_short>(noise.at[r], error_of(x, first, half, r));
+    }
+  }
+}
+
 template <bool is_bfloat16, WordErrors errors>
 void add_squares(const std::byte* source, const std::byte* result, std::size_t count, WordSums& sums) {
-  constexpr bool has_errors = errors != WordErrors::none;
-  const auto add_group = [&](std::size_t first, Floats& signal, Floats& noise) SIMD_INLINE_LAMBDA {
-#pragma GCC unroll 2
-    for (int half = 0; half < 2; ++half) {
-#pragma GCC unroll 4
-      for (int r = 0; r < Floats::registers; ++r) {
-        const F32 x = load_half<is_bfloat16>(source, first, half, r);
-        signal.at[r] = plus_exact_square(signal.at[r], x);
-        if constexpr (!has_errors) continue;
-        const F32 error = x - load_half<is_bfloat16>(result, first, half, r);
-        noise.at[r] = plus_square_of_error<errors == WordErrors::short_ones>(noise.at[r], error);
-      }
-    }
-  };
-  sum_in_parts<has_errors>(source, count, sums, add_group);
+  constexpr bool has_errors = errors != WordErrors::none, are_short = errors == WordErrors::short_ones;
+  sum_in_parts<has_errors>(
+      source, count, sums, [&](std::size_t first, Floats& signal, Floats& noise) SIMD_INLINE_LAMBDA {
+        add_group_of_squares<is_bfloat16, has_errors, are_short>(
+            source, first, signal, noise, [&](F32 x, std::size_t at, int half, int r) SIMD_INLINE_LAMBDA {
+              return x - load_half<is_bfloat16>(result, at, half, r);
+            });
+      });
 }
 
 // What numbers become. As bool, it is seen from them.
@@ -290,17 +298,12 @@ WordRange add_distant(const std::byte* source, const std::byte* result, std::siz
   sum_in_parts<true>(source, count, sums, [&](std::size_t first, Floats& signal, Floats& noise) SIMD_INLINE_LAMBDA {
 #pragma GCC unroll 4
     for (std::size_t i = 0; i < square_group; i += word_lanes) counts.add(source, result, first + i);
-#pragma GCC unroll 2
-    for (int half = 0; half < 2; ++half) {
-#pragma GCC unroll 4
-      for (int r = 0; r < Floats::registers; ++r) {
-        const F32 x = load_half<is_bfloat16>(source, first, half, r);
-        signal.at[r] = plus_exact_square(signal.at[r], x);
-        const F32 error = x - load_result<is_bfloat16, kind>(x, result, first, half, r);
-        noise.at[r] = plus_square_of_error<has_short_errors(kind)>(noise.at[r], error);
-        largest = with_magnitude_of(largest, error);
-      }
-    }
+    add_group_of_squares<is_bfloat16, true, has_short_errors(kind)>(
+        source, first, signal, noise, [&](F32 x, std::size_t at, int half, int r) SIMD_INLINE_LAMBDA {
+          const F32 error = x - load_result<is_bfloat16, kind>(x, result, at, half, r);
+          largest = with_magnitude_of(largest, error);
+          return error;
+        });
   });
   sums.largest_error = static_cast<double>(greatest_lane(largest));
   return counts.finish(tally);
