@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "cast/engine.hpp"
+#include "cast/conversion.hpp"
 #include "codec/integer_codec.hpp"
 #include "codec/reference_cast.hpp"
 #include "codec/text_codec.hpp"

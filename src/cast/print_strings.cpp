@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "cast/engine.hpp"
+#include "cast/conversion.hpp"
 #include "codec/reference_cast.hpp"
 #include "codec/text_printer.hpp"
 #include "tensorcast/cast.hpp"
