@@ -20,6 +20,7 @@
 #include "dtype/dtype_table.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/narrow/table_conversion.hpp"
+#include "kernels/ops.hpp"
 #include "kernels/refusal.hpp"
 #include "kernels/scaled.hpp"
 
@@ -130,7 +131,7 @@ class Plan {
 
   // After the last block: other threads may read the target then.
   void finish() const {
-    if (streams_) kernels::stream_fence();
+    if (streams_) kernels::ops_of(target_).stream_fence();
   }
 
   // Whether a conversion of any length makes good use of the cache: each element is looked at only once, or in the
@@ -182,7 +183,7 @@ class Plan {
   Result<void> convert_streaming(const Conversion& c, const Seen& seen) const {
     constexpr bool is_seen = !std::is_same_v<Seen, Unseen>;
     if (copies_ && !is_seen) {
-      kernels::stream_copy(target_, c.src, c.dst, storage_bytes(c.to, c.count));
+      kernels::ops_of(target_).stream_copy(c.src, c.dst, storage_bytes(c.to, c.count));
       return {};
     }
     std::size_t first = elements_to_alignment(c);
@@ -219,7 +220,7 @@ class Plan {
       const std::size_t end = first + block.count;
       const std::size_t bytes = is_last ? storage_bytes(c.to, block.count) : dst_step;
       const std::size_t rest = is_last ? 0 : std::min(bytes_into_line(dst + bytes), left + bytes);
-      kernels::stream_copy(target_, piece - left, dst - left, left + bytes - rest);
+      kernels::ops_of(target_).stream_copy(piece - left, dst - left, left + bytes - rest);
       if (rest != 0) std::memmove(piece - rest, piece + bytes - rest, rest);
       left = rest;
       if (refusals_ && (end == c.count || storage_bytes(c.from, end - accepted_to) >= seen_source_bytes)) {
