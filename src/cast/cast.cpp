@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "cast/engine.hpp"
+#include "dtype/guarded.hpp"
 
 namespace tensorcast {
 
@@ -87,11 +88,11 @@ bool cast_small(const TensorView& src, const MutableTensorView& dst, const CastO
 
 Result<void> cast(const TensorView& src, const MutableTensorView& dst, const CastOptions& options) {
   if (cast_small(src, dst, options)) return {};
-  return cast_views(src, dst, options, nullptr);
+  return guarded([&] { return cast_views(src, dst, options, nullptr); });
 }
 
 Result<void> cast(const TensorView& src, const MutableTensorView& dst, const CastOptions& options, CastReport& report) {
-  return cast_views(src, dst, options, &report);
+  return guarded([&] { return cast_views(src, dst, options, &report); });
 }
 
 }  // namespace tensorcast

@@ -367,12 +367,7 @@ bool convert_small(const Conversion& c, const codec::Policy& policy) noexcept {
 
 Result<void> check_numeric(DType from, DType to) {
   for (const DType dtype : {from, to}) {
-    if (!is_castable(dtype)) {
-      const bool exists = dtype == DType::uint1;
-      return Error{.code = exists ? ErrorCode::unsupported : ErrorCode::invalid_argument,
-                   .message = exists ? "u1 can be promoted but not cast"
-                                     : fmt::format("dtype number {} does not exist", static_cast<std::int32_t>(dtype))};
-    }
+    if (Result<void> castable = check_castable(dtype); !castable) return castable;
   }
   if (from == DType::string || to == DType::string) {
     return Error{.code = ErrorCode::unsupported,

@@ -51,10 +51,7 @@ Result<void> check_values(const CastOptions& options) {
 
 Result<void> check_types(DType from, DType to, int opset) {
   for (const DType dtype : {from, to}) {
-    if (dtype == DType::uint1) return invalid("u1 can be promoted but not cast");
-    if (!is_castable(dtype)) {
-      return invalid(fmt::format("dtype number {} is no type of casts", static_cast<std::int32_t>(dtype)));
-    }
+    if (Result<void> castable = check_castable(dtype); !castable) return castable;
     if (opset < since_opset(dtype)) {
       return newer_than(fmt::format("{} is a type", name(dtype)), since_opset(dtype), opset);
     }
