@@ -17,11 +17,11 @@ function(tensorcast_pkg_config name file description)
 endfunction()
 
 # By component: what its static library needs besides those before it, for pkg-config.
-set(requires_core fmt)
+set(requires_core)
 if(TENSORCAST_TBB)
   list(APPEND requires_core tbb)
 endif()
-set(requires_files zlib minizip)
+set(requires_files fmt zlib minizip)
 set(requires_models pugixml yaml-cpp)
 
 set(components)

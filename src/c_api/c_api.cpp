@@ -6,9 +6,8 @@
 #include <string>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "cast/conversion.hpp"
+#include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/promote.hpp"
@@ -68,8 +67,8 @@ Result<tensorcast::CastOptions> read_options(const tc_cast_options* options) {
   if (options == nullptr) return tensorcast::CastOptions{};
   if (is_complete(*options)) return options_of(*options);
   return Error{.code = ErrorCode::invalid_argument,
-               .message = fmt::format("tc_cast_options.struct_size is {}, expected {}", options->struct_size,
-                                      sizeof(tc_cast_options)),
+               .message = tensorcast::formatted("tc_cast_options.struct_size is {}, expected {}", options->struct_size,
+                                                sizeof(tc_cast_options)),
                .hint = "call tc_cast_options_init first"};
 }
 
