@@ -97,6 +97,11 @@ def test_core_links_nothing_else(installed, tmp_path):
         "-o", tmp_path / "empty")
 
 
+def test_core_alone_is_configured_without_other_libraries(source_dir, tmp_path):
+    absent = [f"-DCMAKE_DISABLE_FIND_PACKAGE_{name}=ON" for name in ("TBB", "ZLIB", "nlohmann_json", "CLI11", "GTest")]
+    run("cmake", "-S", source_dir, "-B", tmp_path, "-DTENSORCAST_CORE_ONLY=ON", "-DTENSORCAST_BUILD_TESTS=OFF", *absent)
+
+
 def test_a_component_that_does_not_exist_is_not_found(installed, tmp_path):
     _, prefix = installed
     (tmp_path / "CMakeLists.txt").write_text(
