@@ -1,10 +1,9 @@
 #include <functional>
 #include <limits>
 
-#include <fmt/format.h>
-
 #include "cast/conversion.hpp"
 #include "dtype/dtype_table.hpp"
+#include "dtype/formatted.hpp"
 
 namespace tensorcast {
 namespace {
@@ -16,16 +15,16 @@ Error invalid(std::string message, std::string hint = {}) {
 Result<void> check_buffers(const Conversion& c) {
   if (c.count == 0) return {};
   if (c.src == nullptr || c.dst == nullptr) {
-    return invalid(fmt::format("the {} buffer is null", c.src == nullptr ? "source" : "target"));
+    return invalid(formatted("the {} buffer is null", c.src == nullptr ? "source" : "target"));
   }
   const std::size_t src_bytes = storage_bytes(c.from, c.count);
   const std::size_t dst_bytes = storage_bytes(c.to, c.count);
   if (src_bytes == std::numeric_limits<std::size_t>::max() || dst_bytes == std::numeric_limits<std::size_t>::max()) {
-    return invalid(fmt::format("{} elements do not fit memory", c.count));
+    return invalid(formatted("{} elements do not fit memory", c.count));
   }
   if (c.is_in_place()) {
     if (bit_width(c.to) <= bit_width(c.from)) return {};
-    return invalid(fmt::format("{} cannot become the wider {} in place", name(c.from), name(c.to)),
+    return invalid(formatted("{} cannot become the wider {} in place", name(c.from), name(c.to)),
                    "give the target a buffer of its own");
   }
   const std::less<const std::byte*> before;
@@ -39,11 +38,7 @@ Result<void> check_buffers(const Conversion& c) {
 
 Result<void> check_numeric(DType from, DType to) {
   for (const DType dtype : {from, to}) {
-    if (is_castable(dtype)) continue;
-    if (dtype == DType::uint1) {
-      return Error{.code = ErrorCode::unsupported, .message = "u1 can be promoted but not cast"};
-    }
-    return invalid(fmt::format("dtype number {} does not exist", static_cast<std::int32_t>(dtype)));
+    if (Result<void> castable = check_castable(dtype); !castable) return castable;
   }
   if (from == DType::string || to == DType::string) {
     return Error{.code = ErrorCode::unsupported,
@@ -51,6 +46,13 @@ Result<void> check_numeric(DType from, DType to) {
                  .hint = from == DType::string ? "use cast_from_strings" : "use cast_to_strings"};
   }
   return {};
+}
+
+Result<void> check_size(const char* which, DType dtype, std::size_t count, std::size_t bytes) {
+  const std::size_t needed = storage_bytes(dtype, count);
+  if (bytes == needed) return {};
+  return invalid(
+      formatted("the {} has {} bytes, but {} elements of {} take {}", which, bytes, count, name(dtype), needed));
 }
 
 Result<codec::Policy> check(const Conversion& conversion, const CastOptions& options) {

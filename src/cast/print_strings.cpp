@@ -2,15 +2,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <new>
 #include <span>
-#include <stdexcept>
-
-#include <fmt/format.h>
 
 #include "cast/conversion.hpp"
 #include "codec/reference_cast.hpp"
 #include "codec/text_printer.hpp"
+#include "dtype/guarded.hpp"
 #include "tensorcast/cast.hpp"
 
 namespace tensorcast {
@@ -101,19 +98,12 @@ Result<StringBuffer> cast_to_strings(const TensorView& src, const CastOptions& o
   if (Result<void> numeric = check_numeric(src.dtype, DType::float32); !numeric) return std::move(numeric).error();
   const Result<std::size_t> count = element_count(src.shape);
   if (!count) return count.error();
-  if (src.bytes.size() != storage_bytes(src.dtype, *count)) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("the source has {} bytes, but {} elements of {} take {}", src.bytes.size(),
-                                        *count, name(src.dtype), storage_bytes(src.dtype, *count))};
+  if (Result<void> size = check_size("source", src.dtype, *count, src.bytes.size()); !size) {
+    return std::move(size).error();
   }
   const Result<codec::Policy> policy = codec::resolve_policy(options, src.dtype, DType::string);
   if (!policy) return policy.error();
-  try {
-    return print(src, *count, policy->float_string);
-  } catch (const std::bad_alloc&) {
-  } catch (const std::length_error&) {
-  }
-  return Error{.code = ErrorCode::internal, .message = "there is not enough memory for the text"};
+  return guarded([&] { return print(src, *count, policy->float_string); });
 }
 
 }  // namespace tensorcast

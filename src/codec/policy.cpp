@@ -3,9 +3,8 @@
 #include <cmath>
 #include <optional>
 
-#include <fmt/format.h>
-
 #include "dtype/dtype_table.hpp"
+#include "dtype/formatted.hpp"
 
 namespace tensorcast::codec {
 namespace {
@@ -19,7 +18,7 @@ Error invalid(std::string message) { return Error{.code = ErrorCode::invalid_arg
 
 Error newer_than(std::string_view what, int since, int opset) {
   return Error{.code = ErrorCode::unsupported,
-               .message = fmt::format("{} of Cast since opset {}; opset {} was asked for", what, since, opset)};
+               .message = formatted("{} of Cast since opset {}; opset {} was asked for", what, since, opset)};
 }
 
 // Names the first option whose value is none of its enumerators, if there is one.
@@ -40,17 +39,16 @@ std::optional<Error> unknown_choice(const CastOptions& options) {
   };
   for (const Choice& choice : choices) {
     if (choice.value >= 0 && choice.value <= choice.last) continue;
-    return invalid(fmt::format("{} has no value {}", choice.option, choice.value));
+    return invalid(formatted("{} has no value {}", choice.option, choice.value));
   }
   return std::nullopt;
 }
 
 Result<void> check_values(const CastOptions& options) {
   if (std::optional<Error> unknown = unknown_choice(options)) return *std::move(unknown);
-  if (options.threads < 0) return invalid(fmt::format("threads is 0 (all cores) or more, not {}", options.threads));
+  if (options.threads < 0) return invalid(formatted("threads is 0 (all cores) or more, not {}", options.threads));
   if (options.opset < 0 || options.opset > newest_opset) {
-    return invalid(
-        fmt::format("opset {} does not exist; 1 to {} do, and 0 is the newest", options.opset, newest_opset));
+    return invalid(formatted("opset {} does not exist; 1 to {} do, and 0 is the newest", options.opset, newest_opset));
   }
   if (!std::isfinite(options.scale)) return invalid("scale must be a finite number");
   return {};
@@ -58,12 +56,9 @@ Result<void> check_values(const CastOptions& options) {
 
 Result<void> check_types(DType from, DType to, int opset) {
   for (const DType dtype : {from, to}) {
-    if (dtype == DType::uint1) return invalid("u1 can be promoted but not cast");
-    if (!is_castable(dtype)) {
-      return invalid(fmt::format("dtype number {} is no type of casts", static_cast<std::int32_t>(dtype)));
-    }
+    if (Result<void> castable = check_castable(dtype); !castable) return castable;
     if (opset < since_opset(dtype)) {
-      return newer_than(fmt::format("{} is a type", name(dtype)), since_opset(dtype), opset);
+      return newer_than(formatted("{} is a type", name(dtype)), since_opset(dtype), opset);
     }
   }
   return {};

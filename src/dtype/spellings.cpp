@@ -7,10 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include "dtype/dtype_table.hpp"
+#include "dtype/formatted.hpp"
 
 namespace tensorcast {
 namespace {
@@ -193,8 +191,8 @@ Result<DType> parse_dtype(std::string_view spelling) {
     }
   }
   return Error{.code = ErrorCode::invalid_argument,
-               .message = fmt::format("unknown dtype \"{}\"", shown),
-               .hint = fmt::format("did you mean {}?", fmt::join(nearest_names(key), ", "))};
+               .message = formatted("unknown dtype \"{}\"", shown),
+               .hint = formatted("did you mean {}?", joined(nearest_names(key)))};
 }
 
 }  // namespace tensorcast
