@@ -58,9 +58,8 @@ Result<void> cast_views(const TensorView& src, const MutableTensorView& dst, con
   if (Result<void> size = check_size("source", src.dtype, *count, src.bytes.size()); !size) return size;
   if (Result<void> size = check_size("target", dst.dtype, *count, dst.bytes.size()); !size) return size;
   const Conversion conversion{src.bytes.data(), src.dtype, dst.bytes.data(), dst.dtype, *count};
-  const Result<codec::Policy> policy = check(conversion, options);
-  if (!policy) return policy.error();
-  return run(conversion, *policy, options.threads, report);
+  if (Result<void> checked = check(conversion, options); !checked) return checked;
+  return run(conversion, codec::policy_of(options, src.dtype, dst.dtype), options.threads, report);
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ Result<void> check_buffers(const Conversion& c) {
 
 Result<void> check_numeric(DType from, DType to) {
   for (const DType dtype : {from, to}) {
-    if (is_castable(dtype)) continue;
+    if (find_row(dtype) != nullptr) continue;
     if (dtype == DType::uint1) {
       return Error{.code = ErrorCode::unsupported, .message = "u1 can be promoted but not cast"};
     }
@@ -53,14 +53,10 @@ Result<void> check_numeric(DType from, DType to) {
   return {};
 }
 
-Result<codec::Policy> check(const Conversion& conversion, const CastOptions& options) {
-  if (Result<void> numeric = check_numeric(conversion.from, conversion.to); !numeric) {
-    return std::move(numeric).error();
-  }
-  Result<codec::Policy> policy = codec::resolve_policy(options, conversion.from, conversion.to);
-  if (!policy) return policy;
-  if (Result<void> buffers = check_buffers(conversion); !buffers) return std::move(buffers).error();
-  return policy;
+Result<void> check(const Conversion& conversion, const CastOptions& options) {
+  if (Result<void> numeric = check_numeric(conversion.from, conversion.to); !numeric) return numeric;
+  if (Result<void> fits = codec::check_options(options, conversion.from, conversion.to); !fits) return fits;
+  return check_buffers(conversion);
 }
 
 }  // namespace tensorcast
