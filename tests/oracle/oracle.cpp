@@ -20,7 +20,7 @@ std::uint16_t value_events(const Exact& before, const Exact& after, Type to) {
   if (before.nan() && !after.nan()) events |= nan_lost;
   if (!before.nan() && after.nan()) events |= nan_made;
   if (before.finite() && after.finite() && before.value != after.value) events |= inexact;
-  if (is_float(to) && !before.nan() && !before.zero() && after.zero()) events |= underflowed;
+  if (before.finite() && !before.zero() && after.zero()) events |= underflowed;
   return events;
 }
 

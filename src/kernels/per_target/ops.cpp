@@ -7,6 +7,12 @@ extern constexpr Ops ops = {
     .integer_source_rows = integer_source_rows,
     .stream_copy = stream_copy,
     .stream_fence = stream_fence,
+    .compare_float32 = compare_float32,
+    .compare_float64 = compare_float64,
+    .split_integers = split_integers,
+    .split_products = split_products,
+    .any_outside_float32 = any_outside_float32,
+    .any_outside_float64 = any_outside_float64,
 };
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

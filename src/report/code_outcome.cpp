@@ -1,4 +1,4 @@
-#include "cast/report_codes.hpp"
+#include "report/code_outcome.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -8,7 +8,7 @@
 
 #include "codec/reference_cast.hpp"
 
-namespace tensorcast {
+namespace tensorcast::report {
 namespace {
 
 // A sum of two long doubles that holds all 128 bits of a product, so that its small distance to the rounded result
@@ -49,7 +49,7 @@ LongReal to_long_real(const codec::Real& value) {
 
 }  // namespace
 
-CodeFate fate_of(DType from, std::uint64_t code, DType to, const codec::Policy& policy) {
+CodeOutcome code_outcome(DType from, std::uint64_t code, DType to, const codec::Policy& policy) {
   const codec::Encoded encoded = codec::cast_code(from, code, to, policy);
   codec::Real source = codec::decode(from, code);
   if (policy.scale != 1.0) source = codec::scaled(source, policy.scale);
@@ -65,8 +65,8 @@ CodeFate fate_of(DType from, std::uint64_t code, DType to, const codec::Policy& 
           .relative_error = x == 0.0L ? 0.0 : static_cast<double>(distance / std::fabs(x))};
 }
 
-void add_counts(const CodeFate& fate, std::uint64_t times, CastReport& report) {
-  const auto count = [&](std::uint32_t event) { return (fate.events & event) != 0 ? times : 0; };
+void add_counts(const CodeOutcome& outcome, std::uint64_t times, CastReport& report) {
+  const auto count = [&](std::uint32_t event) { return (outcome.events & event) != 0 ? times : 0; };
   report.overflowed += count(codec::event_overflowed);
   report.saturated += count(codec::event_saturated);
   report.underflowed_to_zero += count(codec::event_underflowed);
@@ -74,14 +74,14 @@ void add_counts(const CodeFate& fate, std::uint64_t times, CastReport& report) {
   report.nan_made += count(codec::event_nan_made);
   report.nan_lost += count(codec::event_nan_lost);
   report.wrapped += count(codec::event_wrapped);
-  report.max_abs_error = std::max(report.max_abs_error, fate.error);
-  report.max_rel_error = std::max(report.max_rel_error, fate.relative_error);
+  report.max_abs_error = std::max(report.max_abs_error, outcome.error);
+  report.max_rel_error = std::max(report.max_rel_error, outcome.relative_error);
 }
 
-void add_code(const CodeFate& fate, std::uint64_t times, CastReport& report) {
-  add_counts(fate, times, report);
-  report.signal_power += static_cast<double>(fate.source * fate.source) * static_cast<double>(times);
-  report.noise_power += fate.error * fate.error * static_cast<double>(times);
+void add_outcome(const CodeOutcome& outcome, std::uint64_t times, CastReport& report) {
+  add_counts(outcome, times, report);
+  report.signal_power += static_cast<double>(outcome.source * outcome.source) * static_cast<double>(times);
+  report.noise_power += outcome.error * outcome.error * static_cast<double>(times);
 }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::report

@@ -1,5 +1,5 @@
 // Reports against sums over elements by the reference, on all targets, in blocks of any size.
-#include "cast/report.hpp"
+#include "report/reporter.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,11 +15,28 @@
 #include <thread>
 #include <vector>
 
-#include "cast/report_codes.hpp"
 #include "codec/reference_cast.hpp"
+#include "kernels/kernel.hpp"
+#include "report/code_outcome.hpp"
 
-namespace tensorcast {
+namespace tensorcast::report {
 namespace {
+
+struct Conversion {
+  const std::byte* src = nullptr;
+  DType from = DType::undefined;
+  std::byte* dst = nullptr;
+  DType to = DType::undefined;
+  std::size_t count = 0;
+};
+
+void convert(const Conversion& c, const codec::Policy& policy) {
+  if (policy.scale == 1.0 && c.from != c.to) {
+    kernels::find_kernel(Target::portable, c.from, c.to)->run(c.src, c.dst, c.count, policy);
+  } else {
+    ASSERT_TRUE(codec::reference_cast(c.src, c.from, c.dst, c.to, c.count, policy).ok());
+  }
+}
 
 const std::vector<CastOptions> all_options = {CastOptions{},
                                               CastOptions{.saturate = false, .out_of_range = OutOfRange::saturate},
@@ -48,11 +65,11 @@ class Expectation {
     Sums sums;
     sums.counts.count = count;
     for (const auto& [code, times] : codes) {
-      const CodeFate fate = fate_of(from_, code, to_, policy_);
-      add_counts(fate, times, sums.counts);
+      const CodeOutcome outcome = code_outcome(from_, code, to_, policy_);
+      add_counts(outcome, times, sums.counts);
       const auto n = static_cast<long double>(times);
-      sums.signal += fate.source * fate.source * n;
-      sums.noise += static_cast<long double>(fate.error) * fate.error * n;
+      sums.signal += outcome.source * outcome.source * n;
+      sums.noise += static_cast<long double>(outcome.error) * outcome.error * n;
     }
     return sums;
   }
@@ -91,15 +108,15 @@ bool are_same(const CastReport& a, const CastReport& b) {
          a.max_rel_error == b.max_rel_error && a.signal_power == b.signal_power && a.noise_power == b.noise_power;
 }
 
-CastReport report_of(Target target, const Conversion& whole, const codec::Policy& policy, std::size_t block_elements) {
+CastReport report_of(Target target, const Conversion& whole, const codec::Policy& policy, std::size_t piece_elements) {
   const Reporter reporter(whole.from, whole.to, policy, target);
-  Reporter::Count count;
-  for (std::size_t first = 0; first < whole.count; first += block_elements) {
-    reporter.add({whole.src + storage_bytes(whole.from, first), whole.from, whole.dst + storage_bytes(whole.to, first),
-                  whole.to, std::min(block_elements, whole.count - first)},
-                 count);
+  ReportAccumulator accumulator;
+  for (std::size_t first = 0; first < whole.count; first += piece_elements) {
+    reporter.add({whole.src + storage_bytes(whole.from, first), whole.dst + storage_bytes(whole.to, first),
+                  std::min(piece_elements, whole.count - first)},
+                 accumulator);
   }
-  return reporter.report(count);
+  return reporter.report(accumulator);
 }
 
 void check(DType from, const std::vector<std::byte>& source, std::size_t elements, DType to,
@@ -107,16 +124,13 @@ void check(DType from, const std::vector<std::byte>& source, std::size_t element
   const Result<codec::Policy> policy = codec::resolve_policy(options, from, to);
   if (!policy) return;
   std::vector<std::byte> target(storage_bytes(to, elements));
-  ASSERT_TRUE(run({source.data(), from, target.data(), to, elements}, *policy, 1, nullptr).ok());
+  convert({source.data(), from, target.data(), to, elements}, *policy);
   const Conversion whole{source.data(), from, target.data(), to, elements};
   const std::string pair = std::string(name(from)) + " to " + std::string(name(to));
   const CastReport first = report_of(Target::portable, whole, *policy, 8192);
-  // Squares of 16-bit floats are summed up in float32, eight at a time.
-  const double tolerance = from == DType::float16 || from == DType::bfloat16 ? 1e-7 : 1e-11;
-  expect_report(first, Expectation(from, to, *policy).of(source.data(), elements), tolerance, pair);
-  const std::size_t least = std::max<std::size_t>(Reporter(from, to, *policy).block_multiple(), 512);
+  expect_report(first, Expectation(from, to, *policy).of(source.data(), elements), 1e-11, pair);
   for (const Target on : supported_targets()) {
-    EXPECT_TRUE(are_same(report_of(on, whole, *policy, least), first)) << pair << " on " << name(on);
+    EXPECT_TRUE(are_same(report_of(on, whole, *policy, piece_multiple), first)) << pair << " on " << name(on);
   }
 }
 
@@ -132,7 +146,7 @@ std::vector<std::byte> encoded(DType dtype, const std::vector<double>& numbers) 
   const auto* const bytes = reinterpret_cast<const std::byte*>(numbers.data());
   const Result<codec::Policy> policy =
       codec::resolve_policy({.out_of_range = OutOfRange::saturate}, DType::float64, dtype);
-  EXPECT_TRUE(run({bytes, DType::float64, out.data(), dtype, numbers.size()}, *policy, 1, nullptr).ok());
+  convert({bytes, DType::float64, out.data(), dtype, numbers.size()}, *policy);
   return out;
 }
 
@@ -204,33 +218,6 @@ TEST(Report, OfFewNarrowElements) {
   }
 }
 
-// More kinds of requests than are kept, from several threads.
-TEST(Report, OfManyKindsOfRequestsAtOnce) {
-  const std::vector<std::byte> source = random_bytes(3000, 16);
-  const auto report_all = [&](std::vector<CastReport>& reports) {
-    std::vector<std::byte> target(source.size() * 8);
-    for (const DType from : {DType::float8_e4m3fn, DType::int8, DType::uint8}) {
-      for (const DType to : numeric_types()) {
-        for (const double scale : {1.0, 0.5, 3.0}) {
-          const Result<codec::Policy> policy = codec::resolve_policy({.scale = scale}, from, to);
-          ASSERT_TRUE(policy.ok());
-          const Conversion whole{source.data(), from, target.data(), to, source.size()};
-          ASSERT_TRUE(run(whole, *policy, 1, &reports.emplace_back()).ok());
-        }
-      }
-    }
-  };
-  std::array<std::vector<CastReport>, 4> reports;
-  std::vector<std::thread> threads;
-  threads.reserve(reports.size());
-  for (std::vector<CastReport>& own : reports) threads.emplace_back([&] { report_all(own); });
-  for (std::thread& thread : threads) thread.join();
-  for (const std::vector<CastReport>& own : reports) {
-    ASSERT_EQ(own.size(), reports[0].size());
-    for (std::size_t i = 0; i < own.size(); ++i) EXPECT_TRUE(are_same(own[i], reports[0][i])) << i;
-  }
-}
-
 // Few of the codes: large ones may be missing, which the greatest errors depend on.
 TEST(Report, OfNarrowElementsOfFewKinds) {
   for (const DType from : {DType::int8, DType::float8_e4m3fn, DType::uint4}) {
@@ -271,21 +258,6 @@ TEST(Report, OfFloat8WhoseMagnitudesDifferByBlock) {
         }
       }
     }
-  }
-}
-
-// So many that results go past the caches, and the report sees larger blocks of the source than there are results.
-TEST(Report, OfNarrowElementsInLargeTensors) {
-  constexpr std::size_t elements = (std::size_t{30} << 20) + 3;
-  for (const DType from : {DType::float8_e4m3fn, DType::int4}) {
-    const std::vector<std::byte> source = random_bytes(storage_bytes(from, elements), 14);
-    const DType to = from == DType::int4 ? DType::uint8 : DType::int4;
-    std::vector<std::byte> target(storage_bytes(to, elements) + 1);
-    const codec::Policy policy = *codec::resolve_policy({}, from, to);
-    const Conversion whole{source.data(), from, target.data() + 1, to, elements};
-    CastReport report;
-    ASSERT_TRUE(run(whole, policy, 1, &report).ok());
-    EXPECT_TRUE(are_same(report, report_of(Target::portable, whole, policy, 8192))) << name(from);
   }
 }
 
@@ -566,7 +538,7 @@ TEST(Report, OfEveryShortFloatThatIsTruncated) {
       std::vector<std::uint16_t> codes;
       for (unsigned i = 0; i < 65536; ++i) {
         const auto code = static_cast<std::uint16_t>(i * 40503);
-        const long double number = fate_of(from, code, DType::float64, plain).source;
+        const long double number = code_outcome(from, code, DType::float64, plain).source;
         const bool is_finite = (code & 0x7c00) != 0x7c00;  // of bfloat16, and not too large
         if (is_finite && std::fabs(number) < std::ldexp(1.0L, bits)) codes.push_back(code);
       }
@@ -662,7 +634,7 @@ TEST(Report, SeesEachGrowthOfTheRelativeError) {
       const codec::Policy policy = *codec::resolve_policy({}, from, to);
       std::map<double, std::vector<std::uint16_t>> codes;  // of each ratio: the first, one amid them, the last
       for (unsigned code = 0; code < 65536; ++code) {
-        std::vector<std::uint16_t>& same = codes[fate_of(from, code, to, policy).relative_error];
+        std::vector<std::uint16_t>& same = codes[code_outcome(from, code, to, policy).relative_error];
         if (same.size() == 3) {
           (code % 7 == 0 ? same[1] : same[2]) = static_cast<std::uint16_t>(code);
         } else {
@@ -678,7 +650,7 @@ TEST(Report, SeesEachGrowthOfTheRelativeError) {
           source[2 * step + 7] = at->second.back();
           std::vector<std::byte> target(storage_bytes(to, elements));
           const Conversion whole{reinterpret_cast<const std::byte*>(source.data()), from, target.data(), to, elements};
-          ASSERT_TRUE(run(whole, policy, 1, nullptr).ok());
+          convert(whole, policy);
           for (const Target on : supported_targets()) {
             const double got = report_of(on, whole, policy, elements).max_rel_error;
             ASSERT_TRUE(is_near(got, expected, 1e-15))
@@ -690,22 +662,5 @@ TEST(Report, SeesEachGrowthOfTheRelativeError) {
   }
 }
 
-TEST(Report, IsTheSameForAnyNumberOfThreads) {
-  for (const DType from : {DType::int8, DType::float8_e8m0fnu, DType::uint4, DType::uint16, DType::int64,
-                           DType::float16, DType::bfloat16, DType::float32}) {
-    const std::size_t elements = 1'500'003;
-    const std::vector<std::byte> source = random_bytes(storage_bytes(from, elements), 11);
-    for (const DType to : {DType::float8_e4m3fn, DType::int2, DType::float16}) {
-      std::vector<std::byte> target(storage_bytes(to, elements));
-      const auto policy = codec::resolve_policy({}, from, to);
-      CastReport one, many;
-      const Conversion whole{source.data(), from, target.data(), to, elements};
-      ASSERT_TRUE(run(whole, *policy, 1, &one).ok());
-      ASSERT_TRUE(run(whole, *policy, 7, &many).ok());
-      EXPECT_TRUE(are_same(one, many)) << name(from) << " to " << name(to);
-    }
-  }
-}
-
 }  // namespace
-}  // namespace tensorcast
+}  // namespace tensorcast::report
