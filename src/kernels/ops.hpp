@@ -9,6 +9,7 @@
 
 #include "kernels/compare.hpp"
 #include "kernels/kernel.hpp"
+#include "kernels/multiply.hpp"
 #include "tensorcast/target.hpp"
 
 namespace tensorcast::kernels {
@@ -19,6 +20,8 @@ struct Ops {
   // Kernels of sources wider than 8 bits. May be called before main().
   KernelRows (*float_source_rows)() noexcept;
   KernelRows (*integer_source_rows)() noexcept;
+  // Products of elements of this type, which multiply.hpp lists.
+  MultiplyFn (*find_multiply)(DType from, Products products) noexcept;
   // Copies with stores that bypass the cache, for outputs larger than it. Any alignment. Other threads may read the
   // result after this one has called stream_fence(): once at the end, as it waits until every store has left.
   void (*stream_copy)(const std::byte* src, std::byte* dst, std::size_t bytes) noexcept;

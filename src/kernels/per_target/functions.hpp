@@ -7,6 +7,7 @@ namespace tensorcast::kernels::TENSORCAST_TARGET {
 
 [[nodiscard]] KernelRows float_source_rows() noexcept;
 [[nodiscard]] KernelRows integer_source_rows() noexcept;
+[[nodiscard]] MultiplyFn find_multiply(DType from, Products products) noexcept;
 void stream_copy(const std::byte* src, std::byte* dst, std::size_t bytes) noexcept;
 void stream_fence() noexcept;
 void compare_float32(const ComparedPairs& pairs, std::size_t count, const CompareRules& rules,

@@ -5,6 +5,7 @@ namespace tensorcast::kernels::TENSORCAST_TARGET {
 extern constexpr Ops ops = {
     .float_source_rows = float_source_rows,
     .integer_source_rows = integer_source_rows,
+    .find_multiply = find_multiply,
     .stream_copy = stream_copy,
     .stream_fence = stream_fence,
     .compare_float32 = compare_float32,
