@@ -18,7 +18,7 @@ enum class ErrorCode : std::int32_t {
   out_of_range = 3,      // an element that the target cannot hold, where the options demand an error
   parse = 4,             // text or file content that breaks its grammar
   io = 5,                // the operating system refused: missing file, full disk, no permission
-  internal = 6,          // a defect of tensorcast itself
+  internal = 6,          // out of memory, or a defect of tensorcast itself
 };
 
 struct Error {

@@ -4,9 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include <fmt/format.h>
-
 #include "cast/conversion.hpp"
+#include "dtype/guarded.hpp"
 
 namespace tensorcast {
 
@@ -18,14 +17,6 @@ CastOptions CastOptions::Safe() noexcept {
 }
 
 namespace {
-
-Result<void> check_size(const char* which, DType dtype, std::size_t count, std::size_t bytes) {
-  const std::size_t needed = storage_bytes(dtype, count);
-  if (bytes == needed) return {};
-  return Error{.code = ErrorCode::invalid_argument,
-               .message = fmt::format("the {} has {} bytes, but {} elements of {} take {}", which, bytes, count,
-                                      name(dtype), needed)};
-}
 
 Result<void> cast_views(const TensorView& src, const MutableTensorView& dst, const CastOptions& options,
                         CastReport* report) {
@@ -45,11 +36,11 @@ Result<void> cast_views(const TensorView& src, const MutableTensorView& dst, con
 }  // namespace
 
 Result<void> cast(const TensorView& src, const MutableTensorView& dst, const CastOptions& options) {
-  return cast_views(src, dst, options, nullptr);
+  return guarded([&] { return cast_views(src, dst, options, nullptr); });
 }
 
 Result<void> cast(const TensorView& src, const MutableTensorView& dst, const CastOptions& options, CastReport& report) {
-  return cast_views(src, dst, options, &report);
+  return guarded([&] { return cast_views(src, dst, options, &report); });
 }
 
 }  // namespace tensorcast

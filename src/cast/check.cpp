@@ -40,10 +40,7 @@ Result<void> check_buffers(const Conversion& c) {
 Result<void> check_numeric(DType from, DType to) {
   for (const DType dtype : {from, to}) {
     if (find_row(dtype) != nullptr) continue;
-    if (dtype == DType::uint1) {
-      return Error{.code = ErrorCode::unsupported, .message = "u1 can be promoted but not cast"};
-    }
-    return invalid(fmt::format("dtype number {} does not exist", static_cast<std::int32_t>(dtype)));
+    return check_castable(dtype);
   }
   if (from == DType::string || to == DType::string) {
     return Error{.code = ErrorCode::unsupported,
@@ -51,6 +48,13 @@ Result<void> check_numeric(DType from, DType to) {
                  .hint = from == DType::string ? "use cast_from_strings" : "use cast_to_strings"};
   }
   return {};
+}
+
+Result<void> check_size(const char* which, DType dtype, std::size_t count, std::size_t bytes) {
+  const std::size_t needed = storage_bytes(dtype, count);
+  if (bytes == needed) return {};
+  return invalid(
+      fmt::format("the {} has {} bytes, but {} elements of {} take {}", which, bytes, count, name(dtype), needed));
 }
 
 Result<void> check(const Conversion& conversion, const CastOptions& options) {

@@ -32,6 +32,9 @@ inline constexpr std::size_t piece_granule = 64;
 // Errors: invalid_argument, unsupported: types that no dense tensor of numbers has.
 [[nodiscard]] Result<void> check_numeric(DType from, DType to);
 
+// Errors: invalid_argument unless `count` elements of `dtype` take `bytes`. `which` is "source" or "target".
+[[nodiscard]] Result<void> check_size(const char* which, DType dtype, std::size_t count, std::size_t bytes);
+
 // Converts all elements; adds what happened to `report`, unless null. `threads` as in CastOptions.
 // Precondition: check() accepted it.
 // Errors: out_of_range with the first element that the policy refuses.

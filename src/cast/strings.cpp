@@ -32,11 +32,7 @@ Result<void> cast_from_strings(const StringView& src, const MutableTensorView& d
     return Error{.code = ErrorCode::invalid_argument,
                  .message = fmt::format("{} strings do not fill a target of {} elements", strings, *count)};
   }
-  if (dst.bytes.size() != storage_bytes(dst.dtype, *count)) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("the target has {} bytes, but {} elements of {} take {}", dst.bytes.size(),
-                                        *count, name(dst.dtype), storage_bytes(dst.dtype, *count))};
-  }
+  if (Result<void> size = check_size("target", dst.dtype, *count, dst.bytes.size()); !size) return size;
   if (Result<void> offsets = check_offsets(src); !offsets) return offsets;
   const Result<codec::Policy> policy = codec::resolve_policy(options, DType::string, dst.dtype);
   if (!policy) return policy.error();
@@ -47,10 +43,8 @@ Result<StringBuffer> cast_to_strings(const TensorView& src, const CastOptions& o
   if (Result<void> numeric = check_numeric(src.dtype, DType::float32); !numeric) return std::move(numeric).error();
   const Result<std::size_t> count = element_count(src.shape);
   if (!count) return count.error();
-  if (src.bytes.size() != storage_bytes(src.dtype, *count)) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("the source has {} bytes, but {} elements of {} take {}", src.bytes.size(),
-                                        *count, name(src.dtype), storage_bytes(src.dtype, *count))};
+  if (Result<void> size = check_size("source", src.dtype, *count, src.bytes.size()); !size) {
+    return std::move(size).error();
   }
   const Result<codec::Policy> policy = codec::resolve_policy(options, src.dtype, DType::string);
   if (!policy) return policy.error();

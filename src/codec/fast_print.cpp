@@ -3,8 +3,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
-#include <new>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +12,7 @@
 #include "codec/float_codec.hpp"
 #include "codec/reference_cast.hpp"
 #include "codec/shortest_decimal.hpp"
+#include "dtype/guarded.hpp"
 
 namespace tensorcast::codec {
 namespace {
@@ -233,12 +232,7 @@ Result<StringBuffer> print_strings(const std::byte* src, DType from, std::size_t
   if (bit_width(from) == 0) {
     return Error{.code = ErrorCode::unsupported, .message = "strings to strings are a copy, not a conversion"};
   }
-  try {
-    return print_numbers(src, from, count, policy);
-  } catch (const std::bad_alloc&) {
-  } catch (const std::length_error&) {
-  }
-  return Error{.code = ErrorCode::internal, .message = "there is not enough memory for the text"};
+  return guarded([&]() -> Result<StringBuffer> { return print_numbers(src, from, count, policy); });
 }
 
 }  // namespace tensorcast::codec

@@ -64,10 +64,7 @@ Result<void> check_values(const CastOptions& options) {
 
 Result<void> check_types(DType from, DType to, int opset) {
   for (const DType dtype : {from, to}) {
-    if (dtype == DType::uint1) return invalid("u1 can be promoted but not cast");
-    if (find_row(dtype) == nullptr) {
-      return invalid(fmt::format("dtype number {} is no type of casts", static_cast<std::int32_t>(dtype)));
-    }
+    if (find_row(dtype) == nullptr) return check_castable(dtype);
     if (opset < row(dtype).since_opset) {
       return newer_than(fmt::format("{} is a type", name(dtype)), since_opset(dtype), opset);
     }

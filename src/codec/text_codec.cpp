@@ -1,12 +1,12 @@
 #include "codec/text_codec.hpp"
 
 #include <cmath>
-#include <new>
 
 #include <fmt/format.h>
 
 #include "codec/decimal_magnitude.hpp"
 #include "codec/reference_cast.hpp"
+#include "dtype/guarded.hpp"
 
 namespace tensorcast::codec {
 namespace {
@@ -124,11 +124,7 @@ Result<Real> decode_text(std::string_view text, double scale) {
   const std::string_view trimmed = trim(text);
   const std::optional<NumberText> number = scan_number(trimmed);
   if (!number) return not_a_number(trimmed);
-  try {
-    return to_real(*number, scale);
-  } catch (const std::bad_alloc&) {
-    return Error{.code = ErrorCode::internal, .message = "there is not enough memory for the digits of a number"};
-  }
+  return guarded([&]() -> Result<Real> { return to_real(*number, scale); });
 }
 
 Result<std::uint64_t> cast_text(std::string_view text, DType to, const Policy& policy) {

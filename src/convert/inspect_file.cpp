@@ -1,12 +1,12 @@
 // What is inside files, and which files there are.
-#include "convert/guarded.hpp"
 #include "convert/open_input.hpp"
+#include "dtype/guarded.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast {
 
 Result<FileSummary> inspect_file(const std::string& path, const std::optional<RawLayout>& raw, DType from) {
-  return convert::guarded([&]() -> Result<FileSummary> {
+  return guarded([&]() -> Result<FileSummary> {
     const Result<convert::OpenedInput> input = convert::open_input(path, "", {.raw = raw, .from = from});
     if (!input) return input.error();
     FileSummary summary{

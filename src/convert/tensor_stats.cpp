@@ -6,8 +6,8 @@
 #include <limits>
 #include <vector>
 
-#include "convert/guarded.hpp"
 #include "convert/open_input.hpp"
+#include "dtype/guarded.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast {
@@ -83,7 +83,7 @@ Result<TensorStats> sum_up(formats::Reader& reader, std::size_t index, std::span
 
 Result<TensorStats> tensor_stats(const std::string& path, const std::string& tensor, std::span<const DType> candidates,
                                  const CastOptions& options, const std::optional<RawLayout>& raw, DType from) {
-  return convert::guarded([&]() -> Result<TensorStats> {
+  return guarded([&]() -> Result<TensorStats> {
     const Result<convert::OpenedInput> input = convert::open_input(path, "", {.raw = raw, .from = from});
     if (!input) return input.error();
     Result<std::size_t> index = find_tensor(*input->reader, tensor);

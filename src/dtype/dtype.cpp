@@ -94,6 +94,15 @@ std::span<const DType> all_dtypes() noexcept { return castable_types; }
 
 bool is_castable(DType dtype) noexcept { return find_row(dtype) != nullptr; }
 
+Result<void> check_castable(DType dtype) {
+  if (is_castable(dtype)) return {};
+  if (dtype == DType::uint1) {
+    return Error{.code = ErrorCode::unsupported, .message = "u1 can be promoted but not cast"};
+  }
+  return Error{.code = ErrorCode::invalid_argument,
+               .message = fmt::format("dtype number {} does not exist", static_cast<std::int32_t>(dtype))};
+}
+
 std::string_view name(DType dtype) noexcept {
   if (dtype == DType::uint1) return "u1";
   const DTypeRow* row = find_row(dtype);

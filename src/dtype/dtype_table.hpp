@@ -152,4 +152,7 @@ static_assert(table_is_sound(), "every ONNX number but complex has exactly one r
 // Precondition: `dtype` is castable.
 [[nodiscard]] constexpr const DTypeRow& row(DType dtype) noexcept { return *find_row(dtype); }
 
+// Errors: unsupported for uint1, which can only be promoted; invalid_argument for a number without a type.
+[[nodiscard]] Result<void> check_castable(DType dtype);
+
 }  // namespace tensorcast

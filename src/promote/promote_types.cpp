@@ -90,9 +90,8 @@ Result<DType> floats_of_equal_width(DType a, DType b, const PromoteOptions& opti
 Result<void> check_promotable(DType dtype, PromoteRules rules) {
   const std::span<const DType> types = promotable_dtypes(rules);
   if (std::find(types.begin(), types.end(), dtype) != types.end()) return {};
-  if (!is_castable(dtype) && dtype != DType::uint1) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("dtype number {} does not exist", static_cast<std::int32_t>(dtype))};
+  if (dtype != DType::uint1) {
+    if (Result<void> exists = check_castable(dtype); !exists) return exists;
   }
   const PeerRules* peer = find_peer_rules(rules);
   std::vector<std::string_view> names;

@@ -3,14 +3,13 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
-#include <optional>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "cast/conversion.hpp"
-#include "dtype/dtype_table.hpp"
+#include "dtype/guarded.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/promote.hpp"
 #include "tensorcast/version.hpp"
@@ -24,35 +23,30 @@ using tensorcast::Result;
 
 thread_local std::string last_error;
 
-tc_status fail(const Error& error) {
-  last_error = error.describe();
-  return static_cast<tc_status>(error.code);
+Error invalid(const char* message) { return {.code = ErrorCode::invalid_argument, .message = message}; }
+
+// Keeps the error for tc_last_error().
+tc_status status_of(const Result<void>& outcome) {
+  if (outcome) return TC_OK;
+  const Result<void> kept = tensorcast::guarded([&]() -> Result<void> {
+    last_error = outcome.error().describe();
+    return {};
+  });
+  if (!kept) last_error.clear();  // no memory for it
+  return static_cast<tc_status>(outcome.error().code);
 }
 
-tc_status invalid(const char* message) { return fail({.code = ErrorCode::invalid_argument, .message = message}); }
+// Runs a call that returns Result<void> and may throw: only its status crosses the C interface.
+template <class Call>
+tc_status run(Call&& call) noexcept {
+  return status_of(tensorcast::guarded(std::forward<Call>(call)));
+}
 
 // sizeof(tc_promote_options) before it could name rules. Its padding is now a field, so that the size tells the two
 // apart.
 constexpr size_t promote_options_before_rules =
     (offsetof(tc_promote_options, reserved) + alignof(size_t) - 1) / alignof(size_t) * alignof(size_t);
 static_assert(promote_options_before_rules < sizeof(tc_promote_options));
-
-// Runs a call that may throw (out of memory) and turns its Result into a status: nothing crosses the C interface.
-template <class Call>
-tc_status guarded(Call&& call) noexcept {
-  try {
-    const Result<void> outcome = call();
-    return outcome ? TC_OK : fail(outcome.error());
-  } catch (const std::exception& exception) {
-    try {
-      return fail({.code = ErrorCode::internal, .message = exception.what()});
-    } catch (...) {
-      return TC_INTERNAL;
-    }
-  } catch (...) {
-    return TC_INTERNAL;
-  }
-}
 
 bool is_complete(const tc_cast_options& options) { return options.struct_size >= sizeof(tc_cast_options); }
 
@@ -83,7 +77,20 @@ Result<void> read_options(const tc_cast_options* options, tensorcast::CastOption
   return {};
 }
 
-bool is_numeric(DType dtype) { return dtype != DType::string && tensorcast::find_row(dtype) != nullptr; }
+Result<tensorcast::PromoteOptions> read_options(const tc_promote_options* options) {
+  tensorcast::PromoteOptions read;
+  if (options == nullptr) return read;
+  if (options->struct_size < promote_options_before_rules) {
+    return invalid("tc_promote_options.struct_size is smaller than the struct");
+  }
+  read.promote_unsafe = options->promote_unsafe != 0;
+  read.pytorch_scalar_promotion = options->pytorch_scalar_promotion != 0;
+  read.u64_integer_promotion_target = static_cast<DType>(options->u64_integer_promotion_target);
+  if (options->struct_size >= sizeof(tc_promote_options)) {
+    read.rules = static_cast<tensorcast::PromoteRules>(options->rules);
+  }
+  return read;
+}
 
 Result<void> cast_checked(const tensorcast::Conversion& conversion, const tc_cast_options* options) {
   tensorcast::CastOptions read;
@@ -138,19 +145,16 @@ tc_status tc_cast(const void* src, tc_dtype from, void* dst, tc_dtype to, size_t
                   const tc_cast_options* options) {
   const tensorcast::Conversion conversion{static_cast<const std::byte*>(src), static_cast<DType>(from),
                                           static_cast<std::byte*>(dst), static_cast<DType>(to), count};
-  return guarded([&] { return cast_checked(conversion, options); });
+  return run([&] { return cast_checked(conversion, options); });
 }
 
 tc_status tc_cast_from_strings(const char* data, const int64_t* offsets, void* dst, tc_dtype to, size_t count,
                                const tc_cast_options* options) {
   const auto target = static_cast<DType>(to);
-  if (count > 0 && (offsets == nullptr || dst == nullptr)) return invalid("a buffer is null");
-  if (!is_numeric(target)) {
-    return guarded(
-        [&] { return tensorcast::check_numeric(target == DType::string ? DType::float32 : target, target); });
-  }
-  if (count > 0 && data == nullptr && offsets[count] != offsets[0]) return invalid("a buffer is null");
-  return guarded([&]() -> Result<void> {
+  return run([&]() -> Result<void> {
+    if (count > 0 && (offsets == nullptr || dst == nullptr)) return invalid("a buffer is null");
+    if (Result<void> numeric = tensorcast::check_numeric(DType::float32, target); !numeric) return numeric;
+    if (count > 0 && data == nullptr && offsets[count] != offsets[0]) return invalid("a buffer is null");
     tensorcast::CastOptions read;
     if (Result<void> done = read_options(options, read); !done) return done;
     const int64_t no_offsets[1] = {0};
@@ -168,10 +172,10 @@ tc_status tc_cast_from_strings(const char* data, const int64_t* offsets, void* d
 
 tc_status tc_cast_to_strings(const void* src, tc_dtype from, size_t count, char** data, int64_t** offsets,
                              const tc_cast_options* options) {
-  if (data == nullptr || offsets == nullptr || (count > 0 && src == nullptr)) return invalid("a buffer is null");
   const auto source = static_cast<DType>(from);
-  return guarded([&]() -> Result<void> {
-    if (!is_numeric(source)) return tensorcast::check_numeric(source, DType::float32);
+  return run([&]() -> Result<void> {
+    if (data == nullptr || offsets == nullptr || (count > 0 && src == nullptr)) return invalid("a buffer is null");
+    if (Result<void> numeric = tensorcast::check_numeric(source, DType::float32); !numeric) return numeric;
     tensorcast::CastOptions read;
     if (Result<void> done = read_options(options, read); !done) return done;
     const int64_t shape[1] = {static_cast<int64_t>(count)};
@@ -187,22 +191,12 @@ void tc_free(void* memory) { std::free(memory); }
 
 tc_status tc_promote(tc_dtype a, int a_is_scalar, tc_dtype b, int b_is_scalar, const tc_promote_options* options,
                      tc_dtype* common) {
-  if (common == nullptr) return invalid("the result pointer is null");
-  tensorcast::PromoteOptions read;
-  if (options != nullptr) {
-    if (options->struct_size < promote_options_before_rules) {
-      return invalid("tc_promote_options.struct_size is smaller than the struct");
-    }
-    read.promote_unsafe = options->promote_unsafe != 0;
-    read.pytorch_scalar_promotion = options->pytorch_scalar_promotion != 0;
-    read.u64_integer_promotion_target = static_cast<DType>(options->u64_integer_promotion_target);
-    if (options->struct_size >= sizeof(tc_promote_options)) {
-      read.rules = static_cast<tensorcast::PromoteRules>(options->rules);
-    }
-  }
-  return guarded([&]() -> Result<void> {
+  return run([&]() -> Result<void> {
+    if (common == nullptr) return invalid("the result pointer is null");
+    const Result<tensorcast::PromoteOptions> read = read_options(options);
+    if (!read) return read.error();
     const Result<DType> promoted = tensorcast::promote_types({static_cast<DType>(a), a_is_scalar != 0},
-                                                             {static_cast<DType>(b), b_is_scalar != 0}, read);
+                                                             {static_cast<DType>(b), b_is_scalar != 0}, *read);
     if (!promoted) return promoted.error();
     *common = static_cast<tc_dtype>(*promoted);
     return {};
@@ -214,15 +208,15 @@ const char* tc_last_error(void) { return last_error.c_str(); }
 const char* tc_dtype_name(tc_dtype dtype) { return tensorcast::name(static_cast<DType>(dtype)).data(); }
 
 tc_dtype tc_dtype_parse(const char* spelling) {
-  if (spelling == nullptr) return 0;
-  try {
+  tc_dtype dtype = 0;
+  if (spelling == nullptr) return dtype;
+  run([&]() -> Result<void> {
     const Result<DType> parsed = tensorcast::parse_dtype(spelling);
-    if (parsed) return static_cast<tc_dtype>(*parsed);
-    fail(parsed.error());
-  } catch (...) {
-    return 0;
-  }
-  return 0;
+    if (!parsed) return parsed.error();
+    dtype = static_cast<tc_dtype>(*parsed);
+    return {};
+  });
+  return dtype;
 }
 
 const char* tc_version(void) { return tensorcast::version(); }

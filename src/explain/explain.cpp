@@ -177,9 +177,9 @@ void explain_text(const Source& source, const Policy& policy, Explanation& resul
 }  // namespace
 
 Result<Explanation> explain(std::string_view literal, DType from, DType to, const CastOptions& options) {
-  if (!is_castable(to) || (from != DType::undefined && !is_castable(from))) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("{} is no type of casts", name(is_castable(to) ? from : to))};
+  if (Result<void> castable = check_castable(to); !castable) return std::move(castable).error();
+  if (from != DType::undefined) {
+    if (Result<void> castable = check_castable(from); !castable) return std::move(castable).error();
   }
   const Result<Source> source = read_source(trimmed(literal), from, options);
   if (!source) return source.error();

@@ -138,7 +138,7 @@ TEST(Explain, RefusesWhatIsNoValue) {
   EXPECT_EQ(code_of("0x10000000000000000", DType::int64, DType::float32), ErrorCode::invalid_argument);
   EXPECT_EQ(code_of("1e200000", DType::undefined, DType::float32), ErrorCode::invalid_argument);
   EXPECT_EQ(code_of("1", DType::undefined, DType::undefined), ErrorCode::invalid_argument);
-  EXPECT_EQ(code_of("1", DType::uint1, DType::float32), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of("1", DType::uint1, DType::float32), ErrorCode::unsupported);
 }
 
 TEST(Explain, EveryCodeOfEverySmallTypeIsExactAsItself) {
