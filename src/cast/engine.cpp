@@ -93,7 +93,8 @@ Error with_offset(Error error, std::size_t first) {
 }
 
 std::size_t block_elements(const Conversion& c) {
-  return block_bytes * 8 / static_cast<std::size_t>(std::max(bit_width(c.from), bit_width(c.to)));
+  const auto wider_bits = static_cast<std::size_t>(std::max(bit_width(c.from), bit_width(c.to)));
+  return block_bytes * 8 / wider_bits / 64 * 64;  // whole bytes of any type
 }
 
 // How one request is carried out: decided once, applied to every block.
@@ -204,7 +205,8 @@ class Plan {
                                     : refusals_ ? std::min(streaming_.piece_bytes, scanned_piece_bytes)
                                                 : streaming_.piece_bytes;
     const std::size_t ahead = is_seen || refusals_ ? 0 : streaming_.pieces_ahead;
-    const std::size_t per_buffer = std::max(piece_bytes * 8 / static_cast<std::size_t>(wider_bits), seen.multiple);
+    const std::size_t fitting = piece_bytes * 8 / static_cast<std::size_t>(wider_bits) / 64 * 64;  // whole bytes
+    const std::size_t per_buffer = std::max(fitting, seen.multiple);
     const std::size_t seen_bytes = is_short ? seen_short_bytes : seen_source_bytes;
     std::size_t seen_to = first, accepted_to = first;
     // Computed before the loop, whose pieces take hardly longer than some calls.

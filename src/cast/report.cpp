@@ -193,7 +193,7 @@ Reporter::Reporter(DType from, DType to, const Policy& policy, Target target)
   if (bit_width(from) <= 8) {
     method_ = Method::bytes;
     bytes_.emplace(from, to, policy, target);
-  } else if (IntegerReporter::is_for(from, policy)) {
+  } else if (IntegerReporter::is_for(from, to, policy)) {
     method_ = Method::integers;
     integers_.emplace(from, to, policy, target);
   } else if (!is_scaled && are_kept_words(from, to)) {

@@ -105,10 +105,11 @@ ByteReporter::ByteReporter(DType from, DType to, const codec::Policy& policy, Ta
 ByteReporter::~ByteReporter() = default;
 
 void ByteReporter::add(const std::byte* src, std::size_t count, Count& into) const {
-  const std::size_t bytes = count / codes_per_byte(from_);
+  const std::size_t bytes = bit_width(from_) == 6 ? 0 : count / codes_per_byte(from_);
   for (std::size_t i = bytes * codes_per_byte(from_); i < count; ++i) {
     ++into.codes[codec::load_code(from_, src, i)];
   }
+  if (bytes == 0) return;
   const BytePlanes* const planes = kernels::has_byte_planes(target_) ? tables_->planes_for(bytes) : nullptr;
   if (planes != nullptr) return planes->add(src, bytes, into);
   if (bit_width(from_) < 8 && kernels::has_count_bytes(target_)) return add_half_bytes(src, bytes, into);

@@ -31,7 +31,9 @@ double last_within(const DTypeRow& target) {
 
 }  // namespace
 
-bool IntegerReporter::is_for(DType from, const codec::Policy& policy) noexcept {
+bool IntegerReporter::is_for(DType from, DType to, const codec::Policy& policy) noexcept {
+  const double largest = facts(to).largest;
+  if (bit_width(to) < 8 && largest != std::floor(largest)) return false;  // errors of integers are no integers then
   return family(from) == Family::integer && bit_width(from) >= 16 && policy.scale == 1.0;
 }
 

@@ -17,9 +17,9 @@ class IntegerReporter {
     kernels::LongTally of_64_bits;
   };
 
-  [[nodiscard]] static bool is_for(DType from, const codec::Policy& policy) noexcept;
+  [[nodiscard]] static bool is_for(DType from, DType to, const codec::Policy& policy) noexcept;
 
-  // Precondition: is_for(from, policy).
+  // Precondition: is_for(from, to, policy).
   IntegerReporter(DType from, DType to, const codec::Policy& policy, Target target);
 
   void add(const Conversion& done, Count& count) const;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "kernels/kernel.hpp"
@@ -22,6 +23,9 @@ struct Ops {
   // result after this one has called stream_fence(): once at the end, as it waits until every store has left.
   void (*stream_copy)(const std::byte* src, std::byte* dst, std::size_t bytes) noexcept;
   void (*stream_fence)() noexcept;
+  // Packed codes of six bits to table[code], one a byte; and one a byte, below 64, to packed ones.
+  void (*look_up_six_bits)(const std::byte* src, std::byte* dst, std::size_t count, const std::uint8_t* table) noexcept;
+  void (*pack_six_bits)(const std::byte* codes, std::byte* dst, std::size_t count) noexcept;
 };
 
 // The operations of `target`. Of one that the build lacks: those of `portable`.

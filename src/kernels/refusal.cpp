@@ -230,7 +230,7 @@ bool may_ever_refuse(DType from, DType to, const Policy& policy) noexcept {
 RefusalScan::RefusalScan(Target target, DType from, DType to, const Policy& policy, std::size_t count) noexcept
     : target_(target), from_(from), to_(to), policy_(policy), is_doubtful_(range_function(target, row(from))) {
   constexpr std::size_t many = 2048;
-  if (count < many) return;
+  if (count < many || narrow::has_six_bits(row(from))) return;
   if (bit_width(from) <= 8) {
     mark_refused_bytes();
   } else {

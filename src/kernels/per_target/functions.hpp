@@ -9,5 +9,7 @@ namespace tensorcast::kernels::TENSORCAST_TARGET {
 [[nodiscard]] KernelRows integer_source_rows() noexcept;
 void stream_copy(const std::byte* src, std::byte* dst, std::size_t bytes) noexcept;
 void stream_fence() noexcept;
+void look_up_six_bits(const std::byte* src, std::byte* dst, std::size_t count, const std::uint8_t* table) noexcept;
+void pack_six_bits(const std::byte* codes, std::byte* dst, std::size_t count) noexcept;
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

@@ -7,6 +7,8 @@ extern constexpr Ops ops = {
     .integer_source_rows = integer_source_rows,
     .stream_copy = stream_copy,
     .stream_fence = stream_fence,
+    .look_up_six_bits = look_up_six_bits,
+    .pack_six_bits = pack_six_bits,
 };
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

@@ -457,7 +457,7 @@ constexpr MultiplyAndConvertFn convert_function() {
   constexpr bool to_float8 = to_short_float && target.bits == 8 && to != DType::float8_e8m0fnu;
   constexpr bool cuts_to_float = !is_float<from> && bits_of<from> == 16 && to_short_float && target.bits == 16;
   constexpr bool to_fnuz = to_float8 && target.format.nonfinite == NonFinite::nan_negative_zero;
-  if constexpr (is_as_avx512(from, to, rounding)) {
+  if constexpr (is_as_avx512(from, to, rounding) || target.bits == 6) {
     return nullptr;
   } else if constexpr (TENSORCAST_TARGET_LEVEL == 1 && bits_of<from> == 16 && !is_float<from> && to_float8) {
     return nullptr;  // two passes are faster, as both at once need more than 16 registers
