@@ -9,7 +9,7 @@ namespace tensorcast::codec {
 
 enum class IntegerRange : std::uint8_t { wrap, saturate, error };
 
-// Defaults are those of opset 25. Rules by their names in docs/semantics.md.
+// Defaults are those of the newest opset. Rules by their names in docs/semantics.md.
 struct Policy {
   bool saturate = true;            // D2, D4
   bool fnuz_inf_is_nan = false;    // D2: opset 19 to 23 with saturate and fnuz_inf = spec

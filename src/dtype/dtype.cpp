@@ -136,8 +136,7 @@ std::size_t storage_bytes(DType dtype, std::size_t count) noexcept {
     return __builtin_mul_overflow(count, bits / 8, &bytes) ? std::numeric_limits<std::size_t>::max() : bytes;
   }
   if (bits == 0) return 0;
-  const std::size_t per_byte = 8 / bits;
-  return count / per_byte + (count % per_byte != 0 ? 1 : 0);
+  return count / 8 * bits + (count % 8 * bits + 7) / 8;
 }
 
 const DTypeFacts& facts(DType dtype) noexcept {

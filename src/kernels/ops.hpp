@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "kernels/compare.hpp"
@@ -40,6 +41,9 @@ struct Ops {
   // Reports whether a number is NaN, below `low` or above `high`. Any alignment; float32 has both bounds exactly.
   bool (*any_outside_float32)(const std::byte* numbers, std::size_t count, double low, double high) noexcept;
   bool (*any_outside_float64)(const std::byte* numbers, std::size_t count, double low, double high) noexcept;
+  // Packed codes of six bits to table[code], one a byte; and one a byte, below 64, to packed ones.
+  void (*look_up_six_bits)(const std::byte* src, std::byte* dst, std::size_t count, const std::uint8_t* table) noexcept;
+  void (*pack_six_bits)(const std::byte* codes, std::byte* dst, std::size_t count) noexcept;
 };
 
 // The operations of `target`. Of one that the build lacks: those of `portable`.

@@ -14,6 +14,8 @@ extern constexpr Ops ops = {
     .split_products = split_products,
     .any_outside_float32 = any_outside_float32,
     .any_outside_float64 = any_outside_float64,
+    .look_up_six_bits = look_up_six_bits,
+    .pack_six_bits = pack_six_bits,
 };
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET
