@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "cast/decimal.hpp"
+#include "codec/decimal.hpp"
 #include "codec/policy.hpp"
 #include "codec/reference_cast.hpp"
 #include "dtype/dtype_table.hpp"
@@ -14,6 +14,7 @@
 namespace tensorcast {
 namespace {
 
+using codec::Decimal;
 using codec::Encoded;
 using codec::Policy;
 using codec::Real;

@@ -1,11 +1,11 @@
-#include "cast/decimal.hpp"
+#include "codec/decimal.hpp"
 
 #include <cmath>
 #include <limits>
 
 #include <gtest/gtest.h>
 
-namespace tensorcast {
+namespace tensorcast::codec {
 namespace {
 
 Decimal of(std::string_view literal) { return Decimal::parse(literal, 5000).value(); }
@@ -68,4 +68,4 @@ TEST(Decimal, ComparesMagnitudes) {
 }
 
 }  // namespace
-}  // namespace tensorcast
+}  // namespace tensorcast::codec
