@@ -42,6 +42,7 @@ constexpr const char* convert_examples = R"(Examples:
   tcast convert weights.npy -o weights.safetensors --to f16 --verify
   tcast convert dump.bin -o dump.npy --raw --from bf16 --shape 4096,4096 --to f32
   tcast convert image.npy -o image_u8.npy --to float32 --rule '.*=uint8' --scale 255 --out-of-range saturate
+REGEX is RE2's syntax: it may match any part of a name, and has no backreferences and no lookaround.
 Only floating-point tensors take --to; integer, bool and string tensors are copied unless a rule names them.
 OUT may be IN. OUT appears only when it is complete; nothing is left behind after an error or Ctrl-C.)";
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <regex>
 
 #include <fmt/format.h>
 
@@ -16,12 +15,10 @@ using tensorcast::ErrorCode;
 using tensorcast::Result;
 
 std::string regex_complaint(const std::string& pattern) {
-  try {
-    const std::regex checked(pattern);
-  } catch (const std::regex_error&) {
-    return fmt::format("\"{}\" is no regular expression (ECMAScript)", pattern);
-  }
-  return {};
+  const Result<void> checked = tensorcast::check_pattern(pattern);
+  if (checked) return {};
+  const Error& error = checked.error();
+  return error.hint.empty() ? error.message : fmt::format("{} ({})", error.message, error.hint);
 }
 
 Result<ConvertRule> parse_rule(std::string_view text) {
