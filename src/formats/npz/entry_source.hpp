@@ -18,6 +18,7 @@ class EntrySource final : public npy::ByteSource {
   EntrySource(const io::InputFile& file, const ZipEntry& entry) : file_(file), entry_(entry) {}
 
   std::uint64_t size() const override { return entry_.bytes; }
+  std::uint64_t stored_bytes() const override { return entry_.stored_bytes; }
   Result<void> read(std::uint64_t offset, std::span<std::byte> out) override;
   bool random_access() const override { return !entry_.deflated; }
   Result<void> verify() override;
