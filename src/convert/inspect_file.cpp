@@ -24,7 +24,7 @@ Result<FileSummary> inspect_file(const std::string& path, const std::optional<Ra
 }
 
 Result<void> check_pattern(const std::string& pattern) {
-  return convert::guarded([&]() -> Result<void> {
+  return guarded([&]() -> Result<void> {
     const Result<convert::NamePattern> compiled = convert::NamePattern::compile(pattern);
     return compiled ? Result<void>() : compiled.error();
   });
