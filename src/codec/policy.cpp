@@ -51,7 +51,7 @@ Result<void> check_values(const CastOptions& options) {
 
 Result<void> check_types(DType from, DType to, int opset) {
   for (const DType dtype : {from, to}) {
-    if (dtype == DType::uint1) return invalid("u1 can be promoted but not cast");
+    if (dtype == DType::uint1) return invalid("uint1 can be promoted but not cast");
     if (!is_castable(dtype)) {
       return invalid(fmt::format("dtype number {} is no type of casts", static_cast<std::int32_t>(dtype)));
     }
