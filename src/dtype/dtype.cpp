@@ -104,7 +104,7 @@ Result<void> check_castable(DType dtype) {
 }
 
 std::string_view name(DType dtype) noexcept {
-  if (dtype == DType::uint1) return "u1";
+  if (dtype == DType::uint1) return "uint1";
   const DTypeRow* row = find_row(dtype);
   return row ? row->name : "undefined";
 }
