@@ -38,7 +38,7 @@ class ByteReporter {
     // Of the histogram, besides: eight, so that equal bytes in a row need not wait; of at most 2^32 - 1 bytes.
     std::array<std::array<std::uint32_t, 256>, 8> tables = {};
     std::uint32_t in_tables = 0;
-    std::array<std::uint64_t, 16> codes = {};  // elements of half bytes, and of an incomplete last byte
+    std::array<std::uint64_t, 64> codes = {};  // elements of half bytes, and of an incomplete last byte
     std::array<std::uint8_t, 2> ranks = {};
     // Hints, for speed only: the bytes seen so far, if they are few, and how often others came.
     static constexpr std::size_t max_kinds = 24;
