@@ -38,7 +38,8 @@ Result<void> check_buffers(const Conversion& c) {
 
 Result<void> check_numeric(DType from, DType to) {
   for (const DType dtype : {from, to}) {
-    if (Result<void> castable = check_castable(dtype); !castable) return castable;
+    if (find_row(dtype) != nullptr) continue;
+    return check_castable(dtype);
   }
   if (from == DType::string || to == DType::string) {
     return Error{.code = ErrorCode::unsupported,
@@ -55,14 +56,10 @@ Result<void> check_size(const char* which, DType dtype, std::size_t count, std::
       formatted("the {} has {} bytes, but {} elements of {} take {}", which, bytes, count, name(dtype), needed));
 }
 
-Result<codec::Policy> check(const Conversion& conversion, const CastOptions& options) {
-  if (Result<void> numeric = check_numeric(conversion.from, conversion.to); !numeric) {
-    return std::move(numeric).error();
-  }
-  Result<codec::Policy> policy = codec::resolve_policy(options, conversion.from, conversion.to);
-  if (!policy) return policy;
-  if (Result<void> buffers = check_buffers(conversion); !buffers) return std::move(buffers).error();
-  return policy;
+Result<void> check(const Conversion& conversion, const CastOptions& options) {
+  if (Result<void> numeric = check_numeric(conversion.from, conversion.to); !numeric) return numeric;
+  if (Result<void> fits = codec::check_options(options, conversion.from, conversion.to); !fits) return fits;
+  return check_buffers(conversion);
 }
 
 }  // namespace tensorcast

@@ -25,9 +25,9 @@ struct Conversion {
 // Elements of every type take whole bytes in multiples of this, and whole cache lines from 8 bits on.
 inline constexpr std::size_t piece_granule = 64;
 
-// Checks types, options and buffers, in this order, and decides the policy.
+// Checks types, options and buffers, in this order. What it accepts has a policy: codec::policy_of().
 // Errors: those of cast() but for shapes and sizes, which a Conversion does not have.
-[[nodiscard]] Result<codec::Policy> check(const Conversion& conversion, const CastOptions& options);
+[[nodiscard]] Result<void> check(const Conversion& conversion, const CastOptions& options);
 
 // Errors: invalid_argument, unsupported: types that no dense tensor of numbers has.
 [[nodiscard]] Result<void> check_numeric(DType from, DType to);

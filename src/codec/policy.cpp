@@ -1,7 +1,6 @@
 #include "codec/policy.hpp"
 
 #include <cmath>
-#include <optional>
 
 #include "dtype/dtype_table.hpp"
 #include "dtype/formatted.hpp"
@@ -21,8 +20,15 @@ Error newer_than(std::string_view what, int since, int opset) {
                .message = formatted("{} of Cast since opset {}; opset {} was asked for", what, since, opset)};
 }
 
-// Names the first option whose value is none of its enumerators, if there is one.
-std::optional<Error> unknown_choice(const CastOptions& options) {
+bool has_known_choices(const CastOptions& options) {
+  const auto is_within = [](auto choice, auto last) { return choice >= decltype(choice){} && choice <= last; };
+  return is_within(options.round_mode, RoundMode::nearest) && is_within(options.out_of_range, OutOfRange::error) &&
+         is_within(options.int_rounding, IntRounding::nearest_even) && is_within(options.invalid, Invalid::error) &&
+         is_within(options.fnuz_inf, FnuzInf::flt_max) && is_within(options.float_string, FloatString::g8);
+}
+
+// Names the first option whose value is none of its enumerators.
+Error unknown_choice(const CastOptions& options) {
   struct Choice {
     std::string_view option;
     std::int32_t value;
@@ -41,11 +47,11 @@ std::optional<Error> unknown_choice(const CastOptions& options) {
     if (choice.value >= 0 && choice.value <= choice.last) continue;
     return invalid(formatted("{} has no value {}", choice.option, choice.value));
   }
-  return std::nullopt;
+  return {};
 }
 
 Result<void> check_values(const CastOptions& options) {
-  if (std::optional<Error> unknown = unknown_choice(options)) return *std::move(unknown);
+  if (!has_known_choices(options)) return unknown_choice(options);
   if (options.threads < 0) return invalid(formatted("threads is 0 (all cores) or more, not {}", options.threads));
   if (options.opset < 0 || options.opset > newest_opset) {
     return invalid(formatted("opset {} does not exist; 1 to {} do, and 0 is the newest", options.opset, newest_opset));
@@ -56,8 +62,8 @@ Result<void> check_values(const CastOptions& options) {
 
 Result<void> check_types(DType from, DType to, int opset) {
   for (const DType dtype : {from, to}) {
-    if (Result<void> castable = check_castable(dtype); !castable) return castable;
-    if (opset < since_opset(dtype)) {
+    if (find_row(dtype) == nullptr) return check_castable(dtype);
+    if (opset < row(dtype).since_opset) {
       return newer_than(formatted("{} is a type", name(dtype)), since_opset(dtype), opset);
     }
   }
@@ -84,12 +90,14 @@ IntegerRange integer_range(const CastOptions& options, DType from, DType to, int
   return saturates ? IntegerRange::saturate : IntegerRange::wrap;
 }
 
+int opset_of(const CastOptions& options) { return options.opset == 0 ? newest_opset : options.opset; }
+
 }  // namespace
 
-Result<Policy> resolve_policy(const CastOptions& options, DType from, DType to) {
-  if (Result<void> values = check_values(options); !values) return std::move(values).error();
-  const int opset = options.opset == 0 ? newest_opset : options.opset;
-  if (Result<void> types = check_types(from, to, opset); !types) return std::move(types).error();
+Result<void> check_options(const CastOptions& options, DType from, DType to) {
+  if (Result<void> values = check_values(options); !values) return values;
+  const int opset = opset_of(options);
+  if (Result<void> types = check_types(from, to, opset); !types) return types;
   if (!options.saturate && opset < saturate_since) {
     return newer_than("saturate is an attribute", saturate_since, opset);
   }
@@ -97,7 +105,11 @@ Result<Policy> resolve_policy(const CastOptions& options, DType from, DType to) 
     return newer_than("round_mode is an attribute", round_mode_since, opset);
   }
   if (to == DType::string && options.scale != 1.0) return invalid("a cast to string has no scale");
+  return {};
+}
 
+Policy policy_of(const CastOptions& options, DType from, DType to) noexcept {
+  const int opset = opset_of(options);
   Policy policy;
   policy.saturate = options.saturate;
   policy.fnuz_inf_is_nan = is_fnuz(to) && options.saturate && options.fnuz_inf == FnuzInf::spec &&
@@ -110,6 +122,11 @@ Result<Policy> resolve_policy(const CastOptions& options, DType from, DType to) 
   policy.float_string = options.float_string;
   policy.scale = options.scale;
   return policy;
+}
+
+Result<Policy> resolve_policy(const CastOptions& options, DType from, DType to) {
+  if (Result<void> checked = check_options(options, from, to); !checked) return std::move(checked).error();
+  return policy_of(options, from, to);
 }
 
 }  // namespace tensorcast::codec

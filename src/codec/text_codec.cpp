@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "codec/decimal_magnitude.hpp"
+#include "codec/decimal.hpp"
 #include "codec/reference_cast.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
@@ -10,7 +10,6 @@
 namespace tensorcast::codec {
 namespace {
 
-bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // `word` in lower case.
@@ -42,12 +41,6 @@ std::optional<std::int64_t> scan_exponent(std::string_view text) {
 }
 
 }  // namespace
-
-std::string_view trim(std::string_view text) noexcept {
-  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
-  return text;
-}
 
 std::optional<NumberText> scan_number(std::string_view text) noexcept {
   NumberText number;
@@ -114,7 +107,8 @@ Real to_real(const NumberText& number, double scale) {
       break;
   }
   if (scale == 0.0) return Real::Zero(negative);
-  return decimal_to_real(negative, number.digits, number.exponent, scale);
+  const Decimal decimal = Decimal::FromDigits(negative, number.digits, number.exponent);
+  return std::abs(scale) == 1.0 ? decimal.to_real() : (decimal * Decimal::FromDouble(std::abs(scale))).to_real();
 }
 
 }  // namespace

@@ -103,7 +103,7 @@ Result<void> check_castable(DType dtype) {
 }
 
 std::string_view name(DType dtype) noexcept {
-  if (dtype == DType::uint1) return "u1";
+  if (dtype == DType::uint1) return "uint1";
   const DTypeRow* row = find_row(dtype);
   return row ? row->name : "undefined";
 }
@@ -135,8 +135,7 @@ std::size_t storage_bytes(DType dtype, std::size_t count) noexcept {
     return __builtin_mul_overflow(count, bits / 8, &bytes) ? std::numeric_limits<std::size_t>::max() : bytes;
   }
   if (bits == 0) return 0;
-  const std::size_t per_byte = 8 / bits;
-  return count / per_byte + (count % per_byte != 0 ? 1 : 0);
+  return count / 8 * bits + (count % 8 * bits + 7) / 8;
 }
 
 const DTypeFacts& facts(DType dtype) noexcept {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <optional>
 
-#include "cast/decimal.hpp"
+#include "codec/decimal.hpp"
 #include "codec/policy.hpp"
 #include "codec/reference_cast.hpp"
 #include "dtype/dtype_table.hpp"
@@ -13,6 +13,7 @@
 namespace tensorcast {
 namespace {
 
+using codec::Decimal;
 using codec::Encoded;
 using codec::Policy;
 using codec::Real;

@@ -63,6 +63,22 @@ SIMD_INLINE F64 multiply_subtract(F64 x, F64 y, F64 z) {
   return (F64)_mm512_fmsub_pd((__m512d)x, (__m512d)y, (__m512d)z);
 }
 
+// x * y rounded to odd: toward zero, then the last bit is set where the product is inexact.
+SIMD_INLINE F32 multiply_odd(F32 x, F32 y) {
+  const __m512 cut = _mm512_mul_round_ps((__m512)x, (__m512)y, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+  const __m512 missing = _mm512_fmsub_ps((__m512)x, (__m512)y, cut);
+  const __mmask16 inexact = _mm512_cmp_ps_mask(missing, _mm512_setzero_ps(), _CMP_NEQ_OQ);
+  const __m512i bits = _mm512_castps_si512(cut);
+  return (F32)_mm512_mask_or_epi32(bits, inexact, bits, _mm512_set1_epi32(1));
+}
+SIMD_INLINE F64 multiply_odd(F64 x, F64 y) {
+  const __m512d cut = _mm512_mul_round_pd((__m512d)x, (__m512d)y, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+  const __m512d missing = _mm512_fmsub_pd((__m512d)x, (__m512d)y, cut);
+  const __mmask8 inexact = _mm512_cmp_pd_mask(missing, _mm512_setzero_pd(), _CMP_NEQ_OQ);
+  const __m512i bits = _mm512_castpd_si512(cut);
+  return (F64)_mm512_mask_or_epi64(bits, inexact, bits, _mm512_set1_epi64(1));
+}
+
 // --- Words
 
 SIMD_INLINE U16 subtract_to_zero(U16 a, U16 b) { return (U16)_mm512_subs_epu16((__m512i)a, (__m512i)b); }

@@ -11,6 +11,7 @@
 //   negated_where                                                          modulo the lane
 //   multiply_add multiply_subtract                                         rounded once; of float32 on `portable`, see
 //                                                                          there
+//   multiply_odd                                                           rounded to odd, of normal products
 //   copy_and_pad copy_front                                                less than a block
 //   load store load_float16 load_int16 load_uint16                         loads of one unit, any alignment
 //   widen narrow narrow_odd odd_in_24_bits round_to_integer                float to float; NaN keep sign and payload
