@@ -15,6 +15,8 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 add_library(tensorcast_settings INTERFACE)
 # -ffp-contract=off: a fused multiply-add where none is written would change results.
 target_compile_options(tensorcast_settings INTERFACE -Wall -Wextra -Wshadow -ffp-contract=off)
+# The headers for all; the library for components after core (src/dtype/formatted.hpp).
+target_include_directories(tensorcast_settings SYSTEM INTERFACE $<TARGET_PROPERTY:fmt::fmt,INTERFACE_INCLUDE_DIRECTORIES>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # Wrong for std::string, https://gcc.gnu.org/bugzilla/show_bug.cgi?id=105329
   target_compile_options(tensorcast_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
@@ -91,10 +93,10 @@ function(tensorcast_layer name)
   endif()
 endfunction()
 
-# tensorcast_component(NAME LAYERS...): adds the folders of the layers, and a library of their objects and of those of
-# all components before. So a program links one library, and between libraries there is nothing but the public interface:
-# the shared ones need not export what a later component uses of an earlier one. The last is everything: libtensorcast.
-function(tensorcast_component name)
+# tensorcast_component(NAME LIBRARY LAYERS...): adds the folders of the layers, and a library of their objects and of those
+# of all components before. So a program links one library, and the shared ones need not export what a later component
+# uses of an earlier one.
+function(tensorcast_component name library)
   foreach(layer IN LISTS ARGN)
     add_subdirectory(${layer})
     get_property(layer_objects TARGET tensorcast_${layer} PROPERTY TENSORCAST_OBJECTS)
@@ -107,27 +109,15 @@ function(tensorcast_component name)
   list(REMOVE_DUPLICATES objects)
   list(REMOVE_DUPLICATES links)
 
-  set(library tensorcast_${name})
-  set(file tensorcast-${name})
-  set(exported ${name})
-  if(name STREQUAL "models")
-    set(library tensorcast)
-    set(file tensorcast)
-    set(exported tensorcast)
-  endif()
   add_library(${library} ${objects})
   add_library(tensorcast::${name} ALIAS ${library})
-  if(NOT exported STREQUAL name)
-    add_library(tensorcast::${exported} ALIAS ${library})
-  endif()
   target_include_directories(${library} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                                $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_compile_features(${library} PUBLIC cxx_std_20)
   target_link_libraries(${library} PRIVATE ${links})
   target_link_options(${library} PRIVATE $<$<CONFIG:Release>:LINKER:--gc-sections>)
-  set_target_properties(${library} PROPERTIES OUTPUT_NAME ${file} EXPORT_NAME ${exported} LINKER_LANGUAGE CXX
+  set_target_properties(${library} PROPERTIES LINKER_LANGUAGE CXX TENSORCAST_COMPONENT ${name} EXPORT_NAME ${name}
                                               VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
-  set_property(TARGET ${library} PROPERTY TENSORCAST_COMPONENT ${name})
   set_property(GLOBAL APPEND PROPERTY TENSORCAST_LIBRARIES ${library})
 endfunction()
 

@@ -91,6 +91,14 @@ def test_a_component_includes_no_public_header_of_a_later_one(component):
     assert not wrong_public_includes(headers + sources, component)
 
 
+def test_core_needs_the_standard_library_and_threads():
+    excused = {"src/dtype/formatted.hpp", "src/dtype/formatted.cpp", "src/cast/parallel.cpp"}
+    foreign = [f"{shown(path)} includes <{name}>" for path in code_below(*(f"src/{layer}" for layer in COMPONENTS["core"]))
+               if not is_test(path) and shown(path) not in excused
+               for name in includes(path, "<") if re.match(r"(fmt|oneapi|tbb)/|zlib|pugixml|yaml-cpp", name)]
+    assert not foreign
+
+
 def test_every_public_header_belongs_to_one_component():
     listed = [header for headers in HEADERS.values() for header in headers]
     assert sorted(listed) == sorted(path.stem for path in code_below("include"))
@@ -98,7 +106,7 @@ def test_every_public_header_belongs_to_one_component():
 
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_cmake_makes_a_component_of_its_layers(component):
-    (layers,) = re.findall(rf"tensorcast_component\({component} ([\w ]+)\)", (ROOT / "src/CMakeLists.txt").read_text())
+    (layers,) = re.findall(rf"tensorcast_component\({component} [\w-]+ ([\w ]+)\)", (ROOT / "src/CMakeLists.txt").read_text())
     assert layers.split() == COMPONENTS[component]
 
 

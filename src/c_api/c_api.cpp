@@ -6,9 +6,8 @@
 #include <string>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "cast/conversion.hpp"
+#include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/promote.hpp"
@@ -69,8 +68,8 @@ Result<void> read_options(const tc_cast_options* options, tensorcast::CastOption
   if (options == nullptr) return {};
   if (!is_complete(*options)) {
     return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("tc_cast_options.struct_size is {}, expected {}", options->struct_size,
-                                        sizeof(tc_cast_options)),
+                 .message = tensorcast::formatted("tc_cast_options.struct_size is {}, expected {}",
+                                                  options->struct_size, sizeof(tc_cast_options)),
                  .hint = "call tc_cast_options_init first"};
   }
   read = options_of(*options);

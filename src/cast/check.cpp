@@ -1,10 +1,9 @@
 #include <functional>
 #include <limits>
 
-#include <fmt/format.h>
-
 #include "cast/conversion.hpp"
 #include "dtype/dtype_table.hpp"
+#include "dtype/formatted.hpp"
 
 namespace tensorcast {
 namespace {
@@ -14,16 +13,16 @@ namespace {
 }
 
 [[gnu::cold]] Error null_buffer(const Conversion& c) {
-  return invalid(fmt::format("the {} buffer is null", c.src == nullptr ? "source" : "target"));
+  return invalid(formatted("the {} buffer is null", c.src == nullptr ? "source" : "target"));
 }
 
 [[gnu::cold]] Error too_many(const Conversion& c) {
-  return invalid(fmt::format("{} elements do not fit memory", c.count));
+  return invalid(formatted("{} elements do not fit memory", c.count));
 }
 
 [[gnu::cold]] Error overlap(const Conversion& c) {
   if (c.is_in_place()) {
-    return invalid(fmt::format("{} cannot become the wider {} in place", name(c.from), name(c.to)),
+    return invalid(formatted("{} cannot become the wider {} in place", name(c.from), name(c.to)),
                    "give the target a buffer of its own");
   }
   return invalid("source and target overlap", "use the same address for both, or disjoint buffers");
@@ -60,7 +59,7 @@ Result<void> check_numeric(DType from, DType to) {
 }
 
 Error wrong_size(const char* which, DType dtype, std::size_t count, std::size_t bytes) {
-  return invalid(fmt::format("the {} has {} bytes, but {} elements of {} take {}", which, bytes, count, name(dtype),
+  return invalid(formatted("the {} has {} bytes, but {} elements of {} take {}", which, bytes, count, name(dtype),
                              storage_bytes(dtype, count)));
 }
 

@@ -10,12 +10,11 @@
 #include <string_view>
 #include <type_traits>
 
-#include <fmt/format.h>
-
 #include "cast/conversion.hpp"
 #include "codec/integer_codec.hpp"
 #include "codec/reference_cast.hpp"
 #include "codec/text_codec.hpp"
+#include "dtype/formatted.hpp"
 #include "tensorcast/cast.hpp"
 
 namespace tensorcast {
@@ -237,8 +236,8 @@ Result<void> check_offsets(const StringView& strings) {
   for (std::size_t i = 0; i < strings.offsets.size(); ++i) {
     if (strings.offsets[i] < previous || static_cast<std::uint64_t>(strings.offsets[i]) > strings.data.size()) {
       return Error{.code = ErrorCode::invalid_argument,
-                   .message = fmt::format("offset {} is {}, but offsets ascend from 0 to the {} bytes of text", i,
-                                          strings.offsets[i], strings.data.size())};
+                   .message = formatted("offset {} is {}, but offsets ascend from 0 to the {} bytes of text", i,
+                                        strings.offsets[i], strings.data.size())};
     }
     previous = strings.offsets[i];
   }
@@ -254,7 +253,7 @@ Result<void> cast_from_strings(const StringView& src, const MutableTensorView& d
   const std::size_t strings = src.offsets.empty() ? 0 : src.offsets.size() - 1;
   if (strings != *count) {
     return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("{} strings do not fill a target of {} elements", strings, *count)};
+                 .message = formatted("{} strings do not fill a target of {} elements", strings, *count)};
   }
   if (Result<void> size = check_size("target", dst.dtype, *count, dst.bytes.size()); !size) return size;
   if (Result<void> offsets = check_offsets(src); !offsets) return offsets;

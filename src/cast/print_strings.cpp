@@ -4,11 +4,10 @@
 #include <cstdint>
 #include <span>
 
-#include <fmt/format.h>
-
 #include "cast/conversion.hpp"
 #include "codec/reference_cast.hpp"
 #include "codec/text_printer.hpp"
+#include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
 #include "tensorcast/cast.hpp"
 

@@ -2,8 +2,7 @@
 #include <limits>
 #include <vector>
 
-#include <fmt/format.h>
-
+#include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/promote.hpp"
@@ -16,7 +15,7 @@ Result<Tensor> converted(const Tensor& tensor, DType to, const CastOptions& opti
   const std::size_t size = storage_bytes(to, tensor.count());
   if (size == std::numeric_limits<std::size_t>::max()) {
     return Error{.code = ErrorCode::out_of_range,
-                 .message = fmt::format("{} elements of {} do not fit into memory", tensor.count(), name(to))};
+                 .message = formatted("{} elements of {} do not fit into memory", tensor.count(), name(to))};
   }
   std::vector<std::byte> bytes(size);
   const std::vector<std::int64_t> shape(tensor.shape().begin(), tensor.shape().end());
@@ -30,7 +29,7 @@ Result<std::pair<Tensor, Tensor>> promote(const Tensor& a, const Tensor& b, cons
                                           const CastOptions& cast_options) {
   if (!a.defined() || !b.defined()) {
     return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("the {} tensor is not defined", a.defined() ? "second" : "first")};
+                 .message = formatted("the {} tensor is not defined", a.defined() ? "second" : "first")};
   }
   const Result<DType> common = promote_types({a.dtype(), a.shape().empty()}, {b.dtype(), b.shape().empty()}, options);
   if (!common) return common.error();

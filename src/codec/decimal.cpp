@@ -6,9 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include <fmt/format.h>
-
 #include "codec/text_codec.hpp"
+#include "dtype/formatted.hpp"
 
 namespace tensorcast::codec {
 namespace {
@@ -271,12 +270,12 @@ std::string Decimal::to_string() const {
   if (is_zero()) return text + "0";
   const std::size_t start = text.size();
   for (std::int64_t position = std::max<std::int64_t>(top(), 1) - 1; position >= 0; --position) {
-    text += fmt::format("{:09}", limb_at(position));
+    text += formatted("{:09}", limb_at(position));
   }
   text.erase(start, std::min(text.find_first_not_of('0', start), text.size() - 1) - start);
   if (exponent_ >= 0) return text;
   text += '.';
-  for (std::int64_t position = -1; position >= exponent_; --position) text += fmt::format("{:09}", limb_at(position));
+  for (std::int64_t position = -1; position >= exponent_; --position) text += formatted("{:09}", limb_at(position));
   text.erase(text.find_last_not_of('0') + 1);
   return text;
 }

@@ -2,9 +2,8 @@
 
 #include <cmath>
 
-#include <fmt/format.h>
-
 #include "dtype/dtype_table.hpp"
+#include "dtype/formatted.hpp"
 
 namespace tensorcast::codec {
 namespace {
@@ -20,11 +19,11 @@ constexpr int round_mode_since = 24;  // also: Inf to FNUZ and NaN to float4 as 
 
 [[gnu::cold]] Error newer_than(std::string_view what, int since, int opset) {
   return Error{.code = ErrorCode::unsupported,
-               .message = fmt::format("{} of Cast since opset {}; opset {} was asked for", what, since, opset)};
+               .message = formatted("{} of Cast since opset {}; opset {} was asked for", what, since, opset)};
 }
 
 [[gnu::cold]] Error newer_type(DType dtype, int opset) {
-  return newer_than(fmt::format("{} is a type", name(dtype)), since_opset(dtype), opset);
+  return newer_than(formatted("{} is a type", name(dtype)), since_opset(dtype), opset);
 }
 
 bool has_known_choices(const CastOptions& options) {
@@ -52,7 +51,7 @@ bool has_known_choices(const CastOptions& options) {
   };
   for (const Choice& choice : choices) {
     if (choice.value >= 0 && choice.value <= choice.last) continue;
-    return invalid(fmt::format("{} has no value {}", choice.option, choice.value));
+    return invalid(formatted("{} has no value {}", choice.option, choice.value));
   }
   return {};
 }
@@ -60,10 +59,9 @@ bool has_known_choices(const CastOptions& options) {
 // What is wrong with values that are not all right.
 [[gnu::cold]] Error wrong_value(const CastOptions& options) {
   if (!has_known_choices(options)) return unknown_choice(options);
-  if (options.threads < 0) return invalid(fmt::format("threads is 0 (all cores) or more, not {}", options.threads));
+  if (options.threads < 0) return invalid(formatted("threads is 0 (all cores) or more, not {}", options.threads));
   if (options.opset < 0 || options.opset > newest_opset) {
-    return invalid(
-        fmt::format("opset {} does not exist; 1 to {} do, and 0 is the newest", options.opset, newest_opset));
+    return invalid(formatted("opset {} does not exist; 1 to {} do, and 0 is the newest", options.opset, newest_opset));
   }
   return invalid("scale must be a finite number");
 }

@@ -2,10 +2,9 @@
 
 #include <cmath>
 
-#include <fmt/format.h>
-
 #include "codec/decimal.hpp"
 #include "codec/reference_cast.hpp"
+#include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
 
 namespace tensorcast::codec {
@@ -85,7 +84,7 @@ std::string quotable(std::string_view trimmed) {
   std::string text;
   for (const char c : trimmed.substr(0, longest)) {
     const bool printable = static_cast<unsigned char>(c) >= 0x20 && c != 0x7F;
-    text += printable ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    text += printable ? std::string(1, c) : formatted("\\x{:02x}", static_cast<unsigned char>(c));
   }
   if (trimmed.size() > longest) text += "...";
   return text;
@@ -94,7 +93,7 @@ std::string quotable(std::string_view trimmed) {
 namespace {
 
 Error not_a_number(std::string_view trimmed) {
-  return Error{.code = ErrorCode::parse, .message = fmt::format("\"{}\" is not a number", quotable(trimmed))};
+  return Error{.code = ErrorCode::parse, .message = formatted("\"{}\" is not a number", quotable(trimmed))};
 }
 
 Real to_real(const NumberText& number, double scale) {
@@ -130,9 +129,9 @@ Result<std::uint64_t> cast_text(std::string_view text, DType to, const Policy& p
   if (!value) return value.error();
   const Encoded encoded = encode(*value, to, policy);
   if ((encoded.events & event_refused) == 0) return encoded.bits;
-  std::string factor = policy.scale == 1.0 ? "" : fmt::format(" times scale {}", policy.scale);
+  std::string factor = policy.scale == 1.0 ? "" : formatted(" times scale {}", policy.scale);
   return Error{.code = ErrorCode::out_of_range,
-               .message = fmt::format("value {}{} does not fit {} (from string)", quotable(trimmed), factor, name(to))};
+               .message = formatted("value {}{} does not fit {} (from string)", quotable(trimmed), factor, name(to))};
 }
 
 }  // namespace tensorcast::codec

@@ -5,9 +5,8 @@
 #include <limits>
 #include <string>
 
-#include <fmt/format.h>
-
 #include "dtype/dtype_table.hpp"
+#include "dtype/formatted.hpp"
 #include "dtype/spellings.hpp"
 
 namespace tensorcast {
@@ -28,15 +27,15 @@ std::string special_codes_text(const DTypeRow& row) {
   switch (format.nonfinite) {
     case NonFinite::ieee: {
       const std::uint64_t infinity = format.largest_code() + 1;
-      return fmt::format("Inf 0x{:0{}X} 0x{:0{}X}, NaN above them", infinity, digits, infinity | sign, digits);
+      return formatted("Inf 0x{:0{}X} 0x{:0{}X}, NaN above them", infinity, digits, infinity | sign, digits);
     }
     case NonFinite::nan_all_ones: {
       const std::uint64_t nan = format.largest_code() + 1;
-      if (sign == 0) return fmt::format("NaN 0x{:0{}X}, no zero", nan, digits);
-      return fmt::format("NaN 0x{:0{}X} 0x{:0{}X}, no Inf", nan, digits, nan | sign, digits);
+      if (sign == 0) return formatted("NaN 0x{:0{}X}, no zero", nan, digits);
+      return formatted("NaN 0x{:0{}X} 0x{:0{}X}, no Inf", nan, digits, nan | sign, digits);
     }
     case NonFinite::nan_negative_zero:
-      return fmt::format("NaN 0x{:0{}X}, no Inf, no -0", sign, digits);
+      return formatted("NaN 0x{:0{}X}, no Inf, no -0", sign, digits);
     case NonFinite::none:
       return "no NaN, no Inf";
   }
@@ -100,7 +99,7 @@ Result<void> check_castable(DType dtype) {
     return Error{.code = ErrorCode::unsupported, .message = "u1 can be promoted but not cast"};
   }
   return Error{.code = ErrorCode::invalid_argument,
-               .message = fmt::format("dtype number {} does not exist", static_cast<std::int32_t>(dtype))};
+               .message = formatted("dtype number {} does not exist", static_cast<std::int32_t>(dtype))};
 }
 
 std::string_view name(DType dtype) noexcept {

@@ -8,10 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include "dtype/dtype_table.hpp"
+#include "dtype/formatted.hpp"
 
 namespace tensorcast {
 namespace {
@@ -217,8 +215,8 @@ Result<DType> parse_dtype(std::string_view spelling) {
   const auto& [key, settled] = read_spelling(shown);
   if (const Ambiguity* ambiguity = settled ? nullptr : find_ambiguity(key)) {
     return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("\"{}\" {}", shown, ambiguity->reason),
-                 .hint = fmt::format("write one of {}", fmt::join(names_of(ambiguity->candidates), ", "))};
+                 .message = formatted("\"{}\" {}", shown, ambiguity->reason),
+                 .hint = formatted("write one of {}", joined(names_of(ambiguity->candidates)))};
   }
   if (spelling.size() <= longest_spelling) {
     for (const Key& known : keys()) {
@@ -231,8 +229,8 @@ Result<DType> parse_dtype(std::string_view spelling) {
     }
   }
   return Error{.code = ErrorCode::invalid_argument,
-               .message = fmt::format("unknown dtype \"{}\"", shown),
-               .hint = fmt::format("did you mean {}?", fmt::join(names_of(nearest_dtypes(key)), ", "))};
+               .message = formatted("unknown dtype \"{}\"", shown),
+               .hint = formatted("did you mean {}?", joined(names_of(nearest_dtypes(key))))};
 }
 
 }  // namespace tensorcast

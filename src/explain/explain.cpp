@@ -4,12 +4,11 @@
 #include <cmath>
 #include <optional>
 
-#include <fmt/format.h>
-
 #include "codec/decimal.hpp"
 #include "codec/policy.hpp"
 #include "codec/reference_cast.hpp"
 #include "dtype/dtype_table.hpp"
+#include "dtype/formatted.hpp"
 
 namespace tensorcast {
 namespace {
@@ -48,17 +47,17 @@ Result<std::uint64_t> parse_code(std::string_view literal, DType from) {
   std::uint64_t code = 0;
   const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), code, base);
   if (end != digits.data() + digits.size()) {
-    return Error{.code = ErrorCode::parse, .message = fmt::format("\"{}\" is not a code", literal)};
+    return Error{.code = ErrorCode::parse, .message = formatted("\"{}\" is not a code", literal)};
   }
   const int bits = bit_width(from);
   if (bits == 0) {
     return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("\"{}\" is a code, and a code needs a numeric type to be of", literal),
+                 .message = formatted("\"{}\" is a code, and a code needs a numeric type to be of", literal),
                  .hint = "name the type that the code belongs to"};
   }
   if (status != std::errc{} || (bits < 64 && code >> bits != 0)) {
     return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("code {} has more than the {} bits of {}", literal, bits, name(from))};
+                 .message = formatted("code {} has more than the {} bits of {}", literal, bits, name(from))};
   }
   return code;
 }
@@ -94,7 +93,7 @@ Result<Source> read_source(std::string_view literal, DType from, const CastOptio
       source.value = Decimal::parse(literal, max_digits);
       if (!source.value) {
         return Error{.code = ErrorCode::invalid_argument,
-                     .message = fmt::format("written out, the number has more than {} digits", max_digits)};
+                     .message = formatted("written out, the number has more than {} digits", max_digits)};
       }
     }
     return source;
@@ -150,7 +149,7 @@ Result<Encoded> encode_source(const Source& source, DType to, const Policy& poli
 
 // The words that a cast of this one element would have refused it with.
 std::string refusal(const Source& source, DType to, const Policy& policy) {
-  if (source.dtype == DType::undefined) return fmt::format("value {} does not fit {}", source.text, name(to));
+  if (source.dtype == DType::undefined) return formatted("value {} does not fit {}", source.text, name(to));
   std::byte from_storage[8] = {};
   std::byte to_storage[8] = {};
   codec::store_code(source.dtype, from_storage, 0, source.code);

@@ -2,8 +2,9 @@
 
 #include <cmath>
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include "dtype/formatted.hpp"
 
 namespace tensorcast {
 namespace {
@@ -145,7 +146,7 @@ TEST(Explain, EveryCodeOfEverySmallTypeIsExactAsItself) {
   for (const DType dtype : all_dtypes()) {
     if (dtype == DType::string || bit_width(dtype) > 8 || dtype == DType::boolean) continue;
     for (int code = 0; code < 1 << bit_width(dtype); ++code) {
-      const std::string literal = fmt::format("0x{:X}", code);
+      const std::string literal = formatted("0x{:X}", code);
       const Explanation same = explained(literal, dtype, dtype);
       EXPECT_EQ(same.code, static_cast<std::uint64_t>(code)) << name(dtype);
       EXPECT_EQ(same.events, Events{"exact"}) << name(dtype) << ' ' << literal;
