@@ -180,8 +180,6 @@ void ScaledConversion::add_way(DType read_as, Products products, DType product_t
   if (product_type != to_) way.encode = find_kernel(target_, product_type, to_)->run;
 }
 
-bool ScaledConversion::is_light() const noexcept { return as_unscaled_ != nullptr; }
-
 void ScaledConversion::run(const std::byte* src, std::byte* dst, std::size_t count) const noexcept {
   if (as_unscaled_ != nullptr) return as_unscaled_(src, dst, count, unscaled_);
   run_in_pieces(piece_count, src, dst, count);

@@ -21,9 +21,6 @@ class ScaledConversion {
   // As KernelFn.
   void run(const std::byte* src, std::byte* dst, std::size_t count) const noexcept;
 
-  // Whether it computes hardly more than the pair's kernel without a scale.
-  [[nodiscard]] bool is_light() const noexcept;
-
  private:
   // Products, then the kernel that rounds them. Null functions: nothing to do.
   struct Way {
