@@ -64,7 +64,7 @@ class [[nodiscard]] Result {
 template <>
 class [[nodiscard]] Result<void> {
  public:
-  Result() noexcept = default;
+  Result() noexcept {}  // not defaulted: `return {}` would set the whole object to zero
   Result(Error error) : error_(std::move(error)) {}
 
   [[nodiscard]] bool ok() const noexcept { return !error_.has_value(); }

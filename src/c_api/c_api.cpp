@@ -63,13 +63,17 @@ tensorcast::CastOptions options_of(const tc_cast_options& options) {
           .scale = options.scale};
 }
 
-Result<tensorcast::CastOptions> read_options(const tc_cast_options* options) {
-  if (options == nullptr) return tensorcast::CastOptions{};
-  if (is_complete(*options)) return options_of(*options);
-  return Error{.code = ErrorCode::invalid_argument,
-               .message = tensorcast::formatted("tc_cast_options.struct_size is {}, expected {}", options->struct_size,
-                                                sizeof(tc_cast_options)),
-               .hint = "call tc_cast_options_init first"};
+// The defaults without options. Errors: invalid_argument when the caller has not initialised them.
+Result<void> read_options(const tc_cast_options* options, tensorcast::CastOptions& read) {
+  if (options == nullptr) return {};
+  if (!is_complete(*options)) {
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = tensorcast::formatted("tc_cast_options.struct_size is {}, expected {}",
+                                                  options->struct_size, sizeof(tc_cast_options)),
+                 .hint = "call tc_cast_options_init first"};
+  }
+  read = options_of(*options);
+  return {};
 }
 
 Result<tensorcast::PromoteOptions> read_options(const tc_promote_options* options) {
@@ -88,11 +92,10 @@ Result<tensorcast::PromoteOptions> read_options(const tc_promote_options* option
 }
 
 Result<void> cast_checked(const tensorcast::Conversion& conversion, const tc_cast_options* options) {
-  const Result<tensorcast::CastOptions> read = read_options(options);
-  if (!read) return read.error();
-  const Result<tensorcast::codec::Policy> policy = tensorcast::check(conversion, *read);
-  if (!policy) return policy.error();
-  return tensorcast::run(conversion, *policy, read->threads);
+  tensorcast::CastOptions read;
+  if (Result<void> done = read_options(options, read); !done) return done;
+  if (Result<void> checked = tensorcast::check(conversion, read); !checked) return checked;
+  return tensorcast::run(conversion, tensorcast::codec::policy_of(read, conversion.from, conversion.to), read.threads);
 }
 
 // Result<StringBuffer> to the caller's two malloc blocks.
@@ -151,8 +154,8 @@ tc_status tc_cast_from_strings(const char* data, const int64_t* offsets, void* d
     if (count > 0 && (offsets == nullptr || dst == nullptr)) return invalid("a buffer is null");
     if (Result<void> numeric = tensorcast::check_numeric(DType::float32, target); !numeric) return numeric;
     if (count > 0 && data == nullptr && offsets[count] != offsets[0]) return invalid("a buffer is null");
-    const Result<tensorcast::CastOptions> read = read_options(options);
-    if (!read) return read.error();
+    tensorcast::CastOptions read;
+    if (Result<void> done = read_options(options, read); !done) return done;
     const int64_t no_offsets[1] = {0};
     const std::span<const int64_t> all_offsets = count > 0 ? std::span(offsets, count + 1) : std::span(no_offsets, 1);
     // Ends come from the caller's offsets; cast_from_strings() checks that they ascend from zero or above.
@@ -162,7 +165,7 @@ tc_status tc_cast_from_strings(const char* data, const int64_t* offsets, void* d
     const int64_t shape[1] = {static_cast<int64_t>(count)};
     const tensorcast::MutableTensorView view{
         target, shape, {static_cast<std::byte*>(dst), tensorcast::storage_bytes(target, count)}};
-    return tensorcast::cast_from_strings({text, all_offsets}, view, *read);
+    return tensorcast::cast_from_strings({text, all_offsets}, view, read);
   });
 }
 
@@ -172,12 +175,12 @@ tc_status tc_cast_to_strings(const void* src, tc_dtype from, size_t count, char*
   return run([&]() -> Result<void> {
     if (data == nullptr || offsets == nullptr || (count > 0 && src == nullptr)) return invalid("a buffer is null");
     if (Result<void> numeric = tensorcast::check_numeric(source, DType::float32); !numeric) return numeric;
-    const Result<tensorcast::CastOptions> read = read_options(options);
-    if (!read) return read.error();
+    tensorcast::CastOptions read;
+    if (Result<void> done = read_options(options, read); !done) return done;
     const int64_t shape[1] = {static_cast<int64_t>(count)};
     const tensorcast::TensorView view{
         source, shape, {static_cast<const std::byte*>(src), tensorcast::storage_bytes(source, count)}};
-    const Result<tensorcast::StringBuffer> strings = tensorcast::cast_to_strings(view, *read);
+    const Result<tensorcast::StringBuffer> strings = tensorcast::cast_to_strings(view, read);
     if (!strings) return strings.error();
     return hand_over(*strings, data, offsets);
   });

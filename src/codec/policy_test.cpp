@@ -137,6 +137,15 @@ TEST(Policy, Float4NanIsZeroSinceOpset24) {
   EXPECT_TRUE(resolved({.opset = 24}, DType::float32, DType::float4_e2m1fn).float4_nan_is_zero);
 }
 
+TEST(Policy, Float6CameWithOpset28) {
+  for (const DType type : {DType::float6_e2m3fn, DType::float6_e3m2fn}) {
+    for (const int opset : {1, 25, 26, 27}) {
+      EXPECT_EQ(refusal({.opset = opset}, DType::float32, type).code, ErrorCode::unsupported) << opset;
+    }
+    EXPECT_EQ(resolved({.opset = 28}, DType::float32, type), Policy{});
+  }
+}
+
 TEST(Policy, OptionsArriveAsTheyAre) {
   const CastOptions options{.saturate = false,
                             .round_mode = RoundMode::nearest,

@@ -103,7 +103,7 @@ Result<void> check_castable(DType dtype) {
 }
 
 std::string_view name(DType dtype) noexcept {
-  if (dtype == DType::uint1) return "u1";
+  if (dtype == DType::uint1) return "uint1";
   const DTypeRow* row = find_row(dtype);
   return row ? row->name : "undefined";
 }
@@ -129,14 +129,8 @@ int since_opset(DType dtype) noexcept {
 }
 
 std::size_t storage_bytes(DType dtype, std::size_t count) noexcept {
-  const auto bits = static_cast<std::size_t>(bit_width(dtype));
-  if (bits >= 8) {
-    std::size_t bytes = 0;
-    return __builtin_mul_overflow(count, bits / 8, &bytes) ? std::numeric_limits<std::size_t>::max() : bytes;
-  }
-  if (bits == 0) return 0;
-  const std::size_t per_byte = 8 / bits;
-  return count / per_byte + (count % per_byte != 0 ? 1 : 0);
+  const DTypeRow* const row = find_row(dtype);
+  return row == nullptr ? 0 : storage_bytes(*row, count);
 }
 
 const DTypeFacts& facts(DType dtype) noexcept {
