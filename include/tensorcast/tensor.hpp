@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "tensorcast/dtype.hpp"
@@ -79,6 +80,11 @@ class Tensor {
   std::span<const std::byte> bytes_;
   StringView strings_;
   std::shared_ptr<const void> owner_;
+};
+
+struct NamedTensor {
+  std::string name;
+  Tensor tensor;
 };
 
 }  // namespace tensorcast

@@ -36,8 +36,14 @@ struct Policy {
   friend bool operator==(const Policy&, const Policy&) = default;
 };
 
-// Applies sections 1 and 2 of docs/semantics.md: types and attributes of the version, then the gates by opset.
+// Checks the options against sections 1 and 2 of docs/semantics.md: types and attributes of the version.
 // Errors: invalid_argument (option values), unsupported (naming the opset that introduced the type or attribute).
+[[nodiscard]] Result<void> check_options(const CastOptions& options, DType from, DType to);
+
+// What the options come to in the version that they ask for. Precondition: check_options() accepted them.
+[[nodiscard]] Policy policy_of(const CastOptions& options, DType from, DType to) noexcept;
+
+// Both, in this order.
 [[nodiscard]] Result<Policy> resolve_policy(const CastOptions& options, DType from, DType to);
 
 }  // namespace tensorcast::codec

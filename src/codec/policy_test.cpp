@@ -97,10 +97,11 @@ TEST(Policy, ValuesThatDoNotExistAreRefused) {
       {.scale = std::numeric_limits<double>::quiet_NaN()},
   };
   for (const CastOptions& options : wrong) EXPECT_EQ(refusal(options).code, ErrorCode::invalid_argument);
-  for (const DType dtype : {DType::undefined, DType::uint1, static_cast<DType>(14), static_cast<DType>(-3)}) {
+  for (const DType dtype : {DType::undefined, static_cast<DType>(14), static_cast<DType>(-3)}) {
     EXPECT_EQ(refusal({}, dtype, DType::float32).code, ErrorCode::invalid_argument);
     EXPECT_EQ(refusal({}, DType::float32, dtype).code, ErrorCode::invalid_argument);
   }
+  EXPECT_EQ(refusal({}, DType::uint1, DType::float32).code, ErrorCode::unsupported);
   EXPECT_EQ(refusal({.scale = 2.0}, DType::float32, DType::string).code, ErrorCode::invalid_argument);
   EXPECT_TRUE(resolve_policy({.scale = 0.0}, DType::float32, DType::int8).ok());
 }

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <limits>
 #include <string_view>
 
 #include "dtype/float_format.hpp"
@@ -40,7 +42,7 @@ inline constexpr auto dtype_table = std::to_array<DTypeRow>({
      .is_signed = true,
      .since_opset = 1,
      .format = {.exponent_bits = 8, .mantissa_bits = 23, .bias = 127},
-     .spellings = {"FLOAT", "tensor(float)", "f32", "<f4", "torch.float32", "fp32", "single"}},
+     .spellings = {"FLOAT", "tensor(float)", "f32", "<f4", "torch.float32", "torch.float", "fp32", "single"}},
     {.id = DType::float16,
      .name = "float16",
      .family = Family::floating,
@@ -142,7 +144,7 @@ inline constexpr auto dtype_table = std::to_array<DTypeRow>({
      .family = Family::integer,
      .bits = 32,
      .is_signed = true,
-     .spellings = {"tensor(int32)", "i32", "<i4", "torch.int32", "int"}},
+     .spellings = {"tensor(int32)", "i32", "<i4", "torch.int32", "torch.int"}},
     {.id = DType::int16,
      .name = "int16",
      .family = Family::integer,
@@ -154,21 +156,21 @@ inline constexpr auto dtype_table = std::to_array<DTypeRow>({
      .family = Family::integer,
      .bits = 8,
      .is_signed = true,
-     .spellings = {"tensor(int8)", "i8", "|i1", "torch.int8"}},
+     .spellings = {"tensor(int8)", "I8", "|i1", "torch.int8"}},
     {.id = DType::int4,
      .name = "int4",
      .family = Family::integer,
      .bits = 4,
      .is_signed = true,
      .since_opset = 21,
-     .spellings = {"tensor(int4)", "i4", "torch.int4"}},
+     .spellings = {"tensor(int4)", "torch.int4"}},
     {.id = DType::int2,
      .name = "int2",
      .family = Family::integer,
      .bits = 2,
      .is_signed = true,
      .since_opset = 25,
-     .spellings = {"tensor(int2)", "i2", "torch.int2"}},
+     .spellings = {"tensor(int2)", "torch.int2"}},
     {.id = DType::uint64,
      .name = "uint64",
      .family = Family::integer,
@@ -188,19 +190,19 @@ inline constexpr auto dtype_table = std::to_array<DTypeRow>({
      .name = "uint8",
      .family = Family::integer,
      .bits = 8,
-     .spellings = {"tensor(uint8)", "u8", "|u1", "torch.uint8"}},
+     .spellings = {"tensor(uint8)", "U8", "|u1", "torch.uint8"}},
     {.id = DType::uint4,
      .name = "uint4",
      .family = Family::integer,
      .bits = 4,
      .since_opset = 21,
-     .spellings = {"tensor(uint4)", "u4", "torch.uint4"}},
+     .spellings = {"tensor(uint4)", "torch.uint4"}},
     {.id = DType::uint2,
      .name = "uint2",
      .family = Family::integer,
      .bits = 2,
      .since_opset = 25,
-     .spellings = {"tensor(uint2)", "u2", "torch.uint2"}},
+     .spellings = {"tensor(uint2)", "torch.uint2"}},
     {.id = DType::boolean,
      .name = "bool",
      .family = Family::boolean,
@@ -268,5 +270,16 @@ static_assert(table_is_sound());
 
 // Precondition: `dtype` is castable.
 [[nodiscard]] constexpr const DTypeRow& row(DType dtype) noexcept { return *find_row(dtype); }
+
+// storage_bytes() of dtype.hpp: the largest size_t if it overflows.
+[[nodiscard]] constexpr std::size_t storage_bytes(const DTypeRow& type, std::size_t count) noexcept {
+  const auto bits = static_cast<std::size_t>(type.bits);
+  if (bits < 8) return count / 8 * bits + (count % 8 * bits + 7) / 8;
+  std::size_t bytes = 0;
+  return __builtin_mul_overflow(count, bits / 8, &bytes) ? std::numeric_limits<std::size_t>::max() : bytes;
+}
+
+// Errors: unsupported for uint1, which can only be promoted; invalid_argument for a number without a type.
+[[nodiscard]] Result<void> check_castable(DType dtype);
 
 }  // namespace tensorcast

@@ -8,18 +8,19 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include "dtype/dtype_table.hpp"
+#include "dtype/formatted.hpp"
 
 namespace tensorcast {
 namespace {
 
-constexpr std::array<std::string_view, 2> uint1_spellings = {"u1", "uint1"};  // has no row: no type of casts
+constexpr std::array<std::string_view, 1> uint1_spellings = {"uint1"};  // has no row: no type of casts
 
 // A type's canonical name, then its other spellings.
 using Names = std::array<std::string_view, 1 + std::tuple_size_v<decltype(DTypeRow::spellings)>>;
+
+// What several systems read differently stands in ambiguities() instead.
+using enum DType;
 
 struct Group {
   DType dtype;
@@ -58,24 +59,37 @@ bool consume_prefix(std::string& text, std::string_view prefix) {
   return true;
 }
 
-// What must agree for two spellings to be one.
-std::string key_of(std::string_view spelling) {
+struct Spelled {
+  std::string key;       // equal for spellings that are one
+  bool settled = false;  // it says whose word it is, so it is not ambiguous
+};
+
+// ONNX's and safetensors' own words; NumPy and OpenVINO write theirs small.
+constexpr std::string_view settled_by_capitals[] = {"FLOAT", "F4", "I8", "U8"};
+
+Spelled read_spelling(std::string_view spelling) {
   while (!spelling.empty() && (spelling.front() == ' ' || spelling.front() == '\t')) spelling.remove_prefix(1);
   while (!spelling.empty() && (spelling.back() == ' ' || spelling.back() == '\t')) spelling.remove_suffix(1);
-  std::string key;
+  Spelled spelled{.key = {},
+                  .settled = std::find(std::begin(settled_by_capitals), std::end(settled_by_capitals), spelling) !=
+                             std::end(settled_by_capitals)};
+  std::string& key = spelled.key;
   for (const char c : spelling) {
     if (c != '_') key += lower(c);
   }
   if (consume_prefix(key, "tensor(")) {
-    if (key.back() != ')') return "(";  // matches nothing
+    if (key.back() != ')') return {.key = "("};  // matches nothing
     key.pop_back();
+    spelled.settled = true;
   }
-  for (const std::string_view module :
-       {"onnx.", "tensorproto.", "torch.", "numpy.", "np.", "mldtypes.", "jnp.", "tensorcast."}) {
+  for (const std::string_view system : {"onnx.", "tensorproto.", "torch."}) {
+    if (consume_prefix(key, system)) spelled.settled = true;
+  }
+  for (const std::string_view module : {"numpy.", "np.", "mldtypes.", "jnp.", "tensorcast."}) {
     consume_prefix(key, module);
   }
   if (!key.empty() && (key[0] == '|' || key[0] == '=')) key[0] = '<';  // one byte, or this machine's order
-  return key;
+  return spelled;
 }
 
 struct Key {
@@ -87,11 +101,75 @@ const std::vector<Key>& keys() {
   static const std::vector<Key> all = [] {
     std::vector<Key> list;
     for (const Group& group : groups()) {
-      for (const std::string_view spelling : group.names) list.push_back({key_of(spelling), spelling, group.dtype});
+      for (const std::string_view spelling : group.names) {
+        list.push_back({read_spelling(spelling).key, spelling, group.dtype});
+      }
     }
     return list;
   }();
   return all;
+}
+
+// A word that means different types to different systems, and what it may mean, the likeliest first.
+struct Ambiguity {
+  std::string_view key;
+  std::string_view reason;
+  std::vector<DType> candidates;
+};
+
+// The floating-point types of `bits` bits, those without negative zero (fnuz) last, as they are the rarest.
+std::vector<DType> floats_of(int bits) {
+  std::vector<DType> found;
+  for (const DType dtype : all_dtypes()) {
+    if (family(dtype) == Family::floating && bit_width(dtype) == bits) found.push_back(dtype);
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](DType a, DType b) { return !name(a).ends_with("fnuz") && name(b).ends_with("fnuz"); });
+  return found;
+}
+
+const std::vector<Ambiguity>& ambiguities() {
+  constexpr std::string_view width = "means different types, as NumPy counts bytes and others count bits";
+  constexpr std::string_view several = "names several types";
+  constexpr std::string_view sizes = "has different sizes in different systems";
+  static const std::vector<Ambiguity> all = {
+      {"f4", width, {float4_e2m1fn, float32}},
+      {"f8", width,
+       [] {
+         std::vector<DType> types = floats_of(8);
+         types.push_back(float64);
+         return types;
+       }()},
+      {"i1", width, {int8, boolean}},
+      {"i2", width, {int2, int16}},
+      {"i4", width, {int4, int32}},
+      {"i8", width, {int8, int64}},
+      {"u1", width, {uint8, uint1}},
+      {"u2", width, {uint2, uint16}},
+      {"u4", width, {uint4, uint32}},
+      {"u8", width, {uint8, uint64}},
+      {"fp8", several, floats_of(8)},
+      {"float8", several, floats_of(8)},
+      {"fp6", several, floats_of(6)},
+      {"float6", several, floats_of(6)},
+      {"int", sizes, {int32, int64}},
+      {"float", sizes, {float32, float64}},
+  };
+  return all;
+}
+
+// Null: `key` means one type or none.
+const Ambiguity* find_ambiguity(const std::string& key) {
+  const auto found = std::find_if(ambiguities().begin(), ambiguities().end(), [&](const Ambiguity& ambiguity) {
+    return ambiguity.key == key && !ambiguity.candidates.empty();
+  });
+  return found == ambiguities().end() ? nullptr : &*found;
+}
+
+std::vector<std::string_view> names_of(const std::vector<DType>& dtypes) {
+  std::vector<std::string_view> names;
+  for (const DType dtype : dtypes) names.push_back(name(dtype));
+  return names;
 }
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -109,8 +187,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-// Canonical names of the three types with the nearest spellings.
-std::vector<std::string_view> nearest_names(const std::string& key) {
+// The three types with the nearest spellings.
+std::vector<DType> nearest_dtypes(const std::string& key) {
   std::vector<std::pair<std::size_t, DType>> ranked;
   for (const Group& group : groups()) {
     std::size_t best = longest_spelling;
@@ -120,9 +198,7 @@ std::vector<std::string_view> nearest_names(const std::string& key) {
     ranked.emplace_back(best, group.dtype);
   }
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<std::string_view> names;
-  for (std::size_t i = 0; i < 3; ++i) names.push_back(name(ranked[i].second));
-  return names;
+  return {ranked[0].second, ranked[1].second, ranked[2].second};
 }
 
 }  // namespace
@@ -136,7 +212,12 @@ std::span<const std::string_view> spellings(DType dtype) noexcept {
 
 Result<DType> parse_dtype(std::string_view spelling) {
   const std::string_view shown = spelling.substr(0, longest_spelling);
-  const std::string key = key_of(shown);
+  const auto& [key, settled] = read_spelling(shown);
+  if (const Ambiguity* ambiguity = settled ? nullptr : find_ambiguity(key)) {
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = formatted("\"{}\" {}", shown, ambiguity->reason),
+                 .hint = formatted("write one of {}", joined(names_of(ambiguity->candidates)))};
+  }
   if (spelling.size() <= longest_spelling) {
     for (const Key& known : keys()) {
       if (known.text == key) return known.dtype;
@@ -148,8 +229,8 @@ Result<DType> parse_dtype(std::string_view spelling) {
     }
   }
   return Error{.code = ErrorCode::invalid_argument,
-               .message = fmt::format("unknown dtype \"{}\"", shown),
-               .hint = fmt::format("did you mean {}?", fmt::join(nearest_names(key), ", "))};
+               .message = formatted("unknown dtype \"{}\"", shown),
+               .hint = formatted("did you mean {}?", joined(names_of(nearest_dtypes(key))))};
 }
 
 }  // namespace tensorcast

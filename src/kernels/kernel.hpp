@@ -12,7 +12,7 @@ namespace tensorcast::kernels {
 
 // `src` and `dst` have any alignment and are disjoint, or equal with a target that is not wider than the source.
 // Reads and writes storage_bytes(count) bytes and none beyond; tail bits of sub-byte targets become zero.
-// The policy's scale is 1 (else ScaledConversion) and it demands no error (else RefusalScan). All others are obeyed.
+// The policy's scale is 1 (else ScaledConversion) and it demands no error. All others are obeyed.
 using KernelFn = void (*)(const std::byte* src, std::byte* dst, std::size_t count, const codec::Policy& policy);
 
 struct Kernel {
