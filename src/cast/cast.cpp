@@ -4,9 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include <fmt/format.h>
-
 #include "cast/conversion.hpp"
+#include "dtype/guarded.hpp"
 
 namespace tensorcast {
 
@@ -19,38 +18,28 @@ CastOptions CastOptions::Safe() noexcept {
 
 namespace {
 
-Result<void> check_size(const char* which, DType dtype, std::size_t count, std::size_t bytes) {
-  const std::size_t needed = storage_bytes(dtype, count);
-  if (bytes == needed) return {};
-  return Error{.code = ErrorCode::invalid_argument,
-               .message = fmt::format("the {} has {} bytes, but {} elements of {} take {}", which, bytes, count,
-                                      name(dtype), needed)};
-}
-
 Result<void> cast_views(const TensorView& src, const MutableTensorView& dst, const CastOptions& options,
                         CastReport* report) {
   if (!std::equal(src.shape.begin(), src.shape.end(), dst.shape.begin(), dst.shape.end())) {
     return Error{.code = ErrorCode::invalid_argument, .message = "source and target have different shapes"};
   }
-  if (Result<void> numeric = check_numeric(src.dtype, dst.dtype); !numeric) return numeric;
   const Result<std::size_t> count = element_count(src.shape);
   if (!count) return count.error();
+  const Conversion conversion{src.bytes.data(), src.dtype, dst.bytes.data(), dst.dtype, *count};
+  if (Result<void> checked = check(conversion, options); !checked) return checked;
   if (Result<void> size = check_size("source", src.dtype, *count, src.bytes.size()); !size) return size;
   if (Result<void> size = check_size("target", dst.dtype, *count, dst.bytes.size()); !size) return size;
-  const Conversion conversion{src.bytes.data(), src.dtype, dst.bytes.data(), dst.dtype, *count};
-  const Result<codec::Policy> policy = check(conversion, options);
-  if (!policy) return policy.error();
-  return run(conversion, *policy, options.threads, report);
+  return run(conversion, codec::policy_of(options, src.dtype, dst.dtype), options.threads, report);
 }
 
 }  // namespace
 
 Result<void> cast(const TensorView& src, const MutableTensorView& dst, const CastOptions& options) {
-  return cast_views(src, dst, options, nullptr);
+  return guarded([&] { return cast_views(src, dst, options, nullptr); });
 }
 
 Result<void> cast(const TensorView& src, const MutableTensorView& dst, const CastOptions& options, CastReport& report) {
-  return cast_views(src, dst, options, &report);
+  return guarded([&] { return cast_views(src, dst, options, &report); });
 }
 
 }  // namespace tensorcast

@@ -22,7 +22,8 @@ struct Kernel {
   std::string_view algorithm;  // how it works, in a few words: for tests, benchmarks and `tcast bench`
 };
 
-// All 506 pairs, on a target that supported_targets() lists. Tests and benchmarks iterate this.
+// The kernels of all pairs of two different numeric types, on a target that supported_targets() lists. Tests and
+// benchmarks iterate this.
 [[nodiscard]] std::span<const Kernel> kernels(Target target) noexcept;
 
 // Never null for two different numeric or bool types; same types are a copy and have no kernel.

@@ -5,10 +5,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "kernels/compare.hpp"
 #include "kernels/kernel.hpp"
+#include "kernels/multiply.hpp"
 #include "tensorcast/target.hpp"
 
 namespace tensorcast::kernels {
@@ -19,6 +21,8 @@ struct Ops {
   // Kernels of sources wider than 8 bits. May be called before main().
   KernelRows (*float_source_rows)() noexcept;
   KernelRows (*integer_source_rows)() noexcept;
+  // Products of elements of this type, which multiply.hpp lists.
+  MultiplyFn (*find_multiply)(DType from, Products products) noexcept;
   // Copies with stores that bypass the cache, for outputs larger than it. Any alignment. Other threads may read the
   // result after this one has called stream_fence(): once at the end, as it waits until every store has left.
   void (*stream_copy)(const std::byte* src, std::byte* dst, std::size_t bytes) noexcept;
@@ -37,6 +41,9 @@ struct Ops {
   // Reports whether a number is NaN, below `low` or above `high`. Any alignment; float32 has both bounds exactly.
   bool (*any_outside_float32)(const std::byte* numbers, std::size_t count, double low, double high) noexcept;
   bool (*any_outside_float64)(const std::byte* numbers, std::size_t count, double low, double high) noexcept;
+  // Packed codes of six bits to table[code], one a byte; and one a byte, below 64, to packed ones.
+  void (*look_up_six_bits)(const std::byte* src, std::byte* dst, std::size_t count, const std::uint8_t* table) noexcept;
+  void (*pack_six_bits)(const std::byte* codes, std::byte* dst, std::size_t count) noexcept;
 };
 
 // The operations of `target`. Of one that the build lacks: those of `portable`.

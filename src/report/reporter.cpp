@@ -29,6 +29,24 @@ constexpr std::array<double, block_elements> zeros = {};
 
 bool is_long_integer(DType dtype) { return family(dtype) == Family::integer && bit_width(dtype) == 64; }
 
+constexpr auto six_bit_codes = [] {
+  std::array<std::uint8_t, 64> codes{};
+  for (std::size_t code = 0; code < codes.size(); ++code) codes[code] = static_cast<std::uint8_t>(code);
+  return codes;
+}();
+
+// Eight bytes in one load, as the loads would take longer than the counting.
+void count_each(const std::byte* data, std::size_t bytes, ByteCounts& counts) {
+  std::size_t at = 0;
+  for (; at + sizeof(std::uint64_t) <= bytes; at += sizeof(std::uint64_t)) {
+    std::uint64_t word;
+    std::memcpy(&word, data + at, sizeof word);
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < sizeof word; ++i) ++counts.bytes[i % ByteCounts::tables][word >> 8 * i & 0xff];
+  }
+  for (; at < bytes; ++at) ++counts.bytes[0][static_cast<std::uint8_t>(data[at])];
+}
+
 }  // namespace
 
 void ReportAccumulator::merge(const ReportAccumulator& other) {
@@ -80,18 +98,18 @@ void Reporter::for_each_block(const ConvertedPiece& piece, std::size_t elements,
   }
 }
 
-// Eight bytes in one load, as the loads would take longer than the counting.
+// Codes of 6 bits do not fill bytes, and are unpacked first.
 void Reporter::count_bytes(const ConvertedPiece& piece, ByteCounts& counts) const {
+  if (bit_width(from_) == 6) {
+    return for_each_block(piece, block_elements, [&](const ConvertedPiece& block) {
+      alignas(64) std::array<std::byte, block_elements> codes;
+      kernels::ops_of(target_).look_up_six_bits(block.source, codes.data(), block.count, six_bit_codes.data());
+      count_each(codes.data(), block.count, counts);
+    });
+  }
   const auto per_byte = static_cast<std::size_t>(8 / bit_width(from_));
   const std::size_t bytes = piece.count / per_byte;
-  std::size_t at = 0;
-  for (; at + sizeof(std::uint64_t) <= bytes; at += sizeof(std::uint64_t)) {
-    std::uint64_t word;
-    std::memcpy(&word, piece.source + at, sizeof word);
-#pragma GCC unroll 8
-    for (std::size_t i = 0; i < sizeof word; ++i) ++counts.bytes[i % ByteCounts::tables][word >> 8 * i & 0xff];
-  }
-  for (; at < bytes; ++at) ++counts.bytes[0][static_cast<std::uint8_t>(piece.source[at])];
+  count_each(piece.source, bytes, counts);
   for (std::size_t i = bytes * per_byte; i < piece.count; ++i) ++counts.codes[codec::load_code(from_, piece.source, i)];
 }
 

@@ -101,7 +101,7 @@ TEST(StrictScan, IsExactButForNaNAndProductsNextToTheEnd) {
   policies[6].scale = 0.0;
   policies[7].scale = 1e18;
   for (const DType from : all_dtypes()) {
-    if (from == DType::string) continue;
+    if (from == DType::string || bit_width(from) == 6) continue;  // those have limits only
     const std::vector<std::uint64_t> codes = sample_codes(from);
     for (const DType to : all_dtypes()) {
       if (to == DType::string) continue;
