@@ -34,9 +34,11 @@ SIMD_INLINE U8 nan_codes(const Words& x, U8 signs, U8 float4_nan) {
   } else if constexpr (format.nonfinite == NonFinite::nan_all_ones) {
     return signs | 0x7f;
   } else if constexpr (format.nonfinite == NonFinite::ieee) {  // the quiet bit, then the payload's first
-    static_assert(to == DType::float8_e5m2);
-    constexpr int first = row(from).format.mantissa_bits - 2;
-    return signs | 0x7e | pack_low_bytes({(x.lo >> first) & 1, (x.hi >> first) & 1});
+    constexpr int payload_bits = format.mantissa_bits - 1;
+    constexpr int first = row(from).format.mantissa_bits - 1 - payload_bits;
+    constexpr auto payload = static_cast<std::uint16_t>((1 << payload_bits) - 1);
+    constexpr auto quiet = static_cast<std::uint8_t>((format.largest_code() + 1) | 1 << payload_bits);
+    return signs | quiet | pack_low_bytes({(x.lo >> first) & payload, (x.hi >> first) & payload});
   } else {
     return splat(std::uint8_t{0x80});
   }
