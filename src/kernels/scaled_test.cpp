@@ -11,7 +11,9 @@
 #include <tuple>
 #include <vector>
 
+#include "codec/reference_cast.hpp"
 #include "kernels/narrow/table_conversion.hpp"
+#include "kernels/scaled.hpp"
 #include "kernels/scaled_testing.hpp"
 
 #if defined(__x86_64__)
