@@ -23,13 +23,12 @@ Result<void> cast_views(const TensorView& src, const MutableTensorView& dst, con
   if (!std::equal(src.shape.begin(), src.shape.end(), dst.shape.begin(), dst.shape.end())) {
     return Error{.code = ErrorCode::invalid_argument, .message = "source and target have different shapes"};
   }
-  if (Result<void> numeric = check_numeric(src.dtype, dst.dtype); !numeric) return numeric;
   const Result<std::size_t> count = element_count(src.shape);
   if (!count) return count.error();
-  if (Result<void> size = check_size("source", src.dtype, *count, src.bytes.size()); !size) return size;
-  if (Result<void> size = check_size("target", dst.dtype, *count, dst.bytes.size()); !size) return size;
   const Conversion conversion{src.bytes.data(), src.dtype, dst.bytes.data(), dst.dtype, *count};
   if (Result<void> checked = check(conversion, options); !checked) return checked;
+  if (Result<void> size = check_size("source", src.dtype, *count, src.bytes.size()); !size) return size;
+  if (Result<void> size = check_size("target", dst.dtype, *count, dst.bytes.size()); !size) return size;
   return run(conversion, codec::policy_of(options, src.dtype, dst.dtype), options.threads, report);
 }
 

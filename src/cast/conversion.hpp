@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "codec/policy.hpp"
+#include "dtype/dtype_table.hpp"
 #include "tensorcast/cast.hpp"
 
 namespace tensorcast {
@@ -32,8 +33,13 @@ inline constexpr std::size_t piece_granule = 64;
 // Errors: invalid_argument, unsupported: types that no dense tensor of numbers has.
 [[nodiscard]] Result<void> check_numeric(DType from, DType to);
 
-// Errors: invalid_argument unless `count` elements of `dtype` take `bytes`. `which` is "source" or "target".
-[[nodiscard]] Result<void> check_size(const char* which, DType dtype, std::size_t count, std::size_t bytes);
+// Precondition: `dtype` is castable. Errors: invalid_argument unless `count` elements of `dtype` take `bytes`. `which`
+// is "source" or "target".
+[[gnu::cold]] Error wrong_size(const char* which, DType dtype, std::size_t count, std::size_t bytes);
+[[nodiscard]] inline Result<void> check_size(const char* which, DType dtype, std::size_t count, std::size_t bytes) {
+  if (bytes != storage_bytes(row(dtype), count)) return wrong_size(which, dtype, count, bytes);
+  return {};
+}
 
 // Converts all elements; adds what happened to `report`, unless null. `threads` as in CastOptions.
 // Precondition: check() accepted it.

@@ -78,14 +78,8 @@ class Tasks {
   const Pieces& pieces_;
 };
 
-}  // namespace
-
-Result<void> run(const Conversion& whole, const codec::Policy& policy, int threads, CastReport* report) {
-  if (whole.count == 0) return {};
-  if (whole.count <= small_elements && report == nullptr && needs_one_kernel(whole, policy)) {
-    kernels::find_kernel(active_target(), whole.from, whole.to)->run(whole.src, whole.dst, whole.count, policy);
-    return {};
-  }
+[[gnu::noinline]] Result<void> run_in_stages(const Conversion& whole, const codec::Policy& policy, int threads,
+                                             CastReport* report) {
   std::optional<Reporter> reporter;
   if (report != nullptr) reporter.emplace(whole.from, whole.to, policy);
   const Pieces pieces(whole, policy, reporter ? &*reporter : nullptr);
@@ -102,6 +96,17 @@ Result<void> run(const Conversion& whole, const codec::Policy& policy, int threa
   Result<void> done = runs_on_threads ? tasks.run_on_threads(thread_count(threads), total) : tasks.run_in_order(total);
   if (done && report != nullptr) report->merge(reporter->report(accumulator));
   return done;
+}
+
+}  // namespace
+
+Result<void> run(const Conversion& whole, const codec::Policy& policy, int threads, CastReport* report) {
+  if (whole.count == 0) return {};
+  if (whole.count > small_elements || report != nullptr || !needs_one_kernel(whole, policy)) {
+    return run_in_stages(whole, policy, threads, report);
+  }
+  kernels::find_kernel(active_target(), whole.from, whole.to)->run(whole.src, whole.dst, whole.count, policy);
+  return {};
 }
 
 }  // namespace tensorcast

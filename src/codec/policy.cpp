@@ -13,11 +13,17 @@ constexpr int saturate_since = 19;
 constexpr int int4_since = 21;
 constexpr int round_mode_since = 24;  // also: Inf to FNUZ and NaN to float4 as they are today, int4 wraps
 
-Error invalid(std::string message) { return Error{.code = ErrorCode::invalid_argument, .message = std::move(message)}; }
+[[gnu::cold]] Error invalid(std::string message) {
+  return Error{.code = ErrorCode::invalid_argument, .message = std::move(message)};
+}
 
-Error newer_than(std::string_view what, int since, int opset) {
+[[gnu::cold]] Error newer_than(std::string_view what, int since, int opset) {
   return Error{.code = ErrorCode::unsupported,
                .message = formatted("{} of Cast since opset {}; opset {} was asked for", what, since, opset)};
+}
+
+[[gnu::cold]] Error newer_type(DType dtype, int opset) {
+  return newer_than(formatted("{} is a type", name(dtype)), since_opset(dtype), opset);
 }
 
 bool has_known_choices(const CastOptions& options) {
@@ -28,7 +34,7 @@ bool has_known_choices(const CastOptions& options) {
 }
 
 // Names the first option whose value is none of its enumerators.
-Error unknown_choice(const CastOptions& options) {
+[[gnu::cold]] Error unknown_choice(const CastOptions& options) {
   struct Choice {
     std::string_view option;
     std::int32_t value;
@@ -50,27 +56,34 @@ Error unknown_choice(const CastOptions& options) {
   return {};
 }
 
-Result<void> check_values(const CastOptions& options) {
+// What is wrong with values that are not all right.
+[[gnu::cold]] Error wrong_value(const CastOptions& options) {
   if (!has_known_choices(options)) return unknown_choice(options);
   if (options.threads < 0) return invalid(formatted("threads is 0 (all cores) or more, not {}", options.threads));
   if (options.opset < 0 || options.opset > newest_opset) {
     return invalid(formatted("opset {} does not exist; 1 to {} do, and 0 is the newest", options.opset, newest_opset));
   }
-  if (!std::isfinite(options.scale)) return invalid("scale must be a finite number");
-  return {};
+  return invalid("scale must be a finite number");
+}
+
+bool are_right(const CastOptions& options) {
+  return has_known_choices(options) && options.threads >= 0 && options.opset >= 0 && options.opset <= newest_opset &&
+         std::isfinite(options.scale);
 }
 
 Result<void> check_types(DType from, DType to, int opset) {
   for (const DType dtype : {from, to}) {
     if (find_row(dtype) == nullptr) return check_castable(dtype);
     if (opset < row(dtype).since_opset) {
-      return newer_than(formatted("{} is a type", name(dtype)), since_opset(dtype), opset);
+      return newer_type(dtype, opset);
     }
   }
   return {};
 }
 
 bool is_fnuz(DType dtype) { return row(dtype).format.nonfinite == NonFinite::nan_negative_zero; }
+
+bool is_whole(Family family) { return family == Family::integer || family == Family::boolean; }
 
 IntegerRange integer_range(const CastOptions& options, DType from, DType to, int opset) {
   switch (options.out_of_range) {
@@ -84,7 +97,7 @@ IntegerRange integer_range(const CastOptions& options, DType from, DType to, int
       break;
   }
   // D6: what the operator tests of that era demand of real numbers. A scale makes a real number of any source.
-  const bool is_real = family(from) == Family::floating || family(from) == Family::text || options.scale != 1.0;
+  const bool is_real = !is_whole(row(from).family) || options.scale != 1.0;
   const bool is_4_bit = to == DType::int4 || to == DType::uint4;
   const bool saturates = is_real && is_4_bit && opset >= int4_since && opset < round_mode_since;
   return saturates ? IntegerRange::saturate : IntegerRange::wrap;
@@ -95,7 +108,7 @@ int opset_of(const CastOptions& options) { return options.opset == 0 ? newest_op
 }  // namespace
 
 Result<void> check_options(const CastOptions& options, DType from, DType to) {
-  if (Result<void> values = check_values(options); !values) return values;
+  if (!are_right(options)) return wrong_value(options);
   const int opset = opset_of(options);
   if (Result<void> types = check_types(from, to, opset); !types) return types;
   if (!options.saturate && opset < saturate_since) {

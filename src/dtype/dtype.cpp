@@ -129,13 +129,8 @@ int since_opset(DType dtype) noexcept {
 }
 
 std::size_t storage_bytes(DType dtype, std::size_t count) noexcept {
-  const auto bits = static_cast<std::size_t>(bit_width(dtype));
-  if (bits >= 8) {
-    std::size_t bytes = 0;
-    return __builtin_mul_overflow(count, bits / 8, &bytes) ? std::numeric_limits<std::size_t>::max() : bytes;
-  }
-  if (bits == 0) return 0;
-  return count / 8 * bits + (count % 8 * bits + 7) / 8;
+  const DTypeRow* const row = find_row(dtype);
+  return row == nullptr ? 0 : storage_bytes(*row, count);
 }
 
 const DTypeFacts& facts(DType dtype) noexcept {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <limits>
 #include <string_view>
 
 #include "dtype/float_format.hpp"
@@ -268,6 +270,14 @@ static_assert(table_is_sound());
 
 // Precondition: `dtype` is castable.
 [[nodiscard]] constexpr const DTypeRow& row(DType dtype) noexcept { return *find_row(dtype); }
+
+// storage_bytes() of dtype.hpp: the largest size_t if it overflows.
+[[nodiscard]] constexpr std::size_t storage_bytes(const DTypeRow& type, std::size_t count) noexcept {
+  const auto bits = static_cast<std::size_t>(type.bits);
+  if (bits < 8) return count / 8 * bits + (count % 8 * bits + 7) / 8;
+  std::size_t bytes = 0;
+  return __builtin_mul_overflow(count, bits / 8, &bytes) ? std::numeric_limits<std::size_t>::max() : bytes;
+}
 
 // Errors: unsupported for uint1, which can only be promoted; invalid_argument for a number without a type.
 [[nodiscard]] Result<void> check_castable(DType dtype);

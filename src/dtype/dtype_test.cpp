@@ -165,7 +165,7 @@ TEST(StorageBytes, PacksAndRefusesToOverflow) {
   EXPECT_EQ(storage_bytes(DType::int4, 1), 1u);
   EXPECT_EQ(storage_bytes(DType::int4, 3), 2u);
   EXPECT_EQ(storage_bytes(DType::uint2, 5), 2u);
-  for (const auto &[count, bytes] : {std::pair{1u, 1u}, {2u, 2u}, {3u, 3u}, {4u, 3u}, {5u, 4u}, {8u, 6u}}) {
+  for (const auto& [count, bytes] : {std::pair{1u, 1u}, {2u, 2u}, {3u, 3u}, {4u, 3u}, {5u, 4u}, {8u, 6u}}) {
     EXPECT_EQ(storage_bytes(DType::float6_e2m3fn, count), bytes) << count;
   }
   EXPECT_EQ(storage_bytes(DType::boolean, 5), 5u);

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <optional>
+#include <span>
 
 #include "codec/reference_cast.hpp"
 #include "dtype/dtype_table.hpp"
@@ -16,96 +18,131 @@ namespace {
 using codec::Policy;
 
 constexpr std::size_t piece_count = 1024;           // elements whose products stay in the first-level cache
-constexpr std::size_t small_count = 64;             // elements of a piece that need another way, the least that take it
+constexpr std::size_t smallest_piece = 64;          // elements that the reference converts if one of them needs it
 constexpr std::size_t search_pays_from = 1U << 16;  // elements: the search takes some microseconds
-
-std::uint64_t float32_bits(double x) { return std::bit_cast<std::uint32_t>(static_cast<float>(x)); }
 
 std::size_t bytes_of(const DTypeRow& type, std::size_t count) {
   return count * static_cast<std::size_t>(type.bits) / 8;
 }
 
-// --- A float32 that does as well as the scale
+// --- Products in float32
 
-// How `significand`, an integer, lies to the numbers of at most `digits` binary digits: itself with fewer digits cut
-// off, and whether that changed it.
-struct Interval {
-  std::uint64_t floor;
-  bool is_inside;
-  friend bool operator==(const Interval&, const Interval&) = default;
+constexpr std::uint64_t leading_bit = 0x10000000000000;  // of a float64's significand
+constexpr std::uint64_t mantissa = leading_bit - 1;
+
+std::uint64_t significand_of(double x) { return (std::bit_cast<std::uint64_t>(x) & mantissa) | leading_bit; }
+
+// To nearest even.
+std::uint64_t round_to_float32(std::uint64_t x) {
+  const int cut = std::bit_width(x) - 24;
+  if (cut <= 0) return x;
+  const std::uint64_t nearly_half = (std::uint64_t{1} << (cut - 1)) - 1;
+  return (x + nearly_half + (x >> cut & 1)) >> cut << cut;
+}
+
+// Where an integer lies among the numbers of at most `digits` binary digits: the first digits of it, and whether there
+// are more.
+struct Place {
+  std::uint64_t first_digits;
+  bool has_more;
+  friend bool operator==(const Place&, const Place&) = default;
 };
-
-Interval interval_of(std::uint64_t significand, int digits) {
-  const std::uint64_t aligned = significand << std::countl_zero(significand);
+Place place_of(std::uint64_t x, int digits) {
+  const std::uint64_t aligned = x << std::countl_zero(x);
   return {aligned >> (64 - digits), aligned << digits != 0};
 }
 
-// Whether products of all integers of `source_digits` digits with two scales lie alike to all numbers of
-// `boundary_digits` digits. The significands are below 2^53, aligned to each other.
-bool lie_alike(std::uint64_t scale, std::uint64_t other, int source_digits, int boundary_digits) {
-  for (std::uint64_t x = std::uint64_t{1} << (source_digits - 1); x >> source_digits == 0; ++x) {
-    if (std::bit_width(x * scale) != std::bit_width(x * other)) return false;
-    if (interval_of(x * scale, boundary_digits) != interval_of(x * other, boundary_digits)) return false;
-  }
-  return true;
-}
-
-// One of the two float32 next to the scale, for sources of at most 11 digits. Precondition: both are normal.
+// A float32 that does as well as the scale: its product with each number of `source_digits` digits, at most 11, rounded
+// to float32, lies as the exact product does among the numbers of `boundary_digits` digits.
 std::optional<double> nearby_float32(double scale, int source_digits, int boundary_digits) {
-  constexpr std::uint64_t significand_bits = 0xfffffffffffff, leading = 0x10000000000000;
-  constexpr std::uint64_t step = std::uint64_t{1} << 29;  // the last bit of a float32
-  const auto bits = std::bit_cast<std::uint64_t>(scale);
-  const std::uint64_t significand = (bits & significand_bits) | leading;
-  const std::uint64_t below = significand & ~(step - 1);
-  for (const std::uint64_t other : {below, below + step}) {
-    if (other == leading * 2 || !lie_alike(significand, other, source_digits, boundary_digits)) continue;
-    return std::bit_cast<double>((bits & ~significand_bits) | (other & significand_bits));
+  constexpr int cut = 53 - 24;
+  const std::uint64_t exact = significand_of(scale);
+  const auto does_as_well = [&](std::uint64_t other) {
+    for (std::uint64_t x = std::uint64_t{1} << (source_digits - 1); x >> source_digits == 0; ++x) {
+      const std::uint64_t product = round_to_float32(x * other);
+      if (std::bit_width(product) + cut != std::bit_width(x * exact)) return false;
+      if (place_of(product, boundary_digits) != place_of(x * exact, boundary_digits)) return false;
+    }
+    return true;
+  };
+  for (const int step : {0, 1, -1, 2}) {
+    const std::uint64_t other = (exact >> cut) + static_cast<std::uint64_t>(step);
+    if (std::bit_width(other) != 24 || !does_as_well(other)) continue;
+    return std::bit_cast<double>((std::bit_cast<std::uint64_t>(scale) & ~mantissa) | (other << cut & mantissa));
   }
   return std::nullopt;
 }
-
-// Numbers at which the target's result changes have this many digits; those of integers as far as integer_limit().
-int boundary_digits(const DTypeRow& to) {
-  return to.family == Family::floating ? to.format.mantissa_bits + 2 : to.bits + 3;
-}
-double integer_limit(const DTypeRow& to) { return std::ldexp(1.0, boundary_digits(to) - 1); }  // multiples of one half
-
-std::optional<double> float32_scale(const DTypeRow& from, const DTypeRow& to, double scale, std::size_t total) {
-  const double size = std::fabs(scale);
-  if (!(size >= 0x1p-60 && size <= 0x1p60)) return std::nullopt;
-  if (static_cast<double>(static_cast<float>(scale)) == scale) return scale;
-  const bool is_short = from.family == Family::floating && from.bits == 16;
-  if (!is_short || to.family == Family::boolean || boundary_digits(to) > 12 || total < search_pays_from) return {};
-  return nearby_float32(scale, from.format.mantissa_bits + 1, boundary_digits(to));
-}
-
-// --- Which products are unwanted
 
 bool wraps(const DTypeRow& to, const Policy& policy) {
   return to.family == Family::integer && policy.integer_range != codec::IntegerRange::saturate;
 }
 
-// In float32, to targets of 16 bits or fewer.
-Multiplication float32_multiplication(double scale, const DTypeRow& to, const Policy& policy, double integer_limit) {
+std::uint64_t float32_bits(double x) { return std::bit_cast<std::uint32_t>(static_cast<float>(x)); }
+
+// For targets of 16 bits or fewer. Integers need two bits more than those before the point, and hence products below a
+// limit if they wrap.
+Multiplication in_float32(const DTypeRow& to, const Policy& policy, double scale, double limit = 0x1p22) {
   constexpr std::uint64_t infinity = 0x7f800000;
-  if (wraps(to, policy)) return {scale, float32_bits(integer_limit), infinity};
-  if (to.family != Family::floating) return {scale};
+  if (wraps(to, policy)) return {.scale = scale, .first = float32_bits(limit), .end = infinity};
   // A finite number beyond float32 may be infinite by now.
   const bool tells_infinity = to.format.nonfinite == NonFinite::nan_negative_zero && policy.saturate;
-  if (tells_infinity && policy.fnuz_inf_is_nan) return {scale, float32_bits(0x1p127), infinity + 1};
-  return {scale};
+  if (to.family != Family::floating || !tells_infinity || !policy.fnuz_inf_is_nan) return {.scale = scale};
+  return {.scale = scale, .first = float32_bits(0x1p127), .end = infinity + 1};
 }
 
-// In float64.
-Multiplication float64_multiplication(const DTypeRow& from, const DTypeRow& to, const Policy& policy) {
+struct Float32Way {
+  Products products;
+  Multiplication by;
+};
+
+// Without float64, if there is such a way. `from` holds what float32 does.
+std::optional<Float32Way> quick_way(const DTypeRow& from, const DTypeRow& to, const Policy& policy, std::size_t total) {
+  const double scale = policy.scale;
+  const double size = std::fabs(scale);
+  if (to.family == Family::boolean || !(size >= 0x1p-60 && size <= 0x1p60)) return std::nullopt;
+  const bool is_floating = from.family == Family::floating;
+  const int source_digits = is_floating ? from.format.mantissa_bits + 1 : from.bits;
+  const int scale_digits = 53 - std::countr_zero(significand_of(scale));
+  // The target's result changes at numbers of so many digits; of integers, at multiples of one half.
+  const bool to_floating = to.family == Family::floating;
+  const int boundary_digits = to_floating ? to.format.mantissa_bits + 2 : to.bits + 3;
+  const double limit = std::ldexp(1.0, boundary_digits - 1);
+
+  Float32Way way;
+  if (scale_digits == 1 || scale_digits + source_digits <= 24) {  // exact products
+    way = {Products::float32_nearest, in_float32(to, policy, scale)};
+  } else if (scale_digits <= 24) {
+    way = {Products::float32_odd, in_float32(to, policy, scale)};
+  } else if (boundary_digits > 12) {
+    return std::nullopt;
+  } else if (from.id == DType::float32) {
+    way = {Products::float32_close, in_float32(to, policy, scale, limit)};
+    way.by.zeros = (1U << (24 - boundary_digits)) - 1;
+  } else if (is_floating && source_digits <= 11 && total >= search_pays_from) {
+    const std::optional<double> other = nearby_float32(scale, source_digits, boundary_digits);
+    if (!other) return std::nullopt;
+    way = {Products::float32_nearest, in_float32(to, policy, *other, limit)};
+  } else {
+    return std::nullopt;
+  }
+  // Products near float32's subnormals lack bits that such a target has.
+  if (is_floating && from.format.exponent_bits == 8 && to_floating && to.format.exponent_bits == 8) {
+    way.by.first = 1;
+    way.by.end = float32_bits(0x1p-100);
+  }
+  return way;
+}
+
+// --- Products in float64
+
+Multiplication in_float64(const DTypeRow& from, const DTypeRow& to, const Policy& policy) {
   constexpr std::uint64_t infinity = 0x7ff0000000000000;
   const bool is_long = from.family == Family::integer && from.bits == 64;
-  const bool saturates_early = !wraps(to, policy) && to.bits < 64;
-  const bool has_fractions = to.family == Family::integer && !saturates_early;
-  double limit = HUGE_VAL;
-  if (has_fractions) limit = 0x1p51;                                       // two more bits than those before the point
-  if (is_long) limit = std::min(limit, 0x1p53 * std::fabs(policy.scale));  // numbers that float64 may not hold
-  return {policy.scale, std::bit_cast<std::uint64_t>(limit), is_long ? infinity + 1 : infinity};
+  const bool needs_all_digits = to.family == Family::integer && (wraps(to, policy) || to.bits == 64);
+  double limit = needs_all_digits ? 0x1p51 : HUGE_VAL;
+  if (is_long) limit = std::min(limit, 0x1p53 * std::fabs(policy.scale));  // float64 may not hold the number
+  return {
+      .scale = policy.scale, .first = std::bit_cast<std::uint64_t>(limit), .end = is_long ? infinity + 1 : infinity};
 }
 
 }  // namespace
@@ -125,21 +162,13 @@ ScaledConversion::ScaledConversion(Target target, DType from_type, DType to_type
   if ((from.bits <= 16 || from_ == DType::float32) && to.bits <= 16) {
     const bool is_loaded = from.family == Family::floating && from.bits >= 16;
     const DType read_as = is_loaded ? from_ : DType::float32;
-    if (const std::optional<double> scale = float32_scale(from, to, policy.scale, total)) {
-      const double limit = *scale == policy.scale ? 0x1p22 : integer_limit(to);
-      Multiplication by = float32_multiplication(*scale, to, policy, limit);
-      const bool has_tiny = from.family == Family::floating && from.format.exponent_bits == 8;
-      if (has_tiny && to.family == Family::floating && to.format.exponent_bits == 8) {
-        by.first = 1;
-        by.end = float32_bits(0x1p-100);
-      }
-      add_way(read_as, Products::float32_odd, DType::float32, by);
-    }
-    add_way(read_as, Products::float32_from_float64, DType::float32,
-            float32_multiplication(policy.scale, to, policy, 0x1p22));
+    const std::optional<Float32Way> quick = quick_way(from, to, policy, total);
+    if (quick) add_way(read_as, quick->products, DType::float32, quick->by);
+    add_way(read_as, Products::float32_from_float64, DType::float32, in_float32(to, policy, policy.scale));
   }
-  add_way(DType::float64, to_ == DType::float64 ? Products::float64_nearest : Products::float64_odd, DType::float64,
-          float64_multiplication(from, to, policy));
+  const bool is_result = to_ == DType::float64;
+  add_way(DType::float64, is_result ? Products::float64_nearest : Products::float64_odd, DType::float64,
+          in_float64(from, to, policy));
 }
 
 void ScaledConversion::add_way(DType read_as, Products products, DType product_type,
@@ -151,17 +180,24 @@ void ScaledConversion::add_way(DType read_as, Products products, DType product_t
   if (product_type != to_) way.encode = find_kernel(target_, product_type, to_)->run;
 }
 
-bool ScaledConversion::is_light() const noexcept { return as_unscaled_ != nullptr; }
-
 void ScaledConversion::run(const std::byte* src, std::byte* dst, std::size_t count) const noexcept {
   if (as_unscaled_ != nullptr) return as_unscaled_(src, dst, count, unscaled_);
-  const DTypeRow& from = row(from_);
-  const DTypeRow& to = row(to_);
+  run_in_pieces(piece_count, src, dst, count);
+}
+
+void ScaledConversion::run_in_pieces(std::size_t piece, const std::byte* src, std::byte* dst,
+                                     std::size_t count) const noexcept {
+  const auto ways = std::span(ways_).first(way_count_);
   for (std::size_t step = 0; count != 0; count -= step) {
-    step = std::min(piece_count, count);
-    if (way_count_ == 0 || !try_way(ways_[0], src, dst, step)) run_otherwise(src, dst, step);
-    src += bytes_of(from, step);
-    dst += bytes_of(to, step);
+    step = std::min(piece, count);
+    const bool done = std::ranges::any_of(ways, [&](const Way& way) { return try_way(way, src, dst, step); });
+    if (!done && step > smallest_piece) {
+      run_in_pieces(smallest_piece, src, dst, step);
+    } else if (!done) {
+      static_cast<void>(codec::reference_cast(src, from_, dst, to_, step, policy_));
+    }
+    src += bytes_of(row(from_), step);
+    dst += bytes_of(row(to_), step);
   }
 }
 
@@ -185,20 +221,6 @@ bool ScaledConversion::try_way(const Way& way, const std::byte* src, std::byte* 
     std::memcpy(dst, products, bytes_of(row(to_), count));
   }
   return true;
-}
-
-void ScaledConversion::run_otherwise(const std::byte* src, std::byte* dst, std::size_t count) const noexcept {
-  const DTypeRow& from = row(from_);
-  const DTypeRow& to = row(to_);
-  for (std::size_t step = 0; count != 0; count -= step) {
-    step = std::min(small_count, count);
-    const auto works = [&](const Way& way) { return try_way(way, src, dst, step); };
-    if (std::none_of(ways_.begin(), ways_.begin() + static_cast<std::ptrdiff_t>(way_count_), works)) {
-      static_cast<void>(codec::reference_cast(src, from_, dst, to_, step, policy_));
-    }
-    src += bytes_of(from, step);
-    dst += bytes_of(to, step);
-  }
 }
 
 }  // namespace tensorcast::kernels

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <limits>
-#include <optional>
 
 #include "kernels/kernel.hpp"
 #include "kernels/multiply.hpp"
@@ -22,9 +21,6 @@ class ScaledConversion {
   // As KernelFn.
   void run(const std::byte* src, std::byte* dst, std::size_t count) const noexcept;
 
-  // Whether it computes hardly more than the pair's kernel without a scale.
-  [[nodiscard]] bool is_light() const noexcept;
-
  private:
   // Products, then the kernel that rounds them. Null functions: nothing to do.
   struct Way {
@@ -37,7 +33,7 @@ class ScaledConversion {
   void add_way(DType read_as, Products products, DType product_type, const Multiplication& by) noexcept;
   // False if a product is unwanted. The source is still whole then.
   [[nodiscard]] bool try_way(const Way& way, const std::byte* src, std::byte* dst, std::size_t count) const noexcept;
-  void run_otherwise(const std::byte* src, std::byte* dst, std::size_t count) const noexcept;
+  void run_in_pieces(std::size_t piece, const std::byte* src, std::byte* dst, std::size_t count) const noexcept;
 
   Target target_;
   DType from_, to_;

@@ -1,5 +1,7 @@
 #include "kernels/multiply.hpp"
 
+#include <bit>
+
 #include "kernels/per_target/functions.hpp"
 #include "kernels/simd/environment.hpp"
 #include "kernels/wide/blocks.hpp"
@@ -24,6 +26,13 @@ class UnwantedRange {
     signs_ |= (before_ - magnitudes) & (magnitudes - end_);  // both are negative within the range
   }
 
+  // Other than zero, with zeros for these bits.
+  template <class Floats>
+  SIMD_INLINE void add_zeros(Floats products, Lanes zeros) {
+    const Lanes bits = as<Lanes>(products);
+    signs_ |= ((bits & zeros) - 1) & -(bits & magnitude_bits);
+  }
+
   [[nodiscard]] SIMD_INLINE bool found() const { return least_of_lanes(signs_) < 0; }
 
  private:
@@ -31,27 +40,47 @@ class UnwantedRange {
   Lanes signs_ = {};
 };
 
-template <DType from, Products products>
-SIMD_INLINE F32 product(F32 x, F32 scale, F64 wide_scale) {
-  if constexpr (products == Products::float32_odd) {
-    return multiply_odd(x, scale);
-  } else {
-    const F64x2 wide = widen(x);
-    return narrow_odd({multiply_odd(wide.lo, wide_scale), multiply_odd(wide.hi, wide_scale)});
+// A scale as `products` need it.
+template <Products products>
+class Float32Multiplier {
+ public:
+  // The first 24 digits, and the rest: both have one sign, so that zeros and infinities keep theirs in the sum.
+  explicit Float32Multiplier(double scale) : scale_(splat(scale)) {
+    constexpr std::uint64_t rest_bits = 0x1fffffff;
+    const auto first = std::bit_cast<double>(std::bit_cast<std::uint64_t>(scale) & ~rest_bits);
+    high_ = splat(static_cast<float>(first));
+    low_ = splat(static_cast<float>(scale - first));
   }
-}
+
+  SIMD_INLINE F32 operator()(F32 x) const {
+    if constexpr (products == Products::float32_nearest) {
+      return x * high_;
+    } else if constexpr (products == Products::float32_odd) {
+      return multiply_odd(x, high_);
+    } else if constexpr (products == Products::float32_close) {
+      return multiply_add(x, high_, x * low_);
+    } else {
+      const F64x2 wide = widen(x);
+      return narrow_odd({multiply_odd(wide.lo, scale_), multiply_odd(wide.hi, scale_)});
+    }
+  }
+
+ private:
+  F32 high_, low_;
+  F64 scale_;
+};
 
 template <DType from, Products products>
 [[gnu::noinline]] bool multiply_in_float32(const std::byte* src, std::byte* dst, std::size_t count,
                                            const Multiplication& by) {
-  const F32 scale = splat(static_cast<float>(by.scale));
-  const F64 wide_scale = splat(by.scale);
+  const Float32Multiplier<products> multiply(by.scale);
+  const I32 zeros = splat(static_cast<std::int32_t>(by.zeros));
   UnwantedRange<I32> unwanted(by);
-  for (; count != 0; count -= kBlock, src += bytes_of<from>(kBlock), dst += 4 * kRegisterBytes) {
-    const Block<F32> block = map(
-        load_block<from>(src), [&](F32 x) SIMD_INLINE_LAMBDA { return product<from, products>(x, scale, wide_scale); });
-    for (const F32& x : {block.a, block.b, block.c, block.d}) unwanted.add(x);
-    store_units(dst, block);
+  for (; count != 0; count -= kLanes, src += bytes_of<from>(kLanes), dst += kRegisterBytes) {
+    const F32 product = multiply(load_unit<from>(src));
+    unwanted.add(product);
+    if constexpr (products == Products::float32_close) unwanted.add_zeros(product, zeros);
+    store(dst, product);
   }
   return !unwanted.found();
 }
@@ -77,8 +106,16 @@ bool run(const std::byte* src, std::byte* dst, std::size_t count, const Multipli
 
 template <DType from>
 MultiplyFn find_in_float32(Products products) {
-  return products == Products::float32_odd ? run<multiply_in_float32<from, Products::float32_odd>>
-                                           : run<multiply_in_float32<from, Products::float32_from_float64>>;
+  switch (products) {
+    case Products::float32_nearest:
+      return run<multiply_in_float32<from, Products::float32_nearest>>;
+    case Products::float32_odd:
+      return run<multiply_in_float32<from, Products::float32_odd>>;
+    case Products::float32_close:
+      return run<multiply_in_float32<DType::float32, Products::float32_close>>;
+    default:
+      return run<multiply_in_float32<from, Products::float32_from_float64>>;
+  }
 }
 
 }  // namespace
@@ -91,7 +128,7 @@ MultiplyFn find_multiply(DType from, Products products) noexcept {
       return find_in_float32<DType::float16>(products);
     case DType::bfloat16:
       return find_in_float32<DType::bfloat16>(products);
-    default:  // float64
+    default:
       return products == Products::float64_odd ? run<multiply_in_float64<Products::float64_odd>>
                                                : run<multiply_in_float64<Products::float64_nearest>>;
   }

@@ -17,14 +17,6 @@ using codec::Policy;
 template <DType to>
 inline constexpr bool reaches_float32_subnormals = to == DType::bfloat16 || to == DType::float8_e8m0fnu;
 
-// Finite stays finite: beyond float32's range, only infinity may become infinity where a target tells them apart.
-SIMD_INLINE F64 within_float32(F64 x) {
-  constexpr double largest = 0x1.fffffep127;
-  const F64 within = clamp(x, splat(-largest), splat(largest));
-  return as<F64>(
-      select(equal(as<I64>(x) & INT64_MAX, splat(std::int64_t{0x7ff0000000000000})), as<I64>(x), as<I64>(within)));
-}
-
 template <DType to>
 SIMD_INLINE F32 float32_hub_of_float64(F64x2 x) {
   if constexpr (to == DType::float32) {
