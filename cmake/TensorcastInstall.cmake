@@ -10,7 +10,7 @@ if(type STREQUAL SHARED_LIBRARY AND NOT APPLE)
 endif()
 
 install(TARGETS tensorcast EXPORT tensorcast-targets)
-if(TENSORCAST_BUILD_TOOLS)
+if(TARGET tcast)
   file(RELATIVE_PATH bin_to_lib /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
   set_target_properties(tcast PROPERTIES INSTALL_RPATH $ORIGIN/${bin_to_lib})
   install(TARGETS tcast)

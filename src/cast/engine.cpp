@@ -19,7 +19,7 @@
 #include "codec/reference_cast.hpp"
 #include "dtype/dtype_table.hpp"
 #include "kernels/kernel.hpp"
-#include "kernels/narrow/table_conversion.hpp"
+#include "kernels/byte_table/table_conversion.hpp"
 #include "kernels/ops.hpp"
 #include "kernels/refusal.hpp"
 #include "kernels/scaled.hpp"

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <span>
 
+#include "kernels/byte_table/loop.hpp"
 #include "kernels/kernel.hpp"
 #include "tensorcast/target.hpp"
 
@@ -18,6 +19,10 @@ struct Ops {
   // Kernels of sources wider than 8 bits. May be called before main().
   KernelRows (*float_source_rows)() noexcept;
   KernelRows (*integer_source_rows)() noexcept;
+  // Kernels of sources of 8 bits or fewer, and bool. May be called before main().
+  KernelRows (*byte_source_rows)() noexcept;
+  // Lookups in tables of all results of a pair.
+  byte_table::Loops (*table_loops)() noexcept;
   // Copies with stores that bypass the cache, for outputs larger than it. Any alignment. Other threads may read the
   // result after this one has called stream_fence(): once at the end, as it waits until every store has left.
   void (*stream_copy)(const std::byte* src, std::byte* dst, std::size_t bytes) noexcept;
@@ -26,8 +31,5 @@ struct Ops {
 
 // The operations of `target`. Of one that the build lacks: those of `portable`.
 [[nodiscard]] const Ops& ops_of(Target target) noexcept;
-
-// Kernels of sources of 8 bits or fewer, and bool. May be called before main().
-[[nodiscard]] KernelRows narrow_kernels(Target target) noexcept;
 
 }  // namespace tensorcast::kernels

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "codec/policy.hpp"
-#include "kernels/narrow/table_conversion.hpp"
+#include "kernels/byte_table/table_conversion.hpp"
 
 namespace tensorcast::kernels {
 

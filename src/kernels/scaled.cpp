@@ -41,7 +41,7 @@ MultiplyFn find_multiply(Target target, DType from, ProductPath path, ProductRou
   return portable::find_multiply(from, path, rounding, is_limited);
 }
 
-MultiplyAndConvertFn find_multiply_and_convert(const Pair& pair, ProductRounding rounding) {
+MultiplyAndConvertFn find_multiply_and_convert([[maybe_unused]] const Pair& pair, ProductRounding rounding) {
 #if defined(__x86_64__)
   switch (pair.target) {
     case Target::portable:

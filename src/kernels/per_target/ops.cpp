@@ -5,6 +5,8 @@ namespace tensorcast::kernels::TENSORCAST_TARGET {
 extern constexpr Ops ops = {
     .float_source_rows = float_source_rows,
     .integer_source_rows = integer_source_rows,
+    .byte_source_rows = byte_source_rows,
+    .table_loops = table_loops,
     .stream_copy = stream_copy,
     .stream_fence = stream_fence,
 };

@@ -40,10 +40,4 @@
 //   each
 #pragma once
 
-#if TENSORCAST_TARGET_LEVEL >= 2
-#include "kernels/simd/avx512.hpp"
-#elif TENSORCAST_TARGET_LEVEL == 1
-#include "kernels/simd/avx2.hpp"
-#else
-#include "kernels/simd/portable.hpp"
-#endif
+#include TENSORCAST_SIMD_HEADER
