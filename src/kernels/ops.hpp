@@ -16,6 +16,7 @@ namespace tensorcast::kernels {
 using KernelRows = std::span<const Kernel>;
 
 struct Ops {
+  int register_bytes = 0;  // of a vector
   // Kernels of sources wider than 8 bits. May be called before main().
   KernelRows (*float_source_rows)() noexcept;
   KernelRows (*integer_source_rows)() noexcept;
