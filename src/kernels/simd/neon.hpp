@@ -183,7 +183,7 @@ SIMD_INLINE U64 multiply_low_halves(U64 x, U64 y) {
 // --- Bytes as indices
 
 #define TENSORCAST_HAS_BYTE_LOOKUP 1
-inline constexpr bool has_byte_permutes = false;
+inline constexpr bool has_byte_permutes = true;
 
 SIMD_INLINE uint8x8_t load_four_bytes(const std::byte* src) {
   std::uint32_t bytes;
