@@ -21,12 +21,15 @@ struct RawLayout {
   std::vector<std::int64_t> shape;
 };
 
-// "tensors whose name matches `pattern` become `to`"; ECMAScript regular expression without back-references, of at most
-// 1000 bytes; searched, not anchored.
+// "tensors whose name matches `pattern` become `to`". A pattern is a regular expression in RE2's syntax (no
+// backreferences, no lookaround) of at most 1000 bytes; it may match any part of the name.
 struct ConvertRule {
   std::string pattern;
   DType to = DType::undefined;
 };
+
+// Errors: invalid_argument, with what is wrong in the pattern.
+[[nodiscard]] TENSORCAST_API Result<void> check_pattern(const std::string& pattern);
 
 struct Progress {
   std::uint64_t bytes_done = 0;  // read and written
@@ -88,7 +91,7 @@ struct TensorSummary {
   DType dtype = DType::undefined;
   std::vector<std::int64_t> shape;
   std::uint64_t bytes = 0;
-  std::string foreign_dtype = {};  // the file's own name of a type that is none of the 24; dtype is undefined
+  std::string foreign_dtype = {};  // the file's own name of a type that has no DType; dtype is undefined
 };
 
 struct FileSummary {
@@ -114,6 +117,12 @@ struct TensorStats {
                                                               const CastOptions& options = {},
                                                               const std::optional<RawLayout>& raw = {},
                                                               DType from = DType::undefined);
+
+// The same of several tensors of one file, which is opened once: one result for each name in `tensors`.
+// Errors: also those of the first tensor that fails.
+[[nodiscard]] TENSORCAST_API Result<std::vector<TensorStats>> file_stats(
+    const std::string& path, std::span<const std::string> tensors, std::span<const DType> candidates,
+    const CastOptions& options = {}, const std::optional<RawLayout>& raw = {}, DType from = DType::undefined);
 
 // Names of the file formats, e.g. "npy"; and those that can write `dtype`.
 [[nodiscard]] TENSORCAST_API std::vector<std::string_view> file_formats();

@@ -66,7 +66,7 @@ def convert(
         src, dst: ``.npy``, ``.npz``, ``.safetensors``, ``.pb``.
         to: type of the floating-point tensors that no rule names.
         rules: ``{regular expression: dtype}``; the first that matches a tensor's name decides.
-        include, exclude: regular expressions of names to convert or to leave alone.
+        include, exclude: regular expressions (RE2) of names to convert or to leave alone.
         from_: the ml_dtypes type behind an opaque npy descriptor.
         force: replace an existing ``dst``.
         dry_run: plan only.

@@ -35,7 +35,7 @@ def test_dtypes():
 
 def test_promote_types():
     assert tc.promote_types("int8", np.float32) == "float32"
-    assert tc.promote_types("u1", "uint8") == "uint8"
+    assert tc.promote_types("uint1", "uint8") == "uint8"
     assert tc.promote_types("uint64", "int8", promote_unsafe=True) == "float32"
     assert tc.promote_types("uint64", "int8", promote_unsafe=True, u64_integer_promotion_target="int64") == "int64"
     assert (

@@ -1,12 +1,13 @@
 // What is inside files, and which files there are.
-#include "convert/guarded.hpp"
+#include "convert/name_pattern.hpp"
 #include "convert/open_input.hpp"
+#include "dtype/guarded.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast {
 
 Result<FileSummary> inspect_file(const std::string& path, const std::optional<RawLayout>& raw, DType from) {
-  return convert::guarded([&]() -> Result<FileSummary> {
+  return guarded([&]() -> Result<FileSummary> {
     const Result<convert::OpenedInput> input = convert::open_input(path, "", {.raw = raw, .from = from});
     if (!input) return input.error();
     FileSummary summary{
@@ -19,6 +20,13 @@ Result<FileSummary> inspect_file(const std::string& path, const std::optional<Ra
                                               .foreign_dtype = tensor.foreign_dtype});
     }
     return summary;
+  });
+}
+
+Result<void> check_pattern(const std::string& pattern) {
+  return guarded([&]() -> Result<void> {
+    const Result<convert::NamePattern> compiled = convert::NamePattern::compile(pattern);
+    return compiled ? Result<void>() : compiled.error();
   });
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "convert/name_pattern.hpp"
+#include "dtype/dtype_table.hpp"
 #include "tensorcast/tensor.hpp"
 
 namespace tensorcast::convert {
@@ -48,19 +49,12 @@ class Selection {
   Result<Decision> decide(const ConvertRequest& request, const TensorInfo& tensor, bool only_array) {
     std::size_t first_rule = rules_.size();
     for (std::size_t i = rules_.size(); i-- > 0;) {
-      const Result<bool> matches = rules_[i].matches(tensor.name);
-      if (!matches) return matches.error();
-      if (!*matches) continue;
+      if (!rules_[i].matches(tensor.name)) continue;
       rule_matched_[i] = true;
       first_rule = i;
     }
-    const Result<bool> included = matches_any(include_, tensor.name);
-    if (!included) return included.error();
-    const Result<bool> excluded = matches_any(exclude_, tensor.name);
-    if (!excluded) return excluded.error();
-
-    if (*excluded) return Decision{.reason = "excluded"};
-    if (!include_.empty() && !*included) return Decision{.reason = "not included"};
+    if (matches_any(exclude_, tensor.name)) return Decision{.reason = "excluded"};
+    if (!include_.empty() && !matches_any(include_, tensor.name)) return Decision{.reason = "not included"};
     if (first_rule < rules_.size()) {
       if (tensor.dtype == DType::undefined) return cannot_convert(tensor);
       return Decision{.to = request.rules[first_rule].to, .reason = fmt::format("rule {}", first_rule + 1)};
@@ -98,12 +92,8 @@ class Selection {
     return {};
   }
 
-  static Result<bool> matches_any(const std::vector<NamePattern>& patterns, const std::string& name) {
-    for (const NamePattern& pattern : patterns) {
-      Result<bool> matches = pattern.matches(name);
-      if (!matches || *matches) return matches;
-    }
-    return false;
+  static bool matches_any(const std::vector<NamePattern>& patterns, const std::string& name) {
+    return std::any_of(patterns.begin(), patterns.end(), [&](const auto& pattern) { return pattern.matches(name); });
   }
 
   static Error cannot_convert(const TensorInfo& tensor) {
@@ -204,8 +194,8 @@ std::uint64_t Plan::bytes_out() const noexcept {
 
 Result<Plan> make_plan(const ConvertRequest& request, const formats::Reader& input, const Format& input_format,
                        const Format& output_format) {
-  if (request.to != DType::undefined && !is_castable(request.to)) {
-    return Error{.code = ErrorCode::invalid_argument, .message = "the type to convert to cannot be cast to"};
+  if (request.to != DType::undefined) {
+    if (Result<void> castable = check_castable(request.to); !castable) return std::move(castable).error();
   }
   Result<Selection> selection = Selection::compile(request);
   if (!selection) return std::move(selection).error();

@@ -10,21 +10,21 @@
 namespace tensorcast {
 namespace {
 
-TEST(DTypeTable, HoldsTheTwentyFourTypesOnce) {
+TEST(DTypeTable, HoldsEveryTypeOnce) {
   std::set<DType> seen;
   for (const DType dtype : all_dtypes()) EXPECT_TRUE(seen.insert(dtype).second) << name(dtype);
-  EXPECT_EQ(seen.size(), 24u);
+  EXPECT_EQ(seen.size(), dtype_table.size());
 }
 
 TEST(DTypeTable, NumbersWithoutATypeAreHarmless) {
-  for (const int number : {-1, 0, 14, 15, 27, 1001, 2147483647}) {
+  for (const int number : {-1, 0, 14, 15, dtype_code_limit, 1001, 2147483647}) {
     const auto dtype = static_cast<DType>(number);
     EXPECT_FALSE(is_castable(dtype)) << number;
     EXPECT_EQ(bit_width(dtype), 0) << number;
     EXPECT_EQ(since_opset(dtype), 0) << number;
   }
   EXPECT_EQ(name(static_cast<DType>(14)), "undefined");
-  EXPECT_EQ(name(DType::uint1), "u1");
+  EXPECT_EQ(name(DType::uint1), "uint1");
 }
 
 TEST(DTypeFacts, RangesOfTheFloats) {
@@ -33,6 +33,10 @@ TEST(DTypeFacts, RangesOfTheFloats) {
   EXPECT_EQ(facts(DType::float8_e5m2).largest, 57344.0);
   EXPECT_EQ(facts(DType::float8_e5m2fnuz).largest, 57344.0);
   EXPECT_EQ(facts(DType::float4_e2m1fn).largest, 6.0);
+  EXPECT_EQ(facts(DType::float6_e2m3fn).largest, 7.5);
+  EXPECT_EQ(facts(DType::float6_e2m3fn).smallest_positive, 0.125);
+  EXPECT_EQ(facts(DType::float6_e3m2fn).largest, 28.0);
+  EXPECT_EQ(facts(DType::float6_e3m2fn).smallest_positive, 0.0625);
   EXPECT_EQ(facts(DType::float16).largest, 65504.0);
   EXPECT_EQ(facts(DType::float8_e8m0fnu).largest, 0x1p127);
   EXPECT_EQ(facts(DType::float8_e8m0fnu).lowest, 0x1p-127);
@@ -72,16 +76,21 @@ TEST(ParseDType, TakesTheSpellingsOfTheNeighbours) {
       {"17", DType::float8_e4m3fn},
       {"tensor(float16)", DType::float16},
       {"f8e4m3", DType::float8_e4m3fn},
-      {"u4", DType::uint4},
       {"boolean", DType::boolean},
       {"BF16", DType::bfloat16},
       {"F8_E4M3", DType::float8_e4m3fn},
       {"F4", DType::float4_e2m1fn},
       {"<f4", DType::float32},
       {"<i4", DType::int32},
-      {"i4", DType::int4},
       {"|u1", DType::uint8},
-      {"u1", DType::uint1},
+      {"uint1", DType::uint1},
+      {"=f8", DType::float64},
+      {"I8", DType::int8},
+      {"U8", DType::uint8},
+      {"i16", DType::int16},
+      {"torch.int", DType::int32},
+      {"torch.float", DType::float32},
+      {"tensor(float)", DType::float32},
       {"torch.bfloat16", DType::bfloat16},
       {"torch.long", DType::int64},
       {"fp16", DType::float16},
@@ -92,6 +101,10 @@ TEST(ParseDType, TakesTheSpellingsOfTheNeighbours) {
       {"np.float32", DType::float32},
       {"ml_dtypes.float8_e5m2fnuz", DType::float8_e5m2fnuz},
       {"tensor(INT2)", DType::int2},
+      {"F6_E2M3", DType::float6_e2m3fn},
+      {"e3m2", DType::float6_e3m2fn},
+      {"TensorProto.FLOAT6E3M2", DType::float6_e3m2fn},
+      {"27", DType::float6_e2m3fn},
   };
   for (const auto& [spelling, dtype] : cases) {
     const Result<DType> parsed = parse_dtype(spelling);
@@ -108,10 +121,40 @@ TEST(ParseDType, NamesTheNearestOnes) {
   EXPECT_EQ(parsed.error().hint, "did you mean float16, bfloat16, float64?");
 }
 
+TEST(ParseDType, RefusesWordsThatMeanSeveralTypesAndNamesThem) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"f4", "write one of float4_e2m1fn, float32"},
+      {"f8", "write one of float8_e4m3fn, float8_e5m2, float8_e8m0fnu, float8_e4m3fnuz, float8_e5m2fnuz, float64"},
+      {"i1", "write one of int8, bool"},
+      {"i2", "write one of int2, int16"},
+      {"i4", "write one of int4, int32"},
+      {"i8", "write one of int8, int64"},
+      {"u1", "write one of uint8, uint1"},
+      {"u2", "write one of uint2, uint16"},
+      {"u4", "write one of uint4, uint32"},
+      {"u8", "write one of uint8, uint64"},
+      {"fp8", "write one of float8_e4m3fn, float8_e5m2, float8_e8m0fnu, float8_e4m3fnuz, float8_e5m2fnuz"},
+      {"float8", "write one of float8_e4m3fn, float8_e5m2, float8_e8m0fnu, float8_e4m3fnuz, float8_e5m2fnuz"},
+      {"int", "write one of int32, int64"},
+      {"float", "write one of float32, float64"},
+      {"Float", "write one of float32, float64"},
+      {"np.float", "write one of float32, float64"},
+  };
+  for (const auto& [spelling, hint] : cases) {
+    const Result<DType> parsed = parse_dtype(spelling);
+    ASSERT_FALSE(parsed.ok()) << spelling;
+    EXPECT_EQ(parsed.error().code, ErrorCode::invalid_argument) << spelling;
+    EXPECT_EQ(parsed.error().hint, hint) << spelling;
+  }
+  EXPECT_EQ(parse_dtype("i4").error().message,
+            "\"i4\" means different types, as NumPy counts bytes and others count bits");
+  for (const char* spelling : {"fp6", "float6"}) EXPECT_FALSE(parse_dtype(spelling).ok()) << spelling;
+}
+
 TEST(ParseDType, RefusesWhatIsNoType) {
   const std::string huge(1 << 20, 'f');
   for (const std::string_view spelling :
-       {"", " ", "fp8", "complex64", "14", "0", "-1", "99", "27", "tensor(float", "float32x", ">f4"}) {
+       {"", " ", "fp8", "complex64", "14", "0", "-1", "99", "999", "tensor(float", "float32x", ">f4"}) {
     EXPECT_FALSE(parse_dtype(spelling).ok()) << spelling;
   }
   EXPECT_FALSE(parse_dtype(huge).ok());
@@ -122,11 +165,15 @@ TEST(StorageBytes, PacksAndRefusesToOverflow) {
   EXPECT_EQ(storage_bytes(DType::int4, 1), 1u);
   EXPECT_EQ(storage_bytes(DType::int4, 3), 2u);
   EXPECT_EQ(storage_bytes(DType::uint2, 5), 2u);
+  for (const auto& [count, bytes] : {std::pair{1u, 1u}, {2u, 2u}, {3u, 3u}, {4u, 3u}, {5u, 4u}, {8u, 6u}}) {
+    EXPECT_EQ(storage_bytes(DType::float6_e2m3fn, count), bytes) << count;
+  }
   EXPECT_EQ(storage_bytes(DType::boolean, 5), 5u);
   EXPECT_EQ(storage_bytes(DType::float64, 5), 40u);
   EXPECT_EQ(storage_bytes(DType::string, 5), 0u);
   EXPECT_EQ(storage_bytes(DType::float64, SIZE_MAX / 2), SIZE_MAX);
   EXPECT_EQ(storage_bytes(DType::int2, SIZE_MAX), SIZE_MAX / 4 + 1);
+  EXPECT_EQ(storage_bytes(DType::float6_e2m3fn, SIZE_MAX), SIZE_MAX / 8 * 6 + 6);
 }
 
 TEST(ElementCount, ChecksTheProduct) {

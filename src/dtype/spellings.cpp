@@ -4,94 +4,50 @@
 #include <array>
 #include <charconv>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include "dtype/dtype_table.hpp"
+#include "dtype/formatted.hpp"
 
 namespace tensorcast {
 namespace {
 
-// Grouped by type. After the canonical name: ONNX, OpenVINO, safetensors, NumPy (with its byte order mark, because a
-// bare i4 is four bits everywhere but there), torch, short forms. Spellings that differ only in case or underscores
-// from an earlier one are left out.
+constexpr std::array<std::string_view, 1> uint1_spellings = {"uint1"};  // has no row: no type of casts
+
+// A type's canonical name, then its other spellings.
+using Names = std::array<std::string_view, 1 + std::tuple_size_v<decltype(DTypeRow::spellings)>>;
+
+// What several systems read differently stands in ambiguities() instead.
 using enum DType;
-constexpr std::string_view float64_names[] = {"float64",       "DOUBLE", "tensor(double)", "f64", "<f8",
-                                              "torch.float64", "fp64"};
-constexpr std::string_view float32_names[] = {"float32", "FLOAT",         "tensor(float)", "f32",
-                                              "<f4",     "torch.float32", "fp32",          "single"};
-constexpr std::string_view float16_names[] = {"float16", "tensor(float16)", "f16", "<f2", "torch.float16", "half",
-                                              "fp16"};
-constexpr std::string_view bfloat16_names[] = {"bfloat16", "tensor(bfloat16)", "bf16", "torch.bfloat16", "brain"};
-constexpr std::string_view e4m3fn_names[] = {
-    "float8_e4m3fn", "FLOAT8E4M3FN", "tensor(float8e4m3fn)", "f8e4m3",      "F8_E4M3", "torch.float8_e4m3fn", "e4m3fn",
-    "e4m3",          "fp8e4m3",      "fp8_e4m3fn",           "float8_e4m3", "f8e4m3fn"};
-constexpr std::string_view e4m3fnuz_names[] = {"float8_e4m3fnuz", "FLOAT8E4M3FNUZ",        "tensor(float8e4m3fnuz)",
-                                               "F8_E4M3FNUZ",     "torch.float8_e4m3fnuz", "e4m3fnuz",
-                                               "fp8e4m3fnuz"};
-constexpr std::string_view e5m2_names[] = {
-    "float8_e5m2", "FLOAT8E5M2", "tensor(float8e5m2)", "f8e5m2", "F8_E5M2", "torch.float8_e5m2", "e5m2", "fp8e5m2"};
-constexpr std::string_view e5m2fnuz_names[] = {"float8_e5m2fnuz", "FLOAT8E5M2FNUZ",        "tensor(float8e5m2fnuz)",
-                                               "F8_E5M2FNUZ",     "torch.float8_e5m2fnuz", "e5m2fnuz",
-                                               "fp8e5m2fnuz"};
-constexpr std::string_view e8m0_names[] = {"float8_e8m0fnu", "FLOAT8E8M0", "tensor(float8e8m0)",
-                                           "f8e8m0",         "F8_E8M0",    "torch.float8_e8m0fnu",
-                                           "e8m0",           "e8m0fnu",    "fp8e8m0",
-                                           "ue8m0"};
-constexpr std::string_view e2m1_names[] = {"float4_e2m1fn", "FLOAT4E2M1", "tensor(float4e2m1)",
-                                           "f4e2m1",        "F4",         "torch.float4_e2m1fn_x2",
-                                           "e2m1",          "e2m1fn",     "fp4",
-                                           "fp4e2m1",       "f4e2m1fn"};
-constexpr std::string_view int64_names[] = {"int64", "tensor(int64)", "i64", "<i8", "torch.int64", "long"};
-constexpr std::string_view int32_names[] = {"int32", "tensor(int32)", "i32", "<i4", "torch.int32", "int"};
-constexpr std::string_view int16_names[] = {"int16", "tensor(int16)", "i16", "<i2", "torch.int16", "short"};
-constexpr std::string_view int8_names[] = {"int8", "tensor(int8)", "i8", "|i1", "torch.int8"};
-constexpr std::string_view int4_names[] = {"int4", "tensor(int4)", "i4", "torch.int4"};
-constexpr std::string_view int2_names[] = {"int2", "tensor(int2)", "i2", "torch.int2"};
-constexpr std::string_view uint64_names[] = {"uint64", "tensor(uint64)", "u64", "<u8", "torch.uint64"};
-constexpr std::string_view uint32_names[] = {"uint32", "tensor(uint32)", "u32", "<u4", "torch.uint32"};
-constexpr std::string_view uint16_names[] = {"uint16", "tensor(uint16)", "u16", "<u2", "torch.uint16"};
-constexpr std::string_view uint8_names[] = {"uint8", "tensor(uint8)", "u8", "|u1", "torch.uint8"};
-constexpr std::string_view uint4_names[] = {"uint4", "tensor(uint4)", "u4", "torch.uint4"};
-constexpr std::string_view uint2_names[] = {"uint2", "tensor(uint2)", "u2", "torch.uint2"};
-constexpr std::string_view bool_names[] = {"bool", "tensor(bool)", "boolean", "|b1", "?", "torch.bool"};
-constexpr std::string_view string_names[] = {"string", "tensor(string)", "str"};
-constexpr std::string_view uint1_names[] = {"u1", "uint1"};
 
 struct Group {
   DType dtype;
   std::span<const std::string_view> names;
 };
-constexpr std::array<Group, 25> groups = {{
-    {float64, float64_names},
-    {float32, float32_names},
-    {float16, float16_names},
-    {bfloat16, bfloat16_names},
-    {float8_e4m3fn, e4m3fn_names},
-    {float8_e4m3fnuz, e4m3fnuz_names},
-    {float8_e5m2, e5m2_names},
-    {float8_e5m2fnuz, e5m2fnuz_names},
-    {float8_e8m0fnu, e8m0_names},
-    {float4_e2m1fn, e2m1_names},
-    {int64, int64_names},
-    {int32, int32_names},
-    {int16, int16_names},
-    {int8, int8_names},
-    {int4, int4_names},
-    {int2, int2_names},
-    {uint64, uint64_names},
-    {uint32, uint32_names},
-    {uint16, uint16_names},
-    {uint8, uint8_names},
-    {uint4, uint4_names},
-    {uint2, uint2_names},
-    {boolean, bool_names},
-    {string, string_names},
-    {uint1, uint1_names},
-}};
+
+const std::vector<Group>& groups() {
+  static const auto names_of_rows = [] {
+    std::array<Names, dtype_table.size()> all;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      all[i][0] = dtype_table[i].name;
+      std::copy(dtype_table[i].spellings.begin(), dtype_table[i].spellings.end(), all[i].begin() + 1);
+    }
+    return all;
+  }();
+  static const std::vector<Group> all = [] {
+    std::vector<Group> list;
+    for (std::size_t i = 0; i < dtype_table.size(); ++i) {
+      const Names& names = names_of_rows[i];
+      const auto count = static_cast<std::size_t>(std::find(names.begin(), names.end(), "") - names.begin());
+      list.push_back({dtype_table[i].id, std::span(names).first(count)});
+    }
+    list.push_back({DType::uint1, uint1_spellings});
+    return list;
+  }();
+  return all;
+}
 
 constexpr std::size_t longest_spelling = 64;
 
@@ -103,24 +59,37 @@ bool consume_prefix(std::string& text, std::string_view prefix) {
   return true;
 }
 
-// What must agree for two spellings to be one.
-std::string key_of(std::string_view spelling) {
+struct Spelled {
+  std::string key;       // equal for spellings that are one
+  bool settled = false;  // it says whose word it is, so it is not ambiguous
+};
+
+// ONNX's and safetensors' own words; NumPy and OpenVINO write theirs small.
+constexpr std::string_view settled_by_capitals[] = {"FLOAT", "F4", "I8", "U8"};
+
+Spelled read_spelling(std::string_view spelling) {
   while (!spelling.empty() && (spelling.front() == ' ' || spelling.front() == '\t')) spelling.remove_prefix(1);
   while (!spelling.empty() && (spelling.back() == ' ' || spelling.back() == '\t')) spelling.remove_suffix(1);
-  std::string key;
+  Spelled spelled{.key = {},
+                  .settled = std::find(std::begin(settled_by_capitals), std::end(settled_by_capitals), spelling) !=
+                             std::end(settled_by_capitals)};
+  std::string& key = spelled.key;
   for (const char c : spelling) {
     if (c != '_') key += lower(c);
   }
   if (consume_prefix(key, "tensor(")) {
-    if (key.back() != ')') return "(";  // matches nothing
+    if (key.back() != ')') return {.key = "("};  // matches nothing
     key.pop_back();
+    spelled.settled = true;
   }
-  for (const std::string_view module :
-       {"onnx.", "tensorproto.", "torch.", "numpy.", "np.", "mldtypes.", "jnp.", "tensorcast."}) {
+  for (const std::string_view system : {"onnx.", "tensorproto.", "torch."}) {
+    if (consume_prefix(key, system)) spelled.settled = true;
+  }
+  for (const std::string_view module : {"numpy.", "np.", "mldtypes.", "jnp.", "tensorcast."}) {
     consume_prefix(key, module);
   }
   if (!key.empty() && (key[0] == '|' || key[0] == '=')) key[0] = '<';  // one byte, or this machine's order
-  return key;
+  return spelled;
 }
 
 struct Key {
@@ -131,12 +100,76 @@ struct Key {
 const std::vector<Key>& keys() {
   static const std::vector<Key> all = [] {
     std::vector<Key> list;
-    for (const Group& group : groups) {
-      for (const std::string_view spelling : group.names) list.push_back({key_of(spelling), spelling, group.dtype});
+    for (const Group& group : groups()) {
+      for (const std::string_view spelling : group.names) {
+        list.push_back({read_spelling(spelling).key, spelling, group.dtype});
+      }
     }
     return list;
   }();
   return all;
+}
+
+// A word that means different types to different systems, and what it may mean, the likeliest first.
+struct Ambiguity {
+  std::string_view key;
+  std::string_view reason;
+  std::vector<DType> candidates;
+};
+
+// The floating-point types of `bits` bits, those without negative zero (fnuz) last, as they are the rarest.
+std::vector<DType> floats_of(int bits) {
+  std::vector<DType> found;
+  for (const DType dtype : all_dtypes()) {
+    if (family(dtype) == Family::floating && bit_width(dtype) == bits) found.push_back(dtype);
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](DType a, DType b) { return !name(a).ends_with("fnuz") && name(b).ends_with("fnuz"); });
+  return found;
+}
+
+const std::vector<Ambiguity>& ambiguities() {
+  constexpr std::string_view width = "means different types, as NumPy counts bytes and others count bits";
+  constexpr std::string_view several = "names several types";
+  constexpr std::string_view sizes = "has different sizes in different systems";
+  static const std::vector<Ambiguity> all = {
+      {"f4", width, {float4_e2m1fn, float32}},
+      {"f8", width,
+       [] {
+         std::vector<DType> types = floats_of(8);
+         types.push_back(float64);
+         return types;
+       }()},
+      {"i1", width, {int8, boolean}},
+      {"i2", width, {int2, int16}},
+      {"i4", width, {int4, int32}},
+      {"i8", width, {int8, int64}},
+      {"u1", width, {uint8, uint1}},
+      {"u2", width, {uint2, uint16}},
+      {"u4", width, {uint4, uint32}},
+      {"u8", width, {uint8, uint64}},
+      {"fp8", several, floats_of(8)},
+      {"float8", several, floats_of(8)},
+      {"fp6", several, floats_of(6)},
+      {"float6", several, floats_of(6)},
+      {"int", sizes, {int32, int64}},
+      {"float", sizes, {float32, float64}},
+  };
+  return all;
+}
+
+// Null: `key` means one type or none.
+const Ambiguity* find_ambiguity(const std::string& key) {
+  const auto found = std::find_if(ambiguities().begin(), ambiguities().end(), [&](const Ambiguity& ambiguity) {
+    return ambiguity.key == key && !ambiguity.candidates.empty();
+  });
+  return found == ambiguities().end() ? nullptr : &*found;
+}
+
+std::vector<std::string_view> names_of(const std::vector<DType>& dtypes) {
+  std::vector<std::string_view> names;
+  for (const DType dtype : dtypes) names.push_back(name(dtype));
+  return names;
 }
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -154,10 +187,10 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-// Canonical names of the three types with the nearest spellings.
-std::vector<std::string_view> nearest_names(const std::string& key) {
+// The three types with the nearest spellings.
+std::vector<DType> nearest_dtypes(const std::string& key) {
   std::vector<std::pair<std::size_t, DType>> ranked;
-  for (const Group& group : groups) {
+  for (const Group& group : groups()) {
     std::size_t best = longest_spelling;
     for (const Key& known : keys()) {
       if (known.dtype == group.dtype) best = std::min(best, edit_distance(key, known.text));
@@ -165,15 +198,13 @@ std::vector<std::string_view> nearest_names(const std::string& key) {
     ranked.emplace_back(best, group.dtype);
   }
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<std::string_view> names;
-  for (std::size_t i = 0; i < 3; ++i) names.push_back(name(ranked[i].second));
-  return names;
+  return {ranked[0].second, ranked[1].second, ranked[2].second};
 }
 
 }  // namespace
 
 std::span<const std::string_view> spellings(DType dtype) noexcept {
-  for (const Group& group : groups) {
+  for (const Group& group : groups()) {
     if (group.dtype == dtype) return group.names;
   }
   return {};
@@ -181,7 +212,12 @@ std::span<const std::string_view> spellings(DType dtype) noexcept {
 
 Result<DType> parse_dtype(std::string_view spelling) {
   const std::string_view shown = spelling.substr(0, longest_spelling);
-  const std::string key = key_of(shown);
+  const auto& [key, settled] = read_spelling(shown);
+  if (const Ambiguity* ambiguity = settled ? nullptr : find_ambiguity(key)) {
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = formatted("\"{}\" {}", shown, ambiguity->reason),
+                 .hint = formatted("write one of {}", joined(names_of(ambiguity->candidates)))};
+  }
   if (spelling.size() <= longest_spelling) {
     for (const Key& known : keys()) {
       if (known.text == key) return known.dtype;
@@ -193,8 +229,8 @@ Result<DType> parse_dtype(std::string_view spelling) {
     }
   }
   return Error{.code = ErrorCode::invalid_argument,
-               .message = fmt::format("unknown dtype \"{}\"", shown),
-               .hint = fmt::format("did you mean {}?", fmt::join(nearest_names(key), ", "))};
+               .message = formatted("unknown dtype \"{}\"", shown),
+               .hint = formatted("did you mean {}?", joined(names_of(nearest_dtypes(key))))};
 }
 
 }  // namespace tensorcast

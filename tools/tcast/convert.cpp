@@ -1,11 +1,7 @@
 // tcast convert: every tensor of a file becomes another type.
-#include <cerrno>
+#include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <memory>
-#include <system_error>
 
 #include <fmt/format.h>
 
@@ -17,6 +13,7 @@
 #include "options.hpp"
 #include "printable.hpp"
 #include "progress_bar.hpp"
+#include "report_file.hpp"
 #include "terminal.hpp"
 
 namespace tcast {
@@ -45,49 +42,16 @@ constexpr const char* convert_examples = R"(Examples:
   tcast convert weights.npy -o weights.safetensors --to f16 --verify
   tcast convert dump.bin -o dump.npy --raw --from bf16 --shape 4096,4096 --to f32
   tcast convert image.npy -o image_u8.npy --to float32 --rule '.*=uint8' --scale 255 --out-of-range saturate
+REGEX is RE2's syntax: it may match any part of a name, and has no backreferences and no lookaround.
 Only floating-point tensors take --to; integer, bool and string tensors are copied unless a rule names them.
 OUT may be IN. OUT appears only when it is complete; nothing is left behind after an error or Ctrl-C.)";
 
-bool same_file(const std::string& a, const std::string& b) {
-  std::error_code ignored;
-  return std::filesystem::equivalent(a, b, ignored);
-}
-
-Result<void> write_report(const std::string& path, const std::string& text) {
-  errno = 0;
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (file) return {};
-  return tensorcast::Error{
-      .code = tensorcast::ErrorCode::io,
-      .message = fmt::format("the report could not be written: {}", std::generic_category().message(errno)),
-      .file = path};
-}
-
-// What must hold before hours of work start.
-Result<void> check_report_path(const ConvertArguments& arguments) {
-  using tensorcast::Error;
-  using tensorcast::ErrorCode;
-  const std::string& path = arguments.report_path;
-  if (path.empty()) return {};
-  if (path == arguments.request.output || same_file(path, arguments.request.input) ||
-      same_file(path, arguments.request.output)) {
-    return Error{
-        .code = ErrorCode::invalid_argument, .message = "the report would overwrite a tensor file", .file = path};
-  }
-  if (!arguments.request.overwrite && std::filesystem::exists(path)) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = "the report exists already",
-                 .hint = "--force overwrites it",
-                 .file = path};
-  }
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  std::error_code ignored;
-  if (!folder.empty() && !std::filesystem::is_directory(folder, ignored)) {
-    return Error{.code = ErrorCode::io, .message = "the folder of the report does not exist", .file = path};
-  }
-  return {};
+// The files that a report must not overwrite.
+std::vector<std::string> files_of(const ConvertArguments& arguments) {
+  std::vector<std::string> files = arguments.rule_files;
+  files.push_back(arguments.request.input);
+  files.push_back(arguments.request.output);
+  return files;
 }
 
 void print_outcome(const ConvertArguments& arguments, const ConvertOutcome& outcome, double seconds) {
@@ -118,7 +82,10 @@ int convert(ConvertArguments& arguments) {
     if (!rules) return fail(rules.error());
     request.rules.insert(request.rules.end(), rules->begin(), rules->end());
   }
-  if (const Result<void> usable = check_report_path(arguments); !usable) return fail(usable.error());
+  if (!arguments.report_path.empty()) {
+    const Result<void> usable = check_report_path(arguments.report_path, files_of(arguments), request.overwrite);
+    if (!usable) return fail(usable.error());
+  }
 
   const CancellableWork cancellable;
   const auto start = std::chrono::steady_clock::now();
@@ -135,8 +102,8 @@ int convert(ConvertArguments& arguments) {
   if (outcome->cancelled) return report_interruption();
 
   if (!arguments.report_path.empty()) {
-    const Result<void> written =
-        write_report(arguments.report_path, json_text(outcome_json(request, *outcome, seconds)));
+    const Result<void> written = write_report(arguments.report_path, files_of(arguments),
+                                              json_text(outcome_json(request, *outcome, seconds)), request.overwrite);
     if (!written) return fail(written.error());
   }
   print_outcome(arguments, *outcome, seconds);

@@ -50,7 +50,7 @@ constexpr const char* inspect_examples = R"(Examples:
 
 std::string shown_name(const TensorSummary& tensor) { return tensor.name.empty() ? "-" : printable(tensor.name); }
 
-// The file's own name where it is none of the 24 types: such tensors can be listed and copied, no more.
+// The file's own name where it is a type that no cast has: such tensors can be listed and copied, no more.
 std::string_view shown_type(const TensorSummary& tensor) {
   return tensor.foreign_dtype.empty() ? name(tensor.dtype) : std::string_view(tensor.foreign_dtype);
 }
@@ -151,20 +151,26 @@ Json inspected_json(const FileSummary& file, const std::vector<Inspected>& tenso
   return {{"format", file.format}, {"tensors", std::move(list)}, {"metadata", std::move(metadata)}};
 }
 
+bool has_numbers(const TensorSummary& tensor) { return tensorcast::family(tensor.dtype) != Family::text; }
+
 int inspect(const InspectArguments& arguments) {
   const Result<FileSummary> file = tensorcast::inspect_file(arguments.path, arguments.raw, arguments.layout.from);
   if (!file) return fail(file.error());
 
   std::vector<Inspected> tensors;
+  std::vector<std::string> measured;  // names of those that have numbers
   for (const TensorSummary& summary : file->tensors) {
-    Inspected inspected{.summary = summary, .stats = {}};
-    if (arguments.stats && tensorcast::family(summary.dtype) != Family::text) {
-      Result<TensorStats> stats = tensorcast::tensor_stats(arguments.path, summary.name, arguments.candidates,
-                                                           arguments.options, arguments.raw, arguments.layout.from);
-      if (!stats) return fail(stats.error());
-      inspected.stats = *std::move(stats);
+    tensors.push_back({.summary = summary, .stats = {}});
+    if (has_numbers(summary)) measured.push_back(summary.name);
+  }
+  if (arguments.stats) {
+    Result<std::vector<TensorStats>> stats = tensorcast::file_stats(
+        arguments.path, measured, arguments.candidates, arguments.options, arguments.raw, arguments.layout.from);
+    if (!stats) return fail(stats.error());
+    auto next = stats->begin();
+    for (Inspected& inspected : tensors) {
+      if (has_numbers(inspected.summary)) inspected.stats = std::move(*next++);
     }
-    tensors.push_back(std::move(inspected));
   }
 
   if (arguments.json) {

@@ -21,15 +21,15 @@ int index_bits_of(DType from) { return from == DType::boolean ? 1 : row(from).bi
 
 // One element at a time, or four bits where both types are packed.
 Lookup vector_lookup(DType from, DType to) {
-  const int index_bits = row(from).bits < 8 && row(to).bits < 8 ? 4 : index_bits_of(from);
+  const int index_bits = is_packed(from) && is_packed(to) ? 4 : index_bits_of(from);
   const int elements = from == DType::boolean ? 1 : index_bits / row(from).bits;
-  return {index_bits, elements, elements * row(to).bits};
+  return {index_bits, elements, elements * table_bits(to)};
 }
 
 // A source byte at a time.
 Lookup scalar_lookup(DType from, DType to) {
   const int elements = 8 / row(from).bits;
-  return {8, elements, elements * row(to).bits};
+  return {8, elements, elements * table_bits(to)};
 }
 
 Outputs outputs_of(const Lookup& lookup, DType from, DType to, const codec::Policy& policy) {
@@ -44,7 +44,11 @@ Outputs outputs_of(const Lookup& lookup, DType from, DType to, const codec::Poli
     const std::byte source{static_cast<unsigned char>(index)};
     for (std::size_t i = 0; i < elements; ++i) {
       const std::uint64_t code = elements == 1 ? index : codec::load_code(from, &source, i);
-      codec::store_code(to, outputs[index].data(), i, results[code]);
+      if (has_six_bits(row(to))) {
+        outputs[index][i] = static_cast<std::byte>(results[code]);
+      } else {
+        codec::store_code(to, outputs[index].data(), i, results[code]);
+      }
     }
   }
   return outputs;

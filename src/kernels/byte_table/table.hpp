@@ -18,6 +18,11 @@ namespace tensorcast::kernels::byte_table {
 
 constexpr bool is_byte_source(const DTypeRow& type) { return type.family != Family::text && type.bits <= 8; }
 
+constexpr bool has_six_bits(const DTypeRow& type) { return type.bits == 6; }
+// In tables and what they give, a code of six bits has a byte of its own: six_bits.hpp.
+constexpr int table_bits(DType to) { return has_six_bits(row(to)) ? 8 : row(to).bits; }
+constexpr bool is_packed(DType type) { return row(type).bits < 8 && !has_six_bits(row(type)); }
+
 // The loop that reads a table. All zero until there is one, so that slots need no room in the binary.
 struct Reader {
   const Loop* loop = nullptr;
@@ -41,7 +46,7 @@ struct Reader {
 
 // Room for the tables of scalar loops, which have most.
 constexpr std::size_t most_table_bytes(DType from, DType to) {
-  const int output_bits = 8 / row(from).bits * row(to).bits;
+  const int output_bits = 8 / row(from).bits * table_bits(to);
   return 256 * static_cast<std::size_t>(output_bits < 8 ? 1 : output_bits / 8);
 }
 

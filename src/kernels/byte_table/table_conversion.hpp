@@ -32,7 +32,9 @@ class TableConversion {
 
   alignas(64) std::array<std::byte, most_bytes> table_;
   byte_table::Reader reader_;
-  DType to_ = DType::undefined;
+  Target target_;
+  DType from_;
+  DType to_;
 };
 
 }  // namespace tensorcast::kernels

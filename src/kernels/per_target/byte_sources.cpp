@@ -2,6 +2,7 @@
 #include <array>
 #include <utility>
 
+#include "kernels/byte_table/six_bits.hpp"
 #include "kernels/byte_table/table.hpp"
 #include "kernels/byte_table/variants.hpp"
 #include "kernels/per_target/functions.hpp"
@@ -32,10 +33,17 @@ static void convert_by_table(const std::byte* src, std::byte* dst, std::size_t c
   } else {
     convert_first(src, from, dst, to, count, policy, slot);
   }
-  if constexpr (row(to).bits < 8) {
+  if constexpr (is_packed(to)) {
     const std::size_t used_bits = count * row(to).bits % 8;
     if (used_bits != 0) dst[count * row(to).bits / 8] &= static_cast<std::byte>((1u << used_bits) - 1);
   }
+}
+
+template <DType from, DType to>
+static void convert_to_six_bits(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy) {
+  pack_pieces(ops, src, from, dst, count, [&](const std::byte* piece, std::byte* codes, std::size_t n) {
+    convert_by_table<from, to>(piece, codes, n, policy);
+  });
 }
 
 // Without an instruction that looks up a byte in 256, it takes less to decode a source byte as float32 or int32 and to
@@ -55,7 +63,7 @@ struct Pair {
 
 static constexpr std::size_t pair_count = [] {
   std::size_t count = 0;
-  for (const DTypeRow& from : dtype_table) count += is_byte_source(from) ? dtype_table.size() - 2 : 0;
+  for (const DTypeRow& from : dtype_table) count += is_byte_source(from) ? number_type_count - 1 : 0;
   return count;
 }();
 
@@ -71,8 +79,27 @@ static constexpr std::array<Pair, pair_count> pairs = [] {
 }();
 
 template <DType from, DType to>
+static constexpr Kernel byte_source_row();
+
+template <DType from, DType to>
+static void convert_six_bits(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy) {
+  if constexpr (to == six_bit_hub) {
+    look_up_six_bits(src, dst, count, hub_codes(from));
+  } else {
+    constexpr KernelFn convert_hub = byte_source_row<six_bit_hub, to>().run;
+    unpack_pieces(ops, from, src, dst, to, count, [&](const std::byte* codes, std::byte* piece, std::size_t n) {
+      convert_hub(codes, piece, n, policy);
+    });
+  }
+}
+
+template <DType from, DType to>
 static constexpr Kernel byte_source_row() {
-  if constexpr (is_decoded<from, to>()) {
+  if constexpr (has_six_bits(row(from))) {
+    return {from, to, convert_six_bits<from, to>, "by way of float8"};
+  } else if constexpr (has_six_bits(row(to))) {
+    return {from, to, convert_to_six_bits<from, to>, "byte table"};
+  } else if constexpr (is_decoded<from, to>()) {
     return kernel_row<from, to>();
   } else {
     return {from, to, convert_by_table<from, to>, "byte table"};

@@ -32,14 +32,7 @@ SIMD_INLINE bool any_greater(I16 a, I16 b) { return any(as<Mask32>(a > b)); }
 SIMD_INLINE U16 shift_right_each(U16 x, U16 bits) {
   return (U16)vshlq_u16((uint16x8_t)x, (int16x8_t)(0 - min(bits, splat(std::uint16_t{16}))));
 }
-SIMD_INLINE U16 multiply_high(U16 a, U16 b) {
-  const uint32x4_t lo = vmull_u16(vget_low_u16((uint16x8_t)a), vget_low_u16((uint16x8_t)b));
-  return (U16)vuzp2q_u16((uint16x8_t)lo, (uint16x8_t)vmull_high_u16((uint16x8_t)a, (uint16x8_t)b));
-}
-
 // --- Halves
-
-SIMD_INLINE U16 join(U16h lo, U16h hi) { return (U16)vcombine_u16((uint16x4_t)lo, (uint16x4_t)hi); }
 
 SIMD_INLINE I32 low_words(I64x2 x) { return (I32)vuzp1q_s32((int32x4_t)x.lo, (int32x4_t)x.hi); }
 SIMD_INLINE I32 high_words(I64x2 x) { return (I32)vuzp2q_s32((int32x4_t)x.lo, (int32x4_t)x.hi); }
