@@ -1,6 +1,7 @@
 #include "cast/tuning.hpp"
 
 #include "dtype/dtype_table.hpp"
+#include "kernels/ops.hpp"
 
 namespace tensorcast {
 namespace {
@@ -8,8 +9,7 @@ namespace {
 // Whether the loop is so short that the CPU's own prefetching, which ends with each page, falls behind: it only loads
 // and stores, in registers as long as a cache line.
 bool needs_software_prefetch(Target target, DType from, DType to) {
-  const bool has_long_registers = target == Target::avx512 || target == Target::avx512vbmi;
-  if (!has_long_registers) return false;
+  if (kernels::ops_of(target).register_bytes < 64) return false;
   const int from_bits = bit_width(from), to_bits = bit_width(to);
   if (from_bits == to_bits) return from_bits == 32;
   if (from_bits < to_bits) return from_bits >= 8 && to_bits <= 32;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "codec/reference_cast.hpp"
-#include "kernels/narrow/table_conversion.hpp"
+#include "kernels/byte_table/table_conversion.hpp"
 #include "kernels/scaled.hpp"
 #include "kernels/scaled_testing.hpp"
 

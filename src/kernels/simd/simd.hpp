@@ -34,14 +34,13 @@
 //   pack_low_bytes pack_high_bytes                                         of 16-bit lanes
 //   pack_nibbles pack_crumbs                                               bytes below 16 or below 4 to 4 or 2 bits
 //   multiply_low_halves                                                    of 64-bit lanes, exactly
+//   load_int8 load_uint8 load_bytes_as_words                               bytes to lanes of 32 bits, or of 16
+//   Table16 Table256                                                       look a register of bytes up in a table; not
+//                                                                          in portable
+//   interleave_low interleave_high order_for_interleaving                  bytes of outputs to whole outputs; not in
+//                                                                          portable
 //   stream_line wait_for_streams                                           a cache line to memory, past the caches
 //   each
 #pragma once
 
-#if TENSORCAST_TARGET_LEVEL >= 2
-#include "kernels/simd/avx512.hpp"
-#elif TENSORCAST_TARGET_LEVEL == 1
-#include "kernels/simd/avx2.hpp"
-#else
-#include "kernels/simd/portable.hpp"
-#endif
+#include TENSORCAST_SIMD_HEADER
