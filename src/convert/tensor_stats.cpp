@@ -82,7 +82,8 @@ Result<TensorStats> sum_up(formats::Reader& reader, std::size_t index, std::span
 }  // namespace
 
 Result<TensorStats> tensor_stats(const std::string& path, const std::string& tensor, std::span<const DType> candidates,
-                                 const CastOptions& options, const std::optional<RawLayout>& raw, DType from) {
+                                 const CastOptions& options, const std::optional<RawLayout>& raw,
+                                 const SourceTypes& from) {
   return convert::guarded([&]() -> Result<TensorStats> {
     const Result<convert::OpenedInput> input = convert::open_input(path, "", {.raw = raw, .from = from});
     if (!input) return input.error();
