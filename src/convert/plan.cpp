@@ -67,7 +67,7 @@ class Selection {
       return Decision{.to = request.rules[*rule].to, .reason = fmt::format("rule {}", *rule + 1)};
     }
     if (tensor.dtype == DType::undefined) return Decision{.reason = tensor.foreign_dtype};
-    if (request.to == DType::undefined) return Decision{.reason = request.rules.empty() ? "included" : "no rule"};
+    if (request.to == DType::undefined) return Decision{.reason = request.include.empty() ? "no rule" : "included"};
     switch (only_array ? Family::floating : family(tensor.dtype)) {
       case Family::boolean:
         return Decision{.reason = "bool"};
