@@ -29,7 +29,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tensorcast-config.cmake
 
 # A static library brings its dependencies along to whoever links it; a shared one has them already.
 if(type STREQUAL STATIC_LIBRARY)
-  set(pkgconfig_requires "fmt, tbb, zlib, minizip, pugixml, yaml-cpp")
+  set(pkgconfig_requires "fmt, tbb, zlib, re2, pugixml, yaml-cpp")
   set(pkgconfig_libs "-lstdc++ -lm -pthread")
 endif()
 file(RELATIVE_PATH pkgconfig_to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)

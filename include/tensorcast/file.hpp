@@ -21,12 +21,15 @@ struct RawLayout {
   std::vector<std::int64_t> shape;
 };
 
-// "tensors whose name matches `pattern` become `to`"; ECMAScript regular expression without back-references, of at most
-// 1000 bytes; searched, not anchored.
+// "tensors whose name matches `pattern` become `to`". A pattern is a regular expression in RE2's syntax (no
+// backreferences, no lookaround) of at most 1000 bytes; it may match any part of the name.
 struct ConvertRule {
   std::string pattern;
   DType to = DType::undefined;
 };
+
+// Errors: invalid_argument, with what is wrong in the pattern.
+[[nodiscard]] TENSORCAST_API Result<void> check_pattern(const std::string& pattern);
 
 // The types of arrays that do not say theirs: ml_dtypes' types in npy and npz, written as `|V1` or `<V2`.
 struct SourceTypes {
@@ -150,6 +153,12 @@ struct TensorStats {
                                                               const CastOptions& options = {},
                                                               const std::optional<RawLayout>& raw = {},
                                                               const SourceTypes& from = {});
+
+// The same of several tensors of one file, which is opened once: one result for each name in `tensors`.
+// Errors: also those of the first tensor that fails.
+[[nodiscard]] TENSORCAST_API Result<std::vector<TensorStats>> file_stats(
+    const std::string& path, std::span<const std::string> tensors, std::span<const DType> candidates,
+    const CastOptions& options = {}, const std::optional<RawLayout>& raw = {}, const SourceTypes& from = {});
 
 // Names of the file formats, e.g. "npy"; and those that can write `dtype`.
 [[nodiscard]] TENSORCAST_API std::vector<std::string_view> file_formats();

@@ -74,7 +74,7 @@ def convert(
         src, dst: ``.npy``, ``.npz``, ``.safetensors``, ``.pb``.
         to: type of the floating-point tensors that no rule names.
         rules: ``{regular expression: dtype}``; the first that matches a tensor's name decides.
-        include, exclude: regular expressions of names to convert or to leave alone; a string is one. With a ``dst`` of
+        include, exclude: regular expressions (RE2) of names to convert or to leave alone; a string is one. With a ``dst`` of
             one array, such as ``.npy``, the tensor that ``include`` matches is all that is written.
         from_: the ml_dtypes type behind opaque npy descriptors; ``{tensor: dtype}`` says it of single arrays of an npz.
         raw: type and shape of a ``src`` that is nothing but elements.

@@ -80,7 +80,7 @@ TEST_F(ConvertFailures, PatternsAndNamesMadeToHang) {
   EXPECT_TRUE(convert_file(convert).ok());
   convert.overwrite = true;
   convert.input = write_safetensors(folder_, "in.safetensors", {floats(std::string(1'000'000, 'a'), {1})});
-  EXPECT_EQ(failure(convert).code, ErrorCode::unsupported);
+  EXPECT_TRUE(convert_file(convert).ok());
 }
 
 TEST_F(ConvertFailures, TypesThatTheFormatCannotHold) {

@@ -1,5 +1,6 @@
 // What is inside files, and which files there are.
 #include "convert/guarded.hpp"
+#include "convert/name_pattern.hpp"
 #include "convert/open_input.hpp"
 #include "convert/pattern_list.hpp"
 #include "tensorcast/file.hpp"
@@ -31,12 +32,17 @@ Result<std::vector<std::size_t>> matching_tensors(const FileSummary& file, const
     if (!list) return std::move(list).error();
     std::vector<std::size_t> matching;
     for (std::size_t index = 0; index < file.tensors.size(); ++index) {
-      const Result<std::size_t> match = list->first_match(file.tensors[index].name);
-      if (!match) return match.error();
-      if (*match < list->size()) matching.push_back(index);
+      if (list->first_match(file.tensors[index].name) < list->size()) matching.push_back(index);
     }
     if (Result<void> matched = list->check_all_matched("include"); !matched) return std::move(matched).error();
     return matching;
+  });
+}
+
+Result<void> check_pattern(const std::string& pattern) {
+  return convert::guarded([&]() -> Result<void> {
+    const Result<convert::NamePattern> compiled = convert::NamePattern::compile(pattern);
+    return compiled ? Result<void>() : compiled.error();
   });
 }
 

@@ -1,48 +1,36 @@
 #include "convert/name_pattern.hpp"
 
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 namespace tensorcast::convert {
 namespace {
 
 constexpr std::size_t max_pattern_bytes = 1000;
-constexpr std::size_t max_name_bytes = 1000;
-
-#ifdef __GLIBCXX__
-// Otherwise libstdc++ backtracks: exponential time, and a stack frame per byte of the name.
-constexpr auto bounded = std::regex_constants::__polynomial;
-#else
-constexpr auto bounded = std::regex_constants::ECMAScript;
-#endif
+constexpr std::size_t max_shown_bytes = 60;
 
 }  // namespace
 
 Result<NamePattern> NamePattern::compile(const std::string& pattern) {
+  // First: what takes time in proportion to the pattern starts only after it.
   if (pattern.size() > max_pattern_bytes) {
     return Error{
         .code = ErrorCode::invalid_argument,
         .message = fmt::format("a pattern of {} bytes is too long; {} are allowed", pattern.size(), max_pattern_bytes)};
   }
-  try {
-    return NamePattern(std::regex(pattern, std::regex::ECMAScript | std::regex::nosubs | bounded));
-  } catch (const std::regex_error& problem) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("\"{}\" is not a regular expression: {}", pattern, problem.what())};
-  }
+  re2::RE2::Options options(re2::RE2::Quiet);
+  options.set_never_capture(true);
+  auto regex = std::make_shared<const re2::RE2>(pattern, options);
+  if (regex->ok()) return NamePattern(std::move(regex));
+  std::string shown = pattern.substr(0, max_shown_bytes);
+  if (shown.size() < pattern.size()) shown += "...";
+  const bool is_unsupported =
+      regex->error_code() == re2::RE2::ErrorBadPerlOp || regex->error_code() == re2::RE2::ErrorBadEscape;
+  return Error{.code = ErrorCode::invalid_argument,
+               .message = fmt::format("\"{}\" is not a regular expression: {}", shown, regex->error()),
+               .hint = is_unsupported ? "RE2's syntax: no backreferences, no lookaround" : ""};
 }
 
-Result<bool> NamePattern::matches(const std::string& name) const {
-  if (name.size() > max_name_bytes) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("a tensor's name of {} bytes is too long for patterns", name.size())};
-  }
-  try {
-    return std::regex_search(name, regex_);
-  } catch (const std::regex_error& problem) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("the pattern is too complex: {}", problem.what()),
-                 .tensor = name};
-  }
-}
+bool NamePattern::matches(const std::string& name) const { return re2::RE2::PartialMatch(name, *regex_); }
 
 }  // namespace tensorcast::convert

@@ -14,12 +14,10 @@ Result<PatternList> PatternList::compile(const std::vector<std::string>& texts) 
   return list;
 }
 
-Result<std::size_t> PatternList::first_match(const std::string& name) {
+std::size_t PatternList::first_match(const std::string& name) {
   std::size_t first = patterns_.size();
   for (std::size_t i = patterns_.size(); i-- > 0;) {
-    const Result<bool> matches = patterns_[i].pattern.matches(name);
-    if (!matches) return matches.error();
-    if (!*matches) continue;
+    if (!patterns_[i].pattern.matches(name)) continue;
     patterns_[i].matched = true;
     first = i;
   }

@@ -15,8 +15,8 @@ class PatternList {
   // Errors: invalid_argument, with what is wrong in a pattern.
   [[nodiscard]] static Result<PatternList> compile(const std::vector<std::string>& texts);
 
-  // The index of the first that matches; size() if none does. Errors: those of NamePattern::matches().
-  [[nodiscard]] Result<std::size_t> first_match(const std::string& name);
+  // The index of the first that matches; size() if none does.
+  [[nodiscard]] std::size_t first_match(const std::string& name);
 
   // Errors: invalid_argument, if a pattern has matched no name so far. `kind` is "rule", "include" or "exclude".
   [[nodiscard]] Result<void> check_all_matched(std::string_view kind) const;

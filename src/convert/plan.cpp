@@ -51,20 +51,16 @@ class Selection {
 
   // `only_array`: the input has one unnamed array, so the request means that one whatever its type.
   Result<Decision> decide(const ConvertRequest& request, const TensorInfo& tensor, bool only_array) {
-    const Result<std::size_t> rule = rules_.first_match(tensor.name);
-    if (!rule) return rule.error();
-    const Result<std::size_t> include = include_.first_match(tensor.name);
-    if (!include) return include.error();
-    const Result<std::size_t> exclude = exclude_.first_match(tensor.name);
-    if (!exclude) return exclude.error();
-
-    if (*exclude < exclude_.size()) return Decision{.reason = "excluded", .included = false};
-    if (include_.size() != 0 && *include == include_.size()) {
+    const std::size_t rule = rules_.first_match(tensor.name);
+    const std::size_t include = include_.first_match(tensor.name);
+    const std::size_t exclude = exclude_.first_match(tensor.name);
+    if (exclude < exclude_.size()) return Decision{.reason = "excluded", .included = false};
+    if (include_.size() != 0 && include == include_.size()) {
       return Decision{.reason = "not included", .included = false};
     }
-    if (*rule < rules_.size()) {
+    if (rule < rules_.size()) {
       if (tensor.dtype == DType::undefined) return cannot_convert(tensor);
-      return Decision{.to = request.rules[*rule].to, .reason = fmt::format("rule {}", *rule + 1)};
+      return Decision{.to = request.rules[rule].to, .reason = fmt::format("rule {}", rule + 1)};
     }
     if (tensor.dtype == DType::undefined) return Decision{.reason = tensor.foreign_dtype};
     if (request.to == DType::undefined) return Decision{.reason = request.include.empty() ? "no rule" : "included"};

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "convert/guarded.hpp"
@@ -15,16 +17,6 @@ namespace {
 
 // One block in every type that is looked at stays below a megabyte; a multiple of 64, so that it begins at whole bytes.
 constexpr std::uint64_t stats_block_elements = std::uint64_t{1} << 16;
-
-Result<std::size_t> find_tensor(const formats::Reader& reader, const std::string& name) {
-  const std::vector<formats::TensorInfo>& tensors = reader.tensors();
-  const auto found = std::find_if(tensors.begin(), tensors.end(), [&](const auto& t) { return t.name == name; });
-  if (found != tensors.end()) return static_cast<std::size_t>(found - tensors.begin());
-  if (name.empty() && tensors.size() == 1) return std::size_t{0};
-  return Error{.code = ErrorCode::invalid_argument,
-               .message = fmt::format("there is no tensor \"{}\"", name),
-               .hint = "`tcast inspect` lists the names"};
-}
 
 void add_values(std::span<const double> values, TensorStats& stats) {
   for (const double value : values) {
@@ -79,22 +71,59 @@ Result<TensorStats> sum_up(formats::Reader& reader, std::size_t index, std::span
   return stats;
 }
 
+Error no_such_tensor(const std::string& name) {
+  return Error{.code = ErrorCode::invalid_argument,
+               .message = fmt::format("there is no tensor \"{}\"", name),
+               .hint = "`tcast inspect` lists the names"};
+}
+
+// Places of tensors by their names; the first of several.
+std::unordered_map<std::string_view, std::size_t> places_of(const std::vector<formats::TensorInfo>& tensors) {
+  std::unordered_map<std::string_view, std::size_t> places;
+  places.reserve(tensors.size());
+  for (std::size_t i = 0; i < tensors.size(); ++i) places.emplace(tensors[i].name, i);
+  return places;
+}
+
+Result<std::vector<TensorStats>> sum_up_all(formats::Reader& reader, std::span<const std::string> names,
+                                            std::span<const DType> candidates, const CastOptions& options) {
+  const std::unordered_map<std::string_view, std::size_t> places = places_of(reader.tensors());
+  std::vector<TensorStats> all;
+  all.reserve(names.size());
+  for (const std::string& name : names) {
+    const auto found = places.find(name);
+    const bool is_the_only_one = name.empty() && reader.tensors().size() == 1;
+    if (found == places.end() && !is_the_only_one) return no_such_tensor(name);
+    Result<TensorStats> stats = sum_up(reader, is_the_only_one ? 0 : found->second, candidates, options);
+    if (!stats) {
+      stats.error().tensor = name;
+      return std::move(stats).error();
+    }
+    all.push_back(std::move(*stats));
+  }
+  return all;
+}
+
 }  // namespace
+
+Result<std::vector<TensorStats>> file_stats(const std::string& path, std::span<const std::string> tensors,
+                                            std::span<const DType> candidates, const CastOptions& options,
+                                            const std::optional<RawLayout>& raw, const SourceTypes& from) {
+  return convert::guarded([&]() -> Result<std::vector<TensorStats>> {
+    const Result<convert::OpenedInput> input = convert::open_input(path, "", {.raw = raw, .from = from});
+    if (!input) return input.error();
+    Result<std::vector<TensorStats>> stats = sum_up_all(*input->reader, tensors, candidates, options);
+    if (!stats && stats.error().file.empty()) stats.error().file = path;
+    return stats;
+  });
+}
 
 Result<TensorStats> tensor_stats(const std::string& path, const std::string& tensor, std::span<const DType> candidates,
                                  const CastOptions& options, const std::optional<RawLayout>& raw,
                                  const SourceTypes& from) {
-  return convert::guarded([&]() -> Result<TensorStats> {
-    const Result<convert::OpenedInput> input = convert::open_input(path, "", {.raw = raw, .from = from});
-    if (!input) return input.error();
-    Result<std::size_t> index = find_tensor(*input->reader, tensor);
-    Result<TensorStats> stats = index ? sum_up(*input->reader, *index, candidates, options) : std::move(index).error();
-    if (!stats) {
-      if (stats.error().file.empty()) stats.error().file = path;
-      if (index) stats.error().tensor = tensor;
-    }
-    return stats;
-  });
+  Result<std::vector<TensorStats>> stats = file_stats(path, std::span(&tensor, 1), candidates, options, raw, from);
+  if (!stats) return std::move(stats).error();
+  return std::move(stats->front());
 }
 
 }  // namespace tensorcast

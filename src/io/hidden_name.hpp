@@ -1,14 +1,21 @@
-// Names of half-written files, and getting rid of those whose writer died.
+// Names of half-written files. Who writes one holds its lock, so that whatever is not locked was left by a dead writer.
 #pragma once
 
 #include <string>
 
 namespace tensorcast::io {
 
-// `.NAME.tcast-PID-RANDOM.tmp`, never longer than a file name may be.
-[[nodiscard]] std::string make_hidden_name(const std::string& name);
+// How many writers of one name can have hidden files at the same time.
+inline constexpr int hidden_slots = 64;
 
-// Removes the hidden files of `name` in `folder` whose process is gone and whose lock is free. Never fails.
-void remove_stale_hidden_files(int folder, const std::string& name);
+// `.NAME.tcast-SLOT.tmp`, never longer than a file name may be. Names that begin alike may share slots.
+[[nodiscard]] std::string hidden_name(const std::string& name, int slot);
+
+// Locks the open file `fd` for its writer. Reports false when it was taken for abandoned before that, so that `hidden`
+// no longer names it.
+[[nodiscard]] bool lock_hidden_file(int folder, const std::string& hidden, int fd) noexcept;
+
+// Removes `hidden` from `folder` if no writer holds it. Reports whether the name is free.
+bool remove_abandoned_file(int folder, const std::string& hidden) noexcept;
 
 }  // namespace tensorcast::io

@@ -33,13 +33,14 @@ void advise(int fd, std::uint64_t offset, std::uint64_t bytes, int advice) noexc
 
 }  // namespace
 
-InputFile::InputFile(FileDescriptor fd, std::uint64_t size, std::string path) noexcept
-    : fd_(std::move(fd)), size_(size), path_(std::move(path)) {}
+InputFile::InputFile(FileDescriptor fd, Identity identity, std::uint64_t size, std::string path) noexcept
+    : fd_(std::move(fd)), identity_(identity), size_(size), path_(std::move(path)) {}
 
 InputFile::InputFile(InputFile&& other) noexcept { *this = std::move(other); }
 
 InputFile& InputFile::operator=(InputFile&& other) noexcept {
   fd_ = std::move(other.fd_);
+  identity_ = other.identity_;
   size_ = other.size_;
   path_ = std::move(other.path_);
   ahead_ = other.ahead_.load();
@@ -93,7 +94,8 @@ Result<InputFile> InputFile::from_descriptor(FileDescriptor fd, const std::strin
                  .file = path};
   }
   ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
-  return InputFile(std::move(fd), static_cast<std::uint64_t>(status.st_size), path);
+  const Identity identity{.device = status.st_dev, .inode = status.st_ino};
+  return InputFile(std::move(fd), identity, static_cast<std::uint64_t>(status.st_size), path);
 }
 
 Result<void> InputFile::read(std::uint64_t offset, std::span<std::byte> out) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -32,17 +33,25 @@ class InputFile {
   // Tells the system that this range will not be read again; never fails.
   void dont_need(std::uint64_t offset, std::uint64_t bytes) const noexcept;
 
+  // The same for two spellings of one file, and for no others that are open.
+  struct Identity {
+    std::uint64_t device = 0;
+    std::uint64_t inode = 0;
+    auto operator<=>(const Identity&) const = default;
+  };
+  [[nodiscard]] Identity identity() const noexcept { return identity_; }
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
  private:
-  InputFile(FileDescriptor fd, std::uint64_t size, std::string path) noexcept;
+  InputFile(FileDescriptor fd, Identity identity, std::uint64_t size, std::string path) noexcept;
   [[nodiscard]] static Result<InputFile> from_descriptor(FileDescriptor fd, const std::string& path);
 
   void read_ahead(std::uint64_t end) const noexcept;
 
   FileDescriptor fd_;
   mutable std::atomic<std::uint64_t> ahead_{0};  // the system has been asked for everything before
+  Identity identity_;
   std::uint64_t size_ = 0;
   std::string path_;
 };

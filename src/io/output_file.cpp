@@ -115,12 +115,11 @@ Result<OutputFile> OutputFile::create(const std::string& path, bool overwrite) {
     return Error{.code = ErrorCode::io, .message = "the folder does not exist", .file = path, .system_error = ENOENT};
   }
   if (!file.folder_) return system_error("create", path, errno);
-  remove_stale_hidden_files(file.folder_.get(), file.name_);
+  remove_abandoned_file(file.folder_.get(), hidden_name(file.name_, 0));
 
   if (!file.open_unnamed(usual_mode)) {
     if (auto opened = file.open_named(usual_mode, folder); !opened) return std::move(opened).error();
   }
-  ::flock(file.fd_.get(), LOCK_EX | LOCK_NB);  // tells remove_stale_hidden_files() that the writer lives
   if (exists) {
     // Best effort: who may replace a file may not always give one away.
     if (::fchown(file.fd_.get(), old.st_uid, old.st_gid) != 0) errno = 0;
@@ -134,6 +133,7 @@ bool OutputFile::open_unnamed(unsigned mode) {
   fd_ = FileDescriptor(::openat(folder_.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
   if (!fd_) return false;
   temporary_ = "/proc/self/fd/" + std::to_string(fd_.get());
+  ::flock(fd_.get(), LOCK_EX | LOCK_NB);                     // for the time between its hidden name and its final one
   if (::access(temporary_.c_str(), F_OK) == 0) return true;  // without /proc the file could never get a name
   fd_.reset();
 #endif
@@ -141,15 +141,15 @@ bool OutputFile::open_unnamed(unsigned mode) {
 }
 
 Result<void> OutputFile::open_named(unsigned mode, const std::string& folder) {
-  for (int attempt = 0; attempt < 16; ++attempt) {
-    std::string hidden = make_hidden_name(name_);
+  for (int slot = 0; slot < hidden_slots; ++slot) {
+    std::string hidden = hidden_name(name_, slot);
+    remove_abandoned_file(folder_.get(), hidden);
     fd_ = FileDescriptor(::openat(folder_.get(), hidden.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, mode));
-    if (fd_) {
-      hidden_name_ = std::move(hidden);
-      temporary_ = folder + "/" + hidden_name_;
-      return {};
-    }
-    if (errno != EEXIST) break;
+    if (!fd_ && errno != EEXIST) break;
+    if (!fd_ || !lock_hidden_file(folder_.get(), hidden, fd_.get())) continue;
+    hidden_name_ = std::move(hidden);
+    temporary_ = folder + "/" + hidden_name_;
+    return {};
   }
   return system_error("create", path_, errno);
 }
@@ -225,16 +225,29 @@ Result<void> OutputFile::commit() {
   return {};
 }
 
+// Both set errno on failure.
+bool OutputFile::link_to(const std::string& name) const noexcept {
+  return ::linkat(AT_FDCWD, temporary_.c_str(), folder_.get(), name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+}
+
+std::string OutputFile::link_hidden() const {
+  for (int slot = 0; slot < hidden_slots; ++slot) {
+    std::string hidden = hidden_name(name_, slot);
+    remove_abandoned_file(folder_.get(), hidden);
+    if (link_to(hidden)) return hidden;
+    if (errno != EEXIST) return {};
+  }
+  return {};
+}
+
 Result<void> OutputFile::publish() {
   const int folder = folder_.get();
   if (hidden_name_.empty()) {
     // linkat() never replaces, which is all that is needed when nothing may be overwritten.
-    std::string link = overwrite_ ? make_hidden_name(name_) : name_;
-    if (::linkat(AT_FDCWD, temporary_.c_str(), folder, link.c_str(), AT_SYMLINK_FOLLOW) != 0) {
-      return errno == EEXIST ? already_exists() : system_error("write", path_, errno);
-    }
+    const std::string link = overwrite_ ? link_hidden() : link_to(name_) ? name_ : std::string();
+    if (link.empty()) return errno == EEXIST ? already_exists() : system_error("write", path_, errno);
     if (!overwrite_) return {};
-    hidden_name_ = std::move(link);
+    hidden_name_ = link;
   }
   const bool renamed = overwrite_ ? ::renameat(folder, hidden_name_.c_str(), folder, name_.c_str()) == 0
                                   : rename_to_free_name(folder, hidden_name_.c_str(), name_.c_str());

@@ -42,6 +42,8 @@ class OutputFile {
   void discard() noexcept;
   [[nodiscard]] bool open_unnamed(unsigned mode);
   [[nodiscard]] Result<void> open_named(unsigned mode, const std::string& folder);
+  [[nodiscard]] bool link_to(const std::string& name) const noexcept;
+  [[nodiscard]] std::string link_hidden() const;  // the name that it got; empty on failure
   [[nodiscard]] Result<void> publish();
   [[nodiscard]] Error already_exists() const;
 

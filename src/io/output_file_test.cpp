@@ -1,7 +1,9 @@
 #include "io/output_file.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -12,6 +14,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "io/file_descriptor.hpp"
 #include "io/hidden_name.hpp"
 #include "io/input_file.hpp"
 #include "io/test_folder.hpp"
@@ -131,19 +134,30 @@ TEST_F(OutputFileTest, AVeryLongNameWorks) {
   EXPECT_EQ(fs::file_size(path), 0u);
 }
 
+// Whatever the process numbers and ages are: only the lock tells.
 TEST_F(OutputFileTest, RemovesWhatADeadWriterLeft) {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(0);
-  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
-  const std::string dead = folder_ / (".out.tcast-" + std::to_string(child) + "-1f.tmp");
-  const std::string living = folder_ / (make_hidden_name("out"));
-  const std::string other = folder_ / (".other.tcast-" + std::to_string(child) + "-1f.tmp");
-  for (const std::string& path : {dead, living, other}) put_file(path, "half");
-  const Result<OutputFile> file = OutputFile::create(folder_ / "out", false);
-  ASSERT_TRUE(file.ok());
-  EXPECT_FALSE(fs::exists(dead));
-  EXPECT_TRUE(fs::exists(living));
+  const std::string left = folder_ / hidden_name("out", 0);
+  const std::string other = folder_ / hidden_name("other", 0);
+  put_file(left, "half");
+  put_file(other, "half");
+  ASSERT_TRUE(OutputFile::create(folder_ / "out", false).ok());
+  EXPECT_FALSE(fs::exists(left));
   EXPECT_TRUE(fs::exists(other));
+}
+
+TEST_F(OutputFileTest, LeavesWhatALivingWriterHolds) {
+  put_file(folder_ / "out", "old");
+  const std::string held = folder_ / hidden_name("out", 0);
+  put_file(held, "half");
+  const FileDescriptor writer(::open(held.c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::flock(writer.get(), LOCK_EX | LOCK_NB), 0);
+  Result<OutputFile> file = OutputFile::create(folder_ / "out", true);
+  ASSERT_TRUE(file.ok());
+  ASSERT_TRUE(file->append(bytes_of("new")).ok());
+  ASSERT_TRUE(file->commit().ok());
+  EXPECT_EQ(file_contents(folder_ / "out"), "new");
+  EXPECT_EQ(file_contents(held), "half");
+  EXPECT_EQ(folder_.entries(), 2u);
 }
 
 TEST_F(OutputFileTest, KilledWriterLeavesTheOldFile) {

@@ -1,10 +1,13 @@
 """Archives of NumPy are read, and archives of tcast are read by NumPy and by Python's zipfile."""
 
 import io
+import json
 import os
 import random
+import struct
 import subprocess
 import zipfile
+import zlib
 
 import numpy as np
 import pytest
@@ -104,6 +107,56 @@ def test_a_bomb_is_read_in_bounded_memory(tcast, tmp_path):
     process.returncode = os.waitstatus_to_exitcode(status)
     assert process.returncode == 0
     assert usage.ru_maxrss < 512 << 10  # KiB
+
+
+def sparse_archive(path, elements, with_checksum=True):
+    """Two arrays as numpy.savez writes them, the first of `elements` zero bytes that are a hole in the file."""
+    def header(size):
+        buffer = io.BytesIO()
+        np.lib.format.write_array_header_1_0(buffer, {"descr": "|u1", "fortran_order": False, "shape": (size,)})
+        return buffer.getvalue()
+
+    large, small = header(elements), header(3) + b"abc"
+    checksum, zeros = zlib.crc32(large), bytes(1 << 24)
+    for done in range(0, elements if with_checksum else 0, len(zeros)):
+        checksum = zlib.crc32(zeros[: elements - done], checksum)
+    with open(path, "wb") as file:
+        entries = []
+        for name, content, hole, crc in ((b"a.npy", large, elements, checksum), (b"b.npy", small, 0, zlib.crc32(small))):
+            size = len(content) + hole
+            entries.append((name, size, crc, file.tell()))
+            file.write(struct.pack("<IHHHIIIIHH", 0x04034B50, 45, 0, 0, 33 << 16, crc, 0xFFFFFFFF, 0xFFFFFFFF, 5, 20))
+            file.write(name + struct.pack("<HHQQ", 1, 16, size, size) + content)
+            file.seek(hole, os.SEEK_CUR)
+        directory = file.tell()
+        for name, size, crc, offset in entries:
+            values = [value for value in (size, size, offset) if value >= 0xFFFFFFFF]
+            extra = struct.pack(f"<HH{len(values)}Q", 1, 8 * len(values), *values) if values else b""
+            small_size, small_offset = min(size, 0xFFFFFFFF), min(offset, 0xFFFFFFFF)
+            file.write(struct.pack("<IHHHHIIIIHHHHHII", 0x02014B50, 45, 45, 0, 0, 33 << 16, crc, small_size, small_size,
+                                   len(name), len(extra), 0, 0, 0, 0, small_offset) + name + extra)
+        end = file.tell()
+        file.write(struct.pack("<IQHHIIQQQQ", 0x06064B50, 44, 45, 45, 0, 0, 2, 2, end - directory, directory))
+        file.write(struct.pack("<IIQI", 0x07064B50, 0, end, 1))
+        file.write(struct.pack("<IHHHHIIH", 0x06054B50, 0, 0, 2, 2, end - directory, 0xFFFFFFFF, 0))
+
+
+def test_archives_beyond_4_gib_are_listed(run_tcast, tmp_path):
+    sparse_archive(tmp_path / "in.npz", 5 << 30, with_checksum=False)
+    listed = run_tcast("inspect", "in.npz", "--json")
+    assert listed.returncode == 0, listed.stderr
+    tensors = {tensor["name"]: tensor["shape"] for tensor in json.loads(listed.stdout)["tensors"]}
+    assert tensors == {"a": [5 << 30], "b": [3]}
+
+
+@pytest.mark.skipif("TENSORCAST_THOROUGH" not in os.environ, reason="5 GB of disk; scripts/exhaustive --files")
+def test_archives_beyond_4_gib_are_read_and_written(run_tcast, tmp_path):
+    sparse_archive(tmp_path / "in.npz", 5 << 30)
+    convert(run_tcast, tmp_path / "in.npz", tmp_path / "out.npz", "--rule", "b=int32", "--verify")
+    with zipfile.ZipFile(tmp_path / "out.npz") as archive:
+        assert archive.testzip() is None
+        assert archive.getinfo("a.npy").file_size > 5 << 30
+        assert np.load(archive.open("b.npy")).tolist() == [97, 98, 99]
 
 
 def test_damage_is_found(run_tcast, tmp_path):

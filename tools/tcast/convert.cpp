@@ -1,9 +1,7 @@
 // tcast convert: every tensor of a file becomes another type.
-#include <cerrno>
+#include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <system_error>
 
@@ -17,6 +15,7 @@
 #include "options.hpp"
 #include "printable.hpp"
 #include "progress_bar.hpp"
+#include "report_file.hpp"
 #include "terminal.hpp"
 
 namespace tcast {
@@ -55,49 +54,15 @@ In safetensors and npz, --to converts floating-point tensors only: others are co
 of an npy, pb or raw file is converted whatever its type.
 A conversion destroys a tensor if more than half of its nonzero elements become zero, if the signal to noise ratio is
 under 3 dB, if an element wraps around, or if more than 1 % of the elements are out of range.
+REGEX is RE2's syntax: it may match any part of a name, and has no backreferences and no lookaround.
 OUT may be IN. OUT appears only when it is complete; nothing is left behind after an error or Ctrl-C.)";
 
-bool same_file(const std::string& a, const std::string& b) {
-  std::error_code ignored;
-  return std::filesystem::equivalent(a, b, ignored);
-}
-
-Result<void> write_report(const std::string& path, const std::string& text) {
-  errno = 0;
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (file) return {};
-  return tensorcast::Error{
-      .code = tensorcast::ErrorCode::io,
-      .message = fmt::format("the report could not be written: {}", std::generic_category().message(errno)),
-      .file = path};
-}
-
-// What must hold before hours of work start.
-Result<void> check_report_path(const ConvertArguments& arguments) {
-  using tensorcast::Error;
-  using tensorcast::ErrorCode;
-  const std::string& path = arguments.report_path;
-  if (path.empty()) return {};
-  if (path == arguments.request.output || same_file(path, arguments.request.input) ||
-      same_file(path, arguments.request.output)) {
-    return Error{
-        .code = ErrorCode::invalid_argument, .message = "the report would overwrite a tensor file", .file = path};
-  }
-  if (!arguments.request.overwrite && std::filesystem::exists(path)) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = "the report exists already",
-                 .hint = "--force replaces it",
-                 .file = path};
-  }
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  std::error_code ignored;
-  if (arguments.request.parents) std::filesystem::create_directories(folder, ignored);
-  if (!folder.empty() && !std::filesystem::is_directory(folder, ignored)) {
-    return Error{.code = ErrorCode::io, .message = "the folder of the report does not exist", .file = path};
-  }
-  return {};
+// The files that a report must not overwrite.
+std::vector<std::string> files_of(const ConvertArguments& arguments) {
+  std::vector<std::string> files = arguments.rule_files;
+  files.push_back(arguments.request.input);
+  files.push_back(arguments.request.output);
+  return files;
 }
 
 void print_outcome(const ConvertArguments& arguments, const ConvertOutcome& outcome, double seconds) {
@@ -150,7 +115,14 @@ int convert(ConvertArguments& arguments) {
     if (!rules) return fail(rules.error());
     request.rules.insert(request.rules.end(), rules->begin(), rules->end());
   }
-  if (const Result<void> usable = check_report_path(arguments); !usable) return fail(usable.error());
+  if (!arguments.report_path.empty()) {
+    std::error_code ignored;  // the check says it
+    if (request.parents) {
+      std::filesystem::create_directories(std::filesystem::path(arguments.report_path).parent_path(), ignored);
+    }
+    const Result<void> usable = check_report_path(arguments.report_path, files_of(arguments), request.overwrite);
+    if (!usable) return fail(usable.error());
+  }
 
   const CancellableWork cancellable;
   const auto start = std::chrono::steady_clock::now();
@@ -167,8 +139,8 @@ int convert(ConvertArguments& arguments) {
   if (outcome->cancelled) return report_interruption();
 
   if (!arguments.report_path.empty()) {
-    const Result<void> written =
-        write_report(arguments.report_path, json_text(outcome_json(request, *outcome, seconds)));
+    const Result<void> written = write_report(arguments.report_path, files_of(arguments),
+                                              json_text(outcome_json(request, *outcome, seconds)), request.overwrite);
     if (!written) return fail(written.error());
   }
   print_outcome(arguments, *outcome, seconds);

@@ -1,11 +1,11 @@
 #include "convert_rules.hpp"
 
-#include <cerrno>
-#include <fstream>
-#include <regex>
-#include <system_error>
+#include <algorithm>
+#include <cstdint>
 
 #include <fmt/format.h>
+
+#include "tensorcast/whole_file.hpp"
 
 namespace tcast {
 
@@ -15,12 +15,10 @@ using tensorcast::ErrorCode;
 using tensorcast::Result;
 
 std::string regex_complaint(const std::string& pattern) {
-  try {
-    const std::regex checked(pattern);
-  } catch (const std::regex_error&) {
-    return fmt::format("\"{}\" is not a regular expression (ECMAScript)", pattern);
-  }
-  return {};
+  const Result<void> checked = tensorcast::check_pattern(pattern);
+  if (checked) return {};
+  const Error& error = checked.error();
+  return error.hint.empty() ? error.message : fmt::format("{} ({})", error.message, error.hint);
 }
 
 Result<ConvertRule> parse_rule(std::string_view text) {
@@ -40,19 +38,20 @@ Result<ConvertRule> parse_rule(std::string_view text) {
 }
 
 Result<std::vector<ConvertRule>> read_rules(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) {
-    return Error{.code = ErrorCode::io,
-                 .message = fmt::format("cannot open: {}", std::generic_category().message(errno)),
-                 .file = path};
-  }
+  constexpr std::uint64_t max_rules_bytes = std::uint64_t{16} << 20;
+  const Result<std::string> text = tensorcast::read_whole_file(path, max_rules_bytes);
+  if (!text) return text.error();
   std::vector<ConvertRule> rules;
-  std::string line;
-  for (int number = 1; std::getline(file, line); ++number) {
+  int number = 0;
+  for (std::size_t begin = 0; begin < text->size();) {
+    const std::size_t end = std::min(text->find('\n', begin), text->size());
+    const std::string_view line = std::string_view(*text).substr(begin, end - begin);
+    begin = end + 1;
+    ++number;
     const auto first = line.find_first_not_of(" \t\r");
     if (first == std::string::npos || line[first] == '#') continue;
     const auto last = line.find_last_not_of(" \t\r");
-    Result<ConvertRule> rule = parse_rule(std::string_view(line).substr(first, last - first + 1));
+    Result<ConvertRule> rule = parse_rule(line.substr(first, last - first + 1));
     if (!rule) {
       Error error = rule.error();
       error.code = ErrorCode::parse;
@@ -62,7 +61,6 @@ Result<std::vector<ConvertRule>> read_rules(const std::string& path) {
     }
     rules.push_back(*std::move(rule));
   }
-  if (file.bad()) return Error{.code = ErrorCode::io, .message = "cannot read", .file = path};
   return rules;
 }
 

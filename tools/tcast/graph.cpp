@@ -5,6 +5,7 @@
 
 #include "command.hpp"
 #include "failure.hpp"
+#include "interrupt.hpp"
 #include "options.hpp"
 #include "printable.hpp"
 #include "report_json.hpp"
@@ -42,6 +43,7 @@ that a model with external data must stay in its folder.)";
 
 int add_cast(const AddCastArguments& arguments) {
   const AddCastRequest& request = arguments.request;
+  const CancellableWork cancellable;  // the copy is finished, which takes seconds at most
   const Result<AddCastOutcome> outcome = tensorcast::add_cast(request);
   if (!outcome) return fail(outcome.error());
   if (arguments.json) {

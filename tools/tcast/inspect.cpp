@@ -3,6 +3,7 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -227,10 +228,38 @@ Json inspected_json(const FileSummary& file, const std::vector<Inspected>& tenso
   return {{"format", file.format}, {"tensors", std::move(list)}, {"metadata", std::move(metadata)}};
 }
 
-// The types to try on a tensor: those that were asked for, and without a wish none on integers and bools.
-std::vector<DType> candidates_for(const InspectArguments& arguments, const TensorSummary& tensor) {
+bool has_numbers(const TensorSummary& tensor) {
+  return tensorcast::is_castable(tensor.dtype) && tensor.dtype != DType::string;
+}
+
+// Fills the statistics of the tensors that have numbers and for which `chosen` holds.
+template <class Chosen>
+Result<void> measure(const InspectArguments& arguments, std::span<const DType> candidates, Chosen chosen,
+                     std::vector<Inspected>& tensors) {
+  std::vector<std::string> names;
+  std::vector<Inspected*> measured;
+  for (Inspected& tensor : tensors) {
+    if (!has_numbers(tensor.summary) || !chosen(tensor.summary)) continue;
+    names.push_back(tensor.summary.name);
+    measured.push_back(&tensor);
+  }
+  if (names.empty()) return {};
+  Result<std::vector<TensorStats>> stats = tensorcast::file_stats(arguments.path, names, candidates, arguments.options,
+                                                                  arguments.raw, arguments.layout.from);
+  if (!stats) return std::move(stats).error();
+  for (std::size_t i = 0; i < measured.size(); ++i) measured[i]->stats = std::move((*stats)[i]);
+  return {};
+}
+
+// Types that were asked for are tried on every tensor; without a wish none is tried on integers and bools.
+Result<void> measure_all(const InspectArguments& arguments, std::vector<Inspected>& tensors) {
   const bool asked = arguments.candidates_option->count() != 0;
-  return asked || tensorcast::family(tensor.dtype) == Family::floating ? arguments.candidates : std::vector<DType>{};
+  const auto tried = [&](const TensorSummary& tensor) {
+    return asked || tensorcast::family(tensor.dtype) == Family::floating;
+  };
+  if (Result<void> done = measure(arguments, arguments.candidates, tried, tensors); !done) return done;
+  return measure(
+      arguments, {}, [&](const TensorSummary& tensor) { return !tried(tensor); }, tensors);
 }
 
 Result<std::vector<Inspected>> inspect_tensors(const InspectArguments& arguments, const FileSummary& file) {
@@ -242,17 +271,9 @@ Result<std::vector<Inspected>> inspect_tensors(const InspectArguments& arguments
     chosen = *std::move(matching);
   }
   std::vector<Inspected> tensors;
-  for (const std::size_t index : chosen) {
-    const TensorSummary& summary = file.tensors[index];
-    Inspected inspected{.summary = summary, .stats = {}};
-    if (arguments.stats && tensorcast::is_castable(summary.dtype) && summary.dtype != DType::string) {
-      Result<TensorStats> stats =
-          tensorcast::tensor_stats(arguments.path, summary.name, candidates_for(arguments, summary), arguments.options,
-                                   arguments.raw, arguments.layout.from);
-      if (!stats) return std::move(stats).error();
-      inspected.stats = *std::move(stats);
-    }
-    tensors.push_back(std::move(inspected));
+  for (const std::size_t index : chosen) tensors.push_back({.summary = file.tensors[index], .stats = {}});
+  if (arguments.stats) {
+    if (Result<void> measured = measure_all(arguments, tensors); !measured) return std::move(measured).error();
   }
   sort(tensors, arguments.order);
   return tensors;

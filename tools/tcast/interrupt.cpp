@@ -6,6 +6,8 @@
 #include <atomic>
 #include <cstdio>
 
+#include <fmt/format.h>
+
 #include "command.hpp"
 
 namespace tcast {
@@ -31,6 +33,10 @@ void install_interrupt_handlers() {
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGHUP, &action, nullptr);
+  // A write beyond the limit of a file's size then fails with EFBIG, which is an error as every other.
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGXFSZ, &action, nullptr);
 }
 
 CancellableWork::CancellableWork() { cancellable = true; }
@@ -38,8 +44,8 @@ CancellableWork::~CancellableWork() { cancellable = false; }
 
 bool interrupted() { return signalled; }
 
-int report_interruption() {
-  std::fputs("tcast: interrupted; nothing was written\n", stderr);
+int report_interruption(std::string_view outcome) {
+  fmt::print(stderr, "tcast: interrupted; {}\n", outcome);
   return exit_interrupted;
 }
 

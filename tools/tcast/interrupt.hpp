@@ -1,5 +1,7 @@
-// SIGINT and SIGTERM: work that can stop cleanly is asked to, everything else ends at once with status 130.
+// SIGINT, SIGTERM and SIGHUP: work that can stop cleanly is asked to, everything else ends at once with status 130.
 #pragma once
+
+#include <string_view>
 
 namespace tcast {
 
@@ -16,7 +18,7 @@ class CancellableWork {
 
 [[nodiscard]] bool interrupted();
 
-// Says that nothing was written. Returns exit_interrupted.
-int report_interruption();
+// Says how far the work came. Returns exit_interrupted.
+int report_interruption(std::string_view outcome = "nothing was written");
 
 }  // namespace tcast

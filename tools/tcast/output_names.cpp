@@ -1,6 +1,7 @@
 #include "output_names.hpp"
 
-#include <set>
+#include <unordered_map>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -32,13 +33,13 @@ std::string lower(std::string text) {
 
 std::vector<std::string> output_file_names(std::span<const std::string> names, const std::string& extension) {
   std::vector<std::string> files;
-  std::set<std::string> taken;
+  std::unordered_set<std::string> taken;
+  std::unordered_map<std::string, int> last_numbers;  // of stems that were taken, so that none is tried twice
   for (const std::string& name : names) {
     const std::string stem = stem_of(name);
     std::string candidate = stem;
-    for (int number = 2; !taken.insert(lower(candidate)).second; ++number) {
-      candidate = fmt::format("{}-{}", stem, number);
-    }
+    int& number = last_numbers.try_emplace(lower(stem), 1).first->second;
+    while (!taken.insert(lower(candidate)).second) candidate = fmt::format("{}-{}", stem, ++number);
     files.push_back(candidate + extension);
   }
   return files;

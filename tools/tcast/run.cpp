@@ -10,6 +10,7 @@
 
 #include "command.hpp"
 #include "failure.hpp"
+#include "interrupt.hpp"
 #include "options.hpp"
 #include "output_names.hpp"
 #include "printable.hpp"
@@ -234,7 +235,9 @@ int run(const RunArguments& arguments) {
   if (!places) return fail(places.error());
   const Result<std::vector<NamedTensor>> outputs = program->run(*inputs, arguments.run);
   if (!outputs) return in_model(outputs.error());
+  const CancellableWork cancellable;  // from here on there are files to complete or remove
   for (std::size_t i = 0; i < outputs->size(); ++i) {
+    if (interrupted()) return report_interruption(fmt::format("{} of {} outputs were written", i, outputs->size()));
     const Result<void> written = tensorcast::write_tensor(
         (*places)[i].path, (*outputs)[i].tensor, {.name = (*outputs)[i].name, .overwrite = arguments.overwrite});
     if (!written) return fail(written.error());

@@ -15,6 +15,8 @@ class ByteSource {
   virtual ~ByteSource() = default;
 
   [[nodiscard]] virtual std::uint64_t size() const = 0;
+  // Bytes of the file that hold it, which are fewer where it is compressed.
+  [[nodiscard]] virtual std::uint64_t stored_bytes() const { return size(); }
   // Exactly out.size() bytes from `offset`; always cheap when offsets ascend.
   // Errors: io; parse when the source ends before, or contradicts its checksum.
   [[nodiscard]] virtual Result<void> read(std::uint64_t offset, std::span<std::byte> out) = 0;

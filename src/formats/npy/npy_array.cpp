@@ -29,6 +29,7 @@ void swap_bytes(std::span<std::byte> items, std::uint64_t width) {
 Array::Array(ByteSource& source, const Header& header, ElementLayout layout, TensorInfo info)
     : layout_(layout),
       info_(std::move(info)),
+      budget_(source.stored_bytes()),
       items_(source, header.data_offset, info_.shape, layout.item_bytes, header.fortran_order) {}
 
 Result<Array> Array::open(ByteSource& source, DType from) {
@@ -55,7 +56,13 @@ Result<Array> Array::open(ByteSource& source, DType from) {
   }
   TensorInfo info{.name = {}, .dtype = layout->dtype, .shape = header->shape, .count = *count};
   info.bytes = storage_bytes(layout->dtype, *count);
-  return Array(source, *header, *layout, std::move(info));
+  Array array(source, *header, *layout, std::move(info));
+  if (layout->text == Text::none) return array;
+  // One item, and where each text begins.
+  Result<void> fits = array.budget_.take(layout->item_bytes);
+  if (fits) fits = array.budget_.take(*count * sizeof(std::int64_t));
+  if (!fits) return std::move(fits).error();
+  return array;
 }
 
 Result<void> Array::read(std::uint64_t offset, std::span<std::byte> out) {
@@ -141,7 +148,7 @@ Result<void> Array::measure_text() {
     text.clear();
     Result<void> decoded = decode_text(item, layout_, text);
     bytes += text.size();
-    return decoded;
+    return decoded ? budget_.take(text.size()) : decoded;
   });
   info_.bytes = bytes;
   return visited;
@@ -151,6 +158,7 @@ Result<StringBuffer> Array::read_strings() {
   if (layout_.text == Text::none) return Error{.code = ErrorCode::internal, .message = "not an array of strings"};
   StringBuffer strings;
   strings.offsets.reserve(info_.count + 1);
+  strings.data.reserve(info_.bytes);
   strings.offsets.push_back(0);
   Result<void> visited = visit_items([&](std::span<const std::byte> item) {
     Result<void> decoded = decode_text(item, layout_, strings.data);

@@ -12,6 +12,7 @@
 #include "formats/npy/npy_dtypes.hpp"
 #include "formats/npy/npy_header.hpp"
 #include "formats/npy/row_major_view.hpp"
+#include "io/memory_budget.hpp"
 
 namespace tensorcast::formats::npy {
 
@@ -21,7 +22,7 @@ class Array {
   // when the source holds fewer or more bytes than the shape says.
   [[nodiscard]] static Result<Array> open(ByteSource& source, DType from);
 
-  // Unnamed. TensorInfo::bytes is 0 for strings until measure_text().
+  // Unnamed. TensorInfo::bytes is 0 for strings until measure_text(), and as StringBuffer they take more than that.
   [[nodiscard]] const TensorInfo& info() const noexcept { return info_; }
   // Reads a string array once to check it and to know how long its texts are. Errors: parse, unsupported, io.
   [[nodiscard]] Result<void> measure_text();
@@ -39,6 +40,7 @@ class Array {
 
   ElementLayout layout_;
   TensorInfo info_;
+  io::MemoryBudget budget_;  // for strings, which are kept as a whole
   RowMajorView items_;
   std::array<std::byte, 8> split_item_{};  // an item of which a read wanted only a part
   std::uint64_t split_index_ = ~std::uint64_t{0};

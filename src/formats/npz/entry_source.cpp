@@ -1,7 +1,5 @@
 #include "formats/npz/entry_source.hpp"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <vector>
 
@@ -16,29 +14,20 @@ Result<void> EntrySource::read(std::uint64_t offset, std::span<std::byte> out) {
   if (offset > entry_.bytes || out.size() > entry_.bytes - offset) {
     return Error{.code = ErrorCode::parse, .message = "the entry ends before its data does"};
   }
-  return entry_.deflated ? read_deflated(offset, out) : read_stored(offset, out);
-}
-
-Result<void> EntrySource::read_stored(std::uint64_t offset, std::span<std::byte> out) {
-  if (auto got = zip_.file().read(entry_.data_offset + offset, out); !got) return got;
+  if (entry_.deflated) return read_deflated(offset, out);
+  if (auto got = file_.read(entry_.data_offset + offset, out); !got) return got;
   if (offset == 0) {
     position_ = 0;
     crc_ = 0;
   }
-  if (offset != position_) return {};  // not a pass from the beginning
-  crc_ = static_cast<std::uint32_t>(::crc32_z(crc_, reinterpret_cast<const Bytef*>(out.data()), out.size()));
-  position_ += out.size();
-  if (position_ == entry_.bytes && crc_ != entry_.crc) {
-    return Error{.code = ErrorCode::parse, .message = "damaged zip archive: the entry's checksum differs"};
-  }
-  return {};
+  return offset == position_ ? check(out) : Result<void>();
 }
 
 Result<void> EntrySource::read_deflated(std::uint64_t offset, std::span<std::byte> out) {
-  if (!started_ || offset < position_) {
-    if (auto begun = zip_.start(entry_); !begun) return begun;
-    started_ = true;
+  if (!stream_ || offset < position_) {
+    stream_.emplace(file_, entry_.data_offset, entry_.stored_bytes);
     position_ = 0;
+    crc_ = 0;
   }
   std::vector<std::byte> skipped(std::min<std::uint64_t>(offset - position_, buffer_bytes));
   while (position_ < offset) {
@@ -50,14 +39,18 @@ Result<void> EntrySource::read_deflated(std::uint64_t offset, std::span<std::byt
 
 Result<void> EntrySource::inflate(std::span<std::byte> out) {
   if (out.empty()) return {};
-  if (auto got = zip_.inflate(out); !got) {
-    started_ = false;
-    return got;
-  }
-  position_ += out.size();
-  if (position_ < entry_.bytes) return {};
-  started_ = false;
-  return zip_.finish();
+  Result<void> got = stream_->read(out);
+  if (got && position_ + out.size() == entry_.bytes) got = stream_->finish();
+  if (got) got = check(out);
+  if (!got) stream_.reset();
+  return got;
+}
+
+Result<void> EntrySource::check(std::span<const std::byte> bytes) {
+  crc_ = static_cast<std::uint32_t>(::crc32_z(crc_, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+  position_ += bytes.size();
+  return position_ < entry_.bytes || crc_ == entry_.crc ? Result<void>()
+                                                        : damaged_archive("the entry's checksum differs");
 }
 
 Result<void> EntrySource::verify() {

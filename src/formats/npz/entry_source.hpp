@@ -2,34 +2,38 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "formats/npy/byte_source.hpp"
+#include "formats/npz/deflate_stream.hpp"
 #include "formats/npz/zip_reader.hpp"
 
 namespace tensorcast::formats::npz {
 
-// Stored entries are read where they lie; deflated ones as a stream, of which an archive has one at a time: after
-// another entry was started, this one must begin anew with a source of its own.
-// A read that completes a pass from the beginning to the end fails when the checksum differs.
+// Stored entries are read where they lie; deflated ones as a stream. A read that completes a pass from the beginning to
+// the end fails when the checksum differs.
 class EntrySource final : public npy::ByteSource {
  public:
-  EntrySource(ZipReader& zip, const ZipEntry& entry) : zip_(zip), entry_(entry) {}
+  // `file` and `entry` outlive the source.
+  EntrySource(const io::InputFile& file, const ZipEntry& entry) : file_(file), entry_(entry) {}
 
   std::uint64_t size() const override { return entry_.bytes; }
+  std::uint64_t stored_bytes() const override { return entry_.stored_bytes; }
   Result<void> read(std::uint64_t offset, std::span<std::byte> out) override;
   bool random_access() const override { return !entry_.deflated; }
   Result<void> verify() override;
 
  private:
-  [[nodiscard]] Result<void> read_stored(std::uint64_t offset, std::span<std::byte> out);
   [[nodiscard]] Result<void> read_deflated(std::uint64_t offset, std::span<std::byte> out);
   [[nodiscard]] Result<void> inflate(std::span<std::byte> out);
+  // Adds bytes that continue the pass to its checksum, and compares it after the last.
+  [[nodiscard]] Result<void> check(std::span<const std::byte> bytes);
 
-  ZipReader& zip_;
+  const io::InputFile& file_;
   const ZipEntry& entry_;
-  bool started_ = false;
-  std::uint64_t position_ = 0;  // deflated: of the stream; stored: how far `crc_` has come
-  std::uint32_t crc_ = 0;       // stored only
+  std::optional<InflateStream> stream_;
+  std::uint64_t position_ = 0;  // how far the pass has come
+  std::uint32_t crc_ = 0;       // up to there
 };
 
 }  // namespace tensorcast::formats::npz

@@ -40,16 +40,17 @@ DType opaque_dtype(const npz::ZipEntry& entry, DType from) {
 
 class NpzReader final : public Reader {
  public:
-  NpzReader(std::unique_ptr<npz::ZipReader> zip, SourceTypes from) : zip_(std::move(zip)), from_(std::move(from)) {}
+  NpzReader(const io::InputFile& file, std::vector<npz::ZipEntry> entries, SourceTypes from)
+      : file_(file), entries_(std::move(entries)), from_(std::move(from)) {}
 
   Result<void> open() {
-    for (std::size_t index = 0; index < zip_->entries().size(); ++index) {
+    for (std::size_t index = 0; index < entries_.size(); ++index) {
       Result<void> opened = open_entry(index);
       Result<TensorInfo> info = opened ? array_->info() : info_of_unknown_type(std::move(opened).error());
       if (!info) return located(std::move(info).error(), index);
-      info->name = tensor_name(zip_->entries()[index]);
+      info->name = tensor_name(entries_[index]);
       tensors_.push_back(*std::move(info));
-      compressed_ = compressed_ || zip_->entries()[index].deflated;
+      compressed_ = compressed_ || entries_[index].deflated;
     }
     return check_names();
   }
@@ -74,10 +75,10 @@ class NpzReader final : public Reader {
  private:
   // From its beginning.
   Result<void> open_entry(std::size_t index) {
-    const npz::ZipEntry& entry = zip_->entries()[index];
+    const npz::ZipEntry& entry = entries_[index];
     current_ = index;
     array_.reset();
-    source_.emplace(*zip_, entry);
+    source_.emplace(file_, entry);
     Result<npy::Array> array = npy::Array::open(*source_, opaque_dtype(entry, from_of(index)));
     if (!array) return located(std::move(array).error(), index);
     array_.emplace(std::move(*array));
@@ -88,9 +89,9 @@ class NpzReader final : public Reader {
 
   // What the header of the current entry says, if all that is wrong is its type. Errors: `problem`.
   Result<TensorInfo> info_of_unknown_type(Error problem) {
-    source_.emplace(*zip_, zip_->entries()[current_]);
+    source_.emplace(file_, entries_[current_]);
     Result<npy::Header> header = npy::read_header(*source_);
-    if (!header || npy::parse_descr(header->descr, opaque_dtype(zip_->entries()[current_], from_of(current_)))) {
+    if (!header || npy::parse_descr(header->descr, opaque_dtype(entries_[current_], from_of(current_)))) {
       return problem;
     }
     const Result<std::size_t> count = element_count(header->shape);
@@ -103,7 +104,7 @@ class NpzReader final : public Reader {
                       .problem = std::move(problem)};
   }
 
-  [[nodiscard]] DType from_of(std::size_t index) const { return from_.of(tensor_name(zip_->entries()[index])); }
+  [[nodiscard]] DType from_of(std::size_t index) const { return from_.of(tensor_name(entries_[index])); }
 
   Result<void> check_names() const {
     std::vector<std::string_view> names;
@@ -115,16 +116,17 @@ class NpzReader final : public Reader {
     return Error{.code = ErrorCode::parse,
                  .message = "two entries have this name",
                  .tensor = std::string(*twice),
-                 .file = zip_->file().path()};
+                 .file = file_.path()};
   }
 
   Error located(Error error, std::size_t index) const {
-    error.tensor = tensor_name(zip_->entries()[index]);
-    error.file = zip_->file().path();
+    error.tensor = tensor_name(entries_[index]);
+    error.file = file_.path();
     return error;
   }
 
-  std::unique_ptr<npz::ZipReader> zip_;
+  const io::InputFile& file_;
+  std::vector<npz::ZipEntry> entries_;
   SourceTypes from_;
   std::optional<npz::EntrySource> source_;  // of the entry `current_`
   std::optional<npy::Array> array_;
@@ -136,8 +138,8 @@ class NpzReader final : public Reader {
 
 class NpzWriter final : public Writer {
  public:
-  NpzWriter(std::unique_ptr<npz::ZipWriter> zip, std::span<const TensorInfo> tensors, bool deflate)
-      : zip_(std::move(zip)), tensors_(tensors.begin(), tensors.end()), deflate_(deflate) {}
+  NpzWriter(io::OutputFile& file, std::span<const TensorInfo> tensors, bool deflate)
+      : zip_(file), tensors_(tensors.begin(), tensors.end()), deflate_(deflate) {}
 
   // Begins the next tensor whose data is still to come; empty ones have none.
   Result<void> advance() {
@@ -145,7 +147,7 @@ class NpzWriter final : public Writer {
       if (auto begun = begin_entry(); !begun) return begun;
       left_ = tensors_[next_].bytes;
       if (tensors_[next_].dtype == DType::string || left_ > 0) return {};
-      if (auto ended = zip_->end(); !ended) return ended;
+      if (auto ended = zip_.end(); !ended) return ended;
     }
     return {};
   }
@@ -166,24 +168,24 @@ class NpzWriter final : public Writer {
     return end_entry();
   }
 
-  Result<void> finish() override { return next_ == tensors_.size() ? zip_->finish() : out_of_step(); }
+  Result<void> finish() override { return next_ == tensors_.size() ? zip_.finish() : out_of_step(); }
 
  private:
   Result<void> begin_entry() {
     const TensorInfo& tensor = tensors_[next_];
-    encoder_.emplace(tensor, [this](std::span<const std::byte> bytes) { return zip_->append(bytes); });
+    encoder_.emplace(tensor, [this](std::span<const std::byte> bytes) { return zip_.append(bytes); });
     // Deflate may grow what it cannot shrink; strings stay below their limit of 1 GiB.
     constexpr std::uint64_t small_bytes = std::uint64_t{0xF0000000};
     const bool is_text = tensor.dtype == DType::string;
     npz::ZipWriter::EntryOptions options{.deflate = deflate_,
                                          .large = !is_text && encoder_->file_bytes() >= small_bytes};
     if (npy::is_opaque(tensor.dtype)) options.comment = fmt::format("{}{}", dtype_comment, name(tensor.dtype));
-    if (auto begun = zip_->begin(tensor.name + std::string(suffix), options); !begun) return begun;
+    if (auto begun = zip_.begin(tensor.name + std::string(suffix), options); !begun) return begun;
     return is_text ? Result<void>() : encoder_->write_header();
   }
 
   Result<void> end_entry() {
-    if (auto ended = zip_->end(); !ended) return ended;
+    if (auto ended = zip_.end(); !ended) return ended;
     ++next_;
     return advance();
   }
@@ -192,7 +194,7 @@ class NpzWriter final : public Writer {
     return Error{.code = ErrorCode::internal, .message = "tensors and their data are out of step"};
   }
 
-  std::unique_ptr<npz::ZipWriter> zip_;
+  npz::ZipWriter zip_;
   std::vector<TensorInfo> tensors_;
   bool deflate_;
   std::size_t next_ = 0;
@@ -210,12 +212,12 @@ bool sniff(std::span<const std::byte> head, std::uint64_t) {
 }
 
 Result<std::unique_ptr<Reader>> open(const io::InputFile& file, const ReadOptions& options) {
-  Result<std::unique_ptr<npz::ZipReader>> zip = npz::ZipReader::open(file);
-  if (!zip) {
-    zip.error().file = file.path();
-    return std::move(zip).error();
+  Result<std::vector<npz::ZipEntry>> entries = npz::read_zip_directory(file);
+  if (!entries) {
+    entries.error().file = file.path();
+    return std::move(entries).error();
   }
-  auto reader = std::make_unique<NpzReader>(std::move(*zip), options.from);
+  auto reader = std::make_unique<NpzReader>(file, std::move(*entries), options.from);
   if (auto opened = reader->open(); !opened) return std::move(opened).error();
   return std::unique_ptr<Reader>(std::move(reader));
 }
@@ -255,9 +257,7 @@ Result<void> check(std::span<const TensorInfo> tensors) {
 
 Result<std::unique_ptr<Writer>> create(io::OutputFile& file, std::span<const TensorInfo> tensors,
                                        const WriteOptions& options) {
-  Result<std::unique_ptr<npz::ZipWriter>> zip = npz::ZipWriter::open(file);
-  if (!zip) return std::move(zip).error();
-  auto writer = std::make_unique<NpzWriter>(std::move(*zip), tensors, options.compressed);
+  auto writer = std::make_unique<NpzWriter>(file, tensors, options.compressed);
   if (auto begun = writer->advance(); !begun) return std::move(begun).error();
   return std::unique_ptr<Writer>(std::move(writer));
 }

@@ -1,208 +1,298 @@
 #include "formats/npz/zip_reader.hpp"
 
 #include <fmt/format.h>
-#include <minizip/unzip.h>
 
 #include <algorithm>
 #include <array>
 
 #include "formats/npy/npy_text.hpp"
-#include "formats/npz/zip_stream.hpp"
+#include "formats/npz/zip_records.hpp"
 
 namespace tensorcast::formats::npz {
 namespace {
 
-// An archive beyond these limits is refused, so that its directory always fits into memory.
+// A directory beyond these limits is an error, so that it always fits into memory.
 constexpr std::uint64_t max_entries = 100'000;
-constexpr std::uint64_t max_text_bytes = std::uint64_t{32} << 20;
-constexpr std::size_t max_field_bytes = 65535;
-constexpr std::size_t max_inflate_bytes = std::size_t{16} << 20;  // minizip counts in 32 bits
-constexpr std::uint64_t max_deflate_ratio = 1032;                 // no deflate stream holds more a byte
-constexpr unsigned long encrypted_flag = 1;
+constexpr std::uint64_t max_directory_bytes = std::uint64_t{64} << 20;
+constexpr std::size_t max_comment_bytes = 65535;   // of the archive
+constexpr std::uint64_t max_deflate_ratio = 1032;  // no deflate stream holds more a byte
 
-}  // namespace
+struct Directory {
+  std::uint64_t entries = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t end = 0;  // where the records begin that say the above
+};
 
-struct ZipReader::Stream : ZipStream<const io::InputFile> {
-  using ZipStream::ZipStream;
+Error unsupported(std::string message) { return Error{.code = ErrorCode::unsupported, .message = std::move(message)}; }
 
-  static uLong read(void* self, void*, void* out, uLong size) {
-    ZipStream& stream = of(self);
-    const std::uint64_t count = std::min<std::uint64_t>(size, stream.file.size() - stream.position);
-    if (auto got = stream.file.read(stream.position, {static_cast<std::byte*>(out), count}); !got) {
-      if (!stream.error) stream.error = std::move(got).error();
-      return 0;
+Result<std::vector<std::byte>> read_bytes(const io::InputFile& file, std::uint64_t offset, std::size_t bytes) {
+  std::vector<std::byte> buffer(bytes);
+  if (auto got = file.read(offset, buffer); !got) return std::move(got).error();
+  return buffer;
+}
+
+// The last record of the archive; only the archive's comment may follow it.
+Result<std::uint64_t> find_directory_end(const io::InputFile& file) {
+  if (file.size() >= directory_end_bytes) {
+    const std::uint64_t tail_bytes = std::min<std::uint64_t>(file.size(), directory_end_bytes + max_comment_bytes);
+    const std::uint64_t begin = file.size() - tail_bytes;
+    const Result<std::vector<std::byte>> tail = read_bytes(file, begin, tail_bytes);
+    if (!tail) return tail.error();
+    for (std::size_t at = tail_bytes - directory_end_bytes + 1; at-- > 0;) {
+      RecordReader record{std::span(*tail).subspan(at, directory_end_bytes)};
+      if (record.get<std::uint32_t>() != directory_end_signature) continue;
+      record.skip(directory_end_bytes - sizeof(std::uint32_t) - sizeof(std::uint16_t));
+      if (at + directory_end_bytes + record.get<std::uint16_t>() <= tail_bytes) return begin + at;
     }
-    stream.position += count;
-    return count;
+  }
+  return damaged_archive("its directory is missing or cut off");
+}
+
+// Fills in what the record at the end of the file had no room for.
+Result<void> read_zip64_end(const io::InputFile& file, std::uint64_t locator_offset, Directory& directory) {
+  const Result<std::vector<std::byte>> locator = read_bytes(file, locator_offset, zip64_locator_bytes);
+  if (!locator) return locator.error();
+  RecordReader located(*locator);
+  if (located.get<std::uint32_t>() != zip64_locator_signature) return {};  // there never was more to say
+  if (located.get<std::uint32_t>() != 0) return unsupported("the archive has several files");
+  const auto offset = located.get<std::uint64_t>();
+  if (offset > locator_offset || locator_offset - offset < zip64_directory_end_bytes) {
+    return damaged_archive("the end of its directory is not where the archive says");
+  }
+  const Result<std::vector<std::byte>> bytes = read_bytes(file, offset, zip64_directory_end_bytes);
+  if (!bytes) return bytes.error();
+  RecordReader record(*bytes);
+  if (record.get<std::uint32_t>() != zip64_directory_end_signature) {
+    return damaged_archive("the end of its directory is not where the archive says");
+  }
+  record.skip(8 + 2 + 2);  // the record's size, versions
+  const auto this_disk = record.get<std::uint32_t>();
+  const auto directory_disk = record.get<std::uint32_t>();
+  const auto entries_on_disk = record.get<std::uint64_t>();
+  const auto entries = record.get<std::uint64_t>();
+  const auto directory_bytes = record.get<std::uint64_t>();
+  const auto directory_offset = record.get<std::uint64_t>();
+  if (this_disk != 0 || directory_disk != 0 || entries_on_disk != entries) {
+    return unsupported("the archive has several files");
+  }
+  const auto fill_in = [](std::uint64_t& field, std::uint64_t saturated, std::uint64_t value) {
+    const bool agrees = field == saturated || field == value;
+    field = value;
+    return agrees;
+  };
+  if (!fill_in(directory.entries, elsewhere_16, entries) || !fill_in(directory.bytes, elsewhere, directory_bytes) ||
+      !fill_in(directory.offset, elsewhere, directory_offset)) {
+    return damaged_archive("its two ends of the directory contradict each other");
+  }
+  directory.end = offset;
+  return {};
+}
+
+Result<Directory> locate_directory(const io::InputFile& file) {
+  const Result<std::uint64_t> end = find_directory_end(file);
+  if (!end) return end.error();
+  const Result<std::vector<std::byte>> bytes = read_bytes(file, *end, directory_end_bytes);
+  if (!bytes) return bytes.error();
+  RecordReader record(*bytes);
+  record.skip(sizeof directory_end_signature);
+  const auto this_disk = record.get<std::uint16_t>();
+  const auto directory_disk = record.get<std::uint16_t>();
+  const auto entries_on_disk = record.get<std::uint16_t>();
+  Directory directory;
+  directory.entries = record.get<std::uint16_t>();
+  directory.bytes = record.get<std::uint32_t>();
+  directory.offset = record.get<std::uint32_t>();
+  directory.end = *end;
+  const auto is_first_disk = [](std::uint16_t disk) { return disk == 0 || disk == elsewhere_16; };
+  if (!is_first_disk(this_disk) || !is_first_disk(directory_disk) ||
+      (entries_on_disk != directory.entries && entries_on_disk != elsewhere_16)) {
+    return unsupported("the archive has several files");
+  }
+  if (*end >= zip64_locator_bytes) {
+    if (auto read = read_zip64_end(file, *end - zip64_locator_bytes, directory); !read) return std::move(read).error();
+  }
+  if (directory.entries > max_entries) {
+    return unsupported(fmt::format("the archive claims {} entries; {} are allowed", directory.entries, max_entries));
+  }
+  if (directory.offset > directory.end || directory.bytes > directory.end - directory.offset) {
+    return damaged_archive("the directory is not where the archive says");
+  }
+  if (directory.bytes > max_directory_bytes) {
+    return unsupported(fmt::format("the directory has {} bytes; {} are allowed", directory.bytes, max_directory_bytes));
+  }
+  return directory;
+}
+
+// Replaces those of `fields` that lie elsewhere, in the order in which zip64's extra field has them.
+Result<void> apply_zip64(std::span<const std::byte> extra, std::span<std::uint64_t* const> fields) {
+  const Error malformed = damaged_archive("an extra field is malformed");
+  RecordReader blocks(extra);
+  while (blocks.left() >= 4) {
+    const auto id = blocks.get<std::uint16_t>();
+    const auto bytes = blocks.get<std::uint16_t>();
+    if (bytes > blocks.left()) return malformed;
+    RecordReader block(blocks.take(bytes));
+    if (id != zip64_extra_id) continue;
+    for (std::uint64_t* const field : fields) {
+      if (*field != elsewhere) continue;
+      if (block.left() < sizeof *field) return malformed;
+      *field = block.get<std::uint64_t>();
+    }
+    return {};
+  }
+  return {};
+}
+
+// What the directory and an entry's own header both say.
+struct EntryHeader {
+  std::uint16_t flags = 0;
+  std::uint16_t method = 0;
+  std::uint32_t crc = 0;
+  std::uint64_t stored_bytes = 0;
+  std::uint64_t bytes = 0;
+
+  void read(RecordReader& record) {
+    flags = record.get<std::uint16_t>();
+    method = record.get<std::uint16_t>();
+    record.skip(4);  // time and date
+    crc = record.get<std::uint32_t>();
+    stored_bytes = record.get<std::uint32_t>();
+    bytes = record.get<std::uint32_t>();
   }
 };
 
-Error ZipReader::damaged(std::string what) const {
-  if (stream_ && stream_->error) return *stream_->error;
-  return Error{.code = ErrorCode::parse, .message = "damaged zip archive: " + std::move(what)};
-}
-
-Result<std::unique_ptr<ZipReader>> ZipReader::open(const io::InputFile& file) {
-  std::unique_ptr<ZipReader> reader(new ZipReader(file));
-  const Result<bool> empty = reader->is_empty_archive();
-  if (!empty) return empty.error();
-  if (*empty) return reader;
-  if (auto opened = reader->open_archive(); !opened) return std::move(opened).error();
-  if (auto listed = reader->list_entries(); !listed) return std::move(listed).error();
-  if (auto apart = reader->check_apart(); !apart) return std::move(apart).error();
-  return reader;
-}
-
-ZipReader::ZipReader(const io::InputFile& file) : file_(file) {}
-
-ZipReader::~ZipReader() {
-  if (archive_ == nullptr) return;
-  if (started_) unzCloseCurrentFile(archive_);
-  unzClose(archive_);
-}
-
-// minizip does not find a directory at the beginning of a file, which is where an archive without entries has it.
-Result<bool> ZipReader::is_empty_archive() const {
-  constexpr std::array<std::byte, 4> signature = {std::byte{'P'}, std::byte{'K'}, std::byte{5}, std::byte{6}};
-  constexpr std::uint64_t directory_end_bytes = 22;
-  if (file_.size() != directory_end_bytes) return false;
-  std::array<std::byte, 4> head{};
-  if (auto got = file_.read(0, head); !got) return std::move(got).error();
-  return head == signature;
-}
-
-Result<void> ZipReader::open_archive() {
-  stream_ = std::make_unique<Stream>(file_);
-  zlib_filefunc64_def functions = stream_->functions();
-  functions.zread_file = &Stream::read;
-  archive_ = unzOpen2_64(nullptr, &functions);
-  if (archive_ == nullptr) return damaged("its directory is missing or cut off");
-  return {};
-}
-
-Result<void> ZipReader::list_entries() {
-  unz_global_info64 global{};
-  if (unzGetGlobalInfo64(archive_, &global) != UNZ_OK) return damaged("no directory");
-  if (global.number_entry > max_entries) {
-    return Error{
-        .code = ErrorCode::unsupported,
-        .message = fmt::format("the archive claims {} entries; {} are allowed", global.number_entry, max_entries)};
+// Compares the entry's own header with the directory's, and sets where the data begins.
+Result<void> read_local_header(const io::InputFile& file, std::uint64_t offset, std::uint64_t directory_offset,
+                               const EntryHeader& expected, ZipEntry& entry) {
+  const auto contradiction = [] { return damaged_archive("the entry and the directory contradict each other"); };
+  if (offset > directory_offset || directory_offset - offset < local_header_bytes) {
+    return damaged_archive("the entry is not where the directory says");
   }
-  if (global.number_entry == 0) return {};
-  int status = unzGoToFirstFile(archive_);
-  for (std::uint64_t i = 0; i < global.number_entry; ++i) {
-    if (status != UNZ_OK) {
-      return damaged(fmt::format("the directory ends after {} of {} entries", i, global.number_entry));
+  std::array<std::byte, local_header_bytes> fixed{};
+  if (auto got = file.read(offset, fixed); !got) return got;
+  RecordReader record(fixed);
+  if (record.get<std::uint32_t>() != local_header_signature) return contradiction();
+  record.skip(2);  // version
+  EntryHeader header;
+  header.read(record);
+  const auto name_bytes = record.get<std::uint16_t>();
+  const auto extra_bytes = record.get<std::uint16_t>();
+  entry.data_offset = offset + local_header_bytes + name_bytes + extra_bytes;
+  if (entry.data_offset > directory_offset) return contradiction();
+  const Result<std::vector<std::byte>> rest =
+      read_bytes(file, offset + local_header_bytes, std::size_t{name_bytes} + extra_bytes);
+  if (!rest) return rest.error();
+  RecordReader variable(*rest);
+  if (header.method != expected.method || variable.text(name_bytes) != entry.name) return contradiction();
+  if (((header.flags ^ expected.flags) & encrypted_flag) != 0) return contradiction();
+  if ((header.flags & data_descriptor_flag) == 0) {
+    std::uint64_t* const fields[] = {&header.bytes, &header.stored_bytes};
+    if (auto applied = apply_zip64(variable.take(extra_bytes), fields); !applied) return applied;
+    if (header.crc != expected.crc || header.bytes != expected.bytes || header.stored_bytes != expected.stored_bytes) {
+      return contradiction();
     }
-    Result<std::optional<ZipEntry>> entry = describe_entry();
-    if (!entry) return std::move(entry).error();
-    if (*entry) entries_.push_back(std::move(**entry));
-    status = unzGoToNextFile(archive_);
+  }
+  if (entry.stored_bytes > directory_offset - entry.data_offset) {
+    return damaged_archive(fmt::format("the entry claims {} bytes beyond the end of the data", entry.stored_bytes));
   }
   return {};
 }
 
-Result<std::optional<ZipEntry>> ZipReader::describe_entry() {
-  unz_file_info64 info{};
-  if (unzGetCurrentFileInfo64(archive_, &info, nullptr, 0, nullptr, 0, nullptr, 0) != UNZ_OK ||
-      info.size_filename > max_field_bytes || info.size_file_comment > max_field_bytes) {
-    return damaged("an entry of the directory is malformed");
+Result<void> check_entry(const EntryHeader& header) {
+  if ((header.flags & encrypted_flag) != 0) return unsupported("the entry is encrypted");
+  if (header.method != stored_method && header.method != deflated_method) {
+    return unsupported(fmt::format("compression method {} is neither stored nor deflated", header.method));
   }
+  if (header.method == stored_method && header.stored_bytes != header.bytes) {
+    return damaged_archive(
+        fmt::format("the stored entry claims {} bytes but holds {}", header.bytes, header.stored_bytes));
+  }
+  if (header.bytes / max_deflate_ratio > header.stored_bytes) {
+    return damaged_archive(fmt::format("{} bytes cannot hold the claimed {}", header.stored_bytes, header.bytes));
+  }
+  return {};
+}
+
+// The next entry of the directory; nothing for folders.
+Result<std::optional<ZipEntry>> read_entry(const io::InputFile& file, std::uint64_t directory_offset,
+                                           RecordReader& directory) {
+  const Error malformed = damaged_archive("an entry of the directory is malformed");
+  if (directory.get<std::uint32_t>() != directory_entry_signature) return malformed;
+  directory.skip(2 + 2);  // versions
+  EntryHeader header;
+  header.read(directory);
+  const auto name_bytes = directory.get<std::uint16_t>();
+  const auto extra_bytes = directory.get<std::uint16_t>();
+  const auto comment_bytes = directory.get<std::uint16_t>();
+  directory.skip(2 + 2 + 4);  // the disk, attributes
+  std::uint64_t offset = directory.get<std::uint32_t>();
+  if (directory.left() < std::size_t{name_bytes} + extra_bytes + comment_bytes) return malformed;
   ZipEntry entry;
-  entry.deflated = info.compression_method == Z_DEFLATED;
-  entry.stored_bytes = info.compressed_size;
-  entry.bytes = info.uncompressed_size;
-  entry.crc = static_cast<std::uint32_t>(info.crc);
-  entry.name.resize(info.size_filename);
-  entry.comment.resize(info.size_file_comment);
-  text_bytes_ += entry.name.size() + entry.comment.size();
-  if (text_bytes_ > max_text_bytes) {
-    return Error{.code = ErrorCode::unsupported, .message = "the names in the archive are too long"};
-  }
-  if (unzGetCurrentFileInfo64(archive_, &info, entry.name.data(), entry.name.size(), nullptr, 0, entry.comment.data(),
-                              entry.comment.size()) != UNZ_OK) {
-    return damaged("an entry of the directory is malformed");
-  }
-  const auto in_entry = [&](Error error) {
-    error.tensor = entry.name;
-    return error;
-  };
+  entry.name = directory.text(name_bytes);
   if (entry.name.find('\0') != std::string::npos || !npy::count_characters(entry.name)) {
-    entry.name.clear();
-    return damaged("the name of an entry is no UTF-8");
+    return damaged_archive("the name of an entry is no UTF-8");
   }
+  std::uint64_t* const fields[] = {&header.bytes, &header.stored_bytes, &offset};
+  const Result<void> applied = apply_zip64(directory.take(extra_bytes), fields);
+  if (!applied) return applied.error();
+  entry.comment = directory.text(comment_bytes);
+  entry.deflated = header.method == deflated_method;
+  entry.stored_bytes = header.stored_bytes;
+  entry.bytes = header.bytes;
+  entry.crc = header.crc;
   if (entry.name.ends_with('/') && entry.bytes == 0) return std::optional<ZipEntry>();
-  if ((info.flag & encrypted_flag) != 0) {
-    return in_entry(Error{.code = ErrorCode::unsupported, .message = "the entry is encrypted"});
-  }
-  if (!entry.deflated && info.compression_method != 0) {
-    return in_entry(
-        Error{.code = ErrorCode::unsupported,
-              .message = fmt::format("compression method {} is neither stored nor deflated", info.compression_method)});
-  }
-  if (!entry.deflated && entry.stored_bytes != entry.bytes) {
-    return in_entry(
-        damaged(fmt::format("the stored entry claims {} bytes but holds {}", entry.bytes, entry.stored_bytes)));
-  }
-  if (entry.bytes / max_deflate_ratio > entry.stored_bytes) {
-    return in_entry(damaged(fmt::format("{} bytes cannot hold the claimed {}", entry.stored_bytes, entry.bytes)));
-  }
-  unz64_file_pos position{};
-  if (unzGetFilePos64(archive_, &position) != UNZ_OK) return damaged("an entry of the directory is malformed");
-  entry.directory_offset = position.pos_in_zip_directory;
-  entry.directory_index = position.num_of_file;
-  // Compares the entry's own header with the directory's.
-  if (unzOpenCurrentFile(archive_) != UNZ_OK)
-    return in_entry(damaged("the entry and the directory contradict each other"));
-  entry.data_offset = unzGetCurrentFileZStreamPos64(archive_);
-  unzCloseCurrentFile(archive_);
-  if (entry.data_offset > file_.size() || entry.stored_bytes > file_.size() - entry.data_offset) {
-    return in_entry(damaged(fmt::format("the entry claims {} bytes beyond the end of the file", entry.stored_bytes)));
+
+  Result<void> checked = check_entry(header);
+  if (checked) checked = read_local_header(file, offset, directory_offset, header, entry);
+  if (!checked) {
+    checked.error().tensor = entry.name;
+    return std::move(checked).error();
   }
   return std::optional<ZipEntry>(std::move(entry));
 }
 
-Result<void> ZipReader::check_apart() const {
+Result<void> check_apart(const std::vector<ZipEntry>& entries) {
   std::vector<const ZipEntry*> sorted;
-  sorted.reserve(entries_.size());
-  for (const ZipEntry& entry : entries_) sorted.push_back(&entry);
+  sorted.reserve(entries.size());
+  for (const ZipEntry& entry : entries) sorted.push_back(&entry);
   std::sort(sorted.begin(), sorted.end(),
             [](const ZipEntry* a, const ZipEntry* b) { return a->data_offset < b->data_offset; });
   const auto overlap = std::adjacent_find(sorted.begin(), sorted.end(), [](const ZipEntry* a, const ZipEntry* b) {
     return a->data_offset + a->stored_bytes > b->data_offset || a->data_offset == b->data_offset;
   });
   if (overlap == sorted.end()) return {};
-  Error error = damaged(fmt::format("the entry overlaps \"{}\"", (*overlap)->name));
+  Error error = damaged_archive(fmt::format("the entry overlaps \"{}\"", (*overlap)->name));
   error.tensor = (*(overlap + 1))->name;
   return error;
 }
 
-Result<void> ZipReader::start(const ZipEntry& entry) {
-  if (started_) unzCloseCurrentFile(archive_);
-  started_ = false;
-  const unz64_file_pos position{.pos_in_zip_directory = entry.directory_offset, .num_of_file = entry.directory_index};
-  if (unzGoToFilePos64(archive_, &position) != UNZ_OK || unzOpenCurrentFile(archive_) != UNZ_OK) {
-    return damaged("the entry cannot be opened");
-  }
-  started_ = true;
-  return {};
+}  // namespace
+
+Error damaged_archive(std::string what) {
+  return Error{.code = ErrorCode::parse, .message = "damaged zip archive: " + std::move(what)};
 }
 
-Result<void> ZipReader::inflate(std::span<std::byte> out) {
-  while (!out.empty()) {
-    const auto wanted = static_cast<unsigned>(std::min(out.size(), max_inflate_bytes));
-    const int got = unzReadCurrentFile(archive_, out.data(), wanted);
-    if (got == 0) return damaged("the entry holds fewer bytes than it claims");
-    if (got < 0) return damaged("the entry's deflate stream is broken or cut off");
-    out = out.subspan(static_cast<std::size_t>(got));
+Result<std::vector<ZipEntry>> read_zip_directory(const io::InputFile& file) {
+  const Result<Directory> directory = locate_directory(file);
+  if (!directory) return directory.error();
+  const Result<std::vector<std::byte>> bytes = read_bytes(file, directory->offset, directory->bytes);
+  if (!bytes) return bytes.error();
+  RecordReader records(*bytes);
+  std::vector<ZipEntry> entries;
+  for (std::uint64_t i = 0; i < directory->entries; ++i) {
+    if (records.left() < directory_entry_bytes) {
+      return damaged_archive(fmt::format("the directory ends after {} of {} entries", i, directory->entries));
+    }
+    Result<std::optional<ZipEntry>> entry = read_entry(file, directory->offset, records);
+    if (!entry) return std::move(entry).error();
+    if (*entry) entries.push_back(std::move(**entry));
   }
-  return {};
-}
-
-Result<void> ZipReader::finish() {
-  started_ = false;
-  if (unzCloseCurrentFile(archive_) == UNZ_CRCERROR) return damaged("the entry's checksum differs");
-  return {};
+  if (records.left() > 0) {
+    return damaged_archive(fmt::format("{} bytes follow the directory's last entry", records.left()));
+  }
+  if (auto apart = check_apart(entries); !apart) return std::move(apart).error();
+  return entries;
 }
 
 }  // namespace tensorcast::formats::npz

@@ -1,105 +1,141 @@
 #include "formats/npz/zip_writer.hpp"
 
-#include <fmt/format.h>
-#include <minizip/zip.h>
-
 #include <algorithm>
-#include <optional>
-#include <string_view>
-
-#include "formats/npz/zip_stream.hpp"
 
 namespace tensorcast::formats::npz {
 namespace {
 
-constexpr unsigned long made_by = (3ul << 8) | 45;  // Unix, version 4.5 of the specification, as Python writes
-constexpr unsigned long utf8_flag = 0x800;          // of names that are not ASCII
-constexpr unsigned long first_day = (1ul << 21) | (1ul << 16);  // 1980-01-01: equal tensors give equal files
-constexpr unsigned long owner_may_read_and_write = 0600ul << 16;
-constexpr std::size_t max_step_bytes = std::size_t{16} << 20;  // minizip counts in 32 bits
+constexpr std::uint16_t made_by = (3u << 8) | 45;  // Unix, version 4.5 of the specification, as Python writes
+constexpr std::uint16_t zip64_version = 45;
+constexpr std::uint16_t plain_version = 20;
+constexpr std::uint16_t zip64_sizes_bytes = 20;  // an extra field of two sizes
+constexpr std::uint32_t first_day = 33u << 16;   // 1980-01-01, midnight: equal tensors give equal files
+constexpr std::uint32_t owner_may_read_and_write = 0600u << 16;
+
+std::uint16_t flags_of(std::string_view name) {
+  const bool ascii = std::all_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+  return ascii ? 0 : utf8_flag;
+}
+
+std::uint32_t low_or_elsewhere(std::uint64_t value) {
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(value, elsewhere));
+}
+
+std::uint16_t method_of(const ZipWriter::EntryOptions& options) {
+  return options.deflate ? deflated_method : stored_method;
+}
 
 }  // namespace
 
-struct ZipWriter::Stream : ZipStream<io::OutputFile> {
-  using ZipStream::ZipStream;
-
-  static uLong read(void*, void*, void*, uLong) { return 0; }  // only archives that grow are read
-
-  // At the end, or over what is there already: sizes that were not known when an entry began.
-  static uLong write(void* self, void*, const void* data, uLong size) {
-    ZipStream& stream = of(self);
-    if (stream.error) return 0;
-    const std::span<const std::byte> bytes(static_cast<const std::byte*>(data), size);
-    const bool at_end = stream.position == stream.file.size();
-    if (auto put = at_end ? stream.file.append(bytes) : stream.file.patch(stream.position, bytes); !put) {
-      if (!stream.error) stream.error = std::move(put).error();
-      return 0;
-    }
-    stream.position += size;
-    return size;
-  }
-};
-
-Error ZipWriter::failure(std::string what) const {
-  if (stream_->error) return *stream_->error;
-  return Error{.code = ErrorCode::internal, .message = "zip archive: " + std::move(what)};
-}
-
-Result<std::unique_ptr<ZipWriter>> ZipWriter::open(io::OutputFile& file) {
-  std::unique_ptr<ZipWriter> writer(new ZipWriter());
-  writer->stream_ = std::make_unique<Stream>(file);
-  zlib_filefunc64_def functions = writer->stream_->functions();
-  functions.zread_file = &Stream::read;
-  functions.zwrite_file = &Stream::write;
-  writer->archive_ = zipOpen2_64(nullptr, APPEND_STATUS_CREATE, nullptr, &functions);
-  if (writer->archive_ == nullptr) return writer->failure("cannot begin");
-  return writer;
-}
-
-ZipWriter::ZipWriter() = default;
-
-ZipWriter::~ZipWriter() {
-  if (archive_ == nullptr) return;
-  // Abandoned: minizip frees its memory only by closing, which must not write any more.
-  if (!stream_->error) stream_->error = Error{.code = ErrorCode::internal, .message = "abandoned"};
-  zipClose(archive_, nullptr);
+RecordWriter ZipWriter::local_header(std::uint64_t stored_bytes) const {
+  const bool large = entry_.options.large;
+  RecordWriter header;
+  header.put(local_header_signature)
+      .put(large ? zip64_version : plain_version)
+      .put(flags_of(entry_.name))
+      .put(method_of(entry_.options))
+      .put(first_day)
+      .put(entry_.crc)
+      .put(large ? elsewhere : low_or_elsewhere(stored_bytes))
+      .put(large ? elsewhere : low_or_elsewhere(entry_.bytes))
+      .put(static_cast<std::uint16_t>(entry_.name.size()))
+      .put(large ? zip64_sizes_bytes : std::uint16_t{0})
+      .text(entry_.name);
+  if (large) header.put(zip64_extra_id).put(std::uint16_t{16}).put(entry_.bytes).put(stored_bytes);
+  return header;
 }
 
 Result<void> ZipWriter::begin(const std::string& name, const EntryOptions& options) {
-  const bool ascii = std::all_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-  zip_fileinfo info{};
-  info.dosDate = first_day;
-  info.external_fa = owner_may_read_and_write;
-  const char* const comment = options.comment.empty() ? nullptr : options.comment.c_str();
-  const int status =
-      zipOpenNewFileInZip4_64(archive_, name.c_str(), &info, nullptr, 0, nullptr, 0, comment,
-                              options.deflate ? Z_DEFLATED : 0, Z_DEFAULT_COMPRESSION, 0, -MAX_WBITS, MAX_MEM_LEVEL - 1,
-                              Z_DEFAULT_STRATEGY, nullptr, 0, made_by, ascii ? 0 : utf8_flag, options.large ? 1 : 0);
-  if (status != ZIP_OK) return failure(fmt::format("cannot begin an entry (status {})", status));
+  entry_ = Entry{.name = name, .options = options, .offset = file_.size()};
+  if (auto put = file_.append(local_header(0).bytes()); !put) return put;
+  entry_.data_offset = file_.size();
+  if (options.deflate) {
+    deflate_.emplace([this](std::span<const std::byte> bytes) { return file_.append(bytes); });
+  }
   return {};
 }
 
 Result<void> ZipWriter::append(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const std::size_t step = std::min(bytes.size(), max_step_bytes);
-    const int status = zipWriteInFileInZip(archive_, bytes.data(), static_cast<unsigned>(step));
-    if (status != ZIP_OK) return failure(fmt::format("cannot write (status {})", status));
-    bytes = bytes.subspan(step);
-  }
-  return {};
+  entry_.crc =
+      static_cast<std::uint32_t>(::crc32_z(entry_.crc, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+  entry_.bytes += bytes.size();
+  return deflate_ ? deflate_->append(bytes) : file_.append(bytes);
 }
 
 Result<void> ZipWriter::end() {
-  const int status = zipCloseFileInZip(archive_);
-  if (status != ZIP_OK) return failure(fmt::format("cannot end an entry (status {})", status));
+  if (deflate_) {
+    if (auto finished = deflate_->finish(); !finished) return finished;
+    deflate_.reset();
+  }
+  const std::uint64_t stored_bytes = file_.size() - entry_.data_offset;
+  if (!entry_.options.large && std::max(stored_bytes, entry_.bytes) >= elsewhere) {
+    return Error{.code = ErrorCode::internal, .message = "an entry of the zip archive is larger than it was to be"};
+  }
+  if (auto put = file_.patch(entry_.offset, local_header(stored_bytes).bytes()); !put) return put;
+  add_to_directory(stored_bytes);
   return {};
 }
 
+void ZipWriter::add_to_directory(std::uint64_t stored_bytes) {
+  RecordWriter extra;
+  for (const std::uint64_t value : {entry_.bytes, stored_bytes, entry_.offset}) {
+    if (value >= elsewhere) extra.put(value);
+  }
+  const auto extra_bytes = static_cast<std::uint16_t>(extra.bytes().size());
+  const bool large = entry_.options.large || extra_bytes > 0;
+  directory_.put(directory_entry_signature)
+      .put(made_by)
+      .put(large ? zip64_version : plain_version)
+      .put(flags_of(entry_.name))
+      .put(method_of(entry_.options))
+      .put(first_day)
+      .put(entry_.crc)
+      .put(low_or_elsewhere(stored_bytes))
+      .put(low_or_elsewhere(entry_.bytes))
+      .put(static_cast<std::uint16_t>(entry_.name.size()))
+      .put(static_cast<std::uint16_t>(extra_bytes > 0 ? extra_bytes + 4 : 0))
+      .put(static_cast<std::uint16_t>(entry_.options.comment.size()))
+      .put(std::uint16_t{0})  // disk
+      .put(std::uint16_t{0})  // not text
+      .put(owner_may_read_and_write)
+      .put(low_or_elsewhere(entry_.offset))
+      .text(entry_.name);
+  if (extra_bytes > 0) {
+    directory_.put(zip64_extra_id).put(extra_bytes).text(extra.text());
+  }
+  directory_.text(entry_.options.comment);
+  ++entries_;
+}
+
 Result<void> ZipWriter::finish() {
-  void* const archive = std::exchange(archive_, nullptr);
-  const int status = zipClose(archive, nullptr);
-  if (status != ZIP_OK || stream_->error) return failure(fmt::format("cannot write the directory (status {})", status));
-  return {};
+  const std::uint64_t offset = file_.size();
+  const std::uint64_t bytes = directory_.bytes().size();
+  if (auto put = file_.append(directory_.bytes()); !put) return put;
+  RecordWriter end;
+  if (entries_ >= elsewhere_16 || bytes >= elsewhere || offset >= elsewhere) {
+    const std::uint64_t zip64_end = file_.size();
+    end.put(zip64_directory_end_signature)
+        .put(std::uint64_t{zip64_directory_end_bytes - 12})  // what follows this field
+        .put(made_by)
+        .put(zip64_version)
+        .put(std::uint32_t{0})  // this disk
+        .put(std::uint32_t{0})  // the directory's
+        .put(entries_)
+        .put(entries_)
+        .put(bytes)
+        .put(offset);
+    end.put(zip64_locator_signature).put(std::uint32_t{0}).put(zip64_end).put(std::uint32_t{1});
+  }
+  const auto entries_16 = static_cast<std::uint16_t>(std::min<std::uint64_t>(entries_, elsewhere_16));
+  end.put(directory_end_signature)
+      .put(std::uint16_t{0})
+      .put(std::uint16_t{0})
+      .put(entries_16)
+      .put(entries_16)
+      .put(low_or_elsewhere(bytes))
+      .put(low_or_elsewhere(offset))
+      .put(std::uint16_t{0});  // no comment
+  return file_.append(end.bytes());
 }
 
 }  // namespace tensorcast::formats::npz

@@ -1,12 +1,14 @@
-// Streams a zip archive into an OutputFile, by minizip. The same entries always give the same bytes.
+// Streams a zip archive into an OutputFile. The same entries always give the same bytes.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
+#include "formats/npz/deflate_stream.hpp"
+#include "formats/npz/zip_records.hpp"
 #include "io/output_file.hpp"
 #include "tensorcast/error.hpp"
 
@@ -15,10 +17,7 @@ namespace tensorcast::formats::npz {
 class ZipWriter {
  public:
   // `file` is empty and outlives the writer.
-  [[nodiscard]] static Result<std::unique_ptr<ZipWriter>> open(io::OutputFile& file);
-  ZipWriter(const ZipWriter&) = delete;
-  ZipWriter& operator=(const ZipWriter&) = delete;
-  ~ZipWriter();
+  explicit ZipWriter(io::OutputFile& file) : file_(file) {}
 
   struct EntryOptions {
     std::string comment = {};
@@ -28,18 +27,29 @@ class ZipWriter {
   // Names and comments have at most 65,535 bytes of UTF-8 without NUL.
   [[nodiscard]] Result<void> begin(const std::string& name, const EntryOptions& options);
   [[nodiscard]] Result<void> append(std::span<const std::byte> bytes);
+  // Errors: io; internal when the entry became large without saying so.
   [[nodiscard]] Result<void> end();
   // After the last entry: the directory.
   [[nodiscard]] Result<void> finish();
 
  private:
-  struct Stream;  // what minizip writes through
+  struct Entry {
+    std::string name;
+    EntryOptions options;
+    std::uint64_t offset = 0;       // of its own header
+    std::uint64_t data_offset = 0;  // behind it
+    std::uint64_t bytes = 0;        // of the contents
+    std::uint32_t crc = 0;          // of the contents
+  };
 
-  ZipWriter();
-  [[nodiscard]] Error failure(std::string what) const;
+  [[nodiscard]] RecordWriter local_header(std::uint64_t stored_bytes) const;
+  void add_to_directory(std::uint64_t stored_bytes);
 
-  std::unique_ptr<Stream> stream_;
-  void* archive_ = nullptr;  // minizip's zipFile
+  io::OutputFile& file_;
+  Entry entry_;
+  std::optional<DeflateStream> deflate_;  // of the entry, if it is to be deflated
+  RecordWriter directory_;
+  std::uint64_t entries_ = 0;
 };
 
 }  // namespace tensorcast::formats::npz

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "formats/onnx/wire_reader.hpp"
+#include "io/memory_budget.hpp"
 #include "tensorcast/tensor.hpp"
 
 namespace tensorcast::formats::onnx {
@@ -22,7 +23,7 @@ Error contradiction(std::string what) { return Error{.code = ErrorCode::parse, .
 class OutlineReader {
  public:
   OutlineReader(const io::InputFile& file, ByteRange message)
-      : wire_(file, message.offset, message.offset + message.length) {}
+      : wire_(file, message.offset, message.offset + message.length), budget_(message.length) {}
 
   Result<Outline> read() {
     while (!wire_.at_end()) {
@@ -77,7 +78,7 @@ class OutlineReader {
       case Field::metadata_props:
         return take_entry(field, [&](std::string key, std::string value) {
           outline_.metadata.emplace_back(std::move(key), std::move(value));
-          return Result<void>();
+          return budget_.take_grown<Metadata::value_type>();
         });
     }
     return wire_.skip(field);  // of a later version
@@ -174,7 +175,7 @@ class OutlineReader {
 
   Result<void> spend_text(std::uint64_t bytes) {
     text_bytes_ += bytes;
-    if (text_bytes_ <= max_text_bytes) return {};
+    if (text_bytes_ <= max_text_bytes) return budget_.take(bytes);
     return Error{.code = ErrorCode::unsupported, .message = "the names and texts of the tensor are too long"};
   }
 
@@ -271,6 +272,7 @@ class OutlineReader {
   std::uint64_t data_type_ = 0;
   std::uint64_t data_location_ = 0;
   std::uint64_t text_bytes_ = 0;
+  io::MemoryBudget budget_;
   std::optional<std::string> doc_string_;
   std::array<std::uint64_t, static_cast<std::size_t>(Field::metadata_props) + 1> values_{};  // by field number
 };

@@ -24,8 +24,8 @@ class TensorProtoReader final : public Reader {
   Result<StringBuffer> read_strings(std::size_t index) override;
 
   [[nodiscard]] const Outline& outline() const noexcept { return outline_; }
-  // Size of the whole file with the external data; 0 where the data is not external.
-  [[nodiscard]] std::uint64_t external_file_bytes() const noexcept { return external_ ? external_->size() : 0; }
+  // The file of data that lies outside of the message; null where there is none.
+  [[nodiscard]] const io::InputFile* external_file() const noexcept { return external_ ? &*external_ : nullptr; }
 
  private:
   TensorProtoReader(const io::InputFile& file, ByteRange message, Outline outline);

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "formats/safetensors/safetensors_header.hpp"
+#include "io/memory_budget.hpp"
 
 namespace tensorcast::formats::safetensors {
 namespace {
@@ -24,6 +25,8 @@ std::string json_complaint(std::size_t position, const std::string& message) {
 // format does not have.
 class HeaderHandler final : public nlohmann::json_sax<nlohmann::json> {
  public:
+  explicit HeaderHandler(std::size_t json_bytes) : budget_(json_bytes) {}
+
   Result<ParsedHeader> take() {
     if (error_) return *std::move(error_);
     return std::move(header_);
@@ -94,11 +97,12 @@ class HeaderHandler final : public nlohmann::json_sax<nlohmann::json> {
         } else {
           header_.entries.emplace_back().name = std::move(value);
           place_ = Place::tensor_value;
+          return fits(io::MemoryBudget::grown_bytes<HeaderEntry> + sizeof(TensorInfo));
         }
         return true;
       case Place::metadata:
         header_.metadata.emplace_back(std::move(value), std::string());
-        return true;
+        return fits(io::MemoryBudget::grown_bytes<Metadata::value_type>);
       default:  // Place::tensor
         return tensor_key(value);
     }
@@ -222,6 +226,13 @@ class HeaderHandler final : public nlohmann::json_sax<nlohmann::json> {
     return false;
   }
 
+  bool fits(std::uint64_t bytes) {
+    if (budget_.try_take(bytes)) return true;
+    error_ = io::MemoryBudget::exceeded();
+    return false;
+  }
+
+  io::MemoryBudget budget_;
   ParsedHeader header_;
   Place place_ = Place::outside;
   unsigned seen_ = 0;  // bits of the fields of the current tensor
@@ -237,7 +248,7 @@ Result<ParsedHeader> parse_header_json(std::string_view json) {
   if (const std::size_t zero = json.find('\0'); zero != std::string_view::npos) {
     return Error{.code = ErrorCode::parse, .message = json_complaint(zero + 1, "")};
   }
-  HeaderHandler handler;
+  HeaderHandler handler(json.size());
   // The handler has noted why when this returns false.
   (void)nlohmann::json::sax_parse(json.begin(), json.end(), &handler);
   return handler.take();

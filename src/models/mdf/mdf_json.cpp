@@ -10,7 +10,7 @@ namespace {
 
 class Handler final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit Handler(bool binary) : binary_(binary) {}
+  Handler(bool binary, std::size_t text_bytes) : binary_(binary), builder_(text_bytes) {}
 
   bool null() override { return builder_.scalar({}); }
   bool boolean(bool value) override { return builder_.scalar({value}); }
@@ -57,7 +57,7 @@ class Handler final : public nlohmann::json_sax<nlohmann::json> {
 }  // namespace
 
 Result<Tree> parse_json(std::string_view text, bool binary) {
-  Handler handler(binary);
+  Handler handler(binary, text.size());
   const auto format = binary ? nlohmann::json::input_format_t::bson : nlohmann::json::input_format_t::json;
   // The handler keeps what went wrong.
   static_cast<void>(nlohmann::json::sax_parse(text.begin(), text.end(), &handler, format));

@@ -402,7 +402,7 @@ TEST(MdfTree, AliasesThatExplodeAreRefused) {
   }
   const Result<Tree> tree = parse_tree(Syntax::yaml, yaml);
   ASSERT_FALSE(tree.ok());
-  EXPECT_EQ(tree.error().code, ErrorCode::parse);
+  EXPECT_EQ(tree.error().code, ErrorCode::unsupported);
 }
 
 TEST(MdfTree, DepthIsBoundedInEverySyntax) {

@@ -9,14 +9,25 @@
 namespace tensorcast::models::mdf {
 namespace {
 
-std::size_t values_in(const Tree& tree) {
-  std::size_t count = 1;
-  if (const auto* list = tree.as<Tree::List>()) {
-    for (const Tree& item : *list) count += values_in(item);
+// What a text takes outside of its object, with what the allocator needs.
+std::uint64_t text_bytes(const std::string& text) {
+  constexpr std::size_t longest_inside = 15;
+  return text.size() <= longest_inside ? 0 : text.size() + 32;
+}
+
+// The memory of `tree` as an element of a list or map that grows.
+std::uint64_t bytes_of(const Tree& tree) {
+  std::uint64_t bytes = io::MemoryBudget::grown_bytes<Tree>;
+  if (const auto* text = tree.as<std::string>()) {
+    bytes += text_bytes(*text);
+  } else if (const auto* list = tree.as<Tree::List>()) {
+    for (const Tree& item : *list) bytes += bytes_of(item);
   } else if (const auto* map = tree.as<Tree::Map>()) {
-    for (const TreeEntry& entry : *map) count += values_in(entry.tree);
+    for (const TreeEntry& entry : *map) {
+      bytes += io::MemoryBudget::grown_bytes<std::string> + text_bytes(entry.key) + bytes_of(entry.tree);
+    }
   }
-  return count;
+  return bytes;
 }
 
 const std::string* find_duplicate(const Tree::Map& map) {
@@ -41,7 +52,7 @@ const Tree* Tree::find(std::string_view key) const {
 std::string_view Tree::kind() const {
   static constexpr std::string_view kinds[] = {"null",     "true or false", "a number", "a number",
                                                "a number", "a text",        "a list",   "a map"};
-  return kinds[value.index()];
+  return kinds[behind_alias().value.index()];
 }
 
 bool TreeBuilder::fail(ErrorCode code, std::string message) {
@@ -49,13 +60,11 @@ bool TreeBuilder::fail(ErrorCode code, std::string message) {
   return false;
 }
 
-bool TreeBuilder::charge(std::size_t values) {
-  values_ += values;
-  if (values_ <= max_values) return true;
-  return fail(ErrorCode::parse, fmt::format("more than {} values, aliases counted as what they repeat", max_values));
+bool TreeBuilder::charge(std::uint64_t bytes) {
+  if (budget_.try_take(bytes)) return true;
+  if (error_.message.empty()) error_ = io::MemoryBudget::exceeded();
+  return false;
 }
-
-bool TreeBuilder::count(const Tree& tree) { return charge(values_in(tree)); }
 
 bool TreeBuilder::expects_key() const {
   return !open_.empty() && open_.back().tree.as<Tree::Map>() != nullptr && !open_.back().has_key;
@@ -81,25 +90,25 @@ bool TreeBuilder::put(Tree tree) {
   return true;
 }
 
-bool TreeBuilder::scalar(Tree tree) { return charge(1) && put(std::move(tree)); }
+bool TreeBuilder::scalar(Tree tree) { return charge(bytes_of(tree)) && put(std::move(tree)); }
 
 bool TreeBuilder::start_list() {
   if (open_.size() == max_depth) return fail(ErrorCode::parse, fmt::format("nested more than {} deep", max_depth));
   open_.push_back({.tree = Tree{Tree::List{}}, .key = {}, .has_key = false});
-  return charge(1);
+  return charge(io::MemoryBudget::grown_bytes<Tree>);
 }
 
 bool TreeBuilder::start_map() {
   if (open_.size() == max_depth) return fail(ErrorCode::parse, fmt::format("nested more than {} deep", max_depth));
   open_.push_back({.tree = Tree{Tree::Map{}}, .key = {}, .has_key = false});
-  return charge(1);
+  return charge(io::MemoryBudget::grown_bytes<Tree>);
 }
 
 bool TreeBuilder::key(std::string name) {
   if (!expects_key()) return fail(ErrorCode::parse, "a key outside of a map");
   open_.back().key = std::move(name);
   open_.back().has_key = true;
-  return true;
+  return charge(io::MemoryBudget::grown_bytes<std::string> + text_bytes(open_.back().key));
 }
 
 bool TreeBuilder::end() {
@@ -114,8 +123,8 @@ bool TreeBuilder::end() {
   return put(std::move(tree));
 }
 
-bool TreeBuilder::repeat(const Tree& tree) {
-  if (!count(tree)) return false;
+bool TreeBuilder::repeat(std::shared_ptr<const Tree> tree) {
+  if (!charge(bytes_of(*tree))) return false;
   // A copy below others could end up deeper than what was parsed.
   const auto depth = [](const auto& self, const Tree& t) -> std::size_t {
     std::size_t deepest = 0;
@@ -128,10 +137,17 @@ bool TreeBuilder::repeat(const Tree& tree) {
     }
     return deepest + 1;
   };
-  if (open_.size() + depth(depth, tree) > max_depth) {
+  if (open_.size() + depth(depth, *tree) > max_depth) {
     return fail(ErrorCode::parse, fmt::format("nested more than {} deep", max_depth));
   }
-  return put(tree);
+  return put(Tree{std::move(tree)});
+}
+
+std::shared_ptr<const Tree> TreeBuilder::share_last() {
+  if (const auto* alias = std::get_if<std::shared_ptr<const Tree>>(&last_->value)) return *alias;
+  auto shared = std::make_shared<const Tree>(std::move(*last_));
+  last_->value = shared;
+  return shared;
 }
 
 Result<Tree> TreeBuilder::take() {

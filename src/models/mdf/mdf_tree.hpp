@@ -3,28 +3,45 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "io/memory_budget.hpp"
 #include "tensorcast/error.hpp"
 
 namespace tensorcast::models::mdf {
 
 struct TreeEntry;
 
+// Copying a tree could take any amount of memory: aliases share what they repeat.
+struct MoveOnly {
+  MoveOnly() = default;
+  MoveOnly(MoveOnly&&) noexcept = default;
+  MoveOnly& operator=(MoveOnly&&) noexcept = default;
+  ~MoveOnly() = default;
+};
+
 struct Tree {
   using List = std::vector<Tree>;
   using Map = std::vector<TreeEntry>;  // in the file's order, keys unique
   // uint64_t only for what int64_t cannot hold.
-  std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string, List, Map> value;
+  std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string, List, Map,
+               std::shared_ptr<const Tree>>
+      value;  // the last: what an alias repeats, itself no alias
+  [[no_unique_address]] MoveOnly not_copied = {};
 
   template <class T>
   [[nodiscard]] const T* as() const {
-    return std::get_if<T>(&value);
+    return std::get_if<T>(&behind_alias().value);
   }
-  [[nodiscard]] bool is_null() const { return std::holds_alternative<std::monostate>(value); }
+  [[nodiscard]] bool is_null() const { return as<std::monostate>() != nullptr; }
+  [[nodiscard]] const Tree& behind_alias() const {
+    const auto* alias = std::get_if<std::shared_ptr<const Tree>>(&value);
+    return alias == nullptr ? *this : **alias;
+  }
   // The value under a key; null pointer when there is none, or when this is no map.
   [[nodiscard]] const Tree* find(std::string_view key) const;
   [[nodiscard]] std::string_view kind() const;  // "a list", for messages
@@ -35,10 +52,9 @@ struct TreeEntry {
   Tree tree;
 };
 
-// Everything that an attacker may choose is bounded: how deep, and how many values, those that an alias repeats
-// included.
+// Everything that an attacker may choose is bounded: how deep, and how much memory, that of values which an alias
+// repeats included.
 inline constexpr std::size_t max_depth = 64;
-inline constexpr std::size_t max_values = std::size_t{8} << 20;
 inline constexpr std::size_t max_file_bytes = std::size_t{256} << 20;
 
 enum class Syntax { json, bson, yaml };
@@ -49,23 +65,25 @@ enum class Syntax { json, bson, yaml };
 // Puts a tree together from what a parser meets. Each function returns false, with error() set, when it is too much.
 class TreeBuilder {
  public:
+  explicit TreeBuilder(std::size_t text_bytes) : budget_(text_bytes) {}
+
   [[nodiscard]] bool scalar(Tree tree);
   [[nodiscard]] bool start_list();
   [[nodiscard]] bool start_map();
   [[nodiscard]] bool key(std::string name);
   [[nodiscard]] bool end();
-  [[nodiscard]] bool repeat(const Tree& tree);  // a copy, of which every value counts
+  // Another occurrence of a shared value; counts as a copy would.
+  [[nodiscard]] bool repeat(std::shared_ptr<const Tree> tree);
   [[nodiscard]] bool fail(ErrorCode code, std::string message);
 
   [[nodiscard]] bool expects_key() const;
-  // The value that was completed last; valid until the next call.
-  [[nodiscard]] const Tree* last() const { return last_; }
-  [[nodiscard]] bool count(const Tree& tree);  // charges for keeping a copy
+  // The value that was completed last, which from now on can be repeated. Precondition: nothing was called since.
+  [[nodiscard]] std::shared_ptr<const Tree> share_last();
   [[nodiscard]] const Error* error() const { return error_.message.empty() ? nullptr : &error_; }
   [[nodiscard]] Result<Tree> take();
 
  private:
-  [[nodiscard]] bool charge(std::size_t values);
+  [[nodiscard]] bool charge(std::uint64_t bytes);
   [[nodiscard]] bool put(Tree tree);
 
   Tree root_;
@@ -76,8 +94,8 @@ class TreeBuilder {
     bool has_key = false;
   };
   std::vector<Open> open_;
-  const Tree* last_ = nullptr;
-  std::size_t values_ = 0;
+  Tree* last_ = nullptr;
+  io::MemoryBudget budget_;
   Error error_;
 };
 

@@ -3,6 +3,7 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
+#include <algorithm>
 #include <istream>
 #include <map>
 #include <streambuf>
@@ -28,6 +29,8 @@ struct Stopped {};
 class Handler final : public YAML::EventHandler {
  public:
   using Mark = YAML::Mark;
+
+  explicit Handler(std::size_t text_bytes) : builder_(text_bytes) {}
 
   void OnDocumentStart(const Mark& /*mark*/) override {}
   void OnDocumentEnd() override {}
@@ -94,8 +97,7 @@ class Handler final : public YAML::EventHandler {
   }
   void keep(YAML::anchor_t anchor) {
     if (anchor == 0) return;
-    go_on(builder_.count(*builder_.last()));
-    anchors_[anchor] = *builder_.last();
+    anchors_[anchor] = builder_.share_last();
   }
 
   [[noreturn]] void unknown_tag(const Mark& mark, const std::string& tag) {
@@ -136,13 +138,31 @@ class Handler final : public YAML::EventHandler {
 
   TreeBuilder builder_;
   std::vector<YAML::anchor_t> open_anchors_;
-  std::map<YAML::anchor_t, Tree> anchors_;
+  std::map<YAML::anchor_t, std::shared_ptr<const Tree>> anchors_;
 };
+
+// Tokens that yaml-cpp keeps because they may belong to a key that is not complete: brackets that are not yet closed,
+// and marks that stand before a value. Brackets and marks within texts are counted too.
+std::uint64_t kept_token_bytes(std::string_view text) {
+  constexpr std::uint64_t bracket_bytes = 256;
+  constexpr std::uint64_t mark_bytes = 128;
+  std::uint64_t open = 0;
+  std::uint64_t most_open = 0;
+  std::uint64_t marks = 0;
+  for (const char c : text) {
+    if (c == '[' || c == '{') most_open = std::max(most_open, ++open);
+    if ((c == ']' || c == '}') && open > 0) --open;
+    if (c == '!' || c == '&' || c == '*') ++marks;
+  }
+  return most_open * bracket_bytes + marks * mark_bytes;
+}
 
 }  // namespace
 
 Result<Tree> parse_yaml(std::string_view text) {
-  Handler handler;
+  io::MemoryBudget tokens(text.size());
+  if (auto fits = tokens.take(kept_token_bytes(text)); !fits) return std::move(fits).error();
+  Handler handler(text.size());
   try {
     TextBuffer buffer(text);
     std::istream stream(&buffer);

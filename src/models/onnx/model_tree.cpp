@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "formats/onnx/tensor_proto_schema.hpp"
+#include "io/memory_budget.hpp"
 #include "models/onnx/message_fields.hpp"
 
 namespace tensorcast::models::onnx {
@@ -13,15 +14,14 @@ namespace {
 
 using protozero::pbf_wire_type;
 
-constexpr std::uint64_t max_parts = std::uint64_t{2} << 20;  // messages and names
-constexpr std::uint64_t max_text_bytes = std::uint64_t{256} << 20;
-constexpr std::uint64_t max_numbers = std::uint64_t{64} << 20;  // in attributes
+// What a node of the tree becomes later: a node of a graph, and a step of a program.
+constexpr std::uint64_t compiled_node_bytes = 1024;
 
 Error broken(std::string what) { return Error{.code = ErrorCode::parse, .message = std::move(what)}; }
 
 class TreeReader {
  public:
-  explicit TreeReader(const io::InputFile& file) : wire_(file, 0, file.size()) {}
+  explicit TreeReader(const io::InputFile& file) : wire_(file, 0, file.size()), budget_(file.size()) {}
 
   Result<ModelTree> read() {
     ModelTree model;
@@ -47,28 +47,24 @@ class TreeReader {
   }
 
  private:
-  Result<void> spend_part() {
-    if (++parts_ <= max_parts) return {};
-    return too_much("messages and names");
-  }
-
-  static Error too_much(std::string_view what) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("the model has more {} than a model of conversions can need", what)};
+  // A new element of `parts`, which the budget must have room for.
+  template <class Part>
+  Result<Part*> add_part(std::vector<Part>& parts) {
+    if (Result<void> fits = budget_.take_grown<Part>(); !fits) return std::move(fits).error();
+    return &parts.emplace_back();
   }
 
   Result<void> take_text(const WireField& field, std::string& text) {
     if (Result<void> right = expect(field, pbf_wire_type::length_delimited); !right) return right;
-    if (Result<void> fits = spend_part(); !fits) return fits;
-    text_bytes_ += field.length;
-    if (text_bytes_ > max_text_bytes) return too_much("text");
+    if (Result<void> fits = budget_.take(field.length); !fits) return fits;
     Result<std::string> read = wire_.text(field.length);
     if (!read) return std::move(read).error();
     text = std::move(*read);
     return {};
   }
   Result<void> take_text(const WireField& field, std::vector<std::string>& texts) {
-    return take_text(field, texts.emplace_back());
+    const Result<std::string*> text = add_part(texts);
+    return text ? take_text(field, **text) : text.error();
   }
 
   Result<void> take_int(const WireField& field, std::int64_t& value) {
@@ -87,8 +83,9 @@ class TreeReader {
   }
 
   Result<void> take_opset(const WireField& field, std::vector<OpsetTree>& opsets) {
-    if (Result<void> fits = spend_part(); !fits) return fits;
-    OpsetTree& opset = opsets.emplace_back();
+    const Result<OpsetTree*> added = add_part(opsets);
+    if (!added) return added.error();
+    OpsetTree& opset = **added;
     Result<void> done = each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
       if (part.number == opset_field::domain) return take_text(part, opset.domain);
       if (part.number == opset_field::version) return take_int(part, opset.version);
@@ -116,7 +113,7 @@ class TreeReader {
         case graph_field::initializer:
           if (Result<void> right = expect(part, pbf_wire_type::length_delimited); !right) return right;
           graph.initializers.push_back({.offset = part.offset, .length = part.length});
-          return spend_part();
+          return budget_.take_grown<formats::onnx::ByteRange>();
         case graph_field::sparse_initializer:
           return Error{.code = ErrorCode::unsupported, .message = "sparse initializers are refused"};
         default:
@@ -126,8 +123,10 @@ class TreeReader {
   }
 
   Result<void> take_node(const WireField& field, std::vector<NodeTree>& nodes, int depth) {
-    if (Result<void> fits = spend_part(); !fits) return fits;
-    NodeTree& node = nodes.emplace_back();
+    const Result<NodeTree*> added = add_part(nodes);
+    if (!added) return added.error();
+    if (Result<void> fits = budget_.take(compiled_node_bytes); !fits) return fits;
+    NodeTree& node = **added;
     Result<void> done = each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
       switch (part.number) {
         case node_field::input:
@@ -156,8 +155,9 @@ class TreeReader {
   }
 
   Result<void> take_attribute(const WireField& field, std::vector<AttributeTree>& attributes, int depth) {
-    if (Result<void> fits = spend_part(); !fits) return fits;
-    AttributeTree& attribute = attributes.emplace_back();
+    const Result<AttributeTree*> added = add_part(attributes);
+    if (!added) return added.error();
+    AttributeTree& attribute = **added;
     std::int64_t declared = 0;
     std::uint32_t present = 0;  // a bit for each AttributeType
     const auto found = [&](AttributeType type) { present |= 1u << static_cast<unsigned>(type); };
@@ -250,7 +250,7 @@ class TreeReader {
     if (field.length % sizeof(float) != 0)
       return malformed_message(field.offset, "floats are no whole number of values");
     const std::uint64_t count = field.length / sizeof(float);
-    if (Result<void> fits = spend_numbers(count); !fits) return fits;
+    if (Result<void> fits = budget_.take_grown<float>(count); !fits) return fits;
     const std::size_t before = floats.size();
     floats.resize(before + count);
     return wire_.read(std::as_writable_bytes(std::span(floats).subspan(before)));
@@ -258,7 +258,7 @@ class TreeReader {
 
   Result<void> take_ints(const WireField& field, std::vector<std::int64_t>& ints) {
     if (field.type != pbf_wire_type::length_delimited) {
-      if (Result<void> fits = spend_numbers(1); !fits) return fits;
+      if (Result<void> fits = budget_.take_grown<std::int64_t>(); !fits) return fits;
       return take_int(field, ints.emplace_back());
     }
     const std::uint64_t outer_end = wire_.narrow(field.offset + field.length);
@@ -269,22 +269,17 @@ class TreeReader {
         done = value.error();
       } else {
         ints.push_back(static_cast<std::int64_t>(*value));
-        done = spend_numbers(1);
+        done = budget_.take_grown<std::int64_t>();
       }
     }
     wire_.narrow(outer_end);
     return done;
   }
 
-  Result<void> spend_numbers(std::uint64_t count) {
-    numbers_ += count;
-    if (numbers_ <= max_numbers) return {};
-    return too_much("numbers in attributes");
-  }
-
   Result<void> take_function(const WireField& field, std::vector<FunctionTree>& functions) {
-    if (Result<void> fits = spend_part(); !fits) return fits;
-    FunctionTree& function = functions.emplace_back();
+    const Result<FunctionTree*> added = add_part(functions);
+    if (!added) return added.error();
+    FunctionTree& function = **added;
     Result<void> done = each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
       switch (part.number) {
         case function_field::name:
@@ -314,8 +309,9 @@ class TreeReader {
   }
 
   Result<void> take_value(const WireField& field, std::vector<ValueInfo>& values, std::string_view role) {
-    if (Result<void> fits = spend_part(); !fits) return fits;
-    ValueInfo& value = values.emplace_back();
+    const Result<ValueInfo*> added = add_part(values);
+    if (!added) return added.error();
+    ValueInfo& value = **added;
     // The name may come after the type, so that words about the type must wait.
     std::uint64_t elem_type = 0;
     std::string_view no_tensor;
@@ -377,7 +373,7 @@ class TreeReader {
       value.shape.emplace();
       return each_field_of(wire_, part, [&](const WireField& dim) -> Result<void> {
         if (dim.number != shape_field::dim) return {};
-        if (Result<void> fits = spend_part(); !fits) return fits;
+        if (Result<void> fits = budget_.take_grown<std::int64_t>(); !fits) return fits;
         std::int64_t length = -1;  // a name, or nothing
         Result<void> done = each_field_of(wire_, dim, [&](const WireField& content) -> Result<void> {
           return content.number == dimension_field::value ? take_int(content, length) : Result<void>();
@@ -391,9 +387,7 @@ class TreeReader {
   }
 
   WireReader wire_;
-  std::uint64_t parts_ = 0;
-  std::uint64_t text_bytes_ = 0;
-  std::uint64_t numbers_ = 0;
+  io::MemoryBudget budget_;
 };
 
 }  // namespace

@@ -36,13 +36,14 @@ Result<Tensor> TensorLoader::read(TensorProtoReader& reader) {
 
 Result<Tensor> TensorLoader::read_external(TensorProtoReader& reader) {
   const Outline& outline = reader.outline();
-  const ExternalKey key{outline.external.location, outline.external.offset, outline.info.bytes};
+  const io::InputFile& file = *reader.external_file();
+  const ExternalKey key{file.identity(), outline.external.offset, outline.info.bytes};
   if (const auto known = external_.find(key); known != external_.end()) {
     return Tensor::share({outline.info.dtype, outline.info.shape, known->second.bytes()},
                          std::make_shared<Tensor>(known->second));
   }
   // Tensors that overlap would make any amount of memory out of a small file.
-  std::uint64_t& left = unread_.try_emplace(outline.external.location, reader.external_file_bytes()).first->second;
+  std::uint64_t& left = unread_.try_emplace(file.identity(), file.size()).first->second;
   if (outline.info.bytes > left) {
     return Error{
         .code = ErrorCode::parse,

@@ -23,7 +23,7 @@ class TensorLoader {
   [[nodiscard]] Result<NamedTensor> load(formats::onnx::ByteRange message);
 
  private:
-  using ExternalKey = std::tuple<std::string, std::uint64_t, std::uint64_t>;  // location, offset, bytes
+  using ExternalKey = std::tuple<io::InputFile::Identity, std::uint64_t, std::uint64_t>;  // offset, bytes
 
   [[nodiscard]] Result<Tensor> read(formats::onnx::TensorProtoReader& reader);
   [[nodiscard]] Result<Tensor> read_external(formats::onnx::TensorProtoReader& reader);
@@ -31,7 +31,7 @@ class TensorLoader {
   const io::InputFile& file_;
   std::unordered_map<std::uint64_t, NamedTensor> by_offset_;
   std::map<ExternalKey, Tensor> external_;
-  std::map<std::string, std::uint64_t> unread_;  // bytes of external files that no tensor has taken yet
+  std::map<io::InputFile::Identity, std::uint64_t> unread_;  // bytes of external files that no tensor has taken yet
 };
 
 }  // namespace tensorcast::models::onnx

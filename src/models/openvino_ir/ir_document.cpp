@@ -8,6 +8,8 @@
 #include <new>
 #include <pugixml.hpp>
 
+#include "io/memory_budget.hpp"
+
 namespace tensorcast::models::openvino_ir {
 namespace {
 
@@ -152,10 +154,12 @@ Result<Document> parse_document(std::string_view xml) {
                  .message = fmt::format("the XML has {} bytes; at most {} are read", xml.size(), max_xml_bytes),
                  .hint = "weights belong into the .bin file"};
   }
+  // One node of pugixml's tree, what this reader makes of it, and what the graph does.
+  constexpr std::uint64_t markup_bytes = 160;
   const auto markup = std::count_if(xml.begin(), xml.end(), [](char c) { return c == '<' || c == '='; });
-  if (static_cast<std::size_t>(markup) > max_markup) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("the XML has {} tags and attributes; at most {} are read", markup, max_markup)};
+  io::MemoryBudget budget(xml.size());
+  if (auto fits = budget.take(2 * xml.size() + static_cast<std::uint64_t>(markup) * markup_bytes); !fits) {
+    return std::move(fits).error();
   }
   // pugixml neither resolves entities of a document type nor loads anything; it is told to keep the declaration so that
   // it can be refused.

@@ -51,10 +51,9 @@ struct Document {
 };
 
 // Errors: parse: no XML, or not of the IR's shape; unsupported: another version of the IR, a document type declaration.
-// Memory is bounded: texts of more than max_markup tags and attributes are refused before they are parsed.
+// Memory is bounded: texts whose tags and attributes would take too much are errors before they are parsed.
 [[nodiscard]] Result<Document> parse_document(std::string_view xml);
 
 inline constexpr std::size_t max_xml_bytes = std::size_t{256} << 20;
-inline constexpr std::size_t max_markup = std::size_t{4} << 20;
 
 }  // namespace tensorcast::models::openvino_ir

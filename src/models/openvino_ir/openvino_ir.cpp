@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "io/input_file.hpp"
@@ -19,20 +20,19 @@ bool recognizes(std::span<const std::byte> first_bytes) {
   return text.starts_with("<?xml") || text.starts_with("<net");
 }
 
-std::string weights_path(const std::string& path) {
+// The .bin beside the .xml, under the rules for every file that a model names: no symbolic link.
+Result<Weights::Source> open_weights(const std::string& path) {
   const std::size_t name = path.find_last_of('/') + 1;
   const std::size_t dot = path.find_last_of('.');
-  return path.substr(0, dot == std::string::npos || dot < name ? path.size() : dot) + ".bin";
-}
-
-Result<Weights::Source> open_weights(const std::string& path) {
-  Result<io::InputFile> opened = io::InputFile::open(path);
+  const std::string stem = path.substr(name, dot == std::string::npos || dot < name ? path.size() : dot - name);
+  Result<io::InputFile> opened =
+      io::InputFile::open_below(name == 0 ? "." : path.substr(0, std::max<std::size_t>(name - 1, 1)), stem + ".bin");
   if (!opened) {
     opened.error().hint = "the constants of an IR lie in the .bin file beside its .xml";
     return std::move(opened).error();
   }
   const auto file = std::make_shared<const io::InputFile>(std::move(*opened));
-  return Weights::Source{.size = file->size(), .path = path, .read = [file](std::uint64_t offset, auto bytes) {
+  return Weights::Source{.size = file->size(), .path = file->path(), .read = [file](std::uint64_t offset, auto bytes) {
                            return file->read(offset, bytes);
                          }};
 }
@@ -50,7 +50,7 @@ Result<Graph> load_file(const std::string& path) {
   Result<Document> document = parse_document(xml);
   if (!document) return std::move(document).error();
   xml = {};
-  Weights weights([&] { return open_weights(weights_path(path)); });
+  Weights weights([&] { return open_weights(path); });
   return build_graph(*document, weights);
 }
 

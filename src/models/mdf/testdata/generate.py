@@ -84,7 +84,7 @@ put("invalid/parse--alias-of-itself.yaml", "m: &m {graphs: *m}\n")
 put("invalid/parse--alias-unknown.yaml", "m: {graphs: *g}\n")
 put("invalid/unsupported--tag.yaml", "m: !!python/object/apply:os.system [ls]\n")
 put("invalid/unsupported--merge-key.yaml", "a: &a {b: 1}\nm: {<<: *a}\n")
-put("invalid/parse--aliases-explode.yaml",
+put("invalid/unsupported--aliases-explode.yaml",
     "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
     + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 12)))
 put("invalid/unsupported--opset-99.json", changed("/onnx_opset_version", 99))

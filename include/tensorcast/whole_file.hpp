@@ -1,0 +1,23 @@
+// Small files, such as rules and reports, under the same guarantees as files of tensors.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "tensorcast/error.hpp"
+#include "tensorcast/export.hpp"
+
+namespace tensorcast {
+
+// Reads a regular file of at most `max_bytes`; never waits for a pipe or a device.
+// Errors: io; unsupported when the file is larger. Both name the file.
+[[nodiscard]] TENSORCAST_API Result<std::string> read_whole_file(const std::string& path, std::uint64_t max_bytes);
+
+// Writes `bytes` under the name `path`, where they appear only when they are complete and synced. On any error an old
+// file stays as it was. Errors: io; invalid_argument when `path` exists and `overwrite` is off, or is not a regular
+// file.
+[[nodiscard]] TENSORCAST_API Result<void> write_whole_file(const std::string& path, std::string_view bytes,
+                                                           bool overwrite);
+
+}  // namespace tensorcast

@@ -1,0 +1,37 @@
+#include "tensorcast/whole_file.hpp"
+
+#include <fmt/format.h>
+
+#include <span>
+
+#include "convert/guarded.hpp"
+#include "io/input_file.hpp"
+#include "io/output_file.hpp"
+
+namespace tensorcast {
+
+Result<std::string> read_whole_file(const std::string& path, std::uint64_t max_bytes) {
+  return convert::guarded([&]() -> Result<std::string> {
+    const Result<io::InputFile> file = io::InputFile::open(path);
+    if (!file) return file.error();
+    if (file->size() > max_bytes) {
+      return Error{.code = ErrorCode::unsupported,
+                   .message = fmt::format("the file has {} bytes; {} are allowed", file->size(), max_bytes),
+                   .file = path};
+    }
+    std::string bytes(file->size(), '\0');
+    if (auto got = file->read(0, std::as_writable_bytes(std::span(bytes))); !got) return std::move(got).error();
+    return bytes;
+  });
+}
+
+Result<void> write_whole_file(const std::string& path, std::string_view bytes, bool overwrite) {
+  return convert::guarded([&]() -> Result<void> {
+    Result<io::OutputFile> file = io::OutputFile::create(path, overwrite);
+    if (!file) return std::move(file).error();
+    if (auto put = file->append(std::as_bytes(std::span(bytes))); !put) return put;
+    return file->commit();
+  });
+}
+
+}  // namespace tensorcast

@@ -1,0 +1,48 @@
+// How much of a file a reader may keep in memory.
+#pragma once
+
+#include <cstdint>
+
+#include "tensorcast/error.hpp"
+
+namespace tensorcast::io {
+
+// In proportion to the file, so that a small file cannot take a large machine's memory. A reader takes from the budget
+// before it allocates. What ordinary files need is far below it.
+class MemoryBudget {
+ public:
+  explicit MemoryBudget(std::uint64_t file_bytes) noexcept : left_(base_bytes + bytes_per_byte * file_bytes) {}
+
+  [[nodiscard]] bool try_take(std::uint64_t bytes) noexcept {
+    if (bytes > left_) return false;
+    left_ -= bytes;
+    return true;
+  }
+  // Errors: unsupported.
+  [[nodiscard]] Result<void> take(std::uint64_t bytes) {
+    if (try_take(bytes)) return {};
+    return exceeded();
+  }
+  // For `count` elements of a vector of T that grows: its old and its new memory are both there while it moves.
+  template <class T>
+  [[nodiscard]] Result<void> take_grown(std::uint64_t count = 1) {
+    return take(count * grown_bytes<T>);
+  }
+
+  [[nodiscard]] static Error exceeded() {
+    return Error{.code = ErrorCode::unsupported,
+                 .message = "the file would take far more memory than its size explains",
+                 .hint = "at most 64 MiB and 8 bytes for each of the file's are taken"};
+  }
+
+  template <class T>
+  static constexpr std::uint64_t grown_bytes = 3 * sizeof(T);
+
+ private:
+  static constexpr std::uint64_t base_bytes = std::uint64_t{64} << 20;
+  static constexpr std::uint64_t bytes_per_byte = 8;
+
+  std::uint64_t left_;
+};
+
+}  // namespace tensorcast::io

@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Small files that would like to be large in memory: every reader keeps to ten times the file and 128 MiB."""
+
+import argparse
+import io
+import os
+import pathlib
+import resource
+import struct
+import subprocess
+import tempfile
+import unittest
+import zipfile
+
+import fixtures
+
+TCAST = ""
+MIB = 1 << 20
+
+
+def varint(value):
+    return bytes([value]) if value < 128 else bytes([value & 127 | 128]) + varint(value >> 7)
+
+
+def field(number, content):
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def onnx_model(graph=b"", rest=b""):
+    node = field(1, fixtures.message((1, "x"), (2, "y"), (4, "Identity")))
+    float_type = fixtures.message((1, fixtures.message((1, 1))))
+    x, y = (field(number, fixtures.message((1, name), (2, float_type))) for number, name in ((11, "x"), (12, "y")))
+    return bytes([8, 10]) + field(7, node + graph + x + y) + field(8, fixtures.message((2, 21))) + rest
+
+
+def deflated(header, zeros):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        with archive.open("a.npy", "w") as entry:
+            entry.write(header)
+            for _ in range(zeros // MIB):
+                entry.write(bytes(MIB))
+    return buffer.getvalue()
+
+
+def safetensors_header(text):
+    return struct.pack("<Q", len(text)) + text
+
+
+def node(*parts):
+    return field(1, fixtures.message((1, "x"), (2, "y"), (4, "Identity")) + b"".join(parts))
+
+
+def amplifying_files():
+    many = MIB
+    some_keys = [b"%x" % i for i in range(300_000)]
+    yield "alias.yaml", b'a: &a "' + b"x" * 500_000 + b'"\nb: [' + b"*a, " * 4000 + b"*a]\n"
+    yield "nested.yaml", b"a: " + b"[" * many
+    yield "nested_maps.yaml", b"a: " + b"{" * many
+    yield "tags.yaml", b"a: [" + b"!a " * many
+    yield "anchors.yaml", b"&a " * many
+    yield "list.yaml", b"a: [" + b"0," * many + b"0]"
+    yield "list.json", b'{"a":[' + b"0," * 2 * many + b"0]}"
+    yield "lists.json", b'{"a":[' + b"[]," * many + b"0]}"
+    yield "texts.json", b'{"a":[' + b'"",' * many + b"0]}"
+    yield "keys.json", b'{"a":{' + b",".join(b'"%s":0' % key for key in some_keys) + b"}}"
+    yield "nodes.onnx", onnx_model(field(1, fixtures.message((4, "A"))) * many)
+    yield "chain.onnx", onnx_model(b"".join(field(1, fixtures.message((1, b"%x" % i), (2, b"%x" % (i + 1)), (4, "Identity")))
+                                            for i in range(150_000)))
+    yield "attributes.onnx", onnx_model(node(field(5, b"") * 2 * many))
+    yield "inputs.onnx", onnx_model(node(field(1, b"x") * 2 * many))
+    yield "integers.onnx", onnx_model(node(field(5, fixtures.message((1, "a"), (20, 7)) + field(8, bytes(4 * many)))))
+    yield "initializers.onnx", onnx_model(field(5, b"") * 2 * many)
+    yield "metadata.onnx", onnx_model(rest=field(14, b"") * 2 * many)
+    yield "opsets.onnx", onnx_model(rest=field(8, b"") * 2 * many)
+    yield "elements.xml", b'<net version="11"><layers>' + b"<a/>" * many + b"</layers></net>"
+    yield "attributes.xml", (b'<net version="11"><layers><layer id="0" type="a">'
+                             b"<a " + b" ".join(b'a%s=""' % key for key in some_keys) + b"/></layer></layers></net>")
+    yield "layers.xml", b'<net version="11"><layers>' + b'<layer id="0" type="a"/>' * 100_000 + b"</layers></net>"
+    yield "metadata.pb", bytes([16, 1, 8, 0]) + field(16, b"") * 2 * many
+    yield "dims.pb", bytes([16, 1]) + field(1, b"\1" * 4 * many)
+    yield "strings.pb", bytes([16, 8, 8]) + varint(2 * many) + field(6, b"") * 2 * many
+    yield "metadata.safetensors", safetensors_header(b'{"__metadata__":{' + b",".join(b'"%s":""' % key for key in some_keys) + b"}}")
+    yield "shape.safetensors", safetensors_header(b'{"a":{"dtype":"U8","shape":[' + b"1," * many + b'1],"data_offsets":[0,1]}}') + b"x"
+    yield "many_strings.npz", deflated(fixtures.npy("|S1", (1 << 28,), b""), 1 << 28)
+    yield "long_string.npz", deflated(fixtures.npy("<U%d" % (1 << 26), (1,), b""), 1 << 28)
+    yield "many_arrays.npz", many_arrays()
+
+
+def many_arrays():
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for i in range(5000):
+            archive.writestr(f"{i}", fixtures.npy("|u1", (), b"x"))
+    return buffer.getvalue()
+
+
+class MemoryTest(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = pathlib.Path(temporary.name)
+
+    def limited(self, bytes_of_files, *arguments):
+        limit = 10 * bytes_of_files + 128 * MIB
+        return subprocess.run([TCAST, *arguments], cwd=self.folder, capture_output=True, timeout=60,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+
+    def expect_bounded(self, done):
+        """Done or refused, but never for want of memory."""
+        self.assertIn(done.returncode, (0, 1), done.stderr)
+        self.assertNotIn(b"out of memory", done.stderr)
+
+    def test_every_reader(self):
+        (self.folder / "x.npy").write_bytes(fixtures.npy("<f4", (1,), fixtures.float32(1)))
+        for name, content in amplifying_files():
+            with self.subTest(name):
+                (self.folder / name).write_bytes(content)
+                if name.endswith(("onnx", "xml", "yaml", "json")):
+                    done = self.limited(len(content), "run", name, "-i", "x=x.npy", "-d", "out")
+                else:
+                    self.expect_bounded(self.limited(len(content), "inspect", name, "--quiet"))
+                    done = self.limited(len(content), "convert", name, "-o", "out.npz", "--to", "float32", "--force",
+                                        "--threads", "1")
+                self.expect_bounded(done)
+                (self.folder / name).unlink()
+
+    def test_one_external_file_under_many_spellings(self):
+        """40 tensors of 8 MiB, all of them the same file."""
+        size = 8 * MIB
+        (self.folder / "w.bin").write_bytes(bytes(size))
+        tensors = b""
+        for i in range(40):
+            location = "./" * i + "w.bin"
+            entry = fixtures.message((1, "location"), (2, location))
+            offset = fixtures.message((1, "offset"), (2, str(i)))
+            content = field(1, varint(size - 64)) + bytes([16, 3]) + field(8, b"t%d" % i) + bytes([112, 1])
+            length = fixtures.message((1, "length"), (2, str(size - 64)))
+            tensors += field(5, content + field(13, entry) + field(13, offset) + field(13, length))
+        model = onnx_model(tensors)
+        (self.folder / "m.onnx").write_bytes(model)
+        (self.folder / "x.npy").write_bytes(fixtures.npy("<f4", (1,), fixtures.float32(1)))
+        done = self.limited(size + len(model), "run", "m.onnx", "-i", "x=x.npy", "-d", "out")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn(b"tensors overlap in this file", done.stderr)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tcast", required=True)
+    known, rest = parser.parse_known_args()
+    TCAST = os.path.abspath(known.tcast)
+    unittest.main(argv=[__file__, *rest])

@@ -1,0 +1,118 @@
+// Reading a file while the n-th allocation fails, for every n: an error each time, and never anything worse.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <new>
+
+#include "tensorcast/file.hpp"
+#include "tensorcast/model.hpp"
+#include "tensorcast/tensor_file.hpp"
+
+namespace {
+
+constexpr std::int64_t never = -1;
+std::atomic<std::int64_t> allocations_left = never;  // until one fails
+std::atomic<bool> all_further_fail = false;
+std::atomic<bool> has_failed = false;
+
+bool fails() {
+  const std::int64_t left = allocations_left.load(std::memory_order_relaxed);
+  if (left > 0) allocations_left.store(left - 1, std::memory_order_relaxed);
+  if (left != 0) return false;
+  has_failed = true;
+  if (!all_further_fail) allocations_left = never;
+  return true;
+}
+
+void* allocate(std::size_t bytes, std::size_t alignment) {
+  if (fails()) throw std::bad_alloc();
+  void* memory = nullptr;
+  if (::posix_memalign(&memory, std::max(alignment, sizeof(void*)), std::max<std::size_t>(bytes, 1)) != 0) {
+    throw std::bad_alloc();
+  }
+  return memory;
+}
+
+}  // namespace
+
+[[gnu::noinline]] void* operator new(std::size_t bytes) { return allocate(bytes, alignof(std::max_align_t)); }
+[[gnu::noinline]] void* operator new[](std::size_t bytes) { return allocate(bytes, alignof(std::max_align_t)); }
+[[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return allocate(bytes, static_cast<std::size_t>(alignment));
+}
+[[gnu::noinline]] void* operator new[](std::size_t bytes, std::align_val_t alignment) {
+  return allocate(bytes, static_cast<std::size_t>(alignment));
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete[](void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace tensorcast {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Calls `read` with ever more allocations until none fails. Returns how many it needs.
+template <class Read>
+std::int64_t count_allocations(const Read& read) {
+  for (std::int64_t allowed = 0;; ++allowed) {
+    for (const bool for_good : {false, true}) {
+      has_failed = false;
+      all_further_fail = for_good;
+      allocations_left = allowed;
+      const auto result = read();
+      allocations_left = never;
+      if (!has_failed) return allowed;
+      // What needs no memory for its answer may still give it.
+      if (!result.ok() && result.error().code == ErrorCode::internal) {
+        EXPECT_NE(result.error().message.find("memory"), std::string::npos) << result.error().message;
+      }
+    }
+  }
+}
+
+template <class Visit>
+int visit_valid_files(const std::string& layer, const Visit& visit) {
+  int files = 0;
+  for (const auto& format : fs::directory_iterator(fs::path(TENSORCAST_SOURCE_DIR) / "src" / layer)) {
+    const fs::path folder = format.path() / "testdata" / "valid";
+    if (!fs::is_directory(folder)) continue;
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      if (!entry.is_regular_file()) continue;
+      SCOPED_TRACE(entry.path().string());
+      visit(entry.path().string());
+      ++files;
+    }
+  }
+  return files;
+}
+
+TEST(FailingAllocations, OfReadersOfTensors) {
+  const int files = visit_valid_files("formats", [](const std::string& path) {
+    const auto needed = count_allocations([&] { return inspect_file(path); });
+    EXPECT_GT(needed, 0);
+    count_allocations([&] { return read_tensor(path); });
+  });
+  EXPECT_GT(files, 20);
+}
+
+TEST(FailingAllocations, OfReadersOfModels) {
+  const int files = visit_valid_files("models", [](const std::string& path) {
+    const auto needed = count_allocations([&] { return load_model(path, {}); });
+    EXPECT_GT(needed, 0);
+  });
+  EXPECT_GT(files, 20);
+}
+
+}  // namespace
+}  // namespace tensorcast
