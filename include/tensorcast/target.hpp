@@ -14,6 +14,7 @@ enum class Target : std::uint8_t {
   avx2 = 1,        // AVX2, FMA, F16C
   avx512 = 2,      // AVX-512 F, BW, CD, DQ, VL
   avx512vbmi = 3,  // avx512 and VBMI, VBMI2, VNNI
+  neon = 4,        // AArch64's Advanced SIMD
 };
 
 // The best target of this CPU, or the lower one that the environment variable TENSORCAST_TARGET names.

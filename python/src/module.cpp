@@ -258,6 +258,7 @@ NB_MODULE(_core, module) {
   module.def("explain", &explain_one, nb::arg("literal"), nb::arg("from_").none(), nb::arg("to"), nb::arg("options"),
              "One value in one type.");
   module.def("dtypes", &dtypes, "The facts of all types.");
+  module.attr("newest_opset") = tc::newest_opset;
   module.def(
       "target", [] { return std::string(tc::name(tc::active_target())); },
       "The instruction set that conversions run on.");

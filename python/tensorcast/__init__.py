@@ -171,13 +171,13 @@ def inspect(
 
 
 def dtypes() -> list[dict[str, Any]]:
-    """The 24 types, one dictionary each.
+    """All types, one dictionary each.
 
     Returns:
         ``name``, ``onnx`` (its number in TensorProto), ``bits``, ``exponent_bits``, ``mantissa_bits``, ``bias``,
         ``has_infinity``, ``has_nan``, ``lowest``, ``largest``, ``smallest_positive``, ``since_opset`` (of Cast),
         ``special_codes`` and ``spellings``, which the functions of this package take in any case.
 
-    Source: ONNX ``TensorProto.DataType`` and its texts on float8, float4, int4 and int2; ``docs/types.md``.
+    Source: ONNX ``TensorProto.DataType`` and its texts on float8, float6, float4, int4 and int2; ``docs/types.md``.
     """
     return _core.dtypes()

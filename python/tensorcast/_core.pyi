@@ -4,6 +4,7 @@ from typing import Any, Literal
 import numpy as np
 
 __version__: str
+newest_opset: int
 
 class CastReport:
     def __init__(self) -> None: ...

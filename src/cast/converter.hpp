@@ -5,7 +5,7 @@
 
 #include "cast/conversion.hpp"
 #include "kernels/kernel.hpp"
-#include "kernels/narrow/table_conversion.hpp"
+#include "kernels/byte_table/table_conversion.hpp"
 #include "kernels/scaled.hpp"
 #include "tensorcast/target.hpp"
 

@@ -39,12 +39,12 @@ TEST(IntegerCodec, TruncatesTowardZero) {
   EXPECT_EQ(integer(2.7, DType::int4), 2);
   EXPECT_EQ(integer(-2.7, DType::int4), -2);
   EXPECT_EQ(integer(-0.9, DType::uint8, strict), 0);
-  EXPECT_EQ(from_double(-0.9, DType::uint8, strict).events, event_inexact);
+  EXPECT_EQ(from_double(-0.9, DType::uint8, strict).events, event_underflowed | event_inexact);
   EXPECT_EQ(integer(255.99, DType::uint8, strict), 255);
   EXPECT_EQ(integer(-128.5, DType::int8, strict), -128);
   EXPECT_EQ(from_double(256.0, DType::uint8, strict).events, event_refused);
   EXPECT_EQ(from_double(-129.0, DType::int8, strict).events, event_refused);
-  EXPECT_EQ(from_double(1e-300, DType::int8).events, event_inexact);
+  EXPECT_EQ(from_double(1e-300, DType::int8).events, event_underflowed | event_inexact);
 }
 
 TEST(IntegerCodec, NearestEvenRoundsTiesToEven) {
@@ -90,7 +90,7 @@ TEST(IntegerCodec, SaturateClampsAndMakesNanZero) {
   EXPECT_EQ(integer(-infinity, DType::int64, saturating), std::numeric_limits<std::int64_t>::min());
   EXPECT_EQ(from_double(1e300, DType::uint64, saturating).bits, ~std::uint64_t{0});
   EXPECT_EQ(integer(nan, DType::int8, saturating), 0);
-  EXPECT_EQ(from_double(-1.0, DType::uint8, saturating).events, event_saturated | event_inexact);
+  EXPECT_EQ(from_double(-1.0, DType::uint8, saturating).events, event_saturated | event_underflowed | event_inexact);
   EXPECT_EQ(from_double(infinity, DType::uint8, saturating).events, event_saturated);
 }
 

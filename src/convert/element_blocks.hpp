@@ -24,9 +24,9 @@ inline constexpr std::size_t threaded_block_bytes = std::size_t{8} << 20;
   return slow && options.threads != 1 ? threaded_block_bytes : block_bytes;
 }
 
-// Elements per block; a power of two of at least 64, so that blocks of any type begin at a whole byte.
+// Elements per block; a multiple of 64, so that blocks of any type begin at a whole byte.
 [[nodiscard]] inline std::uint64_t block_elements(DType from, DType to, std::size_t bytes) noexcept {
-  return bytes * 8 / static_cast<std::size_t>(std::max(bit_width(from), bit_width(to)));
+  return bytes * 8 / static_cast<std::size_t>(std::max(bit_width(from), bit_width(to))) / 64 * 64;
 }
 
 }  // namespace tensorcast::convert

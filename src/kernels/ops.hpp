@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/byte_table/loop.hpp"
 #include "kernels/compare.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/multiply.hpp"
@@ -18,9 +19,14 @@ namespace tensorcast::kernels {
 using KernelRows = std::span<const Kernel>;
 
 struct Ops {
+  int register_bytes = 0;  // of a vector
   // Kernels of sources wider than 8 bits. May be called before main().
   KernelRows (*float_source_rows)() noexcept;
   KernelRows (*integer_source_rows)() noexcept;
+  // Kernels of sources of 8 bits or fewer, and bool. May be called before main().
+  KernelRows (*byte_source_rows)() noexcept;
+  // Lookups in tables of all results of a pair.
+  byte_table::Loops (*table_loops)() noexcept;
   // Products of elements of this type, which multiply.hpp lists.
   MultiplyFn (*find_multiply)(DType from, Products products) noexcept;
   // Copies with stores that bypass the cache, for outputs larger than it. Any alignment. Other threads may read the
@@ -48,8 +54,5 @@ struct Ops {
 
 // The operations of `target`. Of one that the build lacks: those of `portable`.
 [[nodiscard]] const Ops& ops_of(Target target) noexcept;
-
-// Kernels of sources of 8 bits or fewer, and bool. May be called before main().
-[[nodiscard]] KernelRows narrow_kernels(Target target) noexcept;
 
 }  // namespace tensorcast::kernels

@@ -7,12 +7,12 @@
 namespace tensorcast::kernels {
 namespace {
 
-constexpr std::size_t target_count = 4;
+constexpr std::size_t target_count = 5;
 constexpr std::size_t pair_count = number_type_count * (number_type_count - 1);
 
 std::array<KernelRows, 3> sources_of(Target target) noexcept {
   const Ops& ops = ops_of(target);
-  return {ops.float_source_rows(), ops.integer_source_rows(), narrow_kernels(target)};
+  return {ops.float_source_rows(), ops.integer_source_rows(), ops.byte_source_rows()};
 }
 
 class Registry {
@@ -29,7 +29,6 @@ class Registry {
         }
       }
       sizes_[target] = size;
-      if (target != 0) inherit(target, target - 1);
     }
   }
 
@@ -43,17 +42,6 @@ class Registry {
   }
 
  private:
-  // A pair without a kernel of its own has that of the target below.
-  void inherit(std::size_t target, std::size_t lower) noexcept {
-    for (const Kernel& kernel : rows(static_cast<Target>(lower))) {
-      const Kernel*& slot = by_pair_[target][code(kernel.from)][code(kernel.to)];
-      if (slot != nullptr || sizes_[target] == pair_count) continue;
-      Kernel& row = rows_[target][sizes_[target]++];
-      row = kernel;
-      slot = &row;
-    }
-  }
-
   static std::size_t code(DType dtype) noexcept { return static_cast<std::size_t>(dtype); }
 
   std::array<std::array<Kernel, pair_count>, target_count> rows_ = {};

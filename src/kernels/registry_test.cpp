@@ -11,12 +11,13 @@
 #include "kernels/kernel.hpp"
 #include "kernels/ops.hpp"
 
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
+#define TENSORCAST_TARGET registry_test
+#include "kernels/simd/environment.hpp"
 
 namespace tensorcast::kernels {
 namespace {
+
+using namespace registry_test;
 
 TEST(Registry, EveryTargetHasEveryPairOnce) {
   for (const Target target : supported_targets()) {
@@ -69,39 +70,41 @@ TEST(StreamCopy, CopiesEveryLengthAtEveryAlignment) {
   }
 }
 
-#if defined(__x86_64__)
-
-// The caller may flush denormals, round elsewhere or trap: results stay, and so do the caller's settings.
+// The caller may flush subnormal numbers, round elsewhere or make all NaN alike: results stay, and so do the caller's
+// settings.
 TEST(Environment, KernelsDoNotDependOnTheCallers) {
-  constexpr unsigned denormals_are_zero = 0x40, flush_to_zero = 0x8000, flags = 0x3f;
-  constexpr unsigned toward_zero = 0x6000, upward = 0x4000;
+#if defined(__x86_64__)
+  constexpr FloatEnvironment flags = exception_flags;
+  constexpr FloatEnvironment environments[] = {default_environment | 0x8040, default_environment | 0x6000,
+                                               default_environment | 0x4000};
+#elif defined(__aarch64__)
+  constexpr FloatEnvironment flags = 0;
+  constexpr FloatEnvironment environments[] = {1U << 24 | 1U << 19, 3U << 22, 1U << 22, 1U << 25};
+#endif
   std::vector<std::byte> src(1280);
   for (std::size_t i = 0; i < src.size(); ++i) src[i] = static_cast<std::byte>(i * 37 + i / 11);
   std::memset(src.data(), 0, 64);
-  for (std::size_t i = 0; i < 64; i += 8) src[i] = static_cast<std::byte>(i + 1);  // denormals
+  for (std::size_t i = 0; i < 64; i += 8) src[i] = static_cast<std::byte>(i + 1);  // subnormal numbers
   for (const Target target : supported_targets()) {
     for (const Kernel& kernel : kernels(target)) {
       constexpr std::size_t count = 160;
       const codec::Policy rounding{.int_rounding = IntRounding::nearest_even};
       std::vector<std::byte> expected(storage_bytes(kernel.to, count));
       ASSERT_TRUE(codec::reference_cast(src.data(), kernel.from, expected.data(), kernel.to, count, rounding));
-      for (const unsigned mode : {denormals_are_zero | flush_to_zero, toward_zero, upward}) {
+      for (const FloatEnvironment changed : environments) {
         std::vector<std::byte> actual(expected.size());
-        const unsigned before = _mm_getcsr();
-        const unsigned changed = (before & ~flags) | mode;
-        _mm_setcsr(changed);
+        const FloatEnvironment before = float_environment();
+        restore(changed);
         kernel.run(src.data(), actual.data(), count, rounding);
-        const unsigned after = _mm_getcsr();
-        _mm_setcsr(before);
+        const FloatEnvironment after = float_environment();
+        restore(before);
         ASSERT_EQ(after & ~flags, changed & ~flags);
         ASSERT_EQ(expected, actual) << name(kernel.from) << " -> " << name(kernel.to) << " on " << name(target)
-                                    << " with MXCSR " << changed;
+                                    << " in environment " << changed;
       }
     }
   }
 }
-
-#endif
 
 }  // namespace
 }  // namespace tensorcast::kernels

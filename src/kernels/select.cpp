@@ -14,7 +14,6 @@ namespace kernels {
 namespace portable {
 extern const Ops ops;
 }
-#if defined(__x86_64__)
 namespace avx2 {
 extern const Ops ops;
 }
@@ -24,11 +23,24 @@ extern const Ops ops;
 namespace avx512vbmi {
 extern const Ops ops;
 }
-#endif
+namespace neon {
+extern const Ops ops;
+}
 
 }  // namespace kernels
 
 namespace {
+
+#if defined(__x86_64__)
+#define OPS_ON_X86(target) &kernels::target::ops
+#else
+#define OPS_ON_X86(target) nullptr
+#endif
+#if defined(__aarch64__)
+#define OPS_ON_ARM(target) &kernels::target::ops
+#else
+#define OPS_ON_ARM(target) nullptr
+#endif
 
 // A row for each enumerator of Target, in order. `ops` is null where the build lacks the instruction set.
 struct TargetRow {
@@ -37,21 +49,13 @@ struct TargetRow {
   const kernels::Ops* ops;
 };
 
-#if defined(__x86_64__)
-constexpr std::array<TargetRow, 4> target_rows = {{
+constexpr std::array<TargetRow, 5> target_rows = {{
     {Target::portable, "portable", &kernels::portable::ops},
-    {Target::avx2, "avx2", &kernels::avx2::ops},
-    {Target::avx512, "avx512", &kernels::avx512::ops},
-    {Target::avx512vbmi, "avx512vbmi", &kernels::avx512vbmi::ops},
+    {Target::avx2, "avx2", OPS_ON_X86(avx2)},
+    {Target::avx512, "avx512", OPS_ON_X86(avx512)},
+    {Target::avx512vbmi, "avx512vbmi", OPS_ON_X86(avx512vbmi)},
+    {Target::neon, "neon", OPS_ON_ARM(neon)},
 }};
-#else
-constexpr std::array<TargetRow, 4> target_rows = {{
-    {Target::portable, "portable", &kernels::portable::ops},
-    {Target::avx2, "avx2", nullptr},
-    {Target::avx512, "avx512", nullptr},
-    {Target::avx512vbmi, "avx512vbmi", nullptr},
-}};
-#endif
 
 #if defined(__x86_64__)
 
@@ -88,6 +92,10 @@ Target detect() noexcept {
   const bool has_vbmi = has_all(extended.ecx, avx512_vbmi | avx512_vbmi2 | avx512_vnni);
   return has_vbmi && has_all(extended.ebx, avx512_ifma) ? Target::avx512vbmi : Target::avx512;
 }
+
+#elif defined(__aarch64__)
+
+Target detect() noexcept { return Target::neon; }  // every CPU has it
 
 #else
 

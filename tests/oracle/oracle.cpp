@@ -15,7 +15,7 @@ std::uint64_t sign_bit(Type type) { return std::uint64_t{1} << (info(type).bits 
 bool between(int value, int first, int last) { return first <= value && value <= last; }
 
 // Events of a result that follow from the two values alone; the caller knows about ranges.
-std::uint16_t value_events(const Exact& before, const Exact& after, Type to) {
+std::uint16_t value_events(const Exact& before, const Exact& after) {
   std::uint16_t events = 0;
   if (before.nan() && !after.nan()) events |= nan_lost;
   if (!before.nan() && after.nan()) events |= nan_made;
@@ -94,7 +94,7 @@ Outcome Conversion::under(const tc_cast_options& options) const {
   } else {
     outcome = to_float(options);
   }
-  if (!outcome.refused) outcome.events |= value_events(x_, decoded(to_, outcome.code), to_);
+  if (!outcome.refused) outcome.events |= value_events(x_, decoded(to_, outcome.code));
   return outcome;
 }
 

@@ -59,7 +59,7 @@ constexpr const char* run_examples = R"(Examples:
       a .pb (ONNX TensorProto) that has an input's name needs no NAME=
   tcast run promote.xml --input a=a.npy --input b=b.npy --output-dir results --force
   tcast run model.yaml --input x.npy --output-dir results --semantics mdf-reference --json
-What is run: ONNX models of Cast, CastLike, Constant, Identity and If in opsets 1 to 25, with functions and external
+What is run: ONNX models of Cast, CastLike, Constant, Identity and If in opsets 1 to 28, with functions and external
 data; OpenVINO IR of Convert, ConvertLike, ConvertPromoteTypes and Const; MDF models of onnx::Cast and onnx::CastLike.
 A node of another kind is an error that names it. Inputs must have the types that the model declares; a .npy that does
 not say its type (|V1, <V2) is taken to have the declared one. In file names of outputs everything but letters, digits

@@ -18,7 +18,7 @@ struct Spelling {
   std::string_view code;  // without its byte order mark
   DType dtype;
 };
-constexpr std::array<Spelling, 13> native_spellings = {{
+constexpr auto native_spellings = std::to_array<Spelling>({
     {"b1", DType::boolean},
     {"f8", DType::float64},
     {"f4", DType::float32},
@@ -33,7 +33,7 @@ constexpr std::array<Spelling, 13> native_spellings = {{
     {"u1", DType::uint8},
     // Written by ml_dtypes 0.6, and refused by NumPy itself; so it is read, but never written.
     {"f1", DType::float8_e5m2},
-}};
+});
 
 Error fail(ErrorCode code, std::string message, std::string hint = {}) {
   return Error{.code = code, .message = std::move(message), .hint = std::move(hint)};

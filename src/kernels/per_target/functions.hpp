@@ -5,8 +5,12 @@
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
+extern const Ops ops;
+
 [[nodiscard]] KernelRows float_source_rows() noexcept;
 [[nodiscard]] KernelRows integer_source_rows() noexcept;
+[[nodiscard]] KernelRows byte_source_rows() noexcept;
+[[nodiscard]] byte_table::Loops table_loops() noexcept;
 [[nodiscard]] MultiplyFn find_multiply(DType from, Products products) noexcept;
 void stream_copy(const std::byte* src, std::byte* dst, std::size_t bytes) noexcept;
 void stream_fence() noexcept;

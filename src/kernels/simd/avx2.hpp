@@ -4,7 +4,7 @@
 #include <immintrin.h>
 
 #define TENSORCAST_REGISTER_BYTES 32
-#include "kernels/simd/without_avx512.hpp"
+#include "kernels/simd/without_64_bit.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
@@ -20,6 +20,7 @@ SIMD_INLINE F64 multiply_subtract(F64 x, F64 y, F64 z) {
 
 // --- Words
 
+inline constexpr bool has_word_shifts = true;
 SIMD_INLINE U16 min(U16 a, U16 b) { return (U16)_mm256_min_epu16((__m256i)a, (__m256i)b); }
 SIMD_INLINE U16 max(U16 a, U16 b) { return (U16)_mm256_max_epu16((__m256i)a, (__m256i)b); }
 SIMD_INLINE bool any_greater(I16 a, I16 b) { return _mm256_movemask_epi8((__m256i)(a > b)) != 0; }
@@ -208,6 +209,79 @@ SIMD_INLINE U8q pack_crumbs(U8 codes) {
 }
 
 SIMD_INLINE U64 multiply_low_halves(U64 x, U64 y) { return (U64)_mm256_mul_epu32((__m256i)x, (__m256i)y); }
+
+// --- Bytes as indices
+
+#define TENSORCAST_HAS_BYTE_LOOKUP 1
+inline constexpr bool has_byte_permutes = false;
+
+SIMD_INLINE I32 load_int8(const std::byte* src) {
+  return (I32)_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(src)));
+}
+SIMD_INLINE I32 load_uint8(const std::byte* src) {
+  return (I32)_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(src)));
+}
+SIMD_INLINE U16 load_bytes_as_words(const std::byte* src) { return (U16)_mm256_cvtepu8_epi16((__m128i)load<U8h>(src)); }
+
+struct Table16 {
+  __m256i entries;
+
+  SIMD_INLINE explicit Table16(const std::byte* bytes)
+      : entries(_mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes)))) {}
+  SIMD_INLINE U8 operator()(U8 index) const { return (U8)_mm256_shuffle_epi8(entries, (__m256i)index); }
+};
+
+// A byte shuffle gives 0 where the index is negative. So 16 is taken from the index for every row of 16 entries, and
+// each row but the first of a half holds the difference to the row before, as an exclusive or: those up to the index's
+// own make its entry.
+struct Table256 {
+  __m256i rows[16];
+
+  SIMD_INLINE explicit Table256(const std::byte* bytes) {
+    for (int row = 0; row < 16; ++row) {
+      const __m256i entries = Table16(bytes + row * 16).entries;
+      rows[row] = row % 8 == 0 ? entries : _mm256_xor_si256(entries, Table16(bytes + row * 16 - 16).entries);
+    }
+  }
+  SIMD_INLINE U8 operator()(U8 index) const {
+    __m256i rest = (__m256i)(index & 0x7f);
+    __m256i lower = _mm256_shuffle_epi8(rows[0], rest), upper = _mm256_shuffle_epi8(rows[8], rest);
+#pragma GCC unroll 8
+    for (int row = 1; row < 8; ++row) {
+      rest =
+          kept(_mm256_sub_epi8(rest, _mm256_set1_epi8(16)));  // g++ would balance the chain, and run out of registers
+      lower = kept(_mm256_xor_si256(lower, _mm256_shuffle_epi8(rows[row], rest)));
+      upper = kept(_mm256_xor_si256(upper, _mm256_shuffle_epi8(rows[row + 8], rest)));
+    }
+    return (U8)_mm256_blendv_epi8(lower, upper, (__m256i)index);
+  }
+};
+
+// Merges the low or high units of each 128 bits of two registers.
+template <int unit_bytes>
+SIMD_INLINE U8 interleave_low(U8 a, U8 b) {
+  if constexpr (unit_bytes == 1) return (U8)_mm256_unpacklo_epi8((__m256i)a, (__m256i)b);
+  if constexpr (unit_bytes == 2) return (U8)_mm256_unpacklo_epi16((__m256i)a, (__m256i)b);
+  if constexpr (unit_bytes == 4) return (U8)_mm256_unpacklo_epi32((__m256i)a, (__m256i)b);
+}
+template <int unit_bytes>
+SIMD_INLINE U8 interleave_high(U8 a, U8 b) {
+  if constexpr (unit_bytes == 1) return (U8)_mm256_unpackhi_epi8((__m256i)a, (__m256i)b);
+  if constexpr (unit_bytes == 2) return (U8)_mm256_unpackhi_epi16((__m256i)a, (__m256i)b);
+  if constexpr (unit_bytes == 4) return (U8)_mm256_unpackhi_epi32((__m256i)a, (__m256i)b);
+}
+// Bytes in the order in which that many interleaved registers come out consecutive.
+template <int registers>
+SIMD_INLINE U8 order_for_interleaving(U8 bytes) {
+  __m256i x = (__m256i)bytes;
+  if constexpr (registers == 4) x = _mm256_permutevar8x32_epi32(x, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
+  if constexpr (registers == 8) {
+    const __m128i even_words = _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
+    x = _mm256_shuffle_epi8(x, _mm256_broadcastsi128_si256(even_words));
+  }
+  if constexpr (registers == 2 || registers == 8) x = _mm256_permute4x64_epi64(x, _MM_SHUFFLE(3, 1, 2, 0));
+  return (U8)x;
+}
 
 // --- Stores that bypass the cache
 

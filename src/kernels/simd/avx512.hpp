@@ -25,12 +25,36 @@ SIMD_INLINE bool any(Mask32 mask) { return mask != 0; }
 SIMD_INLINE Mask32 both(Mask32 a, Mask32 b) { return static_cast<Mask32>(a & b); }
 SIMD_INLINE Mask32 either(Mask32 a, Mask32 b) { return static_cast<Mask32>(a | b); }
 SIMD_INLINE Mask64 either(Mask64 a, Mask64 b) { return static_cast<Mask64>(a | b); }
+SIMD_INLINE Mask32 less(F32 a, F32 b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_LT_OQ); }
+SIMD_INLINE Mask64 less(F64 a, F64 b) { return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_LT_OQ); }
+SIMD_INLINE Mask32 not_equal(F32 a, F32 b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_NEQ_UQ); }
+SIMD_INLINE Mask64 not_equal(F64 a, F64 b) { return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_NEQ_UQ); }
+// By mask instructions: g++ 12 would carry masks to general registers and back to combine them.
+SIMD_INLINE Mask32 mask_or(Mask32 a, Mask32 b) { return _kor_mask16(a, b); }
+SIMD_INLINE Mask64 mask_or(Mask64 a, Mask64 b) { return _kor_mask8(a, b); }
+SIMD_INLINE Mask32 mask_and(Mask32 a, Mask32 b) { return _kand_mask16(a, b); }
+SIMD_INLINE Mask64 mask_and(Mask64 a, Mask64 b) { return _kand_mask8(a, b); }
+SIMD_INLINE Mask32 mask_and_not(Mask32 a, Mask32 b) { return _kandn_mask16(b, a); }
+SIMD_INLINE Mask64 mask_and_not(Mask64 a, Mask64 b) { return _kandn_mask8(b, a); }
+SIMD_INLINE bool any_of(Mask32 mask) { return _kortestz_mask16_u8(mask, mask) == 0; }
+SIMD_INLINE bool any_of(Mask64 mask) { return _kortestz_mask8_u8(mask, mask) == 0; }
+SIMD_INLINE bool all_of(Mask32 mask) { return _kortestc_mask16_u8(mask, mask) != 0; }
+SIMD_INLINE bool all_of(Mask64 mask) { return _kortestc_mask8_u8(mask, mask) != 0; }
+SIMD_INLINE I32 count_where(I32 counts, Mask32 mask) {
+  return (I32)_mm512_mask_sub_epi32((__m512i)counts, mask, (__m512i)counts, _mm512_set1_epi32(-1));
+}
+SIMD_INLINE I64 count_where(I64 counts, Mask64 mask) {
+  return (I64)_mm512_mask_sub_epi64((__m512i)counts, mask, (__m512i)counts, _mm512_set1_epi64(-1));
+}
 SIMD_INLINE Mask32 mask_if(bool condition) { return condition ? 0xffff : 0; }
 
 SIMD_INLINE I32 select(Mask32 mask, I32 yes, I32 no) {
   return (I32)_mm512_mask_mov_epi32((__m512i)no, mask, (__m512i)yes);
 }
 SIMD_INLINE F32 select(Mask32 mask, F32 yes, F32 no) { return (F32)_mm512_mask_mov_ps((__m512)no, mask, (__m512)yes); }
+SIMD_INLINE F64 select(Mask64 mask, F64 yes, F64 no) {
+  return (F64)_mm512_mask_mov_pd((__m512d)no, mask, (__m512d)yes);
+}
 SIMD_INLINE I64 select(Mask64 mask, I64 yes, I64 no) {
   return (I64)_mm512_mask_mov_epi64((__m512i)no, mask, (__m512i)yes);
 }
@@ -48,6 +72,7 @@ SIMD_INLINE U16 max(U16 a, U16 b) { return (U16)_mm512_max_epu16((__m512i)a, (__
 SIMD_INLINE I8 min(I8 a, I8 b) { return (I8)_mm512_min_epi8((__m512i)a, (__m512i)b); }
 SIMD_INLINE I8 max(I8 a, I8 b) { return (I8)_mm512_max_epi8((__m512i)a, (__m512i)b); }
 SIMD_INLINE U8 min(U8 a, U8 b) { return (U8)_mm512_min_epu8((__m512i)a, (__m512i)b); }
+SIMD_INLINE F64 max(F64 a, F64 b) { return (F64)_mm512_max_pd((__m512d)a, (__m512d)b); }
 SIMD_INLINE F32 clamp(F32 x, F32 low, F32 high) {
   return (F32)_mm512_min_ps((__m512)high, _mm512_max_ps((__m512)low, (__m512)x));
 }
@@ -81,6 +106,7 @@ SIMD_INLINE F64 multiply_odd(F64 x, F64 y) {
 
 // --- Words
 
+inline constexpr bool has_word_shifts = true;
 SIMD_INLINE U16 subtract_to_zero(U16 a, U16 b) { return (U16)_mm512_subs_epu16((__m512i)a, (__m512i)b); }
 SIMD_INLINE U16 count_greater(U16 sum, I16 a, I16 b) {
   const __mmask32 is_greater = _mm512_cmpgt_epi16_mask((__m512i)a, (__m512i)b);
@@ -118,6 +144,7 @@ SIMD_INLINE U16h float16_codes(F32 x) {
   return (U16h)_mm512_cvtps_ph((__m512)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 SIMD_INLINE F64x2 widen(F32 x) { return {(F64)_mm512_cvtps_pd(lower(x)), (F64)_mm512_cvtps_pd(upper(x))}; }
+SIMD_INLINE F64 load_widened(const std::byte* src) { return (F64)_mm512_cvtps_pd((__m256)load<F32h>(src)); }
 SIMD_INLINE F32 narrow(F64x2 x) { return join(_mm512_cvtpd_ps((__m512d)x.lo), _mm512_cvtpd_ps((__m512d)x.hi)); }
 
 // Toward zero, then a last bit of one wherever something was cut off.
@@ -364,6 +391,87 @@ SIMD_INLINE U8q pack_crumbs(U8 codes) {
 }
 
 SIMD_INLINE U64 multiply_low_halves(U64 x, U64 y) { return (U64)_mm512_mul_epu32((__m512i)x, (__m512i)y); }
+
+// --- Bytes as indices
+
+#define TENSORCAST_HAS_BYTE_LOOKUP 1
+
+SIMD_INLINE I32 load_int8(const std::byte* src) { return (I32)_mm512_cvtepi8_epi32((__m128i)load<U8q>(src)); }
+SIMD_INLINE I32 load_uint8(const std::byte* src) { return (I32)_mm512_cvtepu8_epi32((__m128i)load<U8q>(src)); }
+SIMD_INLINE U16 load_bytes_as_words(const std::byte* src) { return (U16)_mm512_cvtepu8_epi16((__m256i)load<U8h>(src)); }
+
+struct Table16 {
+  __m512i entries;
+
+  SIMD_INLINE explicit Table16(const std::byte* bytes)
+      : entries(_mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes)))) {}
+  SIMD_INLINE U8 operator()(U8 index) const { return (U8)_mm512_shuffle_epi8(entries, (__m512i)index); }
+};
+
+struct Table256 {
+  __m512i quarters[4];
+
+  SIMD_INLINE explicit Table256(const std::byte* bytes) {
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) quarters[i] = _mm512_loadu_si512(bytes + i * 64);
+  }
+#if defined(__AVX512VBMI__)
+  // A lookup in two registers ignores bit 7.
+  SIMD_INLINE U8 operator()(U8 index) const {
+    const __m512i lower = _mm512_permutex2var_epi8(quarters[0], (__m512i)index, quarters[1]);
+    const __m512i upper = _mm512_permutex2var_epi8(quarters[2], (__m512i)index, quarters[3]);
+    return (U8)_mm512_mask_blend_epi8(_mm512_movepi8_mask((__m512i)index), lower, upper);
+  }
+#else
+  SIMD_INLINE U8 operator()(U8 index) const {
+    const U16 words = as<U16>(index);
+    return as<U8>((entry(words & 0xff) & 0xff) | entry(words >> 8) << 8);
+  }
+
+ private:
+  // In the low byte of each word. The table has words of two entries; a lookup in two registers ignores bit 6.
+  SIMD_INLINE U16 entry(U16 index) const {
+    const __m512i word = (__m512i)(index >> 1);
+    const __m512i lower = _mm512_permutex2var_epi16(quarters[0], word, quarters[1]);
+    const __m512i upper = _mm512_permutex2var_epi16(quarters[2], word, quarters[3]);
+    const __mmask32 is_upper = _mm512_test_epi16_mask(word, _mm512_set1_epi16(0x40));
+    return shift_right_each((U16)_mm512_mask_blend_epi16(is_upper, lower, upper), (index & 1) << 3);
+  }
+#endif
+};
+#if defined(__AVX512VBMI__)
+inline constexpr bool has_byte_permutes = true;
+#else
+inline constexpr bool has_byte_permutes = false;
+#endif
+
+// Merges the low or high units of each 128 bits of two registers.
+template <int unit_bytes>
+SIMD_INLINE U8 interleave_low(U8 a, U8 b) {
+  if constexpr (unit_bytes == 1) return (U8)_mm512_unpacklo_epi8((__m512i)a, (__m512i)b);
+  if constexpr (unit_bytes == 2) return (U8)_mm512_unpacklo_epi16((__m512i)a, (__m512i)b);
+  if constexpr (unit_bytes == 4) return (U8)_mm512_unpacklo_epi32((__m512i)a, (__m512i)b);
+}
+template <int unit_bytes>
+SIMD_INLINE U8 interleave_high(U8 a, U8 b) {
+  if constexpr (unit_bytes == 1) return (U8)_mm512_unpackhi_epi8((__m512i)a, (__m512i)b);
+  if constexpr (unit_bytes == 2) return (U8)_mm512_unpackhi_epi16((__m512i)a, (__m512i)b);
+  if constexpr (unit_bytes == 4) return (U8)_mm512_unpackhi_epi32((__m512i)a, (__m512i)b);
+}
+// Bytes in the order in which that many interleaved registers come out consecutive: chunk k of 128-bit lane l becomes
+// lane l of register k.
+template <int registers>
+SIMD_INLINE U8 order_for_interleaving(U8 bytes) {
+  __m512i x = (__m512i)bytes;
+  if constexpr (registers == 2) x = _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7), x);
+  if constexpr (registers == 4) x = (__m512i)order_groups(x);
+  if constexpr (registers == 8) {
+    const __m512i words = _mm512_set_epi16(31, 27, 23, 19, 15, 11, 7, 3, 30, 26, 22, 18, 14, 10, 6, 2, 29, 25, 21, 17,
+                                           13, 9, 5, 1, 28, 24, 20, 16, 12, 8, 4, 0);
+    x = _mm512_permutexvar_epi16(words, x);
+  }
+  return (U8)x;
+}
 
 // --- Stores that bypass the cache
 

@@ -6,7 +6,7 @@
 #endif
 
 #define TENSORCAST_REGISTER_BYTES 16
-#include "kernels/simd/without_avx512.hpp"
+#include "kernels/simd/without_64_bit.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
@@ -25,6 +25,7 @@ SIMD_INLINE F64 multiply_subtract(F64 x, F64 y, F64 z) {
 
 // --- Words
 
+inline constexpr bool has_word_shifts = false;
 U16 shift_right_each(U16 x, U16 bits);  // named in templates, and not used
 SIMD_INLINE bool any_greater(I16 a, I16 b) { return any(as<Mask32>(a > b)); }
 // The baseline of x86-64 lacks both, but not the saturating subtraction.
@@ -244,6 +245,16 @@ SIMD_INLINE U64 multiply_low_halves(U64 x, U64 y) { return (U64)_mm_mul_epu32((_
 #else
 SIMD_INLINE U64 multiply_low_halves(U64 x, U64 y) { return (x & 0xffffffff) * (y & 0xffffffff); }
 #endif
+
+// --- Bytes as indices: only loads
+
+#define TENSORCAST_HAS_BYTE_LOOKUP 0
+inline constexpr bool has_byte_permutes = false;
+
+SIMD_INLINE I32 load_int8(const std::byte* src) {
+  return I32{} + I32{(std::int8_t)src[0], (std::int8_t)src[1], (std::int8_t)src[2], (std::int8_t)src[3]};
+}
+SIMD_INLINE I32 load_uint8(const std::byte* src) { return load_int8(src) & 0xff; }
 
 // --- Stores that bypass the cache, where the baseline has them
 

@@ -4,6 +4,8 @@
 // Not Google Highway: of the version that Debian 12 has (1.0.3), the conversions that matter here truncate, flush or
 // saturate where the specification rounds or wraps, and one of its AVX-512 truncations is plainly wrong.
 //
+//   less not_equal mask_and mask_or mask_and_not                           masks of floats, with NaN unequal
+//   any_of all_of count_where                                              what masks are used for
 //   equal greater greater_equal is_nan any both either mask_if select      masks; is_nan is an integer comparison, as
 //                                                                          clang 16 would do that of a widened float16
 //                                                                          in float16, which it emulates
@@ -16,6 +18,7 @@
 //   load store load_float16 load_int16 load_uint16                         loads of one unit, any alignment
 //   widen narrow narrow_odd odd_in_24_bits round_to_integer                float to float; NaN keep sign and payload
 //   float16_codes                                                          to nearest
+//   load_widened                                                           float32 as float64
 //   to_f32 to_f64                                                          integer to float, nearest
 //   to_f32_odd                                                             rounded to odd, in 10 bits or more
 //   to_f32_clamped                                                         2^31 and more are alike
@@ -31,14 +34,13 @@
 //   pack_low_bytes pack_high_bytes                                         of 16-bit lanes
 //   pack_nibbles pack_crumbs                                               bytes below 16 or below 4 to 4 or 2 bits
 //   multiply_low_halves                                                    of 64-bit lanes, exactly
+//   load_int8 load_uint8 load_bytes_as_words                               bytes to lanes of 32 bits, or of 16
+//   Table16 Table256                                                       look a register of bytes up in a table; not
+//                                                                          in portable
+//   interleave_low interleave_high order_for_interleaving                  bytes of outputs to whole outputs; not in
+//                                                                          portable
 //   stream_line wait_for_streams                                           a cache line to memory, past the caches
 //   each
 #pragma once
 
-#if TENSORCAST_TARGET_LEVEL >= 2
-#include "kernels/simd/avx512.hpp"
-#elif TENSORCAST_TARGET_LEVEL == 1
-#include "kernels/simd/avx2.hpp"
-#else
-#include "kernels/simd/portable.hpp"
-#endif
+#include TENSORCAST_SIMD_HEADER

@@ -19,6 +19,37 @@ constexpr std::size_t bytes_of(std::size_t count) {
   return count * bits_of<dtype> / 8;
 }
 
+// From codes of 8 bits or fewer, one in each lane.
+template <DType from>
+SIMD_INLINE F32 decode_short_float(I32 code) {
+  constexpr FloatFormat format = row(from).format;
+  constexpr std::int32_t infinity = 0x7f800000, quiet_nan = 0x7fc00000;
+  if constexpr (!format.has_sign) {  // float32's exponents; the least is subnormal there
+    static_assert(from == DType::float8_e8m0fnu);
+    const I32 number = select(equal(code, I32{}), splat(0x400000), code << 23);
+    return as<F32>(select(equal(code, splat(0xff)), splat(quiet_nan), number));
+  } else {
+    // Subnormal numbers get a one before the point as the others have, which a subtraction takes away again.
+    constexpr std::int32_t sign = 1 << (bits_of<from> - 1);
+    constexpr std::int32_t least_normal = (128 - format.bias) << 23;
+    const I32 magnitude = code & (sign - 1);
+    const Mask32 is_subnormal = greater(splat(1 << format.mantissa_bits), magnitude);
+    const I32 exponents = select(is_subnormal, splat(least_normal), splat(least_normal - (1 << 23)));
+    const F32 leading_one = as<F32>(select(is_subnormal, splat(least_normal), I32{}));
+    I32 bits = as<I32>(as<F32>((magnitude << (23 - format.mantissa_bits)) + exponents) - leading_one);
+    if constexpr (format.nonfinite == NonFinite::ieee) {
+      constexpr std::int32_t infinity_code = ((1 << format.exponent_bits) - 1) << format.mantissa_bits;
+      bits = select(greater(magnitude, splat(infinity_code - 1)), bits | infinity, bits);
+      bits = select(greater(magnitude, splat(infinity_code)), bits | quiet_nan, bits);
+    } else if constexpr (format.nonfinite == NonFinite::nan_all_ones) {
+      bits = select(equal(magnitude, splat(sign - 1)), splat(quiet_nan), bits);
+    } else if constexpr (format.nonfinite == NonFinite::nan_negative_zero) {
+      bits = select(equal(code, splat(sign)), splat(quiet_nan), bits);
+    }
+    return as<F32>(bits | ((code & sign) << (32 - bits_of<from>)));
+  }
+}
+
 template <DType from>
 SIMD_INLINE auto load_unit(const std::byte* src) {
   if constexpr (from == DType::float64) {
@@ -35,9 +66,17 @@ SIMD_INLINE auto load_unit(const std::byte* src) {
     return load<I32>(src);
   } else if constexpr (from == DType::int16) {
     return load_int16(src);
-  } else {
-    static_assert(from == DType::uint16);
+  } else if constexpr (from == DType::uint16) {
     return load_uint16(src);
+  } else if constexpr (is_float<from>) {
+    static_assert(bits_of<from> == 8);
+    return decode_short_float<from>(load_uint8(src));
+  } else if constexpr (is_signed_type<from>) {
+    static_assert(bits_of<from> == 8);
+    return load_int8(src);
+  } else {
+    static_assert(bits_of<from> == 8);
+    return load_uint8(src);
   }
 }
 

@@ -1,6 +1,7 @@
-// The kernel of one pair: blocks, the tail, and the floating-point environment.
+// The kernel of one pair: decoded, encoded, block by block.
 #pragma once
 
+#include "kernels/for_each_block.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/simd/environment.hpp"
 #include "kernels/wide/encode_integer.hpp"
@@ -43,53 +44,16 @@ SIMD_INLINE auto load_block_for(const std::byte* src) {
 
 template <DType from, DType to>
 [[gnu::noinline]] void convert(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy) {
-  constexpr std::size_t src_block = bytes_of<from>(kBlock);
-  constexpr std::size_t dst_block = bytes_of<to>(kBlock);
   const auto encoder = make_encoder<from, to>(policy);
-
-  const bool in_place = src == dst;
-  const bool has_block = count >= kBlock;
-
-  // The tail is the end of one more block, which repeats results of the last; or of a zero-padded one of its own where
-  // there is none, where sources are overwritten, and where blocks do not end at whole bytes. All go through the same
-  // loop: one copy of the code.
-  alignas(64) std::byte padded_src[src_block];
-  alignas(64) std::byte padded_dst[dst_block < 64 ? 64 : dst_block];
-  std::byte* tail = nullptr;
-  std::size_t tail_bytes = 0;
-  std::size_t blocks = count / kBlock;
-  std::size_t rest = count % kBlock;
-  for (;;) {
-    for (; blocks != 0; --blocks) {
-      encoder.store_block(dst, load_block_for<from, to>(src));
-      src += src_block;
-      dst += dst_block;
-    }
-    if (rest == 0) break;
-    if (has_block && !in_place && rest * bits_of<to> % 8 == 0) {
-      src -= bytes_of<from>(kBlock - rest);
-      dst -= bytes_of<to>(kBlock - rest);
-    } else {
-      copy_and_pad<src_block>(padded_src, src, bytes_of<from>(rest));
-      tail = dst;
-      tail_bytes = (rest * bits_of<to> + 7) / 8;
-      src = padded_src;
-      dst = padded_dst;
-    }
-    blocks = 1;
-    rest = 0;
-  }
-  if (tail != nullptr) copy_front<dst_block>(tail, padded_dst, tail_bytes);
+  for_each_block<kBlock, bits_of<from>, bits_of<to>>(
+      src, dst, count, [&encoder](const std::byte* block, std::byte* result) SIMD_INLINE_LAMBDA {
+        encoder.store_block(result, load_block_for<from, to>(block));
+      });
 }
 
 template <KernelFn kernel>
-void in_default_environment(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy) {
-  const FloatEnvironment saved = float_environment();
-  if (is_default(saved)) [[likely]]
-    return kernel(src, dst, count, policy);
-  set_default_environment();
-  kernel(src, dst, count, policy);
-  restore(saved);
+void run_in_default_environment(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy) {
+  in_default_environment([&] { kernel(src, dst, count, policy); });
 }
 
 // Integers of one width share their codes.
@@ -106,7 +70,7 @@ constexpr Kernel kernel_row() {
   } else if constexpr (integers || (to == DType::boolean && !is_float<from>)) {
     return {from, to, convert<from, to>, "fused"};
   } else {
-    return {from, to, in_default_environment<convert<from, to>>, "fused"};
+    return {from, to, run_in_default_environment<convert<from, to>>, "fused"};
   }
 }
 

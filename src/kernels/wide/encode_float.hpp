@@ -44,7 +44,7 @@ SIMD_INLINE F32 float32_hub_of_float64(F64x2 x) {
 template <DType from, DType to, class Unit>
 SIMD_INLINE F32 float32_hub_of_integer(Unit x) {
   constexpr bool is_signed = is_signed_type<from>;
-  if constexpr (bits_of<from> == 16) {
+  if constexpr (bits_of<from> <= 16) {
     return to_f32<true>(x);  // exact; the lanes are wider than the source
   } else if constexpr (to == DType::float32) {
     return to_f32<is_signed>(x);

@@ -8,8 +8,6 @@ namespace tensorcast::kernels::TENSORCAST_TARGET {
 
 using codec::Policy;
 
-constexpr bool has_word_shifts = TENSORCAST_TARGET_LEVEL >= 1;
-
 // Pairs that are encoded here.
 template <DType from, DType to>
 inline constexpr bool in_words =

@@ -6,17 +6,16 @@
 #include <cstdint>
 
 #include "codec/policy.hpp"
-#include "kernels/narrow/layout.hpp"
-#include "kernels/narrow/loops.hpp"
+#include "kernels/byte_table/table.hpp"
+#include "tensorcast/target.hpp"
 
 namespace tensorcast::kernels {
 
-// A table of what the reference says of each source code, and the loop that looks up in it. A pair's own kernel knows
-// more about its table (which bytes are zero, say) and keeps it; this one is made per request and holds for all.
+// A table of what the reference says of each source code, made for one request.
 class TableConversion {
  public:
-  // Whether making the table (some microseconds) pays for `count` elements. To float64 a table of all results has eight
-  // bytes per code: where they are not multiplied instead, ScaledConversion is faster.
+  // Whether making the table (some microseconds) pays for `count` elements. From 256 codes to float64 it only does if
+  // the instruction set has a fast loop; ScaledConversion is faster than a scalar one.
   [[nodiscard]] static bool pays(Target target, DType from, DType to, std::size_t count) noexcept;
 
   // `from` has 8 bits or fewer; the policy demands no error. `from` may equal `to` if there is a scale.
@@ -31,11 +30,11 @@ class TableConversion {
  private:
   static constexpr std::size_t most_bytes = 8192;  // 256 bytes of four 2-bit elements to float64
 
-  narrow::Loop loop_ = nullptr;
+  alignas(64) std::array<std::byte, most_bytes> table_;
+  byte_table::Reader reader_;
   Target target_;
   DType from_;
   DType to_;
-  alignas(64) std::array<std::byte, most_bytes> table_;
 };
 
 }  // namespace tensorcast::kernels

@@ -7,11 +7,10 @@
 #include <cstdint>
 
 #include "dtype/dtype_table.hpp"
+#include "kernels/byte_table/table.hpp"
 #include "kernels/ops.hpp"
 
-namespace tensorcast::kernels::narrow {
-
-constexpr bool has_six_bits(const DTypeRow& type) { return type.bits == 6; }
+namespace tensorcast::kernels::byte_table {
 
 // Has all values of both types of six bits, so its kernels do the rest.
 inline constexpr DType six_bit_hub = DType::float8_e4m3fn;
@@ -52,4 +51,4 @@ void pack_pieces(const Ops& ops, const std::byte* src, DType from, std::byte* ds
   }
 }
 
-}  // namespace tensorcast::kernels::narrow
+}  // namespace tensorcast::kernels::byte_table

@@ -103,7 +103,7 @@ bool equal(const std::byte* got, const std::vector<std::byte>& expected) {
   return expected.empty() || std::memcmp(got, expected.data(), expected.size()) == 0;
 }
 
-class NarrowKernelsTest : public testing::TestWithParam<Target> {
+class ByteSourcesTest : public testing::TestWithParam<Target> {
  protected:
   // Places that begin or end at a page that faults, and in place where that is allowed.
   void check(const Kernel& kernel, const Policy& policy, std::size_t count, const std::vector<std::byte>& expected) {
@@ -145,9 +145,9 @@ class NarrowKernelsTest : public testing::TestWithParam<Target> {
   GuardedMemory dst_memory_{most_elements * 8 + 1};
 };
 
-TEST_P(NarrowKernelsTest, EqualsTheReferenceForEveryPairPolicyAndCount) {
+TEST_P(ByteSourcesTest, EqualsTheReferenceForEveryPairPolicyAndCount) {
   std::vector<std::byte> expected;
-  for (const Kernel& kernel : narrow_kernels(GetParam())) {
+  for (const Kernel& kernel : ops_of(GetParam()).byte_source_rows()) {
     for (const Policy& policy : policies()) {
       expected.resize(storage_bytes(kernel.to, most_elements));
       const Result<void> reference =
@@ -161,8 +161,8 @@ TEST_P(NarrowKernelsTest, EqualsTheReferenceForEveryPairPolicyAndCount) {
   }
 }
 
-TEST_P(NarrowKernelsTest, HasEveryPairOnce) {
-  const KernelRows rows = narrow_kernels(GetParam());
+TEST_P(ByteSourcesTest, HasEveryPairOnce) {
+  const KernelRows rows = ops_of(GetParam()).byte_source_rows();
   std::size_t expected = 0;
   for (const DType from : all_dtypes()) {
     if (bit_width(from) > 8 || from == DType::string) continue;
@@ -177,7 +177,7 @@ TEST_P(NarrowKernelsTest, HasEveryPairOnce) {
   EXPECT_EQ(rows.size(), expected);
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, NarrowKernelsTest,
+INSTANTIATE_TEST_SUITE_P(Targets, ByteSourcesTest,
                          testing::ValuesIn(supported_targets().begin(), supported_targets().end()),
                          [](const auto& instance) { return std::string(name(instance.param)); });
 

@@ -4,7 +4,7 @@
 #include "codec/policy.hpp"
 #include "dtype/dtype_table.hpp"
 
-namespace tensorcast::kernels::narrow {
+namespace tensorcast::kernels::byte_table {
 
 // What the results of a pair depend on.
 enum class Choice : std::uint8_t {
@@ -70,4 +70,4 @@ int variant_of(const codec::Policy& policy) noexcept {
   return 0;
 }
 
-}  // namespace tensorcast::kernels::narrow
+}  // namespace tensorcast::kernels::byte_table

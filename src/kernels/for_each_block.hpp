@@ -1,0 +1,48 @@
+// The loop over blocks, and less than a block at the end. Every kernel has this one.
+#pragma once
+
+#include "kernels/simd/simd.hpp"
+
+namespace tensorcast::kernels::TENSORCAST_TARGET {
+
+// Calls block(src, dst) for every `elements` of `count`; each call converts that many. Nothing but the source's and the
+// target's bytes is read or written. The two are disjoint or, if the target is not wider, equal.
+//
+// The tail is one more block that overlaps the last; if that cannot be (in place, fewer elements than a block, no byte
+// boundary), a zero-padded copy. All go through the same loop: one copy of the code.
+template <int elements, int src_bits, int dst_bits, class Block>
+SIMD_INLINE void for_each_block(const std::byte* src, std::byte* dst, std::size_t count, const Block& block) {
+  constexpr std::size_t src_block = elements * src_bits / 8;
+  constexpr std::size_t dst_block = elements * dst_bits / 8;
+  const bool may_overlap = count >= elements && src != dst;
+
+  alignas(64) std::byte padded_src[src_block < 64 ? 64 : src_block];
+  alignas(64) std::byte padded_dst[dst_block < 64 ? 64 : dst_block];
+  std::byte* tail = nullptr;
+  std::size_t tail_bytes = 0;
+  std::size_t blocks = count / elements;
+  std::size_t rest = count % elements;
+  for (;;) {
+    for (; blocks != 0; --blocks) {
+      block(src, dst);
+      src += src_block;
+      dst += dst_block;
+    }
+    if (rest == 0) break;
+    if (may_overlap && rest * dst_bits % 8 == 0 && rest * src_bits % 8 == 0) {
+      src -= (elements - rest) * src_bits / 8;
+      dst -= (elements - rest) * dst_bits / 8;
+    } else {
+      copy_and_pad<src_block>(padded_src, src, (rest * src_bits + 7) / 8);
+      tail = dst;
+      tail_bytes = (rest * dst_bits + 7) / 8;
+      src = padded_src;
+      dst = padded_dst;
+    }
+    blocks = 1;
+    rest = 0;
+  }
+  if (tail != nullptr) copy_front<dst_block>(tail, padded_dst, tail_bytes);
+}
+
+}  // namespace tensorcast::kernels::TENSORCAST_TARGET

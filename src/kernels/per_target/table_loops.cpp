@@ -1,0 +1,141 @@
+// Lookups in byte tables, a register of indices at a time.
+#include <type_traits>
+#include <utility>
+
+#include "kernels/for_each_block.hpp"
+#include "kernels/per_target/functions.hpp"
+
+namespace tensorcast::kernels::TENSORCAST_TARGET {
+
+using byte_table::Loop;
+
+#if TENSORCAST_HAS_BYTE_LOOKUP
+
+// The bytes of one register of indices' outputs.
+struct Registers {
+  U8 v[8];
+};
+
+// Merges planes two by two until each register holds whole outputs, in order within each 128-bit lane. `rows` registers
+// of each plane exist so far; the first `zeros` planes are zero.
+template <int planes, int unit_bytes, int zeros, int rows = 1>
+SIMD_INLINE Registers interleave(const Registers& in) {
+  if constexpr (planes == 1) {
+    return in;
+  } else {
+    Registers out;
+#pragma GCC unroll 8
+    for (int row = 0; row < rows; ++row) {
+#pragma GCC unroll 8
+      for (int pair = 0; pair < planes / 2; ++pair) {
+        const U8 low = in.v[row * planes + 2 * pair];
+        const U8 high = in.v[row * planes + 2 * pair + 1];
+        const bool is_zero = 2 * pair + 1 < zeros;
+        U8* const merged = &out.v[row * planes + pair];
+        merged[0] = is_zero ? U8{} : interleave_low<unit_bytes>(low, high);
+        merged[planes / 2] = is_zero ? U8{} : interleave_high<unit_bytes>(low, high);
+      }
+    }
+    return interleave<planes / 2, unit_bytes * 2, zeros / 2, rows * 2>(out);
+  }
+}
+
+// One index a byte, in order.
+template <int index_bits>
+SIMD_INLINE U8 load_indices(const std::byte* src) {
+  if constexpr (index_bits == 8) {
+    return load<U8>(src);
+  } else if constexpr (index_bits == 1) {
+    return min(load<U8>(src), splat(std::uint8_t{1}));
+  } else if constexpr (index_bits == 4) {
+    const U16 words = load_bytes_as_words(src);
+    return as<U8>((words | (words << 4)) & 0x0f0f);
+  } else {
+    static_assert(index_bits == 2);
+    const U32 bytes = as<U32>(load_uint8(src));
+    const U32 nibbles = bytes | (bytes << 12);  // the low one in byte 0, the high one in byte 2
+    return as<U8>((nibbles | (nibbles << 6)) & 0x03030303);
+  }
+}
+
+template <int output_bits>
+SIMD_INLINE void store_outputs(std::byte* dst, const Registers& out) {
+  if constexpr (output_bits == 4) {
+    store(dst, pack_nibbles(out.v[0]));
+  } else if constexpr (output_bits == 2) {
+    store(dst, pack_crumbs(out.v[0]));
+  } else {
+#pragma GCC unroll 8
+    for (int i = 0; i < output_bits / 8; ++i) store(dst + i * kRegisterBytes, out.v[i]);
+  }
+}
+
+template <int index_bits, int output_bits, int zero_bytes, int table_bytes>
+[[gnu::noinline]] static void look_up(const std::byte* src, std::byte* dst, std::size_t count, int index_elements,
+                                      const std::byte* table) {
+  using Table = std::conditional_t<index_bits == 8, Table256, Table16>;
+  constexpr std::size_t table_size = index_bits == 8 ? 256 : 16;
+  constexpr int bytes = output_bits < 8 ? 1 : output_bits / 8;
+  const auto elements = static_cast<std::size_t>(index_elements);
+  const std::size_t indices = (count + elements - 1) / elements;
+  [&]<int... plane>(std::integer_sequence<int, plane...>) {
+    const Table planes[] = {Table(table + plane * table_size)...};
+    for_each_block<kRegisterBytes, index_bits == 1 ? 8 : index_bits, output_bits>(
+        src, dst, indices, [&](const std::byte* from, std::byte* to) SIMD_INLINE_LAMBDA {
+          const U8 index = order_for_interleaving<bytes>(load_indices<index_bits>(from));
+          Registers out = {};
+          ((out.v[zero_bytes + plane] = planes[plane](index)), ...);
+#pragma GCC unroll 8
+          for (int i = zero_bytes + table_bytes; i < bytes; ++i) out.v[i] = out.v[i - 1];
+          store_outputs<output_bits>(to, interleave<bytes, 1, zero_bytes>(out));
+        });
+  }(std::make_integer_sequence<int, table_bytes>());
+}
+
+template <int index_bits, int output_bits, int zero_bytes = 0,
+          int table_bytes = (output_bits < 8 ? 1 : output_bits / 8)>
+static constexpr Loop loop = {index_bits,  output_bits, zero_bytes,
+                              table_bytes, false,       look_up<index_bits, output_bits, zero_bytes, table_bytes>};
+
+// Outputs of 16 bits and more. To float32: of bfloat16's numbers, the lower half is zero. To integers: a byte or a
+// word, and the sign.
+template <int index_bits, std::size_t size>
+static constexpr std::size_t add_wide(Loop (&loops)[size], std::size_t at) {
+  for (const Loop& wide :
+       {loop<index_bits, 16>, loop<index_bits, 32, 2, 2>, loop<index_bits, 32, 0, 2>, loop<index_bits, 32, 0, 3>,
+        loop<index_bits, 32>, loop<index_bits, 64, 6, 2>, loop<index_bits, 64, 5, 3>, loop<index_bits, 64, 0, 2>,
+        loop<index_bits, 64, 0, 3>, loop<index_bits, 64>}) {
+    loops[at++] = wide;
+  }
+  return at;
+}
+
+static constexpr struct LoopList {
+  Loop loops[52] = {};
+  std::size_t size = 0;
+
+  constexpr LoopList() {
+    for (const Loop& narrow : {loop<8, 2>, loop<8, 4>, loop<8, 8>, loop<4, 2>, loop<4, 4>, loop<4, 8>, loop<2, 8>,
+                               loop<1, 2>, loop<1, 4>, loop<1, 8>}) {
+      loops[size++] = narrow;
+    }
+    size = add_wide<4>(loops, size);
+    size = add_wide<2>(loops, size);
+    size = add_wide<1>(loops, size);
+    if constexpr (has_byte_permutes) {
+      size = add_wide<8>(loops, size);
+    } else {
+      loops[size++] = loop<8, 16>;
+    }
+  }
+} list;
+
+byte_table::Loops table_loops() noexcept { return byte_table::Loops(list.loops).first(list.size); }
+
+#else
+
+byte_table::Loops table_loops() noexcept { return {}; }
+
+#endif
+
+}  // namespace tensorcast::kernels::TENSORCAST_TARGET
