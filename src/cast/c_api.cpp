@@ -155,6 +155,7 @@ tc_status tc_cast_from_strings(const char* data, const int64_t* offsets, void* d
                                const tc_cast_options* options) {
   const auto target = static_cast<DType>(to);
   if (count > 0 && (offsets == nullptr || dst == nullptr)) return invalid("a buffer is null");
+  if (count >= PTRDIFF_MAX / sizeof(int64_t)) return invalid("no memory has so many offsets");
   if (!is_numeric(target)) {
     return guarded(
         [&] { return tensorcast::check_numeric(target == DType::string ? DType::float32 : target, target); });

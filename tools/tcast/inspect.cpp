@@ -9,6 +9,7 @@
 #include "options.hpp"
 #include "printable.hpp"
 #include "report_json.hpp"
+#include "standard_streams.hpp"
 #include "table.hpp"
 #include "terminal.hpp"
 
@@ -153,7 +154,12 @@ Json inspected_json(const FileSummary& file, const std::vector<Inspected>& tenso
 
 bool has_numbers(const TensorSummary& tensor) { return tensorcast::family(tensor.dtype) != Family::text; }
 
-int inspect(const InspectArguments& arguments) {
+int inspect(InspectArguments& arguments) {
+  if (arguments.path == standard_stream) {
+    Result<std::string> path = standard_input_as_file();
+    if (!path) return fail(path.error());
+    arguments.path = *std::move(path);
+  }
   const Result<FileSummary> file = tensorcast::inspect_file(arguments.path, arguments.raw, arguments.layout.from);
   if (!file) return fail(file.error());
 
@@ -190,7 +196,7 @@ void add_inspect(CLI::App& app, Work& work) {
   const auto arguments = std::make_shared<InspectArguments>();
   arguments->options.threads = 0;
 
-  command.add_option("FILE", arguments->path, "file to look into")->required();
+  command.add_option("FILE", arguments->path, "file to look into, - for standard input")->required();
   CLI::Option* stats = command.add_flag(
       "--stats", arguments->stats, "read the data too: ranges, NaN, Inf, zeros, and how each candidate would fare");
   add_dtypes(command, "--candidates", arguments->candidates,
