@@ -55,8 +55,10 @@ enum class Family : std::uint8_t { boolean, integer, floating, text };
 // Canonical name, e.g. "float8_e4m3fn"; "undefined" for numbers without a type.
 [[nodiscard]] TENSORCAST_API std::string_view name(DType dtype) noexcept;
 
-// Any spelling in any case: canonical, ONNX name or number, OpenVINO, safetensors, NumPy, torch, short forms.
-// Errors: invalid_argument, naming the nearest spellings.
+// Any spelling in any case: canonical, ONNX name or number, OpenVINO, safetensors, NumPy with a byte order (`<f4`),
+// torch, short forms. Errors: invalid_argument, with the candidates, for words that mean different types to different
+// systems (f4 f8 i1 i2 i4 i8 u1 u2 u4 u8, fp8 float8 fp6 float6, int float; in capitals FLOAT is ONNX's, and F4, I8
+// and U8 are safetensors'); with the nearest types for other words.
 [[nodiscard]] TENSORCAST_API Result<DType> parse_dtype(std::string_view spelling);
 
 // Bits of one packed element: 64 ... 2; 8 for bool; 0 for string and unknown numbers.

@@ -76,8 +76,8 @@ def as_plain_array(x: Any) -> np.ndarray:
         view = memoryview(x)
     except TypeError:
         raise TypeError(
-            f"cannot cast a {type(x).__name__}: expected a NumPy array, an object with __dlpack__ or with the buffer "
-            "protocol; numpy.asarray(x) may make one"
+            f"cannot cast an object of type {type(x).__name__}: expected a NumPy array, an object with __dlpack__ or "
+            "with the buffer protocol; numpy.asarray(x) may make one"
         ) from None
     return np.asarray(view)
 
@@ -340,6 +340,7 @@ def _cast(
     options: dict[str, Any],
 ) -> Any:
     name = _core.dtype_name(dtype)
+    _core.check_options(options)  # even where there is nothing to do
     if order not in ("C", "K"):
         raise ValueError(f'order is "C" or "K", not {order!r}')
     if source is not None and not packed:

@@ -24,7 +24,7 @@ def promote_types(
     """The common type of two types by OpenVINO's ConvertPromoteTypes-14, or by the rules of another system.
 
     Args:
-        a, b: types as in :func:`cast`; OpenVINO's ``"u1"`` is known here too.
+        a, b: types as in :func:`cast`; OpenVINO's ``"uint1"`` is known here too.
         a_is_scalar, b_is_scalar: whether the operand has rank 0 (``openvino`` and ``torch``).
         promote_unsafe: allow what may lose values or add bits (``openvino``; the mode "all" of ``tensorflow``).
         pytorch_scalar_promotion: a scalar takes the type of the tensor beside it (``openvino``).

@@ -206,3 +206,18 @@ def test_the_exception_belongs_to_the_package():
     assert (CastError.__module__, CastError.__qualname__) == ("tensorcast", "CastError")
     with pytest.raises(tc.CastError):
         tc.cast(X, "nothing")
+
+
+@pytest.mark.parametrize(
+    "word", "f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 fp8 float8 fp6 float6 int float".split()
+)
+def test_words_that_mean_several_types_are_refused(word):
+    with pytest.raises(CastError) as caught:
+        tc.cast(np.float32([1]), word)
+    assert caught.value.code == "invalid_argument"
+
+
+def test_a_byte_order_makes_a_word_numpys():
+    assert tc.cast(np.float64([1.5]), "<f4").dtype == np.float32
+    assert tc.cast(np.float64([1.5]), "=i8").dtype == np.int64
+    assert tc.cast(np.float64([1.5]), "|u1").dtype == np.uint8

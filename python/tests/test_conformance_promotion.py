@@ -12,7 +12,7 @@ import tensorcast as tc
 from tensorcast import CastError
 
 RULES = ["openvino", "numpy", "torch", "jax", "jax_strict", "tensorflow"]
-NAMES = [row["name"] for row in tc.dtypes() if row["name"] != "string"] + ["u1"]
+NAMES = [row["name"] for row in tc.dtypes() if row["name"] != "string"] + ["uint1"]
 REFUSED = "refused"
 
 
@@ -41,7 +41,7 @@ def disagreements(names, theirs, **options):
 
 
 def test_numpy():
-    names = [name for name in NAMES if name != "u1"]
+    names = [name for name in NAMES if name != "uint1"]
     assert len(names) == 23
     assert not disagreements(names, lambda a, b: np.promote_types(numpy_type(a), numpy_type(b)).name, rules="numpy")
 
@@ -49,7 +49,7 @@ def test_numpy():
 @pytest.mark.parametrize("rules", ["jax", "jax_strict"])
 def test_jax(rules):
     jax = pytest.importorskip("jax")
-    names = [name for name in NAMES if name != "u1"]
+    names = [name for name in NAMES if name != "uint1"]
     mode = {"jax": "standard", "jax_strict": "strict"}[rules]
     with jax.enable_x64(True), jax.numpy_dtype_promotion(mode):
         wrong = disagreements(
@@ -62,12 +62,11 @@ TORCH_NAMES = [name for name in NAMES if name != "float4_e2m1fn"]  # whose torch
 
 
 def torch_name(dtype):
-    name = str(dtype).removeprefix("torch.")
-    return "u1" if name == "uint1" else name
+    return str(dtype).removeprefix("torch.")
 
 
 def torch_type(name):
-    return getattr(pytest.importorskip("torch"), {"u1": "uint1"}.get(name, name))
+    return getattr(pytest.importorskip("torch"), name)
 
 
 def test_torch():
@@ -93,7 +92,7 @@ def test_torch_tensors_and_scalars(scalars):
 OPENVINO = dict(
     float64="f64", float32="f32", float16="f16", bfloat16="bf16", float8_e4m3fn="f8e4m3", float8_e5m2="f8e5m2",
     int64="i64", int32="i32", int16="i16", int8="i8", int4="i4", uint64="u64", uint32="u32", uint16="u16", uint8="u8",
-    uint4="u4", bool="boolean", u1="u1",
+    uint4="u4", bool="boolean", uint1="u1",
 )  # fmt: skip
 OUTSIDE = dict(float8_e8m0fnu="f8e8m0", float4_e2m1fn="f4e2m1", uint2="u2", string="string")
 
@@ -142,7 +141,7 @@ def test_openvino(scalars, promote_unsafe, scalar_promotion):
     assert wrong == expected
 
 
-@pytest.mark.parametrize("target", [name for name in OPENVINO if name != "u1"])
+@pytest.mark.parametrize("target", [name for name in OPENVINO if name != "uint1"])
 def test_openvino_target_of_u64(target):
     for signed in ("int64", "int32", "int16", "int8", "int4"):
         theirs = openvino_types("uint64", signed, (False, False), True, False, OPENVINO[target])

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "cast/engine.hpp"
+#include "cast/conversion.hpp"
 #include "dtype/dtype_table.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/promote.hpp"
@@ -81,24 +81,12 @@ Result<tensorcast::CastOptions> read_options(const tc_cast_options* options) {
 
 bool is_numeric(DType dtype) { return dtype != DType::string && tensorcast::find_row(dtype) != nullptr; }
 
-// Whether convert_small() did it.
-bool cast_small(const tensorcast::Conversion& conversion, const tc_cast_options* options) noexcept {
-  static constexpr tensorcast::codec::Policy default_policy;
-  if (options == nullptr) return tensorcast::convert_small(conversion, default_policy);
-  if (!is_complete(*options)) return false;
-  const std::optional<tensorcast::codec::Policy> policy = tensorcast::codec::plain_policy(options_of(*options));
-  return policy && tensorcast::convert_small(conversion, *policy);
-}
-
 Result<void> cast_checked(const tensorcast::Conversion& conversion, const tc_cast_options* options) {
-  if (Result<void> numeric = tensorcast::check_numeric(conversion.from, conversion.to); !numeric) return numeric;
   const Result<tensorcast::CastOptions> read = read_options(options);
   if (!read) return read.error();
-  const Result<tensorcast::codec::Policy> policy =
-      tensorcast::codec::resolve_policy(*read, conversion.from, conversion.to);
+  const Result<tensorcast::codec::Policy> policy = tensorcast::check(conversion, *read);
   if (!policy) return policy.error();
-  if (Result<void> buffers = tensorcast::check_buffers(conversion); !buffers) return buffers;
-  return tensorcast::run_conversion(conversion, *policy, read->threads, nullptr);
+  return tensorcast::run(conversion, *policy, read->threads);
 }
 
 // Result<StringBuffer> to the caller's two malloc blocks.
@@ -147,7 +135,6 @@ tc_status tc_cast(const void* src, tc_dtype from, void* dst, tc_dtype to, size_t
                   const tc_cast_options* options) {
   const tensorcast::Conversion conversion{static_cast<const std::byte*>(src), static_cast<DType>(from),
                                           static_cast<std::byte*>(dst), static_cast<DType>(to), count};
-  if (count <= tensorcast::small_count && cast_small(conversion, options)) return TC_OK;
   return guarded([&] { return cast_checked(conversion, options); });
 }
 

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
 
 #include <fmt/format.h>
 
-#include "cast/engine.hpp"
+#include "cast/conversion.hpp"
 
 namespace tensorcast {
 
@@ -58,35 +57,15 @@ Result<void> cast_views(const TensorView& src, const MutableTensorView& dst, con
   if (!count) return count.error();
   if (Result<void> size = check_size("source", src.dtype, *count, src.bytes.size()); !size) return size;
   if (Result<void> size = check_size("target", dst.dtype, *count, dst.bytes.size()); !size) return size;
-  const Result<codec::Policy> policy = codec::resolve_policy(options, src.dtype, dst.dtype);
-  if (!policy) return policy.error();
   const Conversion conversion{src.bytes.data(), src.dtype, dst.bytes.data(), dst.dtype, *count};
-  if (Result<void> buffers = check_buffers(conversion); !buffers) return buffers;
-  return run_conversion(conversion, *policy, options.threads, report);
-}
-
-// Whether convert_small() did it.
-bool cast_small(const TensorView& src, const MutableTensorView& dst, const CastOptions& options) noexcept {
-  if (src.shape.size() != dst.shape.size()) return false;
-  std::int64_t count = 1;
-  for (std::size_t i = 0; i < src.shape.size(); ++i) {
-    const std::int64_t size = src.shape[i];
-    constexpr auto most = static_cast<std::int64_t>(small_count);
-    if (size != dst.shape[i] || size < 0 || size > most) return false;
-    count *= size;
-    if (count > most) return false;
-  }
-  const auto elements = static_cast<std::size_t>(count);
-  if (src.bytes.size() != storage_bytes(src.dtype, elements)) return false;
-  if (dst.bytes.size() != storage_bytes(dst.dtype, elements)) return false;
-  const std::optional<codec::Policy> policy = codec::plain_policy(options);
-  return policy && convert_small({src.bytes.data(), src.dtype, dst.bytes.data(), dst.dtype, elements}, *policy);
+  const Result<codec::Policy> policy = check(conversion, options);
+  if (!policy) return policy.error();
+  return run(conversion, *policy, options.threads, report);
 }
 
 }  // namespace
 
 Result<void> cast(const TensorView& src, const MutableTensorView& dst, const CastOptions& options) {
-  if (cast_small(src, dst, options)) return {};
   return cast_views(src, dst, options, nullptr);
 }
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "cast/engine.hpp"
+#include "cast/conversion.hpp"
 #include "cast/report.hpp"
 #include "codec/reference_cast.hpp"
 
@@ -82,12 +82,12 @@ TEST(Cast, RefusesViewsThatDoNotFit) {
 TEST(Cast, RefusesOverlapsThatNoConversionAllows) {
   std::vector<float> buffer(8);
   auto* bytes = reinterpret_cast<std::byte*>(buffer.data());
-  EXPECT_TRUE(check_buffers({bytes, DType::float32, bytes, DType::float16, 8}).ok());
-  EXPECT_TRUE(check_buffers({bytes, DType::float32, bytes + 16, DType::float32, 4}).ok());
-  EXPECT_FALSE(check_buffers({bytes, DType::float32, bytes + 4, DType::float32, 4}).ok());
-  EXPECT_FALSE(check_buffers({bytes, DType::float16, bytes, DType::float32, 4}).ok());
-  EXPECT_FALSE(check_buffers({nullptr, DType::float16, bytes, DType::float32, 4}).ok());
-  EXPECT_TRUE(check_buffers({nullptr, DType::float16, nullptr, DType::float32, 0}).ok());
+  EXPECT_TRUE(check({bytes, DType::float32, bytes, DType::float16, 8}, {}).ok());
+  EXPECT_TRUE(check({bytes, DType::float32, bytes + 16, DType::float32, 4}, {}).ok());
+  EXPECT_FALSE(check({bytes, DType::float32, bytes + 4, DType::float32, 4}, {}).ok());
+  EXPECT_FALSE(check({bytes, DType::float16, bytes, DType::float32, 4}, {}).ok());
+  EXPECT_FALSE(check({nullptr, DType::float16, bytes, DType::float32, 4}, {}).ok());
+  EXPECT_TRUE(check({nullptr, DType::float16, nullptr, DType::float32, 0}, {}).ok());
 }
 
 TEST(Cast, EmptyTensorsStillHaveTheirAttributesChecked) {
@@ -196,7 +196,7 @@ TEST(Cast, LargeTensorsMayBeginAndEndAnywhere) {
       const std::size_t some = std::min(small, count - first);
       const Conversion part{source.data() + storage_bytes(from, first), from,
                             expected.data() + storage_bytes(to, first), to, some};
-      ASSERT_TRUE(run_conversion(part, *codec::resolve_policy({}, from, to), 1, nullptr).ok());
+      ASSERT_TRUE(run(part, *codec::resolve_policy({}, from, to), 1, nullptr).ok());
     }
     expected.insert(expected.begin(), line, std::byte{0xa5});
     expected.insert(expected.end(), line, std::byte{0xa5});
@@ -321,7 +321,7 @@ TEST(CastReport, CountsEqualThoseOfTheReference) {
         std::vector<std::byte> target(storage_bytes(to, count));
         const Conversion conversion{source.data(), from, target.data(), to, count};
         CastReport report, expected;
-        ASSERT_TRUE(run_conversion(conversion, *policy, 1, &report).ok());
+        ASSERT_TRUE(run(conversion, *policy, 1, &report).ok());
         for (std::size_t i = 0; i < count; ++i) {
           const auto events = codec::cast_code(from, codec::load_code(from, source.data(), i), to, *policy).events;
           expected.overflowed += (events & codec::event_overflowed) != 0;

@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "cast/engine.hpp"
+#include "cast/conversion.hpp"
 #include "cast/report_bytes.hpp"
 #include "cast/report_integers.hpp"
 #include "kernels/tally/fractions.hpp"

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cast/engine.hpp"
+#include "cast/conversion.hpp"
 #include "kernels/tally/integers.hpp"
 #include "tensorcast/target.hpp"
 

@@ -107,7 +107,7 @@ void check(DType from, const std::vector<std::byte>& source, std::size_t element
   const Result<codec::Policy> policy = codec::resolve_policy(options, from, to);
   if (!policy) return;
   std::vector<std::byte> target(storage_bytes(to, elements));
-  ASSERT_TRUE(run_conversion({source.data(), from, target.data(), to, elements}, *policy, 1, nullptr).ok());
+  ASSERT_TRUE(run({source.data(), from, target.data(), to, elements}, *policy, 1, nullptr).ok());
   const Conversion whole{source.data(), from, target.data(), to, elements};
   const std::string pair = std::string(name(from)) + " to " + std::string(name(to));
   const CastReport first = report_of(Target::portable, whole, *policy, 8192);
@@ -132,7 +132,7 @@ std::vector<std::byte> encoded(DType dtype, const std::vector<double>& numbers) 
   const auto* const bytes = reinterpret_cast<const std::byte*>(numbers.data());
   const Result<codec::Policy> policy =
       codec::resolve_policy({.out_of_range = OutOfRange::saturate}, DType::float64, dtype);
-  EXPECT_TRUE(run_conversion({bytes, DType::float64, out.data(), dtype, numbers.size()}, *policy, 1, nullptr).ok());
+  EXPECT_TRUE(run({bytes, DType::float64, out.data(), dtype, numbers.size()}, *policy, 1, nullptr).ok());
   return out;
 }
 
@@ -215,7 +215,7 @@ TEST(Report, OfManyKindsOfRequestsAtOnce) {
           const Result<codec::Policy> policy = codec::resolve_policy({.scale = scale}, from, to);
           ASSERT_TRUE(policy.ok());
           const Conversion whole{source.data(), from, target.data(), to, source.size()};
-          ASSERT_TRUE(run_conversion(whole, *policy, 1, &reports.emplace_back()).ok());
+          ASSERT_TRUE(run(whole, *policy, 1, &reports.emplace_back()).ok());
         }
       }
     }
@@ -284,7 +284,7 @@ TEST(Report, OfNarrowElementsInLargeTensors) {
     const codec::Policy policy = *codec::resolve_policy({}, from, to);
     const Conversion whole{source.data(), from, target.data() + 1, to, elements};
     CastReport report;
-    ASSERT_TRUE(run_conversion(whole, policy, 1, &report).ok());
+    ASSERT_TRUE(run(whole, policy, 1, &report).ok());
     EXPECT_TRUE(are_same(report, report_of(Target::portable, whole, policy, 8192))) << name(from);
   }
 }
@@ -678,7 +678,7 @@ TEST(Report, SeesEachGrowthOfTheRelativeError) {
           source[2 * step + 7] = at->second.back();
           std::vector<std::byte> target(storage_bytes(to, elements));
           const Conversion whole{reinterpret_cast<const std::byte*>(source.data()), from, target.data(), to, elements};
-          ASSERT_TRUE(run_conversion(whole, policy, 1, nullptr).ok());
+          ASSERT_TRUE(run(whole, policy, 1, nullptr).ok());
           for (const Target on : supported_targets()) {
             const double got = report_of(on, whole, policy, elements).max_rel_error;
             ASSERT_TRUE(is_near(got, expected, 1e-15))
@@ -700,8 +700,8 @@ TEST(Report, IsTheSameForAnyNumberOfThreads) {
       const auto policy = codec::resolve_policy({}, from, to);
       CastReport one, many;
       const Conversion whole{source.data(), from, target.data(), to, elements};
-      ASSERT_TRUE(run_conversion(whole, *policy, 1, &one).ok());
-      ASSERT_TRUE(run_conversion(whole, *policy, 7, &many).ok());
+      ASSERT_TRUE(run(whole, *policy, 1, &one).ok());
+      ASSERT_TRUE(run(whole, *policy, 7, &many).ok());
       EXPECT_TRUE(are_same(one, many)) << name(from) << " to " << name(to);
     }
   }

@@ -1,7 +1,7 @@
 // Text in and text out, over the codec's whole-buffer functions.
 #include <fmt/format.h>
 
-#include "cast/engine.hpp"
+#include "cast/conversion.hpp"
 #include "codec/fast_text.hpp"
 #include "tensorcast/cast.hpp"
 

@@ -1,6 +1,7 @@
 #include "codec/policy.hpp"
 
 #include <cmath>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -21,7 +22,8 @@ Error newer_than(std::string_view what, int since, int opset) {
                .message = fmt::format("{} of Cast since opset {}; opset {} was asked for", what, since, opset)};
 }
 
-Result<void> check_values(const CastOptions& options) {
+// Names the first option whose value is none of its enumerators, if there is one.
+std::optional<Error> unknown_choice(const CastOptions& options) {
   struct Choice {
     std::string_view option;
     std::int32_t value;
@@ -40,6 +42,11 @@ Result<void> check_values(const CastOptions& options) {
     if (choice.value >= 0 && choice.value <= choice.last) continue;
     return invalid(fmt::format("{} has no value {}", choice.option, choice.value));
   }
+  return std::nullopt;
+}
+
+Result<void> check_values(const CastOptions& options) {
+  if (std::optional<Error> unknown = unknown_choice(options)) return *std::move(unknown);
   if (options.threads < 0) return invalid(fmt::format("threads is 0 (all cores) or more, not {}", options.threads));
   if (options.opset < 0 || options.opset > newest_opset) {
     return invalid(
@@ -51,7 +58,7 @@ Result<void> check_values(const CastOptions& options) {
 
 Result<void> check_types(DType from, DType to, int opset) {
   for (const DType dtype : {from, to}) {
-    if (dtype == DType::uint1) return invalid("u1 can be promoted but not cast");
+    if (dtype == DType::uint1) return invalid("uint1 can be promoted but not cast");
     if (!is_castable(dtype)) {
       return invalid(fmt::format("dtype number {} is no type of casts", static_cast<std::int32_t>(dtype)));
     }
@@ -83,23 +90,6 @@ IntegerRange integer_range(const CastOptions& options, DType from, DType to, int
 }
 
 }  // namespace
-
-std::optional<Policy> plain_policy(const CastOptions& options) noexcept {
-  const auto is_within = [](auto choice, auto last) { return choice >= decltype(choice){} && choice <= last; };
-  const bool is_plain =
-      (options.opset == 0 || options.opset == newest_opset) && options.scale == 1.0 && options.threads >= 0 &&
-      options.invalid == Invalid::default_value && is_within(options.out_of_range, OutOfRange::saturate) &&
-      is_within(options.round_mode, RoundMode::nearest) && is_within(options.int_rounding, IntRounding::nearest_even) &&
-      is_within(options.fnuz_inf, FnuzInf::flt_max) && is_within(options.float_string, FloatString::g8);
-  if (!is_plain) return std::nullopt;
-  Policy policy;
-  policy.saturate = options.saturate;
-  policy.integer_range = options.out_of_range == OutOfRange::saturate ? IntegerRange::saturate : IntegerRange::wrap;
-  policy.int_rounding = options.int_rounding;
-  policy.e8m0_rounding = options.round_mode;
-  policy.float_string = options.float_string;
-  return policy;
-}
 
 Result<Policy> resolve_policy(const CastOptions& options, DType from, DType to) {
   if (Result<void> values = check_values(options); !values) return std::move(values).error();

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "tensorcast/cast.hpp"
 
@@ -22,12 +21,20 @@ struct Policy {
   FloatString float_string = FloatString::plain;    // D9
   double scale = 1.0;
 
+  // Whether an element may make the conversion fail.
+  [[nodiscard]] bool demands_errors() const noexcept {
+    return invalid_is_error || integer_range == IntegerRange::error;
+  }
+  // The same without errors: elements that would be errors become what the defaults make of them.
+  [[nodiscard]] Policy without_errors() const noexcept {
+    Policy lenient = *this;
+    lenient.invalid_is_error = false;
+    if (integer_range == IntegerRange::error) lenient.integer_range = IntegerRange::wrap;
+    return lenient;
+  }
+
   friend bool operator==(const Policy&, const Policy&) = default;
 };
-
-// What resolve_policy() says of options that fit any two types today and let nothing be refused; nothing for others.
-// For calls so small that resolving costs more than converting.
-[[nodiscard]] std::optional<Policy> plain_policy(const CastOptions& options) noexcept;
 
 // Applies sections 1 and 2 of docs/semantics.md: types and attributes of the version, then the gates by opset.
 // Errors: invalid_argument (option values), unsupported (naming the opset that introduced the type or attribute).

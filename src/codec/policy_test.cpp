@@ -29,39 +29,29 @@ TEST(Policy, DefaultsAreThoseOfTheNewestOpset) {
   }
 }
 
-// plain_policy() is nothing but a shortcut.
-TEST(Policy, PlainOptionsAreThoseThatFitAnyTypes) {
-  std::vector<CastOptions> plain(6);
-  plain[1].saturate = false;
-  plain[2].out_of_range = OutOfRange::saturate;
-  plain[3].int_rounding = IntRounding::nearest_even;
-  plain[4].round_mode = RoundMode::nearest;
-  plain[5].opset = newest_opset;
-  plain[5].out_of_range = OutOfRange::wrap;
-  plain[5].fnuz_inf = FnuzInf::flt_max;
-  plain[5].float_string = FloatString::g8;
-  for (const CastOptions& options : plain) {
-    const std::optional<Policy> policy = plain_policy(options);
-    ASSERT_TRUE(policy.has_value());
-    for (const DType from : all_dtypes()) {
-      for (const DType to : all_dtypes()) EXPECT_EQ(*policy, resolved(options, from, to)) << name(from) << name(to);
-    }
+TEST(Policy, RefusesValuesThatNoOptionHas) {
+  std::vector<CastOptions> wrong(8);
+  wrong[0].opset = 99;
+  wrong[1].threads = -1;
+  wrong[2].round_mode = static_cast<RoundMode>(3);
+  wrong[3].int_rounding = static_cast<IntRounding>(-1);
+  wrong[4].out_of_range = static_cast<OutOfRange>(-1);
+  wrong[5].fnuz_inf = static_cast<FnuzInf>(2);
+  wrong[6].float_string = static_cast<FloatString>(3);
+  wrong[7].scale = std::numeric_limits<double>::quiet_NaN();
+  for (const CastOptions& options : wrong) {
+    const Result<Policy> policy = resolve_policy(options, DType::float32, DType::int8);
+    ASSERT_FALSE(policy.ok());
+    EXPECT_EQ(policy.error().code, ErrorCode::invalid_argument);
   }
-  std::vector<CastOptions> others(13);
-  others[0].opset = newest_opset - 1;
-  others[1].scale = 2.0;
-  others[2].out_of_range = OutOfRange::error;
-  others[3].invalid = Invalid::error;
-  others[4].threads = -1;
-  others[5].opset = 99;
-  others[6].round_mode = static_cast<RoundMode>(3);
-  others[7].int_rounding = static_cast<IntRounding>(-1);
-  others[8].out_of_range = static_cast<OutOfRange>(-1);
-  others[9].fnuz_inf = static_cast<FnuzInf>(2);
-  others[10].float_string = static_cast<FloatString>(3);
-  others[11].scale = std::numeric_limits<double>::quiet_NaN();
-  others[12].invalid = static_cast<Invalid>(2);
-  for (const CastOptions& options : others) EXPECT_FALSE(plain_policy(options).has_value());
+}
+
+TEST(Policy, WithoutErrorsDemandsNone) {
+  const Policy strict =
+      resolved({.out_of_range = OutOfRange::error, .invalid = Invalid::error}, DType::float32, DType::int8);
+  EXPECT_TRUE(strict.demands_errors());
+  EXPECT_FALSE(strict.without_errors().demands_errors());
+  EXPECT_EQ(strict.without_errors(), Policy{});
 }
 
 TEST(Policy, TypesExistSinceTheirOpset) {

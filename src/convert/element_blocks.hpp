@@ -18,7 +18,8 @@ inline constexpr std::size_t threaded_block_bytes = std::size_t{8} << 20;
 
 [[nodiscard]] inline std::size_t block_bytes_for(const ConvertRequest& request) noexcept {
   const CastOptions& options = request.options;
-  const bool slow = request.report || options.scale != 1.0 || options.out_of_range == OutOfRange::error ||
+  const bool slow = request.report || request.on_loss != OnLoss::ignore || request.refuse_wrap ||
+                    options.scale != 1.0 || options.out_of_range == OutOfRange::error ||
                     options.invalid == Invalid::error;
   return slow && options.threads != 1 ? threaded_block_bytes : block_bytes;
 }

@@ -95,7 +95,7 @@ std::span<const DType> all_dtypes() noexcept { return castable_types; }
 bool is_castable(DType dtype) noexcept { return find_row(dtype) != nullptr; }
 
 std::string_view name(DType dtype) noexcept {
-  if (dtype == DType::uint1) return "u1";
+  if (dtype == DType::uint1) return "uint1";
   const DTypeRow* row = find_row(dtype);
   return row ? row->name : "undefined";
 }

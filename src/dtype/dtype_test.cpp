@@ -24,7 +24,7 @@ TEST(DTypeTable, NumbersWithoutATypeAreHarmless) {
     EXPECT_EQ(since_opset(dtype), 0) << number;
   }
   EXPECT_EQ(name(static_cast<DType>(14)), "undefined");
-  EXPECT_EQ(name(DType::uint1), "u1");
+  EXPECT_EQ(name(DType::uint1), "uint1");
 }
 
 TEST(DTypeFacts, RangesOfTheFloats) {
@@ -72,16 +72,21 @@ TEST(ParseDType, TakesTheSpellingsOfTheNeighbours) {
       {"17", DType::float8_e4m3fn},
       {"tensor(float16)", DType::float16},
       {"f8e4m3", DType::float8_e4m3fn},
-      {"u4", DType::uint4},
       {"boolean", DType::boolean},
       {"BF16", DType::bfloat16},
       {"F8_E4M3", DType::float8_e4m3fn},
       {"F4", DType::float4_e2m1fn},
       {"<f4", DType::float32},
       {"<i4", DType::int32},
-      {"i4", DType::int4},
       {"|u1", DType::uint8},
-      {"u1", DType::uint1},
+      {"uint1", DType::uint1},
+      {"=f8", DType::float64},
+      {"I8", DType::int8},
+      {"U8", DType::uint8},
+      {"i16", DType::int16},
+      {"torch.int", DType::int32},
+      {"torch.float", DType::float32},
+      {"tensor(float)", DType::float32},
       {"torch.bfloat16", DType::bfloat16},
       {"torch.long", DType::int64},
       {"fp16", DType::float16},
@@ -106,6 +111,36 @@ TEST(ParseDType, NamesTheNearestOnes) {
   EXPECT_EQ(parsed.error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(parsed.error().message, "unknown dtype \"flaot16\"");
   EXPECT_EQ(parsed.error().hint, "did you mean float16, bfloat16, float64?");
+}
+
+TEST(ParseDType, RefusesWordsThatMeanSeveralTypesAndNamesThem) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"f4", "write one of float4_e2m1fn, float32"},
+      {"f8", "write one of float8_e4m3fn, float8_e5m2, float8_e8m0fnu, float8_e4m3fnuz, float8_e5m2fnuz, float64"},
+      {"i1", "write one of int8, bool"},
+      {"i2", "write one of int2, int16"},
+      {"i4", "write one of int4, int32"},
+      {"i8", "write one of int8, int64"},
+      {"u1", "write one of uint8, uint1"},
+      {"u2", "write one of uint2, uint16"},
+      {"u4", "write one of uint4, uint32"},
+      {"u8", "write one of uint8, uint64"},
+      {"fp8", "write one of float8_e4m3fn, float8_e5m2, float8_e8m0fnu, float8_e4m3fnuz, float8_e5m2fnuz"},
+      {"float8", "write one of float8_e4m3fn, float8_e5m2, float8_e8m0fnu, float8_e4m3fnuz, float8_e5m2fnuz"},
+      {"int", "write one of int32, int64"},
+      {"float", "write one of float32, float64"},
+      {"Float", "write one of float32, float64"},
+      {"np.float", "write one of float32, float64"},
+  };
+  for (const auto& [spelling, hint] : cases) {
+    const Result<DType> parsed = parse_dtype(spelling);
+    ASSERT_FALSE(parsed.ok()) << spelling;
+    EXPECT_EQ(parsed.error().code, ErrorCode::invalid_argument) << spelling;
+    EXPECT_EQ(parsed.error().hint, hint) << spelling;
+  }
+  EXPECT_EQ(parse_dtype("i4").error().message,
+            "\"i4\" means different types, as NumPy counts bytes and others count bits");
+  for (const char* spelling : {"fp6", "float6"}) EXPECT_FALSE(parse_dtype(spelling).ok()) << spelling;
 }
 
 TEST(ParseDType, RefusesWhatIsNoType) {

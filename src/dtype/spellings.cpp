@@ -15,14 +15,14 @@
 namespace tensorcast {
 namespace {
 
-// Grouped by type. After the canonical name: ONNX, OpenVINO, safetensors, NumPy (with its byte order mark, because a
-// bare i4 is four bits everywhere but there), torch, short forms. Spellings that differ only in case or underscores
-// from an earlier one are left out.
+// Grouped by type. After the canonical name: ONNX, OpenVINO, safetensors, NumPy (with its byte order mark), torch,
+// short forms. Spellings that differ only in case or underscores from an earlier one are left out. What several systems
+// read differently is listed in ambiguities() instead.
 using enum DType;
 constexpr std::string_view float64_names[] = {"float64",       "DOUBLE", "tensor(double)", "f64", "<f8",
                                               "torch.float64", "fp64"};
-constexpr std::string_view float32_names[] = {"float32", "FLOAT",         "tensor(float)", "f32",
-                                              "<f4",     "torch.float32", "fp32",          "single"};
+constexpr std::string_view float32_names[] = {"float32",       "FLOAT",       "tensor(float)", "f32",   "<f4",
+                                              "torch.float32", "torch.float", "fp32",          "single"};
 constexpr std::string_view float16_names[] = {"float16", "tensor(float16)", "f16", "<f2", "torch.float16", "half",
                                               "fp16"};
 constexpr std::string_view bfloat16_names[] = {"bfloat16", "tensor(bfloat16)", "bf16", "torch.bfloat16", "brain"};
@@ -46,20 +46,20 @@ constexpr std::string_view e2m1_names[] = {"float4_e2m1fn", "FLOAT4E2M1", "tenso
                                            "e2m1",          "e2m1fn",     "fp4",
                                            "fp4e2m1",       "f4e2m1fn"};
 constexpr std::string_view int64_names[] = {"int64", "tensor(int64)", "i64", "<i8", "torch.int64", "long"};
-constexpr std::string_view int32_names[] = {"int32", "tensor(int32)", "i32", "<i4", "torch.int32", "int"};
+constexpr std::string_view int32_names[] = {"int32", "tensor(int32)", "i32", "<i4", "torch.int32", "torch.int"};
 constexpr std::string_view int16_names[] = {"int16", "tensor(int16)", "i16", "<i2", "torch.int16", "short"};
-constexpr std::string_view int8_names[] = {"int8", "tensor(int8)", "i8", "|i1", "torch.int8"};
-constexpr std::string_view int4_names[] = {"int4", "tensor(int4)", "i4", "torch.int4"};
-constexpr std::string_view int2_names[] = {"int2", "tensor(int2)", "i2", "torch.int2"};
+constexpr std::string_view int8_names[] = {"int8", "tensor(int8)", "I8", "|i1", "torch.int8"};
+constexpr std::string_view int4_names[] = {"int4", "tensor(int4)", "torch.int4"};
+constexpr std::string_view int2_names[] = {"int2", "tensor(int2)", "torch.int2"};
 constexpr std::string_view uint64_names[] = {"uint64", "tensor(uint64)", "u64", "<u8", "torch.uint64"};
 constexpr std::string_view uint32_names[] = {"uint32", "tensor(uint32)", "u32", "<u4", "torch.uint32"};
 constexpr std::string_view uint16_names[] = {"uint16", "tensor(uint16)", "u16", "<u2", "torch.uint16"};
-constexpr std::string_view uint8_names[] = {"uint8", "tensor(uint8)", "u8", "|u1", "torch.uint8"};
-constexpr std::string_view uint4_names[] = {"uint4", "tensor(uint4)", "u4", "torch.uint4"};
-constexpr std::string_view uint2_names[] = {"uint2", "tensor(uint2)", "u2", "torch.uint2"};
+constexpr std::string_view uint8_names[] = {"uint8", "tensor(uint8)", "U8", "|u1", "torch.uint8"};
+constexpr std::string_view uint4_names[] = {"uint4", "tensor(uint4)", "torch.uint4"};
+constexpr std::string_view uint2_names[] = {"uint2", "tensor(uint2)", "torch.uint2"};
 constexpr std::string_view bool_names[] = {"bool", "tensor(bool)", "boolean", "|b1", "?", "torch.bool"};
 constexpr std::string_view string_names[] = {"string", "tensor(string)", "str"};
-constexpr std::string_view uint1_names[] = {"u1", "uint1"};
+constexpr std::string_view uint1_names[] = {"uint1"};
 
 struct Group {
   DType dtype;
@@ -103,24 +103,37 @@ bool consume_prefix(std::string& text, std::string_view prefix) {
   return true;
 }
 
-// What must agree for two spellings to be one.
-std::string key_of(std::string_view spelling) {
+struct Spelled {
+  std::string key;       // equal for spellings that are one
+  bool settled = false;  // it says whose word it is, so it is not ambiguous
+};
+
+// ONNX's and safetensors' own words; NumPy and OpenVINO write theirs small.
+constexpr std::string_view settled_by_capitals[] = {"FLOAT", "F4", "I8", "U8"};
+
+Spelled read_spelling(std::string_view spelling) {
   while (!spelling.empty() && (spelling.front() == ' ' || spelling.front() == '\t')) spelling.remove_prefix(1);
   while (!spelling.empty() && (spelling.back() == ' ' || spelling.back() == '\t')) spelling.remove_suffix(1);
-  std::string key;
+  Spelled spelled{.key = {},
+                  .settled = std::find(std::begin(settled_by_capitals), std::end(settled_by_capitals), spelling) !=
+                             std::end(settled_by_capitals)};
+  std::string& key = spelled.key;
   for (const char c : spelling) {
     if (c != '_') key += lower(c);
   }
   if (consume_prefix(key, "tensor(")) {
-    if (key.back() != ')') return "(";  // matches nothing
+    if (key.back() != ')') return {.key = "("};  // matches nothing
     key.pop_back();
+    spelled.settled = true;
   }
-  for (const std::string_view module :
-       {"onnx.", "tensorproto.", "torch.", "numpy.", "np.", "mldtypes.", "jnp.", "tensorcast."}) {
+  for (const std::string_view system : {"onnx.", "tensorproto.", "torch."}) {
+    if (consume_prefix(key, system)) spelled.settled = true;
+  }
+  for (const std::string_view module : {"numpy.", "np.", "mldtypes.", "jnp.", "tensorcast."}) {
     consume_prefix(key, module);
   }
   if (!key.empty() && (key[0] == '|' || key[0] == '=')) key[0] = '<';  // one byte, or this machine's order
-  return key;
+  return spelled;
 }
 
 struct Key {
@@ -132,11 +145,74 @@ const std::vector<Key>& keys() {
   static const std::vector<Key> all = [] {
     std::vector<Key> list;
     for (const Group& group : groups) {
-      for (const std::string_view spelling : group.names) list.push_back({key_of(spelling), spelling, group.dtype});
+      for (const std::string_view spelling : group.names)
+        list.push_back({read_spelling(spelling).key, spelling, group.dtype});
     }
     return list;
   }();
   return all;
+}
+
+// A word that means different types to different systems, and what it may mean, the likeliest first.
+struct Ambiguity {
+  std::string_view key;
+  std::string_view reason;
+  std::vector<DType> candidates;
+};
+
+// The floating-point types of `bits` bits, those without negative zero (fnuz) last, as they are the rarest.
+std::vector<DType> floats_of(int bits) {
+  std::vector<DType> found;
+  for (const DType dtype : all_dtypes()) {
+    if (family(dtype) == Family::floating && bit_width(dtype) == bits) found.push_back(dtype);
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](DType a, DType b) { return !name(a).ends_with("fnuz") && name(b).ends_with("fnuz"); });
+  return found;
+}
+
+const std::vector<Ambiguity>& ambiguities() {
+  constexpr std::string_view width = "means different types, as NumPy counts bytes and others count bits";
+  constexpr std::string_view several = "names several types";
+  constexpr std::string_view sizes = "has different sizes in different systems";
+  static const std::vector<Ambiguity> all = {
+      {"f4", width, {float4_e2m1fn, float32}},
+      {"f8", width,
+       [] {
+         std::vector<DType> types = floats_of(8);
+         types.push_back(float64);
+         return types;
+       }()},
+      {"i1", width, {int8, boolean}},
+      {"i2", width, {int2, int16}},
+      {"i4", width, {int4, int32}},
+      {"i8", width, {int8, int64}},
+      {"u1", width, {uint8, uint1}},
+      {"u2", width, {uint2, uint16}},
+      {"u4", width, {uint4, uint32}},
+      {"u8", width, {uint8, uint64}},
+      {"fp8", several, floats_of(8)},
+      {"float8", several, floats_of(8)},
+      {"fp6", several, floats_of(6)},
+      {"float6", several, floats_of(6)},
+      {"int", sizes, {int32, int64}},
+      {"float", sizes, {float32, float64}},
+  };
+  return all;
+}
+
+// Null: `key` means one type or none.
+const Ambiguity* find_ambiguity(const std::string& key) {
+  const auto found = std::find_if(ambiguities().begin(), ambiguities().end(), [&](const Ambiguity& ambiguity) {
+    return ambiguity.key == key && !ambiguity.candidates.empty();
+  });
+  return found == ambiguities().end() ? nullptr : &*found;
+}
+
+std::vector<std::string_view> names_of(const std::vector<DType>& dtypes) {
+  std::vector<std::string_view> names;
+  for (const DType dtype : dtypes) names.push_back(name(dtype));
+  return names;
 }
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -154,8 +230,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-// Canonical names of the three types with the nearest spellings.
-std::vector<std::string_view> nearest_names(const std::string& key) {
+// The three types with the nearest spellings.
+std::vector<DType> nearest_dtypes(const std::string& key) {
   std::vector<std::pair<std::size_t, DType>> ranked;
   for (const Group& group : groups) {
     std::size_t best = longest_spelling;
@@ -165,9 +241,7 @@ std::vector<std::string_view> nearest_names(const std::string& key) {
     ranked.emplace_back(best, group.dtype);
   }
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<std::string_view> names;
-  for (std::size_t i = 0; i < 3; ++i) names.push_back(name(ranked[i].second));
-  return names;
+  return {ranked[0].second, ranked[1].second, ranked[2].second};
 }
 
 }  // namespace
@@ -181,7 +255,12 @@ std::span<const std::string_view> spellings(DType dtype) noexcept {
 
 Result<DType> parse_dtype(std::string_view spelling) {
   const std::string_view shown = spelling.substr(0, longest_spelling);
-  const std::string key = key_of(shown);
+  const auto& [key, settled] = read_spelling(shown);
+  if (const Ambiguity* ambiguity = settled ? nullptr : find_ambiguity(key)) {
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = fmt::format("\"{}\" {}", shown, ambiguity->reason),
+                 .hint = fmt::format("write one of {}", fmt::join(names_of(ambiguity->candidates), ", "))};
+  }
   if (spelling.size() <= longest_spelling) {
     for (const Key& known : keys()) {
       if (known.text == key) return known.dtype;
@@ -194,7 +273,7 @@ Result<DType> parse_dtype(std::string_view spelling) {
   }
   return Error{.code = ErrorCode::invalid_argument,
                .message = fmt::format("unknown dtype \"{}\"", shown),
-               .hint = fmt::format("did you mean {}?", fmt::join(nearest_names(key), ", "))};
+               .hint = fmt::format("did you mean {}?", fmt::join(names_of(nearest_dtypes(key)), ", "))};
 }
 
 }  // namespace tensorcast

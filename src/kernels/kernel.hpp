@@ -28,9 +28,4 @@ struct Kernel {
 // Never null for two different numeric or bool types; same types are a copy and have no kernel.
 [[nodiscard]] const Kernel* find_kernel(Target target, DType from, DType to) noexcept;
 
-// Copies to `dst` with stores that bypass the cache, for outputs larger than it. Any alignment. Other threads may read
-// the result after this one has called stream_fence(): once at the end, for it waits until every store has left.
-void stream_copy(Target target, const std::byte* src, std::byte* dst, std::size_t bytes) noexcept;
-void stream_fence() noexcept;
-
 }  // namespace tensorcast::kernels

@@ -2,7 +2,7 @@
 #include <array>
 
 #include "dtype/dtype_table.hpp"
-#include "kernels/rows.hpp"
+#include "kernels/ops.hpp"
 
 namespace tensorcast::kernels {
 namespace {
@@ -11,16 +11,9 @@ constexpr std::size_t target_count = 4;
 constexpr std::size_t number_count = dtype_table.size() - 1;  // without text
 constexpr std::size_t pair_count = number_count * (number_count - 1);
 
-std::span<const KernelRows> sources_of(Target target) noexcept {
-  static const std::array<std::array<KernelRows, 3>, target_count> sources = {{
-      {portable::float_source_rows(), portable::integer_source_rows(), narrow_kernels(Target::portable)},
-#if defined(__x86_64__)
-      {avx2::float_source_rows(), avx2::integer_source_rows(), narrow_kernels(Target::avx2)},
-      {avx512::float_source_rows(), avx512::integer_source_rows(), narrow_kernels(Target::avx512)},
-      {avx512vbmi::float_source_rows(), avx512vbmi::integer_source_rows(), narrow_kernels(Target::avx512vbmi)},
-#endif
-  }};
-  return sources[static_cast<std::size_t>(target)];
+std::array<KernelRows, 3> sources_of(Target target) noexcept {
+  const Ops& ops = ops_of(target);
+  return {ops.float_source_rows(), ops.integer_source_rows(), narrow_kernels(target)};
 }
 
 class Registry {

@@ -8,6 +8,7 @@
 
 #include "codec/reference_cast.hpp"
 #include "kernels/kernel.hpp"
+#include "kernels/ops.hpp"
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -58,7 +59,7 @@ TEST(StreamCopy, CopiesEveryLengthAtEveryAlignment) {
     for (std::size_t bytes = 0; bytes < 300; ++bytes) {
       for (const std::size_t shift : {std::size_t{0}, std::size_t{1}, std::size_t{63}, bytes % 61}) {
         std::vector<std::byte> dst(bytes + 128 + shift, std::byte{0x5a});
-        stream_copy(target, src.data() + bytes % 5, dst.data() + shift, bytes);
+        ops_of(target).stream_copy(src.data() + bytes % 5, dst.data() + shift, bytes);
         ASSERT_EQ(std::memcmp(dst.data() + shift, src.data() + bytes % 5, bytes), 0) << bytes;
         for (std::size_t i = 0; i < shift; ++i) ASSERT_EQ(dst[i], std::byte{0x5a});
         for (std::size_t i = shift + bytes; i < dst.size(); ++i) ASSERT_EQ(dst[i], std::byte{0x5a});

@@ -20,15 +20,15 @@ struct Row {
 // The pairs that tell the systems apart; tests/golden/promotion has all.
 TEST(PeerRules, NotablePairs) {
   const Row rows[] = {
-      {"i8", "u8", "int16", "int16", "int16", "none", "int16"},
+      {"int8", "uint8", "int16", "int16", "int16", "none", "int16"},
       {"i16", "u32", "int64", "none", "int64", "none", "int64"},
       {"i64", "u64", "float64", "none", "float64", "none", "float64"},
-      {"u8", "u64", "uint64", "none", "uint64", "uint64", "uint64"},
+      {"uint8", "u64", "uint64", "none", "uint64", "uint64", "uint64"},
       {"i32", "f32", "float64", "float32", "float32", "none", "float32"},
       {"i64", "f16", "float64", "float16", "float16", "none", "float16"},
       {"i16", "f16", "float32", "float16", "float16", "none", "float16"},
       {"f16", "bf16", "none", "float32", "float32", "none", "float32"},
-      {"bool", "i8", "int8", "int8", "int8", "int8", "int8"},
+      {"bool", "int8", "int8", "int8", "int8", "int8", "int8"},
   };
   for (const Row& row : rows) {
     EXPECT_EQ(promoted(PromoteRules::numpy, row.a, row.b), row.numpy) << row.a << " " << row.b;

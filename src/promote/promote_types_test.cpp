@@ -24,34 +24,34 @@ struct Pair {
 
 TEST(PromoteTypes, FollowsTheTableOfTheText) {
   const Pair pairs[] = {
-      {"i8", "u8", "int16", "error"},
+      {"int8", "uint8", "int16", "error"},
       {"i16", "u32", "int64", "error"},
-      {"i32", "u8", "int32", "int32"},
+      {"i32", "uint8", "int32", "int32"},
       {"i64", "u64", "float32", "error"},
-      {"u8", "u64", "uint64", "uint64"},
+      {"uint8", "u64", "uint64", "uint64"},
       {"i32", "f32", "float32", "error"},
       {"i64", "f16", "float16", "error"},
       {"i16", "f32", "float32", "float32"},
-      {"i8", "f16", "float16", "float16"},
+      {"int8", "f16", "float16", "float16"},
       {"i16", "f16", "float16", "error"},
       {"i64", "f64", "float64", "error"},
       {"i32", "f64", "float64", "float64"},
       {"f16", "bf16", "float32", "error"},
       {"f8e4m3", "f8e5m2", "float16", "error"},
       {"f8e4m3", "f16", "float16", "float16"},
-      {"bool", "i8", "int8", "int8"},
+      {"bool", "int8", "int8", "int8"},
       {"bool", "f8e5m2", "float8_e5m2", "float8_e5m2"},
-      {"u4", "f8e5m2", "float8_e5m2", "float8_e5m2"},
-      {"u8", "f8e5m2", "float8_e5m2", "error"},
-      {"u1", "i4", "int4", "int4"},
-      {"u1", "u4", "uint4", "uint4"},
-      {"u1", "f8e4m3", "float8_e4m3fn", "float8_e4m3fn"},
-      {"u4", "i4", "int8", "error"},
-      {"u4", "i8", "int8", "int8"},
-      {"u64", "i8", "float32", "error"},
+      {"uint4", "f8e5m2", "float8_e5m2", "float8_e5m2"},
+      {"uint8", "f8e5m2", "float8_e5m2", "error"},
+      {"uint1", "int4", "int4", "int4"},
+      {"uint1", "uint4", "uint4", "uint4"},
+      {"uint1", "f8e4m3", "float8_e4m3fn", "float8_e4m3fn"},
+      {"uint4", "int4", "int8", "error"},
+      {"uint4", "int8", "int8", "int8"},
+      {"u64", "int8", "float32", "error"},
       {"u32", "i64", "int64", "int64"},
       {"f64", "u64", "float64", "error"},
-      {"u1", "bool", "u1", "u1"},
+      {"uint1", "bool", "uint1", "uint1"},
   };
   for (const Pair& pair : pairs) {
     EXPECT_EQ(promoted(pair.a, pair.b, unsafe), pair.unsafe) << pair.a << " " << pair.b;
@@ -66,8 +66,8 @@ TEST(PromoteTypes, ScalarModeRefusesLowerRangesAsTheTextDemands) {
   const PromoteOptions scalar_safe{.pytorch_scalar_promotion = true};
   const PromoteOptions scalar_unsafe{.promote_unsafe = true, .pytorch_scalar_promotion = true};
   const std::pair<const char*, const char*> pairs[] = {
-      {"u4", "i4"},   {"u8", "i4"},   {"u8", "i8"},   {"u16", "i8"},   {"u16", "i16"},      {"u32", "i16"},
-      {"u32", "i32"}, {"u64", "i32"}, {"u64", "i64"}, {"bf16", "f16"}, {"f8e5m2", "f8e4m3"}};
+      {"uint4", "int4"}, {"uint8", "int4"}, {"uint8", "int8"}, {"u16", "int8"}, {"u16", "i16"},      {"u32", "i16"},
+      {"u32", "i32"},    {"u64", "i32"},    {"u64", "i64"},    {"bf16", "f16"}, {"f8e5m2", "f8e4m3"}};
   for (const auto& [scalar, tensor] : pairs) {
     EXPECT_EQ(promoted(scalar, tensor, scalar_safe, true, false), "error") << scalar << " " << tensor;
     EXPECT_EQ(promoted(tensor, scalar, scalar_safe, false, true), "error") << scalar << " " << tensor;
@@ -78,23 +78,23 @@ TEST(PromoteTypes, ScalarModeRefusesLowerRangesAsTheTextDemands) {
 TEST(PromoteTypes, ScalarMode) {
   const PromoteOptions scalar_safe{.pytorch_scalar_promotion = true};
   const PromoteOptions scalar_unsafe{.promote_unsafe = true, .pytorch_scalar_promotion = true};
-  EXPECT_EQ(promoted("i64", "u8", scalar_unsafe, true, false), "uint8");
-  EXPECT_EQ(promoted("i64", "u8", scalar_safe, true, false), "error");
+  EXPECT_EQ(promoted("i64", "uint8", scalar_unsafe, true, false), "uint8");
+  EXPECT_EQ(promoted("i64", "uint8", scalar_safe, true, false), "error");
   EXPECT_EQ(promoted("f64", "f16", scalar_unsafe, true, false), "float16");
   EXPECT_EQ(promoted("f64", "f16", scalar_safe, true, false), "error");
   EXPECT_EQ(promoted("f16", "bf16", scalar_safe, true, false), "bfloat16");
   EXPECT_EQ(promoted("f8e4m3", "f8e5m2", scalar_safe, true, false), "float8_e5m2");
   EXPECT_EQ(promoted("f32", "bf16", scalar_safe, true, false), "error");
-  EXPECT_EQ(promoted("i8", "u8", scalar_safe, true, false), "error");
-  EXPECT_EQ(promoted("u8", "i16", scalar_safe, true, false), "int16");
-  EXPECT_EQ(promoted("f16", "i8", scalar_safe, true, false), "float16");  // mixed families: ranks do not matter
-  EXPECT_EQ(promoted("i8", "u8", scalar_unsafe, true, true), "int16");    // two scalars: the ordinary rules
-  EXPECT_EQ(promoted("i8", "u8", scalar_unsafe, false, false), "int16");
+  EXPECT_EQ(promoted("int8", "uint8", scalar_safe, true, false), "error");
+  EXPECT_EQ(promoted("uint8", "i16", scalar_safe, true, false), "int16");
+  EXPECT_EQ(promoted("f16", "int8", scalar_safe, true, false), "float16");   // mixed families: ranks do not matter
+  EXPECT_EQ(promoted("int8", "uint8", scalar_unsafe, true, true), "int16");  // two scalars: the ordinary rules
+  EXPECT_EQ(promoted("int8", "uint8", scalar_unsafe, false, false), "int16");
 }
 
 TEST(PromoteTypes, TargetOfU64) {
   PromoteOptions options{.promote_unsafe = true, .u64_integer_promotion_target = DType::int64};
-  EXPECT_EQ(promoted("u64", "i4", options), "int64");
+  EXPECT_EQ(promoted("u64", "int4", options), "int64");
   options.u64_integer_promotion_target = DType::string;
   EXPECT_EQ(promote_types({DType::int8}, {DType::int8}, options).error().code, ErrorCode::invalid_argument);
 }
@@ -130,7 +130,7 @@ TEST(PromoteTypes, SaysWhyInWords) {
   EXPECT_EQ(reason({DType::string}, {DType::int8}),
             "string is not a type of ConvertPromoteTypes-14; it has float64, float32, float16, bfloat16, "
             "float8_e4m3fn, float8_e5m2, int64, int32, int16, int8, int4, uint64, uint32, uint16, uint8, uint4, bool, "
-            "u1");
+            "uint1");
   EXPECT_EQ(reason({static_cast<DType>(14)}, {DType::int8}), "dtype number 14 does not exist");
   EXPECT_EQ(reason({DType::int8}, {DType::int8}, {.u64_integer_promotion_target = DType::string}),
             "u64_integer_promotion_target cannot be string; any number type can");

@@ -53,7 +53,7 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
   if (!extra.empty() && (takes_command || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)) {
     const std::string& word = extra.front();
     const std::string better = nearest(word, names_of(command));
-    const char* complaint = takes_command && !word.starts_with('-') ? "is no command" : "was not expected";
+    const char* complaint = takes_command && !word.starts_with('-') ? "is not a command" : "was not expected";
     return misuse(fmt::format("\"{}\" {}", word, complaint),
                   better.empty() ? hint : fmt::format("did you mean {}? {}", better, hint));
   }

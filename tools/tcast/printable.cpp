@@ -126,7 +126,8 @@ std::string duration_text(double seconds) {
 std::string decibel_text(double decibels) {
   if (std::isnan(decibels)) return "-";
   if (std::isinf(decibels)) return decibels > 0 ? "exact" : "-inf dB";
-  return fmt::format("{:.1f} dB", decibels);
+  constexpr double shown_as_zero = 0.05;
+  return fmt::format("{:.1f} dB", std::fabs(decibels) < shown_as_zero ? 0.0 : decibels);
 }
 
 std::string shape_text(std::span<const std::int64_t> shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }

@@ -92,7 +92,7 @@ std::string plain_text() {
                    std::string(facts.special_codes)});
     spellings += fmt::format("{:<15}  {}\n", facts.name, fmt::join(facts.spellings.subspan(1), "  "));
   }
-  return table.to_string() + "\nother spellings, in any case\n" + spellings;
+  return table.to_string() + "\nother spellings, in any case (FLOAT, F4, I8 and U8 in capitals only)\n" + spellings;
 }
 
 std::string markdown() {
@@ -102,7 +102,12 @@ std::string markdown() {
       "Layout is sign + exponent + mantissa bits. Since is the first ONNX opset whose Cast has the type.\n\n"
       "| type | family | bits | layout | bias | lowest | largest | smallest above zero | since | special codes |\n"
       "|---|---|---|---|---|---|---|---|---|---|\n";
-  std::string spellings = "\n## Spellings\n\nIn any case; underscores do not matter.\n\n| type | also |\n|---|---|\n";
+  std::string spellings =
+      "\n## Spellings\n\n"
+      "In any case, except `FLOAT`, `F4`, `I8` and `U8`; underscores do not matter. Words that mean different types to "
+      "different systems are refused, with the candidates: `f4 f8 i1 i2 i4 i8 u1 u2 u4 u8` (NumPy counts bytes, "
+      "OpenVINO bits; with a byte order, as in `<f4`, they are NumPy's), `fp8 float8 fp6 float6`, `int float`.\n\n"
+      "| type | also |\n|---|---|\n";
   for (const tensorcast::DType dtype : tensorcast::all_dtypes()) {
     const DTypeFacts& facts = tensorcast::facts(dtype);
     text +=

@@ -57,12 +57,12 @@ Result<ElementLayout> parse_opaque(std::string_view descr, std::uint64_t width, 
     }
     return fail(ErrorCode::invalid_argument,
                 fmt::format("\"{}\" does not say which type its elements of {} bytes have", descr, width),
-                fmt::format("--from says it: {}", fmt::join(names, ", ")));
+                fmt::format("`from` says it: {}", fmt::join(names, ", ")));
   }
   if (family(from) == Family::text || item_bytes(from) != width) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("elements of {} bytes (\"{}\") cannot be {}", width, descr, name(from)),
-                fmt::format("--from must name a type of that width: {}", fmt::join(candidates(width), ", ")));
+                fmt::format("`from` must name a type of that width: {}", fmt::join(candidates(width), ", ")));
   }
   return ElementLayout{.dtype = from, .item_bytes = width, .big_endian = big_endian && width > 1};
 }

@@ -4,7 +4,7 @@
 #include "kernels/narrow/loops.hpp"
 #include "kernels/narrow/table.hpp"
 #include "kernels/narrow/variants.hpp"
-#include "kernels/rows.hpp"
+#include "kernels/ops.hpp"
 
 namespace tensorcast::kernels {
 namespace narrow {

@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "codec/reference_cast.hpp"
-#include "kernels/rows.hpp"
+#include "kernels/ops.hpp"
 
 namespace tensorcast::kernels {
 namespace {

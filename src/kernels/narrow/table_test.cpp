@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "codec/reference_cast.hpp"
-#include "kernels/rows.hpp"
+#include "kernels/ops.hpp"
 
 namespace tensorcast::kernels::narrow {
 namespace {

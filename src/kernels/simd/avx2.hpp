@@ -215,4 +215,15 @@ SIMD_INLINE U8q pack_crumbs(U8 codes) {
 
 SIMD_INLINE U64 multiply_low_halves(U64 x, U64 y) { return (U64)_mm256_mul_epu32((__m256i)x, (__m256i)y); }
 
+// --- Stores that bypass the cache
+
+SIMD_INLINE void stream_line(const std::byte* src, std::byte* dst) {
+  const auto* const from = reinterpret_cast<const __m256i*>(src);
+  auto* const to = reinterpret_cast<__m256i*>(dst);
+  const __m256i low = _mm256_loadu_si256(from), high = _mm256_loadu_si256(from + 1);
+  _mm256_stream_si256(to, low);
+  _mm256_stream_si256(to + 1, high);
+}
+SIMD_INLINE void wait_for_streams() { _mm_sfence(); }
+
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

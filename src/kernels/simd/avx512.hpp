@@ -361,4 +361,11 @@ SIMD_INLINE U8q pack_crumbs(U8 codes) {
 
 SIMD_INLINE U64 multiply_low_halves(U64 x, U64 y) { return (U64)_mm512_mul_epu32((__m512i)x, (__m512i)y); }
 
+// --- Stores that bypass the cache
+
+SIMD_INLINE void stream_line(const std::byte* src, std::byte* dst) {
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(dst), _mm512_loadu_si512(src));
+}
+SIMD_INLINE void wait_for_streams() { _mm_sfence(); }
+
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

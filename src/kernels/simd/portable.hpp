@@ -245,4 +245,23 @@ SIMD_INLINE U64 multiply_low_halves(U64 x, U64 y) { return (U64)_mm_mul_epu32((_
 SIMD_INLINE U64 multiply_low_halves(U64 x, U64 y) { return (x & 0xffffffff) * (y & 0xffffffff); }
 #endif
 
+// --- Stores that bypass the cache, where the baseline has them
+
+#if defined(__SSE2__)
+SIMD_INLINE void stream_line(const std::byte* src, std::byte* dst) {
+  const auto* const from = reinterpret_cast<const __m128i*>(src);
+  auto* const to = reinterpret_cast<__m128i*>(dst);
+  const __m128i a = _mm_loadu_si128(from), b = _mm_loadu_si128(from + 1), c = _mm_loadu_si128(from + 2),
+                d = _mm_loadu_si128(from + 3);
+  _mm_stream_si128(to, a);
+  _mm_stream_si128(to + 1, b);
+  _mm_stream_si128(to + 2, c);
+  _mm_stream_si128(to + 3, d);
+}
+SIMD_INLINE void wait_for_streams() { _mm_sfence(); }
+#else
+SIMD_INLINE void stream_line(const std::byte* src, std::byte* dst) { __builtin_memcpy(dst, src, line_bytes); }
+SIMD_INLINE void wait_for_streams() {}
+#endif
+
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

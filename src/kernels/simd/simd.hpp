@@ -36,6 +36,7 @@
 //   pack_low_bytes pack_high_bytes                                         of 16-bit lanes
 //   pack_nibbles pack_crumbs                                               bytes below 16 or below 4 to 4 or 2 bits
 //   multiply_low_halves                                                    of 64-bit lanes, exactly
+//   stream_line wait_for_streams                                           a cache line to memory, past the caches
 //   each
 #pragma once
 

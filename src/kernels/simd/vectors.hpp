@@ -12,6 +12,7 @@
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
+inline constexpr std::size_t line_bytes = 64;  // of the cache
 inline constexpr int kRegisterBytes = TENSORCAST_REGISTER_BYTES;
 inline constexpr int kLanes = kRegisterBytes / 4;
 inline constexpr int kBlock = 4 * kLanes;

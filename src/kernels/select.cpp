@@ -1,17 +1,57 @@
-// Which instruction sets the CPU has, the operating system keeps across task switches, and the user allows.
-#include "tensorcast/target.hpp"
-
+// The only place that chooses between instruction sets: which tables the build has, and which of them the CPU can run.
 #include <array>
 #include <cstdlib>
+
+#include "kernels/ops.hpp"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
 
 namespace tensorcast {
+namespace kernels {
+
+namespace portable {
+extern const Ops ops;
+}
+#if defined(__x86_64__)
+namespace avx2 {
+extern const Ops ops;
+}
+namespace avx512 {
+extern const Ops ops;
+}
+namespace avx512vbmi {
+extern const Ops ops;
+}
+#endif
+
+}  // namespace kernels
+
 namespace {
 
-constexpr std::array all_targets = {Target::portable, Target::avx2, Target::avx512, Target::avx512vbmi};
+// A row for each enumerator of Target, in order. `ops` is null where the build lacks the instruction set.
+struct TargetRow {
+  Target target;
+  std::string_view name;
+  const kernels::Ops* ops;
+};
+
+#if defined(__x86_64__)
+constexpr std::array<TargetRow, 4> target_rows = {{
+    {Target::portable, "portable", &kernels::portable::ops},
+    {Target::avx2, "avx2", &kernels::avx2::ops},
+    {Target::avx512, "avx512", &kernels::avx512::ops},
+    {Target::avx512vbmi, "avx512vbmi", &kernels::avx512vbmi::ops},
+}};
+#else
+constexpr std::array<TargetRow, 4> target_rows = {{
+    {Target::portable, "portable", &kernels::portable::ops},
+    {Target::avx2, "avx2", nullptr},
+    {Target::avx512, "avx512", nullptr},
+    {Target::avx512vbmi, "avx512vbmi", nullptr},
+}};
+#endif
 
 #if defined(__x86_64__)
 
@@ -55,45 +95,55 @@ Target detect() noexcept { return Target::portable; }
 
 #endif
 
-Target best_target() noexcept {
-  static const Target target = detect();
-  return target;
+// The targets of the build that the CPU has, lowest first.
+std::span<const Target> find_supported_targets() noexcept {
+  static const auto supported = [] {
+    struct {
+      std::array<Target, target_rows.size()> targets = {};
+      std::size_t size = 0;
+    } found;
+    const Target best = detect();
+    for (const TargetRow& row : target_rows) {
+      if (row.ops != nullptr && row.target <= best) found.targets[found.size++] = row.target;
+    }
+    return found;
+  }();
+  return std::span(supported.targets).first(supported.size);
 }
 
 // A target that the CPU lacks, or a word that names none, asks for nothing.
 Target choose() noexcept {
+  const std::span<const Target> supported = find_supported_targets();
   const char* const asked = std::getenv("TENSORCAST_TARGET");
   if (asked != nullptr) {
-    for (const Target target : supported_targets()) {
+    for (const Target target : supported) {
       if (name(target) == asked) return target;
     }
   }
-  return best_target();
+  return supported.back();
 }
 
 }  // namespace
+
+namespace kernels {
+
+const Ops& ops_of(Target target) noexcept {
+  const Ops* const ops = target_rows[static_cast<std::size_t>(target)].ops;
+  return ops == nullptr ? *target_rows.front().ops : *ops;
+}
+
+}  // namespace kernels
 
 Target active_target() noexcept {
   static const Target target = choose();
   return target;
 }
 
-std::span<const Target> supported_targets() noexcept {
-  return std::span(all_targets).first(static_cast<std::size_t>(best_target()) + 1);
-}
+std::span<const Target> supported_targets() noexcept { return find_supported_targets(); }
 
 std::string_view name(Target target) noexcept {
-  switch (target) {
-    case Target::portable:
-      return "portable";
-    case Target::avx2:
-      return "avx2";
-    case Target::avx512:
-      return "avx512";
-    case Target::avx512vbmi:
-      return "avx512vbmi";
-  }
-  return "unknown";
+  const auto index = static_cast<std::size_t>(target);
+  return index < target_rows.size() ? target_rows[index].name : "unknown";
 }
 
 }  // namespace tensorcast

@@ -1,0 +1,41 @@
+// One conversion of one buffer: what every public interface turns its request into, the checks, and the run.
+#pragma once
+
+#include <cstddef>
+
+#include "codec/policy.hpp"
+#include "tensorcast/cast.hpp"
+
+namespace tensorcast {
+
+struct Conversion {
+  const std::byte* src = nullptr;
+  DType from = DType::undefined;
+  std::byte* dst = nullptr;
+  DType to = DType::undefined;
+  std::size_t count = 0;
+
+  [[nodiscard]] bool is_in_place() const noexcept { return src == dst; }
+  // Precondition: both types start at whole bytes at `first`; multiples of piece_granule do.
+  [[nodiscard]] Conversion slice(std::size_t first, std::size_t elements) const noexcept {
+    return {src + storage_bytes(from, first), from, dst + storage_bytes(to, first), to, elements};
+  }
+};
+
+// Elements of every type take whole bytes in multiples of this, and whole cache lines from 8 bits on.
+inline constexpr std::size_t piece_granule = 64;
+
+// Checks types, options and buffers, in this order, and decides the policy.
+// Errors: those of cast() but for shapes and sizes, which a Conversion does not have.
+[[nodiscard]] Result<codec::Policy> check(const Conversion& conversion, const CastOptions& options);
+
+// Errors: invalid_argument, unsupported: types that no dense tensor of numbers has.
+[[nodiscard]] Result<void> check_numeric(DType from, DType to);
+
+// Converts all elements; adds what happened to `report`, unless null. `threads` as in CastOptions.
+// Precondition: check() accepted it.
+// Errors: out_of_range with the first element that the policy refuses.
+[[nodiscard]] Result<void> run(const Conversion& conversion, const codec::Policy& policy, int threads,
+                               CastReport* report = nullptr);
+
+}  // namespace tensorcast

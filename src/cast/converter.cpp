@@ -1,0 +1,46 @@
+#include "cast/converter.hpp"
+
+#include <cstring>
+
+#include "codec/packing.hpp"
+#include "dtype/dtype_table.hpp"
+
+namespace tensorcast {
+namespace {
+
+// D0 and D6: the same type keeps its bits, and integers of one width share their codes.
+bool shares_codes(DType from, DType to) {
+  if (from == to) return true;
+  return family(from) == Family::integer && family(to) == Family::integer && bit_width(from) == bit_width(to);
+}
+
+}  // namespace
+
+Converter::Converter(Target target, const Conversion& whole, const codec::Policy& policy) : policy_(policy) {
+  const DType from = whole.from, to = whole.to;
+  if (policy.scale == 1.0) {
+    is_copy_ = shares_codes(from, to);
+    if (!is_copy_) kernel_ = kernels::find_kernel(target, from, to)->run;
+  } else if (kernels::TableConversion::pays(target, from, to, whole.count)) {
+    table_.emplace(target, from, to, policy);
+  } else {
+    scaled_.emplace(target, from, to, policy, whole.count);
+  }
+}
+
+bool Converter::is_memory_bound() const noexcept { return kernel_ != nullptr || (scaled_ && scaled_->is_light()); }
+
+void Converter::run(const Conversion& piece) const noexcept {
+  if (kernel_ != nullptr) {
+    kernel_(piece.src, piece.dst, piece.count, policy_);
+  } else if (is_copy_) {
+    std::memmove(piece.dst, piece.src, storage_bytes(piece.to, piece.count));
+    codec::clear_tail(piece.to, piece.dst, piece.count);
+  } else if (table_) {
+    table_->run(piece.src, piece.dst, piece.count);
+  } else {
+    scaled_->run(piece.src, piece.dst, piece.count);
+  }
+}
+
+}  // namespace tensorcast

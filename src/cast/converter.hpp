@@ -1,0 +1,35 @@
+// The first stage of a conversion: the kernel, table or scaled conversion that a request needs, chosen once.
+#pragma once
+
+#include <optional>
+
+#include "cast/conversion.hpp"
+#include "kernels/kernel.hpp"
+#include "kernels/narrow/table_conversion.hpp"
+#include "kernels/scaled.hpp"
+#include "tensorcast/target.hpp"
+
+namespace tensorcast {
+
+// Converts pieces of one request, from any thread.
+class Converter {
+ public:
+  // Precondition: the policy demands no errors.
+  Converter(Target target, const Conversion& whole, const codec::Policy& policy);
+
+  void run(const Conversion& piece) const noexcept;
+
+  // Whether codes stay as they are.
+  [[nodiscard]] bool is_copy() const noexcept { return is_copy_; }
+  // Whether run() does hardly more than load and store.
+  [[nodiscard]] bool is_memory_bound() const noexcept;
+
+ private:
+  codec::Policy policy_;
+  bool is_copy_ = false;
+  kernels::KernelFn kernel_ = nullptr;
+  std::optional<kernels::ScaledConversion> scaled_;
+  std::optional<kernels::TableConversion> table_;
+};
+
+}  // namespace tensorcast

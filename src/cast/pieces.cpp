@@ -1,0 +1,123 @@
+#include "cast/pieces.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "codec/reference_cast.hpp"
+#include "dtype/dtype_table.hpp"
+
+namespace tensorcast {
+namespace {
+
+constexpr std::size_t line_bytes = 64;
+
+// Into the second-level cache.
+void prefetch(const std::byte* data, std::size_t bytes) {
+  for (std::size_t at = 0; at < bytes; at += line_bytes) __builtin_prefetch(data + at, 0, 2);
+}
+
+// Stores pieces one after the other past the cache. Each line of the target is written whole and once, wherever the
+// target begins: what a piece leaves of its last line waits in front of the next piece.
+class BypassingStore {
+ public:
+  BypassingStore(const kernels::Ops& ops, std::byte* dst) : ops_(ops), dst_(dst) {}
+
+  [[nodiscard]] std::byte* piece() { return buffer_ + line_bytes; }
+
+  void store(std::size_t piece_bytes, bool is_last) {
+    const std::size_t bytes = waiting_ + piece_bytes;
+    const std::byte* const begin = piece() - waiting_;
+    const std::size_t rest = is_last ? 0 : std::min(reinterpret_cast<std::uintptr_t>(dst_ + bytes) % line_bytes, bytes);
+    ops_.stream_copy(begin, dst_, bytes - rest);
+    if (rest != 0) std::memmove(piece() - rest, begin + bytes - rest, rest);
+    dst_ += bytes - rest;
+    waiting_ = rest;
+  }
+
+ private:
+  const kernels::Ops& ops_;
+  std::byte* dst_;
+  std::size_t waiting_ = 0;
+  alignas(line_bytes) std::byte buffer_[line_bytes + largest_piece_bytes];
+};
+
+}  // namespace
+
+Pieces::Pieces(const Conversion& whole, const codec::Policy& policy, const Reporter* reporter)
+    : policy_(policy),
+      ops_(&kernels::ops_of(active_target())),
+      reporter_(reporter),
+      converter_(active_target(), whole, policy.without_errors()) {
+  if (kernels::may_ever_refuse(whole.from, whole.to, policy)) {
+    strict_.emplace(active_target(), whole.from, whole.to, policy, whole.count);
+  }
+  is_scanned_ = strict_ || reporter != nullptr;
+  const std::size_t bytes = storage_bytes(whole.from, whole.count) + storage_bytes(whole.to, whole.count);
+  bypasses_cache_ = bytes >= bypass_cache_min_bytes && !whole.is_in_place();
+  if (!is_scanned_ && (!bypasses_cache_ || converter_.is_copy())) return;
+  const PieceTuning tuning =
+      is_scanned_ ? scanned_pieces
+                  : converted_pieces(active_target(), whole.from, whole.to, converter_.is_memory_bound());
+  const auto wider_bits = static_cast<std::size_t>(std::max(bit_width(whole.from), bit_width(whole.to)));
+  piece_elements_ = tuning.bytes * 8 / wider_bits / piece_granule * piece_granule;
+  prefetch_pieces_ = tuning.prefetch_pieces;
+}
+
+Result<void> Pieces::convert(const Conversion& part, Reporter::Count* counts) const {
+  if (piece_elements_ != 0) {
+    Result<void> done = convert_pieces(part, counts);
+    if (bypasses_cache_) ops_->stream_fence();  // other threads may read the target after this
+    return done;
+  }
+  if (bypasses_cache_) {
+    ops_->stream_copy(part.src, part.dst, storage_bytes(part.to, part.count));
+    ops_->stream_fence();
+  } else {
+    converter_.run(part);
+  }
+  return {};
+}
+
+Result<void> Pieces::convert_pieces(const Conversion& part, Reporter::Count* counts) const {
+  BypassingStore store(*ops_, part.dst);
+  alignas(line_bytes) std::byte kept_source[largest_piece_bytes];
+  const bool keeps_source = is_scanned_ && part.is_in_place();
+  const std::size_t src_bytes = storage_bytes(part.from, piece_elements_);
+  const std::size_t dst_bytes = storage_bytes(part.to, piece_elements_);
+  const std::size_t prefetch_bytes = prefetch_pieces_ * src_bytes;
+  const std::byte* src = part.src;
+  std::byte* dst = part.dst;
+  for (std::size_t left = part.count; left != 0; src += src_bytes, dst += dst_bytes) {
+    const bool is_last = left <= piece_elements_;
+    Conversion piece = {src, part.from, dst, part.to, is_last ? left : piece_elements_};
+    left -= piece.count;
+    if (prefetch_bytes != 0 && left > prefetch_pieces_ * piece_elements_) prefetch(src + prefetch_bytes, src_bytes);
+    if (keeps_source) {
+      std::memcpy(kept_source, src, storage_bytes(part.from, piece.count));
+      piece.src = kept_source;
+    }
+    if (bypasses_cache_) piece.dst = store.piece();
+    converter_.run(piece);
+    if (is_scanned_) {
+      if (Result<void> scanned = scan(piece, counts); !scanned) {
+        *scanned.error().element += static_cast<std::size_t>(part.count - left - piece.count);
+        return scanned;
+      }
+    }
+    if (bypasses_cache_) store.store(is_last ? storage_bytes(part.to, piece.count) : dst_bytes, is_last);
+  }
+  return {};
+}
+
+Result<void> Pieces::scan(const Conversion& piece, Reporter::Count* counts) const {
+  if (strict_ && strict_->may_refuse(piece.src, piece.count)) {
+    Result<void> done = codec::reference_cast(piece.src, piece.from, piece.dst, piece.to, piece.count, policy_);
+    if (!done) return done;
+  }
+  if (counts != nullptr) reporter_->add(piece, *counts);
+  return {};
+}
+
+}  // namespace tensorcast

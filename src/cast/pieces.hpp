@@ -1,0 +1,46 @@
+// One conversion, piece by piece: each piece is converted, scanned if the request asks for it, and stored.
+//
+//   convert   Converter, to the target or, past the cache, to a buffer
+//   scan      strict: may an element fail? Then the reference converts the piece and names the first that does
+//             report: what happened to the numbers
+//   store     from the buffer to memory
+//
+// Pieces stay in the first-level cache from stage to stage. No stage knows of another.
+#pragma once
+
+#include <optional>
+
+#include "cast/converter.hpp"
+#include "cast/report.hpp"
+#include "cast/tuning.hpp"
+#include "kernels/ops.hpp"
+#include "kernels/refusal.hpp"
+
+namespace tensorcast {
+
+// The stages of one request. Parts of it may run on several threads.
+class Pieces {
+ public:
+  // `reporter`: null without a report; else it outlives this object.
+  Pieces(const Conversion& whole, const codec::Policy& policy, const Reporter* reporter);
+
+  // Converts a part that begins at a multiple of piece_granule. `counts`: null without a report.
+  // Errors: out_of_range with the first refused element of the part.
+  [[nodiscard]] Result<void> convert(const Conversion& part, Reporter::Count* counts) const;
+
+ private:
+  [[nodiscard]] Result<void> convert_pieces(const Conversion& part, Reporter::Count* counts) const;
+  [[nodiscard]] Result<void> scan(const Conversion& piece, Reporter::Count* counts) const;
+
+  codec::Policy policy_;
+  const kernels::Ops* ops_;
+  const Reporter* reporter_;
+  Converter converter_;
+  std::optional<kernels::RefusalScan> strict_;
+  bool is_scanned_ = false;
+  bool bypasses_cache_ = false;
+  std::size_t piece_elements_ = 0;  // 0: all at once
+  std::size_t prefetch_pieces_ = 0;
+};
+
+}  // namespace tensorcast

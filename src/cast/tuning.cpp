@@ -1,0 +1,37 @@
+#include "cast/tuning.hpp"
+
+#include "dtype/dtype_table.hpp"
+
+namespace tensorcast {
+namespace {
+
+// Whether the loop is so short that the CPU's own prefetching, which ends with each page, falls behind: it only loads
+// and stores, in registers as long as a cache line.
+bool needs_software_prefetch(Target target, DType from, DType to) {
+  const bool has_long_registers = target == Target::avx512 || target == Target::avx512vbmi;
+  if (!has_long_registers) return false;
+  const int from_bits = bit_width(from), to_bits = bit_width(to);
+  if (from_bits == to_bits) return from_bits == 32;
+  if (from_bits < to_bits) return from_bits >= 8 && to_bits <= 32;
+  if (from_bits < 32) return false;
+  if (from == DType::float32) return to_bits <= 8 && family(to) != Family::floating;
+  if (from == DType::float64 && to_bits < 8) return false;
+  if (to == DType::boolean) return from_bits == 32;
+  if (to == DType::float16) return family(from) == Family::integer && from_bits == 64;
+  return to == DType::float32 || family(to) == Family::integer;
+}
+
+}  // namespace
+
+PieceTuning converted_pieces(Target target, DType from, DType to, bool is_memory_bound) {
+  // Short loops: 0.7 to 0.8 of the time with prefetching; loops that compute lose by it, 1.05 to 1.3. What becomes
+  // wider reads little at a time: four pieces ahead, else unaligned memory costs a tenth to a quarter more.
+  if (is_memory_bound && needs_software_prefetch(target, from, to)) {
+    return {.bytes = 2048, .prefetch_pieces = bit_width(to) > bit_width(from) ? std::size_t{4} : std::size_t{2}};
+  }
+  // Others: large pieces stop less often, small ones leave more of the first-level cache to the source.
+  const bool is_long_source = bit_width(from) >= 32 && bit_width(from) >= 4 * bit_width(to);
+  return {.bytes = is_long_source ? largest_piece_bytes : largest_piece_bytes / 2};
+}
+
+}  // namespace tensorcast

@@ -1,0 +1,40 @@
+// How conversions go through memory: every constant of the piece loop, with the measurement that chose it.
+//
+// Measured over all pairs on 64 MiB, in pages of 4 KiB as malloc gives them and in huge pages as NumPy asks for. Times
+// are relative to the same loop without the measure.
+#pragma once
+
+#include <cstddef>
+
+#include "tensorcast/dtype.hpp"
+#include "tensorcast/target.hpp"
+
+namespace tensorcast {
+
+// Source and target together. From here on the target does not stay in the cache, and is stored past it: a store that
+// first loads the line it overwrites costs a third of the bandwidth.
+inline constexpr std::size_t bypass_cache_min_bytes = std::size_t{32} << 20;
+
+// Source and target together. Below this, starting threads costs more than it gives.
+inline constexpr std::size_t threads_min_bytes = std::size_t{1} << 20;
+
+// Elements of a task, which is the unit of threads and of reports: sums are added task by task, in order, so that a
+// report does not depend on the number of threads. A multiple of piece_granule.
+inline constexpr std::size_t task_elements = std::size_t{1} << 18;
+
+struct PieceTuning {
+  std::size_t bytes = 0;            // of a piece, in the wider of both types
+  std::size_t prefetch_pieces = 0;  // the source is prefetched so many pieces ahead; 0: the CPU does better alone
+};
+
+// Pieces that are only converted and stored past the cache. `is_memory_bound`: the conversion is hardly more than a
+// load and a store.
+[[nodiscard]] PieceTuning converted_pieces(Target target, DType from, DType to, bool is_memory_bound);
+
+// Pieces that are scanned, in the cache, after they are converted. With 8 KiB, memory waits for the scan; with less
+// than 2 KiB, starting it costs more than it does.
+inline constexpr PieceTuning scanned_pieces = {.bytes = 4096};
+
+inline constexpr std::size_t largest_piece_bytes = 8192;
+
+}  // namespace tensorcast
