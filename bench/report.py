@@ -1,6 +1,11 @@
-"""Draws docs/benchmarks.md and its pictures, and README's table, from bench/results/*.json.
+#!/usr/bin/env python3
+"""Makes bench/results.json of one run, and of that docs/benchmarks.md, its picture and README's table.
 
-usage: report.py [DATE]
+    bench/report.py FOLDER [OUT]    summarizes the run whose raw files are in FOLDER, and draws, below OUT if it is given
+    bench/report.py                 draws again
+    bench/report.py --check         fails if the page or README does not show what bench/results.json has
+
+Needs nothing but Python. Raw files have every pair of every run; bench/results.json has what the page shows.
 """
 
 import datetime
@@ -10,39 +15,35 @@ import pathlib
 import re
 import sys
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
-
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-RESULTS, DOCS = ROOT / "bench/results", ROOT / "docs"
-PICTURES = DOCS / "benchmarks"
-TYPES = (
-    "float64 float32 float16 bfloat16 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu "
-    "float4_e2m1fn int64 int32 int16 int8 int4 int2 uint64 uint32 uint16 uint8 uint4 uint2 bool"
-).split()
-README_PAIRS = [
-    ("float32", "bfloat16"),
-    ("float32", "float8_e4m3fn"),
-    ("float8_e4m3fn", "bfloat16"),
-    ("int4", "float16"),
-]
+RESULTS = "bench/results.json"
 
-SHOWN = [*README_PAIRS, ("float32", "float16"), ("bfloat16", "float8_e4m3fn"), ("float32", "int8")]
+# The goals, as time over memcpy's time with 64 MiB or more.
+PLAIN_MEAN, PLAIN_WORST = 0.78, 1.3
+ANY, NARROW = "every other pair", "a source of 8 bits or fewer"
+REPORTED = "float16 bfloat16 float8_e4m3fn float8_e5m2 int8"
+QUANTIZED = r"(bfloat16|float16|float8_.*|int8|int4|float4_.*)"
+# Per variant: what the group is, what a pair "from->to" of it looks like, and its goal. The first group that fits counts.
+GROUPS = {
+    "report": [
+        (f"float32 to {REPORTED.replace(' ', ', ')}; {NARROW}", rf"float32->({REPORTED.replace(' ', '|')})", 2.5),
+        ("float16 and bfloat16 to the same types", rf"b?float16->({REPORTED.replace(' ', '|')})", 4.0),
+        (ANY, ".*", 8.0),
+    ],
+    "scale": [
+        (f"float32, float16, bfloat16 to bfloat16, float16, float8, int8, int4, float4; {NARROW}", rf"(float32|b?float16)->{QUANTIZED}", 1.5),
+        (ANY, ".*", 8.0),
+    ],
+}
+GROUPS["strict"] = [(group, pattern, goal) for (group, pattern, _), goal in zip(GROUPS["scale"], (2.0, 8.0))]
+SHOWN = {"report": "with a report", "scale": "scale 0.1", "strict": "strict, no element out of range"}
+
+BUFFERS = {0: "aligned", 16: "malloc"}
+
+README_PAIRS = [("float32", "bfloat16"), ("float32", "float8_e4m3fn"), ("float8_e4m3fn", "bfloat16"), ("int4", "float16")]
 
 
-def load(name):
-    path = RESULTS / f"{name}.json"
-    return json.loads(path.read_text()) if path.exists() else None
-
-
-def conversions(document, size="memory"):
-    return {
-        (row["from"], row["to"]): row
-        for row in document["rows"]
-        if row["size"] == size and row["path"] != "memcpy" and row["from"] != row["to"]
-    }
+# Summarizing
 
 
 def mean(values):
@@ -50,316 +51,280 @@ def mean(values):
     return math.exp(sum(map(math.log, values)) / len(values))
 
 
+def summary(rows, limit):
+    worst = max(rows, key=lambda row: row["median"])
+    return {
+        "pairs": len(rows),
+        "mean": mean(row["median"] for row in rows),
+        "ns": mean(row["ns"] for row in rows),
+        "worst": {key: worst[key] for key in ("from", "to", "median", "low", "high")},
+        "limit": limit,
+        "above": sum(row["median"] > limit for row in rows),
+    }
+
+
+def group_of(row, bits, variant):
+    """The index of the first group in GROUPS[variant] that the pair belongs to."""
+    if bits[row["from"]] <= 8:
+        return 0
+    pair = f"{row['from']}->{row['to']}"
+    return next(i for i, (_, pattern, _) in enumerate(GROUPS[variant]) if re.fullmatch(pattern, pair))
+
+
+def summarize(folder):
+    raw = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
+    runs = [document for document in raw.values() if "variant" in document]
+    best_target = next(run["machine"]["target"] for run in runs if run["variant"] != "plain")
+    results = {"date": datetime.date.today().isoformat(), "machine": runs[0]["machine"], "rounds": runs[0]["rounds"]}
+    results["machine"]["target"] = best_target
+    results["plain"], results["groups"] = [], []
+    for run in runs:
+        settings = {key: run[key] for key in ("variant", "mib", "offset", "threads")} | {"target": run["machine"]["target"]}
+        for copy in run["memcpy"]:
+            rows = [row for row in run["rows"] if row["size"] == copy["size"]]
+            settings = settings | {"size": copy["size"]}
+            if run["variant"] == "plain":
+                noise = {key: copy[key] for key in ("median", "low", "high")}
+                results["plain"].append(settings | summary(rows, PLAIN_WORST) | {"memcpy": noise})
+                # README's summary and the picture: the largest buffers, as malloc gives them.
+                if is_usual(settings, best_target) and run["offset"] == 16 and run["mib"] >= results.get("pairs", run)["mib"]:
+                    shown = [[row["from"], row["to"], *(row[key] for key in ("median", "low", "high"))] for row in rows]
+                    results["pairs"] = {"mib": run["mib"], "types": list(run["bits"]), "rows": shown}
+                continue
+            for index, (group, _, goal) in enumerate(GROUPS[run["variant"]]):
+                chosen = [row for row in rows if group_of(row, run["bits"], run["variant"]) == index]
+                if chosen:
+                    results["groups"].append(settings | {"group": group} | summary(chosen, goal))
+    return rounded(results | {key: raw[key] for key in ("peers", "text", "python") if key in raw})
+
+
+def is_usual(row, target):
+    """A run over pairs in memory that is neither of all cores nor of another target than this machine's best."""
+    return row["size"] == "memory" and row["threads"] == 1 and row["target"] == target
+
+
+def rounded(value):
+    if isinstance(value, float):
+        return float(f"{value:.4g}")
+    if isinstance(value, dict):
+        return {key: rounded(item) for key, item in value.items()}
+    return [rounded(item) for item in value] if isinstance(value, list) else value
+
+
+# Drawing
+
+
 def table(heading, rows):
     lines = ["| " + " | ".join(heading) + " |", "|" + " --- |" * len(heading)]
     return "\n".join([*lines, *("| " + " | ".join(map(str, row)) + " |" for row in rows)])
 
 
-def save(figure, name):
-    PICTURES.mkdir(exist_ok=True)
-    figure.savefig(PICTURES / f"{name}.png", dpi=110, bbox_inches="tight")
-    plt.close(figure)
+def spread(entry, digits=2):
+    return f"{entry['median']:.{digits}f} ({entry['low']:.{digits}f}–{entry['high']:.{digits}f})"
 
 
-def heat_map(ratios, title, name):
-    grid = [[ratios.get((a, b), {}).get("times_memcpy", math.nan) for b in TYPES] for a in TYPES]
-    figure, axes = plt.subplots(figsize=(12, 10))
-    image = axes.imshow(grid, cmap="RdYlGn_r", vmin=0.5, vmax=1.5)
-    axes.set_xticks(range(len(TYPES)), TYPES, rotation=90)
-    axes.set_yticks(range(len(TYPES)), TYPES)
-    axes.set_xlabel("to")
-    axes.set_ylabel("from")
-    for y, line in enumerate(grid):
-        for x, value in enumerate(line):
-            if not math.isnan(value):
-                axes.text(x, y, f"{value:.2f}", ha="center", va="center", fontsize=6)
-    axes.set_title(title)
-    figure.colorbar(image, shrink=0.7, label="time / memcpy's time")
-    save(figure, name)
-
-
-def bars(peers):
-    rows = [row for row in peers["rows"] if "times_memcpy" in row["peers"]["tensorcast"]]
-    rows = [row for row in rows if any(name in row["peers"] for name in peers["peers"])]
-    chosen = rows if len(rows) <= 24 else [row for row in rows if (row["from"], row["to"]) in SHOWN] or rows[:24]
-    names = ["tensorcast", *peers["peers"]]
-    figure, axes = plt.subplots(figsize=(11, 0.5 * len(chosen) + 2))
-    height = 0.8 / len(names)
-    for index, name in enumerate(names):
-        values = [row["peers"].get(name, {}).get("times_memcpy", 0) for row in chosen]
-        places = [place + index * height for place in range(len(chosen))]
-        axes.barh(places, values, height, label=name)
-    axes.set_yticks([place + 0.4 for place in range(len(chosen))], [f"{r['from']} → {r['to']}" for r in chosen])
-    axes.set_xscale("log")
-    axes.axvline(1.0, color="black", linewidth=0.8)
-    axes.set_xlabel("time / memcpy's time of as many bytes (no bar: has no such conversion)")
-    axes.invert_yaxis()
-    axes.legend()
-    save(figure, "peers")
-
-
-def curves(document):
-    figure, axes = plt.subplots(figsize=(9, 5))
-    for curve in document["curves"]:
-        points = curve["points"]
-        label = f"{curve['from']} → {curve['to']}"
-        axes.plot([p["bytes"] for p in points], [p["bytes"] / p["ns"] for p in points], marker="o", label=label)
-    points = max((curve["points"] for curve in document["curves"]), key=len)
-    axes.plot([p["bytes"] for p in points], [p["bytes"] / p["memcpy_ns"] for p in points], "k--", label="memcpy")
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.set_xlabel("bytes read and written")
-    axes.set_ylabel("GB/s")
-    axes.grid(alpha=0.3)
-    axes.legend()
-    save(figure, "curve")
-
-
-def summary(name, title):
-    document = load(name)
-    if document is None:
-        return []
-    ratios = {pair: row["times_memcpy"] for pair, row in conversions(document).items()}
-    worst = max(ratios, key=ratios.get)
-    return [
-        (
-            title,
-            f"{mean(ratios.values()):.2f}",
-            sum(ratio > 1.15 for ratio in ratios.values()),
-            f"{ratios[worst]:.2f} ({worst[0]} → {worst[1]})",
-        )
-    ]
-
-
-def peer_cell(entry):
-    if "times_memcpy" not in entry:
-        return "–"
-    return f"{entry['times_memcpy']:.2f}" + ("\\*" if entry.get("differs") else "")
-
-
-def peer_table(names, rows):
-    cells = [
-        (row["from"], row["to"], f"**{row['peers']['tensorcast']['times_memcpy']:.2f}**")
-        + tuple(peer_cell(row["peers"].get(name, {})) for name in names)
-        for row in rows
-    ]
-    return table(["from", "to", "tensorcast", *names], cells)
-
-
-def difference_table(names, rows):
-    cells = [
-        (name, row["from"], row["to"], entry["differs"]["codes"], *(f"`{entry['differs'][k]}`" for k in ("input", "ours", "theirs")))
-        for name in names
-        for row in rows
-        if (entry := row["peers"].get(name, {})).get("differs")
-    ]
-    return table(["peer", "from", "to", "inputs", "input", "ours", "theirs"], cells)
-
-
-def peer_summary(names, rows):
-    """Per peer: how many pairs it has, how its time compares, how often it is faster, how often its results differ."""
-    lines = []
-    for name in names:
-        both = [(row["peers"][name], row["peers"]["tensorcast"]) for row in rows if "times_memcpy" in row["peers"].get(name, {})]
-        if not both:
+def contest(entries, best, digits=2):
+    """Cells of one row, the best bold: every one that looks as good as the best. None: has no such conversion."""
+    shown = [f"{entry['median']:.{digits}f}" for entry in entries if entry]
+    winner = best(shown, key=float, default=None)
+    for entry in entries:
+        if not entry:
+            yield "–"
             continue
-        ratios = [theirs["times_memcpy"] / ours["times_memcpy"] for theirs, ours in both]
-        faster, differ = sum(ratio < 0.9 for ratio in ratios), sum(bool(theirs.get("differs")) for theirs, _ in both)
-        lines.append((name, len(both), f"{mean(ratios):.1f}", f"{max(ratios):.0f}", faster, differ))
-    return table(["peer", "pairs", "its time / ours, geometric mean", "most", "pairs more than 10 % faster than ours", "pairs with other results"], lines)
+        mark = "\\*" if entry.get("differs") else ""
+        bold = "**" if f"{entry['median']:.{digits}f}" == winner else ""
+        yield bold + spread(entry, digits) + bold + mark
 
 
-FACTS = """One thread each, the same memory, allocation excluded, in turns; time over memcpy's time. {versions}.
-A star: on some of 65,536 inputs the result is another one. –: has no such conversion, or not on packed elements."""
-FIRST_DIFFERENCES = """The first of 65,536 inputs that shows it, and on how many it does. [semantics.md]({docs}semantics.md) says why ours is ours,
-[differences.md]({docs}differences.md) which rule decides."""
+def pair_and(row):
+    return f"{spread(row)}, {row['from']} → {row['to']}"
+
+
+def plain_section(results):
+    counts = {"call": "100 elements", "l1": "4 Ki elements", "l2": "16 Ki elements"}
+
+    def place(row):
+        size = counts.get(row["size"], f"{row['mib']} MiB")
+        if row["size"] == "call":
+            size += f", {row['ns']:.0f} ns a call"
+        if row["threads"] != 1:
+            size += ", all cores (memcpy: one)"
+        return size + (f", {row['target']}" if row["target"] != results["machine"]["target"] else "")
+
+    def order(row):
+        others = row["threads"] != 1, row["target"] != results["machine"]["target"]
+        return (*others, list(counts).index(row["size"]) if row["size"] in counts else 3, row["mib"], row["offset"] == 0)
+
+    rows = [
+        (place(row), BUFFERS[row["offset"]], f"{row['mean']:.2f}", pair_and(row["worst"]), row["above"], spread(row["memcpy"]))
+        for row in sorted(results["plain"], key=order)
+    ]
+    heading = ["source and target together", "buffers", "mean", "worst pair", f"pairs above {PLAIN_WORST}", "memcpy against itself"]
+    return f"""## All {len(results["pairs"]["rows"])} pairs
+
+{table(heading, rows)}
+
+malloc puts large buffers 16 bytes after the start of a page; aligned ones start with it. Up to 12 MiB, the caches hold a
+part or all. The picture has {results["pairs"]["mib"]} MiB in buffers as malloc gives them, one thread.
+
+![Time over memcpy's time, every pair](benchmarks/pairs.svg)
+"""
+
+
+def goals_section(results):
+    largest = results["pairs"]["mib"]
+    plain = [row for row in results["plain"] if is_usual(row, results["machine"]["target"]) and row["mib"] == largest]
+    rows = [
+        (f"plain, {BUFFERS[row['offset']]}", f"every pair; the mean at most {PLAIN_MEAN}", row)
+        for row in sorted(plain, key=lambda row: -row["offset"])
+    ]
+    rows += [(SHOWN[row["variant"]], row["group"], row) for row in results["groups"]]
+    lines = [
+        (cast, group, row["pairs"], f"{row['mean']:.2f}", pair_and(row["worst"]), f"{row['limit']:.1f}", row["above"])
+        for cast, group, row in rows
+    ]
+    return f"""## Goals
+
+One thread, {largest} MiB, buffers as malloc gives them unless they are said to be aligned. Goals are those for 64 MiB and more.
+
+{table(["cast", "from and to", "pairs", "mean", "worst pair", "goal", "pairs above the goal"], lines)}
+"""
 
 
 def peers_section(peers):
-    names, rows = list(peers["peers"]), peers["rows"]
-    usual = [row for row in rows if row.get("usual", True)]
-    better = [
-        f"{name} on {row['from']} → {row['to']} ({entry['times_memcpy']:.2f} against "
-        f"{row['peers']['tensorcast']['times_memcpy']:.2f})"
-        for row in usual
-        for name in names
-        if "times_memcpy" in (entry := row["peers"].get(name, {}))
-        and entry["times_memcpy"] < 0.9 * row["peers"]["tensorcast"]["times_memcpy"]
-    ]
-    facts = FACTS.format(versions=", ".join(f"{name} {version}" for name, version in peers["peers"].items()))
-    (PICTURES / "peers.md").write_text(f"""# Every pair beside others
-
-Written by `scripts/bench`. {facts} [Where results differ](peers-differences.md).
-
-{peer_table(names, rows)}
-""")
-    (PICTURES / "peers-differences.md").write_text(f"""# Where others' results differ
-
-Written by `scripts/bench`. {FIRST_DIFFERENCES.format(docs="../")}
-
-{difference_table(names, rows)}
-""")
+    names = ["tensorcast", *peers["versions"]]
+    rows = [(row["from"], row["to"], *contest([row["peers"].get(name) for name in names], min)) for row in peers["rows"]]
+    versions = ", ".join(f"{name} {version}" for name, version in peers["versions"].items())
     return f"""## Beside others
 
-{facts}
+{peers["mib"]} MiB of source and target, one thread each, the same memory, allocation excluded.
+{versions}.
+\\*: differs from tensorcast on some of 65,536 inputs; [differences.md](differences.md) says where and why. –: has no such
+conversion, or not on packed elements.
 
-![Bars: time over memcpy's time, tensorcast and its peers](benchmarks/peers.png)
-
-Over all {len(rows)} pairs that were measured ([each of them](benchmarks/peers.md)):
-
-{peer_summary(names, rows)}
-
-The usual pairs:
-
-{peer_table(names, usual)}
-
-More than 10 % faster than tensorcast on these: {"; ".join(better) if better else "none"}.
-
-### Where results differ on the usual pairs
-
-{FIRST_DIFFERENCES.format(docs="")}
-
-{difference_table(names, usual)}
+{table(["from", "to", *names], rows)}
 """
 
 
-def options_section(options):
-    measured = [option for option in options["options"] if option]
-    rows = [
-        (
-            o["option"],
-            f"{o['mean']:.2f}",
-            f"{o['nine_of_ten']:.2f}",
-            f"{o['goal']:.1f}",
-            f"{o['within_goal']} of {o['pairs']}",
-            ", ".join(f"{row['from']} → {row['to']} {row['ratio']:.2f}" for row in o["worst_pairs"]),
-        )
-        for o in measured
-    ]
-    return f"""## What options cost
-
-Time over the time with default options, {options["bytes"] >> 20} MiB, one thread. Pairs above the goal are measured again on five buffers, and
-the median stands.
-
-{table(["option", "geometric mean", "nine of ten below", "goal", "pairs within the goal", "worst pairs"], rows)}
-"""
-
-
-def placement_section(curve):
-    keys = [key for key in curve["placement"][0] if key not in ("from", "to")]
-    rows = [(row["from"], row["to"], *(f"{row[key]:.2f}" for key in keys)) for row in curve["placement"] if row]
-    return f"""## From 64 elements to gigabytes
-
-![Curve: GB/s over the number of bytes](benchmarks/curve.png)
-
-Unaligned memory and odd counts, 64 MiB, time over that of the aligned and whole, median of 25 turns:
-
-{table(["from", "to", *keys], rows)}
-"""
-
-
-def strings_section(rows):
-    def million(ns):
-        return f"{1e3 / ns:.1f}" if ns else "–"
-
+def text_section(rows):
     lines = [
-        (row["work"], row["numbers"], row["dtype"], million(row["ns_per_element"]), million(row["standard_ns_per_element"]))
+        (row["work"], row["numbers"], row["dtype"], *contest([row["tensorcast"], row.get("standard library")], max, 1))
         for row in rows
     ]
-    heading = ["work", "numbers", "dtype", "million elements/s", "`std::from_chars`, `std::to_chars`"]
-    return f"## Text\n\nOne thread, a million elements.\n\n{table(heading, lines)}\n"
+    return f"""## Text
 
+One thread, million elements a second; more is better. Weights are numbers around 0.05, large ones around a million.
 
-def readme_table(cast, peers, date):
-    ours = conversions(cast)
-    by_pair = {(row["from"], row["to"]): row["peers"] for row in peers["rows"]} if peers else {}
-    copy = next(row for row in cast["rows"] if row["path"] == "memcpy" and row["size"] == "memory")
-    rows = [("memcpy", f"{copy['gigabytes_per_second']:.1f}", "1.00", "")]
-    for pair in README_PAIRS:
-        row = ours[pair]
-        rivals = {
-            name: entry["times_memcpy"]
-            for name, entry in by_pair.get(pair, {}).items()
-            if name not in ("memcpy", "tensorcast") and "times_memcpy" in entry
-        }
-        best = min(rivals, key=rivals.get, default=None)
-        rival = f"{rivals[best]:.2f} ({best})" if best else ""
-        rows.append((f"{pair[0]} → {pair[1]}", f"{row['gigabytes_per_second']:.1f}", f"{row['times_memcpy']:.2f}", rival))
-    ratios = [row["times_memcpy"] for row in ours.values()]
-    text = table(["one thread, 128 MiB", "GB/s", "time / memcpy", "best rival's time / memcpy"], rows)
-    return f"""{text}
-
-All {len(ratios)} pairs: mean {mean(ratios):.2f}, worst {max(ratios):.2f} of memcpy's time. {cast["cpu"]}, {cast["target"]}, {date}; [everything measured](docs/benchmarks.md).
+{table(["work", "numbers", "dtype", "tensorcast", "`std::to_chars`, `std::from_chars`"], lines)}
 """
-
-
-def main():
-    date = sys.argv[1] if len(sys.argv) > 1 else datetime.date.today().isoformat()
-    cast, peers, curve = load("cast"), load("peers"), load("curve")
-    heat_map(conversions(cast), f"tc_cast, one thread, memory: time over memcpy's time ({cast['cpu']}, {cast['target']})", "pairs")
-    overall = [
-        *summary("cast", f"one thread, {cast['target']}"),
-        *summary("cast_huge_pages", f"one thread, {cast['target']}, huge pages"),
-        *summary("cast_all_threads", "all cores (memcpy: one)"),
-        *summary("cast_avx2", "one thread, avx2"),
-        *summary("cast_portable", "one thread, portable"),
-    ]
-    kernels = load("kernels")
-    slowest = sorted(conversions(kernels, "l2").values(), key=lambda row: row["elements_per_ns"])[:8] if kernels else []
-    parts = [
-        f"""# Benchmarks
-
-Written by `scripts/bench` on {date}: {cast["cpu"]}, {cast["cores"]} cores, compiled by
-{"GCC " if cast["compiler"][0].isdigit() else ""}{cast["compiler"]}. Every figure is a ratio
-to `memcpy` of as many bytes, measured in turns with it; raw results are in [bench/results](../bench/results).
-Other work on the machine makes some pair look slow in every run: those above 1.15 are measured three times, and the
-median stands.
-
-## All pairs
-
-![Heat map of all pairs](benchmarks/pairs.png)
-
-{table(["source and target together 128 MiB", "geometric mean", "pairs above 1.15", "worst"], overall)}
-
-Pages have 4 KiB, as `malloc` gives them, or 2 MiB, as NumPy asks for; in these, memcpy itself is a third faster.
-"""
-    ]
-    if slowest:
-        rows = [(row["from"], row["to"], f"{row['elements_per_ns']:.1f}", row["algorithm"]) for row in slowest]
-        parts.append(f"Slowest kernels in the second-level cache (16 Ki elements):\n\n{table(['from', 'to', 'elements/ns', 'algorithm'], rows)}\n")
-    if peers:
-        bars(peers)
-        parts.append(peers_section(peers))
-    if options := load("options"):
-        parts.append(options_section(options))
-    if curve:
-        curves(curve)
-        parts.append(placement_section(curve))
-    if strings := load("strings"):
-        parts.append(strings_section(strings))
-    if python := load("python"):
-        parts.append(python_section(python))
-    (DOCS / "benchmarks.md").write_text("\n".join(parts))
-
-    readme = ROOT / "README.md"
-    text = readme.read_text()
-    new = readme_table(cast, peers, date)
-    text = re.sub(r"(<!-- measured: begin.*?-->\n).*?(<!-- measured: end -->)", lambda m: m[1] + new + m[2], text, flags=re.S)
-    readme.write_text(text)
 
 
 def python_section(python):
-    names = list(python["peers"])
-    rows = [
-        (row["from"], row["to"], f"**{row['times']['tensorcast']:.1f}**", *(f"{row['times'][n]:.1f}" if n in row["times"] else "–" for n in names))
-        for row in python["rows"]
-    ]
+    names = python["contestants"]
+    rows = [(row["from"], row["to"], *contest([row["times"].get(name) for name in names], min, 1)) for row in python["rows"]]
     return f"""## From Python
 
-Milliseconds for {python["count"] >> 20} Mi elements, each allocates its results and uses the threads that it uses by default.
+Milliseconds for {python["count"] >> 10} Ki elements. Each allocates its results and uses the threads that it uses by default.
 
-{table(["from", "to", "tensorcast", *names], rows)}
+{table(["from", "to", *names], rows)}
 """
+
+
+def page(results):
+    machine = results["machine"]
+    compiler = ("GCC " if machine["compiler"][0].isdigit() else "") + machine["compiler"]
+    parts = [
+        f"""# Benchmarks
+
+Written by `scripts/bench` on {results["date"]}, all of one run: {machine["cpu"]}, {machine["cores"]} cores, {machine["target"]}, {compiler};
+transparent huge pages: {machine["huge_pages"]}.
+
+Every figure is a time over the time of a `memcpy` that reads and writes as many bytes, if nothing else is said: below
+1 is faster. Both are measured in turns, {results["rounds"]} times for each row of this page; shown are the median, the lowest and the
+highest of these ratios. Means are geometric means of medians. Bold is the best of a row.
+""",
+        goals_section(results),
+        plain_section(results),
+    ]
+    sections = {"peers": peers_section, "text": text_section, "python": python_section}
+    return "\n".join([*parts, *(draw(results[key]) for key, draw in sections.items() if key in results)])
+
+
+def picture(results):
+    """A heat map as SVG."""
+    types, width, height, left, top = results["pairs"]["types"], 34, 18, 110, 110
+
+    def color(ratio):
+        hue = 120 * min(max((1.3 - ratio) / 0.6, 0.0), 1.0)  # green at 0.7, red at 1.3
+        return f"hsl({hue:.0f},70%,75%)"
+
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width * len(types)}" height="{top + height * len(types)}" '
+        'font-family="sans-serif" font-size="11">',
+        '<rect width="100%" height="100%" fill="white"/>',
+    ]
+    for i, name in enumerate(types):
+        x, y = left + width * (i + 0.65), top + height * (i + 0.7)
+        lines.append(f'<text x="{left - 4}" y="{y:.0f}" text-anchor="end">{name}</text>')
+        lines.append(f'<text transform="translate({x:.0f},{top - 4}) rotate(-90)">{name}</text>')
+    for source, target, median, _, _ in results["pairs"]["rows"]:
+        x, y = left + width * types.index(target), top + height * types.index(source)
+        lines.append(f'<path fill="{color(median)}" d="M{x} {y}h{width}v{height}h-{width}"/><text x="{x + 6}" y="{y + 13}">{median:.2f}</text>')
+    return "\n".join([*lines, "</svg>"]) + "\n"
+
+
+def readme_table(results):
+    by_pair = {(row["from"], row["to"]): row["peers"] for row in results.get("peers", {"rows": []})["rows"]}
+    rows = []
+    for pair in README_PAIRS:
+        if pair not in by_pair:
+            continue
+        ours = by_pair[pair]["tensorcast"]
+        rivals = {name: by_pair[pair][name] for name in results["peers"]["versions"] if name in by_pair[pair]}
+        best = min(rivals, key=lambda name: rivals[name]["median"], default=None)
+        cells = list(contest([ours, rivals.get(best)], min))
+        rows.append((f"{pair[0]} → {pair[1]}", f"{ours['gigabytes_per_second']:.1f}", cells[0], f"{cells[1]}, {best}" if best else "–"))
+    pairs = results["pairs"]
+    worst = max(pairs["rows"], key=lambda row: row[2])
+    worst = dict(zip(("from", "to", "median", "low", "high"), worst))
+    machine = results["machine"]
+    mib = results["peers"]["mib"] if rows else pairs["mib"]
+    return f"""{table([f"one thread, {mib} MiB", "GB/s", "time / memcpy's", "best rival's time / memcpy's"], rows)}
+
+All {len(pairs["rows"])} pairs with {pairs["mib"]} MiB: a mean of {mean(row[2] for row in pairs["rows"]):.2f} of memcpy's time, at worst {pair_and(worst)}. In brackets the lowest and the
+highest of {results["rounds"]} measurements. {machine["cpu"]}, {machine["target"]}, {results["date"]}; [everything measured](docs/benchmarks.md).
+"""
+
+
+def files(results):
+    """What is drawn: the text of each file."""
+    begin, end = "<!-- measured: begin", "<!-- measured: end -->"
+    before, rest = (ROOT / "README.md").read_text().split(begin)
+    comment, rest = rest.split("\n", 1)
+    return {
+        "docs/benchmarks.md": page(results),
+        "docs/benchmarks/pairs.svg": picture(results),
+        "README.md": f"{before}{begin}{comment}\n{readme_table(results)}{end}{rest.split(end)[1]}",
+    }
+
+
+def stale_files():
+    drawn = files(json.loads((ROOT / RESULTS).read_text()))
+    return [name for name, text in drawn.items() if not (ROOT / name).exists() or (ROOT / name).read_text() != text]
+
+
+def main():
+    arguments = sys.argv[1:]
+    if arguments == ["--check"]:
+        stale = ", ".join(stale_files())
+        sys.exit(f"not what {RESULTS} has: {stale}; run scripts/bench --draw" if stale else 0)
+    out = pathlib.Path(arguments[1]) if len(arguments) > 1 else ROOT
+    if arguments:
+        (out / RESULTS).parent.mkdir(parents=True, exist_ok=True)
+        (out / RESULTS).write_text(json.dumps(summarize(pathlib.Path(arguments[0])), indent=0) + "\n")
+    for name, text in files(json.loads((out / RESULTS).read_text())).items():
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        (out / name).write_text(text)
 
 
 if __name__ == "__main__":

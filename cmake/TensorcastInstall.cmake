@@ -1,24 +1,57 @@
-# Install, export, pkg-config; and what the shared library shows.
+# Install, export, pkg-config; and what the shared libraries show.
 include(CMakePackageConfigHelpers)
 
-get_target_property(type tensorcast TYPE)
-if(type STREQUAL SHARED_LIBRARY AND NOT APPLE)
-  # Hidden visibility does not cover instances of the standard library's templates; this list does.
-  set(exports ${CMAKE_CURRENT_LIST_DIR}/tensorcast.map)
-  target_link_options(tensorcast PRIVATE LINKER:--version-script=${exports} LINKER:--no-undefined)
-  set_property(TARGET tensorcast APPEND PROPERTY LINK_DEPENDS ${exports})
+get_property(libraries GLOBAL PROPERTY TENSORCAST_LIBRARIES)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tensorcast)
+file(RELATIVE_PATH pkgconfig_to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+
+# tensorcast_pkg_config(NAME LIBRARY DESCRIPTION): NAME.pc. A static library brings the libraries that it needs
+# along to whoever links it; a shared one has them already.
+function(tensorcast_pkg_config name library description)
+  if(type STREQUAL STATIC_LIBRARY)
+    list(JOIN requires ", " pkgconfig_requires)
+    set(pkgconfig_libs "-lstdc++ -lm -pthread")
+  endif()
+  configure_file(cmake/tensorcast.pc.in ${name}.pc @ONLY)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endfunction()
+
+# By component: what its static library needs besides those before it, for pkg-config.
+set(requires_core)
+if(TENSORCAST_TBB)
+  list(APPEND requires_core tbb)
+endif()
+set(requires_files fmt zlib re2)
+set(requires_models pugixml yaml-cpp)
+
+set(components)
+set(requires)
+foreach(library IN LISTS libraries)
+  get_target_property(type ${library} TYPE)
+  get_target_property(component ${library} TENSORCAST_COMPONENT)
+  list(APPEND components ${component})
+  list(APPEND requires ${requires_${component}})
+  if(type STREQUAL SHARED_LIBRARY AND NOT APPLE)
+    # Hidden visibility does not cover instances of the standard library's templates; this list does.
+    set(exports ${CMAKE_CURRENT_LIST_DIR}/tensorcast.map)
+    target_link_options(${library} PRIVATE LINKER:--version-script=${exports} LINKER:--no-undefined)
+    set_property(TARGET ${library} APPEND PROPERTY LINK_DEPENDS ${exports})
+  endif()
+  install(TARGETS ${library} EXPORT tensorcast-${component}-targets)
+  install(EXPORT tensorcast-${component}-targets NAMESPACE tensorcast:: DESTINATION ${package_dir})
+  tensorcast_pkg_config(tensorcast-${component} ${library} "${PROJECT_DESCRIPTION} (${component})")
+endforeach()
+if(TARGET tensorcast)
+  tensorcast_pkg_config(tensorcast tensorcast "${PROJECT_DESCRIPTION}")
 endif()
 
-install(TARGETS tensorcast EXPORT tensorcast-targets)
-if(TENSORCAST_BUILD_TOOLS)
+if(TARGET tcast)
   file(RELATIVE_PATH bin_to_lib /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
   set_target_properties(tcast PROPERTIES INSTALL_RPATH $ORIGIN/${bin_to_lib})
   install(TARGETS tcast)
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/tensorcast DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
-set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tensorcast)
-install(EXPORT tensorcast-targets NAMESPACE tensorcast:: DESTINATION ${package_dir})
 configure_package_config_file(cmake/tensorcast-config.cmake.in tensorcast-config.cmake
                               INSTALL_DESTINATION ${package_dir})
 # Before 1.0 a new minor version may break its users.
@@ -26,12 +59,3 @@ write_basic_package_version_file(tensorcast-config-version.cmake COMPATIBILITY S
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tensorcast-config.cmake
               ${CMAKE_CURRENT_BINARY_DIR}/tensorcast-config-version.cmake
         DESTINATION ${package_dir})
-
-# A static library brings its dependencies along to whoever links it; a shared one has them already.
-if(type STREQUAL STATIC_LIBRARY)
-  set(pkgconfig_requires "fmt, tbb, zlib, re2, pugixml, yaml-cpp")
-  set(pkgconfig_libs "-lstdc++ -lm -pthread")
-endif()
-file(RELATIVE_PATH pkgconfig_to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
-configure_file(cmake/tensorcast.pc.in tensorcast.pc @ONLY)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tensorcast.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

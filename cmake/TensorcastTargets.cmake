@@ -15,6 +15,8 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 add_library(tensorcast_settings INTERFACE)
 # -ffp-contract=off: a fused multiply-add where none is written would change results.
 target_compile_options(tensorcast_settings INTERFACE -Wall -Wextra -Wshadow -ffp-contract=off)
+# The headers for all; the library for components after core (src/dtype/formatted.hpp).
+target_include_directories(tensorcast_settings SYSTEM INTERFACE $<TARGET_PROPERTY:fmt::fmt,INTERFACE_INCLUDE_DIRECTORIES>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # Wrong for std::string, https://gcc.gnu.org/bugzilla/show_bug.cgi?id=105329
   target_compile_options(tensorcast_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
@@ -46,7 +48,7 @@ endfunction()
 
 # tensorcast_layer(NAME [DEPENDS lower layers] [LINK libraries] [EXCLUDE patterns] [PARTS names])
 # An object library of every .cpp of the current folder and below, its *_test.cpp apart as the test program NAME_test.
-# A layer links the lower layers that it names and so sees no others; all layers together are the library `tensorcast`.
+# A layer's test links the lower layers that the layer names and so sees no others.
 # A part is one more object library of the layer, tensorcast_NAME_PART, whose sources the caller adds.
 function(tensorcast_layer name)
   cmake_parse_arguments(layer "" "" "DEPENDS;LINK;TEST_LINK;EXCLUDE;PARTS" ${ARGN})
@@ -61,7 +63,6 @@ function(tensorcast_layer name)
   add_library(tensorcast_${name} OBJECT ${sources})
   target_include_directories(tensorcast_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(tensorcast_${name} PRIVATE tensorcast_settings PUBLIC ${layer_LINK})
-  set_property(GLOBAL APPEND PROPERTY TENSORCAST_LAYERS tensorcast_${name})
   set(objects $<TARGET_OBJECTS:tensorcast_${name}>)
   foreach(part IN LISTS layer_PARTS)
     add_library(tensorcast_${name}_${part} OBJECT)
@@ -90,6 +91,34 @@ function(tensorcast_layer name)
     tensorcast_compile_quickly(${name}_test)
     add_test(NAME ${name} COMMAND ${name}_test)
   endif()
+endfunction()
+
+# tensorcast_component(NAME LIBRARY LAYERS...): adds the folders of the layers, and a library of their objects and of those
+# of all components before. So a program links one library, and the shared ones need not export what a later component
+# uses of an earlier one.
+function(tensorcast_component name library)
+  foreach(layer IN LISTS ARGN)
+    add_subdirectory(${layer})
+    get_property(layer_objects TARGET tensorcast_${layer} PROPERTY TENSORCAST_OBJECTS)
+    get_property(layer_links TARGET tensorcast_${layer} PROPERTY TENSORCAST_LINKS)
+    set_property(GLOBAL APPEND PROPERTY TENSORCAST_OBJECTS ${layer_objects})
+    set_property(GLOBAL APPEND PROPERTY TENSORCAST_LINKS ${layer_links})
+  endforeach()
+  get_property(objects GLOBAL PROPERTY TENSORCAST_OBJECTS)
+  get_property(links GLOBAL PROPERTY TENSORCAST_LINKS)
+  list(REMOVE_DUPLICATES objects)
+  list(REMOVE_DUPLICATES links)
+
+  add_library(${library} ${objects})
+  add_library(tensorcast::${name} ALIAS ${library})
+  target_include_directories(${library} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                                               $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_compile_features(${library} PUBLIC cxx_std_20)
+  target_link_libraries(${library} PRIVATE ${links})
+  target_link_options(${library} PRIVATE $<$<CONFIG:Release>:LINKER:--gc-sections>)
+  set_target_properties(${library} PROPERTIES LINKER_LANGUAGE CXX TENSORCAST_COMPONENT ${name} EXPORT_NAME ${name}
+                                              VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+  set_property(GLOBAL APPEND PROPERTY TENSORCAST_LIBRARIES ${library})
 endfunction()
 
 # tensorcast_fuzzer(NAME SOURCE...): a libFuzzer program linked with the library.

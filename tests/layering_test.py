@@ -41,13 +41,32 @@ def includes(path, kind):
 
 
 FILES = project_files()
-LAYERS = re.findall(r"^\| `(\w+)/` \|", (ROOT / "src/README.md").read_text(), re.MULTILINE)
+# src/README.md: {component: its layers}, {component: its public headers}, lowest first.
+SECTIONS = re.split(r"^## `(\w+)`.*\n", (ROOT / "src/README.md").read_text(), flags=re.MULTILINE)[1:]
+COMPONENTS = {name: re.findall(r"^\| `(\w+)/` \|", text, re.MULTILINE)
+              for name, text in zip(SECTIONS[::2], SECTIONS[1::2])}
+HEADERS = {name: re.search(r"Headers: `([\w ]+)`", text).group(1).split()
+           for name, text in zip(SECTIONS[::2], SECTIONS[1::2])}
+LAYERS = [layer for layers in COMPONENTS.values() for layer in layers]
+
+
+def public_headers_up_to(component):
+    names = list(HEADERS)
+    return {header for name in names[: names.index(component) + 1] for header in HEADERS[name]}
+
+
+def wrong_public_includes(paths, component):
+    """What these files of a component include of later components' public headers."""
+    allowed = public_headers_up_to(component)
+    return [f"{shown(path)} includes {name}" for path in paths for name in includes(path, '"')
+            if name.startswith("tensorcast/") and pathlib.Path(name).stem not in allowed]
 
 
 def test_the_table_of_layers_lists_every_folder():
     folders = {path.relative_to(ROOT).parts[1] for path in FILES if path.is_relative_to(ROOT / "src")}
     assert set(LAYERS) == folders - {"README.md", "CMakeLists.txt"}
     assert len(LAYERS) == len(set(LAYERS)) >= 8
+    assert list(COMPONENTS) == ["core", "files", "models"]
 
 
 @pytest.mark.parametrize("layer", LAYERS)
@@ -62,6 +81,33 @@ def test_a_layer_includes_only_itself_lower_layers_and_the_public_headers(layer)
         if name.split("/")[0] not in allowed
     ]
     assert not wrong
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_a_component_includes_no_public_header_of_a_later_one(component):
+    headers = [path for path in code_below("include") if path.stem in HEADERS[component]]
+    assert len(headers) == len(HEADERS[component])
+    sources = code_below(*(f"src/{layer}" for layer in COMPONENTS[component]))
+    assert not wrong_public_includes(headers + sources, component)
+
+
+def test_core_needs_the_standard_library_and_threads():
+    excused = {"src/dtype/formatted.hpp", "src/dtype/formatted.cpp", "src/cast/parallel.cpp"}
+    foreign = [f"{shown(path)} includes <{name}>" for path in code_below(*(f"src/{layer}" for layer in COMPONENTS["core"]))
+               if not is_test(path) and shown(path) not in excused
+               for name in includes(path, "<") if re.match(r"(fmt|oneapi|tbb)/|zlib|pugixml|yaml-cpp", name)]
+    assert not foreign
+
+
+def test_every_public_header_belongs_to_one_component():
+    listed = [header for headers in HEADERS.values() for header in headers]
+    assert sorted(listed) == sorted(path.stem for path in code_below("include"))
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_cmake_makes_a_component_of_its_layers(component):
+    (layers,) = re.findall(rf"tensorcast_component\({component} [\w-]+ ([\w ]+)\)", (ROOT / "src/CMakeLists.txt").read_text())
+    assert layers.split() == COMPONENTS[component]
 
 
 def test_public_headers_need_only_each_other_and_the_standard_library():

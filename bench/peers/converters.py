@@ -4,9 +4,12 @@
 Peers that keep elements below a byte in a byte each, or own their memory, bring `result()` to read the codes back.
 """
 
+import re
+
 import numpy
 
 ONE_THREAD = 1
+PACKED = re.compile(r"u?int[24]$|float[46]_")  # types that tensorcast packs and most others keep in a byte each
 
 
 class Conversion:
@@ -31,7 +34,7 @@ class NumPy:
 
     def prepare(self, source, target, src, dst, count):
         from_type, to_type = self.dtype(source), self.dtype(target)
-        if any(name.endswith(("int4", "int2", "float4_e2m1fn")) for name in (source, target)):
+        if PACKED.match(source) or PACKED.match(target):
             raise TypeError("keeps an element in a byte each")
         x, y = src.view(from_type)[:count], dst.view(to_type)[:count]
 
@@ -54,7 +57,7 @@ class PyTorch:
         self.torch, self.version = torch, torch.__version__
 
     def prepare(self, source, target, src, dst, count):
-        if any(name.endswith(("int4", "int2", "float4_e2m1fn")) for name in (source, target)):
+        if PACKED.match(source) or PACKED.match(target):
             raise TypeError("has no such conversion")
         x = self.torch.from_numpy(src).view(getattr(self.torch, source))[:count]
         y = self.torch.from_numpy(dst).view(getattr(self.torch, target))[:count]

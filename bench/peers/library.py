@@ -4,12 +4,6 @@ import ctypes
 
 import numpy
 
-NAMES = (
-    "float64 float32 float16 bfloat16 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu "
-    "float4_e2m1fn int64 int32 int16 int8 int4 int2 uint64 uint32 uint16 uint8 uint4 uint2 bool"
-).split()
-
-
 class Options(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t)]
     _fields_ += [
@@ -31,7 +25,9 @@ class Library:
         self.lib.tc_version.restype = ctypes.c_char_p
         pointer, number = ctypes.c_void_p, ctypes.c_int32
         self.lib.tc_cast.argtypes = [pointer, number, pointer, number, ctypes.c_size_t, pointer]
-        self.code = {name: self.lib.tc_dtype_parse(name.encode()) for name in NAMES}
+        self.lib.tc_dtype_name.restype = ctypes.c_char_p
+        codes = (code for code in range(64) if self.lib.tc_storage_bytes(code, 8))  # none for string and unknown ones
+        self.code = {self.lib.tc_dtype_name(code).decode(): code for code in codes}
 
     def options(self, **fields):
         options = Options()

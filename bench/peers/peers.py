@@ -1,15 +1,14 @@
 """Times tensorcast beside other converters on the same memory, one thread each, and compares their results.
 
-usage: peers.py LIBRARY --json FILE [--pairs REGEX] [--quick]
+usage: peers.py LIBRARY --json FILE [--pairs REGEX] [--mib N] [--rounds N]
 
-Every pair is timed in turns with memcpy of as many bytes, so that a row's ratios belong together. Results are compared
-on 65,536 codes: all of them where the source has 16 bits or fewer, else random ones.
+All are timed in turns with memcpy of as many bytes, each as often, so that a row's ratios belong together. Results are
+compared on 65,536 codes: all of them where the source has 16 bits or fewer, else random ones.
 """
 
 import argparse
 import ctypes
 import json
-import os
 import re
 import statistics
 import sys
@@ -18,20 +17,21 @@ import time
 import numpy
 
 import converters
-from library import NAMES, Library
+from library import Library
 
 COMPARED = 1 << 16
-USUAL = re.compile(
+USUAL = (
     r"^(float32->(float16|bfloat16|float8_.*|float4_e2m1fn|int8|uint8|int4|int32|bool|float64)|"
     r"(float16|bfloat16|float8_e4m3fn|float8_e5m2|int4|int8|uint8|int32|int64|float64)->float32|"
-    r"(float8_e4m3fn|int4|int8|bfloat16)->float16|float16->(bfloat16|float8_e4m3fn|int8|uint8)|int64->int32|int32->int64)$"
+    r"(float8_e4m3fn|int4|int8|bfloat16)->float16|float8_e4m3fn->bfloat16|float16->(bfloat16|float8_e4m3fn|int8|uint8)|int64->int32|int32->int64)$"
 )
 
 
 def seconds(run):
-    start = time.perf_counter()
+    """Processor time of all threads: what others do on the machine meanwhile does not count, and a second thread does."""
+    start = time.process_time()
     run()
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def codes(library, dtype):
@@ -51,32 +51,9 @@ def codes(library, dtype):
     return data
 
 
-def difference(library, source, target, src, ours, theirs):
-    """None where all codes are equal, else how many are not, and the first of them."""
-    def elements(packed, dtype):
-        bits = library.bits(dtype)
-        if bits >= 8:
-            return packed.view(f"u{bits // 8}")
-        per_byte = 8 // bits
-        return (packed[:, None] >> (numpy.arange(per_byte, dtype=numpy.uint8) * bits) & ((1 << bits) - 1)).reshape(-1)
-
-    mine, other = elements(ours, target)[:COMPARED], elements(theirs, target)[:COMPARED]
-    wrong = numpy.flatnonzero(mine != other)
-    if wrong.size == 0:
-        return None
-    digits = lambda dtype: max(1, library.bits(dtype) // 4)  # noqa: E731
-    first = wrong[0]
-    return {
-        "codes": int(wrong.size),
-        "input": f"{elements(src, source)[first]:#0{digits(source) + 2}x}",
-        "ours": f"{mine[first]:#0{digits(target) + 2}x}",
-        "theirs": f"{other[first]:#0{digits(target) + 2}x}",
-    }
-
-
-def compare(library, peer, source, target):
-    src = codes(library, source)
-    src = src.copy()
+def differs(library, peer, source, target):
+    """Whether any of the results is another one."""
+    src = codes(library, source).copy()
     ours = numpy.zeros(library.storage_bytes(target, COMPARED), numpy.uint8)
     theirs = numpy.zeros_like(ours)
     library.cast(src, source, ours, target, COMPARED)
@@ -84,7 +61,7 @@ def compare(library, peer, source, target):
     conversion.run()
     if conversion.result is not None:
         theirs = conversion.result()
-    return difference(library, source, target, src, ours, theirs)
+    return not numpy.array_equal(ours, theirs[: ours.size])
 
 
 def measure(library, peers, source, target, bytes_in_all, rounds):
@@ -98,28 +75,26 @@ def measure(library, peers, source, target, bytes_in_all, rounds):
         "memcpy": lambda: ctypes.memmove(copy_to.ctypes.data, copy_from.ctypes.data, half),
         "tensorcast": lambda: library.cast(src, source, dst, target, count),
     }
-    usual = USUAL.search(f"{source}->{target}") is not None
-    row = {"from": source, "to": target, "usual": usual, "count": count, "bytes": src.nbytes + dst.nbytes, "peers": {}}
+    row = {"from": source, "to": target, "bytes": src.nbytes + dst.nbytes, "peers": {}}
     conversions = []  # keeps memory alive that a peer only points to
     for peer in peers:
-        entry = row["peers"][peer.name] = {}
         try:
-            entry["differs"] = compare(library, peer, source, target)
+            entry = {"differs": differs(library, peer, source, target)}
             conversions.append(peer.prepare(source, target, src, dst, count))
             conversions[-1].run()
-            contestants[peer.name] = conversions[-1].run
         except Exception as error:
-            entry.clear()
-            entry["cannot"] = str(error).strip().splitlines()[0][:120] if str(error).strip() else type(error).__name__
+            print(f"  {peer.name} cannot: {type(error).__name__}: {str(error)[:100]!r}")
+            continue
+        row["peers"][peer.name] = entry
+        contestants[peer.name] = conversions[-1].run
     times = {name: [] for name in contestants}
     for _ in range(rounds):
         for name, run in contestants.items():
-            if len(times[name]) < 2 or sum(times[name]) < 1.0:
-                times[name].append(seconds(run))
-    copy = statistics.median(times["memcpy"])
+            times[name].append(seconds(run))
     for name, measured in times.items():
-        ratio = {"ms": round(min(measured) * 1e3, 3), "times_memcpy": round(statistics.median(measured) / copy, 3)}
-        row["peers"].setdefault(name, {}).update(ratio)
+        ratios = [time / copy for time, copy in zip(measured, times["memcpy"])]
+        spread = {"median": statistics.median(ratios), "low": min(ratios), "high": max(ratios)}
+        row["peers"].setdefault(name, {}).update(spread, gigabytes_per_second=row["bytes"] / statistics.median(measured) / 1e9)
     return row
 
 
@@ -127,10 +102,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("library")
     parser.add_argument("--json", required=True)
-    parser.add_argument("--pairs", default=None, help="regular expression; without it, all pairs, or with --quick the usual")
-    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--pairs", default=USUAL, help="regular expression, searched in 'float32->int8'")
+    parser.add_argument("--mib", type=int, default=128, help="of source and target together")
+    parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
-    pairs = re.compile(arguments.pairs or (USUAL if arguments.quick else ""))
 
     library = Library(arguments.library)
     peers = []
@@ -139,29 +114,18 @@ def main():
             peers.append(peer())
         except ImportError as error:
             print(f"{peer.name}: {error}", file=sys.stderr)
-    versions = {peer.name: peer.version for peer in peers}
+    chosen = [(a, b) for a in library.code for b in library.code if a != b and re.search(arguments.pairs, f"{a}->{b}")]
     rows = []
-    chosen = [(a, b) for a in NAMES for b in NAMES if a != b and pairs.search(f"{a}->{b}")]
-    for done, (source, target) in enumerate(chosen):
-        row = measure(library, peers, source, target, (32 if arguments.quick else 64) << 20, 3 if arguments.quick else 5)
+    for source, target in chosen:
+        row = measure(library, peers, source, target, arguments.mib << 20, arguments.rounds)
         rows.append(row)
         cells = "  ".join(
-            f"{name} {entry['times_memcpy']:.2f}" + ("*" if entry.get("differs") else "")
-            for name, entry in row["peers"].items()
-            if "times_memcpy" in entry and name != "memcpy"
+            f"{name} {entry['median']:.2f}" + ("*" if entry.get("differs") else "") for name, entry in row["peers"].items()
         )
-        print(f"{done + 1}/{len(chosen)} {source} -> {target}: {cells}", flush=True)
-    model = re.search(r"model name\s*: (.*)", open("/proc/cpuinfo").read()) if os.path.exists("/proc/cpuinfo") else None
-    document = {
-        "version": library.lib.tc_version().decode(),
-        "cpu": model.group(1) if model else "unknown",
-        "cores": os.cpu_count(),
-        "peers": versions,
-        "rows": rows,
-    }
+        print(f"{len(rows)}/{len(chosen)} {source} -> {target}: {cells}", flush=True)
+    document = {"versions": {peer.name: peer.version for peer in peers}, "mib": arguments.mib, "rounds": arguments.rounds, "rows": rows}
     with open(arguments.json, "w") as out:
-        json.dump(document, out, indent=1)
-        out.write("\n")
+        json.dump(document, out)
 
 
 if __name__ == "__main__":

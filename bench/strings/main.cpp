@@ -1,11 +1,15 @@
-// tensorcast_strings_bench [JSON-FILE]: numbers to text and back, against std::to_chars and std::from_chars.
+// tensorcast_strings_bench [JSON-FILE [ROUNDS]]: numbers to text and back, against std::to_chars and std::from_chars.
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
+#include <functional>
+#include <memory>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -38,134 +42,111 @@ std::vector<double> draw(const Numbers& numbers) {
   return drawn;
 }
 
-struct Row {
-  std::string work;
-  std::string numbers;
-  std::string dtype;
-  double ns_per_element = 0.0;
-  double text_megabytes_per_second = 0.0;
-  double standard_ns_per_element = 0.0;  // 0: the C++ library has no such type
-};
-
-// What std::to_chars prints of each value, and how long it and std::from_chars take. Value: double, float,
-// std::int64_t.
-struct StandardLibrary {
-  double print_ns = 0.0;
-  double parse_ns = 0.0;
-};
-
+// The standard library prints and parses every value. Value: double, float, std::int64_t.
 template <class Value>
-StandardLibrary time_standard_library(const bench::Effort& effort, const std::vector<std::byte>& bytes) {
-  const auto* values = reinterpret_cast<const Value*>(bytes.data());
-  std::string text;
-  std::vector<std::size_t> offsets(count + 1);
-  const auto print = [&] {
-    text.resize(count * 32);
-    char* end = text.data();
-    for (std::size_t i = 0; i < count; ++i) {
-      end = std::to_chars(end, text.data() + text.size(), values[i]).ptr;
-      offsets[i + 1] = static_cast<std::size_t>(end - text.data());
-    }
-  };
-  std::vector<Value> parsed(count);
-  const auto parse = [&] {
-    for (std::size_t i = 0; i < count; ++i) {
-      std::from_chars(text.data() + offsets[i], text.data() + offsets[i + 1], parsed[i]);
-    }
-  };
-  StandardLibrary result;
-  result.print_ns = bench::best_ns(effort, print) / count;
-  result.parse_ns = bench::best_ns(effort, parse) / count;
-  return result;
-}
+class StandardLibrary {
+ public:
+  explicit StandardLibrary(const std::vector<std::byte>& bytes)
+      : values_(reinterpret_cast<const Value*>(bytes.data())), text_(count * 32, '\0'), parsed_(count) {}
 
-StandardLibrary standard_library(const bench::Effort& effort, DType dtype, const std::vector<std::byte>& bytes) {
+  void print() {
+    char* end = text_.data();
+    for (std::size_t i = 0; i < count; ++i) {
+      end = std::to_chars(end, text_.data() + text_.size(), values_[i]).ptr;
+      offsets_[i + 1] = static_cast<std::size_t>(end - text_.data());
+    }
+  }
+  void parse() {
+    for (std::size_t i = 0; i < count; ++i) {
+      std::from_chars(text_.data() + offsets_[i], text_.data() + offsets_[i + 1], parsed_[i]);
+    }
+  }
+
+ private:
+  const Value* values_;
+  std::string text_;
+  std::vector<std::size_t> offsets_ = std::vector<std::size_t>(count + 1);
+  std::vector<Value> parsed_;
+};
+
+using Work = std::function<void()>;
+
+// How the standard library prints and parses; nothing for types that it does not have.
+struct Rival {
+  Work print, parse;
+};
+template <class Value>
+Rival rival_of(const std::vector<std::byte>& bytes) {
+  const auto standard = std::make_shared<StandardLibrary<Value>>(bytes);
+  return {[=] { standard->print(); }, [=] { standard->parse(); }};
+}
+Rival rival_of(DType dtype, const std::vector<std::byte>& bytes) {
   switch (dtype) {
     case DType::float64:
-      return time_standard_library<double>(effort, bytes);
+      return rival_of<double>(bytes);
     case DType::float32:
-      return time_standard_library<float>(effort, bytes);
+      return rival_of<float>(bytes);
     case DType::int64:
-      return time_standard_library<std::int64_t>(effort, bytes);
+      return rival_of<std::int64_t>(bytes);
     default:
       return {};
   }
 }
 
-Result<std::vector<Row>> measure(DType dtype, const Numbers& numbers, const bench::Effort& effort) {
+// Million elements a second.
+Json speed(const std::vector<double>& ns) {
+  std::vector<double> speeds;
+  for (const double sample : ns) speeds.push_back(count * 1e3 / sample);
+  const bench::Spread spread = bench::spread_of(std::move(speeds));
+  return {{"median", spread.median}, {"low", spread.low}, {"high", spread.high}};
+}
+
+Json timed(const char* work, const Numbers& numbers, DType dtype, int rounds, const Work& ours, const Work& rival) {
+  std::vector<Work> works = {ours};
+  if (rival) works.push_back(rival);
+  const bench::Samples samples = bench::time_in_turns(works, {.rounds = rounds});
+  Json row = {{"work", work}, {"numbers", numbers.name}, {"dtype", name(dtype)}, {"tensorcast", speed(samples[0])}};
+  if (rival) row["standard library"] = speed(samples[1]);
+  fmt::print("{}\n", row.dump());
+  std::fflush(stdout);
+  return row;
+}
+
+void measure(DType dtype, const Numbers& numbers, int rounds, Json& rows) {
   const std::vector<double> drawn = draw(numbers);
   std::vector<std::byte> bytes(storage_bytes(dtype, count));
-  const TensorView source{DType::float64, shape, std::as_bytes(std::span<const double>(drawn))};
-  if (Result<void> rounded = cast(source, MutableTensorView{dtype, shape, bytes}); !rounded) return rounded.error();
-
-  const TensorView values{dtype, shape, bytes};
-  Result<StringBuffer> text = cast_to_strings(values);
-  if (!text) return text.error();
-  const double print_ns = bench::best_ns(effort, [&] { text = cast_to_strings(values); }) / count;
-  const StringView view{text->data, text->offsets};
+  const MutableTensorView target{dtype, shape, bytes};
+  if (!cast({DType::float64, shape, std::as_bytes(std::span(drawn))}, target)) throw std::runtime_error("cast failed");
+  Result<StringBuffer> text = cast_to_strings({dtype, shape, bytes});
+  const StringBuffer printed = text.value();
   Result<void> parsed;
-  const double parse_ns = bench::best_ns(effort,
-                                         [&] {
-                                           parsed = cast_from_strings(view, MutableTensorView{dtype, shape, bytes});
-                                         }) /
-                          count;
-  if (!parsed) return parsed.error();
-
-  const StandardLibrary standard = standard_library(effort, dtype, bytes);
-  const auto row = [&](const char* work, double ns, double standard_ns) {
-    const double characters = static_cast<double>(text->data.size()) / count;
-    return Row{work, std::string(numbers.name), std::string(name(dtype)), ns, characters * 1e3 / ns, standard_ns};
-  };
-  return std::vector<Row>{row("print", print_ns, standard.print_ns), row("parse", parse_ns, standard.parse_ns)};
+  const Rival rival = rival_of(dtype, bytes);
+  const Work print = [&] { text = cast_to_strings({dtype, shape, bytes}); };
+  const Work parse = [&] { parsed = cast_from_strings(printed.view(), target); };
+  rows.push_back(timed("print", numbers, dtype, rounds, print, rival.print));
+  rows.push_back(timed("parse", numbers, dtype, rounds, parse, rival.parse));
+  if (!text || !parsed) throw std::runtime_error("a number was not printed or read");
 }
 
-void print_row(const Row& row) {
-  const std::string standard =
-      row.standard_ns_per_element == 0.0 ? "-" : fmt::format("{:.1f}", row.standard_ns_per_element);
-  fmt::print("{:<6} {:<8} {:<14} {:>10.1f} {:>9.0f} {:>11}\n", row.work, row.numbers, row.dtype, row.ns_per_element,
-             row.text_megabytes_per_second, standard);
-  std::fflush(stdout);
-}
-
-int run(const char* json_path) {
-  fmt::print("{:<6} {:<8} {:<14} {:>10} {:>9} {:>11}\n", "work", "numbers", "dtype", "ns/element", "MB/s text",
-             "std, ns");
-  Json document = Json::array();
+void run(const char* json_path, int rounds) {
+  Json rows = Json::array();
   for (const Numbers& numbers : kinds_of_numbers) {
     for (const DType dtype : {DType::float64, DType::float32, DType::bfloat16, DType::float16, DType::float8_e4m3fn,
                               DType::int64, DType::int32, DType::int8}) {
-      const Result<std::vector<Row>> rows = measure(dtype, numbers, bench::Effort{});
-      if (!rows) {
-        fmt::print(stderr, "tensorcast_strings_bench: {}\n", rows.error().describe());
-        return 1;
-      }
-      for (const Row& row : *rows) {
-        print_row(row);
-        document.push_back({{"work", row.work},
-                            {"numbers", row.numbers},
-                            {"dtype", row.dtype},
-                            {"count", count},
-                            {"ns_per_element", row.ns_per_element},
-                            {"text_megabytes_per_second", row.text_megabytes_per_second},
-                            {"standard_ns_per_element", row.standard_ns_per_element}});
-      }
+      measure(dtype, numbers, rounds, rows);
     }
   }
-  if (json_path == nullptr) return 0;
+  if (json_path == nullptr) return;
   std::ofstream out(json_path);
-  out << document.dump(1) << '\n';
-  if (!out.flush()) {
-    fmt::print(stderr, "tensorcast_strings_bench: cannot write {}\n", json_path);
-    return 1;
-  }
-  return 0;
+  out << rows.dump() << '\n';
+  if (!out.flush()) throw std::runtime_error(fmt::format("cannot write {}", json_path));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    return run(argc > 1 ? argv[1] : nullptr);
+    run(argc > 1 ? argv[1] : nullptr, argc > 2 ? std::atoi(argv[2]) : 5);
   } catch (const std::exception& error) {
     fmt::print(stderr, "tensorcast_strings_bench: {}\n", error.what());
     return 1;

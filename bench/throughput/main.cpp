@@ -1,9 +1,8 @@
-// tensorcast_bench: every kernel, and the public cast, against memcpy; a table, and JSON for bench/results.
+// tensorcast_bench: tensorcast::cast() of all pairs of types against memcpy of as many bytes; a table, and JSON.
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
-#include <iostream>
-#include <optional>
+#include <map>
 #include <regex>
 #include <string>
 #include <thread>
@@ -13,7 +12,6 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "kernels/kernel.hpp"
 #include "tensorcast/target.hpp"
 #include "tensorcast/version.hpp"
 #include "throughput/measure.hpp"
@@ -27,172 +25,118 @@ using Json = nlohmann::ordered_json;
 
 struct Request {
   std::string pairs = ".*";
-  std::string target = std::string(name(active_target()));
-  std::vector<std::string> sizes = {"l1", "l2", "memory"};
-  std::vector<std::string> paths = {"kernel"};
+  std::vector<std::string> sizes = {"memory"};
+  std::string variant = "plain";
+  bench::Effort effort = {.rounds = 5};
+  std::size_t mib = 128;
   int threads = 1;
   std::string json;
-  bool quick = false;
-  bool huge_pages = false;
 };
 
-struct Row {
-  Timing timing;
-  std::string path;  // "kernel", "cast" or "memcpy"
-  std::string algorithm;
-  const kernels::Kernel* kernel = nullptr;  // null: memcpy
-  int measured = 1;
-};
+std::map<std::string, bench::Variant> variants() {
+  return {{"plain", {}},
+          {"report", {.report = true}},
+          {"scale", {.options = {.scale = 0.1}}},
+          {"strict", {.options = CastOptions::Safe(), .numbers_fit = true}}};
+}
 
-constexpr double looks_slow = 1.15;  // of memcpy's time, in memory
-
-std::string cpu_model() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    const std::size_t value = line.find(": ");
-    if (line.starts_with("model name") && value != std::string::npos) return line.substr(value + 2);
+// What /proc and /sys say after `key`.
+std::string system_fact(const char* path, const std::string& key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with(key)) return line.substr(std::min(line.size(), line.find_first_not_of("\t :", key.size())));
   }
   return "unknown";
 }
 
-void print_heading() {
-  fmt::print("{:<34} {:<7} {:<7} {:>11} {:>9} {:>8} {:>10}  {}\n", "pair", "path", "size", "ns", "el/ns", "GB/s",
-             "x memcpy", "algorithm");
+Json machine() {
+  return {{"version", version()},
+          {"cpu", system_fact("/proc/cpuinfo", "model name")},
+          {"cores", std::thread::hardware_concurrency()},
+          {"compiler", __VERSION__},
+          {"target", name(active_target())},
+          {"huge_pages", system_fact("/sys/kernel/mm/transparent_hugepage/enabled", "")}};
 }
 
-void print_row(const Row& row) {
-  const Timing& t = row.timing;
-  const std::string pair = row.path == "memcpy" ? "memcpy" : fmt::format("{} -> {}", name(t.from), name(t.to));
-  fmt::print("{:<34} {:<7} {:<7} {:>11.1f} {:>9.2f} {:>8.1f} {:>10.2f}  {}\n", pair, row.path, name(t.size), t.ns,
-             t.elements_per_ns(), t.gigabytes_per_second(), t.ratio, row.algorithm);
+void print_row(const std::string& pair, const Timing& t) {
+  fmt::print("{:<34} {:<7} {:>12.1f} ns {:>8.1f} GB/s {:>8.2f} ({:.2f} to {:.2f}) of memcpy's time\n", pair,
+             name(t.size), t.ns, t.gigabytes_per_second(), t.ratio, t.ratios.low, t.ratios.high);
   std::fflush(stdout);
 }
 
-Json to_json(const Row& row) {
-  const Timing& t = row.timing;
-  return {{"from", name(t.from)},
-          {"to", name(t.to)},
-          {"path", row.path},
-          {"algorithm", row.algorithm},
-          {"size", name(t.size)},
-          {"threads", t.threads},
-          {"count", t.count},
-          {"bytes", t.bytes},
-          {"ns", t.ns},
-          {"memcpy_ns", t.memcpy_ns},
-          {"elements_per_ns", t.elements_per_ns()},
-          {"gigabytes_per_second", t.gigabytes_per_second()},
-          {"times_memcpy", t.ratio},
-          {"measured", row.measured}};
+Json to_json(const Timing& t) {
+  return {{"from", name(t.from)}, {"to", name(t.to)},          {"size", name(t.size)}, {"bytes", t.bytes},
+          {"ns", t.ns},           {"median", t.ratios.median}, {"low", t.ratios.low},  {"high", t.ratios.high}};
 }
 
-Result<Timing> time(bench::Bench& bench, const kernels::Kernel& kernel, const std::string& path, Size size,
-                    int threads) {
-  if (path == "cast") return bench.time_cast(kernel.from, kernel.to, size, threads);
-  const codec::Policy policy;
-  return bench.time(kernel.from, kernel.to, size, [&](const std::byte* src, std::byte* dst, std::size_t count) {
-    kernel.run(src, dst, count, policy);
-  });
-}
-
-// Other work on the machine makes some pair look slow in every run. Once all are through, these are measured twice
-// again, and the median stands.
-void measure_slow_ones_again(bench::Bench& bench, std::vector<Row>& rows, int threads) {
-  for (Row& row : rows) {
-    if (row.kernel == nullptr || row.timing.size != Size::memory || row.timing.ratio <= looks_slow) continue;
-    std::vector<Timing> timings = {row.timing};
-    for (int again = 0; again < 2; ++again) {
-      if (const Result<Timing> timing = time(bench, *row.kernel, row.path, row.timing.size, threads)) {
-        timings.push_back(*timing);
-      }
-    }
-    std::ranges::sort(timings, {}, &Timing::ratio);
-    row.timing = timings[timings.size() / 2];
-    row.measured = static_cast<int>(timings.size());
-    print_row(row);
-  }
-}
-
-std::vector<Row> measure(const Request& request, Target target, const std::vector<Size>& sizes) {
-  bench::Effort effort = request.quick ? bench::Effort::Quick() : bench::Effort{};
-  effort.huge_pages = request.huge_pages;
+Json measure(const Request& request) {
+  const bench::Variant variant = [&] {
+    bench::Variant chosen = variants().at(request.variant);
+    chosen.options.threads = request.threads;
+    return chosen;
+  }();
+  bench::Effort effort = request.effort;
+  effort.memory_bytes = request.mib << 20;
   bench::Bench bench(effort);
-  std::vector<Row> rows;
-  const auto add = [&](Row row) {
-    print_row(row);
-    rows.push_back(std::move(row));
-  };
-  print_heading();
-  for (const Size size : sizes) add({bench.time_memcpy(size), "memcpy", "memcpy", nullptr});
-
   const std::regex pairs(request.pairs);
-  for (const kernels::Kernel& kernel : kernels::kernels(target)) {
-    if (!std::regex_search(fmt::format("{}->{}", name(kernel.from), name(kernel.to)), pairs)) continue;
-    for (const std::string& path : request.paths) {
-      for (const Size size : sizes) {
-        const Result<Timing> timing = time(bench, kernel, path, size, request.threads);
-        if (!timing) continue;
-        const bool is_cast = path == "cast";
-        add({*timing, path, is_cast ? fmt::format("threads: {}", request.threads) : std::string(kernel.algorithm),
-             &kernel});
+  Json bits, copies = Json::array(), rows = Json::array();
+  for (const DType dtype : all_dtypes()) {
+    if (dtype != DType::string) bits[std::string(name(dtype))] = bit_width(dtype);
+  }
+  for (const Size size : bench::all_sizes) {
+    if (std::ranges::count(request.sizes, name(size)) == 0) continue;
+    const Timing copy = bench.time_memcpy(size);
+    print_row("memcpy against itself", copy);
+    copies.push_back(to_json(copy));
+    for (const DType from : all_dtypes()) {
+      for (const DType to : all_dtypes()) {
+        const std::string pair = fmt::format("{}->{}", name(from), name(to));
+        const bool is_text = from == DType::string || to == DType::string;
+        if (is_text || from == to || !std::regex_search(pair, pairs)) continue;
+        const Result<Timing> timing = bench.time_cast(from, to, size, variant);
+        if (!timing) throw std::runtime_error(fmt::format("{}: {}", pair, timing.error().describe()));
+        print_row(pair, *timing);
+        rows.push_back(to_json(*timing));
       }
     }
   }
-  if (!request.quick) measure_slow_ones_again(bench, rows, request.threads);
-  return rows;
+  return {{"machine", machine()},    {"variant", request.variant},  {"mib", request.mib},
+          {"offset", effort.offset}, {"threads", request.threads},  {"rounds", effort.rounds},
+          {"bits", std::move(bits)}, {"memcpy", std::move(copies)}, {"rows", std::move(rows)}};
 }
 
-int run(const Request& request) {
-  std::optional<Target> target;
-  for (const Target supported : supported_targets()) {
-    if (name(supported) == request.target) target = supported;
-  }
-  if (!target) {
-    fmt::print(stderr, "tensorcast_bench: this CPU has no target {}\n", request.target);
-    return 1;
-  }
-  std::vector<Size> sizes;
-  for (const Size size : bench::all_sizes) {
-    if (std::ranges::count(request.sizes, name(size)) != 0) sizes.push_back(size);
-  }
-  const std::vector<Row> rows = measure(request, *target, sizes);
-  if (request.json.empty()) return 0;
-
-  Json document = {{"version", version()},    {"cpu", cpu_model()},      {"cores", std::thread::hardware_concurrency()},
-                   {"compiler", __VERSION__}, {"target", name(*target)}, {"rows", Json::array()}};
-  for (const Row& row : rows) document["rows"].push_back(to_json(row));
+void run(const Request& request) {
+  const Json document = measure(request);
+  if (request.json.empty()) return;
   std::ofstream out(request.json);
-  out << document.dump(1) << '\n';
-  if (!out.flush()) {
-    fmt::print(stderr, "tensorcast_bench: cannot write {}\n", request.json);
-    return 1;
-  }
-  return 0;
+  out << document.dump() << '\n';
+  if (!out.flush()) throw std::runtime_error("cannot write " + request.json);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   Request request;
-  CLI::App app("Times conversions against memcpy of as many bytes, in turns.");
+  CLI::App app(
+      "Times tensorcast::cast() against memcpy of as many bytes, in turns. TENSORCAST_TARGET chooses the\n"
+      "instruction set.");
   app.add_option("--pairs", request.pairs, "pairs to measure: a regular expression, searched in 'float32->int8'");
-  app.add_option("--target", request.target, "instruction set of the kernels")->capture_default_str();
-  app.add_option("--size", request.sizes, "call (100 elements), l1 (4 Ki), l2 (16 Ki), memory")
+  app.add_option("--size", request.sizes, "call (100 elements), l1 (4 Ki), l2 (16 Ki), memory (--mib)")
       ->delimiter(',')
       ->check(CLI::IsMember({"call", "l1", "l2", "memory"}))
       ->capture_default_str();
-  app.add_option("--path", request.paths, "kernel: the kernel itself; cast: the public function")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"kernel", "cast"}))
+  app.add_option("--mib", request.mib, "source and target of the size 'memory' together")->capture_default_str();
+  app.add_option("--offset", request.effort.offset, "bytes from a page to every buffer; malloc's large ones: 16")
       ->capture_default_str();
-  app.add_option("--threads", request.threads, "of the public function; 0: all cores")->capture_default_str();
+  app.add_option("--variant", request.variant, "options of the cast: scale is 0.1; strict allows errors, has none")
+      ->check(CLI::IsMember({"plain", "report", "scale", "strict"}))
+      ->capture_default_str();
+  app.add_option("--threads", request.threads, "0: all cores; memcpy always has one")->capture_default_str();
+  app.add_option("--rounds", request.effort.rounds, "times that each pair is measured")->capture_default_str();
   app.add_option("--json", request.json, "also write a JSON file");
-  app.add_flag("--huge-pages", request.huge_pages,
-               "memory in huge pages, as NumPy's arrays are: memcpy is faster there");
-  app.add_flag("--quick", request.quick, "fewer rounds, less memory");
   CLI11_PARSE(app, argc, argv);
   try {
-    return run(request);
+    run(request);
   } catch (const std::exception& error) {
     fmt::print(stderr, "tensorcast_bench: {}\n", error.what());
     return 1;

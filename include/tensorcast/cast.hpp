@@ -1,4 +1,4 @@
-// Cast between any two of the 24 types, exactly as ONNX Cast 1 to 25 define it (docs/semantics.md).
+// Cast between any two types, exactly as ONNX Cast 1 to 28 define it (docs/semantics.md).
 #pragma once
 
 #include <array>
@@ -13,13 +13,13 @@
 
 namespace tensorcast {
 
-inline constexpr int newest_opset = 25;
+inline constexpr int newest_opset = 28;
 
 // Enumerator numbers are those of tc_cast_options in c_api.h.
 enum class RoundMode : std::int32_t { up = 0, down = 1, nearest = 2 };                      // float8_e8m0fnu only
 enum class OutOfRange : std::int32_t { automatic = 0, wrap = 1, saturate = 2, error = 3 };  // real to integer
 enum class IntRounding : std::int32_t { trunc = 0, nearest_even = 1 };                      // real to integer
-// NaN and Inf to integer, NaN to float4_e2m1fn, negative to float8_e8m0fnu.
+// NaN and Inf to integer, NaN to float4 and float6, negative to float8_e8m0fnu.
 enum class Invalid : std::int32_t { default_value = 0, error = 1 };
 enum class FnuzInf : std::int32_t { spec = 0, flt_max = 1 };  // opset 19 to 23, saturate on
 enum class FloatString : std::int32_t { plain = 0, shortest = 1, g8 = 2 };

@@ -1,4 +1,4 @@
-// The 24 element types of ONNX, their facts and their spellings.
+// The element types of ONNX, their facts and their spellings.
 #pragma once
 
 #include <cstddef>
@@ -39,17 +39,19 @@ enum class DType : std::int32_t {
   float8_e8m0fnu = 24,
   uint2 = 25,
   int2 = 26,
+  float6_e2m3fn = 27,
+  float6_e3m2fn = 28,
   // Not an ONNX type: OpenVINO's one-bit unsigned integer. Promotion knows it, casts refuse it.
   uint1 = 1001,
 };
 
 enum class Family : std::uint8_t { boolean, integer, floating, text };
 
-// The 24 castable types in the order in which the project lists them:
-// float64 ... float4_e2m1fn, int64 ... int2, uint64 ... uint2, bool, string.
+// The castable types, all of ONNX but complex, in the order in which the project lists them: floats from wide to
+// narrow, signed integers, unsigned integers, bool, string.
 [[nodiscard]] TENSORCAST_API std::span<const DType> all_dtypes() noexcept;
 
-// Whether `dtype` is one of the 24; false for undefined, uint1 and numbers without a type.
+// Whether `dtype` is one of all_dtypes(); false for undefined, uint1 and numbers without a type.
 [[nodiscard]] TENSORCAST_API bool is_castable(DType dtype) noexcept;
 
 // Canonical name, e.g. "float8_e4m3fn"; "undefined" for numbers without a type.
@@ -66,7 +68,7 @@ enum class Family : std::uint8_t { boolean, integer, floating, text };
 [[nodiscard]] TENSORCAST_API Family family(DType dtype) noexcept;
 [[nodiscard]] TENSORCAST_API bool is_signed(DType dtype) noexcept;  // has negative values
 
-// First opset whose Cast has the type: 1 for float32, 25 for int2; 0 for unknown numbers.
+// First opset whose Cast has the type: 1 for float32, 28 for float6_e2m3fn; 0 for unknown numbers.
 [[nodiscard]] TENSORCAST_API int since_opset(DType dtype) noexcept;
 
 // Bytes of `count` packed elements: ceil(count * bits / 8). SIZE_MAX on overflow; 0 for string.

@@ -18,7 +18,7 @@ enum class ErrorCode : std::int32_t {
   out_of_range = 3,      // an element that the target cannot hold, where the options demand an error
   parse = 4,             // text or file content that breaks its grammar
   io = 5,                // the operating system refused: missing file, full disk, no permission
-  internal = 6,          // a defect of tensorcast itself
+  internal = 6,          // out of memory, or a defect of tensorcast itself
 };
 
 struct Error {
@@ -66,7 +66,7 @@ class [[nodiscard]] Result {
 template <>
 class [[nodiscard]] Result<void> {
  public:
-  Result() noexcept = default;
+  Result() noexcept {}  // not defaulted: `return {}` would set the whole object to zero
   Result(Error error) : error_(std::move(error)) {}
 
   [[nodiscard]] bool ok() const noexcept { return !error_.has_value(); }

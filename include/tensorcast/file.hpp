@@ -121,7 +121,7 @@ struct TensorSummary {
   DType dtype = DType::undefined;
   std::vector<std::int64_t> shape;
   std::uint64_t bytes = 0;
-  std::string foreign_dtype = {};  // the file's own name of a type that is none of ours; dtype is undefined
+  std::string foreign_dtype = {};  // the file's own name of a type that has no DType; dtype is undefined
   std::string problem = {};        // why the elements cannot be read; empty: they can
 };
 

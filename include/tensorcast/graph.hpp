@@ -67,11 +67,6 @@ struct Graph {
   std::vector<ValueInfo> outputs;  // `name` says which value
 };
 
-struct NamedTensor {
-  std::string name;
-  Tensor tensor;
-};
-
 struct RunOptions {
   int threads = 0;  // 0: all cores; replaces that of the nodes
 };

@@ -80,7 +80,7 @@ class CastNode : public GradientKeeper {
   // finite, options that cast() refuses; unsupported: a type or attribute newer than options.opset.
   [[nodiscard]] TENSORCAST_API static Result<CastNode> create(CastNodeParameters parameters);
 
-  // The one output, under its name. All 24 types; shares the elements where the type does not change.
+  // The one output, under its name. Any castable type; shares the elements where the type does not change.
   // Errors: as cast(), and parse for strings. Messages name the node. backward() has nothing to go by afterwards.
   [[nodiscard]] TENSORCAST_API Result<std::vector<NamedTensor>> forward(const Tensor& input);
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "tensorcast/dtype.hpp"
@@ -44,7 +45,7 @@ struct StringBuffer {
 // Errors: invalid_argument on a negative dimension; out_of_range when the product overflows size_t.
 [[nodiscard]] TENSORCAST_API Result<std::size_t> element_count(std::span<const std::int64_t> shape);
 
-// An immutable tensor of any of the 24 types. Copies share the elements, which live until the last copy is gone.
+// An immutable tensor of any castable type. Copies share the elements, which live until the last copy is gone.
 class Tensor {
  public:
   Tensor() = default;  // no tensor: dtype undefined, no elements
@@ -79,6 +80,11 @@ class Tensor {
   std::span<const std::byte> bytes_;
   StringView strings_;
   std::shared_ptr<const void> owner_;
+};
+
+struct NamedTensor {
+  std::string name;
+  Tensor tensor;
 };
 
 }  // namespace tensorcast

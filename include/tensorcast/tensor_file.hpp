@@ -6,7 +6,6 @@
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/error.hpp"
 #include "tensorcast/export.hpp"
-#include "tensorcast/graph.hpp"
 #include "tensorcast/tensor.hpp"
 
 namespace tensorcast {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "cast/conversion.hpp"
-#include "cast/report.hpp"
 #include "codec/reference_cast.hpp"
+#include "report/reporter.hpp"
 
 namespace tensorcast {
 namespace {

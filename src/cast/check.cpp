@@ -1,66 +1,72 @@
 #include <functional>
 #include <limits>
 
-#include <fmt/format.h>
-
 #include "cast/conversion.hpp"
 #include "dtype/dtype_table.hpp"
+#include "dtype/formatted.hpp"
 
 namespace tensorcast {
 namespace {
 
-Error invalid(std::string message, std::string hint = {}) {
+[[gnu::cold]] Error invalid(std::string message, std::string hint = {}) {
   return {.code = ErrorCode::invalid_argument, .message = std::move(message), .hint = std::move(hint)};
+}
+
+[[gnu::cold]] Error null_buffer(const Conversion& c) {
+  return invalid(formatted("the {} buffer is null", c.src == nullptr ? "source" : "target"));
+}
+
+[[gnu::cold]] Error too_many(const Conversion& c) {
+  return invalid(formatted("{} elements do not fit memory", c.count));
+}
+
+[[gnu::cold]] Error overlap(const Conversion& c) {
+  if (c.is_in_place()) {
+    return invalid(formatted("{} cannot become the wider {} in place", name(c.from), name(c.to)),
+                   "give the target a buffer of its own");
+  }
+  return invalid("source and target overlap", "use the same address for both, or disjoint buffers");
+}
+
+[[gnu::cold]] Error not_numeric(DType from, DType to) {
+  for (const DType dtype : {from, to}) {
+    if (Result<void> castable = check_castable(dtype); !castable) return std::move(castable).error();
+  }
+  return {.code = ErrorCode::unsupported,
+          .message = "strings are not dense numbers",
+          .hint = from == DType::string ? "use cast_from_strings" : "use cast_to_strings"};
 }
 
 Result<void> check_buffers(const Conversion& c) {
   if (c.count == 0) return {};
-  if (c.src == nullptr || c.dst == nullptr) {
-    return invalid(fmt::format("the {} buffer is null", c.src == nullptr ? "source" : "target"));
-  }
-  const std::size_t src_bytes = storage_bytes(c.from, c.count);
-  const std::size_t dst_bytes = storage_bytes(c.to, c.count);
-  if (src_bytes == std::numeric_limits<std::size_t>::max() || dst_bytes == std::numeric_limits<std::size_t>::max()) {
-    return invalid(fmt::format("{} elements do not fit memory", c.count));
-  }
-  if (c.is_in_place()) {
-    if (bit_width(c.to) <= bit_width(c.from)) return {};
-    return invalid(fmt::format("{} cannot become the wider {} in place", name(c.from), name(c.to)),
-                   "give the target a buffer of its own");
-  }
+  if (c.src == nullptr || c.dst == nullptr) return null_buffer(c);
+  const DTypeRow &from = row(c.from), &to = row(c.to);
+  const std::size_t src_bytes = storage_bytes(from, c.count), dst_bytes = storage_bytes(to, c.count);
+  constexpr std::size_t overflow = std::numeric_limits<std::size_t>::max();
+  if (src_bytes == overflow || dst_bytes == overflow) return too_many(c);
   const std::less<const std::byte*> before;
-  if (before(c.src, c.dst + dst_bytes) && before(c.dst, c.src + src_bytes)) {
-    return invalid("source and target overlap", "use the same address for both, or disjoint buffers");
-  }
+  const bool overlaps = before(c.src, c.dst + dst_bytes) && before(c.dst, c.src + src_bytes);
+  if (overlaps && !(c.is_in_place() && to.bits <= from.bits)) return overlap(c);
   return {};
 }
 
 }  // namespace
 
 Result<void> check_numeric(DType from, DType to) {
-  for (const DType dtype : {from, to}) {
-    if (is_castable(dtype)) continue;
-    if (dtype == DType::uint1) {
-      return Error{.code = ErrorCode::unsupported, .message = "u1 can be promoted but not cast"};
-    }
-    return invalid(fmt::format("dtype number {} does not exist", static_cast<std::int32_t>(dtype)));
-  }
-  if (from == DType::string || to == DType::string) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = "strings are not dense numbers",
-                 .hint = from == DType::string ? "use cast_from_strings" : "use cast_to_strings"};
-  }
+  const bool exist = find_row(from) != nullptr && find_row(to) != nullptr;
+  if (!exist || from == DType::string || to == DType::string) return not_numeric(from, to);
   return {};
 }
 
-Result<codec::Policy> check(const Conversion& conversion, const CastOptions& options) {
-  if (Result<void> numeric = check_numeric(conversion.from, conversion.to); !numeric) {
-    return std::move(numeric).error();
-  }
-  Result<codec::Policy> policy = codec::resolve_policy(options, conversion.from, conversion.to);
-  if (!policy) return policy;
-  if (Result<void> buffers = check_buffers(conversion); !buffers) return std::move(buffers).error();
-  return policy;
+Error wrong_size(const char* which, DType dtype, std::size_t count, std::size_t bytes) {
+  return invalid(formatted("the {} has {} bytes, but {} elements of {} take {}", which, bytes, count, name(dtype),
+                             storage_bytes(dtype, count)));
+}
+
+Result<void> check(const Conversion& conversion, const CastOptions& options) {
+  if (Result<void> numeric = check_numeric(conversion.from, conversion.to); !numeric) return numeric;
+  if (Result<void> fits = codec::check_options(options, conversion.from, conversion.to); !fits) return fits;
+  return check_buffers(conversion);
 }
 
 }  // namespace tensorcast

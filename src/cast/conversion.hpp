@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "codec/policy.hpp"
+#include "dtype/dtype_table.hpp"
 #include "tensorcast/cast.hpp"
 
 namespace tensorcast {
@@ -25,12 +26,20 @@ struct Conversion {
 // Elements of every type take whole bytes in multiples of this, and whole cache lines from 8 bits on.
 inline constexpr std::size_t piece_granule = 64;
 
-// Checks types, options and buffers, in this order, and decides the policy.
+// Checks types, options and buffers, in this order. What it accepts has a policy: codec::policy_of().
 // Errors: those of cast() but for shapes and sizes, which a Conversion does not have.
-[[nodiscard]] Result<codec::Policy> check(const Conversion& conversion, const CastOptions& options);
+[[nodiscard]] Result<void> check(const Conversion& conversion, const CastOptions& options);
 
 // Errors: invalid_argument, unsupported: types that no dense tensor of numbers has.
 [[nodiscard]] Result<void> check_numeric(DType from, DType to);
+
+// Precondition: `dtype` is castable. Errors: invalid_argument unless `count` elements of `dtype` take `bytes`. `which`
+// is "source" or "target".
+[[gnu::cold]] Error wrong_size(const char* which, DType dtype, std::size_t count, std::size_t bytes);
+[[nodiscard]] inline Result<void> check_size(const char* which, DType dtype, std::size_t count, std::size_t bytes) {
+  if (bytes != storage_bytes(row(dtype), count)) return wrong_size(which, dtype, count, bytes);
+  return {};
+}
 
 // Converts all elements; adds what happened to `report`, unless null. `threads` as in CastOptions.
 // Precondition: check() accepted it.

@@ -28,7 +28,7 @@ Converter::Converter(Target target, const Conversion& whole, const codec::Policy
   }
 }
 
-bool Converter::is_memory_bound() const noexcept { return kernel_ != nullptr || (scaled_ && scaled_->is_light()); }
+bool Converter::is_memory_bound() const noexcept { return kernel_ != nullptr; }
 
 void Converter::run(const Conversion& piece) const noexcept {
   if (kernel_ != nullptr) {

@@ -45,13 +45,13 @@ class BypassingStore {
 
 }  // namespace
 
-Pieces::Pieces(const Conversion& whole, const codec::Policy& policy, const Reporter* reporter)
+Pieces::Pieces(const Conversion& whole, const codec::Policy& policy, const report::Reporter* reporter)
     : policy_(policy),
       ops_(&kernels::ops_of(active_target())),
       reporter_(reporter),
       converter_(active_target(), whole, policy.without_errors()) {
-  if (kernels::may_ever_refuse(whole.from, whole.to, policy)) {
-    strict_.emplace(active_target(), whole.from, whole.to, policy, whole.count);
+  if (report::may_ever_fail(whole.from, whole.to, policy)) {
+    strict_.emplace(whole.from, whole.to, policy);
   }
   is_scanned_ = strict_ || reporter != nullptr;
   const std::size_t bytes = storage_bytes(whole.from, whole.count) + storage_bytes(whole.to, whole.count);
@@ -65,9 +65,9 @@ Pieces::Pieces(const Conversion& whole, const codec::Policy& policy, const Repor
   prefetch_pieces_ = tuning.prefetch_pieces;
 }
 
-Result<void> Pieces::convert(const Conversion& part, Reporter::Count* counts) const {
+Result<void> Pieces::convert(const Conversion& part, report::ReportAccumulator* accumulator) const {
   if (piece_elements_ != 0) {
-    Result<void> done = convert_pieces(part, counts);
+    Result<void> done = convert_pieces(part, accumulator);
     if (bypasses_cache_) ops_->stream_fence();  // other threads may read the target after this
     return done;
   }
@@ -80,7 +80,7 @@ Result<void> Pieces::convert(const Conversion& part, Reporter::Count* counts) co
   return {};
 }
 
-Result<void> Pieces::convert_pieces(const Conversion& part, Reporter::Count* counts) const {
+Result<void> Pieces::convert_pieces(const Conversion& part, report::ReportAccumulator* accumulator) const {
   BypassingStore store(*ops_, part.dst);
   alignas(line_bytes) std::byte kept_source[largest_piece_bytes];
   const bool keeps_source = is_scanned_ && part.is_in_place();
@@ -101,7 +101,7 @@ Result<void> Pieces::convert_pieces(const Conversion& part, Reporter::Count* cou
     if (bypasses_cache_) piece.dst = store.piece();
     converter_.run(piece);
     if (is_scanned_) {
-      if (Result<void> scanned = scan(piece, counts); !scanned) {
+      if (Result<void> scanned = scan(piece, accumulator); !scanned) {
         *scanned.error().element += static_cast<std::size_t>(part.count - left - piece.count);
         return scanned;
       }
@@ -111,12 +111,12 @@ Result<void> Pieces::convert_pieces(const Conversion& part, Reporter::Count* cou
   return {};
 }
 
-Result<void> Pieces::scan(const Conversion& piece, Reporter::Count* counts) const {
-  if (strict_ && strict_->may_refuse(piece.src, piece.count)) {
+Result<void> Pieces::scan(const Conversion& piece, report::ReportAccumulator* accumulator) const {
+  if (strict_ && strict_->may_fail(piece.src, piece.count)) {
     Result<void> done = codec::reference_cast(piece.src, piece.from, piece.dst, piece.to, piece.count, policy_);
     if (!done) return done;
   }
-  if (counts != nullptr) reporter_->add(piece, *counts);
+  if (accumulator != nullptr) reporter_->add({piece.src, piece.dst, piece.count}, *accumulator);
   return {};
 }
 

@@ -11,10 +11,10 @@
 #include <optional>
 
 #include "cast/converter.hpp"
-#include "cast/report.hpp"
 #include "cast/tuning.hpp"
 #include "kernels/ops.hpp"
-#include "kernels/refusal.hpp"
+#include "report/reporter.hpp"
+#include "report/strict_scan.hpp"
 
 namespace tensorcast {
 
@@ -22,21 +22,21 @@ namespace tensorcast {
 class Pieces {
  public:
   // `reporter`: null without a report; else it outlives this object.
-  Pieces(const Conversion& whole, const codec::Policy& policy, const Reporter* reporter);
+  Pieces(const Conversion& whole, const codec::Policy& policy, const report::Reporter* reporter);
 
-  // Converts a part that begins at a multiple of piece_granule. `counts`: null without a report.
-  // Errors: out_of_range with the first refused element of the part.
-  [[nodiscard]] Result<void> convert(const Conversion& part, Reporter::Count* counts) const;
+  // Converts a part that begins at a multiple of piece_granule. `accumulator`: null without a report.
+  // Errors: out_of_range with the first element that fails of the part.
+  [[nodiscard]] Result<void> convert(const Conversion& part, report::ReportAccumulator* accumulator) const;
 
  private:
-  [[nodiscard]] Result<void> convert_pieces(const Conversion& part, Reporter::Count* counts) const;
-  [[nodiscard]] Result<void> scan(const Conversion& piece, Reporter::Count* counts) const;
+  [[nodiscard]] Result<void> convert_pieces(const Conversion& part, report::ReportAccumulator* accumulator) const;
+  [[nodiscard]] Result<void> scan(const Conversion& piece, report::ReportAccumulator* accumulator) const;
 
   codec::Policy policy_;
   const kernels::Ops* ops_;
-  const Reporter* reporter_;
+  const report::Reporter* reporter_;
   Converter converter_;
-  std::optional<kernels::RefusalScan> strict_;
+  std::optional<report::StrictScan> strict_;
   bool is_scanned_ = false;
   bool bypasses_cache_ = false;
   std::size_t piece_elements_ = 0;  // 0: all at once

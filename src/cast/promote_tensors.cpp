@@ -1,10 +1,9 @@
 // ConvertPromoteTypes as an operation on tensors.
-#include <exception>
 #include <limits>
 #include <vector>
 
-#include <fmt/format.h>
-
+#include "dtype/formatted.hpp"
+#include "dtype/guarded.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/promote.hpp"
 
@@ -14,20 +13,14 @@ namespace {
 Result<Tensor> converted(const Tensor& tensor, DType to, const CastOptions& options) {
   if (tensor.dtype() == to && options.scale == 1.0) return tensor;
   const std::size_t size = storage_bytes(to, tensor.count());
-  if (to == DType::uint1 || size == std::numeric_limits<std::size_t>::max()) {
-    return Error{.code = to == DType::uint1 ? ErrorCode::unsupported : ErrorCode::out_of_range,
-                 .message = to == DType::uint1
-                                ? "the common type u1 is no type of tensors"
-                                : fmt::format("{} elements of {} do not fit into memory", tensor.count(), name(to))};
+  if (size == std::numeric_limits<std::size_t>::max()) {
+    return Error{.code = ErrorCode::out_of_range,
+                 .message = formatted("{} elements of {} do not fit into memory", tensor.count(), name(to))};
   }
-  try {
-    std::vector<std::byte> bytes(size);
-    const std::vector<std::int64_t> shape(tensor.shape().begin(), tensor.shape().end());
-    if (Result<void> done = cast(tensor.view(), {to, shape, bytes}, options); !done) return std::move(done).error();
-    return Tensor::own(to, shape, std::move(bytes));
-  } catch (const std::exception&) {  // bad_alloc, length_error
-    return Error{.code = ErrorCode::internal, .message = fmt::format("out of memory: {} bytes for {}", size, name(to))};
-  }
+  std::vector<std::byte> bytes(size);
+  const std::vector<std::int64_t> shape(tensor.shape().begin(), tensor.shape().end());
+  if (Result<void> done = cast(tensor.view(), {to, shape, bytes}, options); !done) return std::move(done).error();
+  return Tensor::own(to, shape, std::move(bytes));
 }
 
 }  // namespace
@@ -36,15 +29,17 @@ Result<std::pair<Tensor, Tensor>> promote(const Tensor& a, const Tensor& b, cons
                                           const CastOptions& cast_options) {
   if (!a.defined() || !b.defined()) {
     return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("the {} tensor is not defined", a.defined() ? "second" : "first")};
+                 .message = formatted("the {} tensor is not defined", a.defined() ? "second" : "first")};
   }
   const Result<DType> common = promote_types({a.dtype(), a.shape().empty()}, {b.dtype(), b.shape().empty()}, options);
   if (!common) return common.error();
-  Result<Tensor> first = converted(a, *common, cast_options);
-  if (!first) return std::move(first).error();
-  Result<Tensor> second = converted(b, *common, cast_options);
-  if (!second) return std::move(second).error();
-  return std::pair(std::move(first).value(), std::move(second).value());
+  return guarded([&]() -> Result<std::pair<Tensor, Tensor>> {
+    Result<Tensor> first = converted(a, *common, cast_options);
+    if (!first) return std::move(first).error();
+    Result<Tensor> second = converted(b, *common, cast_options);
+    if (!second) return std::move(second).error();
+    return std::pair(std::move(first).value(), std::move(second).value());
+  });
 }
 
 }  // namespace tensorcast

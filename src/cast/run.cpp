@@ -9,9 +9,9 @@
 #include "cast/conversion.hpp"
 #include "cast/parallel.hpp"
 #include "cast/pieces.hpp"
-#include "cast/report.hpp"
 #include "cast/tuning.hpp"
 #include "kernels/kernel.hpp"
+#include "report/reporter.hpp"
 
 namespace tensorcast {
 namespace {
@@ -24,44 +24,36 @@ bool needs_one_kernel(const Conversion& c, const codec::Policy& policy) {
   return c.from != c.to && policy.scale == 1.0 && !policy.demands_errors();
 }
 
-// The tasks of a conversion, in order or on several threads; reports are added in the order of the tasks.
+using report::ReportAccumulator;
+using report::Reporter;
+
+// The tasks of a conversion, in order or on several threads. Each has an accumulator of its own; they are merged in the
+// order of the tasks.
 class Tasks {
  public:
-  Tasks(const Conversion& whole, const Pieces& pieces, const Reporter* reporter)
-      : whole_(whole), pieces_(pieces), reporter_(reporter) {}
+  Tasks(const Conversion& whole, const Pieces& pieces) : whole_(whole), pieces_(pieces) {}
 
   [[nodiscard]] std::size_t count() const { return (whole_.count + task_elements - 1) / task_elements; }
 
-  Result<void> run(std::size_t task, CastReport* report) const {
-    const std::size_t first = task * task_elements;
-    const Conversion part = whole_.slice(first, std::min(task_elements, whole_.count - first));
-    std::optional<Reporter::Count> counts;
-    if (report != nullptr) counts.emplace();
-    Result<void> done = pieces_.convert(part, counts ? &*counts : nullptr);
-    if (!done) {
-      *done.error().element += first;
-      return done;
-    }
-    if (report != nullptr) report->merge(reporter_->report(*counts));
-    return done;
-  }
-
-  Result<void> run_in_order(CastReport* report) const {
+  // `total`: null without a report.
+  Result<void> run_in_order(ReportAccumulator* total) const {
     for (std::size_t task = 0; task < count(); ++task) {
-      if (Result<void> done = run(task, report); !done) return done;
+      ReportAccumulator accumulator;
+      if (Result<void> done = run(task, total == nullptr ? nullptr : &accumulator); !done) return done;
+      if (total != nullptr) total->merge(accumulator);
     }
     return {};
   }
 
   // The error is that of the first task that fails, as if they had run in order.
-  Result<void> run_on_threads(int threads, CastReport* report) const {
-    std::vector<CastReport> reports(report != nullptr ? count() : 0);
+  Result<void> run_on_threads(int threads, ReportAccumulator* total) const {
+    std::vector<ReportAccumulator> accumulators(total != nullptr ? count() : 0);
     std::atomic<std::size_t> failed_task = std::numeric_limits<std::size_t>::max();
     std::mutex mutex;
     Result<void> outcome;
     run_tasks(count(), threads, [&](std::size_t task) {
       if (failed_task.load(std::memory_order_relaxed) < task) return;
-      Result<void> done = run(task, reports.empty() ? nullptr : &reports[task]);
+      Result<void> done = run(task, accumulators.empty() ? nullptr : &accumulators[task]);
       if (done) return;
       const std::scoped_lock lock(mutex);
       if (task > failed_task) return;
@@ -69,36 +61,52 @@ class Tasks {
       outcome = std::move(done);
     });
     if (!outcome) return outcome;
-    for (const CastReport& part : reports) report->merge(part);
+    for (const ReportAccumulator& part : accumulators) total->merge(part);
     return outcome;
   }
 
  private:
+  Result<void> run(std::size_t task, ReportAccumulator* accumulator) const {
+    const std::size_t first = task * task_elements;
+    const Conversion part = whole_.slice(first, std::min(task_elements, whole_.count - first));
+    Result<void> done = pieces_.convert(part, accumulator);
+    if (!done) *done.error().element += first;
+    return done;
+  }
+
   const Conversion& whole_;
   const Pieces& pieces_;
-  const Reporter* reporter_;
 };
 
-}  // namespace
-
-Result<void> run(const Conversion& whole, const codec::Policy& policy, int threads, CastReport* report) {
-  if (whole.count == 0) return {};
-  if (whole.count <= small_elements && report == nullptr && needs_one_kernel(whole, policy)) {
-    kernels::find_kernel(active_target(), whole.from, whole.to)->run(whole.src, whole.dst, whole.count, policy);
-    return {};
-  }
+[[gnu::noinline]] Result<void> run_in_stages(const Conversion& whole, const codec::Policy& policy, int threads,
+                                             CastReport* report) {
   std::optional<Reporter> reporter;
   if (report != nullptr) reporter.emplace(whole.from, whole.to, policy);
   const Pieces pieces(whole, policy, reporter ? &*reporter : nullptr);
-  const Tasks tasks(whole, pieces, reporter ? &*reporter : nullptr);
+  const Tasks tasks(whole, pieces);
 
   // In place, a narrower target of one task lies over the source of another.
   const bool tasks_overlap = whole.is_in_place() && bit_width(whole.from) != bit_width(whole.to);
   const std::size_t bytes = storage_bytes(whole.from, whole.count) + storage_bytes(whole.to, whole.count);
   const bool is_threaded = threads != 1 && !tasks_overlap && bytes >= threads_min_bytes && tasks.count() > 1;
-  if (is_threaded && thread_count(threads) > 1) return tasks.run_on_threads(thread_count(threads), report);
-  if (report != nullptr) return tasks.run_in_order(report);
-  return pieces.convert(whole, nullptr);
+  const bool runs_on_threads = is_threaded && thread_count(threads) > 1;
+  if (!runs_on_threads && report == nullptr) return pieces.convert(whole, nullptr);
+  ReportAccumulator accumulator;
+  ReportAccumulator* const total = report == nullptr ? nullptr : &accumulator;
+  Result<void> done = runs_on_threads ? tasks.run_on_threads(thread_count(threads), total) : tasks.run_in_order(total);
+  if (done && report != nullptr) report->merge(reporter->report(accumulator));
+  return done;
+}
+
+}  // namespace
+
+Result<void> run(const Conversion& whole, const codec::Policy& policy, int threads, CastReport* report) {
+  if (whole.count == 0) return {};
+  if (whole.count > small_elements || report != nullptr || !needs_one_kernel(whole, policy)) {
+    return run_in_stages(whole, policy, threads, report);
+  }
+  kernels::find_kernel(active_target(), whole.from, whole.to)->run(whole.src, whole.dst, whole.count, policy);
+  return {};
 }
 
 }  // namespace tensorcast

@@ -10,7 +10,7 @@ enum Event : std::uint16_t {
   event_inexact = 1 << 0,      // finite in and out, value changed
   event_overflowed = 1 << 1,   // finite, beyond the range, became infinite or NaN
   event_saturated = 1 << 2,    // beyond the range (infinities included), became the extreme
-  event_underflowed = 1 << 3,  // nonzero, became zero (integers: rounding a fraction away is inexact, not this)
+  event_underflowed = 1 << 3,  // finite and nonzero, became zero: rounded, saturated or wrapped
   event_nan_made = 1 << 4,     // was not NaN, became NaN
   event_nan_lost = 1 << 5,     // was NaN, became a number
   event_wrapped = 1 << 6,      // beyond the integer's range, low bits kept

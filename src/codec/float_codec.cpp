@@ -43,9 +43,10 @@ std::uint64_t nan_code(const DTypeRow& type, bool negative, std::uint64_t payloa
 
 Encoded encode_nan(const Real& value, const DTypeRow& type, const Policy& policy) {
   if (type.format.has_nan()) return {.bits = nan_code(type, value.negative, value.nan_payload)};
-  // D5: float4 has no NaN, and what stands for it changed with opset 24.
   if (policy.invalid_is_error) return {.events = event_refused};
-  return {.bits = policy.float4_nan_is_zero ? sign_bit(type) : type.format.largest_code(), .events = event_nan_lost};
+  // D5, D13: NaN becomes -0; up to opset 23 it became the largest float4.
+  const bool becomes_largest = type.id == DType::float4_e2m1fn && !policy.float4_nan_is_zero;
+  return {.bits = becomes_largest ? type.format.largest_code() : sign_bit(type), .events = event_nan_lost};
 }
 
 Encoded encode_infinite(const Real& value, const DTypeRow& type, const Policy& policy) {
@@ -67,7 +68,7 @@ Encoded encode_beyond(const Real& value, const DTypeRow& type, const Policy& pol
   return {.bits = nan_code(type, value.negative, 0), .events = event_overflowed | event_nan_made};
 }
 
-// D1, D2, D5: to nearest even as if the exponent range had no upper end, and only then the question of the range.
+// D1, D2, D5, D13: to nearest even as if the exponent range had no upper end, and only then the question of the range.
 Encoded encode_finite(const Real& value, const DTypeRow& type, const Policy& policy) {
   const FloatFormat& format = type.format;
   const int leading = value.leading_exponent();

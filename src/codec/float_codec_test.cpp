@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "codec/reference_cast.hpp"
 #include "dtype/dtype_table.hpp"
@@ -14,9 +15,13 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr DType small_floats[] = {DType::float16,         DType::bfloat16,     DType::float8_e4m3fn,
-                                  DType::float8_e4m3fnuz, DType::float8_e5m2,  DType::float8_e5m2fnuz,
-                                  DType::float8_e8m0fnu,  DType::float4_e2m1fn};
+const std::vector<DType> small_floats = [] {
+  std::vector<DType> types;
+  for (const DTypeRow& type : dtype_table) {
+    if (type.family == Family::floating && type.bits <= 16) types.push_back(type.id);
+  }
+  return types;
+}();
 
 Encoded from_double(double value, DType to, const Policy& policy = {}) {
   return cast_code(DType::float64, std::bit_cast<std::uint64_t>(value), to, policy);
@@ -172,6 +177,33 @@ TEST(FloatCodec, Float4AlwaysSaturates) {
   EXPECT_EQ(from_double(7.0, DType::float4_e2m1fn).events, event_inexact | event_saturated);
 }
 
+TEST(FloatCodec, Float6RoundsAndSaturatesWhateverTheOptionsSay) {
+  struct Case {
+    double value;
+    std::uint64_t e2m3, e3m2;
+  };
+  for (const Case& c : {Case{0.0625, 0x00, 0x01},
+                        {0.1875, 0x02, 0x03},
+                        {0.09375, 0x01, 0x02},
+                        {1.0625, 0x08, 0x0C},
+                        {1.125, 0x09, 0x0C},
+                        {1.375, 0x0B, 0x0E},
+                        {7.5, 0x1F, 0x18},
+                        {7.75, 0x1F, 0x18},
+                        {28, 0x1F, 0x1F},
+                        {30, 0x1F, 0x1F},
+                        {1e9, 0x1F, 0x1F},
+                        {infinity, 0x1F, 0x1F}}) {
+    for (const bool saturate : {true, false}) {
+      const Policy policy{.saturate = saturate};
+      EXPECT_EQ(code_of(c.value, DType::float6_e2m3fn, policy), c.e2m3) << c.value;
+      EXPECT_EQ(code_of(-c.value, DType::float6_e2m3fn, policy), c.e2m3 | 0x20) << c.value;
+      EXPECT_EQ(code_of(c.value, DType::float6_e3m2fn, policy), c.e3m2) << c.value;
+      EXPECT_EQ(code_of(-c.value, DType::float6_e3m2fn, policy), c.e3m2 | 0x20) << c.value;
+    }
+  }
+}
+
 // Zeros and NaNs.
 
 TEST(FloatCodec, NegativeZeroIsKeptWhereThereIsOne) {
@@ -202,6 +234,17 @@ TEST(FloatCodec, NanKeepsSignAndLeadingPayload) {
   EXPECT_EQ(cast_code(DType::float8_e4m3fnuz, 0x80, DType::float32, {}).bits, 0xFFC00000u);
   EXPECT_EQ(cast_code(DType::float8_e8m0fnu, 0xFF, DType::float16, {}).bits, 0x7E00u);
   EXPECT_EQ(from_double(nan, DType::float8_e4m3fn).events, 0);
+}
+
+TEST(FloatCodec, Float6HasNoNan) {
+  for (const DType to : {DType::float6_e2m3fn, DType::float6_e3m2fn}) {
+    for (const double value : {nan, -nan}) {
+      EXPECT_EQ(code_of(value, to), 0x20u);
+      EXPECT_EQ(code_of(value, to, {.float4_nan_is_zero = false}), 0x20u);
+      EXPECT_EQ(from_double(value, to).events, event_nan_lost);
+      EXPECT_EQ(from_double(value, to, {.invalid_is_error = true}).events, event_refused);
+    }
+  }
 }
 
 TEST(FloatCodec, Float4HasNoNan) {

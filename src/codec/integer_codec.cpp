@@ -43,6 +43,11 @@ IntegerPart integer_part(const Real& value, IntRounding rounding) {
 
 Encoded refuse() { return {.events = event_refused}; }
 
+// Of a nonzero number.
+Encoded encoded(std::uint64_t bits, unsigned events) {
+  return {.bits = bits, .events = static_cast<std::uint16_t>(bits == 0 ? events | event_underflowed : events)};
+}
+
 Encoded encode_nonfinite(const Real& value, const DTypeRow& type, const Policy& policy) {
   if (policy.invalid_is_error || policy.integer_range == IntegerRange::error) return refuse();
   if (value.is_nan()) return {.bits = 0, .events = event_nan_lost};
@@ -55,16 +60,15 @@ Encoded encode_finite(const Real& value, const DTypeRow& type, const Policy& pol
   const IntegerPart part = integer_part(value, policy.int_rounding);
   const int128 signed_part = value.negative ? -static_cast<int128>(part.low_bits) : static_cast<int128>(part.low_bits);
   if (part.fits_64_bits && signed_part >= lowest(type) && signed_part <= largest(type)) {
-    return {.bits = static_cast<std::uint64_t>(signed_part) & code_mask(type),
-            .events = part.rounded ? std::uint16_t{event_inexact} : std::uint16_t{0}};
+    return encoded(static_cast<std::uint64_t>(signed_part) & code_mask(type),
+                   part.rounded ? unsigned{event_inexact} : 0U);
   }
   switch (policy.integer_range) {
     case IntegerRange::wrap:
-      return {.bits = static_cast<std::uint64_t>(signed_part) & code_mask(type),
-              .events = event_wrapped | event_inexact};
+      return encoded(static_cast<std::uint64_t>(signed_part) & code_mask(type), event_wrapped | event_inexact);
     case IntegerRange::saturate: {
       const int128 extreme = value.negative ? lowest(type) : largest(type);
-      return {.bits = static_cast<std::uint64_t>(extreme) & code_mask(type), .events = event_saturated | event_inexact};
+      return encoded(static_cast<std::uint64_t>(extreme) & code_mask(type), event_saturated | event_inexact);
     }
     case IntegerRange::error:
       break;
@@ -96,8 +100,8 @@ Encoded integer_to_integer(DType from, std::uint64_t bits, DType to) noexcept {
   const DTypeRow& target = row(to);
   const int128 value = from == DType::boolean ? int128{bits != 0} : number(row(from), bits);
   const bool in_range = value >= lowest(target) && value <= largest(target);
-  return {.bits = static_cast<std::uint64_t>(value) & code_mask(target),
-          .events = in_range ? std::uint16_t{0} : std::uint16_t{event_wrapped | event_inexact}};
+  const std::uint64_t code = static_cast<std::uint64_t>(value) & code_mask(target);
+  return in_range ? Encoded{.bits = code} : encoded(code, event_wrapped | event_inexact);
 }
 
 }  // namespace tensorcast::codec

@@ -14,9 +14,12 @@ std::uint64_t load_code(DType dtype, const std::byte* data, std::size_t index) n
     std::memcpy(&code, data + index * (bits / 8), bits / 8);
     return code;
   }
-  const std::size_t per_byte = 8 / bits;
-  const auto shift = index % per_byte * bits;
-  return std::to_integer<std::uint64_t>(data[index / per_byte]) >> shift & ((std::uint64_t{1} << bits) - 1);
+  const std::size_t first_bit = index * bits;
+  const std::size_t shift = first_bit % 8;
+  const std::byte* const byte = data + first_bit / 8;
+  code = std::to_integer<std::uint64_t>(*byte) >> shift;
+  if (shift + bits > 8) code |= std::to_integer<std::uint64_t>(byte[1]) << (8 - shift);
+  return code & ((std::uint64_t{1} << bits) - 1);
 }
 
 void store_code(DType dtype, std::byte* data, std::size_t index, std::uint64_t code) noexcept {
@@ -25,11 +28,13 @@ void store_code(DType dtype, std::byte* data, std::size_t index, std::uint64_t c
     std::memcpy(data + index * (bits / 8), &code, bits / 8);
     return;
   }
-  const std::size_t per_byte = 8 / bits;
-  const auto shift = index % per_byte * bits;
-  const auto mask = static_cast<unsigned>(((1u << bits) - 1) << shift);
-  std::byte& byte = data[index / per_byte];
-  byte = (byte & static_cast<std::byte>(~mask)) | static_cast<std::byte>(code << shift & mask);
+  const std::size_t first_bit = index * bits;
+  const std::size_t shift = first_bit % 8;
+  const unsigned mask = ((1u << bits) - 1) << shift;
+  const auto shifted = static_cast<unsigned>(code << shift) & mask;
+  std::byte* const byte = data + first_bit / 8;
+  byte[0] = (byte[0] & static_cast<std::byte>(~mask)) | static_cast<std::byte>(shifted);
+  if (mask > 0xff) byte[1] = (byte[1] & static_cast<std::byte>(~mask >> 8)) | static_cast<std::byte>(shifted >> 8);
 }
 
 void clear_tail(DType dtype, std::byte* data, std::size_t count) noexcept {

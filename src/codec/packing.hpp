@@ -1,4 +1,4 @@
-// D11: element i of a type of N < 8 bits lies at bits (i * N mod 8) of its byte, low bits first; a wider one is
+// D11: elements of N < 8 bits are a little-endian stream of bits, so element i begins at bit i * N. A wider element is
 // little-endian at any address.
 #pragma once
 

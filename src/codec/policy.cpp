@@ -1,11 +1,9 @@
 #include "codec/policy.hpp"
 
 #include <cmath>
-#include <optional>
-
-#include <fmt/format.h>
 
 #include "dtype/dtype_table.hpp"
+#include "dtype/formatted.hpp"
 
 namespace tensorcast::codec {
 namespace {
@@ -15,15 +13,28 @@ constexpr int saturate_since = 19;
 constexpr int int4_since = 21;
 constexpr int round_mode_since = 24;  // also: Inf to FNUZ and NaN to float4 as they are today, int4 wraps
 
-Error invalid(std::string message) { return Error{.code = ErrorCode::invalid_argument, .message = std::move(message)}; }
-
-Error newer_than(std::string_view what, int since, int opset) {
-  return Error{.code = ErrorCode::unsupported,
-               .message = fmt::format("{} of Cast since opset {}; opset {} was asked for", what, since, opset)};
+[[gnu::cold]] Error invalid(std::string message) {
+  return Error{.code = ErrorCode::invalid_argument, .message = std::move(message)};
 }
 
-// Names the first option whose value is none of its enumerators, if there is one.
-std::optional<Error> unknown_choice(const CastOptions& options) {
+[[gnu::cold]] Error newer_than(std::string_view what, int since, int opset) {
+  return Error{.code = ErrorCode::unsupported,
+               .message = formatted("{} of Cast since opset {}; opset {} was asked for", what, since, opset)};
+}
+
+[[gnu::cold]] Error newer_type(DType dtype, int opset) {
+  return newer_than(formatted("{} is a type", name(dtype)), since_opset(dtype), opset);
+}
+
+bool has_known_choices(const CastOptions& options) {
+  const auto is_within = [](auto choice, auto last) { return choice >= decltype(choice){} && choice <= last; };
+  return is_within(options.round_mode, RoundMode::nearest) && is_within(options.out_of_range, OutOfRange::error) &&
+         is_within(options.int_rounding, IntRounding::nearest_even) && is_within(options.invalid, Invalid::error) &&
+         is_within(options.fnuz_inf, FnuzInf::flt_max) && is_within(options.float_string, FloatString::g8);
+}
+
+// Names the first option whose value is none of its enumerators.
+[[gnu::cold]] Error unknown_choice(const CastOptions& options) {
   struct Choice {
     std::string_view option;
     std::int32_t value;
@@ -40,36 +51,39 @@ std::optional<Error> unknown_choice(const CastOptions& options) {
   };
   for (const Choice& choice : choices) {
     if (choice.value >= 0 && choice.value <= choice.last) continue;
-    return invalid(fmt::format("{} has no value {}", choice.option, choice.value));
+    return invalid(formatted("{} has no value {}", choice.option, choice.value));
   }
-  return std::nullopt;
+  return {};
 }
 
-Result<void> check_values(const CastOptions& options) {
-  if (std::optional<Error> unknown = unknown_choice(options)) return *std::move(unknown);
-  if (options.threads < 0) return invalid(fmt::format("threads is 0 (all cores) or more, not {}", options.threads));
+// What is wrong with values that are not all right.
+[[gnu::cold]] Error wrong_value(const CastOptions& options) {
+  if (!has_known_choices(options)) return unknown_choice(options);
+  if (options.threads < 0) return invalid(formatted("threads is 0 (all cores) or more, not {}", options.threads));
   if (options.opset < 0 || options.opset > newest_opset) {
-    return invalid(
-        fmt::format("opset {} does not exist; 1 to {} do, and 0 is the newest", options.opset, newest_opset));
+    return invalid(formatted("opset {} does not exist; 1 to {} do, and 0 is the newest", options.opset, newest_opset));
   }
-  if (!std::isfinite(options.scale)) return invalid("scale must be a finite number");
-  return {};
+  return invalid("scale must be a finite number");
+}
+
+bool are_right(const CastOptions& options) {
+  return has_known_choices(options) && options.threads >= 0 && options.opset >= 0 && options.opset <= newest_opset &&
+         std::isfinite(options.scale);
 }
 
 Result<void> check_types(DType from, DType to, int opset) {
   for (const DType dtype : {from, to}) {
-    if (dtype == DType::uint1) return invalid("uint1 can be promoted but not cast");
-    if (!is_castable(dtype)) {
-      return invalid(fmt::format("dtype number {} is no type of casts", static_cast<std::int32_t>(dtype)));
-    }
-    if (opset < since_opset(dtype)) {
-      return newer_than(fmt::format("{} is a type", name(dtype)), since_opset(dtype), opset);
+    if (find_row(dtype) == nullptr) return check_castable(dtype);
+    if (opset < row(dtype).since_opset) {
+      return newer_type(dtype, opset);
     }
   }
   return {};
 }
 
 bool is_fnuz(DType dtype) { return row(dtype).format.nonfinite == NonFinite::nan_negative_zero; }
+
+bool is_whole(Family family) { return family == Family::integer || family == Family::boolean; }
 
 IntegerRange integer_range(const CastOptions& options, DType from, DType to, int opset) {
   switch (options.out_of_range) {
@@ -83,18 +97,20 @@ IntegerRange integer_range(const CastOptions& options, DType from, DType to, int
       break;
   }
   // D6: what the operator tests of that era demand of real numbers. A scale makes a real number of any source.
-  const bool is_real = family(from) == Family::floating || family(from) == Family::text || options.scale != 1.0;
+  const bool is_real = !is_whole(row(from).family) || options.scale != 1.0;
   const bool is_4_bit = to == DType::int4 || to == DType::uint4;
   const bool saturates = is_real && is_4_bit && opset >= int4_since && opset < round_mode_since;
   return saturates ? IntegerRange::saturate : IntegerRange::wrap;
 }
 
+int opset_of(const CastOptions& options) { return options.opset == 0 ? newest_opset : options.opset; }
+
 }  // namespace
 
-Result<Policy> resolve_policy(const CastOptions& options, DType from, DType to) {
-  if (Result<void> values = check_values(options); !values) return std::move(values).error();
-  const int opset = options.opset == 0 ? newest_opset : options.opset;
-  if (Result<void> types = check_types(from, to, opset); !types) return std::move(types).error();
+Result<void> check_options(const CastOptions& options, DType from, DType to) {
+  if (!are_right(options)) return wrong_value(options);
+  const int opset = opset_of(options);
+  if (Result<void> types = check_types(from, to, opset); !types) return types;
   if (!options.saturate && opset < saturate_since) {
     return newer_than("saturate is an attribute", saturate_since, opset);
   }
@@ -102,7 +118,11 @@ Result<Policy> resolve_policy(const CastOptions& options, DType from, DType to) 
     return newer_than("round_mode is an attribute", round_mode_since, opset);
   }
   if (to == DType::string && options.scale != 1.0) return invalid("a cast to string has no scale");
+  return {};
+}
 
+Policy policy_of(const CastOptions& options, DType from, DType to) noexcept {
+  const int opset = opset_of(options);
   Policy policy;
   policy.saturate = options.saturate;
   policy.fnuz_inf_is_nan = is_fnuz(to) && options.saturate && options.fnuz_inf == FnuzInf::spec &&
@@ -115,6 +135,11 @@ Result<Policy> resolve_policy(const CastOptions& options, DType from, DType to) 
   policy.float_string = options.float_string;
   policy.scale = options.scale;
   return policy;
+}
+
+Result<Policy> resolve_policy(const CastOptions& options, DType from, DType to) {
+  if (Result<void> checked = check_options(options, from, to); !checked) return std::move(checked).error();
+  return policy_of(options, from, to);
 }
 
 }  // namespace tensorcast::codec

@@ -9,7 +9,7 @@ namespace tensorcast::codec {
 
 enum class IntegerRange : std::uint8_t { wrap, saturate, error };
 
-// Defaults are those of opset 25. Rules by their names in docs/semantics.md.
+// Defaults are those of the newest opset. Rules by their names in docs/semantics.md.
 struct Policy {
   bool saturate = true;            // D2, D4
   bool fnuz_inf_is_nan = false;    // D2: opset 19 to 23 with saturate and fnuz_inf = spec
@@ -36,8 +36,14 @@ struct Policy {
   friend bool operator==(const Policy&, const Policy&) = default;
 };
 
-// Applies sections 1 and 2 of docs/semantics.md: types and attributes of the version, then the gates by opset.
+// Checks the options against sections 1 and 2 of docs/semantics.md: types and attributes of the version.
 // Errors: invalid_argument (option values), unsupported (naming the opset that introduced the type or attribute).
+[[nodiscard]] Result<void> check_options(const CastOptions& options, DType from, DType to);
+
+// What the options come to in the version that they ask for. Precondition: check_options() accepted them.
+[[nodiscard]] Policy policy_of(const CastOptions& options, DType from, DType to) noexcept;
+
+// Both, in this order.
 [[nodiscard]] Result<Policy> resolve_policy(const CastOptions& options, DType from, DType to);
 
 }  // namespace tensorcast::codec

@@ -97,10 +97,11 @@ TEST(Policy, ValuesThatDoNotExistAreRefused) {
       {.scale = std::numeric_limits<double>::quiet_NaN()},
   };
   for (const CastOptions& options : wrong) EXPECT_EQ(refusal(options).code, ErrorCode::invalid_argument);
-  for (const DType dtype : {DType::undefined, DType::uint1, static_cast<DType>(14), static_cast<DType>(-3)}) {
+  for (const DType dtype : {DType::undefined, static_cast<DType>(14), static_cast<DType>(-3)}) {
     EXPECT_EQ(refusal({}, dtype, DType::float32).code, ErrorCode::invalid_argument);
     EXPECT_EQ(refusal({}, DType::float32, dtype).code, ErrorCode::invalid_argument);
   }
+  EXPECT_EQ(refusal({}, DType::uint1, DType::float32).code, ErrorCode::unsupported);
   EXPECT_EQ(refusal({.scale = 2.0}, DType::float32, DType::string).code, ErrorCode::invalid_argument);
   EXPECT_TRUE(resolve_policy({.scale = 0.0}, DType::float32, DType::int8).ok());
 }
@@ -134,6 +135,15 @@ TEST(Policy, RealsSaturateInto4BitsFromOpset21To23) {
 TEST(Policy, Float4NanIsZeroSinceOpset24) {
   EXPECT_FALSE(resolved({.opset = 23}, DType::float32, DType::float4_e2m1fn).float4_nan_is_zero);
   EXPECT_TRUE(resolved({.opset = 24}, DType::float32, DType::float4_e2m1fn).float4_nan_is_zero);
+}
+
+TEST(Policy, Float6CameWithOpset28) {
+  for (const DType type : {DType::float6_e2m3fn, DType::float6_e3m2fn}) {
+    for (const int opset : {1, 25, 26, 27}) {
+      EXPECT_EQ(refusal({.opset = opset}, DType::float32, type).code, ErrorCode::unsupported) << opset;
+    }
+    EXPECT_EQ(resolved({.opset = 28}, DType::float32, type), Policy{});
+  }
 }
 
 TEST(Policy, OptionsArriveAsTheyAre) {

@@ -1,11 +1,10 @@
 #include "codec/reference_cast.hpp"
 
-#include <fmt/format.h>
-
 #include "codec/bool_codec.hpp"
 #include "codec/float_codec.hpp"
 #include "codec/integer_codec.hpp"
 #include "codec/packing.hpp"
+#include "dtype/formatted.hpp"
 
 namespace tensorcast::codec {
 
@@ -14,9 +13,9 @@ Error does_not_fit(DType from, std::uint64_t bits, DType to, const Policy& polic
   brief.float_string = FloatString::shortest;
   std::string value;
   append_text(from, bits, brief, value);
-  if (policy.scale != 1.0) value += fmt::format(" times scale {}", policy.scale);
+  if (policy.scale != 1.0) value += formatted(" times scale {}", policy.scale);
   return Error{.code = ErrorCode::out_of_range,
-               .message = fmt::format("value {} does not fit {} (from {})", value, name(to), name(from)),
+               .message = formatted("value {} does not fit {} (from {})", value, name(to), name(from)),
                .element = index};
 }
 

@@ -1,4 +1,4 @@
-// The specification of every conversion: exact, total over 24 x 24 types, slow. Kernels equal it byte for byte.
+// The specification of every conversion: exact, total over all pairs of types, slow. Kernels equal it byte for byte.
 #pragma once
 
 #include <cstddef>

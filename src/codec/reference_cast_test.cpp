@@ -36,6 +36,16 @@ TEST(Packing, LowBitsFirst) {
   EXPECT_EQ(load_code(DType::uint16, data, 0), 0x1BE4u);
 }
 
+TEST(Packing, SixBitsAreFourElementsInThreeBytes) {
+  // 0x01, 0x3E, 0x15, 0x20: x0 | (x1 & 3) << 6, x1 >> 2 | (x2 & 15) << 4, x2 >> 4 | x3 << 2
+  const std::byte expected[] = {std::byte{0x81}, std::byte{0x5F}, std::byte{0x81}};
+  std::byte data[3] = {};
+  const std::uint64_t codes[] = {0x01, 0x3E, 0x15, 0x20};
+  for (std::size_t i = 0; i < 4; ++i) store_code(DType::float6_e2m3fn, data, i, codes[i]);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(data[i], expected[i]) << i;
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(load_code(DType::float6_e3m2fn, data, i), codes[i]) << i;
+}
+
 TEST(Packing, StoreLeavesNeighboursAlone) {
   std::byte data[] = {std::byte{0xFF}, std::byte{0x00}};
   store_code(DType::uint2, data, 2, 0x1);
@@ -62,14 +72,13 @@ TEST(Packing, EveryTypeGivesBackWhatWasStored) {
 }
 
 TEST(Packing, ClearTailKeepsTheElements) {
-  for (const DType dtype : {DType::uint4, DType::uint2}) {
+  for (const DType dtype : {DType::uint4, DType::uint2, DType::float6_e2m3fn}) {
     for (std::size_t count = 1; count < 9; ++count) {
       std::array<std::byte, 8> data;
       data.fill(std::byte{0xFF});
       clear_tail(dtype, data.data(), count);
-      const std::size_t per_byte = 8 / static_cast<std::size_t>(bit_width(dtype));
       const std::uint64_t ones = load_code(dtype, data.data(), 0);
-      const std::size_t stored = storage_bytes(dtype, count) * per_byte;
+      const std::size_t stored = storage_bytes(dtype, count) * 8 / static_cast<std::size_t>(bit_width(dtype));
       for (std::size_t i = 0; i < stored; ++i) EXPECT_EQ(load_code(dtype, data.data(), i), i < count ? ones : 0u);
       EXPECT_EQ(data[storage_bytes(dtype, count)], std::byte{0xFF});
     }
@@ -93,6 +102,7 @@ TEST(ReferenceCast, OddTailsAreZeroAndIgnored) {
   EXPECT_EQ(cast_bytes({0x21, 0xF3}, DType::uint4, DType::uint8, 3), (Bytes{1, 2, 3}));
   EXPECT_EQ(cast_bytes({0xFF, 0xFF}, DType::int2, DType::int2, 5), (Bytes{0xFF, 0x03}));
   EXPECT_EQ(cast_bytes({0x80, 0x81, 0x87}, DType::uint8, DType::float4_e2m1fn, 3), (Bytes{0x77, 0x07}));
+  EXPECT_EQ(cast_bytes({0xFF, 0xFF}, DType::float6_e2m3fn, DType::float6_e2m3fn, 2), (Bytes{0xFF, 0x0F}));
   EXPECT_EQ(cast_bytes({}, DType::float32, DType::int4, 0), Bytes{});
 }
 

@@ -1,17 +1,15 @@
 #include "codec/text_codec.hpp"
 
 #include <cmath>
-#include <new>
 
-#include <fmt/format.h>
-
-#include "codec/decimal_magnitude.hpp"
+#include "codec/decimal.hpp"
 #include "codec/reference_cast.hpp"
+#include "dtype/formatted.hpp"
+#include "dtype/guarded.hpp"
 
 namespace tensorcast::codec {
 namespace {
 
-bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // `word` in lower case.
@@ -43,12 +41,6 @@ std::optional<std::int64_t> scan_exponent(std::string_view text) {
 }
 
 }  // namespace
-
-std::string_view trim(std::string_view text) noexcept {
-  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
-  return text;
-}
 
 std::optional<NumberText> scan_number(std::string_view text) noexcept {
   NumberText number;
@@ -92,7 +84,7 @@ std::string quotable(std::string_view trimmed) {
   std::string text;
   for (const char c : trimmed.substr(0, longest)) {
     const bool printable = static_cast<unsigned char>(c) >= 0x20 && c != 0x7F;
-    text += printable ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    text += printable ? std::string(1, c) : formatted("\\x{:02x}", static_cast<unsigned char>(c));
   }
   if (trimmed.size() > longest) text += "...";
   return text;
@@ -101,7 +93,7 @@ std::string quotable(std::string_view trimmed) {
 namespace {
 
 Error not_a_number(std::string_view trimmed) {
-  return Error{.code = ErrorCode::parse, .message = fmt::format("\"{}\" is not a number", quotable(trimmed))};
+  return Error{.code = ErrorCode::parse, .message = formatted("\"{}\" is not a number", quotable(trimmed))};
 }
 
 Real to_real(const NumberText& number, double scale) {
@@ -115,7 +107,8 @@ Real to_real(const NumberText& number, double scale) {
       break;
   }
   if (scale == 0.0) return Real::Zero(negative);
-  return decimal_to_real(negative, number.digits, number.exponent, scale);
+  const Decimal decimal = Decimal::FromDigits(negative, number.digits, number.exponent);
+  return std::abs(scale) == 1.0 ? decimal.to_real() : (decimal * Decimal::FromDouble(std::abs(scale))).to_real();
 }
 
 }  // namespace
@@ -124,11 +117,7 @@ Result<Real> decode_text(std::string_view text, double scale) {
   const std::string_view trimmed = trim(text);
   const std::optional<NumberText> number = scan_number(trimmed);
   if (!number) return not_a_number(trimmed);
-  try {
-    return to_real(*number, scale);
-  } catch (const std::bad_alloc&) {
-    return Error{.code = ErrorCode::internal, .message = "there is not enough memory for the digits of a number"};
-  }
+  return guarded([&]() -> Result<Real> { return to_real(*number, scale); });
 }
 
 Result<std::uint64_t> cast_text(std::string_view text, DType to, const Policy& policy) {
@@ -140,9 +129,9 @@ Result<std::uint64_t> cast_text(std::string_view text, DType to, const Policy& p
   if (!value) return value.error();
   const Encoded encoded = encode(*value, to, policy);
   if ((encoded.events & event_refused) == 0) return encoded.bits;
-  std::string factor = policy.scale == 1.0 ? "" : fmt::format(" times scale {}", policy.scale);
+  std::string factor = policy.scale == 1.0 ? "" : formatted(" times scale {}", policy.scale);
   return Error{.code = ErrorCode::out_of_range,
-               .message = fmt::format("value {}{} does not fit {} (from string)", quotable(trimmed), factor, name(to))};
+               .message = formatted("value {}{} does not fit {} (from string)", quotable(trimmed), factor, name(to))};
 }
 
 }  // namespace tensorcast::codec

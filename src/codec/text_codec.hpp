@@ -22,8 +22,15 @@ struct NumberText {
   std::int64_t exponent = 0;  // decimal: held within +-10^15, far beyond every range
 };
 
+[[nodiscard]] inline bool is_space(char c) noexcept { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
 // Without the white space around it. All of the functions below take text that is trimmed.
-[[nodiscard]] std::string_view trim(std::string_view text) noexcept;
+[[nodiscard]] inline std::string_view trim(std::string_view text) noexcept {
+  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+  return text;
+}
+
 [[nodiscard]] std::optional<NumberText> scan_number(std::string_view trimmed) noexcept;
 [[nodiscard]] std::optional<bool> scan_bool_word(std::string_view trimmed) noexcept;
 

@@ -1,6 +1,6 @@
 #include "convert/block_writer.hpp"
 
-#include <new>
+#include "dtype/guarded.hpp"
 
 namespace tensorcast::convert {
 
@@ -49,7 +49,7 @@ void BlockWriter::run() {
     const Block& block = blocks_[written_ % blocks_.size()];
     const std::span<const std::byte> bytes = block.buffer.span().first(block.bytes);
     lock.unlock();
-    Result<void> appended = append(bytes);
+    Result<void> appended = guarded([&] { return writer_.append(bytes); });
     lock.lock();
     if (!appended) {
       outcome_ = std::move(appended);
@@ -58,14 +58,6 @@ void BlockWriter::run() {
     }
     ++written_;
     changed_.notify_all();
-  }
-}
-
-Result<void> BlockWriter::append(std::span<const std::byte> bytes) {
-  try {
-    return writer_.append(bytes);
-  } catch (const std::bad_alloc&) {
-    return Error{.code = ErrorCode::internal, .message = "out of memory"};
   }
 }
 

@@ -38,7 +38,6 @@ class BlockWriter {
   };
 
   void run();
-  [[nodiscard]] Result<void> append(std::span<const std::byte> bytes);
 
   formats::Writer& writer_;
   std::vector<Block> blocks_;  // a ring

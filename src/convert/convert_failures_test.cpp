@@ -75,12 +75,12 @@ TEST_F(ConvertFailures, PatternsThatAreNone) {
 TEST_F(ConvertFailures, PatternsAndNamesMadeToHang) {
   ConvertRequest convert = request("", folder_.file("new.safetensors"), DType::float16);
   convert.exclude = {"^(a*)*b$", "(x+x+)+y"};
-  convert.input = write_safetensors(folder_, "in.safetensors",
-                                    {floats(std::string(900, 'a'), {1}), floats("aab", {1}), floats("xxy", {1})});
-  EXPECT_TRUE(convert_file(convert).ok());
-  convert.overwrite = true;
-  convert.input = write_safetensors(folder_, "in.safetensors", {floats(std::string(1'000'000, 'a'), {1})});
-  EXPECT_TRUE(convert_file(convert).ok());
+  for (const std::size_t length : {900, 1'000'000}) {
+    convert.input = write_safetensors(folder_, "in.safetensors",
+                                      {floats(std::string(length, 'a'), {1}), floats("aab", {1}), floats("xxy", {1})});
+    EXPECT_TRUE(convert_file(convert).ok());
+    convert.overwrite = true;
+  }
 }
 
 TEST_F(ConvertFailures, TypesThatTheFormatCannotHold) {

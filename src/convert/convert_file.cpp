@@ -4,12 +4,12 @@
 #include <memory>
 #include <utility>
 
-#include "convert/guarded.hpp"
 #include "convert/open_input.hpp"
 #include "convert/plan.hpp"
 #include "convert/progress_meter.hpp"
 #include "convert/transfer.hpp"
 #include "convert/verify.hpp"
+#include "dtype/guarded.hpp"
 #include "io/output_file.hpp"
 #include "io/parent_folders.hpp"
 #include "tensorcast/file.hpp"
@@ -145,7 +145,7 @@ Result<ConvertOutcome> convert_opened(const ConvertRequest& request) {
 }  // namespace
 
 Result<ConvertOutcome> convert_file(const ConvertRequest& request) {
-  return convert::guarded([&] { return convert_opened(request); });
+  return guarded([&] { return convert_opened(request); });
 }
 
 }  // namespace tensorcast

@@ -1,15 +1,15 @@
 // What is inside files, and which files there are.
-#include "convert/guarded.hpp"
 #include "convert/name_pattern.hpp"
 #include "convert/open_input.hpp"
 #include "convert/pattern_list.hpp"
+#include "dtype/guarded.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast {
 
 Result<FileSummary> inspect_file(const std::string& path, const std::optional<RawLayout>& raw,
                                  const SourceTypes& from) {
-  return convert::guarded([&]() -> Result<FileSummary> {
+  return guarded([&]() -> Result<FileSummary> {
     const Result<convert::OpenedInput> input = convert::open_input(path, "", {.raw = raw, .from = from});
     if (!input) return input.error();
     FileSummary summary{
@@ -27,7 +27,7 @@ Result<FileSummary> inspect_file(const std::string& path, const std::optional<Ra
 }
 
 Result<std::vector<std::size_t>> matching_tensors(const FileSummary& file, const std::vector<std::string>& patterns) {
-  return convert::guarded([&]() -> Result<std::vector<std::size_t>> {
+  return guarded([&]() -> Result<std::vector<std::size_t>> {
     Result<convert::PatternList> list = convert::PatternList::compile(patterns);
     if (!list) return std::move(list).error();
     std::vector<std::size_t> matching;
@@ -40,7 +40,7 @@ Result<std::vector<std::size_t>> matching_tensors(const FileSummary& file, const
 }
 
 Result<void> check_pattern(const std::string& pattern) {
-  return convert::guarded([&]() -> Result<void> {
+  return guarded([&]() -> Result<void> {
     const Result<convert::NamePattern> compiled = convert::NamePattern::compile(pattern);
     return compiled ? Result<void>() : compiled.error();
   });

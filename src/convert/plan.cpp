@@ -12,6 +12,7 @@
 
 #include "convert/pattern_list.hpp"
 #include "convert/scales_beside.hpp"
+#include "dtype/dtype_table.hpp"
 #include "tensorcast/tensor.hpp"
 
 namespace tensorcast::convert {
@@ -310,8 +311,8 @@ class Planner {
 
 Result<Plan> make_plan(const ConvertRequest& request, const formats::Reader& input, const Format& input_format,
                        const Format& output_format) {
-  if (request.to != DType::undefined && !is_castable(request.to)) {
-    return Error{.code = ErrorCode::invalid_argument, .message = "the type to convert to cannot be cast to"};
+  if (request.to != DType::undefined) {
+    if (Result<void> castable = check_castable(request.to); !castable) return std::move(castable).error();
   }
   Result<Selection> selection = Selection::compile(request);
   if (!selection) return std::move(selection).error();

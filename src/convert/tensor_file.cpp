@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "convert/aligned_buffer.hpp"
-#include "convert/guarded.hpp"
 #include "convert/open_input.hpp"
+#include "dtype/guarded.hpp"
 #include "io/output_file.hpp"
 
 namespace tensorcast {
@@ -116,11 +116,11 @@ Result<void> write(const std::string& path, const Tensor& tensor, const WriteTen
 }  // namespace
 
 Result<NamedTensor> read_tensor(const std::string& path, const ReadTensorOptions& options) {
-  return convert::guarded([&] { return read(path, options); });
+  return guarded([&] { return read(path, options); });
 }
 
 Result<void> write_tensor(const std::string& path, const Tensor& tensor, const WriteTensorOptions& options) {
-  Result<void> written = convert::guarded([&] { return write(path, tensor, options); });
+  Result<void> written = guarded([&] { return write(path, tensor, options); });
   if (!written) return at_file(std::move(written).error(), path);
   return written;
 }

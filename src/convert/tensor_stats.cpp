@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "convert/guarded.hpp"
 #include "convert/open_input.hpp"
+#include "dtype/guarded.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast {
@@ -109,7 +109,7 @@ Result<std::vector<TensorStats>> sum_up_all(formats::Reader& reader, std::span<c
 Result<std::vector<TensorStats>> file_stats(const std::string& path, std::span<const std::string> tensors,
                                             std::span<const DType> candidates, const CastOptions& options,
                                             const std::optional<RawLayout>& raw, const SourceTypes& from) {
-  return convert::guarded([&]() -> Result<std::vector<TensorStats>> {
+  return guarded([&]() -> Result<std::vector<TensorStats>> {
     const Result<convert::OpenedInput> input = convert::open_input(path, "", {.raw = raw, .from = from});
     if (!input) return input.error();
     Result<std::vector<TensorStats>> stats = sum_up_all(*input->reader, tensors, candidates, options);

@@ -4,14 +4,14 @@
 
 #include <span>
 
-#include "convert/guarded.hpp"
+#include "dtype/guarded.hpp"
 #include "io/input_file.hpp"
 #include "io/output_file.hpp"
 
 namespace tensorcast {
 
 Result<std::string> read_whole_file(const std::string& path, std::uint64_t max_bytes) {
-  return convert::guarded([&]() -> Result<std::string> {
+  return guarded([&]() -> Result<std::string> {
     const Result<io::InputFile> file = io::InputFile::open(path);
     if (!file) return file.error();
     if (file->size() > max_bytes) {
@@ -26,7 +26,7 @@ Result<std::string> read_whole_file(const std::string& path, std::uint64_t max_b
 }
 
 Result<void> write_whole_file(const std::string& path, std::string_view bytes, bool overwrite) {
-  return convert::guarded([&]() -> Result<void> {
+  return guarded([&]() -> Result<void> {
     Result<io::OutputFile> file = io::OutputFile::create(path, overwrite);
     if (!file) return std::move(file).error();
     if (auto put = file->append(std::as_bytes(std::span(bytes))); !put) return put;

@@ -5,9 +5,8 @@
 #include <limits>
 #include <string>
 
-#include <fmt/format.h>
-
 #include "dtype/dtype_table.hpp"
+#include "dtype/formatted.hpp"
 #include "dtype/spellings.hpp"
 
 namespace tensorcast {
@@ -28,15 +27,15 @@ std::string special_codes_text(const DTypeRow& row) {
   switch (format.nonfinite) {
     case NonFinite::ieee: {
       const std::uint64_t infinity = format.largest_code() + 1;
-      return fmt::format("Inf 0x{:0{}X} 0x{:0{}X}, NaN above them", infinity, digits, infinity | sign, digits);
+      return formatted("Inf 0x{:0{}X} 0x{:0{}X}, NaN above them", infinity, digits, infinity | sign, digits);
     }
     case NonFinite::nan_all_ones: {
       const std::uint64_t nan = format.largest_code() + 1;
-      if (sign == 0) return fmt::format("NaN 0x{:0{}X}, no zero", nan, digits);
-      return fmt::format("NaN 0x{:0{}X} 0x{:0{}X}, no Inf", nan, digits, nan | sign, digits);
+      if (sign == 0) return formatted("NaN 0x{:0{}X}, no zero", nan, digits);
+      return formatted("NaN 0x{:0{}X} 0x{:0{}X}, no Inf", nan, digits, nan | sign, digits);
     }
     case NonFinite::nan_negative_zero:
-      return fmt::format("NaN 0x{:0{}X}, no Inf, no -0", sign, digits);
+      return formatted("NaN 0x{:0{}X}, no Inf, no -0", sign, digits);
     case NonFinite::none:
       return "no NaN, no Inf";
   }
@@ -94,6 +93,15 @@ std::span<const DType> all_dtypes() noexcept { return castable_types; }
 
 bool is_castable(DType dtype) noexcept { return find_row(dtype) != nullptr; }
 
+Result<void> check_castable(DType dtype) {
+  if (is_castable(dtype)) return {};
+  if (dtype == DType::uint1) {
+    return Error{.code = ErrorCode::unsupported, .message = "u1 can be promoted but not cast"};
+  }
+  return Error{.code = ErrorCode::invalid_argument,
+               .message = formatted("dtype number {} does not exist", static_cast<std::int32_t>(dtype))};
+}
+
 std::string_view name(DType dtype) noexcept {
   if (dtype == DType::uint1) return "uint1";
   const DTypeRow* row = find_row(dtype);
@@ -121,14 +129,8 @@ int since_opset(DType dtype) noexcept {
 }
 
 std::size_t storage_bytes(DType dtype, std::size_t count) noexcept {
-  const auto bits = static_cast<std::size_t>(bit_width(dtype));
-  if (bits >= 8) {
-    std::size_t bytes = 0;
-    return __builtin_mul_overflow(count, bits / 8, &bytes) ? std::numeric_limits<std::size_t>::max() : bytes;
-  }
-  if (bits == 0) return 0;
-  const std::size_t per_byte = 8 / bits;
-  return count / per_byte + (count % per_byte != 0 ? 1 : 0);
+  const DTypeRow* const row = find_row(dtype);
+  return row == nullptr ? 0 : storage_bytes(*row, count);
 }
 
 const DTypeFacts& facts(DType dtype) noexcept {

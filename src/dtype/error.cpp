@@ -1,16 +1,16 @@
 #include "tensorcast/error.hpp"
 
-#include <fmt/format.h>
+#include "dtype/formatted.hpp"
 
 namespace tensorcast {
 
 std::string Error::describe() const {
   std::string text;
-  if (!file.empty()) text += fmt::format("{}: ", file);
-  if (!tensor.empty()) text += fmt::format("tensor \"{}\": ", tensor);
-  if (element) text += fmt::format("element {}: ", *element);
+  if (!file.empty()) text += formatted("{}: ", file);
+  if (!tensor.empty()) text += formatted("tensor \"{}\": ", tensor);
+  if (element) text += formatted("element {}: ", *element);
   text += message;
-  if (!hint.empty()) text += fmt::format("; {}", hint);
+  if (!hint.empty()) text += formatted("; {}", hint);
   return text;
 }
 

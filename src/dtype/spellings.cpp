@@ -4,94 +4,50 @@
 #include <array>
 #include <charconv>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include "dtype/dtype_table.hpp"
+#include "dtype/formatted.hpp"
 
 namespace tensorcast {
 namespace {
 
-// Grouped by type. After the canonical name: ONNX, OpenVINO, safetensors, NumPy (with its byte order mark), torch,
-// short forms. Spellings that differ only in case or underscores from an earlier one are left out. What several systems
-// read differently is listed in ambiguities() instead.
+constexpr std::array<std::string_view, 1> uint1_spellings = {"uint1"};  // has no row: no type of casts
+
+// A type's canonical name, then its other spellings.
+using Names = std::array<std::string_view, 1 + std::tuple_size_v<decltype(DTypeRow::spellings)>>;
+
+// What several systems read differently stands in ambiguities() instead.
 using enum DType;
-constexpr std::string_view float64_names[] = {"float64",       "DOUBLE", "tensor(double)", "f64", "<f8",
-                                              "torch.float64", "fp64"};
-constexpr std::string_view float32_names[] = {"float32",       "FLOAT",       "tensor(float)", "f32",   "<f4",
-                                              "torch.float32", "torch.float", "fp32",          "single"};
-constexpr std::string_view float16_names[] = {"float16", "tensor(float16)", "f16", "<f2", "torch.float16", "half",
-                                              "fp16"};
-constexpr std::string_view bfloat16_names[] = {"bfloat16", "tensor(bfloat16)", "bf16", "torch.bfloat16", "brain"};
-constexpr std::string_view e4m3fn_names[] = {
-    "float8_e4m3fn", "FLOAT8E4M3FN", "tensor(float8e4m3fn)", "f8e4m3",      "F8_E4M3", "torch.float8_e4m3fn", "e4m3fn",
-    "e4m3",          "fp8e4m3",      "fp8_e4m3fn",           "float8_e4m3", "f8e4m3fn"};
-constexpr std::string_view e4m3fnuz_names[] = {"float8_e4m3fnuz", "FLOAT8E4M3FNUZ",        "tensor(float8e4m3fnuz)",
-                                               "F8_E4M3FNUZ",     "torch.float8_e4m3fnuz", "e4m3fnuz",
-                                               "fp8e4m3fnuz"};
-constexpr std::string_view e5m2_names[] = {
-    "float8_e5m2", "FLOAT8E5M2", "tensor(float8e5m2)", "f8e5m2", "F8_E5M2", "torch.float8_e5m2", "e5m2", "fp8e5m2"};
-constexpr std::string_view e5m2fnuz_names[] = {"float8_e5m2fnuz", "FLOAT8E5M2FNUZ",        "tensor(float8e5m2fnuz)",
-                                               "F8_E5M2FNUZ",     "torch.float8_e5m2fnuz", "e5m2fnuz",
-                                               "fp8e5m2fnuz"};
-constexpr std::string_view e8m0_names[] = {"float8_e8m0fnu", "FLOAT8E8M0", "tensor(float8e8m0)",
-                                           "f8e8m0",         "F8_E8M0",    "torch.float8_e8m0fnu",
-                                           "e8m0",           "e8m0fnu",    "fp8e8m0",
-                                           "ue8m0"};
-constexpr std::string_view e2m1_names[] = {"float4_e2m1fn", "FLOAT4E2M1", "tensor(float4e2m1)",
-                                           "f4e2m1",        "F4",         "torch.float4_e2m1fn_x2",
-                                           "e2m1",          "e2m1fn",     "fp4",
-                                           "fp4e2m1",       "f4e2m1fn"};
-constexpr std::string_view int64_names[] = {"int64", "tensor(int64)", "i64", "<i8", "torch.int64", "long"};
-constexpr std::string_view int32_names[] = {"int32", "tensor(int32)", "i32", "<i4", "torch.int32", "torch.int"};
-constexpr std::string_view int16_names[] = {"int16", "tensor(int16)", "i16", "<i2", "torch.int16", "short"};
-constexpr std::string_view int8_names[] = {"int8", "tensor(int8)", "I8", "|i1", "torch.int8"};
-constexpr std::string_view int4_names[] = {"int4", "tensor(int4)", "torch.int4"};
-constexpr std::string_view int2_names[] = {"int2", "tensor(int2)", "torch.int2"};
-constexpr std::string_view uint64_names[] = {"uint64", "tensor(uint64)", "u64", "<u8", "torch.uint64"};
-constexpr std::string_view uint32_names[] = {"uint32", "tensor(uint32)", "u32", "<u4", "torch.uint32"};
-constexpr std::string_view uint16_names[] = {"uint16", "tensor(uint16)", "u16", "<u2", "torch.uint16"};
-constexpr std::string_view uint8_names[] = {"uint8", "tensor(uint8)", "U8", "|u1", "torch.uint8"};
-constexpr std::string_view uint4_names[] = {"uint4", "tensor(uint4)", "torch.uint4"};
-constexpr std::string_view uint2_names[] = {"uint2", "tensor(uint2)", "torch.uint2"};
-constexpr std::string_view bool_names[] = {"bool", "tensor(bool)", "boolean", "|b1", "?", "torch.bool"};
-constexpr std::string_view string_names[] = {"string", "tensor(string)", "str"};
-constexpr std::string_view uint1_names[] = {"uint1"};
 
 struct Group {
   DType dtype;
   std::span<const std::string_view> names;
 };
-constexpr std::array<Group, 25> groups = {{
-    {float64, float64_names},
-    {float32, float32_names},
-    {float16, float16_names},
-    {bfloat16, bfloat16_names},
-    {float8_e4m3fn, e4m3fn_names},
-    {float8_e4m3fnuz, e4m3fnuz_names},
-    {float8_e5m2, e5m2_names},
-    {float8_e5m2fnuz, e5m2fnuz_names},
-    {float8_e8m0fnu, e8m0_names},
-    {float4_e2m1fn, e2m1_names},
-    {int64, int64_names},
-    {int32, int32_names},
-    {int16, int16_names},
-    {int8, int8_names},
-    {int4, int4_names},
-    {int2, int2_names},
-    {uint64, uint64_names},
-    {uint32, uint32_names},
-    {uint16, uint16_names},
-    {uint8, uint8_names},
-    {uint4, uint4_names},
-    {uint2, uint2_names},
-    {boolean, bool_names},
-    {string, string_names},
-    {uint1, uint1_names},
-}};
+
+const std::vector<Group>& groups() {
+  static const auto names_of_rows = [] {
+    std::array<Names, dtype_table.size()> all;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      all[i][0] = dtype_table[i].name;
+      std::copy(dtype_table[i].spellings.begin(), dtype_table[i].spellings.end(), all[i].begin() + 1);
+    }
+    return all;
+  }();
+  static const std::vector<Group> all = [] {
+    std::vector<Group> list;
+    for (std::size_t i = 0; i < dtype_table.size(); ++i) {
+      const Names& names = names_of_rows[i];
+      const auto count = static_cast<std::size_t>(std::find(names.begin(), names.end(), "") - names.begin());
+      list.push_back({dtype_table[i].id, std::span(names).first(count)});
+    }
+    list.push_back({DType::uint1, uint1_spellings});
+    return list;
+  }();
+  return all;
+}
 
 constexpr std::size_t longest_spelling = 64;
 
@@ -144,9 +100,10 @@ struct Key {
 const std::vector<Key>& keys() {
   static const std::vector<Key> all = [] {
     std::vector<Key> list;
-    for (const Group& group : groups) {
-      for (const std::string_view spelling : group.names)
+    for (const Group& group : groups()) {
+      for (const std::string_view spelling : group.names) {
         list.push_back({read_spelling(spelling).key, spelling, group.dtype});
+      }
     }
     return list;
   }();
@@ -233,7 +190,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 // The three types with the nearest spellings.
 std::vector<DType> nearest_dtypes(const std::string& key) {
   std::vector<std::pair<std::size_t, DType>> ranked;
-  for (const Group& group : groups) {
+  for (const Group& group : groups()) {
     std::size_t best = longest_spelling;
     for (const Key& known : keys()) {
       if (known.dtype == group.dtype) best = std::min(best, edit_distance(key, known.text));
@@ -247,7 +204,7 @@ std::vector<DType> nearest_dtypes(const std::string& key) {
 }  // namespace
 
 std::span<const std::string_view> spellings(DType dtype) noexcept {
-  for (const Group& group : groups) {
+  for (const Group& group : groups()) {
     if (group.dtype == dtype) return group.names;
   }
   return {};
@@ -258,8 +215,8 @@ Result<DType> parse_dtype(std::string_view spelling) {
   const auto& [key, settled] = read_spelling(shown);
   if (const Ambiguity* ambiguity = settled ? nullptr : find_ambiguity(key)) {
     return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("\"{}\" {}", shown, ambiguity->reason),
-                 .hint = fmt::format("write one of {}", fmt::join(names_of(ambiguity->candidates), ", "))};
+                 .message = formatted("\"{}\" {}", shown, ambiguity->reason),
+                 .hint = formatted("write one of {}", joined(names_of(ambiguity->candidates)))};
   }
   if (spelling.size() <= longest_spelling) {
     for (const Key& known : keys()) {
@@ -272,8 +229,8 @@ Result<DType> parse_dtype(std::string_view spelling) {
     }
   }
   return Error{.code = ErrorCode::invalid_argument,
-               .message = fmt::format("unknown dtype \"{}\"", shown),
-               .hint = fmt::format("did you mean {}?", fmt::join(names_of(nearest_dtypes(key)), ", "))};
+               .message = formatted("unknown dtype \"{}\"", shown),
+               .hint = formatted("did you mean {}?", joined(names_of(nearest_dtypes(key))))};
 }
 
 }  // namespace tensorcast

@@ -3,7 +3,7 @@
 #include <limits>
 #include <utility>
 
-#include <fmt/format.h>
+#include "dtype/formatted.hpp"
 
 namespace tensorcast {
 
@@ -13,7 +13,7 @@ Result<std::size_t> element_count(std::span<const std::int64_t> shape) {
   bool overflow = false;
   for (const std::int64_t dimension : shape) {
     if (dimension < 0) {
-      return Error{.code = ErrorCode::invalid_argument, .message = fmt::format("dimension {} is negative", dimension)};
+      return Error{.code = ErrorCode::invalid_argument, .message = formatted("dimension {} is negative", dimension)};
     }
     empty = empty || dimension == 0;
     overflow = __builtin_mul_overflow(count, static_cast<std::size_t>(dimension), &count) || overflow;
@@ -28,13 +28,13 @@ namespace {
 Result<void> check_bytes(DType dtype, std::size_t count, std::size_t given) {
   if (!is_castable(dtype) || dtype == DType::string) {
     return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("a dense tensor of {} does not exist", name(dtype)),
+                 .message = formatted("a dense tensor of {} does not exist", name(dtype)),
                  .hint = dtype == DType::string ? "give the strings as a StringBuffer" : ""};
   }
   const std::size_t needed = storage_bytes(dtype, count);
   if (given == needed && needed != std::numeric_limits<std::size_t>::max()) return {};
   return Error{.code = ErrorCode::invalid_argument,
-               .message = fmt::format("{} elements of {} take {} bytes, not {}", count, name(dtype), needed, given)};
+               .message = formatted("{} elements of {} take {} bytes, not {}", count, name(dtype), needed, given)};
 }
 
 }  // namespace
@@ -67,9 +67,8 @@ Result<Tensor> Tensor::own(std::vector<std::int64_t> shape, StringBuffer strings
   const std::size_t given = offsets.empty() ? 0 : offsets.size() - 1;
   if (given != *count || !ascending) {
     return Error{.code = ErrorCode::invalid_argument,
-                 .message = ascending
-                                ? fmt::format("the shape has {} elements, but there are {} strings", *count, given)
-                                : "the offsets of the strings do not ascend within their data"};
+                 .message = ascending ? formatted("the shape has {} elements, but there are {} strings", *count, given)
+                                      : "the offsets of the strings do not ascend within their data"};
   }
   const auto kept = std::make_shared<const StringBuffer>(std::move(strings));
   Tensor tensor;
@@ -86,7 +85,7 @@ Result<Tensor> Tensor::reshaped(std::vector<std::int64_t> shape) const {
   if (!count) return count.error();
   if (*count != count_) {
     return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("a tensor of {} elements cannot take a shape of {}", count_, *count)};
+                 .message = formatted("a tensor of {} elements cannot take a shape of {}", count_, *count)};
   }
   Tensor tensor = *this;
   tensor.shape_ = std::move(shape);

@@ -28,7 +28,7 @@ struct TensorInfo {
   std::vector<std::int64_t> shape;
   std::uint64_t count = 0;  // product of the shape, checked
   std::uint64_t bytes = 0;  // storage_bytes(dtype, count); for strings the bytes of all texts together
-  // The file's own name of a type that is none of the 24, e.g. "C64". `dtype` is then undefined, and the tensor can
+  // The file's own name of a type that has no DType, e.g. "C64". `dtype` is then undefined, and the tensor can
   // only be copied, within its format.
   std::string foreign_dtype = {};
   // Why the elements cannot be read, although the file's other tensors can; then the tensor is only listed.

@@ -51,7 +51,7 @@ Outcome cast_bytes(DType from, std::span<const std::byte> bytes, std::int64_t co
 
 std::vector<CastOptions> option_sets() {
   std::vector<CastOptions> sets;
-  for (const int opset : {25, 24, 23, 21, 19, 13}) sets.push_back({.opset = opset});
+  for (const int opset : {28, 25, 24, 23, 21, 19, 13}) sets.push_back({.opset = opset});
   sets.push_back({.saturate = false});
   sets.push_back({.opset = 19, .saturate = false});
   sets.push_back({.saturate = false, .round_mode = RoundMode::nearest});

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <new>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "codec/reference_cast.hpp"
+#include "dtype/guarded.hpp"
 #include "graph/conversion.hpp"
 #include "graph/inference.hpp"
 #include "graph/saturation.hpp"
@@ -60,8 +60,6 @@ Result<Tensor> with_zeros(const Tensor& gradient, const std::vector<std::byte>& 
   return Tensor::own(gradient.dtype(), {gradient.shape().begin(), gradient.shape().end()}, std::move(bytes));
 }
 
-Error out_of_memory() { return Error{.code = ErrorCode::internal, .message = "there is not enough memory"}; }
-
 bool is_floating(DType dtype) { return family(dtype) == Family::floating; }
 
 }  // namespace
@@ -82,16 +80,16 @@ Result<std::vector<NamedTensor>> GradientKeeper::convert(const Tensor& input, DT
   if (!input.defined() || to == DType::undefined) {
     return failed(invalid(input.defined() ? "the target type's tensor is none" : "the input is no tensor"));
   }
-  try {
+  Result<std::vector<NamedTensor>> made = guarded([&]() -> Result<std::vector<NamedTensor>> {
     graph::BufferPool pool;
     Result<graph::Value> output =
         graph::convert({input, nullptr}, to, parameters_.options, {.pool = pool, .is_kept = true});
-    if (!output) return failed(std::move(output).error());
+    if (!output) return std::move(output).error();
     if (parameters_.training) {
       Kept kept{input.dtype(), to, {input.shape().begin(), input.shape().end()}, {}};
       if (parameters_.zero_saturated_gradient && is_floating(kept.from) && is_floating(to)) {
         Result<std::vector<std::byte>> mask = graph::saturated_elements(input, output->tensor, parameters_.options);
-        if (!mask) return failed(std::move(mask).error());
+        if (!mask) return std::move(mask).error();
         kept.saturated = *std::move(mask);
       }
       kept_ = std::move(kept);
@@ -99,9 +97,9 @@ Result<std::vector<NamedTensor>> GradientKeeper::convert(const Tensor& input, DT
     std::vector<NamedTensor> outputs;
     outputs.push_back({output_name_, std::move(output->tensor)});
     return outputs;
-  } catch (const std::bad_alloc&) {
-    return failed(out_of_memory());
-  }
+  });
+  if (!made) return failed(std::move(made).error());
+  return made;
 }
 
 Result<Tensor> GradientKeeper::backward(const Tensor& grad_output) const {
@@ -130,19 +128,17 @@ Result<Tensor> GradientKeeper::backward(const Tensor& grad_output) const {
     return failed(invalid(fmt::format("the gradient is {}, but the output was {}",
                                       graph::describe(graph::type_of(grad_output)), graph::describe(wanted))));
   }
-  try {
+  Result<Tensor> gradient = guarded([&]() -> Result<Tensor> {
     const CastOptions options = gradient_options(parameters_);
     graph::BufferPool pool;
-    Result<graph::Value> gradient =
+    Result<graph::Value> converted =
         graph::convert({grad_output, nullptr}, kept_->from, options, {.pool = pool, .is_kept = true});
-    if (!gradient) return failed(std::move(gradient).error());
-    if (kept_->saturated.empty()) return std::move(gradient->tensor);
-    Result<Tensor> masked = with_zeros(gradient->tensor, kept_->saturated, options);
-    if (!masked) return failed(std::move(masked).error());
-    return masked;
-  } catch (const std::bad_alloc&) {
-    return failed(out_of_memory());
-  }
+    if (!converted) return std::move(converted).error();
+    if (kept_->saturated.empty()) return std::move(converted->tensor);
+    return with_zeros(converted->tensor, kept_->saturated, options);
+  });
+  if (!gradient) return failed(std::move(gradient).error());
+  return gradient;
 }
 
 Result<CastNode> CastNode::create(CastNodeParameters parameters) {

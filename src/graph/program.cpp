@@ -1,12 +1,12 @@
 #include "tensorcast/graph.hpp"
 
 #include <algorithm>
-#include <new>
 #include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "dtype/guarded.hpp"
 #include "graph/inference.hpp"
 #include "graph/plan.hpp"
 #include "graph/run.hpp"
@@ -40,7 +40,7 @@ std::string list_of(const std::vector<ValueInfo>& values) {
 }  // namespace
 
 Result<Program> Program::compile(Graph graph) {
-  try {
+  return guarded([&]() -> Result<Program> {
     Result<graph::Block> plan = graph::build_plan(graph);
     if (!plan) return std::move(plan).error();
     Impl impl{.inputs = std::move(graph.inputs),
@@ -53,9 +53,7 @@ Result<Program> Program::compile(Graph graph) {
       impl.outputs[i].shape = impl.plan.output_types[i].shape;
     }
     return Program(std::make_shared<const Impl>(std::move(impl)));
-  } catch (const std::bad_alloc&) {
-    return Error{.code = ErrorCode::internal, .message = "there is not enough memory for the graph"};
-  }
+  });
 }
 
 std::span<const ValueInfo> Program::inputs() const noexcept { return impl_->inputs; }
@@ -101,13 +99,11 @@ Result<std::vector<NamedTensor>> Program::Impl::run(std::span<const Tensor> tens
 Result<std::vector<NamedTensor>> Program::run(std::span<const NamedTensor> inputs, const RunOptions& options) const {
   const int threads = options.threads;
   if (threads < 0) return invalid(fmt::format("threads is 0 (all cores) or more, not {}", threads));
-  try {
+  return guarded([&]() -> Result<std::vector<NamedTensor>> {
     std::vector<Tensor> tensors;
     if (Result<void> arranged = impl_->arrange(inputs, tensors); !arranged) return std::move(arranged).error();
     return impl_->run(tensors, threads);
-  } catch (const std::bad_alloc&) {
-    return Error{.code = ErrorCode::internal, .message = "there is not enough memory for the run"};
-  }
+  });
 }
 
 }  // namespace tensorcast

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "dtype/dtype_table.hpp"
+
 namespace tensorcast::graph {
 
 std::string describe(const ValueType& type) {
@@ -58,12 +60,8 @@ Result<ValueType> either(const ValueType& a, const ValueType& b) {
 }
 
 Result<void> check_declared(const ValueType& type) {
-  if (type.dtype != DType::undefined && !is_castable(type.dtype)) {
-    const bool exists = type.dtype == DType::uint1;
-    return Error{.code = exists ? ErrorCode::unsupported : ErrorCode::invalid_argument,
-                 .message = exists
-                                ? "u1 can be promoted but not cast"
-                                : fmt::format("dtype number {} does not exist", static_cast<std::int32_t>(type.dtype))};
+  if (type.dtype != DType::undefined) {
+    if (Result<void> castable = check_castable(type.dtype); !castable) return castable;
   }
   if (!type.shape) return {};
   for (const std::int64_t dimension : *type.shape) {

@@ -12,7 +12,7 @@ namespace tensorcast::kernels {
 
 // `src` and `dst` have any alignment and are disjoint, or equal with a target that is not wider than the source.
 // Reads and writes storage_bytes(count) bytes and none beyond; tail bits of sub-byte targets become zero.
-// The policy's scale is 1 (else ScaledConversion) and it demands no error (else RefusalScan). All others are obeyed.
+// The policy's scale is 1 (else ScaledConversion) and it demands no error. All others are obeyed.
 using KernelFn = void (*)(const std::byte* src, std::byte* dst, std::size_t count, const codec::Policy& policy);
 
 struct Kernel {
@@ -22,7 +22,8 @@ struct Kernel {
   std::string_view algorithm;  // how it works, in a few words: for tests, benchmarks and `tcast bench`
 };
 
-// All 506 pairs, on a target that supported_targets() lists. Tests and benchmarks iterate this.
+// The kernels of all pairs of two different numeric types, on a target that supported_targets() lists. Tests and
+// benchmarks iterate this.
 [[nodiscard]] std::span<const Kernel> kernels(Target target) noexcept;
 
 // Never null for two different numeric or bool types; same types are a copy and have no kernel.

@@ -5,9 +5,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
+#include "kernels/compare.hpp"
 #include "kernels/kernel.hpp"
+#include "kernels/multiply.hpp"
 #include "tensorcast/target.hpp"
 
 namespace tensorcast::kernels {
@@ -18,10 +21,29 @@ struct Ops {
   // Kernels of sources wider than 8 bits. May be called before main().
   KernelRows (*float_source_rows)() noexcept;
   KernelRows (*integer_source_rows)() noexcept;
+  // Products of elements of this type, which multiply.hpp lists.
+  MultiplyFn (*find_multiply)(DType from, Products products) noexcept;
   // Copies with stores that bypass the cache, for outputs larger than it. Any alignment. Other threads may read the
   // result after this one has called stream_fence(): once at the end, as it waits until every store has left.
   void (*stream_copy)(const std::byte* src, std::byte* dst, std::size_t bytes) noexcept;
   void (*stream_fence)() noexcept;
+  // Adds what became of `count` elements to `sums` (compare.hpp). float64: pairs with low parts or without.
+  void (*compare_float32)(const ComparedPairs& pairs, std::size_t count, const CompareRules& rules,
+                          CompareSums& sums) noexcept;
+  void (*compare_float64)(const ComparedPairs& pairs, std::size_t count, const CompareRules& rules,
+                          CompareSums& sums) noexcept;
+  // 64-bit integers as sums: the nearest float64, and exactly what it lacks.
+  void (*split_integers)(const std::byte* integers, bool is_signed, double* high, double* low,
+                         std::size_t count) noexcept;
+  // Replaces numbers by their products with `scale`, as sums. Returns whether the sums are exact: false if a product
+  // overflows, or is so small that it loses bits.
+  bool (*split_products)(double* numbers, double scale, double* low, std::size_t count) noexcept;
+  // Reports whether a number is NaN, below `low` or above `high`. Any alignment; float32 has both bounds exactly.
+  bool (*any_outside_float32)(const std::byte* numbers, std::size_t count, double low, double high) noexcept;
+  bool (*any_outside_float64)(const std::byte* numbers, std::size_t count, double low, double high) noexcept;
+  // Packed codes of six bits to table[code], one a byte; and one a byte, below 64, to packed ones.
+  void (*look_up_six_bits)(const std::byte* src, std::byte* dst, std::size_t count, const std::uint8_t* table) noexcept;
+  void (*pack_six_bits)(const std::byte* codes, std::byte* dst, std::size_t count) noexcept;
 };
 
 // The operations of `target`. Of one that the build lacks: those of `portable`.

@@ -8,8 +8,7 @@ namespace tensorcast::kernels {
 namespace {
 
 constexpr std::size_t target_count = 4;
-constexpr std::size_t number_count = dtype_table.size() - 1;  // without text
-constexpr std::size_t pair_count = number_count * (number_count - 1);
+constexpr std::size_t pair_count = number_type_count * (number_type_count - 1);
 
 std::array<KernelRows, 3> sources_of(Target target) noexcept {
   const Ops& ops = ops_of(target);

@@ -154,8 +154,7 @@ void expect_reference(DType from, DType to, const Bytes& src, std::size_t elemen
   Bytes expected(storage_bytes(to, elements));
   ASSERT_TRUE(codec::reference_cast(src.data(), from, expected.data(), to, elements, policy));
   for (const Target target : supported_targets()) {
-    for (const std::size_t total : {elements, std::size_t{64}}) {  // few ones may go another way
-      if (total != elements && code_cells_pay_from > elements) continue;
+    for (const std::size_t total : {std::numeric_limits<std::size_t>::max(), elements}) {  // few may go another way
       Bytes actual(expected.size());
       ScaledConversion(target, from, to, policy, total).run(src.data(), actual.data(), elements);
       if (expected == actual) continue;

@@ -1,5 +1,4 @@
 // Every kernel whose source is wider than 8 bits, on every target that this CPU has, against the reference.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "codec/reference_cast.hpp"
+#include "dtype/formatted.hpp"
 #include "kernels/kernel.hpp"
 
 namespace tensorcast::kernels {
@@ -240,8 +240,8 @@ Bytes run(const Kernel& kernel, const std::byte* src, std::size_t count, const c
     const std::uint64_t want = codec::load_code(kernel.to, expected.data(), i);
     const std::uint64_t got = codec::load_code(kernel.to, actual.data(), i);
     if (want != got) {
-      return ::testing::AssertionFailure() << fmt::format("element {}: source code {:#x} gives {:#x}, not {:#x}", i,
-                                                          codec::load_code(kernel.from, src.data(), i), got, want);
+      return ::testing::AssertionFailure() << formatted("element {}: source code {:#x} gives {:#x}, not {:#x}", i,
+                                                        codec::load_code(kernel.from, src.data(), i), got, want);
     }
   }
   return ::testing::AssertionFailure() << "tail bits are not zero";

@@ -5,7 +5,7 @@
 #include <array>
 #include <vector>
 
-#include "convert/guarded.hpp"
+#include "dtype/guarded.hpp"
 #include "io/input_file.hpp"
 #include "models/model_format.hpp"
 #include "tensorcast/model.hpp"
@@ -79,7 +79,7 @@ Result<Model> load(const std::string& path, const LoadModelOptions& options) {
 }  // namespace
 
 Result<Model> load_model(const std::string& path, const LoadModelOptions& options) {
-  Result<Model> model = convert::guarded([&] { return load(path, options); });
+  Result<Model> model = guarded([&] { return load(path, options); });
   if (!model && model.error().file.empty() && model.error().code != ErrorCode::internal) model.error().file = path;
   return model;
 }

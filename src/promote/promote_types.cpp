@@ -6,10 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include "dtype/dtype_table.hpp"
+#include "dtype/formatted.hpp"
 #include "promote/peer_rules.hpp"
 
 namespace tensorcast {
@@ -50,8 +48,8 @@ bool range_contains(DType outer, DType inner) {
 // Rule 3. The scalar mode has no effect here.
 Result<DType> floating_with_integer(DType floating, DType integer, const PromoteOptions& options) {
   if (!options.promote_unsafe && width(floating) < 2 * width(integer)) {
-    return refusal(fmt::format("{} cannot hold {} safely: needs at least {} bits", name(floating), name(integer),
-                               2 * width(integer)));
+    return refusal(formatted("{} cannot hold {} safely: needs at least {} bits", name(floating), name(integer),
+                             2 * width(integer)));
   }
   return floating;
 }
@@ -59,8 +57,8 @@ Result<DType> floating_with_integer(DType floating, DType integer, const Promote
 // Rule 4: a scalar takes the type of the tensor beside it.
 Result<DType> scalar_with_tensor(DType scalar, DType tensor, const PromoteOptions& options) {
   if (!options.promote_unsafe && !range_contains(tensor, scalar)) {
-    return refusal(fmt::format("the tensor's type {} cannot hold the scalar's type {} safely: its range is smaller",
-                               name(tensor), name(scalar)));
+    return refusal(formatted("the tensor's type {} cannot hold the scalar's type {} safely: its range is smaller",
+                             name(tensor), name(scalar)));
   }
   return tensor;
 }
@@ -72,42 +70,41 @@ Result<DType> signed_with_unsigned(DType signed_type, DType unsigned_type, const
     const DType common = signed_integer(std::max(needed, width(signed_type)));
     if (options.promote_unsafe || needed <= width(signed_type)) return common;
     return refusal(
-        fmt::format("{} cannot hold {} safely: needs {}", name(signed_type), name(unsigned_type), name(common)));
+        formatted("{} cannot hold {} safely: needs {}", name(signed_type), name(unsigned_type), name(common)));
   }
   if (options.promote_unsafe) return options.u64_integer_promotion_target;
-  return refusal(fmt::format("no integer type holds both {} and {}: u64_integer_promotion_target makes them {}",
-                             name(signed_type), name(unsigned_type), name(options.u64_integer_promotion_target)));
+  return refusal(formatted("no integer type holds both {} and {}: u64_integer_promotion_target makes them {}",
+                           name(signed_type), name(unsigned_type), name(options.u64_integer_promotion_target)));
 }
 
 // Rule 7.
 Result<DType> floats_of_equal_width(DType a, DType b, const PromoteOptions& options) {
   const DType common = width(a) == 16 ? DType::float32 : DType::float16;
   if (options.promote_unsafe) return common;
-  return refusal(fmt::format("neither {} nor {} holds the other: both fit {}, which has more bits", name(a), name(b),
-                             name(common)));
+  return refusal(
+      formatted("neither {} nor {} holds the other: both fit {}, which has more bits", name(a), name(b), name(common)));
 }
 
 Result<void> check_promotable(DType dtype, PromoteRules rules) {
   const std::span<const DType> types = promotable_dtypes(rules);
   if (std::find(types.begin(), types.end(), dtype) != types.end()) return {};
-  if (!is_castable(dtype) && dtype != DType::uint1) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("dtype number {} does not exist", static_cast<std::int32_t>(dtype))};
+  if (dtype != DType::uint1) {
+    if (Result<void> exists = check_castable(dtype); !exists) return exists;
   }
   const PeerRules* peer = find_peer_rules(rules);
   std::vector<std::string_view> names;
   for (const DType known : types) names.push_back(name(known));
   return Error{.code = ErrorCode::unsupported,
-               .message = fmt::format("{} is not a type of {}", name(dtype),
-                                      peer == nullptr ? "ConvertPromoteTypes-14" : peer->owner),
-               .hint = fmt::format("it has {}", fmt::join(names, ", "))};
+               .message = formatted("{} is not a type of {}", name(dtype),
+                                    peer == nullptr ? "ConvertPromoteTypes-14" : peer->owner),
+               .hint = formatted("it has {}", joined(names))};
 }
 
 Result<DType> promote_as_openvino(PromoteOperand a, PromoteOperand b, const PromoteOptions& options) {
   const DType u64_target = options.u64_integer_promotion_target;
   if (u64_target != DType::uint1 && (!is_castable(u64_target) || u64_target == DType::string)) {
     return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("u64_integer_promotion_target cannot be {}", name(u64_target)),
+                 .message = formatted("u64_integer_promotion_target cannot be {}", name(u64_target)),
                  .hint = "any number type can"};
   }
 
@@ -158,8 +155,8 @@ Result<PromoteRules> parse_promote_rules(std::string_view spelling) {
     names.push_back(name(rules));
   }
   return Error{.code = ErrorCode::invalid_argument,
-               .message = fmt::format("there are no promotion rules \"{}\"", spelling),
-               .hint = fmt::format("known are {}", fmt::join(names, ", "))};
+               .message = formatted("there are no promotion rules \"{}\"", spelling),
+               .hint = formatted("known are {}", joined(names))};
 }
 
 std::span<const DType> promotable_dtypes(PromoteRules rules) noexcept {
@@ -171,7 +168,7 @@ std::span<const DType> promotable_dtypes(PromoteRules rules) noexcept {
 Result<DType> promote_types(PromoteOperand a, PromoteOperand b, const PromoteOptions& options) {
   if (name(options.rules).empty()) {
     return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("there are no promotion rules {}", static_cast<std::int32_t>(options.rules))};
+                 .message = formatted("there are no promotion rules {}", static_cast<std::int32_t>(options.rules))};
   }
   for (const DType dtype : {a.dtype, b.dtype}) {
     if (Result<void> checked = check_promotable(dtype, options.rules); !checked) return std::move(checked).error();

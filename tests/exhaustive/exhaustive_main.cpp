@@ -49,7 +49,7 @@ std::vector<NamedOptions> sweeps_of(Type to) {
       add(std::string(modes[mode]) + ", no saturate", [&](auto& o) { o.round_mode = mode, o.saturate = 0; });
     }
   } else if (to == e2m1) {
-    add("opset 25", [](auto&) {});
+    add("newest opset", [](auto&) {});
     add("opset 23", [](auto& o) { o.opset = 23; });
   } else if (is_integer(to) && info(to).bits > 16) {
     add("wrap, trunc", [](auto& o) { o.out_of_range = 1; });

@@ -1,4 +1,4 @@
-// Text to every type: the fast parser against the exact one; what is printed reads back as the same element.
+// Text to every type: the block parser against the exact one; what is printed reads back as the same element.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

@@ -11,6 +11,7 @@ import subprocess
 import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
+COMPONENTS = ["core", "files", "models"]
 BUILDS = {
     "static": os.environ.get("TENSORCAST_STATIC_BUILD", "build/release"),
     "shared": os.environ.get("TENSORCAST_SHARED_BUILD", "build/shared"),
@@ -42,20 +43,73 @@ def environment(prefix):
     return os.environ | {"PKG_CONFIG_PATH": f"{library}/pkgconfig", "LD_LIBRARY_PATH": str(library)}
 
 
-def test_the_cmake_package(installed, tmp_path):
+def needed(file):
+    """The shared libraries that a program or library asks for, without their versions."""
+    names = re.findall(r"NEEDED.*\[(?:lib)?([\w+-]+)\.so", run("readelf", "-d", file))
+    return set(names) - {"ld-linux-x86-64", "c", "m", "gcc_s", "stdc++"}
+
+
+# oneTBB where it was found; nothing else.
+ALLOWED_IN_CORE = {"tensorcast-core", "tbb"}
+
+
+@pytest.mark.parametrize("component", [*COMPONENTS, ""], ids=lambda component: component or "all")
+def test_the_cmake_package(installed, tmp_path, component):
     _, prefix = installed
-    run("cmake", "-S", HERE / "cmake_consumer", "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}")
+    sources = [component] if component else COMPONENTS
+    run("cmake", "-S", HERE / "cmake_consumer", "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}",
+        f"-DCOMPONENT={component}", f"-DSOURCES={';'.join(sources)}")
     run("cmake", "--build", tmp_path)
-    assert re.fullmatch(r"tensorcast \d+\.\d+\.\d+ works\n", run(tmp_path / "consumer"))
+    for program in sources:
+        assert re.fullmatch(r"tensorcast \d+\.\d+\.\d+ works\n", run(tmp_path / program))
+    if component == "core":
+        assert needed(tmp_path / "core") <= ALLOWED_IN_CORE
 
 
-@pytest.mark.parametrize("source", ["cmake_consumer/consumer.cpp", "c_consumer/consumer.c"])
-def test_pkg_config(installed, tmp_path, source):
+PACKAGES = [("core", "cmake_consumer/core.cpp"), ("core", "c_consumer/consumer.c"), ("files", "cmake_consumer/files.cpp"),
+            ("models", "cmake_consumer/models.cpp"), ("", "cmake_consumer/files.cpp"), ("", "c_consumer/consumer.c")]
+
+
+@pytest.mark.parametrize("component, source", PACKAGES)
+def test_pkg_config(installed, tmp_path, component, source):
     _, prefix = installed
-    flags = run("pkg-config", "--cflags", "--libs", "tensorcast", env=environment(prefix)).split()
+    package = "tensorcast-" + component if component else "tensorcast"
+    flags = run("pkg-config", "--cflags", "--libs", package, env=environment(prefix)).split()
     compiler = ["g++", "-std=c++20"] if source.endswith("cpp") else ["gcc", "-std=c11", "-Wall", "-Werror"]
     run(*compiler, HERE / source, *flags, "-o", tmp_path / "consumer")
     assert "works" in run(tmp_path / "consumer", env=environment(prefix))
+    if component == "core":
+        libraries = {flag.removeprefix("-l") for flag in flags if flag.startswith("-l")}
+        assert libraries <= ALLOWED_IN_CORE | {"stdc++", "m"}
+        assert needed(tmp_path / "consumer") <= ALLOWED_IN_CORE
+
+
+def test_core_links_nothing_else(installed, tmp_path):
+    kind, prefix = installed
+    library = library_dir(prefix) / f"libtensorcast-core.{'a' if kind == 'static' else 'so'}"
+    if kind == "shared":
+        assert needed(library) <= {"tbb"}
+        return
+    # All of it, not only what a program happens to use.
+    (tmp_path / "empty.cpp").write_text("int main() {}\n")
+    threads = ["-ltbb"] if "-ltbb" in run("pkg-config", "--libs", "tensorcast-core", env=environment(prefix)) else []
+    run("g++", tmp_path / "empty.cpp", "-Wl,--whole-archive", library, "-Wl,--no-whole-archive", *threads, "-pthread",
+        "-o", tmp_path / "empty")
+
+
+def test_core_alone_is_configured_without_other_libraries(source_dir, tmp_path):
+    absent = [f"-DCMAKE_DISABLE_FIND_PACKAGE_{name}=ON" for name in ("TBB", "ZLIB", "nlohmann_json", "CLI11", "GTest")]
+    run("cmake", "-S", source_dir, "-B", tmp_path, "-DTENSORCAST_CORE_ONLY=ON", "-DTENSORCAST_BUILD_TESTS=OFF", *absent)
+
+
+def test_a_component_that_does_not_exist_is_not_found(installed, tmp_path):
+    _, prefix = installed
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.25)\nproject(x LANGUAGES CXX)\nfind_package(tensorcast REQUIRED COMPONENTS gpu)\n"
+    )
+    result = subprocess.run(["cmake", "-S", tmp_path, "-B", tmp_path / "b", f"-DCMAKE_PREFIX_PATH={prefix}"],
+                            capture_output=True, text=True)
+    assert result.returncode != 0 and "gpu" in result.stderr
 
 
 def test_versions_agree(installed):
@@ -86,16 +140,18 @@ def test_only_what_belongs_to_users_is_installed(installed):
     files = {str(path.relative_to(prefix)) for path in prefix.rglob("*") if not path.is_dir()}
     library = str(library_dir(prefix).relative_to(prefix))
     wanted = re.compile(rf"bin/tcast|include/tensorcast/\w+\.(hpp|h)|{library}/cmake/tensorcast/tensorcast-[\w-]+\.cmake|"
-                        rf"{library}/pkgconfig/tensorcast\.pc|{library}/libtensorcast\.(a|so(\.\d+)*)")
+                        rf"{library}/pkgconfig/tensorcast(-\w+)?\.pc|{library}/libtensorcast(-\w+)?\.(a|so(\.\d+)*)")
     assert not {name for name in files if not wanted.fullmatch(name)}
-    assert f"{library}/libtensorcast.{'a' if kind == 'static' else 'so'}" in files
+    suffix = "a" if kind == "static" else "so"
+    assert {f"{library}/libtensorcast{name}.{suffix}" for name in ("", "-core", "-files")} <= files
 
 
 def test_the_soname_has_a_version(installed):
     kind, prefix = installed
     if kind == "shared":
-        dynamic = run("readelf", "-d", library_dir(prefix) / "libtensorcast.so")
-        assert re.search(r"SONAME.*\[libtensorcast\.so\.\d+\]", dynamic)
+        for name in ("libtensorcast", "libtensorcast-core", "libtensorcast-files"):
+            dynamic = run("readelf", "-d", library_dir(prefix) / f"{name}.so")
+            assert re.search(rf"SONAME.*\[{name}\.so\.\d+\]", dynamic)
 
 
 # --- symbols ---
@@ -105,20 +161,27 @@ def declared_c_functions():
     return set(re.findall(r"\b(tc_\w+)\(", (HERE / "../../include/tensorcast/c_api.h").read_text()))
 
 
-def declared_cpp_functions():
-    text = "".join(path.read_text() for path in (HERE / "../../include/tensorcast").glob("*.hpp") if path.name != "export.hpp")
+def declared_cpp_functions(components):
+    """What the headers of these components declare; src/README.md says which those are."""
+    sections = re.split(r"^## `(\w+)`.*\n", (HERE / "../../src/README.md").read_text(), flags=re.MULTILINE)[1:]
+    headers = {name: re.search(r"Headers: `([\w ]+)`", text).group(1).split()
+               for name, text in zip(sections[::2], sections[1::2])}
+    text = "".join(path.read_text() for component in components for path in (HERE / "../../include/tensorcast").glob("*.hpp")
+                   if path.stem in headers[component] and path.stem != "export")
     return set(re.findall(r"TENSORCAST_API [^;{(]*?(\w+)\(", text))
 
 
-def test_the_shared_library_shows_exactly_the_public_functions(tensorcast_library):
-    listing = run("nm", "-D", "--defined-only", "--demangle", tensorcast_library)
+@pytest.mark.parametrize("components", [1, 2, 3], ids=COMPONENTS)
+def test_a_shared_library_shows_exactly_the_public_functions(tensorcast_library, components):
+    name = ["libtensorcast-core.so", "libtensorcast-files.so", tensorcast_library.name][components - 1]
+    listing = run("nm", "-D", "--defined-only", "--demangle", tensorcast_library.with_name(name))
     names = [line.split(" ", 2)[2] for line in listing.splitlines() if line.split(" ", 2)[1] in "TDBRVWi"]
     functions = {re.match(r"[\w:]+", name.split("[abi:")[0]).group() for name in names}
     c = {name for name in functions if name.startswith("tc_")}
     cpp = {name.split("::")[-1] for name in functions - c if name.startswith("tensorcast::")}
     assert functions - c <= {name for name in functions if name.startswith("tensorcast::")}
     assert c == declared_c_functions()
-    assert cpp == declared_cpp_functions()
+    assert cpp == declared_cpp_functions(COMPONENTS[:components])
 
 
 # A library is a guest in its process: it does not print, end it, or ask about the user's language.

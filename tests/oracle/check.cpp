@@ -229,7 +229,10 @@ std::vector<std::byte> pack(Type type, std::span<const std::uint64_t> codes) {
   std::vector<std::byte> storage((codes.size() * bits + 7) / 8);
   for (std::size_t i = 0; i < codes.size(); ++i) {
     if (bits < 8) {
-      storage[i * bits / 8] |= static_cast<std::byte>(codes[i] << (i * bits % 8));
+      for (std::size_t j = 0; j < bits; ++j) {
+        const std::size_t at = i * bits + j;
+        storage[at / 8] |= static_cast<std::byte>((codes[i] >> j & 1) << at % 8);
+      }
     } else {
       std::memcpy(&storage[i * bits / 8], &codes[i], bits / 8);  // little endian
     }
@@ -242,7 +245,10 @@ std::vector<std::uint64_t> unpack(Type type, std::span<const std::byte> storage,
   std::vector<std::uint64_t> codes(count);
   for (std::size_t i = 0; i < count; ++i) {
     if (bits < 8) {
-      codes[i] = (std::to_integer<std::uint64_t>(storage[i * bits / 8]) >> (i * bits % 8)) & code_mask(type);
+      for (std::size_t j = 0; j < bits; ++j) {
+        const std::size_t at = i * bits + j;
+        codes[i] |= (std::to_integer<std::uint64_t>(storage[at / 8]) >> at % 8 & 1) << j;
+      }
     } else {
       std::memcpy(&codes[i], &storage[i * bits / 8], bits / 8);
     }
@@ -305,7 +311,7 @@ std::vector<tc_cast_options> option_sets(Type from, Type to) {
         add(opset(24), saturate(sat), round_mode(mode)), add(saturate(sat), round_mode(mode), invalid(1));
     }
     add(range(3), rounding(1), fnuz_inf(1), text_form(1));
-  } else if (to == e2m1) {
+  } else if (is_float(to) && info(to).special == Special::none) {
     for (const int bad : {0, 1}) add(opset(23), invalid(bad)), add(opset(24), invalid(bad)), add(invalid(bad));
     add(saturate(0), round_mode(1), range(3), rounding(1), fnuz_inf(1));
   } else if (is_integer(to) && from_real) {

@@ -51,23 +51,29 @@ mpq_class small_float_value(unsigned e, unsigned m, int mantissa_bits, int bias)
   return mpq_class(significand) * power_of_two(exponent);
 }
 
-Exact small_float(unsigned code, int exponent_bits, int mantissa_bits, int bias) {
-  const unsigned m = code & ((1U << mantissa_bits) - 1);
-  const unsigned e = (code >> mantissa_bits) & ((1U << exponent_bits) - 1);
-  const bool negative = (code >> (mantissa_bits + exponent_bits)) != 0;
-  mpq_class value = small_float_value(e, m, mantissa_bits, bias);
+Exact small_float(unsigned code, const TypeInfo& type) {
+  const int magnitude_bits = type.mantissa_bits + type.exponent_bits;
+  const unsigned m = code & ((1U << type.mantissa_bits) - 1);
+  const unsigned e = (code >> type.mantissa_bits) & ((1U << type.exponent_bits) - 1);
+  const bool negative = (code >> magnitude_bits) != 0;
+  const bool highest_exponent = e == (1U << type.exponent_bits) - 1;
+  switch (type.special) {
+    case Special::ieee:
+      if (highest_exponent && m == 0) return infinite(negative);
+      if (highest_exponent) return not_a_number(negative, std::uint64_t{m} << (64 - type.mantissa_bits) << 1);
+      break;
+    case Special::fn:
+      if (highest_exponent && m == (1U << type.mantissa_bits) - 1) return not_a_number(negative, 0);
+      break;
+    case Special::fnuz:
+      if (code == 1U << magnitude_bits) return not_a_number(true, 0);
+      break;
+    case Special::none:
+      break;
+  }
+  mpq_class value = small_float_value(e, m, type.mantissa_bits, type.bias);
   if (negative) value = -value;
   return finite(std::move(value), negative);
-}
-
-// As small_float, with infinity and NaN where the exponent is all ones.
-Exact ieee_float(unsigned code, int exponent_bits, int mantissa_bits, int bias) {
-  const unsigned m = code & ((1U << mantissa_bits) - 1);
-  const unsigned e = (code >> mantissa_bits) & ((1U << exponent_bits) - 1);
-  if (e != (1U << exponent_bits) - 1) return small_float(code, exponent_bits, mantissa_bits, bias);
-  const bool negative = (code >> (mantissa_bits + exponent_bits)) != 0;
-  if (m == 0) return infinite(negative);
-  return not_a_number(negative, std::uint64_t{m} << (64 - mantissa_bits) << 1);
 }
 
 mpq_class integer_value(std::uint64_t code, int bits, bool is_signed) {
@@ -95,29 +101,13 @@ Exact decode(Type type, std::uint64_t code) {
       return from_double(std::bit_cast<double>(code));
     case f32:
       return from_float(std::bit_cast<float>(static_cast<std::uint32_t>(code)));
-    case f16:
-      return ieee_float(small, 5, 10, 15);
-    case bf16:
-      return ieee_float(small, 8, 7, 127);
-    case e5m2:
-      return ieee_float(small, 5, 2, 15);
-    case e4m3fn:
-      if ((small & 0x7F) == 0x7F) return not_a_number(small == 0xFF, 0);
-      return small_float(small, 4, 3, 7);
-    case e4m3fnuz:
-      if (small == 0x80) return not_a_number(true, 0);
-      return small_float(small, 4, 3, 8);
-    case e5m2fnuz:
-      if (small == 0x80) return not_a_number(true, 0);
-      return small_float(small, 5, 2, 16);
     case e8m0:
       if (small == 0xFF) return not_a_number(false, 0);
       return finite(power_of_two(static_cast<long>(small) - 127), false);
-    case e2m1:
-      return small_float(small, 2, 1, 1);
     case boolean:
       return finite(code == 0 ? 0 : 1, false);
     default: {
+      if (is_float(type)) return small_float(small, info(type));
       mpq_class value = integer_value(code, info(type).bits, info(type).kind == Kind::signed_integer);
       const bool negative = sgn(value) < 0;
       return finite(std::move(value), negative);

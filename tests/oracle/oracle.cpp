@@ -5,7 +5,7 @@
 namespace oracle {
 namespace {
 
-constexpr int newest_opset = 25;
+constexpr int newest_opset = 28;
 enum { wrap_range = 1, saturate_range = 2, error_range = 3 };
 enum { round_up = 0, round_down = 1, round_nearest = 2 };
 
@@ -20,7 +20,7 @@ std::uint16_t value_events(const Exact& before, const Exact& after, Type to) {
   if (before.nan() && !after.nan()) events |= nan_lost;
   if (!before.nan() && after.nan()) events |= nan_made;
   if (before.finite() && after.finite() && before.value != after.value) events |= inexact;
-  if (is_float(to) && !before.nan() && !before.zero() && after.zero()) events |= underflowed;
+  if (before.finite() && !before.zero() && after.zero()) events |= underflowed;
   return events;
 }
 
@@ -100,14 +100,14 @@ Outcome Conversion::under(const tc_cast_options& options) const {
 
 Outcome Conversion::to_float(const tc_cast_options& options) const {
   if (to_ == e8m0) return to_power(options);
-  if (to_ == e2m1) return to_float4(options);
+  if (info(to_).special == Special::none) return to_finite_float(options);
   if (is_float8(to_)) return to_float8(options);
   return to_ieee();
 }
 
 // D3 for types with payloads: leading payload bits kept, quiet bit forced.
 std::uint64_t Conversion::quiet_nan() const {
-  const int mantissa_bits = to_ == f64 ? 52 : to_ == f32 ? 23 : to_ == f16 ? 10 : to_ == bf16 ? 7 : 2;
+  const int mantissa_bits = info(to_).mantissa_bits;
   const std::uint64_t infinity = (code_mask(to_) >> 1) & ~((std::uint64_t{1} << mantissa_bits) - 1);
   const std::uint64_t quiet = std::uint64_t{1} << (mantissa_bits - 1);
   return infinity | quiet | (x_.payload >> (64 - (mantissa_bits - 1)));
@@ -128,7 +128,8 @@ Outcome Conversion::to_float8(const tc_cast_options& options) const {
   const std::uint64_t sign = x_.negative ? 0x80 : 0;
   const std::uint64_t largest = sign | largest_finite(to_);
   const std::uint64_t fnuz_nan = 0x80;
-  if (x_.nan()) return {.code = is_fnuz(to_) ? fnuz_nan : sign | (to_ == e4m3fn ? 0x7F : quiet_nan())};
+  const bool has_infinity = info(to_).special == Special::ieee;
+  if (x_.nan()) return {.code = is_fnuz(to_) ? fnuz_nan : sign | (has_infinity ? quiet_nan() : 0x7F)};
 
   const bool table_19 = opset_of(options) < 24;
   const bool infinity_is_nan = is_fnuz(to_) && table_19 && options.fnuz_inf == 0;
@@ -136,20 +137,21 @@ Outcome Conversion::to_float8(const tc_cast_options& options) const {
     if (options.saturate != 0 && (x_.finite() || !infinity_is_nan)) return {.code = largest, .events = saturated};
     const std::uint16_t events = x_.finite() ? overflowed : no_event;
     if (is_fnuz(to_)) return {.code = fnuz_nan, .events = events};
-    return {.code = sign | (to_ == e4m3fn ? 0x7F : 0x7C), .events = events};
+    return {.code = sign | (has_infinity ? largest_finite(to_) + 1 : 0x7F), .events = events};
   }
   if (is_fnuz(to_) && float_.magnitude == 0) return {.code = 0};  // there is no negative zero
   return {.code = sign | float_.magnitude};
 }
 
-// D5.
-Outcome Conversion::to_float4(const tc_cast_options& options) const {
+// D5 and D13: every code is a number.
+Outcome Conversion::to_finite_float(const tc_cast_options& options) const {
   if (x_.nan()) {
     if (options.invalid == 1) return {.refused = true};
-    return {.code = opset_of(options) >= 24 ? 0x8U : 0x7U};
+    if (to_ == e2m1 && opset_of(options) < 24) return {.code = 0x7};
+    return {.code = sign_bit(to_)};
   }
-  const std::uint64_t sign = x_.negative ? 0x8 : 0;
-  if (!x_.finite() || float_.beyond) return {.code = sign | 0x7, .events = saturated};
+  const std::uint64_t sign = x_.negative ? sign_bit(to_) : 0;
+  if (!x_.finite() || float_.beyond) return {.code = sign | largest_finite(to_), .events = saturated};
   return {.code = sign | float_.magnitude};
 }
 

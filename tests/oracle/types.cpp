@@ -6,23 +6,37 @@
 namespace oracle {
 namespace {
 
-constexpr std::array<TypeInfo, 24> table = {{
-    {f64, "float64", Kind::floating, 64, 1},          {f32, "float32", Kind::floating, 32, 1},
-    {f16, "float16", Kind::floating, 16, 1},          {bf16, "bfloat16", Kind::floating, 16, 13},
-    {e4m3fn, "float8_e4m3fn", Kind::floating, 8, 19}, {e4m3fnuz, "float8_e4m3fnuz", Kind::floating, 8, 19},
-    {e5m2, "float8_e5m2", Kind::floating, 8, 19},     {e5m2fnuz, "float8_e5m2fnuz", Kind::floating, 8, 19},
-    {e8m0, "float8_e8m0fnu", Kind::floating, 8, 24},  {e2m1, "float4_e2m1fn", Kind::floating, 4, 23},
-    {i64, "int64", Kind::signed_integer, 64, 1},      {i32, "int32", Kind::signed_integer, 32, 1},
-    {i16, "int16", Kind::signed_integer, 16, 1},      {i8, "int8", Kind::signed_integer, 8, 1},
-    {i4, "int4", Kind::signed_integer, 4, 21},        {i2, "int2", Kind::signed_integer, 2, 25},
-    {u64, "uint64", Kind::unsigned_integer, 64, 1},   {u32, "uint32", Kind::unsigned_integer, 32, 1},
-    {u16, "uint16", Kind::unsigned_integer, 16, 1},   {u8, "uint8", Kind::unsigned_integer, 8, 1},
-    {u4, "uint4", Kind::unsigned_integer, 4, 21},     {u2, "uint2", Kind::unsigned_integer, 2, 25},
-    {boolean, "bool", Kind::boolean, 8, 1},           {text, "string", Kind::text, 0, 9},
-}};
+constexpr TypeInfo table[] = {
+    {f64, "float64", Kind::floating, 64, 1, 11, 52, 1023, Special::ieee},
+    {f32, "float32", Kind::floating, 32, 1, 8, 23, 127, Special::ieee},
+    {f16, "float16", Kind::floating, 16, 1, 5, 10, 15, Special::ieee},
+    {bf16, "bfloat16", Kind::floating, 16, 13, 8, 7, 127, Special::ieee},
+    {e4m3fn, "float8_e4m3fn", Kind::floating, 8, 19, 4, 3, 7, Special::fn},
+    {e4m3fnuz, "float8_e4m3fnuz", Kind::floating, 8, 19, 4, 3, 8, Special::fnuz},
+    {e5m2, "float8_e5m2", Kind::floating, 8, 19, 5, 2, 15, Special::ieee},
+    {e5m2fnuz, "float8_e5m2fnuz", Kind::floating, 8, 19, 5, 2, 16, Special::fnuz},
+    {e8m0, "float8_e8m0fnu", Kind::floating, 8, 24, 8, 0, 127, Special::fn},
+    {e2m3, "float6_e2m3fn", Kind::floating, 6, 28, 2, 3, 1, Special::none},
+    {e3m2, "float6_e3m2fn", Kind::floating, 6, 28, 3, 2, 3, Special::none},
+    {e2m1, "float4_e2m1fn", Kind::floating, 4, 23, 2, 1, 1, Special::none},
+    {i64, "int64", Kind::signed_integer, 64, 1},
+    {i32, "int32", Kind::signed_integer, 32, 1},
+    {i16, "int16", Kind::signed_integer, 16, 1},
+    {i8, "int8", Kind::signed_integer, 8, 1},
+    {i4, "int4", Kind::signed_integer, 4, 21},
+    {i2, "int2", Kind::signed_integer, 2, 25},
+    {u64, "uint64", Kind::unsigned_integer, 64, 1},
+    {u32, "uint32", Kind::unsigned_integer, 32, 1},
+    {u16, "uint16", Kind::unsigned_integer, 16, 1},
+    {u8, "uint8", Kind::unsigned_integer, 8, 1},
+    {u4, "uint4", Kind::unsigned_integer, 4, 21},
+    {u2, "uint2", Kind::unsigned_integer, 2, 25},
+    {boolean, "bool", Kind::boolean, 8, 1},
+    {text, "string", Kind::text, 0, 9},
+};
 
 constexpr auto numeric = [] {
-  std::array<Type, 23> types{};
+  std::array<Type, std::size(table) - 1> types{};  // text is the last
   for (std::size_t i = 0; i < types.size(); ++i) types[i] = table[i].type;
   return types;
 }();

@@ -35,9 +35,19 @@ enum Type : tc_dtype {
   e8m0 = 24,
   u2 = 25,
   i2 = 26,
+  e2m3 = 27,
+  e3m2 = 28,
 };
 
 enum class Kind : std::uint8_t { floating, signed_integer, unsigned_integer, boolean, text };
+
+// Which codes of a float are not numbers.
+enum class Special : std::uint8_t {
+  ieee,  // exponent all ones: infinity and NaN
+  fn,    // all ones: NaN
+  fnuz,  // negative zero: NaN
+  none,
+};
 
 struct TypeInfo {
   Type type;
@@ -45,10 +55,15 @@ struct TypeInfo {
   Kind kind;
   int bits;
   int first_opset;
+  // Floats.
+  int exponent_bits = 0;
+  int mantissa_bits = 0;
+  int bias = 0;
+  Special special = Special::ieee;
 };
 
-std::span<const TypeInfo> all_types();  // 24
-std::span<const Type> numeric_types();  // the 23 that are not text
+std::span<const TypeInfo> all_types();
+std::span<const Type> numeric_types();  // those that are not text
 const TypeInfo& info(Type type);
 Type type_of(std::string_view name);  // throws std::invalid_argument for an unknown name
 
@@ -56,10 +71,11 @@ inline bool is_float(Type type) { return info(type).kind == Kind::floating; }
 inline bool is_integer(Type type) {
   return info(type).kind == Kind::signed_integer || info(type).kind == Kind::unsigned_integer;
 }
-inline bool is_float8(Type type) {  // the four that the tables of Cast 19 and 24 are about
-  return type == e4m3fn || type == e4m3fnuz || type == e5m2 || type == e5m2fnuz;
+inline bool is_float8(Type type) {  // those that the tables of Cast 19 and 24 are about
+  return is_float(type) && info(type).bits == 8 && type != e8m0;
 }
-inline bool is_fnuz(Type type) { return type == e4m3fnuz || type == e5m2fnuz; }
+inline bool is_below_8_bits(Type type) { return info(type).bits < 8 && info(type).kind != Kind::text; }
+inline bool is_fnuz(Type type) { return is_float(type) && info(type).special == Special::fnuz; }
 inline std::uint64_t code_mask(Type type) { return ~std::uint64_t{0} >> (64 - info(type).bits); }
 
 }  // namespace oracle

@@ -47,8 +47,7 @@ def test_commands_print_what_the_documents_say(source_dir, tcast, files, documen
 
 def library(source_dir):
     build = source_dir / os.environ.get("TENSORCAST_STATIC_BUILD", "build/release")
-    return [str(build / "src/libtensorcast.a"), "-lfmt", "-ltbb", "-lz", "-lre2", "-lpugixml",
-            "-lyaml-cpp", "-lstdc++", "-lm", "-pthread"]
+    return [str(build / "src/libtensorcast-core.a"), "-ltbb", "-lstdc++", "-lm", "-pthread"]
 
 
 PROGRAMS = {

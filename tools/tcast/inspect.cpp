@@ -70,7 +70,7 @@ Files of more than 40 tensors are summed up by type; --all, --include, --sort or
 
 std::string shown_name(const TensorSummary& tensor) { return tensor.name.empty() ? "-" : printable(tensor.name); }
 
-// The file's own name where it is none of the 24 types: such tensors can be listed and copied, no more.
+// The file's own name where it is a type that no cast has: such tensors can be listed and copied, no more.
 std::string_view shown_type(const TensorSummary& tensor) {
   return tensor.foreign_dtype.empty() ? name(tensor.dtype) : std::string_view(tensor.foreign_dtype);
 }

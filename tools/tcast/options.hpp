@@ -22,7 +22,7 @@ CLI::Option* repeatable(CLI::Option* option);
 
 // A type in any spelling.
 CLI::Option* add_dtype(CLI::App& app, const std::string& names, tensorcast::DType& target, const std::string& help);
-// Types, separated by commas or repeated; all 24 for the word "all".
+// Types, separated by commas or repeated; all of them for the word "all".
 CLI::Option* add_dtypes(CLI::App& app, const std::string& names, std::vector<tensorcast::DType>& target,
                         const std::string& help);
 

@@ -1,4 +1,4 @@
-// tcast types: the 24 types.
+// tcast types: what the types are.
 #include <cmath>
 #include <memory>
 

@@ -27,7 +27,7 @@ struct ElementLayout {
 [[nodiscard]] std::uint64_t item_bytes(DType dtype) noexcept;
 
 // `from` is the type behind an opaque descriptor (|V1, <V2), which is how NumPy writes the types of ml_dtypes.
-// Errors: unsupported (types that are none of the 24); invalid_argument (`from` missing, of another width, or
+// Errors: unsupported (types that no cast has); invalid_argument (`from` missing, of another width, or
 // contradicting a descriptor that says its type); parse.
 [[nodiscard]] Result<ElementLayout> parse_descr(std::string_view descr, DType from);
 

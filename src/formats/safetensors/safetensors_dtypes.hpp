@@ -9,7 +9,7 @@ namespace tensorcast::formats::safetensors {
 
 struct DTypeEntry {
   std::string_view spelling;
-  DType dtype = DType::undefined;  // undefined: none of the 24, can only be copied
+  DType dtype = DType::undefined;  // undefined: no type of casts, can only be copied
   int bits = 0;
 };
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "dtype/dtype_table.hpp"
+#include "kernels/narrow/six_bits.hpp"
 #include "tensorcast/target.hpp"
 
 namespace tensorcast::kernels::narrow {
@@ -137,17 +138,21 @@ constexpr SignificantBytes significant_bytes(DType from, DType to) {
     const int looked_up = to == DType::float64 && eight_bit_integer ? 3 : 2;
     return {bytes - looked_up, looked_up};
   }
-  if (source.family != Family::floating || from == DType::float4_e2m1fn) return {0, 2};  // a byte and its sign
+  if (source.family != Family::floating || source.bits == 4) return {0, 2};  // a byte and its sign
   // Magnitudes below 2^16 and a sign; but powers of two reach every byte, and infinity saturates to another highest
   // one.
-  const bool every_byte = from == DType::float8_e8m0fnu || (source.format.has_infinity() && target.is_signed);
+  const bool is_large = source.format.max_exponent() >= 16;
+  const bool every_byte = is_large || (source.format.has_infinity() && target.is_signed);
   return {0, every_byte ? bytes : 3};
 }
+
+// A code of six bits has a byte of its own in tables and what they give: six_bits.hpp.
+constexpr int table_bits(DType to) { return has_six_bits(row(to)) ? 8 : row(to).bits; }
 
 constexpr int index_bits_of_element(DType from) { return from == DType::boolean ? 1 : row(from).bits; }
 
 constexpr Layout scalar_layout(DType from, DType to) {
-  return {.index_elements = 8 / row(from).bits, .element_bits = row(to).bits};
+  return {.index_elements = 8 / row(from).bits, .element_bits = table_bits(to)};
 }
 
 constexpr Layout byte_planes(Engine engine, DType from, DType to, int index_bits) {
@@ -155,7 +160,7 @@ constexpr Layout byte_planes(Engine engine, DType from, DType to, int index_bits
   return {.engine = engine,
           .form = Form::bytes,
           .index_bits = index_bits,
-          .element_bits = row(to).bits,
+          .element_bits = table_bits(to),
           .zero_units = bytes.zero,
           .table_units = bytes.looked_up};
 }
@@ -168,7 +173,7 @@ constexpr Layout word_planes(DType from, DType to) {
   const int last_word = first_repeated < output_words ? first_repeated : output_words - 1;
   return {.engine = Engine::avx512,
           .form = Form::words,
-          .element_bits = row(to).bits,
+          .element_bits = table_bits(to),
           .zero_units = zero_words,
           .table_units = last_word - zero_words + 1};
 }
@@ -188,8 +193,8 @@ constexpr bool rows_have_signs(DType from, DType to) {
   return from == DType::int8 && target.family == Family::floating && target.bits == 8 && target.format.has_sign;
 }
 
-// How many shapes the rows of a source have in each plane, under the policy under which they have most; a test counts
-// them. In the order of DType: to float8_e4m3fn, e4m3fnuz, e5m2, e5m2fnuz.
+// How many shapes the rows of a source have in each plane, under the policy under which they have most, for the pairs
+// that are worth a count; a test checks them. In the order of DType: to float8_e4m3fn, e4m3fnuz, e5m2, e5m2fnuz.
 struct ShapesOfSource {
   DType from = DType::undefined;
   std::uint8_t to_float8[4] = {};
@@ -201,7 +206,7 @@ struct ShapesOfSource {
   ShapeCounts to_float32 = {};  // and bfloat16
   ShapeCounts to_float64 = {};
 };
-inline constexpr std::array<ShapesOfSource, 7> shapes_of_sources = {{
+inline constexpr auto shapes_of_sources = std::to_array<ShapesOfSource>({
     {DType::float8_e4m3fn, {0, 5, 3, 5}, 5, 6, {7, 6, 5}, {}, {3, 3}, {3, 3}, {3, 3}},
     {DType::float8_e4m3fnuz, {3, 0, 3, 2}, 4, 5, {7, 6, 5}, {}, {2, 3}, {3, 3}, {3, 4}},
     {DType::float8_e5m2, {5, 7, 0, 5}, 5, 5, {7, 6, 5}, {}, {1, 2}, {3, 3}, {3, 3}},
@@ -209,12 +214,14 @@ inline constexpr std::array<ShapesOfSource, 7> shapes_of_sources = {{
     {DType::float8_e8m0fnu, {4, 4, 4, 5}, 0, 4, {2, 2, 2}, {3, 3}, {2, 4}, {2, 2}, {2, 2}},
     {DType::int8, {5, 5, 6, 6}, 3, 3},
     {DType::uint8, {6, 7, 7, 7}, 3, 2},
-}};
+});
 
+// Zeros where nobody has counted.
 constexpr ShapeCounts shapes_of_rows(DType from, DType to) {
-  std::size_t i = 0;
-  while (shapes_of_sources[i].from != from) ++i;
-  const ShapesOfSource& source = shapes_of_sources[i];
+  ShapesOfSource source;
+  for (const ShapesOfSource& counted : shapes_of_sources) {
+    if (counted.from == from) source = counted;
+  }
   const int bits = row(to).bits;
   if (row(to).family == Family::boolean) return {2};
   if (row(to).family == Family::integer) {
@@ -225,6 +232,8 @@ constexpr ShapeCounts shapes_of_rows(DType from, DType to) {
   if (bits > 8) return source.to_float32;
   if (to == DType::float8_e8m0fnu) return {source.to_e8m0};
   if (to == DType::float4_e2m1fn) return {source.to_float4};
+  const bool is_counted = to >= DType::float8_e4m3fn && to <= DType::float8_e5m2fnuz;
+  if (!is_counted) return {};
   return {source.to_float8[static_cast<std::size_t>(to) - static_cast<std::size_t>(DType::float8_e4m3fn)]};
 }
 
@@ -234,11 +243,11 @@ constexpr Layout nibbles(DType from, DType to) {
           .form = Form::bytes,
           .index_bits = 4,
           .index_elements = 4 / row(from).bits,
-          .element_bits = row(to).bits,
+          .element_bits = table_bits(to),
           .table_units = 1};
 }
 
-constexpr bool is_packed(DType type) { return row(type).bits < 8; }
+constexpr bool is_packed(DType type) { return row(type).bits < 8 && !has_six_bits(row(type)); }
 
 // Numbers of magnitude a quarter and less are 0, or -0 for the types that have it: the first rows of both signs.
 constexpr int first_row_of_chain(DType from, DType to) {
@@ -264,18 +273,23 @@ constexpr Layout avx2_layout(DType from, DType to) {
     const bool to_integer = row(to).family == Family::integer;
     return {.engine = Engine::avx2,
             .form = Form::none,
-            .element_bits = row(to).bits,
+            .element_bits = table_bits(to),
             .from = to_integer && row(to).bits <= 8 ? DType::int8 : from,
             .to = to_integer ? DType::undefined : to};
   }
   if (from == DType::float8_e8m0fnu && row(to).family == Family::integer && row(to).bits >= 32) {
-    return {.engine = Engine::avx2, .form = Form::powers, .element_bits = row(to).bits};
+    return {.engine = Engine::avx2, .form = Form::powers, .element_bits = table_bits(to)};
   }
   const bool from_float8 = row(from).family == Family::floating && row(from).format.has_sign;
   if (from_float8 && row(to).family == Family::integer && row(to).bits >= 16) {
-    return {.engine = Engine::avx2, .form = Form::truncated, .element_bits = row(to).bits, .from = from};
+    return {.engine = Engine::avx2, .form = Form::truncated, .element_bits = table_bits(to), .from = from};
   }
   const ShapeCounts shapes = shapes_of_rows(from, to);
+  if (shapes[0] == 0) {
+    if (row(to).bits > 8) return scalar_layout(from, to);
+    layout.form = Form::chains;
+    return layout;
+  }
   if (row(to).bits < 8) {  // a row of a chain costs as much as a shape; below 8 bits, chains have 8 rows or 4
     const int first_row = first_row_of_chain(from, to);
     const int shapes_as_fast = first_row != 0 || row(to).bits == 2 ? 3 : 4;
@@ -322,7 +336,7 @@ constexpr Layout layout_of(Target target, DType from, DType to) {
         return {.engine = Engine::avx512vbmi,
                 .form = Form::bytes,
                 .index_elements = elements,
-                .element_bits = row(to).bits,
+                .element_bits = table_bits(to),
                 .table_units = elements * row(to).bits > 8 ? 2 : 1};
       }
       if (index_bits < 8) return byte_planes(Engine::avx512, from, to, index_bits);
@@ -370,6 +384,8 @@ constexpr Layout general_layout(Target target, DType from, DType to) {
 }
 
 constexpr bool is_narrow(const DTypeRow& type) { return type.family != Family::text && type.bits <= 8; }
+// Whether conversions from the type look up in a table of its own.
+constexpr bool has_tables(const DTypeRow& type) { return is_narrow(type) && !has_six_bits(type); }
 
 inline constexpr std::array<Target, 4> all_targets = {Target::portable, Target::avx2, Target::avx512,
                                                       Target::avx512vbmi};
@@ -399,7 +415,7 @@ constexpr LayoutList layouts_of(Engine engine) {
   LayoutList list;
   for (const Target target : all_targets) {
     for (const DTypeRow& from : dtype_table) {
-      if (!is_narrow(from)) continue;
+      if (!has_tables(from)) continue;
       for (const DTypeRow& to : dtype_table) {
         if (to.family == Family::text) continue;
         const Layout any_table = general_layout(target, from.id, to.id);

@@ -1,7 +1,10 @@
 // The rows of all pairs whose source has 8 bits or fewer: a kernel finds its table and runs the engine's loop.
+#include <array>
 #include <utility>
 
+#include "codec/reference_cast.hpp"
 #include "kernels/narrow/loops.hpp"
+#include "kernels/narrow/six_bits.hpp"
 #include "kernels/narrow/table.hpp"
 #include "kernels/narrow/variants.hpp"
 #include "kernels/ops.hpp"
@@ -41,7 +44,7 @@ void convert_by_table(const std::byte* src, std::byte* dst, std::size_t count, c
   } else {
     convert_first<layout>(src, from, dst, to, count, policy, slot);
   }
-  if constexpr (row(to).bits < 8) {
+  if constexpr (is_packed(to)) {
     const std::size_t used_bits = count * row(to).bits % 8;
     if (used_bits != 0) dst[count * row(to).bits / 8] &= static_cast<std::byte>((1u << used_bits) - 1);
   }
@@ -54,6 +57,26 @@ void convert(const std::byte* src, std::byte* dst, std::size_t count, const code
     run_loop<layout>(src, dst, count, nullptr);
   } else {
     convert_by_table<layout, from, to>(src, dst, count, policy);
+  }
+}
+
+template <Target target, Layout layout, DType from, DType to>
+void convert_to_six_bits(const std::byte* src, std::byte* dst, std::size_t count, const codec::Policy& policy) {
+  pack_pieces(ops_of(target), src, from, dst, count, [&](const std::byte* piece, std::byte* codes, std::size_t n) {
+    convert_by_table<layout, from, to>(piece, codes, n, policy);
+  });
+}
+
+template <Target target, DType from, DType to>
+void convert_six_bits(const std::byte* src, std::byte* dst, std::size_t count, const codec::Policy& policy) {
+  const Ops& ops = ops_of(target);
+  if constexpr (to == six_bit_hub) {
+    ops.look_up_six_bits(src, dst, count, hub_codes(from));
+  } else {
+    const KernelFn convert_hub = find_kernel(target, six_bit_hub, to)->run;
+    unpack_pieces(ops, from, src, dst, to, count, [&](const std::byte* codes, std::byte* piece, std::size_t n) {
+      convert_hub(codes, piece, n, policy);
+    });
   }
 }
 
@@ -86,7 +109,7 @@ struct Pair {
 
 constexpr std::size_t pair_count = [] {
   std::size_t count = 0;
-  for (const DTypeRow& from : dtype_table) count += is_narrow(from) ? dtype_table.size() - 2 : 0;
+  for (const DTypeRow& from : dtype_table) count += is_narrow(from) ? number_type_count - 1 : 0;
   return count;
 }();
 
@@ -103,8 +126,14 @@ constexpr std::array<Pair, pair_count> pairs = [] {
 
 template <Target target, DType from, DType to>
 constexpr Kernel kernel() {
-  constexpr Layout layout = layout_of(target, from, to);
-  return {from, to, convert<layout, from, to>, algorithm(layout)};
+  if constexpr (has_six_bits(row(from))) {
+    return {from, to, convert_six_bits<target, from, to>, "by way of float8"};
+  } else {
+    constexpr Layout layout = layout_of(target, from, to);
+    constexpr KernelFn run =
+        has_six_bits(row(to)) ? convert_to_six_bits<target, layout, from, to> : convert<layout, from, to>;
+    return {from, to, run, algorithm(layout)};
+  }
 }
 
 template <Target target, std::size_t... i>
@@ -116,6 +145,21 @@ template <Target target>
 constinit const std::array<Kernel, pair_count> rows = make_kernels<target>(std::make_index_sequence<pair_count>());
 
 }  // namespace
+
+const std::uint8_t* hub_codes(DType from) noexcept {
+  static const auto tables = [] {
+    std::array<std::array<std::uint8_t, 64>, dtype_table.size()> all = {};
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (!has_six_bits(dtype_table[i])) continue;
+      for (std::size_t code = 0; code < all[i].size(); ++code) {
+        all[i][code] = static_cast<std::uint8_t>(codec::cast_code(dtype_table[i].id, code, six_bit_hub, {}).bits);
+      }
+    }
+    return all;
+  }();
+  return tables[static_cast<std::size_t>(&row(from) - dtype_table.data())].data();
+}
+
 }  // namespace narrow
 
 KernelRows narrow_kernels(Target target) noexcept {

@@ -181,7 +181,11 @@ Outputs outputs_of(const Layout& layout, DType from, DType to, const codec::Poli
     const std::byte source{static_cast<unsigned char>(index)};
     for (std::size_t i = 0; i < elements; ++i) {
       const std::uint64_t code = elements == 1 ? index : codec::load_code(from, &source, i);
-      codec::store_code(to, outputs[index].data(), i, results[code]);
+      if (has_six_bits(row(to))) {
+        outputs[index][i] = static_cast<std::byte>(results[code]);
+      } else {
+        codec::store_code(to, outputs[index].data(), i, results[code]);
+      }
     }
   }
   return outputs;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "codec/packing.hpp"
+#include "kernels/narrow/six_bits.hpp"
 #include "kernels/narrow/table.hpp"
 
 namespace tensorcast::kernels {
@@ -39,7 +40,7 @@ constexpr std::size_t largest_table() {
   for (const Target target : all_targets) {
     for (const DTypeRow& from : dtype_table) {
       for (const DTypeRow& to : dtype_table) {
-        if (!is_narrow(from) || to.family == Family::text) continue;
+        if (!has_tables(from) || to.family == Family::text) continue;
         const std::size_t bytes = general_layout(target, from.id, to.id).table_bytes();
         most = bytes > most ? bytes : most;
       }
@@ -55,12 +56,15 @@ bool TableConversion::pays(Target target, DType from, DType to, std::size_t coun
   constexpr std::size_t per_code = 256;  // elements that another way converts while the reference looks at one code
   constexpr std::size_t layout_cost = 4096;
   if (bit_width(from) > 8) return false;
+  if (narrow::has_six_bits(row(from))) from = narrow::six_bit_hub;
   const std::size_t codes = std::size_t{1} << narrow::index_bits_of_element(from);
   if (codes == 256 && to == DType::float64 && !narrow::multiplies(target, to)) return false;
   return count >= std::max(codes * per_code, layout_cost);
 }
 
-TableConversion::TableConversion(Target target, DType from, DType to, const codec::Policy& policy) noexcept : to_(to) {
+TableConversion::TableConversion(Target target, DType from, DType to, const codec::Policy& policy) noexcept
+    : target_(target), from_(from), to_(to) {
+  if (narrow::has_six_bits(row(from))) from = narrow::six_bit_hub;
   static_assert(narrow::largest_table() <= most_bytes);
   narrow::Layout layout = narrow::general_layout(target, from, to);
   // Zero makes NaN of infinity, whose sign the specification states: that is no product of the CPU.
@@ -80,7 +84,7 @@ TableConversion::TableConversion(Target target, DType from, DType to, const code
 }
 
 TableConversion::TableConversion(Target target, const std::array<std::uint8_t, 256>& outputs) noexcept
-    : to_(DType::uint8) {
+    : target_(target), from_(DType::uint8), to_(DType::uint8) {
   const narrow::Layout layout = narrow::general_layout(target, DType::uint8, DType::uint8);
   loop_ = narrow::loop_of(layout);
   narrow::Outputs stored = {};
@@ -90,7 +94,20 @@ TableConversion::TableConversion(Target target, const std::array<std::uint8_t, 2
 
 void TableConversion::run(const std::byte* src, std::byte* dst, std::size_t count) const noexcept {
   if (count == 0) return;
-  loop_(src, dst, count, table_.data());
+  const Ops& ops = ops_of(target_);
+  const auto look_up = [this](const std::byte* codes, std::byte* results, std::size_t n) {
+    loop_(codes, results, n, table_.data());
+  };
+  const auto convert = [&](const std::byte* codes, std::byte* results, std::size_t n) {
+    if (!narrow::has_six_bits(row(to_))) return look_up(codes, results, n);
+    const DType from = narrow::has_six_bits(row(from_)) ? narrow::six_bit_hub : from_;
+    narrow::pack_pieces(ops, codes, from, results, n, look_up);
+  };
+  if (narrow::has_six_bits(row(from_))) {
+    narrow::unpack_pieces(ops, from_, src, dst, to_, count, convert);
+  } else {
+    convert(src, dst, count);
+  }
   codec::clear_tail(to_, dst, count);
 }
 

@@ -32,7 +32,9 @@ class TableConversion {
   static constexpr std::size_t most_bytes = 8192;  // 256 bytes of four 2-bit elements to float64
 
   narrow::Loop loop_ = nullptr;
-  DType to_ = DType::undefined;
+  Target target_;
+  DType from_;
+  DType to_;
   alignas(64) std::array<std::byte, most_bytes> table_;
 };
 

@@ -24,7 +24,8 @@ constexpr Choice choice_of(DType from, DType to) {
   if (target.family != Family::floating || target.bits > 8) return Choice::none;
   if (!target.format.has_zero) return Choice::power_of_two;
   if (!target.format.has_nan()) {
-    return source_is_real && source.format.has_nan() ? Choice::float4_nan : Choice::none;
+    return target.id == DType::float4_e2m1fn && source_is_real && source.format.has_nan() ? Choice::float4_nan
+                                                                                          : Choice::none;
   }
   const bool infinity_meets_fnuz =
       source_is_real && source.format.has_infinity() && target.format.nonfinite == NonFinite::nan_negative_zero;

@@ -7,7 +7,18 @@ namespace tensorcast::kernels::TENSORCAST_TARGET {
 
 [[nodiscard]] KernelRows float_source_rows() noexcept;
 [[nodiscard]] KernelRows integer_source_rows() noexcept;
+[[nodiscard]] MultiplyFn find_multiply(DType from, Products products) noexcept;
 void stream_copy(const std::byte* src, std::byte* dst, std::size_t bytes) noexcept;
 void stream_fence() noexcept;
+void compare_float32(const ComparedPairs& pairs, std::size_t count, const CompareRules& rules,
+                     CompareSums& sums) noexcept;
+void compare_float64(const ComparedPairs& pairs, std::size_t count, const CompareRules& rules,
+                     CompareSums& sums) noexcept;
+void split_integers(const std::byte* integers, bool is_signed, double* high, double* low, std::size_t count) noexcept;
+[[nodiscard]] bool split_products(double* numbers, double scale, double* low, std::size_t count) noexcept;
+[[nodiscard]] bool any_outside_float32(const std::byte* numbers, std::size_t count, double low, double high) noexcept;
+[[nodiscard]] bool any_outside_float64(const std::byte* numbers, std::size_t count, double low, double high) noexcept;
+void look_up_six_bits(const std::byte* src, std::byte* dst, std::size_t count, const std::uint8_t* table) noexcept;
+void pack_six_bits(const std::byte* codes, std::byte* dst, std::size_t count) noexcept;
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

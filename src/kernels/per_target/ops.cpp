@@ -5,8 +5,17 @@ namespace tensorcast::kernels::TENSORCAST_TARGET {
 extern constexpr Ops ops = {
     .float_source_rows = float_source_rows,
     .integer_source_rows = integer_source_rows,
+    .find_multiply = find_multiply,
     .stream_copy = stream_copy,
     .stream_fence = stream_fence,
+    .compare_float32 = compare_float32,
+    .compare_float64 = compare_float64,
+    .split_integers = split_integers,
+    .split_products = split_products,
+    .any_outside_float32 = any_outside_float32,
+    .any_outside_float64 = any_outside_float64,
+    .look_up_six_bits = look_up_six_bits,
+    .pack_six_bits = pack_six_bits,
 };
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

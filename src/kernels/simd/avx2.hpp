@@ -22,7 +22,6 @@ SIMD_INLINE F64 multiply_subtract(F64 x, F64 y, F64 z) {
 
 SIMD_INLINE U16 min(U16 a, U16 b) { return (U16)_mm256_min_epu16((__m256i)a, (__m256i)b); }
 SIMD_INLINE U16 max(U16 a, U16 b) { return (U16)_mm256_max_epu16((__m256i)a, (__m256i)b); }
-SIMD_INLINE U16 multiply_high(U16 a, U16 b) { return (U16)_mm256_mulhi_epu16((__m256i)a, (__m256i)b); }
 SIMD_INLINE bool any_greater(I16 a, I16 b) { return _mm256_movemask_epi8((__m256i)(a > b)) != 0; }
 // By 1 to 8, else 0: the upper half of a product with a power of two, of which the upper byte is looked up.
 SIMD_INLINE U16 shift_right_each(U16 x, U16 bits) {
@@ -35,9 +34,6 @@ SIMD_INLINE U16 subtract_to_zero(U16 a, U16 b) { return (U16)_mm256_subs_epu16((
 
 // --- Halves
 
-SIMD_INLINE U16 join(U16h lo, U16h hi) {
-  return (U16)_mm256_inserti128_si256(_mm256_castsi128_si256((__m128i)lo), (__m128i)hi, 1);
-}
 SIMD_INLINE __m128 lower(F32 x) { return _mm256_castps256_ps128((__m256)x); }
 SIMD_INLINE __m128 upper(F32 x) { return _mm256_extractf128_ps((__m256)x, 1); }
 SIMD_INLINE __m128i lower(I32 x) { return _mm256_castsi256_si128((__m256i)x); }
@@ -60,11 +56,9 @@ SIMD_INLINE I32 load_uint16(const std::byte* src) { return (I32)_mm256_cvtepu16_
 
 // --- Float to float
 
-template <int rounding>
 SIMD_INLINE U16h float16_codes(F32 x) {
-  return (U16h)_mm256_cvtps_ph((__m256)x, rounding | _MM_FROUND_NO_EXC);
+  return (U16h)_mm256_cvtps_ph((__m256)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
-SIMD_INLINE U16h float16_codes(F32 x) { return float16_codes<_MM_FROUND_TO_NEAREST_INT>(x); }
 SIMD_INLINE F64x2 widen(F32 x) { return {(F64)_mm256_cvtps_pd(lower(x)), (F64)_mm256_cvtps_pd(upper(x))}; }
 SIMD_INLINE F32 narrow(F64x2 x) {
   const __m128 lo = _mm256_cvtpd_ps((__m256d)x.lo);

@@ -63,6 +63,22 @@ SIMD_INLINE F64 multiply_subtract(F64 x, F64 y, F64 z) {
   return (F64)_mm512_fmsub_pd((__m512d)x, (__m512d)y, (__m512d)z);
 }
 
+// x * y rounded to odd: toward zero, then the last bit is set where the product is inexact.
+SIMD_INLINE F32 multiply_odd(F32 x, F32 y) {
+  const __m512 cut = _mm512_mul_round_ps((__m512)x, (__m512)y, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+  const __m512 missing = _mm512_fmsub_ps((__m512)x, (__m512)y, cut);
+  const __mmask16 inexact = _mm512_cmp_ps_mask(missing, _mm512_setzero_ps(), _CMP_NEQ_OQ);
+  const __m512i bits = _mm512_castps_si512(cut);
+  return (F32)_mm512_mask_or_epi32(bits, inexact, bits, _mm512_set1_epi32(1));
+}
+SIMD_INLINE F64 multiply_odd(F64 x, F64 y) {
+  const __m512d cut = _mm512_mul_round_pd((__m512d)x, (__m512d)y, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+  const __m512d missing = _mm512_fmsub_pd((__m512d)x, (__m512d)y, cut);
+  const __mmask8 inexact = _mm512_cmp_pd_mask(missing, _mm512_setzero_pd(), _CMP_NEQ_OQ);
+  const __m512i bits = _mm512_castpd_si512(cut);
+  return (F64)_mm512_mask_or_epi64(bits, inexact, bits, _mm512_set1_epi64(1));
+}
+
 // --- Words
 
 SIMD_INLINE U16 subtract_to_zero(U16 a, U16 b) { return (U16)_mm512_subs_epu16((__m512i)a, (__m512i)b); }
@@ -71,20 +87,10 @@ SIMD_INLINE U16 count_greater(U16 sum, I16 a, I16 b) {
   return (U16)_mm512_mask_sub_epi16((__m512i)sum, is_greater, (__m512i)sum, _mm512_set1_epi16(-1));
 }
 SIMD_INLINE bool any_greater(I16 a, I16 b) { return _mm512_cmpgt_epi16_mask((__m512i)a, (__m512i)b) != 0; }
-SIMD_INLINE U16 multiply_high(U16 a, U16 b) { return (U16)_mm512_mulhi_epu16((__m512i)a, (__m512i)b); }
-SIMD_INLINE U16 look_up(U16 table, U16 index) { return (U16)_mm512_permutexvar_epi16((__m512i)index, (__m512i)table); }
-// In the second table where a > b.
-SIMD_INLINE U16 look_up_by(U16 a, U16 b, U16 no, U16 yes, U16 index) {
-  const __mmask32 is_greater = _mm512_cmpgt_epu16_mask((__m512i)a, (__m512i)b);
-  return (U16)_mm512_mask_permutexvar_epi16((__m512i)look_up(no, index), is_greater, (__m512i)index, (__m512i)yes);
-}
 SIMD_INLINE U16 shift_right_each(U16 x, U16 bits) { return (U16)_mm512_srlv_epi16((__m512i)x, (__m512i)bits); }
 
 // --- Halves
 
-SIMD_INLINE U16 join(U16h lo, U16h hi) {
-  return (U16)_mm512_inserti64x4(_mm512_castsi256_si512((__m256i)lo), (__m256i)hi, 1);
-}
 SIMD_INLINE __m256 lower(F32 x) { return _mm512_castps512_ps256((__m512)x); }
 SIMD_INLINE __m256 upper(F32 x) { return _mm512_extractf32x8_ps((__m512)x, 1); }
 SIMD_INLINE __m256i lower(I32 x) { return _mm512_castsi512_si256((__m512i)x); }
@@ -108,11 +114,9 @@ SIMD_INLINE I32 load_uint16(const std::byte* src) { return (I32)_mm512_cvtepu16_
 
 // --- Float to float
 
-template <int rounding>
 SIMD_INLINE U16h float16_codes(F32 x) {
-  return (U16h)_mm512_cvtps_ph((__m512)x, rounding | _MM_FROUND_NO_EXC);
+  return (U16h)_mm512_cvtps_ph((__m512)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
-SIMD_INLINE U16h float16_codes(F32 x) { return float16_codes<_MM_FROUND_TO_NEAREST_INT>(x); }
 SIMD_INLINE F64x2 widen(F32 x) { return {(F64)_mm512_cvtps_pd(lower(x)), (F64)_mm512_cvtps_pd(upper(x))}; }
 SIMD_INLINE F32 narrow(F64x2 x) { return join(_mm512_cvtpd_ps((__m512d)x.lo), _mm512_cvtpd_ps((__m512d)x.hi)); }
 

@@ -20,7 +20,6 @@ inline FloatEnvironment float_environment() { return _mm_getcsr(); }
 inline bool is_default(FloatEnvironment e) { return (e & ~exception_flags) == default_environment; }
 inline void set_default_environment() { _mm_setcsr(default_environment); }
 inline void restore(FloatEnvironment e) { _mm_setcsr(e); }
-inline void set_environment_toward_zero() { _mm_setcsr(default_environment | 0x6000); }
 
 #elif defined(__aarch64__)
 

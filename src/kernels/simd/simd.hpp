@@ -11,12 +11,11 @@
 //   negated_where                                                          modulo the lane
 //   multiply_add multiply_subtract                                         rounded once; of float32 on `portable`, see
 //                                                                          there
+//   multiply_odd                                                           rounded to odd, of normal products
 //   copy_and_pad copy_front                                                less than a block
 //   load store load_float16 load_int16 load_uint16                         loads of one unit, any alignment
 //   widen narrow narrow_odd odd_in_24_bits round_to_integer                float to float; NaN keep sign and payload
-//   float16_codes                                                          to nearest; elsewhere than in portable also
-//                                                                          rounded as the CPU's constant says
-//   join                                                                   two halves of a register; not in portable
+//   float16_codes                                                          to nearest
 //   to_f32 to_f64                                                          integer to float, nearest
 //   to_f32_odd                                                             rounded to odd, in 10 bits or more
 //   to_f32_clamped                                                         2^31 and more are alike
@@ -27,10 +26,6 @@
 //   subtract_to_zero count_greater any_greater                             16-bit lanes; a sum, plus one where a > b
 //   shift_right_each                                                       by 1 to 8; else not above `x`; not in
 //                                                                          portable
-//   multiply_high                                                          16-bit lanes: a product's upper half; not
-//                                                                          in portable
-//   look_up look_up_by                                                     16-bit lanes: a table of 32, or of two;
-//                                                                          only in AVX-512
 //   low_words high_words pack_words pack_high_words pack_bytes pack_signs  fewer bits a lane, in order
 //   pack_saturated pack_bytes_saturated                                    int32 lanes as far as 16 or 8 bits go
 //   pack_low_bytes pack_high_bytes                                         of 16-bit lanes

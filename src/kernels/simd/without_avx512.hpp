@@ -120,6 +120,26 @@ SIMD_INLINE F32 narrow_odd(F64x2 x) {
   return select(subnormal, as<F32>(count | sign), normal);
 }
 
+// --- Products rounded to odd
+
+F32 multiply_subtract(F32 x, F32 y, F32 z);
+F64 multiply_subtract(F64 x, F64 y, F64 z);
+
+// 1. The nearest product, and what is missing from it to the exact one.
+// 2. If that has the other sign, the exact product is nearer to zero, and so is the next number: one less as bits. For
+//    infinity where the exact product is finite, that is the largest number.
+// 3. If something is missing, the last bit is set.
+template <class Bits, class Floats>
+SIMD_INLINE Floats multiply_odd(Floats x, Floats y) {
+  const Floats product = x * y;
+  const Floats missing = multiply_subtract(x, y, product);
+  const Bits bits = as<Bits>(product);
+  const Bits inexact = as<Bits>((missing < 0) | (missing > 0));
+  return as<Floats>((bits + (inexact & ((bits ^ as<Bits>(missing)) < 0))) | (inexact & 1));
+}
+SIMD_INLINE F32 multiply_odd(F32 x, F32 y) { return multiply_odd<I32>(x, y); }
+SIMD_INLINE F64 multiply_odd(F64 x, F64 y) { return multiply_odd<I64>(x, y); }
+
 // --- 64-bit integers to float32
 
 template <bool is_signed>

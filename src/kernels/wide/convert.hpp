@@ -113,7 +113,7 @@ constexpr Kernel kernel_row() {
 // The rows of several sources to all other types.
 template <DType... from>
 struct RowTable {
-  static constexpr int targets = static_cast<int>(dtype_table.size()) - 2;  // not text, not the source itself
+  static constexpr std::size_t targets = number_type_count - 1;  // not the source itself
   Kernel rows[sizeof...(from) * targets] = {};
   int size = 0;
 

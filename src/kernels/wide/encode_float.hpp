@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "codec/policy.hpp"
+#include "kernels/simd/six_bits.hpp"
 #include "kernels/wide/encode_words.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
@@ -15,14 +16,6 @@ using codec::Policy;
 // Targets that can hold float32 subnormals, or see whether anything was cut off far below them.
 template <DType to>
 inline constexpr bool reaches_float32_subnormals = to == DType::bfloat16 || to == DType::float8_e8m0fnu;
-
-// Finite stays finite: beyond float32's range, only infinity may become infinity where a target tells them apart.
-SIMD_INLINE F64 within_float32(F64 x) {
-  constexpr double largest = 0x1.fffffep127;
-  const F64 within = clamp(x, splat(-largest), splat(largest));
-  return as<F64>(
-      select(equal(as<I64>(x) & INT64_MAX, splat(std::int64_t{0x7ff0000000000000})), as<I64>(x), as<I64>(within)));
-}
 
 template <DType to>
 SIMD_INLINE F32 float32_hub_of_float64(F64x2 x) {
@@ -93,8 +86,8 @@ SIMD_INLINE F64x2 float64_hub(Unit x) {
 // --- Step two: codes of a block of float32 lanes. `has_nonfinite`: infinities and NaN may be among them. `has_small`:
 // numbers that round to zero may.
 
-// float8 and float4 with sign. One method for all: the FPU rounds when a power of two is added whose last bit is worth
-// as much as the target's last bit at that magnitude.
+// float8, float6 and float4 with sign. One method for all: the FPU rounds when a power of two is added whose last bit
+// is worth as much as the target's last bit at that magnitude.
 template <DType to, bool has_nonfinite, bool has_small = has_nonfinite>
 class FloatEncoder {
   static constexpr FloatFormat format = row(to).format;
@@ -105,16 +98,16 @@ class FloatEncoder {
       static_cast<std::int32_t>(format.largest_code() & ((1U << format.mantissa_bits) - 1)) << cut;
   static constexpr std::int32_t first_beyond = largest + (1 << cut);
   static constexpr auto bias = static_cast<std::uint8_t>((format.min_exponent() + 127) << format.mantissa_bits);
-  static constexpr bool four_bits = bits_of<to> == 4;
+  static constexpr bool fills_byte = bits_of<to> == 8;
   static constexpr bool has_negative_zero = format.nonfinite != NonFinite::nan_negative_zero;
 
  public:
   explicit FloatEncoder(const Policy& policy)
       // The code after the largest is the infinity or NaN that overflow becomes.
-      : limit_(splat(policy.saturate || four_bits ? largest : first_beyond)),
+      : limit_(splat(policy.saturate || !format.has_nan() ? largest : first_beyond)),
         last_ordinary_(
             kept(splat(!has_negative_zero && policy.saturate && policy.fnuz_inf_is_nan ? 0x7f7fffff : 0x7f800000))),
-        float4_nan_(splat(static_cast<std::uint8_t>(policy.float4_nan_is_zero ? 0x8 : 0x7))) {}
+        no_nan_(splat(static_cast<std::uint8_t>(bits_of<to> == 4 && !policy.float4_nan_is_zero ? 0x7 : sign_bit))) {}
 
   SIMD_INLINE void store_block(std::byte* dst, const Block<F32>& x) const {
     const Block<I32> bits = map(x, [](F32 lanes) { return as<I32>(lanes); });
@@ -133,8 +126,8 @@ class FloatEncoder {
     U8 codes = pack_bytes(rounded) - bias_;
     // 5. Signs.
     const U8 signs = pack_signs(bits);
-    if constexpr (four_bits) {
-      codes |= as<U8>((as<U16>(signs) >> 4) & 0x0808);
+    if constexpr (!fills_byte) {
+      codes |= as<U8>(as<U16>(signs) >> (8 - bits_of<to>)) & sign_;
     } else if constexpr (has_negative_zero || !has_small) {  // integers round to zero from none but zero
       codes |= signs & sign_;
     } else {
@@ -146,38 +139,45 @@ class FloatEncoder {
       if (any(greater(greatest, last_ordinary_))) [[unlikely]]
         codes = with_nan(codes, bits, signs);
     }
-    if constexpr (four_bits) {
+    if constexpr (bits_of<to> == 4) {
       store(dst, pack_nibbles(codes));
+    } else if constexpr (bits_of<to> == 6) {
+      store_six_bits(dst, codes);
     } else {
       store(dst, codes);
     }
   }
 
  private:
+  static constexpr std::uint8_t sign_bit = 1 << (bits_of<to> - 1);
+
   SIMD_INLINE U8 with_nan(U8 codes, const Block<I32>& bits, U8 signs) const {
     const U8 where = pack_bytes(
         map(bits, [this](I32 lanes) { return select(greater(lanes & INT32_MAX, last_ordinary_), splat(-1), I32{}); }));
     U8 nan = splat(std::uint8_t{0x80});
-    if constexpr (four_bits) {
-      nan = float4_nan_;
+    if constexpr (!format.has_nan()) {
+      nan = no_nan_;
     } else if constexpr (format.nonfinite == NonFinite::nan_all_ones) {
       nan = signs | 0x7f;
     } else if constexpr (format.nonfinite == NonFinite::ieee) {  // the quiet bit, then the payload's first
-      static_assert(to == DType::float8_e5m2);
-      nan = (signs & 0x80) | pack_bytes(map(bits, [](I32 lanes) { return ((lanes >> 21) & 1) | 0x7e; }));
+      constexpr int payload_bits = format.mantissa_bits - 1;
+      constexpr auto quiet = static_cast<std::int32_t>(format.largest_code() + 1) | 1 << payload_bits;
+      nan = (signs & 0x80) | pack_bytes(map(bits, [](I32 lanes) {
+              return ((lanes >> (22 - payload_bits)) & ((1 << payload_bits) - 1)) | quiet;
+            }));
     }
     return (codes & ~where) | (nan & where);
   }
 
   I32 limit_;
   I32 last_ordinary_;
-  U8 float4_nan_;
+  U8 no_nan_;  // what stands for NaN in a type that has none
   I32 magnitude_ = kept(splat(INT32_MAX));
   I32 exponent_ = kept(splat(0x7f800000));
   I32 least_exponent_ = kept(splat(least_exponent));
   I32 binades_ = kept(splat(cut << 23));
   U8 bias_ = kept(splat(bias));
-  U8 sign_ = kept(splat(std::uint8_t{0x80}));
+  U8 sign_ = kept(splat(sign_bit));
 };
 
 // Rounded to bfloat16: the last bit is one if something was cut off, so that NaN stays too.

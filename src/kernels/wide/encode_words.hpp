@@ -34,9 +34,11 @@ SIMD_INLINE U8 nan_codes(const Words& x, U8 signs, U8 float4_nan) {
   } else if constexpr (format.nonfinite == NonFinite::nan_all_ones) {
     return signs | 0x7f;
   } else if constexpr (format.nonfinite == NonFinite::ieee) {  // the quiet bit, then the payload's first
-    static_assert(to == DType::float8_e5m2);
-    constexpr int first = row(from).format.mantissa_bits - 2;
-    return signs | 0x7e | pack_low_bytes({(x.lo >> first) & 1, (x.hi >> first) & 1});
+    constexpr int payload_bits = format.mantissa_bits - 1;
+    constexpr int first = row(from).format.mantissa_bits - 1 - payload_bits;
+    constexpr auto payload = static_cast<std::uint16_t>((1 << payload_bits) - 1);
+    constexpr auto quiet = static_cast<std::uint8_t>((format.largest_code() + 1) | 1 << payload_bits);
+    return signs | quiet | pack_low_bytes({(x.lo >> first) & payload, (x.hi >> first) & payload});
   } else {
     return splat(std::uint8_t{0x80});
   }
@@ -50,13 +52,10 @@ SIMD_INLINE U8 sign_bits(U8 codes, U8 signs) {
   return signs;
 }
 
-// Numbers to encode are those loaded, times 2^-shift. `multiplies`: store_block() has a function that does. Those
-// halfway between two of the target then go down: if one is not to, its last bit is set.
-template <DType from, DType to, int shift = 0, bool multiplies = false>
+template <DType from, DType to>
 class WordEncoder {
   static constexpr FloatFormat source = row(from).format;
   static constexpr FloatFormat format = row(to).format;
-  static constexpr int bias = source.bias + shift;
   static constexpr bool four_bits = bits_of<to> == 4;
   static constexpr bool has_negative_zero = format.nonfinite != NonFinite::nan_negative_zero;
   // Bits of the source's mantissa that the target does not have. What follows is of no meaning for integers.
@@ -64,53 +63,37 @@ class WordEncoder {
   static constexpr int infinity = ((1 << source.exponent_bits) - 1) << source.mantissa_bits;
   static constexpr int one_exponent = 1 << source.mantissa_bits;
   // The bits of a power of two in the source.
-  static constexpr int power(int exponent) { return (exponent + bias) * one_exponent; }
+  static constexpr int power(int exponent) { return (exponent + source.bias) * one_exponent; }
   static constexpr int largest = power(format.max_exponent()) |
                                  static_cast<int>(format.largest_code() & ((1U << format.mantissa_bits) - 1)) << cut;
   static constexpr int first_beyond = largest + (1 << cut);
   // Half of the last place, where the code is rounded.
   static constexpr int half = four_bits ? (cut > 0 ? 1 << (cut - 1) : 0) : 0x80;
-  static constexpr int least = format.min_exponent() + bias;  // exponent field of the smallest normal number
+  static constexpr int least = format.min_exponent() + source.bias;  // exponent field of the smallest normal number
 
  public:
-  // `may_tie`: a number may lie halfway between two of the target. If none does, it may be cut off to the source's
-  // bits, and what is halfway then goes up. Numbers are times 2^exponent, and -1 if `is_negative`.
-  explicit WordEncoder(const Policy& policy, bool may_tie = true, int exponent = 0, bool is_negative = false)
+  explicit WordEncoder(const Policy& policy)
       // The code after the largest is the infinity or NaN that overflow becomes.
-      : limit_(words((policy.saturate ? largest : first_beyond) - exponent * one_exponent)),
+      : limit_(words(policy.saturate ? largest : first_beyond)),
         last_ordinary_(
             as<I16>(words(!has_negative_zero && policy.saturate && policy.fnuz_inf_is_nan ? infinity - 1 : infinity))),
-        float4_nan_(splat(static_cast<std::uint8_t>(policy.float4_nan_is_zero ? 0x8 : 0x7))),
-        other_sign_(splat(static_cast<std::uint8_t>(is_negative ? 0x80 : 0))),
-        last_bit_(words(may_tie ? 1 : 0)),
-        below_half_(words(may_tie ? half - 1 : half)),
-        quarter_(as<I16>(words(power(-2 - exponent)))),
-        three_quarters_(as<I16>(words((power(-1 - exponent) | 1 << source.mantissa_bits >> 1) - 1))),
-        base_(words((four_bits ? float4_base : (least - 1) * one_exponent) - exponent * one_exponent)),
-        least_field_(words(least - exponent)) {}
+        float4_nan_(splat(static_cast<std::uint8_t>(policy.float4_nan_is_zero ? 0x8 : 0x7))) {}
 
   SIMD_INLINE void store_block(std::byte* dst, const Words& x) const {
-    store_block(dst, x, [](U16 magnitude) { return magnitude; });
-  }
-
-  // `multiply` makes the magnitudes to encode of those of numbers.
-  template <class Multiply>
-  SIMD_INLINE void store_block(std::byte* dst, const Words& x, Multiply multiply) const {
     const Words magnitudes = {magnitude(x.lo), magnitude(x.hi)};
     U8 codes;
     if constexpr (four_bits) {
-      codes = pack_low_bytes({float4_code(multiply(magnitudes.lo)), float4_code(multiply(magnitudes.hi))});
+      codes = pack_low_bytes({float4_code(magnitudes.lo), float4_code(magnitudes.hi)});
     } else {
-      codes = pack_high_bytes({float8_code(multiply(magnitudes.lo)), float8_code(multiply(magnitudes.hi))});
+      codes = pack_high_bytes({float8_code(magnitudes.lo), float8_code(magnitudes.hi)});
     }
     if constexpr (is_signed_type<from>) {
-      U8 signs = pack_high_bytes(x) & sign_;
-      if constexpr (multiplies) signs ^= other_sign_;
+      const U8 signs = pack_high_bytes(x) & sign_;
       codes |= sign_bits<to>(codes, signs);
       if constexpr (is_float<from>) {
         const I16 greatest = as<I16>(max(magnitudes.lo, magnitudes.hi));
         if (any_greater(greatest, last_ordinary_)) [[unlikely]]
-          codes = with_nan(codes, x, magnitudes, multiplies ? signs ^ other_sign_ : signs);  // NaN keep theirs
+          codes = with_nan(codes, x, magnitudes, signs);
       }
     }
     if constexpr (four_bits) {
@@ -131,11 +114,8 @@ class WordEncoder {
     return x;
   }
 
-  // What a code is raised by, besides nearly half of its last place.
-  SIMD_INLINE U16 odd(U16 code) const {
-    if constexpr (multiplies) return U16{};
-    return code & last_bit_;
-  }
+  // What a code is raised by to nearest even, besides nearly half of its last place.
+  SIMD_INLINE U16 odd(U16 code) const { return code & last_bit_; }
 
   // 0, 0.5, 1, 1.5, 2, 3, 4 and 6 are codes 0 to 7; ties go to even codes.
   SIMD_INLINE U16 float4_code(U16 x) const {
@@ -197,18 +177,17 @@ class WordEncoder {
   U16 limit_;
   I16 last_ordinary_;
   U8 float4_nan_;
-  U8 other_sign_;
-  U16 last_bit_;  // to nearest even; 0 where nothing is halfway
-  U16 below_half_;
+  U16 last_bit_ = words(1);
+  U16 below_half_ = words(half - 1);
   U8 sign_ = kept(splat(std::uint8_t{0x80}));
   U16 magnitude_ = words(0x7fff);
   // float4
-  I16 quarter_;
-  I16 three_quarters_;
+  I16 quarter_ = as<I16>(words(power(-2)));
+  I16 three_quarters_ = as<I16>(words((power(-1) | one_exponent >> 1) - 1));
   U16 largest_code_ = words(7);
   // float8; float4 has a base too
-  U16 base_;
-  U16 least_field_;
+  U16 base_ = words(four_bits ? float4_base : (least - 1) * one_exponent);
+  U16 least_field_ = words(least);
   U16 leading_bit_ = words(1 << source.mantissa_bits);
   U16 mantissa_ = words((1 << source.mantissa_bits) - 1);
 };

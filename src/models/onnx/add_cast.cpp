@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "convert/guarded.hpp"
+#include "dtype/guarded.hpp"
 #include "formats/onnx/tensor_proto_schema.hpp"
 #include "io/input_file.hpp"
 #include "io/output_file.hpp"
@@ -306,7 +306,7 @@ Result<AddCastOutcome> edit(const AddCastRequest& request) {
 }  // namespace models::onnx
 
 Result<AddCastOutcome> add_cast(const AddCastRequest& request) {
-  Result<AddCastOutcome> outcome = convert::guarded([&] { return models::onnx::edit(request); });
+  Result<AddCastOutcome> outcome = guarded([&] { return models::onnx::edit(request); });
   if (outcome) return outcome;
   if (outcome.error().file.empty()) outcome.error().file = request.input;
   if (outcome.error().code != ErrorCode::io && outcome.error().file == request.input) {

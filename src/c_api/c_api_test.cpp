@@ -1,0 +1,161 @@
+#include "tensorcast/c_api.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+
+namespace {
+
+TEST(CApi, DefaultsAreThoseOfTheHeader) {
+  tc_cast_options options;
+  std::memset(&options, 0xFF, sizeof options);
+  tc_cast_options_init(&options);
+  EXPECT_EQ(options.struct_size, sizeof options);
+  EXPECT_EQ(options.opset, 0);
+  EXPECT_EQ(options.saturate, 1);
+  EXPECT_EQ(options.round_mode, 0);
+  EXPECT_EQ(options.out_of_range, 0);
+  EXPECT_EQ(options.int_rounding, 0);
+  EXPECT_EQ(options.invalid, 0);
+  EXPECT_EQ(options.fnuz_inf, 0);
+  EXPECT_EQ(options.float_string, 0);
+  EXPECT_EQ(options.threads, 1);
+  EXPECT_EQ(options.scale, 1.0);
+  tc_cast_options_init(nullptr);
+}
+
+TEST(CApi, CastsWithAndWithoutOptions) {
+  const float source[4] = {0.5f, 465.0f, -2.0f, 1e9f};
+  uint8_t target[4];
+  ASSERT_EQ(tc_cast(source, 1, target, 17, 4, nullptr), TC_OK);
+  EXPECT_EQ(target[1], 0x7E);
+  tc_cast_options options;
+  tc_cast_options_init(&options);
+  options.saturate = 0;
+  ASSERT_EQ(tc_cast(source, 1, target, 17, 4, &options), TC_OK);
+  EXPECT_EQ(target[0], 0x30);
+  EXPECT_EQ(target[1], 0x7F);
+  EXPECT_EQ(target[2], 0xC0);
+}
+
+TEST(CApi, StatusAndWordsOfEveryRefusal) {
+  float source[2] = {1.0f, 300.0f};
+  uint8_t target[8];
+  tc_cast_options options;
+  tc_cast_options_init(&options);
+  EXPECT_EQ(tc_cast(source, 1, target, 99, 2, nullptr), TC_INVALID_ARGUMENT);
+  EXPECT_STREQ(tc_last_error(), "dtype number 99 does not exist");
+  EXPECT_EQ(tc_cast(source, 14, target, 1, 2, nullptr), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_cast(source, 1, target, 1001, 2, nullptr), TC_UNSUPPORTED);
+  EXPECT_EQ(tc_cast(source, 8, target, 1, 2, nullptr), TC_UNSUPPORTED);
+  EXPECT_EQ(tc_cast(nullptr, 1, target, 2, 2, nullptr), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_cast(source, 1, nullptr, 2, 2, nullptr), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_cast(nullptr, 1, nullptr, 2, 0, nullptr), TC_OK);
+  EXPECT_EQ(tc_cast(source, 1, target, 2, SIZE_MAX, nullptr), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_cast(source, 10, source, 1, 2, nullptr), TC_INVALID_ARGUMENT);
+  options.opset = 18;
+  EXPECT_EQ(tc_cast(source, 1, target, 17, 2, &options), TC_UNSUPPORTED);
+  EXPECT_NE(std::string(tc_last_error()).find("19"), std::string::npos) << tc_last_error();
+  options.opset = 1000;
+  EXPECT_EQ(tc_cast(source, 1, target, 2, 2, &options), TC_INVALID_ARGUMENT);
+  tc_cast_options_init(&options);
+  options.out_of_range = 3;
+  EXPECT_EQ(tc_cast(source, 1, target, 2, 2, &options), TC_OUT_OF_RANGE);
+  EXPECT_STREQ(tc_last_error(), "element 1: value 300 does not fit uint8 (from float32)");
+  options.out_of_range = 4;
+  EXPECT_EQ(tc_cast(source, 1, target, 2, 2, &options), TC_INVALID_ARGUMENT);
+  tc_cast_options_init(&options);
+  options.threads = -1;
+  EXPECT_EQ(tc_cast(source, 1, target, 2, 2, &options), TC_INVALID_ARGUMENT);
+  tc_cast_options_init(&options);
+  options.struct_size = 8;
+  EXPECT_EQ(tc_cast(source, 1, target, 2, 2, &options), TC_INVALID_ARGUMENT);
+}
+
+TEST(CApi, StringsThereAndBack) {
+  const char text[] = "1.5abc-7";
+  const int64_t good[] = {0, 3};
+  double value = 0;
+  ASSERT_EQ(tc_cast_from_strings(text, good, &value, 11, 1, nullptr), TC_OK);
+  EXPECT_EQ(value, 1.5);
+  const int64_t bad[] = {0, 3, 6, 8};
+  int8_t target[3];
+  EXPECT_EQ(tc_cast_from_strings(text, bad, target, 3, 3, nullptr), TC_PARSE);
+  EXPECT_NE(std::string(tc_last_error()).find("element 1"), std::string::npos) << tc_last_error();
+  const int64_t descending[] = {3, 0};
+  EXPECT_EQ(tc_cast_from_strings(text, descending, &value, 11, 1, nullptr), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_cast_from_strings(text, good, &value, 8, 1, nullptr), TC_UNSUPPORTED);
+  EXPECT_EQ(tc_cast_from_strings(nullptr, nullptr, nullptr, 1, 0, nullptr), TC_OK);
+
+  const float source[2] = {0.1f, -65504.0f};
+  char* data = nullptr;
+  int64_t* offsets = nullptr;
+  ASSERT_EQ(tc_cast_to_strings(source, 1, 2, &data, &offsets, nullptr), TC_OK);
+  EXPECT_EQ(std::string(data, static_cast<std::size_t>(offsets[2])), "0.1-65504.0");
+  EXPECT_EQ(offsets[1], 3);
+  tc_free(data);
+  tc_free(offsets);
+  ASSERT_EQ(tc_cast_to_strings(nullptr, 1, 0, &data, &offsets, nullptr), TC_OK);
+  EXPECT_EQ(offsets[0], 0);
+  tc_free(data);
+  tc_free(offsets);
+  tc_free(nullptr);
+}
+
+TEST(CApi, Promotes) {
+  tc_dtype common = 0;
+  EXPECT_EQ(tc_promote(10, 0, 1, 0, nullptr, &common), TC_OK);
+  EXPECT_EQ(common, 1);
+  EXPECT_EQ(tc_promote(10, 0, 7, 0, nullptr, &common), TC_UNSUPPORTED);
+  EXPECT_STREQ(tc_last_error(),
+               "float16 cannot hold int64 safely: needs at least 128 bits; pass promote_unsafe to allow it");
+  tc_promote_options options{};
+  options.struct_size = sizeof(options);
+  options.promote_unsafe = options.pytorch_scalar_promotion = 1;
+  options.u64_integer_promotion_target = 1;
+  EXPECT_EQ(tc_promote(7, 1, 2, 0, &options, &common), TC_OK);
+  EXPECT_EQ(common, 2);
+  EXPECT_EQ(tc_promote(7, 1, 2, 0, &options, nullptr), TC_INVALID_ARGUMENT);
+  options.rules = 1;  // numpy, whose ranks do not matter
+  EXPECT_EQ(tc_promote(7, 1, 2, 0, &options, &common), TC_OK);
+  EXPECT_EQ(common, 7);
+  options.rules = 6;
+  EXPECT_EQ(tc_promote(7, 1, 2, 0, &options, &common), TC_INVALID_ARGUMENT);
+  options.struct_size = 24;  // of a program older than the rules, which is not asked for them
+  EXPECT_EQ(tc_promote(7, 1, 2, 0, &options, &common), TC_OK);
+  EXPECT_EQ(common, 2);
+  options.struct_size = 20;
+  EXPECT_EQ(tc_promote(7, 1, 2, 0, &options, &common), TC_INVALID_ARGUMENT);
+}
+
+TEST(CApi, Names) {
+  EXPECT_STREQ(tc_dtype_name(17), "float8_e4m3fn");
+  EXPECT_STREQ(tc_dtype_name(14), "undefined");
+  EXPECT_EQ(tc_dtype_parse("torch.bfloat16"), 16);
+  EXPECT_EQ(tc_dtype_parse("nonsense"), 0);
+  EXPECT_EQ(tc_dtype_parse(nullptr), 0);
+  EXPECT_EQ(tc_storage_bytes(22, 3), 2u);
+  EXPECT_STREQ(tc_version(), "0.1.0");
+}
+
+TEST(CApi, ErrorsStayInTheirThread) {
+  EXPECT_EQ(tc_cast(nullptr, 1, nullptr, 2, 1, nullptr), TC_INVALID_ARGUMENT);
+  const std::string mine = tc_last_error();
+  std::thread([] { EXPECT_STREQ(tc_last_error(), ""); }).join();
+  EXPECT_EQ(mine, tc_last_error());
+}
+
+// count + 1 offsets would end beyond the last address.
+TEST(CApi, CountsBeyondMemoryAreErrors) {
+  const int64_t offsets[] = {0, 1};
+  const char digit = '1';
+  std::int32_t number = 0;
+  for (const std::size_t count : {std::size_t{1} << 60, std::size_t{1} << 61, ~std::size_t{0}}) {
+    EXPECT_EQ(tc_cast_from_strings(&digit, offsets, &number, 6, count, nullptr), TC_INVALID_ARGUMENT);
+  }
+}
+
+}  // namespace

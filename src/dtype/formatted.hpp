@@ -1,0 +1,25 @@
+// Words with numbers in them, by {fmt}. Its code is in formatted.cpp alone, so that who links us need not link it, and
+// including this takes half as long as <fmt/format.h>.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <fmt/core.h>
+
+namespace tensorcast {
+
+// As fmt::vformat().
+[[nodiscard]] std::string formatted_arguments(fmt::string_view format, fmt::format_args arguments);
+
+// formatted("{} of {}", 3, "x") is "3 of x"; a format that does not fit its arguments does not compile.
+template <class... Arguments>
+[[nodiscard]] std::string formatted(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+  return formatted_arguments(format, fmt::make_format_args(arguments...));
+}
+
+// {"a", "b"} is "a, b".
+[[nodiscard]] std::string joined(std::span<const std::string_view> words);
+
+}  // namespace tensorcast

@@ -1,0 +1,137 @@
+#include "kernels/multiply.hpp"
+
+#include <bit>
+
+#include "kernels/per_target/functions.hpp"
+#include "kernels/simd/environment.hpp"
+#include "kernels/wide/blocks.hpp"
+
+namespace tensorcast::kernels::TENSORCAST_TARGET {
+
+namespace {
+
+// Whether a magnitude is unwanted: bits from `first` to before `end`.
+template <class Lanes>
+class UnwantedRange {
+  using Lane = std::remove_cvref_t<decltype(Lanes{}[0])>;
+  static constexpr Lane magnitude_bits = static_cast<Lane>(~std::make_unsigned_t<Lane>{0} >> 1);
+
+ public:
+  explicit UnwantedRange(const Multiplication& by)
+      : before_(splat(static_cast<Lane>(by.first - 1))), end_(splat(static_cast<Lane>(by.end))) {}
+
+  template <class Floats>
+  SIMD_INLINE void add(Floats products) {
+    const Lanes magnitudes = as<Lanes>(products) & magnitude_bits;
+    signs_ |= (before_ - magnitudes) & (magnitudes - end_);  // both are negative within the range
+  }
+
+  // Other than zero, with zeros for these bits.
+  template <class Floats>
+  SIMD_INLINE void add_zeros(Floats products, Lanes zeros) {
+    const Lanes bits = as<Lanes>(products);
+    signs_ |= ((bits & zeros) - 1) & -(bits & magnitude_bits);
+  }
+
+  [[nodiscard]] SIMD_INLINE bool found() const { return least_of_lanes(signs_) < 0; }
+
+ private:
+  Lanes before_, end_;
+  Lanes signs_ = {};
+};
+
+// A scale as `products` need it.
+template <Products products>
+class Float32Multiplier {
+ public:
+  // The first 24 digits, and the rest: both have one sign, so that zeros and infinities keep theirs in the sum.
+  explicit Float32Multiplier(double scale) : scale_(splat(scale)) {
+    constexpr std::uint64_t rest_bits = 0x1fffffff;
+    const auto first = std::bit_cast<double>(std::bit_cast<std::uint64_t>(scale) & ~rest_bits);
+    high_ = splat(static_cast<float>(first));
+    low_ = splat(static_cast<float>(scale - first));
+  }
+
+  SIMD_INLINE F32 operator()(F32 x) const {
+    if constexpr (products == Products::float32_nearest) {
+      return x * high_;
+    } else if constexpr (products == Products::float32_odd) {
+      return multiply_odd(x, high_);
+    } else if constexpr (products == Products::float32_close) {
+      return multiply_add(x, high_, x * low_);
+    } else {
+      const F64x2 wide = widen(x);
+      return narrow_odd({multiply_odd(wide.lo, scale_), multiply_odd(wide.hi, scale_)});
+    }
+  }
+
+ private:
+  F32 high_, low_;
+  F64 scale_;
+};
+
+template <DType from, Products products>
+[[gnu::noinline]] bool multiply_in_float32(const std::byte* src, std::byte* dst, std::size_t count,
+                                           const Multiplication& by) {
+  const Float32Multiplier<products> multiply(by.scale);
+  const I32 zeros = splat(static_cast<std::int32_t>(by.zeros));
+  UnwantedRange<I32> unwanted(by);
+  for (; count != 0; count -= kLanes, src += bytes_of<from>(kLanes), dst += kRegisterBytes) {
+    const F32 product = multiply(load_unit<from>(src));
+    unwanted.add(product);
+    if constexpr (products == Products::float32_close) unwanted.add_zeros(product, zeros);
+    store(dst, product);
+  }
+  return !unwanted.found();
+}
+
+template <Products products>
+[[gnu::noinline]] bool multiply_in_float64(const std::byte* src, std::byte* dst, std::size_t count,
+                                           const Multiplication& by) {
+  const F64 scale = splat(by.scale);
+  UnwantedRange<I64> unwanted(by);
+  for (; count != 0; count -= kLanes / 2, src += kRegisterBytes, dst += kRegisterBytes) {
+    const F64 x = load<F64>(src);
+    const F64 result = products == Products::float64_odd ? multiply_odd(x, scale) : x * scale;
+    unwanted.add(result);
+    store(dst, result);
+  }
+  return !unwanted.found();
+}
+
+template <MultiplyFn multiply>
+bool run(const std::byte* src, std::byte* dst, std::size_t count, const Multiplication& by) {
+  return in_default_environment([&] { return multiply(src, dst, count, by); });
+}
+
+template <DType from>
+MultiplyFn find_in_float32(Products products) {
+  switch (products) {
+    case Products::float32_nearest:
+      return run<multiply_in_float32<from, Products::float32_nearest>>;
+    case Products::float32_odd:
+      return run<multiply_in_float32<from, Products::float32_odd>>;
+    case Products::float32_close:
+      return run<multiply_in_float32<DType::float32, Products::float32_close>>;
+    default:
+      return run<multiply_in_float32<from, Products::float32_from_float64>>;
+  }
+}
+
+}  // namespace
+
+MultiplyFn find_multiply(DType from, Products products) noexcept {
+  switch (from) {
+    case DType::float32:
+      return find_in_float32<DType::float32>(products);
+    case DType::float16:
+      return find_in_float32<DType::float16>(products);
+    case DType::bfloat16:
+      return find_in_float32<DType::bfloat16>(products);
+    default:
+      return products == Products::float64_odd ? run<multiply_in_float64<Products::float64_odd>>
+                                               : run<multiply_in_float64<Products::float64_nearest>>;
+  }
+}
+
+}  // namespace tensorcast::kernels::TENSORCAST_TARGET

@@ -1,0 +1,38 @@
+#include "kernels/simd/six_bits.hpp"
+
+#include "kernels/per_target/functions.hpp"
+
+namespace tensorcast::kernels::TENSORCAST_TARGET {
+
+// The last codes, fewer than a register has, go through a register of their own.
+
+void look_up_six_bits(const std::byte* src, std::byte* dst, std::size_t count, const std::uint8_t* table) noexcept {
+  const SixBitTable look_up(table);
+  for (; count >= kRegisterBytes; count -= kRegisterBytes) {
+    store(dst, look_up(load_six_bits(src)));
+    src += kSixBitBytes;
+    dst += kRegisterBytes;
+  }
+  if (count == 0) return;
+  std::byte codes[kSixBitBytes] = {};
+  std::byte looked_up[kRegisterBytes];
+  __builtin_memcpy(codes, src, (count * 6 + 7) / 8);
+  store(looked_up, look_up(load_six_bits(codes)));
+  __builtin_memcpy(dst, looked_up, count);
+}
+
+void pack_six_bits(const std::byte* codes, std::byte* dst, std::size_t count) noexcept {
+  for (; count >= kRegisterBytes; count -= kRegisterBytes) {
+    store_six_bits(dst, load<U8>(codes));
+    codes += kRegisterBytes;
+    dst += kSixBitBytes;
+  }
+  if (count == 0) return;
+  std::byte rest[kRegisterBytes] = {};
+  std::byte packed[kSixBitBytes];
+  __builtin_memcpy(rest, codes, count);
+  store_six_bits(packed, load<U8>(rest));
+  __builtin_memcpy(dst, packed, (count * 6 + 7) / 8);
+}
+
+}  // namespace tensorcast::kernels::TENSORCAST_TARGET

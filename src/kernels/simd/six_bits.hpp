@@ -1,0 +1,137 @@
+// Codes of six bits, one a byte in registers, and their stream in memory: four codes in three bytes, low bits first.
+#pragma once
+
+#include "kernels/simd/simd.hpp"
+
+namespace tensorcast::kernels::TENSORCAST_TARGET {
+
+inline constexpr std::size_t kSixBitBytes = kRegisterBytes * 6 / 8;  // of a register of codes
+
+// --- 64-bit lanes of which the lower six bytes count
+
+#if TENSORCAST_TARGET_LEVEL >= 2
+
+SIMD_INLINE U64 load_sextets(const std::byte* src) {
+  const __m512i order = _mm512_set_epi16(0, 23, 22, 21, 0, 20, 19, 18, 0, 17, 16, 15, 0, 14, 13, 12, 0, 11, 10, 9, 0, 8,
+                                         7, 6, 0, 5, 4, 3, 0, 2, 1, 0);
+  return (U64)_mm512_permutexvar_epi16(order, _mm512_maskz_loadu_epi16(0xffffff, src));
+}
+SIMD_INLINE void store_sextets(std::byte* dst, U64 x) {
+  const __m512i order = _mm512_set_epi16(0, 0, 0, 0, 0, 0, 0, 0, 30, 29, 28, 26, 25, 24, 22, 21, 20, 18, 17, 16, 14, 13,
+                                         12, 10, 9, 8, 6, 5, 4, 2, 1, 0);
+  _mm512_mask_storeu_epi16(dst, 0xffffff, _mm512_permutexvar_epi16(order, (__m512i)x));
+}
+
+#elif TENSORCAST_TARGET_LEVEL == 1
+
+SIMD_INLINE U64 load_sextets(const std::byte* src) {
+  const auto half = [src](std::size_t at) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(src + at)); };
+  const __m256i order = _mm256_setr_epi8(0, 1, 2, 3, 4, 5, -1, -1, 6, 7, 8, 9, 10, 11, -1, -1,  //
+                                         4, 5, 6, 7, 8, 9, -1, -1, 10, 11, 12, 13, 14, 15, -1, -1);
+  return (U64)_mm256_shuffle_epi8(_mm256_set_m128i(half(8), half(0)), order);
+}
+SIMD_INLINE void store_sextets(std::byte* dst, U64 x) {
+  const __m256i in_halves = _mm256_setr_epi8(0, 1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 13, -1, -1, -1, -1,  //
+                                             0, 1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 13, -1, -1, -1, -1);
+  const __m256i order = _mm256_setr_epi32(0, 1, 2, 4, 5, 6, 7, 7);
+  const __m256i packed = _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8((__m256i)x, in_halves), order);
+  __builtin_memcpy(dst, &packed, kSixBitBytes);
+}
+
+#else
+
+SIMD_INLINE U64 load_sextets(const std::byte* src) {
+  std::uint64_t lo = 0, hi = 0;
+  __builtin_memcpy(&lo, src, 6);
+  __builtin_memcpy(&hi, src + 6, 6);
+  return U64{lo, hi};
+}
+SIMD_INLINE void store_sextets(std::byte* dst, U64 x) {
+  const std::uint64_t lo = x[0], hi = x[1];
+  __builtin_memcpy(dst, &lo, 6);
+  __builtin_memcpy(dst + 6, &hi, 6);
+}
+
+#endif
+
+// --- Codes
+
+// Reads kSixBitBytes.
+SIMD_INLINE U8 load_six_bits(const std::byte* src) {
+  const U64 eight = load_sextets(src);
+  const U32 four = as<U32>((eight & 0xffffff) | ((eight << 8) & 0xffffff00000000));
+  const U16 two = as<U16>((four & 0xfff) | ((four << 4) & 0xfff0000));
+  return as<U8>((two & 0x3f) | ((two << 2) & 0x3f00));
+}
+
+// Writes kSixBitBytes. Codes are below 64.
+SIMD_INLINE void store_six_bits(std::byte* dst, U8 codes) {
+  const U16 one = as<U16>(codes);
+  const U32 two = as<U32>((one & 0x3f) | ((one >> 2) & 0xfc0));
+  const U64 four = as<U64>((two & 0xfff) | ((two >> 4) & 0xfff000));
+  store_sextets(dst, (four & 0xffffff) | ((four >> 8) & 0xffffff000000));
+}
+
+// A table of 64 bytes.
+#if TENSORCAST_TARGET_LEVEL >= 3
+
+struct SixBitTable {
+  __m512i values;
+
+  SIMD_INLINE explicit SixBitTable(const std::uint8_t* table) : values(_mm512_loadu_si512(table)) {}
+  SIMD_INLINE U8 operator()(U8 codes) const { return (U8)_mm512_permutexvar_epi8((__m512i)codes, values); }
+};
+
+#elif TENSORCAST_TARGET_LEVEL >= 1
+
+// Sixteen bytes are one shuffle, which the upper two bits of a code choose.
+struct SixBitTable {
+  U8 values[4];
+
+  SIMD_INLINE explicit SixBitTable(const std::uint8_t* table) {
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      const __m128i row = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table + i * 16));
+#if TENSORCAST_TARGET_LEVEL >= 2
+      values[i] = (U8)_mm512_broadcast_i32x4(row);
+#else
+      values[i] = (U8)_mm256_broadcastsi128_si256(row);
+#endif
+    }
+  }
+  SIMD_INLINE U8 operator()(U8 codes) const {
+    const U8 low = choose(codes, values[0], values[1]), high = choose(codes, values[2], values[3]);
+    const U8 is_high = as<U8>(codes > 31);
+    return (low & ~is_high) | (high & is_high);
+  }
+
+ private:
+  SIMD_INLINE static U8 choose(U8 codes, U8 even, U8 odd) {
+    const U8 index = codes & 15;
+    const U8 is_odd = as<U8>((codes & 16) != 0);
+    return (shuffle(even, index) & ~is_odd) | (shuffle(odd, index) & is_odd);
+  }
+  SIMD_INLINE static U8 shuffle(U8 row, U8 index) {
+#if TENSORCAST_TARGET_LEVEL >= 2
+    return (U8)_mm512_shuffle_epi8((__m512i)row, (__m512i)index);
+#else
+    return (U8)_mm256_shuffle_epi8((__m256i)row, (__m256i)index);
+#endif
+  }
+};
+
+#else
+
+struct SixBitTable {
+  const std::uint8_t* values;
+
+  SIMD_INLINE explicit SixBitTable(const std::uint8_t* table) : values(table) {}
+  SIMD_INLINE U8 operator()(U8 codes) const {
+    for (int i = 0; i < kRegisterBytes; ++i) codes[i] = values[codes[i]];
+    return codes;
+  }
+};
+
+#endif
+
+}  // namespace tensorcast::kernels::TENSORCAST_TARGET

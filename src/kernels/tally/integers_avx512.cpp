@@ -1,1 +1,0 @@
-#include "kernels/tally/integers_body.hpp"

@@ -1,1 +1,0 @@
-#include "kernels/tally/long_integers_body.hpp"

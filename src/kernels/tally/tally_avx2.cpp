@@ -1,1 +1,0 @@
-#include "kernels/tally/tally_body.hpp"

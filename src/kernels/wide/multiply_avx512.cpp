@@ -1,1 +1,0 @@
-#include "kernels/wide/multiply_body.hpp"

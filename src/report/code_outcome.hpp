@@ -1,0 +1,26 @@
+// What a conversion does to one code, by the reference.
+#pragma once
+
+#include <cstdint>
+
+#include "codec/policy.hpp"
+#include "tensorcast/cast.hpp"
+
+namespace tensorcast::report {
+
+struct CodeOutcome {
+  std::uint32_t events = 0;  // of codec::Event
+  bool is_finite = false;    // before and after; otherwise there are no errors
+  long double source = 0.0L;
+  double error = 0.0;
+  double relative_error = 0.0;  // 0 if the source is
+};
+
+[[nodiscard]] CodeOutcome code_outcome(DType from, std::uint64_t code, DType to, const codec::Policy& policy);
+
+// Adds the counts and the maxima of `times` elements.
+void add_counts(const CodeOutcome& outcome, std::uint64_t times, CastReport& report);
+// Adds to the sums too.
+void add_outcome(const CodeOutcome& outcome, std::uint64_t times, CastReport& report);
+
+}  // namespace tensorcast::report

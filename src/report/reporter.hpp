@@ -1,0 +1,74 @@
+// What a conversion did to its numbers: pieces are added to accumulators, which a CastReport is made of.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "codec/policy.hpp"
+#include "kernels/compare.hpp"
+#include "tensorcast/cast.hpp"
+#include "tensorcast/target.hpp"
+
+namespace tensorcast::report {
+
+// All pieces of an accumulator but the last have a multiple of this many elements.
+inline constexpr std::size_t piece_multiple = 64;
+
+// Converted elements: `result` is what the conversion made of `source`.
+struct ConvertedPiece {
+  const std::byte* source = nullptr;
+  const std::byte* result = nullptr;
+  std::size_t count = 0;
+};
+
+// How often each byte occurs. Several tables, as counting the same byte twice in a row waits for the first to finish.
+struct ByteCounts {
+  static constexpr std::size_t tables = 4;
+  std::array<std::array<std::uint64_t, 256>, tables> bytes = {};
+  std::array<std::uint64_t, 256> codes = {};  // elements that do not fill a byte
+};
+
+// What is known about some of the elements. One for each thread; merged in a fixed order, equal inputs give equal
+// reports.
+struct ReportAccumulator {
+  std::uint64_t elements = 0;
+  kernels::CompareSums sums;
+  CastReport by_reference;             // elements that only the reference can judge
+  std::unique_ptr<ByteCounts> counts;  // of sources of up to 8 bits; null before the first
+
+  void merge(const ReportAccumulator& other);
+};
+
+// Observes one kind of conversion. Any number of threads may use it, each with an accumulator of its own.
+class Reporter {
+ public:
+  // Precondition: both types are numeric or bool.
+  Reporter(DType from, DType to, const codec::Policy& policy, Target target = active_target());
+
+  // Adds the elements of `piece` to `accumulator`. Sums have a fixed order, which depends on neither target nor the
+  // size of pieces.
+  void add(const ConvertedPiece& piece, ReportAccumulator& accumulator) const;
+  [[nodiscard]] CastReport report(const ReportAccumulator& accumulator) const;
+
+ private:
+  enum class Method : std::uint8_t { count_bytes, float32, float64, sums };
+
+  template <class Function>
+  void for_each_block(const ConvertedPiece& piece, std::size_t elements, Function function) const;
+  void count_bytes(const ConvertedPiece& piece, ByteCounts& counts) const;
+  void compare(const ConvertedPiece& block, kernels::CompareSums& sums) const;
+  void compare_sums(const ConvertedPiece& block, ReportAccumulator& accumulator) const;
+  void add_by_reference(const ConvertedPiece& block, CastReport& report) const;
+  void add_byte_counts(const ByteCounts& counts, CastReport& report) const;
+
+  DType from_;
+  DType to_;
+  codec::Policy policy_;
+  Target target_;
+  Method method_;
+  kernels::CompareRules rules_;
+};
+
+}  // namespace tensorcast::report

@@ -1,0 +1,18 @@
+// The range of a target type, as reports and strict casts need it.
+#pragma once
+
+#include "codec/policy.hpp"
+#include "kernels/compare.hpp"
+#include "tensorcast/dtype.hpp"
+
+namespace tensorcast::report {
+
+// The numbers that are out of the range of `to`: those whose rounding, with exponents or bits that go on, would be.
+// float types of 16 bits and more have none: what is too large becomes infinite.
+[[nodiscard]] kernels::CompareRules rules_of(DType to, const codec::Policy& policy);
+
+// The last float64 below a number that is not float64's, or the one before it; and the other way round.
+[[nodiscard]] double last_below(kernels::DoubleDouble bound);
+[[nodiscard]] double first_above(kernels::DoubleDouble bound);
+
+}  // namespace tensorcast::report

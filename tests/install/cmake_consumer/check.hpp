@@ -1,0 +1,20 @@
+// What the programs say of what they saw.
+#pragma once
+
+#include <cstdio>
+
+#include "tensorcast/version.hpp"
+
+inline int failures = 0;
+
+inline void check(bool holds, const char* what) {
+  if (!holds) {
+    std::printf("FAILED: %s\n", what);
+    ++failures;
+  }
+}
+
+inline int finish() {
+  if (failures == 0) std::printf("tensorcast %s works\n", tensorcast::version());
+  return failures == 0 ? 0 : 1;
+}
