@@ -47,17 +47,16 @@ struct CastReport {
   std::uint64_t count = 0;       // elements seen
   std::uint64_t overflowed = 0;  // finite, beyond the target's range, became infinite or NaN
   std::uint64_t saturated = 0;   // beyond the target's range (infinities included), became the target's extreme
-  std::uint64_t underflowed_to_zero = 0;  // nonzero, became zero
-  std::uint64_t inexact = 0;              // finite in and out, value changed
-  std::uint64_t nan_made = 0;             // was not NaN, became NaN
-  std::uint64_t nan_lost = 0;             // was NaN, became a number
-  std::uint64_t wrapped = 0;              // beyond the target integer's range, kept the low bits
-  double max_abs_error = 0.0;             // over elements finite in and out
-  double max_rel_error = 0.0;             // same, over nonzero sources
-  double signal_power = 0.0;              // sum of squares of the sources, over elements finite in and out
-  // Sum of squares of the errors, same elements. Both sums are good to nine digits or more; of float16 and bfloat16, to
-  // six or more, and nine as a rule.
-  double noise_power = 0.0;
+  // Finite and nonzero, became zero; for integer targets too, be it rounded, saturated or wrapped.
+  std::uint64_t underflowed_to_zero = 0;
+  std::uint64_t inexact = 0;   // finite in and out, value changed
+  std::uint64_t nan_made = 0;  // was not NaN, became NaN
+  std::uint64_t nan_lost = 0;  // was NaN, became a number
+  std::uint64_t wrapped = 0;   // beyond the target integer's range, kept the low bits
+  double max_abs_error = 0.0;  // over elements finite in and out
+  double max_rel_error = 0.0;  // same, over nonzero sources
+  double signal_power = 0.0;   // sum of squares of the sources, over elements finite in and out
+  double noise_power = 0.0;    // sum of squares of the errors, same elements; both sums have nine good digits
 
   [[nodiscard]] TENSORCAST_API double snr_db() const noexcept;  // 10 log10(signal / noise); +infinity without noise
   TENSORCAST_API void merge(const CastReport& other) noexcept;  // as if both inputs had been one

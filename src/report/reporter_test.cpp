@@ -177,7 +177,6 @@ TEST(Report, OfEveryCodeOf16Bits) {
   }
 }
 
-// More than enough for the tables that large conversions use.
 TEST(Report, OfManyNarrowElements) {
   for (const DType from : numeric_types()) {
     if (bit_width(from) > 8) continue;
@@ -191,7 +190,7 @@ TEST(Report, OfManyNarrowElements) {
   }
 }
 
-// Errors of 2^32 and more, and sources that are so large: the power is counted apart from the rest of the square.
+// Errors of 2^32 and more, and sources that are so large.
 TEST(Report, OfManyNarrowElementsWithLargeSquares) {
   constexpr std::size_t elements = 140'001;
   const std::vector<std::byte> source = random_bytes(elements, 17);
@@ -204,7 +203,7 @@ TEST(Report, OfManyNarrowElementsWithLargeSquares) {
   }
 }
 
-// Halves of bytes are counted in registers, and so many rounds of them at once: counts around both.
+// Counts that leave bytes beside the words that are loaded at once.
 TEST(Report, OfFewNarrowElements) {
   for (const DType from : numeric_types()) {
     if (bit_width(from) > 8) continue;
@@ -213,92 +212,6 @@ TEST(Report, OfFewNarrowElements) {
       const std::size_t elements = bytes * 8 / static_cast<std::size_t>(bit_width(from)) - (bytes % 2);
       for (const DType to : {DType::float32, DType::uint32, DType::uint8, DType::float8_e5m2, DType::int2}) {
         if (elements != 0) check(from, source, elements, to, {});
-      }
-    }
-  }
-}
-
-// Few of the codes: large ones may be missing, which the greatest errors depend on.
-TEST(Report, OfNarrowElementsOfFewKinds) {
-  for (const DType from : {DType::int8, DType::float8_e4m3fn, DType::uint4}) {
-    std::vector<std::byte> source = random_bytes(150'000, 8);
-    for (std::byte& byte : source) byte &= std::byte{0x13};
-    const std::size_t elements = source.size() * 8 / static_cast<std::size_t>(bit_width(from));
-    for (const DType to : numeric_types()) check(from, source, elements, to, {});
-  }
-}
-
-// Tables of magnitudes that a block does not have are left out: blocks with few of them, of one sign or both, with
-// zeros.
-TEST(Report, OfFloat8WhoseMagnitudesDifferByBlock) {
-  constexpr std::size_t filler = std::size_t{1} << 17, block = 512, blocks = 200;
-  for (const DType from :
-       {DType::float8_e4m3fn, DType::float8_e4m3fnuz, DType::float8_e5m2, DType::float8_e5m2fnuz, DType::uint8}) {
-    std::mt19937_64 random(21);
-    std::vector<std::byte> source(filler + block * blocks + 77);
-    for (std::size_t first = filler; first < source.size(); first += block) {
-      const std::size_t least = random() % 128, kinds = 1 + random() % (128 - least);
-      const std::size_t zeros = random() % 3, signs = random() % 3;  // of 16; none, all or half of them negative
-      for (std::size_t i = first; i < std::min(first + block, source.size()); ++i) {
-        const std::size_t magnitude = random() % 16 < zeros ? 0 : least + random() % kinds;
-        const bool is_negative = signs == 1 || (signs == 2 && random() % 2 == 0);
-        source[i] = static_cast<std::byte>(magnitude | (is_negative ? 128 : 0));
-      }
-    }
-    for (const DType to : numeric_types()) {
-      check(from, source, source.size(), to, {});
-      const Result<codec::Policy> policy = codec::resolve_policy({.scale = 0.25}, from, to);
-      if (!policy) continue;
-      std::vector<std::byte> target(storage_bytes(to, source.size()));
-      const Conversion whole{source.data(), from, target.data(), to, source.size()};
-      const CastReport first = report_of(Target::portable, whole, *policy, block);
-      for (const std::size_t odd : {127, 130, 511, 1537}) {
-        for (const Target on : supported_targets()) {
-          EXPECT_TRUE(are_same(report_of(on, whole, *policy, odd), first)) << name(from) << name(to) << name(on) << odd;
-        }
-      }
-    }
-  }
-}
-
-// Blocks of a part of the magnitudes, with zeros and without: tables of other magnitudes are not looked at.
-TEST(Report, OfNarrowElementsOfSomeMagnitudes) {
-  std::mt19937_64 random(10);
-  const std::size_t elements = 180'000 + 3;
-  for (const DType from : {DType::float8_e5m2, DType::float8_e5m2fnuz, DType::float8_e4m3fn}) {
-    std::vector<std::byte> source(elements);
-    unsigned least = 0, kinds = 1;
-    for (std::size_t i = 0; i < elements; ++i) {
-      if (i % 2048 == 0) {
-        least = random() % 128;
-        kinds = 1 + random() % (128 - least);
-      }
-      const bool is_zero = (i >> 14) % 2 == 0 && random() % 16 == 0;
-      const auto magnitude = is_zero ? 0 : least + random() % kinds;
-      source[i] = static_cast<std::byte>(magnitude | (random() % 2) << 7);
-    }
-    for (const DType to : numeric_types()) check(from, source, elements, to, {});
-  }
-}
-
-// Codes near each other, as scales have, some of them with one other kind, and now and then any code; windows at either
-// end of the codes, and ones that move.
-TEST(Report, OfScales) {
-  std::mt19937_64 random(6);
-  constexpr std::size_t elements = 70'003;
-  for (const unsigned center : {2U, 40U, 127U, 250U}) {
-    for (const unsigned spread : {2U, 15U, 40U, 200U}) {
-      for (const bool moves : {false, true}) {
-        std::vector<std::byte> source(elements);
-        for (std::size_t i = 0; i < elements; ++i) {
-          const auto at = static_cast<unsigned>(moves ? i / 1000 : 0);
-          const auto near = static_cast<std::byte>(std::min<std::uint64_t>(center + at + random() % spread, 255));
-          const std::uint64_t which = random() % 100;
-          source[i] = which == 0 ? static_cast<std::byte>(random()) : which < 40 ? std::byte{0} : near;
-        }
-        for (const DType to : {DType::float32, DType::float8_e4m3fn, DType::float4_e2m1fn, DType::int8}) {
-          check(DType::float8_e8m0fnu, source, elements, to, {});
-        }
       }
     }
   }
@@ -512,45 +425,6 @@ TEST(Report, OfShortFloatsFarBeyond) {
   }
 }
 
-// From which magnitude on, and up to which one, float16 has all of bfloat16.
-TEST(Report, OfShortFloatsThatAreKept) {
-  for (const int lowest : {-19, -18, -17, -16}) {
-    for (const int end : {15, 16, 17}) {
-      std::vector<double> numbers(64, 0.0);
-      for (int exponent = lowest; exponent < end; ++exponent) {
-        for (int mantissa = 128; mantissa < 256; ++mantissa) {
-          const double number = std::ldexp(mantissa, exponent - 7);
-          numbers.push_back(mantissa % 3 == 0 ? -number : number);
-        }
-      }
-      const std::vector<std::byte> source = encoded(DType::bfloat16, numbers);
-      check(DType::bfloat16, source, numbers.size(), DType::float16, {});
-    }
-  }
-}
-
-// What is told from the source alone, block by block: every code of 16 bits below the limits of each integer, and
-// blocks of numbers that have to take another way among others.
-TEST(Report, OfEveryShortFloatThatIsTruncated) {
-  for (const DType from : {DType::float16, DType::bfloat16}) {
-    const codec::Policy plain = *codec::resolve_policy({}, from, DType::float64);
-    for (const int bits : {1, 8, 15, 16, 31, 32, 62, 63}) {
-      std::vector<std::uint16_t> codes;
-      for (unsigned i = 0; i < 65536; ++i) {
-        const auto code = static_cast<std::uint16_t>(i * 40503);
-        const long double number = code_outcome(from, code, DType::float64, plain).source;
-        const bool is_finite = (code & 0x7c00) != 0x7c00;  // of bfloat16, and not too large
-        if (is_finite && std::fabs(number) < std::ldexp(1.0L, bits)) codes.push_back(code);
-      }
-      std::vector<std::byte> source(codes.size() * 2);
-      std::memcpy(source.data(), codes.data(), source.size());
-      for (const DType to : numeric_types()) {
-        if (family(to) == Family::integer && bit_width(to) >= 16) check(from, source, codes.size(), to, {});
-      }
-    }
-  }
-}
-
 TEST(Report, OfBlocksOfOneKind) {
   std::mt19937_64 random(17);
   std::normal_distribution<double> normal(0.0, 8.0);
@@ -659,6 +533,29 @@ TEST(Report, SeesEachGrowthOfTheRelativeError) {
         }
       }
     }
+  }
+}
+
+// Any pair of types, options, scale, count and size of pieces, with sources of every kind mixed.
+TEST(Report, OfRandomRequests) {
+  std::mt19937_64 random(31);
+  const auto one_of = [&](const auto& values) { return values[random() % std::size(values)]; };
+  const std::vector<DType> types = numeric_types();
+  const std::vector<double> boundaries = boundary_numbers();
+  std::normal_distribution<double> normal;
+  for (int request = 0; request < 3000; ++request) {
+    const DType from = one_of(types), to = one_of(types);
+    CastOptions options = one_of(all_options);
+    options.saturate = random() % 2 == 0;
+    options.int_rounding = random() % 2 == 0 ? IntRounding::trunc : IntRounding::nearest_even;
+    if (random() % 2 == 0) options.scale = std::ldexp(normal(random), static_cast<int>(random() % 40) - 20);
+    const double unit = std::ldexp(1.0, static_cast<int>(random() % 80) - 40);
+    std::vector<double> numbers(1 + random() % 1500);
+    for (double& number : numbers) number = random() % 50 == 0 ? one_of(boundaries) : unit * normal(random);
+    std::vector<std::byte> source = encoded(from, numbers);
+    if (random() % 4 == 0) source = random_bytes(source.size(), random());
+    check(from, source, numbers.size(), to, options);
+    if (HasFailure()) return;
   }
 }
 
