@@ -127,8 +127,10 @@ struct SixBitTable {
 
   SIMD_INLINE explicit SixBitTable(const std::uint8_t* table) : values(table) {}
   SIMD_INLINE U8 operator()(U8 codes) const {
-    for (int i = 0; i < kRegisterBytes; ++i) codes[i] = values[codes[i]];
-    return codes;
+    std::byte bytes[kRegisterBytes];
+    store(bytes, codes);
+    for (std::byte& byte : bytes) byte = std::byte{values[std::to_integer<std::size_t>(byte)]};
+    return load<U8>(bytes);
   }
 };
 
