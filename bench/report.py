@@ -224,7 +224,7 @@ def python_section(python):
     rows = [(row["from"], row["to"], *contest([row["times"].get(name) for name in names], min, 1)) for row in python["rows"]]
     return f"""## From Python
 
-Milliseconds for {python["count"] >> 10} Ki elements. Each allocates its results and uses the threads that it uses by default.
+Milliseconds for {python["count"] / 2**20:g} Mi elements. Each allocates its results and uses the threads that it uses by default.
 
 {table(["from", "to", *names], rows)}
 """

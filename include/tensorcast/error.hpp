@@ -24,10 +24,12 @@ enum class ErrorCode : std::int32_t {
 struct Error {
   ErrorCode code = ErrorCode::internal;
   std::string message;                        // one sentence, no trailing period, no file or tensor prefix
-  std::string hint = {};                      // what to do about it; may be empty
+  std::string hint = {};                      // what to do about it; may be empty. A word in backquotes, as in
+                                              // `overwrite`, is a field of ConvertRequest, CastOptions or the like
   std::optional<std::uint64_t> element = {};  // index of the element at fault
   std::string tensor = {};                    // name of the tensor at fault; may be empty
   std::string file = {};                      // path of the file at fault; may be empty
+  int system_error = 0;                       // errno, where the operating system failed or a file exists already
 
   // `FILE: tensor "NAME": element 17: MESSAGE; HINT`, as much of it as applies.
   [[nodiscard]] TENSORCAST_API std::string describe() const;

@@ -31,6 +31,24 @@ struct ConvertRule {
 // Errors: invalid_argument, with what is wrong in the pattern.
 [[nodiscard]] TENSORCAST_API Result<void> check_pattern(const std::string& pattern);
 
+// The types of arrays that do not say theirs: ml_dtypes' types in npy and npz, written as `|V1` or `<V2`.
+struct SourceTypes {
+  DType all = DType::undefined;                      // of every array that is not named below
+  std::vector<std::pair<std::string, DType>> named;  // array, its type; each must be in the file
+
+  SourceTypes(DType dtype = DType::undefined) : all(dtype) {}
+  [[nodiscard]] TENSORCAST_API DType of(std::string_view tensor) const noexcept;
+};
+
+// What to do when a conversion destroys a tensor: more than half of the nonzero elements become zero, the signal to
+// noise ratio is under 3 dB, an element wraps, or more than 1 % of the elements saturate or overflow. Conversions to
+// bool and from strings are not judged.
+enum class OnLoss : std::uint8_t {
+  ignore,
+  tell,  // fill TensorOutcome::damage; costs what a report costs
+  fail,  // an error, before the output appears
+};
+
 struct Progress {
   std::uint64_t bytes_done = 0;  // read and written
   std::uint64_t bytes_total = 0;
@@ -40,14 +58,21 @@ struct Progress {
 struct ConvertRequest {
   std::string input;
   std::string output;
-  DType to = DType::undefined;       // for floating-point tensors that no rule names; undefined: rules only
-  CastOptions options;               // threads: 0 = all cores
-  std::vector<ConvertRule> rules;    // first match wins; a rule that matches nothing is an error
-  std::vector<std::string> include;  // if not empty, only tensors that match one are converted
-  std::vector<std::string> exclude;  // tensors that match one are left alone
+  DType to = DType::undefined;     // for floating-point tensors that no rule names; undefined: rules only
+  CastOptions options;             // threads: 0 = all cores
+  std::vector<ConvertRule> rules;  // first match wins; a rule that matches nothing is an error
+  // If not empty, only tensors that match one are converted. If the output's format has one array only, the tensor that
+  // matches is all that is written, converted or not. A pattern that matches nothing is an error.
+  std::vector<std::string> include;
+  std::vector<std::string> exclude;  // tensors that match one are left alone; one that matches nothing is an error
   std::optional<RawLayout> raw;      // input is raw bytes of this layout
-  DType from = DType::undefined;     // npy: the ml_dtypes type behind a `|V1` or `<V2` descriptor
+  SourceTypes from;                  // npy, npz: the ml_dtypes types behind `|V1` or `<V2` descriptors
   bool overwrite = false;
+  bool parents = false;    // create the folders of `output` that do not exist
+  bool allow_odd = false;  // convert tensors whose rows would not fill whole bytes, which readers of safetensors refuse
+  bool raw_codes = false;  // convert weights of 8 bits or fewer although the file has a tensor with their scales
+  bool refuse_wrap = false;  // an element that would wrap around in an integer type is an error
+  OnLoss on_loss = OnLoss::ignore;
   bool dry_run = false;  // plan only; nothing is written
   bool report = false;   // fill TensorOutcome::report
   // Read the output back, before it gets its name: copied tensors must equal the input, converted ones a second
@@ -66,13 +91,17 @@ struct TensorOutcome {
   std::uint64_t bytes_in = 0;
   std::uint64_t bytes_out = 0;
   std::string reason;  // why: "--to", "rule 2", "excluded", "integer", ...
+  bool left = false;   // a conversion was asked for and not done; `reason` says why
+  std::string damage =
+      {};  // what destroyed the tensor, such as "22 of 24 nonzero elements became zero"; empty: nothing did
+  std::string remedy = {};  // with `damage`: what would help; backquotes as in Error::hint
   std::optional<CastReport> report;
 };
 
 struct ConvertOutcome {
   std::string input_format;
   std::string output_format;
-  std::vector<TensorOutcome> tensors;  // in file order
+  std::vector<TensorOutcome> tensors;  // of the output, in the input's order
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_written = 0;
   bool verified = false;
@@ -83,7 +112,8 @@ struct ConvertOutcome {
 // synced; on any error, cancellation or crash nothing is left and an old file stays as it was. Output may equal input.
 // Memory is bounded: about 64 MiB plus the headers, whatever the size of the file.
 // Errors: io, parse (hostile or damaged input), unsupported (the format cannot carry a type; names those that can),
-//         out_of_range, invalid_argument. Error::file and Error::tensor say where.
+//         out_of_range, invalid_argument (also patterns without a type to convert to, unless they extract one
+//         tensor). Error::file and Error::tensor say where.
 [[nodiscard]] TENSORCAST_API Result<ConvertOutcome> convert_file(const ConvertRequest& request);
 
 struct TensorSummary {
@@ -92,6 +122,7 @@ struct TensorSummary {
   std::vector<std::int64_t> shape;
   std::uint64_t bytes = 0;
   std::string foreign_dtype = {};  // the file's own name of a type that has no DType; dtype is undefined
+  std::string problem = {};        // why the elements cannot be read; empty: they can
 };
 
 struct FileSummary {
@@ -103,7 +134,12 @@ struct FileSummary {
 // What is inside a file, without reading its data.
 [[nodiscard]] TENSORCAST_API Result<FileSummary> inspect_file(const std::string& path,
                                                               const std::optional<RawLayout>& raw = {},
-                                                              DType from = DType::undefined);
+                                                              const SourceTypes& from = {});
+
+// The indices of the tensors whose name matches one of `patterns`, in file order. Patterns are those of ConvertRequest;
+// errors: invalid_argument, for a pattern that is wrong or matches nothing.
+[[nodiscard]] TENSORCAST_API Result<std::vector<std::size_t>> matching_tensors(
+    const FileSummary& file, const std::vector<std::string>& patterns);
 
 struct TensorStats {
   std::uint64_t count = 0, nan = 0, infinite = 0, zero = 0, negative = 0;
@@ -116,13 +152,13 @@ struct TensorStats {
                                                               std::span<const DType> candidates,
                                                               const CastOptions& options = {},
                                                               const std::optional<RawLayout>& raw = {},
-                                                              DType from = DType::undefined);
+                                                              const SourceTypes& from = {});
 
 // The same of several tensors of one file, which is opened once: one result for each name in `tensors`.
 // Errors: also those of the first tensor that fails.
 [[nodiscard]] TENSORCAST_API Result<std::vector<TensorStats>> file_stats(
     const std::string& path, std::span<const std::string> tensors, std::span<const DType> candidates,
-    const CastOptions& options = {}, const std::optional<RawLayout>& raw = {}, DType from = DType::undefined);
+    const CastOptions& options = {}, const std::optional<RawLayout>& raw = {}, const SourceTypes& from = {});
 
 // Names of the file formats, e.g. "npy"; and those that can write `dtype`.
 [[nodiscard]] TENSORCAST_API std::vector<std::string_view> file_formats();

@@ -9,7 +9,7 @@
 namespace tensorcast::python {
 namespace {
 
-PyObject* cast_error = nullptr;
+PyObject* make_error = nullptr;  // tensorcast._errors.make_error
 
 // Spelling -> int object of the DType. Only successes are kept.
 PyObject* dtype_cache() {
@@ -17,9 +17,9 @@ PyObject* dtype_cache() {
   return cache;
 }
 
-void set_attribute(PyObject* object, const char* name, PyObject* value) {
-  if (value == nullptr || PyObject_SetAttrString(object, name, value) != 0) PyErr_Clear();
-  Py_XDECREF(value);
+// A new string. Bytes that are not UTF-8 are replaced.
+PyObject* decoded(std::string_view text) {
+  return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
 }
 
 DType parse_text(PyObject* text) {
@@ -171,20 +171,21 @@ int option_argument(PyObject* keyword, PyObject* value, CastOptions& options) {
 
 PyObject* raise_error(const Error& error) {
   if (PyErr_Occurred()) return nullptr;  // KeyboardInterrupt says it already
-  const std::string words = error.describe();
-  PyObject* text = PyUnicode_DecodeUTF8(words.data(), static_cast<Py_ssize_t>(words.size()), "replace");
-  PyObject* exception = text != nullptr ? PyObject_CallFunctionObjArgs(cast_error, text, nullptr) : nullptr;
-  Py_XDECREF(text);
-  if (exception == nullptr) return nullptr;
   static constexpr const char* codes[] = {"",   "invalid_argument", "unsupported", "out_of_range", "parse",
                                           "io", "internal"};
-  set_attribute(exception, "code", PyUnicode_FromString(codes[static_cast<int>(error.code)]));
-  if (error.element) set_attribute(exception, "index", PyLong_FromUnsignedLongLong(*error.element));
-  if (!error.tensor.empty()) {
-    set_attribute(exception, "tensor",
-                  PyUnicode_DecodeUTF8(error.tensor.data(), static_cast<Py_ssize_t>(error.tensor.size()), "replace"));
+  PyObject* words = decoded(error.describe());
+  PyObject* code = PyUnicode_FromString(codes[static_cast<int>(error.code)]);
+  PyObject* index = error.element ? PyLong_FromUnsignedLongLong(*error.element) : Py_NewRef(Py_None);
+  PyObject* tensor = error.tensor.empty() ? Py_NewRef(Py_None) : decoded(error.tensor);
+  PyObject* file = decoded(error.file);
+  PyObject* number = PyLong_FromLong(error.system_error);
+  PyObject* exception = nullptr;
+  if (words && code && index && tensor && file && number) {
+    exception = PyObject_CallFunctionObjArgs(make_error, words, code, index, tensor, file, number, nullptr);
   }
-  PyErr_SetObject(cast_error, exception);
+  for (PyObject* argument : {words, code, index, tensor, file, number}) Py_XDECREF(argument);
+  if (exception == nullptr) return nullptr;
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception)), exception);
   Py_DECREF(exception);
   return nullptr;
 }
@@ -197,8 +198,8 @@ bool signal_pending() {
 }
 
 int load_exceptions(PyObject* module) {
-  cast_error = PyObject_GetAttrString(module, "CastError");
-  return cast_error == nullptr ? -1 : 0;
+  make_error = PyObject_GetAttrString(module, "make_error");
+  return make_error == nullptr ? -1 : 0;
 }
 
 StridedArray strided_array(PyArrayObject* array, DType dtype, bool one_per_byte) {

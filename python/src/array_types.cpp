@@ -1,6 +1,8 @@
 #include "array_types.hpp"
 
 #include <array>
+#include <string>
+#include <vector>
 
 namespace tensorcast::python {
 namespace {
@@ -8,68 +10,55 @@ namespace {
 constexpr int type_number_limit = 1024;  // ml_dtypes registers its types from 256 upwards
 
 std::array<ArrayType, type_number_limit> type_of_number;
-std::array<PyArray_Descr*, 27> descr_of_dtype;
+std::vector<PyArray_Descr*> descr_of_dtype;
 
-struct Named {
-  const char* name;
-  DType dtype;
-};
-constexpr Named numpy_types[] = {
-    {"float64", DType::float64}, {"float32", DType::float32},  {"float16", DType::float16}, {"int64", DType::int64},
-    {"int32", DType::int32},     {"int16", DType::int16},      {"int8", DType::int8},       {"uint64", DType::uint64},
-    {"uint32", DType::uint32},   {"uint16", DType::uint16},    {"uint8", DType::uint8},     {"bool_", DType::boolean},
-    {"longlong", DType::int64},  {"ulonglong", DType::uint64},
-};
-constexpr Named ml_types[] = {
-    {"bfloat16", DType::bfloat16},
-    {"float8_e4m3fn", DType::float8_e4m3fn},
-    {"float8_e4m3fnuz", DType::float8_e4m3fnuz},
-    {"float8_e5m2", DType::float8_e5m2},
-    {"float8_e5m2fnuz", DType::float8_e5m2fnuz},
-    {"float8_e8m0fnu", DType::float8_e8m0fnu},
-    {"float4_e2m1fn", DType::float4_e2m1fn},
-    {"int4", DType::int4},
-    {"int2", DType::int2},
-    {"uint4", DType::uint4},
-    {"uint2", DType::uint2},
-};
-
-int register_type(PyObject* module, const Named& named) {
-  PyObject* scalar_type = PyObject_GetAttrString(module, named.name);
+// False without an error where the module has no such type: NumPy has few, and an older ml_dtypes lacks some.
+bool register_type(PyObject* module, const char* name, DType dtype) {
+  PyObject* const scalar_type = PyObject_GetAttrString(module, name);
   if (scalar_type == nullptr) {
-    PyErr_Clear();  // an older ml_dtypes without this type
-    return 0;
+    if (PyErr_ExceptionMatches(PyExc_AttributeError) != 0) PyErr_Clear();
+    return false;
   }
   PyArray_Descr* descr = nullptr;
   const int converted = PyArray_DescrConverter(scalar_type, &descr);
   Py_DECREF(scalar_type);
-  if (converted != NPY_SUCCEED) return -1;
+  if (converted != NPY_SUCCEED) return false;
   if (descr->type_num >= 0 && descr->type_num < type_number_limit) {
-    type_of_number[static_cast<std::size_t>(descr->type_num)] = {named.dtype, bit_width(named.dtype) < 8};
+    type_of_number[static_cast<std::size_t>(descr->type_num)] = {dtype, bit_width(dtype) < 8};
   }
-  PyArray_Descr*& slot = descr_of_dtype[static_cast<std::size_t>(named.dtype)];
-  if (slot == nullptr) {
-    slot = descr;  // kept for the life of the process
+  const auto code = static_cast<std::size_t>(dtype);
+  if (code >= descr_of_dtype.size()) descr_of_dtype.resize(code + 1);
+  if (descr_of_dtype[code] == nullptr) {
+    descr_of_dtype[code] = descr;  // kept for the life of the process
   } else {
     Py_DECREF(descr);
   }
-  return 0;
+  return true;
 }
 
-template <std::size_t count>
-int register_types(const char* module_name, const Named (&types)[count]) {
-  PyObject* module = PyImport_ImportModule(module_name);
-  if (module == nullptr) return -1;
-  int status = 0;
-  for (const Named& named : types) status |= register_type(module, named);
-  Py_DECREF(module);
-  return status;
+// Each type is NumPy's or ml_dtypes', under its own name but for bool.
+bool register_types(PyObject* numpy, PyObject* ml_dtypes) {
+  for (const DType dtype : all_dtypes()) {
+    if (family(dtype) == Family::text) continue;
+    const std::string type_name(dtype == DType::boolean ? "bool_" : name(dtype));
+    if (!register_type(numpy, type_name.c_str(), dtype)) register_type(ml_dtypes, type_name.c_str(), dtype);
+    if (PyErr_Occurred() != nullptr) return false;
+  }
+  // NumPy has two types of 64-bit integers where `long` has as many bits as `long long`.
+  register_type(numpy, "longlong", DType::int64);
+  register_type(numpy, "ulonglong", DType::uint64);
+  return PyErr_Occurred() == nullptr;
 }
 
 }  // namespace
 
 int load_array_types() {
-  return register_types("numpy", numpy_types) != 0 || register_types("ml_dtypes", ml_types) != 0 ? -1 : 0;
+  PyObject* const numpy = PyImport_ImportModule("numpy");
+  PyObject* const ml_dtypes = PyImport_ImportModule("ml_dtypes");
+  const bool done = numpy != nullptr && ml_dtypes != nullptr && register_types(numpy, ml_dtypes);
+  Py_XDECREF(numpy);
+  Py_XDECREF(ml_dtypes);
+  return done ? 0 : -1;
 }
 
 ArrayType array_type(const PyArray_Descr* descr) noexcept {

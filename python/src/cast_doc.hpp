@@ -20,7 +20,7 @@ Args:
     packed: types under 8 bits as ``uint8`` bytes, low bits first, instead of ml_dtypes' one element per byte.
     source: with ``packed=True``, the type of the codes in a ``uint8`` array.
     report: ``True`` returns ``(result, CastReport)``: what the conversion did to the numbers.
-    opset: version of ONNX ``Cast`` whose rules apply, 1 to 25; default the newest.
+    opset: version of ONNX ``Cast`` whose rules apply, 1 to 28; default the newest.
     saturate: float8 targets: clamp (default), or let overflow become NaN or infinity.
     round_mode: ``"up"`` (default), ``"down"``, ``"nearest"``; float8_e8m0fnu only.
     out_of_range: integer targets: ``"auto"`` (default), ``"wrap"``, ``"saturate"``, ``"error"``.

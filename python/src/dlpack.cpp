@@ -85,6 +85,8 @@ constexpr Coded types[] = {
     {DType::float8_e5m2, 12, 8},
     {DType::float8_e5m2fnuz, 13, 8},
     {DType::float8_e8m0fnu, 14, 8},
+    {DType::float6_e2m3fn, 15, 6},
+    {DType::float6_e3m2fn, 16, 6},
     {DType::float4_e2m1fn, 17, 4},
 };
 

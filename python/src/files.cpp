@@ -11,23 +11,54 @@
 
 namespace tensorcast::python {
 
+namespace {
+
+SourceTypes source_types(nb::handle argument) {
+  SourceTypes types;
+  if (!PyDict_Check(argument.ptr())) {
+    types.all = dtype_or_undefined(argument);
+    return types;
+  }
+  for (const auto& [tensor, dtype] : nb::borrow<nb::dict>(argument)) {
+    types.named.emplace_back(nb::cast<std::string>(tensor), dtype_of(dtype));
+  }
+  return types;
+}
+
+std::optional<RawLayout> raw_layout(nb::handle argument) {
+  if (argument.is_none()) return std::nullopt;
+  const auto [dtype, shape] = nb::cast<std::pair<nb::object, std::vector<std::int64_t>>>(argument);
+  return RawLayout{.dtype = dtype_of(dtype), .shape = shape};
+}
+
+void set_flags(const nb::dict& flags, ConvertRequest& request) {
+  const auto is_set = [&](const char* flag) { return nb::cast<bool>(flags[flag]); };
+  request.overwrite = is_set("overwrite");
+  request.parents = is_set("parents");
+  request.allow_odd = is_set("allow_odd");
+  request.raw_codes = is_set("raw_codes");
+  request.dry_run = is_set("dry_run");
+  request.report = is_set("report");
+  request.verify = is_set("verify");
+  request.on_loss = is_set("strict_loss") ? OnLoss::fail : OnLoss::tell;
+}
+
+}  // namespace
+
 nb::dict convert_file(const std::string& src, const std::string& dst, nb::handle to,
                       const std::vector<std::pair<std::string, nb::object>>& rules,
                       const std::vector<std::string>& include, const std::vector<std::string>& exclude, nb::handle from,
-                      bool force, bool dry_run, bool report, bool verify, nb::handle progress,
-                      const nb::dict& keywords) {
+                      nb::handle raw, const nb::dict& flags, nb::handle progress, const nb::dict& keywords) {
   ConvertRequest request;
   request.input = src;
   request.output = dst;
   request.to = dtype_or_undefined(to);
-  request.from = dtype_or_undefined(from);
+  request.from = source_types(from);
+  request.raw = raw_layout(raw);
   for (const auto& [pattern, dtype] : rules) request.rules.push_back({pattern, dtype_of(dtype)});
   request.include = include;
   request.exclude = exclude;
-  request.overwrite = force;
-  request.dry_run = dry_run;
-  request.report = report;
-  request.verify = verify;
+  set_flags(flags, request);
   request.options = options_of(keywords);
   const bool wants_progress = !progress.is_none();
   request.on_progress = [&](const Progress& now) {
@@ -60,6 +91,9 @@ nb::dict convert_file(const std::string& src, const std::string& dst, nb::handle
     row["bytes_in"] = tensor.bytes_in;
     row["bytes_out"] = tensor.bytes_out;
     row["reason"] = tensor.reason;
+    row["left"] = tensor.left;
+    row["damage"] = tensor.damage;
+    row["remedy"] = tensor.remedy;
     row["report"] = tensor.report ? nb::cast(*tensor.report) : nb::none();
     tensors.append(row);
   }
@@ -76,8 +110,8 @@ nb::dict convert_file(const std::string& src, const std::string& dst, nb::handle
 
 namespace {
 
-nb::dict stats_of(const std::string& path, const std::string& tensor, const std::vector<DType>& candidates, DType from,
-                  const CastOptions& options) {
+nb::dict stats_of(const std::string& path, const std::string& tensor, const std::vector<DType>& candidates,
+                  const SourceTypes& from, const CastOptions& options) {
   Result<TensorStats> outcome = Error{};
   {
     const nb::gil_scoped_release released;
@@ -101,13 +135,14 @@ nb::dict stats_of(const std::string& path, const std::string& tensor, const std:
 
 }  // namespace
 
-nb::dict inspect_file(const std::string& path, nb::handle from_argument, nb::handle candidates_argument,
-                      const nb::dict& keywords) {
-  const DType from = dtype_or_undefined(from_argument);
+nb::dict inspect_file(const std::string& path, nb::handle from_argument, bool with_stats,
+                      nb::handle candidates_argument, const nb::dict& keywords) {
+  const SourceTypes from = source_types(from_argument);
   const CastOptions options = options_of(keywords);
-  const bool with_stats = !candidates_argument.is_none();
-  std::vector<DType> candidates;
-  if (with_stats) {
+  const bool asked = !candidates_argument.is_none();
+  std::vector<DType> candidates = {DType::float16, DType::bfloat16, DType::float8_e4m3fn, DType::float8_e5m2};
+  if (asked) {
+    candidates.clear();
     for (const nb::handle candidate : candidates_argument) candidates.push_back(dtype_of(candidate));
   }
   const FileSummary file = checked(tensorcast::inspect_file(path, {}, from));
@@ -119,10 +154,15 @@ nb::dict inspect_file(const std::string& path, nb::handle from_argument, nb::han
     row["shape"] = nb::tuple(nb::cast(tensor.shape));
     row["bytes"] = tensor.bytes;
     row["foreign_dtype"] = tensor.foreign_dtype;
+    row["problem"] = tensor.problem;
     if (with_stats) {
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
       const bool has_numbers = tensor.foreign_dtype.empty() && tensor.dtype != DType::string;
-      row["stats"] = has_numbers ? nb::object(stats_of(path, tensor.name, candidates, from, options)) : nb::none();
+      const bool tried = asked || (has_numbers && family(tensor.dtype) == Family::floating);
+      row["stats"] =
+          has_numbers
+              ? nb::object(stats_of(path, tensor.name, tried ? candidates : std::vector<DType>(), from, options))
+              : nb::none();
     }
     tensors.append(row);
   }

@@ -226,6 +226,9 @@ NB_MODULE(_core, module) {
       "dtype_name", [](nb::handle dtype) { return std::string(tc::name(dtype_of(dtype))); }, nb::arg("dtype").none(),
       "Canonical name of a dtype argument.");
   module.def(
+      "check_options", [](const nb::dict& keywords) { static_cast<void>(options_of(keywords)); }, nb::arg("options"),
+      "Raises TypeError for a keyword that is no option, ValueError for a value that it cannot have.");
+  module.def(
       "bit_width", [](nb::handle dtype) { return tc::bit_width(dtype_of(dtype)); }, nb::arg("dtype"),
       "Bits of one element.");
   module.def("cast_codes", &cast_codes, nb::arg("src"), nb::arg("from_"), nb::arg("src_one_per_byte"), nb::arg("dst"),
@@ -248,14 +251,14 @@ NB_MODULE(_core, module) {
              nb::arg("b_is_scalar"), nb::arg("promote_unsafe"), nb::arg("pytorch_scalar_promotion"),
              nb::arg("u64_integer_promotion_target"), nb::arg("rules"), "Canonical name of the common type.");
   module.def("convert", &tensorcast::python::convert_file, nb::arg("src"), nb::arg("dst"), nb::arg("to").none(),
-             nb::arg("rules"), nb::arg("include"), nb::arg("exclude"), nb::arg("from_").none(), nb::arg("force"),
-             nb::arg("dry_run"), nb::arg("report"), nb::arg("verify"), nb::arg("progress").none(), nb::arg("options"),
-             "Converts a file.");
-  module.def("inspect", &tensorcast::python::inspect_file, nb::arg("path"), nb::arg("from_").none(),
+             nb::arg("rules"), nb::arg("include"), nb::arg("exclude"), nb::arg("from_").none(), nb::arg("raw").none(),
+             nb::arg("flags"), nb::arg("progress").none(), nb::arg("options"), "Converts a file.");
+  module.def("inspect", &tensorcast::python::inspect_file, nb::arg("path"), nb::arg("from_").none(), nb::arg("stats"),
              nb::arg("candidates").none(), nb::arg("options"), "What is inside a file.");
   module.def("explain", &explain_one, nb::arg("literal"), nb::arg("from_").none(), nb::arg("to"), nb::arg("options"),
              "One value in one type.");
   module.def("dtypes", &dtypes, "The facts of all types.");
+  module.attr("newest_opset") = tc::newest_opset;
   module.def(
       "target", [] { return std::string(tc::name(tc::active_target())); },
       "The instruction set that conversions run on.");

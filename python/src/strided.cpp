@@ -154,34 +154,48 @@ void gather_tile(const std::byte* src, std::int64_t row_stride, std::int64_t col
   }
 }
 
-// One element per byte to packed, low bits first.
+// One element per byte to packed, low bits first. `unit` elements are whole bytes.
 template <unsigned bits>
 void pack(const std::byte* codes, std::byte* packed, std::size_t count) {
-  constexpr std::size_t per_byte = 8 / bits;
+  constexpr std::size_t unit = bits == 6 ? 4 : 8 / bits;
+  constexpr std::size_t unit_bytes = unit * bits / 8;
   constexpr unsigned mask = (1u << bits) - 1;
-  const auto pack_byte = [&](std::size_t first, std::size_t length) {
-    unsigned byte = 0;
-    for (std::size_t j = 0; j < length; ++j) byte |= (std::to_integer<unsigned>(codes[first + j]) & mask) << (bits * j);
-    return static_cast<std::byte>(byte);
-  };
-  const std::size_t whole = count / per_byte;
-  for (std::size_t i = 0; i < whole; ++i) packed[i] = pack_byte(i * per_byte, per_byte);
-  if (count % per_byte != 0) packed[whole] = pack_byte(whole * per_byte, count % per_byte);
+  for (std::size_t first = 0; first < count; first += unit) {
+    unsigned together = 0;
+    const std::size_t length = std::min(unit, count - first);
+    for (std::size_t j = 0; j < length; ++j)
+      together |= (std::to_integer<unsigned>(codes[first + j]) & mask) << (bits * j);
+    for (std::size_t j = 0; j < (length * bits + 7) / 8; ++j) packed[j] = static_cast<std::byte>(together >> (8 * j));
+    packed += unit_bytes;
+  }
 }
 
 // And back, with zero high bits as ml_dtypes leaves them.
 template <unsigned bits>
 void unpack(const std::byte* packed, std::byte* codes, std::size_t count) {
-  constexpr std::size_t per_byte = 8 / bits;
+  constexpr std::size_t unit = bits == 6 ? 4 : 8 / bits;
+  constexpr std::size_t unit_bytes = unit * bits / 8;
   constexpr unsigned mask = (1u << bits) - 1;
-  const auto unpack_byte = [&](std::size_t i, std::size_t length) {
-    const unsigned byte = std::to_integer<unsigned>(packed[i]);
-    for (std::size_t j = 0; j < length; ++j)
-      codes[i * per_byte + j] = static_cast<std::byte>((byte >> (bits * j)) & mask);
-  };
-  const std::size_t whole = count / per_byte;
-  for (std::size_t i = 0; i < whole; ++i) unpack_byte(i, per_byte);
-  if (count % per_byte != 0) unpack_byte(whole, count % per_byte);
+  for (std::size_t first = 0; first < count; first += unit) {
+    unsigned together = 0;
+    const std::size_t length = std::min(unit, count - first);
+    for (std::size_t j = 0; j < (length * bits + 7) / 8; ++j)
+      together |= std::to_integer<unsigned>(packed[j]) << (8 * j);
+    for (std::size_t j = 0; j < length; ++j) codes[first + j] = static_cast<std::byte>((together >> (bits * j)) & mask);
+    packed += unit_bytes;
+  }
+}
+
+using Repack = void (*)(const std::byte* src, std::byte* dst, std::size_t count);
+
+Repack packing_of(DType dtype) {
+  const int bits = bit_width(dtype);
+  return bits == 2 ? pack<2> : bits == 4 ? pack<4> : pack<6>;
+}
+
+Repack unpacking_of(DType dtype) {
+  const int bits = bit_width(dtype);
+  return bits == 2 ? unpack<2> : bits == 4 ? unpack<4> : unpack<6>;
 }
 
 Result<void> cast_block(DType from, const std::byte* src, DType to, std::byte* dst, std::size_t count,
@@ -224,7 +238,7 @@ class Block {
   Result<const std::byte*> convert(std::size_t count, const CastOptions& options, CastReport* report) {
     const std::byte* source = gathered_.data();
     if (src_.one_per_byte) {
-      (bit_width(src_.dtype) == 4 ? pack<4> : pack<2>)(gathered_.data(), packed_.data(), count);
+      packing_of(src_.dtype)(gathered_.data(), packed_.data(), count);
       source = packed_.data();
     }
     if (Result<void> done = cast_block(src_.dtype, source, dst_.dtype, converted_.data(), count, options, report);
@@ -232,7 +246,7 @@ class Block {
       return done.error();
     }
     if (!dst_.one_per_byte) return converted_.data();
-    (bit_width(dst_.dtype) == 4 ? unpack<4> : unpack<2>)(converted_.data(), unpacked_.data(), count);
+    unpacking_of(dst_.dtype)(converted_.data(), unpacked_.data(), count);
     return unpacked_.data();
   }
 

@@ -18,18 +18,17 @@ _TEXT_KINDS = "UTSO"  # fixed-width and variable-width strings, bytes, objects
 _CHUNK = 1 << 16  # strings per call of the core
 
 
-def _ml_type(name: str) -> np.dtype | None:
-    scalar_type = getattr(ml_dtypes, name, None)
+def _numpy_type(name: str) -> np.dtype | None:
+    """NumPy's or ml_dtypes' type; None where an older ml_dtypes lacks it."""
+    scalar_type = bool if name == "bool" else getattr(np, name, None) or getattr(ml_dtypes, name, None)
     return None if scalar_type is None else np.dtype(scalar_type)
 
 
-_NUMPY_NAMES = "float64 float32 float16 int64 int32 int16 int8 uint64 uint32 uint16 uint8 bool".split()
-_ML_NAMES = (
-    "bfloat16 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn "
-    "int4 int2 uint4 uint2".split()
-)
-_NUMPY_TYPE = {name: np.dtype(name) for name in _NUMPY_NAMES}
-_NUMPY_TYPE.update({name: found for name in _ML_NAMES if (found := _ml_type(name)) is not None})
+_NUMPY_TYPE = {
+    row["name"]: found
+    for row in _core.dtypes()
+    if row["name"] != "string" and (found := _numpy_type(row["name"])) is not None
+}
 _NAME_OF_TYPE = {dtype: name for name, dtype in _NUMPY_TYPE.items()}
 
 
@@ -76,8 +75,8 @@ def as_plain_array(x: Any) -> np.ndarray:
         view = memoryview(x)
     except TypeError:
         raise TypeError(
-            f"cannot cast a {type(x).__name__}: expected a NumPy array, an object with __dlpack__ or with the buffer "
-            "protocol; numpy.asarray(x) may make one"
+            f"cannot cast an object of type {type(x).__name__}: expected a NumPy array, an object with __dlpack__ or "
+            "with the buffer protocol; numpy.asarray(x) may make one"
         ) from None
     return np.asarray(view)
 
@@ -201,25 +200,35 @@ def _packed_storage(array: np.ndarray, name: str) -> np.ndarray:
     return np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False)).reshape(-1)
 
 
+def _places(bits: int) -> Iterator[tuple[int, int, int]]:
+    """Number, byte and shift of each of eight codes, which together take ``bits`` bytes."""
+    return ((j, j * bits // 8, j * bits % 8) for j in range(8))
+
+
 def pack(array: np.ndarray, name: str) -> np.ndarray:
     """One element per byte to packed bytes, low bits first. Shape ``(ceil(size * bits / 8),)``, uint8."""
     bits = _core.bit_width(name)
-    packed = np.zeros(packed_bytes(array.size, name), np.uint8)
+    groups = np.zeros((-(-array.size // 8), bits), np.uint8)
     codes = array.reshape(-1).view(np.uint8) & ((1 << bits) - 1)
-    per_byte = 8 // bits
-    for j in range(per_byte):
-        part = codes[j::per_byte]
-        packed[: part.size] |= part << (j * bits)
-    return packed
+    for j, byte, shift in _places(bits):
+        part = codes[j::8]
+        groups[: part.size, byte] |= part << shift
+        if shift + bits > 8:
+            groups[: part.size, byte + 1] |= part >> (8 - shift)
+    return groups.reshape(-1)[: packed_bytes(array.size, name)]
 
 
 def unpack(packed: np.ndarray, name: str, shape: tuple[int, ...]) -> np.ndarray:
     """Packed bytes to an ml_dtypes array of one element per byte."""
     bits = _core.bit_width(name)
-    per_byte = 8 // bits
-    codes = np.empty(packed.size * per_byte, np.uint8)
-    for j in range(per_byte):
-        codes[j::per_byte] = (packed >> (j * bits)) & ((1 << bits) - 1)
+    groups = np.zeros((-(-packed.size // bits), bits), np.uint8)
+    groups.reshape(-1)[: packed.size] = packed
+    codes = np.empty(groups.shape[0] * 8, np.uint8)
+    for j, byte, shift in _places(bits):
+        part = groups[:, byte] >> shift
+        if shift + bits > 8:
+            part = part | groups[:, byte + 1] << (8 - shift)
+        codes[j::8] = part & ((1 << bits) - 1)
     return codes[: math.prod(shape)].reshape(shape).view(numpy_type(name))
 
 
@@ -340,6 +349,7 @@ def _cast(
     options: dict[str, Any],
 ) -> Any:
     name = _core.dtype_name(dtype)
+    _core.check_options(options)  # even where there is nothing to do
     if order not in ("C", "K"):
         raise ValueError(f'order is "C" or "K", not {order!r}')
     if source is not None and not packed:

@@ -18,15 +18,15 @@ from onnx import helper
 from onnx.backend.base import Backend, BackendRep, Device, DeviceType, namedtupledict
 
 from . import _arrays, _onnx_arrays
-from ._core import cast
+from ._core import cast, newest_opset
 from ._errors import CastError
 
 _DOMAINS = ("", "ai.onnx")
-_NEWEST_CAST = 25
+_NEWEST_CAST_LIKE = 25  # in which CastLike has no type of opset 28
 
 
 def _cast(x: np.ndarray, to: Any, attributes: Mapping[str, Any], opset: int) -> np.ndarray:
-    options: dict[str, Any] = {"opset": min(opset, _NEWEST_CAST)}
+    options: dict[str, Any] = {"opset": min(opset, newest_opset)}
     if "saturate" in attributes:
         options["saturate"] = attributes["saturate"] != 0
     if "round_mode" in attributes:
@@ -40,7 +40,7 @@ def _run_cast(attributes: Mapping[str, Any], opset: int, x: np.ndarray) -> np.nd
 
 
 def _run_cast_like(attributes: Mapping[str, Any], opset: int, x: np.ndarray, target: np.ndarray) -> np.ndarray:
-    return _cast(x, _arrays.name_of(target), attributes, opset)
+    return _cast(x, _arrays.name_of(target), attributes, min(opset, _NEWEST_CAST_LIKE))
 
 
 def _run_identity(attributes: Mapping[str, Any], opset: int, x: Any) -> Any:

@@ -10,16 +10,11 @@ import functools
 import ml_dtypes
 import numpy as np
 
-NAMES = (
-    "float64 float32 float16 bfloat16 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu "
-    "float4_e2m1fn int64 int32 int16 int8 int4 int2 uint64 uint32 uint16 uint8 uint4 uint2 bool"
-).split()
-BITS = {"float4_e2m1fn": 4, "int4": 4, "uint4": 4, "int2": 2, "uint2": 2}
-ONNX = dict(
-    float32=1, uint8=2, int8=3, uint16=4, int16=5, int32=6, int64=7, string=8, bool=9, float16=10, float64=11,
-    uint32=12, uint64=13, bfloat16=16, float8_e4m3fn=17, float8_e4m3fnuz=18, float8_e5m2=19, float8_e5m2fnuz=20, uint4=21, int4=22,
-    float4_e2m1fn=23, float8_e8m0fnu=24, uint2=25, int2=26,
-)  # fmt: skip
+import tensorcast as tc
+
+NAMES = [row["name"] for row in tc.dtypes() if row["name"] != "string"]
+BITS = {row["name"]: row["bits"] for row in tc.dtypes() if row["bits"] < 8}
+ONNX = {row["name"]: row["onnx"] for row in tc.dtypes()}
 FLOAT8 = ["float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"]
 
 

@@ -60,7 +60,7 @@ Result<void> check_numeric(DType from, DType to) {
 
 Error wrong_size(const char* which, DType dtype, std::size_t count, std::size_t bytes) {
   return invalid(formatted("the {} has {} bytes, but {} elements of {} take {}", which, bytes, count, name(dtype),
-                             storage_bytes(dtype, count)));
+                           storage_bytes(dtype, count)));
 }
 
 Result<void> check(const Conversion& conversion, const CastOptions& options) {

@@ -18,6 +18,17 @@ void prefetch(const std::byte* data, std::size_t bytes) {
   for (std::size_t at = 0; at < bytes; at += line_bytes) __builtin_prefetch(data + at, 0, 2);
 }
 
+// Elements before the target's first whole cache line: 0 if an element crosses its start, or if they do not end at a
+// whole byte of the source. Lines that pieces begin with cost nothing to store: 0.8 to 0.9 of the time.
+std::size_t elements_to_line(const Conversion& c) {
+  const auto from_bits = static_cast<std::size_t>(bit_width(c.from)),
+             to_bits = static_cast<std::size_t>(bit_width(c.to));
+  const std::size_t bits = (0 - reinterpret_cast<std::uintptr_t>(c.dst)) % line_bytes * 8;
+  const std::size_t elements = bits / to_bits;
+  const bool is_whole = elements * to_bits == bits && elements * from_bits % 8 == 0;
+  return is_whole ? std::min(elements, c.count) : 0;
+}
+
 // Stores pieces one after the other past the cache. Each line of the target is written whole and once, wherever the
 // target begins: what a piece leaves of its last line waits in front of the next piece.
 class BypassingStore {
@@ -71,7 +82,7 @@ Result<void> Pieces::convert(const Conversion& part, report::ReportAccumulator* 
     if (bypasses_cache_) ops_->stream_fence();  // other threads may read the target after this
     return done;
   }
-  if (bypasses_cache_) {
+  if (bypasses_cache_ && converter_.is_copy()) {
     ops_->stream_copy(part.src, part.dst, storage_bytes(part.to, part.count));
     ops_->stream_fence();
   } else {
@@ -81,15 +92,22 @@ Result<void> Pieces::convert(const Conversion& part, report::ReportAccumulator* 
 }
 
 Result<void> Pieces::convert_pieces(const Conversion& part, report::ReportAccumulator* accumulator) const {
-  BypassingStore store(*ops_, part.dst);
   alignas(line_bytes) std::byte kept_source[largest_piece_bytes];
   const bool keeps_source = is_scanned_ && part.is_in_place();
   const std::size_t src_bytes = storage_bytes(part.from, piece_elements_);
   const std::size_t dst_bytes = storage_bytes(part.to, piece_elements_);
   const std::size_t prefetch_bytes = prefetch_pieces_ * src_bytes;
-  const std::byte* src = part.src;
-  std::byte* dst = part.dst;
-  for (std::size_t left = part.count; left != 0; src += src_bytes, dst += dst_bytes) {
+  // Reports want whole pieces from the first element on.
+  const std::size_t head = bypasses_cache_ && accumulator == nullptr ? elements_to_line(part) : 0;
+  if (head != 0) {
+    const Conversion piece = part.slice(0, head);
+    converter_.run(piece);
+    if (Result<void> scanned = scan(piece, nullptr); !scanned) return scanned;
+  }
+  const std::byte* src = part.src + storage_bytes(part.from, head);
+  std::byte* dst = part.dst + storage_bytes(part.to, head);
+  BypassingStore store(*ops_, dst);
+  for (std::size_t left = part.count - head; left != 0; src += src_bytes, dst += dst_bytes) {
     const bool is_last = left <= piece_elements_;
     Conversion piece = {src, part.from, dst, part.to, is_last ? left : piece_elements_};
     left -= piece.count;

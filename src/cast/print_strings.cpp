@@ -7,7 +7,6 @@
 #include "cast/conversion.hpp"
 #include "codec/reference_cast.hpp"
 #include "codec/text_printer.hpp"
-#include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
 #include "tensorcast/cast.hpp"
 
@@ -99,11 +98,12 @@ Result<StringBuffer> cast_to_strings(const TensorView& src, const CastOptions& o
   if (Result<void> numeric = check_numeric(src.dtype, DType::float32); !numeric) return std::move(numeric).error();
   const Result<std::size_t> count = element_count(src.shape);
   if (!count) return count.error();
-  if (Result<void> size = check_size("source", src.dtype, *count, src.bytes.size()); !size)
+  if (Result<void> size = check_size("source", src.dtype, *count, src.bytes.size()); !size) {
     return std::move(size).error();
+  }
   const Result<codec::Policy> policy = codec::resolve_policy(options, src.dtype, DType::string);
   if (!policy) return policy.error();
-  return guarded([&]() -> Result<StringBuffer> { return print(src, *count, policy->float_string); });
+  return guarded([&] { return print(src, *count, policy->float_string); });
 }
 
 }  // namespace tensorcast

@@ -23,7 +23,7 @@ inline constexpr std::size_t threads_min_bytes = std::size_t{1} << 20;
 inline constexpr std::size_t task_elements = std::size_t{1} << 18;
 
 struct PieceTuning {
-  std::size_t bytes = 0;            // of a piece, in the wider of both types
+  std::size_t bytes = 0;            // of a piece, in the wider of both types; 0: all at once, straight to the target
   std::size_t prefetch_pieces = 0;  // the source is prefetched so many pieces ahead; 0: the CPU does better alone
 };
 

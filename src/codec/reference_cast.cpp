@@ -7,9 +7,8 @@
 #include "dtype/formatted.hpp"
 
 namespace tensorcast::codec {
-namespace {
 
-Error refused(DType from, std::uint64_t bits, DType to, const Policy& policy, std::size_t index) {
+Error does_not_fit(DType from, std::uint64_t bits, DType to, const Policy& policy, std::size_t index) {
   Policy brief;
   brief.float_string = FloatString::shortest;
   std::string value;
@@ -19,8 +18,6 @@ Error refused(DType from, std::uint64_t bits, DType to, const Policy& policy, st
                .message = formatted("value {} does not fit {} (from {})", value, name(to), name(from)),
                .element = index};
 }
-
-}  // namespace
 
 Real decode(DType from, std::uint64_t bits) noexcept {
   switch (family(from)) {
@@ -64,7 +61,7 @@ Result<void> reference_cast(const std::byte* src, DType from, std::byte* dst, DT
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t bits = load_code(from, src, i);
     const Encoded encoded = cast_code(from, bits, to, policy);
-    if ((encoded.events & event_refused) != 0) return refused(from, bits, to, policy, i);
+    if ((encoded.events & event_refused) != 0) return does_not_fit(from, bits, to, policy, i);
     store_code(to, dst, i, encoded.bits);
   }
   if (count != 0) clear_tail(to, dst, count);

@@ -19,6 +19,9 @@ namespace tensorcast::codec {
 // One element, every rule applied: bit copy of equal types (D0), integer to integer (D7), scale.
 [[nodiscard]] Encoded cast_code(DType from, std::uint64_t bits, DType to, const Policy& policy) noexcept;
 
+// The error that names element `index`, whose code is `bits`, as one that `to` cannot hold.
+[[nodiscard]] Error does_not_fit(DType from, std::uint64_t bits, DType to, const Policy& policy, std::size_t index);
+
 // Code of element `index` in packed storage, and back. store_code() leaves the byte's other elements as they are.
 [[nodiscard]] std::uint64_t load_code(DType dtype, const std::byte* data, std::size_t index) noexcept;
 void store_code(DType dtype, std::byte* data, std::size_t index, std::uint64_t bits) noexcept;

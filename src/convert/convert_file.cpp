@@ -1,5 +1,6 @@
 // The main job: plan, convert into a temporary, verify, put in place.
 #include <algorithm>
+#include <cerrno>
 #include <memory>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "convert/verify.hpp"
 #include "dtype/guarded.hpp"
 #include "io/output_file.hpp"
+#include "io/parent_folders.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast {
@@ -39,6 +41,7 @@ ConvertOutcome outcome_of(const Plan& plan, const Format& input, const Format& o
                                             .bytes_in = tensor.bytes_in,
                                             .bytes_out = tensor.target.bytes,
                                             .reason = tensor.reason,
+                                            .left = tensor.left,
                                             .report = {}});
   }
   return outcome;
@@ -76,8 +79,17 @@ Result<bool> verify_output(const ConvertRequest& request, const Plan& plan, Open
 // Everything after the plan. `outcome` has the plan's tensors.
 Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, OpenedInput& input,
                                const Format& format, ConvertOutcome outcome) {
+  io::ParentFolders folders;
+  if (request.parents) {
+    Result<io::ParentFolders> created = io::ParentFolders::create(request.output);
+    if (!created) return std::move(created).error();
+    folders = std::move(created).value();
+  }
   Result<io::OutputFile> output = io::OutputFile::create(request.output, request.overwrite);
-  if (!output) return std::move(output).error();
+  if (!output) {
+    if (output.error().system_error == ENOENT) output.error().hint = "`parents` creates it";
+    return std::move(output).error();
+  }
   const std::uint64_t bytes = plan.bytes_in() + plan.bytes_out();
   ProgressMeter progress(request, request.verify ? 2 * bytes : bytes);
   if (auto reserved = output->reserve(plan.bytes_out()); !reserved) return std::move(reserved).error();
@@ -103,8 +115,13 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
     if (outcome.cancelled) return outcome;
   }
   if (auto committed = output->commit(); !committed) return std::move(committed).error();
+  folders.keep();
   for (std::size_t i = 0; i < outcome.tensors.size(); ++i) {
     outcome.tensors[i].report = std::move(transferred->reports[i]);
+    if (std::optional<convert::Damage>& damage = transferred->damages[i]) {
+      outcome.tensors[i].damage = std::move(damage->what);
+      outcome.tensors[i].remedy = std::move(damage->remedy);
+    }
   }
   outcome.bytes_read = input.file->size();
   outcome.bytes_written = output->size();

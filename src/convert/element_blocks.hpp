@@ -18,14 +18,15 @@ inline constexpr std::size_t threaded_block_bytes = std::size_t{8} << 20;
 
 [[nodiscard]] inline std::size_t block_bytes_for(const ConvertRequest& request) noexcept {
   const CastOptions& options = request.options;
-  const bool slow = request.report || options.scale != 1.0 || options.out_of_range == OutOfRange::error ||
+  const bool slow = request.report || request.on_loss != OnLoss::ignore || request.refuse_wrap ||
+                    options.scale != 1.0 || options.out_of_range == OutOfRange::error ||
                     options.invalid == Invalid::error;
   return slow && options.threads != 1 ? threaded_block_bytes : block_bytes;
 }
 
-// Elements per block; a power of two of at least 64, so that blocks of any type begin at a whole byte.
+// Elements per block; a multiple of 64, so that blocks of any type begin at a whole byte.
 [[nodiscard]] inline std::uint64_t block_elements(DType from, DType to, std::size_t bytes) noexcept {
-  return bytes * 8 / static_cast<std::size_t>(std::max(bit_width(from), bit_width(to)));
+  return bytes * 8 / static_cast<std::size_t>(std::max(bit_width(from), bit_width(to))) / 64 * 64;
 }
 
 }  // namespace tensorcast::convert

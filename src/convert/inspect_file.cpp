@@ -1,12 +1,14 @@
 // What is inside files, and which files there are.
 #include "convert/name_pattern.hpp"
 #include "convert/open_input.hpp"
+#include "convert/pattern_list.hpp"
 #include "dtype/guarded.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast {
 
-Result<FileSummary> inspect_file(const std::string& path, const std::optional<RawLayout>& raw, DType from) {
+Result<FileSummary> inspect_file(const std::string& path, const std::optional<RawLayout>& raw,
+                                 const SourceTypes& from) {
   return guarded([&]() -> Result<FileSummary> {
     const Result<convert::OpenedInput> input = convert::open_input(path, "", {.raw = raw, .from = from});
     if (!input) return input.error();
@@ -17,9 +19,23 @@ Result<FileSummary> inspect_file(const std::string& path, const std::optional<Ra
                                               .dtype = tensor.dtype,
                                               .shape = tensor.shape,
                                               .bytes = tensor.bytes,
-                                              .foreign_dtype = tensor.foreign_dtype});
+                                              .foreign_dtype = tensor.foreign_dtype,
+                                              .problem = tensor.problem ? tensor.problem->message : std::string()});
     }
     return summary;
+  });
+}
+
+Result<std::vector<std::size_t>> matching_tensors(const FileSummary& file, const std::vector<std::string>& patterns) {
+  return guarded([&]() -> Result<std::vector<std::size_t>> {
+    Result<convert::PatternList> list = convert::PatternList::compile(patterns);
+    if (!list) return std::move(list).error();
+    std::vector<std::size_t> matching;
+    for (std::size_t index = 0; index < file.tensors.size(); ++index) {
+      if (list->first_match(file.tensors[index].name) < list->size()) matching.push_back(index);
+    }
+    if (Result<void> matched = list->check_all_matched("include"); !matched) return std::move(matched).error();
+    return matching;
   });
 }
 

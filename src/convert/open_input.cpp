@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "tensorcast/file.hpp"
 
 namespace tensorcast::convert {
@@ -11,6 +13,19 @@ Result<const formats::Format*> choose_format(const io::InputFile& file, const st
   if (!format_name.empty()) return format_by_name(format_name);
   if (is_raw) return format_by_name("raw");
   return formats::detect_format(file);
+}
+
+// Whether every tensor of which `from` says the type is there.
+Result<void> check_names(const formats::Reader& reader, const SourceTypes& from) {
+  const std::vector<formats::TensorInfo>& tensors = reader.tensors();
+  for (const auto& [name, dtype] : from.named) {
+    const bool known = std::any_of(tensors.begin(), tensors.end(), [&](const auto& t) { return t.name == name; });
+    if (known) continue;
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = fmt::format("`from` names \"{}\", which is not in the file", name),
+                 .hint = "`tcast inspect` lists the names"};
+  }
+  return {};
 }
 
 }  // namespace
@@ -37,6 +52,10 @@ Result<OpenedInput> open_input(const std::string& path, const std::string& forma
     return std::move(reader).error();
   }
   input.reader = std::move(reader).value();
+  if (Result<void> known = check_names(*input.reader, options.from); !known) {
+    known.error().file = path;
+    return std::move(known).error();
+  }
   return input;
 }
 

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <set>
+#include <unordered_set>
 #include <utility>
 
-#include "convert/name_pattern.hpp"
+#include "convert/pattern_list.hpp"
+#include "convert/scales_beside.hpp"
 #include "dtype/dtype_table.hpp"
 #include "tensorcast/tensor.hpp"
 
@@ -21,46 +24,47 @@ using formats::TensorInfo;
 struct Decision {
   DType to = DType::undefined;  // undefined: leave alone
   std::string reason;
+  bool included = true;
 };
 
 // The request's patterns, compiled.
 class Selection {
  public:
   static Result<Selection> compile(const ConvertRequest& request) {
-    Selection selection;
+    std::vector<std::string> rule_patterns;
     for (const ConvertRule& rule : request.rules) {
       if (!is_castable(rule.to)) {
         return Error{.code = ErrorCode::invalid_argument,
                      .message = fmt::format("the rule for \"{}\" names no type to convert to", rule.pattern)};
       }
-      if (auto added = add(selection.rules_, rule.pattern); !added) return std::move(added).error();
+      rule_patterns.push_back(rule.pattern);
     }
-    for (const std::string& pattern : request.include) {
-      if (auto added = add(selection.include_, pattern); !added) return std::move(added).error();
+    Selection selection;
+    for (const auto& [list, texts] :
+         {std::pair(&selection.rules_, &std::as_const(rule_patterns)), std::pair(&selection.include_, &request.include),
+          std::pair(&selection.exclude_, &request.exclude)}) {
+      Result<PatternList> compiled = PatternList::compile(*texts);
+      if (!compiled) return std::move(compiled).error();
+      *list = std::move(compiled).value();
     }
-    for (const std::string& pattern : request.exclude) {
-      if (auto added = add(selection.exclude_, pattern); !added) return std::move(added).error();
-    }
-    selection.rule_matched_.resize(selection.rules_.size());
     return selection;
   }
 
   // `only_array`: the input has one unnamed array, so the request means that one whatever its type.
   Result<Decision> decide(const ConvertRequest& request, const TensorInfo& tensor, bool only_array) {
-    std::size_t first_rule = rules_.size();
-    for (std::size_t i = rules_.size(); i-- > 0;) {
-      if (!rules_[i].matches(tensor.name)) continue;
-      rule_matched_[i] = true;
-      first_rule = i;
+    const std::size_t rule = rules_.first_match(tensor.name);
+    const std::size_t include = include_.first_match(tensor.name);
+    const std::size_t exclude = exclude_.first_match(tensor.name);
+    if (exclude < exclude_.size()) return Decision{.reason = "excluded", .included = false};
+    if (include_.size() != 0 && include == include_.size()) {
+      return Decision{.reason = "not included", .included = false};
     }
-    if (matches_any(exclude_, tensor.name)) return Decision{.reason = "excluded"};
-    if (!include_.empty() && !matches_any(include_, tensor.name)) return Decision{.reason = "not included"};
-    if (first_rule < rules_.size()) {
+    if (rule < rules_.size()) {
       if (tensor.dtype == DType::undefined) return cannot_convert(tensor);
-      return Decision{.to = request.rules[first_rule].to, .reason = fmt::format("rule {}", first_rule + 1)};
+      return Decision{.to = request.rules[rule].to, .reason = fmt::format("rule {}", rule + 1)};
     }
     if (tensor.dtype == DType::undefined) return Decision{.reason = tensor.foreign_dtype};
-    if (request.to == DType::undefined) return Decision{.reason = "no rule"};
+    if (request.to == DType::undefined) return Decision{.reason = request.include.empty() ? "no rule" : "included"};
     switch (only_array ? Family::floating : family(tensor.dtype)) {
       case Family::boolean:
         return Decision{.reason = "bool"};
@@ -74,28 +78,15 @@ class Selection {
     return Decision{.to = request.to, .reason = "--to"};
   }
 
-  Result<void> check_all_rules_matched(const ConvertRequest& request) const {
-    for (std::size_t i = 0; i < rule_matched_.size(); ++i) {
-      if (rule_matched_[i]) continue;
-      return Error{.code = ErrorCode::invalid_argument,
-                   .message = fmt::format("rule {} (\"{}\") matches no tensor", i + 1, request.rules[i].pattern),
-                   .hint = "`tcast inspect` lists the names"};
+  [[nodiscard]] Result<void> check_all_matched() const {
+    for (const auto& [list, kind] :
+         {std::pair(&rules_, "rule"), std::pair(&include_, "include"), std::pair(&exclude_, "exclude")}) {
+      if (Result<void> matched = list->check_all_matched(kind); !matched) return matched;
     }
     return {};
   }
 
  private:
-  static Result<void> add(std::vector<NamePattern>& patterns, const std::string& text) {
-    Result<NamePattern> pattern = NamePattern::compile(text);
-    if (!pattern) return std::move(pattern).error();
-    patterns.push_back(std::move(pattern).value());
-    return {};
-  }
-
-  static bool matches_any(const std::vector<NamePattern>& patterns, const std::string& name) {
-    return std::any_of(patterns.begin(), patterns.end(), [&](const auto& pattern) { return pattern.matches(name); });
-  }
-
   static Error cannot_convert(const TensorInfo& tensor) {
     return Error{.code = ErrorCode::unsupported,
                  .message = fmt::format("{} cannot be converted, only copied", tensor.foreign_dtype),
@@ -103,10 +94,9 @@ class Selection {
                  .tensor = tensor.name};
   }
 
-  std::vector<NamePattern> rules_;
-  std::vector<NamePattern> include_;
-  std::vector<NamePattern> exclude_;
-  std::vector<bool> rule_matched_;
+  PatternList rules_;
+  PatternList include_;
+  PatternList exclude_;
 };
 
 std::string formats_holding(DType dtype) {
@@ -144,19 +134,43 @@ Result<void> check_holds(const Format& output, const Format& input, const Tensor
 
 // An unnamed array gets the name of its file.
 std::string name_from_path(const std::string& path) {
+  if (path.starts_with("/proc/self/fd/")) return "array";  // a file without a name
   const std::string file = path.substr(path.rfind('/') + 1);
   return file.substr(0, std::max<std::size_t>(file.find('.', 1), 1));
 }
 
-Result<void> check_count(const Format& output, std::size_t tensors) {
+// Whether the request takes one tensor out of many.
+bool extracts(const ConvertRequest& request, const Format& input, const Format& output) {
+  return input.many_tensors && !output.many_tensors && !request.include.empty();
+}
+
+// `tensors` is how many are to be written.
+Result<void> check_count(const Format& output, std::size_t tensors, bool extracting) {
   if (output.many_tensors || tensors == 1) return {};
+  if (extracting) {
+    return Error{.code = ErrorCode::unsupported,
+                 .message = fmt::format("{} holds exactly one array, and `include` matches {}", output.name, tensors),
+                 .hint = "`tcast inspect` lists the names; a pattern such as '^name$' matches one"};
+  }
   std::vector<std::string_view> names;
   for (const Format* format : formats::all_formats()) {
     if (format->many_tensors) names.push_back(format->name);
   }
   return Error{.code = ErrorCode::unsupported,
                .message = fmt::format("{} holds exactly one array, and the input has {}", output.name, tensors),
-               .hint = fmt::format("{} can", fmt::join(names, ", "))};
+               .hint = fmt::format("{} can; `include` takes one out", fmt::join(names, ", "))};
+}
+
+// Weights as quantizers store them are numbers only after a multiplication that no conversion does.
+Result<void> check_scales(const TensorInfo& weight, const std::unordered_set<std::string>& names) {
+  constexpr int widest_code_bits = 8;
+  if (family(weight.dtype) == Family::text || bit_width(weight.dtype) > widest_code_bits) return {};
+  const std::optional<std::string> scales = scales_beside(weight.name, names);
+  if (!scales) return {};
+  return Error{.code = ErrorCode::unsupported,
+               .message = fmt::format("its values are codes that \"{}\" scales, and scales are not applied", *scales),
+               .hint = "`raw_codes` converts the codes alone; `exclude` leaves them",
+               .tensor = weight.name};
 }
 
 Result<PlannedTensor> plan_tensor(const TensorInfo& source, Decision decision, const CastOptions& options) {
@@ -192,6 +206,109 @@ std::uint64_t Plan::bytes_out() const noexcept {
   return bytes;
 }
 
+namespace {
+
+// Plans the input's tensors one by one.
+class Planner {
+ public:
+  Planner(const ConvertRequest& request, const formats::Reader& input, const Format& input_format,
+          const Format& output_format, Selection selection)
+      : request_(request),
+        sources_(input.tensors()),
+        input_(input_format),
+        output_(output_format),
+        extracting_(extracts(request, input_format, output_format)),
+        selection_(std::move(selection)) {
+    if (request.raw_codes) return;
+    for (const TensorInfo& tensor : sources_) names_.insert(tensor.name);
+  }
+
+  Result<Plan> run() {
+    const bool has_type = request_.to != DType::undefined || !request_.rules.empty();
+    const bool has_patterns = !request_.include.empty() || !request_.exclude.empty();
+    if (!has_type && has_patterns && !extracting_) {
+      return Error{.code = ErrorCode::invalid_argument,
+                   .message = "there is no type to convert to",
+                   .hint = "`to` names one for floating-point tensors, rules name one for tensors whose name matches"};
+    }
+    Plan plan;
+    for (std::size_t index = 0; index < sources_.size(); ++index) {
+      Result<Decision> decision = selection_.decide(request_, sources_[index], !input_.many_tensors);
+      if (!decision) return std::move(decision).error();
+      if (extracting_ && !decision->included) continue;
+      Result<PlannedTensor> planned = plan_one(index, std::move(decision).value());
+      if (!planned) return std::move(planned).error();
+      plan.tensors.push_back(std::move(planned).value());
+    }
+    if (Result<void> matched = selection_.check_all_matched(); !matched) return std::move(matched).error();
+    if (Result<void> fits = check_count(output_, plan.tensors.size(), extracting_); !fits) {
+      return std::move(fits).error();
+    }
+    if (Result<void> laid_out = lay_out(plan); !laid_out) return std::move(laid_out).error();
+    return plan;
+  }
+
+ private:
+  Result<PlannedTensor> plan_one(std::size_t index, Decision decision) {
+    const TensorInfo& source = sources_[index];
+    if (source.problem) return *source.problem;
+    Result<PlannedTensor> planned = plan_tensor(source, std::move(decision), request_.options);
+    if (!planned) return planned;
+    planned->source = index;
+    TensorInfo& target = planned->target;
+    if (planned->converts) {
+      if (Result<void> fits = check_options(source, target.dtype); !fits) return std::move(fits).error();
+    }
+    if (planned->converts && output_.objection != nullptr && !request_.allow_odd) {
+      if (std::string objection = output_.objection(target); !objection.empty()) {
+        target = source;
+        planned->converts = false;
+        planned->left = true;
+        planned->reason = std::move(objection);
+      }
+    }
+    if (planned->converts) {
+      if (Result<void> scales = check_scales(source, names_); !scales) return std::move(scales).error();
+    }
+    if (Result<void> holds = check_holds(output_, input_, target); !holds) return std::move(holds).error();
+    if (output_.named_tensors && target.name.empty()) target.name = name_from_path(request_.input);
+    return planned;
+  }
+
+  Result<void> check_options(const TensorInfo& source, DType to) {
+    if (!checked_pairs_.emplace(source.dtype, to).second) return {};
+    Result<void> fits = check_pair(source.dtype, to, request_.options);
+    if (!fits) fits.error().tensor = source.name;
+    return fits;
+  }
+
+  Result<void> lay_out(Plan& plan) const {
+    std::vector<TensorInfo> targets;
+    for (const PlannedTensor& tensor : plan.tensors) targets.push_back(tensor.target);
+    if (output_.check != nullptr) {
+      if (Result<void> fits = output_.check(targets); !fits) return fits;
+    }
+    if (output_.layout != nullptr) {
+      plan.layout = output_.layout(targets);
+    } else {
+      plan.layout.resize(targets.size());
+      std::iota(plan.layout.begin(), plan.layout.end(), std::size_t{0});
+    }
+    return {};
+  }
+
+  const ConvertRequest& request_;
+  const std::vector<TensorInfo>& sources_;
+  const Format& input_;
+  const Format& output_;
+  bool extracting_;
+  Selection selection_;
+  std::unordered_set<std::string> names_;  // of all tensors; empty if raw codes are converted
+  std::set<std::pair<DType, DType>> checked_pairs_;
+};
+
+}  // namespace
+
 Result<Plan> make_plan(const ConvertRequest& request, const formats::Reader& input, const Format& input_format,
                        const Format& output_format) {
   if (request.to != DType::undefined) {
@@ -199,40 +316,7 @@ Result<Plan> make_plan(const ConvertRequest& request, const formats::Reader& inp
   }
   Result<Selection> selection = Selection::compile(request);
   if (!selection) return std::move(selection).error();
-  const std::vector<TensorInfo>& sources = input.tensors();
-  if (auto fits = check_count(output_format, sources.size()); !fits) return std::move(fits).error();
-
-  Plan plan;
-  std::vector<TensorInfo> targets;
-  std::set<std::pair<DType, DType>> checked_pairs;
-  for (const TensorInfo& source : sources) {
-    Result<Decision> decision = selection->decide(request, source, !input_format.many_tensors);
-    if (!decision) return std::move(decision).error();
-    Result<PlannedTensor> planned = plan_tensor(source, std::move(decision).value(), request.options);
-    if (!planned) return std::move(planned).error();
-    TensorInfo& target = planned->target;
-    if (planned->converts && checked_pairs.emplace(source.dtype, target.dtype).second) {
-      if (Result<void> fits = check_pair(source.dtype, target.dtype, request.options); !fits) {
-        fits.error().tensor = source.name;
-        return std::move(fits).error();
-      }
-    }
-    if (auto holds = check_holds(output_format, input_format, target); !holds) return std::move(holds).error();
-    if (output_format.named_tensors && target.name.empty()) target.name = name_from_path(request.input);
-    targets.push_back(target);
-    plan.tensors.push_back(std::move(planned).value());
-  }
-  if (auto matched = selection->check_all_rules_matched(request); !matched) return std::move(matched).error();
-  if (output_format.check != nullptr) {
-    if (auto fits = output_format.check(targets); !fits) return std::move(fits).error();
-  }
-  if (output_format.layout != nullptr) {
-    plan.layout = output_format.layout(targets);
-  } else {
-    plan.layout.resize(targets.size());
-    std::iota(plan.layout.begin(), plan.layout.end(), std::size_t{0});
-  }
-  return plan;
+  return Planner(request, input, input_format, output_format, std::move(selection).value()).run();
 }
 
 }  // namespace tensorcast::convert

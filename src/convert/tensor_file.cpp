@@ -45,6 +45,7 @@ Result<std::size_t> choose_tensor(const formats::Reader& reader, const std::stri
 
 Result<Tensor> read_elements(formats::Reader& reader, std::size_t index) {
   const TensorInfo& info = reader.tensors()[index];
+  if (info.problem) return *info.problem;
   if (info.dtype == DType::undefined) {
     return Error{.code = ErrorCode::unsupported,
                  .message = fmt::format("elements of {} are none of the types", info.foreign_dtype),

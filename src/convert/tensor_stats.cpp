@@ -108,7 +108,7 @@ Result<std::vector<TensorStats>> sum_up_all(formats::Reader& reader, std::span<c
 
 Result<std::vector<TensorStats>> file_stats(const std::string& path, std::span<const std::string> tensors,
                                             std::span<const DType> candidates, const CastOptions& options,
-                                            const std::optional<RawLayout>& raw, DType from) {
+                                            const std::optional<RawLayout>& raw, const SourceTypes& from) {
   return guarded([&]() -> Result<std::vector<TensorStats>> {
     const Result<convert::OpenedInput> input = convert::open_input(path, "", {.raw = raw, .from = from});
     if (!input) return input.error();
@@ -119,7 +119,8 @@ Result<std::vector<TensorStats>> file_stats(const std::string& path, std::span<c
 }
 
 Result<TensorStats> tensor_stats(const std::string& path, const std::string& tensor, std::span<const DType> candidates,
-                                 const CastOptions& options, const std::optional<RawLayout>& raw, DType from) {
+                                 const CastOptions& options, const std::optional<RawLayout>& raw,
+                                 const SourceTypes& from) {
   Result<std::vector<TensorStats>> stats = file_stats(path, std::span(&tensor, 1), candidates, options, raw, from);
   if (!stats) return std::move(stats).error();
   return std::move(stats->front());

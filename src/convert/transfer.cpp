@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "codec/reference_cast.hpp"
 #include "convert/aligned_buffer.hpp"
 #include "convert/block_writer.hpp"
+#include "convert/damage.hpp"
 #include "convert/element_blocks.hpp"
 
 namespace tensorcast::convert {
@@ -26,6 +28,7 @@ class Transfer {
         source_(block_bytes_),
         blocks_(writer, blocks_in_flight, block_bytes_) {
     outcome_.reports.resize(plan.tensors.size());
+    outcome_.damages.resize(plan.tensors.size());
   }
 
   Result<TransferOutcome> run() {
@@ -43,17 +46,17 @@ class Transfer {
 
  private:
   Result<void> move(std::size_t index, const PlannedTensor& tensor) {
-    if (tensor.target.dtype == DType::string) return move_strings(index, tensor);
-    if (tensor.from == DType::string) return move_parsed_strings(index, tensor);
-    return tensor.converts ? convert(index, tensor) : copy(index, tensor);
+    if (tensor.target.dtype == DType::string) return move_strings(tensor);
+    if (tensor.from == DType::string) return move_parsed_strings(tensor);
+    return tensor.converts ? convert(index, tensor) : copy(tensor);
   }
 
-  Result<void> copy(std::size_t index, const PlannedTensor& tensor) {
+  Result<void> copy(const PlannedTensor& tensor) {
     for (std::uint64_t offset = 0; offset < tensor.bytes_in && !outcome_.cancelled;) {
       Result<std::span<std::byte>> block = blocks_.acquire();
       if (!block) return std::move(block).error();
       const std::size_t bytes = std::min<std::uint64_t>(block->size(), tensor.bytes_in - offset);
-      if (auto got = reader_.read(index, offset, block->first(bytes)); !got) return got;
+      if (auto got = reader_.read(tensor.source, offset, block->first(bytes)); !got) return got;
       blocks_.push(bytes);
       offset += bytes;
       advance(2 * bytes, tensor);
@@ -65,13 +68,16 @@ class Transfer {
     const DType from = tensor.from;
     const DType to = tensor.target.dtype;
     const std::uint64_t per_block = block_elements(from, to, block_bytes_);
-    std::optional<CastReport>& report = outcome_.reports[index];
-    if (request_.report) report.emplace();
+    const bool judged = request_.on_loss != OnLoss::ignore && may_damage(from, to, request_.options);
+    const bool may_wrap = request_.refuse_wrap && family(to) == Family::integer;
+    std::optional<CastReport> report;
+    if (request_.report || judged || may_wrap) report.emplace();
+    NonzeroCounts nonzero;
     for (std::uint64_t first = 0; first < tensor.target.count && !outcome_.cancelled; first += per_block) {
       const std::size_t count = std::min(per_block, tensor.target.count - first);
       const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
       const std::span<std::byte> source = source_.span().first(storage_bytes(from, count));
-      if (auto got = reader_.read(index, storage_bytes(from, first), source); !got) return got;
+      if (auto got = reader_.read(tensor.source, storage_bytes(from, first), source); !got) return got;
       Result<std::span<std::byte>> block = blocks_.acquire();
       if (!block) return std::move(block).error();
       const MutableTensorView target{to, shape, block->first(storage_bytes(to, count))};
@@ -81,29 +87,61 @@ class Transfer {
         if (done.error().element) *done.error().element += first;
         return done;
       }
+      if (may_wrap && report->wrapped != 0) return wrapped_element(tensor, source, count, first);
+      if (judged) {
+        nonzero.before += count_nonzero(from, source, count);
+        nonzero.after += count_nonzero(to, target.bytes, count);
+      }
       blocks_.push(target.bytes.size());
       advance(source.size() + target.bytes.size(), tensor);
+    }
+    if (judged) outcome_.damages[index] = find_damage(*report, nonzero, from, to);
+    if (request_.report) outcome_.reports[index] = report;
+    if (request_.on_loss == OnLoss::fail && outcome_.damages[index]) {
+      return Error{.code = ErrorCode::out_of_range,
+                   .message = outcome_.damages[index]->what,
+                   .hint = outcome_.damages[index]->remedy};
     }
     return {};
   }
 
-  Result<void> move_strings(std::size_t index, const PlannedTensor& tensor) {
+  Result<void> move_strings(const PlannedTensor& tensor) {
     if (Result<void> drained = blocks_.drain(); !drained) return drained;
-    Result<StringBuffer> strings = convert_to_strings(request_.options, tensor, index, reader_);
+    Result<StringBuffer> strings = convert_to_strings(request_.options, tensor, reader_);
     if (!strings) return std::move(strings).error();
     if (Result<void> appended = writer_.append_strings(*strings); !appended) return appended;
     advance(tensor.bytes_in + tensor.target.bytes, tensor);
     return {};
   }
 
-  Result<void> move_parsed_strings(std::size_t index, const PlannedTensor& tensor) {
-    Result<std::vector<std::byte>> numbers = convert_from_strings(request_.options, tensor, index, reader_);
+  Result<void> move_parsed_strings(const PlannedTensor& tensor) {
+    CastOptions options = request_.options;
+    if (request_.refuse_wrap && options.out_of_range == OutOfRange::automatic) options.out_of_range = OutOfRange::error;
+    Result<std::vector<std::byte>> numbers = convert_from_strings(options, tensor, reader_);
     if (!numbers) return std::move(numbers).error();
     if (Result<void> drained = blocks_.drain(); !drained) return drained;
     if (numbers->empty()) return {};  // writers expect no bytes for tensors that have none
     if (Result<void> appended = writer_.append(*numbers); !appended) return appended;
     advance(tensor.bytes_in + tensor.target.bytes, tensor);
     return {};
+  }
+
+  // The first element of a block, of which one is known to wrap, that does.
+  [[nodiscard]] Error wrapped_element(const PlannedTensor& tensor, std::span<const std::byte> source, std::size_t count,
+                                      std::uint64_t first) const {
+    const DType to = tensor.target.dtype;
+    const Result<codec::Policy> policy = codec::resolve_policy(request_.options, tensor.from, to);
+    if (!policy) return policy.error();
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint64_t code = codec::load_code(tensor.from, source.data(), i);
+      if ((codec::cast_code(tensor.from, code, to, *policy).events & codec::event_wrapped) == 0) continue;
+      Error error = codec::does_not_fit(tensor.from, code, to, *policy, first + i);
+      error.hint = family(tensor.from) == Family::floating
+                       ? "`out_of_range` wrap or saturate converts it all the same; `scale` may make it fit"
+                       : "`out_of_range` wrap keeps its low bits; a wider type holds it";
+      return error;
+    }
+    return Error{.message = "an element was reported as wrapped and is not"};
   }
 
   void advance(std::uint64_t bytes, const PlannedTensor& tensor) {
@@ -130,17 +168,16 @@ Result<TransferOutcome> transfer(const ConvertRequest& request, const Plan& plan
   return Transfer(request, plan, reader, writer, progress).run();
 }
 
-Result<StringBuffer> convert_to_strings(const CastOptions& options, const PlannedTensor& tensor, std::size_t index,
-                                        Reader& reader) {
-  if (tensor.from == DType::string) return reader.read_strings(index);
+Result<StringBuffer> convert_to_strings(const CastOptions& options, const PlannedTensor& tensor, Reader& reader) {
+  if (tensor.from == DType::string) return reader.read_strings(tensor.source);
   std::vector<std::byte> numbers(tensor.bytes_in);
-  if (auto got = reader.read(index, 0, numbers); !got) return std::move(got).error();
+  if (auto got = reader.read(tensor.source, 0, numbers); !got) return std::move(got).error();
   return cast_to_strings({tensor.from, tensor.target.shape, numbers}, options);
 }
 
 Result<std::vector<std::byte>> convert_from_strings(const CastOptions& options, const PlannedTensor& tensor,
-                                                    std::size_t index, Reader& reader) {
-  const Result<StringBuffer> strings = reader.read_strings(index);
+                                                    Reader& reader) {
+  const Result<StringBuffer> strings = reader.read_strings(tensor.source);
   if (!strings) return strings.error();
   std::vector<std::byte> numbers(tensor.target.bytes);
   const MutableTensorView target{tensor.target.dtype, tensor.target.shape, numbers};

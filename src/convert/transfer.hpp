@@ -5,13 +5,16 @@
 #include <string>
 #include <vector>
 
+#include "convert/damage.hpp"
 #include "convert/plan.hpp"
 #include "convert/progress_meter.hpp"
 
 namespace tensorcast::convert {
 
 struct TransferOutcome {
-  std::vector<std::optional<CastReport>> reports;  // one for each tensor of the plan; only if asked for
+  // One for each tensor of the plan; empty unless asked for.
+  std::vector<std::optional<CastReport>> reports;
+  std::vector<std::optional<Damage>> damages;
   bool cancelled = false;
 };
 
@@ -22,10 +25,9 @@ struct TransferOutcome {
 
 // The strings of a tensor that has them before or after its conversion, converted to strings.
 [[nodiscard]] Result<StringBuffer> convert_to_strings(const CastOptions& options, const PlannedTensor& tensor,
-                                                      std::size_t index, formats::Reader& reader);
+                                                      formats::Reader& reader);
 // The bytes of a tensor that becomes numbers from strings.
 [[nodiscard]] Result<std::vector<std::byte>> convert_from_strings(const CastOptions& options,
-                                                                  const PlannedTensor& tensor, std::size_t index,
-                                                                  formats::Reader& reader);
+                                                                  const PlannedTensor& tensor, formats::Reader& reader);
 
 }  // namespace tensorcast::convert

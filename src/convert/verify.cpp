@@ -56,10 +56,9 @@ class Verification {
           fmt::format("the output has {} tensors instead of {}", output_.tensors().size(), plan_.tensors.size()));
     }
     for (std::size_t place = 0; place < plan_.layout.size() && !cancelled_; ++place) {
-      const std::size_t index = plan_.layout[place];
-      const PlannedTensor& tensor = plan_.tensors[index];
+      const PlannedTensor& tensor = plan_.tensors[plan_.layout[place]];
       Result<void> checked = check_header(tensor, output_.tensors()[place]);
-      if (checked) checked = check_data(tensor, index, place);
+      if (checked) checked = check_data(tensor, place);
       if (!checked) {
         if (checked.error().tensor.empty()) checked.error().tensor = tensor.target.name;
         return std::move(checked).error();
@@ -81,19 +80,19 @@ class Verification {
     return {};
   }
 
-  // `index` in the input, `place` in the output.
-  Result<void> check_data(const PlannedTensor& tensor, std::size_t index, std::size_t place) {
-    if (tensor.target.dtype == DType::string) return check_strings(tensor, index, place);
-    if (tensor.from == DType::string) return check_parsed_strings(tensor, index, place);
-    return tensor.converts ? check_converted(tensor, index, place) : check_copied(tensor, index, place);
+  // `place` is the tensor's index in the output.
+  Result<void> check_data(const PlannedTensor& tensor, std::size_t place) {
+    if (tensor.target.dtype == DType::string) return check_strings(tensor, place);
+    if (tensor.from == DType::string) return check_parsed_strings(tensor, place);
+    return tensor.converts ? check_converted(tensor, place) : check_copied(tensor, place);
   }
 
-  Result<void> check_copied(const PlannedTensor& tensor, std::size_t index, std::size_t place) {
+  Result<void> check_copied(const PlannedTensor& tensor, std::size_t place) {
     for (std::uint64_t offset = 0; offset < tensor.bytes_in && !cancelled_;) {
       const std::size_t bytes = std::min<std::uint64_t>(threaded_block_bytes, tensor.bytes_in - offset);
       const std::span<std::byte> wanted = source_.span().first(bytes);
       const std::span<std::byte> found = actual_.span().first(bytes);
-      if (auto got = input_.read(index, offset, wanted); !got) return got;
+      if (auto got = input_.read(tensor.source, offset, wanted); !got) return got;
       if (auto got = output_.read(place, offset, found); !got) return got;
       if (offset + bytes == tensor.bytes_in) {
         clear_padding(tensor, wanted);
@@ -106,7 +105,7 @@ class Verification {
     return {};
   }
 
-  Result<void> check_converted(const PlannedTensor& tensor, std::size_t index, std::size_t place) {
+  Result<void> check_converted(const PlannedTensor& tensor, std::size_t place) {
     const DType from = tensor.from;
     const DType to = tensor.target.dtype;
     const Result<codec::Policy> policy = codec::resolve_policy(request_.options, from, to);
@@ -116,7 +115,7 @@ class Verification {
       const std::size_t count = std::min(per_block, tensor.target.count - first);
       const std::span<std::byte> source = source_.span().first(storage_bytes(from, count));
       const std::span<std::byte> actual = actual_.span().first(storage_bytes(to, count));
-      if (auto got = input_.read(index, storage_bytes(from, first), source); !got) return got;
+      if (auto got = input_.read(tensor.source, storage_bytes(from, first), source); !got) return got;
       if (auto got = output_.read(place, storage_bytes(to, first), actual); !got) return got;
       if (auto same = compare_with_cast(from, source, to, actual, count, first); !same) return same;
       if (auto same = compare_with_reference(from, source, to, actual, count, first, *policy); !same) return same;
@@ -170,8 +169,8 @@ class Verification {
     return differs("unused bits of the last byte are not zero");
   }
 
-  Result<void> check_strings(const PlannedTensor& tensor, std::size_t index, std::size_t place) {
-    const Result<StringBuffer> wanted = convert_to_strings(request_.options, tensor, index, input_);
+  Result<void> check_strings(const PlannedTensor& tensor, std::size_t place) {
+    const Result<StringBuffer> wanted = convert_to_strings(request_.options, tensor, input_);
     if (!wanted) return wanted.error();
     const Result<StringBuffer> found = output_.read_strings(place);
     if (!found) return found.error();
@@ -180,8 +179,8 @@ class Verification {
     return {};
   }
 
-  Result<void> check_parsed_strings(const PlannedTensor& tensor, std::size_t index, std::size_t place) {
-    const Result<std::vector<std::byte>> wanted = convert_from_strings(request_.options, tensor, index, input_);
+  Result<void> check_parsed_strings(const PlannedTensor& tensor, std::size_t place) {
+    const Result<std::vector<std::byte>> wanted = convert_from_strings(request_.options, tensor, input_);
     if (!wanted) return wanted.error();
     std::vector<std::byte> found(wanted->size());
     if (auto got = output_.read(place, 0, found); !got) return got;

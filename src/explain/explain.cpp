@@ -53,7 +53,7 @@ Result<std::uint64_t> parse_code(std::string_view literal, DType from) {
   if (bits == 0) {
     return Error{.code = ErrorCode::invalid_argument,
                  .message = formatted("\"{}\" is a code, and a code needs a numeric type to be of", literal),
-                 .hint = "name the type that the code belongs to"};
+                 .hint = "`from` names the type that the code belongs to"};
   }
   if (status != std::errc{} || (bits < 64 && code >> bits != 0)) {
     return Error{.code = ErrorCode::invalid_argument,

@@ -31,6 +31,8 @@ struct TensorInfo {
   // The file's own name of a type that has no DType, e.g. "C64". `dtype` is then undefined, and the tensor can
   // only be copied, within its format.
   std::string foreign_dtype = {};
+  // Why the elements cannot be read, although the file's other tensors can; then the tensor is only listed.
+  std::optional<Error> problem = {};
 };
 
 using Metadata = std::vector<std::pair<std::string, std::string>>;
@@ -66,8 +68,8 @@ class Writer {
 };
 
 struct ReadOptions {
-  std::optional<RawLayout> raw;   // raw only
-  DType from = DType::undefined;  // npy, npz: the type behind an opaque descriptor such as |V1
+  std::optional<RawLayout> raw;  // raw only
+  SourceTypes from;              // npy, npz: the types behind opaque descriptors such as |V1
 };
 
 struct WriteOptions {
@@ -96,6 +98,9 @@ struct Format {
 
   // What can_hold cannot tell: names, shapes, how many. Null: nothing more. Errors: unsupported, invalid_argument.
   Result<void> (*check)(std::span<const TensorInfo> tensors) = nullptr;
+  // Why usual readers of the format fail on such a tensor, although the format can hold it, in a few words; "": they do
+  // not. Null: they never do.
+  std::string (*objection)(const TensorInfo& tensor) = nullptr;
   // The order in which `tensors` are best laid out, as indices. Null: as given.
   std::vector<std::size_t> (*layout)(std::span<const TensorInfo> tensors) = nullptr;
 };

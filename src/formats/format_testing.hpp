@@ -98,6 +98,7 @@ struct FileTensor {
   for (std::size_t index = 0; index < (*reader)->tensors().size(); ++index) {
     FileTensor tensor;
     tensor.info = (*reader)->tensors()[index];
+    if (tensor.info.problem) return *tensor.info.problem;
     if (tensor.info.dtype == DType::string) {
       Result<StringBuffer> strings = (*reader)->read_strings(index);
       if (!strings) return std::move(strings).error();

@@ -9,6 +9,7 @@
 #include "formats/npy/npy_format.hpp"
 #include "formats/npz/npz_format.hpp"
 #include "formats/onnx/tensor_proto_format.hpp"
+#include "formats/other_kinds.hpp"
 #include "formats/raw/raw_format.hpp"
 #include "formats/safetensors/safetensors_format.hpp"
 #include "io/input_file.hpp"
@@ -59,6 +60,10 @@ Result<const Format*> detect_format(const io::InputFile& file) {
   std::array<std::byte, sniffed_bytes> buffer{};
   const std::span<std::byte> head = std::span(buffer).first(std::min<std::uint64_t>(file.size(), sniffed_bytes));
   if (auto got = file.read(0, head); !got) return std::move(got).error();
+  if (std::optional<Error> other = other_kind(file.path(), head)) {
+    other->file = file.path();
+    return *std::move(other);
+  }
   const auto looks_like = [&](const Format* format) { return format->sniff && format->sniff(head, file.size()); };
 
   // Some formats have no signature, so an extension that fits the content beats any other guess.
@@ -70,7 +75,7 @@ Result<const Format*> detect_format(const io::InputFile& file) {
   if (by_extension != nullptr) return by_extension;  // its reader says best what is wrong
   return Error{.code = ErrorCode::unsupported,
                .message = "the file format is not known by content or extension",
-               .hint = fmt::format("known are {}; --raw with a type and a shape reads any bytes", all_extensions()),
+               .hint = fmt::format("known are {}; `raw` with a type and a shape reads any bytes", all_extensions()),
                .file = file.path()};
 }
 

@@ -80,8 +80,9 @@ void OutputFile::discard() noexcept {
 Error OutputFile::already_exists() const {
   return Error{.code = ErrorCode::invalid_argument,
                .message = "the file exists already",
-               .hint = "--force overwrites it",
-               .file = path_};
+               .hint = "`overwrite` replaces it",
+               .file = path_,
+               .system_error = EEXIST};
 }
 
 Result<OutputFile> OutputFile::create(const std::string& path, bool overwrite) {
@@ -110,6 +111,9 @@ Result<OutputFile> OutputFile::create(const std::string& path, bool overwrite) {
   file.name_ = slash == std::string::npos ? place : place.substr(slash + 1);
   if (file.name_.empty()) return wrong_kind(path, "no file name");
   file.folder_ = FileDescriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!file.folder_ && errno == ENOENT) {
+    return Error{.code = ErrorCode::io, .message = "the folder does not exist", .file = path, .system_error = ENOENT};
+  }
   if (!file.folder_) return system_error("create", path, errno);
   remove_abandoned_file(file.folder_.get(), hidden_name(file.name_, 0));
 

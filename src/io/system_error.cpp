@@ -21,7 +21,7 @@ Error system_error(std::string_view doing, const std::string& path, int error_nu
   message += doing;
   message += ": ";
   message += describe(error_number);
-  return Error{.code = ErrorCode::io, .message = std::move(message), .file = path};
+  return Error{.code = ErrorCode::io, .message = std::move(message), .file = path, .system_error = error_number};
 }
 
 }  // namespace tensorcast::io

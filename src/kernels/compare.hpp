@@ -7,7 +7,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 
 namespace tensorcast::kernels {
 
@@ -37,10 +36,18 @@ struct DoubleDouble {
   double low = 0.0;
 };
 
-// The range of the target: a source is out of range if it is at most `below` or at least `above`. NaN: no such bound.
+// A number is out of range if it is at most `below` or at least `above`. NaN: there is no such bound.
+template <class Number>
+struct Range {
+  Number below;
+  Number above;
+};
+
+// The range of a target type for sources of each kind, with the ends rounded to the next numbers out of range.
 struct CompareRules {
-  DoubleDouble below = {.high = std::numeric_limits<double>::quiet_NaN()};
-  DoubleDouble above = {.high = std::numeric_limits<double>::quiet_NaN()};
+  Range<float> of_float32;
+  Range<double> of_float64;
+  Range<DoubleDouble> of_sums;
 };
 
 // Arrays of sources and of their results, as float32 or float64 of any alignment.

@@ -7,30 +7,30 @@
 
 namespace tensorcast::kernels {
 
-// Rounded to odd: toward zero, then the last bit is set if the product is inexact. A later rounding to at least two
-// bits fewer is right.
+// How products are rounded. To odd: toward zero, then the last bit is set if the product is inexact. A later rounding
+// to at least two bits fewer then gives what rounding the exact product would.
 enum class Products : std::uint8_t {
-  // Of float32, float16 and bfloat16, in float32.
-  float32_nearest,       // with a scale that float32 holds
-  float32_odd,           // the same; right from 2^-100 on
-  float32_close,         // off by less than a last place, and right if not unwanted; of float32
-  float32_from_float64,  // rounded to odd in float64, then in float32
-  // Of float64, in float64.
+  // float32 products of float32, float16 and bfloat16.
+  float32_nearest,       // the scale is a float32
+  float32_odd,           // the scale is a float32; products below 2^-100 may be wrong
+  float32_close,         // of float32 only; less than one last place from the exact product, see `zeros`
+  float32_from_float64,  // rounded to odd twice, in float64 and in float32: any scale
+  // float64 products of float64.
   float64_nearest,
-  float64_odd,  // right from 2^-900 on
+  float64_odd,  // products below 2^-900 may be wrong
 };
 
 struct Multiplication {
   double scale = 1.0;
-  // Magnitudes of products, as the bits of float32 or float64, that the caller does not want: first <= bits < end.
+  // The caller rejects products whose magnitude, as bits of float32 or float64, is from `first` to before `end`.
   std::uint64_t first = 0, end = 0;
-  // float32_close: products of which these bits are zero are unwanted too, unless they are zero. A product with fewer
-  // digits than float32 has may be the exact product's neighbour, any other lies as the exact one does to those.
+  // float32_close: the caller rejects nonzero products in which all these low bits are zero. No number with so few
+  // digits lies between any other product and the exact one.
   std::uint32_t zeros = 0;
 };
 
-// Multiplies `count` elements, a multiple of 64. `src` and `products` have any alignment, and may be equal if they have
-// elements of one width. Returns false if a product is unwanted.
+// Multiplies `count` elements, a multiple of 64. `src` and `products` have any alignment and are disjoint. Returns
+// false if the caller rejects a product.
 using MultiplyFn = bool (*)(const std::byte* src, std::byte* products, std::size_t count, const Multiplication& by);
 
 }  // namespace tensorcast::kernels

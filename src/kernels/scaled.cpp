@@ -40,8 +40,8 @@ std::uint64_t round_to_float32(std::uint64_t x) {
   return (x + nearly_half + (x >> cut & 1)) >> cut << cut;
 }
 
-// Where an integer lies among the numbers of at most `digits` binary digits: the first digits of it, and whether there
-// are more.
+// The position of an integer among the numbers of at most `digits` binary digits: its first digits, and whether more
+// digits follow that are not zero.
 struct Place {
   std::uint64_t first_digits;
   bool has_more;
@@ -52,12 +52,12 @@ Place place_of(std::uint64_t x, int digits) {
   return {aligned >> (64 - digits), aligned << digits != 0};
 }
 
-// A float32 that does as well as the scale: its product with each number of `source_digits` digits, at most 11, rounded
-// to float32, lies as the exact product does among the numbers of `boundary_digits` digits.
+// Finds a float32 that gives the same results as the scale, by trying every number of `source_digits` digits, at most
+// 11: the float32 product has the same position among the numbers of `boundary_digits` digits as the exact product.
 std::optional<double> nearby_float32(double scale, int source_digits, int boundary_digits) {
   constexpr int cut = 53 - 24;
   const std::uint64_t exact = significand_of(scale);
-  const auto does_as_well = [&](std::uint64_t other) {
+  const auto is_equivalent = [&](std::uint64_t other) {
     for (std::uint64_t x = std::uint64_t{1} << (source_digits - 1); x >> source_digits == 0; ++x) {
       const std::uint64_t product = round_to_float32(x * other);
       if (std::bit_width(product) + cut != std::bit_width(x * exact)) return false;
@@ -67,7 +67,7 @@ std::optional<double> nearby_float32(double scale, int source_digits, int bounda
   };
   for (const int step : {0, 1, -1, 2}) {
     const std::uint64_t other = (exact >> cut) + static_cast<std::uint64_t>(step);
-    if (std::bit_width(other) != 24 || !does_as_well(other)) continue;
+    if (std::bit_width(other) != 24 || !is_equivalent(other)) continue;
     return std::bit_cast<double>((std::bit_cast<std::uint64_t>(scale) & ~mantissa) | (other << cut & mantissa));
   }
   return std::nullopt;
@@ -79,12 +79,12 @@ bool wraps(const DTypeRow& to, const Policy& policy) {
 
 std::uint64_t float32_bits(double x) { return std::bit_cast<std::uint32_t>(static_cast<float>(x)); }
 
-// For targets of 16 bits or fewer. Integers need two bits more than those before the point, and hence products below a
-// limit if they wrap.
+// For targets of 16 bits or fewer. An integer that wraps depends on all bits before the point and on two more, which
+// limits its products.
 Multiplication in_float32(const DTypeRow& to, const Policy& policy, double scale, double limit = 0x1p22) {
   constexpr std::uint64_t infinity = 0x7f800000;
   if (wraps(to, policy)) return {.scale = scale, .first = float32_bits(limit), .end = infinity};
-  // A finite number beyond float32 may be infinite by now.
+  // Some targets tell infinity from a finite product that overflows float32.
   const bool tells_infinity = to.format.nonfinite == NonFinite::nan_negative_zero && policy.saturate;
   if (to.family != Family::floating || !tells_infinity || !policy.fnuz_inf_is_nan) return {.scale = scale};
   return {.scale = scale, .first = float32_bits(0x1p127), .end = infinity + 1};
@@ -95,7 +95,8 @@ struct Float32Way {
   Multiplication by;
 };
 
-// Without float64, if there is such a way. `from` holds what float32 does.
+// Multiplies in float32 without float64, if that can be right. float32 holds all numbers of `from`; `to` has at most 16
+// bits.
 std::optional<Float32Way> quick_way(const DTypeRow& from, const DTypeRow& to, const Policy& policy, std::size_t total) {
   const double scale = policy.scale;
   const double size = std::fabs(scale);
@@ -103,7 +104,8 @@ std::optional<Float32Way> quick_way(const DTypeRow& from, const DTypeRow& to, co
   const bool is_floating = from.family == Family::floating;
   const int source_digits = is_floating ? from.format.mantissa_bits + 1 : from.bits;
   const int scale_digits = 53 - std::countr_zero(significand_of(scale));
-  // The target's result changes at numbers of so many digits; of integers, at multiples of one half.
+  // Results change only at numbers of at most this many digits: values and midpoints of a float, multiples of one half
+  // below `limit` for an integer.
   const bool to_floating = to.family == Family::floating;
   const int boundary_digits = to_floating ? to.format.mantissa_bits + 2 : to.bits + 3;
   const double limit = std::ldexp(1.0, boundary_digits - 1);
@@ -125,7 +127,7 @@ std::optional<Float32Way> quick_way(const DTypeRow& from, const DTypeRow& to, co
   } else {
     return std::nullopt;
   }
-  // Products near float32's subnormals lack bits that such a target has.
+  // Near float32's subnormals, products lack bits that a target with float32's exponents has.
   if (is_floating && from.format.exponent_bits == 8 && to_floating && to.format.exponent_bits == 8) {
     way.by.first = 1;
     way.by.end = float32_bits(0x1p-100);
@@ -140,7 +142,7 @@ Multiplication in_float64(const DTypeRow& from, const DTypeRow& to, const Policy
   const bool is_long = from.family == Family::integer && from.bits == 64;
   const bool needs_all_digits = to.family == Family::integer && (wraps(to, policy) || to.bits == 64);
   double limit = needs_all_digits ? 0x1p51 : HUGE_VAL;
-  if (is_long) limit = std::min(limit, 0x1p53 * std::fabs(policy.scale));  // float64 may not hold the number
+  if (is_long) limit = std::min(limit, 0x1p53 * std::fabs(policy.scale));  // larger numbers may be inexact in float64
   return {
       .scale = policy.scale, .first = std::bit_cast<std::uint64_t>(limit), .end = is_long ? infinity + 1 : infinity};
 }
@@ -206,7 +208,7 @@ bool ScaledConversion::try_way(const Way& way, const std::byte* src, std::byte* 
   alignas(64) std::byte products[piece_count * sizeof(double)];
   const std::size_t whole = (count + 63) / 64 * 64;
   if (way.decode != nullptr || whole != count) {
-    if (whole != count) std::memset(read, 0, sizeof read);
+    if (whole != count) std::memset(read, 0, whole * sizeof(double));
     if (way.decode != nullptr) {
       way.decode(src, read, count, unscaled_);
     } else {

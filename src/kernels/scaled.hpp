@@ -9,12 +9,13 @@
 
 namespace tensorcast::kernels {
 
-// One kind of conversion, for any number of blocks and threads. It tries up to three ways, each right for all numbers
-// but those that it finds unwanted, and leaves what remains to the reference.
+// One kind of conversion, for any number of blocks and threads. Each piece takes the first way that is right for all of
+// its products: float32, float64, or else the reference. Example: float32 times 0.1 to float16 multiplies in float32; a
+// piece with a product too close to a rounding boundary multiplies in float64, rounded to odd.
 class ScaledConversion {
  public:
-  // Numeric and bool types. The policy demands no error. `total` elements are to be converted, in all blocks together:
-  // with many, a search for a short scale pays.
+  // Numeric and bool types. The policy demands no error. `total`: the elements of all blocks together, which decide
+  // whether a search for a better scale pays.
   ScaledConversion(Target target, DType from, DType to, const codec::Policy& policy,
                    std::size_t total = std::numeric_limits<std::size_t>::max()) noexcept;
 
@@ -22,16 +23,16 @@ class ScaledConversion {
   void run(const std::byte* src, std::byte* dst, std::size_t count) const noexcept;
 
  private:
-  // Products, then the kernel that rounds them. Null functions: nothing to do.
   struct Way {
-    KernelFn decode = nullptr;
+    KernelFn decode = nullptr;  // null: `multiply` reads the source type
     MultiplyFn multiply = nullptr;
     Multiplication by;
-    KernelFn encode = nullptr;
+    KernelFn encode = nullptr;  // rounds the products; null: they are the result
   };
 
   void add_way(DType read_as, Products products, DType product_type, const Multiplication& by) noexcept;
-  // False if a product is unwanted. The source is still whole then.
+  // Returns false if the way is not right for all products; the target is not written then. At most piece_count
+  // elements.
   [[nodiscard]] bool try_way(const Way& way, const std::byte* src, std::byte* dst, std::size_t count) const noexcept;
   void run_in_pieces(std::size_t piece, const std::byte* src, std::byte* dst, std::size_t count) const noexcept;
 

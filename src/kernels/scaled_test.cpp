@@ -14,6 +14,7 @@
 #include "codec/reference_cast.hpp"
 #include "kernels/byte_table/table_conversion.hpp"
 #include "kernels/scaled.hpp"
+#include "kernels/scaled_testing.hpp"
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -21,8 +22,6 @@
 
 namespace tensorcast::kernels {
 namespace {
-
-using Bytes = std::vector<std::byte>;
 
 constexpr std::size_t count = 1501;  // more than a buffer, and odd
 
@@ -132,48 +131,6 @@ TEST(Scaled, ProductsNextToMidpointsRoundOnce) {
 }
 
 // --- Every number of 16 bits, and wide ones next to where a target rounds to another number
-
-constexpr double scales[] = {0.5,    0.1,    1.0 / 3.0, 3.0,   -0x1p-10,      1e-3,  448 / 0.7,
-                             0x1p40, -1e-30, -7.,       2.5e6, 1.0 + 0x1p-52, 1e17,  1.0 - 1.0 / 256.0,
-                             1e-17,  -1.7,   64.0,      33.0,  1.0 - 0x1p-30, 1e-42, 1.1e30};
-
-// One of four, so that all are used over targets and scales.
-codec::Policy policy_of(std::size_t index, double scale) {
-  codec::Policy policy;
-  policy.scale = scale;
-  policy.saturate = index % 2 == 0;
-  policy.int_rounding = index % 4 == 1 || index % 4 == 2 ? IntRounding::nearest_even : IntRounding::trunc;
-  policy.integer_range = index % 4 < 2 ? codec::IntegerRange::wrap : codec::IntegerRange::saturate;
-  policy.fnuz_inf_is_nan = index % 4 == 2;
-  policy.float4_nan_is_zero = index % 4 != 3;
-  policy.e8m0_rounding = index % 4 == 1 ? RoundMode::nearest : index % 4 == 2 ? RoundMode::down : RoundMode::up;
-  return policy;
-}
-
-void expect_reference(DType from, DType to, const Bytes& src, std::size_t elements, const codec::Policy& policy) {
-  Bytes expected(storage_bytes(to, elements));
-  ASSERT_TRUE(codec::reference_cast(src.data(), from, expected.data(), to, elements, policy));
-  for (const Target target : supported_targets()) {
-    for (const std::size_t total : {std::numeric_limits<std::size_t>::max(), elements}) {  // few may go another way
-      Bytes actual(expected.size());
-      ScaledConversion(target, from, to, policy, total).run(src.data(), actual.data(), elements);
-      if (expected == actual) continue;
-      for (std::size_t i = 0; i < elements; ++i) {
-        ASSERT_EQ(codec::load_code(to, expected.data(), i), codec::load_code(to, actual.data(), i))
-            << name(from) << " code " << codec::load_code(from, src.data(), i) << " -> " << name(to) << " times "
-            << policy.scale << " on " << name(target);
-      }
-    }
-  }
-}
-
-std::vector<DType> targets_of(DType from) {
-  std::vector<DType> result;
-  for (const DType to : all_dtypes()) {
-    if (to != DType::string && (to != DType::boolean || from != DType::boolean)) result.push_back(to);
-  }
-  return result;
-}
 
 class ScaledWords : public ::testing::TestWithParam<DType> {};
 
@@ -311,7 +268,7 @@ TEST(Scaled, TruncatedProductsEqualReference) {
   }
 }
 
-// Integers of 16 bits in words: scales next to quotients that products of some of them are just at, or just not.
+// Integers of 16 bits: scales next to quotients that products of some of them are just at, or just not.
 TEST(Scaled, QuotientsOfWordsEqualReference) {
   constexpr std::size_t all = 1U << 16;
   Bytes src(all * 2);
@@ -331,195 +288,6 @@ TEST(Scaled, QuotientsOfWordsEqualReference) {
                                    DType::int8, DType::uint8, DType::int16, DType::uint16};
       expect_reference(from, targets[index % 8], src, all - index % 61, policy_of(0, scale));
       ++index;
-    }
-  }
-}
-
-// Numbers between which the target's result changes, or near them.
-std::vector<double> boundaries(DType to, std::mt19937_64& random) {
-  std::vector<double> result;
-  for (int i = 0; i < 150; ++i) {
-    if (family(to) != Family::floating) {
-      const auto small = static_cast<double>(random() % 300);
-      result.push_back(small / 2);
-      result.push_back(std::ldexp(small, static_cast<int>(random() % 48)) + 0.5);
-      result.push_back(std::ldexp(1.0, static_cast<int>(random() % 66)) - static_cast<double>(random() % 3) / 2);
-      continue;
-    }
-    const std::uint64_t any = bit_width(to) == 64 ? random() : random() & ((std::uint64_t{1} << bit_width(to)) - 1);
-    Bytes pair(storage_bytes(to, 2));
-    codec::store_code(to, pair.data(), 0, any);
-    codec::store_code(to, pair.data(), 1, (any + 1) & (~std::uint64_t{0} >> (64 - bit_width(to))));
-    double neighbours[2];
-    if (to == DType::float64) {
-      std::memcpy(neighbours, pair.data(), sizeof neighbours);
-    } else {
-      EXPECT_TRUE(codec::reference_cast(pair.data(), to, reinterpret_cast<std::byte*>(neighbours), DType::float64, 2,
-                                        codec::Policy{}));
-    }
-    result.push_back(neighbours[0]);
-    result.push_back(neighbours[0] / 2 + neighbours[1] / 2);
-  }
-  return result;
-}
-
-// Both signs; each number with those whose codes are next to its.
-Bytes neighbourhoods(DType from, const std::vector<double>& numbers, std::size_t& elements) {
-  codec::Policy saturating;
-  saturating.integer_range = codec::IntegerRange::saturate;
-  saturating.int_rounding = IntRounding::nearest_even;
-  std::vector<std::uint64_t> codes;
-  for (const double number : numbers) {
-    for (const double both : {number, -number}) {
-      if (both < 0 && family(from) == Family::integer && !is_signed(from)) continue;
-      std::uint64_t code = 0;
-      if (from == DType::float64) {
-        std::memcpy(&code, &both, sizeof code);
-      } else {
-        EXPECT_TRUE(codec::reference_cast(reinterpret_cast<const std::byte*>(&both), DType::float64,
-                                          reinterpret_cast<std::byte*>(&code), from, 1, saturating));
-      }
-      for (std::uint64_t step = 0; step < 5; ++step) codes.push_back(code + step - 2);
-    }
-  }
-  elements = codes.size();
-  Bytes src(storage_bytes(from, elements));
-  for (std::size_t i = 0; i < elements; ++i) codec::store_code(from, src.data(), i, codes[i]);
-  return src;
-}
-
-class ScaledWide : public ::testing::TestWithParam<DType> {};
-
-TEST_P(ScaledWide, EqualsReferenceNextToBoundaries) {
-  const DType from = GetParam();
-  std::mt19937_64 random(3);
-  std::size_t index = 0;
-  for (const double scale : scales) {
-    for (const DType to : targets_of(from)) {
-      std::vector<double> wild = boundaries(to, random);
-      for (double& number : wild) number /= scale;
-      std::vector<double> tame;  // no product so large that all around it takes another way
-      for (const double number : wild) {
-        if (std::fabs(number * scale) < 4e6 && std::fabs(number) < 4e15) tame.push_back(number);
-      }
-      for (int i = 0; i < 60; ++i) {  // products of few digits, and of many, and integers of all sizes
-        const double many = std::ldexp(static_cast<double>(random() >> 11), -53);
-        wild.push_back(std::ldexp(many, static_cast<int>(random() % 300) - 150) / scale);
-        wild.push_back(std::ldexp(static_cast<double>(random() % 4096), static_cast<int>(random() % 53)));
-        wild.push_back(std::ldexp(1.0, 64) - std::ldexp(many, static_cast<int>(random() % 64)));
-        tame.push_back(static_cast<double>(random() % 100) * 5);
-        tame.push_back(many * 1000);
-        tame.push_back(0.0);
-      }
-      for (const double special : {HUGE_VAL, std::nan(""), 1e308, 3e38, 1e-300, 5e-324, 0x1p53, 0x1p63}) {
-        wild.push_back(special);
-      }
-      for (const std::vector<double>& numbers : {tame, wild}) {
-        std::size_t elements = 0;
-        const Bytes src = neighbourhoods(from, numbers, elements);
-        for (std::size_t next = 0; next < 3; ++next) {  // one of them truncates
-          expect_reference(from, to, src, elements, policy_of(index + next, scale));
-        }
-      }
-      ++index;
-    }
-  }
-}
-
-// Numbers with many digits, of which hardly any is next to a boundary: whole blocks take the shortest way. Sparsely
-// among them some that do not.
-TEST_P(ScaledWide, OrdinaryNumbersEqualReference) {
-  const DType from = GetParam();
-  std::mt19937_64 random(17);
-  std::size_t index = 0;
-  for (const double scale : scales) {
-    for (const DType to : targets_of(from)) {
-      const double size = std::ldexp(1.0, static_cast<int>(random() % 14));
-      const std::vector<double> rare = boundaries(to, random);
-      std::normal_distribution<double> normal(0.0, size / std::fabs(scale));
-      const std::size_t elements = 2500 + index % 64;
-      std::vector<double> numbers(elements);
-      for (std::size_t i = 0; i < elements; ++i) {
-        numbers[i] = i % 700 == 699 ? rare[i % rare.size()] / scale : i % 500 == 499 ? 0.0 : normal(random);
-      }
-      codec::Policy saturating;
-      saturating.integer_range = codec::IntegerRange::saturate;
-      Bytes src(storage_bytes(from, elements));
-      if (from == DType::float64) {
-        std::memcpy(src.data(), numbers.data(), src.size());
-      } else {
-        ASSERT_TRUE(codec::reference_cast(reinterpret_cast<const std::byte*>(numbers.data()), DType::float64,
-                                          src.data(), from, elements, saturating));
-      }
-      expect_reference(from, to, src, elements, policy_of(index % 2 == 0 ? 0 : index, scale));
-      ++index;
-    }
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Sources, ScaledWide,
-                         ::testing::Values(DType::float64, DType::float32, DType::bfloat16, DType::int64, DType::uint64,
-                                           DType::int32, DType::uint32),
-                         [](const auto& source) { return std::string(name(source.param)); });
-
-// Integers of all sizes, small ones one by one and others next to boundaries, times scales that are quotients of a
-// boundary and an integer, and next to such, or of few digits.
-class ScaledLongIntegers : public ::testing::TestWithParam<DType> {};
-
-TEST_P(ScaledLongIntegers, EqualReferenceForAnyScale) {
-  const DType from = GetParam();
-  std::mt19937_64 random(17);
-  std::size_t index = 0;
-  for (const DType to :
-       {DType::bfloat16, DType::float16, DType::float8_e8m0fnu, DType::float8_e5m2, DType::float8_e5m2fnuz,
-        DType::float8_e4m3fn, DType::float4_e2m1fn, DType::float32, DType::float64, DType::uint4, DType::int32}) {
-    for (int i = 0; i < 24; ++i) {
-      const auto boundary = static_cast<double>(random() % (std::uint64_t{1} << (1 + random() % 12)) + 1);
-      const auto number = static_cast<double>(random() % (std::uint64_t{1} << (1 + random() % 40)) + 1);
-      double scale = boundary / number * (i % 5 == 0 ? -1.0 : 1.0);
-      if (i % 6 == 1) scale = std::nextafter(scale, 0.0);
-      if (i % 6 == 2) scale = std::nextafter(scale, 1e6);
-      if (i % 6 == 3) scale = static_cast<float>(scale);
-      if (i % 6 == 4) scale = std::ldexp(1.0 + static_cast<double>(i % 4), static_cast<int>(random() % 64) - 50);
-      if (scale == 1.0) continue;  // that is no scale
-      std::vector<double> numbers = boundaries(to, random);
-      for (double& x : numbers) x /= scale;
-      for (int j = 0; j < 100; ++j) {
-        numbers.push_back(number * j);
-        numbers.push_back(std::ldexp(static_cast<double>(random() % 8), static_cast<int>(random() % 63)));
-        numbers.push_back(std::ldexp(static_cast<double>(random() >> 11), static_cast<int>(random() % 64) - 53));
-      }
-      for (int j = 0; j < 2000; j += 5) numbers.push_back(j);
-      std::size_t elements = 0;
-      const Bytes src = neighbourhoods(from, numbers, elements);
-      expect_reference(from, to, src, elements - index % 64, policy_of(index, scale));
-      ++index;
-    }
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Sources, ScaledLongIntegers,
-                         ::testing::Values(DType::int32, DType::uint32, DType::int64, DType::uint64),
-                         [](const auto& source) { return std::string(name(source.param)); });
-
-// Unsigned integers of 64 bits, of which all digits count: around the first ones whose product has another integer.
-TEST(Scaled, WholeProductsEqualReferenceForAnyScale) {
-  std::mt19937_64 random(37);
-  for (int i = 0; i < 200; ++i) {
-    double scale = std::ldexp(1.0 + std::ldexp(static_cast<double>(random() >> 12), -52), -1 - i % 66);
-    if (i % 5 == 1) scale = std::ldexp(1.0, -1 - i % 66);
-    if (i % 5 == 2) scale = std::nextafter(std::ldexp(1.0, -(i % 66)), 0.0);
-    if (i % 3 == 0) scale = -scale;
-    constexpr std::size_t elements = 2003;
-    Bytes src(elements * 8);
-    for (std::size_t j = 0; j < elements; ++j) {
-      const auto product = std::ldexp(static_cast<double>(random() >> 11), static_cast<int>(random() % 64) - 53);
-      const double x = std::min(std::floor(product) / std::fabs(scale), 18446744073709549568.0);
-      const std::uint64_t code = j % 8 == 7 ? random() : static_cast<std::uint64_t>(x) + random() % 3 - 1;
-      std::memcpy(src.data() + j * 8, &code, sizeof code);
-    }
-    for (const DType to : {DType::int64, DType::uint32, DType::int16, DType::uint8, DType::int4, DType::uint2}) {
-      expect_reference(DType::uint64, to, src, elements, policy_of(0, scale));
     }
   }
 }

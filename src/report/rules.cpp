@@ -8,10 +8,12 @@
 namespace tensorcast::report {
 namespace {
 
-using kernels::CompareRules;
 using kernels::DoubleDouble;
+using kernels::Range;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr Range<DoubleDouble> no_range = {.below = {nan}, .above = {nan}};
 
 DoubleDouble sum_of(double larger, double smaller) {
   const double high = larger + smaller;
@@ -22,9 +24,9 @@ DoubleDouble sum_of(double larger, double smaller) {
 DoubleDouble just_above(DoubleDouble x) { return {.high = x.high, .low = std::nextafter(x.low, infinity)}; }
 DoubleDouble just_below(DoubleDouble x) { return {.high = x.high, .low = std::nextafter(x.low, -infinity)}; }
 
-CompareRules rules_of_float(const DTypeRow& target) {
+Range<DoubleDouble> range_of_float(const DTypeRow& target) {
   const FloatFormat& format = target.format;
-  if (target.bits >= 16) return {};
+  if (target.bits >= 16) return no_range;
   const double lowest = facts(target.id).lowest, largest = facts(target.id).largest;
   if (!format.has_zero) return {.below = just_below({lowest}), .above = just_above({largest})};
   // Half a step above the largest value, where a tie goes to the even mantissa.
@@ -36,23 +38,40 @@ CompareRules rules_of_float(const DTypeRow& target) {
 
 // Truncated, numbers are out of range from one past the ends on. Rounded to nearest, from half a step past the largest
 // on, as that is odd, and beyond half a step past the lowest, as that is even.
-CompareRules rules_of_integer(const DTypeRow& target, IntRounding rounding) {
+Range<DoubleDouble> range_of_integer(const DTypeRow& target, IntRounding rounding) {
   const double end = std::ldexp(1.0, target.is_signed ? target.bits - 1 : target.bits);  // the largest plus one
   const double lowest = target.is_signed ? -end : 0.0;
   if (rounding == IntRounding::trunc) return {.below = sum_of(lowest, -1.0), .above = {end}};
   return {.below = just_below(sum_of(lowest, -0.5)), .above = sum_of(end, -0.5)};
 }
 
-}  // namespace
-
-CompareRules rules_of(DType to, const codec::Policy& policy) {
-  const DTypeRow& target = row(to);
-  if (target.family == Family::floating) return rules_of_float(target);
-  if (target.family == Family::integer) return rules_of_integer(target, policy.int_rounding);
-  return {};
+Range<DoubleDouble> range_of(const DTypeRow& target, const codec::Policy& policy) {
+  if (target.family == Family::floating) return range_of_float(target);
+  if (target.family == Family::integer) return range_of_integer(target, policy.int_rounding);
+  return no_range;
 }
 
-double last_below(DoubleDouble bound) { return bound.low > 0.0 ? bound.high : std::nextafter(bound.high, -infinity); }
-double first_above(DoubleDouble bound) { return -last_below({-bound.high, -bound.low}); }
+// The first number of a type that is not below `bound`. NaN stays.
+template <class Number>
+Number first_from(DoubleDouble bound) {
+  constexpr auto no_number = std::numeric_limits<Number>::infinity();
+  if (bound.high > static_cast<double>(std::numeric_limits<Number>::max())) return no_number;
+  const auto nearest = static_cast<Number>(bound.high);
+  const double rest = (bound.high - static_cast<double>(nearest)) + bound.low;
+  return rest > 0.0 ? std::nextafter(nearest, no_number) : nearest;
+}
+
+template <class Number>
+Range<Number> rounded_outward(const Range<DoubleDouble>& range) {
+  const DoubleDouble mirrored = {.high = -range.below.high, .low = -range.below.low};
+  return {.below = -first_from<Number>(mirrored), .above = first_from<Number>(range.above)};
+}
+
+}  // namespace
+
+kernels::CompareRules rules_of(DType to, const codec::Policy& policy) {
+  const Range<DoubleDouble> range = range_of(row(to), policy);
+  return {.of_float32 = rounded_outward<float>(range), .of_float64 = rounded_outward<double>(range), .of_sums = range};
+}
 
 }  // namespace tensorcast::report

@@ -11,8 +11,4 @@ namespace tensorcast::report {
 // float types of 16 bits and more have none: what is too large becomes infinite.
 [[nodiscard]] kernels::CompareRules rules_of(DType to, const codec::Policy& policy);
 
-// The last float64 below a number that is not float64's, or the one before it; and the other way round.
-[[nodiscard]] double last_below(kernels::DoubleDouble bound);
-[[nodiscard]] double first_above(kernels::DoubleDouble bound);
-
 }  // namespace tensorcast::report

@@ -15,50 +15,36 @@ namespace {
 
 using codec::IntegerRange;
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double largest_float64 = std::numeric_limits<double>::max();
-
-struct Range {
-  double low = -infinity;
-  double high = infinity;
+// Numbers from `low` to `high`.
+struct Interval {
+  double low = 0.0;
+  double high = 0.0;
 };
 
-// The float64 numbers that do not fail, before they are multiplied with a scale.
-Range accepted_numbers(DType to, const codec::Policy& policy) {
+// The numbers that do not fail, if sources are compared as `Number`. NaN is outside.
+template <class Number>
+Interval accepted_numbers(DType to, const codec::Policy& policy, const kernels::Range<Number>& range) {
+  constexpr Number infinity = std::numeric_limits<Number>::infinity(), largest = std::numeric_limits<Number>::max();
   const DTypeRow& target = row(to);
+  Interval accepted = {-largest, largest};
   if (target.family == Family::floating) {
-    if (!target.format.has_sign) return {.low = 0.0};  // float8_e8m0fnu: negative numbers fail
-    return {};                                         // no NaN: only NaN fails
+    const bool accepts_negative = target.format.has_sign;  // float8_e8m0fnu does not
+    accepted = {accepts_negative ? -infinity : 0.0, infinity};
+  } else if (policy.integer_range == IntegerRange::error) {
+    accepted = {std::nextafter(range.below, infinity), std::nextafter(range.above, -infinity)};
   }
-  if (policy.integer_range != IntegerRange::error) return {-largest_float64, largest_float64};
-  const kernels::CompareRules rules = rules_of(to, policy);
-  return {.low = first_above(rules.below), .high = last_below(rules.above)};
-}
+  if (policy.scale == 1.0) return accepted;
+  if (policy.scale == 0.0) return {-largest, largest};
 
-// A little less on each side, as quotients and integers of 64 bits are rounded.
-Range divided(Range range, double scale) {
-  if (scale == 0.0) return {-largest_float64, largest_float64};
-  constexpr double less = 1.0 - 0x1p-50;
-  const auto quotient = [&](double end) {
-    if (std::fabs(end) == infinity) return end / scale;
-    return std::clamp(end / scale * less, -largest_float64, largest_float64);
+  // One step less on each side, as the quotient is rounded.
+  const auto source_of = [&](double product) {
+    const double quotient = product / policy.scale;
+    if (std::isinf(product)) return quotient;
+    const auto nearest = static_cast<Number>(std::clamp<double>(quotient, -largest, largest));
+    return static_cast<double>(std::nextafter(nearest, Number{0}));
   };
-  if (scale < 0.0) std::swap(range.low, range.high);
-  return {.low = quotient(range.low), .high = quotient(range.high)};
-}
-
-// The same for numbers that are float32.
-Range in_float32(Range range) {
-  constexpr float float_infinity = std::numeric_limits<float>::infinity();
-  constexpr double largest = std::numeric_limits<float>::max();
-  const auto last_up_to = [&](double x) {
-    if (x == infinity) return infinity;
-    if (x >= largest) return largest;
-    if (x < -largest) return -infinity;
-    const auto nearest = static_cast<float>(x);
-    return static_cast<double>(static_cast<double>(nearest) > x ? std::nextafter(nearest, -float_infinity) : nearest);
-  };
-  return {.low = -last_up_to(-range.low), .high = last_up_to(range.high)};
+  if (policy.scale < 0.0) std::swap(accepted.low, accepted.high);
+  return {source_of(accepted.low), source_of(accepted.high)};
 }
 
 }  // namespace
@@ -79,11 +65,11 @@ bool may_ever_fail(DType from, DType to, const codec::Policy& policy) noexcept {
 
 StrictScan::StrictScan(DType from, DType to, const codec::Policy& policy, Target target) noexcept
     : from_(from), as_(fits_float32(from) ? DType::float32 : DType::float64), target_(target) {
-  Range range = accepted_numbers(to, policy);
-  if (policy.scale != 1.0) range = divided(range, policy.scale);
-  if (as_ == DType::float32) range = in_float32(range);
-  low_ = range.low;
-  high_ = range.high;
+  const kernels::CompareRules rules = rules_of(to, policy);
+  const Interval accepted = as_ == DType::float32 ? accepted_numbers(to, policy, rules.of_float32)
+                                                  : accepted_numbers(to, policy, rules.of_float64);
+  low_ = accepted.low;
+  high_ = accepted.high;
 }
 
 bool StrictScan::may_fail(const std::byte* source, std::size_t count) const noexcept {

@@ -2,6 +2,7 @@
 
 import json
 import struct
+import zipfile
 
 
 def npy(descriptor, shape, data):
@@ -142,6 +143,28 @@ def write_all(folder):
     write("old.onnx", onnx_model([onnx_node("Neg", ["x"], "y", "")], {"x": FLOAT}, {"y": FLOAT}, opset=12))
     write("names.onnx", onnx_model([onnx_node("Identity", ["x"], name, "") for name in ("../up", "a\n\x1b[31m", ".a")],
                                    {"x": FLOAT}, {"../up": FLOAT, "a\n\x1b[31m": FLOAT, ".a": FLOAT}))
+
+    (folder / "kinds").mkdir()
+    small = [("embed.weight", "F32", [4, 6], float32(*[(i - 12) / 100 for i in range(24)])),
+             ("head.weight", "F32", [8, 3], float32(*[(i - 12) / 20 for i in range(24)]))]
+    write("kinds/embed.safetensors", safetensors(small))
+    write("kinds/scaled_codes.safetensors", safetensors([
+        ("mlp.weight", "F8_E4M3", [2, 2], bytes([0x38, 0x40, 0xB8, 0x00])),
+        ("mlp.weight_scale_inv", "F32", [1, 1], float32(0.25)),
+        ("norm.weight", "F32", [2], float32(1.0, 1.0)),
+    ]))
+    write("kinds/many.safetensors", safetensors(
+        [(f"layer.{i}.weight", "F32", [i + 1], float32(*range(i + 1))) for i in range(24)]
+        + [(f"layer.{i}.norm", "BF16", [2], bfloat16(1.0, 2.0)) for i in range(24)]))
+    with zipfile.ZipFile(folder / "kinds/mixed.npz", "w") as archive:
+        for name, content in (("known", npy("<f4", (2,), float32(1.0, 2.0))),
+                              ("opaque", npy("|V1", (3,), bytes([0x38, 0x7E, 0x7F])))):
+            archive.writestr(zipfile.ZipInfo(name + ".npy"), content)
+    write("kinds/pytorch_model.bin", b"PK\x03\x04" + bytes(26) + b"archive/data.pkl")
+    write("kinds/pointer.safetensors", b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n")
+    write("kinds/download.safetensors", b"<!doctype html>\n<html><title>Not found</title></html>\n")
+    write("kinds/llama.gguf", b"GGUF\x03\x00\x00\x00")
+    write("kinds/model.safetensors.index.json", b'{"weight_map": {}}\n')
 
     write("truncated.npy", weights[:-1])
     write("objects.npy", npy("|O", (1,), b"\x80\x04N."))

@@ -4,7 +4,7 @@ import io
 
 import numpy as np
 import pytest
-from array_files import (ML_TYPES, NUMBER_TYPES, NUMPY_TYPES, assert_same, bits, convert, dtype_of, is_float, load_npy,
+from array_files import (ML_TYPES, NUMBER_TYPES, NUMPY_TYPES, PACKED_TYPES, assert_same, bits, convert, dtype_of, is_float, load_npy,
                          refuse, sample)
 
 
@@ -43,10 +43,8 @@ def test_float32_becomes_what_ml_dtypes_makes_of_it(run_tcast, tmp_path, name):
 def test_every_code_becomes_float32_as_ml_dtypes_says(run_tcast, tmp_path, name):
     width = dtype_of(name).itemsize
     array = np.arange(256 if width == 1 else 65536, dtype=f"u{width}")
-    if name in ("int4", "uint4", "float4_e2m1fn"):
-        array = array[:16]
-    elif name in ("int2", "uint2"):
-        array = array[:4]
+    if name in PACKED_TYPES:
+        array = array[: 1 << PACKED_TYPES[name]]
     array = array.view(dtype_of(name))
     save(tmp_path / "in.npy", array)
     convert(run_tcast, tmp_path / "in.npy", tmp_path / "out.npy", "--from", name, "--rule", ".*=float32")
@@ -58,7 +56,7 @@ def test_every_code_becomes_float32_as_ml_dtypes_says(run_tcast, tmp_path, name)
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (0,), (0, 3), (1, 1, 1), (7,), (2, 3, 4, 5)])
-@pytest.mark.parametrize("name", ["float32", "int4", "uint2"])
+@pytest.mark.parametrize("name", ["float32", "int4", "uint2", "float6_e2m3fn"])
 def test_shapes(run_tcast, tmp_path, shape, name):
     array = sample(name, shape)
     save(tmp_path / "in.npy", array)

@@ -16,6 +16,9 @@ SINCE = {name: 6 for name in ["float64", "float32", "float16", "int64", "int32",
                               "uint16", "uint8", "bool"]}
 SINCE |= {"bfloat16": 13, "float8_e4m3fn": 19, "float8_e4m3fnuz": 19, "float8_e5m2": 19, "float8_e5m2fnuz": 19, "int4": 21,
           "uint4": 21, "float4_e2m1fn": 23, "float8_e8m0fnu": 24, "int2": 25, "uint2": 25}
+if hasattr(TensorProto, "FLOAT6E2M3"):  # onnx 1.23
+    SINCE |= {"float6_e2m3fn": 28, "float6_e3m2fn": 28}
+NEWEST = min(28, onnx.defs.onnx_opset_version())
 
 
 def code(name: str) -> int:
@@ -65,7 +68,7 @@ def assert_as_the_reference(model, inputs, outputs):
 SMALL = [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("opset", range(6, 26))
+@pytest.mark.parametrize("opset", range(6, NEWEST + 1))
 @pytest.mark.parametrize("source", ["float32", "float16", "int32", "uint8", "bool"])
 def test_casts_to_every_type_equal_the_reference(run_model, opset, source):
     targets = [name for name, since in SINCE.items() if since <= opset]
@@ -78,7 +81,7 @@ def test_casts_to_every_type_equal_the_reference(run_model, opset, source):
     assert_as_the_reference(model, {"x": x}, run_model(model, {"x": x}))
 
 
-@pytest.mark.parametrize("opset", range(19, 26))
+@pytest.mark.parametrize("opset", range(19, NEWEST + 1))
 @pytest.mark.parametrize("saturate", [0, 1])
 @pytest.mark.parametrize("target", ["float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"])
 def test_saturate_equals_the_reference(run_model, opset, saturate, target):
@@ -99,7 +102,40 @@ def test_before_opset_6_the_type_is_a_word(run_model, opset):
         assert_same(actual, x.astype(words[word]))
 
 
-@pytest.mark.parametrize("opset", range(15, 26))
+@pytest.mark.skipif(onnx.defs.onnx_opset_version() < 28, reason="onnx 1.23 is the first with opset 28")
+def test_opset_28_has_a_cast_of_its_own_and_no_castlike():
+    since = {name: onnx.defs.get_schema(name, 28).since_version for name in ["Cast", "CastLike"]}
+    assert since == {"Cast": 28, "CastLike": 25}
+    types = {name: set(onnx.defs.get_schema(name, 28).type_constraints[1].allowed_type_strs) for name in since}
+    assert types["Cast"] - types["CastLike"] == {"tensor(float6e2m3)", "tensor(float6e3m2)"}
+
+
+@pytest.mark.skipif("float6_e2m3fn" not in SINCE, reason="onnx 1.23 is the first with float6")
+@pytest.mark.parametrize("opset", [25, 26, 27, 28])
+def test_float6_is_a_type_of_cast_since_opset_28_and_of_no_castlike(run_tcast, run_model, tmp_path, opset):
+    x = np.array([0, -0.0, 0.3, 1.06, 7.75, -1e6, np.inf, np.nan], np.float32)
+    for target in ["float6_e2m3fn", "float6_e3m2fn"]:
+        model = make_model([helper.make_node("Cast", ["x"], ["y"], to=code(target))], [value("x", "float32", [None])],
+                           [value("y", target, [None])], opset)
+        if opset == 28:
+            assert_same(run_model(model, {"x": x})["y"], x.astype(dtype_of(target)))
+        else:
+            onnx.save(model, tmp_path / "model.onnx")
+            np.save(tmp_path / "x.npy", x)
+            done = run_tcast("run", tmp_path / "model.onnx", "--input", tmp_path / "x.npy", "-d", tmp_path / "out")
+            assert f"{target} is a type of Cast since opset 28; opset {opset} was asked for" in done.stderr
+    like = make_model([helper.make_node("CastLike", ["x", "like"], ["y"])],
+                      [value("x", "float32", [None]), value("like", "float6_e2m3fn", [])],
+                      [value("y", "float6_e2m3fn", [None])], opset)
+    onnx.save(like, tmp_path / "like.onnx")
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "like.npy", np.zeros((), dtype_of("float6_e2m3fn")))
+    done = run_tcast("run", tmp_path / "like.onnx", "--input", f"x={tmp_path / 'x.npy'}",
+                     "--input", f"like={tmp_path / 'like.npy'}", "-d", tmp_path / "out")
+    assert done.returncode != 0 and "opset 25 was asked for" in done.stderr
+
+
+@pytest.mark.parametrize("opset", range(15, NEWEST + 1))
 def test_castlike_equals_cast_to_the_type_of_its_second_input(run_model, opset):
     for target in ["float16", "int8", "float64", "bool"]:
         model = make_model([helper.make_node("CastLike", ["x", "like"], ["y"])],
@@ -129,8 +165,6 @@ def test_the_wheel_ships_node_tests():
 @pytest.mark.parametrize("folder", NODE_TEST_FOLDERS, ids=lambda folder: folder.name)
 def test_node_tests_of_onnx(run_tcast, tmp_path, folder):
     model = onnx.load(folder / "model.onnx")
-    if model.opset_import[0].version > 25:  # the operators are those of 25 still
-        model.opset_import[0].version = 25
     onnx.save(model, tmp_path / "model.onnx")
     data = folder / "test_data_set_0"
     arguments = []

@@ -11,9 +11,9 @@ import pytest
 NUMPY_TYPES = ["float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16",
                "uint8", "bool"]
 ML_TYPES = ["bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
-            "float4_e2m1fn", "int4", "int2", "uint4", "uint2"]
+            "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn", "int4", "int2", "uint4", "uint2"]
 ALL_TYPES = NUMPY_TYPES + ML_TYPES
-BITS = {"float4_e2m1fn": 4, "int4": 4, "uint4": 4, "int2": 2, "uint2": 2}
+BITS = {"float6_e2m3fn": 6, "float6_e3m2fn": 6, "float4_e2m1fn": 4, "int4": 4, "uint4": 4, "int2": 2, "uint2": 2}
 SMALL_TYPES = ["float16", "int16", "int8", "uint16", "uint8", "bool"] + ML_TYPES
 FLOAT8_TYPES = ["float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"]
 NEAREST = 2

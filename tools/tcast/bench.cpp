@@ -80,7 +80,7 @@ std::vector<Pair> usual_pairs() {
 std::string add_pairs(std::string_view text, std::vector<Pair>& pairs) {
   const auto colon = text.find(':');
   if (colon == std::string_view::npos && text != "all") {
-    return fmt::format("\"{}\" is no pair such as float32:float16", text);
+    return fmt::format("\"{}\" is not a pair such as float32:float16", text);
   }
   std::string complaint;
   const auto side = [&](std::string_view name) -> std::vector<DType> {

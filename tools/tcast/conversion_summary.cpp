@@ -173,8 +173,16 @@ std::string plan_table(const ConvertOutcome& outcome) {
 
 std::string tensor_counts(const ConvertOutcome& outcome) {
   std::vector<std::pair<DType, std::uint64_t>> converted;
+  std::vector<std::pair<std::string, std::uint64_t>> left;  // why, how many
   std::uint64_t copied = 0;
   for (const TensorOutcome& tensor : outcome.tensors) {
+    if (tensor.left) {
+      auto known =
+          std::find_if(left.begin(), left.end(), [&](const auto& entry) { return entry.first == tensor.reason; });
+      if (known == left.end()) known = left.insert(left.end(), {tensor.reason, 0});
+      ++known->second;
+      continue;
+    }
     if (tensor.from == tensor.to) {
       ++copied;
       continue;
@@ -187,6 +195,8 @@ std::string tensor_counts(const ConvertOutcome& outcome) {
   std::vector<std::string> parts;
   for (const auto& [dtype, count] : converted) parts.push_back(fmt::format("{} to {}", grouped(count), name(dtype)));
   if (copied != 0) parts.push_back(fmt::format("{} copied", grouped(copied)));
+  for (const auto& [reason, count] : left)
+    parts.push_back(fmt::format("{} left: {}, see --allow-odd", grouped(count), reason));
   const std::string all = count_text(outcome.tensors.size(), "tensor");
   return parts.empty() ? all : fmt::format("{} ({})", all, fmt::join(parts, ", "));
 }
@@ -200,6 +210,8 @@ Json outcome_json(const ConvertRequest& request, const ConvertOutcome& outcome, 
                   {"to", name(tensor.to)},       {"shape", shape_json(tensor.shape)},
                   {"bytes_in", tensor.bytes_in}, {"bytes_out", tensor.bytes_out},
                   {"reason", tensor.reason}};
+    if (tensor.left) entry["left"] = true;
+    if (!tensor.damage.empty()) entry["damage"] = tensor.damage;
     if (tensor.report) entry["report"] = to_json(*tensor.report);
     tensors.push_back(std::move(entry));
   }

@@ -1,7 +1,10 @@
 // tcast convert: every tensor of a file becomes another type.
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <memory>
+#include <optional>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -14,6 +17,7 @@
 #include "printable.hpp"
 #include "progress_bar.hpp"
 #include "report_file.hpp"
+#include "standard_streams.hpp"
 #include "terminal.hpp"
 
 namespace tcast {
@@ -29,6 +33,8 @@ struct ConvertArguments {
   std::vector<std::string> rules;
   std::vector<std::string> rule_files;
   std::string report_path;
+  CLI::Option* out_of_range = nullptr;
+  bool strict_loss = false;
   bool json = false;
   bool quiet = false;
 };
@@ -40,10 +46,18 @@ constexpr const char* convert_examples = R"(Examples:
   tcast convert model.safetensors -o fp8.safetensors --to e4m3fn --exclude norm --rule 'lm_head=bf16' --dry-run
       show what would become what, and why; write nothing
   tcast convert weights.npy -o weights.safetensors --to f16 --verify
+  producer | tcast convert - -o - --to bf16 > x.npy
   tcast convert dump.bin -o dump.npy --raw --from bf16 --shape 4096,4096 --to f32
   tcast convert image.npy -o image_u8.npy --to float32 --rule '.*=uint8' --scale 255 --out-of-range saturate
+  tcast convert model.safetensors -o embedding.npy --include '^embed\.weight$'
+      take one tensor out, as it is or with --to
+  tcast convert model.safetensors -o new/folder/int8.safetensors --to int8 --scale 127 --parents --strict-loss
+      fail if the conversion destroys a tensor, instead of a warning
+In safetensors and npz, --to converts floating-point tensors only: others are copied unless a rule names them. The array
+of an npy, pb or raw file is converted whatever its type.
+A conversion destroys a tensor if more than half of its nonzero elements become zero, if the signal to noise ratio is
+under 3 dB, if an element wraps around, or if more than 1 % of the elements are out of range.
 REGEX is RE2's syntax: it may match any part of a name, and has no backreferences and no lookaround.
-Only floating-point tensors take --to; integer, bool and string tensors are copied unless a rule names them.
 OUT may be IN. OUT appears only when it is complete; nothing is left behind after an error or Ctrl-C.)";
 
 // The files that a report must not overwrite.
@@ -75,6 +89,49 @@ void print_outcome(const ConvertArguments& arguments, const ConvertOutcome& outc
                     outcome.verified ? ", verified" : ""));
 }
 
+// Files in the place of `-`.
+Result<void> replace_standard_streams(ConvertRequest& request, StandardOutput& output) {
+  if (request.output == standard_stream) {
+    if (request.output_format.empty()) request.output_format = "npy";
+    if (request.output_format != "npy") {
+      return tensorcast::Error{.code = tensorcast::ErrorCode::unsupported,
+                               .message = "only npy is written to standard output",
+                               .hint = "-o FILE"};
+    }
+    Result<std::string> path = output.create();
+    if (!path) return std::move(path).error();
+    request.output = *std::move(path);
+  }
+  if (request.input == standard_stream) {
+    Result<std::string> path = standard_input_as_file();
+    if (!path) return std::move(path).error();
+    request.input = *std::move(path);
+  }
+  return {};
+}
+
+std::string shown_tensor(const tensorcast::TensorOutcome& tensor) {
+  const std::string types = fmt::format("{} to {}", tensorcast::name(tensor.from), tensorcast::name(tensor.to));
+  return tensor.name.empty() ? types : fmt::format("tensor \"{}\" ({})", tensor.name, types);
+}
+
+// Names on stderr the tensors that the conversion destroyed.
+void warn_of_damage(const ConvertOutcome& outcome) {
+  constexpr std::size_t most_named = 5;
+  std::vector<const tensorcast::TensorOutcome*> damaged;
+  for (const tensorcast::TensorOutcome& tensor : outcome.tensors) {
+    if (!tensor.damage.empty()) damaged.push_back(&tensor);
+  }
+  if (damaged.empty()) return;
+  const std::string hint = damaged.front()->remedy + "; --strict-loss makes it an error, --report shows all";
+  const std::size_t named = std::min(damaged.size(), most_named);
+  for (std::size_t i = 0; i < named; ++i) {
+    const bool last = i + 1 == damaged.size();
+    warn(fmt::format("{}: {}", shown_tensor(*damaged[i]), damaged[i]->damage), last ? hint : "");
+  }
+  if (named < damaged.size()) warn(count_text(damaged.size() - named, "more tensor"), hint);
+}
+
 int convert(ConvertArguments& arguments) {
   ConvertRequest& request = arguments.request;
   for (const std::string& path : arguments.rule_files) {
@@ -83,22 +140,39 @@ int convert(ConvertArguments& arguments) {
     request.rules.insert(request.rules.end(), rules->begin(), rules->end());
   }
   if (!arguments.report_path.empty()) {
+    std::error_code ignored;  // the check says it
+    if (request.parents) {
+      std::filesystem::create_directories(std::filesystem::path(arguments.report_path).parent_path(), ignored);
+    }
     const Result<void> usable = check_report_path(arguments.report_path, files_of(arguments), request.overwrite);
     if (!usable) return fail(usable.error());
   }
 
-  const CancellableWork cancellable;
+  // Set by the first progress. Before, a signal ends the program at once: listing many compressed texts may take long.
+  std::optional<CancellableWork> cancellable;
+  StandardOutput standard_output;
+  const std::string shown_input = request.input;
+  const std::string shown_output = request.output;
+  if (const Result<void> ready = replace_standard_streams(request, standard_output); !ready) return fail(ready.error());
   const auto start = std::chrono::steady_clock::now();
   Result<ConvertOutcome> outcome = [&] {
     ProgressBar bar(!arguments.quiet);
-    request.on_progress = [&bar](const tensorcast::Progress& progress) {
+    request.on_progress = [&](const tensorcast::Progress& progress) {
+      if (!cancellable) cancellable.emplace();
       bar.show(progress);
       return !interrupted();
     };
     return tensorcast::convert_file(request);
   }();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (!outcome) return fail(outcome.error());
+  if (!outcome) {
+    std::string& file = outcome.error().file;
+    if (file == request.input) file = shown_input;
+    if (file == request.output) file = shown_output;
+    return fail(outcome.error());
+  }
+  request.input = shown_input;
+  request.output = shown_output;
   if (outcome->cancelled) return report_interruption();
 
   if (!arguments.report_path.empty()) {
@@ -106,7 +180,13 @@ int convert(ConvertArguments& arguments) {
                                               json_text(outcome_json(request, *outcome, seconds)), request.overwrite);
     if (!written) return fail(written.error());
   }
-  print_outcome(arguments, *outcome, seconds);
+  const bool sends = shown_output == standard_stream && !request.dry_run;
+  if (sends) {
+    if (const Result<void> sent = standard_output.send(); !sent) return fail(sent.error());
+  } else {
+    print_outcome(arguments, *outcome, seconds);
+  }
+  warn_of_damage(*outcome);
   return exit_done;
 }
 
@@ -114,6 +194,10 @@ void check_usage(ConvertArguments& arguments) {
   ConvertRequest& request = arguments.request;
   request.raw = arguments.layout.raw_layout();
   request.from = arguments.layout.from;
+  // Who says what to do with numbers that do not fit gets it; who says nothing may not know that there are any.
+  request.refuse_wrap = arguments.out_of_range->count() == 0;
+  if (!arguments.quiet) request.on_loss = tensorcast::OnLoss::tell;
+  if (arguments.strict_loss) request.on_loss = tensorcast::OnLoss::fail;
   request.report = !arguments.report_path.empty() || arguments.json;
   for (const std::string& text : arguments.rules) {
     const Result<tensorcast::ConvertRule> rule = parse_rule(text);
@@ -123,16 +207,13 @@ void check_usage(ConvertArguments& arguments) {
     }
     request.rules.push_back(*rule);
   }
-  if (request.to == tensorcast::DType::undefined && request.rules.empty() && arguments.rule_files.empty()) {
+  if (arguments.json && request.output == standard_stream) {
+    throw CLI::ValidationError("--json", "standard output is taken by -o -");
+  }
+  const bool has_type = request.to != tensorcast::DType::undefined || !request.rules.empty();
+  if (!has_type && arguments.rule_files.empty() && request.include.empty()) {
     throw CLI::RequiredError("--to DTYPE or --rule REGEX=DTYPE");
   }
-}
-
-CLI::Option* add_patterns(CLI::App& app, const std::string& name, std::vector<std::string>& target,
-                          const std::string& help) {
-  CLI::Option* option = repeatable(app.add_option(name, target, help)->option_text("REGEX"));
-  option->check(CLI::Validator([](std::string& pattern) { return regex_complaint(pattern); }, ""));
-  return option;
 }
 
 }  // namespace
@@ -144,12 +225,18 @@ void add_convert(CLI::App& app, Work& work) {
   ConvertRequest& request = arguments->request;
   request.options.threads = 0;
 
-  command.add_option("IN", request.input, "file to read; its kind is known by its content and extension")->required();
-  command.add_option("-o,--output", request.output, "file to write; its extension says which kind")
+  command
+      .add_option("IN", request.input,
+                  "file to read, - for standard input; its kind is known by its content and extension")
+      ->required();
+  command
+      .add_option("-o,--output", request.output,
+                  "file to write, - for an npy on standard output; its extension says which kind")
       ->required()
       ->option_text("OUT");
   add_dtype(command, "--to", request.to, "type for floating-point tensors that no rule names");
-  add_patterns(command, "--include", request.include, "convert only tensors whose name matches; repeatable");
+  add_patterns(command, "--include", request.include,
+               "convert only tensors whose name matches; with an OUT of one array, write that tensor only; repeatable");
   add_patterns(command, "--exclude", request.exclude, "leave tensors alone whose name matches; repeatable");
   repeatable(command.add_option("--rule", arguments->rules,
                                 "type for tensors whose name matches; the first match wins; repeatable"))
@@ -161,8 +248,18 @@ void add_convert(CLI::App& app, Work& work) {
       .add_option("--report", arguments->report_path, "measure what is lost, print a summary, write all of it as JSON")
       ->option_text("FILE.json");
   command.add_flag("--dry-run", request.dry_run, "print what would become what, and why; write nothing");
-  command.add_flag("--verify", request.verify, "read the output back and compare every element with the reference");
+  command.add_flag(
+      "--verify", request.verify,
+      "read the output back; compare it with IN, a second conversion and, up to 64 Mi elements, the reference");
+  command.add_flag("--strict-loss", arguments->strict_loss,
+                   "fail if the conversion destroys a tensor (see below), instead of a warning");
+  command.add_flag("--allow-odd", request.allow_odd,
+                   "to safetensors: convert also tensors whose last dimension fills no whole bytes, such as an odd one "
+                   "to float4, which PyTorch then cannot load (default: leave them as they are)");
+  command.add_flag("--raw-codes", request.raw_codes,
+                   "convert weights of 8 bits although a tensor beside them, such as NAME_scale_inv, has their scales");
   command.add_flag("-f,--force", request.overwrite, "overwrite OUT and the report");
+  command.add_flag("--parents", request.parents, "create the folders of OUT that do not exist");
   add_input_layout(command, arguments->layout);
   command.add_option("--input-format", request.input_format, "instead of looking: " + format_names())
       ->option_text("FORMAT");
@@ -171,7 +268,9 @@ void add_convert(CLI::App& app, Work& work) {
   add_threads(command, request.options.threads);
   add_json(command, arguments->json);
   add_quiet(command, arguments->quiet);
-  add_cast_options(command, request.options);
+  arguments->out_of_range =
+      add_cast_options(command, request.options,
+                       "numbers that an integer type cannot hold (default: an error instead of wrapping around)");
 
   command.callback([arguments, &work] {
     check_usage(*arguments);

@@ -25,7 +25,7 @@ Result<ConvertRule> parse_rule(std::string_view text) {
   const auto split = text.rfind('=');
   if (split == std::string_view::npos || split == 0) {
     return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("\"{}\" is no rule", text),
+                 .message = fmt::format("\"{}\" is not a rule", text),
                  .hint = "a rule is REGEX=DTYPE, for example '\\.bias$=float32'"};
   }
   std::string pattern(text.substr(0, split));
@@ -62,6 +62,13 @@ Result<std::vector<ConvertRule>> read_rules(const std::string& path) {
     rules.push_back(*std::move(rule));
   }
   return rules;
+}
+
+CLI::Option* add_patterns(CLI::App& app, const std::string& name, std::vector<std::string>& target,
+                          const std::string& help) {
+  CLI::Option* option = repeatable(app.add_option(name, target, help)->option_text("REGEX"));
+  option->check(CLI::Validator([](std::string& pattern) { return regex_complaint(pattern); }, ""));
+  return option;
 }
 
 }  // namespace tcast

@@ -1,10 +1,11 @@
-// Rules such as '\.bias$=float32', from the command line or from a file.
+// Regular expressions of tensors' names, and rules such as '\.bias$=float32', from the command line or from a file.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "options.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tcast {
@@ -17,5 +18,9 @@ namespace tcast {
 
 // What is wrong with a regular expression, or "".
 [[nodiscard]] std::string regex_complaint(const std::string& pattern);
+
+// A repeatable option that takes regular expressions of tensors' names.
+CLI::Option* add_patterns(CLI::App& app, const std::string& name, std::vector<std::string>& target,
+                          const std::string& help);
 
 }  // namespace tcast

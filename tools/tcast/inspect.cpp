@@ -1,14 +1,20 @@
 // tcast inspect: what is inside a file, and how its tensors would fare as other types.
+#include <algorithm>
+#include <limits>
 #include <memory>
+#include <numeric>
+#include <span>
 
 #include <fmt/format.h>
 
 #include "command.hpp"
+#include "convert_rules.hpp"
 #include "failure.hpp"
 #include "interrupt.hpp"
 #include "options.hpp"
 #include "printable.hpp"
 #include "report_json.hpp"
+#include "standard_streams.hpp"
 #include "table.hpp"
 #include "terminal.hpp"
 
@@ -23,12 +29,21 @@ using tensorcast::Result;
 using tensorcast::TensorStats;
 using tensorcast::TensorSummary;
 
+enum class Order { file, bytes, name, snr };
+
+// More tensors than this are summed up by type unless the user asks for them.
+constexpr std::size_t most_listed = 40;
+
 struct InspectArguments {
   std::string path;
   InputLayout layout;
   std::optional<tensorcast::RawLayout> raw;
+  std::vector<std::string> include;
+  Order order = Order::file;
+  bool all = false;
   bool stats = false;
   std::vector<DType> candidates = {DType::float16, DType::bfloat16, DType::float8_e4m3fn, DType::float8_e5m2};
+  CLI::Option* candidates_option = nullptr;
   tensorcast::CastOptions options;
   bool json = false;
   bool quiet = false;
@@ -45,8 +60,13 @@ constexpr const char* inspect_examples = R"(Examples:
   tcast inspect model.safetensors --stats
       ranges, NaN, infinities, zeros, and what bfloat16, float16 and float8 would do to each tensor
   tcast inspect model.safetensors --stats --candidates e4m3fn,e8m0 --scale 0.5
+  tcast inspect model.safetensors --include '^layers\.0\.' --sort bytes
+  tcast inspect model.safetensors --stats --candidates e4m3fn --sort snr
+      the tensors that float8_e4m3fn would hurt most come first
   tcast inspect weights.npy --json | jq '.tensors[].dtype'
-  tcast inspect dump.bin --raw --from bf16 --shape 4096,4096)";
+  tcast inspect dump.bin --raw --from bf16 --shape 4096,4096
+  tcast inspect arrays.npz --from 'weight=float8_e4m3fn'
+Files of more than 40 tensors are summed up by type; --all, --include, --sort or --stats lists tensors.)";
 
 std::string shown_name(const TensorSummary& tensor) { return tensor.name.empty() ? "-" : printable(tensor.name); }
 
@@ -107,10 +127,67 @@ std::string candidates_table(const std::vector<Inspected>& tensors) {
   return table.empty() ? "" : "\n" + table.to_string();
 }
 
-std::string totals_line(const FileSummary& file) {
+// One row a type, in order of first appearance.
+std::string types_table(const std::vector<Inspected>& tensors) {
+  struct Total {
+    std::string_view type;
+    std::uint64_t tensors = 0;
+    std::uint64_t bytes = 0;
+  };
+  std::vector<Total> totals;
+  for (const auto& [summary, stats] : tensors) {
+    const std::string_view type = shown_type(summary);
+    auto total = std::find_if(totals.begin(), totals.end(), [&](const Total& known) { return known.type == type; });
+    if (total == totals.end()) total = totals.insert(total, Total{.type = type});
+    ++total->tensors;
+    total->bytes += summary.bytes;
+  }
+  Table table({{"dtype"}, {"tensors", Align::right}, {"bytes", Align::right}});
+  for (const Total& total : totals) {
+    table.add_row({std::string(total.type), grouped(total.tensors), grouped(total.bytes)});
+  }
+  return table.to_string();
+}
+
+// Why some tensors can only be listed.
+std::string problems_text(const std::vector<Inspected>& tensors) {
+  std::string text;
+  for (const auto& [summary, stats] : tensors) {
+    if (!summary.problem.empty()) {
+      text += fmt::format("{}: {}\n", shown_name(summary), printable(summary.problem));
+    }
+  }
+  return text.empty() ? "" : "\n" + text;
+}
+
+std::string totals_line(const FileSummary& file, const std::vector<Inspected>& tensors) {
   std::uint64_t bytes = 0;
-  for (const TensorSummary& tensor : file.tensors) bytes += tensor.bytes;
-  return fmt::format("\n{}: {}, {}\n", file.format, count_text(file.tensors.size(), "tensor"), bytes_text(bytes));
+  for (const auto& [summary, stats] : tensors) bytes += summary.bytes;
+  std::string count = count_text(file.tensors.size(), "tensor");
+  if (tensors.size() != file.tensors.size()) count = fmt::format("{} of {}", grouped(tensors.size()), count);
+  return fmt::format("\n{}: {}, {}\n", file.format, count, bytes_text(bytes));
+}
+
+// The smallest signal to noise ratio of the candidates; tensors without candidates come last.
+double worst_snr(const Inspected& tensor) {
+  double worst = std::numeric_limits<double>::infinity();
+  if (!tensor.stats) return worst;
+  for (const auto& [candidate, report] : tensor.stats->candidates) worst = std::min(worst, report.snr_db());
+  return worst;
+}
+
+void sort(std::vector<Inspected>& tensors, Order order) {
+  const auto by = [&](auto before) { std::stable_sort(tensors.begin(), tensors.end(), before); };
+  switch (order) {
+    case Order::file:
+      return;
+    case Order::bytes:
+      return by([](const Inspected& a, const Inspected& b) { return a.summary.bytes > b.summary.bytes; });
+    case Order::name:
+      return by([](const Inspected& a, const Inspected& b) { return a.summary.name < b.summary.name; });
+    case Order::snr:
+      return by([](const Inspected& a, const Inspected& b) { return worst_snr(a) < worst_snr(b); });
+  }
 }
 
 std::string metadata_table(const FileSummary& file) {
@@ -129,6 +206,7 @@ Json inspected_json(const FileSummary& file, const std::vector<Inspected>& tenso
     Json entry = {{"name", summary.name}, {"dtype", shown_type(summary)}, {"shape", Json::array()}};
     for (const std::int64_t size : summary.shape) entry["shape"].push_back(size);
     entry["bytes"] = summary.bytes;
+    if (!summary.problem.empty()) entry["problem"] = summary.problem;
     if (stats) {
       Json candidates = Json::object();
       for (const auto& [candidate, report] : stats->candidates) {
@@ -151,34 +229,81 @@ Json inspected_json(const FileSummary& file, const std::vector<Inspected>& tenso
   return {{"format", file.format}, {"tensors", std::move(list)}, {"metadata", std::move(metadata)}};
 }
 
-bool has_numbers(const TensorSummary& tensor) { return tensorcast::family(tensor.dtype) != Family::text; }
+bool has_numbers(const TensorSummary& tensor) {
+  return tensorcast::is_castable(tensor.dtype) && tensor.dtype != DType::string;
+}
 
-int inspect(const InspectArguments& arguments) {
+// Fills the statistics of the tensors that have numbers and for which `chosen` holds.
+template <class Chosen>
+Result<void> measure(const InspectArguments& arguments, std::span<const DType> candidates, Chosen chosen,
+                     std::vector<Inspected>& tensors) {
+  std::vector<std::string> names;
+  std::vector<Inspected*> measured;
+  for (Inspected& tensor : tensors) {
+    if (!has_numbers(tensor.summary) || !chosen(tensor.summary)) continue;
+    names.push_back(tensor.summary.name);
+    measured.push_back(&tensor);
+  }
+  if (names.empty()) return {};
+  Result<std::vector<TensorStats>> stats = tensorcast::file_stats(arguments.path, names, candidates, arguments.options,
+                                                                  arguments.raw, arguments.layout.from);
+  if (!stats) return std::move(stats).error();
+  for (std::size_t i = 0; i < measured.size(); ++i) measured[i]->stats = std::move((*stats)[i]);
+  return {};
+}
+
+// Types that were asked for are tried on every tensor; without a wish none is tried on integers and bools.
+Result<void> measure_all(const InspectArguments& arguments, std::vector<Inspected>& tensors) {
+  const bool asked = arguments.candidates_option->count() != 0;
+  const auto tried = [&](const TensorSummary& tensor) {
+    return asked || tensorcast::family(tensor.dtype) == Family::floating;
+  };
+  if (Result<void> done = measure(arguments, arguments.candidates, tried, tensors); !done) return done;
+  return measure(
+      arguments, {}, [&](const TensorSummary& tensor) { return !tried(tensor); }, tensors);
+}
+
+Result<std::vector<Inspected>> inspect_tensors(const InspectArguments& arguments, const FileSummary& file) {
+  std::vector<std::size_t> chosen(file.tensors.size());
+  std::iota(chosen.begin(), chosen.end(), std::size_t{0});
+  if (!arguments.include.empty()) {
+    Result<std::vector<std::size_t>> matching = tensorcast::matching_tensors(file, arguments.include);
+    if (!matching) return std::move(matching).error();
+    chosen = *std::move(matching);
+  }
+  std::vector<Inspected> tensors;
+  for (const std::size_t index : chosen) tensors.push_back({.summary = file.tensors[index], .stats = {}});
+  if (arguments.stats) {
+    if (Result<void> measured = measure_all(arguments, tensors); !measured) return std::move(measured).error();
+  }
+  sort(tensors, arguments.order);
+  return tensors;
+}
+
+int inspect(InspectArguments& arguments) {
+  if (arguments.path == standard_stream) {
+    Result<std::string> path = standard_input_as_file();
+    if (!path) return fail(path.error());
+    arguments.path = *std::move(path);
+  }
   const Result<FileSummary> file = tensorcast::inspect_file(arguments.path, arguments.raw, arguments.layout.from);
   if (!file) return fail(file.error());
-
-  std::vector<Inspected> tensors;
-  std::vector<std::string> measured;  // names of those that have numbers
-  for (const TensorSummary& summary : file->tensors) {
-    tensors.push_back({.summary = summary, .stats = {}});
-    if (has_numbers(summary)) measured.push_back(summary.name);
+  const Result<std::vector<Inspected>> tensors = inspect_tensors(arguments, *file);
+  if (!tensors) {
+    tensorcast::Error error = tensors.error();
+    if (error.file.empty()) error.file = arguments.path;
+    return fail(error);
   }
-  if (arguments.stats) {
-    Result<std::vector<TensorStats>> stats = tensorcast::file_stats(
-        arguments.path, measured, arguments.candidates, arguments.options, arguments.raw, arguments.layout.from);
-    if (!stats) return fail(stats.error());
-    auto next = stats->begin();
-    for (Inspected& inspected : tensors) {
-      if (has_numbers(inspected.summary)) inspected.stats = std::move(*next++);
-    }
-  }
-
   if (arguments.json) {
-    print(json_text(inspected_json(*file, tensors)));
-  } else if (!arguments.quiet) {
-    print(tensors_table(tensors) + stats_table(tensors) + candidates_table(tensors) + metadata_table(*file) +
-          totals_line(*file));
+    print(json_text(inspected_json(*file, *tensors)));
+    return exit_done;
   }
+  if (arguments.quiet) return exit_done;
+  const bool listed = tensors->size() <= most_listed || arguments.all || arguments.stats ||
+                      !arguments.include.empty() || arguments.order != Order::file;
+  print(listed ? tensors_table(*tensors) + stats_table(*tensors) + candidates_table(*tensors) : types_table(*tensors));
+  print(problems_text(*tensors) + metadata_table(*file) + totals_line(*file, *tensors));
+  if (!listed) print("--all lists the tensors, --include REGEX those whose name matches\n");
   return exit_done;
 }
 
@@ -190,12 +315,20 @@ void add_inspect(CLI::App& app, Work& work) {
   const auto arguments = std::make_shared<InspectArguments>();
   arguments->options.threads = 0;
 
-  command.add_option("FILE", arguments->path, "file to look into")->required();
+  command.add_option("FILE", arguments->path, "file to look into, - for standard input")->required();
+  add_patterns(command, "--include", arguments->include, "only tensors whose name matches; repeatable");
+  add_choice<Order>(
+      command, "--sort", arguments->order,
+      {{"file", Order::file}, {"bytes", Order::bytes}, {"name", Order::name}, {"snr", Order::snr}},
+      "order of the tensors: as in the file (default), largest first, by name, or worst signal to noise ratio first, "
+      "which needs --stats");
+  command.add_flag("--all", arguments->all, "list the tensors even if there are more than 40");
   CLI::Option* stats = command.add_flag(
       "--stats", arguments->stats, "read the data too: ranges, NaN, Inf, zeros, and how each candidate would fare");
-  add_dtypes(command, "--candidates", arguments->candidates,
-             "types to try (default float16,bfloat16,float8_e4m3fn,float8_e5m2)")
-      ->needs(stats);
+  arguments->candidates_option =
+      add_dtypes(command, "--candidates", arguments->candidates,
+                 "types to try (default float16,bfloat16,float8_e4m3fn,float8_e5m2 on floating-point tensors)");
+  arguments->candidates_option->needs(stats);
   add_input_layout(command, arguments->layout);
   add_threads(command, arguments->options.threads);
   add_json(command, arguments->json);
@@ -205,6 +338,7 @@ void add_inspect(CLI::App& app, Work& work) {
   command.callback([arguments, &work] {
     arguments->raw = arguments->layout.raw_layout();
     std::erase(arguments->candidates, DType::string);  // has no losses to measure; "all" brings it along
+    if (arguments->order == Order::snr && !arguments->stats) throw CLI::ValidationError("--sort", "snr needs --stats");
     if (arguments->candidates.empty()) throw CLI::ValidationError("--candidates", "a numeric type is needed");
     work = [arguments] { return inspect(*arguments); };
   });

@@ -25,7 +25,7 @@ CLI::Option* add_checked_int(CLI::App& app, const std::string& name, int& target
         int value = 0;
         const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
         const bool fits = status == std::errc{} && end == text.data() + text.size() && value >= low && value <= high;
-        return fits ? std::string() : fmt::format("\"{}\" is no number from {} to {}", text, low, high);
+        return fits ? std::string() : fmt::format("\"{}\" is not a number from {} to {}", text, low, high);
       },
       ""));
   return option;
@@ -61,9 +61,17 @@ void add_scale(CLI::App& app, CastOptions& options) {
         double value = 0.0;
         const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
         const bool finite = status == std::errc{} && end == text.data() + text.size() && std::isfinite(value);
-        return finite ? std::string() : fmt::format("\"{}\" is no finite number", text);
+        return finite ? std::string() : fmt::format("\"{}\" is not a finite number", text);
       },
       ""));
+}
+
+// "DTYPE" or "NAME=DTYPE". Returns the words of an error, or nothing.
+std::string add_source_type(const std::string& word, tensorcast::SourceTypes& types) {
+  const std::size_t split = word.rfind('=');
+  if (split == std::string::npos || split == 0) return dtype_complaint(word, types.all);
+  types.named.emplace_back(word.substr(0, split), DType::undefined);
+  return dtype_complaint(word.substr(split + 1), types.named.back().second);
 }
 
 }  // namespace
@@ -110,7 +118,7 @@ CLI::Option* add_dtypes(CLI::App& app, const std::string& names, std::vector<DTy
   return option->option_text("DTYPE,...|all");
 }
 
-void add_cast_options(CLI::App& app, CastOptions& options) {
+CLI::Option* add_cast_options(CLI::App& app, CastOptions& options, const std::string& out_of_range_help) {
   using namespace tensorcast;
   const std::string outer_group = app.option_defaults()->get_group();
   app.option_defaults()->group("Conversion options");
@@ -120,12 +128,12 @@ void add_cast_options(CLI::App& app, CastOptions& options) {
   add_choice<RoundMode>(app, "--round-mode", options.round_mode,
                         {{"up", RoundMode::up}, {"down", RoundMode::down}, {"nearest", RoundMode::nearest}},
                         "rounding to float8_e8m0fnu (default up)");
-  add_choice<OutOfRange>(app, "--out-of-range", options.out_of_range,
-                         {{"auto", OutOfRange::automatic},
-                          {"wrap", OutOfRange::wrap},
-                          {"saturate", OutOfRange::saturate},
-                          {"error", OutOfRange::error}},
-                         "numbers that an integer type cannot hold (default auto: as the opset says, mostly wrap)");
+  CLI::Option* out_of_range = add_choice<OutOfRange>(app, "--out-of-range", options.out_of_range,
+                                                     {{"auto", OutOfRange::automatic},
+                                                      {"wrap", OutOfRange::wrap},
+                                                      {"saturate", OutOfRange::saturate},
+                                                      {"error", OutOfRange::error}},
+                                                     out_of_range_help);
   add_choice<IntRounding>(app, "--int-rounding", options.int_rounding,
                           {{"trunc", IntRounding::trunc}, {"nearest_even", IntRounding::nearest_even}},
                           "fractions on the way to integers (default trunc)");
@@ -139,6 +147,7 @@ void add_cast_options(CLI::App& app, CastOptions& options) {
                           "how floats become strings (default plain)");
   add_scale(app, options);
   app.option_defaults()->group(outer_group);
+  return out_of_range;
 }
 
 void add_threads(CLI::App& app, int& threads) {
@@ -149,7 +158,20 @@ void add_threads(CLI::App& app, int& threads) {
 }
 
 void add_input_layout(CLI::App& app, InputLayout& layout) {
-  add_dtype(app, "--from", layout.from, "type of raw input, or of an npy array that does not say, such as |V1");
+  CLI::Option* from = app.add_option_function<std::vector<std::string>>(
+      "--from",
+      [&layout](const std::vector<std::string>& words) {
+        for (const std::string& word : words) add_source_type(word, layout.from);
+      },
+      "type of raw input, or of npy and npz arrays that do not say, such as |V1; NAME=DTYPE for one of them; "
+      "repeatable");
+  repeatable(from)->option_text("[NAME=]DTYPE");
+  from->check(CLI::Validator(
+      [](std::string& word) {
+        tensorcast::SourceTypes ignored;
+        return add_source_type(word, ignored);
+      },
+      ""));
   CLI::Option* shape = app.add_option("--shape", layout.shape, "sizes of raw input; \"scalar\" for one element");
   shape->option_text("N,M,...");
   app.add_flag("--raw", layout.raw, "the input is raw little-endian elements; needs --from and --shape");
@@ -160,10 +182,10 @@ std::optional<tensorcast::RawLayout> InputLayout::raw_layout() const {
     if (shape) throw CLI::ValidationError("--shape", "only means something together with --raw");
     return std::nullopt;
   }
-  if (from == DType::undefined) throw CLI::ValidationError("--raw", "needs --from DTYPE");
+  if (from.all == DType::undefined) throw CLI::ValidationError("--raw", "needs --from DTYPE");
   if (!shape) throw CLI::ValidationError("--raw", "needs --shape N,M,... or --shape scalar");
 
-  tensorcast::RawLayout layout{.dtype = from, .shape = {}};
+  tensorcast::RawLayout layout{.dtype = from.all, .shape = {}};
   if (*shape == "scalar") return layout;
   std::string_view rest = *shape;
   while (true) {
@@ -171,7 +193,7 @@ std::optional<tensorcast::RawLayout> InputLayout::raw_layout() const {
     std::int64_t size = 0;
     const auto [end, status] = std::from_chars(item.data(), item.data() + item.size(), size);
     if (status != std::errc{} || end != item.data() + item.size() || size < 0) {
-      throw CLI::ValidationError("--shape", fmt::format("\"{}\" is no list of sizes such as 2,3", *shape));
+      throw CLI::ValidationError("--shape", fmt::format("\"{}\" is not a list of sizes such as 2,3", *shape));
     }
     layout.shape.push_back(size);
     if (item.size() == rest.size()) return layout;

@@ -53,8 +53,11 @@ CLI::Option* add_choice(CLI::App& app, const std::string& option_name, Value& ta
   return option;
 }
 
-// Every conversion option of CastOptions, under the names that C++ and Python use too.
-void add_cast_options(CLI::App& app, tensorcast::CastOptions& options);
+// Every conversion option of CastOptions, under the names that C++ and Python use too. Returns --out-of-range.
+CLI::Option* add_cast_options(
+    CLI::App& app, tensorcast::CastOptions& options,
+    const std::string& out_of_range_help =
+        "numbers that an integer type cannot hold (default auto: as the opset says, mostly wrap)");
 
 // How many threads, by default what `threads` says now; 0 is all cores.
 void add_threads(CLI::App& app, int& threads);
@@ -62,7 +65,7 @@ void add_threads(CLI::App& app, int& threads);
 // --raw, --shape and --from: what a raw or opaque input does not say about itself.
 struct InputLayout {
   bool raw = false;
-  tensorcast::DType from = tensorcast::DType::undefined;
+  tensorcast::SourceTypes from = {};
   std::optional<std::string> shape = {};
 
   // Nothing unless --raw was given. Throws CLI::ValidationError when it is incomplete.

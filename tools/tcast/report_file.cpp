@@ -49,7 +49,7 @@ Result<void> check_report_path(const std::string& path, std::span<const std::str
     return refuse(ErrorCode::invalid_argument, "the report's name is not that of a regular file");
   }
   if (fs::exists(status) && !overwrite) {
-    return refuse(ErrorCode::invalid_argument, "the report exists already", "--force overwrites it");
+    return refuse(ErrorCode::invalid_argument, "the report exists already", "--force replaces it");
   }
   const fs::path folder = fs::path(path).parent_path();
   if (!folder.empty() && !fs::is_directory(folder, ignored)) {

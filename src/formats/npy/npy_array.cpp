@@ -99,25 +99,38 @@ Result<void> Array::read_swapped(std::uint64_t offset, std::span<std::byte> out)
 // One element a byte becomes packed storage, low bits first. Bits above the element's width mean nothing.
 Result<void> Array::read_packed(std::uint64_t offset, std::span<std::byte> out) {
   const auto bits = static_cast<unsigned>(bit_width(layout_.dtype));
-  const std::uint64_t per_byte = 8 / bits;
   const unsigned mask = (1u << bits) - 1;
   std::array<std::byte, buffer_bytes> items;
-  std::uint64_t first = offset * per_byte;
-  while (!out.empty()) {
-    const std::size_t bytes = std::min<std::size_t>(out.size(), buffer_bytes / per_byte);
-    const std::uint64_t count = std::min<std::uint64_t>(bytes * per_byte, info_.count - first);
-    if (auto got = items_.read(first, std::span(items).first(count)); !got) return got;
-    std::fill(items.begin() + static_cast<std::ptrdiff_t>(count),
-              items.begin() + static_cast<std::ptrdiff_t>(bytes * per_byte), std::byte{0});
-    for (std::size_t i = 0; i < bytes; ++i) {
-      unsigned packed = 0;
-      for (unsigned k = 0; k < per_byte; ++k) {
-        packed |= (std::to_integer<unsigned>(items[i * per_byte + k]) & mask) << (k * bits);
-      }
-      out[i] = static_cast<std::byte>(packed);
+  if (offset != packed_end_) {
+    next_element_ = offset / bits * 8 + offset % bits * 8 / bits;
+    kept_ = 0;
+    kept_bits_ = 0;
+    if (const unsigned before = static_cast<unsigned>(offset % bits * 8 % bits); before != 0) {
+      if (auto got = items_.read(next_element_++, std::span(items).first(1)); !got) return got;
+      kept_ = (std::to_integer<unsigned>(items[0]) & mask) >> before;
+      kept_bits_ = bits - before;
     }
-    out = out.subspan(bytes);
-    first += count;
+  }
+  packed_end_ = offset + out.size();
+  while (!out.empty()) {
+    const std::uint64_t wanted = std::min<std::uint64_t>((out.size() * 8 - kept_bits_ + bits - 1) / bits, items.size());
+    const std::uint64_t count = std::min(wanted, info_.count - next_element_);
+    if (count == 0) {  // the last bits of the storage
+      out[0] = static_cast<std::byte>(kept_);
+      break;
+    }
+    if (auto got = items_.read(next_element_, std::span(items).first(count)); !got) return got;
+    next_element_ += count;
+    std::size_t filled = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      kept_ |= (std::to_integer<unsigned>(items[i]) & mask) << kept_bits_;
+      kept_bits_ += bits;
+      if (kept_bits_ < 8) continue;
+      out[filled++] = static_cast<std::byte>(kept_);
+      kept_ >>= 8;
+      kept_bits_ -= 8;
+    }
+    out = out.subspan(filled);
   }
   return {};
 }

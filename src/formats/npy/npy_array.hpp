@@ -44,6 +44,11 @@ class Array {
   RowMajorView items_;
   std::array<std::byte, 8> split_item_{};  // an item of which a read wanted only a part
   std::uint64_t split_index_ = ~std::uint64_t{0};
+  // Of types under 8 bits: where the last read ended, and the bits of an element of which it wanted only a part. Kept,
+  // because a stream could not go back.
+  std::uint64_t packed_end_ = 0;
+  std::uint64_t next_element_ = 0;
+  unsigned kept_ = 0, kept_bits_ = 0;
 };
 
 }  // namespace tensorcast::formats::npy

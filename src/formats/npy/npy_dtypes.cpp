@@ -18,7 +18,7 @@ struct Spelling {
   std::string_view code;  // without its byte order mark
   DType dtype;
 };
-constexpr std::array<Spelling, 13> native_spellings = {{
+constexpr auto native_spellings = std::to_array<Spelling>({
     {"b1", DType::boolean},
     {"f8", DType::float64},
     {"f4", DType::float32},
@@ -33,7 +33,7 @@ constexpr std::array<Spelling, 13> native_spellings = {{
     {"u1", DType::uint8},
     // Written by ml_dtypes 0.6, and refused by NumPy itself; so it is read, but never written.
     {"f1", DType::float8_e5m2},
-}};
+});
 
 Error fail(ErrorCode code, std::string message, std::string hint = {}) {
   return Error{.code = code, .message = std::move(message), .hint = std::move(hint)};
@@ -57,12 +57,12 @@ Result<ElementLayout> parse_opaque(std::string_view descr, std::uint64_t width, 
     }
     return fail(ErrorCode::invalid_argument,
                 fmt::format("\"{}\" does not say which type its elements of {} bytes have", descr, width),
-                fmt::format("--from says it: {}", fmt::join(names, ", ")));
+                fmt::format("`from` says it: {}", fmt::join(names, ", ")));
   }
   if (family(from) == Family::text || item_bytes(from) != width) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("elements of {} bytes (\"{}\") cannot be {}", width, descr, name(from)),
-                fmt::format("--from must name a type of that width: {}", fmt::join(candidates(width), ", ")));
+                fmt::format("`from` must name a type of that width: {}", fmt::join(candidates(width), ", ")));
   }
   return ElementLayout{.dtype = from, .item_bytes = width, .big_endian = big_endian && width > 1};
 }

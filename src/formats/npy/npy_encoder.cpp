@@ -42,22 +42,22 @@ Result<void> Encoder::append(std::span<const std::byte> bytes) {
 // As ml_dtypes stores them: a byte for each element, upper bits zero.
 Result<void> Encoder::append_unpacked(std::span<const std::byte> bytes) {
   const auto bits = static_cast<unsigned>(bit_width(info_->dtype));
-  const std::uint64_t per_byte = 8 / bits;
   const unsigned mask = (1u << bits) - 1;
   std::array<std::byte, buffer_bytes> items;
-  while (!bytes.empty()) {
-    const std::size_t packed = std::min<std::size_t>(bytes.size(), buffer_bytes / per_byte);
-    for (std::size_t i = 0; i < packed; ++i) {
-      for (unsigned k = 0; k < per_byte; ++k) {
-        items[i * per_byte + k] = static_cast<std::byte>((std::to_integer<unsigned>(bytes[i]) >> (k * bits)) & mask);
-      }
+  std::size_t filled = 0;
+  for (const std::byte byte : bytes) {
+    kept_ |= std::to_integer<unsigned>(byte) << kept_bits_;
+    kept_bits_ += 8;
+    for (; kept_bits_ >= bits && elements_ < info_->count; kept_bits_ -= bits) {
+      items[filled++] = static_cast<std::byte>(kept_ & mask);
+      kept_ >>= bits;
+      ++elements_;
     }
-    const std::uint64_t count = std::min<std::uint64_t>(packed * per_byte, info_->count - elements_);
-    if (auto put = sink_(std::span(items).first(count)); !put) return put;
-    elements_ += count;
-    bytes = bytes.subspan(packed);
+    if (filled + 8 / bits < items.size()) continue;
+    if (auto put = sink_(std::span(items).first(filled)); !put) return put;
+    filled = 0;
   }
-  return {};
+  return filled == 0 ? Result<void>{} : sink_(std::span(items).first(filled));
 }
 
 Result<void> Encoder::append_strings(const StringBuffer& strings) {

@@ -33,7 +33,9 @@ class Encoder {
 
   const TensorInfo* info_;
   Sink sink_;
-  std::uint64_t elements_ = 0;  // written so far, of types under 8 bits
+  // Of types under 8 bits: elements written so far, and the bits of one whose other part has yet to come.
+  std::uint64_t elements_ = 0;
+  unsigned kept_ = 0, kept_bits_ = 0;
 };
 
 // What the format cannot hold of one array. Errors: unsupported.

@@ -28,7 +28,7 @@ class NpyReader final : public Reader {
       return located(
           Error{.code = ErrorCode::invalid_argument,
                 .message = fmt::format("the file says that its elements are {}, not {}", name(dtype), name(from)),
-                .hint = "--from is for files that do not say it"});
+                .hint = "`from` is for files that do not say it"});
     }
     if (dtype == DType::string) {
       if (auto measured = array_->measure_text(); !measured) return located(std::move(measured).error());
@@ -81,7 +81,7 @@ bool sniff(std::span<const std::byte> head, std::uint64_t) { return npy::has_mag
 
 Result<std::unique_ptr<Reader>> open(const io::InputFile& file, const ReadOptions& options) {
   auto reader = std::make_unique<NpyReader>(file);
-  if (auto opened = reader->open(options.from); !opened) return std::move(opened).error();
+  if (auto opened = reader->open(options.from.of("")); !opened) return std::move(opened).error();
   return std::unique_ptr<Reader>(std::move(reader));
 }
 

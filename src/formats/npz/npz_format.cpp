@@ -6,7 +6,9 @@
 #include <array>
 
 #include "formats/npy/npy_array.hpp"
+#include "formats/npy/npy_dtypes.hpp"
 #include "formats/npy/npy_encoder.hpp"
+#include "formats/npy/npy_header.hpp"
 #include "formats/npy/npy_text.hpp"
 #include "formats/npz/entry_source.hpp"
 #include "formats/npz/zip_reader.hpp"
@@ -38,15 +40,16 @@ DType opaque_dtype(const npz::ZipEntry& entry, DType from) {
 
 class NpzReader final : public Reader {
  public:
-  NpzReader(const io::InputFile& file, std::vector<npz::ZipEntry> entries, DType from)
-      : file_(file), entries_(std::move(entries)), from_(from) {}
+  NpzReader(const io::InputFile& file, std::vector<npz::ZipEntry> entries, SourceTypes from)
+      : file_(file), entries_(std::move(entries)), from_(std::move(from)) {}
 
   Result<void> open() {
     for (std::size_t index = 0; index < entries_.size(); ++index) {
-      if (auto opened = open_entry(index); !opened) return opened;
-      TensorInfo info = array_->info();
-      info.name = tensor_name(entries_[index]);
-      tensors_.push_back(std::move(info));
+      Result<void> opened = open_entry(index);
+      Result<TensorInfo> info = opened ? array_->info() : info_of_unknown_type(std::move(opened).error());
+      if (!info) return located(std::move(info).error(), index);
+      info->name = tensor_name(entries_[index]);
+      tensors_.push_back(*std::move(info));
       compressed_ = compressed_ || entries_[index].deflated;
     }
     return check_names();
@@ -76,13 +79,32 @@ class NpzReader final : public Reader {
     current_ = index;
     array_.reset();
     source_.emplace(file_, entry);
-    Result<npy::Array> array = npy::Array::open(*source_, opaque_dtype(entry, from_));
+    Result<npy::Array> array = npy::Array::open(*source_, opaque_dtype(entry, from_of(index)));
     if (!array) return located(std::move(array).error(), index);
     array_.emplace(std::move(*array));
     if (array_->info().dtype != DType::string || index < tensors_.size()) return {};
     auto measured = array_->measure_text();
     return measured ? measured : located(std::move(measured).error(), index);
   }
+
+  // What the header of the current entry says, if all that is wrong is its type. Errors: `problem`.
+  Result<TensorInfo> info_of_unknown_type(Error problem) {
+    source_.emplace(file_, entries_[current_]);
+    Result<npy::Header> header = npy::read_header(*source_);
+    if (!header || npy::parse_descr(header->descr, opaque_dtype(entries_[current_], from_of(current_)))) {
+      return problem;
+    }
+    const Result<std::size_t> count = element_count(header->shape);
+    if (!count) return problem;
+    return TensorInfo{.name = {},
+                      .shape = std::move(header->shape),
+                      .count = *count,
+                      .bytes = source_->size() - header->data_offset,
+                      .foreign_dtype = std::move(header->descr),
+                      .problem = std::move(problem)};
+  }
+
+  [[nodiscard]] DType from_of(std::size_t index) const { return from_.of(tensor_name(entries_[index])); }
 
   Result<void> check_names() const {
     std::vector<std::string_view> names;
@@ -105,7 +127,7 @@ class NpzReader final : public Reader {
 
   const io::InputFile& file_;
   std::vector<npz::ZipEntry> entries_;
-  DType from_;
+  SourceTypes from_;
   std::optional<npz::EntrySource> source_;  // of the entry `current_`
   std::optional<npy::Array> array_;
   std::size_t current_ = 0;

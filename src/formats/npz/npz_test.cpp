@@ -5,6 +5,7 @@
 #include "formats/format_testing.hpp"
 #include "formats/npy/npy_dtypes.hpp"
 #include "formats/npz/npz_format.hpp"
+#include "io/input_file.hpp"
 
 namespace tensorcast::formats {
 namespace {
@@ -155,6 +156,32 @@ TEST(NpzFormat, AnAbandonedArchiveLeavesNothing) {
     EXPECT_EQ((*writer)->finish().error().code, ErrorCode::internal);  // the data of "a" is missing
   }
   EXPECT_FALSE(std::filesystem::exists(folder.file("a.npz")));
+}
+
+TEST(Npz, AnArrayOfAnUnknownTypeHidesNoOther) {
+  const std::string path = (std::filesystem::path(TENSORCAST_SOURCE_DIR) /
+                            "src/formats/npz/testdata/invalid/invalid_argument--one-of-two-opaque.npz")
+                               .string();
+  const Result<io::InputFile> file = io::InputFile::open(path);
+  ASSERT_TRUE(file.ok());
+  const auto reader = npz_format.open(*file, {});
+  ASSERT_TRUE(reader.ok()) << reader.error().describe();
+  const std::vector<TensorInfo>& tensors = (*reader)->tensors();
+  ASSERT_EQ(tensors.size(), 2u);
+  EXPECT_EQ(tensors[0].dtype, DType::float32);
+  EXPECT_FALSE(tensors[0].problem);
+  EXPECT_EQ(tensors[1].dtype, DType::undefined);
+  EXPECT_EQ(tensors[1].foreign_dtype, "|V1");
+  EXPECT_EQ(tensors[1].shape, (std::vector<std::int64_t>{2, 3}));
+  ASSERT_TRUE(tensors[1].problem);
+  EXPECT_EQ(tensors[1].problem->code, ErrorCode::invalid_argument);
+  EXPECT_EQ(tensors[1].problem->tensor, "opaque");
+
+  ReadOptions named;
+  named.from.named = {{"opaque", DType::float8_e4m3fn}};
+  const auto told = npz_format.open(*file, named);
+  ASSERT_TRUE(told.ok());
+  EXPECT_EQ((*told)->tensors()[1].dtype, DType::float8_e4m3fn);
 }
 
 }  // namespace

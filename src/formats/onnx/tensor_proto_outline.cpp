@@ -243,7 +243,7 @@ class OutlineReader {
     }
     if (values == 0) return expect_amount("raw_data", outline_.raw.length, info.bytes, "bytes");
     outline_.storage = Outline::Storage::typed;
-    return expect_amount(field_name(typed), values, info.bytes / bytes_per_value(info.dtype), "values");
+    return expect_amount(field_name(typed), values, value_count(info.dtype, info.count), "values");
   }
 
   Result<void> place_external(std::uint64_t values) {

@@ -47,11 +47,7 @@ Result<DType> parse_data_type(std::uint64_t number) {
   if (number == 0) return Error{.code = ErrorCode::parse, .message = "the tensor has no data_type"};
   const auto dtype = static_cast<DType>(std::min<std::uint64_t>(number, std::numeric_limits<std::int32_t>::max()));
   if (is_castable(dtype)) return dtype;
-  const std::string_view known = number == 14   ? " (COMPLEX64)"
-                                 : number == 15 ? " (COMPLEX128)"
-                                 : number == 27 ? " (FLOAT6E2M3)"
-                                 : number == 28 ? " (FLOAT6E3M2)"
-                                                : "";
+  const std::string_view known = number == 14 ? " (COMPLEX64)" : number == 15 ? " (COMPLEX128)" : "";
   return Error{.code = ErrorCode::unsupported,
                .message = fmt::format("data_type {}{} is none of the types", number, known)};
 }
@@ -76,6 +72,12 @@ Field typed_field(DType dtype) noexcept {
 
 std::uint64_t bytes_per_value(DType dtype) noexcept {
   return static_cast<std::uint64_t>(std::max(bit_width(dtype) / 8, 1));
+}
+
+bool has_value_per_code(DType dtype) noexcept { return bit_width(dtype) == 6; }
+
+std::uint64_t value_count(DType dtype, std::uint64_t elements) noexcept {
+  return has_value_per_code(dtype) ? elements : storage_bytes(dtype, elements) / bytes_per_value(dtype);
 }
 
 }  // namespace tensorcast::formats::onnx

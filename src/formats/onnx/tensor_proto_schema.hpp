@@ -48,4 +48,10 @@ inline constexpr std::uint64_t max_message_bytes = (std::uint64_t{1} << 31) - 1;
 // 8 bits, which come packed as they are stored.
 [[nodiscard]] std::uint64_t bytes_per_value(DType dtype) noexcept;
 
+// Whether a value of the typed field is the code of one element, although elements are packed in storage: six bits.
+[[nodiscard]] bool has_value_per_code(DType dtype) noexcept;
+
+// Values of the typed field that so many elements take.
+[[nodiscard]] std::uint64_t value_count(DType dtype, std::uint64_t elements) noexcept;
+
 }  // namespace tensorcast::formats::onnx

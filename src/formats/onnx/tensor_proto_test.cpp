@@ -78,9 +78,28 @@ TEST(TensorProtoFormat, WritesFieldsInAscendingOrder) {
   EXPECT_EQ((*reader)->metadata(), (Metadata{{"doc_string", "words"}, {"format", "pt"}}));
 }
 
+TEST(TensorProtoFormat, ReadsFloat6FromOneCodeAValue) {
+  const std::vector<std::int32_t> values = {0x01, 0x3E, 0x15, 0x20, 0x3F};
+  const auto text_of = [](const std::vector<std::int32_t>& codes) {
+    return message(DType::float6_e2m3fn, {static_cast<std::int64_t>(codes.size())}, [&](protozero::pbf_writer& writer) {
+      writer.add_packed_int32(tag(Field::int32_data), codes.begin(), codes.end());
+    });
+  };
+  for (const std::size_t step : {1, 2, 100}) {
+    const Result<FileTensor> tensor = read_one(text_of(values), step);
+    ASSERT_TRUE(tensor.ok()) << tensor.error().describe();
+    EXPECT_EQ(tensor->bytes, "\x81\x5F\x81\x3F");
+  }
+  for (const std::int32_t no_code : {64, -1}) {
+    const Error error = read_one(text_of({1, no_code}), 100).error();
+    EXPECT_EQ(error.code, ErrorCode::parse);
+    EXPECT_EQ(error.element, 1u);
+  }
+}
+
 TEST(TensorProtoFormat, ReadsEveryTypeFromItsTypedField) {
   for (const DType dtype : all_dtypes()) {
-    if (onnx::typed_field(dtype) != Field::int32_data) continue;
+    if (onnx::typed_field(dtype) != Field::int32_data || onnx::has_value_per_code(dtype)) continue;
     const std::uint64_t width = onnx::bytes_per_value(dtype);
     const std::int64_t count = 3 * 8 / std::min(bit_width(dtype), 8);
     const std::vector<std::int32_t> values = {1, 127, width == 4 ? -7 : 0x81};

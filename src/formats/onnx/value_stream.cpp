@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
+
+#include "codec/packing.hpp"
 
 namespace tensorcast::formats::onnx {
 namespace {
@@ -72,7 +75,7 @@ Result<bool> ValueStream::find_values() {
 
 Result<void> ValueStream::load_block() {
   const std::uint64_t width = bytes_per_value(dtype_);
-  std::vector<std::byte> block(block_bytes);
+  std::vector<std::byte> block(block_bytes);  // a number of codes that are whole bytes
   std::size_t filled = 0;
   while (filled < block.size()) {
     const Result<bool> found = find_values();
@@ -89,22 +92,34 @@ Result<void> ValueStream::load_block() {
   }
   if (filled == 0) return malformed_message(wire_.position(), "the message ends before its data does");
   block.resize(filled);
+  if (has_value_per_code(dtype_)) pack(block);
   block_begin_ += block_.size();
   block_ = std::move(block);
   return {};
 }
 
+// Codes of one byte each to storage.
+void ValueStream::pack(std::vector<std::byte>& codes) const {
+  std::vector<std::byte> packed(storage_bytes(dtype_, codes.size()));
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    codec::store_code(dtype_, packed.data(), i, std::to_integer<std::uint64_t>(codes[i]));
+  }
+  codes = std::move(packed);
+}
+
 Result<void> ValueStream::decode(std::span<std::byte> value) {
   const Result<std::uint64_t> number = wire_.varint();
   if (!number) return number.error();
-  if (!fits(*number, field_, value.size())) {
+  const bool is_code = !has_value_per_code(dtype_) || *number >> bit_width(dtype_) == 0;
+  if (!is_code || !fits(*number, field_, value.size())) {
     const bool is_signed_field = field_ == Field::int32_data;
-    return Error{.code = ErrorCode::parse,
-                 .message = is_signed_field
-                                ? fmt::format("{} holds {}, which is no {}", field_name(field_),
-                                              static_cast<std::int32_t>(*number), name(dtype_))
-                                : fmt::format("{} holds {}, which is no {}", field_name(field_), *number, name(dtype_)),
-                 .element = bit_width(dtype_) < 8 ? std::nullopt : std::optional(values_)};
+    return Error{
+        .code = ErrorCode::parse,
+        .message = is_signed_field
+                       ? fmt::format("{} holds {}, which is no {}", field_name(field_),
+                                     static_cast<std::int32_t>(*number), name(dtype_))
+                       : fmt::format("{} holds {}, which is no {}", field_name(field_), *number, name(dtype_)),
+        .element = bit_width(dtype_) < 8 && !has_value_per_code(dtype_) ? std::nullopt : std::optional(values_)};
   }
   std::memcpy(value.data(), &*number, value.size());  // the low bytes: all targets are little-endian
   ++values_;

@@ -27,6 +27,7 @@ class ValueStream {
   void rewind();
   [[nodiscard]] Result<bool> find_values();
   [[nodiscard]] Result<void> load_block();
+  void pack(std::vector<std::byte>& codes) const;
   [[nodiscard]] Result<void> decode(std::span<std::byte> value);
 
   ByteRange message_;

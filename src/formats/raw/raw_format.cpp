@@ -45,7 +45,7 @@ Result<std::unique_ptr<Reader>> open(const io::InputFile& file, const ReadOption
   if (!options.raw) {
     return Error{.code = ErrorCode::invalid_argument,
                  .message = "raw bytes do not say what they hold",
-                 .hint = "give --raw with --from TYPE and --shape N,M",
+                 .hint = "`raw` says it, with a type and a shape",
                  .file = file.path()};
   }
   const DType dtype = options.raw->dtype;

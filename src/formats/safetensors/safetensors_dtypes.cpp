@@ -7,11 +7,11 @@ namespace tensorcast::formats::safetensors {
 namespace {
 
 // In the order of the format's own list.
-constexpr std::array<DTypeEntry, 22> entries = {{
+constexpr auto entries = std::to_array<DTypeEntry>({
     {"BOOL", DType::boolean, 8},
     {"F4", DType::float4_e2m1fn, 4},
-    {"F6_E2M3", DType::undefined, 6},
-    {"F6_E3M2", DType::undefined, 6},
+    {"F6_E2M3", DType::float6_e2m3fn, 6},
+    {"F6_E3M2", DType::float6_e3m2fn, 6},
     {"U8", DType::uint8, 8},
     {"I8", DType::int8, 8},
     {"F8_E5M2", DType::float8_e5m2, 8},
@@ -30,7 +30,7 @@ constexpr std::array<DTypeEntry, 22> entries = {{
     {"F64", DType::float64, 64},
     {"I64", DType::int64, 64},
     {"U64", DType::uint64, 64},
-}};
+});
 
 }  // namespace
 

@@ -98,8 +98,8 @@ Result<void> check(std::span<const TensorInfo> tensors) {
     if (tensor.name == "__metadata__") return fail("safetensors keeps this name for itself");
     if (tensor.shape.size() > safetensors::max_rank) return fail("safetensors cannot hold so many dimensions");
     if (bit_width(tensor.dtype) != 0 && tensor.count % 8 != 0 && tensor.count * bit_width(tensor.dtype) % 8 != 0) {
-      return fail(fmt::format("safetensors holds whole bytes only, and {} elements of {} are none", tensor.count,
-                              name(tensor.dtype)));
+      return fail(fmt::format("safetensors holds whole bytes only, and {} elements of {} do not fill them",
+                              tensor.count, name(tensor.dtype)));
     }
     names.push_back(tensor.name);
   }
@@ -110,6 +110,14 @@ Result<void> check(std::span<const TensorInfo> tensors) {
                  .tensor = std::string(*twice)};
   }
   return {};
+}
+
+// PyTorch packs elements of less than a byte along the last dimension.
+std::string objection(const TensorInfo& tensor) {
+  const int bits = bit_width(tensor.dtype);
+  const std::int64_t last = tensor.shape.empty() ? 1 : tensor.shape.back();
+  if (find_dtype(tensor.dtype) == nullptr || bits >= 8 || tensor.count == 0 || last * bits % 8 == 0) return {};
+  return bits == 4 ? "last dimension odd" : fmt::format("last dimension of {} elements fills no whole bytes", last);
 }
 
 std::uint64_t alignment_of(const TensorInfo& tensor) noexcept {
@@ -157,6 +165,7 @@ constexpr Format safetensors_format = {
     .open = open,
     .create = create,
     .check = check,
+    .objection = objection,
     .layout = layout,
 };
 

@@ -147,7 +147,7 @@ TEST(SafetensorsWriter, RefusesWhatTheFormatCannotSay) {
   EXPECT_EQ(refusal({byte, byte}), "two tensors have this name, and safetensors finds tensors by name");
   EXPECT_EQ(refusal({make_tensor("__metadata__", DType::uint8, {1}, "x")}), "safetensors keeps this name for itself");
   EXPECT_EQ(refusal({make_tensor("a", DType::float4_e2m1fn, {3}, "xy")}),
-            "safetensors holds whole bytes only, and 3 elements of float4_e2m1fn are none");
+            "safetensors holds whole bytes only, and 3 elements of float4_e2m1fn do not fill them");
   for (const DType dtype : {DType::int4, DType::uint4, DType::int2, DType::uint2, DType::string, DType::undefined}) {
     EXPECT_FALSE(safetensors_format.can_hold(dtype)) << name(dtype);
   }

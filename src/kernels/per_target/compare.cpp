@@ -13,53 +13,36 @@
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 namespace {
 
-// --- Vectors of float32 or float64. Masks here are vectors of 0 and -1 on every target: most of them are counted.
+// --- Vectors of float32 or float64
 
-SIMD_INLINE I32 magnitude_bits(I32 bits) { return bits & INT32_MAX; }
-SIMD_INLINE I64 magnitude_bits(I64 bits) { return bits & INT64_MAX; }
-SIMD_INLINE F32 magnitude(F32 x) { return as<F32>(magnitude_bits(as<I32>(x))); }
-SIMD_INLINE F64 magnitude(F64 x) { return as<F64>(magnitude_bits(as<I64>(x))); }
-SIMD_INLINE bool any_lane(I32 mask) { return any(greater(as<U32>(mask), U32{})); }
-SIMD_INLINE bool any_lane(I64 mask) { return any_lane(as<I32>(mask)); }
-SIMD_INLINE F32 keep_where(I32 mask, F32 x) { return as<F32>(as<I32>(x) & mask); }
-SIMD_INLINE F64 keep_where(I64 mask, F64 x) { return as<F64>(as<I64>(x) & mask); }
-SIMD_INLINE F64 greater_of(F64 a, F64 b) { return a > b ? a : b; }
+SIMD_INLINE F32 magnitude(F32 x) { return as<F32>(as<I32>(x) & INT32_MAX); }
+SIMD_INLINE F64 magnitude(F64 x) { return as<F64>(as<I64>(x) & INT64_MAX); }
 
 template <class V>
 struct LanesOf;
 template <>
 struct LanesOf<F32> {
   using Number = float;
-  using Mask = I32;
+  using Mask = Mask32;
+  using Counts = I32;
 };
 template <>
 struct LanesOf<F64> {
   using Number = double;
-  using Mask = I64;
+  using Mask = Mask64;
+  using Counts = I64;
 };
 
-template <class Mask>
-std::uint64_t total(Mask counts) {
-  std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < sizeof counts / sizeof counts[0]; ++i) sum += static_cast<std::uint64_t>(counts[i]);
-  return sum;
+// Lanes count up to 2^31 elements each.
+template <class Counts>
+SIMD_INLINE std::uint64_t sum_of_lanes(Counts counts) {
+  return static_cast<std::uint64_t>(over_lanes(counts, [](auto a, auto b) { return a + b; }));
 }
+
+SIMD_INLINE Range<float> range_of(const CompareRules& rules, float) { return rules.of_float32; }
+SIMD_INLINE Range<double> range_of(const CompareRules& rules, double) { return rules.of_float64; }
 
 // --- The loop
-
-// The first number of a type that is not below `bound`, and the last one that is not above it. NaN stays.
-template <class Number>
-Number rounded_up(DoubleDouble bound) {
-  constexpr Number infinity = std::numeric_limits<Number>::infinity();
-  if (bound.high > static_cast<double>(std::numeric_limits<Number>::max())) return infinity;
-  const auto nearest = static_cast<Number>(bound.high);
-  const double rest = (bound.high - static_cast<double>(nearest)) + bound.low;
-  return rest > 0.0 ? std::nextafter(nearest, infinity) : nearest;
-}
-template <class Number>
-Number rounded_down(DoubleDouble bound) {
-  return -rounded_up<Number>({-bound.high, -bound.low});
-}
 
 // Compares `lanes` pairs at a time; 16 of them are a round of the accumulators. `V` is the vector that holds sources
 // and results, `has_low` says that each of them is the sum of two.
@@ -70,34 +53,19 @@ class Comparison {
   static constexpr std::size_t lanes = sizeof(V) / sizeof(Number);
 
   Comparison(const CompareRules& rules, CompareSums& sums)
-      : rules_(rules),
-        sums_(sums),
-        below_(rounded_down<Number>(rules.below)),
-        above_(rounded_up<Number>(rules.above)) {}
+      : rules_(rules), range_(range_of(rules, Number{})), sums_(sums) {}
 
   void add(const ComparedPairs& pairs, std::size_t count) {
-    State state;
-    std::memcpy(state.signal, sums_.signal.data(), sizeof state.signal);
-    std::memcpy(state.noise, sums_.noise.data(), sizeof state.noise);
-    state.share = splat(share_to_exceed());
+    State state = loaded();
     std::size_t first = 0;
     for (; first + accumulator_count <= count; first += accumulator_count) add_round(pairs, first, state);
     if (first < count) add_last(pairs, first, count - first, state);
-
-    std::memcpy(sums_.signal.data(), state.signal, sizeof state.signal);
-    std::memcpy(sums_.noise.data(), state.noise, sizeof state.noise);
-    const std::uint64_t zeroed = total(state.zeroed);
-    sums_.zeroed += zeroed;
-    sums_.inexact += total(state.inexact);
-    sums_.out_of_range += total(state.out_of_range);
-    sums_.max_rel_error = std::max(sums_.max_rel_error, zeroed != 0 ? 1.0 : 0.0);
-    for (std::size_t i = 0; i < sizeof(F64) / sizeof(double); ++i) {
-      sums_.max_abs_error = std::max(sums_.max_abs_error, static_cast<double>(state.max_abs[i]));
-    }
+    store_sums(state);
   }
 
  private:
   using Mask = typename LanesOf<V>::Mask;
+  using Counts = typename LanesOf<V>::Counts;
   static constexpr std::size_t wide_lanes = sizeof(F64) / sizeof(double);
 
   // Kept in registers.
@@ -105,11 +73,35 @@ class Comparison {
     F64 signal[accumulator_count / wide_lanes], noise[accumulator_count / wide_lanes];
     F64 max_abs = {};
     V share;
-    Mask inexact = {}, zeroed = {}, out_of_range = {};
+    Counts inexact = {}, zeroed = {}, out_of_range = {};
   };
   struct Lanes {
     V x = {}, y = {}, x_low = {}, y_low = {};
   };
+
+  SIMD_INLINE State loaded() const {
+    State state;
+    state.share = splat(share_to_exceed(sums_));
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < accumulator_count / wide_lanes; ++i) {
+      state.signal[i] = load<F64>(reinterpret_cast<const std::byte*>(&sums_.signal[i * wide_lanes]));
+      state.noise[i] = load<F64>(reinterpret_cast<const std::byte*>(&sums_.noise[i * wide_lanes]));
+    }
+    return state;
+  }
+  SIMD_INLINE void store_sums(const State& state) {
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < accumulator_count / wide_lanes; ++i) {
+      store(reinterpret_cast<std::byte*>(&sums_.signal[i * wide_lanes]), state.signal[i]);
+      store(reinterpret_cast<std::byte*>(&sums_.noise[i * wide_lanes]), state.noise[i]);
+    }
+    const std::uint64_t zeroed = sum_of_lanes(state.zeroed);
+    sums_.zeroed += zeroed;
+    sums_.inexact += sum_of_lanes(state.inexact);
+    sums_.out_of_range += sum_of_lanes(state.out_of_range);
+    sums_.max_abs_error = std::max(sums_.max_abs_error, greatest_of_lanes(state.max_abs));
+    if (zeroed != 0) sums_.max_rel_error = std::max(sums_.max_rel_error, 1.0);
+  }
 
   SIMD_INLINE void add_round(const ComparedPairs& pairs, std::size_t first, State& state) {
 #pragma GCC unroll 8
@@ -149,35 +141,36 @@ class Comparison {
   SIMD_INLINE void add_lanes(Lanes in, std::size_t r, State& state) {
     Mask out_of_range = out_of_range_of(in);
     V difference = error(in);
-    const Mask is_finite = magnitude(difference) < splat(std::numeric_limits<Number>::infinity());
-    if (any_lane(~is_finite)) [[unlikely]] {
-      count_not_finite(in);
-      in.x = keep_where(is_finite, in.x);
-      in.y = keep_where(is_finite, in.y);
-      out_of_range &= is_finite;
-      difference = keep_where(is_finite, difference);
+    const Mask is_finite = less(magnitude(difference), splat(std::numeric_limits<Number>::infinity()));
+    if (!all_of(is_finite)) [[unlikely]] {
+      count_not_finite(in.x, in.y, range_, sums_);
+      out_of_range = mask_and(out_of_range, is_finite);
+      in.x = select(is_finite, in.x, V{});
+      in.y = select(is_finite, in.y, V{});
+      difference = select(is_finite, difference, V{});
     }
 
-    const Mask is_inexact = difference != V{};
-    const Mask is_zero = in.y == V{};
-    state.inexact -= is_inexact;
-    state.zeroed -= is_inexact & is_zero;
-    state.out_of_range -= out_of_range;
+    const Mask is_inexact = not_equal(difference, V{});
+    const Mask is_nonzero = not_equal(in.y, V{});
+    state.inexact = count_where(state.inexact, is_inexact);
+    state.zeroed = count_where(state.zeroed, mask_and_not(is_inexact, is_nonzero));
+    state.out_of_range = count_where(state.out_of_range, out_of_range);
     // A result of zero has a relative error of 1, which the count of them tells.
-    const Mask may_grow = is_inexact & ~is_zero & ~(magnitude(difference) < state.share * magnitude(in.x));
+    const Mask may_grow =
+        mask_and(greater_equal(magnitude(difference), state.share * magnitude(in.x)), mask_and(is_inexact, is_nonzero));
 
     if constexpr (lanes == wide_lanes) {
       add_squares(in.x, difference, r, state);
-      if (any_lane(may_grow)) [[unlikely]]
-        grow_share(in.x, difference, state);
+      if (any_of(may_grow)) [[unlikely]]
+        state.share = splat(grown_share(in.x, difference, sums_));
     } else {
       // float32 lacks digits for the errors of numbers out of range.
       const F64x2 x = widen(in.x), y = widen(in.y);
       add_squares(x.lo, x.lo - y.lo, 2 * r, state);
       add_squares(x.hi, x.hi - y.hi, 2 * r + 1, state);
-      if (any_lane(may_grow)) [[unlikely]] {
-        grow_share(x.lo, x.lo - y.lo, state);
-        grow_share(x.hi, x.hi - y.hi, state);
+      if (any_of(may_grow)) [[unlikely]] {
+        grown_share(x.lo, x.lo - y.lo, sums_);
+        state.share = splat(grown_share(x.hi, x.hi - y.hi, sums_));
       }
     }
   }
@@ -185,54 +178,50 @@ class Comparison {
   SIMD_INLINE Mask out_of_range_of(const Lanes& in) const {
     if constexpr (has_low) {
       // The difference of near numbers is exact, so its sign is right.
-      const V over = (in.x - rules_.above.high) + (in.x_low - rules_.above.low);
-      const V under = (in.x - rules_.below.high) + (in.x_low - rules_.below.low);
-      return (over >= V{}) | (under <= V{});
+      const V over = (in.x - rules_.of_sums.above.high) + (in.x_low - rules_.of_sums.above.low);
+      const V under = (in.x - rules_.of_sums.below.high) + (in.x_low - rules_.of_sums.below.low);
+      return mask_or(greater_equal(over, V{}), greater_equal(V{}, under));
     } else {
-      return (in.x >= splat(above_)) | (in.x <= splat(below_));
+      return mask_or(greater_equal(in.x, splat(range_.above)), greater_equal(splat(range_.below), in.x));
     }
   }
 
   SIMD_INLINE static void add_squares(F64 x, F64 difference, std::size_t accumulator, State& state) {
-    state.max_abs = greater_of(magnitude(difference), state.max_abs);
+    state.max_abs = max(magnitude(difference), state.max_abs);
     state.signal[accumulator] += x * x;
     state.noise[accumulator] += difference * difference;
   }
 
   // Counts what only happens to elements that are infinite or NaN before or after.
-  [[gnu::noinline]] void count_not_finite(const Lanes& in) {
+  [[gnu::noinline]] static void count_not_finite(V sources, V results, Range<Number> range, CompareSums& sums) {
     constexpr Number infinity = std::numeric_limits<Number>::infinity();
     for (std::size_t i = 0; i < lanes; ++i) {
-      const Number x = in.x[i], y = in.y[i];
+      const Number x = sources[i], y = results[i];
       const bool x_finite = std::fabs(x) < infinity, y_finite = std::fabs(y) < infinity;
-      sums_.nan_made += x == x && y != y;
-      sums_.nan_lost += x != x && y == y;
-      sums_.overflowed += x_finite && !y_finite;
-      sums_.out_of_range += y_finite && !x_finite && (x >= above_ || x <= below_);
+      sums.nan_made += x == x && y != y;
+      sums.nan_lost += x != x && y == y;
+      sums.overflowed += x_finite && !y_finite;
+      sums.out_of_range += y_finite && !x_finite && (x >= range.above || x <= range.below);
     }
   }
 
   // The largest relative error so far, to multiply sources with: where the error is less than the product, it does not
   // grow. A little smaller than it is, as the product is rounded.
-  [[nodiscard]] Number share_to_exceed() const {
+  SIMD_INLINE static Number share_to_exceed(const CompareSums& sums) {
     constexpr double less_than_one = sizeof(Number) == 4 ? 1.0 - 0x1p-21 : 1.0 - 0x1p-50;
     constexpr double largest = static_cast<double>(std::numeric_limits<Number>::max());
-    return static_cast<Number>(std::min(sums_.max_rel_error, largest) * less_than_one);
+    return static_cast<Number>(std::min(sums.max_rel_error, largest) * less_than_one);
   }
-
-  SIMD_INLINE void grow_share(F64 x, F64 difference, State& state) {
-    grow_max_rel(x, difference);
-    state.share = splat(share_to_exceed());
-  }
-  [[gnu::noinline]] void grow_max_rel(F64 x, F64 difference) {
+  [[gnu::noinline]] static Number grown_share(F64 x, F64 difference, CompareSums& sums) {
     for (std::size_t i = 0; i < wide_lanes; ++i) {
-      if (x[i] != 0.0) sums_.max_rel_error = std::max(sums_.max_rel_error, std::fabs(difference[i] / x[i]));
+      if (x[i] != 0.0) sums.max_rel_error = std::max(sums.max_rel_error, std::fabs(difference[i] / x[i]));
     }
+    return share_to_exceed(sums);
   }
 
   const CompareRules& rules_;
+  const Range<Number> range_;  // of numbers that are not sums
   CompareSums& sums_;
-  Number below_, above_;  // plain numbers only
 };
 
 // --- Tests of ranges
@@ -240,25 +229,23 @@ class Comparison {
 template <class V>
 bool any_outside(const std::byte* numbers, std::size_t count, double low, double high) {
   using Number = typename LanesOf<V>::Number;
-  constexpr std::size_t lanes = sizeof(V) / sizeof(Number), unrolled = 4;
+  constexpr std::size_t unit = sizeof(V) / sizeof(Number), units = 4;
   const V least = splat(static_cast<Number>(low)), greatest = splat(static_cast<Number>(high));
   const auto inside = [&](const std::byte* at) SIMD_INLINE_LAMBDA {
     const V x = load<V>(at);
-    return (x >= least) & (x <= greatest);
+    return mask_and(greater_equal(x, least), greater_equal(greatest, x));
   };
-  typename LanesOf<V>::Mask all_inside = ~typename LanesOf<V>::Mask{};
-  std::size_t first = 0;
-  for (; first + unrolled * lanes <= count; first += unrolled * lanes) {
-#pragma GCC unroll 4
-    for (std::size_t r = 0; r < unrolled; ++r) all_inside &= inside(numbers + (first + r * lanes) * sizeof(Number));
+  for (; count >= units * unit; count -= units * unit, numbers += units * sizeof(V)) {
+    const auto first = mask_and(inside(numbers), inside(numbers + sizeof(V)));
+    const auto second = mask_and(inside(numbers + 2 * sizeof(V)), inside(numbers + 3 * sizeof(V)));
+    if (!all_of(mask_and(first, second))) return true;
   }
-  bool rest_inside = true;
-  for (; first < count; ++first) {
+  for (; count != 0; --count, numbers += sizeof(Number)) {
     Number x;
-    std::memcpy(&x, numbers + first * sizeof x, sizeof x);
-    rest_inside &= x >= static_cast<Number>(low) && x <= static_cast<Number>(high);
+    std::memcpy(&x, numbers, sizeof x);
+    if (!(x >= static_cast<Number>(low) && x <= static_cast<Number>(high))) return true;
   }
-  return !rest_inside || any_lane(~all_inside);
+  return false;
 }
 
 }  // namespace

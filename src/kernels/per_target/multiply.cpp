@@ -10,14 +10,14 @@ namespace tensorcast::kernels::TENSORCAST_TARGET {
 
 namespace {
 
-// Whether a magnitude is unwanted: bits from `first` to before `end`.
+// Remembers whether the caller rejects a product.
 template <class Lanes>
-class UnwantedRange {
+class Rejection {
   using Lane = std::remove_cvref_t<decltype(Lanes{}[0])>;
   static constexpr Lane magnitude_bits = static_cast<Lane>(~std::make_unsigned_t<Lane>{0} >> 1);
 
  public:
-  explicit UnwantedRange(const Multiplication& by)
+  explicit Rejection(const Multiplication& by)
       : before_(splat(static_cast<Lane>(by.first - 1))), end_(splat(static_cast<Lane>(by.end))) {}
 
   template <class Floats>
@@ -26,7 +26,7 @@ class UnwantedRange {
     signs_ |= (before_ - magnitudes) & (magnitudes - end_);  // both are negative within the range
   }
 
-  // Other than zero, with zeros for these bits.
+  // For float32_close.
   template <class Floats>
   SIMD_INLINE void add_zeros(Floats products, Lanes zeros) {
     const Lanes bits = as<Lanes>(products);
@@ -40,7 +40,7 @@ class UnwantedRange {
   Lanes signs_ = {};
 };
 
-// A scale as `products` need it.
+// Multiplies lanes with a scale.
 template <Products products>
 class Float32Multiplier {
  public:
@@ -75,28 +75,29 @@ template <DType from, Products products>
                                            const Multiplication& by) {
   const Float32Multiplier<products> multiply(by.scale);
   const I32 zeros = splat(static_cast<std::int32_t>(by.zeros));
-  UnwantedRange<I32> unwanted(by);
+  Rejection<I32> rejection(by);
+  const bool has_range = by.first != by.end;  // most have none: 0.7 of the time
   for (; count != 0; count -= kLanes, src += bytes_of<from>(kLanes), dst += kRegisterBytes) {
     const F32 product = multiply(load_unit<from>(src));
-    unwanted.add(product);
-    if constexpr (products == Products::float32_close) unwanted.add_zeros(product, zeros);
+    if (has_range) rejection.add(product);
+    if constexpr (products == Products::float32_close) rejection.add_zeros(product, zeros);
     store(dst, product);
   }
-  return !unwanted.found();
+  return !rejection.found();
 }
 
 template <Products products>
 [[gnu::noinline]] bool multiply_in_float64(const std::byte* src, std::byte* dst, std::size_t count,
                                            const Multiplication& by) {
   const F64 scale = splat(by.scale);
-  UnwantedRange<I64> unwanted(by);
+  Rejection<I64> rejection(by);
   for (; count != 0; count -= kLanes / 2, src += kRegisterBytes, dst += kRegisterBytes) {
     const F64 x = load<F64>(src);
     const F64 result = products == Products::float64_odd ? multiply_odd(x, scale) : x * scale;
-    unwanted.add(result);
+    rejection.add(result);
     store(dst, result);
   }
-  return !unwanted.found();
+  return !rejection.found();
 }
 
 template <MultiplyFn multiply>

@@ -25,12 +25,36 @@ SIMD_INLINE bool any(Mask32 mask) { return mask != 0; }
 SIMD_INLINE Mask32 both(Mask32 a, Mask32 b) { return static_cast<Mask32>(a & b); }
 SIMD_INLINE Mask32 either(Mask32 a, Mask32 b) { return static_cast<Mask32>(a | b); }
 SIMD_INLINE Mask64 either(Mask64 a, Mask64 b) { return static_cast<Mask64>(a | b); }
+SIMD_INLINE Mask32 less(F32 a, F32 b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_LT_OQ); }
+SIMD_INLINE Mask64 less(F64 a, F64 b) { return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_LT_OQ); }
+SIMD_INLINE Mask32 not_equal(F32 a, F32 b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_NEQ_UQ); }
+SIMD_INLINE Mask64 not_equal(F64 a, F64 b) { return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_NEQ_UQ); }
+// By mask instructions: g++ 12 would carry masks to general registers and back to combine them.
+SIMD_INLINE Mask32 mask_or(Mask32 a, Mask32 b) { return _kor_mask16(a, b); }
+SIMD_INLINE Mask64 mask_or(Mask64 a, Mask64 b) { return _kor_mask8(a, b); }
+SIMD_INLINE Mask32 mask_and(Mask32 a, Mask32 b) { return _kand_mask16(a, b); }
+SIMD_INLINE Mask64 mask_and(Mask64 a, Mask64 b) { return _kand_mask8(a, b); }
+SIMD_INLINE Mask32 mask_and_not(Mask32 a, Mask32 b) { return _kandn_mask16(b, a); }
+SIMD_INLINE Mask64 mask_and_not(Mask64 a, Mask64 b) { return _kandn_mask8(b, a); }
+SIMD_INLINE bool any_of(Mask32 mask) { return _kortestz_mask16_u8(mask, mask) == 0; }
+SIMD_INLINE bool any_of(Mask64 mask) { return _kortestz_mask8_u8(mask, mask) == 0; }
+SIMD_INLINE bool all_of(Mask32 mask) { return _kortestc_mask16_u8(mask, mask) != 0; }
+SIMD_INLINE bool all_of(Mask64 mask) { return _kortestc_mask8_u8(mask, mask) != 0; }
+SIMD_INLINE I32 count_where(I32 counts, Mask32 mask) {
+  return (I32)_mm512_mask_sub_epi32((__m512i)counts, mask, (__m512i)counts, _mm512_set1_epi32(-1));
+}
+SIMD_INLINE I64 count_where(I64 counts, Mask64 mask) {
+  return (I64)_mm512_mask_sub_epi64((__m512i)counts, mask, (__m512i)counts, _mm512_set1_epi64(-1));
+}
 SIMD_INLINE Mask32 mask_if(bool condition) { return condition ? 0xffff : 0; }
 
 SIMD_INLINE I32 select(Mask32 mask, I32 yes, I32 no) {
   return (I32)_mm512_mask_mov_epi32((__m512i)no, mask, (__m512i)yes);
 }
 SIMD_INLINE F32 select(Mask32 mask, F32 yes, F32 no) { return (F32)_mm512_mask_mov_ps((__m512)no, mask, (__m512)yes); }
+SIMD_INLINE F64 select(Mask64 mask, F64 yes, F64 no) {
+  return (F64)_mm512_mask_mov_pd((__m512d)no, mask, (__m512d)yes);
+}
 SIMD_INLINE I64 select(Mask64 mask, I64 yes, I64 no) {
   return (I64)_mm512_mask_mov_epi64((__m512i)no, mask, (__m512i)yes);
 }
@@ -48,6 +72,7 @@ SIMD_INLINE U16 max(U16 a, U16 b) { return (U16)_mm512_max_epu16((__m512i)a, (__
 SIMD_INLINE I8 min(I8 a, I8 b) { return (I8)_mm512_min_epi8((__m512i)a, (__m512i)b); }
 SIMD_INLINE I8 max(I8 a, I8 b) { return (I8)_mm512_max_epi8((__m512i)a, (__m512i)b); }
 SIMD_INLINE U8 min(U8 a, U8 b) { return (U8)_mm512_min_epu8((__m512i)a, (__m512i)b); }
+SIMD_INLINE F64 max(F64 a, F64 b) { return (F64)_mm512_max_pd((__m512d)a, (__m512d)b); }
 SIMD_INLINE F32 clamp(F32 x, F32 low, F32 high) {
   return (F32)_mm512_min_ps((__m512)high, _mm512_max_ps((__m512)low, (__m512)x));
 }
@@ -119,6 +144,7 @@ SIMD_INLINE U16h float16_codes(F32 x) {
   return (U16h)_mm512_cvtps_ph((__m512)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 SIMD_INLINE F64x2 widen(F32 x) { return {(F64)_mm512_cvtps_pd(lower(x)), (F64)_mm512_cvtps_pd(upper(x))}; }
+SIMD_INLINE F64 load_widened(const std::byte* src) { return (F64)_mm512_cvtps_pd((__m256)load<F32h>(src)); }
 SIMD_INLINE F32 narrow(F64x2 x) { return join(_mm512_cvtpd_ps((__m512d)x.lo), _mm512_cvtpd_ps((__m512d)x.hi)); }
 
 // Toward zero, then a last bit of one wherever something was cut off.

@@ -4,6 +4,8 @@
 // Not Google Highway: of the version that Debian 12 has (1.0.3), the conversions that matter here truncate, flush or
 // saturate where the specification rounds or wraps, and one of its AVX-512 truncations is plainly wrong.
 //
+//   less not_equal mask_and mask_or mask_and_not                           masks of floats, with NaN unequal
+//   any_of all_of count_where                                              what masks are used for
 //   equal greater greater_equal is_nan any both either mask_if select      masks; is_nan is an integer comparison, as
 //                                                                          clang 16 would do that of a widened float16
 //                                                                          in float16, which it emulates
@@ -16,6 +18,7 @@
 //   load store load_float16 load_int16 load_uint16                         loads of one unit, any alignment
 //   widen narrow narrow_odd odd_in_24_bits round_to_integer                float to float; NaN keep sign and payload
 //   float16_codes                                                          to nearest
+//   load_widened                                                           float32 as float64
 //   to_f32 to_f64                                                          integer to float, nearest
 //   to_f32_odd                                                             rounded to odd, in 10 bits or more
 //   to_f32_clamped                                                         2^31 and more are alike

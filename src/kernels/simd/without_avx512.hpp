@@ -19,6 +19,24 @@ SIMD_INLINE Mask64 greater_equal(F64 a, F64 b) { return a >= b; }
 SIMD_INLINE Mask32 is_nan(F32 x) { return (as<I32>(x) & INT32_MAX) > 0x7f800000; }
 SIMD_INLINE Mask32 both(Mask32 a, Mask32 b) { return a & b; }
 SIMD_INLINE Mask32 either(Mask32 a, Mask32 b) { return a | b; }
+SIMD_INLINE Mask32 less(F32 a, F32 b) { return a < b; }
+SIMD_INLINE Mask64 less(F64 a, F64 b) { return a < b; }
+SIMD_INLINE Mask32 not_equal(F32 a, F32 b) { return a != b; }
+SIMD_INLINE Mask64 not_equal(F64 a, F64 b) { return a != b; }
+SIMD_INLINE Mask32 mask_or(Mask32 a, Mask32 b) { return a | b; }
+SIMD_INLINE Mask64 mask_or(Mask64 a, Mask64 b) { return a | b; }
+SIMD_INLINE Mask32 mask_and(Mask32 a, Mask32 b) { return a & b; }
+SIMD_INLINE Mask64 mask_and(Mask64 a, Mask64 b) { return a & b; }
+SIMD_INLINE Mask32 mask_and_not(Mask32 a, Mask32 b) { return a & ~b; }
+SIMD_INLINE Mask64 mask_and_not(Mask64 a, Mask64 b) { return a & ~b; }
+bool any(Mask32 mask);
+SIMD_INLINE bool any_of(Mask32 mask) { return any(mask); }
+SIMD_INLINE bool any_of(Mask64 mask) { return any(as<Mask32>(mask)); }
+SIMD_INLINE bool all_of(Mask32 mask) { return !any(~mask); }
+SIMD_INLINE bool all_of(Mask64 mask) { return !any(as<Mask32>(~mask)); }
+SIMD_INLINE I32 count_where(I32 counts, Mask32 mask) { return counts - mask; }
+SIMD_INLINE I64 count_where(I64 counts, Mask64 mask) { return counts - mask; }
+SIMD_INLINE F64 load_widened(const std::byte* src) { return __builtin_convertvector(load<F32h>(src), F64); }
 SIMD_INLINE Mask32 mask_if(bool condition) { return splat(condition ? -1 : 0); }
 
 SIMD_INLINE I32 select(Mask32 mask, I32 yes, I32 no) { return mask ? yes : no; }
@@ -37,6 +55,7 @@ SIMD_INLINE I16 max(I16 a, I16 b) { return a > b ? a : b; }
 SIMD_INLINE I8 min(I8 a, I8 b) { return a < b ? a : b; }
 SIMD_INLINE I8 max(I8 a, I8 b) { return a > b ? a : b; }
 SIMD_INLINE U8 min(U8 a, U8 b) { return a < b ? a : b; }
+SIMD_INLINE F64 max(F64 a, F64 b) { return a > b ? a : b; }
 SIMD_INLINE F32 clamp(F32 x, F32 low, F32 high) {
   const F32 raised = low > x ? low : x;
   return high < raised ? high : raised;

@@ -47,6 +47,8 @@ Result<int> standard_opset(const std::vector<OpsetTree>& opsets) {
   return static_cast<int>(version);
 }
 
+constexpr int newest_cast_like_opset = 25;  // ONNX 28 has no CastLike of its own
+
 // Where nodes stand: the main graph, or one call of a function.
 struct Frame {
   const Frame* caller = nullptr;
@@ -290,7 +292,11 @@ class GraphBuilder {
     if (node.op_type == "Cast" || node.op_type == "CastLike") {
       const Result<CastOptions> options = cast_options(opset, attributes);
       if (!options) return options.error();
-      if (node.op_type == "CastLike") return Operation(CastLikeOp{.options = *options});
+      if (node.op_type == "CastLike") {
+        CastOptions like_options = *options;  // CastLike lacks the types that came later
+        like_options.opset = std::min(like_options.opset, newest_cast_like_opset);
+        return Operation(CastLikeOp{.options = like_options});
+      }
       const Result<DType> to = cast_target(opset, attributes);
       if (!to) return to.error();
       return Operation(CastOp{.to = *to, .options = *options});

@@ -1,0 +1,170 @@
+"""Files as users find and misuse them."""
+
+import pickle
+import re
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tensorcast as tc
+from tensorcast import CastError
+
+safetensors = pytest.importorskip("safetensors.numpy")
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = tmp_path / "model.safetensors"
+    tensors = {
+        "embed": np.linspace(-3, 3, 24, dtype=np.float32).reshape(4, 6),
+        "norm": np.ones(8, np.float32),
+        "head": np.linspace(-3, 3, 24, dtype=np.float32).reshape(8, 3),
+        "steps": np.int64([3]),
+    }
+    safetensors.save_file(tensors, path)
+    return path
+
+
+def types(done):
+    return {tensor["name"]: tensor["to"] for tensor in done["tensors"]}
+
+
+def test_a_string_is_one_pattern(model, tmp_path):
+    done = tc.convert(model, tmp_path / "out.safetensors", "float16", exclude="embed")
+    assert types(done) == {"embed": "float32", "norm": "float16", "head": "float16", "steps": "int64"}
+    done = tc.convert(model, tmp_path / "only.safetensors", "float16", include="embed")
+    assert types(done)["norm"] == "float32"
+
+
+@pytest.mark.parametrize("keyword", ["include", "exclude"])
+def test_patterns_that_match_nothing(model, tmp_path, keyword):
+    with pytest.raises(CastError, match=rf'{keyword} 1 \("nrom"\) matches no tensor; tensorcast.inspect\(\) lists'):
+        tc.convert(model, tmp_path / "out.safetensors", "float16", **{keyword: "nrom"})
+    assert not (tmp_path / "out.safetensors").exists()
+
+
+def test_there_must_be_a_type(model, tmp_path):
+    with pytest.raises(CastError, match="no type to convert to"):
+        tc.convert(model, tmp_path / "out.safetensors")
+    with pytest.raises(CastError, match="no type to convert to"):
+        tc.convert(model, tmp_path / "out.safetensors", include="norm")
+    with pytest.raises(TypeError, match="rules"):
+        tc.convert(model, tmp_path / "out.safetensors", rules="norm=float16")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda path: tc.convert(path, path.with_name("out.npy"), "float16", include="norm", nonsense=1),
+        lambda path: tc.inspect(path, nonsense=1),
+        lambda path: tc.cast(np.float32([1]), "float16", nonsense=1),
+        lambda path: tc.cast(np.float32([1]), "string", nonsense=1),
+        lambda path: tc.cast(np.array(["1"]), "float32", nonsense=1),
+        lambda path: tc.cast(np.float32([1]), "float32", copy=False, nonsense=1),
+        lambda path: tc.cast(np.float32([]), "float16", nonsense=1),
+        lambda path: tc.cast(np.array(["1"]), "string", nonsense=1),
+        lambda path: tc.explain(1, nonsense=1),
+        lambda path: tc.CastNode("float16", nonsense=1),
+        lambda path: tc.promote(np.float32([1]), np.float16([1]), nonsense=1),
+    ],
+)
+def test_unknown_options(model, call):
+    with pytest.raises(TypeError, match="nonsense"):
+        call(model)
+
+
+def test_errors_of_files_are_os_errors(model, tmp_path):
+    with pytest.raises(FileNotFoundError) as missing:
+        tc.inspect(tmp_path / "missing.npy")
+    assert isinstance(missing.value, CastError)
+    assert missing.value.code == "io"
+    assert missing.value.filename == str(tmp_path / "missing.npy")
+    with pytest.raises(FileExistsError, match="overwrite=True replaces it") as exists:
+        tc.convert(model, model, "float16")
+    assert isinstance(exists.value, CastError)
+    assert "--" not in str(exists.value)
+    with pytest.raises(IsADirectoryError):
+        tc.inspect(tmp_path)
+    with pytest.raises(FileNotFoundError, match="parents=True creates it"):
+        tc.convert(model, tmp_path / "new" / "out.safetensors", "float16")
+    tc.convert(model, tmp_path / "new" / "out.safetensors", "float16", parents=True)
+    tc.convert(model, model, "float16", overwrite=True)
+    again = pickle.loads(pickle.dumps(exists.value))
+    assert type(again) is type(exists.value) and str(again) == str(exists.value)
+
+
+def test_a_destroyed_tensor_is_a_warning(model, tmp_path):
+    out = tmp_path / "out.safetensors"
+    with pytest.warns(tc.LossWarning, match="'embed' .float32 to int8.: .* nonzero elements became zero; .*scale=") as said:
+        tc.convert(model, out, "int8", scale=0.3, exclude="norm", overwrite=True)
+    assert len(said) == 2
+    assert said[0].filename == __file__
+    with pytest.raises(CastError, match="became zero") as strict:
+        tc.convert(model, tmp_path / "strict.safetensors", "int8", scale=0.3, strict_loss=True)
+    assert strict.value.tensor
+    assert not (tmp_path / "strict.safetensors").exists()
+    done = tc.convert(model, out, "int8", scale=40, overwrite=True, strict_loss=True)
+    assert not any(tensor["damage"] for tensor in done["tensors"])
+
+
+def test_float4_that_pytorch_could_not_load(model, tmp_path):
+    done = tc.convert(model, tmp_path / "fp4.safetensors", "float4_e2m1fn")
+    assert types(done) == {"embed": "float4_e2m1fn", "norm": "float4_e2m1fn", "head": "float32", "steps": "int64"}
+    head = next(tensor for tensor in done["tensors"] if tensor["name"] == "head")
+    assert head["left"] and head["reason"] == "last dimension odd"
+    done = tc.convert(model, tmp_path / "odd.safetensors", "float4_e2m1fn", allow_odd=True)
+    assert types(done)["head"] == "float4_e2m1fn"
+
+
+def test_codes_with_scales(tmp_path):
+    path = tmp_path / "codes.safetensors"
+    codes = np.float32([1, 2]).astype(ml_dtypes.float8_e4m3fn)
+    np.savez(tmp_path / "codes.npz", **{"w.weight": codes, "w.weight_scale_inv": np.float32([0.5])})
+    from_ = {"w.weight": "float8_e4m3fn"}
+    with pytest.raises(CastError, match='"w.weight_scale_inv".*raw_codes=True converts'):
+        tc.convert(tmp_path / "codes.npz", path, "bfloat16", from_=from_)
+    tc.convert(tmp_path / "codes.npz", path, "bfloat16", from_=from_, raw_codes=True)
+
+
+def test_one_tensor(model, tmp_path):
+    tc.convert(model, tmp_path / "norm.npy", include="norm")
+    assert np.array_equal(np.load(tmp_path / "norm.npy"), np.ones(8, np.float32))
+
+
+def test_an_unknown_type_in_an_npz_hides_no_other(tmp_path):
+    path = tmp_path / "mixed.npz"
+    np.savez(path, known=np.float32([1, 2]), objects=np.array([None]), opaque=np.float32([1]).astype(ml_dtypes.bfloat16))
+    tensors = {tensor["name"]: tensor for tensor in tc.inspect(path)["tensors"]}
+    assert tensors["known"]["dtype"] == "float32" and not tensors["known"]["problem"]
+    assert "pickles" in tensors["objects"]["problem"]
+    assert tensors["opaque"]["problem"]
+    tensors = {tensor["name"]: tensor for tensor in tc.inspect(path, from_={"opaque": "bfloat16"})["tensors"]}
+    assert tensors["opaque"]["dtype"] == "bfloat16"
+    with pytest.raises(CastError, match="from_= says it"):
+        np.save(tmp_path / "opaque.npy", np.float32([1]).astype(ml_dtypes.bfloat16))
+        tc.convert(tmp_path / "opaque.npy", tmp_path / "out.npy", "float32")
+
+
+def test_raw_bytes(tmp_path):
+    (tmp_path / "raw.bin").write_bytes(np.float32([1, 2]).tobytes())
+    with pytest.raises(CastError, match="raw= says it"):
+        tc.convert(tmp_path / "raw.bin", tmp_path / "out.npy", "float16")
+    tc.convert(tmp_path / "raw.bin", tmp_path / "out.npy", "float16", raw=("float32", (2,)))
+    assert np.array_equal(np.load(tmp_path / "out.npy"), np.float16([1, 2]))
+
+
+def test_integers_are_not_tried_as_float8(model):
+    stats = {tensor["name"]: tensor["stats"] for tensor in tc.inspect(model, stats=True)["tensors"]}
+    assert stats["steps"]["candidates"] == {}
+    assert len(stats["norm"]["candidates"]) == 4
+    asked = tc.inspect(model, stats=True, candidates=["int8"])["tensors"]
+    assert all(list(tensor["stats"]["candidates"]) == ["int8"] for tensor in asked)
+
+
+def test_no_message_speaks_of_the_command(tmp_path):
+    for name, content in {"a.pt": b"\x80\x02}", "b.bin": b"", "c.xyz": b"?", "d.npy": b"<html>"}.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(CastError) as caught:
+            tc.inspect(tmp_path / name)
+        assert not re.search(r"(^|\s)--\w|`", str(caught.value)) or "`tcast" in str(caught.value), caught.value

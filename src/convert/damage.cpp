@@ -1,0 +1,92 @@
+#include "convert/damage.hpp"
+
+#include <fmt/format.h>
+
+#include "codec/reference_cast.hpp"
+
+namespace tensorcast::convert {
+namespace {
+
+constexpr double least_snr_db = 3.0;
+constexpr std::uint64_t out_of_range_percent = 1;
+
+// Elements whose code has other bits than `ignored`.
+template <class Code>
+std::uint64_t count_codes(std::span<const std::byte> data, std::size_t count, std::uint64_t ignored) noexcept {
+  const auto* const codes = reinterpret_cast<const Code*>(data.data());  // blocks are aligned
+  const auto mask = static_cast<Code>(~ignored);
+  std::uint64_t nonzero = 0;
+  for (std::size_t i = 0; i < count; ++i) nonzero += (codes[i] & mask) != 0 ? 1 : 0;
+  return nonzero;
+}
+
+std::uint64_t count_packed(DType dtype, std::span<const std::byte> data, std::size_t count) noexcept {
+  std::uint64_t nonzero = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    nonzero += codec::decode(dtype, codec::load_code(dtype, data.data(), i)).kind != codec::Real::Kind::zero ? 1 : 0;
+  }
+  return nonzero;
+}
+
+// The bit that alone does not make a code of `dtype` other than zero: the sign, where there is a -0.
+std::uint64_t sign_of_zero(DType dtype) noexcept {
+  const std::uint64_t sign = std::uint64_t{1} << (bit_width(dtype) - 1);
+  return codec::decode(dtype, sign).kind == codec::Real::Kind::zero ? sign : 0;
+}
+
+std::string remedy_of(const CastReport& report, DType from, DType to) {
+  const bool from_real = family(from) == Family::floating;
+  if (report.wrapped != 0 && !from_real) return "a wider type would help";
+  if (report.wrapped != 0) return "`scale`, a wider type or `out_of_range` saturate would help";
+  if (family(to) == Family::integer) return "`scale` or a floating-point type would help";
+  return "`scale`, a wider type or a block scheme would help";
+}
+
+}  // namespace
+
+bool may_damage(DType from, DType to, const CastOptions& options) noexcept {
+  if (family(to) == Family::boolean || family(to) == Family::text || family(from) == Family::text) return false;
+  if (options.scale != 1.0) return true;
+  const DTypeFacts& source = facts(from);
+  const DTypeFacts& target = facts(to);
+  return source.lowest < target.lowest || source.largest > target.largest ||
+         source.smallest_positive < target.smallest_positive;
+}
+
+std::uint64_t count_nonzero(DType dtype, std::span<const std::byte> data, std::size_t count) noexcept {
+  const std::uint64_t sign = sign_of_zero(dtype);
+  if (codec::decode(dtype, 0).kind != codec::Real::Kind::zero) return count;  // float8_e8m0fnu has no zero
+  switch (bit_width(dtype)) {
+    case 64:
+      return count_codes<std::uint64_t>(data, count, sign);
+    case 32:
+      return count_codes<std::uint32_t>(data, count, sign);
+    case 16:
+      return count_codes<std::uint16_t>(data, count, sign);
+    case 8:
+      return count_codes<std::uint8_t>(data, count, sign);
+    default:
+      return count_packed(dtype, data, count);
+  }
+}
+
+std::optional<Damage> find_damage(const CastReport& report, const NonzeroCounts& nonzero, DType from, DType to) {
+  if (family(to) == Family::boolean) return std::nullopt;
+  const auto damage = [&](std::string what) { return Damage{std::move(what), remedy_of(report, from, to)}; };
+  if (nonzero.after * 2 < nonzero.before) {
+    return damage(fmt::format("{} of {} nonzero elements became zero", nonzero.before - nonzero.after, nonzero.before));
+  }
+  if (report.wrapped != 0) {
+    return damage(fmt::format("{} of {} elements wrapped around", report.wrapped, report.count));
+  }
+  const std::uint64_t out_of_range = report.saturated + report.overflowed;
+  if (out_of_range * 100 > report.count * out_of_range_percent) {
+    return damage(fmt::format("{} of {} elements are out of range", out_of_range, report.count));
+  }
+  if (report.signal_power > 0.0 && report.snr_db() < least_snr_db) {
+    return damage(fmt::format("the signal to noise ratio is {:.1f} dB", report.snr_db()));
+  }
+  return std::nullopt;
+}
+
+}  // namespace tensorcast::convert

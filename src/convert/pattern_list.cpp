@@ -1,0 +1,37 @@
+#include "convert/pattern_list.hpp"
+
+#include <fmt/format.h>
+
+namespace tensorcast::convert {
+
+Result<PatternList> PatternList::compile(const std::vector<std::string>& texts) {
+  PatternList list;
+  for (const std::string& text : texts) {
+    Result<NamePattern> pattern = NamePattern::compile(text);
+    if (!pattern) return std::move(pattern).error();
+    list.patterns_.push_back({text, std::move(pattern).value()});
+  }
+  return list;
+}
+
+std::size_t PatternList::first_match(const std::string& name) {
+  std::size_t first = patterns_.size();
+  for (std::size_t i = patterns_.size(); i-- > 0;) {
+    if (!patterns_[i].pattern.matches(name)) continue;
+    patterns_[i].matched = true;
+    first = i;
+  }
+  return first;
+}
+
+Result<void> PatternList::check_all_matched(std::string_view kind) const {
+  for (std::size_t i = 0; i < patterns_.size(); ++i) {
+    if (patterns_[i].matched) continue;
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = fmt::format("{} {} (\"{}\") matches no tensor", kind, i + 1, patterns_[i].text),
+                 .hint = "`tcast inspect` lists the names"};
+  }
+  return {};
+}
+
+}  // namespace tensorcast::convert

@@ -1,0 +1,35 @@
+// The patterns of one option, matched against the names of a file's tensors.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "convert/name_pattern.hpp"
+#include "tensorcast/error.hpp"
+
+namespace tensorcast::convert {
+
+class PatternList {
+ public:
+  // Errors: invalid_argument, with what is wrong in a pattern.
+  [[nodiscard]] static Result<PatternList> compile(const std::vector<std::string>& texts);
+
+  // The index of the first that matches; size() if none does.
+  [[nodiscard]] std::size_t first_match(const std::string& name);
+
+  // Errors: invalid_argument, if a pattern has matched no name so far. `kind` is "rule", "include" or "exclude".
+  [[nodiscard]] Result<void> check_all_matched(std::string_view kind) const;
+
+  [[nodiscard]] std::size_t size() const noexcept { return patterns_.size(); }
+
+ private:
+  struct Entry {
+    std::string text;
+    NamePattern pattern;
+    bool matched = false;
+  };
+  std::vector<Entry> patterns_;
+};
+
+}  // namespace tensorcast::convert
