@@ -73,7 +73,8 @@ SIMD_INLINE void store_outputs(std::byte* dst, const Registers& out) {
 template <int index_bits, int output_bits, int zero_bytes, int table_bytes>
 [[gnu::noinline]] static void look_up(const std::byte* src, std::byte* dst, std::size_t count, int index_elements,
                                       const std::byte* table) {
-  using Table = std::conditional_t<index_bits == 8, Table256, Table16>;
+  using Table = std::conditional_t < index_bits != 8, Table16,
+        std::conditional_t<output_bits<8, NibbleTable256, Table256>>;
   constexpr std::size_t table_size = index_bits == 8 ? 256 : 16;
   constexpr int bytes = output_bits < 8 ? 1 : output_bits / 8;
   const auto elements = static_cast<std::size_t>(index_elements);

@@ -221,6 +221,10 @@ SIMD_INLINE I32 load_int8(const std::byte* src) {
 SIMD_INLINE I32 load_uint8(const std::byte* src) {
   return (I32)_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(src)));
 }
+SIMD_INLINE F32 load_upper_float16(const std::byte* src) {
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(src));
+  return (F32)_mm256_cvtph_ps(_mm_unpacklo_epi8(_mm_setzero_si128(), bytes));
+}
 SIMD_INLINE U16 load_bytes_as_words(const std::byte* src) { return (U16)_mm256_cvtepu8_epi16((__m128i)load<U8h>(src)); }
 
 struct Table16 {
@@ -254,6 +258,31 @@ struct Table256 {
       upper = kept(_mm256_xor_si256(upper, _mm256_shuffle_epi8(rows[row + 8], rest)));
     }
     return (U8)_mm256_blendv_epi8(lower, upper, (__m256i)index);
+  }
+};
+
+// The same of entries below 16: the upper half's are the high bits of the lower half's.
+struct NibbleTable256 {
+  __m256i rows[8];
+
+  SIMD_INLINE explicit NibbleTable256(const std::byte* bytes) {
+    __m256i before = _mm256_setzero_si256();
+    for (int row = 0; row < 8; ++row) {
+      const __m256i upper = Table16(bytes + 128 + row * 16).entries;
+      const __m256i entries = _mm256_or_si256(Table16(bytes + row * 16).entries, _mm256_slli_epi16(upper, 4));
+      rows[row] = _mm256_xor_si256(entries, before);
+      before = entries;
+    }
+  }
+  SIMD_INLINE U8 operator()(U8 index) const {
+    __m256i rest = (__m256i)(index & 0x7f);
+    __m256i both = _mm256_shuffle_epi8(rows[0], rest);
+#pragma GCC unroll 8
+    for (int row = 1; row < 8; ++row) {
+      rest = kept(_mm256_sub_epi8(rest, _mm256_set1_epi8(16)));
+      both = kept(_mm256_xor_si256(both, _mm256_shuffle_epi8(rows[row], rest)));
+    }
+    return (U8)_mm256_blendv_epi8(both, _mm256_srli_epi16(both, 4), (__m256i)index) & 0xf;
   }
 };
 

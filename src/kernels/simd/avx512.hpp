@@ -398,6 +398,10 @@ SIMD_INLINE U64 multiply_low_halves(U64 x, U64 y) { return (U64)_mm512_mul_epu32
 
 SIMD_INLINE I32 load_int8(const std::byte* src) { return (I32)_mm512_cvtepi8_epi32((__m128i)load<U8q>(src)); }
 SIMD_INLINE I32 load_uint8(const std::byte* src) { return (I32)_mm512_cvtepu8_epi32((__m128i)load<U8q>(src)); }
+SIMD_INLINE F32 load_upper_float16(const std::byte* src) {
+  const __m256i words = _mm256_cvtepu8_epi16((__m128i)load<U8q>(src));
+  return (F32)_mm512_cvtph_ps(_mm256_slli_epi16(words, 8));
+}
 SIMD_INLINE U16 load_bytes_as_words(const std::byte* src) { return (U16)_mm512_cvtepu8_epi16((__m256i)load<U8h>(src)); }
 
 struct Table16 {
@@ -444,6 +448,8 @@ inline constexpr bool has_byte_permutes = true;
 #else
 inline constexpr bool has_byte_permutes = false;
 #endif
+
+using NibbleTable256 = Table256;
 
 // Merges the low or high units of each 128 bits of two registers.
 template <int unit_bytes>

@@ -189,6 +189,9 @@ SIMD_INLINE I32 load_int8(const std::byte* src) {
 SIMD_INLINE I32 load_uint8(const std::byte* src) {
   return (I32)vmovl_u16(vget_low_u16(vmovl_u8(load_four_bytes(src))));
 }
+SIMD_INLINE F32 load_upper_float16(const std::byte* src) {
+  return (F32)vcvt_f32_f16((float16x4_t)vshl_n_u16(vget_low_u16(vmovl_u8(load_four_bytes(src))), 8));
+}
 SIMD_INLINE U16 load_bytes_as_words(const std::byte* src) { return (U16)vmovl_u8((uint8x8_t)load<U8h>(src)); }
 
 struct Table16 {
@@ -213,6 +216,8 @@ struct Table256 {
     return (U8)found;
   }
 };
+
+using NibbleTable256 = Table256;
 
 // Merges the low or high units of two registers.
 template <int unit_bytes>

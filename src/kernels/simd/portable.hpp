@@ -107,14 +107,14 @@ SIMD_INLINE I32 load_uint16(const std::byte* src) { return __builtin_convertvect
 
 // float16: the exponent is 112 too small when its bits stand where float32 has them; a multiplication puts that right,
 // subnormals included. Infinities and NaN get the exponent of all ones, NaN also the quiet bit.
-SIMD_INLINE F32 load_float16(const std::byte* src) {
-  const I32 code = load_uint16(src);
+SIMD_INLINE F32 widen_float16(I32 code) {
   const I32 magnitude = code & 0x7fff;
   I32 bits = as<I32>(as<F32>(magnitude << 13) * 0x1p112F);
   bits |= greater(magnitude, splat(0x7bff)) & 0x7f800000;
   bits |= greater(magnitude, splat(0x7c00)) & 0x00400000;
   return as<F32>(bits | ((code & 0x8000) << 16));
 }
+SIMD_INLINE F32 load_float16(const std::byte* src) { return widen_float16(load_uint16(src)); }
 
 // --- Float to float
 
@@ -255,6 +255,7 @@ SIMD_INLINE I32 load_int8(const std::byte* src) {
   return I32{} + I32{(std::int8_t)src[0], (std::int8_t)src[1], (std::int8_t)src[2], (std::int8_t)src[3]};
 }
 SIMD_INLINE I32 load_uint8(const std::byte* src) { return load_int8(src) & 0xff; }
+SIMD_INLINE F32 load_upper_float16(const std::byte* src) { return widen_float16(load_uint8(src) << 8); }
 
 // --- Stores that bypass the cache, where the baseline has them
 

@@ -35,6 +35,8 @@
 //   pack_nibbles pack_crumbs                                               bytes below 16 or below 4 to 4 or 2 bits
 //   multiply_low_halves                                                    of 64-bit lanes, exactly
 //   load_int8 load_uint8 load_bytes_as_words                               bytes to lanes of 32 bits, or of 16
+//   load_upper_float16                                                     bytes that float16 has above eight zeros
+//   NibbleTable256                                                         as Table256, of entries below 16
 //   Table16 Table256                                                       look a register of bytes up in a table; not
 //                                                                          in portable
 //   interleave_low interleave_high order_for_interleaving                  bytes of outputs to whole outputs; not in

@@ -68,6 +68,8 @@ SIMD_INLINE auto load_unit(const std::byte* src) {
     return load_int16(src);
   } else if constexpr (from == DType::uint16) {
     return load_uint16(src);
+  } else if constexpr (from == DType::float8_e5m2) {
+    return load_upper_float16(src);
   } else if constexpr (is_float<from>) {
     static_assert(bits_of<from> == 8);
     return decode_short_float<from>(load_uint8(src));
