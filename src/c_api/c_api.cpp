@@ -152,6 +152,7 @@ tc_status tc_cast_from_strings(const char* data, const int64_t* offsets, void* d
   const auto target = static_cast<DType>(to);
   return run([&]() -> Result<void> {
     if (count > 0 && (offsets == nullptr || dst == nullptr)) return invalid("a buffer is null");
+    if (count >= PTRDIFF_MAX / sizeof(int64_t)) return invalid("no memory has so many offsets");
     if (Result<void> numeric = tensorcast::check_numeric(DType::float32, target); !numeric) return numeric;
     if (count > 0 && data == nullptr && offsets[count] != offsets[0]) return invalid("a buffer is null");
     tensorcast::CastOptions read;

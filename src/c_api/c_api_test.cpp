@@ -148,4 +148,14 @@ TEST(CApi, ErrorsStayInTheirThread) {
   EXPECT_EQ(mine, tc_last_error());
 }
 
+// count + 1 offsets would end beyond the last address.
+TEST(CApi, CountsBeyondMemoryAreErrors) {
+  const int64_t offsets[] = {0, 1};
+  const char digit = '1';
+  std::int32_t number = 0;
+  for (const std::size_t count : {std::size_t{1} << 60, std::size_t{1} << 61, ~std::size_t{0}}) {
+    EXPECT_EQ(tc_cast_from_strings(&digit, offsets, &number, 6, count, nullptr), TC_INVALID_ARGUMENT);
+  }
+}
+
 }  // namespace

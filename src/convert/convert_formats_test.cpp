@@ -98,6 +98,33 @@ TEST_F(ConvertFormats, NumbersBecomeStringsAndNumbersAgain) {
   }
 }
 
+TEST_F(ConvertFormats, EmptyStringTensorsBecomeNumbersInEveryFormat) {
+  using formats::testing::make_strings;
+  const Format& npz = *formats::find_format("npz");
+  const std::string in = folder_.file("in.npz");
+  const std::vector<FileTensor> tensors = {make_strings("a", {0, 2}, {}), make_strings("b", {1}, {"1"}),
+                                           make_strings("c", {0}, {})};
+  ASSERT_TRUE(formats::testing::write_all(npz, in, tensors).ok());
+  for (const std::string extension : {".npz", ".safetensors"}) {
+    ConvertRequest convert = request(in, folder_.file("out" + extension), DType::undefined);
+    convert.rules = {{"", DType::float32}};
+    convert.verify = true;
+    const Result<ConvertOutcome> outcome = convert_file(convert);
+    EXPECT_TRUE(outcome.ok()) << extension << ": " << outcome.error().describe();
+  }
+}
+
+// 0xF3 holds the last of three int4, and bits that mean nothing.
+TEST_F(ConvertFormats, PaddingBitsOfCopiedTensorsAreNotCompared) {
+  const std::string in = folder_.put("in.pb", "\x08\x03\x10\x16\x4A\x02\x21\xF3");
+  for (const std::string extension : {".npy", ".pb", ".raw"}) {
+    ConvertRequest convert = request(in, folder_.file("out" + extension), DType::int4);
+    convert.verify = true;
+    const Result<ConvertOutcome> outcome = convert_file(convert);
+    EXPECT_TRUE(outcome.ok()) << extension << ": " << outcome.error().describe();
+  }
+}
+
 TEST_F(ConvertFormats, ATextThatIsNoNumberIsNamed) {
   const Format& npy = *formats::find_format("npy");
   const std::string in = folder_.file("in.npy");

@@ -40,7 +40,8 @@ inline int read_everything(const Format& format, const std::uint8_t* data, std::
       if (strings && strings->offsets.size() != info.count + 1) std::abort();
       continue;
     }
-    if (info.bytes != storage_bytes(info.dtype, info.count)) std::abort();
+    const bool is_foreign = info.dtype == DType::undefined;
+    if (!is_foreign && info.bytes != storage_bytes(info.dtype, info.count)) std::abort();
     std::vector<std::byte> bytes(std::min<std::uint64_t>(info.bytes, std::uint64_t{1} << 16));
     for (std::uint64_t done = 0; done < std::min<std::uint64_t>(info.bytes, std::uint64_t{1} << 24);) {
       const std::uint64_t step = std::min<std::uint64_t>(bytes.size(), info.bytes - done);

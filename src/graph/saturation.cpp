@@ -13,35 +13,30 @@ namespace {
 
 constexpr std::size_t block_elements = 64;  // so few that blocks without any extreme are common
 
-// The codes of the largest and the lowest finite value of a type of 8 or 4 bits: only those can have been saturated to.
+// The codes of the largest and the lowest finite value of a type of at most 8 bits: only those can have been saturated
+// to.
 class Extremes {
  public:
-  explicit Extremes(const FloatFormat& format) : bits_(format.bits()) {
-    largest_ = static_cast<std::uint8_t>(format.largest_code());
-    lowest_ = format.has_sign ? static_cast<std::uint8_t>(largest_ | (1U << (bits_ - 1))) : std::uint8_t{0};
+  explicit Extremes(const DTypeRow& type) : type_(type) {
+    largest_ = static_cast<std::uint8_t>(type.format.largest_code());
+    lowest_ = type.format.has_sign ? static_cast<std::uint8_t>(largest_ | (1U << (type.bits - 1))) : std::uint8_t{0};
   }
 
   [[nodiscard]] bool contains(std::uint64_t code) const { return code == largest_ || code == lowest_; }
 
-  // Whether any element of the bytes is one of them. Loops that compilers make vectors of.
+  // Reports whether any element is one of them. Packed types: true without a look.
   [[nodiscard]] bool any_in(std::span<const std::byte> bytes) const {
-    unsigned found = 0;
-    const auto is_extreme = [this](unsigned code) {
-      return static_cast<unsigned>(code == largest_) | static_cast<unsigned>(code == lowest_);
-    };
-    if (bits_ == 8) {
-      for (const std::byte byte : bytes) found |= is_extreme(std::to_integer<unsigned>(byte));
-    } else {
-      for (const std::byte byte : bytes) {
-        const auto pair = std::to_integer<unsigned>(byte);
-        found |= is_extreme(pair & 0xF) | is_extreme(pair >> 4);
-      }
+    if (type_.bits != 8) return true;
+    unsigned found = 0;  // no early end, so that the compiler makes vectors of the loop
+    for (const std::byte byte : bytes) {
+      const auto code = std::to_integer<unsigned>(byte);
+      found |= static_cast<unsigned>(code == largest_) | static_cast<unsigned>(code == lowest_);
     }
     return found != 0;
   }
 
  private:
-  int bits_;
+  const DTypeRow& type_;
   std::uint8_t largest_ = 0;
   std::uint8_t lowest_ = 0;
 };
@@ -54,7 +49,7 @@ Result<std::vector<std::byte>> saturated_elements(const Tensor& src, const Tenso
   if (overflows_to_infinity || (src.dtype() == dst.dtype() && options.scale == 1.0)) return std::vector<std::byte>{};
   const Result<codec::Policy> policy = codec::resolve_policy(options, src.dtype(), dst.dtype());
   if (!policy) return policy.error();
-  const Extremes extremes(target.format);
+  const Extremes extremes(target);
   std::vector<std::byte> mask;
   const auto mark = [&](std::size_t i) {
     const std::uint64_t code = codec::load_code(src.dtype(), src.bytes().data(), i);

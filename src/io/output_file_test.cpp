@@ -121,7 +121,7 @@ TEST_F(OutputFileTest, RefusesWhatIsNoFile) {
   EXPECT_EQ(OutputFile::create(folder_ / "dangling", true).error().message,
             "cannot write: a symbolic link that leads nowhere");
   EXPECT_EQ(OutputFile::create(folder_ / "no/such/folder", true).error().message,
-            "cannot create: No such file or directory");
+            "the folder does not exist");
   EXPECT_EQ(OutputFile::create(folder_ / "new/", true).error().code, ErrorCode::invalid_argument);
 }
 

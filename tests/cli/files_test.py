@@ -4,6 +4,7 @@
 import argparse
 import os
 import pathlib
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -11,6 +12,7 @@ import unittest
 import fixtures
 
 TCAST = ""
+SHIM = ""
 
 
 class FilesTest(unittest.TestCase):
@@ -81,9 +83,111 @@ class ReportTest(FilesTest):
         self.assertEqual(self.names(), ["in.npy", "in.safetensors", "out.safetensors", "r.json"])
 
 
+class InterruptTest(FilesTest):
+    """Signals and limits leave no temporary, not even where files need names from the start."""
+
+    def setUp(self):
+        super().setUp()
+        names = [f"out{i}" for i in range(3)]
+        (self.folder / "m.onnx").write_bytes(fixtures.onnx_model(
+            [fixtures.onnx_node("Identity", ["x"], name, "") for name in names], {"x": fixtures.FLOAT},
+            {name: fixtures.FLOAT for name in names}))
+        self.before = self.names()
+
+    def interrupted(self, number, *arguments):
+        environment = {**os.environ, "LD_PRELOAD": SHIM, "SIGNAL_AT_SYNC": str(int(number))}
+        return self.tcast(*arguments, env=environment)
+
+    def test_convert(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            done = self.interrupted(number, "convert", "in.npy", "-o", "out.npy", "--to", "float16", "--verify")
+            self.assertEqual(done.returncode, 130, done.stderr)
+            self.assertEqual(self.names(), self.before)
+
+    def test_run(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            done = self.interrupted(number, "run", "m.onnx", "-i", "in.npy", "-d", "new", "--force")
+            self.assertEqual(done.returncode, 130, done.stderr)
+            self.assertIn(b"interrupted; 1 of 3 outputs were written", done.stderr)
+            self.assertEqual(sorted(os.listdir(self.folder / "new")), ["out0.npy"])
+
+    def test_add_cast(self):
+        self.interrupted(signal.SIGHUP, "graph", "add-cast", "m.onnx", "--tensor", "x", "--to", "float16", "-o", "n.onnx")
+        self.assertEqual(self.names(), sorted([*self.before, "n.onnx"]))
+
+    def test_limits(self):
+        """Each is an error in words, and nothing is left."""
+        (self.folder / "big.npy").write_bytes(fixtures.npy("<f4", (1 << 20,), bytes(4 << 20)))
+        convert = "convert big.npy -o out.npy --to float64"
+        for limit, message in (("-f 100", "File too large"), ("-n 3", "Too many open files"),
+                               ("-v 20000", "memory|Resource temporarily unavailable")):  # the latter: no more threads
+            done = subprocess.run(["/bin/sh", "-c", f"ulimit {limit}; exec $0 {convert}", TCAST], cwd=self.folder,
+                                  capture_output=True, timeout=60)
+            if b"error while loading shared libraries" in done.stderr:
+                continue  # the limit is below what the program itself takes
+            self.assertEqual(done.returncode, 1, (limit, done.stderr))
+            self.assertRegex(done.stderr.decode(), message, limit)
+            self.assertNotIn("out.npy", self.names())
+            self.assertFalse([name for name in self.names() if name.startswith(".")])
+
+    def test_a_failed_run_leaves_no_folder(self):
+        self.refused("run", "m.onnx", "-i", "missing.npy", "-d", "new/deeper")
+        (self.folder / "bad.npy").write_bytes(fixtures.npy("<f8", (1,), bytes(8)))
+        self.refused("run", "m.onnx", "-i", "bad.npy", "-d", "new/deeper")
+        self.assertEqual(self.names(), sorted([*self.before, "bad.npy"]))
+
+
+class StandardStreamsTest(FilesTest):
+    def piped(self, name, *arguments):
+        with subprocess.Popen(["cat", name], cwd=self.folder, stdout=subprocess.PIPE) as cat:
+            return self.tcast(*arguments, stdin=cat.stdout)
+
+    def test_npy_through_pipes(self):
+        wanted = fixtures.npy("<f2", (2,), fixtures.float16(1.5, 2.5))
+        done = self.piped("in.npy", "convert", "-", "-o", "-", "--to", "float16", "--verify")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, wanted, b""))
+        with open(self.folder / "in.npy", "rb") as file:
+            self.assertEqual(self.tcast("convert", "-", "-o", "-", "--to", "float16", stdin=file).stdout, wanted)
+        self.assertEqual(self.names(), ["in.npy"])
+
+    def test_safetensors_from_a_pipe_into_a_file(self):
+        (self.folder / "in.safetensors").write_bytes(fixtures.safetensors(fixtures.MODEL))
+        self.tcast("convert", "in.safetensors", "-o", "direct.safetensors", "--to", "bfloat16")
+        done = self.piped("in.safetensors", "convert", "-", "-o", "out.safetensors", "--to", "bfloat16")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        out, direct = ((self.folder / name).read_bytes() for name in ("out.safetensors", "direct.safetensors"))
+        self.assertEqual(out, direct)
+        self.assertIn(b"6 tensors", self.piped("in.safetensors", "inspect", "-").stdout)
+
+    def test_what_does_not_work_has_a_reason(self):
+        (self.folder / "in.npz").write_bytes(b"PK\3\4" + bytes(30))
+        done = self.piped("in.npz", "convert", "-", "-o", "out.npy", "--to", "float16")
+        self.assertIn(b"its directory is at its end", done.stderr)
+        done = self.piped("in.npy", "convert", "-", "-o", "-", "--output-format", "npz", "--to", "float16")
+        self.assertIn(b"only npy is written to standard output", done.stderr)
+        (self.folder / "bad.npy").write_bytes(b"\x93NUMPY nonsense")
+        done = self.piped("bad.npy", "convert", "-", "-o", "-", "--to", "float16")
+        self.assertTrue(done.stderr.startswith(b"tcast: error: -: "), done.stderr)
+
+    def test_version(self):
+        self.assertEqual(self.tcast("-V").stdout, self.tcast("--version").stdout)
+
+
+class NamesTest(FilesTest):
+    def test_direction_changing_characters_do_not_reach_the_terminal(self):
+        for character in "\u061c\u200e\u200f\u202a\u202e\u2066\u2069":
+            (self.folder / "in.safetensors").write_bytes(
+                fixtures.safetensors([(f"a{character}b", "F32", [1], fixtures.float32(1.0))]))
+            shown = self.tcast("inspect", "in.safetensors").stdout.decode()
+            self.assertNotIn(character, shown)
+            self.assertIn("a\\x", shown)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tcast", required=True)
+    parser.add_argument("--shim", required=True, help="the built without_unnamed_files.c")
     known, rest = parser.parse_known_args()
     TCAST = os.path.abspath(known.tcast)
+    SHIM = os.path.abspath(known.shim)
     unittest.main(argv=[__file__, *rest])

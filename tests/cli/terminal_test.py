@@ -85,6 +85,9 @@ class TerminalTest(unittest.TestCase):
     def test_termination_leaves_the_old_file(self):
         self.interrupt_with(signal.SIGTERM)
 
+    def test_hanging_up_leaves_the_old_file(self):
+        self.interrupt_with(signal.SIGHUP)
+
     def test_colors_only_when_wanted(self):
         def shown(*arguments, **environment):
             terminal = Terminal(["explain", "0.1", *arguments], self.folder, **environment)

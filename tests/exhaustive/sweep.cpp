@@ -102,7 +102,7 @@ class Float32Sweep {
     result_.mismatches += wrong;
   }
 
-  // One code a byte to storage of 4 or 2 bits, eight codes at a time. Returns the bytes in use.
+  // One code a byte to storage of 6, 4 or 2 bits, eight codes at a time. Returns the bytes in use.
   std::size_t pack_in_place(std::vector<Code>& expected) const {
     const int bits = info(to_).bits;
     if (bits >= 8) return block_count * sizeof(Code);
@@ -111,7 +111,11 @@ class Float32Sweep {
     for (std::size_t i = 0; i < block_count / 8; ++i) {
       std::uint64_t codes;
       std::memcpy(&codes, bytes + 8 * i, 8);
-      if (bits == 4) {
+      if (bits == 6) {
+        codes = (codes & 0x003F003F003F003F) | (codes & 0x3F003F003F003F00) >> 2;
+        codes = (codes & 0x00000FFF00000FFF) | (codes & 0x0FFF00000FFF0000) >> 4;
+        codes = (codes & 0xFFFFFF) | codes >> 32 << 24;
+      } else if (bits == 4) {
         codes = (codes | codes >> 4) & 0x00FF00FF00FF00FF;
         codes = (codes | codes >> 8) & 0x0000FFFF0000FFFF;
         codes |= codes >> 16;

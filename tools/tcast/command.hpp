@@ -2,6 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace CLI {
 class App;  // a large header, which not everybody needs who knows the exit statuses
@@ -28,5 +31,8 @@ void add_graph(CLI::App& app, Work& work);
 void add_bench(CLI::App& app, Work& work);
 void add_types(CLI::App& app, Work& work);
 void add_info(CLI::App& app, Work& work);
+
+// Sets `work`, or prints the help or a complaint and returns the exit status.
+[[nodiscard]] std::optional<int> parse_command_line(std::vector<std::string> arguments, Work& work);
 
 }  // namespace tcast

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -16,6 +17,7 @@
 #include "printable.hpp"
 #include "progress_bar.hpp"
 #include "report_file.hpp"
+#include "standard_streams.hpp"
 #include "terminal.hpp"
 
 namespace tcast {
@@ -44,6 +46,7 @@ constexpr const char* convert_examples = R"(Examples:
   tcast convert model.safetensors -o fp8.safetensors --to e4m3fn --exclude norm --rule 'lm_head=bf16' --dry-run
       show what would become what, and why; write nothing
   tcast convert weights.npy -o weights.safetensors --to f16 --verify
+  producer | tcast convert - -o - --to bf16 > x.npy
   tcast convert dump.bin -o dump.npy --raw --from bf16 --shape 4096,4096 --to f32
   tcast convert image.npy -o image_u8.npy --to float32 --rule '.*=uint8' --scale 255 --out-of-range saturate
   tcast convert model.safetensors -o embedding.npy --include '^embed\.weight$'
@@ -86,6 +89,27 @@ void print_outcome(const ConvertArguments& arguments, const ConvertOutcome& outc
                     outcome.verified ? ", verified" : ""));
 }
 
+// Files in the place of `-`.
+Result<void> replace_standard_streams(ConvertRequest& request, StandardOutput& output) {
+  if (request.output == standard_stream) {
+    if (request.output_format.empty()) request.output_format = "npy";
+    if (request.output_format != "npy") {
+      return tensorcast::Error{.code = tensorcast::ErrorCode::unsupported,
+                               .message = "only npy is written to standard output",
+                               .hint = "-o FILE"};
+    }
+    Result<std::string> path = output.create();
+    if (!path) return std::move(path).error();
+    request.output = *std::move(path);
+  }
+  if (request.input == standard_stream) {
+    Result<std::string> path = standard_input_as_file();
+    if (!path) return std::move(path).error();
+    request.input = *std::move(path);
+  }
+  return {};
+}
+
 std::string shown_tensor(const tensorcast::TensorOutcome& tensor) {
   const std::string types = fmt::format("{} to {}", tensorcast::name(tensor.from), tensorcast::name(tensor.to));
   return tensor.name.empty() ? types : fmt::format("tensor \"{}\" ({})", tensor.name, types);
@@ -124,18 +148,31 @@ int convert(ConvertArguments& arguments) {
     if (!usable) return fail(usable.error());
   }
 
-  const CancellableWork cancellable;
+  // Set by the first progress. Before, a signal ends the program at once: listing many compressed texts may take long.
+  std::optional<CancellableWork> cancellable;
+  StandardOutput standard_output;
+  const std::string shown_input = request.input;
+  const std::string shown_output = request.output;
+  if (const Result<void> ready = replace_standard_streams(request, standard_output); !ready) return fail(ready.error());
   const auto start = std::chrono::steady_clock::now();
   Result<ConvertOutcome> outcome = [&] {
     ProgressBar bar(!arguments.quiet);
-    request.on_progress = [&bar](const tensorcast::Progress& progress) {
+    request.on_progress = [&](const tensorcast::Progress& progress) {
+      if (!cancellable) cancellable.emplace();
       bar.show(progress);
       return !interrupted();
     };
     return tensorcast::convert_file(request);
   }();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (!outcome) return fail(outcome.error());
+  if (!outcome) {
+    std::string& file = outcome.error().file;
+    if (file == request.input) file = shown_input;
+    if (file == request.output) file = shown_output;
+    return fail(outcome.error());
+  }
+  request.input = shown_input;
+  request.output = shown_output;
   if (outcome->cancelled) return report_interruption();
 
   if (!arguments.report_path.empty()) {
@@ -143,7 +180,12 @@ int convert(ConvertArguments& arguments) {
                                               json_text(outcome_json(request, *outcome, seconds)), request.overwrite);
     if (!written) return fail(written.error());
   }
-  print_outcome(arguments, *outcome, seconds);
+  const bool sends = shown_output == standard_stream && !request.dry_run;
+  if (sends) {
+    if (const Result<void> sent = standard_output.send(); !sent) return fail(sent.error());
+  } else {
+    print_outcome(arguments, *outcome, seconds);
+  }
   warn_of_damage(*outcome);
   return exit_done;
 }
@@ -165,6 +207,9 @@ void check_usage(ConvertArguments& arguments) {
     }
     request.rules.push_back(*rule);
   }
+  if (arguments.json && request.output == standard_stream) {
+    throw CLI::ValidationError("--json", "standard output is taken by -o -");
+  }
   const bool has_type = request.to != tensorcast::DType::undefined || !request.rules.empty();
   if (!has_type && arguments.rule_files.empty() && request.include.empty()) {
     throw CLI::RequiredError("--to DTYPE or --rule REGEX=DTYPE");
@@ -180,8 +225,13 @@ void add_convert(CLI::App& app, Work& work) {
   ConvertRequest& request = arguments->request;
   request.options.threads = 0;
 
-  command.add_option("IN", request.input, "file to read; its kind is known by its content and extension")->required();
-  command.add_option("-o,--output", request.output, "file to write; its extension says which kind")
+  command
+      .add_option("IN", request.input,
+                  "file to read, - for standard input; its kind is known by its content and extension")
+      ->required();
+  command
+      .add_option("-o,--output", request.output,
+                  "file to write, - for an npy on standard output; its extension says which kind")
       ->required()
       ->option_text("OUT");
   add_dtype(command, "--to", request.to, "type for floating-point tensors that no rule names");

@@ -14,6 +14,7 @@
 #include "options.hpp"
 #include "printable.hpp"
 #include "report_json.hpp"
+#include "standard_streams.hpp"
 #include "table.hpp"
 #include "terminal.hpp"
 
@@ -279,7 +280,12 @@ Result<std::vector<Inspected>> inspect_tensors(const InspectArguments& arguments
   return tensors;
 }
 
-int inspect(const InspectArguments& arguments) {
+int inspect(InspectArguments& arguments) {
+  if (arguments.path == standard_stream) {
+    Result<std::string> path = standard_input_as_file();
+    if (!path) return fail(path.error());
+    arguments.path = *std::move(path);
+  }
   const Result<FileSummary> file = tensorcast::inspect_file(arguments.path, arguments.raw, arguments.layout.from);
   if (!file) return fail(file.error());
   const Result<std::vector<Inspected>> tensors = inspect_tensors(arguments, *file);
@@ -309,7 +315,7 @@ void add_inspect(CLI::App& app, Work& work) {
   const auto arguments = std::make_shared<InspectArguments>();
   arguments->options.threads = 0;
 
-  command.add_option("FILE", arguments->path, "file to look into")->required();
+  command.add_option("FILE", arguments->path, "file to look into, - for standard input")->required();
   add_patterns(command, "--include", arguments->include, "only tensors whose name matches; repeatable");
   add_choice<Order>(
       command, "--sort", arguments->order,

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -62,16 +63,17 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
   return misuse(error.what(), hint);
 }
 
-int run(std::vector<std::string> arguments) {
+}  // namespace
+
+std::optional<int> parse_command_line(std::vector<std::string> arguments, Work& work) {
   CLI::App app("Converts tensors and checkpoints between every number format of machine learning, bit-exactly.",
                "tcast");
-  app.set_version_flag("--version", fmt::format("tcast {}", tensorcast::version()), "print the version and exit");
+  app.set_version_flag("-V,--version", fmt::format("tcast {}", tensorcast::version()), "print the version and exit");
   app.set_help_flag("-h,--help", "print this help and exit");
   app.footer(main_examples);
   app.require_subcommand(1);
   app.formatter(std::make_shared<HelpFormatter>());
 
-  Work work;
   for (const auto add :
        {add_convert, add_inspect, add_explain, add_promote, add_run, add_graph, add_bench, add_types, add_info})
     add(app, work);
@@ -88,16 +90,17 @@ int run(std::vector<std::string> arguments) {
     app.exit(error);  // prints the help or the version
     return exit_done;
   }
-  return work();
+  return std::nullopt;
 }
 
-}  // namespace
 }  // namespace tcast
 
 int main(int argc, char** argv) {
   tcast::install_interrupt_handlers();
   try {
-    const int status = tcast::run(tcast::prepared_arguments(argc, argv));
+    tcast::Work work;
+    const std::optional<int> ended = tcast::parse_command_line(tcast::prepared_arguments(argc, argv), work);
+    const int status = ended ? *ended : work();
     if (!tcast::flush_stdout()) return tcast::fail("the output could not be written completely");
     return status;
   } catch (const std::exception& error) {

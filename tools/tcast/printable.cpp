@@ -32,6 +32,17 @@ bool is_control(std::string_view character) {
   return first == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0;  // C1 controls
 }
 
+// What changes the direction of the text that follows: U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069. A
+// name that holds one could make the rest of the line look like another.
+bool changes_direction(std::string_view character) {
+  if (character == "\xD8\x9C") return true;
+  if (character.size() != 3 || character[0] != '\xE2') return false;
+  const auto second = static_cast<unsigned char>(character[1]);
+  const auto third = static_cast<unsigned char>(character[2]);
+  if (second == 0x80) return third == 0x8E || third == 0x8F || (third >= 0xAA && third <= 0xAE);
+  return second == 0x81 && third >= 0xA6 && third <= 0xA9;
+}
+
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
 }  // namespace
@@ -42,7 +53,7 @@ std::string printable(std::string_view text) {
   while (!text.empty()) {
     const std::size_t length = utf8_length(text);
     const std::string_view character = text.substr(0, length == 0 ? 1 : length);
-    if (length == 0 || is_control(character)) {
+    if (length == 0 || is_control(character) || changes_direction(character)) {
       for (const char byte : character) shown += fmt::format("\\x{:02X}", static_cast<unsigned char>(byte));
     } else {
       shown += character;

@@ -9,8 +9,8 @@
 
 namespace tcast {
 
-// `text` on one line: control characters and broken UTF-8 as \xNN, so that names in hostile files cannot drive the
-// terminal.
+// `text` on one line: control characters, those that change the direction of text, and broken UTF-8 as \xNN, so that
+// names in malicious files cannot drive the terminal.
 [[nodiscard]] std::string printable(std::string_view text);
 
 // Columns that `text` takes: UTF-8 code points, colour sequences not counted.

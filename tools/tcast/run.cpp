@@ -148,15 +148,39 @@ Result<std::vector<NamedTensor>> read_inputs(const Program& program, const RunAr
   return tensors;
 }
 
+// The folder of the outputs with its parents. Those that were not there before go away again unless something is in
+// them.
+class OutputFolder {
+ public:
+  OutputFolder() = default;
+  OutputFolder(const OutputFolder&) = delete;
+  OutputFolder& operator=(const OutputFolder&) = delete;
+  ~OutputFolder() {
+    std::error_code ignored;
+    for (const std::filesystem::path& folder : created_) std::filesystem::remove(folder, ignored);
+  }
+
+  Result<void> create(const std::string& name) {
+    std::error_code problem;
+    std::filesystem::path folder = name;
+    while (!folder.empty() && !std::filesystem::exists(folder, problem)) {
+      created_.push_back(folder);
+      folder = folder.parent_path();
+    }
+    std::filesystem::create_directories(name, problem);
+    if (!problem) return {};
+    return Error{.code = ErrorCode::io,
+                 .message = fmt::format("the folder cannot be created: {}", problem.message()),
+                 .file = name};
+  }
+
+ private:
+  std::vector<std::filesystem::path> created_;  // deepest first
+};
+
 // Everything that can be known before the work starts.
 Result<std::vector<OutputPlace>> place_outputs(const Program& program, const RunArguments& arguments) {
   std::error_code problem;
-  std::filesystem::create_directories(arguments.output_dir, problem);
-  if (problem) {
-    return Error{.code = ErrorCode::io,
-                 .message = fmt::format("the folder cannot be created: {}", problem.message()),
-                 .file = arguments.output_dir};
-  }
   std::vector<std::string> names;
   for (const ValueInfo& output : program.outputs()) names.push_back(output.name);
   const std::vector<std::string> files =
@@ -231,6 +255,8 @@ int run(const RunArguments& arguments) {
   if (!program) return in_model(program.error());
   const Result<std::vector<NamedTensor>> inputs = read_inputs(*program, arguments);
   if (!inputs) return fail(inputs.error());
+  OutputFolder folder;
+  if (const Result<void> created = folder.create(arguments.output_dir); !created) return fail(created.error());
   const Result<std::vector<OutputPlace>> places = place_outputs(*program, arguments);
   if (!places) return fail(places.error());
   const Result<std::vector<NamedTensor>> outputs = program->run(*inputs, arguments.run);

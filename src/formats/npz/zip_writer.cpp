@@ -56,6 +56,7 @@ Result<void> ZipWriter::begin(const std::string& name, const EntryOptions& optio
 }
 
 Result<void> ZipWriter::append(std::span<const std::byte> bytes) {
+  if (bytes.empty()) return {};  // zlib takes a null pointer for a wish to start anew
   entry_.crc =
       static_cast<std::uint32_t>(::crc32_z(entry_.crc, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
   entry_.bytes += bytes.size();

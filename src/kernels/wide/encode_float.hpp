@@ -83,12 +83,12 @@ SIMD_INLINE F64x2 float64_hub(Unit x) {
   }
 }
 
-// --- Step two: codes of a block of float32 lanes. `has_nonfinite`: infinities and NaN may be among them. `has_small`:
-// numbers that round to zero may.
+// --- Step two: codes of a block of float32 lanes. `has_nonfinite`: infinities, NaN, and numbers
+// that round to zero may be among them; integers have none of these.
 
 // float8, float6 and float4 with sign. One method for all: the FPU rounds when a power of two is added whose last bit
 // is worth as much as the target's last bit at that magnitude.
-template <DType to, bool has_nonfinite, bool has_small = has_nonfinite>
+template <DType to, bool has_nonfinite>
 class FloatEncoder {
   static constexpr FloatFormat format = row(to).format;
   static constexpr int cut = 23 - format.mantissa_bits;
@@ -128,7 +128,7 @@ class FloatEncoder {
     const U8 signs = pack_signs(bits);
     if constexpr (!fills_byte) {
       codes |= as<U8>(as<U16>(signs) >> (8 - bits_of<to>)) & sign_;
-    } else if constexpr (has_negative_zero || !has_small) {  // integers round to zero from none but zero
+    } else if constexpr (has_negative_zero || !has_nonfinite) {  // integers round to zero from none but zero
       codes |= signs & sign_;
     } else {
       codes |= signs & sign_ & as<U8>(codes != 0);
@@ -188,7 +188,7 @@ SIMD_INLINE U16 odd_high_words(F32 a, F32 b) {
 
 // float8_e8m0fnu needs no more of a number than bfloat16 has, and whether there is more: lanes of 16 bits.
 template <bool has_nonfinite>
-class FloatEncoder<DType::float8_e8m0fnu, has_nonfinite, has_nonfinite> {
+class FloatEncoder<DType::float8_e8m0fnu, has_nonfinite> {
  public:
   explicit FloatEncoder(const Policy& policy) : words_(policy) {}
 
@@ -201,7 +201,7 @@ class FloatEncoder<DType::float8_e8m0fnu, has_nonfinite, has_nonfinite> {
 };
 
 template <bool has_nonfinite>
-class FloatEncoder<DType::bfloat16, has_nonfinite, has_nonfinite> {
+class FloatEncoder<DType::bfloat16, has_nonfinite> {
  public:
   explicit FloatEncoder(const Policy&) {}
 
@@ -219,7 +219,7 @@ class FloatEncoder<DType::bfloat16, has_nonfinite, has_nonfinite> {
 };
 
 template <bool has_nonfinite>
-class FloatEncoder<DType::float16, has_nonfinite, has_nonfinite> {
+class FloatEncoder<DType::float16, has_nonfinite> {
  public:
   explicit FloatEncoder(const Policy&) {}
 
@@ -233,7 +233,7 @@ class FloatEncoder<DType::float16, has_nonfinite, has_nonfinite> {
 };
 
 template <bool has_nonfinite>
-class FloatEncoder<DType::float32, has_nonfinite, has_nonfinite> {
+class FloatEncoder<DType::float32, has_nonfinite> {
  public:
   explicit FloatEncoder(const Policy&) {}
 

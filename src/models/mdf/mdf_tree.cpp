@@ -15,8 +15,14 @@ std::uint64_t text_bytes(const std::string& text) {
   return text.size() <= longest_inside ? 0 : text.size() + 32;
 }
 
-// The memory of `tree` as an element of a list or map that grows.
+const SharedTree* alias_of(const Tree& tree) {
+  const auto* alias = std::get_if<std::shared_ptr<const SharedTree>>(&tree.value);
+  return alias == nullptr ? nullptr : alias->get();
+}
+
+// The memory of `tree` as an element of a list or map that grows, aliases counted as what they repeat.
 std::uint64_t bytes_of(const Tree& tree) {
+  if (const SharedTree* alias = alias_of(tree)) return alias->bytes;
   std::uint64_t bytes = io::MemoryBudget::grown_bytes<Tree>;
   if (const auto* text = tree.as<std::string>()) {
     bytes += text_bytes(*text);
@@ -30,6 +36,20 @@ std::uint64_t bytes_of(const Tree& tree) {
   return bytes;
 }
 
+// How many lists and maps lie within each other.
+std::size_t depth_of(const Tree& tree) {
+  if (const SharedTree* alias = alias_of(tree)) return alias->depth;
+  std::size_t deepest = 0;
+  if (const auto* list = tree.as<Tree::List>()) {
+    for (const Tree& item : *list) deepest = std::max(deepest, depth_of(item));
+  } else if (const auto* map = tree.as<Tree::Map>()) {
+    for (const TreeEntry& entry : *map) deepest = std::max(deepest, depth_of(entry.tree));
+  } else {
+    return 0;
+  }
+  return deepest + 1;
+}
+
 const std::string* find_duplicate(const Tree::Map& map) {
   std::vector<const std::string*> keys;
   keys.reserve(map.size());
@@ -41,6 +61,11 @@ const std::string* find_duplicate(const Tree::Map& map) {
 }
 
 }  // namespace
+
+const Tree& Tree::behind_alias() const {
+  const SharedTree* alias = alias_of(*this);
+  return alias == nullptr ? *this : alias->tree;
+}
 
 const Tree* Tree::find(std::string_view key) const {
   const Map* map = as<Map>();
@@ -123,29 +148,19 @@ bool TreeBuilder::end() {
   return put(std::move(tree));
 }
 
-bool TreeBuilder::repeat(std::shared_ptr<const Tree> tree) {
-  if (!charge(bytes_of(*tree))) return false;
-  // A copy below others could end up deeper than what was parsed.
-  const auto depth = [](const auto& self, const Tree& t) -> std::size_t {
-    std::size_t deepest = 0;
-    if (const auto* list = t.as<Tree::List>()) {
-      for (const Tree& item : *list) deepest = std::max(deepest, self(self, item));
-    } else if (const auto* map = t.as<Tree::Map>()) {
-      for (const TreeEntry& entry : *map) deepest = std::max(deepest, self(self, entry.tree));
-    } else {
-      return 0;
-    }
-    return deepest + 1;
-  };
-  if (open_.size() + depth(depth, *tree) > max_depth) {
+bool TreeBuilder::repeat(std::shared_ptr<const SharedTree> tree) {
+  if (!charge(tree->bytes)) return false;
+  // Below others it could end up deeper than what was parsed.
+  if (open_.size() + tree->depth > max_depth) {
     return fail(ErrorCode::parse, fmt::format("nested more than {} deep", max_depth));
   }
   return put(Tree{std::move(tree)});
 }
 
-std::shared_ptr<const Tree> TreeBuilder::share_last() {
-  if (const auto* alias = std::get_if<std::shared_ptr<const Tree>>(&last_->value)) return *alias;
-  auto shared = std::make_shared<const Tree>(std::move(*last_));
+std::shared_ptr<const SharedTree> TreeBuilder::share_last() {
+  const std::uint64_t bytes = bytes_of(*last_);
+  const std::size_t depth = depth_of(*last_);
+  auto shared = std::make_shared<const SharedTree>(SharedTree{std::move(*last_), bytes, depth});
   last_->value = shared;
   return shared;
 }

@@ -15,6 +15,7 @@
 namespace tensorcast::models::mdf {
 
 struct TreeEntry;
+struct SharedTree;
 
 // Copying a tree could take any amount of memory: aliases share what they repeat.
 struct MoveOnly {
@@ -29,8 +30,8 @@ struct Tree {
   using Map = std::vector<TreeEntry>;  // in the file's order, keys unique
   // uint64_t only for what int64_t cannot hold.
   std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string, List, Map,
-               std::shared_ptr<const Tree>>
-      value;  // the last: what an alias repeats, itself no alias
+               std::shared_ptr<const SharedTree>>
+      value;  // the last: what an alias repeats
   [[no_unique_address]] MoveOnly not_copied = {};
 
   template <class T>
@@ -38,10 +39,7 @@ struct Tree {
     return std::get_if<T>(&behind_alias().value);
   }
   [[nodiscard]] bool is_null() const { return as<std::monostate>() != nullptr; }
-  [[nodiscard]] const Tree& behind_alias() const {
-    const auto* alias = std::get_if<std::shared_ptr<const Tree>>(&value);
-    return alias == nullptr ? *this : **alias;
-  }
+  [[nodiscard]] const Tree& behind_alias() const;
   // The value under a key; null pointer when there is none, or when this is no map.
   [[nodiscard]] const Tree* find(std::string_view key) const;
   [[nodiscard]] std::string_view kind() const;  // "a list", for messages
@@ -50,6 +48,13 @@ struct Tree {
 struct TreeEntry {
   std::string key;
   Tree tree;
+};
+
+// What occurs several times. How much a copy would take is kept, so that nobody walks through aliases of aliases.
+struct SharedTree {
+  Tree tree;  // no alias itself
+  std::uint64_t bytes = 0;
+  std::size_t depth = 0;
 };
 
 // Everything that an attacker may choose is bounded: how deep, and how much memory, that of values which an alias
@@ -73,12 +78,12 @@ class TreeBuilder {
   [[nodiscard]] bool key(std::string name);
   [[nodiscard]] bool end();
   // Another occurrence of a shared value; counts as a copy would.
-  [[nodiscard]] bool repeat(std::shared_ptr<const Tree> tree);
+  [[nodiscard]] bool repeat(std::shared_ptr<const SharedTree> tree);
   [[nodiscard]] bool fail(ErrorCode code, std::string message);
 
   [[nodiscard]] bool expects_key() const;
   // The value that was completed last, which from now on can be repeated. Precondition: nothing was called since.
-  [[nodiscard]] std::shared_ptr<const Tree> share_last();
+  [[nodiscard]] std::shared_ptr<const SharedTree> share_last();
   [[nodiscard]] const Error* error() const { return error_.message.empty() ? nullptr : &error_; }
   [[nodiscard]] Result<Tree> take();
 

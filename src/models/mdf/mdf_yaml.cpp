@@ -138,7 +138,7 @@ class Handler final : public YAML::EventHandler {
 
   TreeBuilder builder_;
   std::vector<YAML::anchor_t> open_anchors_;
-  std::map<YAML::anchor_t, std::shared_ptr<const Tree>> anchors_;
+  std::map<YAML::anchor_t, std::shared_ptr<const SharedTree>> anchors_;
 };
 
 // Tokens that yaml-cpp keeps because they may belong to a key that is not complete: brackets that are not yet closed,
