@@ -56,6 +56,15 @@ TEST_F(ConvertCare, ATensorThatPyTorchCouldNotLoadIsLeftAsItIs) {
   }
 }
 
+TEST_F(ConvertCare, RowsOfSixBitsEndAtWholeBytes) {
+  const std::string in = put({matrix("whole", DType::float32, {3, 4}), matrix("broken", DType::float32, {4, 6})});
+  const ConvertOutcome outcome = convert_ok(request(in, out_, DType::float6_e2m3fn));
+  ASSERT_EQ(outcome.tensors.size(), 2u);
+  EXPECT_EQ(outcome.tensors[0].to, DType::float6_e2m3fn);
+  EXPECT_TRUE(outcome.tensors[1].left);
+  EXPECT_EQ(outcome.tensors[1].reason, "last dimension of 6 elements fills no whole bytes");
+}
+
 TEST_F(ConvertCare, AllowOddConvertsWhatTheFormatCanHold) {
   ConvertRequest convert = request(put({matrix("odd", DType::float32, {4, 3})}), out_, DType::float4_e2m1fn);
   convert.allow_odd = true;
