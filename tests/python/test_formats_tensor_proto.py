@@ -6,12 +6,10 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from array_files import (ML_TYPES, NUMBER_TYPES, PACKED_TYPES, assert_same, bits, convert, dtype_of, load_npy, load_pb,
+from array_files import (ML_TYPES, ONNX_TYPES, PACKED_TYPES, assert_same, bits, convert, dtype_of, load_npy, load_pb,
                          refuse, sample, save_pb)
 from onnx import TensorProto, helper, numpy_helper
 
-HAS_FLOAT6 = hasattr(TensorProto, "FLOAT6E2M3")  # since onnx 1.23, whose wheel has no node tests
-ONNX_TYPES = [name for name in NUMBER_TYPES if HAS_FLOAT6 or not name.startswith("float6")]
 ONNX_NUMBERS = {name: helper.np_dtype_to_tensor_dtype(dtype_of(name)) for name in ONNX_TYPES}
 TEST_DATA = pathlib.Path(onnx.__file__).parent / "backend" / "test" / "data"
 
