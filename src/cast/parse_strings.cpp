@@ -150,7 +150,7 @@ class IntegerReader {
       return true;
     const Encoded encoded = codec::encode_integer(Real::Finite(negative, magnitude, 0), to_, policy_);
     code = encoded.bits;
-    return (encoded.events & codec::event_refused) == 0;
+    return (encoded.events & codec::event_error) == 0;
   }
   Result<std::uint64_t> read_exactly(std::string_view text) const { return codec::cast_text(text, to_, policy_); }
 

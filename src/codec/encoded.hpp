@@ -14,7 +14,7 @@ enum Event : std::uint16_t {
   event_nan_made = 1 << 4,     // was not NaN, became NaN
   event_nan_lost = 1 << 5,     // was NaN, became a number
   event_wrapped = 1 << 6,      // beyond the integer's range, low bits kept
-  event_refused = 1 << 7,      // the policy demands an error; bits are unspecified
+  event_error = 1 << 7,        // the policy demands an error; bits are unspecified
 };
 
 struct Encoded {

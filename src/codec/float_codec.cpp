@@ -43,7 +43,7 @@ std::uint64_t nan_code(const DTypeRow& type, bool negative, std::uint64_t payloa
 
 Encoded encode_nan(const Real& value, const DTypeRow& type, const Policy& policy) {
   if (type.format.has_nan()) return {.bits = nan_code(type, value.negative, value.nan_payload)};
-  if (policy.invalid_is_error) return {.events = event_refused};
+  if (policy.invalid_is_error) return {.events = event_error};
   // D5, D13: NaN becomes -0; up to opset 23 it became the largest float4.
   const bool becomes_largest = type.id == DType::float4_e2m1fn && !policy.float4_nan_is_zero;
   return {.bits = becomes_largest ? type.format.largest_code() : sign_bit(type), .events = event_nan_lost};
@@ -94,7 +94,7 @@ Encoded encode_finite(const Real& value, const DTypeRow& type, const Policy& pol
 Encoded encode_power_of_two(const Real& value, const DTypeRow& type, const Policy& policy) {
   const FloatFormat& format = type.format;
   if (value.is_nan()) return {.bits = nan_code(type, false, 0)};
-  if (policy.invalid_is_error && value.is_below_zero()) return {.events = event_refused};
+  if (policy.invalid_is_error && value.is_below_zero()) return {.events = event_error};
 
   const bool finite = value.kind == Real::Kind::finite;
   const int leading = finite ? value.leading_exponent() : 0;

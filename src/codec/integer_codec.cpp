@@ -41,7 +41,7 @@ IntegerPart integer_part(const Real& value, IntRounding rounding) {
           .rounded = value.fraction != Real::Tail::none};
 }
 
-Encoded refuse() { return {.events = event_refused}; }
+Encoded refuse() { return {.events = event_error}; }
 
 // Of a nonzero number.
 Encoded encoded(std::uint64_t bits, unsigned events) {

@@ -203,7 +203,7 @@ Result<Explanation> explain(std::string_view literal, DType from, DType to, cons
   }
   const Result<Encoded> encoded = encode_source(*source, to, *policy);
   if (!encoded) return encoded.error();
-  if ((encoded->events & codec::event_refused) != 0) {
+  if ((encoded->events & codec::event_error) != 0) {
     result.error = refusal(*source, to, *policy);
     return result;
   }

@@ -24,7 +24,7 @@ template <std::size_t size>
 
 template <DType from, DType to>
 static void convert_by_table(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy) {
-  constexpr Choice choice = choice_of(from, to);
+  constexpr PolicyDependence choice = choice_of(from, to);
   static constinit TableSlot<most_table_bytes(from, to)> slots[variant_count(choice)];
   if (count == 0) return;
   auto& slot = slots[variant_of<choice>(policy)];

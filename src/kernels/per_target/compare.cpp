@@ -36,7 +36,7 @@ struct LanesOf<F64> {
 // Lanes count up to 2^31 elements each.
 template <class Counts>
 SIMD_INLINE std::uint64_t sum_of_lanes(Counts counts) {
-  return static_cast<std::uint64_t>(over_lanes(counts, [](auto a, auto b) { return a + b; }));
+  return static_cast<std::uint64_t>(reduce(counts, [](auto a, auto b) { return a + b; }));
 }
 
 SIMD_INLINE Range<float> range_of(const CompareRules& rules, float) { return rules.of_float32; }
@@ -99,7 +99,7 @@ class Comparison {
     sums_.zeroed += zeroed;
     sums_.inexact += sum_of_lanes(state.inexact);
     sums_.out_of_range += sum_of_lanes(state.out_of_range);
-    sums_.max_abs_error = std::max(sums_.max_abs_error, greatest_of_lanes(state.max_abs));
+    sums_.max_abs_error = std::max(sums_.max_abs_error, reduce_max(state.max_abs));
     if (zeroed != 0) sums_.max_rel_error = std::max(sums_.max_rel_error, 1.0);
   }
 

@@ -33,7 +33,7 @@ class Rejection {
     signs_ |= ((bits & zeros) - 1) & -(bits & magnitude_bits);
   }
 
-  [[nodiscard]] SIMD_INLINE bool found() const { return least_of_lanes(signs_) < 0; }
+  [[nodiscard]] SIMD_INLINE bool found() const { return reduce_min(signs_) < 0; }
 
  private:
   Lanes before_, end_;

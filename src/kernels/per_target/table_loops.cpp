@@ -48,7 +48,7 @@ SIMD_INLINE U8 load_indices(const std::byte* src) {
   } else if constexpr (index_bits == 1) {
     return min(load<U8>(src), splat(std::uint8_t{1}));
   } else if constexpr (index_bits == 4) {
-    const U16 words = load_bytes_as_words(src);
+    const U16 words = load_bytes_as_u16(src);
     return as<U8>((words | (words << 4)) & 0x0f0f);
   } else {
     static_assert(index_bits == 2);
@@ -61,9 +61,9 @@ SIMD_INLINE U8 load_indices(const std::byte* src) {
 template <int output_bits>
 SIMD_INLINE void store_outputs(std::byte* dst, const Registers& out) {
   if constexpr (output_bits == 4) {
-    store(dst, pack_nibbles(out.v[0]));
+    store(dst, pack_u4(out.v[0]));
   } else if constexpr (output_bits == 2) {
-    store(dst, pack_crumbs(out.v[0]));
+    store(dst, pack_u2(out.v[0]));
   } else {
 #pragma GCC unroll 8
     for (int i = 0; i < output_bits / 8; ++i) store(dst + i * kRegisterBytes, out.v[i]);

@@ -43,7 +43,7 @@ struct I64x2 {
 };
 
 // A block of 16-bit elements in lanes of 16 bits.
-struct Words {
+struct U16x2 {
   U16 lo, hi;
 };
 
@@ -78,7 +78,7 @@ SIMD_INLINE void store(std::byte* dst, V v) {
 
 // All lanes in one: half of them with the other half, and so on.
 template <class V, class Function>
-SIMD_INLINE auto over_lanes(V x, Function function) {
+SIMD_INLINE auto reduce(V x, Function function) {
   constexpr std::size_t lanes = sizeof(V) / sizeof(x[0]);
   std::remove_cvref_t<decltype(x[0])> each[lanes];
   store(reinterpret_cast<std::byte*>(each), x);
@@ -89,12 +89,12 @@ SIMD_INLINE auto over_lanes(V x, Function function) {
   return each[0];
 }
 template <class V>
-SIMD_INLINE auto greatest_of_lanes(V x) {
-  return over_lanes(x, [](auto a, auto b) { return a < b ? b : a; });
+SIMD_INLINE auto reduce_max(V x) {
+  return reduce(x, [](auto a, auto b) { return a < b ? b : a; });
 }
 template <class V>
-SIMD_INLINE auto least_of_lanes(V x) {
-  return over_lanes(x, [](auto a, auto b) { return b < a ? b : a; });
+SIMD_INLINE auto reduce_min(V x) {
+  return reduce(x, [](auto a, auto b) { return b < a ? b : a; });
 }
 
 // Minus zero, not plus: x - 0 is x for every float.
@@ -114,7 +114,7 @@ SIMD_INLINE I64 negated_where(I64 sign, I64 x) { return as<I64>(as<U64>(x ^ sign
 // A constant that stays in a register: g++ 12 would make it anew, from a general register, in each round of a loop. Not
 // on the portable target, whose operations take constants from memory and whose registers are few.
 template <class V>
-SIMD_INLINE V kept(V x) {
+SIMD_INLINE V keep_in_register(V x) {
 #if defined(__x86_64__) && TENSORCAST_TARGET_LEVEL >= 1
   asm("" : "+v"(x));
 #endif
@@ -123,7 +123,7 @@ SIMD_INLINE V kept(V x) {
 
 // float64 rounded to odd in 24 bits: toward zero, then a last bit of one if something was cut off. A later rounding to
 // fewer bits then gives what rounding `x` itself would. Exact in float32 from 2^-126 on; infinities and NaN stay.
-SIMD_INLINE F64 odd_in_24_bits(F64 x) {
+SIMD_INLINE F64 round_to_odd_24(F64 x) {
   constexpr std::int64_t low = 0x1fffffff;
   const I64 bits = as<I64>(x);
   return as<F64>((bits | ((bits & low) + low)) & ~low);  // the sum carries into bit 29 if any lower bit is set
@@ -131,7 +131,7 @@ SIMD_INLINE F64 odd_in_24_bits(F64 x) {
 
 // The same for integers: with 24 significant bits, of which the last is one if something was cut off.
 template <bool is_signed>
-SIMD_INLINE I32 odd_in_24_bits(I32 x) {
+SIMD_INLINE I32 round_to_odd_24(I32 x) {
   constexpr std::int32_t low = 0xff;
   const I32 magnitude = is_signed ? x ^ (x >> 31) : x;
   const I32 odd = (x | ((x & low) + low)) & ~low;

@@ -33,15 +33,15 @@ SIMD_INLINE I64 odd_subnormal(F64 magnitude) {
 }
 
 SIMD_INLINE F32 narrow_odd(F64x2 x) {
-  const F32 normal = narrow({odd_in_24_bits(x.lo), odd_in_24_bits(x.hi)});
+  const F32 normal = narrow({round_to_odd_24(x.lo), round_to_odd_24(x.hi)});
   const I64x2 bits = {as<I64>(x.lo), as<I64>(x.hi)};
   const F64x2 magnitude = {as<F64>(bits.lo & INT64_MAX), as<F64>(bits.hi & INT64_MAX)};
-  const Mask32 subnormal = low_words({magnitude.lo < 0x1p-126, magnitude.hi < 0x1p-126});
-  const Mask32 zero = low_words({magnitude.lo == 0.0, magnitude.hi == 0.0});
+  const Mask32 subnormal = low_u32({magnitude.lo < 0x1p-126, magnitude.hi < 0x1p-126});
+  const Mask32 zero = low_u32({magnitude.lo == 0.0, magnitude.hi == 0.0});
   if (!any(subnormal & ~zero)) [[likely]]
     return normal;
-  const I32 sign = low_words({bits.lo >> 32, bits.hi >> 32}) & INT32_MIN;
-  const I32 count = low_words({odd_subnormal(magnitude.lo), odd_subnormal(magnitude.hi)});
+  const I32 sign = low_u32({bits.lo >> 32, bits.hi >> 32}) & INT32_MIN;
+  const I32 count = low_u32({odd_subnormal(magnitude.lo), odd_subnormal(magnitude.hi)});
   return select(subnormal, as<F32>(count | sign), normal);
 }
 
@@ -49,17 +49,17 @@ SIMD_INLINE F32 narrow_odd(F64x2 x) {
 
 // 0 where all of a number is in the low word, as int32.
 template <bool is_signed>
-SIMD_INLINE I32 beyond_low_word(I32 low, I32 high) {
+SIMD_INLINE I32 beyond_low_u32(I32 low, I32 high) {
   return is_signed ? high ^ (low >> 31) : high | (low >> 31);
 }
 
 // As far as 31 bits go.
 template <bool is_signed>
-SIMD_INLINE I32 saturated_words(I64x2 x) {
-  const I32 low = low_words(x);
-  const I32 high = high_words(x);
+SIMD_INLINE I32 clamped_to_int32(I64x2 x) {
+  const I32 low = low_u32(x);
+  const I32 high = high_u32(x);
   const I32 limit = is_signed ? (high >> 31) ^ INT32_MAX : splat(INT32_MAX);
-  return select(equal(beyond_low_word<is_signed>(low, high), I32{}), low, limit);
+  return select(equal(beyond_low_u32<is_signed>(low, high), I32{}), low, limit);
 }
 // In lanes of 32 bits, of which a register has twice as many:
 // 1. All bits of small numbers; of others those from bit 11 on, or of large ones from bit 33 on, and the last one set
@@ -68,11 +68,11 @@ SIMD_INLINE I32 saturated_words(I64x2 x) {
 template <bool is_signed>
 SIMD_INLINE F32 to_f32_odd(I64x2 x) {
   constexpr int few = 11, many = 33;
-  const I32 low = low_words(x);
-  const I32 high = high_words(x);
-  const Mask32 is_small = equal(beyond_low_word<is_signed>(low, high), I32{});
+  const I32 low = low_u32(x);
+  const I32 high = high_u32(x);
+  const Mask32 is_small = equal(beyond_low_u32<is_signed>(low, high), I32{});
   if (is_signed && !any(~is_small)) [[likely]]  // unsigned numbers may as well be negative ones
-    return to_f32<true>(odd_in_24_bits<true>(low));
+    return to_f32<true>(round_to_odd_24<true>(low));
 
   const I32 middle = as<I32>(as<U32>(low) >> few | as<U32>(high) << (32 - few));
   const I32 upper = is_signed ? high >> (many - 32) : as<I32>(as<U32>(high) >> (many - 32));
@@ -83,7 +83,7 @@ SIMD_INLINE F32 to_f32_odd(I64x2 x) {
   const I32 cut = select(is_middle, low & ((1 << few) - 1), low | (high & 1));
   const I32 odd = kept | as<I32>(min(as<U32>(cut), U32{} + 1));
 
-  const F32 number = to_f32<true>(odd_in_24_bits<true>(select(is_small, low, odd)));
+  const F32 number = to_f32<true>(round_to_odd_24<true>(select(is_small, low, odd)));
   const I32 exponent = select(is_middle, splat(few << 23), splat(many << 23));
   return as<F32>(as<I32>(number) + (exponent & ~is_small));
 }

@@ -17,8 +17,6 @@ SIMD_INLINE Mask32 greater(U32 a, U32 b) { return a > b; }
 SIMD_INLINE Mask32 greater_equal(F32 a, F32 b) { return a >= b; }
 SIMD_INLINE Mask64 greater_equal(F64 a, F64 b) { return a >= b; }
 SIMD_INLINE Mask32 is_nan(F32 x) { return (as<I32>(x) & INT32_MAX) > 0x7f800000; }
-SIMD_INLINE Mask32 both(Mask32 a, Mask32 b) { return a & b; }
-SIMD_INLINE Mask32 either(Mask32 a, Mask32 b) { return a | b; }
 SIMD_INLINE Mask32 less(F32 a, F32 b) { return a < b; }
 SIMD_INLINE Mask64 less(F64 a, F64 b) { return a < b; }
 SIMD_INLINE Mask32 not_equal(F32 a, F32 b) { return a != b; }
@@ -65,7 +63,7 @@ SIMD_INLINE F64 clamp(F64 x, F64 low, F64 high) {
   return high < raised ? high : raised;
 }
 
-// --- Words
+// --- 16-bit lanes
 
 SIMD_INLINE U16 count_greater(U16 sum, I16 a, I16 b) { return sum - as<U16>(a > b); }
 
@@ -85,20 +83,20 @@ SIMD_INLINE void copy_front(std::byte* dst, const std::byte* src, std::size_t by
 // --- 64-bit integers
 
 F32 narrow(F64x2 x);
-I32 low_words(I64x2 x);
-I32 high_words(I64x2 x);
+I32 low_u32(I64x2 x);
+I32 high_u32(I64x2 x);
 bool any(Mask32 mask);
 template <bool is_signed>
 F32 to_f32(I32 x);
 template <bool is_signed>
 F64 to_f64(I64 x);
 template <bool is_signed>
-I32 saturated_words(I64x2 x);
+I32 clamped_to_int32(I64x2 x);
 
 // The same value where float64 holds it exactly, otherwise one with 11 low bits cleared and the last bit left set:
 // rounded to odd, so that a later rounding to fewer bits gives what rounding `x` itself would.
 template <bool is_signed>
-SIMD_INLINE I64 odd_in_53_bits(I64 x) {
+SIMD_INLINE I64 round_to_odd_53(I64 x) {
   constexpr std::int64_t low = 0x7ff;
   const I64 odd = (x | ((x & low) + low)) & ~low;  // carries into bit 11 if any lower bit is set
   const I64 magnitude = is_signed ? x ^ (x >> 63) : x;
@@ -127,7 +125,7 @@ SIMD_INLINE F64 multiply_odd(F64 x, F64 y) { return multiply_odd<I64>(x, y); }
 
 template <bool is_signed>
 SIMD_INLINE F64x2 to_f64_odd(I64x2 x) {
-  return {to_f64<is_signed>(odd_in_53_bits<is_signed>(x.lo)), to_f64<is_signed>(odd_in_53_bits<is_signed>(x.hi))};
+  return {to_f64<is_signed>(round_to_odd_53<is_signed>(x.lo)), to_f64<is_signed>(round_to_odd_53<is_signed>(x.hi))};
 }
 template <bool is_signed>
 SIMD_INLINE F32 to_f32(I64x2 x) {
@@ -136,7 +134,7 @@ SIMD_INLINE F32 to_f32(I64x2 x) {
 // Where 2^31 and all beyond are the same to the target.
 template <bool is_signed>
 SIMD_INLINE F32 to_f32_clamped(I64x2 x) {
-  return to_f32<true>(saturated_words<is_signed>(x));
+  return to_f32<true>(clamped_to_int32<is_signed>(x));
 }
 // A bit is cleared where the one two places above is set, so that no rounding carries into the first two of a positive
 // number. Negative numbers stay so.
