@@ -91,8 +91,9 @@ typedef struct tc_promote_options {
 /* Stores in *common the common type of two types by OpenVINO's ConvertPromoteTypes-14, or by the rules that the options
    name. a_is_scalar and b_is_scalar: not 0 for a tensor of rank 0.
    Options  NULL means: both flags off, float32, openvino.
-   Errors   TC_UNSUPPORTED: the rules do not know a type, the pair has no common type, or the promotion could lose values;
-            TC_INVALID_ARGUMENT: a type or rules that do not exist, common is NULL. *common is then unchanged. */
+   Errors   TC_UNSUPPORTED: the rules do not know a type, the pair has no common type, or the promotion could lose
+            values. TC_INVALID_ARGUMENT: a type or rules that do not exist, common is NULL. *common is then
+            unchanged. */
 TC_API tc_status tc_promote(tc_dtype a, int a_is_scalar, tc_dtype b, int b_is_scalar, const tc_promote_options* options,
                             tc_dtype* common);
 

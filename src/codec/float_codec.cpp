@@ -12,11 +12,11 @@ constexpr std::uint64_t sign_bit(const DTypeRow& type) {
 }
 
 // What a value beyond the largest becomes: the 8-bit floats are the only ones that let the user choose.
-enum class Beyond : std::uint8_t { infinity_or_nan, largest };
+enum class Overflow : std::uint8_t { infinity_or_nan, largest };
 
-Beyond beyond_range(const DTypeRow& type, const Policy& policy) {
-  if (!type.format.has_nan()) return Beyond::largest;
-  return type.bits == 8 && policy.saturate ? Beyond::largest : Beyond::infinity_or_nan;
+Overflow overflow_result(const DTypeRow& type, const Policy& policy) {
+  if (!type.format.has_nan()) return Overflow::largest;
+  return type.bits == 8 && policy.saturate ? Overflow::largest : Overflow::infinity_or_nan;
 }
 
 std::uint64_t infinity_code(const FloatFormat& format) { return format.largest_code() + 1; }
@@ -52,7 +52,7 @@ Encoded encode_nan(const Real& value, const DTypeRow& type, const Policy& policy
 Encoded encode_infinite(const Real& value, const DTypeRow& type, const Policy& policy) {
   const std::uint64_t sign = value.negative ? sign_bit(type) : 0;
   const bool is_fnuz = type.format.nonfinite == NonFinite::nan_negative_zero;
-  if (beyond_range(type, policy) == Beyond::largest && !(is_fnuz && policy.fnuz_inf_is_nan)) {
+  if (overflow_result(type, policy) == Overflow::largest && !(is_fnuz && policy.fnuz_inf_is_nan)) {
     return {.bits = sign | type.format.largest_code(), .events = event_saturated};
   }
   if (type.format.has_infinity()) return {.bits = sign | infinity_code(type.format)};
@@ -61,7 +61,7 @@ Encoded encode_infinite(const Real& value, const DTypeRow& type, const Policy& p
 
 Encoded encode_beyond(const Real& value, const DTypeRow& type, const Policy& policy) {
   const std::uint64_t sign = value.negative ? sign_bit(type) : 0;
-  if (beyond_range(type, policy) == Beyond::largest) {
+  if (overflow_result(type, policy) == Overflow::largest) {
     return {.bits = sign | type.format.largest_code(), .events = event_saturated | event_inexact};
   }
   if (type.format.has_infinity()) return {.bits = sign | infinity_code(type.format), .events = event_overflowed};

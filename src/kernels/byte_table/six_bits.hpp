@@ -1,5 +1,4 @@
-// Types of six bits, by way of bytes: pieces that stay in the first-level cache, and whose codes have a byte each
-// there.
+// Conversions of types of six bits, through codes of one byte each, in pieces that stay in the first-level cache.
 #pragma once
 
 #include <algorithm>

@@ -6,17 +6,17 @@
 
 namespace tensorcast::kernels::byte_table {
 
-// What the results of a pair depend on.
+// The options that the results of a pair depend on.
 enum class PolicyDependence : std::uint8_t {
   none,
   overflow,         // Policy::saturate
-  fnuz_overflow,    // and what infinity becomes then
+  fnuz_overflow,    // Policy::saturate and fnuz_inf_is_nan
   power_of_two,     // Policy::saturate and e8m0_rounding
   float4_nan,       // Policy::float4_nan_is_zero
   real_to_integer,  // Policy::integer_range and int_rounding
 };
 
-constexpr PolicyDependence choice_of(DType from, DType to) {
+constexpr PolicyDependence dependence_of(DType from, DType to) {
   const DTypeRow& source = row(from);
   const DTypeRow& target = row(to);
   const bool source_is_real = source.family == Family::floating;
@@ -33,8 +33,8 @@ constexpr PolicyDependence choice_of(DType from, DType to) {
   return infinity_meets_fnuz ? PolicyDependence::fnuz_overflow : PolicyDependence::overflow;
 }
 
-constexpr int variant_count(PolicyDependence choice) {
-  switch (choice) {
+constexpr int variant_count(PolicyDependence dependence) {
+  switch (dependence) {
     case PolicyDependence::none:
       return 1;
     case PolicyDependence::overflow:
@@ -50,10 +50,10 @@ constexpr int variant_count(PolicyDependence choice) {
   return 1;
 }
 
-// 0 to variant_count() - 1. Precondition: the policy demands no errors.
-template <PolicyDependence choice>
+// The number of the policy's variant, 0 to variant_count() - 1. Precondition: the policy demands no errors.
+template <PolicyDependence dependence>
 int variant_of(const codec::Policy& policy) noexcept {
-  switch (choice) {
+  switch (dependence) {
     case PolicyDependence::none:
       return 0;
     case PolicyDependence::overflow:

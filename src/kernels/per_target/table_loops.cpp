@@ -40,7 +40,7 @@ SIMD_INLINE Registers interleave(const Registers& in) {
   }
 }
 
-// One index a byte, in order.
+// Unpacks indices to one a byte, in order.
 template <int index_bits>
 SIMD_INLINE U8 load_indices(const std::byte* src) {
   if constexpr (index_bits == 8) {
@@ -98,8 +98,8 @@ template <int index_bits, int output_bits, int zero_bytes = 0,
 static constexpr Loop loop = {index_bits,  output_bits, zero_bytes,
                               table_bytes, false,       look_up<index_bits, output_bits, zero_bytes, table_bytes>};
 
-// Outputs of 16 bits and more. To float32: of bfloat16's numbers, the lower half is zero. To integers: a byte or a
-// word, and the sign.
+// Loops for outputs of 16 bits and more. A float32 that bfloat16 holds has two zero bytes; a float64 has five or six. A
+// small integer has two or three bytes of its own, and the bytes above repeat its sign.
 template <int index_bits, std::size_t size>
 static constexpr std::size_t add_wide(Loop (&loops)[size], std::size_t at) {
   for (const Loop& wide :

@@ -24,7 +24,7 @@ inline constexpr bool has_u16_shifts = true;
 SIMD_INLINE U16 min(U16 a, U16 b) { return (U16)_mm256_min_epu16((__m256i)a, (__m256i)b); }
 SIMD_INLINE U16 max(U16 a, U16 b) { return (U16)_mm256_max_epu16((__m256i)a, (__m256i)b); }
 SIMD_INLINE bool any_greater(I16 a, I16 b) { return _mm256_movemask_epi8((__m256i)(a > b)) != 0; }
-// By 1 to 8, else 0: the upper half of a product with a power of two, of which the upper byte is looked up.
+// Shifts by 1 to 8; other counts give 0. Takes the upper half of a product with a power of two from a table.
 SIMD_INLINE U16 shift_right_each(U16 x, U16 bits) {
   const __m128i powers = _mm_setr_epi8(0, -128, 64, 32, 16, 8, 4, 2, 1, 0, 0, 0, 0, 0, 0, 0);
   const U16 index = (min(bits, splat(std::uint16_t{15})) << 8) | 0x80;
@@ -100,7 +100,7 @@ SIMD_INLINE F64x2 to_f64(I32 x) {
 
 SIMD_INLINE I32 truncate(F32 x) { return (I32)_mm256_cvttps_epi32((__m256)x); }
 
-// The definition, by shifts: shift counts beyond the lane's width give 0, and so do infinities and NaN.
+// Wraps by definition, with shifts. A shift by more than the lane's width gives 0, so infinities and NaN give 0.
 SIMD_INLINE I32 wrap_by_shift(F32 x) {
   const I32 bits = as<I32>(x);
   const __m256i exponent = (__m256i)((bits >> 23) & 0xff);
@@ -120,7 +120,8 @@ SIMD_INLINE I64 wrap_by_shift(F64 x) {
   return negated_where(sign, magnitude);
 }
 
-// Numbers within int32, as most are, in the CPU's way; without an instruction for more, others by the definition.
+// The CPU converts numbers within int32, as most are. It has no instruction for larger ones, which wrap_by_shift()
+// takes.
 SIMD_INLINE I32 truncate(F64x2 x) {
   const __m128i lo = _mm256_cvttpd_epi32((__m256d)x.lo);
   const __m128i hi = _mm256_cvttpd_epi32((__m256d)x.hi);
@@ -148,7 +149,7 @@ SIMD_INLINE I32 truncate_wrapped_32(F64x2 x) {
   return low_u32({wrap_by_shift(x.lo), wrap_by_shift(x.hi)});
 }
 
-// --- Packs; those of the hardware work within 128 bits
+// --- Packs. The CPU's instructions work within 128 bits
 
 SIMD_INLINE U16 order_quarters(__m256i x) { return (U16)_mm256_permute4x64_epi64(x, _MM_SHUFFLE(3, 1, 2, 0)); }
 SIMD_INLINE U16 pack_u16(I32 a, I32 b) {
@@ -235,9 +236,9 @@ struct Table16 {
   SIMD_INLINE U8 operator()(U8 index) const { return (U8)_mm256_shuffle_epi8(entries, (__m256i)index); }
 };
 
-// A byte shuffle gives 0 where the index is negative. So 16 is taken from the index for every row of 16 entries, and
-// each row but the first of a half holds the difference to the row before, as an exclusive or: those up to the index's
-// own make its entry.
+// A byte shuffle gives 0 for a negative index, so each row of 16 entries is looked up with the index less 16 per row.
+// Row r, except the first of each half, is entries(row r) XOR entries(row r - 1), so the XOR of rows 0 to r is row r's
+// entry.
 struct Table256 {
   __m256i rows[16];
 
@@ -261,7 +262,8 @@ struct Table256 {
   }
 };
 
-// The same of entries below 16: the upper half's are the high bits of the lower half's.
+// As Table256, for entries below 16: each byte holds an entry of the lower half and, in its high bits, one of the
+// upper.
 struct NibbleTable256 {
   __m256i rows[8];
 

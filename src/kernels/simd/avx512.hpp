@@ -26,7 +26,7 @@ SIMD_INLINE Mask32 less(F32 a, F32 b) { return _mm512_cmp_ps_mask((__m512)a, (__
 SIMD_INLINE Mask64 less(F64 a, F64 b) { return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_LT_OQ); }
 SIMD_INLINE Mask32 not_equal(F32 a, F32 b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_NEQ_UQ); }
 SIMD_INLINE Mask64 not_equal(F64 a, F64 b) { return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_NEQ_UQ); }
-// By mask instructions: g++ 12 would carry masks to general registers and back to combine them.
+// Uses mask instructions: g++ 12 would move masks to general registers and back to combine them.
 SIMD_INLINE Mask32 mask_or(Mask32 a, Mask32 b) { return _kor_mask16(a, b); }
 SIMD_INLINE Mask64 mask_or(Mask64 a, Mask64 b) { return _kor_mask8(a, b); }
 SIMD_INLINE Mask32 mask_and(Mask32 a, Mask32 b) { return _kand_mask16(a, b); }
@@ -56,7 +56,7 @@ SIMD_INLINE I64 select(Mask64 mask, I64 yes, I64 no) {
   return (I64)_mm512_mask_mov_epi64((__m512i)no, mask, (__m512i)yes);
 }
 
-// --- Minimum and maximum; of floats, `x` where it is NaN
+// --- Minimum and maximum; clamp(NaN) is NaN
 
 SIMD_INLINE I32 min(I32 a, I32 b) { return (I32)_mm512_min_epi32((__m512i)a, (__m512i)b); }
 SIMD_INLINE I32 max(I32 a, I32 b) { return (I32)_mm512_max_epi32((__m512i)a, (__m512i)b); }
@@ -85,7 +85,7 @@ SIMD_INLINE F64 multiply_subtract(F64 x, F64 y, F64 z) {
   return (F64)_mm512_fmsub_pd((__m512d)x, (__m512d)y, (__m512d)z);
 }
 
-// x * y rounded to odd: toward zero, then the last bit is set where the product is inexact.
+// x * y rounded to odd: toward zero, then sets the last bit if the product is inexact.
 SIMD_INLINE F32 multiply_odd(F32 x, F32 y) {
   const __m512 cut = _mm512_mul_round_ps((__m512)x, (__m512)y, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
   const __m512 missing = _mm512_fmsub_ps((__m512)x, (__m512)y, cut);
@@ -144,7 +144,7 @@ SIMD_INLINE F64x2 widen(F32 x) { return {(F64)_mm512_cvtps_pd(lower(x)), (F64)_m
 SIMD_INLINE F64 load_widened(const std::byte* src) { return (F64)_mm512_cvtps_pd((__m256)load<F32h>(src)); }
 SIMD_INLINE F32 narrow(F64x2 x) { return join(_mm512_cvtpd_ps((__m512d)x.lo), _mm512_cvtpd_ps((__m512d)x.hi)); }
 
-// Toward zero, then a last bit of one wherever something was cut off.
+// Rounds toward zero, then sets the last bit if the result is inexact.
 SIMD_INLINE __m256 narrow_odd_half(F64 x) {
   const __m256 cut = _mm512_cvt_roundpd_ps((__m512d)x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
   const __mmask8 inexact = _mm512_cmp_pd_mask(_mm512_cvtps_pd(cut), (__m512d)x, _CMP_NEQ_OQ);
@@ -238,7 +238,7 @@ SIMD_INLINE I32 truncate(F64x2 x) {
   return (I32)_mm512_inserti64x4(lo, _mm512_cvttpd_epi32((__m512d)x.hi), 1);
 }
 
-// The definition, by shifts: shift counts beyond the lane's width give 0, and so do infinities and NaN.
+// Wraps by definition, with shifts. A shift by more than the lane's width gives 0, so infinities and NaN give 0.
 SIMD_INLINE I32 wrap_by_shift(F32 x) {
   const I32 bits = as<I32>(x);
   const __m512i exponent = (__m512i)((bits >> 23) & 0xff);
@@ -283,7 +283,7 @@ SIMD_INLINE I32 truncate_wrapped_32(F64x2 x) {
 SIMD_INLINE __mmask64 first_bytes(std::size_t bytes) {
   return bytes >= 64 ? ~__mmask64{0} : (__mmask64{1} << bytes) - 1;
 }
-// Fills `dst` up to its capacity, behind `bytes` with zeros.
+// Copies `bytes` and fills the rest of `dst` with zeros.
 template <std::size_t capacity>
 SIMD_INLINE void copy_and_pad(std::byte* dst, const std::byte* src, std::size_t bytes) {
   for (std::size_t at = 0; at < capacity; at += 64) {
@@ -430,7 +430,7 @@ struct Table256 {
   }
 
  private:
-  // In the low byte of each word. The table has words of two entries; a lookup in two registers ignores bit 6.
+  // The index is in the low byte of each lane. A unit of the table has two entries; the lookup ignores bit 6.
   SIMD_INLINE U16 entry(U16 index) const {
     const __m512i word = (__m512i)(index >> 1);
     const __m512i lower = _mm512_permutex2var_epi16(quarters[0], word, quarters[1]);

@@ -107,8 +107,8 @@ SIMD_INLINE I32 truncate(F64x2 x) {
   return select(in_range, low_u32(truncate_saturated_64(x)), splat(INT32_MIN));
 }
 
-// The definition, by shifts: to the left by the low byte of a lane, where negative counts go to the right. Counts
-// beyond the lane's width give 0, and so do infinities and NaN.
+// Wraps by definition, with shifts to the left by the low byte of a lane; negative counts shift to the right. A shift
+// by more than the lane's width gives 0, so infinities and NaN give 0.
 SIMD_INLINE I32 wrap_by_shift(F32 x) {
   const I32 bits = as<I32>(x);
   const I32 shift = max(((bits >> 23) & 0xff) - 150, splat(-32));
@@ -201,7 +201,7 @@ struct Table16 {
   SIMD_INLINE U8 operator()(U8 index) const { return (U8)vqtbl1q_u8(entries, (uint8x16_t)index); }
 };
 
-// An index of 64 and more finds nothing in a quarter; such bytes stay as they were.
+// A lookup in a quarter keeps the bytes whose index is 64 or more.
 struct Table256 {
   uint8x16x4_t quarters[4];
 

@@ -1,4 +1,4 @@
-// The vocabulary of simd.hpp for any CPU, in vectors of 16 bytes that the compiler lowers to what there is.
+// The vocabulary of simd.hpp for any CPU, in vectors of 16 bytes that the compiler lowers to the CPU's instructions.
 #pragma once
 
 #if defined(__SSE2__)
@@ -26,7 +26,7 @@ SIMD_INLINE F64 multiply_subtract(F64 x, F64 y, F64 z) {
 // --- 16-bit lanes
 
 inline constexpr bool has_u16_shifts = false;
-U16 shift_right_each(U16 x, U16 bits);  // named in templates, and not used
+U16 shift_right_each(U16 x, U16 bits);  // templates name it and never call it
 SIMD_INLINE bool any_greater(I16 a, I16 b) { return any(as<Mask32>(a > b)); }
 // The baseline of x86-64 lacks both, but not the saturating subtraction.
 #if defined(__SSE2__)
@@ -48,11 +48,11 @@ SIMD_INLINE I64x2 widen(I32 x) {
   return {as<I64>(__builtin_shufflevector(x, high, 0, 4, 1, 5)), as<I64>(__builtin_shufflevector(x, high, 2, 6, 3, 7))};
 }
 
-// --- Packs to words and bytes
+// --- Packs to 16 and 8 bits
 
 #if defined(__SSE2__)
 
-// The baseline of x86-64 packs with saturation only: what is kept is made to fit before.
+// The baseline of x86-64 packs with saturation only, so the low bits are sign-extended first.
 SIMD_INLINE U16 pack_u16(I32 a, I32 b) {
   return (U16)_mm_packs_epi32((__m128i)((a << 16) >> 16), (__m128i)((b << 16) >> 16));
 }
@@ -188,7 +188,7 @@ SIMD_INLINE I32 truncate(F64x2 x) {
   return select(low_u32({lo, hi}), low_u32(y), splat(INT32_MIN));
 }
 
-// The definition: the significand shifted to its place, the bits that fall out gone.
+// Wraps by definition: shifts the significand to its place and drops the bits outside.
 SIMD_INLINE std::uint64_t wrap_one(std::uint64_t significand, int shift, bool negative) {
   std::uint64_t magnitude = 0;
   if (shift >= 0 && shift < 64) magnitude = significand << shift;
@@ -255,7 +255,7 @@ SIMD_INLINE I32 load_int8(const std::byte* src) {
 SIMD_INLINE I32 load_uint8(const std::byte* src) { return load_int8(src) & 0xff; }
 SIMD_INLINE F32 load_upper_float16(const std::byte* src) { return widen_float16(load_uint8(src) << 8); }
 
-// --- Stores that bypass the cache, where the baseline has them
+// --- Stores that bypass the cache, if the baseline has them
 
 #if defined(__SSE2__)
 SIMD_INLINE void stream_line(const std::byte* src, std::byte* dst) {

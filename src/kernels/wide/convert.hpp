@@ -1,4 +1,4 @@
-// The kernel of one pair: decoded, encoded, block by block.
+// The kernel of one pair: decodes and encodes, block by block.
 #pragma once
 
 #include "kernels/for_each_block.hpp"
@@ -9,7 +9,7 @@
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
-// An encoder holds what the policy decides as constants, and stores blocks.
+// An encoder holds the constants that depend on the policy, and stores blocks.
 template <DType from, DType to>
 auto make_encoder(const Policy& policy) {
   if constexpr (in_lanes16<from, to>) {
@@ -56,7 +56,7 @@ void run_in_default_environment(const std::byte* src, std::byte* dst, std::size_
   in_default_environment([&] { kernel(src, dst, count, policy); });
 }
 
-// Integers of one width share their codes.
+// Copies integers to integers of the same width, which have the same codes.
 template <int bytes>
 void copy_codes(const std::byte* src, std::byte* dst, std::size_t count, const Policy&) {
   if (src != dst && count != 0) __builtin_memcpy(dst, src, count * bytes);

@@ -11,9 +11,9 @@ namespace tensorcast::kernels::TENSORCAST_TARGET {
 
 using codec::Policy;
 
-// --- Step one: float32 lanes from which the second rounding gives what a single rounding would
+// --- Step one: float32 lanes that step two rounds to the same result as one rounding of the source
 
-// Targets that can hold float32 subnormals, or see whether anything was cut off far below them.
+// Targets that hold float32 subnormals, or whose result depends on bits far below them.
 template <DType to>
 inline constexpr bool reaches_float32_subnormals = to == DType::bfloat16 || to == DType::float8_e8m0fnu;
 
@@ -52,7 +52,7 @@ SIMD_INLINE F32 float32_hub_of_integer(Unit x) {
     if constexpr (bits_of<from> == 64) return to_f32_odd<is_signed>(x);
     if constexpr (bits_of<from> == 32) return to_f32<is_signed>(round_to_odd_24<is_signed>(x));
   } else if constexpr (bits_of<from> == 64) {
-    return to_f32_clamped<is_signed>(x);  // targets that have overflowed long before
+    return to_f32_clamped<is_signed>(x);  // the targets overflow long before 2^31
   } else {
     return to_f32<is_signed>(x);  // rounded only above 2^24, where the targets have overflowed
   }
@@ -86,8 +86,8 @@ SIMD_INLINE F64x2 float64_hub(Unit x) {
 // --- Step two: codes of a block of float32 lanes. `has_nonfinite`: infinities, NaN, and numbers
 // that round to zero may be among them; integers have none of these.
 
-// float8, float6 and float4 with sign. One method for all: the FPU rounds when a power of two is added whose last bit
-// is worth as much as the target's last bit at that magnitude.
+// float8, float6 and float4 with sign. The FPU rounds: the encoder adds a power of two whose last bit weighs as much as
+// the target's last bit at that magnitude.
 template <DType to, bool has_nonfinite>
 class FloatEncoder {
   static constexpr FloatFormat format = row(to).format;
@@ -96,7 +96,7 @@ class FloatEncoder {
   static constexpr std::int32_t largest =
       ((format.max_exponent() + 127) << 23) |
       static_cast<std::int32_t>(format.largest_code() & ((1U << format.mantissa_bits) - 1)) << dropped_bits;
-  static constexpr std::int32_t first_beyond = largest + (1 << dropped_bits);
+  static constexpr std::int32_t after_largest = largest + (1 << dropped_bits);
   static constexpr auto bias = static_cast<std::uint8_t>((format.min_exponent() + 127) << format.mantissa_bits);
   static constexpr bool fills_byte = bits_of<to> == 8;
   static constexpr bool has_negative_zero = format.nonfinite != NonFinite::nan_negative_zero;
@@ -104,7 +104,7 @@ class FloatEncoder {
  public:
   explicit FloatEncoder(const Policy& policy)
       // The code after the largest is the infinity or NaN that overflow becomes.
-      : limit_(splat(policy.saturate || !format.has_nan() ? largest : first_beyond)),
+      : limit_(splat(policy.saturate || !format.has_nan() ? largest : after_largest)),
         special_above_(keep_in_register(
             splat(!has_negative_zero && policy.saturate && policy.fnuz_inf_is_nan ? 0x7f7fffff : 0x7f800000))),
         no_nan_(splat(static_cast<std::uint8_t>(bits_of<to> == 4 && !policy.float4_nan_is_zero ? 0x7 : sign_bit))) {}
@@ -112,11 +112,10 @@ class FloatEncoder {
   SIMD_INLINE void store_block(std::byte* dst, const Block<F32>& x) const {
     const Block<I32> bits = map(x, [](F32 lanes) { return as<I32>(lanes); });
     const Block<I32> magnitudes = map(bits, [this](I32 lanes) { return lanes & magnitude_; });
-    // 1. Magnitudes no larger than the limit; as integers, so that infinities and NaN obey.
-    // 2. The exponent of each, at least that of the smallest normal, and the power of two `dropped_bits` binades above.
-    // 3. Their sum: the power of two, plus the rounded significand in units of the target's last place.
-    // 4. Code = significand + exponent field. The power of two ends in zeros, and the bias comes off below: only the
-    //    low byte counts.
+    // 1. Clamp magnitudes to the limit, as integers, which clamps infinities and NaN too.
+    // 2. Take the exponent of each, at least the smallest normal's, and the power of two `dropped_bits` binades above.
+    // 3. Add magnitude and power: the sum's low bits are the significand, rounded to the target's last place.
+    // 4. Code = significand + exponent field - bias. The power of two ends in zeros, and only the low byte counts.
     const Block<I32> rounded = map(magnitudes, [this](I32 magnitude) {
       const I32 limited = min(magnitude, limit_);
       const I32 exponent = max(limited & exponent_, least_exponent_);
@@ -128,7 +127,7 @@ class FloatEncoder {
     const U8 signs = pack_signs(bits);
     if constexpr (!fills_byte) {
       codes |= as<U8>(as<U16>(signs) >> (8 - bits_of<to>)) & sign_;
-    } else if constexpr (has_negative_zero || !has_nonfinite) {  // integers round to zero from none but zero
+    } else if constexpr (has_negative_zero || !has_nonfinite) {  // of integers, only zero becomes zero
       codes |= signs & sign_;
     } else {
       codes |= signs & sign_ & as<U8>(codes != 0);
@@ -171,7 +170,7 @@ class FloatEncoder {
 
   I32 limit_;
   I32 special_above_;
-  U8 no_nan_;  // what stands for NaN in a type that has none
+  U8 no_nan_;  // the code of NaN in a type that has none
   I32 magnitude_ = keep_in_register(splat(INT32_MAX));
   I32 exponent_ = keep_in_register(splat(0x7f800000));
   I32 least_exponent_ = keep_in_register(splat(least_exponent));
@@ -180,13 +179,13 @@ class FloatEncoder {
   U8 sign_ = keep_in_register(splat(sign_bit));
 };
 
-// Rounded to bfloat16: the last bit is one if something was cut off, so that NaN stays too.
+// Rounds to bfloat16, to odd: toward zero, then sets the last bit if the result is inexact. NaN stays NaN.
 SIMD_INLINE U16 odd_high_u16(F32 a, F32 b) {
   const U16 one = U16{} + 1;
   return pack_high_u16(as<I32>(a), as<I32>(b)) | min(pack_u16(as<I32>(a), as<I32>(b)), one);
 }
 
-// float8_e8m0fnu needs no more of a number than bfloat16 has, and whether there is more: lanes of 16 bits.
+// float8_e8m0fnu depends on the bits of bfloat16 and on whether lower bits are set, so 16-bit lanes do.
 template <bool has_nonfinite>
 class FloatEncoder<DType::float8_e8m0fnu, has_nonfinite> {
  public:
@@ -240,7 +239,7 @@ class FloatEncoder<DType::float32, has_nonfinite> {
   SIMD_INLINE void store_block(std::byte* dst, const Block<F32>& x) const { store_units(dst, x); }
 };
 
-// A lane of 0 where the source's is zero, as both float zeros are.
+// A lane is 0 if the source is zero, of either sign.
 template <DType from, class Unit>
 SIMD_INLINE I32 nonzero_bits(Unit x) {
   if constexpr (from == DType::float64) {
@@ -265,7 +264,7 @@ class E8m0Encoder {
  public:
   explicit E8m0Encoder(const Policy& policy)
       : outside_(splat(policy.saturate ? 0 : 0xff)), largest_(splat(policy.saturate ? 0xfe : 0xff)) {
-    // Rounded up, an integer above 1 has the exponent of its predecessor plus one.
+    // Rounding up gives an integer above 1 the exponent of its predecessor plus one.
     const bool up = policy.e8m0_rounding == RoundMode::up;
     const bool down = policy.e8m0_rounding == RoundMode::down;
     round_up_ = splat(down ? 0 : !up ? 0x400000 : is_exact ? 0x7fffff : 0x800000);
@@ -285,9 +284,9 @@ class E8m0Encoder {
   }
 
  private:
-  // 1. A float32 with the source's sign, exponent and first mantissa bit, or with those of its predecessor.
-  // 2. The mantissa carries into the exponent where the mode rounds up.
-  // 3. What is not positive is outside.
+  // 1. Makes a float32 with the sign, exponent and first mantissa bit of the source or its predecessor.
+  // 2. Adds round_up_, which carries into the exponent if the mode rounds up.
+  // 3. Numbers that are not positive become outside_.
   template <class Unit>
   SIMD_INLINE I32 code(Unit x) const {
     if constexpr (is_exact) {
@@ -305,7 +304,7 @@ class E8m0Encoder {
       return select(equal(nonzero_bits<from>(x), I32{}), outside_, exponent);
     }
   }
-  // Infinities and NaN too.
+  // As code(), also for infinities and NaN.
   SIMD_INLINE I32 code_of_any(I32 bits) const {
     const I32 ordinary = select(equal(bits, splat(0x7f800000)), largest_, code(as<F32>(bits)));
     return select(is_nan(as<F32>(bits)), splat(0xff), ordinary);
@@ -318,7 +317,7 @@ class E8m0Encoder {
     return as<I32>(to_f32_leading<is_signed>(
         I64x2{as<I64>(before(as<U64>(x.lo), INT64_MIN)), as<I64>(before(as<U64>(x.hi), INT64_MIN))}));
   }
-  // 0 has the predecessor -1. Negative numbers stay so, the least one too.
+  // The predecessor. That of 0 is -1; negative numbers stay negative, the least one too.
   template <class Lanes, class Sign>
   SIMD_INLINE Lanes before(Lanes x, Sign sign) const {
     const Lanes y = x - step_back_;
@@ -333,8 +332,8 @@ class E8m0Encoder {
   std::uint32_t step_back_;
 };
 
-// The same from float64, in 32-bit lanes of its upper halves: floats with 20 mantissa bits, of which the last is set
-// where the lower half is not zero, so that they round as the whole.
+// float8_e8m0fnu from float64, in 32-bit lanes of its upper halves: floats with 20 mantissa bits. The last bit is set
+// if the lower half is not zero, so that the halves round as the float64 does.
 class E8m0OfFloat64Encoder {
   static constexpr int mantissa_bits = 20;
   static constexpr int bias = 1023;
@@ -360,7 +359,7 @@ class E8m0OfFloat64Encoder {
     const I64x2 whole = {as<I64>(x.lo), as<I64>(x.hi)};
     const I32 upper = high_u32(whole);
     const I32 bits = select(equal(low_u32(whole), I32{}), upper, upper | 1);
-    // Clamped as integers, so that negative numbers count as too small; then as FloatEncoder says.
+    // As integers, negative numbers clamp to `least`; then as E8m0Encoder.
     const I32 clamped = min(max(bits, splat(least)), splat(largest));
     const I32 exponent = (clamped + round_up_) >> mantissa_bits;
     const Mask32 outside = greater(as<U32>(bits) - least, as<U32>(splat(largest - least)));
