@@ -43,7 +43,7 @@ struct CastOptions {
   [[nodiscard]] static CastOptions Unsafe() noexcept { return {}; }
 };
 
-// What a conversion did to the numbers. Errors are measured against source * scale in real arithmetic.
+// The effects of a conversion on its numbers. Errors are measured against source * scale in real arithmetic.
 struct CastReport {
   std::uint64_t count = 0;       // elements converted
   std::uint64_t overflowed = 0;  // finite, out of the target's range, became infinite or NaN

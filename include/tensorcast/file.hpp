@@ -46,7 +46,7 @@ struct SourceTypes {
 // bool and from strings are not judged.
 enum class OnLoss : std::uint8_t {
   ignore,
-  tell,  // fill TensorOutcome::damage; costs what a report costs
+  tell,  // fill TensorOutcome::damage; costs as much as a report
   fail,  // an error, before the output appears
 };
 
@@ -69,9 +69,10 @@ struct ConvertRequest {
   std::optional<RawLayout> raw;      // input is raw bytes of this layout
   SourceTypes from;                  // npy, npz: the ml_dtypes types behind `|V1` or `<V2` descriptors
   bool overwrite = false;
-  bool parents = false;    // create the folders of `output` that do not exist
-  bool allow_odd = false;  // convert tensors whose rows would not fill whole bytes, which readers of safetensors refuse
-  bool raw_codes = false;  // convert weights of 8 bits or fewer although the file has a tensor with their scales
+  bool parents = false;  // create the folders of `output` that do not exist
+  bool allow_odd =
+      false;  // convert tensors whose rows would not fill whole bytes, which readers of safetensors do not accept
+  bool raw_codes = false;    // convert weights of 8 bits or fewer although the file has a tensor with their scales
   bool refuse_wrap = false;  // an element that would wrap around in an integer type is an error
   OnLoss on_loss = OnLoss::ignore;
   bool dry_run = false;  // plan only; nothing is written

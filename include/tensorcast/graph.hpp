@@ -51,7 +51,7 @@ struct GraphNode {
   std::vector<std::string> outputs;  // each value is defined once in a graph
 };
 
-// What is known about a value before a run.
+// The facts about a value that are known before a run.
 struct ValueInfo {
   std::string name;
   DType dtype = DType::undefined;                       // undefined: any

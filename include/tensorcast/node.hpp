@@ -77,7 +77,7 @@ class GradientKeeper {
 class CastNode : public GradientKeeper {
  public:
   // Errors: invalid_argument: no type to cast to, more names than outputs or an empty one, an lda_coeff that is not
-  // finite, options that cast() refuses; unsupported: a type or attribute newer than options.opset.
+  // finite, options that cast() does not accept; unsupported: a type or attribute newer than options.opset.
   [[nodiscard]] TENSORCAST_API static Result<CastNode> create(CastNodeParameters parameters);
 
   // Casts `input`, of any castable type, and returns the one output under its name. Shares the elements if the type

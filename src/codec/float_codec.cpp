@@ -11,7 +11,7 @@ constexpr std::uint64_t sign_bit(const DTypeRow& type) {
   return type.format.has_sign ? std::uint64_t{1} << (type.bits - 1) : 0;
 }
 
-// What a value beyond the largest becomes: the 8-bit floats are the only ones that let the user choose.
+// The result of a value out of range. Only the 8-bit floats let the user choose.
 enum class Overflow : std::uint8_t { infinity_or_nan, largest };
 
 Overflow overflow_result(const DTypeRow& type, const Policy& policy) {
@@ -68,7 +68,7 @@ Encoded encode_beyond(const Real& value, const DTypeRow& type, const Policy& pol
   return {.bits = nan_code(type, value.negative, 0), .events = event_overflowed | event_nan_made};
 }
 
-// D1, D2, D5, D13: to nearest even as if the exponent range had no upper end, and only then the question of the range.
+// D1, D2, D5, D13: rounds to nearest even as if the exponent range had no upper end, then tests the range.
 Encoded encode_finite(const Real& value, const DTypeRow& type, const Policy& policy) {
   const FloatFormat& format = type.format;
   const int leading = value.leading_exponent();
@@ -90,7 +90,7 @@ Encoded encode_finite(const Real& value, const DTypeRow& type, const Policy& pol
   return result;
 }
 
-// D4, a format of powers of two alone: the range is tested on the value itself, and then it is rounded.
+// D4, a format of powers of two only: tests the range of the value itself, then rounds.
 Encoded encode_power_of_two(const Real& value, const DTypeRow& type, const Policy& policy) {
   const FloatFormat& format = type.format;
   if (value.is_nan()) return {.bits = nan_code(type, false, 0)};

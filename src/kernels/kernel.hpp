@@ -11,7 +11,7 @@
 namespace tensorcast::kernels {
 
 // `src` and `dst` have any alignment and are disjoint, or equal with a target that is not wider than the source.
-// Reads and writes storage_bytes(count) bytes and none beyond; tail bits of sub-byte targets become zero.
+// Reads and writes storage_bytes(count) bytes and no others; tail bits of sub-byte targets become zero.
 // Precondition: the policy's scale is 1 (else use ScaledConversion) and it demands no errors.
 using KernelFn = void (*)(const std::byte* src, std::byte* dst, std::size_t count, const codec::Policy& policy);
 

@@ -35,7 +35,7 @@ void unpack_pieces(const Ops& ops, DType from, const std::byte* src, std::byte* 
   }
 }
 
-// Packs what convert(src, codes, count) makes of each piece: codes of six bits, one a byte.
+// Calls convert(src, codes, count) for each piece, which writes codes of six bits, one a byte, and packs them.
 template <class Convert>
 void pack_pieces(const Ops& ops, const std::byte* src, DType from, std::byte* dst, std::size_t count,
                  const Convert& convert) {

@@ -19,7 +19,7 @@ namespace tensorcast::kernels::byte_table {
 constexpr bool is_byte_source(const DTypeRow& type) { return type.family != Family::text && type.bits <= 8; }
 
 constexpr bool has_six_bits(const DTypeRow& type) { return type.bits == 6; }
-// In tables and what they give, a code of six bits has a byte of its own: six_bits.hpp.
+// In tables, a code of six bits has a byte of its own: six_bits.hpp.
 constexpr int table_bits(DType to) { return has_six_bits(row(to)) ? 8 : row(to).bits; }
 constexpr bool is_packed(DType type) { return row(type).bits < 8 && !has_six_bits(row(type)); }
 
