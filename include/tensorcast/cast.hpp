@@ -1,4 +1,4 @@
-// Cast between any two types, exactly as ONNX Cast 1 to 28 define it (docs/semantics.md).
+// Casts between any two types, exactly as ONNX Cast 1 to 28 define it (docs/semantics.md).
 #pragma once
 
 #include <array>
@@ -36,30 +36,33 @@ struct CastOptions {
   int threads = 1;     // 0: all cores
   double scale = 1.0;  // finite; values are multiplied by it before the one rounding
 
-  // Nothing is lost silently to integers: out of range and NaN are errors.
+  // out_of_range and invalid are errors: numbers out of an integer type's range, NaN and infinity to an integer, NaN to
+  // float4 and float6, negative numbers to float8_e8m0fnu. Fractions are still truncated.
   [[nodiscard]] TENSORCAST_API static CastOptions Safe() noexcept;
-  // The defaults: what ONNX asks for.
+  // The defaults, which are ONNX's.
   [[nodiscard]] static CastOptions Unsafe() noexcept { return {}; }
 };
 
-// What a conversion did to the numbers. Errors are measured against source * scale in real arithmetic.
+// The effects of a conversion on its numbers. Errors are measured against source * scale in real arithmetic.
 struct CastReport {
-  std::uint64_t count = 0;       // elements seen
-  std::uint64_t overflowed = 0;  // finite, beyond the target's range, became infinite or NaN
-  std::uint64_t saturated = 0;   // beyond the target's range (infinities included), became the target's extreme
-  // Finite and nonzero, became zero; for integer targets too, be it rounded, saturated or wrapped.
+  std::uint64_t count = 0;       // elements converted
+  std::uint64_t overflowed = 0;  // finite, out of the target's range, became infinite or NaN
+  std::uint64_t saturated = 0;   // out of the target's range (infinities included), became its lowest or largest
+  // Finite and nonzero, became zero: rounded, truncated, saturated or wrapped.
   std::uint64_t underflowed_to_zero = 0;
   std::uint64_t inexact = 0;   // finite in and out, value changed
   std::uint64_t nan_made = 0;  // was not NaN, became NaN
   std::uint64_t nan_lost = 0;  // was NaN, became a number
-  std::uint64_t wrapped = 0;   // beyond the target integer's range, kept the low bits
+  std::uint64_t wrapped = 0;   // out of the target integer's range, kept the low bits
   double max_abs_error = 0.0;  // over elements finite in and out
   double max_rel_error = 0.0;  // same, over nonzero sources
   double signal_power = 0.0;   // sum of squares of the sources, over elements finite in and out
   double noise_power = 0.0;    // sum of squares of the errors, same elements; both sums have nine good digits
 
-  [[nodiscard]] TENSORCAST_API double snr_db() const noexcept;  // 10 log10(signal / noise); +infinity without noise
-  TENSORCAST_API void merge(const CastReport& other) noexcept;  // as if both inputs had been one
+  // Signal to noise ratio in decibels: 10 log10(signal_power / noise_power); +infinity without noise.
+  [[nodiscard]] TENSORCAST_API double snr_db() const noexcept;
+  // Adds `other`: the result is the report of both inputs together.
+  TENSORCAST_API void merge(const CastReport& other) noexcept;
 };
 
 // Converts every element of `src` to `dst.dtype` with a single rounding.
@@ -73,15 +76,22 @@ struct CastReport {
 [[nodiscard]] TENSORCAST_API Result<void> cast(const TensorView& src, const MutableTensorView& dst,
                                                const CastOptions& options = {});
 
-// The same, and adds what happened to `report`. Slower than without a report.
+// Converts as cast() above and adds what happened to the numbers to `report`, unless there is an error.
+// Cost: each piece is compared with its source while it is in the cache; allocates.
 [[nodiscard]] TENSORCAST_API Result<void> cast(const TensorView& src, const MutableTensorView& dst,
                                                const CastOptions& options, CastReport& report);
 
-// Strings to numbers; `dst` as in cast(). Errors: parse, naming the element that is not a number.
+// Reads every string as a number (D8 of docs/semantics.md) and rounds it once to `dst.dtype`.
+//
+// Sizes    dst.shape has as many elements as `src` has strings; dst.bytes as in cast(). `src` and `dst` are disjoint.
+// Errors   parse (names the element that is not a number); otherwise as cast(). After an error `dst` is unspecified.
+// Cost     O(bytes of text), one thread.
 [[nodiscard]] TENSORCAST_API Result<void> cast_from_strings(const StringView& src, const MutableTensorView& dst,
                                                             const CastOptions& options = {});
 
-// Numbers to strings. Errors: invalid_argument when options.scale != 1.
+// Prints every number as options.float_string says (D9 of docs/semantics.md).
+// Errors: invalid_argument (also if options.scale is not 1), unsupported. Cost: O(count), one thread; allocates the
+// result.
 [[nodiscard]] TENSORCAST_API Result<StringBuffer> cast_to_strings(const TensorView& src,
                                                                   const CastOptions& options = {});
 

@@ -41,26 +41,26 @@ enum class DType : std::int32_t {
   int2 = 26,
   float6_e2m3fn = 27,
   float6_e3m2fn = 28,
-  // Not an ONNX type: OpenVINO's one-bit unsigned integer. Promotion knows it, casts refuse it.
+  // Not an ONNX type: OpenVINO's one-bit unsigned integer. Promotion accepts it, casts do not.
   uint1 = 1001,
 };
 
 enum class Family : std::uint8_t { boolean, integer, floating, text };
 
-// The castable types, all of ONNX but complex, in the order in which the project lists them: floats from wide to
-// narrow, signed integers, unsigned integers, bool, string.
+// The 26 castable types: those of ONNX without complex, in the order in which the project lists them: floats from wide
+// to narrow, signed integers, unsigned integers, bool, string.
 [[nodiscard]] TENSORCAST_API std::span<const DType> all_dtypes() noexcept;
 
-// Whether `dtype` is one of all_dtypes(); false for undefined, uint1 and numbers without a type.
+// Reports whether `dtype` is one of all_dtypes(); false for undefined, uint1 and numbers without a type.
 [[nodiscard]] TENSORCAST_API bool is_castable(DType dtype) noexcept;
 
 // Canonical name, e.g. "float8_e4m3fn"; "undefined" for numbers without a type.
 [[nodiscard]] TENSORCAST_API std::string_view name(DType dtype) noexcept;
 
-// Any spelling in any case: canonical, ONNX name or number, OpenVINO, safetensors, NumPy with a byte order (`<f4`),
-// torch, short forms. Errors: invalid_argument, with the candidates, for words that mean different types to different
-// systems (f4 f8 i1 i2 i4 i8 u1 u2 u4 u8, fp8 float8 fp6 float6, int float; in capitals FLOAT is ONNX's, and F4, I8
-// and U8 are safetensors'); with the nearest types for other words.
+// Finds the type that `spelling` names, in any case: canonical, ONNX name or number, OpenVINO, safetensors, NumPy with
+// a byte order (`<f4`), torch, short forms. Errors: invalid_argument, with the candidates, for words that mean
+// different types to different systems (f4 f8 i1 i2 i4 i8 u1 u2 u4 u8, fp8 float8 fp6 float6, int float; in capitals
+// FLOAT is ONNX's, and F4, I8 and U8 are safetensors'); with the nearest types for other words.
 [[nodiscard]] TENSORCAST_API Result<DType> parse_dtype(std::string_view spelling);
 
 // Bits of one packed element: 64 ... 2; 8 for bool; 0 for string and unknown numbers.
@@ -68,13 +68,13 @@ enum class Family : std::uint8_t { boolean, integer, floating, text };
 [[nodiscard]] TENSORCAST_API Family family(DType dtype) noexcept;
 [[nodiscard]] TENSORCAST_API bool is_signed(DType dtype) noexcept;  // has negative values
 
-// First opset whose Cast has the type: 1 for float32, 28 for float6_e2m3fn; 0 for unknown numbers.
+// The first opset whose Cast has the type: 1 for float32, 28 for float6_e2m3fn; 0 for unknown numbers.
 [[nodiscard]] TENSORCAST_API int since_opset(DType dtype) noexcept;
 
 // Bytes of `count` packed elements: ceil(count * bits / 8). SIZE_MAX on overflow; 0 for string.
 [[nodiscard]] TENSORCAST_API std::size_t storage_bytes(DType dtype, std::size_t count) noexcept;
 
-// Everything that `tcast types` and the generated documentation show about a type.
+// A type as `tcast types` and the generated documentation show it.
 struct DTypeFacts {
   DType dtype;
   std::string_view name;

@@ -1,4 +1,4 @@
-// Errors without exceptions: a typed code, words a user can act on, and where it happened.
+// Errors without exceptions: a code, a message that tells the user what to do, and the place of the error.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@ namespace tensorcast {
 
 // Numbers are those of `tc_status` in c_api.h and never change.
 enum class ErrorCode : std::int32_t {
-  invalid_argument = 1,  // a request that is wrong by itself: null buffer, unknown option value
-  unsupported = 2,       // a type or attribute that the asked-for version, format or pair does not have
-  out_of_range = 3,      // an element that the target cannot hold, where the options demand an error
-  parse = 4,             // text or file content that breaks its grammar
-  io = 5,                // the operating system refused: missing file, full disk, no permission
+  invalid_argument = 1,  // the request itself is wrong: null buffer, unknown option value
+  unsupported = 2,       // the opset, format or pair of types lacks the type or attribute
+  out_of_range = 3,      // the target cannot hold an element, and the options demand an error
+  parse = 4,             // text or the content of a file breaks its grammar
+  io = 5,                // the operating system failed: missing file, full disk, no permission
   internal = 6,          // out of memory, or a defect of tensorcast itself
 };
 
@@ -29,9 +29,9 @@ struct Error {
   std::optional<std::uint64_t> element = {};  // index of the element at fault
   std::string tensor = {};                    // name of the tensor at fault; may be empty
   std::string file = {};                      // path of the file at fault; may be empty
-  int system_error = 0;                       // errno, where the operating system failed or a file exists already
+  int system_error = 0;                       // errno if the operating system failed or a file exists already; else 0
 
-  // `FILE: tensor "NAME": element 17: MESSAGE; HINT`, as much of it as applies.
+  // `FILE: tensor "NAME": element 17: MESSAGE; HINT`, without the parts that are empty.
   [[nodiscard]] TENSORCAST_API std::string describe() const;
 };
 

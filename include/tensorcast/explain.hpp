@@ -1,4 +1,4 @@
-// One number in every type: its bits, its exact value, and what the conversion did to it.
+// Shows one number in any type: its bits, its exact value, and what the conversion did to it.
 #pragma once
 
 #include <string>
@@ -23,9 +23,13 @@ struct Explanation {
                                     // "truncated", "NaN made", "NaN lost"
 };
 
-// `literal` is a decimal number, inf or nan as casts from string read it, or a code of `from` as 0x... or 0b...
-// `from` undefined: the literal's exact decimal value, unrounded. Otherwise it is first rounded to `from`.
-// Errors: parse; invalid_argument for a code that `from` does not have.
+// Converts the number `literal` to `to` and explains the result.
+//
+// Literal  a decimal number, inf or nan as casts from string read it, or a code of `from` as 0x... or 0b...
+// From     the literal is first rounded to `from`; undefined: it keeps its exact decimal value.
+// Errors   parse; invalid_argument for a code that `from` does not have. If the options demand an error for this
+//          number, there is a result, and its `error` says why.
+// Cost     exact arithmetic on all digits; a literal that has more than 100,000 when written out is an error.
 [[nodiscard]] TENSORCAST_API Result<Explanation> explain(std::string_view literal, DType from, DType to,
                                                          const CastOptions& options = {});
 

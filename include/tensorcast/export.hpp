@@ -1,4 +1,4 @@
-// Marks what the shared library shows; everything else in it is hidden.
+// Marks what the shared library exports; all other symbols are hidden.
 #pragma once
 
 #if defined(_WIN32)

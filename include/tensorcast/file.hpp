@@ -1,4 +1,4 @@
-// Whole files: convert every tensor of one, or list what is inside.
+// Whole files: converts all tensors of a file, or lists them.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace tensorcast {
 
-// What a raw file does not say about itself.
+// The type and shape of a raw file, which has no header.
 struct RawLayout {
   DType dtype = DType::undefined;
   std::vector<std::int64_t> shape;
@@ -28,15 +28,16 @@ struct ConvertRule {
   DType to = DType::undefined;
 };
 
-// Errors: invalid_argument, with what is wrong in the pattern.
+// Checks a pattern of ConvertRule. Errors: invalid_argument, naming what is wrong in the pattern.
 [[nodiscard]] TENSORCAST_API Result<void> check_pattern(const std::string& pattern);
 
-// The types of arrays that do not say theirs: ml_dtypes' types in npy and npz, written as `|V1` or `<V2`.
+// The types of arrays whose file does not name them: ml_dtypes' types in npy and npz, written as `|V1` or `<V2`.
 struct SourceTypes {
   DType all = DType::undefined;                      // of every array that is not named below
   std::vector<std::pair<std::string, DType>> named;  // array, its type; each must be in the file
 
   SourceTypes(DType dtype = DType::undefined) : all(dtype) {}
+  // The type of an array: the named one, else `all`.
   [[nodiscard]] TENSORCAST_API DType of(std::string_view tensor) const noexcept;
 };
 
@@ -45,7 +46,7 @@ struct SourceTypes {
 // bool and from strings are not judged.
 enum class OnLoss : std::uint8_t {
   ignore,
-  tell,  // fill TensorOutcome::damage; costs what a report costs
+  tell,  // fill TensorOutcome::damage; costs as much as a report
   fail,  // an error, before the output appears
 };
 
@@ -68,9 +69,10 @@ struct ConvertRequest {
   std::optional<RawLayout> raw;      // input is raw bytes of this layout
   SourceTypes from;                  // npy, npz: the ml_dtypes types behind `|V1` or `<V2` descriptors
   bool overwrite = false;
-  bool parents = false;    // create the folders of `output` that do not exist
-  bool allow_odd = false;  // convert tensors whose rows would not fill whole bytes, which readers of safetensors refuse
-  bool raw_codes = false;  // convert weights of 8 bits or fewer although the file has a tensor with their scales
+  bool parents = false;  // create the folders of `output` that do not exist
+  bool allow_odd =
+      false;  // convert tensors whose rows would not fill whole bytes, which readers of safetensors do not accept
+  bool raw_codes = false;    // convert weights of 8 bits or fewer although the file has a tensor with their scales
   bool refuse_wrap = false;  // an element that would wrap around in an integer type is an error
   OnLoss on_loss = OnLoss::ignore;
   bool dry_run = false;  // plan only; nothing is written
@@ -111,7 +113,7 @@ struct ConvertOutcome {
 // Converts `request.input` to `request.output`. The output appears under its name only when it is complete and
 // synced; on any error, cancellation or crash nothing is left and an old file stays as it was. Output may equal input.
 // Memory is bounded: about 64 MiB plus the headers, whatever the size of the file.
-// Errors: io, parse (hostile or damaged input), unsupported (the format cannot carry a type; names those that can),
+// Errors: io, parse (malicious or damaged input), unsupported (the format cannot carry a type; names those that can),
 //         out_of_range, invalid_argument (also patterns without a type to convert to, unless they extract one
 //         tensor). Error::file and Error::tensor say where.
 [[nodiscard]] TENSORCAST_API Result<ConvertOutcome> convert_file(const ConvertRequest& request);
@@ -131,31 +133,35 @@ struct FileSummary {
   std::vector<std::pair<std::string, std::string>> metadata;
 };
 
-// What is inside a file, without reading its data.
+// Lists the tensors of a file without reading their elements.
+// Errors: io, parse, unsupported, invalid_argument (`from` names a tensor that the file does not have).
+// Cost: reads the headers.
 [[nodiscard]] TENSORCAST_API Result<FileSummary> inspect_file(const std::string& path,
                                                               const std::optional<RawLayout>& raw = {},
                                                               const SourceTypes& from = {});
 
-// The indices of the tensors whose name matches one of `patterns`, in file order. Patterns are those of ConvertRequest;
-// errors: invalid_argument, for a pattern that is wrong or matches nothing.
+// Finds the indices of the tensors whose name matches one of `patterns`, in file order. Patterns are those of
+// ConvertRequest; errors: invalid_argument, for a pattern that is wrong or matches nothing.
 [[nodiscard]] TENSORCAST_API Result<std::vector<std::size_t>> matching_tensors(
     const FileSummary& file, const std::vector<std::string>& patterns);
 
 struct TensorStats {
   std::uint64_t count = 0, nan = 0, infinite = 0, zero = 0, negative = 0;
   double min = 0.0, max = 0.0, smallest_nonzero_magnitude = 0.0;  // over finite elements
-  std::vector<std::pair<DType, CastReport>> candidates;           // how each of the asked-for types would fare
+  std::vector<std::pair<DType, CastReport>> candidates;           // the report of a conversion to each
 };
 
-// Reads one tensor of a file in blocks and sums it up.
+// Reads one tensor of a file in blocks, counts its kinds of numbers, and reports what a conversion to each of
+// `candidates` would do. Errors: as inspect_file() and cast(); invalid_argument if there is no such tensor.
+// Cost: reads the tensor once; memory is bounded.
 [[nodiscard]] TENSORCAST_API Result<TensorStats> tensor_stats(const std::string& path, const std::string& tensor,
                                                               std::span<const DType> candidates,
                                                               const CastOptions& options = {},
                                                               const std::optional<RawLayout>& raw = {},
                                                               const SourceTypes& from = {});
 
-// The same of several tensors of one file, which is opened once: one result for each name in `tensors`.
-// Errors: also those of the first tensor that fails.
+// Does the same for several tensors of one file, which is opened once: one result for each name in `tensors`.
+// Errors: as tensor_stats(), those of the first tensor that fails.
 [[nodiscard]] TENSORCAST_API Result<std::vector<TensorStats>> file_stats(
     const std::string& path, std::span<const std::string> tensors, std::span<const DType> candidates,
     const CastOptions& options = {}, const std::optional<RawLayout>& raw = {}, const SourceTypes& from = {});

@@ -20,12 +20,12 @@ namespace tensorcast {
 
 struct Graph;
 
-// What a node does. Inputs and outputs in order; one output where nothing else is said.
+// What a node does. Each comment lists the inputs; one output unless stated.
 struct CastOp {  // x: ONNX Cast, OpenVINO Convert, MDF's edge weights (options.scale)
   DType to = DType::undefined;
   CastOptions options = {};
 };
-struct CastLikeOp {  // x, target_type: x becomes the type of the second, whose elements do not matter
+struct CastLikeOp {  // x, target_type: casts x to the dtype of target_type, whose elements are ignored
   CastOptions options = {};
 };
 struct ConvertPromoteTypesOp {  // a, b -> a, b in their common type; rank 0 counts as a scalar
@@ -51,7 +51,7 @@ struct GraphNode {
   std::vector<std::string> outputs;  // each value is defined once in a graph
 };
 
-// What is known about a value before a run.
+// The facts about a value that are known before a run.
 struct ValueInfo {
   std::string name;
   DType dtype = DType::undefined;                       // undefined: any
@@ -71,20 +71,22 @@ struct RunOptions {
   int threads = 0;  // 0: all cores; replaces that of the nodes
 };
 
-// A graph that was checked and put in order. Immutable: any number of threads may run it at once.
+// A graph that is checked and put in order. Immutable: any number of threads may run it at once.
 class Program {
  public:
+  // Checks the graph, infers types and shapes, and orders the nodes.
   // Errors: invalid_argument: a value that is used but never defined, or defined twice, a cycle, a wrong number of
   // inputs, dtypes or shapes that disagree; unsupported: a type that the operation or its opset does not have. The
   // message names the node.
   [[nodiscard]] TENSORCAST_API static Result<Program> compile(Graph graph);
 
-  // Inputs and outputs with what could be inferred about them.
+  // Inputs and outputs, with their inferred types and shapes.
   [[nodiscard]] TENSORCAST_API std::span<const ValueInfo> inputs() const noexcept;
   [[nodiscard]] TENSORCAST_API std::span<const ValueInfo> outputs() const noexcept;
 
-  // Values of the outputs, in order. A value whose type does not change is shared with the input, not copied.
-  // Errors: invalid_argument: an input that is missing, unknown, or not of its dtype or shape; else as cast().
+  // Runs the graph and returns the values of the outputs, in order. A value whose type does not change is shared with
+  // the input, not copied. Errors: invalid_argument: an input that is missing, unknown, or not of its dtype or shape;
+  // else as cast().
   [[nodiscard]] TENSORCAST_API Result<std::vector<NamedTensor>> run(std::span<const NamedTensor> inputs,
                                                                     const RunOptions& options = {}) const;
 

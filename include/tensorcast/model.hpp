@@ -1,4 +1,4 @@
-// Models of conversion nodes: read one of ONNX, OpenVINO IR or MDF as a Graph, or add a node to an ONNX model.
+// Models of conversion nodes: reads ONNX, OpenVINO IR and MDF as a Graph, and adds a Cast to an ONNX model.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace tensorcast {
 
-// How MDF models are read: as the operators' texts say, or with what the reference engine does around each operator.
+// How MDF models are read: as the operators' texts define them, or with the conversions that the reference engine adds.
 enum class MdfSemantics { onnx, mdf_reference };
 
 struct LoadModelOptions {
@@ -28,8 +28,9 @@ struct Model {
   Graph graph;
 };
 
-// Errors: io; parse: a file that breaks its format; unsupported: a node that is no conversion, by node, operator and
-// file; invalid_argument as Program::compile(). Memory is bounded by the file and the external data that it names.
+// Reads a model. Errors: io; parse: the file breaks its format; unsupported: a node is not a conversion (names the
+// node, the operator and the file); invalid_argument as Program::compile(). Memory is bounded by the file and the
+// external data that it names.
 [[nodiscard]] TENSORCAST_API Result<Model> load_model(const std::string& path, const LoadModelOptions& options = {});
 
 struct AddCastRequest {
@@ -50,10 +51,10 @@ struct AddCastOutcome {
   bool graph_output_renamed = false;
 };
 
-// Puts a Cast behind a value of any ONNX model and gives its result to all nodes that took the value, in subgraphs that
-// see it too. Where the value is an output of the model, the result becomes the output in its place, under its own name
-// and type. Everything else stays as it is, byte for byte; whether the nodes accept the new type is not checked.
-// Errors: io, parse; invalid_argument: no such tensor, a name that is taken, nothing that takes the value; unsupported:
+// Adds a Cast of a value to any ONNX model and connects all consumers of the value to the Cast's output, also those in
+// subgraphs. If the value is an output of the model, the Cast's output replaces it, under its own name and type. All
+// other bytes of the model stay as they are. Whether the consumers accept the new type is not checked.
+// Errors: io, parse; invalid_argument: no such tensor, a name that is taken, a value without consumers; unsupported:
 // a type that the model's opset does not have, an output of a subgraph, external data and another folder for the
 // output. Cost: reads the model twice; memory is bounded by its depth and the number of changes.
 [[nodiscard]] TENSORCAST_API Result<AddCastOutcome> add_cast(const AddCastRequest& request);

@@ -28,7 +28,7 @@ struct CastNodeParameters {
       false;  // no gradient where forward() saturated: the clipped straight-through estimator
 };
 
-// What both nodes share. A node is used by one thread at a time; copies are independent.
+// The part that both nodes share. A node is used by one thread at a time; copies are independent.
 //
 // The gradient of a conversion is our definition, because the operators' texts have none. Graiphic's says only what
 // "lda coeff" is: "the coefficient by which the loss derivative will be multiplied before being sent to the previous
@@ -41,10 +41,10 @@ struct CastNodeParameters {
 // or strings has no gradient.
 class GradientKeeper {
  public:
-  // The gradient of the input of the last forward(), any number of times.
+  // Returns the gradient of the input of the last forward(). May be called any number of times.
   //
   // Sizes    grad_output has the shape of the output and any floating-point type, normally that of the output.
-  // Loss     one rounding; shares grad_output's elements where nothing changes.
+  // Loss     one rounding; shares grad_output's elements if nothing changes.
   // Errors   invalid_argument: no forward() before, or one that was not in training mode or failed; another shape, or
   //          a type that is not floating point. unsupported: an integer, bool or string end. Messages name the node.
   [[nodiscard]] TENSORCAST_API Result<Tensor> backward(const Tensor& grad_output) const;
@@ -52,7 +52,7 @@ class GradientKeeper {
   [[nodiscard]] const CastNodeParameters& parameters() const noexcept { return parameters_; }
   // The name of the output: the specified one, or one made from the node's.
   [[nodiscard]] const std::string& output_name() const noexcept { return output_name_; }
-  // Bytes that the last forward() left for backward(): of the mask of saturated elements; the types are free.
+  // Bytes that the last forward() saved for backward(): the mask of saturated elements. 0 without one.
   [[nodiscard]] std::size_t kept_bytes() const noexcept { return kept_ ? kept_->saturated.size() : 0; }
 
  protected:
@@ -64,24 +64,26 @@ class GradientKeeper {
     DType from = DType::undefined;
     DType to = DType::undefined;
     std::vector<std::int64_t> shape;
-    std::vector<std::byte> saturated;  // a bit for each element, low bits first; empty where none saturated
+    std::vector<std::byte> saturated;  // a bit for each element, low bits first; empty if none saturated
   };
 
   CastNodeParameters parameters_;
   const char* operation_;
   std::string output_name_;
-  bool ran_ = false;  // some forward() did, in whatever mode
+  bool ran_ = false;  // a forward() has run, in either mode
   std::optional<Kept> kept_;
 };
 
 class CastNode : public GradientKeeper {
  public:
   // Errors: invalid_argument: no type to cast to, more names than outputs or an empty one, an lda_coeff that is not
-  // finite, options that cast() refuses; unsupported: a type or attribute newer than options.opset.
+  // finite, options that cast() does not accept; unsupported: a type or attribute newer than options.opset.
   [[nodiscard]] TENSORCAST_API static Result<CastNode> create(CastNodeParameters parameters);
 
-  // The one output, under its name. Any castable type; shares the elements where the type does not change.
-  // Errors: as cast(), and parse for strings. Messages name the node. backward() has nothing to go by afterwards.
+  // Casts `input`, of any castable type, and returns the one output under its name. Shares the elements if the type
+  // does not change.
+  // Errors: as cast(), and parse for strings. Messages name the node. After an error, backward() fails until a
+  // forward() succeeds.
   [[nodiscard]] TENSORCAST_API Result<std::vector<NamedTensor>> forward(const Tensor& input);
 
  private:
@@ -93,7 +95,8 @@ class CastLikeNode : public GradientKeeper {
   // Errors: as CastNode::create(); also when `to` is set, and for options.opset below 15, the first with CastLike.
   [[nodiscard]] TENSORCAST_API static Result<CastLikeNode> create(CastNodeParameters parameters);
 
-  // `input` in the type of `target_type`, whose elements do not matter and which gets no gradient. Errors: as CastNode.
+  // Casts `input` to the dtype of `target_type`, whose elements are ignored and which gets no gradient.
+  // Errors: as CastNode::forward().
   [[nodiscard]] TENSORCAST_API Result<std::vector<NamedTensor>> forward(const Tensor& input, const Tensor& target_type);
 
  private:

@@ -25,15 +25,16 @@ enum class PromoteRules : std::int32_t {
   tensorflow = 5,  // TensorFlow's NumPy behaviour, mode "safe"; mode "all" with promote_unsafe; ranks do not matter
 };
 
+// All rules, in the order of their numbers.
 [[nodiscard]] TENSORCAST_API std::span<const PromoteRules> all_promote_rules() noexcept;
 [[nodiscard]] TENSORCAST_API std::string_view name(PromoteRules rules) noexcept;  // "" for numbers without rules
-// Errors: invalid_argument, naming the known rules.
+// Finds the rules that `spelling` names. Errors: invalid_argument, naming the known rules.
 [[nodiscard]] TENSORCAST_API Result<PromoteRules> parse_promote_rules(std::string_view spelling);
-// The types that have a common type with themselves. Empty for numbers without rules.
+// The types that the rules accept: each has a common type with itself. Empty for numbers without rules.
 [[nodiscard]] TENSORCAST_API std::span<const DType> promotable_dtypes(PromoteRules rules) noexcept;
 
 struct PromoteOptions {
-  bool promote_unsafe = false;                          // openvino, tensorflow; the others have but one mode
+  bool promote_unsafe = false;                          // openvino and tensorflow; the others have one mode only
   bool pytorch_scalar_promotion = false;                // openvino
   DType u64_integer_promotion_target = DType::float32;  // openvino
   PromoteRules rules = PromoteRules::openvino;
@@ -44,16 +45,16 @@ struct PromoteOperand {
   bool is_scalar = false;  // rank 0; a tensor of shape [1] is not a scalar
 };
 
-// The same for (a, b) and (b, a).
+// Returns the common type of `a` and `b`, in either order.
 // Errors: unsupported, with the reason: a type that the rules do not know, a pair without a common type, or a promotion
 // that could lose values or adds bits while promote_unsafe is off; invalid_argument: a type, target or rules that do
 // not exist.
 [[nodiscard]] TENSORCAST_API Result<DType> promote_types(PromoteOperand a, PromoteOperand b,
                                                          const PromoteOptions& options = {});
 
-// The operation itself: both tensors in their common type, each in its own shape. A tensor of rank 0 is the scalar of
-// the rules. What has the common type already is shared, not copied (unless cast_options scale it).
-// Errors: as promote_types() and cast(); invalid_argument: a tensor that is not defined.
+// Converts both tensors to their common type; each keeps its shape. A tensor of rank 0 counts as a scalar. A tensor
+// that has the common type already is shared, not copied, unless cast_options.scale is not 1. Errors: as
+// promote_types() and cast(); invalid_argument: a tensor that is not defined.
 [[nodiscard]] TENSORCAST_API Result<std::pair<Tensor, Tensor>> promote(const Tensor& a, const Tensor& b,
                                                                        const PromoteOptions& options = {},
                                                                        const CastOptions& cast_options = {});

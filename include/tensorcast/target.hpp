@@ -1,4 +1,4 @@
-// Instruction sets that the kernels exist for.
+// The instruction sets that have kernels of their own.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ enum class Target : std::uint8_t {
   neon = 4,        // AArch64's Advanced SIMD
 };
 
-// The best target of this CPU, or the lower one that the environment variable TENSORCAST_TARGET names.
+// The best instruction set of this CPU, or the lower one that the environment variable TENSORCAST_TARGET names.
 // Decided once, at first use.
 [[nodiscard]] TENSORCAST_API Target active_target() noexcept;
-// All targets that this CPU and this build can run, lowest first.
+// The instruction sets that both this CPU and this build have, lowest first.
 [[nodiscard]] TENSORCAST_API std::span<const Target> supported_targets() noexcept;
 [[nodiscard]] TENSORCAST_API std::string_view name(Target target) noexcept;
 

@@ -33,7 +33,7 @@ struct StringView {
   std::span<const std::int64_t> offsets = {};  // count + 1 entries; empty means no strings
 };
 
-// The same, owned.
+// Strings in the same layout, owned.
 struct StringBuffer {
   std::vector<char> data;
   std::vector<std::int64_t> offsets;  // count + 1
@@ -41,7 +41,7 @@ struct StringBuffer {
   [[nodiscard]] StringView view() const noexcept { return {data, offsets}; }
 };
 
-// Product of the dimensions.
+// The product of the dimensions; 1 for the empty shape of a scalar.
 // Errors: invalid_argument on a negative dimension; out_of_range when the product overflows size_t.
 [[nodiscard]] TENSORCAST_API Result<std::size_t> element_count(std::span<const std::int64_t> shape);
 
@@ -50,12 +50,12 @@ class Tensor {
  public:
   Tensor() = default;  // no tensor: dtype undefined, no elements
 
-  // Takes over `bytes`. Errors: invalid_argument when they are not storage_bytes(dtype, count) long; string.
+  // Takes over `bytes`. Errors: invalid_argument if they are not storage_bytes(dtype, count) long or dtype is string.
   [[nodiscard]] TENSORCAST_API static Result<Tensor> own(DType dtype, std::vector<std::int64_t> shape,
                                                          std::vector<std::byte> bytes);
-  // Elements that someone else keeps: `owner` is released with the last copy. Errors as own().
+  // Shares the elements of `view`, which live as long as `owner`. The last copy releases `owner`. Errors: as own().
   [[nodiscard]] TENSORCAST_API static Result<Tensor> share(const TensorView& view, std::shared_ptr<const void> owner);
-  // Strings. Errors: invalid_argument when the shape has not as many elements.
+  // Takes over strings. Errors: invalid_argument if the shape has another number of elements.
   [[nodiscard]] TENSORCAST_API static Result<Tensor> own(std::vector<std::int64_t> shape, StringBuffer strings);
 
   [[nodiscard]] bool defined() const noexcept { return dtype_ != DType::undefined; }
@@ -67,10 +67,10 @@ class Tensor {
   [[nodiscard]] TensorView view() const noexcept { return {dtype_, shape_, bytes_}; }
   // Empty unless dtype is string.
   [[nodiscard]] StringView strings() const noexcept { return strings_; }
-  // Number of copies that share the elements; 1: nobody else does.
+  // Number of copies that share the elements: 1 if no other does, 0 for an undefined tensor.
   [[nodiscard]] long use_count() const noexcept { return owner_.use_count(); }
 
-  // The same elements under another shape. Errors: invalid_argument when it has another number of elements.
+  // Shares the elements under another shape. Errors: invalid_argument if it has another number of elements.
   [[nodiscard]] TENSORCAST_API Result<Tensor> reshaped(std::vector<std::int64_t> shape) const;
 
  private:

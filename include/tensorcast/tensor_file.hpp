@@ -1,4 +1,4 @@
-// One tensor out of a file, and one tensor into a file; for whole checkpoints see file.hpp.
+// Reads one tensor from a file, and writes one to a file. For whole checkpoints see file.hpp.
 #pragma once
 
 #include <string>
@@ -11,13 +11,14 @@
 namespace tensorcast {
 
 struct ReadTensorOptions {
-  std::string tensor = {};          // which one; may be empty where the file has only one
+  std::string tensor = {};          // which one; may be empty if the file has only one
   std::string format = {};          // "npy", "tensor_proto", ...; empty: by extension and content
-  DType opaque = DType::undefined;  // npy, npz: the type behind a descriptor such as `|V1`; ignored where it says more
+  DType opaque = DType::undefined;  // npy, npz: the type behind a descriptor such as `|V1`; ignored if the descriptor
+                                    // names the type
 };
 
-// Errors: io, parse, unsupported, invalid_argument (no such tensor, or several and none named); Error::file is set.
-// Cost: reads the tensor into memory.
+// Reads a tensor. Errors: io, parse, unsupported, invalid_argument (no such tensor, or several and none named);
+// Error::file is set. Cost: reads the tensor into memory.
 [[nodiscard]] TENSORCAST_API Result<NamedTensor> read_tensor(const std::string& path,
                                                              const ReadTensorOptions& options = {});
 
@@ -27,8 +28,8 @@ struct WriteTensorOptions {
   bool overwrite = false;
 };
 
-// The file appears under its name only when it is complete. Errors: io, unsupported (the format cannot hold the type),
-// invalid_argument (the file exists and overwrite is off); Error::file is set.
+// Writes a tensor. The file appears under its name only when it is complete. Errors: io, unsupported (the format cannot
+// hold the type), invalid_argument (the file exists and overwrite is off); Error::file is set.
 [[nodiscard]] TENSORCAST_API Result<void> write_tensor(const std::string& path, const Tensor& tensor,
                                                        const WriteTensorOptions& options = {});
 

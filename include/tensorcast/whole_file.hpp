@@ -1,4 +1,4 @@
-// Small files, such as rules and reports, under the same guarantees as files of tensors.
+// Reads and writes small files, such as rules and reports, with the guarantees of files of tensors.
 #pragma once
 
 #include <cstdint>

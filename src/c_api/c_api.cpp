@@ -31,7 +31,7 @@ tc_status status_of(const Result<void>& outcome) {
     last_error = outcome.error().describe();
     return {};
   });
-  if (!kept) last_error.clear();  // no memory for it
+  if (!kept) last_error.clear();  // no memory for the message
   return static_cast<tc_status>(outcome.error().code);
 }
 
@@ -41,15 +41,14 @@ tc_status run(Call&& call) noexcept {
   return status_of(tensorcast::guarded(std::forward<Call>(call)));
 }
 
-// sizeof(tc_promote_options) before it could name rules. Its padding is now a field, so that the size tells the two
-// apart.
+// sizeof(tc_promote_options) before it had `rules`. Its padding is a field now, so that the two sizes differ.
 constexpr size_t promote_options_before_rules =
     (offsetof(tc_promote_options, reserved) + alignof(size_t) - 1) / alignof(size_t) * alignof(size_t);
 static_assert(promote_options_before_rules < sizeof(tc_promote_options));
 
 bool is_complete(const tc_cast_options& options) { return options.struct_size >= sizeof(tc_cast_options); }
 
-// resolve_policy() checks the values.
+// Does not check the values: check() and cast_to_strings() do.
 tensorcast::CastOptions options_of(const tc_cast_options& options) {
   return {.opset = options.opset,
           .saturate = options.saturate != 0,
@@ -63,7 +62,7 @@ tensorcast::CastOptions options_of(const tc_cast_options& options) {
           .scale = options.scale};
 }
 
-// The defaults without options. Errors: invalid_argument when the caller has not initialised them.
+// Reads the defaults if `options` is null. Errors: invalid_argument if the caller has not initialised the struct.
 Result<void> read_options(const tc_cast_options* options, tensorcast::CastOptions& read) {
   if (options == nullptr) return {};
   if (!is_complete(*options)) {
@@ -98,7 +97,7 @@ Result<void> cast_checked(const tensorcast::Conversion& conversion, const tc_cas
   return tensorcast::run(conversion, tensorcast::codec::policy_of(read, conversion.from, conversion.to), read.threads);
 }
 
-// Result<StringBuffer> to the caller's two malloc blocks.
+// Copies strings to two malloc blocks, which become the caller's.
 Result<void> hand_over(const tensorcast::StringBuffer& strings, char** data, int64_t** offsets) {
   const std::size_t offset_bytes = strings.offsets.size() * sizeof(int64_t);
   auto* data_block = static_cast<char*>(std::malloc(strings.data.size() + 1));

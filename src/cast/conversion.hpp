@@ -1,4 +1,4 @@
-// One conversion of one buffer: what every public interface turns its request into, the checks, and the run.
+// One conversion of one buffer. Every public interface turns its request into a Conversion, checks it and runs it.
 #pragma once
 
 #include <cstddef>
@@ -26,11 +26,11 @@ struct Conversion {
 // Elements of every type take whole bytes in multiples of this, and whole cache lines from 8 bits on.
 inline constexpr std::size_t piece_granule = 64;
 
-// Checks types, options and buffers, in this order. What it accepts has a policy: codec::policy_of().
-// Errors: those of cast() but for shapes and sizes, which a Conversion does not have.
+// Checks types, options and buffers, in this order. A conversion that passes has a policy: codec::policy_of().
+// Errors: those of cast(), except of shapes and sizes, which a Conversion does not have.
 [[nodiscard]] Result<void> check(const Conversion& conversion, const CastOptions& options);
 
-// Errors: invalid_argument, unsupported: types that no dense tensor of numbers has.
+// Checks that both types are numeric or bool. Errors: invalid_argument, unsupported.
 [[nodiscard]] Result<void> check_numeric(DType from, DType to);
 
 // Precondition: `dtype` is castable. Errors: invalid_argument unless `count` elements of `dtype` take `bytes`. `which`
@@ -41,9 +41,9 @@ inline constexpr std::size_t piece_granule = 64;
   return {};
 }
 
-// Converts all elements; adds what happened to `report`, unless null. `threads` as in CastOptions.
+// Converts all elements and adds the counts and errors to `report`, unless it is null. `threads` as in CastOptions.
 // Precondition: check() accepted it.
-// Errors: out_of_range with the first element that the policy refuses.
+// Errors: out_of_range with the first element that fails.
 [[nodiscard]] Result<void> run(const Conversion& conversion, const codec::Policy& policy, int threads,
                                CastReport* report = nullptr);
 

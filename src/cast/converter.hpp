@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "cast/conversion.hpp"
-#include "kernels/kernel.hpp"
 #include "kernels/byte_table/table_conversion.hpp"
+#include "kernels/kernel.hpp"
 #include "kernels/scaled.hpp"
 #include "tensorcast/target.hpp"
 
@@ -14,14 +14,14 @@ namespace tensorcast {
 // Converts pieces of one request, from any thread.
 class Converter {
  public:
-  // Precondition: the policy demands no errors.
+  // Precondition: check() accepted `whole`, and the policy demands no errors.
   Converter(Target target, const Conversion& whole, const codec::Policy& policy);
 
   void run(const Conversion& piece) const noexcept;
 
-  // Whether codes stay as they are.
+  // Reports whether codes stay as they are.
   [[nodiscard]] bool is_copy() const noexcept { return is_copy_; }
-  // Whether run() does hardly more than load and store.
+  // Reports whether run() does hardly more than load and store.
   [[nodiscard]] bool is_memory_bound() const noexcept;
 
  private:

@@ -59,7 +59,7 @@ void run_on_threads(std::size_t tasks, int threads, const std::function<void(std
     others.reserve(wanted);
     try {
       while (others.size() < wanted) others.emplace_back(work);
-    } catch (const std::system_error&) {  // no more threads: those that run do all the work
+    } catch (const std::system_error&) {  // no more threads: the running ones do all the work
     }
     work();
   }

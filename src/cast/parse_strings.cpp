@@ -1,5 +1,5 @@
-// Text in. The standard library reads what it reads exactly, the reference the rest; both in blocks, which cast() then
-// converts to the target.
+// Strings to numbers. The standard library reads the texts that it reads exactly, the reference all others. Blocks of
+// numbers then go through cast() to the target.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -78,7 +78,8 @@ double round_to_odd(const Real& value) {
   return sign * std::ldexp(static_cast<double>(significand), value.exponent + dropped);
 }
 
-// How elements of one kind of target are read: as `Wide`, quickly or, where read() returns false, exactly.
+// Readers of the elements of one kind of target, as `Wide`: read() is fast; if it returns false, read_exactly()
+// decides.
 
 template <class Float>
 class WideFloatReader {
@@ -150,7 +151,7 @@ class IntegerReader {
       return true;
     const Encoded encoded = codec::encode_integer(Real::Finite(negative, magnitude, 0), to_, policy_);
     code = encoded.bits;
-    return (encoded.events & codec::event_refused) == 0;
+    return (encoded.events & codec::event_error) == 0;
   }
   Result<std::uint64_t> read_exactly(std::string_view text) const { return codec::cast_text(text, to_, policy_); }
 

@@ -13,13 +13,13 @@ namespace {
 
 constexpr std::size_t line_bytes = 64;
 
-// Into the second-level cache.
+// Prefetches into the second-level cache.
 void prefetch(const std::byte* data, std::size_t bytes) {
   for (std::size_t at = 0; at < bytes; at += line_bytes) __builtin_prefetch(data + at, 0, 2);
 }
 
 // Elements before the target's first whole cache line: 0 if an element crosses its start, or if they do not end at a
-// whole byte of the source. Lines that pieces begin with cost nothing to store: 0.8 to 0.9 of the time.
+// whole byte of the source. Pieces that begin at a line take 0.8 to 0.9 of the time to store.
 std::size_t elements_to_line(const Conversion& c) {
   const auto from_bits = static_cast<std::size_t>(bit_width(c.from)),
              to_bits = static_cast<std::size_t>(bit_width(c.to));
@@ -29,8 +29,8 @@ std::size_t elements_to_line(const Conversion& c) {
   return is_whole ? std::min(elements, c.count) : 0;
 }
 
-// Stores pieces one after the other past the cache. Each line of the target is written whole and once, wherever the
-// target begins: what a piece leaves of its last line waits in front of the next piece.
+// Stores pieces one after the other and bypasses the cache. Each whole line of the target is written once: the part of
+// a line that ends a piece waits in front of the next piece.
 class BypassingStore {
  public:
   BypassingStore(const kernels::Ops& ops, std::byte* dst) : ops_(ops), dst_(dst) {}
@@ -97,7 +97,7 @@ Result<void> Pieces::convert_pieces(const Conversion& part, report::ReportAccumu
   const std::size_t src_bytes = storage_bytes(part.from, piece_elements_);
   const std::size_t dst_bytes = storage_bytes(part.to, piece_elements_);
   const std::size_t prefetch_bytes = prefetch_pieces_ * src_bytes;
-  // Reports want whole pieces from the first element on.
+  // Reports need whole pieces from the first element on.
   const std::size_t head = bypasses_cache_ && accumulator == nullptr ? elements_to_line(part) : 0;
   if (head != 0) {
     const Conversion piece = part.slice(0, head);

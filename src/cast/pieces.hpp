@@ -1,11 +1,11 @@
 // One conversion, piece by piece: each piece is converted, scanned if the request asks for it, and stored.
 //
-//   convert   Converter, to the target or, past the cache, to a buffer
-//   scan      strict: may an element fail? Then the reference converts the piece and names the first that does
-//             report: what happened to the numbers
-//   store     from the buffer to memory
+//   convert   Converter writes to the target or, to bypass the cache, to a buffer
+//   scan      strict: if an element may fail, the reference converts the piece and names the first that does
+//             report: compares the results with the sources
+//   store     writes the buffer to memory
 //
-// Pieces stay in the first-level cache from stage to stage. No stage knows of another.
+// Pieces stay in the first-level cache from stage to stage. Stages do not depend on each other.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@
 
 namespace tensorcast {
 
-// The stages of one request. Parts of it may run on several threads.
+// The stages of one request. Several threads may convert tasks of it.
 class Pieces {
  public:
   // `reporter`: null without a report; else it outlives this object.

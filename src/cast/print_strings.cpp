@@ -1,4 +1,4 @@
-// Text out: elements become float64, float32 or 64-bit integers in blocks, and those have writers.
+// Numbers to strings: blocks of elements become float64, float32 or 64-bit integers, which have writers.
 #include <algorithm>
 #include <array>
 #include <cstdint>

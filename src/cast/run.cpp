@@ -16,8 +16,8 @@
 namespace tensorcast {
 namespace {
 
-// Elements up to which a conversion that needs one kernel and nothing else takes a short cut: starting the stages
-// would take longer.
+// Fast path: a conversion of up to this many elements that needs one kernel only calls it, as starting the stages would
+// take longer.
 constexpr std::size_t small_elements = 4096;
 
 bool needs_one_kernel(const Conversion& c, const codec::Policy& policy) {
@@ -85,7 +85,7 @@ class Tasks {
   const Pieces pieces(whole, policy, reporter ? &*reporter : nullptr);
   const Tasks tasks(whole, pieces);
 
-  // In place, a narrower target of one task lies over the source of another.
+  // In place, the narrower target of one task overlaps the source of another.
   const bool tasks_overlap = whole.is_in_place() && bit_width(whole.from) != bit_width(whole.to);
   const std::size_t bytes = storage_bytes(whole.from, whole.count) + storage_bytes(whole.to, whole.count);
   const bool is_threaded = threads != 1 && !tasks_overlap && bytes >= threads_min_bytes && tasks.count() > 1;

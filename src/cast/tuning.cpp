@@ -6,8 +6,8 @@
 namespace tensorcast {
 namespace {
 
-// Whether the loop is so short that the CPU's own prefetching, which ends with each page, falls behind: it only loads
-// and stores, in registers as long as a cache line.
+// Reports whether the loop is so short that the CPU's own prefetching, which stops at the end of a page, falls behind:
+// it only loads and stores, in registers of a cache line.
 bool needs_software_prefetch(Target target, DType from, DType to) {
   if (kernels::ops_of(target).register_bytes < 64) return false;
   const int from_bits = bit_width(from), to_bits = bit_width(to);
@@ -24,15 +24,15 @@ bool needs_software_prefetch(Target target, DType from, DType to) {
 }  // namespace
 
 PieceTuning converted_pieces(Target target, DType from, DType to, bool is_memory_bound) {
-  // Short loops: 0.7 to 0.8 of the time with prefetching; loops that compute lose by it, 1.05 to 1.3. What becomes
-  // wider reads little at a time: four pieces ahead, else unaligned memory costs a tenth to a quarter more.
+  // Short loops: 0.7 to 0.8 of the time with prefetching; loops that compute take 1.05 to 1.3. Conversions to
+  // wider types read little at a time and prefetch four pieces ahead; otherwise unaligned memory takes 1.1 to 1.25.
   const bool writes_little = bit_width(from) >= 4 * bit_width(to);
   if (is_memory_bound && needs_software_prefetch(target, from, to)) {
-    // Where little is written, what counts is that reading never stops: without the buffer 0.6 to 0.9 of the time.
+    // If little is written, reading must never stop: without the buffer 0.6 to 0.9 of the time.
     if (writes_little && bit_width(to) <= 8) return {.bytes = 0};
     return {.bytes = 2048, .prefetch_pieces = bit_width(to) > bit_width(from) ? std::size_t{4} : std::size_t{2}};
   }
-  // Others: large pieces stop less often, small ones leave more of the first-level cache to the source.
+  // Other loops: large pieces stop less often; small ones leave more of the first-level cache to the source.
   const bool is_long_source = bit_width(from) >= 32 && writes_little;
   return {.bytes = is_long_source ? largest_piece_bytes : largest_piece_bytes / 2};
 }

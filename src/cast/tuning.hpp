@@ -1,4 +1,4 @@
-// How conversions go through memory: every constant of the piece loop, with the measurement that chose it.
+// The constants of the piece loop, each with the measurement that chose it.
 //
 // Measured over all pairs on 64 MiB, in pages of 4 KiB as malloc gives them and in huge pages as NumPy asks for. Times
 // are relative to the same loop without the measure.
@@ -11,8 +11,8 @@
 
 namespace tensorcast {
 
-// Source and target together. From here on the target does not stay in the cache, and is stored past it: a store that
-// first loads the line it overwrites costs a third of the bandwidth.
+// Source and target together. From this size on the target does not stay in the cache, so stores bypass it: a store
+// that first loads the line it overwrites costs a third of the bandwidth.
 inline constexpr std::size_t bypass_cache_min_bytes = std::size_t{32} << 20;
 
 // Source and target together. Below this, starting threads costs more than it gives.
@@ -24,11 +24,11 @@ inline constexpr std::size_t task_elements = std::size_t{1} << 18;
 
 struct PieceTuning {
   std::size_t bytes = 0;            // of a piece, in the wider of both types; 0: all at once, straight to the target
-  std::size_t prefetch_pieces = 0;  // the source is prefetched so many pieces ahead; 0: the CPU does better alone
+  std::size_t prefetch_pieces = 0;  // how many pieces ahead the source is prefetched; 0: the CPU alone is faster
 };
 
-// Pieces that are only converted and stored past the cache. `is_memory_bound`: the conversion is hardly more than a
-// load and a store.
+// The tuning of pieces that are converted and stored, not scanned. `is_memory_bound`: the conversion is hardly more
+// than a load and a store.
 [[nodiscard]] PieceTuning converted_pieces(Target target, DType from, DType to, bool is_memory_bound);
 
 // Pieces that are scanned, in the cache, after they are converted. With 8 KiB, memory waits for the scan; with less

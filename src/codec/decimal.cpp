@@ -39,11 +39,11 @@ DigitRange find_digits(std::string_view digits, std::int64_t exponent) {
 
 // A number below 10^-405 is less than the smallest of every type: one tiny value stands for all of them.
 constexpr std::int64_t tiny_top = -45;
-// Integers of more limbs are beyond every range: only their low bits matter still.
+// Integers of more limbs are out of every range: only their low bits matter.
 constexpr std::int64_t max_whole_limbs = 45;
 // A multiple of 10^(9 * 8) is one of 2^64.
 constexpr std::int64_t low_bits_end = 8;
-constexpr int beyond_everything = 20'000;  // as a binary exponent
+constexpr int out_of_every_range = 20'000;  // as a binary exponent
 
 // The binary digits of a magnitude in words of 32, most significant first, as many as a Real holds.
 class SignificandBuilder {
@@ -244,10 +244,10 @@ double Decimal::magnitude_ratio(const Decimal& other) const {
 
 Real Decimal::to_real() const {
   if (is_zero()) return Real::Zero(negative_);
-  if (top() < tiny_top) return Real::Finite(negative_, 1, -beyond_everything, true);
+  if (top() < tiny_top) return Real::Finite(negative_, 1, -out_of_every_range, true);
   Real value;
   if (top() > max_whole_limbs) {
-    value = Real::Finite(negative_, 1, beyond_everything, true);
+    value = Real::Finite(negative_, 1, out_of_every_range, true);
   } else {
     SignificandBuilder builder;
     std::vector<std::uint32_t> whole;

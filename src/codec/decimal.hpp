@@ -1,4 +1,4 @@
-// Exact decimal numbers of any length: what a text says, and by how much a conversion missed.
+// Exact decimal numbers of any length: the value of a text, and the error of a conversion.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ class Decimal {
 
   // |this| / |other| to double precision; infinite when only `other` is zero, 0 when both are.
   [[nodiscard]] double magnitude_ratio(const Decimal& other) const;
-  // For one rounding to any type (codec/real.hpp). Numbers far beyond every type's range become some other such number.
+  // The Real (codec/real.hpp) for one rounding to any type. A number far out of every type's range becomes another one.
   // Cost: linear in the digits.
   [[nodiscard]] Real to_real() const;
   // Plain notation without superfluous zeros: "-0.5", "448", "0".
@@ -49,7 +49,7 @@ class Decimal {
   [[nodiscard]] std::int64_t top() const { return exponent_ + static_cast<std::int64_t>(limbs_.size()); }
   [[nodiscard]] std::uint32_t limb_at(std::int64_t position) const;
 
-  // What to_real() needs of a number with more integer digits than a Real holds.
+  // For to_real(): the low bits and fraction of a number with more integer digits than a Real holds.
   [[nodiscard]] std::uint64_t low_bits_of_whole() const;
   [[nodiscard]] Real::Tail fraction_tail() const;
 

@@ -11,12 +11,12 @@ constexpr std::uint64_t sign_bit(const DTypeRow& type) {
   return type.format.has_sign ? std::uint64_t{1} << (type.bits - 1) : 0;
 }
 
-// What a value beyond the largest becomes: the 8-bit floats are the only ones that let the user choose.
-enum class Beyond : std::uint8_t { infinity_or_nan, largest };
+// The result of a value out of range. Only the 8-bit floats let the user choose.
+enum class Overflow : std::uint8_t { infinity_or_nan, largest };
 
-Beyond beyond_range(const DTypeRow& type, const Policy& policy) {
-  if (!type.format.has_nan()) return Beyond::largest;
-  return type.bits == 8 && policy.saturate ? Beyond::largest : Beyond::infinity_or_nan;
+Overflow overflow_result(const DTypeRow& type, const Policy& policy) {
+  if (!type.format.has_nan()) return Overflow::largest;
+  return type.bits == 8 && policy.saturate ? Overflow::largest : Overflow::infinity_or_nan;
 }
 
 std::uint64_t infinity_code(const FloatFormat& format) { return format.largest_code() + 1; }
@@ -43,7 +43,7 @@ std::uint64_t nan_code(const DTypeRow& type, bool negative, std::uint64_t payloa
 
 Encoded encode_nan(const Real& value, const DTypeRow& type, const Policy& policy) {
   if (type.format.has_nan()) return {.bits = nan_code(type, value.negative, value.nan_payload)};
-  if (policy.invalid_is_error) return {.events = event_refused};
+  if (policy.invalid_is_error) return {.events = event_error};
   // D5, D13: NaN becomes -0; up to opset 23 it became the largest float4.
   const bool becomes_largest = type.id == DType::float4_e2m1fn && !policy.float4_nan_is_zero;
   return {.bits = becomes_largest ? type.format.largest_code() : sign_bit(type), .events = event_nan_lost};
@@ -52,7 +52,7 @@ Encoded encode_nan(const Real& value, const DTypeRow& type, const Policy& policy
 Encoded encode_infinite(const Real& value, const DTypeRow& type, const Policy& policy) {
   const std::uint64_t sign = value.negative ? sign_bit(type) : 0;
   const bool is_fnuz = type.format.nonfinite == NonFinite::nan_negative_zero;
-  if (beyond_range(type, policy) == Beyond::largest && !(is_fnuz && policy.fnuz_inf_is_nan)) {
+  if (overflow_result(type, policy) == Overflow::largest && !(is_fnuz && policy.fnuz_inf_is_nan)) {
     return {.bits = sign | type.format.largest_code(), .events = event_saturated};
   }
   if (type.format.has_infinity()) return {.bits = sign | infinity_code(type.format)};
@@ -61,14 +61,14 @@ Encoded encode_infinite(const Real& value, const DTypeRow& type, const Policy& p
 
 Encoded encode_beyond(const Real& value, const DTypeRow& type, const Policy& policy) {
   const std::uint64_t sign = value.negative ? sign_bit(type) : 0;
-  if (beyond_range(type, policy) == Beyond::largest) {
+  if (overflow_result(type, policy) == Overflow::largest) {
     return {.bits = sign | type.format.largest_code(), .events = event_saturated | event_inexact};
   }
   if (type.format.has_infinity()) return {.bits = sign | infinity_code(type.format), .events = event_overflowed};
   return {.bits = nan_code(type, value.negative, 0), .events = event_overflowed | event_nan_made};
 }
 
-// D1, D2, D5, D13: to nearest even as if the exponent range had no upper end, and only then the question of the range.
+// D1, D2, D5, D13: rounds to nearest even as if the exponent range had no upper end, then tests the range.
 Encoded encode_finite(const Real& value, const DTypeRow& type, const Policy& policy) {
   const FloatFormat& format = type.format;
   const int leading = value.leading_exponent();
@@ -90,11 +90,11 @@ Encoded encode_finite(const Real& value, const DTypeRow& type, const Policy& pol
   return result;
 }
 
-// D4, a format of powers of two alone: the range is tested on the value itself, and then it is rounded.
+// D4, a format of powers of two only: tests the range of the value itself, then rounds.
 Encoded encode_power_of_two(const Real& value, const DTypeRow& type, const Policy& policy) {
   const FloatFormat& format = type.format;
   if (value.is_nan()) return {.bits = nan_code(type, false, 0)};
-  if (policy.invalid_is_error && value.is_below_zero()) return {.events = event_refused};
+  if (policy.invalid_is_error && value.is_below_zero()) return {.events = event_error};
 
   const bool finite = value.kind == Real::Kind::finite;
   const int leading = finite ? value.leading_exponent() : 0;

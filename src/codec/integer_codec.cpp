@@ -17,7 +17,7 @@ int128 number(const DTypeRow& type, std::uint64_t bits) {
   return static_cast<int128>(bits) - (negative ? int128{1} << type.bits : 0);
 }
 
-// |value| rounded to an integer: whether it has at most 64 bits, and those bits; above them lies nothing of interest.
+// |value| rounded to an integer: its low 64 bits, and whether it has no others.
 struct IntegerPart {
   std::uint64_t low_bits = 0;
   bool fits_64_bits = false;
@@ -41,15 +41,15 @@ IntegerPart integer_part(const Real& value, IntRounding rounding) {
           .rounded = value.fraction != Real::Tail::none};
 }
 
-Encoded refuse() { return {.events = event_refused}; }
+Encoded error() { return {.events = event_error}; }
 
-// Of a nonzero number.
+// The result for a nonzero number.
 Encoded encoded(std::uint64_t bits, unsigned events) {
   return {.bits = bits, .events = static_cast<std::uint16_t>(bits == 0 ? events | event_underflowed : events)};
 }
 
 Encoded encode_nonfinite(const Real& value, const DTypeRow& type, const Policy& policy) {
-  if (policy.invalid_is_error || policy.integer_range == IntegerRange::error) return refuse();
+  if (policy.invalid_is_error || policy.integer_range == IntegerRange::error) return error();
   if (value.is_nan()) return {.bits = 0, .events = event_nan_lost};
   if (policy.integer_range == IntegerRange::wrap) return {.bits = 0, .events = event_wrapped};
   const int128 extreme = value.negative ? lowest(type) : largest(type);
@@ -73,7 +73,7 @@ Encoded encode_finite(const Real& value, const DTypeRow& type, const Policy& pol
     case IntegerRange::error:
       break;
   }
-  return refuse();
+  return error();
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ bool has_known_choices(const CastOptions& options) {
          is_within(options.fnuz_inf, FnuzInf::flt_max) && is_within(options.float_string, FloatString::g8);
 }
 
-// Names the first option whose value is none of its enumerators.
+// Names the first option whose value is not an enumerator.
 [[gnu::cold]] Error unknown_choice(const CastOptions& options) {
   struct Choice {
     std::string_view option;
@@ -56,7 +56,7 @@ bool has_known_choices(const CastOptions& options) {
   return {};
 }
 
-// What is wrong with values that are not all right.
+// Precondition: an option has a wrong value. Returns its error.
 [[gnu::cold]] Error wrong_value(const CastOptions& options) {
   if (!has_known_choices(options)) return unknown_choice(options);
   if (options.threads < 0) return invalid(formatted("threads is 0 (all cores) or more, not {}", options.threads));
@@ -96,7 +96,7 @@ IntegerRange integer_range(const CastOptions& options, DType from, DType to, int
     case OutOfRange::automatic:
       break;
   }
-  // D6: what the operator tests of that era demand of real numbers. A scale makes a real number of any source.
+  // D6: the operator tests of these opsets saturate real numbers. With a scale, every source is a real number.
   const bool is_real = !is_whole(row(from).family) || options.scale != 1.0;
   const bool is_4_bit = to == DType::int4 || to == DType::uint4;
   const bool saturates = is_real && is_4_bit && opset >= int4_since && opset < round_mode_since;

@@ -1,4 +1,4 @@
-// CastOptions after every decision that opset and target type take: what codecs and kernels obey.
+// CastOptions after the decisions that depend on opset and target type. Codecs and kernels read this.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,11 @@ struct Policy {
   FloatString float_string = FloatString::plain;    // D9
   double scale = 1.0;
 
-  // Whether an element may make the conversion fail.
+  // Reports whether an element may make the conversion fail.
   [[nodiscard]] bool demands_errors() const noexcept {
     return invalid_is_error || integer_range == IntegerRange::error;
   }
-  // The same without errors: elements that would be errors become what the defaults make of them.
+  // The same policy without errors: elements that would fail are converted as the defaults say.
   [[nodiscard]] Policy without_errors() const noexcept {
     Policy lenient = *this;
     lenient.invalid_is_error = false;
@@ -40,10 +40,10 @@ struct Policy {
 // Errors: invalid_argument (option values), unsupported (naming the opset that introduced the type or attribute).
 [[nodiscard]] Result<void> check_options(const CastOptions& options, DType from, DType to);
 
-// What the options come to in the version that they ask for. Precondition: check_options() accepted them.
+// The policy of the options at their opset. Precondition: check_options() accepted them.
 [[nodiscard]] Policy policy_of(const CastOptions& options, DType from, DType to) noexcept;
 
-// Both, in this order.
+// Calls check_options() and, if it succeeds, policy_of().
 [[nodiscard]] Result<Policy> resolve_policy(const CastOptions& options, DType from, DType to);
 
 }  // namespace tensorcast::codec

@@ -21,10 +21,10 @@ struct Real {
   // nan: the mantissa field's bits below the quiet bit, left-aligned (bit 63 is the first payload bit).
   std::uint64_t nan_payload = 0;
 
-  // Where the part that was cut off lies against half of the last place kept.
+  // The part that was cut off, compared with half a unit of the last place.
   enum class Tail : std::uint8_t { none, below_half, half, above_half };
-  // finite, sticky and exponent >= 0: integer bits were cut off, which an integer that wraps still depends on.
-  // |value| = integer part + fraction; these are the integer part's low 64 bits, and the fraction against 1/2.
+  // finite, sticky and exponent >= 0: integer bits were cut off, on which an integer that wraps depends.
+  // |value| = integer part + fraction: the integer part's low 64 bits, and the fraction compared with 1/2.
   std::uint64_t integer_low_bits = 0;
   Tail fraction = Tail::none;
 
@@ -54,7 +54,7 @@ struct SplitMagnitude {
 // Precondition: finite, and place > value.exponent.
 [[nodiscard]] SplitMagnitude split_at(const Real& value, int place) noexcept;
 
-// To nearest, ties to even.
+// Rounds to nearest, ties to even.
 [[nodiscard]] uint128 round_half_even(const SplitMagnitude& magnitude) noexcept;
 
 [[nodiscard]] Real scaled(const Real& value, double scale) noexcept;  // exact product, or 128 bits plus sticky

@@ -61,7 +61,7 @@ Result<void> reference_cast(const std::byte* src, DType from, std::byte* dst, DT
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t bits = load_code(from, src, i);
     const Encoded encoded = cast_code(from, bits, to, policy);
-    if ((encoded.events & event_refused) != 0) return does_not_fit(from, bits, to, policy, i);
+    if ((encoded.events & event_error) != 0) return does_not_fit(from, bits, to, policy, i);
     store_code(to, dst, i, encoded.bits);
   }
   if (count != 0) clear_tail(to, dst, count);

@@ -27,7 +27,7 @@ namespace tensorcast::codec {
 void store_code(DType dtype, std::byte* data, std::size_t index, std::uint64_t bits) noexcept;
 
 // Buffers of numeric and bool types. src == dst is allowed when `to` is not wider. Tail bits become zero.
-// Errors: out_of_range with the first refused element.
+// Errors: out_of_range with the first element that fails.
 [[nodiscard]] Result<void> reference_cast(const std::byte* src, DType from, std::byte* dst, DType to, std::size_t count,
                                           const Policy& policy);
 

@@ -128,7 +128,7 @@ Result<std::uint64_t> cast_text(std::string_view text, DType to, const Policy& p
   const Result<Real> value = decode_text(trimmed, policy.scale);
   if (!value) return value.error();
   const Encoded encoded = encode(*value, to, policy);
-  if ((encoded.events & event_refused) == 0) return encoded.bits;
+  if ((encoded.events & event_error) == 0) return encoded.bits;
   std::string factor = policy.scale == 1.0 ? "" : formatted(" times scale {}", policy.scale);
   return Error{.code = ErrorCode::out_of_range,
                .message = formatted("value {}{} does not fit {} (from string)", quotable(trimmed), factor, name(to))};

@@ -12,19 +12,19 @@
 
 namespace tensorcast::codec {
 
-// A text of D8, taken apart but not yet a number.
+// The parts of a text of D8, before they become a number.
 struct NumberText {
   enum class Kind : std::uint8_t { decimal, infinity, nan };
 
   Kind kind = Kind::decimal;
   bool negative = false;
   std::string_view digits;    // decimal: at least one digit and at most one point
-  std::int64_t exponent = 0;  // decimal: held within +-10^15, far beyond every range
+  std::int64_t exponent = 0;  // decimal: clamped to +-10^15, far out of every range
 };
 
 [[nodiscard]] inline bool is_space(char c) noexcept { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-// Without the white space around it. All of the functions below take text that is trimmed.
+// Removes the white space around a text. The functions below need trimmed text.
 [[nodiscard]] inline std::string_view trim(std::string_view text) noexcept {
   while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
@@ -34,7 +34,7 @@ struct NumberText {
 [[nodiscard]] std::optional<NumberText> scan_number(std::string_view trimmed) noexcept;
 [[nodiscard]] std::optional<bool> scan_bool_word(std::string_view trimmed) noexcept;
 
-// For messages: without control characters, and not longer than a line.
+// The text for messages: without control characters, at most a line long.
 [[nodiscard]] std::string quotable(std::string_view trimmed);
 
 }  // namespace tensorcast::codec

@@ -20,7 +20,7 @@ struct DTypeRow {
   bool is_signed = false;
   int since_opset = 1;      // first opset whose Cast has the type
   FloatFormat format = {};  // floating only
-  // What users may write for the type besides its name: ONNX, OpenVINO, safetensors, NumPy (with its byte order mark,
+  // The spellings that users may write besides the name: ONNX, OpenVINO, safetensors, NumPy (with its byte order mark,
   // as a bare i4 is four bits everywhere else), torch, short forms. Case and underscores do not matter.
   std::array<std::string_view, 12> spellings = {};
 };
@@ -244,7 +244,8 @@ constexpr auto index_by_code() {
 }
 inline constexpr auto row_index = index_by_code();
 
-// Whether every ONNX number below the limit but undefined and complex has one row, and the fields of floats add up.
+// Reports whether every ONNX number below the limit, except undefined and complex, has one row, and the fields of
+// floats add up.
 constexpr bool table_is_sound() {
   std::size_t numbers = 0;
   for (int code = 1; code < dtype_code_limit; ++code) {

@@ -1,5 +1,5 @@
-// Words with numbers in them, by {fmt}. Its code is in formatted.cpp alone, so that who links us need not link it, and
-// including this takes half as long as <fmt/format.h>.
+// Formats text with {fmt}. Only formatted.cpp contains code of {fmt}, so that programs need not link it. Including this
+// header takes half as long as <fmt/format.h>.
 #pragma once
 
 #include <span>

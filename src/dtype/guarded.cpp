@@ -12,7 +12,7 @@ Error error_of(const std::exception& thrown) noexcept {
   if (no_memory) return error;
   try {
     error.message = thrown.what();
-  } catch (const std::bad_alloc&) {  // then that is what to say
+  } catch (const std::bad_alloc&) {  // the message stays "out of memory"
   }
   return error;
 }

@@ -1,4 +1,4 @@
-// Where exceptions end: the library returns errors, while the standard library and others throw.
+// Turns exceptions of the standard library and of others into errors, which the library returns.
 #pragma once
 
 #include <exception>
@@ -13,7 +13,7 @@ namespace tensorcast {
 [[nodiscard]] Error error_of(const std::exception& thrown) noexcept;
 
 // Returns what `body` returns, a Result, or an Error if `body` throws a std::exception.
-// Others pass: they are not the library's, but of a caller's callback, or of pthread_exit(), which must not be caught.
+// Other exceptions pass: they come from a caller's callback, or from pthread_exit(), which must not be caught.
 template <class Body>
 [[nodiscard]] auto guarded(Body&& body) -> decltype(std::forward<Body>(body)()) {
   try {

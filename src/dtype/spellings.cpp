@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, 1> uint1_spellings = {"uint1"};  // has n
 // A type's canonical name, then its other spellings.
 using Names = std::array<std::string_view, 1 + std::tuple_size_v<decltype(DTypeRow::spellings)>>;
 
-// What several systems read differently stands in ambiguities() instead.
+// Spellings that mean different types to different systems are in ambiguities() instead.
 using enum DType;
 
 struct Group {
@@ -61,10 +61,10 @@ bool consume_prefix(std::string& text, std::string_view prefix) {
 
 struct Spelled {
   std::string key;       // equal for spellings that are one
-  bool settled = false;  // it says whose word it is, so it is not ambiguous
+  bool settled = false;  // the spelling names its system, so it is not ambiguous
 };
 
-// ONNX's and safetensors' own words; NumPy and OpenVINO write theirs small.
+// Spellings of ONNX and safetensors; NumPy and OpenVINO write theirs in lower case.
 constexpr std::string_view settled_by_capitals[] = {"FLOAT", "F4", "I8", "U8"};
 
 Spelled read_spelling(std::string_view spelling) {
@@ -110,7 +110,7 @@ const std::vector<Key>& keys() {
   return all;
 }
 
-// A word that means different types to different systems, and what it may mean, the likeliest first.
+// A spelling that means different types to different systems, and these types, the likeliest first.
 struct Ambiguity {
   std::string_view key;
   std::string_view reason;
@@ -158,7 +158,7 @@ const std::vector<Ambiguity>& ambiguities() {
   return all;
 }
 
-// Null: `key` means one type or none.
+// Returns null if `key` means one type or none.
 const Ambiguity* find_ambiguity(const std::string& key) {
   const auto found = std::find_if(ambiguities().begin(), ambiguities().end(), [&](const Ambiguity& ambiguity) {
     return ambiguity.key == key && !ambiguity.candidates.empty();

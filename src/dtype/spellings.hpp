@@ -1,4 +1,4 @@
-// Every name that the parser takes for a type, as its own field writes it. Case and underscores do not matter.
+// The names that the parser accepts for a type, each as its system writes it. Case and underscores do not matter.
 #pragma once
 
 #include <span>

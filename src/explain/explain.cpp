@@ -20,7 +20,7 @@ using codec::Real;
 
 constexpr std::size_t max_digits = 100'000;  // of a literal written out; bounds the exact arithmetic
 
-// What is being explained: a code of a type, or an exact number of no type.
+// The number to explain: a code of a type, or an exact number without a type.
 struct Source {
   DType dtype = DType::undefined;
   std::uint64_t code = 0;        // when dtype is a type
@@ -147,8 +147,8 @@ Result<Encoded> encode_source(const Source& source, DType to, const Policy& poli
   return codec::encode(*real, to, policy);
 }
 
-// The words that a cast of this one element would have refused it with.
-std::string refusal(const Source& source, DType to, const Policy& policy) {
+// The message with which a cast of this element fails; "" if it succeeds.
+std::string cast_error(const Source& source, DType to, const Policy& policy) {
   if (source.dtype == DType::undefined) return formatted("value {} does not fit {}", source.text, name(to));
   std::byte from_storage[8] = {};
   std::byte to_storage[8] = {};
@@ -186,7 +186,7 @@ Result<Explanation> explain(std::string_view literal, DType from, DType to, cons
 
   Explanation result;
   result.dtype = to;
-  // A number of no type is judged as the widest floating type would be.
+  // The options of a number without a type are those of the widest floating type.
   const DType judged = source->dtype == DType::undefined ? DType::float64 : source->dtype;
   const Result<Policy> policy = codec::resolve_policy(options, judged, to);
   if (!policy) {
@@ -203,8 +203,8 @@ Result<Explanation> explain(std::string_view literal, DType from, DType to, cons
   }
   const Result<Encoded> encoded = encode_source(*source, to, *policy);
   if (!encoded) return encoded.error();
-  if ((encoded->events & codec::event_refused) != 0) {
-    result.error = refusal(*source, to, *policy);
+  if ((encoded->events & codec::event_error) != 0) {
+    result.error = cast_error(*source, to, *policy);
     return result;
   }
   result.code = encoded->bits;

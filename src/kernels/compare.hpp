@@ -54,7 +54,7 @@ struct CompareRules {
 struct ComparedPairs {
   const std::byte* source = nullptr;
   const std::byte* result = nullptr;
-  // Of numbers that are sums of two float64; both null for others.
+  // For numbers that are sums of two float64; otherwise both are null.
   const double* source_low = nullptr;
   const double* result_low = nullptr;
 };

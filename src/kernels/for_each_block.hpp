@@ -1,15 +1,15 @@
-// The loop over blocks, and less than a block at the end. Every kernel has this one.
+// The loop over blocks, with its tail. Every kernel uses it.
 #pragma once
 
 #include "kernels/simd/simd.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
-// Calls block(src, dst) for every `elements` of `count`; each call converts that many. Nothing but the source's and the
-// target's bytes is read or written. The two are disjoint or, if the target is not wider, equal.
+// Calls block(src, dst) for every `elements` of `count`; each call converts that many. Reads only bytes of the source
+// and writes only bytes of the target. The two are disjoint or, if the target is not wider, equal.
 //
-// The tail is one more block that overlaps the last; if that cannot be (in place, fewer elements than a block, no byte
-// boundary), a zero-padded copy. All go through the same loop: one copy of the code.
+// The tail: one more block that overlaps the last; if impossible (in place, fewer elements than a block, no byte
+// boundary), a zero-padded copy. The same loop converts it, so `block` is inlined once.
 template <int elements, int src_bits, int dst_bits, class Block>
 SIMD_INLINE void for_each_block(const std::byte* src, std::byte* dst, std::size_t count, const Block& block) {
   constexpr std::size_t src_block = elements * src_bits / 8;

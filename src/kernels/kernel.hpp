@@ -1,4 +1,4 @@
-// A kernel converts a run of elements of one pair of types on one target, byte-equal to codec::reference_cast.
+// A kernel converts elements of one pair of types on one target, byte-equal to codec::reference_cast.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@
 namespace tensorcast::kernels {
 
 // `src` and `dst` have any alignment and are disjoint, or equal with a target that is not wider than the source.
-// Reads and writes storage_bytes(count) bytes and none beyond; tail bits of sub-byte targets become zero.
-// The policy's scale is 1 (else ScaledConversion) and it demands no error. All others are obeyed.
+// Reads and writes storage_bytes(count) bytes and no others; tail bits of sub-byte targets become zero.
+// Precondition: the policy's scale is 1 (else use ScaledConversion) and it demands no errors.
 using KernelFn = void (*)(const std::byte* src, std::byte* dst, std::size_t count, const codec::Policy& policy);
 
 struct Kernel {
   DType from = DType::undefined;
   DType to = DType::undefined;
   KernelFn run = nullptr;
-  std::string_view algorithm;  // how it works, in a few words: for tests, benchmarks and `tcast bench`
+  std::string_view algorithm;  // a short name of the method, for tests, benchmarks and `tcast bench`
 };
 
 // The kernels of all pairs of two different numeric types, on a target that supported_targets() lists. Tests and

@@ -1,5 +1,5 @@
-// Products of numbers and a scale, for ScaledConversion: float32 or float64 from which the target's kernel makes what a
-// single rounding of the exact product would.
+// Products of numbers and a scale, for ScaledConversion: float32 or float64 numbers that the target's kernel rounds to
+// the same result as the exact products.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace tensorcast::kernels {
 
-// How products are rounded. To odd: toward zero, then the last bit is set if the product is inexact. A later rounding
-// to at least two bits fewer then gives what rounding the exact product would.
+// How products are rounded. To odd: toward zero, then sets the last bit if the product is inexact. A later rounding to
+// at least two bits fewer has the same result as rounding the exact product.
 enum class Products : std::uint8_t {
   // float32 products of float32, float16 and bfloat16.
   float32_nearest,       // the scale is a float32

@@ -1,4 +1,4 @@
-// What an instruction set offers: one table for each, chosen in one place (select.cpp).
+// The operations of an instruction set: one table for each, chosen in one place (select.cpp).
 //
 // The sources in per_target/ are compiled once for every instruction set of CMakeLists.txt, each time in a namespace of
 // its name. A function in one of them becomes usable by a field here.
@@ -33,26 +33,27 @@ struct Ops {
   // result after this one has called stream_fence(): once at the end, as it waits until every store has left.
   void (*stream_copy)(const std::byte* src, std::byte* dst, std::size_t bytes) noexcept;
   void (*stream_fence)() noexcept;
-  // Adds what became of `count` elements to `sums` (compare.hpp). float64: pairs with low parts or without.
+  // Compares `count` pairs and adds the results to `sums` (compare.hpp). float64: pairs with low parts or without.
   void (*compare_float32)(const ComparedPairs& pairs, std::size_t count, const CompareRules& rules,
                           CompareSums& sums) noexcept;
   void (*compare_float64)(const ComparedPairs& pairs, std::size_t count, const CompareRules& rules,
                           CompareSums& sums) noexcept;
-  // 64-bit integers as sums: the nearest float64, and exactly what it lacks.
+  // Splits 64-bit integers into sums: `high` is the nearest float64, `low` its exact error.
   void (*split_integers)(const std::byte* integers, bool is_signed, double* high, double* low,
                          std::size_t count) noexcept;
-  // Replaces numbers by their products with `scale`, as sums. Returns whether the sums are exact: false if a product
-  // overflows, or is so small that it loses bits.
+  // Replaces numbers by their products with `scale`, as sums. Returns false if a sum is not exact: a product overflows,
+  // or is so small that it loses bits.
   bool (*split_products)(double* numbers, double scale, double* low, std::size_t count) noexcept;
   // Reports whether a number is NaN, below `low` or above `high`. Any alignment; float32 has both bounds exactly.
   bool (*any_outside_float32)(const std::byte* numbers, std::size_t count, double low, double high) noexcept;
   bool (*any_outside_float64)(const std::byte* numbers, std::size_t count, double low, double high) noexcept;
-  // Packed codes of six bits to table[code], one a byte; and one a byte, below 64, to packed ones.
+  // look_up_six_bits() writes table[code], one a byte, for packed codes of six bits. pack_six_bits() packs codes below
+  // 64, one a byte.
   void (*look_up_six_bits)(const std::byte* src, std::byte* dst, std::size_t count, const std::uint8_t* table) noexcept;
   void (*pack_six_bits)(const std::byte* codes, std::byte* dst, std::size_t count) noexcept;
 };
 
-// The operations of `target`. Of one that the build lacks: those of `portable`.
+// The operations of `target`; those of `portable` if the build lacks it.
 [[nodiscard]] const Ops& ops_of(Target target) noexcept;
 
 }  // namespace tensorcast::kernels

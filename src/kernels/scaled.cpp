@@ -34,10 +34,10 @@ std::uint64_t significand_of(double x) { return (std::bit_cast<std::uint64_t>(x)
 
 // To nearest even.
 std::uint64_t round_to_float32(std::uint64_t x) {
-  const int cut = std::bit_width(x) - 24;
-  if (cut <= 0) return x;
-  const std::uint64_t nearly_half = (std::uint64_t{1} << (cut - 1)) - 1;
-  return (x + nearly_half + (x >> cut & 1)) >> cut << cut;
+  const int dropped_bits = std::bit_width(x) - 24;
+  if (dropped_bits <= 0) return x;
+  const std::uint64_t nearly_half = (std::uint64_t{1} << (dropped_bits - 1)) - 1;
+  return (x + nearly_half + (x >> dropped_bits & 1)) >> dropped_bits << dropped_bits;
 }
 
 // The position of an integer among the numbers of at most `digits` binary digits: its first digits, and whether more
@@ -55,20 +55,21 @@ Place place_of(std::uint64_t x, int digits) {
 // Finds a float32 that gives the same results as the scale, by trying every number of `source_digits` digits, at most
 // 11: the float32 product has the same position among the numbers of `boundary_digits` digits as the exact product.
 std::optional<double> nearby_float32(double scale, int source_digits, int boundary_digits) {
-  constexpr int cut = 53 - 24;
+  constexpr int dropped_bits = 53 - 24;
   const std::uint64_t exact = significand_of(scale);
   const auto is_equivalent = [&](std::uint64_t other) {
     for (std::uint64_t x = std::uint64_t{1} << (source_digits - 1); x >> source_digits == 0; ++x) {
       const std::uint64_t product = round_to_float32(x * other);
-      if (std::bit_width(product) + cut != std::bit_width(x * exact)) return false;
+      if (std::bit_width(product) + dropped_bits != std::bit_width(x * exact)) return false;
       if (place_of(product, boundary_digits) != place_of(x * exact, boundary_digits)) return false;
     }
     return true;
   };
   for (const int step : {0, 1, -1, 2}) {
-    const std::uint64_t other = (exact >> cut) + static_cast<std::uint64_t>(step);
+    const std::uint64_t other = (exact >> dropped_bits) + static_cast<std::uint64_t>(step);
     if (std::bit_width(other) != 24 || !is_equivalent(other)) continue;
-    return std::bit_cast<double>((std::bit_cast<std::uint64_t>(scale) & ~mantissa) | (other << cut & mantissa));
+    return std::bit_cast<double>((std::bit_cast<std::uint64_t>(scale) & ~mantissa) |
+                                 (other << dropped_bits & mantissa));
   }
   return std::nullopt;
 }
@@ -79,12 +80,12 @@ bool wraps(const DTypeRow& to, const Policy& policy) {
 
 std::uint64_t float32_bits(double x) { return std::bit_cast<std::uint32_t>(static_cast<float>(x)); }
 
-// For targets of 16 bits or fewer. An integer that wraps depends on all bits before the point and on two more, which
-// limits its products.
+// For targets of 16 bits or fewer. An integer that wraps depends on all bits before the point and on two more, so its
+// products must be below `limit`.
 Multiplication in_float32(const DTypeRow& to, const Policy& policy, double scale, double limit = 0x1p22) {
   constexpr std::uint64_t infinity = 0x7f800000;
   if (wraps(to, policy)) return {.scale = scale, .first = float32_bits(limit), .end = infinity};
-  // Some targets tell infinity from a finite product that overflows float32.
+  // Some targets have different results for infinity and for a finite product that overflows float32.
   const bool tells_infinity = to.format.nonfinite == NonFinite::nan_negative_zero && policy.saturate;
   if (to.family != Family::floating || !tells_infinity || !policy.fnuz_inf_is_nan) return {.scale = scale};
   return {.scale = scale, .first = float32_bits(0x1p127), .end = infinity + 1};
@@ -153,11 +154,11 @@ ScaledConversion::ScaledConversion(Target target, DType from_type, DType to_type
                                    std::size_t total) noexcept
     : target_(target), from_(from_type), to_(to_type), policy_(policy), unscaled_(policy) {
   unscaled_.scale = 1.0;
-  // Zero makes NaN of infinity, whose sign the specification states: that is no product of the CPU.
+  // Infinity times zero is a NaN with the sign that the specification states, which the CPU's product may lack.
   if (policy.scale == 0.0) return;
   const DTypeRow& from = row(from_);
   const DTypeRow& to = row(to_);
-  if (to.family == Family::boolean && from_ != to_) {  // zero stays, and nothing else becomes it
+  if (to.family == Family::boolean && from_ != to_) {  // no other number becomes zero
     as_unscaled_ = find_kernel(target, from_, to_)->run;
     return;
   }

@@ -1,4 +1,4 @@
-// What the tests of ScaledConversion share: scales, policies, and the comparison with the reference.
+// Shared by the tests of ScaledConversion: scales, policies, and the comparison with the reference.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -119,7 +119,7 @@ std::span<const Target> find_supported_targets() noexcept {
   return std::span(supported.targets).first(supported.size);
 }
 
-// A target that the CPU lacks, or a word that names none, asks for nothing.
+// Ignores TENSORCAST_TARGET if it names no target or one that the CPU lacks.
 Target choose() noexcept {
   const std::span<const Target> supported = find_supported_targets();
   const char* const asked = std::getenv("TENSORCAST_TARGET");

@@ -18,7 +18,7 @@ bool contains(std::span<const DType> types, DType dtype) {
   return std::find(types.begin(), types.end(), dtype) != types.end();
 }
 
-// A node and all that stand above it.
+// The node and all nodes above it.
 NodeSet upward(const Lattice& lattice, DType from) {
   NodeSet reached = only(from);
   for (NodeSet before = 0; before != reached;) {
@@ -33,7 +33,7 @@ NodeSet upward(const Lattice& lattice, DType from) {
   return reached;
 }
 
-// Those of a set that stand above no other of it.
+// The nodes of a set that are above no other node of it.
 NodeSet lowest(const Lattice& lattice, NodeSet nodes) {
   NodeSet low = nodes;
   for (NodeSet rest = nodes; rest != 0; rest &= rest - 1) {

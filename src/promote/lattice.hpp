@@ -1,5 +1,5 @@
-// Promotion by a picture: types, and edges from each to those directly above it. The common type of two types is the
-// lowest type that stands above both.
+// Promotion by a lattice: types, and edges from each to those directly above it. The common type of two types is the
+// lowest type above both.
 #pragma once
 
 #include <span>
@@ -14,23 +14,23 @@ struct Edge {
   DType upper;
 };
 
-// A node that is no type: "some float", which stands below every float that it has an edge to.
+// A node that is not a type: "some float", below every float that it has an edge to.
 inline constexpr DType any_float = DType::undefined;
 
 struct Lattice {
   std::span<const DType> types;
-  std::span<const Edge> edges;  // who stands above the upper end stands above the lower end too
-  // Edges that lead from an operand to its partner and no further.
+  std::span<const Edge> edges;  // a type above the upper end is above the lower end too
+  // Edges from an operand to its partner only: they do not continue.
   std::span<const Edge> direct_edges = {};
-  // Types whose common type with another is one of the two, or there is none.
+  // Types whose common type with another, if any, is one of the two.
   std::span<const DType> operand_only = {};
-  // What a pair gets whose lowest common node is any_float; undefined: it has no common type.
+  // The common type of a pair whose lowest common node is any_float; undefined: none.
   DType float_for_any = DType::undefined;
-  // Where an integer and a float are both lowest, the integer is meant.
+  // If an integer and a float are both lowest, the integer is the common type.
   bool integer_first = false;
 };
 
-// undefined: there is none. Precondition: both are in lattice.types.
+// Returns the common type; undefined if there is none. Precondition: both are in lattice.types.
 [[nodiscard]] DType common_type(const Lattice& lattice, DType a, DType b);
 
 }  // namespace tensorcast

@@ -12,9 +12,10 @@ namespace {
 using enum DType;
 
 // NumPy 2.4 with ml_dtypes 0.5. NumPy's own types, and the integers under 8 bits, go to the smallest that holds both.
-// ml_dtypes says for each of its floats which types may become it, even such as exceed its range (int8 may become
-// float4_e2m1fn); that is not transitive. Of a pair with one of ml_dtypes' types, one may become the other or there is
-// no common type; but float8_e5m2 calls itself an ordinary float, and so NumPy looks further, as among its own.
+// ml_dtypes lists for each of its floats the types that may become it, even types that exceed its range (int8 may
+// become float4_e2m1fn); this is not transitive. A pair with a type of ml_dtypes has a common type only if one of the
+// two may become the other. float8_e5m2 is an exception: it calls itself an ordinary float, so NumPy also tries its own
+// types.
 constexpr std::array numpy_types = {float64,        float32,
                                     float16,        bfloat16,
                                     float8_e4m3fn,  float8_e4m3fnuz,

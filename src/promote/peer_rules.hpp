@@ -7,11 +7,11 @@
 namespace tensorcast {
 
 struct PeerRules {
-  std::string_view owner;  // as it calls itself
+  std::string_view owner;  // the system's name for itself
   Lattice lattice;
 };
 
-// Null for openvino, which is not described by a lattice, and for numbers without rules.
+// Null for openvino, which has no lattice, and for numbers without rules.
 [[nodiscard]] const PeerRules* find_peer_rules(PromoteRules rules) noexcept;
 
 // Precondition: find_peer_rules(options.rules) is not null.

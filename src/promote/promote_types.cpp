@@ -13,7 +13,7 @@
 namespace tensorcast {
 namespace {
 
-// Rule 0: the operation's own list. Types of the 24 that OpenVINO's operation lacks are not in it.
+// Rule 0: the operation's own list: 17 of the 26 castable types, and uint1.
 constexpr std::array promotable = {
     DType::float64, DType::float32, DType::float16, DType::bfloat16, DType::float8_e4m3fn, DType::float8_e5m2,
     DType::int64,   DType::int32,   DType::int16,   DType::int8,     DType::int4,          DType::uint64,
@@ -22,7 +22,7 @@ constexpr std::array promotable = {
 constexpr std::array known_rules = {PromoteRules::openvino, PromoteRules::numpy,      PromoteRules::torch,
                                     PromoteRules::jax,      PromoteRules::jax_strict, PromoteRules::tensorflow};
 
-// uint1 is no castable type and so has no row: these three see it too.
+// These accept uint1 too, which is not castable and has no row.
 bool is_integer(DType dtype) { return dtype == DType::uint1 || family(dtype) == Family::integer; }
 bool is_floating(DType dtype) { return family(dtype) == Family::floating; }
 int width(DType dtype) { return dtype == DType::uint1 ? 1 : bit_width(dtype); }

@@ -1,4 +1,4 @@
-// What a conversion does to one code, by the reference.
+// The outcome of converting one code, by the reference.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct CodeOutcome {
 
 // Adds the counts and the maxima of `times` elements.
 void add_counts(const CodeOutcome& outcome, std::uint64_t times, CastReport& report);
-// Adds to the sums too.
+// Adds the counts, the maxima and the sums of `times` elements.
 void add_outcome(const CodeOutcome& outcome, std::uint64_t times, CastReport& report);
 
 }  // namespace tensorcast::report

@@ -1,4 +1,4 @@
-// Elements as float32 or float64, by the kernels.
+// Decodes elements to float32 or float64 with the kernels.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,10 @@
 
 namespace tensorcast::report {
 
-// Decoded at once: what is made of them fits the first-level cache.
+// Elements that are decoded at once: their float64 numbers fit the first-level cache.
 inline constexpr std::size_t block_elements = 512;
 
-// Whether float32 holds every value of the type.
+// Reports whether float32 holds every value of the type.
 [[nodiscard]] inline bool fits_float32(DType dtype) { return bit_width(dtype) <= 16 || dtype == DType::float32; }
 
 // The elements of `data` as `as`: the data itself if that is their type, else decoded into `buffer`.

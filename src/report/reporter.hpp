@@ -1,4 +1,4 @@
-// What a conversion did to its numbers: pieces are added to accumulators, which a CastReport is made of.
+// Reports of conversions: a Reporter adds pieces to accumulators and makes a CastReport of them.
 #pragma once
 
 #include <array>
@@ -16,22 +16,22 @@ namespace tensorcast::report {
 // All pieces of an accumulator but the last have a multiple of this many elements.
 inline constexpr std::size_t piece_multiple = 64;
 
-// Converted elements: `result` is what the conversion made of `source`.
+// Converted elements and their sources.
 struct ConvertedPiece {
   const std::byte* source = nullptr;
   const std::byte* result = nullptr;
   std::size_t count = 0;
 };
 
-// How often each byte occurs. Several tables, as counting the same byte twice in a row waits for the first to finish.
+// How often each byte occurs. There are several tables, as counting a byte twice in a row waits for the first count.
 struct ByteCounts {
   static constexpr std::size_t tables = 4;
   std::array<std::array<std::uint64_t, 256>, tables> bytes = {};
   std::array<std::uint64_t, 256> codes = {};  // elements that do not fill a byte
 };
 
-// What is known about some of the elements. One for each thread; merged in a fixed order, equal inputs give equal
-// reports.
+// The counts and sums of some of the elements. Each task has one; they are merged in a fixed order, so that equal
+// inputs have equal reports.
 struct ReportAccumulator {
   std::uint64_t elements = 0;
   kernels::CompareSums sums;

@@ -20,7 +20,7 @@ DoubleDouble sum_of(double larger, double smaller) {
   return {.high = high, .low = smaller - (high - larger)};
 }
 
-// The next sum of two float64 beyond a number: no product of two float64 lies between them.
+// The next sum of two float64 above or below a number: no product of two float64 lies between them.
 DoubleDouble just_above(DoubleDouble x) { return {.high = x.high, .low = std::nextafter(x.low, infinity)}; }
 DoubleDouble just_below(DoubleDouble x) { return {.high = x.high, .low = std::nextafter(x.low, -infinity)}; }
 
@@ -36,8 +36,8 @@ Range<DoubleDouble> range_of_float(const DTypeRow& target) {
   return {.below = just_below({-middle}), .above = just_above({middle})};
 }
 
-// Truncated, numbers are out of range from one past the ends on. Rounded to nearest, from half a step past the largest
-// on, as that is odd, and beyond half a step past the lowest, as that is even.
+// If numbers are truncated, those at least 1 past an end are out of range. If they are rounded to nearest, those at
+// least 1/2 past the largest, which is odd, and those more than 1/2 past the lowest, which is even.
 Range<DoubleDouble> range_of_integer(const DTypeRow& target, IntRounding rounding) {
   const double end = std::ldexp(1.0, target.is_signed ? target.bits - 1 : target.bits);  // the largest plus one
   const double lowest = target.is_signed ? -end : 0.0;

@@ -7,8 +7,8 @@
 
 namespace tensorcast::report {
 
-// The numbers that are out of the range of `to`: those whose rounding, with exponents or bits that go on, would be.
-// float types of 16 bits and more have none: what is too large becomes infinite.
+// The numbers that are out of the range of `to`: those whose rounded value would be, if `to` had more exponents or
+// bits. float types of 16 bits and more have none, as large numbers become infinite.
 [[nodiscard]] kernels::CompareRules rules_of(DType to, const codec::Policy& policy);
 
 }  // namespace tensorcast::report

@@ -18,8 +18,8 @@ class StrictScan {
   // Precondition: may_ever_fail().
   StrictScan(DType from, DType to, const codec::Policy& policy, Target target = active_target()) noexcept;
 
-  // Reports whether an element may fail; then the reference tells which one does. Never false wrongly. True wrongly
-  // only for NaN to float8_e8m0fnu, and for products with a scale next to the end of the target's range.
+  // Reports whether an element may fail; the reference then names the one that does. False is always right. True is
+  // wrong only for NaN to float8_e8m0fnu, and for products with a scale next to the end of the target's range.
   [[nodiscard]] bool may_fail(const std::byte* source, std::size_t count) const noexcept;
 
  private:

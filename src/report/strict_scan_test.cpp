@@ -22,7 +22,7 @@ Policy strict() {
 }
 
 bool fails_by_reference(DType from, std::uint64_t code, DType to, const Policy& policy) {
-  return (codec::cast_code(from, code, to, policy).events & codec::event_refused) != 0;
+  return (codec::cast_code(from, code, to, policy).events & codec::event_error) != 0;
 }
 
 bool may_fail(Target target, const std::byte* src, DType from, DType to, std::size_t count, const Policy& policy) {

@@ -98,15 +98,15 @@ bool agree(const Comparison& comparison, bool negative_source, std::uint64_t our
          all_codes(comparison.to)[theirs].nan();
 }
 
-struct Tally {
+struct Counts {
   std::uint64_t compared = 0, different = 0;
 };
 
-void compare(const Comparison& comparison, Type from, const std::vector<std::uint64_t>& codes, Tally& tally) {
+void compare(const Comparison& comparison, Type from, const std::vector<std::uint64_t>& codes, Counts& counts) {
   const CAbiResult ours = run_tc_cast(from, codes, comparison.to, comparison.options);
   if (ours.status != TC_OK) {
     std::fprintf(stderr, "%s: tc_cast fails: %s\n", comparison.name, ours.message.c_str());
-    ++tally.different;
+    ++counts.different;
     return;
   }
   for (std::size_t i = 0; i < codes.size(); ++i) {
@@ -114,9 +114,9 @@ void compare(const Comparison& comparison, Type from, const std::vector<std::uin
     const auto as_double = std::bit_cast<double>(codes[i]);
     const std::uint64_t theirs = from == f32 ? comparison.from_float(as_float) : comparison.from_double(as_double);
     const bool negative = from == f32 ? std::signbit(as_float) : std::signbit(as_double);
-    ++tally.compared;
+    ++counts.compared;
     if (agree(comparison, negative, ours.codes[i], theirs)) continue;
-    if (tally.different++ < 5) {
+    if (counts.different++ < 5) {
       std::fprintf(stderr, "%s: CUDA gives 0x%llx, tc_cast 0x%llx; replay: %s\n", comparison.name,
                    static_cast<unsigned long long>(theirs), static_cast<unsigned long long>(ours.codes[i]),
                    replay_command(from, codes[i], comparison.to, comparison.options).c_str());
@@ -129,23 +129,23 @@ bool run(std::uint64_t patterns) {
   constexpr std::size_t batch = 1 << 16;
   bool good = true;
   for (const Comparison& comparison : comparisons()) {
-    Tally tally;
-    for (const Type from : {f32, f64}) compare(comparison, from, boundary_codes(from, comparison.to), tally);
+    Counts counts;
+    for (const Type from : {f32, f64}) compare(comparison, from, boundary_codes(from, comparison.to), counts);
     const std::uint64_t step = (std::uint64_t{1} << 32) / patterns | 1;
     std::vector<std::uint64_t> codes;
     for (std::uint64_t code = 0; code < std::uint64_t{1} << 32; code += step) {
       codes.push_back(code);
       if (codes.size() < batch) continue;
-      compare(comparison, f32, codes, tally);
+      compare(comparison, f32, codes, counts);
       codes.clear();
     }
-    compare(comparison, f32, codes, tally);
+    compare(comparison, f32, codes, counts);
     for (std::uint64_t done = 0; done < patterns; done += batch) {
-      compare(comparison, f64, random_codes(f64, comparison.to, done + 1, batch), tally);
+      compare(comparison, f64, random_codes(f64, comparison.to, done + 1, batch), counts);
     }
     std::printf("%-32s %12llu compared %8llu different\n", comparison.name,
-                static_cast<unsigned long long>(tally.compared), static_cast<unsigned long long>(tally.different));
-    good = good && tally.different == 0;
+                static_cast<unsigned long long>(counts.compared), static_cast<unsigned long long>(counts.different));
+    good = good && counts.different == 0;
   }
   return good;
 }

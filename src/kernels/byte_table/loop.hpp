@@ -1,5 +1,4 @@
-// The loops that look up in a table. Each instruction set has some (Ops::table_loops), and the scalar ones are there
-// for what it lacks.
+// The loops that look up in a table. Each instruction set has some (Ops::table_loops); scalar loops do the rest.
 #pragma once
 
 #include <cstddef>

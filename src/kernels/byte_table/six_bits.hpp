@@ -1,5 +1,4 @@
-// Types of six bits, by way of bytes: pieces that stay in the first-level cache, and whose codes have a byte each
-// there.
+// Conversions of types of six bits, through codes of one byte each, in pieces that stay in the first-level cache.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +35,7 @@ void unpack_pieces(const Ops& ops, DType from, const std::byte* src, std::byte* 
   }
 }
 
-// Packs what convert(src, codes, count) makes of each piece: codes of six bits, one a byte.
+// Calls convert(src, codes, count) for each piece, which writes codes of six bits, one a byte, and packs them.
 template <class Convert>
 void pack_pieces(const Ops& ops, const std::byte* src, DType from, std::byte* dst, std::size_t count,
                  const Convert& convert) {

@@ -7,7 +7,7 @@
 namespace tensorcast::kernels::byte_table {
 namespace {
 
-// What each index becomes, as it is stored.
+// The stored output of each index.
 using Outputs = std::array<std::array<std::byte, 32>, 256>;  // of at most four float64
 
 // The sizes of one lookup.
@@ -54,7 +54,7 @@ Outputs outputs_of(const Lookup& lookup, DType from, DType to, const codec::Poli
   return outputs;
 }
 
-// Whether the loop's zeros and repeated bytes are what these outputs have there.
+// Reports whether these outputs have the loop's zero and repeated bytes.
 bool gives(const Loop& loop, const Outputs& outputs) {
   const int first_repeated = loop.zero_bytes + loop.table_bytes;
   for (std::size_t index = 0; index < std::size_t{1} << loop.index_bits; ++index) {

@@ -1,7 +1,7 @@
 // Tables of all results of a pair: filled by the reference once, then shared by all threads without locks.
 //
 // A source of 8 bits or fewer has at most 256 codes, so its conversion under any policy is a table, exact by
-// construction. What is left to the kernels is to look up fast and to put bytes in order.
+// construction. The kernels only look up and order bytes.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ namespace tensorcast::kernels::byte_table {
 constexpr bool is_byte_source(const DTypeRow& type) { return type.family != Family::text && type.bits <= 8; }
 
 constexpr bool has_six_bits(const DTypeRow& type) { return type.bits == 6; }
-// In tables and what they give, a code of six bits has a byte of its own: six_bits.hpp.
+// In tables, a code of six bits has a byte of its own: six_bits.hpp.
 constexpr int table_bits(DType to) { return has_six_bits(row(to)) ? 8 : row(to).bits; }
 constexpr bool is_packed(DType type) { return row(type).bits < 8 && !has_six_bits(row(type)); }
 
@@ -33,7 +33,7 @@ struct Reader {
   }
 };
 
-// Writes a table of what codec::cast_code says for the cheapest of `loops` that gives these results, else for a scalar
+// Writes a table of the results of codec::cast_code for the cheapest of `loops` that can have them, else for a scalar
 // loop. The size of `table` is most_table_bytes(loops, from, to).
 [[nodiscard]] Reader fill_table(Loops loops, DType from, DType to, const codec::Policy& policy,
                                 std::byte* table) noexcept;
@@ -41,7 +41,7 @@ struct Reader {
 [[nodiscard]] Reader fill_byte_table(Loops loops, const std::array<std::uint8_t, 256>& outputs,
                                      std::byte* table) noexcept;
 
-// Whether some of `loops` can give any results of this pair.
+// Reports whether one of `loops` can have any results of this pair.
 [[nodiscard]] bool has_loop_for_any_table(Loops loops, DType from, DType to) noexcept;
 
 // Room for the tables of scalar loops, which have most.

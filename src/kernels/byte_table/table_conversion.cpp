@@ -15,7 +15,7 @@ DType code_type(DType from) { return byte_table::has_six_bits(row(from)) ? byte_
 }  // namespace
 
 bool TableConversion::pays(Target target, DType from, DType to, std::size_t count) noexcept {
-  constexpr std::size_t per_code = 256;  // elements that another way converts while the reference looks at one code
+  constexpr std::size_t per_code = 256;  // elements that another way converts while the reference converts one code
   constexpr std::size_t layout_cost = 4096;
   if (bit_width(from) > 8) return false;
   from = code_type(from);

@@ -11,11 +11,11 @@
 
 namespace tensorcast::kernels {
 
-// A table of what the reference says of each source code, made for one request.
+// A table of the reference's result for each source code, made for one request.
 class TableConversion {
  public:
-  // Whether making the table (some microseconds) pays for `count` elements. From 256 codes to float64 it only does if
-  // the instruction set has a fast loop; ScaledConversion is faster than a scalar one.
+  // Reports whether making the table (some microseconds) pays for `count` elements. From 256 codes to float64 it only
+  // does if the instruction set has a fast loop; ScaledConversion is faster than a scalar one.
   [[nodiscard]] static bool pays(Target target, DType from, DType to, std::size_t count) noexcept;
 
   // `from` has 8 bits or fewer; the policy demands no error. `from` may equal `to` if there is a scale.

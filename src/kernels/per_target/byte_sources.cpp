@@ -12,7 +12,7 @@ namespace tensorcast::kernels::TENSORCAST_TARGET {
 
 using namespace byte_table;
 
-// Until the slot has the table of this policy: makes one on the stack, uses it and offers it.
+// Used until the slot has the table of this policy: makes a table on the stack, uses it and offers it.
 template <std::size_t size>
 [[gnu::noinline, gnu::cold]] static void convert_first(const std::byte* src, DType from, std::byte* dst, DType to,
                                                        std::size_t count, const Policy& policy, TableSlot<size>& slot) {
@@ -24,10 +24,10 @@ template <std::size_t size>
 
 template <DType from, DType to>
 static void convert_by_table(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy) {
-  constexpr Choice choice = choice_of(from, to);
-  static constinit TableSlot<most_table_bytes(from, to)> slots[variant_count(choice)];
+  constexpr PolicyDependence dependence = dependence_of(from, to);
+  static constinit TableSlot<most_table_bytes(from, to)> slots[variant_count(dependence)];
   if (count == 0) return;
-  auto& slot = slots[variant_of<choice>(policy)];
+  auto& slot = slots[variant_of<dependence>(policy)];
   if (const std::byte* table = slot.find(); table != nullptr) [[likely]] {
     slot.reader()(src, dst, count, table);
   } else {
@@ -46,8 +46,8 @@ static void convert_to_six_bits(const std::byte* src, std::byte* dst, std::size_
   });
 }
 
-// Without an instruction that looks up a byte in 256, it takes less to decode a source byte as float32 or int32 and to
-// encode that, if the target is wider; and to pack an integer's low bits.
+// Reports whether decoding and encoding is faster than a lookup: between integers of 8 bits; for wider targets and
+// other integers, unless the CPU looks up a byte in a table of 256 with one instruction.
 template <DType from, DType to>
 static constexpr bool is_decoded() {
   if (row(from).bits != 8 || row(from).family == Family::boolean) return false;

@@ -36,7 +36,7 @@ struct LanesOf<F64> {
 // Lanes count up to 2^31 elements each.
 template <class Counts>
 SIMD_INLINE std::uint64_t sum_of_lanes(Counts counts) {
-  return static_cast<std::uint64_t>(over_lanes(counts, [](auto a, auto b) { return a + b; }));
+  return static_cast<std::uint64_t>(reduce(counts, [](auto a, auto b) { return a + b; }));
 }
 
 SIMD_INLINE Range<float> range_of(const CompareRules& rules, float) { return rules.of_float32; }
@@ -44,8 +44,8 @@ SIMD_INLINE Range<double> range_of(const CompareRules& rules, double) { return r
 
 // --- The loop
 
-// Compares `lanes` pairs at a time; 16 of them are a round of the accumulators. `V` is the vector that holds sources
-// and results, `has_low` says that each of them is the sum of two.
+// Compares `lanes` pairs at a time; 16 pairs are a round of the accumulators. `V` is the vector of sources and of
+// results. `has_low`: each number is the sum of two.
 template <class V, bool has_low>
 class Comparison {
  public:
@@ -99,7 +99,7 @@ class Comparison {
     sums_.zeroed += zeroed;
     sums_.inexact += sum_of_lanes(state.inexact);
     sums_.out_of_range += sum_of_lanes(state.out_of_range);
-    sums_.max_abs_error = std::max(sums_.max_abs_error, greatest_of_lanes(state.max_abs));
+    sums_.max_abs_error = std::max(sums_.max_abs_error, reduce_max(state.max_abs));
     if (zeroed != 0) sums_.max_rel_error = std::max(sums_.max_rel_error, 1.0);
   }
 
@@ -155,7 +155,7 @@ class Comparison {
     state.inexact = count_where(state.inexact, is_inexact);
     state.zeroed = count_where(state.zeroed, mask_and_not(is_inexact, is_nonzero));
     state.out_of_range = count_where(state.out_of_range, out_of_range);
-    // A result of zero has a relative error of 1, which the count of them tells.
+    // A result of zero has a relative error of 1; store_sums() adds it if any result is zero.
     const Mask may_grow =
         mask_and(greater_equal(magnitude(difference), state.share * magnitude(in.x)), mask_and(is_inexact, is_nonzero));
 
@@ -192,7 +192,7 @@ class Comparison {
     state.noise[accumulator] += difference * difference;
   }
 
-  // Counts what only happens to elements that are infinite or NaN before or after.
+  // Counts the events of elements that are infinite or NaN before or after.
   [[gnu::noinline]] static void count_not_finite(V sources, V results, Range<Number> range, CompareSums& sums) {
     constexpr Number infinity = std::numeric_limits<Number>::infinity();
     for (std::size_t i = 0; i < lanes; ++i) {
@@ -205,8 +205,8 @@ class Comparison {
     }
   }
 
-  // The largest relative error so far, to multiply sources with: where the error is less than the product, it does not
-  // grow. A little smaller than it is, as the product is rounded.
+  // The largest relative error so far, made a little smaller, as its product with a source is rounded. It does not grow
+  // if an element's error is less than that product.
   SIMD_INLINE static Number share_to_exceed(const CompareSums& sums) {
     constexpr double less_than_one = sizeof(Number) == 4 ? 1.0 - 0x1p-21 : 1.0 - 0x1p-50;
     constexpr double largest = static_cast<double>(std::numeric_limits<Number>::max());
@@ -250,7 +250,7 @@ bool any_outside(const std::byte* numbers, std::size_t count, double low, double
 
 }  // namespace
 
-// --- What Ops has. Subnormal numbers count, whatever the caller's floating-point environment does to them.
+// --- The functions in Ops. They run in the default environment, as callers may flush subnormal numbers to zero.
 
 void compare_float32(const ComparedPairs& pairs, std::size_t count, const CompareRules& rules,
                      CompareSums& sums) noexcept {
@@ -268,7 +268,7 @@ void compare_float64(const ComparedPairs& pairs, std::size_t count, const Compar
   });
 }
 
-// The halves of an integer are exact, and of their rounded sum it is known what it lacks.
+// The halves of an integer are exact as float64, so the error of their rounded sum is exact too.
 void split_integers(const std::byte* integers, bool is_signed, double* high, double* low, std::size_t count) noexcept {
   in_default_environment([&] {
     for (std::size_t i = 0; i < count; ++i) {

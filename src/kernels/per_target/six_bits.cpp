@@ -4,7 +4,7 @@
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
-// The last codes, fewer than a register has, go through a register of their own.
+// The last codes, if they do not fill a register, go through a padded buffer.
 
 void look_up_six_bits(const std::byte* src, std::byte* dst, std::size_t count, const std::uint8_t* table) noexcept {
   const SixBitTable look_up(table);

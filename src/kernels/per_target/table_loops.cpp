@@ -40,7 +40,7 @@ SIMD_INLINE Registers interleave(const Registers& in) {
   }
 }
 
-// One index a byte, in order.
+// Unpacks indices to one a byte, in order.
 template <int index_bits>
 SIMD_INLINE U8 load_indices(const std::byte* src) {
   if constexpr (index_bits == 8) {
@@ -48,7 +48,7 @@ SIMD_INLINE U8 load_indices(const std::byte* src) {
   } else if constexpr (index_bits == 1) {
     return min(load<U8>(src), splat(std::uint8_t{1}));
   } else if constexpr (index_bits == 4) {
-    const U16 words = load_bytes_as_words(src);
+    const U16 words = load_bytes_as_u16(src);
     return as<U8>((words | (words << 4)) & 0x0f0f);
   } else {
     static_assert(index_bits == 2);
@@ -61,9 +61,9 @@ SIMD_INLINE U8 load_indices(const std::byte* src) {
 template <int output_bits>
 SIMD_INLINE void store_outputs(std::byte* dst, const Registers& out) {
   if constexpr (output_bits == 4) {
-    store(dst, pack_nibbles(out.v[0]));
+    store(dst, pack_u4(out.v[0]));
   } else if constexpr (output_bits == 2) {
-    store(dst, pack_crumbs(out.v[0]));
+    store(dst, pack_u2(out.v[0]));
   } else {
 #pragma GCC unroll 8
     for (int i = 0; i < output_bits / 8; ++i) store(dst + i * kRegisterBytes, out.v[i]);
@@ -98,8 +98,8 @@ template <int index_bits, int output_bits, int zero_bytes = 0,
 static constexpr Loop loop = {index_bits,  output_bits, zero_bytes,
                               table_bytes, false,       look_up<index_bits, output_bits, zero_bytes, table_bytes>};
 
-// Outputs of 16 bits and more. To float32: of bfloat16's numbers, the lower half is zero. To integers: a byte or a
-// word, and the sign.
+// Loops for outputs of 16 bits and more. A float32 that bfloat16 holds has two zero bytes; a float64 has five or six. A
+// small integer has two or three bytes of its own, and the bytes above repeat its sign.
 template <int index_bits, std::size_t size>
 static constexpr std::size_t add_wide(Loop (&loops)[size], std::size_t at) {
   for (const Loop& wide :

@@ -18,13 +18,13 @@ SIMD_INLINE F64 multiply_subtract(F64 x, F64 y, F64 z) {
   return (F64)_mm256_fmsub_pd((__m256d)x, (__m256d)y, (__m256d)z);
 }
 
-// --- Words
+// --- 16-bit lanes
 
-inline constexpr bool has_word_shifts = true;
+inline constexpr bool has_u16_shifts = true;
 SIMD_INLINE U16 min(U16 a, U16 b) { return (U16)_mm256_min_epu16((__m256i)a, (__m256i)b); }
 SIMD_INLINE U16 max(U16 a, U16 b) { return (U16)_mm256_max_epu16((__m256i)a, (__m256i)b); }
 SIMD_INLINE bool any_greater(I16 a, I16 b) { return _mm256_movemask_epi8((__m256i)(a > b)) != 0; }
-// By 1 to 8, else 0: the upper half of a product with a power of two, of which the upper byte is looked up.
+// Shifts by 1 to 8; other counts give 0. Takes the upper half of a product with a power of two from a table.
 SIMD_INLINE U16 shift_right_each(U16 x, U16 bits) {
   const __m128i powers = _mm_setr_epi8(0, -128, 64, 32, 16, 8, 4, 2, 1, 0, 0, 0, 0, 0, 0, 0);
   const U16 index = (min(bits, splat(std::uint16_t{15})) << 8) | 0x80;
@@ -40,11 +40,11 @@ SIMD_INLINE __m128 upper(F32 x) { return _mm256_extractf128_ps((__m256)x, 1); }
 SIMD_INLINE __m128i lower(I32 x) { return _mm256_castsi256_si128((__m256i)x); }
 SIMD_INLINE __m128i upper(I32 x) { return _mm256_extracti128_si256((__m256i)x, 1); }
 
-SIMD_INLINE I32 low_words(I64x2 x) {
+SIMD_INLINE I32 low_u32(I64x2 x) {
   const __m256 even = _mm256_shuffle_ps((__m256)x.lo, (__m256)x.hi, _MM_SHUFFLE(2, 0, 2, 0));
   return (I32)_mm256_permute4x64_epi64(_mm256_castps_si256(even), _MM_SHUFFLE(3, 1, 2, 0));
 }
-SIMD_INLINE I32 high_words(I64x2 x) {
+SIMD_INLINE I32 high_u32(I64x2 x) {
   const __m256 odd = _mm256_shuffle_ps((__m256)x.lo, (__m256)x.hi, _MM_SHUFFLE(3, 1, 3, 1));
   return (I32)_mm256_permute4x64_epi64(_mm256_castps_si256(odd), _MM_SHUFFLE(3, 1, 2, 0));
 }
@@ -100,7 +100,7 @@ SIMD_INLINE F64x2 to_f64(I32 x) {
 
 SIMD_INLINE I32 truncate(F32 x) { return (I32)_mm256_cvttps_epi32((__m256)x); }
 
-// The definition, by shifts: shift counts beyond the lane's width give 0, and so do infinities and NaN.
+// Wraps by definition, with shifts. A shift by more than the lane's width gives 0, so infinities and NaN give 0.
 SIMD_INLINE I32 wrap_by_shift(F32 x) {
   const I32 bits = as<I32>(x);
   const __m256i exponent = (__m256i)((bits >> 23) & 0xff);
@@ -120,7 +120,8 @@ SIMD_INLINE I64 wrap_by_shift(F64 x) {
   return negated_where(sign, magnitude);
 }
 
-// Numbers within int32, as most are, in the CPU's way; without an instruction for more, others by the definition.
+// The CPU converts numbers within int32, as most are. It has no instruction for larger ones, which wrap_by_shift()
+// takes.
 SIMD_INLINE I32 truncate(F64x2 x) {
   const __m128i lo = _mm256_cvttpd_epi32((__m256d)x.lo);
   const __m128i hi = _mm256_cvttpd_epi32((__m256d)x.hi);
@@ -145,13 +146,13 @@ SIMD_INLINE I32 truncate_wrapped_32(F64x2 x) {
   const I32 y = truncate(x);
   if (!any(equal(y, splat(INT32_MIN)))) [[likely]]
     return y;
-  return low_words({wrap_by_shift(x.lo), wrap_by_shift(x.hi)});
+  return low_u32({wrap_by_shift(x.lo), wrap_by_shift(x.hi)});
 }
 
-// --- Packs; those of the hardware work within 128 bits
+// --- Packs. The CPU's instructions work within 128 bits
 
 SIMD_INLINE U16 order_quarters(__m256i x) { return (U16)_mm256_permute4x64_epi64(x, _MM_SHUFFLE(3, 1, 2, 0)); }
-SIMD_INLINE U16 pack_words(I32 a, I32 b) {
+SIMD_INLINE U16 pack_u16(I32 a, I32 b) {
   return order_quarters(_mm256_packus_epi32((__m256i)(a & 0xffff), (__m256i)(b & 0xffff)));
 }
 template <bool is_signed>
@@ -159,7 +160,7 @@ SIMD_INLINE U16 pack_saturated(I32 a, I32 b) {
   return order_quarters(is_signed ? _mm256_packs_epi32((__m256i)a, (__m256i)b)
                                   : _mm256_packus_epi32((__m256i)a, (__m256i)b));
 }
-SIMD_INLINE U16 pack_high_words(I32 a, I32 b) {
+SIMD_INLINE U16 pack_high_u16(I32 a, I32 b) {
   return order_quarters(_mm256_packus_epi32((__m256i)(as<U32>(a) >> 16), (__m256i)(as<U32>(b) >> 16)));
 }
 
@@ -186,26 +187,26 @@ SIMD_INLINE U8 pack_signs(const Block<I32>& x) {
 SIMD_INLINE U8 pack_small(U16 a, U16 b) {  // below 256
   return (U8)order_quarters(_mm256_packus_epi16((__m256i)a, (__m256i)b));
 }
-SIMD_INLINE U8 pack_low_bytes(Words x) { return pack_small(x.lo & 0xff, x.hi & 0xff); }
-SIMD_INLINE U8 pack_high_bytes(Words x) { return pack_small(x.lo >> 8, x.hi >> 8); }
+SIMD_INLINE U8 pack_low_bytes(U16x2 x) { return pack_small(x.lo & 0xff, x.hi & 0xff); }
+SIMD_INLINE U8 pack_high_bytes(U16x2 x) { return pack_small(x.lo >> 8, x.hi >> 8); }
 
 // Low bytes of 16-bit lanes.
 SIMD_INLINE __m128i low_bytes(U16 words) {
   const __m256i packed = _mm256_packus_epi16((__m256i)(words & 0xff), _mm256_setzero_si256());
   return _mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, _MM_SHUFFLE(3, 1, 2, 0)));
 }
-SIMD_INLINE U8h pack_nibbles(U8 codes) {
+SIMD_INLINE U8h pack_u4(U8 codes) {
   const U16 pairs = as<U16>(codes);
   return (U8h)low_bytes(pairs | (pairs >> 4));
 }
-SIMD_INLINE U8q pack_crumbs(U8 codes) {
+SIMD_INLINE U8q pack_u2(U8 codes) {
   const U32 pairs = as<U32>(codes) | (as<U32>(codes) >> 6);
   const __m128i low = low_bytes(as<U16>(pairs | (pairs >> 12)));  // every other byte
   const __m128i even = _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, -1, -1, -1, -1, -1, -1, -1, -1);
   const long long bytes = _mm_cvtsi128_si64(_mm_shuffle_epi8(low, even));
-  U8q crumbs;
-  __builtin_memcpy(&crumbs, &bytes, sizeof crumbs);
-  return crumbs;
+  U8q packed;
+  __builtin_memcpy(&packed, &bytes, sizeof packed);
+  return packed;
 }
 
 SIMD_INLINE U64 multiply_low_halves(U64 x, U64 y) { return (U64)_mm256_mul_epu32((__m256i)x, (__m256i)y); }
@@ -225,7 +226,7 @@ SIMD_INLINE F32 load_upper_float16(const std::byte* src) {
   const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(src));
   return (F32)_mm256_cvtph_ps(_mm_unpacklo_epi8(_mm_setzero_si128(), bytes));
 }
-SIMD_INLINE U16 load_bytes_as_words(const std::byte* src) { return (U16)_mm256_cvtepu8_epi16((__m128i)load<U8h>(src)); }
+SIMD_INLINE U16 load_bytes_as_u16(const std::byte* src) { return (U16)_mm256_cvtepu8_epi16((__m128i)load<U8h>(src)); }
 
 struct Table16 {
   __m256i entries;
@@ -235,9 +236,9 @@ struct Table16 {
   SIMD_INLINE U8 operator()(U8 index) const { return (U8)_mm256_shuffle_epi8(entries, (__m256i)index); }
 };
 
-// A byte shuffle gives 0 where the index is negative. So 16 is taken from the index for every row of 16 entries, and
-// each row but the first of a half holds the difference to the row before, as an exclusive or: those up to the index's
-// own make its entry.
+// A byte shuffle gives 0 for a negative index, so each row of 16 entries is looked up with the index less 16 per row.
+// Row r, except the first of each half, is entries(row r) XOR entries(row r - 1), so the XOR of rows 0 to r is row r's
+// entry.
 struct Table256 {
   __m256i rows[16];
 
@@ -252,16 +253,17 @@ struct Table256 {
     __m256i lower = _mm256_shuffle_epi8(rows[0], rest), upper = _mm256_shuffle_epi8(rows[8], rest);
 #pragma GCC unroll 8
     for (int row = 1; row < 8; ++row) {
-      rest =
-          kept(_mm256_sub_epi8(rest, _mm256_set1_epi8(16)));  // g++ would balance the chain, and run out of registers
-      lower = kept(_mm256_xor_si256(lower, _mm256_shuffle_epi8(rows[row], rest)));
-      upper = kept(_mm256_xor_si256(upper, _mm256_shuffle_epi8(rows[row + 8], rest)));
+      rest = keep_in_register(
+          _mm256_sub_epi8(rest, _mm256_set1_epi8(16)));  // g++ would balance the chain, and run out of registers
+      lower = keep_in_register(_mm256_xor_si256(lower, _mm256_shuffle_epi8(rows[row], rest)));
+      upper = keep_in_register(_mm256_xor_si256(upper, _mm256_shuffle_epi8(rows[row + 8], rest)));
     }
     return (U8)_mm256_blendv_epi8(lower, upper, (__m256i)index);
   }
 };
 
-// The same of entries below 16: the upper half's are the high bits of the lower half's.
+// As Table256, for entries below 16: each byte holds an entry of the lower half and, in its high bits, one of the
+// upper.
 struct NibbleTable256 {
   __m256i rows[8];
 
@@ -279,8 +281,8 @@ struct NibbleTable256 {
     __m256i both = _mm256_shuffle_epi8(rows[0], rest);
 #pragma GCC unroll 8
     for (int row = 1; row < 8; ++row) {
-      rest = kept(_mm256_sub_epi8(rest, _mm256_set1_epi8(16)));
-      both = kept(_mm256_xor_si256(both, _mm256_shuffle_epi8(rows[row], rest)));
+      rest = keep_in_register(_mm256_sub_epi8(rest, _mm256_set1_epi8(16)));
+      both = keep_in_register(_mm256_xor_si256(both, _mm256_shuffle_epi8(rows[row], rest)));
     }
     return (U8)_mm256_blendv_epi8(both, _mm256_srli_epi16(both, 4), (__m256i)index) & 0xf;
   }
@@ -305,8 +307,8 @@ SIMD_INLINE U8 order_for_interleaving(U8 bytes) {
   __m256i x = (__m256i)bytes;
   if constexpr (registers == 4) x = _mm256_permutevar8x32_epi32(x, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
   if constexpr (registers == 8) {
-    const __m128i even_words = _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
-    x = _mm256_shuffle_epi8(x, _mm256_broadcastsi128_si256(even_words));
+    const __m128i even_u16 = _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
+    x = _mm256_shuffle_epi8(x, _mm256_broadcastsi128_si256(even_u16));
   }
   if constexpr (registers == 2 || registers == 8) x = _mm256_permute4x64_epi64(x, _MM_SHUFFLE(3, 1, 2, 0));
   return (U8)x;

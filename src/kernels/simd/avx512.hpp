@@ -22,14 +22,11 @@ SIMD_INLINE Mask64 greater_equal(F64 a, F64 b) { return _mm512_cmp_pd_mask((__m5
 SIMD_INLINE Mask32 is_nan(F32 x) { return greater(as<I32>(x) & INT32_MAX, splat(0x7f800000)); }
 SIMD_INLINE Mask64 greater(F64 a, F64 b) { return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_GT_OQ); }
 SIMD_INLINE bool any(Mask32 mask) { return mask != 0; }
-SIMD_INLINE Mask32 both(Mask32 a, Mask32 b) { return static_cast<Mask32>(a & b); }
-SIMD_INLINE Mask32 either(Mask32 a, Mask32 b) { return static_cast<Mask32>(a | b); }
-SIMD_INLINE Mask64 either(Mask64 a, Mask64 b) { return static_cast<Mask64>(a | b); }
 SIMD_INLINE Mask32 less(F32 a, F32 b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_LT_OQ); }
 SIMD_INLINE Mask64 less(F64 a, F64 b) { return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_LT_OQ); }
 SIMD_INLINE Mask32 not_equal(F32 a, F32 b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_NEQ_UQ); }
 SIMD_INLINE Mask64 not_equal(F64 a, F64 b) { return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_NEQ_UQ); }
-// By mask instructions: g++ 12 would carry masks to general registers and back to combine them.
+// Uses mask instructions: g++ 12 would move masks to general registers and back to combine them.
 SIMD_INLINE Mask32 mask_or(Mask32 a, Mask32 b) { return _kor_mask16(a, b); }
 SIMD_INLINE Mask64 mask_or(Mask64 a, Mask64 b) { return _kor_mask8(a, b); }
 SIMD_INLINE Mask32 mask_and(Mask32 a, Mask32 b) { return _kand_mask16(a, b); }
@@ -59,7 +56,7 @@ SIMD_INLINE I64 select(Mask64 mask, I64 yes, I64 no) {
   return (I64)_mm512_mask_mov_epi64((__m512i)no, mask, (__m512i)yes);
 }
 
-// --- Minimum and maximum; of floats, `x` where it is NaN
+// --- Minimum and maximum; clamp(NaN) is NaN
 
 SIMD_INLINE I32 min(I32 a, I32 b) { return (I32)_mm512_min_epi32((__m512i)a, (__m512i)b); }
 SIMD_INLINE I32 max(I32 a, I32 b) { return (I32)_mm512_max_epi32((__m512i)a, (__m512i)b); }
@@ -88,7 +85,7 @@ SIMD_INLINE F64 multiply_subtract(F64 x, F64 y, F64 z) {
   return (F64)_mm512_fmsub_pd((__m512d)x, (__m512d)y, (__m512d)z);
 }
 
-// x * y rounded to odd: toward zero, then the last bit is set where the product is inexact.
+// x * y rounded to odd: toward zero, then sets the last bit if the product is inexact.
 SIMD_INLINE F32 multiply_odd(F32 x, F32 y) {
   const __m512 cut = _mm512_mul_round_ps((__m512)x, (__m512)y, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
   const __m512 missing = _mm512_fmsub_ps((__m512)x, (__m512)y, cut);
@@ -104,9 +101,9 @@ SIMD_INLINE F64 multiply_odd(F64 x, F64 y) {
   return (F64)_mm512_mask_or_epi64(bits, inexact, bits, _mm512_set1_epi64(1));
 }
 
-// --- Words
+// --- 16-bit lanes
 
-inline constexpr bool has_word_shifts = true;
+inline constexpr bool has_u16_shifts = true;
 SIMD_INLINE U16 subtract_to_zero(U16 a, U16 b) { return (U16)_mm512_subs_epu16((__m512i)a, (__m512i)b); }
 SIMD_INLINE U16 count_greater(U16 sum, I16 a, I16 b) {
   const __mmask32 is_greater = _mm512_cmpgt_epi16_mask((__m512i)a, (__m512i)b);
@@ -123,11 +120,11 @@ SIMD_INLINE __m256i lower(I32 x) { return _mm512_castsi512_si256((__m512i)x); }
 SIMD_INLINE __m256i upper(I32 x) { return _mm512_extracti32x8_epi32((__m512i)x, 1); }
 SIMD_INLINE F32 join(__m256 lo, __m256 hi) { return (F32)_mm512_insertf32x8(_mm512_castps256_ps512(lo), hi, 1); }
 
-SIMD_INLINE I32 low_words(I64x2 x) {
+SIMD_INLINE I32 low_u32(I64x2 x) {
   const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
   return (I32)_mm512_permutex2var_epi32((__m512i)x.lo, even, (__m512i)x.hi);
 }
-SIMD_INLINE I32 high_words(I64x2 x) {
+SIMD_INLINE I32 high_u32(I64x2 x) {
   const __m512i odd = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
   return (I32)_mm512_permutex2var_epi32((__m512i)x.lo, odd, (__m512i)x.hi);
 }
@@ -147,7 +144,7 @@ SIMD_INLINE F64x2 widen(F32 x) { return {(F64)_mm512_cvtps_pd(lower(x)), (F64)_m
 SIMD_INLINE F64 load_widened(const std::byte* src) { return (F64)_mm512_cvtps_pd((__m256)load<F32h>(src)); }
 SIMD_INLINE F32 narrow(F64x2 x) { return join(_mm512_cvtpd_ps((__m512d)x.lo), _mm512_cvtpd_ps((__m512d)x.hi)); }
 
-// Toward zero, then a last bit of one wherever something was cut off.
+// Rounds toward zero, then sets the last bit if the result is inexact.
 SIMD_INLINE __m256 narrow_odd_half(F64 x) {
   const __m256 cut = _mm512_cvt_roundpd_ps((__m512d)x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
   const __mmask8 inexact = _mm512_cmp_pd_mask(_mm512_cvtps_pd(cut), (__m512d)x, _CMP_NEQ_OQ);
@@ -220,7 +217,7 @@ SIMD_INLINE F32 to_f32_odd(I64x2 x) {
 // --- Integer to integer
 
 template <bool is_signed>
-SIMD_INLINE I32 saturated_words(I64x2 x) {
+SIMD_INLINE I32 clamped_to_int32(I64x2 x) {
   const auto half = [](I64 lanes) {
     return is_signed ? _mm512_cvtsepi64_epi32((__m512i)lanes)
                      : _mm256_min_epu32(_mm512_cvtusepi64_epi32((__m512i)lanes), _mm256_set1_epi32(INT32_MAX));
@@ -241,7 +238,7 @@ SIMD_INLINE I32 truncate(F64x2 x) {
   return (I32)_mm512_inserti64x4(lo, _mm512_cvttpd_epi32((__m512d)x.hi), 1);
 }
 
-// The definition, by shifts: shift counts beyond the lane's width give 0, and so do infinities and NaN.
+// Wraps by definition, with shifts. A shift by more than the lane's width gives 0, so infinities and NaN give 0.
 SIMD_INLINE I32 wrap_by_shift(F32 x) {
   const I32 bits = as<I32>(x);
   const __m512i exponent = (__m512i)((bits >> 23) & 0xff);
@@ -278,7 +275,7 @@ SIMD_INLINE I64x2 truncate_wrapped_64(F32 x) {
 }
 template <bool is_signed>
 SIMD_INLINE I32 truncate_wrapped_32(F64x2 x) {
-  return low_words(truncate_wrapped_64(x));
+  return low_u32(truncate_wrapped_64(x));
 }
 
 // --- Less than a block
@@ -286,7 +283,7 @@ SIMD_INLINE I32 truncate_wrapped_32(F64x2 x) {
 SIMD_INLINE __mmask64 first_bytes(std::size_t bytes) {
   return bytes >= 64 ? ~__mmask64{0} : (__mmask64{1} << bytes) - 1;
 }
-// Fills `dst` up to its capacity, behind `bytes` with zeros.
+// Copies `bytes` and fills the rest of `dst` with zeros.
 template <std::size_t capacity>
 SIMD_INLINE void copy_and_pad(std::byte* dst, const std::byte* src, std::size_t bytes) {
   for (std::size_t at = 0; at < capacity; at += 64) {
@@ -303,7 +300,7 @@ SIMD_INLINE void copy_front(std::byte* dst, const std::byte* src, std::size_t by
 
 // --- Packs
 
-SIMD_INLINE U16 pack_words(I32 a, I32 b) {
+SIMD_INLINE U16 pack_u16(I32 a, I32 b) {
   const __m512i even = _mm512_set_epi16(62, 60, 58, 56, 54, 52, 50, 48, 46, 44, 42, 40, 38, 36, 34, 32, 30, 28, 26, 24,
                                         22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
   return (U16)_mm512_permutex2var_epi16((__m512i)a, even, (__m512i)b);
@@ -315,7 +312,7 @@ SIMD_INLINE U16 pack_saturated(I32 a, I32 b) {
       is_signed ? _mm512_packs_epi32((__m512i)a, (__m512i)b) : _mm512_packus_epi32((__m512i)a, (__m512i)b);
   return (U16)_mm512_permutexvar_epi64(order, packed);
 }
-SIMD_INLINE U16 pack_high_words(I32 a, I32 b) {
+SIMD_INLINE U16 pack_high_u16(I32 a, I32 b) {
   const __m512i odd = _mm512_set_epi16(63, 61, 59, 57, 55, 53, 51, 49, 47, 45, 43, 41, 39, 37, 35, 33, 31, 29, 27, 25,
                                        23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
   return (U16)_mm512_permutex2var_epi16((__m512i)a, odd, (__m512i)b);
@@ -351,7 +348,7 @@ SIMD_INLINE U8 pack_bytes(const Block<I32>& x) { return pack_byte<0>(x); }
 SIMD_INLINE U8 pack_signs(const Block<I32>& x) { return pack_byte<3>(x); }
 
 template <int byte>
-SIMD_INLINE U8 pack_byte(Words x) {
+SIMD_INLINE U8 pack_byte(U16x2 x) {
   alignas(64) static constexpr struct Index {
     std::uint8_t at[64] = {};
     constexpr Index() {
@@ -360,15 +357,15 @@ SIMD_INLINE U8 pack_byte(Words x) {
   } index;
   return (U8)_mm512_permutex2var_epi8((__m512i)x.lo, _mm512_load_si512(index.at), (__m512i)x.hi);
 }
-SIMD_INLINE U8 pack_low_bytes(Words x) { return pack_byte<0>(x); }
-SIMD_INLINE U8 pack_high_bytes(Words x) { return pack_byte<1>(x); }
+SIMD_INLINE U8 pack_low_bytes(U16x2 x) { return pack_byte<0>(x); }
+SIMD_INLINE U8 pack_high_bytes(U16x2 x) { return pack_byte<1>(x); }
 #else
 SIMD_INLINE U8 pack_small(U16 a, U16 b) {  // below 256
   const __m512i packed = _mm512_packus_epi16((__m512i)a, (__m512i)b);
   return (U8)_mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), packed);
 }
-SIMD_INLINE U8 pack_low_bytes(Words x) { return pack_small(x.lo & 0xff, x.hi & 0xff); }
-SIMD_INLINE U8 pack_high_bytes(Words x) { return pack_small(x.lo >> 8, x.hi >> 8); }
+SIMD_INLINE U8 pack_low_bytes(U16x2 x) { return pack_small(x.lo & 0xff, x.hi & 0xff); }
+SIMD_INLINE U8 pack_high_bytes(U16x2 x) { return pack_small(x.lo >> 8, x.hi >> 8); }
 
 SIMD_INLINE U8 pack_bytes(const Block<I32>& x) {
   const Block<I32> low = map(x, [](I32 lanes) { return lanes & 0xff; });
@@ -381,11 +378,11 @@ SIMD_INLINE U8 pack_signs(const Block<I32>& x) {
 }
 #endif
 
-SIMD_INLINE U8h pack_nibbles(U8 codes) {
+SIMD_INLINE U8h pack_u4(U8 codes) {
   const U16 pairs = as<U16>(codes);
   return (U8h)_mm512_cvtepi16_epi8((__m512i)(pairs | (pairs >> 4)));
 }
-SIMD_INLINE U8q pack_crumbs(U8 codes) {
+SIMD_INLINE U8q pack_u2(U8 codes) {
   const U32 pairs = as<U32>(codes) | (as<U32>(codes) >> 6);
   return (U8q)_mm512_cvtepi32_epi8((__m512i)(pairs | (pairs >> 12)));
 }
@@ -402,7 +399,7 @@ SIMD_INLINE F32 load_upper_float16(const std::byte* src) {
   const __m256i words = _mm256_cvtepu8_epi16((__m128i)load<U8q>(src));
   return (F32)_mm512_cvtph_ps(_mm256_slli_epi16(words, 8));
 }
-SIMD_INLINE U16 load_bytes_as_words(const std::byte* src) { return (U16)_mm512_cvtepu8_epi16((__m256i)load<U8h>(src)); }
+SIMD_INLINE U16 load_bytes_as_u16(const std::byte* src) { return (U16)_mm512_cvtepu8_epi16((__m256i)load<U8h>(src)); }
 
 struct Table16 {
   __m512i entries;
@@ -433,7 +430,7 @@ struct Table256 {
   }
 
  private:
-  // In the low byte of each word. The table has words of two entries; a lookup in two registers ignores bit 6.
+  // The index is in the low byte of each lane. A unit of the table has two entries; the lookup ignores bit 6.
   SIMD_INLINE U16 entry(U16 index) const {
     const __m512i word = (__m512i)(index >> 1);
     const __m512i lower = _mm512_permutex2var_epi16(quarters[0], word, quarters[1]);

@@ -1,4 +1,4 @@
-// Rounding mode, denormals and traps of the calling thread: results must not depend on what the caller did to them.
+// Rounding mode, denormals and traps of the calling thread. Results must not depend on the caller's settings.
 // Floating-point operations are kept between set_default_environment() and restore() by a call that is not inlined.
 #pragma once
 
@@ -34,7 +34,7 @@ inline bool is_default(FloatEnvironment e) { return e == 0; }
 inline void restore(FloatEnvironment e) { __asm__ volatile("msr fpcr, %0" : : "r"(e)); }
 inline void set_default_environment() { restore(0); }
 
-#else  // unknown: taken as it is
+#else  // unknown: stays as it is
 
 struct FloatEnvironment {};
 
@@ -45,7 +45,7 @@ inline void restore(FloatEnvironment) {}
 
 #endif
 
-// Subnormal numbers count, whatever the caller's floating-point environment does to them.
+// Runs `body` in the default floating-point environment, whatever the caller's is.
 template <class Body>
 auto in_default_environment(Body body) {
   const FloatEnvironment saved = float_environment();

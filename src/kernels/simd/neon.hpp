@@ -21,9 +21,9 @@ SIMD_INLINE F64 multiply_add(F64 x, F64 y, F64 z) {
 }
 SIMD_INLINE F64 multiply_subtract(F64 x, F64 y, F64 z) { return multiply_add(x, y, -z); }
 
-// --- Words
+// --- 16-bit lanes
 
-inline constexpr bool has_word_shifts = true;
+inline constexpr bool has_u16_shifts = true;
 SIMD_INLINE U16 min(U16 a, U16 b) { return (U16)vminq_u16((uint16x8_t)a, (uint16x8_t)b); }
 SIMD_INLINE U16 max(U16 a, U16 b) { return (U16)vmaxq_u16((uint16x8_t)a, (uint16x8_t)b); }
 SIMD_INLINE U16 subtract_to_zero(U16 a, U16 b) { return (U16)vqsubq_u16((uint16x8_t)a, (uint16x8_t)b); }
@@ -34,8 +34,8 @@ SIMD_INLINE U16 shift_right_each(U16 x, U16 bits) {
 }
 // --- Halves
 
-SIMD_INLINE I32 low_words(I64x2 x) { return (I32)vuzp1q_s32((int32x4_t)x.lo, (int32x4_t)x.hi); }
-SIMD_INLINE I32 high_words(I64x2 x) { return (I32)vuzp2q_s32((int32x4_t)x.lo, (int32x4_t)x.hi); }
+SIMD_INLINE I32 low_u32(I64x2 x) { return (I32)vuzp1q_s32((int32x4_t)x.lo, (int32x4_t)x.hi); }
+SIMD_INLINE I32 high_u32(I64x2 x) { return (I32)vuzp2q_s32((int32x4_t)x.lo, (int32x4_t)x.hi); }
 
 // --- Loads of one unit
 
@@ -64,7 +64,7 @@ SIMD_INLINE I64x2 widen(I32 x) {
   return {(I64)vmovl_u32(vget_low_u32((uint32x4_t)x)), (I64)vmovl_high_u32((uint32x4_t)x)};
 }
 template <bool is_signed>
-SIMD_INLINE I32 saturated_words(I64x2 x) {
+SIMD_INLINE I32 clamped_to_int32(I64x2 x) {
   if constexpr (is_signed) return (I32)vqmovn_high_s64(vqmovn_s64((int64x2_t)x.lo), (int64x2_t)x.hi);
   const U32 words = (U32)vqmovn_high_u64(vqmovn_u64((uint64x2_t)x.lo), (uint64x2_t)x.hi);
   return as<I32>(min(words, U32{} + INT32_MAX));
@@ -103,12 +103,12 @@ SIMD_INLINE I64x2 truncate_saturated_64(F64x2 x) {
   return {(I64)vcvtq_s64_f64((float64x2_t)x.lo), (I64)vcvtq_s64_f64((float64x2_t)x.hi)};
 }
 SIMD_INLINE I32 truncate(F64x2 x) {
-  const Mask32 in_range = low_words({is_below(x.lo, 0x1p31), is_below(x.hi, 0x1p31)});
-  return select(in_range, low_words(truncate_saturated_64(x)), splat(INT32_MIN));
+  const Mask32 in_range = low_u32({is_below(x.lo, 0x1p31), is_below(x.hi, 0x1p31)});
+  return select(in_range, low_u32(truncate_saturated_64(x)), splat(INT32_MIN));
 }
 
-// The definition, by shifts: to the left by the low byte of a lane, where negative counts go to the right. Counts
-// beyond the lane's width give 0, and so do infinities and NaN.
+// Wraps by definition, with shifts to the left by the low byte of a lane; negative counts shift to the right. A shift
+// by more than the lane's width gives 0, so infinities and NaN give 0.
 SIMD_INLINE I32 wrap_by_shift(F32 x) {
   const I32 bits = as<I32>(x);
   const I32 shift = max(((bits >> 23) & 0xff) - 150, splat(-32));
@@ -132,19 +132,19 @@ SIMD_INLINE I64x2 truncate_wrapped_64(F64x2 x) {
 SIMD_INLINE I64x2 truncate_wrapped_64(F32 x) { return truncate_wrapped_64(widen(x)); }
 template <bool is_signed>
 SIMD_INLINE I32 truncate_wrapped_32(F64x2 x) {
-  return low_words(truncate_wrapped_64(x));
+  return low_u32(truncate_wrapped_64(x));
 }
 
 // --- Packs
 
-SIMD_INLINE U16 pack_words(I32 a, I32 b) { return (U16)vuzp1q_u16((uint16x8_t)a, (uint16x8_t)b); }
-SIMD_INLINE U16 pack_high_words(I32 a, I32 b) { return (U16)vuzp2q_u16((uint16x8_t)a, (uint16x8_t)b); }
-SIMD_INLINE U8 pack_low_bytes(Words x) { return (U8)vuzp1q_u8((uint8x16_t)x.lo, (uint8x16_t)x.hi); }
-SIMD_INLINE U8 pack_high_bytes(Words x) { return (U8)vuzp2q_u8((uint8x16_t)x.lo, (uint8x16_t)x.hi); }
-SIMD_INLINE U8 pack_bytes(const Block<I32>& x) { return pack_low_bytes({pack_words(x.a, x.b), pack_words(x.c, x.d)}); }
+SIMD_INLINE U16 pack_u16(I32 a, I32 b) { return (U16)vuzp1q_u16((uint16x8_t)a, (uint16x8_t)b); }
+SIMD_INLINE U16 pack_high_u16(I32 a, I32 b) { return (U16)vuzp2q_u16((uint16x8_t)a, (uint16x8_t)b); }
+SIMD_INLINE U8 pack_low_bytes(U16x2 x) { return (U8)vuzp1q_u8((uint8x16_t)x.lo, (uint8x16_t)x.hi); }
+SIMD_INLINE U8 pack_high_bytes(U16x2 x) { return (U8)vuzp2q_u8((uint8x16_t)x.lo, (uint8x16_t)x.hi); }
+SIMD_INLINE U8 pack_bytes(const Block<I32>& x) { return pack_low_bytes({pack_u16(x.a, x.b), pack_u16(x.c, x.d)}); }
 // Bit 7 of a byte is the sign of the lane.
 SIMD_INLINE U8 pack_signs(const Block<I32>& x) {
-  return pack_high_bytes({pack_high_words(x.a, x.b), pack_high_words(x.c, x.d)});
+  return pack_high_bytes({pack_high_u16(x.a, x.b), pack_high_u16(x.c, x.d)});
 }
 
 template <bool is_signed>
@@ -160,11 +160,11 @@ SIMD_INLINE U8 pack_bytes_saturated(const Block<I32>& x) {
   return (U8)vqmovun_high_s16(vqmovun_s16(lo), hi);
 }
 
-SIMD_INLINE U8h pack_nibbles(U8 codes) {
+SIMD_INLINE U8h pack_u4(U8 codes) {
   const U16 pairs = as<U16>(codes);
   return (U8h)vmovn_u16((uint16x8_t)(pairs | (pairs >> 4)));
 }
-SIMD_INLINE U8q pack_crumbs(U8 codes) {
+SIMD_INLINE U8q pack_u2(U8 codes) {
   const U32 pairs = as<U32>(codes) | (as<U32>(codes) >> 6);
   return __builtin_convertvector(pairs | (pairs >> 12), U8q);
 }
@@ -192,7 +192,7 @@ SIMD_INLINE I32 load_uint8(const std::byte* src) {
 SIMD_INLINE F32 load_upper_float16(const std::byte* src) {
   return (F32)vcvt_f32_f16((float16x4_t)vshl_n_u16(vget_low_u16(vmovl_u8(load_four_bytes(src))), 8));
 }
-SIMD_INLINE U16 load_bytes_as_words(const std::byte* src) { return (U16)vmovl_u8((uint8x8_t)load<U8h>(src)); }
+SIMD_INLINE U16 load_bytes_as_u16(const std::byte* src) { return (U16)vmovl_u8((uint8x8_t)load<U8h>(src)); }
 
 struct Table16 {
   uint8x16_t entries;
@@ -201,7 +201,7 @@ struct Table16 {
   SIMD_INLINE U8 operator()(U8 index) const { return (U8)vqtbl1q_u8(entries, (uint8x16_t)index); }
 };
 
-// An index of 64 and more finds nothing in a quarter; such bytes stay as they were.
+// A lookup in a quarter keeps the bytes whose index is 64 or more.
 struct Table256 {
   uint8x16x4_t quarters[4];
 

@@ -1,4 +1,4 @@
-// The vocabulary of simd.hpp for any CPU, in vectors of 16 bytes that the compiler lowers to what there is.
+// The vocabulary of simd.hpp for any CPU, in vectors of 16 bytes that the compiler lowers to the CPU's instructions.
 #pragma once
 
 #if defined(__SSE2__)
@@ -23,10 +23,10 @@ SIMD_INLINE F64 multiply_subtract(F64 x, F64 y, F64 z) {
   return F64{__builtin_fma(x[0], y[0], -z[0]), __builtin_fma(x[1], y[1], -z[1])};
 }
 
-// --- Words
+// --- 16-bit lanes
 
-inline constexpr bool has_word_shifts = false;
-U16 shift_right_each(U16 x, U16 bits);  // named in templates, and not used
+inline constexpr bool has_u16_shifts = false;
+U16 shift_right_each(U16 x, U16 bits);  // templates name it and never call it
 SIMD_INLINE bool any_greater(I16 a, I16 b) { return any(as<Mask32>(a > b)); }
 // The baseline of x86-64 lacks both, but not the saturating subtraction.
 #if defined(__SSE2__)
@@ -39,8 +39,8 @@ SIMD_INLINE U16 max(U16 a, U16 b) { return b + subtract_to_zero(a, b); }
 
 // --- Halves
 
-SIMD_INLINE I32 low_words(I64x2 x) { return __builtin_shufflevector(as<I32>(x.lo), as<I32>(x.hi), 0, 2, 4, 6); }
-SIMD_INLINE I32 high_words(I64x2 x) { return __builtin_shufflevector(as<I32>(x.lo), as<I32>(x.hi), 1, 3, 5, 7); }
+SIMD_INLINE I32 low_u32(I64x2 x) { return __builtin_shufflevector(as<I32>(x.lo), as<I32>(x.hi), 0, 2, 4, 6); }
+SIMD_INLINE I32 high_u32(I64x2 x) { return __builtin_shufflevector(as<I32>(x.lo), as<I32>(x.hi), 1, 3, 5, 7); }
 
 template <bool is_signed>
 SIMD_INLINE I64x2 widen(I32 x) {
@@ -48,34 +48,32 @@ SIMD_INLINE I64x2 widen(I32 x) {
   return {as<I64>(__builtin_shufflevector(x, high, 0, 4, 1, 5)), as<I64>(__builtin_shufflevector(x, high, 2, 6, 3, 7))};
 }
 
-// --- Packs to words and bytes
+// --- Packs to 16 and 8 bits
 
 #if defined(__SSE2__)
 
-// The baseline of x86-64 packs with saturation only: what is kept is made to fit before.
-SIMD_INLINE U16 pack_words(I32 a, I32 b) {
+// The baseline of x86-64 packs with saturation only, so the low bits are sign-extended first.
+SIMD_INLINE U16 pack_u16(I32 a, I32 b) {
   return (U16)_mm_packs_epi32((__m128i)((a << 16) >> 16), (__m128i)((b << 16) >> 16));
 }
-SIMD_INLINE U16 pack_high_words(I32 a, I32 b) { return (U16)_mm_packs_epi32((__m128i)(a >> 16), (__m128i)(b >> 16)); }
+SIMD_INLINE U16 pack_high_u16(I32 a, I32 b) { return (U16)_mm_packs_epi32((__m128i)(a >> 16), (__m128i)(b >> 16)); }
 SIMD_INLINE U8 low_bytes(U16 a, U16 b) { return (U8)_mm_packus_epi16((__m128i)(a & 0xff), (__m128i)(b & 0xff)); }
 
 #else
 
-SIMD_INLINE U16 pack_words(I32 a, I32 b) {
+SIMD_INLINE U16 pack_u16(I32 a, I32 b) {
   return __builtin_shufflevector(as<U16>(a), as<U16>(b), 0, 2, 4, 6, 8, 10, 12, 14);
 }
-SIMD_INLINE U16 pack_high_words(I32 a, I32 b) {
-  return pack_words(as<I32>(as<U32>(a) >> 16), as<I32>(as<U32>(b) >> 16));
-}
+SIMD_INLINE U16 pack_high_u16(I32 a, I32 b) { return pack_u16(as<I32>(as<U32>(a) >> 16), as<I32>(as<U32>(b) >> 16)); }
 SIMD_INLINE U8 low_bytes(U16 a, U16 b) {
   return __builtin_shufflevector(as<U8>(a), as<U8>(b), 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
 }
 
 #endif
 
-SIMD_INLINE U8 pack_low_bytes(Words x) { return low_bytes(x.lo, x.hi); }
-SIMD_INLINE U8 pack_high_bytes(Words x) { return low_bytes(x.lo >> 8, x.hi >> 8); }
-SIMD_INLINE U8 pack_bytes(const Block<I32>& x) { return low_bytes(pack_words(x.a, x.b), pack_words(x.c, x.d)); }
+SIMD_INLINE U8 pack_low_bytes(U16x2 x) { return low_bytes(x.lo, x.hi); }
+SIMD_INLINE U8 pack_high_bytes(U16x2 x) { return low_bytes(x.lo >> 8, x.hi >> 8); }
+SIMD_INLINE U8 pack_bytes(const Block<I32>& x) { return low_bytes(pack_u16(x.a, x.b), pack_u16(x.c, x.d)); }
 
 template <bool is_signed>
 SIMD_INLINE U16 pack_saturated(I32 a, I32 b) {
@@ -83,7 +81,7 @@ SIMD_INLINE U16 pack_saturated(I32 a, I32 b) {
   if constexpr (is_signed) return (U16)_mm_packs_epi32((__m128i)a, (__m128i)b);
 #endif
   const I32 least = splat(is_signed ? INT16_MIN : 0), most = splat(is_signed ? INT16_MAX : UINT16_MAX);
-  return pack_words(min(max(a, least), most), min(max(b, least), most));
+  return pack_u16(min(max(a, least), most), min(max(b, least), most));
 }
 template <bool is_signed>
 SIMD_INLINE U8 pack_bytes_saturated(const Block<I32>& x) {
@@ -143,7 +141,7 @@ SIMD_INLINE U16h float16_codes(F32 x) {
   const I32 number = rounded - quantum + (exponent >> 13) - (113 << 10);
   const I32 nan = ((bits >> 13) & 0x3ff) | 0x7e00;
   const I32 code = select(is_nan(x), nan, number) | ((bits >> 16) & 0x8000);
-  const U16 codes = pack_words(code, code);
+  const U16 codes = pack_u16(code, code);
   return __builtin_shufflevector(codes, codes, 0, 1, 2, 3);
 }
 
@@ -187,10 +185,10 @@ SIMD_INLINE I32 truncate(F64x2 x) {
   const Mask64 lo = (x.lo > -0x1p31 - 1.0) & (x.lo < 0x1p31), hi = (x.hi > -0x1p31 - 1.0) & (x.hi < 0x1p31);
   const I64x2 y = {__builtin_convertvector(select(lo, x.lo, F64{}), I64),
                    __builtin_convertvector(select(hi, x.hi, F64{}), I64)};
-  return select(low_words({lo, hi}), low_words(y), splat(INT32_MIN));
+  return select(low_u32({lo, hi}), low_u32(y), splat(INT32_MIN));
 }
 
-// The definition: the significand shifted to its place, the bits that fall out gone.
+// Wraps by definition: shifts the significand to its place and drops the bits outside.
 SIMD_INLINE std::uint64_t wrap_one(std::uint64_t significand, int shift, bool negative) {
   std::uint64_t magnitude = 0;
   if (shift >= 0 && shift < 64) magnitude = significand << shift;
@@ -220,7 +218,7 @@ SIMD_INLINE I64x2 truncate_wrapped_64(F64x2 x) { return {wrap_by_shift(x.lo), wr
 SIMD_INLINE I64x2 truncate_wrapped_64(F32 x) { return truncate_wrapped_64(widen(x)); }
 template <bool is_signed>
 SIMD_INLINE I32 truncate_wrapped_32(F64x2 x) {
-  return low_words(truncate_wrapped_64(x));
+  return low_u32(truncate_wrapped_64(x));
 }
 
 // --- Packs to bytes and less
@@ -230,12 +228,12 @@ SIMD_INLINE U8 pack_signs(const Block<I32>& x) {
   return pack_bytes(map(x, [](I32 lanes) { return as<I32>(as<U32>(lanes) >> 24); }));
 }
 
-SIMD_INLINE U8h pack_nibbles(U8 codes) {
+SIMD_INLINE U8h pack_u4(U8 codes) {
   const U16 pairs = as<U16>(codes);
   const U8 packed = low_bytes(pairs | (pairs >> 4), pairs);
   return __builtin_shufflevector(packed, packed, 0, 1, 2, 3, 4, 5, 6, 7);
 }
-SIMD_INLINE U8q pack_crumbs(U8 codes) {
+SIMD_INLINE U8q pack_u2(U8 codes) {
   const U32 pairs = as<U32>(codes) | (as<U32>(codes) >> 6);
   return __builtin_convertvector(pairs | (pairs >> 12), U8q);
 }
@@ -257,7 +255,7 @@ SIMD_INLINE I32 load_int8(const std::byte* src) {
 SIMD_INLINE I32 load_uint8(const std::byte* src) { return load_int8(src) & 0xff; }
 SIMD_INLINE F32 load_upper_float16(const std::byte* src) { return widen_float16(load_uint8(src) << 8); }
 
-// --- Stores that bypass the cache, where the baseline has them
+// --- Stores that bypass the cache, if the baseline has them
 
 #if defined(__SSE2__)
 SIMD_INLINE void stream_line(const std::byte* src, std::byte* dst) {

@@ -42,8 +42,8 @@ struct I64x2 {
   I64 lo, hi;
 };
 
-// A block of 16-bit elements in lanes of 16 bits.
-struct Words {
+// A block of 16-bit elements, in 16-bit lanes.
+struct U16x2 {
   U16 lo, hi;
 };
 
@@ -76,9 +76,9 @@ SIMD_INLINE void store(std::byte* dst, V v) {
   __builtin_memcpy(dst, &v, sizeof v);
 }
 
-// All lanes in one: half of them with the other half, and so on.
+// Combines all lanes into one value: the lower half with the upper half, until one lane is left.
 template <class V, class Function>
-SIMD_INLINE auto over_lanes(V x, Function function) {
+SIMD_INLINE auto reduce(V x, Function function) {
   constexpr std::size_t lanes = sizeof(V) / sizeof(x[0]);
   std::remove_cvref_t<decltype(x[0])> each[lanes];
   store(reinterpret_cast<std::byte*>(each), x);
@@ -89,12 +89,12 @@ SIMD_INLINE auto over_lanes(V x, Function function) {
   return each[0];
 }
 template <class V>
-SIMD_INLINE auto greatest_of_lanes(V x) {
-  return over_lanes(x, [](auto a, auto b) { return a < b ? b : a; });
+SIMD_INLINE auto reduce_max(V x) {
+  return reduce(x, [](auto a, auto b) { return a < b ? b : a; });
 }
 template <class V>
-SIMD_INLINE auto least_of_lanes(V x) {
-  return over_lanes(x, [](auto a, auto b) { return b < a ? b : a; });
+SIMD_INLINE auto reduce_min(V x) {
+  return reduce(x, [](auto a, auto b) { return b < a ? b : a; });
 }
 
 // Minus zero, not plus: x - 0 is x for every float.
@@ -107,31 +107,31 @@ SIMD_INLINE U16 splat(std::uint16_t x) { return x - U16{}; }
 SIMD_INLINE I8 splat(std::int8_t x) { return x - I8{}; }
 SIMD_INLINE U8 splat(std::uint8_t x) { return x - U8{}; }
 
-// Modulo 2^32 or 2^64; `sign` is 0 or -1 in each lane.
+// Negates the lanes in which `sign` is -1, modulo 2^32 or 2^64. In other lanes `sign` is 0.
 SIMD_INLINE I32 negated_where(I32 sign, I32 x) { return as<I32>(as<U32>(x ^ sign) - as<U32>(sign)); }
 SIMD_INLINE I64 negated_where(I64 sign, I64 x) { return as<I64>(as<U64>(x ^ sign) - as<U64>(sign)); }
 
-// A constant that stays in a register: g++ 12 would make it anew, from a general register, in each round of a loop. Not
-// on the portable target, whose operations take constants from memory and whose registers are few.
+// Keeps a constant in a register: g++ 12 would load it from a general register in each round of a loop. Does nothing on
+// the portable target, which has few registers and operations that read constants from memory.
 template <class V>
-SIMD_INLINE V kept(V x) {
+SIMD_INLINE V keep_in_register(V x) {
 #if defined(__x86_64__) && TENSORCAST_TARGET_LEVEL >= 1
   asm("" : "+v"(x));
 #endif
   return x;
 }
 
-// float64 rounded to odd in 24 bits: toward zero, then a last bit of one if something was cut off. A later rounding to
-// fewer bits then gives what rounding `x` itself would. Exact in float32 from 2^-126 on; infinities and NaN stay.
-SIMD_INLINE F64 odd_in_24_bits(F64 x) {
+// Rounds float64 to 24 bits, to odd: toward zero, then sets the last bit if the result is inexact. A later rounding to
+// fewer bits has the same result as rounding `x` once. float32 holds results from 2^-126 on. Infinities and NaN stay.
+SIMD_INLINE F64 round_to_odd_24(F64 x) {
   constexpr std::int64_t low = 0x1fffffff;
   const I64 bits = as<I64>(x);
   return as<F64>((bits | ((bits & low) + low)) & ~low);  // the sum carries into bit 29 if any lower bit is set
 }
 
-// The same for integers: with 24 significant bits, of which the last is one if something was cut off.
+// Rounds integers to 24 significant bits, to odd.
 template <bool is_signed>
-SIMD_INLINE I32 odd_in_24_bits(I32 x) {
+SIMD_INLINE I32 round_to_odd_24(I32 x) {
   constexpr std::int32_t low = 0xff;
   const I32 magnitude = is_signed ? x ^ (x >> 31) : x;
   const I32 odd = (x | ((x & low) + low)) & ~low;

@@ -1,4 +1,4 @@
-// What targets without AVX-512 share: masks are vectors.
+// The part that instruction sets without AVX-512 share: masks are vectors.
 #pragma once
 
 #include "kernels/simd/vectors.hpp"
@@ -17,8 +17,6 @@ SIMD_INLINE Mask32 greater(U32 a, U32 b) { return a > b; }
 SIMD_INLINE Mask32 greater_equal(F32 a, F32 b) { return a >= b; }
 SIMD_INLINE Mask64 greater_equal(F64 a, F64 b) { return a >= b; }
 SIMD_INLINE Mask32 is_nan(F32 x) { return (as<I32>(x) & INT32_MAX) > 0x7f800000; }
-SIMD_INLINE Mask32 both(Mask32 a, Mask32 b) { return a & b; }
-SIMD_INLINE Mask32 either(Mask32 a, Mask32 b) { return a | b; }
 SIMD_INLINE Mask32 less(F32 a, F32 b) { return a < b; }
 SIMD_INLINE Mask64 less(F64 a, F64 b) { return a < b; }
 SIMD_INLINE Mask32 not_equal(F32 a, F32 b) { return a != b; }
@@ -44,7 +42,7 @@ SIMD_INLINE F32 select(Mask32 mask, F32 yes, F32 no) { return mask ? yes : no; }
 SIMD_INLINE I64 select(Mask64 mask, I64 yes, I64 no) { return mask ? yes : no; }
 SIMD_INLINE F64 select(Mask64 mask, F64 yes, F64 no) { return mask ? yes : no; }
 
-// --- Minimum and maximum; of floats, `x` where it is NaN
+// --- Minimum and maximum; clamp(NaN) is NaN
 
 SIMD_INLINE I32 min(I32 a, I32 b) { return a < b ? a : b; }
 SIMD_INLINE I32 max(I32 a, I32 b) { return a > b ? a : b; }
@@ -65,13 +63,13 @@ SIMD_INLINE F64 clamp(F64 x, F64 low, F64 high) {
   return high < raised ? high : raised;
 }
 
-// --- Words
+// --- 16-bit lanes
 
 SIMD_INLINE U16 count_greater(U16 sum, I16 a, I16 b) { return sum - as<U16>(a > b); }
 
 // --- Less than a block
 
-// Fills `dst` up to its capacity, behind `bytes` with zeros.
+// Copies `bytes` and fills the rest of `dst` with zeros.
 template <std::size_t capacity>
 SIMD_INLINE void copy_and_pad(std::byte* dst, const std::byte* src, std::size_t bytes) {
   __builtin_memset(dst, 0, capacity);
@@ -85,20 +83,20 @@ SIMD_INLINE void copy_front(std::byte* dst, const std::byte* src, std::size_t by
 // --- 64-bit integers
 
 F32 narrow(F64x2 x);
-I32 low_words(I64x2 x);
-I32 high_words(I64x2 x);
+I32 low_u32(I64x2 x);
+I32 high_u32(I64x2 x);
 bool any(Mask32 mask);
 template <bool is_signed>
 F32 to_f32(I32 x);
 template <bool is_signed>
 F64 to_f64(I64 x);
 template <bool is_signed>
-I32 saturated_words(I64x2 x);
+I32 clamped_to_int32(I64x2 x);
 
-// The same value where float64 holds it exactly, otherwise one with 11 low bits cleared and the last bit left set:
-// rounded to odd, so that a later rounding to fewer bits gives what rounding `x` itself would.
+// Returns `x` if float64 holds it; else rounds it to odd: clears its 11 low bits and sets the bit above them. A later
+// rounding to fewer bits has the same result as rounding `x` once.
 template <bool is_signed>
-SIMD_INLINE I64 odd_in_53_bits(I64 x) {
+SIMD_INLINE I64 round_to_odd_53(I64 x) {
   constexpr std::int64_t low = 0x7ff;
   const I64 odd = (x | ((x & low) + low)) & ~low;  // carries into bit 11 if any lower bit is set
   const I64 magnitude = is_signed ? x ^ (x >> 63) : x;
@@ -110,10 +108,10 @@ SIMD_INLINE I64 odd_in_53_bits(I64 x) {
 F32 multiply_subtract(F32 x, F32 y, F32 z);
 F64 multiply_subtract(F64 x, F64 y, F64 z);
 
-// 1. The nearest product, and what is missing from it to the exact one.
-// 2. If that has the other sign, the exact product is nearer to zero, and so is the next number: one less as bits. For
-//    infinity where the exact product is finite, that is the largest number.
-// 3. If something is missing, the last bit is set.
+// 1. Computes the nearest product and its error, the exact product less the nearest one.
+// 2. If the error has the other sign, takes the next number toward zero: one less as bits. From infinity, if the exact
+//    product is finite, that is the largest number.
+// 3. Sets the last bit if the error is not zero.
 template <class Bits, class Floats>
 SIMD_INLINE Floats multiply_odd(Floats x, Floats y) {
   const Floats product = x * y;
@@ -127,19 +125,19 @@ SIMD_INLINE F64 multiply_odd(F64 x, F64 y) { return multiply_odd<I64>(x, y); }
 
 template <bool is_signed>
 SIMD_INLINE F64x2 to_f64_odd(I64x2 x) {
-  return {to_f64<is_signed>(odd_in_53_bits<is_signed>(x.lo)), to_f64<is_signed>(odd_in_53_bits<is_signed>(x.hi))};
+  return {to_f64<is_signed>(round_to_odd_53<is_signed>(x.lo)), to_f64<is_signed>(round_to_odd_53<is_signed>(x.hi))};
 }
 template <bool is_signed>
 SIMD_INLINE F32 to_f32(I64x2 x) {
   return narrow(to_f64_odd<is_signed>(x));
 }
-// Where 2^31 and all beyond are the same to the target.
+// For targets to which all numbers from 2^31 on are the same.
 template <bool is_signed>
 SIMD_INLINE F32 to_f32_clamped(I64x2 x) {
-  return to_f32<true>(saturated_words<is_signed>(x));
+  return to_f32<true>(clamped_to_int32<is_signed>(x));
 }
-// A bit is cleared where the one two places above is set, so that no rounding carries into the first two of a positive
-// number. Negative numbers stay so.
+// Clears each bit whose neighbour two places above is set, so that no rounding carries into the first two bits of a
+// positive number. Negative numbers stay negative.
 template <class Lanes>
 SIMD_INLINE Lanes without_carry(Lanes x) {
   return x & ~(x >> 2);

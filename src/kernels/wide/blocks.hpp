@@ -1,4 +1,4 @@
-// Blocks in memory. Sources are loaded as the hub that holds them exactly: F32, F64x2, I32 or I64x2.
+// Loads and stores blocks. A source is loaded as the hub that holds it exactly: F32, F64x2, I32 or I64x2.
 #pragma once
 
 #include "dtype/dtype_table.hpp"
@@ -19,17 +19,17 @@ constexpr std::size_t bytes_of(std::size_t count) {
   return count * bits_of<dtype> / 8;
 }
 
-// From codes of 8 bits or fewer, one in each lane.
+// Decodes codes of 8 bits or fewer, one in each lane.
 template <DType from>
 SIMD_INLINE F32 decode_short_float(I32 code) {
   constexpr FloatFormat format = row(from).format;
   constexpr std::int32_t infinity = 0x7f800000, quiet_nan = 0x7fc00000;
-  if constexpr (!format.has_sign) {  // float32's exponents; the least is subnormal there
+  if constexpr (!format.has_sign) {  // float32 has the same exponents; the least is subnormal in it
     static_assert(from == DType::float8_e8m0fnu);
     const I32 number = select(equal(code, I32{}), splat(0x400000), code << 23);
     return as<F32>(select(equal(code, splat(0xff)), splat(quiet_nan), number));
   } else {
-    // Subnormal numbers get a one before the point as the others have, which a subtraction takes away again.
+    // Subnormal numbers get a leading one too, which a subtraction removes.
     constexpr std::int32_t sign = 1 << (bits_of<from> - 1);
     constexpr std::int32_t least_normal = (128 - format.bias) << 23;
     const I32 magnitude = code & (sign - 1);

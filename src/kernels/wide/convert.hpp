@@ -1,19 +1,19 @@
-// The kernel of one pair: decoded, encoded, block by block.
+// The kernel of one pair: decodes and encodes, block by block.
 #pragma once
 
 #include "kernels/for_each_block.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/simd/environment.hpp"
 #include "kernels/wide/encode_integer.hpp"
-#include "kernels/wide/encode_words.hpp"
+#include "kernels/wide/encode_lane16.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
-// An encoder holds what the policy decides as constants, and stores blocks.
+// An encoder holds the constants that depend on the policy, and stores blocks.
 template <DType from, DType to>
 auto make_encoder(const Policy& policy) {
-  if constexpr (in_words<from, to>) {
-    return WordEncoder<from, to>(policy);
+  if constexpr (in_lanes16<from, to>) {
+    return Lane16Encoder<from, to>(policy);
   } else if constexpr (to == DType::boolean) {
     return BoolEncoder<from>(policy);
   } else if constexpr (to == DType::float64) {
@@ -21,13 +21,13 @@ auto make_encoder(const Policy& policy) {
   } else if constexpr (to == DType::float4_e2m1fn && !is_float<from>) {
     return Float4OfIntegerEncoder<from>(policy);
   } else if constexpr (to == DType::float8_e8m0fnu && from == DType::float64) {
-    return PowerOfTwoOfFloat64Encoder(policy);
+    return E8m0OfFloat64Encoder(policy);
   } else if constexpr (to == DType::float8_e8m0fnu && (from == DType::float16 || !is_float<from>)) {
-    return PowerOfTwoEncoder<from>(policy);
+    return E8m0Encoder<from>(policy);
   } else if constexpr (is_float<to>) {
     return EncoderThroughFloat32<from, to>(policy);
   } else if constexpr (is_float<from>) {
-    return TruncatingEncoder<from, to>(policy);
+    return FloatToIntegerEncoder<from, to>(policy);
   } else {
     return IntegerEncoder<from, to>(policy);
   }
@@ -35,8 +35,8 @@ auto make_encoder(const Policy& policy) {
 
 template <DType from, DType to>
 SIMD_INLINE auto load_block_for(const std::byte* src) {
-  if constexpr (in_words<from, to>) {
-    return load_words(src);
+  if constexpr (in_lanes16<from, to>) {
+    return load_u16x2(src);
   } else {
     return load_block<from>(src);
   }
@@ -56,7 +56,7 @@ void run_in_default_environment(const std::byte* src, std::byte* dst, std::size_
   in_default_environment([&] { kernel(src, dst, count, policy); });
 }
 
-// Integers of one width share their codes.
+// Copies integers to integers of the same width, which have the same codes.
 template <int bytes>
 void copy_codes(const std::byte* src, std::byte* dst, std::size_t count, const Policy&) {
   if (src != dst && count != 0) __builtin_memcpy(dst, src, count * bytes);

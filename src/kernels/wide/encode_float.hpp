@@ -5,15 +5,15 @@
 
 #include "codec/policy.hpp"
 #include "kernels/simd/six_bits.hpp"
-#include "kernels/wide/encode_words.hpp"
+#include "kernels/wide/encode_lane16.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
 using codec::Policy;
 
-// --- Step one: float32 lanes from which the second rounding gives what a single rounding would
+// --- Step one: float32 lanes that step two rounds to the same result as one rounding of the source
 
-// Targets that can hold float32 subnormals, or see whether anything was cut off far below them.
+// Targets that hold float32 subnormals, or whose result depends on bits far below them.
 template <DType to>
 inline constexpr bool reaches_float32_subnormals = to == DType::bfloat16 || to == DType::float8_e8m0fnu;
 
@@ -26,15 +26,15 @@ SIMD_INLINE F32 float32_hub_of_float64(F64x2 x) {
   } else {
     // Only float32 subnormals are rounded twice here, and those are zero in the target.
     constexpr bool infinity_matters = row(to).format.nonfinite == NonFinite::nan_negative_zero;
-    const F32 hub = narrow({odd_in_24_bits(x.lo), odd_in_24_bits(x.hi)});
+    const F32 hub = narrow({round_to_odd_24(x.lo), round_to_odd_24(x.hi)});
     if constexpr (infinity_matters) {
       constexpr std::int32_t infinity_of_float64 = 0x7ff00000;  // the upper half
       const I32 bits = as<I32>(hub);
       const Mask32 is_infinite = equal(bits & INT32_MAX, splat(0x7f800000));
       if (any(is_infinite)) [[unlikely]] {
-        const I32 upper = high_words({as<I64>(x.lo), as<I64>(x.hi)}) & INT32_MAX;
-        return as<F32>(
-            select(both(is_infinite, greater(splat(infinity_of_float64), upper)), as<I32>(as<U32>(bits) - 1), bits));
+        const I32 upper = high_u32({as<I64>(x.lo), as<I64>(x.hi)}) & INT32_MAX;
+        return as<F32>(select(mask_and(is_infinite, greater(splat(infinity_of_float64), upper)),
+                              as<I32>(as<U32>(bits) - 1), bits));
       }
     }
     return hub;
@@ -50,9 +50,9 @@ SIMD_INLINE F32 float32_hub_of_integer(Unit x) {
     return to_f32<is_signed>(x);
   } else if constexpr (to == DType::bfloat16) {
     if constexpr (bits_of<from> == 64) return to_f32_odd<is_signed>(x);
-    if constexpr (bits_of<from> == 32) return to_f32<is_signed>(odd_in_24_bits<is_signed>(x));
+    if constexpr (bits_of<from> == 32) return to_f32<is_signed>(round_to_odd_24<is_signed>(x));
   } else if constexpr (bits_of<from> == 64) {
-    return to_f32_clamped<is_signed>(x);  // targets that have overflowed long before
+    return to_f32_clamped<is_signed>(x);  // the targets overflow long before 2^31
   } else {
     return to_f32<is_signed>(x);  // rounded only above 2^24, where the targets have overflowed
   }
@@ -86,17 +86,17 @@ SIMD_INLINE F64x2 float64_hub(Unit x) {
 // --- Step two: codes of a block of float32 lanes. `has_nonfinite`: infinities, NaN, and numbers
 // that round to zero may be among them; integers have none of these.
 
-// float8, float6 and float4 with sign. One method for all: the FPU rounds when a power of two is added whose last bit
-// is worth as much as the target's last bit at that magnitude.
+// float8, float6 and float4 with sign. The FPU rounds: the encoder adds a power of two whose last bit weighs as much as
+// the target's last bit at that magnitude.
 template <DType to, bool has_nonfinite>
 class FloatEncoder {
   static constexpr FloatFormat format = row(to).format;
-  static constexpr int cut = 23 - format.mantissa_bits;
+  static constexpr int dropped_bits = 23 - format.mantissa_bits;
   static constexpr std::int32_t least_exponent = (format.min_exponent() + 127) << 23;
   static constexpr std::int32_t largest =
       ((format.max_exponent() + 127) << 23) |
-      static_cast<std::int32_t>(format.largest_code() & ((1U << format.mantissa_bits) - 1)) << cut;
-  static constexpr std::int32_t first_beyond = largest + (1 << cut);
+      static_cast<std::int32_t>(format.largest_code() & ((1U << format.mantissa_bits) - 1)) << dropped_bits;
+  static constexpr std::int32_t after_largest = largest + (1 << dropped_bits);
   static constexpr auto bias = static_cast<std::uint8_t>((format.min_exponent() + 127) << format.mantissa_bits);
   static constexpr bool fills_byte = bits_of<to> == 8;
   static constexpr bool has_negative_zero = format.nonfinite != NonFinite::nan_negative_zero;
@@ -104,31 +104,30 @@ class FloatEncoder {
  public:
   explicit FloatEncoder(const Policy& policy)
       // The code after the largest is the infinity or NaN that overflow becomes.
-      : limit_(splat(policy.saturate || !format.has_nan() ? largest : first_beyond)),
-        last_ordinary_(
-            kept(splat(!has_negative_zero && policy.saturate && policy.fnuz_inf_is_nan ? 0x7f7fffff : 0x7f800000))),
+      : limit_(splat(policy.saturate || !format.has_nan() ? largest : after_largest)),
+        special_above_(keep_in_register(
+            splat(!has_negative_zero && policy.saturate && policy.fnuz_inf_is_nan ? 0x7f7fffff : 0x7f800000))),
         no_nan_(splat(static_cast<std::uint8_t>(bits_of<to> == 4 && !policy.float4_nan_is_zero ? 0x7 : sign_bit))) {}
 
   SIMD_INLINE void store_block(std::byte* dst, const Block<F32>& x) const {
     const Block<I32> bits = map(x, [](F32 lanes) { return as<I32>(lanes); });
     const Block<I32> magnitudes = map(bits, [this](I32 lanes) { return lanes & magnitude_; });
-    // 1. Magnitudes no larger than the limit; as integers, so that infinities and NaN obey.
-    // 2. The exponent of each, at least that of the smallest normal, and the power of two `cut` binades above.
-    // 3. Their sum: the power of two, plus the rounded significand in units of the target's last place.
-    // 4. Code = significand + exponent field. The power of two ends in zeros, and the bias comes off below: only the
-    //    low byte counts.
+    // 1. Clamp magnitudes to the limit, as integers, which clamps infinities and NaN too.
+    // 2. Take the exponent of each, at least the smallest normal's, and the power of two `dropped_bits` binades above.
+    // 3. Add magnitude and power: the sum's low bits are the significand, rounded to the target's last place.
+    // 4. Code = significand + exponent field - bias. The power of two ends in zeros, and only the low byte counts.
     const Block<I32> rounded = map(magnitudes, [this](I32 magnitude) {
       const I32 limited = min(magnitude, limit_);
       const I32 exponent = max(limited & exponent_, least_exponent_);
       const I32 power = exponent + binades_;
-      return as<I32>(as<F32>(limited) + as<F32>(power)) + (exponent >> cut);
+      return as<I32>(as<F32>(limited) + as<F32>(power)) + (exponent >> dropped_bits);
     });
     U8 codes = pack_bytes(rounded) - bias_;
     // 5. Signs.
     const U8 signs = pack_signs(bits);
     if constexpr (!fills_byte) {
       codes |= as<U8>(as<U16>(signs) >> (8 - bits_of<to>)) & sign_;
-    } else if constexpr (has_negative_zero || !has_nonfinite) {  // integers round to zero from none but zero
+    } else if constexpr (has_negative_zero || !has_nonfinite) {  // of integers, only zero becomes zero
       codes |= signs & sign_;
     } else {
       codes |= signs & sign_ & as<U8>(codes != 0);
@@ -136,11 +135,11 @@ class FloatEncoder {
     // 6. NaN, and infinities where they become NaN: rare.
     if constexpr (has_nonfinite) {
       const I32 greatest = max(max(magnitudes.a, magnitudes.b), max(magnitudes.c, magnitudes.d));
-      if (any(greater(greatest, last_ordinary_))) [[unlikely]]
+      if (any(greater(greatest, special_above_))) [[unlikely]]
         codes = with_nan(codes, bits, signs);
     }
     if constexpr (bits_of<to> == 4) {
-      store(dst, pack_nibbles(codes));
+      store(dst, pack_u4(codes));
     } else if constexpr (bits_of<to> == 6) {
       store_six_bits(dst, codes);
     } else {
@@ -153,7 +152,7 @@ class FloatEncoder {
 
   SIMD_INLINE U8 with_nan(U8 codes, const Block<I32>& bits, U8 signs) const {
     const U8 where = pack_bytes(
-        map(bits, [this](I32 lanes) { return select(greater(lanes & INT32_MAX, last_ordinary_), splat(-1), I32{}); }));
+        map(bits, [this](I32 lanes) { return select(greater(lanes & INT32_MAX, special_above_), splat(-1), I32{}); }));
     U8 nan = splat(std::uint8_t{0x80});
     if constexpr (!format.has_nan()) {
       nan = no_nan_;
@@ -170,34 +169,34 @@ class FloatEncoder {
   }
 
   I32 limit_;
-  I32 last_ordinary_;
-  U8 no_nan_;  // what stands for NaN in a type that has none
-  I32 magnitude_ = kept(splat(INT32_MAX));
-  I32 exponent_ = kept(splat(0x7f800000));
-  I32 least_exponent_ = kept(splat(least_exponent));
-  I32 binades_ = kept(splat(cut << 23));
-  U8 bias_ = kept(splat(bias));
-  U8 sign_ = kept(splat(sign_bit));
+  I32 special_above_;
+  U8 no_nan_;  // the code of NaN in a type that has none
+  I32 magnitude_ = keep_in_register(splat(INT32_MAX));
+  I32 exponent_ = keep_in_register(splat(0x7f800000));
+  I32 least_exponent_ = keep_in_register(splat(least_exponent));
+  I32 binades_ = keep_in_register(splat(dropped_bits << 23));
+  U8 bias_ = keep_in_register(splat(bias));
+  U8 sign_ = keep_in_register(splat(sign_bit));
 };
 
-// Rounded to bfloat16: the last bit is one if something was cut off, so that NaN stays too.
-SIMD_INLINE U16 odd_high_words(F32 a, F32 b) {
+// Rounds to bfloat16, to odd: toward zero, then sets the last bit if the result is inexact. NaN stays NaN.
+SIMD_INLINE U16 odd_high_u16(F32 a, F32 b) {
   const U16 one = U16{} + 1;
-  return pack_high_words(as<I32>(a), as<I32>(b)) | min(pack_words(as<I32>(a), as<I32>(b)), one);
+  return pack_high_u16(as<I32>(a), as<I32>(b)) | min(pack_u16(as<I32>(a), as<I32>(b)), one);
 }
 
-// float8_e8m0fnu needs no more of a number than bfloat16 has, and whether there is more: lanes of 16 bits.
+// float8_e8m0fnu depends on the bits of bfloat16 and on whether lower bits are set, so 16-bit lanes do.
 template <bool has_nonfinite>
 class FloatEncoder<DType::float8_e8m0fnu, has_nonfinite> {
  public:
-  explicit FloatEncoder(const Policy& policy) : words_(policy) {}
+  explicit FloatEncoder(const Policy& policy) : lane16_(policy) {}
 
   SIMD_INLINE void store_block(std::byte* dst, const Block<F32>& x) const {
-    words_.store_block(dst, {odd_high_words(x.a, x.b), odd_high_words(x.c, x.d)});
+    lane16_.store_block(dst, {odd_high_u16(x.a, x.b), odd_high_u16(x.c, x.d)});
   }
 
  private:
-  WordEncoder<DType::bfloat16, DType::float8_e8m0fnu> words_;
+  Lane16Encoder<DType::bfloat16, DType::float8_e8m0fnu> lane16_;
 };
 
 template <bool has_nonfinite>
@@ -207,14 +206,14 @@ class FloatEncoder<DType::bfloat16, has_nonfinite> {
 
   SIMD_INLINE void store_block(std::byte* dst, const Block<F32>& x) const {
     const Block<I32> rounded = map(x, [](F32 loaded) {
-      const F32 lanes = kept(loaded);   // g++ would load it for each use, and unaligned loads are slow
-      const U32 bits = as<U32>(lanes);  // unsigned, as NaN may carry out of the lane
+      const F32 lanes = keep_in_register(loaded);  // g++ would load it for each use, and unaligned loads are slow
+      const U32 bits = as<U32>(lanes);             // unsigned, as NaN may carry out of the lane
       const U32 nearest_even = bits + 0x7fff + ((bits >> 16) & 1);
       if constexpr (!has_nonfinite) return as<I32>(nearest_even);
       return select(is_nan(lanes), as<I32>(bits | 0x00400000), as<I32>(nearest_even));
     });
-    store(dst, pack_high_words(rounded.a, rounded.b));
-    store(dst + kRegisterBytes, pack_high_words(rounded.c, rounded.d));
+    store(dst, pack_high_u16(rounded.a, rounded.b));
+    store(dst + kRegisterBytes, pack_high_u16(rounded.c, rounded.d));
   }
 };
 
@@ -240,16 +239,16 @@ class FloatEncoder<DType::float32, has_nonfinite> {
   SIMD_INLINE void store_block(std::byte* dst, const Block<F32>& x) const { store_units(dst, x); }
 };
 
-// A lane of 0 where the source's is zero, as both float zeros are.
+// A lane is 0 if the source is zero, of either sign.
 template <DType from, class Unit>
 SIMD_INLINE I32 nonzero_bits(Unit x) {
   if constexpr (from == DType::float64) {
     const I64x2 bits = {as<I64>(x.lo), as<I64>(x.hi)};
-    return low_words(bits) | (high_words(bits) << 1);
+    return low_u32(bits) | (high_u32(bits) << 1);
   } else if constexpr (is_float<from>) {
     return as<I32>(x) << 1;
   } else if constexpr (bits_of<from> == 64) {
-    return low_words(x) | high_words(x);
+    return low_u32(x) | high_u32(x);
   } else {
     return x;
   }
@@ -257,15 +256,15 @@ SIMD_INLINE I32 nonzero_bits(Unit x) {
 
 // float8_e8m0fnu from types whose positive numbers are normal float32 numbers within 2^-24 and 2^64: nothing to clamp.
 template <DType from>
-class PowerOfTwoEncoder {
+class E8m0Encoder {
   static constexpr bool is_exact = bits_of<from> == 16;  // float32 holds the source
   static constexpr bool is_signed = is_signed_type<from>;
   static constexpr std::int32_t code_of_one = 127;
 
  public:
-  explicit PowerOfTwoEncoder(const Policy& policy)
+  explicit E8m0Encoder(const Policy& policy)
       : outside_(splat(policy.saturate ? 0 : 0xff)), largest_(splat(policy.saturate ? 0xfe : 0xff)) {
-    // Rounded up, an integer above 1 has the exponent of its predecessor plus one.
+    // Rounding up gives an integer above 1 the exponent of its predecessor plus one.
     const bool up = policy.e8m0_rounding == RoundMode::up;
     const bool down = policy.e8m0_rounding == RoundMode::down;
     round_up_ = splat(down ? 0 : !up ? 0x400000 : is_exact ? 0x7fffff : 0x800000);
@@ -285,9 +284,9 @@ class PowerOfTwoEncoder {
   }
 
  private:
-  // 1. A float32 with the source's sign, exponent and first mantissa bit, or with those of its predecessor.
-  // 2. The mantissa carries into the exponent where the mode rounds up.
-  // 3. What is not positive is outside.
+  // 1. Makes a float32 with the sign, exponent and first mantissa bit of the source or its predecessor.
+  // 2. Adds round_up_, which carries into the exponent if the mode rounds up.
+  // 3. Numbers that are not positive become outside_.
   template <class Unit>
   SIMD_INLINE I32 code(Unit x) const {
     if constexpr (is_exact) {
@@ -305,7 +304,7 @@ class PowerOfTwoEncoder {
       return select(equal(nonzero_bits<from>(x), I32{}), outside_, exponent);
     }
   }
-  // Infinities and NaN too.
+  // As code(), also for infinities and NaN.
   SIMD_INLINE I32 code_of_any(I32 bits) const {
     const I32 ordinary = select(equal(bits, splat(0x7f800000)), largest_, code(as<F32>(bits)));
     return select(is_nan(as<F32>(bits)), splat(0xff), ordinary);
@@ -318,7 +317,7 @@ class PowerOfTwoEncoder {
     return as<I32>(to_f32_leading<is_signed>(
         I64x2{as<I64>(before(as<U64>(x.lo), INT64_MIN)), as<I64>(before(as<U64>(x.hi), INT64_MIN))}));
   }
-  // 0 has the predecessor -1. Negative numbers stay so, the least one too.
+  // The predecessor. That of 0 is -1; negative numbers stay negative, the least one too.
   template <class Lanes, class Sign>
   SIMD_INLINE Lanes before(Lanes x, Sign sign) const {
     const Lanes y = x - step_back_;
@@ -333,9 +332,9 @@ class PowerOfTwoEncoder {
   std::uint32_t step_back_;
 };
 
-// The same from float64, in 32-bit lanes of its upper halves: floats with 20 mantissa bits, of which the last is set
-// where the lower half is not zero, so that they round as the whole.
-class PowerOfTwoOfFloat64Encoder {
+// float8_e8m0fnu from float64, in 32-bit lanes of its upper halves: floats with 20 mantissa bits. The last bit is set
+// if the lower half is not zero, so that the halves round as the float64 does.
+class E8m0OfFloat64Encoder {
   static constexpr int mantissa_bits = 20;
   static constexpr int bias = 1023;
   static constexpr std::int32_t least = (bias - 127) << mantissa_bits;
@@ -343,13 +342,13 @@ class PowerOfTwoOfFloat64Encoder {
   static constexpr std::int32_t infinity = 0x7ff00000;
 
  public:
-  explicit PowerOfTwoOfFloat64Encoder(const Policy& policy)
+  explicit E8m0OfFloat64Encoder(const Policy& policy)
       // The code of `least` is 0.
       : round_up_(splat((policy.e8m0_rounding == RoundMode::up     ? (1 << mantissa_bits) - 1
                          : policy.e8m0_rounding == RoundMode::down ? 0
                                                                    : 1 << (mantissa_bits - 1)) -
                         least)),
-        refuses_(mask_if(!policy.saturate)) {}
+        makes_nan_(mask_if(!policy.saturate)) {}
 
   SIMD_INLINE void store_block(std::byte* dst, const Block<F64x2>& x) const {
     store(dst, pack_bytes(map(x, [this](F64x2 lanes) { return code(lanes); })));
@@ -358,18 +357,18 @@ class PowerOfTwoOfFloat64Encoder {
  private:
   SIMD_INLINE I32 code(F64x2 x) const {
     const I64x2 whole = {as<I64>(x.lo), as<I64>(x.hi)};
-    const I32 upper = high_words(whole);
-    const I32 bits = select(equal(low_words(whole), I32{}), upper, upper | 1);
-    // Clamped as integers, so that negative numbers count as too small; then as FloatEncoder says.
+    const I32 upper = high_u32(whole);
+    const I32 bits = select(equal(low_u32(whole), I32{}), upper, upper | 1);
+    // As integers, negative numbers clamp to `least`; then as E8m0Encoder.
     const I32 clamped = min(max(bits, splat(least)), splat(largest));
     const I32 exponent = (clamped + round_up_) >> mantissa_bits;
     const Mask32 outside = greater(as<U32>(bits) - least, as<U32>(splat(largest - least)));
     const Mask32 nan = greater(bits & INT32_MAX, splat(infinity));
-    return select(either(nan, both(outside, refuses_)), splat(0xff), exponent);
+    return select(mask_or(nan, mask_and(outside, makes_nan_)), splat(0xff), exponent);
   }
 
   I32 round_up_;
-  Mask32 refuses_;
+  Mask32 makes_nan_;
 };
 
 // --- Both steps

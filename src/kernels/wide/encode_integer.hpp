@@ -1,4 +1,5 @@
-// Every hub to every integer target: integers keep their low bits, floats are truncated and then wrapped or saturated.
+// Every hub to every integer target. Integers keep their low bits; floats are truncated or rounded, then wrapped or
+// saturated.
 #pragma once
 
 #include <limits>
@@ -7,33 +8,33 @@
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
-// The low bits of bytes, to types of 8 bits and fewer.
+// Stores the low bits of bytes as a type of 8 bits or fewer.
 template <DType to>
 SIMD_INLINE void store_low_bits(std::byte* dst, U8 x) {
   if constexpr (bits_of<to> == 8) {
     store(dst, x);
   } else if constexpr (bits_of<to> == 4) {
-    store(dst, pack_nibbles(x & 0xf));
+    store(dst, pack_u4(x & 0xf));
   } else {
     static_assert(bits_of<to> == 2);
-    store(dst, pack_crumbs(x & 0x3));
+    store(dst, pack_u2(x & 0x3));
   }
 }
 
-// The low bits of each lane, packed as the target stores them.
+// Stores the low bits of each lane, packed as the target's elements are.
 template <DType to>
 SIMD_INLINE void store_low_bits(std::byte* dst, const Block<I32>& x) {
   if constexpr (bits_of<to> == 32) {
     store_units(dst, x);
   } else if constexpr (bits_of<to> == 16) {
-    store(dst, pack_words(x.a, x.b));
-    store(dst + kRegisterBytes, pack_words(x.c, x.d));
+    store(dst, pack_u16(x.a, x.b));
+    store(dst + kRegisterBytes, pack_u16(x.c, x.d));
   } else {
     store_low_bits<to>(dst, pack_bytes(x));
   }
 }
 
-// The target's number nearest to each lane: packing saturates at no cost, except to less than a byte.
+// Stores each lane clamped to the target's range. Packing saturates at no cost, except to types under 8 bits.
 template <DType to>
 SIMD_INLINE void store_saturated(std::byte* dst, const Block<I32>& x) {
   constexpr bool is_signed = is_signed_type<to>;
@@ -55,7 +56,7 @@ SIMD_INLINE void store_saturated(std::byte* dst, const Block<I32>& x) {
   }
 }
 
-// From integers.
+// Integers to integers.
 template <DType from, DType to>
 struct IntegerEncoder {
   explicit IntegerEncoder(const Policy&) {}
@@ -65,23 +66,23 @@ struct IntegerEncoder {
     if constexpr (bits_of<to> == 64) {
       store_unit_pairs(dst, map(x, [](Unit unit) { return widen<is_signed_type<from>>(unit); }));
     } else if constexpr (bits_of<from> == 64) {
-      store_low_bits<to>(dst, map(x, [](Unit unit) { return low_words(unit); }));
+      store_low_bits<to>(dst, map(x, [](Unit unit) { return low_u32(unit); }));
     } else {
       store_low_bits<to>(dst, x);
     }
   }
 };
 
-// From floats. Options are constants of the call: they decide a branch that always goes the same way.
+// Floats to integers. Options are tested in branches that go the same way for the whole call.
 template <DType from, DType to>
-class TruncatingEncoder {
+class FloatToIntegerEncoder {
   static constexpr int bits = bits_of<to>;
   static constexpr bool is_signed = is_signed_type<to>;
   static constexpr bool from_float64 = from == DType::float64;
   static constexpr bool through_int32 = is_signed || bits < 32;
-  // Whether each unit has a branch of its own where numbers saturate. Measured on large tensors: with one a block, 1.25
-  // of the time here; in the cache, and for all other pairs, less.
-  static constexpr bool asks_each_unit = from == DType::float32 && bits >= 16;
+  // Whether saturation tests each unit, not each block. On large tensors, testing blocks takes 1.25 of the time for
+  // these pairs; in the cache, and for all other pairs, less.
+  static constexpr bool tests_each_unit = from == DType::float32 && bits >= 16;
   using Hub = std::conditional_t<from_float64, F64x2, F32>;
 
   static constexpr double power(int exponent) { return exponent == 0 ? 1.0 : 2.0 * power(exponent - 1); }
@@ -89,7 +90,7 @@ class TruncatingEncoder {
   static constexpr double highest = power(is_signed ? bits - 1 : bits) - 1.0;  // exact up to 32 bits
 
  public:
-  explicit TruncatingEncoder(const Policy& policy)
+  explicit FloatToIntegerEncoder(const Policy& policy)
       : saturates_(policy.integer_range == codec::IntegerRange::saturate),
         rounds_(policy.int_rounding == IntRounding::nearest_even) {}
 
@@ -110,16 +111,16 @@ class TruncatingEncoder {
   SIMD_INLINE static F32 rounded(F32 x) { return round_to_integer(x); }
   SIMD_INLINE static F64x2 rounded(F64x2 x) { return {round_to_integer(x.lo), round_to_integer(x.hi)}; }
 
-  // --- Wrapped: the low 32 bits of the result, of which the target keeps what it has room for
+  // --- Wrapped: the low 32 bits of the result; the target keeps its own low bits of them
 
   SIMD_INLINE static I32 truncate_32(F64x2 x) { return truncate_wrapped_32<through_int32>(x); }
   SIMD_INLINE static I32 truncate_32(F32 x) {
     F32 shifted = x;
-    // Half of an unsigned range is beyond int32: 2^32 less, which is exact there, has the same low bits.
+    // Half of uint32's range is out of int32's: subtracting 2^32, which is exact there, keeps the low bits.
     if constexpr (bits == 32 && !is_signed) shifted = select(greater_equal(x, splat(0x1p31F)), x - 0x1p32F, x);
     const I32 truncated = truncate(shifted);
-    // Out of int32's range means a multiple of 256, infinity or NaN: the low byte is 0 either way. And float16's
-    // finite values are within the range.
+    // A float32 out of int32's range is a multiple of 256, infinity or NaN: the low byte is 0 in each case. All finite
+    // float16 are in the range.
     if constexpr (bits <= 8 || (bits == 16 && from == DType::float16)) return truncated;
     if (any(equal(truncated, splat(INT32_MIN)))) [[unlikely]]
       return wrap_by_shift(x);
@@ -128,16 +129,17 @@ class TruncatingEncoder {
 
   // --- Saturated
 
-  // 1. As int32, in the CPU's way. Negative numbers become 0 before where packing does not see to it.
-  // 2. INT32_MIN may stand for any number beyond int32, or NaN; then the limits decide. That hardly ever happens, so
-  //    asking once a block is less than limiting each number.
+  // 1. The CPU truncates to int32. Negative numbers become 0 before, unless packing does it.
+  // 2. The CPU returns INT32_MIN for NaN and out of range; only then are limits applied. Testing a block costs less
+  // than
+  //    clamping each value.
   SIMD_INLINE static Block<I32> truncate_saturated(const Block<Hub>& input) {
     if constexpr (from_float64 && !through_int32) {
       return map(input, [](Hub unit) SIMD_INLINE_LAMBDA { return truncate_wrapped_32<false>(limited(unit)); });
     } else {
       Block<Hub> x = input;
       if constexpr (!through_int32) x = map(x, [](Hub unit) SIMD_INLINE_LAMBDA { return not_negative(unit); });
-      if constexpr (asks_each_unit) {
+      if constexpr (tests_each_unit) {
         return map(x, [](Hub unit) SIMD_INLINE_LAMBDA {
           const I32 y = truncate(unit);
           if (any(equal(y, splat(INT32_MIN)))) [[unlikely]]
@@ -152,10 +154,10 @@ class TruncatingEncoder {
       return y;
     }
   }
-  // What has a sign becomes 0: it is a negative number as an integer, too.
+  // Lanes with a sign become 0: as integers they are negative.
   SIMD_INLINE static F32 not_negative(F32 x) { return as<F32>(max(as<I32>(x), I32{})); }
 
-  // `y`: `x` truncated, right within int32.
+  // `y` is `x` truncated, right if int32 holds it.
   SIMD_INLINE static I32 saturated_32(F32 x, I32 y) {
     I32 above = splat(INT32_MAX);
     if constexpr (!through_int32) {
@@ -166,7 +168,7 @@ class TruncatingEncoder {
   }
   SIMD_INLINE static I32 saturated_32(F64x2 x, I32) { return truncate(limited(x)); }
 
-  // To the target's range; NaN becomes 0.
+  // Clamps to the target's range; NaN becomes 0.
   SIMD_INLINE static F64x2 limited(F64x2 x) { return {limited(x.lo), limited(x.hi)}; }
   SIMD_INLINE static F64 limited(F64 x) {
     const F64 number = as<F64>(select(greater_equal(x, x), as<I64>(x), I64{}));
@@ -179,7 +181,7 @@ class TruncatingEncoder {
     const I64x2 y = truncate_wrapped_64(x);
     return saturates_ ? saturated_64(x, y) : y;
   }
-  // From float32, below 2^63 there is but the sign to look at.
+  // A float32 below 2^63 needs no test but of its sign.
   SIMD_INLINE I64x2 truncate_64(F32 x) const {
     constexpr std::int32_t below_2_63 = 0x5effffff;
     const I64x2 y = truncate_wrapped_64(saturates_ && !is_signed ? not_negative(x) : x);

@@ -1,4 +1,4 @@
-// Sources of 16 bits to float8 and float4 in lanes of 16 bits, of which a register has twice as many as of float32.
+// Sources of 16 bits to float8 and float4, in 16-bit lanes: a register has twice as many of them as of float32.
 #pragma once
 
 #include "codec/policy.hpp"
@@ -8,24 +8,24 @@ namespace tensorcast::kernels::TENSORCAST_TARGET {
 
 using codec::Policy;
 
-// Pairs that are encoded here.
+// The pairs that are encoded here.
 template <DType from, DType to>
-inline constexpr bool in_words =
+inline constexpr bool in_lanes16 =
     bits_of<from> == 16 &&
     (to == DType::float4_e2m1fn || (to == DType::float8_e8m0fnu && from == DType::bfloat16) ||
-     (has_word_shifts && is_float<from> && is_float<to> && bits_of<to> == 8 && to != DType::float8_e8m0fnu));
+     (has_u16_shifts && is_float<from> && is_float<to> && bits_of<to> == 8 && to != DType::float8_e8m0fnu));
 
-SIMD_INLINE Words load_words(const std::byte* src) { return {load<U16>(src), load<U16>(src + kRegisterBytes)}; }
+SIMD_INLINE U16x2 load_u16x2(const std::byte* src) { return {load<U16>(src), load<U16>(src + kRegisterBytes)}; }
 
-// All ones where a lane is greater.
-SIMD_INLINE U8 bytes_beyond(const Words& x, I16 limit) {
+// All ones if a lane is greater than the limit.
+SIMD_INLINE U8 bytes_greater(const U16x2& x, I16 limit) {
   return pack_low_bytes(
       {0 - count_greater(U16{}, as<I16>(x.lo), limit), 0 - count_greater(U16{}, as<I16>(x.hi), limit)});
 }
 
-// What the target has for NaN `x`.
+// The target's codes for NaN `x`.
 template <DType from, DType to>
-SIMD_INLINE U8 nan_codes(const Words& x, U8 signs, U8 float4_nan) {
+SIMD_INLINE U8 nan_codes(const U16x2& x, U8 signs, U8 float4_nan) {
   constexpr FloatFormat format = row(to).format;
   if constexpr (bits_of<to> == 4) {
     return float4_nan;
@@ -42,7 +42,7 @@ SIMD_INLINE U8 nan_codes(const Words& x, U8 signs, U8 float4_nan) {
   }
 }
 
-// The sign of these codes, given in bytes' first bits: where a float4 has it, and none for zero where there is but one.
+// Moves signs from the top bits of bytes to the place of the target's sign. If the target has one zero, it gets none.
 template <DType to>
 SIMD_INLINE U8 sign_bits(U8 codes, U8 signs) {
   if constexpr (bits_of<to> == 4) return as<U8>(as<U16>(signs) >> 4);
@@ -51,34 +51,35 @@ SIMD_INLINE U8 sign_bits(U8 codes, U8 signs) {
 }
 
 template <DType from, DType to>
-class WordEncoder {
+class Lane16Encoder {
   static constexpr FloatFormat source = row(from).format;
   static constexpr FloatFormat format = row(to).format;
   static constexpr bool four_bits = bits_of<to> == 4;
   static constexpr bool has_negative_zero = format.nonfinite != NonFinite::nan_negative_zero;
-  // Bits of the source's mantissa that the target does not have. What follows is of no meaning for integers.
-  static constexpr int cut = is_float<from> ? source.mantissa_bits - format.mantissa_bits : 0;
+  // Bits of the source's mantissa that the target lacks. For integers, this and the next constants mean nothing.
+  static constexpr int dropped_bits = is_float<from> ? source.mantissa_bits - format.mantissa_bits : 0;
   static constexpr int infinity = ((1 << source.exponent_bits) - 1) << source.mantissa_bits;
   static constexpr int one_exponent = 1 << source.mantissa_bits;
   // The bits of a power of two in the source.
   static constexpr int power(int exponent) { return (exponent + source.bias) * one_exponent; }
-  static constexpr int largest = power(format.max_exponent()) |
-                                 static_cast<int>(format.largest_code() & ((1U << format.mantissa_bits) - 1)) << cut;
-  static constexpr int first_beyond = largest + (1 << cut);
-  // Half of the last place, where the code is rounded.
-  static constexpr int half = four_bits ? (cut > 0 ? 1 << (cut - 1) : 0) : 0x80;
+  static constexpr int largest =
+      power(format.max_exponent()) | static_cast<int>(format.largest_code() & ((1U << format.mantissa_bits) - 1))
+                                         << dropped_bits;
+  static constexpr int after_largest = largest + (1 << dropped_bits);
+  // Half a unit of the last place, at the place where the code is rounded.
+  static constexpr int half = four_bits ? (dropped_bits > 0 ? 1 << (dropped_bits - 1) : 0) : 0x80;
   static constexpr int least = format.min_exponent() + source.bias;  // exponent field of the smallest normal number
 
  public:
-  explicit WordEncoder(const Policy& policy)
+  explicit Lane16Encoder(const Policy& policy)
       // The code after the largest is the infinity or NaN that overflow becomes.
-      : limit_(words(policy.saturate ? largest : first_beyond)),
-        last_ordinary_(
-            as<I16>(words(!has_negative_zero && policy.saturate && policy.fnuz_inf_is_nan ? infinity - 1 : infinity))),
+      : limit_(constant(policy.saturate ? largest : after_largest)),
+        special_above_(as<I16>(
+            constant(!has_negative_zero && policy.saturate && policy.fnuz_inf_is_nan ? infinity - 1 : infinity))),
         float4_nan_(splat(static_cast<std::uint8_t>(policy.float4_nan_is_zero ? 0x8 : 0x7))) {}
 
-  SIMD_INLINE void store_block(std::byte* dst, const Words& x) const {
-    const Words magnitudes = {magnitude(x.lo), magnitude(x.hi)};
+  SIMD_INLINE void store_block(std::byte* dst, const U16x2& x) const {
+    const U16x2 magnitudes = {magnitude(x.lo), magnitude(x.hi)};
     U8 codes;
     if constexpr (four_bits) {
       codes = pack_low_bytes({float4_code(magnitudes.lo), float4_code(magnitudes.hi)});
@@ -90,12 +91,12 @@ class WordEncoder {
       codes |= sign_bits<to>(codes, signs);
       if constexpr (is_float<from>) {
         const I16 greatest = as<I16>(max(magnitudes.lo, magnitudes.hi));
-        if (any_greater(greatest, last_ordinary_)) [[unlikely]]
+        if (any_greater(greatest, special_above_)) [[unlikely]]
           codes = with_nan(codes, x, magnitudes, signs);
       }
     }
     if constexpr (four_bits) {
-      store(dst, pack_nibbles(codes));
+      store(dst, pack_u4(codes));
     } else {
       store(dst, codes);
     }
@@ -104,7 +105,7 @@ class WordEncoder {
  private:
   static constexpr std::uint16_t word(int x) { return static_cast<std::uint16_t>(x); }
 
-  static U16 words(int x) { return kept(splat(static_cast<std::uint16_t>(x))); }
+  static U16 constant(int x) { return keep_in_register(splat(static_cast<std::uint16_t>(x))); }
 
   SIMD_INLINE U16 magnitude(U16 x) const {
     if constexpr (is_float<from>) return x & magnitude_;
@@ -112,7 +113,7 @@ class WordEncoder {
     return x;
   }
 
-  // What a code is raised by to nearest even, besides nearly half of its last place.
+  // Rounding to nearest even adds this and nearly half a unit of the last place.
   SIMD_INLINE U16 odd(U16 code) const { return code & last_bit_; }
 
   // 0, 0.5, 1, 1.5, 2, 3, 4 and 6 are codes 0 to 7; ties go to even codes.
@@ -122,20 +123,21 @@ class WordEncoder {
       return count_greater(min(small, splat(word(2))) + min(small, splat(word(4))), as<I16>(small),
                            splat(std::int16_t{5}));
     } else if constexpr (least == 1) {
-      return min((x + below_half_ + odd(x >> cut)) >> cut, largest_code_);
+      return min((x + below_half_ + odd(x >> dropped_bits)) >> dropped_bits, largest_code_);
     } else {
-      // 1. From 1 on, as 1 mantissa bit rounded to nearest even behind the exponent; below, no more than step 2 says.
-      const U16 normal = subtract_to_zero(x + odd(x >> cut), base_) >> cut;
-      // 2. Codes 0, 1 and 2 by the two midpoints between them, of which the second goes up.
+      // 1. From 1 on: the exponent and one mantissa bit, rounded to nearest even. Below 1: at most the result of
+      // step 2.
+      const U16 normal = subtract_to_zero(x + odd(x >> dropped_bits), base_) >> dropped_bits;
+      // 2. Codes 0, 1 and 2, by the two midpoints between them; the second midpoint rounds up.
       const U16 subnormal = count_greater(count_greater(U16{}, as<I16>(x), quarter_), as<I16>(x), three_quarters_);
       return min(max(normal, subnormal), largest_code_);
     }
   }
 
-  // The code in the upper byte, below it what rounding was.
+  // The code is in the upper byte of each lane.
   SIMD_INLINE U16 float8_code(U16 magnitude) const {
     if constexpr (!four_bits) {
-      constexpr int scale = 8 - cut;  // puts the code's last bit at bit 8
+      constexpr int scale = 8 - dropped_bits;  // puts the code's last bit at bit 8
       const U16 limited = min(magnitude, limit_);
       U16 exact;
       if constexpr (least == 1) {  // the formats have the same exponents, subnormals included
@@ -143,19 +145,19 @@ class WordEncoder {
       } else if constexpr (least == 0) {  // one binade of the source's subnormals is normal in the target
         exact = (limited + min(limited, leading_bit_)) << scale;
       } else {
-        // 1. Normal in the target: the exponent counts from the smallest normal's, whose code is 1.0 in mantissa units.
+        // 1. Normal in the target: the exponent counts from the smallest normal number's, which has field 1.
         const U16 normal = subtract_to_zero(limited, base_) << scale;
-        // 2. Subnormal: the significand shifted to where the exponent wants it. What falls out is below half of the
-        //    last place; so that it still breaks ties, bits that no normal rounding can tell apart stick together.
+        // 2. Subnormal: the significand, shifted by the exponent. Bits that fall out are below half of the last place
+        //    but must break ties, so the lowest bits are first combined into one sticky bit.
         U16 x = limited;
         if constexpr (source.mantissa_bits > 7) {
-          constexpr std::uint16_t sticky = word((1 << (cut - 2)) - 1);
+          constexpr std::uint16_t sticky = word((1 << (dropped_bits - 2)) - 1);
           x = (x | ((x & sticky) + sticky)) & word(~sticky);
         }
         const U16 significand = ((x & mantissa_) | leading_bit_) << scale;
         const U16 field = limited >> source.mantissa_bits;
         const U16 subnormal = shift_right_each(significand, subtract_to_zero(least_field_, field));
-        // 3. The subnormal form is right up to the smallest normal binade, and never too large above.
+        // 3. The subnormal result is right up to the smallest normal binade, and never too large above it.
         exact = max(normal, subnormal);
       }
       // 4. To nearest even.
@@ -164,44 +166,45 @@ class WordEncoder {
     return magnitude;
   }
 
-  SIMD_INLINE U8 with_nan(U8 codes, const Words& x, const Words& magnitudes, U8 signs) const {
-    const U8 where = bytes_beyond(magnitudes, last_ordinary_);
+  SIMD_INLINE U8 with_nan(U8 codes, const U16x2& x, const U16x2& magnitudes, U8 signs) const {
+    const U8 where = bytes_greater(magnitudes, special_above_);
     return (codes & ~where) | (nan_codes<from, to>(x, signs, float4_nan_) & where);
   }
 
-  // 1.0 less two units of the last place, as its code is 2; less what takes the place of adding nearly half a unit.
-  static constexpr int float4_base = power(0) - (cut > 0 ? (2 << cut) + (1 << (cut - 1)) - 1 : 0);
+  // 1.0 less two units of the last place, as its code is 2, and less the half unit that rounding would add.
+  static constexpr int float4_base =
+      power(0) - (dropped_bits > 0 ? (2 << dropped_bits) + (1 << (dropped_bits - 1)) - 1 : 0);
 
   U16 limit_;
-  I16 last_ordinary_;
+  I16 special_above_;
   U8 float4_nan_;
-  U16 last_bit_ = words(1);
-  U16 below_half_ = words(half - 1);
-  U8 sign_ = kept(splat(std::uint8_t{0x80}));
-  U16 magnitude_ = words(0x7fff);
+  U16 last_bit_ = constant(1);
+  U16 below_half_ = constant(half - 1);
+  U8 sign_ = keep_in_register(splat(std::uint8_t{0x80}));
+  U16 magnitude_ = constant(0x7fff);
   // float4
-  I16 quarter_ = as<I16>(words(power(-2)));
-  I16 three_quarters_ = as<I16>(words((power(-1) | one_exponent >> 1) - 1));
-  U16 largest_code_ = words(7);
+  I16 quarter_ = as<I16>(constant(power(-2)));
+  I16 three_quarters_ = as<I16>(constant((power(-1) | one_exponent >> 1) - 1));
+  U16 largest_code_ = constant(7);
   // float8; float4 has a base too
-  U16 base_ = words(four_bits ? float4_base : (least - 1) * one_exponent);
-  U16 least_field_ = words(least);
-  U16 leading_bit_ = words(1 << source.mantissa_bits);
-  U16 mantissa_ = words((1 << source.mantissa_bits) - 1);
+  U16 base_ = constant(four_bits ? float4_base : (least - 1) * one_exponent);
+  U16 least_field_ = constant(least);
+  U16 leading_bit_ = constant(1 << source.mantissa_bits);
+  U16 mantissa_ = constant((1 << source.mantissa_bits) - 1);
 };
 
-// float4 from integers of 32 and 64 bits: all beyond 16 bits are beyond its range too.
+// float4 from integers of 32 and 64 bits. Numbers out of the range of 16 bits are out of float4's too.
 template <DType from>
 class Float4OfIntegerEncoder {
   static constexpr bool is_signed = is_signed_type<from>;
 
  public:
-  explicit Float4OfIntegerEncoder(const Policy& policy) : words_(policy) {}
+  explicit Float4OfIntegerEncoder(const Policy& policy) : lane16_(policy) {}
 
   template <class Unit>
   SIMD_INLINE void store_block(std::byte* dst, const Block<Unit>& x) const {
     const Block<I32> lanes = map(x, [](Unit unit) { return within_int32(unit); });
-    words_.store_block(dst, {pack_saturated<true>(lanes.a, lanes.b), pack_saturated<true>(lanes.c, lanes.d)});
+    lane16_.store_block(dst, {pack_saturated<true>(lanes.a, lanes.b), pack_saturated<true>(lanes.c, lanes.d)});
   }
 
  private:
@@ -209,29 +212,29 @@ class Float4OfIntegerEncoder {
     if constexpr (is_signed) return x;
     return as<I32>(min(as<U32>(x), as<U32>(splat(INT32_MAX))));
   }
-  SIMD_INLINE static I32 within_int32(I64x2 x) { return saturated_words<is_signed>(x); }
+  SIMD_INLINE static I32 within_int32(I64x2 x) { return clamped_to_int32<is_signed>(x); }
 
-  WordEncoder<is_signed ? DType::int16 : DType::uint16, DType::float4_e2m1fn> words_;
+  Lane16Encoder<is_signed ? DType::int16 : DType::uint16, DType::float4_e2m1fn> lane16_;
 };
 
-// The method of FloatEncoder<float8_e8m0fnu>, on the upper half of a float32.
+// float8_e8m0fnu from bfloat16, which is the upper half of a float32.
 template <>
-class WordEncoder<DType::bfloat16, DType::float8_e8m0fnu> {
+class Lane16Encoder<DType::bfloat16, DType::float8_e8m0fnu> {
   static constexpr std::int16_t least = 0x0040;
   static constexpr std::int16_t largest = 0x7f00;
 
  public:
-  explicit WordEncoder(const Policy& policy)
+  explicit Lane16Encoder(const Policy& policy)
       : round_up_(splat(static_cast<std::int16_t>(policy.e8m0_rounding == RoundMode::up     ? 0x7f
                                                   : policy.e8m0_rounding == RoundMode::down ? 0
                                                                                             : 0x40))),
-        refuses_(!policy.saturate) {}
+        makes_nan_(!policy.saturate) {}
 
-  SIMD_INLINE void store_block(std::byte* dst, const Words& x) const {
+  SIMD_INLINE void store_block(std::byte* dst, const U16x2& x) const {
     U8 codes = pack_low_bytes({code(as<I16>(x.lo)), code(as<I16>(x.hi))});
     const I16 greatest = max(as<I16>(x.lo & 0x7fff), as<I16>(x.hi & 0x7fff));
-    if (refuses_ || any_greater(greatest, splat(std::int16_t{0x7f80}))) [[unlikely]]
-      codes |= pack_low_bytes({refused(as<I16>(x.lo)), refused(as<I16>(x.hi))});
+    if (makes_nan_ || any_greater(greatest, splat(std::int16_t{0x7f80}))) [[unlikely]]
+      codes |= pack_low_bytes({nan_lanes(as<I16>(x.lo)), nan_lanes(as<I16>(x.hi))});
     store(dst, codes);
   }
 
@@ -241,10 +244,10 @@ class WordEncoder<DType::bfloat16, DType::float8_e8m0fnu> {
     const I16 normal = clamped + min(clamped - 0x80, I16{});
     return as<U16>((normal + round_up_) >> 7);
   }
-  // All ones where NaN, and without saturation everything outside the range.
-  SIMD_INLINE U16 refused(I16 x) const {
+  // All ones in lanes that become NaN: NaN and, without saturation, numbers out of range.
+  SIMD_INLINE U16 nan_lanes(I16 x) const {
     U16 count = count_greater(U16{}, x & INT16_MAX, splat(std::int16_t{0x7f80}));
-    if (refuses_) {
+    if (makes_nan_) {
       count = count_greater(count, splat(least), x);
       count = count_greater(count, x, splat(largest));
     }
@@ -252,7 +255,7 @@ class WordEncoder<DType::bfloat16, DType::float8_e8m0fnu> {
   }
 
   I16 round_up_;
-  bool refuses_;
+  bool makes_nan_;
 };
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET
