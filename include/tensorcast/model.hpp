@@ -28,7 +28,7 @@ struct Model {
   Graph graph;
 };
 
-// Errors: io; parse: a file that breaks its format; unsupported: a node that is no conversion, by node, operator and
+// Errors: io; parse: a file that breaks its format; unsupported: a node that is not a conversion, by node, operator and
 // file; invalid_argument as Program::compile(). Memory is bounded by the file and the external data that it names.
 [[nodiscard]] TENSORCAST_API Result<Model> load_model(const std::string& path, const LoadModelOptions& options = {});
 

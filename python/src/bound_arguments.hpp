@@ -31,7 +31,7 @@ T checked(Result<T>&& result) {
   if constexpr (!std::is_void_v<T>) return std::move(result).value();
 }
 
-// The keywords of a call. TypeError for one that is no option.
+// The keywords of a call. TypeError for one that is not an option.
 inline CastOptions options_of(const nb::dict& keywords) {
   CastOptions options;
   options.threads = 0;

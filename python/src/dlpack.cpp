@@ -271,7 +271,7 @@ PyObject* from_dlpack(PyObject* capsule) {
     return take<DLManagedTensorVersioned>(capsule);
   }
   if (PyCapsule_IsValid(capsule, CapsuleName<DLManagedTensor>::fresh)) return take<DLManagedTensor>(capsule);
-  return PyErr_Format(PyExc_TypeError, "%R is no DLPack capsule, or one that was used before", capsule);
+  return PyErr_Format(PyExc_TypeError, "%R is not a DLPack capsule, or was used before", capsule);
 }
 
 PyObject* to_dlpack(PyObject* object, bool versioned) {

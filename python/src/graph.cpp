@@ -233,8 +233,8 @@ void bind_node(nb::class_<GuardedNode<Node>>& bound) {
           },
           nb::arg("grad_output"))
       .def_prop_ro("output_name", [](const GuardedNode<Node>& self) { return self.node.output_name(); })
-      .def_prop_ro("kept_bytes", [](GuardedNode<Node>& self) {
-        return self.with_node([](Node& node) { return node.kept_bytes(); });
+      .def_prop_ro("saved_bytes", [](GuardedNode<Node>& self) {
+        return self.with_node([](Node& node) { return node.saved_bytes(); });
       });
 }
 

@@ -227,7 +227,7 @@ NB_MODULE(_core, module) {
       "Canonical name of a dtype argument.");
   module.def(
       "check_options", [](const nb::dict& keywords) { static_cast<void>(options_of(keywords)); }, nb::arg("options"),
-      "Raises TypeError for a keyword that is no option, ValueError for a value that it cannot have.");
+      "Raises TypeError for a keyword that is not an option, ValueError for a value that it cannot have.");
   module.def(
       "bit_width", [](nb::handle dtype) { return tc::bit_width(dtype_of(dtype)); }, nb::arg("dtype"),
       "Bits of one element.");

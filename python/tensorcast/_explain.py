@@ -67,7 +67,7 @@ def explain(value: Any, *, from_: Any = None, to: Any = None, **options: Any) ->
         as a cast to string prints it, relative_error; events such as ``"rounded"`` and ``"saturated"``.
 
     Raises:
-        CastError: a literal that is no number, or a code that ``from_`` does not have.
+        CastError: a literal that is not a number, or a code that ``from_`` does not have.
 
     Source: ONNX operator ``Cast``, versions 1 to 25; ``docs/semantics.md``.
     """

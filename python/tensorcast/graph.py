@@ -182,7 +182,7 @@ def load_model(
         A :class:`Program`; its ``format`` says what the file was.
 
     Raises:
-        CastError: a file that cannot be read or breaks its format, a node that is no conversion, and what
+        CastError: a file that cannot be read or breaks its format, a node that is not a conversion, and what
             :meth:`Graph.compile` refuses. The message names file and node.
     """
     if semantics not in ("onnx", "mdf-reference"):

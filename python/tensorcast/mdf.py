@@ -94,9 +94,9 @@ def cast(*args: Any, **kwargs: Any) -> np.ndarray:
         An array of the type, in C order, that shares no memory with the input. Texts are in an array of objects.
 
     Raises:
-        CastError: a type that opset 15 does not have, a text that is no number, a missing argument.
+        CastError: a type that opset 15 does not have, a text that is not a number, a missing argument.
         ValueError: an argument that the operator does not have.
-        TypeError: an input that is no tensor.
+        TypeError: an input that is not a tensor.
 
     Source: ONNX Cast, version 13; modeci_mdf 0.4.15.
     """

@@ -79,7 +79,7 @@ def _is_known(node: onnx.NodeProto) -> bool:
 
 def _require_known(node: onnx.NodeProto) -> None:
     if not _is_known(node):
-        error = CastError(f"operator {node.domain or 'ai.onnx'}.{node.op_type} is none of {', '.join(_OPERATORS)}")
+        error = CastError(f"operator {node.domain or 'ai.onnx'}.{node.op_type} is not one of {', '.join(_OPERATORS)}")
         error.code = "unsupported"
         raise error
 
@@ -159,7 +159,7 @@ class TensorcastBackend(Backend):
 
     @classmethod
     def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> TensorcastRep:
-        """Checks a model and makes it ready to run many times. CastError for nodes that are no conversions."""
+        """Checks a model and makes it ready to run many times. CastError for nodes that are not conversions."""
         super().prepare(model, device, **kwargs)
         if not cls.supports_device(device):
             raise CastError(f"device {device} is not supported; the only one is CPU")

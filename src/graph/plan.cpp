@@ -115,7 +115,7 @@ class BlockBuilder {
     ValueType type{input.dtype, input.shape};
     if (Result<void> checked = check_declared(type); !checked) return checked;
     if (input.default_value) {
-      if (!input.default_value->defined()) return invalid("its default value is no tensor");
+      if (!input.default_value->defined()) return invalid("its default value is an undefined tensor");
       Result<ValueType> common = both(type_of(*input.default_value), type);
       if (!common) return at("default value", std::move(common).error());
     }

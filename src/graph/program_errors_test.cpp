@@ -115,7 +115,7 @@ TEST(ProgramErrors, DeclarationsThatDisagree) {
   fallback.inputs[0].default_value = boolean(true);
   EXPECT_EQ(compile_error(fallback), "input \"x\": default value: bool [] is not float32, any shape");
   fallback.inputs[0].default_value = Tensor();
-  EXPECT_EQ(compile_error(fallback), "input \"x\": its default value is no tensor");
+  EXPECT_EQ(compile_error(fallback), "input \"x\": its default value is an undefined tensor");
 }
 
 Graph choice_of(std::shared_ptr<const Graph> then_branch, std::shared_ptr<const Graph> else_branch) {
@@ -187,7 +187,7 @@ TEST(ProgramErrors, InputsOfARun) {
   EXPECT_EQ(run_error(program, {{"x", x}, {"z", z}, {"u", z}}),
             "the graph has no input \"u\"; its inputs are \"x\", \"z\"");
   EXPECT_EQ(run_error(program, {{"x", x}, {"z", z}, {"z", z}}), "input \"z\": it is given twice");
-  EXPECT_EQ(run_error(program, {{"x", x}, {"z", Tensor()}}), "input \"z\": it is no tensor");
+  EXPECT_EQ(run_error(program, {{"x", x}, {"z", Tensor()}}), "input \"z\": it is an undefined tensor");
   EXPECT_EQ(run_error(program, {{"x", x}, {"z", x}}), "input \"z\": float32 [2, 1] is not int8, any shape");
   EXPECT_EQ(run_error(program, {{"x", *x.reshaped({1, 2})}, {"z", z}}),
             "input \"x\": float32 [1, 2] is not float32 [2, ?]");

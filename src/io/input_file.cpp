@@ -61,7 +61,8 @@ Result<InputFile> InputFile::open_below(const std::string& folder, std::string_v
                  .message = "the location of the data leads out of the folder: " + std::string(why),
                  .file = path};
   };
-  if (relative.empty() || relative.find('\0') != std::string_view::npos) return leads_elsewhere("it is no path");
+  if (relative.empty() || relative.find('\0') != std::string_view::npos)
+    return leads_elsewhere("it is empty or contains a zero byte");
   if (relative.front() == '/') return leads_elsewhere("it is absolute");
   constexpr int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   FileDescriptor fd(::open(folder.c_str(), flags | O_DIRECTORY));

@@ -15,7 +15,7 @@ class OutputFile {
  public:
   // Creates a temporary in the folder of `path`: one without a name where the file system can (then not even SIGKILL
   // leaves anything), else a hidden one. A symbolic link is written through to the file that it names. An old file's
-  // mode is kept. Errors: io; invalid_argument when `path` exists and `overwrite` is off, or is no regular file.
+  // mode is kept. Errors: io; invalid_argument when `path` exists and `overwrite` is off, or is not a regular file.
   [[nodiscard]] static Result<OutputFile> create(const std::string& path, bool overwrite);
 
   OutputFile(OutputFile&& other) noexcept;

@@ -60,7 +60,7 @@ Result<const ModelFormat*> detect_format(const std::string& path) {
   if (by_content != nullptr) return by_content;
   if (by_extension != nullptr) return by_extension;  // its reader says best what is wrong
   return Error{.code = ErrorCode::unsupported,
-               .message = "the file is no model of a known format",
+               .message = "the file is not a model of a known format",
                .hint = fmt::format("known are {}", fmt::join(extensions, ", ")),
                .file = path};
 }

@@ -228,7 +228,7 @@ void add_bench(CLI::App& app, Work& work) {
         for (const Size size : tensorcast::bench::all_sizes) {
           if (tensorcast::bench::name(size) == text) return std::string();
         }
-        return fmt::format("\"{}\" is none of call, l1, l2, memory", text);
+        return fmt::format("\"{}\" is not one of call, l1, l2, memory", text);
       },
       ""));
 

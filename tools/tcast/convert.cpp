@@ -261,16 +261,17 @@ void add_convert(CLI::App& app, Work& work) {
   command.add_flag("-f,--force", request.overwrite, "overwrite OUT and the report");
   command.add_flag("--parents", request.parents, "create the folders of OUT that do not exist");
   add_input_layout(command, arguments->layout);
-  command.add_option("--input-format", request.input_format, "instead of looking: " + format_names())
+  command
+      .add_option("--input-format", request.input_format,
+                  "format of IN (default: by content and extension): " + format_names())
       ->option_text("FORMAT");
-  command.add_option("--output-format", request.output_format, "instead of going by the extension of OUT")
+  command.add_option("--output-format", request.output_format, "format of OUT (default: by its extension)")
       ->option_text("FORMAT");
   add_threads(command, request.options.threads);
   add_json(command, arguments->json);
   add_quiet(command, arguments->quiet);
   arguments->out_of_range =
-      add_cast_options(command, request.options,
-                       "numbers that an integer type cannot hold (default: an error instead of wrapping around)");
+      add_cast_options(command, request.options, "values out of an integer type's range (default: an error)");
 
   command.callback([arguments, &work] {
     check_usage(*arguments);

@@ -40,7 +40,7 @@ std::optional<bool> parse_bool(const std::string& word) {
 void add_saturate(CLI::App& app, CastOptions& options) {
   CLI::Option* saturate = app.add_option_function<std::string>(
       "--saturate", [&options](const std::string& word) { options.saturate = *parse_bool(word); },
-      "too large for a float8: its largest value (default) or infinity, NaN");
+      "float8: out-of-range values become the nearest finite value (true, default), or infinity or NaN (false)");
   saturate->option_text("true|false");
   saturate->check(CLI::Validator(
       [](std::string& word) {

@@ -46,7 +46,7 @@ CLI::Option* add_choice(CLI::App& app, const std::string& option_name, Value& ta
   option->check(CLI::Validator(
       [find, words](std::string& word) {
         return find(word) != nullptr ? std::string()
-                                     : fmt::format("\"{}\" is none of {}", word, fmt::join(words, ", "));
+                                     : fmt::format("\"{}\" is not one of {}", word, fmt::join(words, ", "));
       },
       ""));
   option->option_text(fmt::format("{}", fmt::join(words, "|")));
@@ -54,10 +54,10 @@ CLI::Option* add_choice(CLI::App& app, const std::string& option_name, Value& ta
 }
 
 // Every conversion option of CastOptions, under the names that C++ and Python use too. Returns --out-of-range.
-CLI::Option* add_cast_options(
-    CLI::App& app, tensorcast::CastOptions& options,
-    const std::string& out_of_range_help =
-        "numbers that an integer type cannot hold (default auto: as the opset says, mostly wrap)");
+CLI::Option* add_cast_options(CLI::App& app, tensorcast::CastOptions& options,
+                              const std::string& out_of_range_help =
+                                  "values out of an integer type's range (default auto: wrap; saturate real numbers to "
+                                  "int4, uint4 at opset 21 to 23)");
 
 // How many threads, by default what `threads` says now; 0 is all cores.
 void add_threads(CLI::App& app, int& threads);

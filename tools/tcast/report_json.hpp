@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 // Null for numbers that JSON does not have.
 [[nodiscard]] Json finite_or_null(double value);
 
-// Indented text with a newline; bytes that are no UTF-8 become U+FFFD.
+// Indented text with a newline; bytes that are not UTF-8 become U+FFFD.
 [[nodiscard]] std::string json_text(const Json& json);
 
 }  // namespace tcast

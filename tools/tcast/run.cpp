@@ -96,7 +96,7 @@ Result<NamedTensor> read_input(const Program& program, const std::string& argume
   const bool is_named = input != nullptr;
   if (!is_named && is_only_one && program.inputs().size() == 1) input = &program.inputs().front();
   Result<NamedTensor> tensor =
-      tensorcast::read_tensor(file, {.opaque = input == nullptr ? tensorcast::DType::undefined : input->dtype});
+      tensorcast::read_tensor(file, {.from = input == nullptr ? tensorcast::DType::undefined : input->dtype});
   const auto is_there = [&] {
     std::error_code ignored;
     return std::filesystem::exists(file, ignored);
@@ -114,7 +114,7 @@ Result<NamedTensor> read_input(const Program& program, const std::string& argume
   if (input == nullptr) input = find_input(program, tensor->name);
   if (input == nullptr) {
     return Error{.code = ErrorCode::invalid_argument,
-                 .message = "which input of the model this is must be said",
+                 .message = "cannot tell which model input this file is for",
                  .hint = program.inputs().empty()
                              ? "the model has no inputs"
                              : fmt::format("--input NAME=FILE, where NAME is one of {}", names_of(program.inputs())),

@@ -97,7 +97,7 @@ std::uint64_t number_of(std::string_view bits) {
   return number;
 }
 
-// "2^-4 x (1 + 614/1024)", or "" for codes that are no finite number.
+// "2^-4 x (1 + 614/1024)", or "" for codes that are not finite numbers.
 std::string formula(const Explanation& row) {
   const DTypeFacts& facts = tensorcast::facts(row.dtype);
   if (facts.family != Family::floating || row.exact_value == "NaN" || row.exact_value.ends_with("INF")) return "";

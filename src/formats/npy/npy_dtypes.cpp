@@ -53,7 +53,7 @@ Result<ElementLayout> parse_opaque(std::string_view descr, std::uint64_t width, 
     const std::vector<std::string_view> names = candidates(width);
     if (names.empty()) {
       return fail(ErrorCode::unsupported,
-                  fmt::format("opaque elements of {} bytes (\"{}\") are no numbers", width, descr));
+                  fmt::format("opaque elements of {} bytes (\"{}\") are not numbers", width, descr));
     }
     return fail(ErrorCode::invalid_argument,
                 fmt::format("\"{}\" does not say which type its elements of {} bytes have", descr, width),
@@ -86,16 +86,16 @@ Error refuse(std::string_view descr, char kind) {
     case 'O':
       return fail(ErrorCode::unsupported, "Python objects in npy are refused: they are pickles, which run code");
     case 'c':
-      return fail(ErrorCode::unsupported, fmt::format("complex numbers (\"{}\") are none of the types", descr),
+      return fail(ErrorCode::unsupported, fmt::format("complex numbers (\"{}\") are not supported", descr),
                   "save the real and the imaginary part on their own");
     case 'M':
     case 'm':
-      return fail(ErrorCode::unsupported, fmt::format("dates and times (\"{}\") are none of the types", descr),
+      return fail(ErrorCode::unsupported, fmt::format("dates and times (\"{}\") are not supported", descr),
                   "save them as int64");
     case 'f':
     case 'i':
     case 'u':
-      return fail(ErrorCode::unsupported, fmt::format("numbers of this width (\"{}\") are none of the types", descr));
+      return fail(ErrorCode::unsupported, fmt::format("numbers of this width (\"{}\") are not supported", descr));
     default:
       return fail(ErrorCode::parse, fmt::format("unknown descriptor \"{}\"", descr.substr(0, 40)));
   }

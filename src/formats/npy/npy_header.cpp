@@ -89,7 +89,7 @@ class DictParser {
     while (!consume(')')) {
       if (!comma) return malformed(fmt::format("expected , or ) at byte {}", position_));
       const std::optional<std::int64_t> dimension = parse_dimension();
-      if (!dimension) return malformed("'shape' has a dimension that is no integer of 64 bits");
+      if (!dimension) return malformed("'shape' has a dimension that is not a 64-bit integer");
       if (*dimension < 0) return malformed(fmt::format("'shape' has the negative dimension {}", *dimension));
       if (header_.shape.size() == max_rank) return malformed(fmt::format("'shape' has over {} dimensions", max_rank));
       header_.shape.push_back(*dimension);

@@ -231,7 +231,7 @@ Result<std::optional<ZipEntry>> read_entry(const io::InputFile& file, std::uint6
   ZipEntry entry;
   entry.name = directory.text(name_bytes);
   if (entry.name.find('\0') != std::string::npos || !npy::count_characters(entry.name)) {
-    return damaged_archive("the name of an entry is no UTF-8");
+    return damaged_archive("the name of an entry is not UTF-8");
   }
   std::uint64_t* const fields[] = {&header.bytes, &header.stored_bytes, &offset};
   const Result<void> applied = apply_zip64(directory.take(extra_bytes), fields);

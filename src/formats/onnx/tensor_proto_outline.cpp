@@ -87,7 +87,7 @@ class OutlineReader {
   static Result<void> expect(const WireField& field, pbf_wire_type type) {
     if (field.type == type) return {};
     return malformed_message(field.offset,
-                             fmt::format("{} has wire type {}, so this is no TensorProto",
+                             fmt::format("{} has wire type {}, so this is not a TensorProto",
                                          field_name(static_cast<Field>(field.number)), static_cast<int>(field.type)));
   }
 
@@ -122,7 +122,7 @@ class OutlineReader {
       if (Result<void> right = expect(field, type); !right) return right;
     }
     if (field.length % width != 0) {
-      return malformed_message(field.offset, fmt::format("{} bytes are no whole number of values", field.length));
+      return malformed_message(field.offset, fmt::format("{} bytes are not a whole number of values", field.length));
     }
     values_[field.number] += field.length / width;
     return wire_.skip(field);

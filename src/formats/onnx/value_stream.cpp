@@ -115,10 +115,10 @@ Result<void> ValueStream::decode(std::span<std::byte> value) {
     const bool is_signed_field = field_ == Field::int32_data;
     return Error{
         .code = ErrorCode::parse,
-        .message = is_signed_field
-                       ? fmt::format("{} holds {}, which is no {}", field_name(field_),
-                                     static_cast<std::int32_t>(*number), name(dtype_))
-                       : fmt::format("{} holds {}, which is no {}", field_name(field_), *number, name(dtype_)),
+        .message = is_signed_field ? fmt::format("{} holds {}, which is not a value of {}", field_name(field_),
+                                                 static_cast<std::int32_t>(*number), name(dtype_))
+                                   : fmt::format("{} holds {}, which is not a value of {}", field_name(field_), *number,
+                                                 name(dtype_)),
         .element = bit_width(dtype_) < 8 && !has_value_per_code(dtype_) ? std::nullopt : std::optional(values_)};
   }
   std::memcpy(value.data(), &*number, value.size());  // the low bytes: all targets are little-endian

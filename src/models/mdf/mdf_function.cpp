@@ -90,7 +90,7 @@ Result<Value> Functions::input(const Arguments& arguments, std::string_view name
   const auto found = arguments.find(name);
   if (found == arguments.end()) return parse_error(fmt::format("the input \"{}\" is missing", name));
   Value value = found->second;
-  if (value.is_text()) return parse_error(fmt::format("\"{}\" is no value", value.text.substr(0, 60)));
+  if (value.is_text()) return parse_error(fmt::format("\"{}\" is not a value", value.text.substr(0, 60)));
   if (semantics_ == MdfSemantics::onnx) return value;
 
   // What the reference engine does to every input of an operator.
@@ -126,7 +126,7 @@ Result<CastOptions> Functions::options(const Arguments& arguments) const {
   if (const auto mode = arguments.find("round_mode"); mode != arguments.end() && opset_ >= 24) {
     const std::string& text = mode->second.text;
     if (text != "up" && text != "down" && text != "nearest") {
-      return parse_error("round_mode is none of up, down, nearest");
+      return parse_error("round_mode is not one of up, down, nearest");
     }
     options.round_mode = text == "up" ? RoundMode::up : text == "down" ? RoundMode::down : RoundMode::nearest;
   }
@@ -146,7 +146,7 @@ Result<Value> Functions::cast(const Arguments& arguments, const std::string& bas
   if (!number) return number.error();
   const auto dtype = static_cast<DType>(*number);
   if (*number < 0 || *number > 1000 || !is_castable(dtype)) {
-    return unsupported(fmt::format("the attribute to is {}, which is no type that tensors are cast to", *number));
+    return unsupported(fmt::format("the attribute to is {}, which is not a type that tensors are cast to", *number));
   }
   if (since_opset(dtype) > opset_) {
     return unsupported(fmt::format("opset {} has no {}; opset {} has", opset_, name(dtype), since_opset(dtype)),
@@ -188,7 +188,7 @@ Result<Value> Functions::apply(Function function, const Arguments& arguments, co
     case Function::constant: {
       const auto value = arguments.find("value");
       if (value == arguments.end()) return parse_error("the attribute \"value\" is missing");
-      if (value->second.is_text()) return parse_error("the attribute \"value\" is no number");
+      if (value->second.is_text()) return parse_error("the attribute \"value\" is not a number");
       return finished(value->second, base);
     }
   }

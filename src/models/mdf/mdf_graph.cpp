@@ -274,7 +274,7 @@ class Builder {
   static Error unknown_identifier(const std::string& text) {
     const bool word = text.find_first_of(" +-*/%()[]{}<>=!,\"'") == std::string::npos;
     return word ? Error{.code = ErrorCode::parse,
-                        .message = fmt::format("{} is no port, function or parameter of the node", shown(text))}
+                        .message = fmt::format("{} is not a port, function or parameter of the node", shown(text))}
                 : Error{.code = ErrorCode::unsupported,
                         .message = fmt::format("the expression {} is not evaluated", shown(text)),
                         .hint = "values are names, numbers and lists of numbers"};

@@ -52,7 +52,7 @@ Result<void> survey(const Tree& tree, std::vector<std::int64_t>& shape, std::siz
   } else if (tree.as<std::string>() != nullptr) {
     kinds.text = true;
   } else {
-    return parse_error(fmt::format("{} is no number", tree.kind()));
+    return parse_error(fmt::format("{} is not a number", tree.kind()));
   }
   return {};
 }

@@ -65,7 +65,8 @@ const Tree* value_at(const Tree& tree, std::string_view key) {
   return found == nullptr || found->is_null() ? nullptr : found;
 }
 
-// A list of lengths, or Python's text of a tuple. What is no number is a symbol: any length, or any shape at all.
+// A list of lengths, or Python's text of a tuple. Text that is not a number is a symbol: any length, or any shape at
+// all.
 std::optional<std::vector<std::int64_t>> read_shape(const Tree& tree) {
   const Tree* found = tree.find("shape");
   if (found == nullptr) return std::nullopt;
@@ -102,7 +103,7 @@ Result<InputPort> read_input(const std::string& id, const Tree& tree, const std:
   Result<std::string> reduce = text_at(tree, "reduce", here);
   if (!reduce) return std::move(reduce).error();
   if (!reduce->empty() && *reduce != "overwrite" && *reduce != "add" && *reduce != "multiply") {
-    return parse_error(here, fmt::format("reduce {} is none of overwrite, add, multiply", shown(*reduce)));
+    return parse_error(here, fmt::format("reduce {} is not one of overwrite, add, multiply", shown(*reduce)));
   }
   return InputPort{.id = id,
                    .default_value = value_at(tree, "default_value"),

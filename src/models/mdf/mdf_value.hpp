@@ -54,7 +54,7 @@ class Values {
   void give_as(const Value& value, const std::string& name, const std::string& node);
 
   // weight * value, with NumPy's types: an integer weight leaves integers what they are, a real one makes float64 of
-  // them, floats stay. Errors: unsupported: weights that are no numbers, values of unknown type.
+  // them, floats stay. Errors: unsupported: weights that are not numbers, values of unknown type.
   [[nodiscard]] Result<Value> weigh(const Value& value, const Tree& weight, const std::string& base);
 
  private:

@@ -160,7 +160,7 @@ Result<int> cast_opset(const ValueSurvey& survey) {
 }
 
 Result<void> check_types(const ValueSurvey& survey, const AddCastRequest& request, int opset) {
-  if (!survey.is_tensor) return refused("the value is no tensor, so it cannot be cast");
+  if (!survey.is_tensor) return refused("the value is not a tensor, so it cannot be cast");
   const auto check = [&](DType dtype, std::string_view which) -> Result<void> {
     if (since_opset(dtype) <= opset) return {};
     return unsupported(fmt::format("Cast {} {} came with opset {}, but the model has opset {}", which, name(dtype),
@@ -244,10 +244,10 @@ std::string encode_node(const AddCastRequest& request, const AddCastOutcome& nam
 }
 
 Result<void> check_request(const AddCastRequest& request) {
-  if (!is_castable(request.to)) return refused("the type to cast to is none of the types that Cast has");
+  if (!is_castable(request.to)) return refused("the type to cast to is not a type of Cast");
   if (request.tensor.empty()) return refused("the tensor needs a name");
   for (const std::string* text : {&request.node_name, &request.output_name}) {
-    if (!is_utf8(*text)) return refused("the new name is no UTF-8 text");
+    if (!is_utf8(*text)) return refused("the new name is not UTF-8");
   }
   return {};
 }

@@ -6,8 +6,8 @@
 
 namespace tensorcast::models::onnx {
 
-// Errors: unsupported: a node that is no conversion, an attribute or operator that its version does not have, an opset
-// above newest_opset; parse: what ONNX forbids; io: external data. Error::file is set, and nodes are named.
+// Errors: unsupported: a node that is not a conversion, an attribute or operator that its version does not have, an
+// opset above newest_opset; parse: what ONNX forbids; io: external data. Error::file is set, and nodes are named.
 [[nodiscard]] Result<Graph> build_graph(const ModelTree& model, const io::InputFile& file);
 
 }  // namespace tensorcast::models::onnx

@@ -29,7 +29,7 @@ template <class Take>
 
 [[nodiscard]] inline Result<void> expect(const WireField& field, protozero::pbf_wire_type type) {
   if (field.type == type) return {};
-  return malformed_message(field.offset, "a field has the wrong wire type, so this is no ONNX model");
+  return malformed_message(field.offset, "a field has the wrong wire type, so this is not an ONNX model");
 }
 
 // The same for the message that `field` holds.

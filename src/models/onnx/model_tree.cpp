@@ -42,7 +42,7 @@ class TreeReader {
       }
     });
     if (!done) return std::move(done).error();
-    if (!has_graph) return broken("the file holds no graph, so it is no ONNX model");
+    if (!has_graph) return broken("the file holds no graph, so it is not an ONNX model");
     return model;
   }
 
@@ -248,7 +248,7 @@ class TreeReader {
       if (Result<void> right = expect(field, pbf_wire_type::fixed32); !right) return right;
     }
     if (field.length % sizeof(float) != 0)
-      return malformed_message(field.offset, "floats are no whole number of values");
+      return malformed_message(field.offset, "floats are not a whole number of values");
     const std::uint64_t count = field.length / sizeof(float);
     if (Result<void> fits = budget_.take_grown<float>(count); !fits) return fits;
     const std::size_t before = floats.size();

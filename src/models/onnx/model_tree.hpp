@@ -72,7 +72,7 @@ struct ModelTree {
   std::vector<FunctionTree> functions;
 };
 
-// Errors: parse; unsupported: values that are no tensors, sparse tensors, more than a model of conversions can have;
+// Errors: parse; unsupported: values that are not tensors, sparse tensors, more than a model of conversions can have;
 // io. Memory is bounded whatever the file says.
 [[nodiscard]] Result<ModelTree> read_model_tree(const io::InputFile& file);
 

@@ -1,4 +1,4 @@
-// What models in testdata/ mean when they are run, and how files that are no models fail.
+// What models in testdata/ mean when they are run, and how files that are not models fail.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -61,7 +61,7 @@ class Surveyor {
     });
     if (!done) return std::move(done).error();
     if (!has_graph)
-      return Error{.code = ErrorCode::parse, .message = "the file holds no graph, so it is no ONNX model"};
+      return Error{.code = ErrorCode::parse, .message = "the file holds no graph, so it is not an ONNX model"};
     return std::move(survey_);
   }
 

@@ -35,7 +35,7 @@ Result<std::int64_t> integer_attribute(const pugi::xml_node& element, const char
   const pugi::xml_attribute attribute = element.attribute(name);
   if (!attribute) return parse_error(fmt::format("{}: <{}> has no attribute {}", where, element.name(), name));
   if (const auto value = parse_integer(attribute.value()); value && *value >= 0) return *value;
-  return parse_error(fmt::format("{}: {}={} of <{}> is not a number that counts", where, name,
+  return parse_error(fmt::format("{}: {}={} of <{}> is not a non-negative integer", where, name,
                                  quoted(attribute.value()), element.name()));
 }
 
@@ -71,8 +71,8 @@ Result<std::vector<Port>> parse_ports(const pugi::xml_node& list, const std::str
     for (const pugi::xml_node& dim : element.children("dim")) {
       const auto length = parse_integer(dim.child_value());
       if (!length || *length < -1) {
-        return parse_error(fmt::format("{}: port {} has the dimension {}, which is no length", where, port.id,
-                                       quoted(dim.child_value())));
+        return parse_error(fmt::format("{}: port {} has the dimension {}, which is neither a length nor -1", where,
+                                       port.id, quoted(dim.child_value())));
       }
       port.dims.push_back(*length);
     }

@@ -109,7 +109,7 @@ Result<Shape> shape_attribute(const Layer& layer) {
   for (std::size_t begin = 0; !list.empty() && begin <= list.size();) {
     const std::size_t end = std::min(list.find(',', begin), list.size());
     const auto length = parse_dimension(std::string_view(list).substr(begin, end - begin));
-    if (!length) return fail(ErrorCode::parse, layer, fmt::format("shape=\"{}\" is no shape", text->substr(0, 60)));
+    if (!length) return fail(ErrorCode::parse, layer, fmt::format("shape=\"{}\" is not a shape", text->substr(0, 60)));
     shape.push_back(*length);
     begin = end + 1;
   }
