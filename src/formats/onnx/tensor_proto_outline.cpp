@@ -99,7 +99,7 @@ class OutlineReader {
     return {};
   }
 
-  // One value, or many packed into one field.
+  // Reads one value, or many packed into one field.
   template <class Take>
   Result<void> take_varints(const WireField& field, Take take_value) {
     const bool packed = field.type == pbf_wire_type::length_delimited;
