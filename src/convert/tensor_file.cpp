@@ -25,7 +25,7 @@ Error at_file(Error error, const std::string& path) {
 Result<OpenedInput> open(const std::string& path, const ReadTensorOptions& options) {
   Result<OpenedInput> input = convert::open_input(path, options.format, {});
   if (input || options.from == DType::undefined) return input;
-  // Only a file that does not say its type needs to be told; one that fails for another reason fails again.
+  // Retries with the caller's type if the file does not name its own; any other error occurs again.
   if (input.error().code != ErrorCode::invalid_argument) return input;
   return convert::open_input(path, options.format, {.raw = {}, .from = options.from});
 }

@@ -34,7 +34,7 @@ Result<void> check_parameters(const CastNodeParameters& parameters) {
   return graph::check_cast(parameters.options, DType::undefined, parameters.to);
 }
 
-// Under the rules of today: the gradient's type may be newer than the node's opset.
+// Uses the newest opset: the gradient's type may be newer than the node's opset.
 CastOptions gradient_options(const CastNodeParameters& parameters) {
   CastOptions options;
   options.saturate = parameters.options.saturate;
@@ -44,7 +44,7 @@ CastOptions gradient_options(const CastNodeParameters& parameters) {
   return options;
 }
 
-// The gradient with what a cast makes of zero where `mask` says; float8_e8m0fnu has no zero.
+// Replaces the gradient by a cast zero at each bit of `mask`; float8_e8m0fnu has no zero.
 Result<Tensor> with_zeros(const Tensor& gradient, const std::vector<std::byte>& mask, const CastOptions& options) {
   const Result<codec::Policy> policy = codec::resolve_policy(options, DType::float32, gradient.dtype());
   if (!policy) return policy.error();

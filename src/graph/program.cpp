@@ -19,7 +19,7 @@ struct Program::Impl {
   std::unordered_map<std::string, std::size_t> input_places;
   graph::Block plan;
 
-  // Fills `tensors` in the order of the inputs.
+  // Fills `tensors` in the order of the program's inputs.
   [[nodiscard]] Result<void> arrange(std::span<const NamedTensor> given, std::vector<Tensor>& tensors) const;
   [[nodiscard]] Result<std::vector<NamedTensor>> run(std::span<const Tensor> tensors, int threads) const;
 };

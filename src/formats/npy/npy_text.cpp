@@ -27,7 +27,8 @@ void append_utf8(char32_t c, std::vector<char>& utf8) {
   }
 }
 
-// The code point at `position`, which moves behind it; `invalid` where there is none, overlong forms included.
+// Returns the code point at `position` and moves `position` past it; `invalid` for malformed UTF-8, overlong forms
+// included.
 char32_t next_character(std::string_view utf8, std::size_t& position) {
   const auto lead = static_cast<unsigned char>(utf8[position++]);
   if (lead < 0x80) return lead;

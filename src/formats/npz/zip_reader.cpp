@@ -54,8 +54,7 @@ Result<void> read_zip64_end(const io::InputFile& file, std::uint64_t locator_off
   const Result<std::vector<std::byte>> locator = read_bytes(file, locator_offset, zip64_locator_bytes);
   if (!locator) return locator.error();
   RecordReader located(*locator);
-  if (located.get<std::uint32_t>() != zip64_locator_signature)
-    return {};  // the locator's signature is missing: no zip64 record
+  if (located.get<std::uint32_t>() != zip64_locator_signature) return {};  // no zip64 record
   if (located.get<std::uint32_t>() != 0) return unsupported("the archive has several files");
   const auto offset = located.get<std::uint64_t>();
   if (offset > locator_offset || locator_offset - offset < zip64_directory_end_bytes) {

@@ -81,7 +81,7 @@ class OutlineReader {
           return budget_.take_grown<Metadata::value_type>();
         });
     }
-    return wire_.skip(field);  // of a later version
+    return wire_.skip(field);  // unknown fields come from later versions
   }
 
   static Result<void> expect(const WireField& field, pbf_wire_type type) {
