@@ -70,8 +70,7 @@ Result<bool> verify_output(const ConvertRequest& request, const Plan& plan, Open
     written.error().file = output.path();
     return std::move(written).error();
   }
-  written->file->dont_need(
-      0, written->file->size());  // drops cached pages, so that the read comes from the disk if possible
+  written->file->dont_need(0, written->file->size());  // reads from the disk instead of cached pages, if possible
   Result<bool> verified = convert::verify(request, plan, *input.reader, *written->reader, progress);
   if (!verified && verified.error().file == output.temporary_path()) verified.error().file = output.path();
   return verified;

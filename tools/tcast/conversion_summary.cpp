@@ -54,7 +54,7 @@ std::string shown_name(const std::string& tensor) {
   return tensor.empty() ? "-" : abbreviated(printable(tensor), longest_name);
 }
 
-// Elements that became something else altogether, not just the nearest value.
+// Counts the elements whose result is not just the nearest value.
 std::uint64_t lossy_elements(const CastReport& report) {
   return report.overflowed + report.saturated + report.underflowed_to_zero + report.nan_made + report.nan_lost +
          report.wrapped;
@@ -112,7 +112,7 @@ std::string worst_tensors_table(const ConvertOutcome& outcome) {
     if (tensor.report && (tensor.report->inexact != 0 || lossy_elements(*tensor.report) != 0)) worst.push_back(&tensor);
   }
   if (worst.empty()) return "";
-  // Destroyed elements are no noise, so tensors that have some come before all others.
+  // Destroyed elements do not count as noise, so tensors that have some come first.
   const auto loss = [](const TensorOutcome* tensor) {
     return std::pair(tensor->report->overflowed == 0 && tensor->report->nan_made == 0, tensor->report->snr_db());
   };
@@ -173,7 +173,7 @@ std::string plan_table(const ConvertOutcome& outcome) {
 
 std::string tensor_counts(const ConvertOutcome& outcome) {
   std::vector<std::pair<DType, std::uint64_t>> converted;
-  std::vector<std::pair<std::string, std::uint64_t>> left;  // why, how many
+  std::vector<std::pair<std::string, std::uint64_t>> left;  // reason, count
   std::uint64_t copied = 0;
   for (const TensorOutcome& tensor : outcome.tensors) {
     if (tensor.left) {

@@ -96,7 +96,7 @@ Result<void> Array::read_swapped(std::uint64_t offset, std::span<std::byte> out)
   return {};
 }
 
-// Packs elements of one byte each, low bits first. Bits above the element's width are ignored.
+// Reads elements of one byte each and packs them, low bits first. Bits above the element's width are ignored.
 Result<void> Array::read_packed(std::uint64_t offset, std::span<std::byte> out) {
   const auto bits = static_cast<unsigned>(bit_width(layout_.dtype));
   const unsigned mask = (1u << bits) - 1;

@@ -33,14 +33,14 @@ Error unsupported(std::string message, std::string hint = {}) {
   return Error{.code = ErrorCode::unsupported, .message = std::move(message), .hint = std::move(hint)};
 }
 
-// An attribute is part of the operator: only a number that the file itself has can be one.
+// An attribute is part of the operator, so its value must be a number in the file.
 Result<std::int64_t> integer_attribute(const Value& value, std::string_view name) {
   if (!value.literal) {
     return unsupported(fmt::format("the attribute {} is computed", name), "attributes are numbers in the file");
   }
   const std::optional<Number> number = number_of(*value.literal);
   if (number && number->is_integer) return number->integer;
-  // Python's int() of it.
+  // Converts like Python's int().
   if (number && number->real >= -0x1p62 && number->real <= 0x1p62 &&
       static_cast<double>(static_cast<std::int64_t>(number->real)) == number->real) {
     return static_cast<std::int64_t>(number->real);
@@ -93,7 +93,7 @@ Result<Value> Functions::input(const Arguments& arguments, std::string_view name
   if (value.is_text()) return parse_error(fmt::format("\"{}\" is not a value", value.text.substr(0, 60)));
   if (semantics_ == MdfSemantics::onnx) return value;
 
-  // What the reference engine does to every input of an operator.
+  // The reference engine converts every input of an operator this way.
   if (value.is_number) {
     value.literal = value.literal->reshaped({1}).value();
     value.shape = std::vector<std::int64_t>{1};
@@ -133,7 +133,7 @@ Result<CastOptions> Functions::options(const Arguments& arguments) const {
   return options;
 }
 
-// The reference engine makes float64 of float32.
+// The reference engine converts float32 results to float64.
 Value Functions::finished(Value result, const std::string& base) {
   if (semantics_ == MdfSemantics::onnx || result.dtype != DType::float32) return result;
   return values_.convert(result, DType::float64, {}, base);

@@ -1,4 +1,4 @@
-// Puts a Cast behind a value of any ONNX model. What is not changed stays as it is, byte for byte.
+// Inserts a Cast after a value of any ONNX model. All other bytes stay as they are.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ std::filesystem::path folder_of(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
-// Rewrites the graph that defines the value, and the graphs in it that see it.
+// Rewrites the graph that defines the value, and the nested graphs that see it.
 class Rewiring {
  public:
   Rewiring(const io::InputFile& file, const ValueSurvey& survey, const Definition& definition,
@@ -152,7 +152,7 @@ class Rewiring {
 };
 
 Result<int> cast_opset(const ValueSurvey& survey) {
-  if (survey.opset == 0 && survey.ir_version < 3 && !survey.has_opsets) return 1;  // before models said it
+  if (survey.opset == 0 && survey.ir_version < 3 && !survey.has_opsets) return 1;  // such models do not name an opset
   if (survey.opset <= 0) {
     return unsupported("the model imports no version of the standard operators, so it can have no Cast");
   }
@@ -252,7 +252,7 @@ Result<void> check_request(const AddCastRequest& request) {
   return {};
 }
 
-// A model finds its external data beside itself.
+// The new model must be in the same folder, as it finds its external data beside itself.
 Result<void> check_place(const ValueSurvey& survey, const AddCastRequest& request) {
   if (!survey.has_external_data) return {};
   std::error_code problem;

@@ -46,7 +46,7 @@ const AttributeTree* find(const Attributes& attributes, std::string_view name) {
   return found == attributes.end() ? nullptr : found->second;
 }
 
-// The enumerators of TensorProto.DataType, as Cast before opset 6 spells them.
+// The names of TensorProto.DataType, as in Cast before opset 6.
 constexpr std::array<std::pair<std::string_view, DType>, 13> old_type_names = {{{"FLOAT", DType::float32},
                                                                                 {"UINT8", DType::uint8},
                                                                                 {"INT8", DType::int8},
