@@ -157,9 +157,8 @@ def inspect(
 
     Returns:
         ``format``, ``metadata``, and ``tensors``, a list in the file's order. Each tensor has name, dtype, shape (in
-        elements) and bytes; if the type is not one of ours, ``foreign_dtype``, the file's name of it, and ``problem``, why its
-        elements cannot be read, or ``""``. With ``stats`` also
-        ``stats``: the counts ``count``, ``nan``, ``infinite``, ``zero``, ``negative``; ``min``, ``max`` and
+        elements) and bytes; if the type is not one of ours, ``foreign_dtype``, the file's name of it, and ``problem``,
+        why its elements cannot be read, or ``""``. With ``stats`` also ``stats``: the counts ``count``, ``nan``, ``infinite``, ``zero``, ``negative``; ``min``, ``max`` and
         ``smallest_nonzero_magnitude`` of the finite elements; and ``candidates``, a :class:`CastReport` for each type.
         ``None`` for tensors without numbers.
 

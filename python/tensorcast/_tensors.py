@@ -16,7 +16,7 @@ def is_torch(x: Any) -> bool:
 
 
 def to_core(x: Any) -> _core.Tensor:
-    """The core's tensor on the memory of an array, which is copied if it is not contiguous or its type is under 8 bits."""
+    """The core's tensor on the memory of an array; copies an array that is not contiguous, or under 8 bits."""
     if is_torch(x):
         from . import _torch_memory
 

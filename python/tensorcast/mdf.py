@@ -154,7 +154,7 @@ def _replace(old: Callable[..., Any], new: Callable[..., Any]) -> None:
 
 
 def install() -> None:
-    """Puts :func:`cast` and :func:`castlike` into ``modeci_mdf``, for every model that its engine runs. A second call does nothing.
+    """Puts :func:`cast` and :func:`castlike` into ``modeci_mdf``, for every model that its engine runs. Idempotent.
 
     Raises:
         ImportError: the package ``modeci_mdf`` is not installed.

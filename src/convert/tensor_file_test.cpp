@@ -70,7 +70,7 @@ TEST(TensorFile, TheTypeOfAnOpaqueFileIsWhatTheReaderSays) {
   EXPECT_EQ(read_tensor(folder / "opaque.npy", {.from = DType::float8_e4m3fn})->tensor.dtype(), DType::float8_e4m3fn);
   EXPECT_FALSE(read_tensor(folder / "opaque.npy", {.from = DType::bfloat16}).ok());
 
-  // A file that says its type is taken at its word.
+  // The type in the file takes precedence over `from`.
   ASSERT_TRUE(write_tensor(folder / "t.npy", numbers(DType::uint8, {}, "\x07")).ok());
   EXPECT_EQ(read_tensor(folder / "t.npy", {.from = DType::float8_e4m3fn})->tensor.dtype(), DType::uint8);
 }

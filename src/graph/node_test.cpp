@@ -111,7 +111,7 @@ TEST(CastNode, GivesTheGradientTheTypeOfTheInput) {
   ASSERT_TRUE(result.ok()) << result.error().describe();
   EXPECT_TRUE(equal_bits(*result, converted(grad, DType::float64)));
   EXPECT_TRUE(equal_bits(*node.backward(grad), *result)) << "any number of times";
-  // A gradient of another floating type will do.
+  // A gradient of another floating type is allowed.
   EXPECT_EQ(elements_of<double>(*node.backward(*floats({0.5F, 2}).reshaped({2, 1}))), (std::vector<double>{0.5, 2}));
 }
 

@@ -1,4 +1,4 @@
-// What is wrong with a graph or a run is said, with the node's name.
+// Errors of graphs and runs name the node.
 #include <limits>
 
 #include "graph/graph_testing.hpp"
@@ -42,14 +42,14 @@ TEST(ProgramErrors, Cycles) {
             "-> back to the first");
   EXPECT_EQ(compile_error(graph_of(DType::float32, {identity_node("self", "y", "y")})),
             "nodes need each other in a cycle: node \"self\" (Identity) -> back to the first");
-  // Through a branch.
+  // A cycle through a branch.
   Graph graph = graph_of(DType::boolean,
                          {{"choice",
                            IfOp{branch({identity_node("", "y", "r")}, "r"), branch({identity_node("", "x", "r")}, "r")},
                            {"x"},
                            {"y"}}});
   EXPECT_EQ(compile_error(graph), "nodes need each other in a cycle: node \"choice\" (If) -> back to the first");
-  // A long one is not shown whole.
+  // A long cycle is shortened.
   std::vector<GraphNode> ring;
   for (int i = 0; i < 50000; ++i) {
     ring.push_back(identity_node("", "v" + std::to_string(i), i == 49999 ? "v0" : "v" + std::to_string(i + 1)));
@@ -168,11 +168,11 @@ TEST(ProgramErrors, BranchesThatNestTooDeep) {
   // 2^30 branches in 30 graphs.
   EXPECT_NE(compile_error(choice_of(nested(30), leaf)).find("come to more than 1048576 nodes and outputs"),
             std::string::npos);
-  // A branch that is its own branch.
+  // A branch that contains itself.
   const auto self = std::make_shared<Graph>(*leaf);
   self->nodes = {{"", IfOp{self, leaf}, {"x"}, {"r"}}};
   EXPECT_NE(compile_error(choice_of(self, leaf)).find("branches are nested deeper than 32"), std::string::npos);
-  self->nodes.clear();  // or it would hold itself for ever
+  self->nodes.clear();  // breaks the reference cycle
 }
 
 TEST(ProgramErrors, InputsOfARun) {
@@ -219,7 +219,7 @@ TEST(ProgramErrors, WhatOnlyARunCanKnow) {
 }
 
 TEST(ProgramErrors, ABranchThatBreaksItsWordIsNotBelieved) {
-  // The branch says float16, gives float32; a cast behind must not be built on what it says.
+  // The branch declares float16 and gives float32; the next cast must not rely on the declaration.
   Graph liar = *branch({identity_node("", "v", "r")}, "r");
   liar.outputs[0].dtype = DType::float16;
   const auto shared = std::make_shared<const Graph>(liar);

@@ -21,7 +21,7 @@ namespace {
 using namespace oracle;
 
 enum class Excepted {
-  nan_code,         // any NaN is as good as any other: CUDA drops signs and payloads
+  nan_code,         // any NaN is accepted: CUDA drops signs and payloads
   negative_source,  // CUDA takes the magnitude for float8_e8m0fnu
 };
 

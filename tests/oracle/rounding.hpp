@@ -1,5 +1,5 @@
-// What an exact number becomes in a type before any option is looked at. Floats of 16 bits or fewer by searching the
-// sorted list of all their values, wider ones by MPFR, integers by GMP's integer division.
+// Rounds an exact number to a type before any option applies. Floats of 16 bits or fewer search the sorted list of all
+// their values, wider ones use MPFR, integers GMP's integer division.
 #pragma once
 
 #include <gmpxx.h>
@@ -13,7 +13,7 @@ namespace oracle {
 
 // Nearest float, ties to even, in the type's own precision but without an upper end.
 struct NearestFloat {
-  std::uint64_t magnitude = 0;  // code without the sign; undefined where beyond
+  std::uint64_t magnitude = 0;  // undefined if beyond is set
   bool beyond = false;          // rounded beyond the largest finite value
 };
 NearestFloat nearest_float(const mpq_class& magnitude, Type type);
@@ -25,7 +25,7 @@ struct PowerOfTwo {
 };
 PowerOfTwo nearest_power(const mpq_class& x);
 
-// A rounded number's low bits, and where it lies: -1 below the type's range, 0 inside, 1 above.
+// The low bits of a rounded number, and its side: -1 below the type's range, 0 inside, 1 above.
 struct IntegerPart {
   std::uint64_t low_bits = 0;
   int side = 0;
