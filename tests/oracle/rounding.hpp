@@ -18,7 +18,7 @@ struct NearestFloat {
 };
 NearestFloat nearest_float(const mpq_class& magnitude, Type type);
 
-// Where a number lies among the powers of two of float8_e8m0fnu.
+// The place of a number among the powers of two of float8_e8m0fnu.
 struct PowerOfTwo {
   int side = 0;  // -1 below 2^-127, 1 above 2^127, 0 between; the codes are defined only between
   std::uint64_t down = 0, up = 0, nearest = 0;
@@ -35,8 +35,8 @@ mpz_class nearest_even(const mpq_class& x);
 IntegerPart fit(const mpz_class& integer, Type type);
 std::uint64_t integer_extreme(Type type, bool lowest);  // as a code
 
-// Where nearest_float() of a float of 16 bits or fewer changes: element i lies between magnitudes i and i + 1, the last
-// one between the largest value and the one that would follow.
+// The thresholds at which nearest_float() of a float of 16 bits or fewer changes: element i lies between magnitudes i
+// and i + 1, the last one between the largest value and the one that would follow.
 const std::vector<mpq_class>& midpoints(Type type);
 
 }  // namespace oracle

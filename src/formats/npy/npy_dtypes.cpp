@@ -84,7 +84,7 @@ Result<ElementLayout> parse_text(std::string_view descr, std::uint64_t length, b
 Error refuse(std::string_view descr, char kind) {
   switch (kind) {
     case 'O':
-      return fail(ErrorCode::unsupported, "Python objects in npy are refused: they are pickles, which run code");
+      return fail(ErrorCode::unsupported, "Python objects in npy are not supported: they are pickles, which run code");
     case 'c':
       return fail(ErrorCode::unsupported, fmt::format("complex numbers (\"{}\") are not supported", descr),
                   "save the real and the imaginary part on their own");

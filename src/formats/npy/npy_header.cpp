@@ -65,7 +65,7 @@ class DictParser {
     skip_space();
     if (peek() == '[' || peek() == '(') {
       return Error{.code = ErrorCode::unsupported,
-                   .message = "structured arrays (several fields in one element) are refused",
+                   .message = "structured arrays (several fields in one element) are not supported",
                    .hint = "save each field as an array of its own"};
     }
     const std::optional<std::string_view> descr = parse_string();

@@ -51,7 +51,7 @@ class OutlineReader {
       case Field::data_location:
         return take_varint(field, data_location_);
       case Field::segment:
-        return Error{.code = ErrorCode::unsupported, .message = "tensors in segments are refused"};
+        return Error{.code = ErrorCode::unsupported, .message = "tensors in segments are not supported"};
       case Field::float_data:
         return take_fixed(field, pbf_wire_type::fixed32, 4);
       case Field::double_data:

@@ -327,7 +327,7 @@ class GraphBuilder {
       const bool is_own = std::any_of(node.attributes.begin(), node.attributes.end(),
                                       [&](const AttributeTree& attribute) { return attribute.g.get() == *tree; });
       if (!is_own) {
-        return Error{.code = ErrorCode::unsupported, .message = "branches that are given to a function are refused"};
+        return Error{.code = ErrorCode::unsupported, .message = "branches passed to a function are not supported"};
       }
       Result<Graph> graph = build_graph(**tree, frame, scope, false);
       if (!graph) return std::move(graph).error();

@@ -115,7 +115,7 @@ class TreeReader {
           graph.initializers.push_back({.offset = part.offset, .length = part.length});
           return budget_.take_grown<formats::onnx::ByteRange>();
         case graph_field::sparse_initializer:
-          return Error{.code = ErrorCode::unsupported, .message = "sparse initializers are refused"};
+          return Error{.code = ErrorCode::unsupported, .message = "sparse initializers are not supported"};
         default:
           return {};
       }

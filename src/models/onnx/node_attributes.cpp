@@ -202,7 +202,7 @@ Result<Tensor> constant_value(const Attributes& attributes, TensorLoader& loader
     if (auto right = is(AttributeType::strings, "a list of strings"); !right) return std::move(right).error();
     return texts(vector_shape(attribute->strings.size()), attribute->strings);
   }
-  return Error{.code = ErrorCode::unsupported, .message = "sparse tensors are refused"};
+  return Error{.code = ErrorCode::unsupported, .message = "sparse tensors are not supported"};
 }
 
 Result<const GraphTree*> branch(std::string_view name, const Attributes& attributes) {
