@@ -1,12 +1,12 @@
-# Install, export, pkg-config; and what the shared libraries show.
+# Install, export, pkg-config, and the symbols that the shared libraries export.
 include(CMakePackageConfigHelpers)
 
 get_property(libraries GLOBAL PROPERTY TENSORCAST_LIBRARIES)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tensorcast)
 file(RELATIVE_PATH pkgconfig_to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 
-# tensorcast_pkg_config(NAME LIBRARY DESCRIPTION): NAME.pc. A static library brings the libraries that it needs
-# along to whoever links it; a shared one has them already.
+# tensorcast_pkg_config(NAME LIBRARY DESCRIPTION): NAME.pc. Users of a static library also link the libraries
+# that it needs; a shared library contains them already.
 function(tensorcast_pkg_config name library description)
   if(type STREQUAL STATIC_LIBRARY)
     list(JOIN requires ", " pkgconfig_requires)
@@ -16,7 +16,7 @@ function(tensorcast_pkg_config name library description)
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endfunction()
 
-# By component: what its static library needs besides those before it, for pkg-config.
+# For pkg-config: the libraries that each component's static library needs, besides those of earlier components.
 set(requires_core)
 if(TENSORCAST_TBB)
   list(APPEND requires_core tbb)

@@ -13,12 +13,12 @@ set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 add_library(tensorcast_settings INTERFACE)
-# -ffp-contract=off: a fused multiply-add where none is written would change results.
+# -ffp-contract=off, as a fused multiply-add that the source does not contain would change results.
 target_compile_options(tensorcast_settings INTERFACE -Wall -Wextra -Wshadow -ffp-contract=off)
-# The headers for all; the library for components after core (src/dtype/formatted.hpp).
+# All components use the headers; components after core link the library (src/dtype/formatted.hpp).
 target_include_directories(tensorcast_settings SYSTEM INTERFACE $<TARGET_PROPERTY:fmt::fmt,INTERFACE_INCLUDE_DIRECTORIES>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  # Wrong for std::string, https://gcc.gnu.org/bugzilla/show_bug.cgi?id=105329
+  # A false positive for std::string, https://gcc.gnu.org/bugzilla/show_bug.cgi?id=105329
   target_compile_options(tensorcast_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
 endif()
 if(TENSORCAST_WARNINGS_AS_ERRORS)
@@ -30,25 +30,25 @@ if(TENSORCAST_SANITIZE)
   target_link_options(tensorcast_settings INTERFACE -fsanitize=${TENSORCAST_SANITIZE})
 endif()
 if(TENSORCAST_BUILD_FUZZERS)
-  # Coverage of everything, which is what guides a fuzzer.
+  # Coverage of all code guides the fuzzer.
   target_compile_options(tensorcast_settings INTERFACE -fsanitize=fuzzer-no-link)
   target_link_options(tensorcast_settings INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# For code that calls the library and does nothing often itself: full optimization takes a third of its compile time.
+# For code that only calls the library: full optimization would take a third of its compile time.
 function(tensorcast_compile_quickly target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 
-# For code that is much text and little work, as everything that walks graphs and documents: full optimization makes two
-# and a half times as much of it, and takes longer to compile.
+# For large code that is rarely hot, such as readers of graphs and documents: full optimization makes it 2.5 times as
+# large, and takes longer to compile.
 function(tensorcast_compile_small target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Os>)
 endfunction()
 
 # tensorcast_layer(NAME [DEPENDS lower layers] [LINK libraries] [EXCLUDE patterns] [PARTS names])
 # An object library of every .cpp of the current folder and below, its *_test.cpp apart as the test program NAME_test.
-# A layer's test links the lower layers that the layer names and so sees no others.
+# A layer's test links only the lower layers that the layer names.
 # A part is one more object library of the layer, tensorcast_NAME_PART, whose sources the caller adds.
 function(tensorcast_layer name)
   cmake_parse_arguments(layer "" "" "DEPENDS;LINK;TEST_LINK;EXCLUDE;PARTS" ${ARGN})

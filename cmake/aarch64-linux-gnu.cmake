@@ -6,7 +6,7 @@ set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static)
-# Packages of the machine that compiles are not for the machine that runs; their headers are in the same folders.
+# The host's packages do not fit the target machine, although their headers are in the same folders.
 set(CMAKE_SYSTEM_PREFIX_PATH /usr)
 set(CMAKE_IGNORE_PREFIX_PATH /usr/local)
 set(ENV{PKG_CONFIG_LIBDIR} /usr/lib/aarch64-linux-gnu/pkgconfig:/usr/share/pkgconfig)

@@ -1,4 +1,4 @@
-// Converts an array, and says what that did to the numbers.
+// Converts an array, and prints the losses.
 #include <array>
 #include <cstdio>
 #include <span>

@@ -1,4 +1,4 @@
-// Makes a real checkpoint in a few seconds: a network that learns to guess the next character of a text.
+// Makes a real checkpoint in a few seconds: trains a network to guess the next character of a text.
 //   character_model train CHECKPOINT TEXT...       trains on the texts and writes CHECKPOINT (float32 .safetensors)
 //   character_model evaluate CHECKPOINT TEXT...    prints the loss of a checkpoint on the same texts' last tenth
 // 1.5 million weights with Adam's state, as training frameworks leave them: step count, tiny second moments and all.
@@ -20,7 +20,7 @@
 namespace {
 
 constexpr std::size_t characters = 96;  // printable ASCII, and one for everything else
-constexpr std::size_t context = 12;     // characters seen
+constexpr std::size_t context = 12;     // input characters
 constexpr std::size_t embedded = 32;    // numbers per character
 constexpr std::size_t hidden = 1024;
 constexpr std::size_t batch = 24;
@@ -28,7 +28,7 @@ constexpr int steps = 500;
 constexpr float learning_rate = 1e-3f;
 constexpr float first_decay = 0.9f, second_decay = 0.99f;
 
-// A weight matrix, inputs by outputs, with what training keeps about it.
+// A weight matrix, inputs by outputs, with its optimizer state.
 struct Weights {
   std::string name;
   std::size_t rows, columns;
@@ -53,7 +53,7 @@ void forward(const std::vector<float>& x, const Weights& weights, const Weights&
     const float* row = &weights.value[i * columns];
     for (std::size_t e = 0; e < examples; ++e) {
       const float factor = x[e * rows + i];
-      if (factor == 0.0f) continue;  // half of what a ReLU passes on
+      if (factor == 0.0f) continue;  // half of the outputs of a ReLU are zero
       float* out = &y[e * columns];
       for (std::size_t j = 0; j < columns; ++j) out[j] += factor * row[j];
     }
@@ -70,7 +70,7 @@ float dot(const float* a, const float* b, std::size_t count) {
   return sum;
 }
 
-// From dy, the gradients of the weights, of the bias and of x.
+// Computes the gradients of the weights, of the bias and of x from dy.
 void backward(const std::vector<float>& x, const std::vector<float>& dy, Weights& weights, Weights& bias,
               std::vector<float>& dx) {
   const std::size_t rows = weights.rows, columns = weights.columns, examples = x.size() / rows;
@@ -106,7 +106,7 @@ class Model {
     for (const std::size_t matrix : {0, 1, 3, 5}) all_[matrix].randomize(random);
   }
 
-  // Mean negative logarithm of the probability of the right character; leaves what learn() needs.
+  // Returns the mean negative logarithm of the probability of the right character; saves what learn() needs.
   float loss(std::span<const std::uint8_t> text, std::span<const std::size_t> starts) {
     x0_.resize(starts.size() * context * embedded);
     for (std::size_t e = 0; e < starts.size(); ++e) {
@@ -165,7 +165,7 @@ class Model {
     }
   }
 
-  // .safetensors: the length of a JSON header, the header, the numbers.
+  // Writes .safetensors: the length of a JSON header, the header, the numbers.
   void save(const std::string& path) const {
     std::string header = "{\"__metadata__\":{\"trained_by\":\"tensorcast's character_model\"}", data;
     const auto add = [&](const std::string& name, const std::string& shape, std::span<const float> numbers) {
@@ -189,7 +189,7 @@ class Model {
     if (!file.flush()) throw std::runtime_error("cannot write " + path);
   }
 
-  // Reads the model's tensors back from a float32 file that save() or a conversion of one wrote.
+  // Reads the model's tensors from a float32 file written by save() or by a conversion of one.
   void load(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(file), {}};

@@ -1,4 +1,4 @@
-// Converts a checkpoint to bfloat16, but its embeddings to float16, and lists what became of each tensor.
+// Converts a checkpoint to bfloat16, except its embeddings, which become float16, and lists the result for each tensor.
 //   convert_checkpoint IN.safetensors OUT.safetensors
 #include <cstdio>
 

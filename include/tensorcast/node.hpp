@@ -16,7 +16,7 @@
 
 namespace tensorcast {
 
-// The parameters of Graiphic's (HAIBAL's) Cast node, and ours behind them. Its `saturate` is options.saturate.
+// The parameters of Graiphic's (HAIBAL's) Cast node, followed by ours. Its `saturate` is options.saturate.
 struct CastNodeParameters {
   std::vector<std::string> specified_outputs_name = {};  // at most one, as there is one output
   std::string name = {};
@@ -28,10 +28,10 @@ struct CastNodeParameters {
       false;  // no gradient where forward() saturated: the clipped straight-through estimator
 };
 
-// The part that both nodes share. A node is used by one thread at a time; copies are independent.
+// The part that CastNode and CastLikeNode share. A node is used by one thread at a time; copies are independent.
 //
-// The gradient of a conversion is our definition, because the operators' texts have none. Graiphic's says only what
-// "lda coeff" is: "the coefficient by which the loss derivative will be multiplied before being sent to the previous
+// The gradient of a conversion is our definition, because the operators' texts have none. Graiphic's text defines only
+// "lda coeff": "the coefficient by which the loss derivative will be multiplied before being sent to the previous
 // layer". We take the straight-through estimator, which is what PyTorch's autograd does for Tensor.to(): the gradient
 // passes as if the conversion were the identity, in the type of the input:
 //
@@ -39,7 +39,7 @@ struct CastNodeParameters {
 //
 // under the node's saturate and round_mode and the rules of the newest opset. A conversion from or to integers, bool
 // or strings has no gradient.
-class GradientKeeper {
+class CastNodeBase {
  public:
   // Returns the gradient of the input of the last forward(). May be called any number of times.
   //
@@ -52,15 +52,16 @@ class GradientKeeper {
   [[nodiscard]] const CastNodeParameters& parameters() const noexcept { return parameters_; }
   // The name of the output: the specified one, or one made from the node's.
   [[nodiscard]] const std::string& output_name() const noexcept { return output_name_; }
-  // Bytes that the last forward() saved for backward(): the mask of saturated elements. 0 without one.
-  [[nodiscard]] std::size_t kept_bytes() const noexcept { return kept_ ? kept_->saturated.size() : 0; }
+  // Bytes of the mask of saturated elements that the last forward() saved for backward().
+  [[nodiscard]] std::size_t saved_bytes() const noexcept { return saved_ ? saved_->saturated.size() : 0; }
+  [[nodiscard]] std::size_t kept_bytes() const noexcept { return saved_bytes(); }  // the old name
 
  protected:
-  GradientKeeper(CastNodeParameters parameters, const char* operation);
+  CastNodeBase(CastNodeParameters parameters, const char* operation);
   [[nodiscard]] Result<std::vector<NamedTensor>> convert(const Tensor& input, DType to);
 
  private:
-  struct Kept {
+  struct Saved {
     DType from = DType::undefined;
     DType to = DType::undefined;
     std::vector<std::int64_t> shape;
@@ -70,37 +71,38 @@ class GradientKeeper {
   CastNodeParameters parameters_;
   const char* operation_;
   std::string output_name_;
-  bool ran_ = false;  // a forward() has run, in either mode
-  std::optional<Kept> kept_;
+  bool ran_ = false;  // forward() was called at least once, in any mode
+  std::optional<Saved> saved_;
 };
 
-class CastNode : public GradientKeeper {
+using GradientKeeper = CastNodeBase;  // the old name
+
+class CastNode : public CastNodeBase {
  public:
   // Errors: invalid_argument: no type to cast to, more names than outputs or an empty one, an lda_coeff that is not
   // finite, options that cast() does not accept; unsupported: a type or attribute newer than options.opset.
   [[nodiscard]] TENSORCAST_API static Result<CastNode> create(CastNodeParameters parameters);
 
-  // Casts `input`, of any castable type, and returns the one output under its name. Shares the elements if the type
-  // does not change.
-  // Errors: as cast(), and parse for strings. Messages name the node. After an error, backward() fails until a
-  // forward() succeeds.
+  // Returns the one output with its name. `input` has any castable type; the output shares its elements if the type
+  // does not change. Errors: as cast(), and parse for strings. Messages name the node. After an error, backward() fails
+  // until a forward() succeeds.
   [[nodiscard]] TENSORCAST_API Result<std::vector<NamedTensor>> forward(const Tensor& input);
 
  private:
-  using GradientKeeper::GradientKeeper;
+  using CastNodeBase::CastNodeBase;
 };
 
-class CastLikeNode : public GradientKeeper {
+class CastLikeNode : public CastNodeBase {
  public:
   // Errors: as CastNode::create(); also when `to` is set, and for options.opset below 15, the first with CastLike.
   [[nodiscard]] TENSORCAST_API static Result<CastLikeNode> create(CastNodeParameters parameters);
 
   // Casts `input` to the dtype of `target_type`, whose elements are ignored and which gets no gradient.
-  // Errors: as CastNode::forward().
+  // Errors: as CastNode.
   [[nodiscard]] TENSORCAST_API Result<std::vector<NamedTensor>> forward(const Tensor& input, const Tensor& target_type);
 
  private:
-  using GradientKeeper::GradientKeeper;
+  using CastNodeBase::CastNodeBase;
 };
 
 }  // namespace tensorcast

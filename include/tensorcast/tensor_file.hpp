@@ -1,4 +1,4 @@
-// Reads one tensor from a file, and writes one to a file. For whole checkpoints see file.hpp.
+// Reads one tensor from a file and writes one tensor to a file; for whole checkpoints see file.hpp.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@
 namespace tensorcast {
 
 struct ReadTensorOptions {
-  std::string tensor = {};          // which one; may be empty if the file has only one
-  std::string format = {};          // "npy", "tensor_proto", ...; empty: by extension and content
-  DType opaque = DType::undefined;  // npy, npz: the type behind a descriptor such as `|V1`; ignored if the descriptor
-                                    // names the type
+  std::string tensor = {};  // name of the tensor; may be empty if the file has only one
+  std::string format = {};  // "npy", "tensor_proto", ...; empty: by extension and content
+  // npy, npz: the type of a descriptor such as `|V1`; ignored if the file names the type.
+  DType from = DType::undefined;
 };
 
 // Reads a tensor. Errors: io, parse, unsupported, invalid_argument (no such tensor, or several and none named);
@@ -23,7 +23,7 @@ struct ReadTensorOptions {
                                                              const ReadTensorOptions& options = {});
 
 struct WriteTensorOptions {
-  std::string name = {};    // of the tensor, in formats that keep one
+  std::string name = {};    // of the tensor, in formats that have names
   std::string format = {};  // empty: by extension
   bool overwrite = false;
 };

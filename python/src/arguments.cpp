@@ -17,7 +17,7 @@ PyObject* dtype_cache() {
   return cache;
 }
 
-// A new string. Bytes that are not UTF-8 are replaced.
+// Returns a new string. Bytes that are not UTF-8 are replaced.
 PyObject* decoded(std::string_view text) {
   return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
 }
@@ -41,7 +41,7 @@ DType from_descr(PyObject* argument) {
   return DType::undefined;
 }
 
-// numpy.float32, ml_dtypes.bfloat16, float, int, bool; or a class of dtypes such as numpy.dtypes.StringDType.
+// Parses numpy.float32, ml_dtypes.bfloat16, float, int, bool, or a class of dtypes such as numpy.dtypes.StringDType.
 DType from_type(PyObject* type) {
   PyObject* descr = nullptr;
   if (PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), &PyArrayDescr_Type)) {
@@ -58,7 +58,7 @@ DType from_type(PyObject* type) {
 
 bool is_torch_dtype(PyObject* argument) { return std::strcmp(Py_TYPE(argument)->tp_name, "torch.dtype") == 0; }
 
-// Types whose equality is that of what they name. (1 == True == 1.0 are one key of a dictionary.)
+// Reports whether equal arguments name equal types. (1 == True == 1.0 are one key of a dictionary.)
 bool may_be_cached(PyObject* argument) {
   return PyUnicode_CheckExact(argument) || PyType_Check(argument) || PyArray_DescrCheck(argument) ||
          is_torch_dtype(argument);
@@ -170,7 +170,7 @@ int option_argument(PyObject* keyword, PyObject* value, CastOptions& options) {
 }
 
 PyObject* raise_error(const Error& error) {
-  if (PyErr_Occurred()) return nullptr;  // KeyboardInterrupt says it already
+  if (PyErr_Occurred()) return nullptr;  // KeyboardInterrupt is already set
   static constexpr const char* codes[] = {"",   "invalid_argument", "unsupported", "out_of_range", "parse",
                                           "io", "internal"};
   PyObject* words = decoded(error.describe());

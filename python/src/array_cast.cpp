@@ -8,7 +8,7 @@
 namespace tensorcast::python {
 namespace {
 
-// Below this many elements, giving the GIL away costs more than it lets others do.
+// Below this many elements, releasing the GIL costs more time than other threads gain.
 constexpr std::size_t release_elements = 32768;
 
 PyObject* general_cast = nullptr;  // owned for the life of the process
@@ -78,7 +78,7 @@ PyObject* cast_array(PyObject*, PyObject* const* arguments, Py_ssize_t positiona
   }
   Py_INCREF(descr);
   PyObject* made = PyArray_Empty(PyArray_NDIM(array), PyArray_DIMS(array), descr, 0);
-  if (made == nullptr) {  // too large; the general form has words for it
+  if (made == nullptr) {  // too large; the general form reports the error
     PyErr_Clear();
     return hand_over();
   }

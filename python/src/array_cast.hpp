@@ -9,18 +9,18 @@
 
 namespace tensorcast::python {
 
-// cast(x, dtype, **options). Hands over to the general cast of tensorcast._arrays what needs preparation: other
-// objects, subclasses, strings, out=, copy=, order=, packed=, report=, and calls that are not well-formed.
+// cast(x, dtype, **options). Calls the general cast of tensorcast._arrays for everything that needs preparation: other
+// objects, subclasses, strings, out=, copy=, order=, packed=, report=, and malformed calls.
 PyObject* cast_array(PyObject* self, PyObject* const* arguments, Py_ssize_t positional, PyObject* keywords);
 
-// The Python function to hand over to.
+// Sets the Python function of the general cast.
 void set_general_cast(PyObject* function);
 
-// cast_strided() with the GIL released meanwhile, where that pays; stops for signals.
+// Calls cast_strided() and releases the GIL if that pays; stops for signals.
 Result<void> cast_released(const StridedArray& src, const StridedArray& dst, const CastOptions& options,
                            CastReport* report);
 
-// The same for arrays whose types the caller knows better than NumPy.
+// Does the same for arrays whose types differ from NumPy's.
 Result<void> cast_between(PyArrayObject* src, DType from, bool src_one_per_byte, PyArrayObject* dst, DType to,
                           bool dst_one_per_byte, const CastOptions& options, CastReport* report);
 

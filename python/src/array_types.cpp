@@ -12,7 +12,8 @@ constexpr int type_number_limit = 1024;  // ml_dtypes registers its types from 2
 std::array<ArrayType, type_number_limit> type_of_number;
 std::vector<PyArray_Descr*> descr_of_dtype;
 
-// False without an error where the module has no such type: NumPy has few, and an older ml_dtypes lacks some.
+// Returns false without an error if the module lacks the type: NumPy has few, and older versions of ml_dtypes lack
+// some.
 bool register_type(PyObject* module, const char* name, DType dtype) {
   PyObject* const scalar_type = PyObject_GetAttrString(module, name);
   if (scalar_type == nullptr) {
@@ -36,7 +37,7 @@ bool register_type(PyObject* module, const char* name, DType dtype) {
   return true;
 }
 
-// Each type is NumPy's or ml_dtypes', under its own name but for bool.
+// Every type is one of NumPy or ml_dtypes, under its own name except bool.
 bool register_types(PyObject* numpy, PyObject* ml_dtypes) {
   for (const DType dtype : all_dtypes()) {
     if (family(dtype) == Family::text) continue;
@@ -44,7 +45,7 @@ bool register_types(PyObject* numpy, PyObject* ml_dtypes) {
     if (!register_type(numpy, type_name.c_str(), dtype)) register_type(ml_dtypes, type_name.c_str(), dtype);
     if (PyErr_Occurred() != nullptr) return false;
   }
-  // NumPy has two types of 64-bit integers where `long` has as many bits as `long long`.
+  // NumPy has two types of 64-bit integers if `long` has as many bits as `long long`.
   register_type(numpy, "longlong", DType::int64);
   register_type(numpy, "ulonglong", DType::uint64);
   return PyErr_Occurred() == nullptr;

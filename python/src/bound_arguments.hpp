@@ -21,7 +21,7 @@ inline DType dtype_or_undefined(nb::handle argument) {
   return argument.is_none() ? DType::undefined : dtype_of(argument);
 }
 
-// The value, or the error as Python's exception.
+// Returns the value, or throws the error as Python's exception.
 template <class T>
 T checked(Result<T>&& result) {
   if (!result) {
@@ -31,7 +31,7 @@ T checked(Result<T>&& result) {
   if constexpr (!std::is_void_v<T>) return std::move(result).value();
 }
 
-// The keywords of a call. TypeError for one that is no option.
+// Reads the keywords of a call. TypeError for one that is not an option.
 inline CastOptions options_of(const nb::dict& keywords) {
   CastOptions options;
   options.threads = 0;

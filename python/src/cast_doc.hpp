@@ -38,6 +38,6 @@ Raises:
     CastError: a value or a type that is refused; ``.index`` names the element.
     TypeError: an ``x`` or ``dtype`` that no cast knows, with advice.
 
-Source: ONNX operator ``Cast``, versions 1 to 25; ``docs/semantics.md``.)";
+Source: ONNX operator ``Cast``, versions 1 to 28; ``docs/semantics.md``.)";
 
 }  // namespace tensorcast::python

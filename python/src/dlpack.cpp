@@ -97,7 +97,7 @@ DType dtype_of(const DLDataType& type) {
   return DType::undefined;
 }
 
-// Gives the tensor back to its library.
+// Returns the tensor to its library.
 template <class Managed>
 void release(PyObject* capsule) {
   auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, CapsuleName<Managed>::used));
@@ -210,7 +210,7 @@ PyObject* take(PyObject* capsule) {
   return result;
 }
 
-// What a capsule of ours keeps alive.
+// The data that a capsule of tensorcast keeps alive.
 template <class Managed>
 struct Exported {
   Managed managed = {};
@@ -229,7 +229,7 @@ void delete_exported(Managed* managed) {
 
 template <class Managed>
 void drop_capsule(PyObject* capsule) {
-  if (!PyCapsule_IsValid(capsule, CapsuleName<Managed>::fresh)) return;  // someone took it
+  if (!PyCapsule_IsValid(capsule, CapsuleName<Managed>::fresh)) return;  // a consumer took it
   auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, CapsuleName<Managed>::fresh));
   managed->deleter(managed);
 }
@@ -271,7 +271,7 @@ PyObject* from_dlpack(PyObject* capsule) {
     return take<DLManagedTensorVersioned>(capsule);
   }
   if (PyCapsule_IsValid(capsule, CapsuleName<DLManagedTensor>::fresh)) return take<DLManagedTensor>(capsule);
-  return PyErr_Format(PyExc_TypeError, "%R is no DLPack capsule, or one that was used before", capsule);
+  return PyErr_Format(PyExc_TypeError, "%R is not a DLPack capsule, or was used before", capsule);
 }
 
 PyObject* to_dlpack(PyObject* object, bool versioned) {

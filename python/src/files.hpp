@@ -11,16 +11,16 @@
 
 namespace tensorcast::python {
 
-// The outcome as dictionaries; the GIL is released but for `progress`, and Ctrl-C is heard.
-// `from` is a dtype, or a dictionary of dtypes by tensor; `flags` are the request's fields that are true or false.
+// Returns the outcome as dictionaries. The GIL is released except for `progress`, and Ctrl-C ends the work.
+// `from` is a dtype, or a dictionary of dtypes by tensor; `flags` are the request's boolean fields.
 nanobind::dict convert_file(const std::string& src, const std::string& dst, nanobind::handle to,
                             const std::vector<std::pair<std::string, nanobind::object>>& rules,
                             const std::vector<std::string>& include, const std::vector<std::string>& exclude,
                             nanobind::handle from, nanobind::handle raw, const nanobind::dict& flags,
                             nanobind::handle progress, const nanobind::dict& keywords);
 
-// With `with_stats` each tensor's data is read too, and "stats" says how it would fare as each of the candidates;
-// without candidates, floating-point tensors as each of the usual ones.
+// With `with_stats`, each tensor's data is read too, and "stats" measures its losses as each of the candidates; without
+// candidates, floating-point tensors as each of the common ones.
 nanobind::dict inspect_file(const std::string& path, nanobind::handle from, bool with_stats,
                             nanobind::handle candidates, const nanobind::dict& keywords);
 

@@ -34,7 +34,7 @@ nb::object dtype_name(DType dtype) {
   return dtype == DType::undefined ? nb::none() : nb::object(nb::str(name(dtype).data(), name(dtype).size()));
 }
 
-// (name, dtype or None, shape or None, whether a run may leave it out); unknown lengths are None.
+// Returns (name, dtype or None, shape or None, whether a run may omit it); unknown lengths are None.
 nb::list described(std::span<const ValueInfo> values) {
   nb::list list;
   for (const ValueInfo& value : values) {
@@ -190,7 +190,7 @@ void bind_program(nb::module_& module) {
       "A model's format, name and program.");
 }
 
-// A node is for one thread at a time, and Python may call from several while the GIL is released.
+// A node is used by one thread at a time, and Python may call from several while the GIL is released.
 template <class Node>
 struct GuardedNode {
   std::mutex mutex;
@@ -233,8 +233,8 @@ void bind_node(nb::class_<GuardedNode<Node>>& bound) {
           },
           nb::arg("grad_output"))
       .def_prop_ro("output_name", [](const GuardedNode<Node>& self) { return self.node.output_name(); })
-      .def_prop_ro("kept_bytes", [](GuardedNode<Node>& self) {
-        return self.with_node([](Node& node) { return node.kept_bytes(); });
+      .def_prop_ro("saved_bytes", [](GuardedNode<Node>& self) {
+        return self.with_node([](Node& node) { return node.saved_bytes(); });
       });
 }
 

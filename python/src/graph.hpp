@@ -1,5 +1,5 @@
-// Graphs of conversions, the models that hold them, and nodes that run backward: what tensorcast.graph, CastNode,
-// CastLikeNode and load_model stand on.
+// Binds graphs of conversions, models and differentiable nodes: the base of tensorcast.graph, CastNode, CastLikeNode
+// and load_model.
 #pragma once
 
 #include "numpy_api.hpp"

@@ -9,7 +9,7 @@
 namespace tensorcast::python {
 namespace {
 
-// Drops a reference to a Python object on whatever thread the last tensor goes.
+// Drops a reference to a Python object, on the thread that releases the last tensor.
 struct ReleaseObject {
   void operator()(PyObject* object) const {
     if (!nb::is_alive()) return;
@@ -56,7 +56,7 @@ nb::object array_on_tensor(const Tensor& tensor) {
     if (empty == nullptr) throw nb::python_error();
     return nb::steal(empty);
   }
-  // NumPy takes no const pointer; the flag keeps writers away.
+  // NumPy takes no const pointer; the read-only flag prevents writes.
   void* data = const_cast<std::byte*>(bytes.data());
   const int flags = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED | (is_alone ? NPY_ARRAY_WRITEABLE : 0);
   PyObject* made = PyArray_New(&PyArray_Type, 1, size, NPY_UINT8, nullptr, data, 0, flags, nullptr);

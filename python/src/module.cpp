@@ -1,5 +1,5 @@
-// tensorcast._core: what Python needs of the C++ library. Arguments are prepared in Python (_arrays.py), except for the
-// hot call.
+// tensorcast._core: the part of the C++ library that Python needs. Arguments are prepared in Python (_arrays.py),
+// except for the hot call.
 #define TENSORCAST_IMPORTS_NUMPY
 #include "numpy_api.hpp"
 
@@ -53,7 +53,7 @@ nb::object stolen(PyObject* made) {
   return nb::steal(made);
 }
 
-// Arrays of codes: `from` and `to` say what the bytes are, whatever NumPy calls them.
+// Converts arrays of codes: `from` and `to` are the types of the bytes, whatever NumPy calls them.
 nb::object cast_codes(nb::handle src, nb::handle from, bool src_one_per_byte, nb::handle dst, nb::handle to,
                       bool dst_one_per_byte, bool with_report, const nb::dict& keywords) {
   tc::CastReport report;
@@ -62,7 +62,7 @@ nb::object cast_codes(nb::handle src, nb::handle from, bool src_one_per_byte, nb
   return with_report ? nb::cast(report) : nb::none();
 }
 
-// Packed storage: byte buffers and a count.
+// Converts packed storage: byte buffers and a count.
 nb::object cast_packed(nb::handle src, nb::handle from, nb::handle dst, nb::handle to, std::size_t count,
                        bool with_report, const nb::dict& keywords) {
   const std::int64_t shape[1] = {static_cast<std::int64_t>(count)};
@@ -85,7 +85,7 @@ nb::object cast_packed(nb::handle src, nb::handle from, nb::handle dst, nb::hand
   return with_report ? nb::cast(report) : nb::none();
 }
 
-// `texts` are str objects, the first of them element `first` of the whole; `dst` is packed storage.
+// Converts `texts`, str objects of which the first is element `first` of the whole; `dst` is packed storage.
 void cast_texts(const nb::list& texts, nb::handle dst, nb::handle to, std::size_t first, const nb::dict& keywords) {
   std::string data;
   std::vector<std::int64_t> offsets = {0};
@@ -95,7 +95,7 @@ void cast_texts(const nb::list& texts, nb::handle dst, nb::handle to, std::size_
     const char* utf8 = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
     if (utf8 != nullptr) {
       data.append(utf8, static_cast<std::size_t>(size));
-    } else {  // a lone surrogate; no number has one, and the cast will say which element it is
+    } else {  // a lone surrogate; no number has one, and the cast names the element
       PyErr_Clear();
       data += "\xEF\xBF\xBD";
     }
@@ -227,7 +227,7 @@ NB_MODULE(_core, module) {
       "Canonical name of a dtype argument.");
   module.def(
       "check_options", [](const nb::dict& keywords) { static_cast<void>(options_of(keywords)); }, nb::arg("options"),
-      "Raises TypeError for a keyword that is no option, ValueError for a value that it cannot have.");
+      "Raises TypeError for a keyword that is not an option, ValueError for a value that it cannot have.");
   module.def(
       "bit_width", [](nb::handle dtype) { return tc::bit_width(dtype_of(dtype)); }, nb::arg("dtype"),
       "Bits of one element.");

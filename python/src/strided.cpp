@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t block_elements = 16384;
 // Elements per call of a dense conversion, so that Ctrl-C is heard a few times a second. A multiple of 8.
 constexpr std::size_t dense_elements = std::size_t{1} << 24;
-// Rows and columns of a tile of a transposed source, where it has as many.
+// Maximum rows and columns of a tile of a transposed source.
 constexpr std::size_t tile_edge = 128;
 constexpr std::int64_t line_bytes = 64;
 
@@ -108,7 +108,7 @@ void copy_run(const std::byte* src, std::int64_t src_stride, std::byte* dst, std
   }
 }
 
-// Copies the tile `rows` x `columns` of an array to dense memory, rows first. Along rows the array is (nearly) dense,
+// Copies the tile `rows` x `columns` of an array to dense memory, rows first. The array is (nearly) dense along rows,
 // so each of its cache lines is read once.
 template <class Item, bool swapped>
 void gather_tile(const std::byte* src, std::int64_t row_stride, std::int64_t column_stride, std::byte* dst,
@@ -154,7 +154,7 @@ void gather_tile(const std::byte* src, std::int64_t row_stride, std::int64_t col
   }
 }
 
-// One element per byte to packed, low bits first. `unit` elements are whole bytes.
+// Packs elements of one byte each, low bits first. `unit` elements are whole bytes.
 template <unsigned bits>
 void pack(const std::byte* codes, std::byte* packed, std::size_t count) {
   constexpr std::size_t unit = bits == 6 ? 4 : 8 / bits;
@@ -170,7 +170,7 @@ void pack(const std::byte* codes, std::byte* packed, std::size_t count) {
   }
 }
 
-// And back, with zero high bits as ml_dtypes leaves them.
+// Unpacks to one byte each, with zero high bits like ml_dtypes.
 template <unsigned bits>
 void unpack(const std::byte* packed, std::byte* codes, std::size_t count) {
   constexpr std::size_t unit = bits == 6 ? 4 : 8 / bits;
@@ -208,7 +208,7 @@ Result<void> cast_block(DType from, const std::byte* src, DType to, std::byte* d
 
 Error interrupted() { return {.code = ErrorCode::internal, .message = "interrupted"}; }
 
-// `convert` does one piece; adds its start to the element that an error names.
+// Calls `convert` for each piece; adds the start of the piece to the element that an error names.
 template <class Convert>
 Result<void> in_pieces(std::size_t count, std::size_t piece, bool (*stop)(), Convert&& convert) {
   for (std::size_t first = 0; first < count || first == 0; first += piece) {
@@ -221,7 +221,7 @@ Result<void> in_pieces(std::size_t count, std::size_t piece, bool (*stop)(), Con
   return {};
 }
 
-// Gather -> pack -> convert -> unpack -> scatter, each step on a block in the cache and left out where not needed.
+// Gather -> pack -> convert -> unpack -> scatter, each step on a block in the cache; unnecessary steps are left out.
 class Block {
  public:
   Block(const StridedArray& src, const StridedArray& dst, std::size_t count)
@@ -234,7 +234,7 @@ class Block {
 
   [[nodiscard]] std::byte* gathered() { return gathered_.data(); }
 
-  // The first `count` elements of gathered(), as the destination has them.
+  // Converts the first `count` elements of gathered() to the destination's layout.
   Result<const std::byte*> convert(std::size_t count, const CastOptions& options, CastReport* report) {
     const std::byte* source = gathered_.data();
     if (src_.one_per_byte) {
@@ -256,7 +256,7 @@ class Block {
   std::vector<std::byte> gathered_, packed_, converted_, unpacked_;
 };
 
-// Element by element in C order, whatever the strides.
+// Converts element by element in C order, with any strides.
 Result<void> cast_blocks(const StridedArray& src, const StridedArray& dst, std::size_t count,
                          const CastOptions& options, CastReport* report, bool (*stop)()) {
   Block block(src, dst, std::min(block_elements, count));
@@ -285,7 +285,7 @@ Result<void> cast_blocks(const StridedArray& src, const StridedArray& dst, std::
   });
 }
 
-// The axis along which a source has several elements in a cache line, where along its last one it has none.
+// Returns an axis along which the source has several elements in a cache line, if its last axis has not.
 std::optional<std::size_t> tile_axis(const StridedArray& src, std::size_t count) {
   if (src.shape.size() < 2 || count < block_elements) return std::nullopt;
   const std::size_t last = src.shape.size() - 1;
@@ -302,7 +302,7 @@ std::optional<std::size_t> tile_axis(const StridedArray& src, std::size_t count)
   return found;
 }
 
-// Tile by tile of `rows` and the last axis, so that cache lines of the source are read once.
+// Converts tiles of `rows` and the last axis, so that cache lines of the source are read once.
 Result<void> cast_tiles(const StridedArray& src, const StridedArray& dst, std::size_t rows, const CastOptions& options,
                         CastReport* report, bool (*stop)()) {
   const std::size_t last = src.shape.size() - 1;
@@ -311,7 +311,7 @@ Result<void> cast_tiles(const StridedArray& src, const StridedArray& dst, std::s
   const std::size_t tile_rows = std::min(row_count, block_elements / std::min(tile_edge, column_count));
   const std::size_t tile_columns = std::min(column_count, block_elements / tile_rows);
   Block block(src, dst, tile_rows * tile_columns);
-  // The other axes, walked over as an array of the tiles' planes.
+  // The other axes, iterated over as an array of the tiles' planes.
   const auto at = [](const StridedArray& array, std::size_t axis, std::size_t index) {
     return array.strides[axis] * static_cast<std::int64_t>(index);
   };
@@ -385,7 +385,7 @@ Result<void> cast_strided(const StridedArray& src, const StridedArray& dst, cons
     });
   }
 
-  // Axes of one element are left out, so that the last one is that of the longest runs.
+  // Axes of one element are left out, so that the last axis has the longest runs.
   std::vector<std::int64_t> shape, src_strides, dst_strides;
   for (std::size_t axis = 0; axis < src.shape.size(); ++axis) {
     if (src.shape[axis] == 1) continue;
@@ -401,7 +401,7 @@ Result<void> cast_strided(const StridedArray& src, const StridedArray& dst, cons
 
   if (const std::optional<std::size_t> rows = tile_axis(from, count)) {
     Result<void> done = cast_tiles(from, to, *rows, options, report, stop);
-    // Tiles do not come in C order, so the first error may be another.
+    // Tiles are not in C order, so another error may come first.
     if (done || !done.error().element) return done;
   }
   return cast_blocks(from, to, count, options, report, stop);

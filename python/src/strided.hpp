@@ -1,4 +1,4 @@
-// Conversion between arrays of any strides, byte order and packing, block by block: no array is ever copied whole.
+// Converts between arrays of any strides, byte order and packing, block by block: no array is copied whole.
 #pragma once
 
 #include <cstddef>
@@ -9,21 +9,21 @@
 
 namespace tensorcast::python {
 
-// Memory of an array as NumPy and DLPack describe it. Not owning.
+// The memory of an array as NumPy and DLPack describe it. Not owning.
 struct StridedArray {
   std::byte* data = nullptr;
   std::span<const std::int64_t> shape;
   std::span<const std::int64_t> strides;  // in bytes
   DType dtype = DType::undefined;
-  bool one_per_byte = false;  // a type under 8 bits in a byte of its own, low bits
+  bool one_per_byte = false;  // one element under 8 bits per byte, in its low bits
   bool swapped = false;       // elements are in the other byte order
 
   [[nodiscard]] bool is_dense() const noexcept;  // C order without gaps, this machine's byte order, packed
   [[nodiscard]] std::size_t item_bytes() const noexcept;
 };
 
-// Converts every element, in C order of the indices; shapes are equal. Elements' indices in errors are in that order.
-// `report` may be null. `stop` is asked now and then, and ends the work with an error when it says true.
+// Converts every element, in C order of the indices; shapes are equal. Errors count elements in that order.
+// `report` may be null. `stop` is called at intervals; if it returns true, the work ends with an error.
 [[nodiscard]] Result<void> cast_strided(const StridedArray& src, const StridedArray& dst, const CastOptions& options,
                                         CastReport* report, bool (*stop)());
 

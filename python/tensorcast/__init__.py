@@ -68,7 +68,7 @@ def convert(
     progress: Callable[[int, int, str], Any] | None = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """Converts every tensor of a file. ``dst`` is complete or absent, whatever happens.
+    """Converts every tensor of a file. ``dst`` is complete or absent, also after an error.
 
     Args:
         src, dst: ``.npy``, ``.npz``, ``.safetensors``, ``.pb``.
@@ -76,9 +76,9 @@ def convert(
         rules: ``{regular expression: dtype}``; the first that matches a tensor's name decides.
         include, exclude: regular expressions (RE2) of names to convert or to leave alone; a string is one. With a ``dst`` of
             one array, such as ``.npy``, the tensor that ``include`` matches is all that is written.
-        from_: the ml_dtypes type behind opaque npy descriptors; ``{tensor: dtype}`` says it of single arrays of an npz.
-        raw: type and shape of a ``src`` that is nothing but elements.
-        overwrite: replace an existing ``dst``. (``force`` is its old name.)
+        from_: the ml_dtypes type of opaque npy descriptors; ``{tensor: dtype}`` names it for single arrays of an npz.
+        raw: type and shape of a ``src`` of raw elements.
+        overwrite: replace an existing ``dst`` (``force`` is the old name).
         parents: create the folders of ``dst`` that do not exist.
         dry_run: plan only.
         report: measure what the conversion did to each tensor.
@@ -93,13 +93,13 @@ def convert(
         **options: those of :func:`cast`.
 
     Returns:
-        The plan and what came of it: ``tensors`` is a list of dictionaries with name, from, to, shape (in elements),
+        The plan and its result: ``tensors`` is a list of dictionaries with name, from, to, shape (in elements),
         bytes_in, bytes_out, reason, left, damage, remedy and report; ``input_format``, ``output_format``, ``bytes_read``, ``bytes_written``,
         ``verified``, ``cancelled``.
 
     Raises:
-        CastError: with ``.tensor`` and ``.index`` where they apply; nothing is then left on disk. What the file system
-            says is an ``OSError`` too, such as ``FileNotFoundError`` and ``FileExistsError``.
+        CastError: with ``.tensor`` and ``.index`` where they apply; nothing is then left on disk. An error
+            of the file system is an ``OSError`` too, such as ``FileNotFoundError`` and ``FileExistsError``.
         KeyboardInterrupt: the same holds for Ctrl-C.
     """
     if isinstance(rules, str):
@@ -145,7 +145,7 @@ def inspect(
     from_: Any = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """What is inside a file; with ``stats``, how each tensor would fare as other types.
+    """Lists the contents of a file; with ``stats``, also the losses of each tensor as other types.
 
     Args:
         path: ``.npy``, ``.npz``, ``.safetensors``, ``.pb``.
@@ -157,9 +157,8 @@ def inspect(
 
     Returns:
         ``format``, ``metadata``, and ``tensors``, a list in the file's order. Each tensor has name, dtype, shape (in
-        elements) and bytes; where its type is none of ours, ``foreign_dtype``, the file's word, and ``problem``, why its
-        elements cannot be read, or ``""``. With ``stats`` also
-        ``stats``: the counts ``count``, ``nan``, ``infinite``, ``zero``, ``negative``; ``min``, ``max`` and
+        elements) and bytes; if the type is not one of ours, ``foreign_dtype``, the file's name of it, and ``problem``,
+        why its elements cannot be read, or ``""``. With ``stats`` also ``stats``: the counts ``count``, ``nan``, ``infinite``, ``zero``, ``negative``; ``min``, ``max`` and
         ``smallest_nonzero_magnitude`` of the finite elements; and ``candidates``, a :class:`CastReport` for each type.
         ``None`` for tensors without numbers.
 

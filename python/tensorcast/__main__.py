@@ -8,7 +8,7 @@ import sys
 
 
 def main() -> None:
-    """Becomes the command: the same process, so that its exit status and what signals do are the command's own."""
+    """Replaces this process by the command, so that the exit status and the reaction to signals are the command's."""
     program = pathlib.Path(__file__).with_name("bin") / "tcast"
     sys.stdout.flush()
     try:

@@ -1,4 +1,4 @@
-"""``cast`` for everything that the hot path of ``_core`` hands back: other objects, layouts, strings, ``out=``."""
+"""``cast`` for the calls that the hot path of ``_core`` does not handle: other objects, layouts, strings, ``out=``."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def numpy_type(name: str) -> np.dtype:
 
 
 def name_of(array: np.ndarray) -> str:
-    """Canonical name of an array's type. TypeError for types that no cast knows."""
+    """Canonical name of an array's type. TypeError for types that are not castable."""
     if array.dtype.kind in _TEXT_KINDS:
         return "string"
     name = _NAME_OF_TYPE.get(array.dtype.newbyteorder("="))
@@ -55,7 +55,7 @@ def is_packable(name: str) -> bool:
 
 
 def as_plain_array(x: Any) -> np.ndarray:
-    """The ndarray behind an argument, without copying. TypeError with advice for what has none."""
+    """The ndarray of an argument, without copying. TypeError with advice if the argument has none."""
     if type(x) is np.ndarray or isinstance(x, np.memmap):
         return x
     if isinstance(x, np.ma.MaskedArray):
@@ -105,7 +105,7 @@ def _new_array(array: np.ndarray, name: str, order: str) -> np.ndarray:
 
 
 def _texts(array: np.ndarray, first: int = 0) -> list[str]:
-    """The strings of an array whose first is element ``first`` of the whole."""
+    """The strings of an array; the first is element ``first`` of the whole."""
     texts = []
     for index, item in enumerate(array.ravel().tolist(), first):
         if isinstance(item, bytes):
@@ -120,7 +120,7 @@ def _texts(array: np.ndarray, first: int = 0) -> list[str]:
 
 
 def _chunks(count: int) -> Iterator[slice]:
-    """Slices of a long conversion of text: signals are heard between them. One, even of nothing."""
+    """Slices of a long conversion of text, with checks for signals between them. At least one, which may be empty."""
     return (slice(first, min(first + _CHUNK, count)) for first in range(0, max(count, 1), _CHUNK))
 
 
@@ -148,7 +148,7 @@ def _cast_from_text(array: np.ndarray, name: str, packed: bool, options: dict[st
 def _to_text(
     chunks: Iterable[list[str]], shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> np.ndarray:
-    """An array of what the chunks of strings add up to."""
+    """Joins chunks of strings into one array."""
     parts: list[np.ndarray] = []
     first = 0
     for texts in chunks:
@@ -158,7 +158,7 @@ def _to_text(
 
 
 def _text_of(array: np.ndarray, name: str, target: Any, options: dict[str, Any]) -> np.ndarray:
-    """Numbers, or texts of another kind, as strings of the kind that the target asks for."""
+    """Converts numbers, or texts of another kind, to strings of the target's kind."""
 
     def texts(chunk: slice) -> list[str]:
         part = array.flat[chunk]
@@ -170,7 +170,7 @@ def _text_of(array: np.ndarray, name: str, target: Any, options: dict[str, Any])
 
 
 def _text_type(target: Any) -> np.dtype[Any]:
-    """NumPy's type for a result of strings: the asked-for one, or Python objects for a mere name."""
+    """NumPy's type for a result of strings: the requested one, or Python objects if only the name was given."""
     if isinstance(target, type):
         dtype_class: Any = target
         return dtype_class() if issubclass(target, np.dtype) else np.dtype(target)
@@ -233,7 +233,7 @@ def unpack(packed: np.ndarray, name: str, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _is_in_place(out: np.ndarray, array: np.ndarray, name: str, from_name: str) -> bool:
-    """Whether both start at the same address and no element is written before it is read."""
+    """Reports whether both start at the same address and no element is written before it is read."""
     return (
         out.ctypes.data == array.ctypes.data
         and all(a.flags.c_contiguous and a.dtype.isnative for a in (out, array))
@@ -304,14 +304,14 @@ def _cast_numbers(
     except CastError as error:
         if error.index is None or axes == sorted(axes):
             raise
-        # In C order of the argument, as everywhere: find it there.
+        # The error counts elements in C order of the argument.
         return _core.cast_codes(
             array, from_name, is_packable(from_name), result, name, is_packable(name), report, options
         )
 
 
 def _remember(report: Any, source: Any, result: Any, scale: float) -> None:
-    """For plot_report: what was compared, as long as others keep it."""
+    """Weak references to the compared arrays, for plot_report."""
     try:
         report._compared = (weakref.ref(source), weakref.ref(result), scale)
     except TypeError:  # a NumPy scalar, for one

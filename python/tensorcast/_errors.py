@@ -7,7 +7,7 @@ import re
 
 
 class CastError(ValueError):
-    """A conversion that was refused or failed.
+    """A conversion failed.
 
     Errors of files are also ``OSError``s: :class:`FileNotFoundError`, :class:`FileExistsError` and so on.
 
@@ -72,12 +72,12 @@ def _keyword(field: re.Match[str]) -> str:
 
 
 def in_python(words: str) -> str:
-    """What the library says of its fields and the command, as the keywords and functions of this package."""
+    """Replaces the library's fields and the command in a text by keywords and functions of this package."""
     return re.sub("`([a-z_]+)`", _keyword, words.replace("`tcast inspect`", "tensorcast.inspect()"))
 
 
 def make_error(words: str, code: str, index: int | None, tensor: str | None, file: str, system_error: int) -> CastError:
-    """The exception for an error of the library."""
+    """Makes the exception for an error of the library."""
     words = in_python(words)
     error: CastError
     if system_error:

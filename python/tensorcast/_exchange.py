@@ -75,7 +75,7 @@ def _cast_packed(
 
 
 def _like(x: Any, result: np.ndarray) -> Any:
-    """The result as an array of x's library, where that library says how, and has a place for the type."""
+    """Returns the result as an array of x's library, if that library supports it and has the type."""
     if not hasattr(x, "__array_namespace__") or result.dtype.kind in "OUT":
         return result
     return x.__array_namespace__().from_dlpack(_Export(result))

@@ -53,11 +53,11 @@ class Explained(list):
 
 
 def explain(value: Any, *, from_: Any = None, to: Any = None, **options: Any) -> Explained:
-    """What becomes of one value in every type (or in ``to``): bits, exact value, error and what happened.
+    """Converts one value to every type (or to ``to``) and describes each result: bits, exact value, error, events.
 
     Args:
         value: a number, or a literal such as ``"0.1"``, ``"-inf"`` or a code ``"0x7E"`` of ``from_``.
-        from_: the type that the value has before; ``None``: the literal's exact value.
+        from_: the type of the value; ``None``: the literal's exact value.
         to: one type; ``None``: all numeric types.
         **options: those of :func:`tensorcast.cast`.
 
@@ -67,9 +67,9 @@ def explain(value: Any, *, from_: Any = None, to: Any = None, **options: Any) ->
         as a cast to string prints it, relative_error; events such as ``"rounded"`` and ``"saturated"``.
 
     Raises:
-        CastError: a literal that is no number, or a code that ``from_`` does not have.
+        CastError: a literal that is not a number, or a code that ``from_`` does not have.
 
-    Source: ONNX operator ``Cast``, versions 1 to 25; ``docs/semantics.md``.
+    Source: ONNX operator ``Cast``, versions 1 to 28; ``docs/semantics.md``.
     """
     if isinstance(value, np.generic):
         from ._arrays import name_of

@@ -9,7 +9,7 @@ from . import _core, _tensors
 
 
 class _Node:
-    """What both nodes share."""
+    """The part that both nodes share."""
 
     _core: Any
 
@@ -33,7 +33,7 @@ class _Node:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What the node was made with; options that were left out are not in it."""
+        """The arguments of the constructor, without omitted options."""
         return dict(self._parameters)
 
     @property
@@ -88,7 +88,7 @@ class CastNode(_Node):
     Raises:
         CastError: no type, more names than outputs, a coefficient that is not finite, options of another version.
 
-    Source: Graiphic's documentation of its Cast node; ONNX Cast 1 to 25.
+    Source: Graiphic's documentation of its Cast node; ONNX Cast 1 to 28.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class CastNode(_Node):
         self._parameters["to"] = _core.dtype_name(to)
 
     def forward(self, x: Any) -> Any:
-        """``x`` in the node's type: an array or tensor of ``x``'s kind, ``x`` itself where nothing changes.
+        """Casts ``x`` to the node's type. Returns an array or tensor of ``x``'s kind; ``x`` itself if nothing changes.
 
         Raises:
             CastError: as :func:`cast`; the message names the node.
@@ -142,7 +142,7 @@ class CastLikeNode(_Node):
         )
 
     def forward(self, x: Any, target_type: Any) -> Any:
-        """``x`` in the type of ``target_type``, whose elements do not matter and which gets no gradient."""
+        """Casts ``x`` to the dtype of ``target_type``, whose elements are ignored and which gets no gradient."""
         tensor = _tensors.to_core(x)
         ((_, done),) = self._core.forward(tensor, _tensors.to_core(target_type))
         return _tensors.result(done, [(tensor, x)], _tensors.is_torch(x) and done.dtype != "string")

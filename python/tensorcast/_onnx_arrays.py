@@ -25,7 +25,7 @@ _OWN_NAMES = {
 
 
 def native(x: Any, elem_type: int = 0) -> Any:
-    """The array in the type that it stands for: NumPy's or ml_dtypes'. ``elem_type``: as the model declares it."""
+    """Returns the array in its real type: NumPy's or ml_dtypes'. ``elem_type`` is the type in the model."""
     if not isinstance(x, np.ndarray):
         return x
     own = _OWN_NAMES.get((x.dtype.names or ("",))[0])
@@ -43,7 +43,7 @@ def native(x: Any, elem_type: int = 0) -> Any:
 
 @functools.cache
 def _own_type(name: str) -> np.dtype[Any] | None:
-    """onnx's type for a narrow one of ours; None where it has the same."""
+    """onnx's type for a narrow type of ours; None if it is the same."""
     number = next(row["onnx"] for row in _core.dtypes() if row["name"] == name)
     if number <= TensorProto.COMPLEX128 or number not in helper.get_all_tensor_dtypes():
         return None
@@ -54,7 +54,7 @@ def _own_type(name: str) -> np.dtype[Any] | None:
 
 
 def foreign(x: Any) -> Any:
-    """The other way: the array as onnx would read it from a TensorProto."""
+    """Returns the array as onnx would read it from a TensorProto."""
     if not isinstance(x, np.ndarray) or x.dtype.kind in "OUT":
         return x
     own = _own_type(_arrays.name_of(x))

@@ -71,7 +71,7 @@ def promote(
     """
     for name in ("out", "packed", "source", "copy"):
         if name in options:
-            raise TypeError(f"promote makes what changes and hands on what does not; it has no {name}=")
+            raise TypeError(f"promote() does not accept {name}=")
     common = promote_types(
         _type_of(a),
         _type_of(b),

@@ -45,7 +45,7 @@ setattr(CastReport, "_repr_html_", _repr_html)
 
 
 def _compared(report: CastReport) -> tuple[Any, Any, float]:
-    """What the report was made of, if it is still there."""
+    """The arrays that the report compared, if they still exist."""
     source, result, scale = getattr(report, "_compared", (lambda: None, lambda: None, 1.0))
     if (before := source()) is None or (after := result()) is None:
         raise ValueError(
@@ -69,7 +69,7 @@ def _codes(x: Any) -> np.ndarray:
 
 
 def plot_report(report: CastReport, source: Any = None, result: Any = None, *, scale: float | None = None) -> Any:
-    """Draws what one conversion did: the histogram of relative errors, and how often each code is used.
+    """Plots the losses of one conversion: the histogram of relative errors, and how often each code is used.
 
     A report does not keep arrays alive: name those that it is about, as in ``result, report = tc.cast(x, "float16",
     report=True)``, or pass them.

@@ -16,7 +16,7 @@ def is_torch(x: Any) -> bool:
 
 
 def to_core(x: Any) -> _core.Tensor:
-    """The core's tensor on the memory of an array; what is not contiguous, or under 8 bits, is copied."""
+    """The core's tensor on the memory of an array; copies an array that is not contiguous, or under 8 bits."""
     if is_torch(x):
         from . import _torch_memory
 
@@ -34,7 +34,7 @@ def to_core(x: Any) -> _core.Tensor:
 
 
 def from_core(tensor: _core.Tensor, as_torch: bool) -> Any:
-    """The array of a result. Memory that others have too (an input's, a constant's) comes as a read-only array."""
+    """The array of a result: read-only if an input or a constant has the same memory."""
     name, shape = tensor.dtype, tensor.shape
     assert name is not None
     if as_torch:
@@ -49,7 +49,7 @@ def from_core(tensor: _core.Tensor, as_torch: bool) -> Any:
 
 
 def result(tensor: _core.Tensor, inputs: list[tuple[_core.Tensor, Any]], as_torch: bool) -> Any:
-    """The array of a result: the very input that it is, where nothing changed."""
+    """The array of a result: the input itself if nothing changed."""
     for core, given in inputs:
         same_kind = is_torch(given) if as_torch else isinstance(given, np.ndarray)
         if same_kind and core.shape == tensor.shape and tensor.shares_with(core):

@@ -1,4 +1,4 @@
-"""PyTorch tensors: their memory as it is, through byte views, because NumPy lacks most of their types."""
+"""Accesses the memory of PyTorch tensors through byte views, because NumPy lacks most of their types."""
 
 from __future__ import annotations
 

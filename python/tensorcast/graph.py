@@ -91,7 +91,7 @@ class Graph:
         return wanted
 
     def input(self, name: str, dtype: Any = None, shape: Shape | None = None, *, default: Any = None) -> str:
-        """An input. Without ``dtype`` any type, without ``shape`` any shape; lengths that are not known are ``None``.
+        """Adds an input. Without ``dtype`` it has any type, without ``shape`` any shape; unknown lengths are ``None``.
 
         ``default`` is used by runs that do not give the input.
         """
@@ -100,7 +100,7 @@ class Graph:
         return name
 
     def constant(self, value: Any, *, name: str = "", output: str | None = None) -> str:
-        """A value that never changes. The array is not copied; leave it as it is."""
+        """Adds a constant. The array is not copied and must not be changed."""
         made = self._name(output, name or "constant")
         self._core.add_constant(name, _tensors.to_core(value), made)
         return made
@@ -112,7 +112,7 @@ class Graph:
         return made
 
     def cast_like(self, x: str, target_type: str, *, name: str = "", output: str | None = None, **options: Any) -> str:
-        """ONNX CastLike, OpenVINO ConvertLike: ``x`` in the type of ``target_type``."""
+        """ONNX CastLike, OpenVINO ConvertLike: casts ``x`` to the type of ``target_type``."""
         made = self._name(output, name or "cast_like")
         self._core.add_cast_like(name, x, target_type, made, options)
         return made
@@ -145,7 +145,7 @@ class Graph:
         return made
 
     def output(self, value: str, dtype: Any = None, shape: Shape | None = None) -> str:
-        """Says that a value is an output; ``dtype`` and ``shape``, where given, are held against what it is."""
+        """Makes a value an output; ``dtype`` and ``shape``, if given, are checked against it."""
         self._core.add_output(value, dtype, _lengths(shape))
         return value
 
@@ -182,7 +182,7 @@ def load_model(
         A :class:`Program`; its ``format`` says what the file was.
 
     Raises:
-        CastError: a file that cannot be read or breaks its format, a node that is no conversion, and what
+        CastError: a file that cannot be read or breaks its format, a node that is not a conversion, and what
             :meth:`Graph.compile` refuses. The message names file and node.
     """
     if semantics not in ("onnx", "mdf-reference"):

@@ -34,7 +34,7 @@ _FLOAT64 = np.dtype(np.float64)
 
 
 def _as_input(value: Any) -> Any:
-    """What the reference engine makes of an argument before an operator sees it."""
+    """Converts an argument as the reference engine does before it calls an operator."""
     kind = type(value)
     if kind is list:
         value = np.array(value)
@@ -94,9 +94,9 @@ def cast(*args: Any, **kwargs: Any) -> np.ndarray:
         An array of the type, in C order, that shares no memory with the input. Texts are in an array of objects.
 
     Raises:
-        CastError: a type that opset 15 does not have, a text that is no number, a missing argument.
+        CastError: a type that opset 15 does not have, a text that is not a number, a missing argument.
         ValueError: an argument that the operator does not have.
-        TypeError: an input that is no tensor.
+        TypeError: an input that is not a tensor.
 
     Source: ONNX Cast, version 13; modeci_mdf 0.4.15.
     """
@@ -145,7 +145,7 @@ _originals: dict[str, Callable[..., Any]] = {}
 
 
 def _replace(old: Callable[..., Any], new: Callable[..., Any]) -> None:
-    """In every module of the package, since some may have imported the function by its name."""
+    """Replaces the function in every module of the package, since some import it by name."""
     for name, module in list(sys.modules.items()):
         if module is not None and (name == "modeci_mdf" or name.startswith("modeci_mdf.")):
             for attribute, value in list(vars(module).items()):
@@ -154,7 +154,7 @@ def _replace(old: Callable[..., Any], new: Callable[..., Any]) -> None:
 
 
 def install() -> None:
-    """Puts :func:`cast` and :func:`castlike` into ``modeci_mdf``, for every model that its engine runs. Again: nothing.
+    """Puts :func:`cast` and :func:`castlike` into ``modeci_mdf``, for every model that its engine runs. Idempotent.
 
     Raises:
         ImportError: the package ``modeci_mdf`` is not installed.
@@ -174,6 +174,6 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Puts the originals back. Without an install() before: nothing."""
+    """Restores the original functions. Does nothing without an earlier install()."""
     for name in list(_originals):
         _replace(_OURS[name], _originals.pop(name))

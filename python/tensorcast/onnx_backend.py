@@ -79,7 +79,7 @@ def _is_known(node: onnx.NodeProto) -> bool:
 
 def _require_known(node: onnx.NodeProto) -> None:
     if not _is_known(node):
-        error = CastError(f"operator {node.domain or 'ai.onnx'}.{node.op_type} is none of {', '.join(_OPERATORS)}")
+        error = CastError(f"operator {node.domain or 'ai.onnx'}.{node.op_type} is not one of {', '.join(_OPERATORS)}")
         error.code = "unsupported"
         raise error
 
@@ -100,7 +100,7 @@ def _opset_of(model: onnx.ModelProto) -> int:
 
 
 class TensorcastRep(BackendRep):
-    """A model made ready: its constants are read, its local functions inlined."""
+    """A prepared model: its constants are read, its local functions inlined."""
 
     def __init__(self, model: onnx.ModelProto) -> None:
         if model.functions:
@@ -152,14 +152,14 @@ class TensorcastBackend(Backend):
 
     @classmethod
     def is_compatible(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
-        """Whether the model has no other nodes than conversions."""
+        """Reports whether all nodes of the model are conversions."""
         if model.functions:
             model = onnx.inliner.inline_local_functions(model)
         return cls.supports_device(device) and all(_is_known(node) for node in model.graph.node)
 
     @classmethod
     def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> TensorcastRep:
-        """Checks a model and makes it ready to run many times. CastError for nodes that are no conversions."""
+        """Checks and prepares a model, which can then run many times. CastError for nodes that are not conversions."""
         super().prepare(model, device, **kwargs)
         if not cls.supports_device(device):
             raise CastError(f"device {device} is not supported; the only one is CPU")

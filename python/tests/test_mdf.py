@@ -69,7 +69,7 @@ def test_what_is_defined_at_the_ends_of_the_ranges(to):
 def test_every_kind_of_argument(x):
     for to in (1, 7, 11):
         if to == 7 and np.asarray(x).dtype.kind in "UO":
-            continue  # ONNX Runtime stops at the first character that is no digit
+            continue  # ONNX Runtime stops at the first character that is not a digit
         same(mdf.cast(x, to=to), ORIGINAL["cast"](x, to=to))
 
 

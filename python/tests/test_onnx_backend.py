@@ -134,7 +134,7 @@ def test_local_functions_are_inlined():
 def test_what_is_no_conversion_is_refused():
     other = model("g (float[N] x) => (float[N] y) { y = Relu (x) }", 25)
     assert not onnx_backend.is_compatible(other)
-    with pytest.raises(CastError, match="Relu is none of Cast"):
+    with pytest.raises(CastError, match="Relu is not one of Cast"):
         onnx_backend.prepare(other)
     sparse = helper.make_sparse_tensor(
         helper.make_tensor("v", 1, [1], [2.0]), helper.make_tensor("i", 7, [1], [0]), [2]

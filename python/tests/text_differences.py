@@ -25,7 +25,7 @@ PEERS = [OnnxReference(), OnnxRuntime()]
 ERROR = "error"
 
 WHY = {
-    "refused": ("D8", "They take it, or the beginning of it, for a number; by the grammar it is none."),
+    "refused": ("D8", "They read it, or its beginning, as a number; by the grammar it is not one."),
     "accepted": ("D8", "They refuse what the grammar allows."),
     "infinite": ("D8", "They refuse a number beyond or below the range of float64; it becomes what D1 says."),
     "integer": (

@@ -1,4 +1,4 @@
-// Appends blocks on a thread of its own while the next ones are made.
+// Appends blocks on its own thread while the caller fills the next ones.
 #pragma once
 
 #include <condition_variable>
@@ -13,20 +13,20 @@
 
 namespace tensorcast::convert {
 
-// For one producer: acquire(), fill, push(), again and again; drain() before the writer is used directly.
+// For one producer: acquire(), fill, push(), repeat; drain() before using the writer directly.
 class BlockWriter {
  public:
   // `writer` outlives this. Memory: blocks * block_bytes.
   BlockWriter(formats::Writer& writer, std::size_t blocks, std::size_t block_bytes);
-  ~BlockWriter();  // blocks that are not yet written are dropped
+  ~BlockWriter();  // drops unwritten blocks
 
   BlockWriter(const BlockWriter&) = delete;
   BlockWriter& operator=(const BlockWriter&) = delete;
 
-  // The next block to fill, block_bytes long; waits until one is free.
-  // Errors: those of the writer, from then on always.
+  // Returns the next block to fill, block_bytes long; waits until one is free.
+  // Errors: those of the writer; after the first error every call fails.
   [[nodiscard]] Result<std::span<std::byte>> acquire();
-  // Hands over the first `bytes` of the block that acquire() gave.
+  // Queues the first `bytes` of the block that acquire() returned.
   void push(std::size_t bytes);
   // Waits until everything is written. Errors: those of the writer.
   [[nodiscard]] Result<void> drain();
@@ -47,7 +47,7 @@ class BlockWriter {
   std::size_t written_ = 0;
   bool stopping_ = false;
   Result<void> outcome_;
-  std::thread thread_;  // last: uses everything above
+  std::thread thread_;  // last, as it uses all members above
 };
 
 }  // namespace tensorcast::convert

@@ -1,4 +1,4 @@
-// What a conversion does for users who did not expect what they asked for.
+// Checks and warnings that protect users from unexpected results.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Whatever goes wrong: an error that says what and where, no file under the final name, the old one untouched.
+// After every failure: an error with reason and place, no new file under the final name, the old one untouched.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -22,7 +22,7 @@ using namespace convert::testing;
 
 class ConvertFailures : public ::testing::Test {
  protected:
-  // Converts what must fail, and looks that nothing is left.
+  // Runs a conversion that must fail, and checks that no file is left.
   Error failure(const ConvertRequest& request) {
     const std::string before = file_content(request.output);
     const std::size_t entries = entries_beside(request.output);
@@ -52,7 +52,8 @@ ConvertRequest overwriting(ConvertRequest request) {
   return request;
 }
 
-// In a process of its own. The preset tsan leaves these out: its run time cannot fork from a program with threads.
+// Runs in its own process. The preset tsan leaves these tests out: its run time cannot fork from a program with
+// threads.
 class ConvertFailuresForked : public ConvertFailures {};
 
 TEST_F(ConvertFailures, ARuleThatMatchesNothing) {
@@ -162,7 +163,7 @@ TEST_F(ConvertFailuresForked, UnwritableFolder) {
   fs::create_directory(locked);
   ASSERT_EQ(::chmod(locked.c_str(), 0500), 0);
   const std::string in = put_model();
-  // Root may write anywhere, so somebody else tries.
+  // Root may write anywhere, so the test runs as another user.
   const pid_t child = ::fork();
   if (child == 0) {
     if (::geteuid() == 0) {

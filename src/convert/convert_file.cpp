@@ -1,4 +1,4 @@
-// The main job: plan, convert into a temporary, verify, put in place.
+// Converts a file: plan, convert into a temporary, verify, rename.
 #include <algorithm>
 #include <cerrno>
 #include <memory>
@@ -23,7 +23,7 @@ using convert::PlannedTensor;
 using convert::ProgressMeter;
 using formats::Format;
 
-// Errors that do not say which file they are about are about this one.
+// Sets the file of an error that names none.
 Error at_file(Error error, const std::string& path) {
   if (error.file.empty()) error.file = path;
   return error;
@@ -54,7 +54,7 @@ std::vector<formats::TensorInfo> targets_in_layout_order(const Plan& plan) {
   return targets;
 }
 
-// How to read the output back where the file alone does not say.
+// The options to read the output back, if the file alone does not name its types.
 formats::ReadOptions read_back_options(const Plan& plan) {
   if (plan.tensors.size() != 1) return {};
   const formats::TensorInfo& only = plan.tensors.front().target;
@@ -70,13 +70,13 @@ Result<bool> verify_output(const ConvertRequest& request, const Plan& plan, Open
     written.error().file = output.path();
     return std::move(written).error();
   }
-  written->file->dont_need(0, written->file->size());  // read from the disk, not from memory, where that can be had
+  written->file->dont_need(0, written->file->size());  // reads from the disk instead of cached pages, if possible
   Result<bool> verified = convert::verify(request, plan, *input.reader, *written->reader, progress);
   if (!verified && verified.error().file == output.temporary_path()) verified.error().file = output.path();
   return verified;
 }
 
-// Everything after the plan. `outcome` has the plan's tensors.
+// Runs everything after the plan. `outcome` has the plan's tensors.
 Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, OpenedInput& input,
                                const Format& format, ConvertOutcome outcome) {
   io::ParentFolders folders;

@@ -1,4 +1,4 @@
-// What becomes of tensors. What may go wrong on the way: convert_failures_test.cpp.
+// Results of conversions; for failures see convert_failures_test.cpp.
 #include <gtest/gtest.h>
 
 #include <cmath>

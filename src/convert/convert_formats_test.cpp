@@ -1,4 +1,4 @@
-// Every format to every other.
+// Converts every format to every other.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -23,7 +23,7 @@ class ConvertFormats : public ::testing::Test {
     return path;
   }
 
-  // Reads the one array of `path`; `tensor` says what the file does not.
+  // Reads the one array of `path`; `tensor` has the properties that the file does not store.
   FileTensor read_array(const Format& format, const std::string& path, DType dtype, std::int64_t count) {
     const formats::ReadOptions options{.raw = RawLayout{.dtype = dtype, .shape = {count}}, .from = dtype};
     Result<std::vector<FileTensor>> tensors = formats::testing::read_all(format, path, options);
@@ -114,7 +114,7 @@ TEST_F(ConvertFormats, EmptyStringTensorsBecomeNumbersInEveryFormat) {
   }
 }
 
-// 0xF3 holds the last of three int4, and bits that mean nothing.
+// 0xF3 holds the last of three int4, and unused bits.
 TEST_F(ConvertFormats, PaddingBitsOfCopiedTensorsAreNotCompared) {
   const std::string in = folder_.put("in.pb", "\x08\x03\x10\x16\x4A\x02\x21\xF3");
   for (const std::string extension : {".npy", ".pb", ".raw"}) {

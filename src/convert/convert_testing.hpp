@@ -1,4 +1,4 @@
-// What tests of conversions share: safetensors files made from values, and requests for them.
+// Shared by tests of conversions: safetensors files made from values, and requests for them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ inline FileTensor floats(std::string name, const std::vector<float>& values) {
   return make_tensor(std::move(name), DType::float32, {static_cast<std::int64_t>(values.size())}, std::move(bytes));
 }
 
-// Values that no narrow type holds exactly, different in every place.
+// Returns values that no narrow type holds exactly, different in every place.
 inline std::vector<float> many_values(std::size_t count) {
   std::vector<float> values(count);
   for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i % 8191) * 0.37f - 1234.5f;
@@ -54,7 +54,7 @@ inline ConvertRequest request(std::string input, std::string output, DType to) {
   return request;
 }
 
-// `bytes` of `from` as `to`, by the library itself: conversions are tested elsewhere.
+// Converts `bytes` of type `from` to `to` by the library itself: other tests check conversions.
 inline std::string cast_bytes(const std::string& bytes, DType from, DType to, std::size_t count,
                               const CastOptions& options = {}) {
   std::string result(storage_bytes(to, count), '\0');

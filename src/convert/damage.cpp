@@ -10,7 +10,7 @@ namespace {
 constexpr double least_snr_db = 3.0;
 constexpr std::uint64_t out_of_range_percent = 1;
 
-// Elements whose code has other bits than `ignored`.
+// Counts elements whose code has bits other than `ignored`.
 template <class Code>
 std::uint64_t count_codes(std::span<const std::byte> data, std::size_t count, std::uint64_t ignored) noexcept {
   const auto* const codes = reinterpret_cast<const Code*>(data.data());  // blocks are aligned
@@ -28,7 +28,7 @@ std::uint64_t count_packed(DType dtype, std::span<const std::byte> data, std::si
   return nonzero;
 }
 
-// The bit that alone does not make a code of `dtype` other than zero: the sign, where there is a -0.
+// Returns the bits that a zero of `dtype` may have: the sign bit if the type has -0.
 std::uint64_t sign_of_zero(DType dtype) noexcept {
   const std::uint64_t sign = std::uint64_t{1} << (bit_width(dtype) - 1);
   return codec::decode(dtype, sign).kind == codec::Real::Kind::zero ? sign : 0;

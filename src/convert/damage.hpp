@@ -1,4 +1,4 @@
-// When a conversion destroys a tensor, and what would help. The thresholds stand here and nowhere else.
+// Decides whether a conversion destroys a tensor, and suggests a remedy. All thresholds are here.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@ namespace tensorcast::convert {
 
 struct Damage {
   std::string what;    // "22 of 24 nonzero elements became zero"
-  std::string remedy;  // what would help; backquotes as in Error::hint
+  std::string remedy;  // a suggestion; backquotes as in Error::hint
 };
 
-// False if `to` has a value near every value of `from`, so that no report is needed to know that nothing is destroyed.
+// Returns false if `to` has a value near every value of `from`: the conversion then needs no report.
 [[nodiscard]] bool may_damage(DType from, DType to, const CastOptions& options) noexcept;
 
-// Elements that are not zero; NaN counts. `data` is packed storage of numbers or bools.
+// Counts elements other than zero; NaN counts. `data` is packed storage of numbers or bools.
 [[nodiscard]] std::uint64_t count_nonzero(DType dtype, std::span<const std::byte> data, std::size_t count) noexcept;
 
 struct NonzeroCounts {
@@ -26,7 +26,7 @@ struct NonzeroCounts {
   std::uint64_t after = 0;
 };
 
-// The gravest damage of a conversion.
+// Returns the gravest damage of a conversion.
 [[nodiscard]] std::optional<Damage> find_damage(const CastReport& report, const NonzeroCounts& nonzero, DType from,
                                                 DType to);
 

@@ -1,4 +1,4 @@
-// How a tensor is cut into blocks that fit the cache.
+// Cuts a tensor into blocks that fit the cache.
 #pragma once
 
 #include <algorithm>
@@ -10,9 +10,9 @@
 
 namespace tensorcast::convert {
 
-// Bytes of the wider side of a block. Measured from 128 KiB to 4 MiB: the same processor time; fewer hand-overs between
-// the threads are faster on a busy machine, and above 1 MiB blocks leave the second-level cache. Where converting is
-// slower than moving bytes, a block has to be large enough for all threads.
+// Bytes of the wider type of a block. From 128 KiB to 4 MiB the processor time is the same; fewer hand-overs between
+// threads are faster on a busy machine, and blocks above 1 MiB leave the second-level cache. If converting is slower
+// than moving bytes, a block must be large enough for all threads.
 inline constexpr std::size_t block_bytes = std::size_t{1} << 20;
 inline constexpr std::size_t threaded_block_bytes = std::size_t{8} << 20;
 
@@ -24,7 +24,7 @@ inline constexpr std::size_t threaded_block_bytes = std::size_t{8} << 20;
   return slow && options.threads != 1 ? threaded_block_bytes : block_bytes;
 }
 
-// Elements per block; a multiple of 64, so that blocks of any type begin at a whole byte.
+// Returns the elements per block: a multiple of 64, so that blocks of any type begin at a whole byte.
 [[nodiscard]] inline std::uint64_t block_elements(DType from, DType to, std::size_t bytes) noexcept {
   return bytes * 8 / static_cast<std::size_t>(std::max(bit_width(from), bit_width(to))) / 64 * 64;
 }

@@ -1,4 +1,4 @@
-// What is inside files, and which files there are.
+// Lists the contents of files, and the file formats.
 #include "convert/name_pattern.hpp"
 #include "convert/open_input.hpp"
 #include "convert/pattern_list.hpp"

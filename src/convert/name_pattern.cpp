@@ -12,7 +12,7 @@ constexpr std::size_t max_shown_bytes = 60;
 }  // namespace
 
 Result<NamePattern> NamePattern::compile(const std::string& pattern) {
-  // First: what takes time in proportion to the pattern starts only after it.
+  // Checked first, as compiling takes time proportional to the pattern.
   if (pattern.size() > max_pattern_bytes) {
     return Error{
         .code = ErrorCode::invalid_argument,

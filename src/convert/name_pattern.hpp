@@ -1,4 +1,4 @@
-// A user's regular expression, matched against names that a file has chosen.
+// Matches a user's regular expression against names from a file.
 #pragma once
 
 #include <memory>
@@ -12,11 +12,11 @@ class RE2;
 
 namespace tensorcast::convert {
 
-// RE2's syntax, which has no backreferences and no lookaround. Hence matching takes time in proportion to the name, and
-// neither pattern nor name decides how deep the stack gets.
+// RE2's syntax, without backreferences and lookaround. Matching takes time proportional to the name, and the depth of
+// the stack depends on neither pattern nor name.
 class NamePattern {
  public:
-  // Errors: invalid_argument, with what is wrong in the pattern.
+  // Errors: invalid_argument, with the fault of the pattern.
   [[nodiscard]] static Result<NamePattern> compile(const std::string& pattern);
 
   // Reports whether some part of `name` matches.

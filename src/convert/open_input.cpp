@@ -15,7 +15,7 @@ Result<const formats::Format*> choose_format(const io::InputFile& file, const st
   return formats::detect_format(file);
 }
 
-// Whether every tensor of which `from` says the type is there.
+// Checks that every tensor named in `from` exists.
 Result<void> check_names(const formats::Reader& reader, const SourceTypes& from) {
   const std::vector<formats::TensorInfo>& tensors = reader.tensors();
   for (const auto& [name, dtype] : from.named) {

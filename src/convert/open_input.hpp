@@ -1,4 +1,4 @@
-// A file with the reader that fits it.
+// Opens a file with the reader of its format.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ struct OpenedInput {
   std::unique_ptr<formats::Reader> reader;
 };
 
-// `format_name` empty: raw when a layout is given, else by content and extension.
+// If `format_name` is empty: raw if a layout is given, else detected by content and extension.
 // Errors: io, parse, unsupported, invalid_argument (no such format), all with Error::file.
 [[nodiscard]] Result<OpenedInput> open_input(const std::string& path, const std::string& format_name,
                                              const formats::ReadOptions& options);

@@ -1,4 +1,4 @@
-// The patterns of one option, matched against the names of a file's tensors.
+// Matches the patterns of one option against the names of a file's tensors.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@ namespace tensorcast::convert {
 
 class PatternList {
  public:
-  // Errors: invalid_argument, with what is wrong in a pattern.
+  // Errors: invalid_argument, with the fault of the pattern.
   [[nodiscard]] static Result<PatternList> compile(const std::vector<std::string>& texts);
 
-  // The index of the first that matches; size() if none does.
+  // Returns the index of the first pattern that matches; size() if none does.
   [[nodiscard]] std::size_t first_match(const std::string& name);
 
   // Errors: invalid_argument, if a pattern has matched no name so far. `kind` is "rule", "include" or "exclude".

@@ -22,7 +22,7 @@ using formats::Format;
 using formats::TensorInfo;
 
 struct Decision {
-  DType to = DType::undefined;  // undefined: leave alone
+  DType to = DType::undefined;  // undefined: copied
   std::string reason;
   bool included = true;
 };
@@ -50,7 +50,7 @@ class Selection {
     return selection;
   }
 
-  // `only_array`: the input has one unnamed array, so the request means that one whatever its type.
+  // `only_array`: the input has one unnamed array, which is converted whatever its type.
   Result<Decision> decide(const ConvertRequest& request, const TensorInfo& tensor, bool only_array) {
     const std::size_t rule = rules_.first_match(tensor.name);
     const std::size_t include = include_.first_match(tensor.name);
@@ -104,7 +104,7 @@ std::string formats_holding(DType dtype) {
   return names.empty() ? "no format can" : fmt::format("{} can", fmt::join(names, ", "));
 }
 
-// The options fit the pair of types: what a conversion of no elements checks.
+// Checks the options for the pair of types by converting no elements.
 Result<void> check_pair(DType from, DType to, const CastOptions& options) {
   const std::int64_t none[] = {0};
   const std::int64_t no_offsets[] = {0};
@@ -132,19 +132,19 @@ Result<void> check_holds(const Format& output, const Format& input, const Tensor
                .tensor = tensor.name};
 }
 
-// An unnamed array gets the name of its file.
+// Returns the name of an unnamed array: that of its file.
 std::string name_from_path(const std::string& path) {
   if (path.starts_with("/proc/self/fd/")) return "array";  // a file without a name
   const std::string file = path.substr(path.rfind('/') + 1);
   return file.substr(0, std::max<std::size_t>(file.find('.', 1), 1));
 }
 
-// Whether the request takes one tensor out of many.
+// Reports whether the request extracts one tensor of many.
 bool extracts(const ConvertRequest& request, const Format& input, const Format& output) {
   return input.many_tensors && !output.many_tensors && !request.include.empty();
 }
 
-// `tensors` is how many are to be written.
+// `tensors` is the number of tensors to write.
 Result<void> check_count(const Format& output, std::size_t tensors, bool extracting) {
   if (output.many_tensors || tensors == 1) return {};
   if (extracting) {
@@ -161,7 +161,7 @@ Result<void> check_count(const Format& output, std::size_t tensors, bool extract
                .hint = fmt::format("{} can; `include` takes one out", fmt::join(names, ", "))};
 }
 
-// Weights as quantizers store them are numbers only after a multiplication that no conversion does.
+// Quantized weights need a multiplication by their scales, which no conversion does.
 Result<void> check_scales(const TensorInfo& weight, const std::unordered_set<std::string>& names) {
   constexpr int widest_code_bits = 8;
   if (family(weight.dtype) == Family::text || bit_width(weight.dtype) > widest_code_bits) return {};
@@ -303,7 +303,7 @@ class Planner {
   const Format& output_;
   bool extracting_;
   Selection selection_;
-  std::unordered_set<std::string> names_;  // of all tensors; empty if raw codes are converted
+  std::unordered_set<std::string> names_;  // names of all tensors; empty if raw codes are converted
   std::set<std::pair<DType, DType>> checked_pairs_;
 };
 

@@ -1,4 +1,4 @@
-// What becomes of each tensor and why, decided and checked before a byte is written.
+// Each tensor's target type and the reason; checked before anything is written.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,19 @@ struct PlannedTensor {
   std::uint64_t bytes_in = 0;
   bool converts = false;  // false: copied byte for byte
   std::string reason;
-  bool left = false;  // a conversion was asked for and is not done
+  bool left = false;  // a conversion was requested and is not done
 };
 
 struct Plan {
-  std::vector<PlannedTensor> tensors;  // of the output, in the order of the input
+  std::vector<PlannedTensor> tensors;  // tensors of the output, in the order of the input
   std::vector<std::size_t> layout;     // indices into `tensors`, in the order of the output's data
 
   [[nodiscard]] std::uint64_t bytes_in() const noexcept;
   [[nodiscard]] std::uint64_t bytes_out() const noexcept;
 };
 
-// Errors: invalid_argument (no type to convert to, patterns that are wrong or match nothing, options), unsupported
-// (types that the output's format or the opset does not have, weights whose scales are another tensor).
+// Errors: invalid_argument (no type to convert to; patterns that are wrong or match nothing; options), unsupported
+// (types that the output's format or the opset does not have; weights whose scales are another tensor).
 [[nodiscard]] Result<Plan> make_plan(const ConvertRequest& request, const formats::Reader& input,
                                      const formats::Format& input_format, const formats::Format& output_format);
 

@@ -1,4 +1,4 @@
-// Tells the caller how far the work is, now and then.
+// Reports progress to the caller at intervals.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@ class ProgressMeter {
   ProgressMeter(const ConvertRequest& request, std::uint64_t bytes_total) noexcept
       : request_(request), progress_{.bytes_done = 0, .bytes_total = bytes_total, .tensor = {}} {}
 
-  // Counts bytes read or written. False: the caller cancels.
+  // Counts bytes read or written. Returns false if the caller cancels.
   [[nodiscard]] bool advance(std::uint64_t bytes, std::string_view tensor) {
     progress_.bytes_done += bytes;
     progress_.tensor = tensor;

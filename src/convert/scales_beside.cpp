@@ -7,8 +7,8 @@ namespace tensorcast::convert {
 namespace {
 
 struct Naming {
-  std::string_view weight;  // how a weight's name ends
-  std::string_view scales;  // how that of its scales ends instead
+  std::string_view weight;  // suffix of a weight's name
+  std::string_view scales;  // suffix of its scales' name
 };
 constexpr std::array<Naming, 8> namings = {{
     {"", "_scale_inv"},  // DeepSeek, Qwen: x.weight, x.weight_scale_inv

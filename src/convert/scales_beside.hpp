@@ -1,4 +1,4 @@
-// Weights whose codes are numbers only together with a tensor of scales beside them.
+// Finds weights that need another tensor of scales.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace tensorcast::convert {
 
-// The name in `names` that has the scales of `weight`, by the naming of the usual quantizers.
+// Returns the name in `names` of the scales of `weight`, by the naming of common quantizers.
 [[nodiscard]] std::optional<std::string> scales_beside(const std::string& weight,
                                                        const std::unordered_set<std::string>& names);
 

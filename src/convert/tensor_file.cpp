@@ -24,10 +24,10 @@ Error at_file(Error error, const std::string& path) {
 
 Result<OpenedInput> open(const std::string& path, const ReadTensorOptions& options) {
   Result<OpenedInput> input = convert::open_input(path, options.format, {});
-  if (input || options.opaque == DType::undefined) return input;
-  // Only a file that does not say its type needs to be told; one that fails for another reason fails again.
+  if (input || options.from == DType::undefined) return input;
+  // Retries with the caller's type if the file does not name its own; any other error occurs again.
   if (input.error().code != ErrorCode::invalid_argument) return input;
-  return convert::open_input(path, options.format, {.raw = {}, .from = options.opaque});
+  return convert::open_input(path, options.format, {.raw = {}, .from = options.from});
 }
 
 Result<std::size_t> choose_tensor(const formats::Reader& reader, const std::string& wanted) {
@@ -48,7 +48,7 @@ Result<Tensor> read_elements(formats::Reader& reader, std::size_t index) {
   if (info.problem) return *info.problem;
   if (info.dtype == DType::undefined) {
     return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("elements of {} are none of the types", info.foreign_dtype),
+                 .message = fmt::format("elements of type {} are not supported", info.foreign_dtype),
                  .tensor = info.name};
   }
   if (info.dtype == DType::string) {

@@ -40,7 +40,7 @@ TEST(TensorFile, KeepsStringsAndPackedElements) {
 
     const Tensor packed = numbers(DType::int4, {3}, "\x21\x0F");
     ASSERT_TRUE(write_tensor(folder / file, packed, {.overwrite = true}).ok());
-    const Result<NamedTensor> again = read_tensor(folder / file, {.opaque = DType::int4});
+    const Result<NamedTensor> again = read_tensor(folder / file, {.from = DType::int4});
     ASSERT_TRUE(again.ok()) << again.error().describe();
     EXPECT_EQ(again->tensor.dtype(), DType::int4);
     EXPECT_TRUE(std::ranges::equal(again->tensor.bytes(), packed.bytes()));
@@ -67,12 +67,12 @@ TEST(TensorFile, TheTypeOfAnOpaqueFileIsWhatTheReaderSays) {
       std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size()) + '\0' + header + "\x38\x7E";
   io::put_file(folder / "opaque.npy", npy);
   EXPECT_EQ(read_tensor(folder / "opaque.npy").error().code, ErrorCode::invalid_argument);
-  EXPECT_EQ(read_tensor(folder / "opaque.npy", {.opaque = DType::float8_e4m3fn})->tensor.dtype(), DType::float8_e4m3fn);
-  EXPECT_FALSE(read_tensor(folder / "opaque.npy", {.opaque = DType::bfloat16}).ok());
+  EXPECT_EQ(read_tensor(folder / "opaque.npy", {.from = DType::float8_e4m3fn})->tensor.dtype(), DType::float8_e4m3fn);
+  EXPECT_FALSE(read_tensor(folder / "opaque.npy", {.from = DType::bfloat16}).ok());
 
-  // A file that says its type is taken at its word.
+  // The type in the file takes precedence over `from`.
   ASSERT_TRUE(write_tensor(folder / "t.npy", numbers(DType::uint8, {}, "\x07")).ok());
-  EXPECT_EQ(read_tensor(folder / "t.npy", {.opaque = DType::float8_e4m3fn})->tensor.dtype(), DType::uint8);
+  EXPECT_EQ(read_tensor(folder / "t.npy", {.from = DType::float8_e4m3fn})->tensor.dtype(), DType::uint8);
 }
 
 TEST(TensorFile, OfSeveralTensorsOneIsNamed) {

@@ -1,4 +1,4 @@
-// One tensor of a file, summed up in blocks.
+// Computes statistics of one tensor of a file, block by block.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace tensorcast {
 namespace {
 
-// One block in every type that is looked at stays below a megabyte; a multiple of 64, so that it begins at whole bytes.
+// A block of any type stays below a megabyte; a multiple of 64, so that it begins at a whole byte.
 constexpr std::uint64_t stats_block_elements = std::uint64_t{1} << 16;
 
 void add_values(std::span<const double> values, TensorStats& stats) {
@@ -65,7 +65,7 @@ Result<TensorStats> sum_up(formats::Reader& reader, std::size_t index, std::span
       }
     }
   }
-  // Without any finite element, or any but zero, there is nothing to tell.
+  // Without finite elements other than zero, the range is 0 to 0.
   if (stats.min > stats.max) stats.min = stats.max = 0.0;
   if (stats.smallest_nonzero_magnitude == infinity) stats.smallest_nonzero_magnitude = 0.0;
   return stats;
@@ -77,7 +77,7 @@ Error no_such_tensor(const std::string& name) {
                .hint = "`tcast inspect` lists the names"};
 }
 
-// Places of tensors by their names; the first of several.
+// Maps names to indices of tensors; the first of equal names.
 std::unordered_map<std::string_view, std::size_t> places_of(const std::vector<formats::TensorInfo>& tensors) {
   std::unordered_map<std::string_view, std::size_t> places;
   places.reserve(tensors.size());

@@ -120,13 +120,13 @@ class Transfer {
     Result<std::vector<std::byte>> numbers = convert_from_strings(options, tensor, reader_);
     if (!numbers) return std::move(numbers).error();
     if (Result<void> drained = blocks_.drain(); !drained) return drained;
-    if (numbers->empty()) return {};  // writers expect no bytes for tensors that have none
+    if (numbers->empty()) return {};  // append() is not called for tensors without bytes
     if (Result<void> appended = writer_.append(*numbers); !appended) return appended;
     advance(tensor.bytes_in + tensor.target.bytes, tensor);
     return {};
   }
 
-  // The first element of a block, of which one is known to wrap, that does.
+  // Finds the first element that wraps, in a block that has one.
   [[nodiscard]] Error wrapped_element(const PlannedTensor& tensor, std::span<const std::byte> source, std::size_t count,
                                       std::uint64_t first) const {
     const DType to = tensor.target.dtype;

@@ -18,7 +18,7 @@ namespace {
 
 using formats::Reader;
 
-constexpr std::size_t run_elements = 4096;  // of one look at the reference; a multiple of 8
+constexpr std::size_t run_elements = 4096;  // per comparison with the reference; a multiple of 8
 
 Error differs(std::string message, std::optional<std::uint64_t> element = {}) {
   return Error{.code = ErrorCode::internal,
@@ -27,7 +27,7 @@ Error differs(std::string message, std::optional<std::uint64_t> element = {}) {
                .element = element};
 }
 
-// Bits behind the last element of a narrow type mean nothing, and a format need not keep them. `end` is the end of the
+// Clears the bits after the last element of a narrow type, which a format need not keep. `end` is the end of the
 // tensor's bytes.
 void clear_padding(const PlannedTensor& tensor, std::span<std::byte> end) {
   const std::uint64_t used_bits = tensor.target.count * static_cast<std::uint64_t>(bit_width(tensor.target.dtype)) % 8;

@@ -6,7 +6,7 @@
 
 namespace tensorcast::convert {
 
-// Elements that are checked against the reference at most; of larger files an even share.
+// The most elements compared with the reference; larger files are sampled evenly.
 inline constexpr std::uint64_t max_reference_elements = std::uint64_t{64} << 20;
 
 // What is compared, tensor by tensor: names, types and shapes; copied tensors byte for byte with the input; converted

@@ -1,4 +1,4 @@
-// What a file format must offer so that the main job can read and write it. One folder and one row per format.
+// The interface of a file format. Each format has one folder and one row in registry.cpp.
 #pragma once
 
 #include <cstddef>
@@ -28,10 +28,10 @@ struct TensorInfo {
   std::vector<std::int64_t> shape;
   std::uint64_t count = 0;  // product of the shape, checked
   std::uint64_t bytes = 0;  // storage_bytes(dtype, count); for strings the bytes of all texts together
-  // The file's own name of a type that has no DType, e.g. "C64". `dtype` is then undefined, and the tensor can
-  // only be copied, within its format.
+  // The file's own name of a type that has no DType, e.g. "C64". `dtype` is then undefined, and the tensor can only be
+  // copied within its format.
   std::string foreign_dtype = {};
-  // Why the elements cannot be read, although the file's other tensors can; then the tensor is only listed.
+  // The reason why the elements cannot be read although the file's other tensors can; the tensor is then only listed.
   std::optional<Error> problem = {};
 };
 
@@ -43,15 +43,15 @@ class Reader {
  public:
   virtual ~Reader() = default;
   [[nodiscard]] virtual const std::vector<TensorInfo>& tensors() const = 0;  // in file order
-  [[nodiscard]] virtual const Metadata& metadata() const = 0;                // what convert must carry over
+  [[nodiscard]] virtual const Metadata& metadata() const = 0;                // copied to the output by a conversion
   [[nodiscard]] virtual bool compressed() const { return false; }            // for WriteOptions::compressed
 
-  // The bytes [offset, offset + out.size()) of tensor `index` as dense little-endian C-order storage, packed low bits
-  // first. Within a tensor offsets ascend without gaps from 0 (streams may be compressed); starting again at 0 rewinds.
+  // Reads the bytes [offset, offset + out.size()) of tensor `index` as dense little-endian C-order storage, packed low
+  // bits first. Within a tensor, offsets ascend without gaps from 0 (streams may be compressed); 0 starts again.
   // Errors: io, parse (contents that contradict the header).
   [[nodiscard]] virtual Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) = 0;
 
-  // All strings of a string tensor, in order. Default: unsupported.
+  // Reads all strings of a string tensor, in order. Default: unsupported.
   [[nodiscard]] virtual Result<StringBuffer> read_strings(std::size_t index);
 };
 
@@ -59,23 +59,23 @@ class Reader {
 class Writer {
  public:
   virtual ~Writer() = default;
-  // More bytes of the current tensor (dense little-endian C order). Moves on to the next tensor when it is full.
+  // Appends bytes to the current tensor (dense little-endian C order). Continues with the next tensor when it is full.
   [[nodiscard]] virtual Result<void> append(std::span<const std::byte> bytes) = 0;
-  // The whole current tensor, which is a string tensor. Default: unsupported.
+  // Writes the whole current tensor, which is a string tensor. Default: unsupported.
   [[nodiscard]] virtual Result<void> append_strings(const StringBuffer& strings);
-  // After the last tensor: trailers and directories. The caller commits the file.
+  // Writes trailers and directories; call after the last tensor. The caller commits the file.
   [[nodiscard]] virtual Result<void> finish() = 0;
 };
 
 struct ReadOptions {
   std::optional<RawLayout> raw;  // raw only
-  SourceTypes from;              // npy, npz: the types behind opaque descriptors such as |V1
+  SourceTypes from;              // types of arrays with opaque descriptors such as |V1
 };
 
 struct WriteOptions {
   Metadata metadata;          // carried over from the input
   std::string source_format;  // name of the input's format
-  bool compressed = false;    // the input was; formats that can compress then do so too
+  bool compressed = false;    // whether the input was; formats that can compress then do
 };
 
 struct Format {
@@ -85,9 +85,9 @@ struct Format {
   bool many_tensors = false;                     // false: exactly one array
   bool named_tensors = false;
 
-  // Whether the first bytes of a file look like this format (up to 64 bytes are given, and the file's size).
+  // Reports whether the first bytes of a file (up to 64, with the file's size) look like this format.
   bool (*sniff)(std::span<const std::byte> head, std::uint64_t file_size) = nullptr;
-  // Whether files of this format can hold elements of `dtype`.
+  // Reports whether files of this format can hold elements of `dtype`.
   bool (*can_hold)(DType dtype) = nullptr;
 
   // `file` outlives the reader. Errors: parse, unsupported, io.
@@ -96,19 +96,19 @@ struct Format {
   Result<std::unique_ptr<Writer>> (*create)(io::OutputFile& file, std::span<const TensorInfo> tensors,
                                             const WriteOptions& options) = nullptr;
 
-  // What can_hold cannot tell: names, shapes, how many. Null: nothing more. Errors: unsupported, invalid_argument.
+  // Checks names, shapes and the number of tensors. Null: no further check. Errors: unsupported, invalid_argument.
   Result<void> (*check)(std::span<const TensorInfo> tensors) = nullptr;
-  // Why usual readers of the format fail on such a tensor, although the format can hold it, in a few words; "": they do
-  // not. Null: they never do.
+  // Returns in a few words why common readers of the format fail on a tensor that the format can hold; "" if they do
+  // not. Null: they never fail.
   std::string (*objection)(const TensorInfo& tensor) = nullptr;
-  // The order in which `tensors` are best laid out, as indices. Null: as given.
+  // Returns the best order of `tensors` in the file, as indices. Null: the given order.
   std::vector<std::size_t> (*layout)(std::span<const TensorInfo> tensors) = nullptr;
 };
 
 [[nodiscard]] std::span<const Format* const> all_formats() noexcept;  // formats/registry.cpp: the one list
 [[nodiscard]] const Format* find_format(std::string_view name) noexcept;
 
-// By content first, then by extension. Errors: unsupported, naming the formats there are.
+// Detects by content first, then by extension. Errors: unsupported, naming the known formats.
 [[nodiscard]] Result<const Format*> detect_format(const io::InputFile& file);
 [[nodiscard]] Result<const Format*> format_for_output(std::string_view path);
 

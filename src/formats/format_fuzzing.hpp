@@ -1,4 +1,4 @@
-// A fuzz target reads everything that a reader promises in arbitrary bytes: errors are fine, nothing else may happen.
+// A fuzz target calls every function of a reader on arbitrary bytes. Errors are allowed, crashes are not.
 #pragma once
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 
 namespace tensorcast::formats::fuzzing {
 
-// The bytes are the file, held in memory; the last one also says which type stands behind opaque descriptors.
+// `data` is the file, held in memory; its last byte also selects the type of opaque descriptors.
 inline int read_everything(const Format& format, const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   static const int fd = ::memfd_create("input", MFD_CLOEXEC);

@@ -1,4 +1,4 @@
-// What tests of file formats share: a folder that goes away, and whole files read or written at once.
+// Shared by tests of file formats: a temporary folder, and functions that read or write a whole file.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -86,7 +86,7 @@ struct FileTensor {
   return texts;
 }
 
-// Everything in a file, read in steps of at most `step` bytes.
+// Reads everything in a file in steps of at most `step` bytes.
 [[nodiscard]] inline Result<std::vector<FileTensor>> read_all(const Format& format, const std::string& path,
                                                               const ReadOptions& options = {},
                                                               std::size_t step = 1 << 20) {

@@ -21,8 +21,8 @@ bool has_pytorch_extension(std::string_view name) {
   return name.ends_with(".pt") || name.ends_with(".pth") || name.ends_with(".ckpt") || name.ends_with(".bin");
 }
 
-// A zip archive whose first entry is FOLDER/data.pkl (or .format_version, .data, byteorder beside it), or a bare
-// pickle.
+// Reports whether the file is a zip archive whose first entry is FOLDER/data.pkl (or .format_version, .data, byteorder
+// beside it), or a bare pickle.
 bool is_pytorch(std::string_view name, std::string_view head) {
   constexpr std::size_t zip_name_offset = 30;
   if (head.starts_with("PK\x03\x04")) {

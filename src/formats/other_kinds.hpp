@@ -1,4 +1,4 @@
-// Files that people take for tensor files: recognized, so that an error can say what they are and what to do.
+// Recognizes files that are often mistaken for tensor files, so that an error can name their kind and a remedy.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace tensorcast::formats {
 
-// `head` is the beginning of the file at `path`, 64 bytes or the whole file. Nothing: a kind that is not known here.
+// `head` is the beginning of the file at `path`, 64 bytes or the whole file. Returns nullopt for an unknown kind.
 [[nodiscard]] std::optional<Error> other_kind(std::string_view path, std::span<const std::byte> head);
 
 }  // namespace tensorcast::formats

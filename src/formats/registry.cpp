@@ -66,13 +66,13 @@ Result<const Format*> detect_format(const io::InputFile& file) {
   }
   const auto looks_like = [&](const Format* format) { return format->sniff && format->sniff(head, file.size()); };
 
-  // Some formats have no signature, so an extension that fits the content beats any other guess.
+  // Some formats have no signature, so an extension that fits the content takes precedence.
   const Format* by_extension = find_by_extension(file.path());
   if (by_extension != nullptr && looks_like(by_extension)) return by_extension;
   for (const Format* format : formats) {
     if (looks_like(format)) return format;
   }
-  if (by_extension != nullptr) return by_extension;  // its reader says best what is wrong
+  if (by_extension != nullptr) return by_extension;  // its reader has the best error message
   return Error{.code = ErrorCode::unsupported,
                .message = "the file format is not known by content or extension",
                .hint = fmt::format("known are {}; `raw` with a type and a shape reads any bytes", all_extensions()),

@@ -19,7 +19,7 @@ std::vector<fs::path> testdata(const std::string& kind) {
   return io::testing::testdata("formats", kind, [](const std::string&, const fs::path&) { return true; });
 }
 
-// A type after "from-" in a name is what the file does not say itself: opaque.from-bfloat16.npy.
+// A type after "from-" in a name is the type that the file itself lacks: opaque.from-bfloat16.npy.
 ReadOptions options_for(const fs::path& path) {
   ReadOptions options;
   const std::string name = path.filename().string();

@@ -12,7 +12,7 @@ namespace tensorcast::graph {
 namespace {
 
 constexpr std::size_t alignment = 64;  // of memory and of sizes
-// From here on fresh memory is asked for in huge pages: its page faults would cost more than the conversion.
+// From this size on, memory is allocated in huge pages: page faults would cost more than the conversion.
 constexpr std::size_t huge_page_bytes = std::size_t{1} << 21;
 constexpr std::size_t huge_min_bytes = 2 * huge_page_bytes;
 
@@ -27,7 +27,7 @@ using Memory = std::unique_ptr<std::byte, FreeMemory>;
 Memory allocate(std::size_t capacity) {
   void* allocated = ::operator new(capacity, std::align_val_t{alignment_of(capacity)}, std::nothrow);
 #ifdef __linux__
-  // A wish, which the system may not grant.
+  // A hint that the system may ignore.
   if (allocated != nullptr && capacity >= huge_min_bytes) (void)::madvise(allocated, capacity, MADV_HUGEPAGE);
 #endif
   return {static_cast<std::byte*>(allocated), {capacity}};
@@ -56,7 +56,7 @@ std::shared_ptr<Buffer> BufferPool::acquire(std::size_t bytes, bool exact) {
     memory = std::move(found->second);
     idle_->by_capacity.erase(found);
   } else {
-    idle_->by_capacity.clear();  // of no use now, and no reason for a higher peak
+    idle_->by_capacity.clear();  // frees idle buffers, which would only raise the peak
     memory = allocate(capacity);
     if (memory == nullptr) return nullptr;
     buffer->capacity = capacity;
@@ -71,7 +71,7 @@ std::shared_ptr<Buffer> BufferPool::acquire(std::size_t bytes, bool exact) {
     if (idle == nullptr) return;
     try {
       idle->by_capacity.emplace(size, std::move(returned));
-    } catch (const std::bad_alloc&) {  // then it is simply not reused
+    } catch (const std::bad_alloc&) {  // the buffer is freed instead of reused
     }
   });
 }

@@ -1,4 +1,4 @@
-// Memory of the values of one run: what a released value held serves the next one.
+// The memory of the values of one run: gives a released value's buffer to the next value.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,16 @@ struct Buffer {
   std::size_t capacity = 0;
 };
 
-// For one thread. Buffers may outlive the pool, and may then be released on any thread.
+// Used by one thread. Buffers may outlive the pool, and may then be released on any thread.
 class BufferPool {
  public:
   BufferPool();
 
-  // At least `bytes`, not initialised, aligned for any kernel; null when there is no memory. With `exact`, for values
-  // that outlive the run, hardly more than `bytes`.
+  // Returns an uninitialised buffer of at least `bytes` bytes, aligned for any kernel; null if memory is exhausted.
+  // `exact` is for values that outlive the run: the buffer is hardly larger than `bytes`.
   [[nodiscard]] std::shared_ptr<Buffer> acquire(std::size_t bytes, bool exact);
 
-  [[nodiscard]] std::size_t allocations() const;  // so far, from the system
+  [[nodiscard]] std::size_t allocations() const;  // allocations from the system so far
 
  private:
   struct Idle;

@@ -10,10 +10,10 @@
 namespace tensorcast::graph {
 namespace {
 
-// Below this a conversion runs on one thread anyway, so that nothing is lost by narrowing in place.
+// Smaller conversions run on one thread anyway, so narrowing in place costs nothing.
 constexpr std::size_t narrow_in_place_below_bytes = std::size_t{1} << 20;
 
-// Whether the unused bits of the last byte are zero, as a conversion would leave them.
+// Reports whether the unused bits of the last byte are zero, as after a conversion.
 bool has_clean_tail(const Tensor& tensor) {
   const auto used_bits = tensor.count() % 8 * static_cast<std::size_t>(bit_width(tensor.dtype())) % 8;
   return used_bits == 0 || (std::to_integer<unsigned>(tensor.bytes().back()) >> used_bits) == 0;
@@ -27,7 +27,7 @@ Result<Value> to_strings(const Tensor& tensor, const CastOptions& options) {
   return Value{*std::move(result), nullptr};
 }
 
-// Whether the result may lie over the source: nobody else reads that, and nothing is lost by it.
+// Reports whether the result may overwrite the source: no one else reads the source, and the conversion is not slower.
 bool fits_in_place(const Value& src, DType to, std::size_t bytes, int threads, bool is_kept) {
   if (!src.may_be_overwritten()) return false;
   const int from_bits = bit_width(src.tensor.dtype());
@@ -43,7 +43,7 @@ Result<Value> convert(Value src, DType to, const CastOptions& options, const Con
   const Tensor& tensor = src.tensor;
   if (tensor.dtype() == to && options.scale == 1.0 && (to == DType::string || has_clean_tail(tensor))) {
     if (Result<void> checked = check_cast(options, to, to); !checked) return std::move(checked).error();
-    return src;  // the bits would be the same
+    return src;  // the bits do not change
   }
   if (to == DType::string) return to_strings(tensor, options);
   const std::size_t bytes = storage_bytes(to, tensor.count());

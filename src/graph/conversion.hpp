@@ -1,4 +1,4 @@
-// One tensor to another type, in memory that a pool gives or, where it may, in place.
+// Converts one tensor to another type, in memory from a pool or, if possible, in place.
 #pragma once
 
 #include <memory>
@@ -11,18 +11,18 @@ namespace tensorcast::graph {
 
 struct Value {
   Tensor tensor;
-  std::shared_ptr<Buffer> buffer;  // the tensor's memory, if a pool gave it; null: someone else's, not to be written
+  std::shared_ptr<Buffer> buffer;  // the tensor's memory, if it came from a pool; null: not owned, read only
 
-  // Whether nothing but this value uses its memory: itself and its tensor are the two owners.
+  // Reports whether no other value uses the memory: this value and its tensor are the two owners.
   [[nodiscard]] bool may_be_overwritten() const { return buffer != nullptr && buffer.use_count() == 2; }
 };
 
 struct ConversionPlace {
   BufferPool& pool;
-  bool is_kept = false;  // the result outlives the pool, so that its memory should fit
+  bool is_kept = false;  // the result outlives the pool, so its buffer should not be larger than needed
 };
 
-// Shares the elements where the type does not change. Errors: as cast().
+// Shares the elements if the type does not change. Errors: as cast().
 [[nodiscard]] Result<Value> convert(Value src, DType to, const CastOptions& options, const ConversionPlace& place);
 
 }  // namespace tensorcast::graph

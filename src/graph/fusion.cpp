@@ -9,8 +9,8 @@
 namespace tensorcast::graph {
 namespace {
 
-// The numbers of a type: integers below 2^significant_bits times a power of two between 2^lowest_bit and beyond,
-// magnitudes up to the largest.
+// The numbers of a type: integers below 2^significant_bits times a power of two from 2^lowest_bit on, with magnitudes
+// up to the largest.
 struct NumberSet {
   int significant_bits;
   int lowest_bit;
@@ -26,7 +26,7 @@ NumberSet numbers_of(const DTypeRow& row) {
           known.largest};
 }
 
-// Infinities, NaN and zeros of two floating types.
+// Reports whether infinities, NaN and zeros survive the cast between two floating types.
 bool keeps_special_codes(const FloatFormat& from, const FloatFormat& to) {
   if (from.has_zero && !to.has_zero) return false;
   const bool from_has_negative_zero = from.has_sign && from.nonfinite != NonFinite::nan_negative_zero;
@@ -36,23 +36,23 @@ bool keeps_special_codes(const FloatFormat& from, const FloatFormat& to) {
   if (from.nonfinite == NonFinite::ieee) {  // infinities, and payloads
     return to.nonfinite == NonFinite::ieee && to.mantissa_bits >= from.mantissa_bits;
   }
-  // NaN without payload, perhaps with a sign: only a type whose NaN has a sign too is sure to keep it.
+  // NaN has no payload but may have a sign: only a type whose NaN has a sign is sure to keep it.
   return to.has_sign && (to.nonfinite == NonFinite::ieee || to.nonfinite == NonFinite::nan_all_ones);
 }
 
-// Whether a cast of `dtype` to itself is what encoding its decoded codes gives: no quiet bit that would be set, no
-// infinity that would saturate, no two codes of one value.
+// Reports whether casting `dtype` to itself equals encoding its decoded codes: no quiet bit to set, no infinity to
+// saturate, no two codes of one value.
 bool has_one_code_per_value(const DTypeRow& row) {
   return row.family == Family::integer || (row.family == Family::floating && row.format.nonfinite != NonFinite::ieee);
 }
 
-// Whether `options` ask the same of `from` to `to` as of `middle` to `to`.
+// Reports whether `options` mean the same for `from` to `to` as for `middle` to `to`.
 bool asks_the_same(const CastOptions& options, const DTypeRow& from, DType middle, DType to) {
   const Result<codec::Policy> chained = codec::resolve_policy(options, middle, to);
   Result<codec::Policy> fused = codec::resolve_policy(options, from.id, to);
   if (!chained || !fused) return false;
   const bool to_integer = family(to) == Family::integer;
-  // D7: between integers the low bits count, whatever the options; 0 and 1 are in every range.
+  // D7: between integers the low bits count, with any options; 0 and 1 are in every range.
   const bool range_is_free = !to_integer || from.family == Family::boolean ||
                              (from.family == Family::integer && family(middle) == Family::integer);
   if (from.family == Family::integer && to_integer && family(middle) == Family::floating) {
@@ -74,7 +74,7 @@ bool keeps_every_code(DType from_id, DType to_id) {
   }
   const NumberSet inner = numbers_of(*from);
   const NumberSet outer = numbers_of(*to);
-  // The lowest integer of a signed type, a power of two, is within `lowest` and needs one significant bit.
+  // The lowest integer of a signed type is a power of two: it is within `lowest` and needs one significant bit.
   if (inner.significant_bits > outer.significant_bits || inner.lowest_bit < outer.lowest_bit ||
       inner.lowest < outer.lowest || inner.largest > outer.largest) {
     return false;
@@ -90,10 +90,10 @@ bool fusible(DType from_id, const CastOptions& first, DType middle, const CastOp
   if (from_id == middle) return from->family != Family::text && asks_the_same(second, *from, middle, to);
   if (family(middle) == Family::text || to == DType::string) return false;
   if (!asks_the_same(second, *from, middle, to)) return false;
-  // A cast to the first type again becomes a copy of the bits.
+  // A cast back to the first type becomes a copy of the bits.
   if (from_id == to && !has_one_code_per_value(*from)) return false;
   if (keeps_every_code(from_id, middle)) return true;
-  // D7: low bits of low bits.
+  // D7: the low bits of the low bits are the low bits.
   const bool integers =
       from->family == Family::integer && family(middle) == Family::integer && family(to) == Family::integer;
   return integers && from_id != to && bit_width(to) <= bit_width(middle) && bit_width(middle) <= bit_width(from_id);
@@ -112,8 +112,8 @@ void fuse_casts(Block& block, const std::vector<ValueType>& types) {
     }
     const auto* cast = std::get_if<CastOp>(&step.work);
     if (cast == nullptr) continue;
-    // Back along the chain for as long as this step may take its input from further up. Steps that are left over have
-    // no use and go when lifetimes are set.
+    // Goes back along the chain as long as this step may take its input from an earlier value. Steps left without
+    // consumers are removed when lifetimes are set.
     for (Slot input = step.inputs[0]; uses[input] == 1 && makers[input] != nullptr;) {
       const Step& maker = *makers[input];
       if (std::holds_alternative<IdentityOp>(maker.work)) {

@@ -81,12 +81,12 @@ TEST(Fusion, EqualsTwoCastsForEveryCodeOfSmallTypes) {
       for (const DType to : all_dtypes()) {
         std::map<std::size_t, Outcome> directs;
         for (std::size_t second = 0; second < sets.size(); ++second) {
-          // The first cast with the defaults, with the most different options, and with the same as the second.
+          // The first cast has the defaults, the most different options, or the same options as the second.
           for (const std::size_t first : {std::size_t{0}, std::size_t{7}, sets.size() - 1, second}) {
             if (!fusible(from, sets[first], middle, sets[second], to) || to == DType::string) continue;
             const auto [half, is_new] = middles.try_emplace(first);
             if (is_new) half->second = cast_bytes(from, codes, count, middle, sets[first]);
-            if (!half->second.ok) {  // a type that the options' opset does not have: no such graph compiles
+            if (!half->second.ok) {  // a type that the opset does not have: such a graph does not compile
               ASSERT_EQ(half->second.element, static_cast<std::size_t>(-1)) << words(from, middle, to);
               continue;
             }
@@ -101,10 +101,10 @@ TEST(Fusion, EqualsTwoCastsForEveryCodeOfSmallTypes) {
       }
     }
   }
-  EXPECT_GT(accepted, 20000U);  // the rule does not just say no
+  EXPECT_GT(accepted, 20000U);  // the rule does not reject everything
 }
 
-// Wide sources: their codes cannot all be tried, so ends, powers of two and their neighbours are.
+// Wide sources have too many codes: the test takes range ends, powers of two and their neighbours.
 TEST(Fusion, EqualsTwoCastsForHardCodesOfWideTypes) {
   std::vector<std::uint64_t> hard;
   for (int bit = 0; bit < 64; ++bit) {
@@ -203,7 +203,7 @@ TEST(Fusion, LeavesChainsAloneThatLose) {
                               {cast_node("a", "x", "p", DType::float16), cast_node("b", "p", "y", DType::float32)}),
                      true),
             2U);
-  // What is not known before the run is not fused.
+  // Casts with unknown types are not fused.
   EXPECT_EQ(steps_of(graph_of(DType::undefined,
                               {cast_node("a", "x", "p", DType::float64), cast_node("b", "p", "y", DType::float32)}),
                      true),
@@ -228,7 +228,7 @@ TEST(Fusion, GivesTheSameBitsThroughAProgram) {
   }
 }
 
-// A graph of everything, in which later nodes name any earlier values.
+// A random graph of all operations, in which later nodes take any earlier values.
 class RandomGraph {
  public:
   explicit RandomGraph(unsigned seed) : random_(seed) {

@@ -53,7 +53,7 @@ inline std::shared_ptr<const Graph> branch(std::vector<GraphNode> nodes, std::st
       Graph{.name = "branch", .inputs = {}, .nodes = std::move(nodes), .outputs = {{.name = std::move(output)}}});
 }
 
-// input x of `from`, the nodes, output y
+// Returns a graph with the input x of type `from`, the nodes, and the output y.
 inline Graph graph_of(DType from, std::vector<GraphNode> nodes) {
   return {
       .name = "test", .inputs = {{.name = "x", .dtype = from}}, .nodes = std::move(nodes), .outputs = {{.name = "y"}}};
@@ -70,7 +70,7 @@ inline std::string compile_error(Graph graph) {
   return program.ok() ? "no error" : program.error().describe();
 }
 
-// Output y for input x.
+// Runs the program on x and returns y.
 inline Tensor run_one(const Program& program, const Tensor& x, int threads = 1) {
   const NamedTensor input{"x", x};
   Result<std::vector<NamedTensor>> outputs = program.run({&input, 1}, {.threads = threads});

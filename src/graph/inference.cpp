@@ -19,7 +19,7 @@ struct Shape {
   std::size_t outputs;
 };
 
-// In the order of Operation's alternatives. The outputs of If are those of its branches.
+// In the order of Operation's alternatives. If has the outputs of its branches.
 constexpr std::array operations = {Shape{"Cast", 1, 1},     Shape{"CastLike", 2, 1}, Shape{"ConvertPromoteTypes", 2, 2},
                                    Shape{"Identity", 1, 1}, Shape{"Constant", 0, 1}, Shape{"If", 1, 0}};
 static_assert(operations.size() == std::variant_size_v<Operation>);
@@ -96,7 +96,7 @@ Result<void> check_arity(const GraphNode& node) {
 }
 
 Result<void> check_cast(const CastOptions& options, DType from, DType to) {
-  // float32 is in every version: where one end is unknown, the other and the options are checked.
+  // float32 is in every version: if one end is unknown, this checks the other end and the options.
   const DType known_from = from == DType::undefined ? DType::float32 : from;
   const DType known_to = to == DType::undefined ? DType::float32 : to;
   Result<codec::Policy> policy = codec::resolve_policy(options, known_from, known_to);

@@ -1,4 +1,4 @@
-// Checks one node and says what comes out of it, before any run.
+// Checks one node and infers the types of its outputs before a run.
 #pragma once
 
 #include <span>
@@ -13,24 +13,24 @@ namespace tensorcast::graph {
 
 [[nodiscard]] std::string_view operation_name(const Operation& operation);
 
-// node "NAME" (OPERATION); nodes without a name are told by their place and their first output.
+// Returns `node "NAME" (OPERATION)`; a node without a name is identified by its index and first output.
 [[nodiscard]] std::string node_label(const GraphNode& node, std::size_t index);
 
-// The same error, which says now where it happened.
+// Returns `error` with `label` in front of its message.
 [[nodiscard]] Error at(const std::string& label, Error error);
 
-// Number of inputs that the operation takes; outputs too, except for If.
+// Checks the number of inputs that the operation takes, and of outputs, except for If.
 [[nodiscard]] Result<void> check_arity(const GraphNode& node);
 
-// What is known of the outputs of any operation but If, whose branches decide.
+// Returns what is known of the outputs of any operation but If, whose outputs depend on its branches.
 // Errors: invalid_argument, unsupported: types, versions and attributes that the operation does not have.
 [[nodiscard]] Result<std::vector<ValueType>> infer_outputs(const Operation& operation,
                                                            std::span<const ValueType> inputs);
 
-// Errors as above, for a conversion of which one end may be unknown (undefined).
+// Checks a conversion of which one type may be unknown (undefined). Errors: as infer_outputs().
 [[nodiscard]] Result<void> check_cast(const CastOptions& options, DType from, DType to);
 
-// Errors: unsupported: an opset that has no CastLike yet.
+// Checks the opset. Errors: unsupported: an opset without CastLike.
 [[nodiscard]] Result<void> check_cast_like(const CastOptions& options);
 
 }  // namespace tensorcast::graph

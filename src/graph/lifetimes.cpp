@@ -5,8 +5,8 @@
 namespace tensorcast::graph {
 
 void finish_lifetimes(Block& block) {
-  std::vector<bool> needed(block.slot_count, false);  // by a later step or by the outputs
-  std::vector<bool> kept(block.slot_count, false);    // it leaves the block, perhaps through an Identity
+  std::vector<bool> needed(block.slot_count, false);  // used by a later step or by the outputs
+  std::vector<bool> kept(block.slot_count, false);    // leaves the block, perhaps through an Identity
   for (const Slot slot : block.outputs) needed[slot] = kept[slot] = true;
   std::vector<Step> steps;  // last first
   for (auto step = block.steps.rbegin(); step != block.steps.rend(); ++step) {

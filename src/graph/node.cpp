@@ -34,7 +34,7 @@ Result<void> check_parameters(const CastNodeParameters& parameters) {
   return graph::check_cast(parameters.options, DType::undefined, parameters.to);
 }
 
-// Under the rules of today: the gradient's type may be newer than the node's opset.
+// Uses the newest opset: the gradient's type may be newer than the node's opset.
 CastOptions gradient_options(const CastNodeParameters& parameters) {
   CastOptions options;
   options.saturate = parameters.options.saturate;
@@ -44,7 +44,7 @@ CastOptions gradient_options(const CastNodeParameters& parameters) {
   return options;
 }
 
-// The gradient with what a cast makes of zero where `mask` says; float8_e8m0fnu has no zero.
+// Replaces the gradient by a cast zero at each bit of `mask`; float8_e8m0fnu has no zero.
 Result<Tensor> with_zeros(const Tensor& gradient, const std::vector<std::byte>& mask, const CastOptions& options) {
   const Result<codec::Policy> policy = codec::resolve_policy(options, DType::float32, gradient.dtype());
   if (!policy) return policy.error();
@@ -64,7 +64,7 @@ bool is_floating(DType dtype) { return family(dtype) == Family::floating; }
 
 }  // namespace
 
-GradientKeeper::GradientKeeper(CastNodeParameters parameters, const char* operation)
+CastNodeBase::CastNodeBase(CastNodeParameters parameters, const char* operation)
     : parameters_(std::move(parameters)), operation_(operation) {
   if (!parameters_.specified_outputs_name.empty()) {
     output_name_ = parameters_.specified_outputs_name[0];
@@ -73,12 +73,12 @@ GradientKeeper::GradientKeeper(CastNodeParameters parameters, const char* operat
   }
 }
 
-Result<std::vector<NamedTensor>> GradientKeeper::convert(const Tensor& input, DType to) {
+Result<std::vector<NamedTensor>> CastNodeBase::convert(const Tensor& input, DType to) {
   ran_ = true;
-  kept_.reset();
+  saved_.reset();
   const auto failed = [&](Error error) { return graph::at(label(parameters_, operation_), std::move(error)); };
   if (!input.defined() || to == DType::undefined) {
-    return failed(invalid(input.defined() ? "the target type's tensor is none" : "the input is no tensor"));
+    return failed(invalid(input.defined() ? "target_type is an undefined tensor" : "the input is an undefined tensor"));
   }
   Result<std::vector<NamedTensor>> made = guarded([&]() -> Result<std::vector<NamedTensor>> {
     graph::BufferPool pool;
@@ -86,13 +86,13 @@ Result<std::vector<NamedTensor>> GradientKeeper::convert(const Tensor& input, DT
         graph::convert({input, nullptr}, to, parameters_.options, {.pool = pool, .is_kept = true});
     if (!output) return std::move(output).error();
     if (parameters_.training) {
-      Kept kept{input.dtype(), to, {input.shape().begin(), input.shape().end()}, {}};
-      if (parameters_.zero_saturated_gradient && is_floating(kept.from) && is_floating(to)) {
+      Saved saved{input.dtype(), to, {input.shape().begin(), input.shape().end()}, {}};
+      if (parameters_.zero_saturated_gradient && is_floating(saved.from) && is_floating(to)) {
         Result<std::vector<std::byte>> mask = graph::saturated_elements(input, output->tensor, parameters_.options);
         if (!mask) return std::move(mask).error();
-        kept.saturated = *std::move(mask);
+        saved.saturated = *std::move(mask);
       }
-      kept_ = std::move(kept);
+      saved_ = std::move(saved);
     }
     std::vector<NamedTensor> outputs;
     outputs.push_back({output_name_, std::move(output->tensor)});
@@ -102,29 +102,29 @@ Result<std::vector<NamedTensor>> GradientKeeper::convert(const Tensor& input, DT
   return made;
 }
 
-Result<Tensor> GradientKeeper::backward(const Tensor& grad_output) const {
+Result<Tensor> CastNodeBase::backward(const Tensor& grad_output) const {
   const auto failed = [&](Error error) { return graph::at(label(parameters_, operation_), std::move(error)); };
-  if (!kept_) {
+  if (!saved_) {
     if (!ran_) return failed(invalid("backward needs a forward before it"));
     if (!parameters_.training) {
       return failed(invalid("backward needs a forward in training mode", "set training, and run forward again"));
     }
     return failed(invalid("backward needs a forward that succeeded"));
   }
-  for (const DType end : {kept_->from, kept_->to}) {
+  for (const DType end : {saved_->from, saved_->to}) {
     if (is_floating(end)) continue;
     return failed(
         {.code = ErrorCode::unsupported,
          .message = fmt::format("a conversion from {} to {} has no gradient, because {} is not floating point",
-                                name(kept_->from), name(kept_->to), name(end))});
+                                name(saved_->from), name(saved_->to), name(end))});
   }
   if (!is_floating(grad_output.dtype())) {
     return failed(invalid(grad_output.defined()
                               ? fmt::format("a gradient is of a floating-point type, not {}", name(grad_output.dtype()))
-                              : "the gradient is no tensor"));
+                              : "the gradient is an undefined tensor"));
   }
-  if (!std::ranges::equal(grad_output.shape(), kept_->shape)) {
-    const graph::ValueType wanted{kept_->to, kept_->shape};
+  if (!std::ranges::equal(grad_output.shape(), saved_->shape)) {
+    const graph::ValueType wanted{saved_->to, saved_->shape};
     return failed(invalid(fmt::format("the gradient is {}, but the output was {}",
                                       graph::describe(graph::type_of(grad_output)), graph::describe(wanted))));
   }
@@ -132,10 +132,10 @@ Result<Tensor> GradientKeeper::backward(const Tensor& grad_output) const {
     const CastOptions options = gradient_options(parameters_);
     graph::BufferPool pool;
     Result<graph::Value> converted =
-        graph::convert({grad_output, nullptr}, kept_->from, options, {.pool = pool, .is_kept = true});
+        graph::convert({grad_output, nullptr}, saved_->from, options, {.pool = pool, .is_kept = true});
     if (!converted) return std::move(converted).error();
-    if (kept_->saturated.empty()) return std::move(converted->tensor);
-    return with_zeros(converted->tensor, kept_->saturated, options);
+    if (saved_->saturated.empty()) return std::move(converted->tensor);
+    return with_zeros(converted->tensor, saved_->saturated, options);
   });
   if (!gradient) return failed(std::move(gradient).error());
   return gradient;

@@ -10,7 +10,7 @@ std::vector<std::size_t> order_nodes(const Predecessors& predecessors) {
   const std::size_t count = predecessors.size();
   std::vector<std::size_t> missing(count);
   std::vector<std::vector<std::size_t>> successors(count);
-  std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> ready;  // the first in the graph first
+  std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> ready;  // smallest index first
   for (std::size_t node = 0; node < count; ++node) {
     missing[node] = predecessors[node].size();
     for (const std::size_t needed : predecessors[node]) successors[needed].push_back(node);
@@ -32,7 +32,7 @@ std::vector<std::size_t> order_nodes(const Predecessors& predecessors) {
 std::vector<std::size_t> find_cycle(const Predecessors& predecessors, const std::vector<std::size_t>& order) {
   std::vector<bool> blocked(predecessors.size(), true);
   for (const std::size_t node : order) blocked[node] = false;
-  // A blocked node needs a blocked one, so walking backward must come back to a node that was seen.
+  // Every blocked node needs a blocked node, so walking backward must reach a node twice.
   const auto first_blocked = std::find(blocked.begin(), blocked.end(), true) - blocked.begin();
   std::vector<std::size_t> path;
   std::vector<bool> seen(predecessors.size(), false);

@@ -1,4 +1,4 @@
-// An order in which every node stands behind those that it needs.
+// Orders nodes so that every node comes after those that it needs.
 #pragma once
 
 #include <cstddef>
@@ -6,12 +6,12 @@
 
 namespace tensorcast::graph {
 
-using Predecessors = std::vector<std::vector<std::size_t>>;  // of each node, the nodes that it needs
+using Predecessors = std::vector<std::vector<std::size_t>>;  // for each node, the nodes that it needs
 
-// All nodes, unless there is a cycle: then those that can run. Nodes that could change places keep theirs.
+// Returns all nodes in order; if there is a cycle, only those that can run. Keeps the given order where it is free to.
 [[nodiscard]] std::vector<std::size_t> order_nodes(const Predecessors& predecessors);
 
-// Nodes of one cycle, each needed by the next, and the last by the first.
+// Returns the nodes of one cycle, each needed by the next, and the last by the first.
 // Precondition: `order` came from order_nodes() and lacks nodes.
 [[nodiscard]] std::vector<std::size_t> find_cycle(const Predecessors& predecessors,
                                                   const std::vector<std::size_t>& order);

@@ -94,13 +94,13 @@ TEST(CastNode, KeepsNothingOfTheData) {
   CastNode node = node_of({.to = DType::float8_e4m3fn});
   ASSERT_TRUE(node.forward(x).ok());
   EXPECT_EQ(x.use_count(), 1);
-  EXPECT_EQ(node.kept_bytes(), 0U);
+  EXPECT_EQ(node.saved_bytes(), 0U);
   CastNode masking = node_of({.to = DType::float8_e4m3fn, .zero_saturated_gradient = true});
   ASSERT_TRUE(masking.forward(x).ok());
   EXPECT_EQ(x.use_count(), 1);
-  EXPECT_EQ(masking.kept_bytes(), 125U);
+  EXPECT_EQ(masking.saved_bytes(), 125U);
   ASSERT_TRUE(masking.forward(floats({1, 2})).ok());
-  EXPECT_EQ(masking.kept_bytes(), 0U) << "nothing saturated";
+  EXPECT_EQ(masking.saved_bytes(), 0U) << "nothing saturated";
 }
 
 TEST(CastNode, GivesTheGradientTheTypeOfTheInput) {
@@ -111,7 +111,7 @@ TEST(CastNode, GivesTheGradientTheTypeOfTheInput) {
   ASSERT_TRUE(result.ok()) << result.error().describe();
   EXPECT_TRUE(equal_bits(*result, converted(grad, DType::float64)));
   EXPECT_TRUE(equal_bits(*node.backward(grad), *result)) << "any number of times";
-  // A gradient of another floating type will do.
+  // A gradient of another floating type is allowed.
   EXPECT_EQ(elements_of<double>(*node.backward(*floats({0.5F, 2}).reshaped({2, 1}))), (std::vector<double>{0.5, 2}));
 }
 
@@ -167,8 +167,8 @@ TEST(CastNode, SaysWhenThereIsNoGradient) {
             "node \"n\" (Cast): the gradient is float32 [2, 1], but the output was float16 [2]");
   EXPECT_EQ(words_of(node.backward(tensor_of<std::int8_t>(DType::int8, {2}, {1, 2}))),
             "node \"n\" (Cast): a gradient is of a floating-point type, not int8");
-  EXPECT_EQ(words_of(node.backward(Tensor())), "node \"n\" (Cast): the gradient is no tensor");
-  EXPECT_EQ(words_of(node.forward(Tensor())), "node \"n\" (Cast): the input is no tensor");
+  EXPECT_EQ(words_of(node.backward(Tensor())), "node \"n\" (Cast): the gradient is an undefined tensor");
+  EXPECT_EQ(words_of(node.forward(Tensor())), "node \"n\" (Cast): the input is an undefined tensor");
 
   CastNode inference = node_of({.name = "n", .to = DType::float16, .training = false});
   ASSERT_TRUE(inference.forward(floats({1})).ok());
@@ -253,7 +253,8 @@ TEST(CastLikeNode, CastsLikeItsSecondInputAndBack) {
   const Result<Tensor> gradient = node->backward(floats({3, 3}));
   ASSERT_TRUE(gradient.ok()) << gradient.error().describe();
   EXPECT_EQ(elements_of<float>(*gradient), (std::vector<float>{1.5F, 0}));
-  EXPECT_EQ(words_of(node->forward(floats({1}), Tensor())), "node \"l\" (CastLike): the target type's tensor is none");
+  EXPECT_EQ(words_of(node->forward(floats({1}), Tensor())),
+            "node \"l\" (CastLike): target_type is an undefined tensor");
   // The type may change from call to call.
   ASSERT_TRUE(node->forward(floats({1}), strings({"as text"})).ok());
   EXPECT_EQ(

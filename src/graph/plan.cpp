@@ -1,4 +1,4 @@
-// From a graph to a plan: names become slots, nodes are put in order and checked, branches become blocks.
+// Builds a plan from a graph: names become slots, nodes are put in order and checked, branches become blocks.
 #include "graph/plan.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace tensorcast::graph {
 namespace {
 
 constexpr int max_nesting = 32;
-// Nodes and outputs. Branches can share graphs, so that a small model could unfold into an endless one.
+// Limit of nodes and outputs. Branches can share graphs, so a small model could unfold into an endless one.
 constexpr std::size_t max_branch_nodes = std::size_t{1} << 20;
 
 Error invalid(std::string message, std::string hint = {}) {
@@ -27,16 +27,16 @@ Error invalid(std::string message, std::string hint = {}) {
 
 using Names = std::set<std::string, std::less<>>;
 
-// What all blocks of one plan have in common.
+// Shared by all blocks of one plan.
 struct Shared {
   const PlanSettings& settings;
   std::size_t branch_nodes = 0;
-  std::map<const Graph*, Names> outer_names;  // of branches: values that they name but do not define
+  std::map<const Graph*, Names> outer_names;  // by branch: values that it names but does not define
 };
 
 void add_outer_names(const Graph& graph, int depth, Shared& shared, Names& names);
 
-// Empty where nesting is too deep, which the builder reports when it gets there.
+// Empty if nesting is too deep, which the builder reports when it gets there.
 const Names& outer_names(const Graph& branch, int depth, Shared& shared) {
   static const Names none;
   if (depth > max_nesting) return none;
@@ -80,7 +80,7 @@ class BlockBuilder {
     return std::move(block_);
   }
 
-  // Slots around this block of the values that it captured, in the order of its arguments.
+  // The slots of captured values in the enclosing block, in the order of this block's arguments.
   [[nodiscard]] const std::vector<Slot>& captured() const { return captured_; }
 
  private:
@@ -115,7 +115,7 @@ class BlockBuilder {
     ValueType type{input.dtype, input.shape};
     if (Result<void> checked = check_declared(type); !checked) return checked;
     if (input.default_value) {
-      if (!input.default_value->defined()) return invalid("its default value is no tensor");
+      if (!input.default_value->defined()) return invalid("its default value is an undefined tensor");
       Result<ValueType> common = both(type_of(*input.default_value), type);
       if (!common) return at("default value", std::move(common).error());
     }
@@ -147,7 +147,7 @@ class BlockBuilder {
     return {};
   }
 
-  // The slot of a value of this block or, captured, of a block around it.
+  // Returns the slot of a value of this block, or of a value captured from an enclosing block.
   std::optional<Slot> find(const std::string& name) {
     if (const auto own = slots_.find(name); own != slots_.end()) return own->second;
     if (outer_ == nullptr) return std::nullopt;
@@ -160,7 +160,7 @@ class BlockBuilder {
     return slot;
   }
 
-  // Nodes of this block that must run before `node`.
+  // Returns the nodes of this block that must run before `node`.
   Result<std::vector<std::size_t>> needed_by(const GraphNode& node) {
     std::set<std::size_t> needed;
     const auto need = [&](const std::string& name) {
@@ -219,7 +219,7 @@ class BlockBuilder {
     step.label = std::move(label);
     std::vector<ValueType> inputs;
     for (const std::string& input : node.inputs) {
-      step.inputs.push_back(*find(input));  // needed_by() has seen to it
+      step.inputs.push_back(*find(input));  // needed_by() checked that it exists
       inputs.push_back(types_[step.inputs.back()]);
     }
     Result<std::vector<ValueType>> outputs = std::vector<ValueType>{};
@@ -246,7 +246,7 @@ class BlockBuilder {
     const auto* like = std::get_if<CastLikeOp>(&operation);
     if (like == nullptr) return IdentityOp{};
     if (outputs[0].dtype == DType::undefined) return *like;
-    step.inputs.pop_back();  // only its type was of interest
+    step.inputs.pop_back();  // only its type is needed
     return CastOp{outputs[0].dtype, like->options};
   }
 

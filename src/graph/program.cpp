@@ -19,7 +19,7 @@ struct Program::Impl {
   std::unordered_map<std::string, std::size_t> input_places;
   graph::Block plan;
 
-  // Fills `tensors` in the order of the inputs.
+  // Fills `tensors` in the order of the program's inputs.
   [[nodiscard]] Result<void> arrange(std::span<const NamedTensor> given, std::vector<Tensor>& tensors) const;
   [[nodiscard]] Result<std::vector<NamedTensor>> run(std::span<const Tensor> tensors, int threads) const;
 };
@@ -71,7 +71,7 @@ Result<void> Program::Impl::arrange(std::span<const NamedTensor> given, std::vec
     const ValueInfo& info = inputs[place->second];
     const std::string label = fmt::format("input \"{}\"", input.name);
     if (tensors[place->second].defined()) return graph::at(label, invalid("it is given twice"));
-    if (!input.tensor.defined()) return graph::at(label, invalid("it is no tensor"));
+    if (!input.tensor.defined()) return graph::at(label, invalid("it is an undefined tensor"));
     Result<graph::ValueType> type = graph::both(graph::type_of(input.tensor), {info.dtype, info.shape});
     if (!type) return graph::at(label, std::move(type).error());
     tensors[place->second] = input.tensor;

@@ -1,4 +1,4 @@
-// What is wrong with a graph or a run is said, with the node's name.
+// Errors of graphs and runs name the node.
 #include <limits>
 
 #include "graph/graph_testing.hpp"
@@ -42,14 +42,14 @@ TEST(ProgramErrors, Cycles) {
             "-> back to the first");
   EXPECT_EQ(compile_error(graph_of(DType::float32, {identity_node("self", "y", "y")})),
             "nodes need each other in a cycle: node \"self\" (Identity) -> back to the first");
-  // Through a branch.
+  // A cycle through a branch.
   Graph graph = graph_of(DType::boolean,
                          {{"choice",
                            IfOp{branch({identity_node("", "y", "r")}, "r"), branch({identity_node("", "x", "r")}, "r")},
                            {"x"},
                            {"y"}}});
   EXPECT_EQ(compile_error(graph), "nodes need each other in a cycle: node \"choice\" (If) -> back to the first");
-  // A long one is not shown whole.
+  // A long cycle is shortened.
   std::vector<GraphNode> ring;
   for (int i = 0; i < 50000; ++i) {
     ring.push_back(identity_node("", "v" + std::to_string(i), i == 49999 ? "v0" : "v" + std::to_string(i + 1)));
@@ -115,7 +115,7 @@ TEST(ProgramErrors, DeclarationsThatDisagree) {
   fallback.inputs[0].default_value = boolean(true);
   EXPECT_EQ(compile_error(fallback), "input \"x\": default value: bool [] is not float32, any shape");
   fallback.inputs[0].default_value = Tensor();
-  EXPECT_EQ(compile_error(fallback), "input \"x\": its default value is no tensor");
+  EXPECT_EQ(compile_error(fallback), "input \"x\": its default value is an undefined tensor");
 }
 
 Graph choice_of(std::shared_ptr<const Graph> then_branch, std::shared_ptr<const Graph> else_branch) {
@@ -168,11 +168,11 @@ TEST(ProgramErrors, BranchesThatNestTooDeep) {
   // 2^30 branches in 30 graphs.
   EXPECT_NE(compile_error(choice_of(nested(30), leaf)).find("come to more than 1048576 nodes and outputs"),
             std::string::npos);
-  // A branch that is its own branch.
+  // A branch that contains itself.
   const auto self = std::make_shared<Graph>(*leaf);
   self->nodes = {{"", IfOp{self, leaf}, {"x"}, {"r"}}};
   EXPECT_NE(compile_error(choice_of(self, leaf)).find("branches are nested deeper than 32"), std::string::npos);
-  self->nodes.clear();  // or it would hold itself for ever
+  self->nodes.clear();  // breaks the reference cycle
 }
 
 TEST(ProgramErrors, InputsOfARun) {
@@ -187,7 +187,7 @@ TEST(ProgramErrors, InputsOfARun) {
   EXPECT_EQ(run_error(program, {{"x", x}, {"z", z}, {"u", z}}),
             "the graph has no input \"u\"; its inputs are \"x\", \"z\"");
   EXPECT_EQ(run_error(program, {{"x", x}, {"z", z}, {"z", z}}), "input \"z\": it is given twice");
-  EXPECT_EQ(run_error(program, {{"x", x}, {"z", Tensor()}}), "input \"z\": it is no tensor");
+  EXPECT_EQ(run_error(program, {{"x", x}, {"z", Tensor()}}), "input \"z\": it is an undefined tensor");
   EXPECT_EQ(run_error(program, {{"x", x}, {"z", x}}), "input \"z\": float32 [2, 1] is not int8, any shape");
   EXPECT_EQ(run_error(program, {{"x", *x.reshaped({1, 2})}, {"z", z}}),
             "input \"x\": float32 [1, 2] is not float32 [2, ?]");
@@ -219,7 +219,7 @@ TEST(ProgramErrors, WhatOnlyARunCanKnow) {
 }
 
 TEST(ProgramErrors, ABranchThatBreaksItsWordIsNotBelieved) {
-  // The branch says float16, gives float32; a cast behind must not be built on what it says.
+  // The branch declares float16 and gives float32; the next cast must not rely on the declaration.
   Graph liar = *branch({identity_node("", "v", "r")}, "r");
   liar.outputs[0].dtype = DType::float16;
   const auto shared = std::make_shared<const Graph>(liar);

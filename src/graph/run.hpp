@@ -1,4 +1,4 @@
-// Carries out a plan on tensors.
+// Runs a plan on tensors.
 #pragma once
 
 #include <span>
@@ -14,7 +14,7 @@ struct RunContext {
   BufferPool& pool;
 };
 
-// Values of the block's outputs. `arguments` stand in the block's order.
+// Returns the values of the block's outputs. `arguments` are in the block's order.
 // Errors: as Program::run(); the message names the node.
 [[nodiscard]] Result<std::vector<Tensor>> run_plan(const Block& block, std::span<const Tensor> arguments,
                                                    RunContext& context);

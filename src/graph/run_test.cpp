@@ -1,4 +1,4 @@
-// Whose memory the values of a run have.
+// Memory of the values of a run: reuse, aliasing, lifetimes.
 #include "graph/run.hpp"
 
 #include <algorithm>
@@ -98,7 +98,7 @@ TEST(Run, ConvertsInPlaceOnlyWhatIsItsOwn) {
   const Ran ran = run_graph(twice, {x});
   EXPECT_EQ(ran.allocations, 2U);
   EXPECT_EQ(elements_of<std::int32_t>(ran.outputs[1])[0], -500);
-  // Nor one that an Identity still shares.
+  // A value shared by an Identity is not overwritten either.
   Graph shared = chain;
   shared.nodes.push_back(identity_node("i", "p", "s"));
   shared.nodes.push_back(cast_node("d", "s", "z", DType::float32));

@@ -11,10 +11,10 @@
 namespace tensorcast::graph {
 namespace {
 
-constexpr std::size_t block_elements = 64;  // so few that blocks without any extreme are common
+constexpr std::size_t block_elements = 64;  // small enough that many blocks have no extreme element
 
-// The codes of the largest and the lowest finite value of a type of at most 8 bits: only those can have been saturated
-// to.
+// The codes of the largest and the lowest finite value of a type of at most 8 bits: a saturated element has one of
+// them.
 class Extremes {
  public:
   explicit Extremes(const DTypeRow& type) : type_(type) {
@@ -24,10 +24,10 @@ class Extremes {
 
   [[nodiscard]] bool contains(std::uint64_t code) const { return code == largest_ || code == lowest_; }
 
-  // Reports whether any element is one of them. Packed types: true without a look.
+  // Reports whether any element has an extreme code. Packed types: always true.
   [[nodiscard]] bool any_in(std::span<const std::byte> bytes) const {
     if (type_.bits != 8) return true;
-    unsigned found = 0;  // no early end, so that the compiler makes vectors of the loop
+    unsigned found = 0;  // no early exit, so that the compiler vectorizes the loop
     for (const std::byte byte : bytes) {
       const auto code = std::to_integer<unsigned>(byte);
       found |= static_cast<unsigned>(code == largest_) | static_cast<unsigned>(code == lowest_);
@@ -58,7 +58,7 @@ Result<std::vector<std::byte>> saturated_elements(const Tensor& src, const Tenso
     if (mask.empty()) mask.resize((dst.count() + 7) / 8);
     mask[i / 8] |= std::byte{1} << (i % 8);
   };
-  // Few are extreme, so that the reference may take its time to say whether they were.
+  // Extreme elements are rare, so the slow reference decides whether they were saturated.
   for (std::size_t first = 0; first < dst.count(); first += block_elements) {
     const std::size_t last = std::min(first + block_elements, dst.count());
     const std::size_t first_byte = storage_bytes(dst.dtype(), first);

@@ -1,4 +1,4 @@
-// Which elements a conversion saturated.
+// Finds the elements that a conversion saturated.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@
 
 namespace tensorcast::graph {
 
-// A bit for each element, low bits first: beyond the target's range (infinities included) and now the target's extreme,
-// as CastReport counts it. Empty when there is none. Preconditions: dst = cast(src, options), both of floating-point
-// types.
+// Returns a bit for each element, low bits first, which is set if the source is out of the target's range (infinities
+// included) and the result is the target's extreme, as CastReport counts it. Empty if no bit is set. Preconditions: dst
+// = cast(src, options), both of floating-point types.
 [[nodiscard]] Result<std::vector<std::byte>> saturated_elements(const Tensor& src, const Tensor& dst,
                                                                 const CastOptions& options);
 

@@ -37,7 +37,7 @@ bool lock_hidden_file(int folder, const std::string& hidden, int fd) noexcept {
 bool remove_abandoned_file(int folder, const std::string& hidden) noexcept {
   const FileDescriptor fd(::openat(folder, hidden.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd) return errno == ENOENT;
-  // Only who holds the lock of the file behind a name may remove the name.
+  // Only the holder of the file's lock may remove its name.
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return false;
   return !is_named(folder, hidden, fd.get()) || ::unlinkat(folder, hidden.c_str(), 0) == 0;
 }

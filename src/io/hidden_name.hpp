@@ -1,18 +1,18 @@
-// Names of half-written files. Who writes one holds its lock, so that whatever is not locked was left by a dead writer.
+// Names of half-written files. A writer holds the lock of its file, so a file without a lock was left by a dead writer.
 #pragma once
 
 #include <string>
 
 namespace tensorcast::io {
 
-// How many writers of one name can have hidden files at the same time.
+// The number of writers of one name that can have hidden files at the same time.
 inline constexpr int hidden_slots = 64;
 
-// `.NAME.tcast-SLOT.tmp`, never longer than a file name may be. Names that begin alike may share slots.
+// Returns `.NAME.tcast-SLOT.tmp`, shortened to the longest file name allowed. Names that begin alike may share slots.
 [[nodiscard]] std::string hidden_name(const std::string& name, int slot);
 
-// Locks the open file `fd` for its writer. Reports false when it was taken for abandoned before that, so that `hidden`
-// no longer names it.
+// Locks the open file `fd` for its writer. Returns false if another writer took it for abandoned first, so that
+// `hidden` no longer names it.
 [[nodiscard]] bool lock_hidden_file(int folder, const std::string& hidden, int fd) noexcept;
 
 // Removes `hidden` from `folder` if no writer holds it. Reports whether the name is free.

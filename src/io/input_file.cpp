@@ -16,8 +16,8 @@ namespace {
 // One read() moves at most this; the system's own limit is just under 2 GiB.
 constexpr std::size_t max_read_bytes = std::size_t{1} << 30;
 
-// Reads of this size are steps of a walk through the file. Measured on a cold cache, asking for the next bytes before
-// they are needed is up to twice as fast as the system's own guesses.
+// A read of this size or more is taken as a step of a sequential walk. On a cold cache, prefetching the next bytes is
+// up to twice as fast as relying on the system's own read-ahead.
 constexpr std::size_t walking_read_bytes = std::size_t{256} << 10;
 constexpr std::uint64_t read_ahead_bytes = std::uint64_t{16} << 20;
 
@@ -61,7 +61,8 @@ Result<InputFile> InputFile::open_below(const std::string& folder, std::string_v
                  .message = "the location of the data leads out of the folder: " + std::string(why),
                  .file = path};
   };
-  if (relative.empty() || relative.find('\0') != std::string_view::npos) return leads_elsewhere("it is no path");
+  if (relative.empty() || relative.find('\0') != std::string_view::npos)
+    return leads_elsewhere("it is empty or contains a zero byte");
   if (relative.front() == '/') return leads_elsewhere("it is absolute");
   constexpr int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   FileDescriptor fd(::open(folder.c_str(), flags | O_DIRECTORY));
@@ -108,7 +109,7 @@ Result<void> InputFile::read(std::uint64_t offset, std::span<std::byte> out) con
       if (errno == EINTR) continue;
       return system_error("read", path_, errno);
     }
-    if (got == 0) return ends_early(path_);  // somebody truncates the file while it is read
+    if (got == 0) return ends_early(path_);  // another process truncated the file
     offset += static_cast<std::uint64_t>(got);
     out = out.subspan(static_cast<std::size_t>(got));
   }
@@ -116,7 +117,7 @@ Result<void> InputFile::read(std::uint64_t offset, std::span<std::byte> out) con
 }
 
 void InputFile::read_ahead(std::uint64_t end) const noexcept {
-  // Half a window before its end the next one is asked for; a jump in either direction starts anew.
+  // Prefetches the next window when half of the current one is left; a jump in either direction starts anew.
   const std::uint64_t ahead = ahead_.load(std::memory_order_relaxed);
   const bool jumped = end > ahead || ahead - end > read_ahead_bytes;
   if (!jumped && ahead - end > read_ahead_bytes / 2) return;

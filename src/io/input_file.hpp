@@ -16,24 +16,24 @@ namespace tensorcast::io {
 
 class InputFile {
  public:
-  // Regular files only; never blocks on a pipe. Errors: io, with the path and the system's reason.
+  // Opens a regular file; never blocks on a pipe. Errors: io, with the path and the system's reason.
   [[nodiscard]] static Result<InputFile> open(const std::string& path);
-  // A file that another file names, relative to `folder` and below it: no absolute path, no "..", no symbolic links.
-  // Errors: parse when `relative` leads elsewhere by its words; io.
+  // Opens a file that another file names, relative to `folder` and below it: no absolute path, no "..", no symbolic
+  // links. Errors: parse if `relative` leads elsewhere; io.
   [[nodiscard]] static Result<InputFile> open_below(const std::string& folder, std::string_view relative);
 
   InputFile(InputFile&& other) noexcept;
   InputFile& operator=(InputFile&& other) noexcept;
 
-  // Exactly out.size() bytes from `offset`. Large reads make the disk fetch what follows them. Errors: io; parse when
-  // the file ends before.
+  // Reads exactly out.size() bytes from `offset`. Large reads prefetch the bytes that follow. Errors: io; parse if the
+  // file ends too early.
   [[nodiscard]] Result<void> read(std::uint64_t offset, std::span<std::byte> out) const;
   // Asks the system to read ahead; never fails.
   void will_need(std::uint64_t offset, std::uint64_t bytes) const noexcept;
   // Tells the system that this range will not be read again; never fails.
   void dont_need(std::uint64_t offset, std::uint64_t bytes) const noexcept;
 
-  // The same for two spellings of one file, and for no others that are open.
+  // Equal for two paths of one file, and different for any other open file.
   struct Identity {
     std::uint64_t device = 0;
     std::uint64_t inode = 0;
@@ -50,7 +50,7 @@ class InputFile {
   void read_ahead(std::uint64_t end) const noexcept;
 
   FileDescriptor fd_;
-  mutable std::atomic<std::uint64_t> ahead_{0};  // the system has been asked for everything before
+  mutable std::atomic<std::uint64_t> ahead_{0};  // everything before this offset has been prefetched
   Identity identity_;
   std::uint64_t size_ = 0;
   std::string path_;

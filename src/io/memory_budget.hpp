@@ -1,4 +1,4 @@
-// How much of a file a reader may keep in memory.
+// Limits how much memory a reader may use for a file.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace tensorcast::io {
 
-// In proportion to the file, so that a small file cannot take a large machine's memory. A reader takes from the budget
-// before it allocates. What ordinary files need is far below it.
+// The budget is proportional to the file's size, so a small file cannot take a large machine's memory. A reader takes
+// from the budget before it allocates. Ordinary files stay far below it.
 class MemoryBudget {
  public:
   explicit MemoryBudget(std::uint64_t file_bytes) noexcept : left_(base_bytes + bytes_per_byte * file_bytes) {}
@@ -23,7 +23,7 @@ class MemoryBudget {
     if (try_take(bytes)) return {};
     return exceeded();
   }
-  // For `count` elements of a vector of T that grows: its old and its new memory are both there while it moves.
+  // Takes memory for a growing vector of `count` elements: its old and new buffers exist together while it moves.
   template <class T>
   [[nodiscard]] Result<void> take_grown(std::uint64_t count = 1) {
     return take(count * grown_bytes<T>);

@@ -29,7 +29,7 @@ Error wrong_kind(const std::string& path, std::string what) {
   return Error{.code = ErrorCode::invalid_argument, .message = "cannot write: " + std::move(what), .file = path};
 }
 
-// The real name of an existing file, symbolic links resolved.
+// Returns the path of an existing file with symbolic links resolved.
 std::optional<std::string> real_path(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> resolved(::realpath(path.c_str(), nullptr), &std::free);
   return resolved ? std::optional<std::string>(resolved.get()) : std::nullopt;
@@ -39,7 +39,8 @@ std::optional<std::string> real_path(const std::string& path) {
 bool rename_to_free_name(int folder, const char* from, const char* to) {
   if (::renameat2(folder, from, folder, to, RENAME_NOREPLACE) == 0) return true;
   if (errno != EINVAL && errno != ENOSYS) return false;
-  // The file system cannot do that in one step. A hard link does not replace either; where there are none, look first.
+  // The file system has no rename without replacement. A hard link does not replace either; without hard links, check
+  // first.
   if (::linkat(folder, from, folder, to, 0) == 0) return ::unlinkat(folder, from, 0) == 0;
   if (errno == EEXIST) return false;
   if (::faccessat(folder, to, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
@@ -121,7 +122,7 @@ Result<OutputFile> OutputFile::create(const std::string& path, bool overwrite) {
     if (auto opened = file.open_named(usual_mode, folder); !opened) return std::move(opened).error();
   }
   if (exists) {
-    // Best effort: who may replace a file may not always give one away.
+    // Best effort: permission to replace a file does not always include giving one away.
     if (::fchown(file.fd_.get(), old.st_uid, old.st_gid) != 0) errno = 0;
     ::fchmod(file.fd_.get(), old.st_mode & 0777);
   }
@@ -202,7 +203,7 @@ Result<void> OutputFile::reserve(std::uint64_t bytes) {
   if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG) return system_error("write", path_, errno);
   struct statvfs space {};
   if (::fstatvfs(fd_.get(), &space) != 0 || space.f_blocks == 0) return {};
-  // In blocks: the product in bytes may overflow on made-up file systems.
+  // Compares blocks, as the product in bytes may overflow on synthetic file systems.
   if (bytes / std::max<std::uint64_t>(space.f_frsize, 1) > space.f_bavail) return system_error("write", path_, ENOSPC);
   return {};
 }
@@ -218,14 +219,14 @@ Result<void> OutputFile::commit() {
   }
   if (auto synced = sync(); !synced) return synced;
   if (auto published = publish(); !published) return published;
-  // The file is in place and whole; only a crash of the system right now could still bring the old one back. File
-  // systems that cannot sync folders say EINVAL.
+  // The file is complete and in place; only a system crash at this moment could bring the old one back. File systems
+  // that cannot sync folders return EINVAL.
   ::fsync(folder_.get());
   fd_.reset();
   return {};
 }
 
-// Both set errno on failure.
+// link_to() and link_hidden() set errno on failure.
 bool OutputFile::link_to(const std::string& name) const noexcept {
   return ::linkat(AT_FDCWD, temporary_.c_str(), folder_.get(), name.c_str(), AT_SYMLINK_FOLLOW) == 0;
 }
@@ -243,7 +244,7 @@ std::string OutputFile::link_hidden() const {
 Result<void> OutputFile::publish() {
   const int folder = folder_.get();
   if (hidden_name_.empty()) {
-    // linkat() never replaces, which is all that is needed when nothing may be overwritten.
+    // linkat() never replaces a file, which suffices if overwriting is off.
     const std::string link = overwrite_ ? link_hidden() : link_to(name_) ? name_ : std::string();
     if (link.empty()) return errno == EEXIST ? already_exists() : system_error("write", path_, errno);
     if (!overwrite_) return {};

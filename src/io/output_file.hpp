@@ -13,24 +13,25 @@ namespace tensorcast::io {
 
 class OutputFile {
  public:
-  // Creates a temporary in the folder of `path`: one without a name where the file system can (then not even SIGKILL
-  // leaves anything), else a hidden one. A symbolic link is written through to the file that it names. An old file's
-  // mode is kept. Errors: io; invalid_argument when `path` exists and `overwrite` is off, or is no regular file.
+  // Creates a temporary file in the folder of `path`: one without a name if the file system supports it (even SIGKILL
+  // then leaves nothing), else a hidden one. A symbolic link is followed to the file that it names. The mode of an
+  // existing file is kept. Errors: io; invalid_argument if `path` exists and `overwrite` is off, or is not a regular
+  // file.
   [[nodiscard]] static Result<OutputFile> create(const std::string& path, bool overwrite);
 
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&& other) noexcept;
-  ~OutputFile();  // without commit: the temporary is gone, the old file untouched
+  ~OutputFile();  // without commit(): removes the temporary, leaves the old file untouched
 
   [[nodiscard]] Result<void> append(std::span<const std::byte> bytes);
-  // Overwrites bytes that were appended before, for headers whose sizes are known only at the end.
+  // Overwrites appended bytes, for headers whose sizes are known only at the end.
   [[nodiscard]] Result<void> patch(std::uint64_t offset, std::span<const std::byte> bytes);
-  // Reserves space so that a full disk is known before the work; never fails where the system cannot tell.
+  // Reserves space so that a full disk is detected before the work; never fails if the system cannot tell.
   [[nodiscard]] Result<void> reserve(std::uint64_t bytes);
-  // Everything appended so far is on the disk.
+  // Waits until all appended bytes are on the disk.
   [[nodiscard]] Result<void> sync();
-  // Syncs, renames over the final name, syncs the folder. Errors: io, invalid_argument when somebody else created
-  // `path` meanwhile and `overwrite` is off; then nothing changed under the final name.
+  // Syncs, renames to the final name, syncs the folder. Errors: io; invalid_argument if another process created `path`
+  // meanwhile and `overwrite` is off; the final name is then unchanged.
   [[nodiscard]] Result<void> commit();
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
@@ -43,18 +44,18 @@ class OutputFile {
   [[nodiscard]] bool open_unnamed(unsigned mode);
   [[nodiscard]] Result<void> open_named(unsigned mode, const std::string& folder);
   [[nodiscard]] bool link_to(const std::string& name) const noexcept;
-  [[nodiscard]] std::string link_hidden() const;  // the name that it got; empty on failure
+  [[nodiscard]] std::string link_hidden() const;  // returns the name; empty on failure
   [[nodiscard]] Result<void> publish();
   [[nodiscard]] Error already_exists() const;
 
-  FileDescriptor folder_;  // of the file itself, behind any symbolic link; survives a renamed folder
+  FileDescriptor folder_;  // folder of the file behind any symbolic link; survives a renamed folder
   FileDescriptor fd_;
   std::uint64_t size_ = 0;
   std::uint64_t reserved_ = 0;
   std::uint64_t flushing_ = 0;  // write-back has been started up to here
   std::string path_;
   std::string name_;         // in folder_
-  std::string hidden_name_;  // in folder_; empty while there is nothing under it
+  std::string hidden_name_;  // in folder_; empty if no file has that name
   std::string temporary_;
   bool overwrite_ = false;
 };

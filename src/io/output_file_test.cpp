@@ -120,8 +120,7 @@ TEST_F(OutputFileTest, RefusesWhatIsNoFile) {
   EXPECT_EQ(OutputFile::create(folder_ / "pipe", true).error().message, "cannot write: not a regular file");
   EXPECT_EQ(OutputFile::create(folder_ / "dangling", true).error().message,
             "cannot write: a symbolic link that leads nowhere");
-  EXPECT_EQ(OutputFile::create(folder_ / "no/such/folder", true).error().message,
-            "the folder does not exist");
+  EXPECT_EQ(OutputFile::create(folder_ / "no/such/folder", true).error().message, "the folder does not exist");
   EXPECT_EQ(OutputFile::create(folder_ / "new/", true).error().code, ErrorCode::invalid_argument);
 }
 
@@ -134,7 +133,7 @@ TEST_F(OutputFileTest, AVeryLongNameWorks) {
   EXPECT_EQ(fs::file_size(path), 0u);
 }
 
-// Whatever the process numbers and ages are: only the lock tells.
+// Only the lock decides, not process numbers or ages.
 TEST_F(OutputFileTest, RemovesWhatADeadWriterLeft) {
   const std::string left = folder_ / hidden_name("out", 0);
   const std::string other = folder_ / hidden_name("other", 0);
@@ -213,7 +212,7 @@ TEST_F(OutputFileTest, FileSizeLimitIsAnError) {
   EXPECT_EQ(folder_.entries(), 0u);
 }
 
-// Where files without a name cannot be had, a hidden name must do: here because /proc, which names them, is away.
+// Without nameless files a hidden name must do: here because /proc, which names them, is missing.
 TEST_F(OutputFileTest, HiddenNameWhereNamelessFilesCannotBe) {
   constexpr int cannot_unmount = 77;
   put_file(folder_ / "taken", "old");

@@ -1,4 +1,4 @@
-// The folders of a file that is to be written.
+// Creates the parent folders of an output file.
 #pragma once
 
 #include <string>

@@ -8,7 +8,7 @@
 
 namespace tensorcast::io {
 
-// "cannot write: No space left on device", in English whatever the locale.
+// Example message: "cannot write: No space left on device", in English for any locale.
 [[nodiscard]] Error system_error(std::string_view doing, const std::string& path, int error_number);
 
 }  // namespace tensorcast::io

@@ -1,4 +1,4 @@
-// For tests: a folder of their own that goes away with them.
+// A temporary folder for a test; removed by the destructor.
 #pragma once
 
 #include <unistd.h>

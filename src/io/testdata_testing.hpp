@@ -1,4 +1,4 @@
-// What tests of the files in testdata folders share. Files that are to fail are named for it: CODE--what.extension.
+// Shared by tests that read testdata folders. A file that must fail is named for its error: CODE--what.extension.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,8 @@
 
 namespace tensorcast::io::testing {
 
-// The files of FOLDER/*/testdata/KIND that `is_wanted` takes, in order. Folders there belong to the files beside them.
+// Returns the files of FOLDER/*/testdata/KIND for which `is_wanted` is true, in order. Folders belong to the file
+// beside them.
 inline std::vector<std::filesystem::path> testdata(
     const std::string& folder, const std::string& kind,
     const std::function<bool(const std::string& format, const std::filesystem::path& file)>& is_wanted) {
@@ -33,7 +34,7 @@ inline std::vector<std::filesystem::path> testdata(
   return files;
 }
 
-// "onnx" of onnx/testdata/valid/name.onnx.
+// Returns "onnx" for onnx/testdata/valid/name.onnx.
 inline std::string format_of(const std::filesystem::path& file) {
   return file.parent_path().parent_path().parent_path().filename().string();
 }
@@ -45,7 +46,7 @@ inline std::string test_name(const ::testing::TestParamInfo<std::filesystem::pat
   return name;
 }
 
-// That `error` is of the code that the file's name begins with, and says something.
+// Expects `error` to have the code that the file's name begins with, and a message.
 inline void expect_error_of_name(const Error& error, const std::filesystem::path& file) {
   static const std::vector<std::pair<std::string, ErrorCode>> codes = {
       {"invalid_argument", ErrorCode::invalid_argument},

@@ -39,7 +39,7 @@ Result<const ModelFormat*> format_by_name(const std::string& wanted) {
                .hint = fmt::format("known are {}", fmt::join(names, ", "))};
 }
 
-// An extension that fits the content beats any other guess, as with files of tensors.
+// An extension that fits the content takes precedence, as for files of tensors.
 Result<const ModelFormat*> detect_format(const std::string& path) {
   const Result<io::InputFile> file = io::InputFile::open(path);
   if (!file) return file.error();
@@ -58,9 +58,9 @@ Result<const ModelFormat*> detect_format(const std::string& path) {
     if (content_fits && by_content == nullptr) by_content = &format;
   }
   if (by_content != nullptr) return by_content;
-  if (by_extension != nullptr) return by_extension;  // its reader says best what is wrong
+  if (by_extension != nullptr) return by_extension;  // its reader has the best error message
   return Error{.code = ErrorCode::unsupported,
-               .message = "the file is no model of a known format",
+               .message = "the file is not a model of a known format",
                .hint = fmt::format("known are {}", fmt::join(extensions, ", ")),
                .file = path};
 }
@@ -71,7 +71,7 @@ Result<Model> load(const std::string& path, const LoadModelOptions& options) {
   if (!format) return format.error();
   Result<Graph> graph = (*format)->load(path, options);
   if (!graph) return std::move(graph).error();
-  // What a format's reader lets pass, the graph may still refuse: better here, where the file is known.
+  // Compiles the graph to find errors that the reader cannot, as the file's name is known here.
   if (Result<Program> program = Program::compile(*graph); !program) return std::move(program).error();
   return Model{std::string((*format)->name), std::move(*graph)};
 }

@@ -1,4 +1,4 @@
-// What a model format brings: one folder with one of these, and one row in registry.cpp.
+// The interface of a model format. Each has one folder and one row in registry.cpp.
 #pragma once
 
 #include <span>
@@ -10,9 +10,9 @@
 namespace tensorcast::models {
 
 struct ModelFormat {
-  std::string_view name;                         // as LoadModelOptions::format names it
+  std::string_view name;                         // the value of LoadModelOptions::format
   std::span<const std::string_view> extensions;  // with the dot, lower case
-  // Whether a file's first bytes may be of this format; for files whose extension does not tell.
+  // Reports whether a file's first bytes may be of this format; used if the extension does not decide.
   bool (*recognizes)(std::span<const std::byte> first_bytes);
   Result<Graph> (*load)(const std::string& path, const LoadModelOptions& options);
 };

@@ -107,7 +107,7 @@ class MemoryTest(unittest.TestCase):
                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
 
     def expect_bounded(self, done):
-        """Done or refused, but never for want of memory."""
+        """The command succeeds or fails, but never runs out of memory."""
         self.assertIn(done.returncode, (0, 1), done.stderr)
         self.assertNotIn(b"out of memory", done.stderr)
 

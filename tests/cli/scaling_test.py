@@ -22,14 +22,14 @@ MOST = 35  # times the work for ten times the tensors; caches and the allocator 
 
 class ScalingTest(unittest.TestCase):
     def setUp(self):
-        # Syncing is most of the time on a disk, and none of the work.
+        # Without syncing, which takes most of the time on a disk and is not the command's work.
         memory = pathlib.Path("/dev/shm")
         temporary = tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None)
         self.addCleanup(temporary.cleanup)
         self.folder = pathlib.Path(temporary.name)
 
     def seconds(self, *arguments):
-        """Of the processor, the least of three."""
+        """The smallest processor time of three runs."""
         def once():
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
             done = subprocess.run([TCAST, *arguments], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
@@ -46,7 +46,7 @@ class ScalingTest(unittest.TestCase):
         for count in (FEW, MANY):
             make(count)
             taken.append(self.seconds(*arguments))
-        # What the program takes to start hides no quadratic step: it would be seconds.
+        # Starting the program takes too little time to hide a quadratic step, which would take seconds.
         self.assertLess(taken[1], MOST * max(taken[0], 0.01), f"{' '.join(arguments)}: {taken} seconds")
 
     def make_safetensors(self, count):

@@ -19,7 +19,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct Arguments {
-  unsigned stride = 1;  // one block of float32 codes in so many; above 1, fewer codes of the other pairs too
+  unsigned stride = 1;  // tests one of `stride` blocks of float32 codes; above 1, fewer codes of other pairs too
   std::string target;
   std::string to;
   unsigned threads = std::max(1U, std::thread::hardware_concurrency());
@@ -30,7 +30,7 @@ struct NamedOptions {
   tc_cast_options options;
 };
 
-// What decides about float32 to `to` where no element is refused.
+// The options that affect float32 to `to` if no element fails.
 std::vector<NamedOptions> sweeps_of(Type to) {
   std::vector<NamedOptions> sweeps;
   const auto add = [&](const std::string& name, auto change) {

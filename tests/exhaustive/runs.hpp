@@ -1,4 +1,4 @@
-// What all 2^32 float32 codes become in a type: runs of equal results, each result taken from the oracle.
+// The results of all 2^32 float32 codes in a type: runs of equal results, each result taken from the oracle.
 #pragma once
 
 #include <cstdint>

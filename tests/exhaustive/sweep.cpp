@@ -102,7 +102,7 @@ class Float32Sweep {
     result_.mismatches += wrong;
   }
 
-  // One code a byte to storage of 6, 4 or 2 bits, eight codes at a time. Returns the bytes in use.
+  // Packs codes of one byte each into 6, 4 or 2 bits, eight codes at a time. Returns the bytes used.
   std::size_t pack_in_place(std::vector<Code>& expected) const {
     const int bits = info(to_).bits;
     if (bits >= 8) return block_count * sizeof(Code);

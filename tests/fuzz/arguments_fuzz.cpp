@@ -1,4 +1,4 @@
-// Any lines as the arguments of tcast: parsed, never carried out.
+// Parses arbitrary lines as the arguments of tcast, without running the command.
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -13,7 +13,7 @@
 #undef main
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  // Help and complaints are not looked at.
+  // The output of help and errors is not checked.
   static const bool quiet = std::freopen("/dev/null", "w", stdout) != nullptr;
   static_cast<void>(quiet);
   const std::string_view text(reinterpret_cast<const char*>(data), size);

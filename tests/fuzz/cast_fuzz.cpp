@@ -17,7 +17,7 @@ namespace tc = tensorcast;
 constexpr std::byte guard{0x5A};
 constexpr std::size_t guard_bytes = 64;
 
-// The first bytes of the input decide about the request, the rest are the elements.
+// The first bytes of the input select the request, the rest are the elements.
 struct Request {
   std::uint8_t from, to;
   std::uint8_t opset;
@@ -64,7 +64,7 @@ void require(bool holds) {
   if (!holds) __builtin_trap();
 }
 
-// A copy at an address that is `shift` past an aligned one, without a byte to spare behind it.
+// A copy at `shift` bytes past an aligned address, with no spare byte after it.
 class Shifted {
  public:
   Shifted(const std::byte* data, std::size_t size, std::size_t shift) : buffer_(shift + size), shift_(shift) {

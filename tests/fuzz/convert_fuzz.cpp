@@ -1,5 +1,5 @@
-// Whole conversions with verification: any bytes as a file of any format, to any type and format. What is written must
-// pass its own check and convert again without change.
+// Whole conversions with verification: arbitrary bytes as a file of any format, to any type and format. The output must
+// pass verification and convert again without change.
 #include <array>
 #include <cstdint>
 #include <cstdlib>
@@ -13,7 +13,7 @@ using namespace tensorcast;
 
 namespace {
 
-// What can go wrong with a file or a request is not internal; a check of --verify that fails is.
+// Errors of a file or a request are not internal; a failure of --verify is.
 void expect_no_defect(const Result<ConvertOutcome>& outcome) {
   if (!outcome && outcome.error().code == ErrorCode::internal && outcome.error().message != "out of memory") {
     std::abort();

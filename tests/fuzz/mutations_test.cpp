@@ -1,5 +1,5 @@
-// The short form of fuzzing, for every run of the tests: each valid fixture, changed in a few hundred ways. Whatever
-// comes of it is a result or an error in words; the sanitizers see the rest.
+// A short form of fuzzing, for every run of the tests: each valid fixture, changed in a few hundred ways. The result is
+// a success or an error with a message; the sanitizers check the rest.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Any bytes as an ONNX model, with external data within reach, run on inputs of the types and shapes that it declares.
+// Runs arbitrary bytes as an ONNX model, with external data, on inputs of the declared types and shapes.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t max_elements = std::size_t{1} << 16;
 
-// A tensor for an input, of bytes that differ; an undefined one where it would be too large.
+// Makes an input of different bytes; an undefined tensor if it would be too large.
 NamedTensor make_input(const ValueInfo& info, std::uint8_t seed) {
   std::vector<std::int64_t> shape;
   if (info.shape) shape = *info.shape;

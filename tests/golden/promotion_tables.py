@@ -41,7 +41,7 @@ def main():
     FOLDER.mkdir(exist_ok=True)
     wrong = {path.name for path in FOLDER.iterdir()} - {f"{name}.txt" for name in TABLES}
     for name in sorted(wrong):
-        print(f"{name} is no table of TABLES")
+        print(f"{name} is not a table of TABLES")
     for name, options in TABLES.items():
         path = FOLDER / f"{name}.txt"
         table = printed(arguments.tcast, options)

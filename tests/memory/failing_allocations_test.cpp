@@ -1,4 +1,4 @@
-// Reading a file while the n-th allocation fails, for every n: an error each time, and never anything worse.
+// Reads a file while the n-th allocation fails, for every n: each time an error, never a crash.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -62,7 +62,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Calls `read` with ever more allocations until none fails. Returns how many it needs.
+// Calls `read` with more and more allocations until none fails. Returns their number.
 template <class Read>
 std::int64_t count_allocations(const Read& read) {
   for (std::int64_t allowed = 0;; ++allowed) {
@@ -73,7 +73,7 @@ std::int64_t count_allocations(const Read& read) {
       const auto result = read();
       allocations_left = never;
       if (!has_failed) return allowed;
-      // What needs no memory for its answer may still give it.
+      // A result that needs no memory may still succeed.
       if (!result.ok() && result.error().code == ErrorCode::internal) {
         EXPECT_NE(result.error().message.find("memory"), std::string::npos) << result.error().message;
       }

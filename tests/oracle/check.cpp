@@ -147,7 +147,7 @@ class ChunkCheck {
     }
   }
 
-  // With every element: an error that names the first refused one. Refused ones alone: an error each.
+  // Converts all elements: the error names the first that fails. Then each failing element alone: an error each.
   void check_refusals() {
     const auto refused = [](const Outcome& outcome) { return outcome.refused; };
     const auto first = std::find_if(expected_.begin(), expected_.end(), refused);

@@ -21,12 +21,12 @@ struct CAbiResult {
   std::vector<std::uint64_t> codes;  // of a success
   std::string storage_fault;         // bytes written outside, tail bits that are not zero
 };
-// tc_cast with source and target at addresses that `misalignment` spoils.
+// Calls tc_cast with source and target misaligned by `misalignment` bytes.
 CAbiResult run_tc_cast(Type from, std::span<const std::uint64_t> codes, Type to, const tc_cast_options& options,
                        std::size_t misalignment = 0);
 
-// The options that matter for a pair, in all combinations, at the opsets where rules change; and one set in which every
-// option that must not matter is turned on.
+// Returns the options that affect a pair, in all combinations, at the opsets where rules change; and one set with every
+// option that must have no effect.
 std::vector<tc_cast_options> option_sets(Type from, Type to);
 
 // "oracle_replay float32 0x43e80001 float8_e4m3fn opset=23 saturate=0": the command that shows one element again.

@@ -1,6 +1,6 @@
 // cuda_headers_check [PATTERNS]: NVIDIA's own conversions (the host paths of the CUDA headers) against tc_cast.
-// Where docs/semantics.md section 2 says that CUDA differs on purpose, the difference is excepted here by name;
-// anything else is an error.
+// The differences that docs/semantics.md section 2 lists are exceptions with a name here; any other difference is an
+// error.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_fp4.h>
@@ -21,7 +21,7 @@ namespace {
 using namespace oracle;
 
 enum class Excepted {
-  nan_code,         // any NaN is as good as any other: CUDA drops signs and payloads
+  nan_code,         // any NaN is accepted: CUDA drops signs and payloads
   negative_source,  // CUDA takes the magnitude for float8_e8m0fnu
 };
 

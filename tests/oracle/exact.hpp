@@ -24,7 +24,7 @@ struct Exact {
   [[nodiscard]] bool zero() const { return finite() && sgn(value) == 0; }
 };
 
-// The element behind a code of a numeric type.
+// Decodes a code of a numeric type.
 Exact decode(Type type, std::uint64_t code);
 
 // x * factor in real arithmetic; signs multiply (NaN keeps its own), infinity times zero is NaN.
@@ -32,7 +32,7 @@ Exact product(const Exact& x, double factor);
 
 mpq_class power_of_two(long exponent);
 
-// decode() of every code of a type of 16 bits or fewer, made once.
+// Returns decode() of every code of a type of 16 bits or fewer, computed once.
 const std::vector<Exact>& all_codes(Type type);
 
 // Finite magnitudes of a float of 16 bits or fewer, ascending: element i is the value of code i. e8m0 included.

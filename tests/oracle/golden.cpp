@@ -18,7 +18,8 @@ std::uint64_t parse_element(Type type, const std::string& word) {
 
 void set_option(tc_cast_options& options, std::string_view assignment) {
   const std::size_t equals = assignment.find('=');
-  if (equals == std::string_view::npos) throw std::invalid_argument(std::string(assignment) + " is no option=value");
+  if (equals == std::string_view::npos)
+    throw std::invalid_argument(std::string(assignment) + " is not of the form option=value");
   const std::string_view name = assignment.substr(0, equals);
   const std::string value(assignment.substr(equals + 1));
   if (name == "scale") {

@@ -15,7 +15,7 @@ struct Corner {
   Type from, to;
   std::uint64_t code = 0;
   tc_cast_options options;
-  std::optional<std::uint64_t> result;  // nothing: refused
+  std::optional<std::uint64_t> result;  // nullopt: an error
 };
 
 std::vector<Corner> read_corners(const std::string& path);

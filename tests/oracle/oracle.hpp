@@ -1,5 +1,5 @@
-// What a conversion must give, from docs/semantics.md alone. Shares no code with the library and is no faster than it
-// has to be.
+// Computes the required result of a conversion from docs/semantics.md alone. Shares no code with the library and
+// favours simplicity over speed.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace oracle {
 tc_cast_options default_options();
 int opset_of(const tc_cast_options& options);  // 0 resolved
 
-// TC_OK, or why this version or these options cannot do the conversion at all.
+// Returns TC_OK, or the reason why this opset or these options do not allow the conversion.
 tc_status admission(Type from, Type to, const tc_cast_options& options);
 
 // Events of one element, as the fields of CastReport define them.
@@ -34,7 +34,7 @@ std::string describe_events(std::uint16_t events);
 struct Outcome {
   std::uint64_t code = 0;
   std::uint16_t events = 0;
-  bool refused = false;  // the options demand an error for this element; code and events mean nothing then
+  bool refused = false;  // the options make this element an error; code and events are then undefined
 };
 
 // One element on its way to one type: the rounding is done once, then judged under any options with the same scale.
@@ -68,11 +68,11 @@ class Conversion {
 
 Outcome convert(Type from, std::uint64_t code, Type to, const tc_cast_options& options);
 
-// D8. Nothing when the text is not a number (or, for bool, a word).
+// D8. Returns nullopt if the text is not a number (or, for bool, a word).
 std::optional<Exact> parse(std::string_view text, Type to);
 
-// D9: empty when `printed` is right for the code, else what is wrong with it. Plain notation must have the fewest
-// digits that read back, and the closest of those; with an exponent allowed, the fewest characters.
+// D9: returns "" if `printed` is right for the code, else the mistake. Plain notation must have the fewest digits that
+// read back, and the closest of those; with an exponent, the fewest characters.
 std::string fault_of_printed(Type from, std::uint64_t code, std::string_view printed, bool may_use_exponent);
 
 }  // namespace oracle

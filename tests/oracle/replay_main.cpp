@@ -1,4 +1,4 @@
-// oracle_replay FROM ELEMENT TO [option=value ...]: what the oracle and the engine make of one element.
+// oracle_replay FROM ELEMENT TO [option=value ...]: prints the oracle's and the engine's result for one element.
 #include <cstdio>
 #include <exception>
 
@@ -25,7 +25,7 @@ int replay(int argc, char** argv) {
     std::printf("oracle   0x%llx = %s, %s\n", static_cast<unsigned long long>(expected.code),
                 describe(decode(to, expected.code)).c_str(), describe_events(expected.events).c_str());
   }
-  // Alone, and at every place of a vector: kernels treat tails apart.
+  // The element alone, and at every index of a vector: kernels treat tails differently.
   bool same = true;
   const CAbiResult alone = run_tc_cast(from, std::vector{code}, to, options);
   for (std::size_t count = 1; count <= 130 && alone.status == TC_OK; ++count) {

@@ -1,5 +1,5 @@
-// What an exact number becomes in a type before any option is looked at. Floats of 16 bits or fewer by searching the
-// sorted list of all their values, wider ones by MPFR, integers by GMP's integer division.
+// Rounds an exact number to a type before any option applies. Floats of 16 bits or fewer search the sorted list of all
+// their values, wider ones use MPFR, integers GMP's integer division.
 #pragma once
 
 #include <gmpxx.h>
@@ -13,19 +13,19 @@ namespace oracle {
 
 // Nearest float, ties to even, in the type's own precision but without an upper end.
 struct NearestFloat {
-  std::uint64_t magnitude = 0;  // code without the sign; undefined where beyond
+  std::uint64_t magnitude = 0;  // undefined if beyond is set
   bool beyond = false;          // rounded beyond the largest finite value
 };
 NearestFloat nearest_float(const mpq_class& magnitude, Type type);
 
-// Where a number lies among the powers of two of float8_e8m0fnu.
+// The place of a number among the powers of two of float8_e8m0fnu.
 struct PowerOfTwo {
   int side = 0;  // -1 below 2^-127, 1 above 2^127, 0 between; the codes are defined only between
   std::uint64_t down = 0, up = 0, nearest = 0;
 };
 PowerOfTwo nearest_power(const mpq_class& x);
 
-// A rounded number's low bits, and where it lies: -1 below the type's range, 0 inside, 1 above.
+// The low bits of a rounded number, and its side: -1 below the type's range, 0 inside, 1 above.
 struct IntegerPart {
   std::uint64_t low_bits = 0;
   int side = 0;
@@ -35,8 +35,8 @@ mpz_class nearest_even(const mpq_class& x);
 IntegerPart fit(const mpz_class& integer, Type type);
 std::uint64_t integer_extreme(Type type, bool lowest);  // as a code
 
-// Where nearest_float() of a float of 16 bits or fewer changes: element i lies between magnitudes i and i + 1, the last
-// one between the largest value and the one that would follow.
+// The thresholds at which nearest_float() of a float of 16 bits or fewer changes: element i lies between magnitudes i
+// and i + 1, the last one between the largest value and the one that would follow.
 const std::vector<mpq_class>& midpoints(Type type);
 
 }  // namespace oracle

@@ -9,7 +9,7 @@
 namespace oracle {
 namespace {
 
-// Positive numbers at which a conversion to `to` may change its mind.
+// Positive numbers at which the result of a conversion to `to` may change.
 class Thresholds {
  public:
   explicit Thresholds(Type to, bool dense) {

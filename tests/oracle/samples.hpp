@@ -1,4 +1,4 @@
-// Which elements are worth converting: every corner of a pair of types, and seeded random ones.
+// Selects elements to convert: every corner case of a pair of types, and seeded random ones.
 #pragma once
 
 #include <cstdint>

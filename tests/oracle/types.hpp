@@ -41,7 +41,7 @@ enum Type : tc_dtype {
 
 enum class Kind : std::uint8_t { floating, signed_integer, unsigned_integer, boolean, text };
 
-// Which codes of a float are not numbers.
+// The codes of a float that are not numbers.
 enum class Special : std::uint8_t {
   ieee,  // exponent all ones: infinity and NaN
   fn,    // all ones: NaN
@@ -63,7 +63,7 @@ struct TypeInfo {
 };
 
 std::span<const TypeInfo> all_types();
-std::span<const Type> numeric_types();  // those that are not text
+std::span<const Type> numeric_types();  // all types but text
 const TypeInfo& info(Type type);
 Type type_of(std::string_view name);  // throws std::invalid_argument for an unknown name
 
@@ -71,7 +71,7 @@ inline bool is_float(Type type) { return info(type).kind == Kind::floating; }
 inline bool is_integer(Type type) {
   return info(type).kind == Kind::signed_integer || info(type).kind == Kind::unsigned_integer;
 }
-inline bool is_float8(Type type) {  // those that the tables of Cast 19 and 24 are about
+inline bool is_float8(Type type) {  // the types of the tables in Cast 19 and 24
   return is_float(type) && info(type).bits == 8 && type != e8m0;
 }
 inline bool is_below_8_bits(Type type) { return info(type).bits < 8 && info(type).kind != Kind::text; }

@@ -119,7 +119,7 @@ def test_unicode_survives(run_tcast, tmp_path):
 @pytest.mark.parametrize(
     "array, words",
     [
-        (np.array([None, {}]), "Python objects in npy are refused"),
+        (np.array([None, {}]), "Python objects in npy are not supported"),
         (np.zeros(2, "c8"), "complex"),
         (np.zeros(2, "M8[s]"), "dates and times"),
         (np.zeros(2, [("a", "f4"), ("b", "i4")]), "structured"),

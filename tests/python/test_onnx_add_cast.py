@@ -283,7 +283,7 @@ def test_refusals(refuse, run_tcast, tmp_path):
     assert "no version of the standard operators" in refuse(model, "--tensor", "a", "--to", "f16")
     sequence = make_model([helper.make_node("SequenceLength", ["s"], ["y"])],
                           [helper.make_tensor_sequence_value_info("s", F32, None)], [value("y", TensorProto.INT64, [])])
-    assert "no tensor" in refuse(sequence, "--tensor", "s", "--to", "f16")
+    assert "not a tensor" in refuse(sequence, "--tensor", "s", "--to", "f16")
     (tmp_path / "model.onnx").write_bytes(b"no model")
     assert "malformed protobuf" in refuse(None, "--tensor", "x", "--to", "f16")
     assert run_tcast("graph", "add-cast", "model.onnx", "--tensor", "x", "--to", "float17", "-o", "o").returncode == 2

@@ -300,7 +300,7 @@ def test_inputs_are_checked(run_tcast, tmp_path):
     assert 'input "like" of the model is missing' in refuse("x=x.npy")
     assert 'no input "z"' in refuse("x=x.npy", "like=like.npy", "z=z.npy")
     assert 'input "x" is given twice' in refuse("x=x.npy", "x=x.npy")
-    assert "which input of the model this is must be said" in refuse("x.npy", "like.npy")
+    assert "cannot tell which model input this file is for" in refuse("x.npy", "like.npy")
     assert '"x"' in refuse("x=three.npy", "like=like.npy")
     assert '"like"' in refuse("x=x.npy", "like=x.npy")
     assert "missing.npy: cannot open" in refuse("x=missing.npy", "like=like.npy")

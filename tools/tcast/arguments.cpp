@@ -28,7 +28,7 @@ std::vector<std::string> prepared_arguments(int argc, char** argv) {
   for (std::string& word : arguments) {
     if (word == "--") break;
     if (takes_numbers && is_negative_number(word)) {
-      word.insert(0, " ");  // readers of numbers skip it
+      word.insert(0, " ");  // parsers of numbers skip it
     } else if (word.starts_with("--")) {
       const auto end = std::min(word.find('='), word.size());
       std::replace(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(end), '_', '-');

@@ -1,4 +1,4 @@
-// The command line before it is parsed.
+// Prepares the command line for the parser.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace tcast {
 
-// Lets `explain -0.1 -inf` mean numbers, where the parser would see options, and option names be written as in C++ and
-// Python (--round_mode).
+// Makes `explain -0.1 -inf` mean numbers, which the parser would read as options, and accepts option names as in C++
+// and Python (--round_mode).
 [[nodiscard]] std::vector<std::string> prepared_arguments(int argc, char** argv);
 
 }  // namespace tcast

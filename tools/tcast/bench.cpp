@@ -1,4 +1,4 @@
-// tcast bench: how fast this machine converts, measured against memcpy of the same bytes.
+// tcast bench: measures conversions on this machine against memcpy of the same bytes.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -48,7 +48,7 @@ constexpr const char* bench_examples = R"(Examples:
 GB/s count bytes read and written. "x memcpy" is the time over that of a memcpy of as many bytes, timed in turns with it:
 1.00x is as fast as copying, below 1 is faster.)";
 
-// Numeric and bool types: what one benchmark can time.
+// Returns the types that a benchmark can time: numeric and bool.
 std::vector<DType> timed_types() {
   std::vector<DType> types;
   for (const DType dtype : tensorcast::all_dtypes()) {
@@ -76,7 +76,7 @@ std::vector<Pair> usual_pairs() {
   return pairs;
 }
 
-// Adds what "f32:f16", "f32:all" or "all" names; returns what is wrong with the text, or "".
+// Adds the pairs of "f32:f16", "f32:all" or "all"; returns an error message, or "".
 std::string add_pairs(std::string_view text, std::vector<Pair>& pairs) {
   const auto colon = text.find(':');
   if (colon == std::string_view::npos && text != "all") {
@@ -103,7 +103,7 @@ std::string add_pairs(std::string_view text, std::vector<Pair>& pairs) {
   return {};
 }
 
-// Which pair is being timed, on a terminal.
+// Shows on a terminal which pair is being timed.
 void show_status(std::size_t done, std::size_t total, const Pair& pair) {
   if (!stderr_is_terminal()) return;
   std::fputs(fmt::format("\r\x1b[K{} of {}: {} to {}", done, total, tensorcast::name(pair.first),
@@ -228,7 +228,7 @@ void add_bench(CLI::App& app, Work& work) {
         for (const Size size : tensorcast::bench::all_sizes) {
           if (tensorcast::bench::name(size) == text) return std::string();
         }
-        return fmt::format("\"{}\" is none of call, l1, l2, memory", text);
+        return fmt::format("\"{}\" is not one of call, l1, l2, memory", text);
       },
       ""));
 

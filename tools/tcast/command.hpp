@@ -1,4 +1,4 @@
-// What every subcommand is made of. Each has its own file and one function here.
+// The interface of the subcommands. Each has its own file and one function here.
 #pragma once
 
 #include <functional>
@@ -7,21 +7,21 @@
 #include <vector>
 
 namespace CLI {
-class App;  // a large header, which not everybody needs who knows the exit statuses
+class App;  // its header is large, and users of the exit statuses do not need it
 }
 
 namespace tcast {
 
 // Promised exit statuses.
 inline constexpr int exit_done = 0;
-inline constexpr int exit_failed = 1;  // refused or failed: input, data, input/output
+inline constexpr int exit_failed = 1;  // an error of the input, the data, or input/output
 inline constexpr int exit_usage = 2;   // the command line itself is wrong
 inline constexpr int exit_interrupted = 130;
 
-// What the parsed command line asks for; returns the exit status.
+// The work of the parsed command line; returns the exit status.
 using Work = std::function<int()>;
 
-// Each adds its subcommand to `app`; parsing that subcommand sets `work`.
+// Each function adds its subcommand to `app`; parsing that subcommand sets `work`.
 void add_convert(CLI::App& app, Work& work);
 void add_inspect(CLI::App& app, Work& work);
 void add_explain(CLI::App& app, Work& work);
@@ -32,7 +32,7 @@ void add_bench(CLI::App& app, Work& work);
 void add_types(CLI::App& app, Work& work);
 void add_info(CLI::App& app, Work& work);
 
-// Sets `work`, or prints the help or a complaint and returns the exit status.
+// Sets `work`, or prints the help or an error and returns the exit status.
 [[nodiscard]] std::optional<int> parse_command_line(std::vector<std::string> arguments, Work& work);
 
 }  // namespace tcast

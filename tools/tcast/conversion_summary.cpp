@@ -54,14 +54,14 @@ std::string shown_name(const std::string& tensor) {
   return tensor.empty() ? "-" : abbreviated(printable(tensor), longest_name);
 }
 
-// Elements that became something else altogether, not just the nearest value.
-std::uint64_t casualties(const CastReport& report) {
+// Counts the elements whose result is not just the nearest value.
+std::uint64_t lossy_elements(const CastReport& report) {
   return report.overflowed + report.saturated + report.underflowed_to_zero + report.nan_made + report.nan_lost +
          report.wrapped;
 }
 
 // "12 overflowed, 3 became zero", or "".
-std::string casualties_text(const CastReport& report) {
+std::string losses_text(const CastReport& report) {
   std::vector<std::string> parts;
   const auto add = [&](std::uint64_t count, const char* what) {
     if (count != 0) parts.push_back(fmt::format("{} {}", grouped(count), what));
@@ -98,7 +98,7 @@ std::string totals_table(const ConvertOutcome& outcome) {
     if (!copied) {
       cells.insert(cells.end(), {share_text(total.report.inexact, total.report.count),
                                  decibel_text(total.report.snr_db()), short_number(total.report.max_rel_error),
-                                 casualties(total.report) == 0 ? "nothing" : casualties_text(total.report)});
+                                 lossy_elements(total.report) == 0 ? "nothing" : losses_text(total.report)});
     }
     table.add_row(std::move(cells));
   }
@@ -109,10 +109,10 @@ std::string worst_tensors_table(const ConvertOutcome& outcome) {
   constexpr std::size_t shown = 5;
   std::vector<const TensorOutcome*> worst;
   for (const TensorOutcome& tensor : outcome.tensors) {
-    if (tensor.report && (tensor.report->inexact != 0 || casualties(*tensor.report) != 0)) worst.push_back(&tensor);
+    if (tensor.report && (tensor.report->inexact != 0 || lossy_elements(*tensor.report) != 0)) worst.push_back(&tensor);
   }
   if (worst.empty()) return "";
-  // Destroyed elements are no noise, so tensors that have some come before all others.
+  // Destroyed elements do not count as noise, so tensors that have some come first.
   const auto loss = [](const TensorOutcome* tensor) {
     return std::pair(tensor->report->overflowed == 0 && tensor->report->nan_made == 0, tensor->report->snr_db());
   };
@@ -129,7 +129,7 @@ std::string worst_tensors_table(const ConvertOutcome& outcome) {
     const TensorOutcome& tensor = *worst[i];
     table.add_row({shown_name(tensor.name), std::string(name(tensor.to)), grouped(tensor.report->count),
                    decibel_text(tensor.report->snr_db()), short_number(tensor.report->max_abs_error),
-                   short_number(tensor.report->max_rel_error), casualties_text(*tensor.report)});
+                   short_number(tensor.report->max_rel_error), losses_text(*tensor.report)});
   }
   return "\n" + table.to_string();
 }
@@ -173,7 +173,7 @@ std::string plan_table(const ConvertOutcome& outcome) {
 
 std::string tensor_counts(const ConvertOutcome& outcome) {
   std::vector<std::pair<DType, std::uint64_t>> converted;
-  std::vector<std::pair<std::string, std::uint64_t>> left;  // why, how many
+  std::vector<std::pair<std::string, std::uint64_t>> left;  // reason, count
   std::uint64_t copied = 0;
   for (const TensorOutcome& tensor : outcome.tensors) {
     if (tensor.left) {

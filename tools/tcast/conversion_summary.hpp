@@ -1,4 +1,4 @@
-// What a conversion did, for people and for programs.
+// Prints the result of a conversion, as text and as JSON.
 #pragma once
 
 #include <string>
@@ -8,16 +8,17 @@
 
 namespace tcast {
 
-// The plan: what each tensor becomes, and why.
+// Returns the plan: each tensor's target type and the reason.
 [[nodiscard]] std::string plan_table(const tensorcast::ConvertOutcome& outcome);
 
 // "148 tensors: 145 converted to bfloat16, 3 copied"
 [[nodiscard]] std::string tensor_counts(const tensorcast::ConvertOutcome& outcome);
 
-// Totals of each pair of types, then the tensors that lost most. Precondition: outcomes have reports.
+// Returns the totals of each pair of types, then the tensors with the largest losses. Precondition: outcomes have
+// reports.
 [[nodiscard]] std::string loss_summary(const tensorcast::ConvertOutcome& outcome);
 
-// Everything, for --report and --json. `seconds` is the wall time.
+// Returns the whole outcome, for --report and --json. `seconds` is the wall time.
 [[nodiscard]] Json outcome_json(const tensorcast::ConvertRequest& request, const tensorcast::ConvertOutcome& outcome,
                                 double seconds);
 

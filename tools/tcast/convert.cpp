@@ -1,4 +1,4 @@
-// tcast convert: every tensor of a file becomes another type.
+// tcast convert: converts the tensors of a file to other types.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -89,7 +89,7 @@ void print_outcome(const ConvertArguments& arguments, const ConvertOutcome& outc
                     outcome.verified ? ", verified" : ""));
 }
 
-// Files in the place of `-`.
+// Replaces `-` by files.
 Result<void> replace_standard_streams(ConvertRequest& request, StandardOutput& output) {
   if (request.output == standard_stream) {
     if (request.output_format.empty()) request.output_format = "npy";
@@ -115,7 +115,7 @@ std::string shown_tensor(const tensorcast::TensorOutcome& tensor) {
   return tensor.name.empty() ? types : fmt::format("tensor \"{}\" ({})", tensor.name, types);
 }
 
-// Names on stderr the tensors that the conversion destroyed.
+// Lists on stderr the tensors that the conversion destroyed.
 void warn_of_damage(const ConvertOutcome& outcome) {
   constexpr std::size_t most_named = 5;
   std::vector<const tensorcast::TensorOutcome*> damaged;
@@ -140,7 +140,7 @@ int convert(ConvertArguments& arguments) {
     request.rules.insert(request.rules.end(), rules->begin(), rules->end());
   }
   if (!arguments.report_path.empty()) {
-    std::error_code ignored;  // the check says it
+    std::error_code ignored;  // the later check reports it
     if (request.parents) {
       std::filesystem::create_directories(std::filesystem::path(arguments.report_path).parent_path(), ignored);
     }
@@ -148,7 +148,8 @@ int convert(ConvertArguments& arguments) {
     if (!usable) return fail(usable.error());
   }
 
-  // Set by the first progress. Before, a signal ends the program at once: listing many compressed texts may take long.
+  // Set by the first progress report. Before, a signal ends the program at once: listing many compressed texts may take
+  // long.
   std::optional<CancellableWork> cancellable;
   StandardOutput standard_output;
   const std::string shown_input = request.input;
@@ -194,7 +195,7 @@ void check_usage(ConvertArguments& arguments) {
   ConvertRequest& request = arguments.request;
   request.raw = arguments.layout.raw_layout();
   request.from = arguments.layout.from;
-  // Who says what to do with numbers that do not fit gets it; who says nothing may not know that there are any.
+  // Without --out-of-range the user may not know that numbers wrap, so that is an error.
   request.refuse_wrap = arguments.out_of_range->count() == 0;
   if (!arguments.quiet) request.on_loss = tensorcast::OnLoss::tell;
   if (arguments.strict_loss) request.on_loss = tensorcast::OnLoss::fail;
@@ -261,16 +262,17 @@ void add_convert(CLI::App& app, Work& work) {
   command.add_flag("-f,--force", request.overwrite, "overwrite OUT and the report");
   command.add_flag("--parents", request.parents, "create the folders of OUT that do not exist");
   add_input_layout(command, arguments->layout);
-  command.add_option("--input-format", request.input_format, "instead of looking: " + format_names())
+  command
+      .add_option("--input-format", request.input_format,
+                  "format of IN (default: by content and extension): " + format_names())
       ->option_text("FORMAT");
-  command.add_option("--output-format", request.output_format, "instead of going by the extension of OUT")
+  command.add_option("--output-format", request.output_format, "format of OUT (default: by its extension)")
       ->option_text("FORMAT");
   add_threads(command, request.options.threads);
   add_json(command, arguments->json);
   add_quiet(command, arguments->quiet);
   arguments->out_of_range =
-      add_cast_options(command, request.options,
-                       "numbers that an integer type cannot hold (default: an error instead of wrapping around)");
+      add_cast_options(command, request.options, "values out of an integer type's range (default: an error)");
 
   command.callback([arguments, &work] {
     check_usage(*arguments);

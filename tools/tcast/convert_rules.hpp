@@ -1,4 +1,4 @@
-// Regular expressions of tensors' names, and rules such as '\.bias$=float32', from the command line or from a file.
+// Parses regular expressions of tensors' names, and rules such as '\.bias$=float32', from the command line or a file.
 #pragma once
 
 #include <string>
@@ -10,16 +10,16 @@
 
 namespace tcast {
 
-// 'REGEX=DTYPE', split at the last '='. Errors: invalid_argument.
+// Parses 'REGEX=DTYPE', split at the last '='. Errors: invalid_argument.
 [[nodiscard]] tensorcast::Result<tensorcast::ConvertRule> parse_rule(std::string_view text);
 
-// One rule a line; blank lines and lines that start with # mean nothing. Errors: io, parse; both name the file.
+// Reads one rule per line; blank lines and lines that start with # are ignored. Errors: io, parse; both name the file.
 [[nodiscard]] tensorcast::Result<std::vector<tensorcast::ConvertRule>> read_rules(const std::string& path);
 
-// What is wrong with a regular expression, or "".
+// Returns the error of a regular expression, or "".
 [[nodiscard]] std::string regex_complaint(const std::string& pattern);
 
-// A repeatable option that takes regular expressions of tensors' names.
+// Adds a repeatable option that takes regular expressions of tensors' names.
 CLI::Option* add_patterns(CLI::App& app, const std::string& name, std::vector<std::string>& target,
                           const std::string& help);
 

@@ -52,7 +52,7 @@ std::string rounded_decimal(std::string_view exact) {
   const auto [end, status] = std::from_chars(exact.data(), exact.data() + exact.size(), value);
   if (status == std::errc{}) return fmt::format("{:+.3g}", value);
 
-  // Beyond the range of double: the leading digits and the power of ten apart.
+  // Out of double's range: rounds the leading digits and keeps the power of ten apart.
   Scientific parts = scientific(exact);
   std::string head = parts.digits.substr(0, 17);
   head.insert(1, ".");

@@ -1,4 +1,4 @@
-// Exact decimals, which can have a thousand digits, in the space that there is.
+// Shortens exact decimals, which can have a thousand digits, to a given width.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +7,11 @@
 
 namespace tcast {
 
-// At most `width` columns. What is too long loses its middle; a very large or small number becomes
-// "5.8774717541114…e-39", because its size says more than its last digits.
+// Returns at most `width` columns. A long decimal loses its middle; a very large or small number becomes
+// "5.8774717541114…e-39", because its magnitude matters more than its last digits.
 [[nodiscard]] std::string shortened_decimal(std::string_view exact, std::size_t width);
 
-// At most three digits, with a sign: "+2.44e-05". Any exponent.
+// Returns at most three digits with a sign, for any exponent: "+2.44e-05".
 [[nodiscard]] std::string rounded_decimal(std::string_view exact);
 
 }  // namespace tcast

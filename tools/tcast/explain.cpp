@@ -1,4 +1,4 @@
-// tcast explain: one value in every type, bit by bit.
+// tcast explain: shows one value in every type, bit by bit.
 #include <memory>
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// The one place where things that went wrong become words on stderr and an exit status.
+// The only place that prints errors to stderr and chooses an exit status.
 #pragma once
 
 #include <string>
@@ -8,18 +8,18 @@
 
 namespace tcast {
 
-// `tcast: error: FILE: tensor "NAME": element 17: MESSAGE`, and a second line with the hint if there is one.
+// Prints `tcast: error: FILE: tensor "NAME": element 17: MESSAGE`, and a second line with the hint, if any.
 // Returns exit_failed.
 int fail(const tensorcast::Error& error);
 int fail(std::string_view message, std::string_view hint = {});
 
-// `text` with the library's fields as this command's options: `raw_codes` becomes --raw-codes.
+// Returns `text` with the library's fields replaced by this command's options: `raw_codes` becomes --raw-codes.
 [[nodiscard]] std::string with_options(std::string_view text);
 
-// Something that the user should know although the work was done: `tcast: warning: MESSAGE`, and the hint.
+// Prints `tcast: warning: MESSAGE` and the hint. The work was done.
 void warn(std::string_view message, std::string_view hint = {});
 
-// As fail(), for a wrong command line. Returns exit_usage.
+// Like fail(), for a wrong command line. Returns exit_usage.
 int misuse(std::string_view message, std::string_view hint = {});
 
 }  // namespace tcast

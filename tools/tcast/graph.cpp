@@ -1,4 +1,4 @@
-// tcast graph: changes to ONNX models.
+// tcast graph: changes ONNX models.
 #include <memory>
 
 #include <fmt/format.h>
@@ -43,7 +43,7 @@ that a model with external data must stay in its folder.)";
 
 int add_cast(const AddCastArguments& arguments) {
   const AddCastRequest& request = arguments.request;
-  const CancellableWork cancellable;  // the copy is finished, which takes seconds at most
+  const CancellableWork cancellable;  // on a signal the copy is still finished, which takes seconds at most
   const Result<AddCastOutcome> outcome = tensorcast::add_cast(request);
   if (!outcome) return fail(outcome.error());
   if (arguments.json) {

@@ -1,4 +1,4 @@
-// tcast info: this build on this machine.
+// tcast info: describes this build and this machine.
 #include <cstdlib>
 #include <fstream>
 #include <memory>

@@ -1,4 +1,4 @@
-// tcast inspect: what is inside a file, and how its tensors would fare as other types.
+// tcast inspect: lists the contents of a file, and the losses of its tensors as other types.
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -31,7 +31,7 @@ using tensorcast::TensorSummary;
 
 enum class Order { file, bytes, name, snr };
 
-// More tensors than this are summed up by type unless the user asks for them.
+// More tensors than this are summarized by type unless the user asks for a list.
 constexpr std::size_t most_listed = 40;
 
 struct InspectArguments {
@@ -49,7 +49,7 @@ struct InspectArguments {
   bool quiet = false;
 };
 
-// A tensor and, where it was asked for and has numbers, its statistics.
+// A tensor, and its statistics if they were requested and it has numbers.
 struct Inspected {
   TensorSummary summary;
   std::optional<TensorStats> stats;
@@ -70,7 +70,7 @@ Files of more than 40 tensors are summed up by type; --all, --include, --sort or
 
 std::string shown_name(const TensorSummary& tensor) { return tensor.name.empty() ? "-" : printable(tensor.name); }
 
-// The file's own name where it is a type that no cast has: such tensors can be listed and copied, no more.
+// Returns the file's own name of a type that is not castable: such tensors can only be listed and copied.
 std::string_view shown_type(const TensorSummary& tensor) {
   return tensor.foreign_dtype.empty() ? name(tensor.dtype) : std::string_view(tensor.foreign_dtype);
 }
@@ -121,13 +121,13 @@ std::string candidates_table(const std::vector<Inspected>& tensors) {
                      grouped(report.overflowed + report.saturated + report.wrapped),
                      grouped(report.underflowed_to_zero), grouped(report.inexact), short_number(report.max_rel_error),
                      decibel_text(report.snr_db())});
-      shown.clear();  // the name stands once, over its candidates
+      shown.clear();  // the name is printed once, above its candidates
     }
   }
   return table.empty() ? "" : "\n" + table.to_string();
 }
 
-// One row a type, in order of first appearance.
+// One row for each type, in order of first appearance.
 std::string types_table(const std::vector<Inspected>& tensors) {
   struct Total {
     std::string_view type;
@@ -149,7 +149,7 @@ std::string types_table(const std::vector<Inspected>& tensors) {
   return table.to_string();
 }
 
-// Why some tensors can only be listed.
+// Lists the reasons why some tensors can only be listed.
 std::string problems_text(const std::vector<Inspected>& tensors) {
   std::string text;
   for (const auto& [summary, stats] : tensors) {
@@ -168,7 +168,7 @@ std::string totals_line(const FileSummary& file, const std::vector<Inspected>& t
   return fmt::format("\n{}: {}, {}\n", file.format, count, bytes_text(bytes));
 }
 
-// The smallest signal to noise ratio of the candidates; tensors without candidates come last.
+// Returns the smallest signal-to-noise ratio of the candidates; tensors without candidates come last.
 double worst_snr(const Inspected& tensor) {
   double worst = std::numeric_limits<double>::infinity();
   if (!tensor.stats) return worst;
@@ -252,7 +252,7 @@ Result<void> measure(const InspectArguments& arguments, std::span<const DType> c
   return {};
 }
 
-// Types that were asked for are tried on every tensor; without a wish none is tried on integers and bools.
+// Requested types are tried on every tensor; by default none is tried on integers and bools.
 Result<void> measure_all(const InspectArguments& arguments, std::vector<Inspected>& tensors) {
   const bool asked = arguments.candidates_option->count() != 0;
   const auto tried = [&](const TensorSummary& tensor) {
@@ -337,7 +337,7 @@ void add_inspect(CLI::App& app, Work& work) {
 
   command.callback([arguments, &work] {
     arguments->raw = arguments->layout.raw_layout();
-    std::erase(arguments->candidates, DType::string);  // has no losses to measure; "all" brings it along
+    std::erase(arguments->candidates, DType::string);  // has no losses to measure, but "all" includes it
     if (arguments->order == Order::snr && !arguments->stats) throw CLI::ValidationError("--sort", "snr needs --stats");
     if (arguments->candidates.empty()) throw CLI::ValidationError("--candidates", "a numeric type is needed");
     work = [arguments] { return inspect(*arguments); };

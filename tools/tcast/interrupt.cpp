@@ -34,7 +34,7 @@ void install_interrupt_handlers() {
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGHUP, &action, nullptr);
-  // A write beyond the limit of a file's size then fails with EFBIG, which is an error as every other.
+  // A write beyond the limit of a file's size then fails with EFBIG, an ordinary error.
   action.sa_handler = SIG_IGN;
   sigaction(SIGXFSZ, &action, nullptr);
 }

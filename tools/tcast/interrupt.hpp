@@ -1,4 +1,4 @@
-// SIGINT, SIGTERM and SIGHUP: work that can stop cleanly is asked to, everything else ends at once with status 130.
+// SIGINT, SIGTERM and SIGHUP: cancellable work is asked to stop, everything else ends at once with status 130.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@ namespace tcast {
 
 void install_interrupt_handlers();
 
-// While one exists, a signal only sets interrupted().
+// While an object of this class exists, a signal only sets interrupted().
 class CancellableWork {
  public:
   CancellableWork();
@@ -18,7 +18,7 @@ class CancellableWork {
 
 [[nodiscard]] bool interrupted();
 
-// Says how far the work came. Returns exit_interrupted.
+// Prints how far the work came. Returns exit_interrupted.
 int report_interruption(std::string_view outcome = "nothing was written");
 
 }  // namespace tcast

@@ -37,7 +37,7 @@ std::vector<std::string> names_of(const CLI::App& app) {
   return names;
 }
 
-// Words for a command line that CLI11 rejected.
+// Explains the error of a command line that CLI11 rejected.
 int report_usage(const CLI::App& app, const CLI::ParseError& error) {
   const auto parsed = app.get_subcommands();
   const CLI::App* innermost = &app;

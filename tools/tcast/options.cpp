@@ -9,7 +9,7 @@ namespace {
 using tensorcast::CastOptions;
 using tensorcast::DType;
 
-// The words of a parse error, or nothing.
+// Returns the message of a parse error, or "".
 std::string dtype_complaint(const std::string& spelling, DType& parsed) {
   const auto dtype = tensorcast::parse_dtype(spelling);
   if (!dtype) return fmt::format("{}; {}", dtype.error().message, dtype.error().hint);
@@ -40,7 +40,7 @@ std::optional<bool> parse_bool(const std::string& word) {
 void add_saturate(CLI::App& app, CastOptions& options) {
   CLI::Option* saturate = app.add_option_function<std::string>(
       "--saturate", [&options](const std::string& word) { options.saturate = *parse_bool(word); },
-      "too large for a float8: its largest value (default) or infinity, NaN");
+      "float8: out-of-range values become the nearest finite value (true, default), or infinity or NaN (false)");
   saturate->option_text("true|false");
   saturate->check(CLI::Validator(
       [](std::string& word) {
@@ -57,7 +57,7 @@ void add_scale(CLI::App& app, CastOptions& options) {
   scale->option_text("X");
   scale->check(CLI::Validator(
       [](std::string& text) {
-        text.erase(0, text.find_first_not_of(' '));  // put there by prepared_arguments()
+        text.erase(0, text.find_first_not_of(' '));  // added by prepared_arguments()
         double value = 0.0;
         const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
         const bool finite = status == std::errc{} && end == text.data() + text.size() && std::isfinite(value);
@@ -66,7 +66,7 @@ void add_scale(CLI::App& app, CastOptions& options) {
       ""));
 }
 
-// "DTYPE" or "NAME=DTYPE". Returns the words of an error, or nothing.
+// Parses "DTYPE" or "NAME=DTYPE". Returns an error message, or "".
 std::string add_source_type(const std::string& word, tensorcast::SourceTypes& types) {
   const std::size_t split = word.rfind('=');
   if (split == std::string::npos || split == 0) return dtype_complaint(word, types.all);

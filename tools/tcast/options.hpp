@@ -1,4 +1,4 @@
-// Command-line options that several commands share; what they take is checked while parsing, so that mistakes exit 2.
+// Command-line options shared by several commands. Values are checked while parsing, so that mistakes exit 2.
 #pragma once
 
 #include <initializer_list>
@@ -16,17 +16,17 @@
 
 namespace tcast {
 
-// An option that may be given again and again, each time with one value: never more, or it would take the arguments
-// that follow it, and never a value in brackets apart, or it would break regular expressions.
+// Makes an option repeatable with one value each: with more it would take the arguments that follow, and values in
+// brackets would be split, which breaks regular expressions.
 CLI::Option* repeatable(CLI::Option* option);
 
-// A type in any spelling.
+// Adds an option that takes a type in any spelling.
 CLI::Option* add_dtype(CLI::App& app, const std::string& names, tensorcast::DType& target, const std::string& help);
-// Types, separated by commas or repeated; all of them for the word "all".
+// Adds an option that takes types, separated by commas or repeated; the word "all" means all types.
 CLI::Option* add_dtypes(CLI::App& app, const std::string& names, std::vector<tensorcast::DType>& target,
                         const std::string& help);
 
-// One of a few words; the first is the default. Underscores and dashes in words are the same.
+// Adds an option that takes one of a few words; the first is the default. Underscores equal dashes in words.
 template <class Value>
 CLI::Option* add_choice(CLI::App& app, const std::string& option_name, Value& target,
                         std::initializer_list<std::pair<std::string, Value>> choices, const std::string& help) {
@@ -40,40 +40,40 @@ CLI::Option* add_choice(CLI::App& app, const std::string& option_name, Value& ta
     }
     return nullptr;
   };
-  // Text that parses but names nothing is reported by the check, which runs before the callback.
+  // The check, which runs before the callback, reports words that are not in the list.
   CLI::Option* option = app.add_option_function<std::string>(
       option_name, [find, &target](const std::string& word) { target = *find(word); }, help);
   option->check(CLI::Validator(
       [find, words](std::string& word) {
         return find(word) != nullptr ? std::string()
-                                     : fmt::format("\"{}\" is none of {}", word, fmt::join(words, ", "));
+                                     : fmt::format("\"{}\" is not one of {}", word, fmt::join(words, ", "));
       },
       ""));
   option->option_text(fmt::format("{}", fmt::join(words, "|")));
   return option;
 }
 
-// Every conversion option of CastOptions, under the names that C++ and Python use too. Returns --out-of-range.
-CLI::Option* add_cast_options(
-    CLI::App& app, tensorcast::CastOptions& options,
-    const std::string& out_of_range_help =
-        "numbers that an integer type cannot hold (default auto: as the opset says, mostly wrap)");
+// Adds every conversion option of CastOptions, under the names of C++ and Python. Returns --out-of-range.
+CLI::Option* add_cast_options(CLI::App& app, tensorcast::CastOptions& options,
+                              const std::string& out_of_range_help =
+                                  "values out of an integer type's range (default auto: wrap; saturate real numbers to "
+                                  "int4, uint4 at opset 21 to 23)");
 
-// How many threads, by default what `threads` says now; 0 is all cores.
+// Adds the number of threads; the default is the value of `threads`, and 0 is all cores.
 void add_threads(CLI::App& app, int& threads);
 
-// --raw, --shape and --from: what a raw or opaque input does not say about itself.
+// --raw, --shape and --from: the type and shape that a raw or opaque input lacks.
 struct InputLayout {
   bool raw = false;
   tensorcast::SourceTypes from = {};
   std::optional<std::string> shape = {};
 
-  // Nothing unless --raw was given. Throws CLI::ValidationError when it is incomplete.
+  // Returns nullopt unless --raw was given. Throws CLI::ValidationError if it is incomplete.
   [[nodiscard]] std::optional<tensorcast::RawLayout> raw_layout() const;
 };
 void add_input_layout(CLI::App& app, InputLayout& layout);
 
-// "npy, npz, ..."
+// Returns "npy, npz, ...".
 [[nodiscard]] std::string format_names();
 
 void add_json(CLI::App& app, bool& json);

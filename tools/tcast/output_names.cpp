@@ -18,7 +18,7 @@ std::string stem_of(const std::string& name) {
     if (!is_letter_or_digit(c) && c != '.' && c != '-') c = '_';
   }
   if (stem.empty()) return "output";
-  if (stem.front() == '.' || stem.front() == '-') stem.front() = '_';  // hidden, or an option to other commands
+  if (stem.front() == '.' || stem.front() == '-') stem.front() = '_';  // a hidden file, or an option of other commands
   return stem;
 }
 
@@ -34,7 +34,7 @@ std::string lower(std::string text) {
 std::vector<std::string> output_file_names(std::span<const std::string> names, const std::string& extension) {
   std::vector<std::string> files;
   std::unordered_set<std::string> taken;
-  std::unordered_map<std::string, int> last_numbers;  // of stems that were taken, so that none is tried twice
+  std::unordered_map<std::string, int> last_numbers;  // last number of each stem, so that no number is tried twice
   for (const std::string& name : names) {
     const std::string stem = stem_of(name);
     std::string candidate = stem;

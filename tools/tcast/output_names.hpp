@@ -1,4 +1,4 @@
-// File names for tensors of a model, whose names may be anything.
+// Makes file names from the names of a model's tensors, which may be any text.
 #pragma once
 
 #include <span>
@@ -7,8 +7,8 @@
 
 namespace tcast {
 
-// One for each name, in order, all different even where case does not count: letters, digits and `._-` are kept,
-// everything else becomes `_`, and no name leads out of its folder, is hidden, or is too long.
+// Returns one file name for each name, in order, all different even if case is ignored: letters, digits and `._-` are
+// kept, everything else becomes `_`, and no name leaves its folder, is hidden, or is too long.
 [[nodiscard]] std::vector<std::string> output_file_names(std::span<const std::string> names,
                                                          const std::string& extension);
 

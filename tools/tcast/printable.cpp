@@ -9,7 +9,7 @@
 namespace tcast {
 namespace {
 
-// Bytes of the UTF-8 sequence at the start of `text`; 0 if it is broken.
+// Returns the bytes of the UTF-8 sequence at the start of `text`; 0 if it is invalid.
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
@@ -32,8 +32,8 @@ bool is_control(std::string_view character) {
   return first == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0;  // C1 controls
 }
 
-// What changes the direction of the text that follows: U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069. A
-// name that holds one could make the rest of the line look like another.
+// Reports whether the character changes the direction of the text that follows: U+061C, U+200E, U+200F, U+202A to
+// U+202E, U+2066 to U+2069. Such a name could disguise the rest of the line.
 bool changes_direction(std::string_view character) {
   if (character == "\xD8\x9C") return true;
   if (character.size() != 3 || character[0] != '\xE2') return false;

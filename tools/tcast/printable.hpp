@@ -1,4 +1,4 @@
-// Numbers and foreign text as people read them on a terminal.
+// Formats numbers and untrusted text for a terminal.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +9,14 @@
 
 namespace tcast {
 
-// `text` on one line: control characters, those that change the direction of text, and broken UTF-8 as \xNN, so that
-// names in malicious files cannot drive the terminal.
+// Returns `text` on one line: control characters, characters that change the direction of text, and invalid UTF-8 as
+// \xNN, so that names in malicious files cannot control the terminal.
 [[nodiscard]] std::string printable(std::string_view text);
 
-// Columns that `text` takes: UTF-8 code points, colour sequences not counted.
+// Returns the columns of `text`: UTF-8 code points, without colour sequences.
 [[nodiscard]] std::size_t display_width(std::string_view text);
 
-// At most `width` columns; what is too long loses its middle: "0.1000…5625". Precondition: no colour sequences.
+// Shortens `text` to at most `width` columns by removing its middle: "0.1000…5625". Precondition: no colour sequences.
 [[nodiscard]] std::string abbreviated(std::string_view text, std::size_t width);
 
 [[nodiscard]] std::string grouped(std::uint64_t number);       // "1,234,567"

@@ -1,4 +1,4 @@
-// One line on stderr that says how far the work is, how fast, and how long it will still take.
+// A line on stderr with the progress, the rate and the remaining time.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@ namespace tcast {
 class ProgressBar {
  public:
   explicit ProgressBar(bool enabled);
-  ~ProgressBar();  // wipes the line
+  ~ProgressBar();  // erases the line
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
@@ -26,7 +26,7 @@ class ProgressBar {
   Clock::time_point next_draw_ = start_ + std::chrono::seconds(1);
 };
 
-// The line for `progress` after `seconds`, at most `columns` wide:
+// Returns the line for `progress` after `seconds`, at most `columns` wide:
 // " 43 % [########            ]  1.4 GB/s  12 s left  model.layers.7.mlp.weight"
 [[nodiscard]] std::string progress_line(const tensorcast::Progress& progress, double seconds, std::size_t columns);
 

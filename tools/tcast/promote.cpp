@@ -1,4 +1,4 @@
-// tcast promote: the common type of two types.
+// tcast promote: prints the common type of two types.
 #include "tensorcast/promote.hpp"
 
 #include <memory>
@@ -45,7 +45,7 @@ constexpr const char* promote_examples = R"(Examples:
 The rules are those of OpenVINO's ConvertPromoteTypes-14 unless --rules names others. A refused promotion exits with
 status 1.)";
 
-// A few letters, so that the matrix fits: OpenVINO's own spelling where it has one.
+// Returns a few letters, so that the matrix fits: OpenVINO's own spelling if it has one.
 std::string short_name(DType dtype) {
   using enum tensorcast::Family;
   const int bits = tensorcast::bit_width(dtype);

@@ -14,7 +14,7 @@ using tensorcast::Error;
 using tensorcast::ErrorCode;
 using tensorcast::Result;
 
-// One file under both names, or one name for a file that is not there yet.
+// Reports whether both names mean one file, which need not exist yet.
 bool same_place(const std::string& a, const std::string& b) {
   std::error_code ignored;
   if (fs::equivalent(a, b, ignored)) return true;

@@ -1,4 +1,4 @@
-// Where --report writes.
+// Checks and writes the file of --report.
 #pragma once
 
 #include <span>
@@ -8,12 +8,12 @@
 
 namespace tcast {
 
-// What must hold before hours of work start: the report can be written, and under no name of `others`, the files that
-// the command reads and writes, whether they exist or not. Errors: io, invalid_argument.
+// Checks before the work that the report can be written, and that its path is none of `others`, the files that the
+// command reads and writes, whether they exist or not. Errors: io, invalid_argument.
 [[nodiscard]] tensorcast::Result<void> check_report_path(const std::string& path, std::span<const std::string> others,
                                                          bool overwrite);
 
-// Compares once more with `others`, which exist by now: two spellings can name one file only then.
+// Compares again with `others`, which exist now: only then can two spellings of one file be detected.
 [[nodiscard]] tensorcast::Result<void> write_report(const std::string& path, std::span<const std::string> others,
                                                     const std::string& text, bool overwrite);
 

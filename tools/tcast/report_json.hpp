@@ -1,4 +1,4 @@
-// Results as JSON: the schema that --json prints and --report writes.
+// Results as JSON: the schema of --json and --report.
 #pragma once
 
 #include <string>
@@ -13,13 +13,13 @@ namespace tcast {
 // Keys stay in the order in which they were added.
 using Json = nlohmann::ordered_json;
 
-// Counts and errors. JSON has no infinity: `snr_db` is null when there is no noise.
+// Returns counts and errors. JSON has no infinity: `snr_db` is null if there is no noise.
 [[nodiscard]] Json to_json(const tensorcast::CastReport& report);
 
-// Null for numbers that JSON does not have.
+// Returns null for numbers that JSON does not have.
 [[nodiscard]] Json finite_or_null(double value);
 
-// Indented text with a newline; bytes that are no UTF-8 become U+FFFD.
+// Returns indented text with a newline; bytes that are not UTF-8 become U+FFFD.
 [[nodiscard]] std::string json_text(const Json& json);
 
 }  // namespace tcast

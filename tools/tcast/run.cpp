@@ -1,4 +1,4 @@
-// tcast run: a model of conversion nodes, from files of tensors to files of tensors.
+// tcast run: runs a model of conversion nodes on files of tensors.
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -78,7 +78,7 @@ const ValueInfo* find_input(const Program& program, std::string_view wanted) {
   return nullptr;
 }
 
-// Names of inputs may have equals signs in them, and so may files.
+// Names of inputs and files may contain equals signs.
 const ValueInfo* named_input(const Program& program, std::string_view argument, std::string& file) {
   for (std::size_t sign = argument.rfind('='); sign != std::string_view::npos; sign = argument.rfind('=', sign - 1)) {
     if (const ValueInfo* input = find_input(program, argument.substr(0, sign))) {
@@ -96,7 +96,7 @@ Result<NamedTensor> read_input(const Program& program, const std::string& argume
   const bool is_named = input != nullptr;
   if (!is_named && is_only_one && program.inputs().size() == 1) input = &program.inputs().front();
   Result<NamedTensor> tensor =
-      tensorcast::read_tensor(file, {.opaque = input == nullptr ? tensorcast::DType::undefined : input->dtype});
+      tensorcast::read_tensor(file, {.from = input == nullptr ? tensorcast::DType::undefined : input->dtype});
   const auto is_there = [&] {
     std::error_code ignored;
     return std::filesystem::exists(file, ignored);
@@ -107,14 +107,14 @@ Result<NamedTensor> read_input(const Program& program, const std::string& argume
                  .hint = program.inputs().empty() ? "it has no inputs" : "it has " + names_of(program.inputs())};
   }
   if (!tensor) {
-    // Where the model does not say the type either.
+    // The model does not give the type either.
     if (tensor.error().hint.starts_with("--from")) tensor.error().hint = "a .pb says it";
     return tensor;
   }
   if (input == nullptr) input = find_input(program, tensor->name);
   if (input == nullptr) {
     return Error{.code = ErrorCode::invalid_argument,
-                 .message = "which input of the model this is must be said",
+                 .message = "cannot tell which model input this file is for",
                  .hint = program.inputs().empty()
                              ? "the model has no inputs"
                              : fmt::format("--input NAME=FILE, where NAME is one of {}", names_of(program.inputs())),
@@ -148,8 +148,7 @@ Result<std::vector<NamedTensor>> read_inputs(const Program& program, const RunAr
   return tensors;
 }
 
-// The folder of the outputs with its parents. Those that were not there before go away again unless something is in
-// them.
+// The folder of the outputs and its parents. The destructor removes those that it created and that are empty.
 class OutputFolder {
  public:
   OutputFolder() = default;
@@ -178,7 +177,7 @@ class OutputFolder {
   std::vector<std::filesystem::path> created_;  // deepest first
 };
 
-// Everything that can be known before the work starts.
+// Makes every check that is possible before the work starts.
 Result<std::vector<OutputPlace>> place_outputs(const Program& program, const RunArguments& arguments) {
   std::error_code problem;
   std::vector<std::string> names;
@@ -223,7 +222,7 @@ void print_outputs(const RunArguments& arguments, const Model& model, std::span<
   print(table.to_string());
 }
 
-// Types of inputs that an MDF model leaves open are those of their files.
+// The types of inputs that an MDF model leaves open are those of their files.
 tensorcast::DType type_of_input(const RunArguments& arguments, std::string_view input, std::optional<Error>& problem) {
   for (const std::string& argument : arguments.inputs) {
     std::string_view file;
@@ -243,7 +242,7 @@ tensorcast::DType type_of_input(const RunArguments& arguments, std::string_view 
 
 int run(const RunArguments& arguments) {
   tensorcast::LoadModelOptions options = arguments.options;
-  std::optional<Error> problem;  // why a type was not to be had
+  std::optional<Error> problem;  // the reason why a type could not be found
   options.input_type = [&](std::string_view input) { return type_of_input(arguments, input, problem); };
   Result<Model> model = tensorcast::load_model(arguments.model, options);
   if (!model) return fail(problem && problem->code == ErrorCode::io ? *problem : model.error());
@@ -261,7 +260,7 @@ int run(const RunArguments& arguments) {
   if (!places) return fail(places.error());
   const Result<std::vector<NamedTensor>> outputs = program->run(*inputs, arguments.run);
   if (!outputs) return in_model(outputs.error());
-  const CancellableWork cancellable;  // from here on there are files to complete or remove
+  const CancellableWork cancellable;  // from here on, files must be completed or removed
   for (std::size_t i = 0; i < outputs->size(); ++i) {
     if (interrupted()) return report_interruption(fmt::format("{} of {} outputs were written", i, outputs->size()));
     const Result<void> written = tensorcast::write_tensor(

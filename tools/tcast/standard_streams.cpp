@@ -33,7 +33,7 @@ bool is_regular(int fd) {
   return ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-// From where `from` stands to its end.
+// Copies from the current offset of `from` to its end.
 Result<void> copy_all(int from, int to, std::string_view reading, std::string_view writing) {
   std::vector<char> buffer(step_bytes);
   while (true) {
@@ -50,7 +50,7 @@ Result<void> copy_all(int from, int to, std::string_view reading, std::string_vi
   }
 }
 
-// A file of the temporary folder that has no name any more.
+// Opens a file of the temporary folder without a name.
 int open_nameless() {
   std::error_code ignored;
   std::string name = (fs::temp_directory_path(ignored) / "tcast-XXXXXX").string();

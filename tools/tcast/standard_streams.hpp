@@ -1,4 +1,4 @@
-// `-` as a file name: standard input is kept in a file without a name while it is read, since readers jump; standard
+// `-` as a file name: standard input is copied to a file without a name, since readers need random access; standard
 // output is sent when it is complete.
 #pragma once
 
@@ -10,11 +10,11 @@ namespace tcast {
 
 inline constexpr const char* standard_stream = "-";
 
-// The file to read instead of standard input, which is read to its end. It lasts as long as the process. Errors: io;
-// unsupported for zip archives.
+// Returns the path of a file to read instead of standard input, which is read to its end. The file lasts as long as the
+// process. Errors: io; unsupported for zip archives.
 [[nodiscard]] tensorcast::Result<std::string> standard_input_as_file();
 
-// A folder of one's own for the file that becomes standard output.
+// A private folder for the file that becomes standard output.
 class StandardOutput {
  public:
   StandardOutput() = default;
@@ -22,9 +22,9 @@ class StandardOutput {
   StandardOutput& operator=(const StandardOutput&) = delete;
   ~StandardOutput();  // removes the folder
 
-  // The name to write to. Errors: io.
+  // Returns the path to write to. Errors: io.
   [[nodiscard]] tensorcast::Result<std::string> create();
-  // Sends what was written. Errors: io.
+  // Sends the written file. Errors: io.
   [[nodiscard]] tensorcast::Result<void> send() const;
 
  private:

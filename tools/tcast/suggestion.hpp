@@ -7,7 +7,7 @@
 
 namespace tcast {
 
-// The candidate that takes the fewest edits to reach, or "" if none is near.
+// Returns the candidate with the fewest edits, or "" if none is near.
 [[nodiscard]] std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace tcast

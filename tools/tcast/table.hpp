@@ -17,11 +17,11 @@ class Table {
  public:
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  // One cell a column; missing cells at the end are empty.
+  // Adds a row of one cell per column; missing cells at the end are empty.
   void add_row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
   [[nodiscard]] bool empty() const { return rows_.empty(); }
 
-  // Titles, then rows; two spaces between columns, none at the end of a line.
+  // Returns titles, then rows; two spaces between columns, none at the end of a line.
   [[nodiscard]] std::string to_string() const;
 
  private:

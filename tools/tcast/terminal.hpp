@@ -1,4 +1,4 @@
-// What stdout and stderr are connected to.
+// Properties of the terminal behind stdout and stderr.
 #pragma once
 
 #include <cstddef>
@@ -9,17 +9,17 @@ namespace tcast {
 [[nodiscard]] bool stdout_is_terminal();
 [[nodiscard]] bool stderr_is_terminal();
 
-// Columns of the terminal behind stdout or stderr, or `otherwise`.
+// Returns the columns of the terminal behind stdout or stderr, or `otherwise`.
 [[nodiscard]] std::size_t stdout_columns(std::size_t otherwise);
 [[nodiscard]] std::size_t stderr_columns(std::size_t otherwise);
 
 enum class ColorChoice { automatic, always, never };
-// Automatic: on a terminal that is not dumb, unless the environment variable NO_COLOR is set and not empty.
+// `automatic` means on for a terminal that is not dumb, unless the environment variable NO_COLOR is set and not empty.
 [[nodiscard]] bool use_color(ColorChoice choice);
 
 // Writes results to stdout.
 void print(std::string_view text);
-// False if something written to stdout did not arrive, say on a full disk.
+// Returns false if text written to stdout was lost, for example on a full disk.
 [[nodiscard]] bool flush_stdout();
 
 }  // namespace tcast

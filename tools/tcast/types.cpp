@@ -1,4 +1,4 @@
-// tcast types: what the types are.
+// tcast types: prints the properties of the types.
 #include <cmath>
 #include <memory>
 
@@ -43,7 +43,7 @@ const char* family_name(Family family) {
   return "";
 }
 
-// Limits of integers exactly: a double cannot hold those of 64 bits.
+// Returns exact limits of integers: a double cannot hold those of 64 bits.
 std::string lowest_text(const DTypeFacts& facts) {
   if (facts.family == Family::text) return "";
   if (facts.family != Family::integer) return fmt::format("{:.6g}", facts.lowest);
@@ -56,7 +56,7 @@ std::string largest_text(const DTypeFacts& facts) {
   return fmt::format("{}", ~std::uint64_t{0} >> (64 - facts.bits + (facts.lowest < 0 ? 1 : 0)));
 }
 
-// Always a power of two.
+// Returns the smallest positive value, which is always a power of two.
 std::string smallest_text(const DTypeFacts& facts) {
   return facts.family == Family::floating ? fmt::format("2^{}", std::ilogb(facts.smallest_positive)) : "";
 }
@@ -117,7 +117,7 @@ std::string markdown() {
     std::vector<std::string> others;
     for (const std::string_view spelling : facts.spellings.subspan(1)) {
       std::string shown(spelling);
-      if (shown.starts_with('|')) shown.insert(0, "\\");  // or it would end the cell
+      if (shown.starts_with('|')) shown.insert(0, "\\");  // otherwise it would end the cell
       others.push_back(fmt::format("`{}`", shown));
     }
     others.push_back(fmt::format("`{}`", static_cast<std::int32_t>(dtype)));

@@ -49,7 +49,7 @@ std::string events_text(const Explanation& row, const Drawing& drawing) {
 
 bool is_text(const Explanation& row) { return tensorcast::family(row.dtype) == Family::text; }
 
-// Longest bit string and longest decimal of a table.
+// The longest bit string and decimal of a table.
 struct Limits {
   std::size_t bits = 23;   // float32's mantissa
   std::size_t value = 30;  // float32's exact -0.1
@@ -97,7 +97,7 @@ std::uint64_t number_of(std::string_view bits) {
   return number;
 }
 
-// "2^-4 x (1 + 614/1024)", or "" for codes that are no finite number.
+// Returns "2^-4 x (1 + 614/1024)", or "" for codes that are not finite numbers.
 std::string formula(const Explanation& row) {
   const DTypeFacts& facts = tensorcast::facts(row.dtype);
   if (facts.family != Family::floating || row.exact_value == "NaN" || row.exact_value.ends_with("INF")) return "";
@@ -129,12 +129,12 @@ std::string code_text(const Explanation& row) {
 
 std::string draw_table(const std::vector<Explanation>& rows, const Drawing& drawing) {
   constexpr Limits smallest{.bits = 9, .value = 13};
-  std::vector<Explanation> results;  // refusals are sentences; they may stick out
+  std::vector<Explanation> results;  // error messages; may be wider than the table
   for (const Explanation& row : rows) {
     if (row.error.empty()) results.push_back(row);
   }
   Limits limits;
-  // Decimals give way first: their tails say less than bits do.
+  // Decimals are shortened first: their tails matter less than bits.
   while (!drawing.full && longest_line(table_text(results, limits, drawing)) > drawing.columns &&
          (limits.value > smallest.value || limits.bits > smallest.bits)) {
     --(limits.value > smallest.value ? limits.value : limits.bits);

@@ -1,4 +1,4 @@
-// One value in many types, drawn: bit fields apart and in colour, exact decimals, what happened.
+// Draws one value in many types: coloured bit fields, exact decimals, events.
 #pragma once
 
 #include <string>
@@ -12,16 +12,16 @@ namespace tcast {
 struct Drawing {
   bool color = false;
   bool full = false;          // no abbreviations
-  std::size_t columns = 136;  // to fit into, by abbreviating long bit strings and decimals
+  std::size_t columns = 136;  // the table fits into them by abbreviating long bit strings and decimals
 };
 
-// A table of one row a type.
+// Returns a table with one row for each type.
 [[nodiscard]] std::string draw_table(const std::vector<tensorcast::Explanation>& rows, const Drawing& drawing);
 
-// One type at length: what each field means and how the value follows from them.
+// Describes one type: the meaning of each field, and how the value follows from the fields.
 [[nodiscard]] std::string draw_card(const tensorcast::Explanation& row, const Drawing& drawing);
 
-// "0x3DCCCCCD", with as many digits as the type has.
+// Returns the code, such as "0x3DCCCCCD", with as many digits as the type has.
 [[nodiscard]] std::string code_text(const tensorcast::Explanation& row);
 
 }  // namespace tcast

@@ -1,4 +1,4 @@
-// Where the bytes of one .npy come from: a file of its own, or an entry of an archive.
+// The source of the bytes of one .npy: a file, or an entry of an archive.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@ class ByteSource {
   virtual ~ByteSource() = default;
 
   [[nodiscard]] virtual std::uint64_t size() const = 0;
-  // Bytes of the file that hold it, which are fewer where it is compressed.
+  // Returns the bytes that the data takes in the file: fewer than size() if compressed.
   [[nodiscard]] virtual std::uint64_t stored_bytes() const { return size(); }
-  // Exactly out.size() bytes from `offset`; always cheap when offsets ascend.
-  // Errors: io; parse when the source ends before, or contradicts its checksum.
+  // Reads exactly out.size() bytes from `offset`; cheap if offsets ascend.
+  // Errors: io; parse if the source ends too early, or contradicts its checksum.
   [[nodiscard]] virtual Result<void> read(std::uint64_t offset, std::span<std::byte> out) = 0;
-  // Whether any order of offsets is cheap; if not, going back means starting again.
+  // Reports whether any order of offsets is cheap; if not, going back means reading from the beginning.
   [[nodiscard]] virtual bool random_access() const { return true; }
-  // Checks everything that only a read from the beginning to the end would notice. Errors: io, parse.
+  // Runs the checks that need a read from the beginning to the end. Errors: io, parse.
   [[nodiscard]] virtual Result<void> verify() { return {}; }
 };
 

@@ -58,7 +58,7 @@ Result<Array> Array::open(ByteSource& source, DType from) {
   info.bytes = storage_bytes(layout->dtype, *count);
   Array array(source, *header, *layout, std::move(info));
   if (layout->text == Text::none) return array;
-  // One item, and where each text begins.
+  // Memory for one item, and the offset of each text.
   Result<void> fits = array.budget_.take(layout->item_bytes);
   if (fits) fits = array.budget_.take(*count * sizeof(std::int64_t));
   if (!fits) return std::move(fits).error();
@@ -80,7 +80,7 @@ Result<void> Array::read_swapped(std::uint64_t offset, std::span<std::byte> out)
       if (auto got = items_.read(offset, out.first(done)); !got) return got;
       swap_bytes(out.first(done), width);
     } else {
-      // Kept until the rest of it is asked for: a stream could not go back.
+      // Saved until the rest is read: a stream cannot go back.
       const std::span<std::byte> item = std::span(split_item_).first(width);
       if (split_index_ != offset / width) {
         if (auto got = items_.read(offset - begin, item); !got) return got;
@@ -96,7 +96,7 @@ Result<void> Array::read_swapped(std::uint64_t offset, std::span<std::byte> out)
   return {};
 }
 
-// One element a byte becomes packed storage, low bits first. Bits above the element's width mean nothing.
+// Reads elements of one byte each and packs them, low bits first. Bits above the element's width are ignored.
 Result<void> Array::read_packed(std::uint64_t offset, std::span<std::byte> out) {
   const auto bits = static_cast<unsigned>(bit_width(layout_.dtype));
   const unsigned mask = (1u << bits) - 1;

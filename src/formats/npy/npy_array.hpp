@@ -1,4 +1,4 @@
-// One opened .npy, whatever holds its bytes: checked, and delivered as dense little-endian C-order storage.
+// One opened .npy, in a file or an archive: checked, and read as dense little-endian C-order storage.
 #pragma once
 
 #include <array>
@@ -18,16 +18,16 @@ namespace tensorcast::formats::npy {
 
 class Array {
  public:
-  // `source` outlives the array; `from` as in parse_descr(). Errors: those of read_header() and parse_descr(); parse
-  // when the source holds fewer or more bytes than the shape says.
+  // `source` outlives the array; `from` is that of parse_descr(). Errors: those of read_header() and parse_descr();
+  // parse if the source has fewer or more bytes than the shape needs.
   [[nodiscard]] static Result<Array> open(ByteSource& source, DType from);
 
-  // Unnamed. TensorInfo::bytes is 0 for strings until measure_text(), and as StringBuffer they take more than that.
+  // The name is empty. TensorInfo::bytes is 0 for strings until measure_text(); a StringBuffer takes more than that.
   [[nodiscard]] const TensorInfo& info() const noexcept { return info_; }
-  // Reads a string array once to check it and to know how long its texts are. Errors: parse, unsupported, io.
+  // Reads a string array once, to check it and to measure its texts. Errors: parse, unsupported, io.
   [[nodiscard]] Result<void> measure_text();
 
-  // As Reader::read and Reader::read_strings.
+  // Like Reader::read and Reader::read_strings.
   [[nodiscard]] Result<void> read(std::uint64_t offset, std::span<std::byte> out);
   [[nodiscard]] Result<StringBuffer> read_strings();
 
@@ -40,12 +40,12 @@ class Array {
 
   ElementLayout layout_;
   TensorInfo info_;
-  io::MemoryBudget budget_;  // for strings, which are kept as a whole
+  io::MemoryBudget budget_;  // for strings, which are held as a whole
   RowMajorView items_;
-  std::array<std::byte, 8> split_item_{};  // an item of which a read wanted only a part
+  std::array<std::byte, 8> split_item_{};  // an item of which the last read took only a part
   std::uint64_t split_index_ = ~std::uint64_t{0};
-  // Of types under 8 bits: where the last read ended, and the bits of an element of which it wanted only a part. Kept,
-  // because a stream could not go back.
+  // Types under 8 bits: the end of the last read, and the bits of an element of which it took only a part. They are
+  // saved because a stream cannot go back.
   std::uint64_t packed_end_ = 0;
   std::uint64_t next_element_ = 0;
   unsigned kept_ = 0, kept_bits_ = 0;

@@ -11,7 +11,7 @@
 namespace tensorcast::formats::npy {
 namespace {
 
-// A longer element is refused, so that one element always fits into memory.
+// Longer elements fail, so that one element always fits into memory.
 constexpr std::uint64_t max_text_item_bytes = std::uint64_t{16} << 20;
 
 struct Spelling {
@@ -31,7 +31,7 @@ constexpr auto native_spellings = std::to_array<Spelling>({
     {"u4", DType::uint32},
     {"u2", DType::uint16},
     {"u1", DType::uint8},
-    // Written by ml_dtypes 0.6, and refused by NumPy itself; so it is read, but never written.
+    // Written by ml_dtypes 0.6, and rejected by NumPy itself; so it is read, but never written.
     {"f1", DType::float8_e5m2},
 });
 
@@ -39,7 +39,7 @@ Error fail(ErrorCode code, std::string message, std::string hint = {}) {
   return Error{.code = code, .message = std::move(message), .hint = std::move(hint)};
 }
 
-// Types of this width that NumPy cannot name.
+// Returns the types of this width that NumPy cannot name.
 std::vector<std::string_view> candidates(std::uint64_t width) {
   std::vector<std::string_view> names;
   for (const DType dtype : all_dtypes()) {
@@ -53,7 +53,7 @@ Result<ElementLayout> parse_opaque(std::string_view descr, std::uint64_t width, 
     const std::vector<std::string_view> names = candidates(width);
     if (names.empty()) {
       return fail(ErrorCode::unsupported,
-                  fmt::format("opaque elements of {} bytes (\"{}\") are no numbers", width, descr));
+                  fmt::format("opaque elements of {} bytes (\"{}\") are not numbers", width, descr));
     }
     return fail(ErrorCode::invalid_argument,
                 fmt::format("\"{}\" does not say which type its elements of {} bytes have", descr, width),
@@ -80,22 +80,22 @@ Result<ElementLayout> parse_text(std::string_view descr, std::uint64_t length, b
                        .text = utf32 ? Text::utf32 : Text::bytes};
 }
 
-// What else NumPy can hold, said in words.
+// Describes a type that NumPy has and casts do not.
 Error refuse(std::string_view descr, char kind) {
   switch (kind) {
     case 'O':
-      return fail(ErrorCode::unsupported, "Python objects in npy are refused: they are pickles, which run code");
+      return fail(ErrorCode::unsupported, "Python objects in npy are not supported: they are pickles, which run code");
     case 'c':
-      return fail(ErrorCode::unsupported, fmt::format("complex numbers (\"{}\") are none of the types", descr),
+      return fail(ErrorCode::unsupported, fmt::format("complex numbers (\"{}\") are not supported", descr),
                   "save the real and the imaginary part on their own");
     case 'M':
     case 'm':
-      return fail(ErrorCode::unsupported, fmt::format("dates and times (\"{}\") are none of the types", descr),
+      return fail(ErrorCode::unsupported, fmt::format("dates and times (\"{}\") are not supported", descr),
                   "save them as int64");
     case 'f':
     case 'i':
     case 'u':
-      return fail(ErrorCode::unsupported, fmt::format("numbers of this width (\"{}\") are none of the types", descr));
+      return fail(ErrorCode::unsupported, fmt::format("numbers of this width (\"{}\") are not supported", descr));
     default:
       return fail(ErrorCode::parse, fmt::format("unknown descriptor \"{}\"", descr.substr(0, 40)));
   }
@@ -112,7 +112,7 @@ bool is_opaque(DType dtype) noexcept {
 }
 
 Result<ElementLayout> parse_descr(std::string_view descr, DType from) {
-  // NumPy also loads a descriptor that is a type's own name, once that type is registered.
+  // NumPy also loads a descriptor that is the name of a registered type.
   for (const DType dtype : all_dtypes()) {
     if (family(dtype) != Family::text && name(dtype) == descr) {
       return ElementLayout{.dtype = dtype, .item_bytes = item_bytes(dtype)};

@@ -1,4 +1,4 @@
-// NumPy's array protocol strings ("<f4", "|V1", "<U12") and what one element looks like under each.
+// NumPy's array protocol strings ("<f4", "|V1", "<U12") and the layout of an element of each.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +18,23 @@ enum class Text : std::uint8_t {
 
 struct ElementLayout {
   DType dtype = DType::undefined;
-  std::uint64_t item_bytes = 0;  // in the file; types under 8 bits take a whole byte there
+  std::uint64_t item_bytes = 0;  // in the file; types under 8 bits take a whole byte
   bool big_endian = false;
   Text text = Text::none;
 };
 
-// Bytes of one element of a number or bool in a .npy.
+// Returns the bytes of one number or bool in a .npy.
 [[nodiscard]] std::uint64_t item_bytes(DType dtype) noexcept;
 
-// `from` is the type behind an opaque descriptor (|V1, <V2), which is how NumPy writes the types of ml_dtypes.
-// Errors: unsupported (types that no cast has); invalid_argument (`from` missing, of another width, or
-// contradicting a descriptor that says its type); parse.
+// `from` is the type of an opaque descriptor (|V1, <V2), as NumPy writes the types of ml_dtypes.
+// Errors: unsupported (types that are not castable); invalid_argument (`from` missing, of another width, or
+// contradicting a descriptor that names its type); parse.
 [[nodiscard]] Result<ElementLayout> parse_descr(std::string_view descr, DType from);
 
-// Whether NumPy writes `dtype` as an opaque descriptor, so that readers need `from`.
+// Reports whether NumPy writes `dtype` as an opaque descriptor, so that readers need `from`.
 [[nodiscard]] bool is_opaque(DType dtype) noexcept;
 
-// As NumPy writes it. For strings, `characters` is the length of the longest.
+// Returns NumPy's descriptor. For strings, `characters` is the length of the longest.
 [[nodiscard]] std::string format_descr(DType dtype, std::uint64_t characters = 0);
 
 }  // namespace tensorcast::formats::npy

@@ -39,7 +39,7 @@ Result<void> Encoder::append(std::span<const std::byte> bytes) {
   return bit_width(info_->dtype) < 8 ? append_unpacked(bytes) : sink_(bytes);
 }
 
-// As ml_dtypes stores them: a byte for each element, upper bits zero.
+// ml_dtypes stores one element per byte, with zero upper bits.
 Result<void> Encoder::append_unpacked(std::span<const std::byte> bytes) {
   const auto bits = static_cast<unsigned>(bit_width(info_->dtype));
   const unsigned mask = (1u << bits) - 1;
@@ -68,7 +68,7 @@ Result<void> Encoder::append_strings(const StringBuffer& strings) {
     const auto begin = static_cast<std::size_t>(strings.offsets[i]);
     return std::string_view(strings.data.data() + begin, static_cast<std::size_t>(strings.offsets[i + 1]) - begin);
   };
-  std::uint64_t longest = 1;  // NumPy has no strings without width
+  std::uint64_t longest = 1;  // NumPy's strings have a width of at least 1
   for (std::uint64_t i = 0; i < info_->count; ++i) {
     Result<std::uint64_t> characters = count_characters(text(i));
     if (!characters) {

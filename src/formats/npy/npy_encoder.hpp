@@ -1,4 +1,4 @@
-// Writes one array as .npy into whatever takes its bytes.
+// Writes one array as .npy through a function that takes bytes.
 #pragma once
 
 #include <cstddef>
@@ -16,16 +16,16 @@ using Sink = std::function<Result<void>(std::span<const std::byte>)>;
 
 class Encoder {
  public:
-  // Nothing is written yet.
+  // Writes nothing yet.
   Encoder(const TensorInfo& info, Sink sink) : info_(&info), sink_(std::move(sink)) {}
 
-  // First of all for numbers; strings bring their header along, since it depends on the longest.
+  // For numbers, call this first; append_strings() writes the header itself, since it depends on the longest string.
   [[nodiscard]] Result<void> write_header();
   [[nodiscard]] Result<void> append(std::span<const std::byte> bytes);
   // Errors: unsupported, parse (text that NumPy cannot hold), invalid_argument.
   [[nodiscard]] Result<void> append_strings(const StringBuffer& strings);
 
-  // Bytes of the whole .npy, header included. Numbers only.
+  // Returns the size of the whole .npy, header included. Numbers only.
   [[nodiscard]] std::uint64_t file_bytes() const;
 
  private:
@@ -33,12 +33,12 @@ class Encoder {
 
   const TensorInfo* info_;
   Sink sink_;
-  // Of types under 8 bits: elements written so far, and the bits of one whose other part has yet to come.
+  // Types under 8 bits: elements written so far, and the first bits of an element whose rest has not arrived.
   std::uint64_t elements_ = 0;
   unsigned kept_ = 0, kept_bits_ = 0;
 };
 
-// What the format cannot hold of one array. Errors: unsupported.
+// Checks that .npy can hold the array. Errors: unsupported.
 [[nodiscard]] Result<void> check_shape(const TensorInfo& info);
 
 }  // namespace tensorcast::formats::npy

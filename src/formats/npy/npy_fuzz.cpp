@@ -1,4 +1,4 @@
-// Any bytes as a .npy.
+// Reads arbitrary bytes as a .npy.
 #include "formats/format_fuzzing.hpp"
 #include "formats/npy/npy_format.hpp"
 

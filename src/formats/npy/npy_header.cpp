@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t version_bytes = 2;
 constexpr std::size_t max_length_bytes = 4;
-constexpr std::size_t max_header_bytes = std::size_t{1} << 20;  // NumPy itself trusts 10,000
+constexpr std::size_t max_header_bytes = std::size_t{1} << 20;  // NumPy's own limit is 10,000
 constexpr std::size_t alignment = 64;
 constexpr std::size_t growth_digits = 21;  // NumPy leaves room for the first dimension to grow in place
 
@@ -21,8 +21,8 @@ Error malformed(std::string what) {
   return Error{.code = ErrorCode::parse, .message = "malformed npy header: " + std::move(what)};
 }
 
-// Reads {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } and nothing more general: the three keys once
-// each in any order, strings without escapes, a tuple of plain integers.
+// Reads {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } only: the three keys once each in any order,
+// strings without escapes, a tuple of plain integers.
 class DictParser {
  public:
   explicit DictParser(std::string_view text) : text_(text) {}
@@ -65,7 +65,7 @@ class DictParser {
     skip_space();
     if (peek() == '[' || peek() == '(') {
       return Error{.code = ErrorCode::unsupported,
-                   .message = "structured arrays (several fields in one element) are refused",
+                   .message = "structured arrays (several fields in one element) are not supported",
                    .hint = "save each field as an array of its own"};
     }
     const std::optional<std::string_view> descr = parse_string();
@@ -89,7 +89,7 @@ class DictParser {
     while (!consume(')')) {
       if (!comma) return malformed(fmt::format("expected , or ) at byte {}", position_));
       const std::optional<std::int64_t> dimension = parse_dimension();
-      if (!dimension) return malformed("'shape' has a dimension that is no integer of 64 bits");
+      if (!dimension) return malformed("'shape' has a dimension that is not a 64-bit integer");
       if (*dimension < 0) return malformed(fmt::format("'shape' has the negative dimension {}", *dimension));
       if (header_.shape.size() == max_rank) return malformed(fmt::format("'shape' has over {} dimensions", max_rank));
       header_.shape.push_back(*dimension);
@@ -106,7 +106,7 @@ class DictParser {
     const auto [end, status] = std::from_chars(begin, text_.data() + text_.size(), value);
     if (status != std::errc{}) return std::nullopt;
     position_ += static_cast<std::size_t>(end - begin);
-    if (peek() == 'L') ++position_;  // Python 2 wrote its long integers so
+    if (peek() == 'L') ++position_;  // the suffix of Python 2's long integers
     return value;
   }
 
@@ -189,7 +189,7 @@ std::string format_header(std::string_view descr, std::span<const std::int64_t> 
   std::string tuple = fmt::format("({}{})", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
   std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}", descr, tuple);
   if (!shape.empty()) text.append(growth_digits - fmt::formatted_size("{}", shape.front()), ' ');
-  // Version 1.0: a rank of max_rank stays far below its 65,535 bytes.
+  // Version 1.0 suffices: the header of an array of rank max_rank stays far below its 65,535 bytes.
   const std::size_t prefix_bytes = magic.size() + version_bytes + 2;
   text.append(alignment - (prefix_bytes + text.size() + 1) % alignment, ' ');
   text += '\n';

@@ -28,7 +28,7 @@ struct Header {
 // Errors: parse; unsupported (structured arrays, unknown versions); io.
 [[nodiscard]] Result<Header> read_header(ByteSource& source);
 
-// Byte for byte what NumPy writes, magic number included. Precondition: shape.size() <= max_rank.
+// Returns the same bytes as NumPy writes, magic number included. Precondition: shape.size() <= max_rank.
 [[nodiscard]] std::string format_header(std::string_view descr, std::span<const std::int64_t> shape);
 
 }  // namespace tensorcast::formats::npy

@@ -27,7 +27,8 @@ void append_utf8(char32_t c, std::vector<char>& utf8) {
   }
 }
 
-// The code point at `position`, which moves behind it; `invalid` where there is none, overlong forms included.
+// Returns the code point at `position` and moves `position` past it; `invalid` for malformed UTF-8, overlong forms
+// included.
 char32_t next_character(std::string_view utf8, std::size_t& position) {
   const auto lead = static_cast<unsigned char>(utf8[position++]);
   if (lead < 0x80) return lead;
@@ -52,7 +53,7 @@ Result<void> decode_text(std::span<const std::byte> item, const ElementLayout& l
     while (!item.empty() && item.back() == std::byte{0}) item = item.first(item.size() - 1);
     const std::string_view text(reinterpret_cast<const char*>(item.data()), item.size());
     for (std::size_t position = 0; position < text.size();) {
-      if (next_character(text, position) == invalid) return no_text("the bytes of the string are no UTF-8");
+      if (next_character(text, position) == invalid) return no_text("the bytes of the string are not UTF-8");
     }
     utf8.insert(utf8.end(), text.begin(), text.end());
     return {};
@@ -68,7 +69,7 @@ Result<void> decode_text(std::span<const std::byte> item, const ElementLayout& l
   while (length > 0 && character(length - 1) == 0) --length;
   for (std::size_t i = 0; i < length; ++i) {
     const char32_t c = character(i);
-    if (!is_scalar_value(c)) return no_text("the string holds a number that is no Unicode character");
+    if (!is_scalar_value(c)) return no_text("the string holds a number that is not a Unicode character");
     append_utf8(c, utf8);
   }
   return {};
@@ -77,7 +78,7 @@ Result<void> decode_text(std::span<const std::byte> item, const ElementLayout& l
 Result<std::uint64_t> count_characters(std::string_view utf8) {
   std::uint64_t count = 0;
   for (std::size_t position = 0; position < utf8.size(); ++count) {
-    if (next_character(utf8, position) == invalid) return no_text("the bytes of the string are no UTF-8");
+    if (next_character(utf8, position) == invalid) return no_text("the bytes of the string are not UTF-8");
   }
   if (utf8.ends_with('\0')) {
     return Error{.code = ErrorCode::unsupported, .message = "NumPy's strings cannot end with a NUL character"};

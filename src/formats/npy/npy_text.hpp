@@ -1,4 +1,4 @@
-// NumPy's strings of fixed width, to and from UTF-8.
+// Converts NumPy's strings of fixed width to and from UTF-8.
 #pragma once
 
 #include <cstddef>
@@ -13,17 +13,18 @@
 
 namespace tensorcast::formats::npy {
 
-// String arrays are held in memory as a whole, so larger ones are neither read nor written.
+// String arrays are held in memory as a whole, so larger ones fail.
 inline constexpr std::uint64_t max_text_array_bytes = std::uint64_t{1} << 30;
 
-// Appends one element to `utf8`, without its padding. Errors: parse (no Unicode text).
+// Appends one element to `utf8`, without its padding. Errors: parse (not Unicode text).
 [[nodiscard]] Result<void> decode_text(std::span<const std::byte> item, const ElementLayout& layout,
                                        std::vector<char>& utf8);
 
-// Number of code points. Errors: parse (no UTF-8); unsupported (a final NUL, which would be taken for padding).
+// Returns the number of code points. Errors: parse (not UTF-8); unsupported (a final NUL, which would be read as
+// padding).
 [[nodiscard]] Result<std::uint64_t> count_characters(std::string_view utf8);
 
-// Appends `utf8`, already counted, as little-endian UTF-32, padded to `characters`.
+// Appends `utf8`, whose code points were counted, as little-endian UTF-32, padded to `characters`.
 void encode_text(std::string_view utf8, std::uint64_t characters, std::vector<std::byte>& utf32);
 
 }  // namespace tensorcast::formats::npy

@@ -9,10 +9,10 @@ namespace tensorcast::formats::npy {
 namespace {
 
 constexpr std::uint64_t max_block_bytes = std::uint64_t{32} << 20;
-// Each block of a source without random access reads it from the beginning.
+// Limit for a source without random access, which is read from the beginning for each block.
 constexpr std::uint64_t max_streamed_bytes = std::uint64_t{1} << 30;
 
-// Small pieces that lie close together, cut out of larger reads.
+// Cuts small ranges that lie close together out of larger reads.
 class ReadAhead {
  public:
   ReadAhead(ByteSource& source, std::uint64_t end, bool dense) : source_(source), end_(end), dense_(dense) {}
@@ -23,7 +23,7 @@ class ReadAhead {
       return {};
     }
     if (!dense_ || out.size() >= buffer_bytes) return source_.read(offset, out);
-    // What the buffer has already is not read again: a stream could not go back.
+    // Bytes in the buffer are not read again: a stream cannot go back.
     const std::uint64_t buffered_end = begin_ + buffer_.size();
     if (offset >= begin_ && offset < buffered_end) {
       const auto have = static_cast<std::size_t>(buffered_end - offset);
@@ -53,7 +53,7 @@ void scatter_items(const std::byte* src, std::byte* dst, std::uint64_t count, st
   for (std::uint64_t i = 0; i < count; ++i) std::memcpy(dst + i * step, src + i * item_bytes, item_bytes);
 }
 
-// `count` items side by side in `src` go to every `step`-th byte of `dst`.
+// Copies `count` adjacent items of `src` to every `step`-th byte of `dst`.
 void scatter(const std::byte* src, std::byte* dst, std::uint64_t count, std::uint64_t step, std::uint64_t item_bytes) {
   switch (item_bytes) {
     case 1:
@@ -132,7 +132,7 @@ Result<void> RowMajorView::load_block(std::uint64_t element) {
     checked_ = true;
   }
 
-  // Where the block begins, in both orders.
+  // The beginning of the block, in both orders.
   std::uint64_t row_major = 0;
   std::uint64_t column_major = 0;
   for (std::size_t k = 0; k <= split_; ++k) {
@@ -151,7 +151,7 @@ Result<void> RowMajorView::load_block(std::uint64_t element) {
   const std::uint64_t gap_elements = split_ == 0 ? split.extent : split.column_major_step;
   ReadAhead source(source_, data_offset_ + total_bytes_, gap_elements * item_bytes_ <= dense_gap_bytes || single);
 
-  // A column is what one index of the dimensions behind the split selects; in the file they ascend.
+  // A column is the elements of one index of the dimensions after the split; columns ascend in the file.
   const std::uint64_t run_items = split.column_major_step == 1 ? rows : 1;
   std::vector<std::byte> run(run_items * item_bytes_);
   std::vector<std::uint64_t> index(dimensions_.size(), 0);

@@ -1,4 +1,4 @@
-// An array's elements in C order, whichever order the file has them in.
+// An array's elements in C order, for files in C or Fortran order.
 #pragma once
 
 #include <cstddef>
@@ -11,17 +11,17 @@
 
 namespace tensorcast::formats::npy {
 
-// In C order a plain window on the source. In Fortran order it gathers blocks of rows, so memory is bounded whatever
-// the size of the array; every block reads the source once from front to back.
+// Files in C order are read directly. Files in Fortran order are gathered in blocks of rows, so memory is bounded for
+// arrays of any size; every block reads the source once from front to back.
 class RowMajorView {
  public:
-  // The elements begin at `data_offset` and lie inside the source. Dimensions of one element and empty arrays have no
-  // order, so they are read straight.
+  // The elements begin at `data_offset` and lie inside the source. The order of dimensions of one element does not
+  // matter; empty arrays are read directly.
   RowMajorView(ByteSource& source, std::uint64_t data_offset, std::span<const std::int64_t> shape,
                std::uint64_t item_bytes, bool fortran_order);
 
-  // Bytes [offset, offset + out.size()) of the elements in C order. Errors: io, parse; unsupported when the source
-  // would have to be started again too often.
+  // Reads the bytes [offset, offset + out.size()) of the elements in C order. Errors: io, parse; unsupported if the
+  // source would have to be read from the beginning too often.
   [[nodiscard]] Result<void> read(std::uint64_t offset, std::span<std::byte> out);
 
  private:
@@ -38,8 +38,8 @@ class RowMajorView {
   std::uint64_t data_offset_;
   std::uint64_t item_bytes_;
   std::uint64_t total_bytes_ = 0;
-  std::vector<Dimension> dimensions_;  // empty: read straight
-  std::size_t split_ = 0;              // a block has all of the dimensions behind this one, and rows_ of this one
+  std::vector<Dimension> dimensions_;  // empty: read directly
+  std::size_t split_ = 0;              // a block spans all dimensions after this one, and rows_ of this one
   std::uint64_t rows_ = 0;
   bool checked_ = false;
   std::uint64_t block_begin_ = 0;  // in bytes, C order

@@ -22,13 +22,13 @@ class InflateStream {
   InflateStream(const InflateStream&) = delete;
   InflateStream& operator=(const InflateStream&) = delete;
 
-  // Exactly out.size() more bytes. Errors: io, parse.
+  // Reads exactly out.size() more bytes. Errors: io, parse.
   [[nodiscard]] Result<void> read(std::span<std::byte> out);
-  // After the last byte. Errors: parse when the stream goes on.
+  // Call after the last byte. Errors: parse if the stream continues.
   [[nodiscard]] Result<void> finish();
 
  private:
-  // Inflates into what z_.next_out has; returns zlib's status.
+  // Inflates into z_.next_out; returns zlib's status.
   [[nodiscard]] Result<int> step();
 
   const io::InputFile& file_;
@@ -38,7 +38,7 @@ class InflateStream {
   z_stream z_{};  // refers to itself: never moved
 };
 
-// Hands deflated bytes to `sink`.
+// Passes deflated bytes to `sink`.
 class DeflateStream {
  public:
   using Sink = std::function<Result<void>(std::span<const std::byte>)>;
@@ -48,7 +48,7 @@ class DeflateStream {
   DeflateStream(const DeflateStream&) = delete;
   DeflateStream& operator=(const DeflateStream&) = delete;
 
-  // Errors: those of the sink.
+  // Errors: those of `sink`.
   [[nodiscard]] Result<void> append(std::span<const std::byte> bytes);
   [[nodiscard]] Result<void> finish();
 

@@ -47,7 +47,7 @@ Result<void> EntrySource::inflate(std::span<std::byte> out) {
 }
 
 Result<void> EntrySource::check(std::span<const std::byte> bytes) {
-  if (bytes.empty()) return {};  // zlib takes a null pointer for a wish to start anew
+  if (bytes.empty()) return {};  // zlib restarts the checksum on a null pointer
   crc_ = static_cast<std::uint32_t>(::crc32_z(crc_, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
   position_ += bytes.size();
   return position_ < entry_.bytes || crc_ == entry_.crc ? Result<void>()

@@ -10,8 +10,8 @@
 
 namespace tensorcast::formats::npz {
 
-// Stored entries are read where they lie; deflated ones as a stream. A read that completes a pass from the beginning to
-// the end fails when the checksum differs.
+// Stored entries are read in place, deflated ones as a stream. A read that completes a pass from the beginning to the
+// end fails if the checksum differs.
 class EntrySource final : public npy::ByteSource {
  public:
   // `file` and `entry` outlive the source.
@@ -26,14 +26,14 @@ class EntrySource final : public npy::ByteSource {
  private:
   [[nodiscard]] Result<void> read_deflated(std::uint64_t offset, std::span<std::byte> out);
   [[nodiscard]] Result<void> inflate(std::span<std::byte> out);
-  // Adds bytes that continue the pass to its checksum, and compares it after the last.
+  // Adds the next bytes of the pass to the checksum, and compares it after the last byte.
   [[nodiscard]] Result<void> check(std::span<const std::byte> bytes);
 
   const io::InputFile& file_;
   const ZipEntry& entry_;
   std::optional<InflateStream> stream_;
-  std::uint64_t position_ = 0;  // how far the pass has come
-  std::uint32_t crc_ = 0;       // up to there
+  std::uint64_t position_ = 0;  // bytes of the pass read so far
+  std::uint32_t crc_ = 0;       // of the bytes up to position_
 };
 
 }  // namespace tensorcast::formats::npz

@@ -22,7 +22,7 @@ namespace {
 constexpr std::array<std::string_view, 1> extensions = {".npz"};
 constexpr std::string_view suffix = ".npy";
 
-// What .npy cannot say about types that NumPy lacks stands in the comment of the entry, which other readers ignore.
+// The entry's comment names a type that NumPy lacks, as the .npy header cannot; other readers ignore it.
 constexpr std::string_view dtype_comment = "dtype=";
 
 std::string tensor_name(const npz::ZipEntry& entry) {
@@ -31,7 +31,7 @@ std::string tensor_name(const npz::ZipEntry& entry) {
   return name;
 }
 
-// The type behind an opaque descriptor: the user's word first, then the comment's.
+// Returns the type of an opaque descriptor: `from` if given, else the comment's.
 DType opaque_dtype(const npz::ZipEntry& entry, DType from) {
   if (from != DType::undefined || !entry.comment.starts_with(dtype_comment)) return from;
   const Result<DType> dtype = parse_dtype(std::string_view(entry.comment).substr(dtype_comment.size()));
@@ -73,7 +73,7 @@ class NpzReader final : public Reader {
   }
 
  private:
-  // From its beginning.
+  // Opens an entry at its beginning.
   Result<void> open_entry(std::size_t index) {
     const npz::ZipEntry& entry = entries_[index];
     current_ = index;
@@ -87,7 +87,7 @@ class NpzReader final : public Reader {
     return measured ? measured : located(std::move(measured).error(), index);
   }
 
-  // What the header of the current entry says, if all that is wrong is its type. Errors: `problem`.
+  // Returns the header's information on the current entry if only its type is unsupported. Errors: `problem`.
   Result<TensorInfo> info_of_unknown_type(Error problem) {
     source_.emplace(file_, entries_[current_]);
     Result<npy::Header> header = npy::read_header(*source_);
@@ -128,7 +128,7 @@ class NpzReader final : public Reader {
   const io::InputFile& file_;
   std::vector<npz::ZipEntry> entries_;
   SourceTypes from_;
-  std::optional<npz::EntrySource> source_;  // of the entry `current_`
+  std::optional<npz::EntrySource> source_;  // reads the entry `current_`
   std::optional<npy::Array> array_;
   std::size_t current_ = 0;
   bool compressed_ = false;
@@ -141,7 +141,7 @@ class NpzWriter final : public Writer {
   NpzWriter(io::OutputFile& file, std::span<const TensorInfo> tensors, bool deflate)
       : zip_(file), tensors_(tensors.begin(), tensors.end()), deflate_(deflate) {}
 
-  // Begins the next tensor whose data is still to come; empty ones have none.
+  // Begins the next tensor that has data; empty ones have none.
   Result<void> advance() {
     for (; next_ < tensors_.size(); ++next_) {
       if (auto begun = begin_entry(); !begun) return begun;
@@ -174,7 +174,7 @@ class NpzWriter final : public Writer {
   Result<void> begin_entry() {
     const TensorInfo& tensor = tensors_[next_];
     encoder_.emplace(tensor, [this](std::span<const std::byte> bytes) { return zip_.append(bytes); });
-    // Deflate may grow what it cannot shrink; strings stay below their limit of 1 GiB.
+    // Deflate may enlarge data that it cannot compress; strings stay below their limit of 1 GiB.
     constexpr std::uint64_t small_bytes = std::uint64_t{0xF0000000};
     const bool is_text = tensor.dtype == DType::string;
     npz::ZipWriter::EntryOptions options{.deflate = deflate_,
@@ -222,7 +222,7 @@ Result<std::unique_ptr<Reader>> open(const io::InputFile& file, const ReadOption
   return std::unique_ptr<Reader>(std::move(reader));
 }
 
-// Whether unpacking the archive could write outside of the folder, or not at all.
+// Reports whether unpacking an entry of this name could write outside the folder, or fail.
 bool is_unsafe_name(std::string_view name) {
   if (name.find('\0') != std::string_view::npos || !npy::count_characters(name)) return true;
   if (name.starts_with('/')) return true;

@@ -1,4 +1,4 @@
-// Any bytes as a zip archive of arrays.
+// Reads arbitrary bytes as a zip archive of arrays.
 #include "formats/format_fuzzing.hpp"
 #include "formats/npz/npz_format.hpp"
 

@@ -24,7 +24,7 @@ std::string pattern(std::size_t bytes) {
   return text;
 }
 
-// Of every type one tensor, among them an empty one and a scalar.
+// One tensor of every type, among them an empty one and a scalar.
 std::vector<FileTensor> one_of_each() {
   std::vector<FileTensor> tensors;
   for (const DType dtype : all_dtypes()) {
@@ -54,7 +54,7 @@ void expect_equal(const std::vector<FileTensor>& actual, const std::vector<FileT
   }
 }
 
-// Opaque types are known again by the comments of their entries, so no `from` is needed.
+// Comments of entries name opaque types, so no `from` is needed.
 TEST(NpzFormat, RoundTripsEveryTypeStoredAndDeflated) {
   const TempFolder folder;
   const std::vector<FileTensor> tensors = one_of_each();

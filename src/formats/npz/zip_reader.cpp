@@ -11,17 +11,17 @@
 namespace tensorcast::formats::npz {
 namespace {
 
-// A directory beyond these limits is an error, so that it always fits into memory.
+// Larger directories are an error, so a directory always fits into memory.
 constexpr std::uint64_t max_entries = 100'000;
 constexpr std::uint64_t max_directory_bytes = std::uint64_t{64} << 20;
 constexpr std::size_t max_comment_bytes = 65535;   // of the archive
-constexpr std::uint64_t max_deflate_ratio = 1032;  // no deflate stream holds more a byte
+constexpr std::uint64_t max_deflate_ratio = 1032;  // deflate's largest ratio of inflated to stored bytes
 
 struct Directory {
   std::uint64_t entries = 0;
   std::uint64_t bytes = 0;
   std::uint64_t offset = 0;
-  std::uint64_t end = 0;  // where the records begin that say the above
+  std::uint64_t end = 0;  // offset of the first record of the directory's end
 };
 
 Error unsupported(std::string message) { return Error{.code = ErrorCode::unsupported, .message = std::move(message)}; }
@@ -32,7 +32,7 @@ Result<std::vector<std::byte>> read_bytes(const io::InputFile& file, std::uint64
   return buffer;
 }
 
-// The last record of the archive; only the archive's comment may follow it.
+// Finds the last record of the archive; only the archive's comment may follow it.
 Result<std::uint64_t> find_directory_end(const io::InputFile& file) {
   if (file.size() >= directory_end_bytes) {
     const std::uint64_t tail_bytes = std::min<std::uint64_t>(file.size(), directory_end_bytes + max_comment_bytes);
@@ -49,12 +49,12 @@ Result<std::uint64_t> find_directory_end(const io::InputFile& file) {
   return damaged_archive("its directory is missing or cut off");
 }
 
-// Fills in what the record at the end of the file had no room for.
+// Fills in the fields that do not fit into the record at the end of the file.
 Result<void> read_zip64_end(const io::InputFile& file, std::uint64_t locator_offset, Directory& directory) {
   const Result<std::vector<std::byte>> locator = read_bytes(file, locator_offset, zip64_locator_bytes);
   if (!locator) return locator.error();
   RecordReader located(*locator);
-  if (located.get<std::uint32_t>() != zip64_locator_signature) return {};  // there never was more to say
+  if (located.get<std::uint32_t>() != zip64_locator_signature) return {};  // no zip64 record
   if (located.get<std::uint32_t>() != 0) return unsupported("the archive has several files");
   const auto offset = located.get<std::uint64_t>();
   if (offset > locator_offset || locator_offset - offset < zip64_directory_end_bytes) {
@@ -124,7 +124,7 @@ Result<Directory> locate_directory(const io::InputFile& file) {
   return directory;
 }
 
-// Replaces those of `fields` that lie elsewhere, in the order in which zip64's extra field has them.
+// Replaces each of `fields` whose value is in zip64's extra field, in the order of that field.
 Result<void> apply_zip64(std::span<const std::byte> extra, std::span<std::uint64_t* const> fields) {
   const Error malformed = damaged_archive("an extra field is malformed");
   RecordReader blocks(extra);
@@ -144,7 +144,7 @@ Result<void> apply_zip64(std::span<const std::byte> extra, std::span<std::uint64
   return {};
 }
 
-// What the directory and an entry's own header both say.
+// Fields that the directory and an entry's own header share.
 struct EntryHeader {
   std::uint16_t flags = 0;
   std::uint16_t method = 0;
@@ -162,7 +162,7 @@ struct EntryHeader {
   }
 };
 
-// Compares the entry's own header with the directory's, and sets where the data begins.
+// Compares the entry's own header with the directory's, and sets the offset of the data.
 Result<void> read_local_header(const io::InputFile& file, std::uint64_t offset, std::uint64_t directory_offset,
                                const EntryHeader& expected, ZipEntry& entry) {
   const auto contradiction = [] { return damaged_archive("the entry and the directory contradict each other"); };
@@ -214,7 +214,7 @@ Result<void> check_entry(const EntryHeader& header) {
   return {};
 }
 
-// The next entry of the directory; nothing for folders.
+// Reads the next entry of the directory; nullopt for a folder.
 Result<std::optional<ZipEntry>> read_entry(const io::InputFile& file, std::uint64_t directory_offset,
                                            RecordReader& directory) {
   const Error malformed = damaged_archive("an entry of the directory is malformed");
@@ -231,7 +231,7 @@ Result<std::optional<ZipEntry>> read_entry(const io::InputFile& file, std::uint6
   ZipEntry entry;
   entry.name = directory.text(name_bytes);
   if (entry.name.find('\0') != std::string::npos || !npy::count_characters(entry.name)) {
-    return damaged_archive("the name of an entry is no UTF-8");
+    return damaged_archive("the name of an entry is not UTF-8");
   }
   std::uint64_t* const fields[] = {&header.bytes, &header.stored_bytes, &offset};
   const Result<void> applied = apply_zip64(directory.take(extra_bytes), fields);

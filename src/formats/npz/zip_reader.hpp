@@ -1,4 +1,4 @@
-// The directory of a zip archive. Nothing is ever extracted: names are just names.
+// Reads the directory of a zip archive. No file is ever extracted: a name is never used as a path.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,8 @@ struct ZipEntry {
 
 [[nodiscard]] Error damaged_archive(std::string what);
 
-// Reads and checks the directory and every entry's own header. Entries lie inside the file and apart from each other;
-// folders are left out. Memory: in proportion to the directory. `file` begins with the archive.
+// Reads and checks the directory and every entry's own header. Entries lie inside the file and do not overlap; folders
+// are left out. Memory is proportional to the directory. Precondition: `file` begins with the archive.
 // Errors: parse; unsupported for other methods, passwords, several files, and directories beyond the limits; io.
 [[nodiscard]] Result<std::vector<ZipEntry>> read_zip_directory(const io::InputFile& file);
 

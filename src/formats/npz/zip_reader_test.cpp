@@ -13,7 +13,7 @@ namespace {
 
 using formats::testing::TempFolder;
 
-// Which fields of an archive with one entry are given in 64 bits, and whether wrongly.
+// Selects the fields of an archive with one entry that have 64 bits, and an error in them.
 struct Zip64 {
   bool bytes = false, stored_bytes = false, offset = false;        // in the directory
   bool local = false;                                              // both sizes in the entry's own header
@@ -126,7 +126,7 @@ TEST(ZipReader, NoBytesMayBeMissing) {
   EXPECT_TRUE(entries_of(folder.put("a.zip", whole)).ok());
 }
 
-// Fields of 64 bits for small entries, and what follows them.
+// 64-bit fields for small entries, and the records after them.
 TEST(ZipWriter, LargeEntriesAreReadBack) {
   const TempFolder folder;
   const std::string path = folder.file("a.zip");

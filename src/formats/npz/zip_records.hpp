@@ -16,7 +16,7 @@ inline constexpr std::uint32_t directory_end_signature = 0x06054B50;
 inline constexpr std::uint32_t zip64_directory_end_signature = 0x06064B50;
 inline constexpr std::uint32_t zip64_locator_signature = 0x07064B50;
 
-inline constexpr std::size_t local_header_bytes = 30;  // without name and extra field, as all sizes here
+inline constexpr std::size_t local_header_bytes = 30;  // without name and extra field, like all sizes here
 inline constexpr std::size_t directory_entry_bytes = 46;
 inline constexpr std::size_t directory_end_bytes = 22;
 inline constexpr std::size_t zip64_directory_end_bytes = 56;
@@ -24,16 +24,16 @@ inline constexpr std::size_t zip64_locator_bytes = 20;
 
 inline constexpr std::uint16_t zip64_extra_id = 1;
 inline constexpr std::uint16_t encrypted_flag = 1;
-inline constexpr std::uint16_t data_descriptor_flag = 8;  // the local header does not have sizes and checksum
+inline constexpr std::uint16_t data_descriptor_flag = 8;  // the local header has neither sizes nor the checksum
 inline constexpr std::uint16_t utf8_flag = 0x800;
 inline constexpr std::uint16_t stored_method = 0;
 inline constexpr std::uint16_t deflated_method = 8;
 
-// A field that holds this has its value in a zip64 record or extra field.
+// This value in a field means that the real one is in a zip64 record or extra field.
 inline constexpr std::uint32_t elsewhere = 0xFFFFFFFF;
 inline constexpr std::uint16_t elsewhere_16 = 0xFFFF;
 
-// Takes integers and texts from the front of `bytes`. Precondition: they are there.
+// Reads integers and texts from the front of `bytes`. Precondition: `bytes` is long enough.
 class RecordReader {
  public:
   explicit RecordReader(std::span<const std::byte> bytes) : bytes_(bytes) {}

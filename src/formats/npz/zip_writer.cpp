@@ -56,7 +56,7 @@ Result<void> ZipWriter::begin(const std::string& name, const EntryOptions& optio
 }
 
 Result<void> ZipWriter::append(std::span<const std::byte> bytes) {
-  if (bytes.empty()) return {};  // zlib takes a null pointer for a wish to start anew
+  if (bytes.empty()) return {};  // zlib restarts the checksum on a null pointer
   entry_.crc =
       static_cast<std::uint32_t>(::crc32_z(entry_.crc, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
   entry_.bytes += bytes.size();
@@ -116,7 +116,7 @@ Result<void> ZipWriter::finish() {
   if (entries_ >= elsewhere_16 || bytes >= elsewhere || offset >= elsewhere) {
     const std::uint64_t zip64_end = file_.size();
     end.put(zip64_directory_end_signature)
-        .put(std::uint64_t{zip64_directory_end_bytes - 12})  // what follows this field
+        .put(std::uint64_t{zip64_directory_end_bytes - 12})  // size of the rest of the record
         .put(made_by)
         .put(zip64_version)
         .put(std::uint32_t{0})  // this disk

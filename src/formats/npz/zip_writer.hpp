@@ -22,14 +22,14 @@ class ZipWriter {
   struct EntryOptions {
     std::string comment = {};
     bool deflate = false;
-    bool large = false;  // may exceed 4 GiB, so its sizes take 64 bits
+    bool large = false;  // may exceed 4 GiB: sizes take 64 bits
   };
   // Names and comments have at most 65,535 bytes of UTF-8 without NUL.
   [[nodiscard]] Result<void> begin(const std::string& name, const EntryOptions& options);
   [[nodiscard]] Result<void> append(std::span<const std::byte> bytes);
-  // Errors: io; internal when the entry became large without saying so.
+  // Errors: io; internal if an entry without `large` exceeds 4 GiB.
   [[nodiscard]] Result<void> end();
-  // After the last entry: the directory.
+  // Writes the directory; call after the last entry.
   [[nodiscard]] Result<void> finish();
 
  private:
@@ -37,7 +37,7 @@ class ZipWriter {
     std::string name;
     EntryOptions options;
     std::uint64_t offset = 0;       // of its own header
-    std::uint64_t data_offset = 0;  // behind it
+    std::uint64_t data_offset = 0;  // of the contents
     std::uint64_t bytes = 0;        // of the contents
     std::uint32_t crc = 0;          // of the contents
   };
@@ -47,7 +47,7 @@ class ZipWriter {
 
   io::OutputFile& file_;
   Entry entry_;
-  std::optional<DeflateStream> deflate_;  // of the entry, if it is to be deflated
+  std::optional<DeflateStream> deflate_;  // set if the entry is deflated
   RecordWriter directory_;
   std::uint64_t entries_ = 0;
 };

@@ -1,4 +1,4 @@
-// Any bytes as a TensorProto.
+// Reads arbitrary bytes as a TensorProto.
 #include "formats/format_fuzzing.hpp"
 #include "formats/onnx/tensor_proto_format.hpp"
 

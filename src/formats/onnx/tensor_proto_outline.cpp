@@ -51,7 +51,7 @@ class OutlineReader {
       case Field::data_location:
         return take_varint(field, data_location_);
       case Field::segment:
-        return Error{.code = ErrorCode::unsupported, .message = "tensors in segments are refused"};
+        return Error{.code = ErrorCode::unsupported, .message = "tensors in segments are not supported"};
       case Field::float_data:
         return take_fixed(field, pbf_wire_type::fixed32, 4);
       case Field::double_data:
@@ -81,13 +81,13 @@ class OutlineReader {
           return budget_.take_grown<Metadata::value_type>();
         });
     }
-    return wire_.skip(field);  // of a later version
+    return wire_.skip(field);  // unknown fields come from later versions
   }
 
   static Result<void> expect(const WireField& field, pbf_wire_type type) {
     if (field.type == type) return {};
     return malformed_message(field.offset,
-                             fmt::format("{} has wire type {}, so this is no TensorProto",
+                             fmt::format("{} has wire type {}, so this is not a TensorProto",
                                          field_name(static_cast<Field>(field.number)), static_cast<int>(field.type)));
   }
 
@@ -99,7 +99,7 @@ class OutlineReader {
     return {};
   }
 
-  // One value, or many packed into one field.
+  // Reads one value, or many packed into one field.
   template <class Take>
   Result<void> take_varints(const WireField& field, Take take_value) {
     const bool packed = field.type == pbf_wire_type::length_delimited;
@@ -122,7 +122,7 @@ class OutlineReader {
       if (Result<void> right = expect(field, type); !right) return right;
     }
     if (field.length % width != 0) {
-      return malformed_message(field.offset, fmt::format("{} bytes are no whole number of values", field.length));
+      return malformed_message(field.offset, fmt::format("{} bytes are not a whole number of values", field.length));
     }
     values_[field.number] += field.length / width;
     return wire_.skip(field);

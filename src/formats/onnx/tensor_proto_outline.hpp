@@ -1,4 +1,4 @@
-// Everything about a TensorProto but its elements, and where those are.
+// A TensorProto without its elements, and where the elements are.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 namespace tensorcast::formats::onnx {
 
 struct ExternalData {
-  std::string location;  // as the file says it; not to be trusted
+  std::string location;  // from the file; not trusted
   std::uint64_t offset = 0;
   std::optional<std::uint64_t> length;
 };
@@ -31,8 +31,8 @@ struct Outline {
 // Metadata key of TensorProto.doc_string.
 inline constexpr std::string_view doc_string_key = "doc_string";
 
-// Reads the whole message in `message` once, contents of raw_data left out. After success the elements are as many as
-// the shape says, and in one place only. Errors: parse, unsupported, io.
+// Reads the whole message in `message` once, without the contents of raw_data. On success the number of elements
+// matches the shape, and they are in one field only. Errors: parse, unsupported, io.
 [[nodiscard]] Result<Outline> read_outline(const io::InputFile& file, ByteRange message);
 
 }  // namespace tensorcast::formats::onnx

@@ -1,4 +1,4 @@
-// A TensorProto, alone in its file or inside a model: its elements wherever they are.
+// Reads a TensorProto, alone in its file or inside a model, with elements in any of its fields or outside.
 #pragma once
 
 #include <memory>
@@ -14,8 +14,8 @@ namespace tensorcast::formats::onnx {
 
 class TensorProtoReader final : public Reader {
  public:
-  // `message` lies in `file`, which outlives the reader and whose folder holds the external data, if there is any.
-  // Errors: parse, unsupported, io; Error::file and Error::tensor say where.
+  // `message` is a range of `file`, which outlives the reader and whose folder holds the external data, if any.
+  // Errors: parse, unsupported, io; Error::file and Error::tensor name the place.
   [[nodiscard]] static Result<std::unique_ptr<TensorProtoReader>> open(const io::InputFile& file, ByteRange message);
 
   const std::vector<TensorInfo>& tensors() const override { return tensors_; }
@@ -24,7 +24,7 @@ class TensorProtoReader final : public Reader {
   Result<StringBuffer> read_strings(std::size_t index) override;
 
   [[nodiscard]] const Outline& outline() const noexcept { return outline_; }
-  // The file of data that lies outside of the message; null where there is none.
+  // Returns the file of external data; null if there is none.
   [[nodiscard]] const io::InputFile* external_file() const noexcept { return external_ ? &*external_ : nullptr; }
 
  private:

@@ -49,7 +49,7 @@ Result<DType> parse_data_type(std::uint64_t number) {
   if (is_castable(dtype)) return dtype;
   const std::string_view known = number == 14 ? " (COMPLEX64)" : number == 15 ? " (COMPLEX128)" : "";
   return Error{.code = ErrorCode::unsupported,
-               .message = fmt::format("data_type {}{} is none of the types", number, known)};
+               .message = fmt::format("data_type {}{} is not a supported type", number, known)};
 }
 
 Field typed_field(DType dtype) noexcept {

@@ -1,4 +1,4 @@
-// The fields of a TensorProto, and which of them holds the elements of which type.
+// The fields of a TensorProto, and which field holds the elements of each type.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ enum class Field : std::uint32_t {
   metadata_props = 16,
 };
 
-// Of the messages in external_data and metadata_props.
+// Field numbers of the messages in external_data and metadata_props.
 enum class EntryField : std::uint32_t { key = 1, value = 2 };
 
 inline constexpr std::uint64_t external_location = 1;  // of data_location
@@ -38,20 +38,20 @@ inline constexpr std::uint64_t max_message_bytes = (std::uint64_t{1} << 31) - 1;
 
 [[nodiscard]] std::string_view field_name(Field field) noexcept;
 
-// The type behind TensorProto.data_type. Errors: parse, unsupported.
+// Returns the type of TensorProto.data_type. Errors: parse, unsupported.
 [[nodiscard]] Result<DType> parse_data_type(std::uint64_t number);
 
-// The field that holds elements of `dtype` where raw_data does not.
+// Returns the field that holds elements of `dtype` if raw_data does not.
 [[nodiscard]] Field typed_field(DType dtype) noexcept;
 
-// Bytes of storage that one value of the typed field stands for: those of an element, or one byte of elements under
-// 8 bits, which come packed as they are stored.
+// Returns the bytes of storage per value of the typed field: those of an element, or one byte of packed elements under
+// 8 bits.
 [[nodiscard]] std::uint64_t bytes_per_value(DType dtype) noexcept;
 
-// Whether a value of the typed field is the code of one element, although elements are packed in storage: six bits.
+// Reports whether each value of the typed field is the code of one element although storage is packed: 6-bit types.
 [[nodiscard]] bool has_value_per_code(DType dtype) noexcept;
 
-// Values of the typed field that so many elements take.
+// Returns the number of values of the typed field that `elements` elements take.
 [[nodiscard]] std::uint64_t value_count(DType dtype, std::uint64_t elements) noexcept;
 
 }  // namespace tensorcast::formats::onnx

@@ -157,7 +157,7 @@ TEST(TensorProtoFormat, NarrowIntegersMayBeSignedOrCodes) {
   };
   EXPECT_EQ(read_int8(-128)->bytes, "\x80");
   EXPECT_EQ(read_int8(255)->bytes, "\xFF");
-  EXPECT_EQ(read_int8(-129).error().message, "int32_data holds -129, which is no int8");
+  EXPECT_EQ(read_int8(-129).error().message, "int32_data holds -129, which is not a value of int8");
   EXPECT_EQ(read_int8(256).error().element, 0u);
 }
 

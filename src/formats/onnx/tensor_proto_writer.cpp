@@ -46,7 +46,7 @@ Error too_large() {
 TensorProtoWriter::TensorProtoWriter(io::OutputFile& file, TensorInfo info, const Metadata& metadata)
     : file_(file), info_(std::move(info)), tail_(encode_metadata(metadata)) {}
 
-// Everything before the data; of raw_data, its key and length as well.
+// Encodes all fields before the data, including the key and length of raw_data.
 std::string TensorProtoWriter::head() const {
   std::string text;
   protozero::pbf_writer message(text);

@@ -14,7 +14,7 @@ class TensorProtoWriter final : public Writer {
   // `file` outlives the writer.
   TensorProtoWriter(io::OutputFile& file, TensorInfo info, const Metadata& metadata);
 
-  // Errors: unsupported when the message would exceed protobuf's limit; io.
+  // Errors: unsupported if the message would exceed protobuf's limit; io.
   [[nodiscard]] Result<void> begin();
   Result<void> append(std::span<const std::byte> bytes) override { return file_.append(bytes); }
   Result<void> append_strings(const StringBuffer& strings) override;
@@ -25,7 +25,7 @@ class TensorProtoWriter final : public Writer {
 
   io::OutputFile& file_;
   TensorInfo info_;
-  std::string tail_;  // what follows the data
+  std::string tail_;  // encoded fields that follow the data
 };
 
 }  // namespace tensorcast::formats::onnx

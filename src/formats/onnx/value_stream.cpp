@@ -15,7 +15,7 @@ constexpr std::size_t block_bytes = std::size_t{64} << 10;
 
 bool is_fixed(Field field) { return field == Field::float_data || field == Field::double_data; }
 
-// int32_data and uint64_data hold narrower types too: as signed or as unsigned numbers, or as their codes.
+// int32_data and uint64_data also hold narrower types: as signed or unsigned numbers, or as codes.
 bool fits(std::uint64_t value, Field field, std::uint64_t width) {
   if (field == Field::int32_data) {
     const auto number = static_cast<std::int32_t>(static_cast<std::uint32_t>(value));
@@ -57,7 +57,7 @@ Result<void> ValueStream::read(std::uint64_t offset, std::span<std::byte> out) {
   return {};
 }
 
-// Moves to the next field with values, unless there are some left in this one; false at the end of the message.
+// Moves to the next field with values, unless values of this one are left; false at the end of the message.
 Result<bool> ValueStream::find_values() {
   while (wire_.position() >= run_end_) {
     if (wire_.at_end()) return false;
@@ -75,7 +75,7 @@ Result<bool> ValueStream::find_values() {
 
 Result<void> ValueStream::load_block() {
   const std::uint64_t width = bytes_per_value(dtype_);
-  std::vector<std::byte> block(block_bytes);  // a number of codes that are whole bytes
+  std::vector<std::byte> block(block_bytes);  // holds a whole number of bytes of packed codes
   std::size_t filled = 0;
   while (filled < block.size()) {
     const Result<bool> found = find_values();
@@ -98,7 +98,7 @@ Result<void> ValueStream::load_block() {
   return {};
 }
 
-// Codes of one byte each to storage.
+// Packs codes of one byte each into storage.
 void ValueStream::pack(std::vector<std::byte>& codes) const {
   std::vector<std::byte> packed(storage_bytes(dtype_, codes.size()));
   for (std::size_t i = 0; i < codes.size(); ++i) {
@@ -115,10 +115,10 @@ Result<void> ValueStream::decode(std::span<std::byte> value) {
     const bool is_signed_field = field_ == Field::int32_data;
     return Error{
         .code = ErrorCode::parse,
-        .message = is_signed_field
-                       ? fmt::format("{} holds {}, which is no {}", field_name(field_),
-                                     static_cast<std::int32_t>(*number), name(dtype_))
-                       : fmt::format("{} holds {}, which is no {}", field_name(field_), *number, name(dtype_)),
+        .message = is_signed_field ? fmt::format("{} holds {}, which is not a value of {}", field_name(field_),
+                                                 static_cast<std::int32_t>(*number), name(dtype_))
+                                   : fmt::format("{} holds {}, which is not a value of {}", field_name(field_), *number,
+                                                 name(dtype_)),
         .element = bit_width(dtype_) < 8 && !has_value_per_code(dtype_) ? std::nullopt : std::optional(values_)};
   }
   std::memcpy(value.data(), &*number, value.size());  // the low bytes: all targets are little-endian

@@ -1,4 +1,4 @@
-// The elements of a TensorProto that are not raw: one value after another in float_data, int32_data and so on.
+// Reads the elements of a TensorProto without raw_data: one value after another in float_data, int32_data and so on.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,9 @@ class ValueStream {
   // `file` holds the checked message in `message` and outlives the stream.
   ValueStream(const io::InputFile& file, ByteRange message, DType dtype);
 
-  // As Reader::read. Errors: io; parse when a value does not fit the type.
+  // Like Reader::read. Errors: io; parse if a value does not fit the type.
   [[nodiscard]] Result<void> read(std::uint64_t offset, std::span<std::byte> out);
-  // The strings of string_data, whose total size is known.
+  // Reads the strings of string_data, whose total size is known.
   [[nodiscard]] Result<StringBuffer> read_strings(const TensorInfo& info);
 
  private:
@@ -34,7 +34,7 @@ class ValueStream {
   DType dtype_;
   Field field_;
   WireReader wire_;
-  std::uint64_t run_end_ = 0;      // where the values that lie side by side at wire_.position() end
+  std::uint64_t run_end_ = 0;      // end of the contiguous values at wire_.position()
   std::uint64_t values_ = 0;       // decoded so far
   std::vector<std::byte> block_;   // decoded bytes
   std::uint64_t block_begin_ = 0;  // within the tensor

@@ -1,4 +1,4 @@
-// The protobuf wire format, read from a file through a small window: memory is bounded whatever a message claims.
+// Reads the protobuf wire format from a file through a small window: memory is bounded for any message.
 #pragma once
 
 #include <protozero/types.hpp>
@@ -26,32 +26,32 @@ struct WireField {
   protozero::pbf_wire_type type = protozero::pbf_wire_type::unknown;
   std::uint64_t begin = 0;   // of the key in the file
   std::uint64_t offset = 0;  // of the contents
-  std::uint64_t length = 0;  // of the contents; 0 for a varint, whose length is not known before it is read
+  std::uint64_t length = 0;  // of the contents; 0 for a varint, whose length is unknown before it is read
 };
 
 class WireReader {
  public:
-  // The message lies in [begin, end) of `file`, which outlives the reader.
+  // The message is [begin, end) of `file`, which outlives the reader.
   WireReader(const io::InputFile& file, std::uint64_t begin, std::uint64_t end);
 
   [[nodiscard]] bool at_end() const noexcept { return position_ == end_; }
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
 
-  // The key of the next field. The contents follow, and lie inside the message. Errors: parse, io.
+  // Reads the key of the next field. Its contents follow, inside the message. Errors: parse, io.
   [[nodiscard]] Result<WireField> next();
   [[nodiscard]] Result<std::uint64_t> varint();
   [[nodiscard]] Result<void> read(std::span<std::byte> out);
   [[nodiscard]] Result<std::string> text(std::uint64_t length);
-  // From now on the message ends at `end`, as that of a message within it; returns the old end. Precondition: `end`
-  // lies inside the old message, or is what an earlier call returned.
+  // Makes the message end at `end`, as for a nested message; returns the old end. Precondition: `end` lies inside the
+  // current message, or was returned by an earlier call.
   std::uint64_t narrow(std::uint64_t end) noexcept { return std::exchange(end_, end); }
   // Precondition: offset lies inside the message.
   void seek(std::uint64_t offset) noexcept { position_ = offset; }
-  // Moves behind a field of which nothing but the key was read.
+  // Skips the contents of a field of which only the key was read.
   [[nodiscard]] Result<void> skip(const WireField& field);
 
  private:
-  // At least `bytes` bytes from position_ on, or all that are left.
+  // Returns at least `bytes` bytes from position_ on, or all that are left.
   [[nodiscard]] Result<std::span<const char>> window(std::size_t bytes);
 
   const io::InputFile& file_;
@@ -62,7 +62,7 @@ class WireReader {
   std::uint64_t buffer_begin_ = 0;
 };
 
-// For contents that break the wire format.
+// The error for contents that violate the wire format.
 [[nodiscard]] Error malformed_message(std::uint64_t offset, std::string_view what);
 
 }  // namespace tensorcast::formats::onnx

@@ -1,4 +1,4 @@
-// Bytes alone: dense little-endian elements in C order, whose type and shape the caller knows.
+// Raw bytes: dense little-endian elements in C order; the caller gives type and shape.
 #pragma once
 
 #include "formats/format.hpp"

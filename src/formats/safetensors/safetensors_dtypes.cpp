@@ -6,7 +6,7 @@
 namespace tensorcast::formats::safetensors {
 namespace {
 
-// In the order of the format's own list.
+// The order of the format's own list.
 constexpr auto entries = std::to_array<DTypeEntry>({
     {"BOOL", DType::boolean, 8},
     {"F4", DType::float4_e2m1fn, 4},

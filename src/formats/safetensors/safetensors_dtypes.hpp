@@ -1,4 +1,4 @@
-// The types that safetensors knows, in its own spelling.
+// The types of safetensors, in its own spelling.
 #pragma once
 
 #include <string_view>
@@ -9,11 +9,11 @@ namespace tensorcast::formats::safetensors {
 
 struct DTypeEntry {
   std::string_view spelling;
-  DType dtype = DType::undefined;  // undefined: no type of casts, can only be copied
+  DType dtype = DType::undefined;  // undefined: not castable, can only be copied
   int bits = 0;
 };
 
-// Null when safetensors has no such type.
+// Null if safetensors has no such type.
 [[nodiscard]] const DTypeEntry* find_dtype(std::string_view spelling) noexcept;
 [[nodiscard]] const DTypeEntry* find_dtype(DType dtype) noexcept;
 

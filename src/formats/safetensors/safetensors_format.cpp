@@ -126,8 +126,8 @@ std::uint64_t alignment_of(const TensorInfo& tensor) noexcept {
   return static_cast<std::uint64_t>(std::max(bits / 8, 1));
 }
 
-// The given order, unless a tensor would then start at an address that its elements cannot have: PyTorch refuses to
-// load such files. Then widest elements first, as the format's own writers do.
+// Keeps the given order, unless a tensor would then start at an address that its elements cannot have: PyTorch refuses
+// to load such files. Then the widest elements come first, as in the format's own writers.
 std::vector<std::size_t> layout(std::span<const TensorInfo> tensors) {
   std::vector<std::size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -1,5 +1,5 @@
-// Any bytes as a safetensors header: an error or a header that says only what the bytes allow, and that survives being
-// written and read again.
+// Parses arbitrary bytes as a safetensors header: the result is an error, or a header that fits the bytes and is the
+// same after writing and reading it again.
 #include <cstdlib>
 #include <span>
 #include <string_view>
@@ -20,7 +20,7 @@ void require(bool condition) {
 
 }  // namespace
 
-// The first two bytes say how many bytes of data follow the header.
+// The first two bytes are the number of data bytes after the header.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 2) return 0;
   const std::uint64_t data_bytes = data[0] | data[1] << 8;

@@ -19,7 +19,7 @@ Error parse_error(std::string message, std::string tensor = {}) {
   return Error{.code = ErrorCode::parse, .message = std::move(message), .tensor = std::move(tensor)};
 }
 
-// Fills in what follows from type and shape, and compares it with what the offsets say.
+// Fills in the fields that follow from type and shape, and compares them with the offsets.
 Result<TensorInfo> check_entry(HeaderEntry& entry) {
   const auto fail = [&](std::string message) { return parse_error(std::move(message), entry.name); };
   const DTypeEntry* dtype = find_dtype(entry.dtype);
@@ -45,7 +45,7 @@ Result<TensorInfo> check_entry(HeaderEntry& entry) {
   return tensor;
 }
 
-// Two names that are equal, if there are any.
+// Returns a name that occurs twice, if any.
 std::optional<std::string> find_duplicate(const std::vector<HeaderEntry>& entries) {
   std::vector<std::string_view> names;
   names.reserve(entries.size());

@@ -1,4 +1,4 @@
-// The JSON header of a safetensors file, as hostile as a file can be.
+// Parses and writes the JSON header of a safetensors file, which may be malicious.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,17 @@ inline constexpr std::uint64_t data_alignment = 8;            // writers pad the
 inline constexpr std::size_t max_rank = 64;                   // as in NumPy and PyTorch
 
 struct Header {
-  std::vector<TensorInfo> tensors;           // by position in the data; the header's order where that is equal
+  std::vector<TensorInfo> tensors;           // by position in the data; ties in the header's order
   std::vector<std::uint64_t> begin_offsets;  // of each tensor, in the data
   Metadata metadata;
 };
 
-// Checks everything: the grammar, then that the tensors fill `data_bytes` without gap or overlap.
-// Errors: parse; Error::tensor says where.
+// Checks the grammar, then that the tensors fill `data_bytes` without gap or overlap.
+// Errors: parse; Error::tensor names the tensor.
 [[nodiscard]] Result<Header> parse_header(std::string_view json, std::uint64_t data_bytes);
 
-// The length field and the padded header for tensors that lie in the given order.
-// Errors: unsupported (beyond the format's limits), invalid_argument (names that JSON cannot carry).
+// Returns the length field and the padded header for tensors in the given order.
+// Errors: unsupported (over the format's limits), invalid_argument (names that JSON cannot represent).
 [[nodiscard]] Result<std::string> format_header(std::span<const TensorInfo> tensors, const Metadata& metadata);
 
 }  // namespace tensorcast::formats::safetensors

@@ -15,14 +15,13 @@ namespace {
 
 constexpr std::string_view metadata_key = "__metadata__";
 
-// What is wrong with the text, out of nlohmann's long message, without the file's bytes that it quotes.
+// Shortens nlohmann's message to the reason, without the bytes of the file that it quotes.
 std::string json_complaint(std::size_t position, const std::string& message) {
   if (message.find("UTF-8") != std::string::npos) return fmt::format("the header is not UTF-8 at byte {}", position);
   return fmt::format("the header is not valid JSON at byte {}", position);
 }
 
-// One value at a time, each judged by where it stands; returning false stops the parser, so nothing is built that the
-// format does not have.
+// Checks each value against its place; returning false stops the parser, so only fields of the format are stored.
 class HeaderHandler final : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit HeaderHandler(std::size_t json_bytes) : budget_(json_bytes) {}
@@ -149,7 +148,7 @@ class HeaderHandler final : public nlohmann::json_sax<nlohmann::json> {
   }
 
  private:
-  // Where the next value stands.
+  // The place of the next value.
   enum class Place : std::uint8_t {
     outside,
     file,            // between tensors
@@ -214,7 +213,7 @@ class HeaderHandler final : public nlohmann::json_sax<nlohmann::json> {
         return fail(fmt::format("data_offsets holds {}", what));
       case Place::file:
       case Place::tensor:
-        break;  // the grammar of JSON wants a key here
+        break;  // JSON's grammar requires a key here
     }
     return fail(fmt::format("{} is out of place", what));
   }
@@ -244,12 +243,12 @@ class HeaderHandler final : public nlohmann::json_sax<nlohmann::json> {
 }  // namespace
 
 Result<ParsedHeader> parse_header_json(std::string_view json) {
-  // nlohmann would take a zero byte for the end and ignore what follows.
+  // nlohmann would treat a zero byte as the end and ignore the rest.
   if (const std::size_t zero = json.find('\0'); zero != std::string_view::npos) {
     return Error{.code = ErrorCode::parse, .message = json_complaint(zero + 1, "")};
   }
   HeaderHandler handler(json.size());
-  // The handler has noted why when this returns false.
+  // If this returns false, the handler has the reason.
   (void)nlohmann::json::sax_parse(json.begin(), json.end(), &handler);
   return handler.take();
 }

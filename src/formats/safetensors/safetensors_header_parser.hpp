@@ -1,4 +1,4 @@
-// Text to entries: the grammar of the header, before anything is compared with the file.
+// Parses the header's text into entries, before anything is compared with the file.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,11 @@ struct HeaderEntry {
 };
 
 struct ParsedHeader {
-  std::vector<HeaderEntry> entries;  // in the header's order; names may still repeat
+  std::vector<HeaderEntry> entries;  // in the header's order; names may repeat
   Metadata metadata;
 };
 
-// Memory is proportional to the text, whatever it says; nesting is refused as soon as it is too deep.
-// Errors: parse.
+// Memory is proportional to the size of the text; nesting fails as soon as it is too deep.
 [[nodiscard]] Result<ParsedHeader> parse_header_json(std::string_view json);
 
 }  // namespace tensorcast::formats::safetensors

@@ -39,7 +39,7 @@ std::string header_of(const std::string& path) {
   return content.substr(8, length);
 }
 
-// One line for each hostile file. To accept new words: copy what the failing test prints.
+// One line for each malformed file. To accept a new message, copy it from the output of the failing test.
 TEST(SafetensorsReader, SaysWhatIsWrong) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(testdata / "invalid")) files.push_back(entry.path());

@@ -12,13 +12,13 @@ namespace {
 
 constexpr std::string_view extensions[] = {".json", ".yaml", ".yml", ".bson"};
 
-// JSON and YAML hold anything: only what calls itself MDF is taken for it.
+// JSON and YAML may hold anything, so only a file that contains "ModECI MDF" is recognized.
 bool recognizes(std::span<const std::byte> first_bytes) {
   const std::string_view text(reinterpret_cast<const char*>(first_bytes.data()), first_bytes.size());
   return text.find("ModECI MDF") != std::string_view::npos;
 }
 
-// By content: BSON begins with its own length, JSON with a brace.
+// Detects the syntax by content: BSON begins with its own length, JSON with a brace.
 Syntax syntax_of(std::string_view text) {
   if (text.size() >= 5) {
     std::uint64_t length = 0;

@@ -33,14 +33,14 @@ Error unsupported(std::string message, std::string hint = {}) {
   return Error{.code = ErrorCode::unsupported, .message = std::move(message), .hint = std::move(hint)};
 }
 
-// An attribute is part of the operator: only a number that the file itself has can be one.
+// An attribute is part of the operator, so its value must be a number in the file.
 Result<std::int64_t> integer_attribute(const Value& value, std::string_view name) {
   if (!value.literal) {
     return unsupported(fmt::format("the attribute {} is computed", name), "attributes are numbers in the file");
   }
   const std::optional<Number> number = number_of(*value.literal);
   if (number && number->is_integer) return number->integer;
-  // Python's int() of it.
+  // Converts like Python's int().
   if (number && number->real >= -0x1p62 && number->real <= 0x1p62 &&
       static_cast<double>(static_cast<std::int64_t>(number->real)) == number->real) {
     return static_cast<std::int64_t>(number->real);
@@ -90,10 +90,10 @@ Result<Value> Functions::input(const Arguments& arguments, std::string_view name
   const auto found = arguments.find(name);
   if (found == arguments.end()) return parse_error(fmt::format("the input \"{}\" is missing", name));
   Value value = found->second;
-  if (value.is_text()) return parse_error(fmt::format("\"{}\" is no value", value.text.substr(0, 60)));
+  if (value.is_text()) return parse_error(fmt::format("\"{}\" is not a value", value.text.substr(0, 60)));
   if (semantics_ == MdfSemantics::onnx) return value;
 
-  // What the reference engine does to every input of an operator.
+  // The reference engine converts every input of an operator this way.
   if (value.is_number) {
     value.literal = value.literal->reshaped({1}).value();
     value.shape = std::vector<std::int64_t>{1};
@@ -126,14 +126,14 @@ Result<CastOptions> Functions::options(const Arguments& arguments) const {
   if (const auto mode = arguments.find("round_mode"); mode != arguments.end() && opset_ >= 24) {
     const std::string& text = mode->second.text;
     if (text != "up" && text != "down" && text != "nearest") {
-      return parse_error("round_mode is none of up, down, nearest");
+      return parse_error("round_mode is not one of up, down, nearest");
     }
     options.round_mode = text == "up" ? RoundMode::up : text == "down" ? RoundMode::down : RoundMode::nearest;
   }
   return options;
 }
 
-// The reference engine makes float64 of float32.
+// The reference engine converts float32 results to float64.
 Value Functions::finished(Value result, const std::string& base) {
   if (semantics_ == MdfSemantics::onnx || result.dtype != DType::float32) return result;
   return values_.convert(result, DType::float64, {}, base);
@@ -146,7 +146,7 @@ Result<Value> Functions::cast(const Arguments& arguments, const std::string& bas
   if (!number) return number.error();
   const auto dtype = static_cast<DType>(*number);
   if (*number < 0 || *number > 1000 || !is_castable(dtype)) {
-    return unsupported(fmt::format("the attribute to is {}, which is no type that tensors are cast to", *number));
+    return unsupported(fmt::format("the attribute to is {}, which is not a type that tensors are cast to", *number));
   }
   if (since_opset(dtype) > opset_) {
     return unsupported(fmt::format("opset {} has no {}; opset {} has", opset_, name(dtype), since_opset(dtype)),
@@ -188,7 +188,7 @@ Result<Value> Functions::apply(Function function, const Arguments& arguments, co
     case Function::constant: {
       const auto value = arguments.find("value");
       if (value == arguments.end()) return parse_error("the attribute \"value\" is missing");
-      if (value->second.is_text()) return parse_error("the attribute \"value\" is no number");
+      if (value->second.is_text()) return parse_error("the attribute \"value\" is not a number");
       return finished(value->second, base);
     }
   }

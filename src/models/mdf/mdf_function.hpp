@@ -1,4 +1,4 @@
-// The functions of MDF that convert, and what each semantics makes of them.
+// The functions of MDF that convert, and their meaning under each semantics.
 #pragma once
 
 #include <functional>
@@ -15,10 +15,10 @@ namespace tensorcast::models::mdf {
 
 enum class Function { cast, cast_like, identity, constant };
 
-// "onnx::Cast", or the reference engine's own "onnx_ops.cast(...)", whose parentheses it does not read. None: another
-// function, or no function at all.
+// Finds "onnx::Cast", or the reference engine's own "onnx_ops.cast(...)", whose parentheses it ignores. Returns nullopt
+// for another function, or for none.
 [[nodiscard]] std::optional<Function> find_function(const Term& term);
-// Inputs and attributes, by which arguments and other parts of the node are found.
+// Returns the names of inputs and attributes, which may be arguments or other parts of the node.
 [[nodiscard]] std::span<const std::string_view> names_of(Function function);
 
 class Functions {
@@ -28,9 +28,9 @@ class Functions {
   Functions(Values& values, int opset, MdfSemantics semantics)
       : values_(values), opset_(semantics == MdfSemantics::onnx ? opset : 15), semantics_(semantics) {}
 
-  // Arguments that the operator does not have; the reference engine ignores them.
+  // Rejects arguments that the operator does not have; the reference engine ignores them.
   [[nodiscard]] Result<void> check_arguments(Function function, const Term& term) const;
-  // Errors: parse, unsupported: an input or attribute that is missing or has no such value.
+  // Errors: parse, unsupported: an input or attribute that is missing or has an invalid value.
   [[nodiscard]] Result<Value> apply(Function function, const Arguments& arguments, const std::string& base);
 
  private:

@@ -1,4 +1,5 @@
-// Arbitrary bytes as an MDF model: the first says which syntax and semantics. Errors are fine, nothing else may happen.
+// Reads arbitrary bytes as an MDF model: the first byte selects syntax and semantics. Errors are allowed, crashes are
+// not.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
@@ -26,7 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (graph.error().message.empty()) std::abort();
     return 0;
   }
-  // What was read compiles, and fails otherwise with words.
+  // A graph that was read compiles, or fails with a message.
   const auto program = Program::compile(*graph);
   if (!program && program.error().message.empty()) std::abort();
   return 0;

@@ -19,15 +19,15 @@ std::string shown(std::string_view id) {
   return id.size() <= 60 ? fmt::format("\"{}\"", id) : fmt::format("\"{}...\"", id.substr(0, 60));
 }
 
-// Ports may name any shape; where the zeros of all would take more, a run has to give the input.
+// Limit of the zeros made for unset inputs: ports may name any shape. Over the limit, a run must give the input.
 constexpr std::size_t max_zeros_bytes = std::size_t{64} << 20;
 
-// A graph's input, which may serve ports of several nodes.
+// A graph's input, which may feed ports of several nodes.
 struct Input {
   DType dtype = DType::undefined;
   std::optional<std::vector<std::int64_t>> shape;
   std::optional<Tensor> default_value;
-  bool is_declared = false;  // the type, by a port
+  bool is_declared = false;  // whether a port declares the type
 };
 
 bool same(const Tensor& a, const Tensor& b) {
@@ -81,7 +81,7 @@ class Builder {
       Result<Tensor> tensor = literal_tensor(number ? *number : *port.default_value);
       if (!tensor) return located(where + ": default_value", std::move(tensor).error());
       given = std::move(*tensor);
-      // The reference engine takes a number to an operator as an array of one.
+      // The reference engine passes a number to an operator as an array of one element.
       const bool number_alone = given->shape().empty() && given->dtype() != DType::string;
       if (semantics_ == MdfSemantics::mdf_reference && number_alone) given = given->reshaped({1}).value();
     } else if (semantics_ == MdfSemantics::mdf_reference) {
@@ -106,7 +106,7 @@ class Builder {
     return input;
   }
 
-  // Whether one value can serve both; then `a` is narrowed to what both say.
+  // Reports whether one value can feed both; if so, `a` is narrowed to the facts of both.
   static bool merge(Input& a, const Input& b) {
     if (a.dtype != b.dtype && a.dtype != DType::undefined && b.dtype != DType::undefined) return false;
     if (a.shape && b.shape && !agree(*a.shape, *b.shape)) return false;
@@ -122,7 +122,7 @@ class Builder {
     return true;
   }
 
-  // The value that comes may have another type than the default that it takes the place of.
+  // Requires a type: a given value may have another type than the default that it replaces.
   void ask_type(const std::string& name, Input& input) const {
     if (input.is_declared || !options_.input_type) return;
     const DType dtype = options_.input_type(name);
@@ -193,7 +193,7 @@ class Builder {
 
   Result<void> check_declared(const Value& value, const std::string& type,
                               const std::optional<std::vector<std::int64_t>>& shape) const {
-    if (semantics_ != MdfSemantics::onnx) return {};  // the reference engine does not look at them
+    if (semantics_ != MdfSemantics::onnx) return {};  // the reference engine ignores them
     const DType declared = declared_type(type, semantics_);
     if (declared != DType::undefined && value.dtype != DType::undefined && declared != value.dtype) {
       return Error{.code = ErrorCode::parse,
@@ -236,7 +236,7 @@ class Builder {
     return {};
   }
 
-  // Each term behind those that it names.
+  // Orders terms so that each comes after those that it names.
   Result<std::vector<std::size_t>> term_order(const Node& node) const {
     std::map<std::string_view, std::size_t> ids;
     for (std::size_t at = 0; at < node.terms.size(); ++at) ids.emplace(node.terms[at].id, at);
@@ -274,13 +274,13 @@ class Builder {
   static Error unknown_identifier(const std::string& text) {
     const bool word = text.find_first_of(" +-*/%()[]{}<>=!,\"'") == std::string::npos;
     return word ? Error{.code = ErrorCode::parse,
-                        .message = fmt::format("{} is no port, function or parameter of the node", shown(text))}
+                        .message = fmt::format("{} is not a port, function or parameter of the node", shown(text))}
                 : Error{.code = ErrorCode::unsupported,
                         .message = fmt::format("the expression {} is not evaluated", shown(text)),
                         .hint = "values are names, numbers and lists of numbers"};
   }
 
-  // A name, a number, a list; a text that is nothing of these stays a text, which only round_mode can be.
+  // Resolves a name, a number or a list. Any other text stays a text, which only round_mode can be.
   static Result<Value> resolve(const Tree& tree, const Scope& scope) {
     if (const auto* text = tree.as<std::string>()) {
       if (const auto found = scope.find(*text); found != scope.end()) return found->second;
@@ -304,7 +304,7 @@ class Builder {
     }
     Scope arguments;
     for (const auto& [name, expression] : term.args) {
-      // An argument may name one before it.
+      // An argument may name an earlier one.
       const auto* text = expression->as<std::string>();
       const auto before = text == nullptr ? arguments.end() : arguments.find(*text);
       Result<Value> value = before != arguments.end() ? before->second : resolve(*expression, scope);
@@ -315,7 +315,7 @@ class Builder {
       arguments.insert_or_assign(name, std::move(*value));
     }
     if (Result<void> known = functions_.check_arguments(*function, term); !known) return std::move(known).error();
-    // What is not given as an argument may be something else in the node of that name.
+    // Inputs and attributes without an argument may be other parts of the node with that name.
     for (const std::string_view name : names_of(*function)) {
       if (name == term.id || arguments.contains(name)) continue;
       if (const auto found = scope.find(name); found != scope.end()) arguments.emplace(name, found->second);

@@ -1,4 +1,4 @@
-// From the nodes of an MDF model to a graph of ours.
+// Builds a graph from the nodes of an MDF model.
 #pragma once
 
 #include "models/mdf/mdf_model.hpp"
@@ -7,7 +7,7 @@
 
 namespace tensorcast::models::mdf {
 
-// Errors: parse: identifiers that nothing has, cycles, types that contradict each other; unsupported: other functions,
+// Errors: parse: unknown identifiers, cycles, types that contradict each other; unsupported: other functions,
 // expressions. Messages name graph, node and part.
 [[nodiscard]] Result<Graph> build_graph(const MdfModel& model, const LoadModelOptions& options);
 

@@ -22,7 +22,7 @@ class Handler final : public nlohmann::json_sax<nlohmann::json> {
     return builder_.scalar({static_cast<std::int64_t>(value)});
   }
   bool number_float(number_float_t value, const string_t& text) override {
-    // The parser falls back to this for integers beyond 64 bits.
+    // The parser returns integers over 64 bits as real numbers.
     if (!text.empty() && text.find_first_of(".eE") == std::string::npos && !binary_) {
       return builder_.fail(ErrorCode::parse, fmt::format("the integer {} has more than 64 bits", text.substr(0, 60)));
     }
@@ -59,7 +59,7 @@ class Handler final : public nlohmann::json_sax<nlohmann::json> {
 Result<Tree> parse_json(std::string_view text, bool binary) {
   Handler handler(binary, text.size());
   const auto format = binary ? nlohmann::json::input_format_t::bson : nlohmann::json::input_format_t::json;
-  // The handler keeps what went wrong.
+  // The handler stores the error.
   static_cast<void>(nlohmann::json::sax_parse(text.begin(), text.end(), &handler, format));
   return handler.take();
 }

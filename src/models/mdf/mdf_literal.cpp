@@ -11,12 +11,12 @@ namespace {
 
 Error parse_error(std::string message) { return Error{.code = ErrorCode::parse, .message = std::move(message)}; }
 
-// What the scalars of a list are.
+// The kinds of scalars in a list.
 struct Kinds {
   bool boolean = false;
   bool integer = false;
   bool negative = false;
-  bool large = false;  // beyond int64
+  bool large = false;  // some integer is out of int64's range
   bool real = false;
   bool text = false;
 };
@@ -33,7 +33,7 @@ Result<void> survey(const Tree& tree, std::vector<std::int64_t>& shape, std::siz
     for (const Tree& item : *list) {
       if (Result<void> seen = survey(item, shape, depth + 1, first, kinds, scalars); !seen) return seen;
     }
-    // An empty list ends the shape, too.
+    // An empty list also ends the shape.
     first = false;
     return {};
   }
@@ -52,7 +52,7 @@ Result<void> survey(const Tree& tree, std::vector<std::int64_t>& shape, std::siz
   } else if (tree.as<std::string>() != nullptr) {
     kinds.text = true;
   } else {
-    return parse_error(fmt::format("{} is no number", tree.kind()));
+    return parse_error(fmt::format("{} is not a number", tree.kind()));
   }
   return {};
 }

@@ -32,7 +32,7 @@ bool is_empty(const Tree* tree) {
   return (map != nullptr && map->empty()) || (list != nullptr && list->empty());
 }
 
-// The map under a key; null when it is missing, null or empty.
+// Returns the map of a key; null if the key is missing, or its value is null or empty.
 Result<const Tree::Map*> map_at(const Tree& tree, std::string_view key, const std::string& where) {
   const Tree* found = tree.find(key);
   if (is_empty(found)) return nullptr;
@@ -47,7 +47,7 @@ Result<std::string> text_at(const Tree& tree, std::string_view key, const std::s
   return parse_error(where, fmt::format("{} is {}, not a text", key, found->kind()));
 }
 
-// What nobody here knows might matter.
+// Rejects unknown keys, which may change the meaning.
 Result<void> check_keys(const Tree& tree, std::initializer_list<std::string_view> known, const std::string& where) {
   const auto* map = tree.as<Tree::Map>();
   if (map == nullptr) return parse_error(where, fmt::format("is {}, not a map", tree.kind()));
@@ -65,7 +65,8 @@ const Tree* value_at(const Tree& tree, std::string_view key) {
   return found == nullptr || found->is_null() ? nullptr : found;
 }
 
-// A list of lengths, or Python's text of a tuple. What is no number is a symbol: any length, or any shape at all.
+// Parses a list of lengths, or Python's text of a tuple. Text that is not a number is a symbol: any length, or any
+// shape.
 std::optional<std::vector<std::int64_t>> read_shape(const Tree& tree) {
   const Tree* found = tree.find("shape");
   if (found == nullptr) return std::nullopt;
@@ -88,7 +89,7 @@ std::optional<std::vector<std::int64_t>> read_shape(const Tree& tree) {
       shape.push_back(length(number ? &*number : nullptr));
     }
   }
-  // Also what ports have that were never given a shape.
+  // Ports without a shape also have this value.
   return shape.empty() ? std::nullopt : std::optional(std::move(shape));
 }
 
@@ -102,7 +103,7 @@ Result<InputPort> read_input(const std::string& id, const Tree& tree, const std:
   Result<std::string> reduce = text_at(tree, "reduce", here);
   if (!reduce) return std::move(reduce).error();
   if (!reduce->empty() && *reduce != "overwrite" && *reduce != "add" && *reduce != "multiply") {
-    return parse_error(here, fmt::format("reduce {} is none of overwrite, add, multiply", shown(*reduce)));
+    return parse_error(here, fmt::format("reduce {} is not one of overwrite, add, multiply", shown(*reduce)));
   }
   return InputPort{.id = id,
                    .default_value = value_at(tree, "default_value"),
@@ -281,16 +282,16 @@ Result<std::pair<std::string, const Tree*>> find_model(const Tree& tree) {
   return Error{.code = ErrorCode::parse, .message = "not an MDF model: no map {ID: {graphs: ...}}"};
 }
 
-// Where a port is: a node's key and the port's id.
+// The address of a port: a node's key and the port's id.
 using Source = std::pair<std::string, std::string>;
 
 class GraphReader {
  public:
-  using Scope = std::map<std::string, Source, std::less<>>;  // input ports of the nodes around a graph
+  using Scope = std::map<std::string, Source, std::less<>>;  // input ports of the enclosing nodes
 
   GraphReader(MdfModel& model, std::string where) : model_(model), where_(std::move(where)) {}
 
-  // `prefix`: the path of the node around the graph, with a dot. Recursion ends where that of the tree does.
+  // `prefix` is the path of the enclosing node, with a dot. The tree's depth limits the recursion.
   Result<void> read(const Tree& graph, const std::string& prefix, const Scope& scope) {
     const std::string here =
         prefix.empty() ? where_ : fmt::format("{}: node {}", where_, shown(prefix.substr(0, prefix.size() - 1)));
@@ -334,7 +335,7 @@ class GraphReader {
   }
 
  private:
-  // No key of a node of the file ends so, or else it is there twice.
+  // Returns the key of the node that has the input ports. If the file has a node with this key, it is a duplicate.
   static std::string entry_of(const std::string& key) { return key + " (inputs)"; }
 
   void add(Node node) { model_.nodes.push_back(std::move(node)); }
@@ -378,7 +379,7 @@ class GraphReader {
     for (const auto& end : ends) ++uses[end.second];
     const bool has_outputs = !node.outputs.empty();
     for (const auto& [key, id] : ends) {
-      // As of outputs of a model: the port's id, or NODE.PORT.
+      // The name is the port's id, or NODE.PORT, as for outputs of a model.
       const std::string name = uses[id] > 1 || names.contains(id) ? key.substr(prefix.size()) + "." + id : id;
       if (!names.insert(name).second) {
         return parse_error(
@@ -416,7 +417,7 @@ Result<MdfModel> read_model(const Tree& tree) {
   const Result<const Tree::Map*> graphs = map_at(content, "graphs", where);
   if (!graphs) return graphs.error();
   if (*graphs == nullptr) return parse_error(where, "has no graph");
-  const TreeEntry& graph = (*graphs)->front();  // the others are not run, as by the reference engine
+  const TreeEntry& graph = (*graphs)->front();  // like the reference engine, the others are not run
   model.graph = graph.key;
   const std::string here = fmt::format("graph {}", shown(graph.key));
   if (Result<void> checked = check_keys(graph.tree, {"nodes", "edges", "parameters", "conditions"}, here); !checked) {

@@ -1,5 +1,5 @@
-// An MDF model as its specification has it: the first graph, its nodes and its edges. Values point into the tree.
-// Graphs within nodes are flat: see read_model().
+// An MDF model in its specification's terms: the first graph, its nodes and its edges. Values point into the tree.
+// Graphs within nodes are flattened: see read_model().
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace tensorcast::models::mdf {
 
-enum class Reduce { overwrite, add, multiply };  // what several edges into one port make
+enum class Reduce { overwrite, add, multiply };  // how several edges into one port combine
 
 struct InputPort {
   std::string id;
@@ -37,12 +37,12 @@ struct Term {
   const Tree* value = nullptr;
   std::string function;  // "onnx::Cast"; empty for a value
   std::vector<std::pair<std::string, const Tree*>> args;
-  bool is_function = false;  // stands under "functions"
+  bool is_function = false;  // listed under "functions"
 };
 
 struct Node {
-  std::string id;   // for people: that of the file, with those of the nodes around it
-  std::string key;  // for edges, unique
+  std::string id;   // for messages: the file's id, prefixed with the ids of the enclosing nodes
+  std::string key;  // unique; used by edges
   std::vector<InputPort> inputs;
   std::vector<Term> terms;
   std::vector<OutputPort> outputs;
@@ -60,17 +60,17 @@ struct Edge {
 struct MdfModel {
   std::string id;
   std::string graph;
-  int opset = 15;  // what the reference engine runs, unless the model says
+  int opset = 15;  // the reference engine's opset, unless the model names one
   std::vector<Node> nodes;
   std::vector<Edge> edges;
   std::deque<Tree> names;  // values that are not in the file
 };
 
-// A node that has a graph within it becomes a node of its input ports, the nodes of that graph ("OUTER.INNER"), and a
-// node of everything else, which takes what the graph sends nowhere. Ports within that no edge feeds take the port of
-// the same id of the nearest node around them.
+// A node with a graph inside becomes: a node with its input ports, the nodes of that graph ("OUTER.INNER"), and a node
+// with the other parts, which also receives the outputs of nested nodes without outgoing edges. A nested port without
+// an edge reads the port of the same id of the nearest enclosing node.
 //
-// `tree` outlives the model. Errors: parse: not of this shape; unsupported: conditions, state.
+// `tree` outlives the model. Errors: parse: another structure; unsupported: conditions, state.
 // Messages name graph, node and part.
 [[nodiscard]] Result<MdfModel> read_model(const Tree& tree);
 

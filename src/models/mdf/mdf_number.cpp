@@ -51,7 +51,7 @@ std::optional<Tree> parse_number(std::string_view text) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (end != digits.data() + digits.size()) return std::nullopt;
   if (error == std::errc::result_out_of_range) {
-    // from_chars leaves open which end was passed; Python gives infinity or zero.
+    // from_chars does not say whether the number was too large or too small; Python gives infinity or zero.
     const std::size_t exponent = digits.find_first_of("eE");
     const bool small = exponent != std::string_view::npos && digits[exponent + 1] == '-';
     value = small ? 0.0 : infinity;

@@ -1,4 +1,4 @@
-// Numbers in texts, as Python's int() and float() read them.
+// Parses numbers like Python's int() and float().
 #pragma once
 
 #include <optional>
@@ -8,8 +8,8 @@
 
 namespace tensorcast::models::mdf {
 
-// An integer, or a real number (inf and nan too); spaces around do not matter. None: no number, or an integer of more
-// than 64 bits.
+// Parses an integer or a real number (inf and nan too), with optional spaces around it. Returns nullopt if the text is
+// not a number, or is an integer over 64 bits.
 [[nodiscard]] std::optional<Tree> parse_number(std::string_view text);
 
 }  // namespace tensorcast::models::mdf

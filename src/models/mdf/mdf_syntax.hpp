@@ -8,7 +8,7 @@
 namespace tensorcast::models::mdf {
 
 [[nodiscard]] Result<Tree> parse_json(std::string_view text, bool binary);
-// Scalars as YAML 1.2 reads them. Not read: merge keys (<<), tags of one's own, several documents.
+// Parses scalars by YAML 1.2. Errors for merge keys (<<), custom tags, several documents.
 [[nodiscard]] Result<Tree> parse_yaml(std::string_view text);
 
 }  // namespace tensorcast::models::mdf

@@ -50,7 +50,7 @@ class Mdf : public ::testing::Test {
   io::TestFolder folder_;
 };
 
-// A node that casts its port x; the pieces vary.
+// A node that casts its port x; the tests vary its parts.
 std::string cast_node(const std::string& port, const std::string& to, const std::string& more = "") {
   return R"("nodes": {"n": {"input_ports": {"x": {)" + port + R"(}}, "parameters": {"to": {"value": )" + to +
          R"(}, "onnx_Cast_1": {"function": "onnx::Cast", "args": {"input": "x"}})" + more +
@@ -103,7 +103,7 @@ TEST_F(Mdf, CastsParametersWithoutAnyPort) {
 }
 
 TEST_F(Mdf, AGraphWithinANodeTakesItsPorts) {
-  // As in models from PyTorch: ids with ::, and ports of the inner graph that only the node around it has.
+  // As in models from PyTorch: ids with ::, and ports of the inner graph that only the enclosing node has.
   const std::string inner = R"("nodes": {
       "a": {"input_ports": {"p": {"type": "Tensor"}}, "parameters": {"to": {"value": 7}, "onnx::Cast_1": {"function": "onnx::Cast", "args": {"input": "p"}}},
             "output_ports": {"y": {"value": "onnx::Cast_1"}}},
@@ -135,7 +135,7 @@ TEST_F(Mdf, AGraphWithinANodeTakesItsPorts) {
     EXPECT_EQ((*result)[0].name, "q");
     EXPECT_EQ(elements_of<std::int32_t>((*result)[0].tensor), (std::vector<std::int32_t>{3, -6}));
   }
-  // Without ports of the node, those of the graph are the model's.
+  // If the node has no ports, those of the graph are the model's.
   const auto result = run(R"("nodes": {"loop": {)" + inner + "}}", {{"p", input[0].tensor}});
   ASSERT_TRUE(result.ok()) << result.error().describe();
   EXPECT_EQ((*result)[0].name, "z");
@@ -156,7 +156,7 @@ TEST_F(Mdf, PortsOfTheNearestNodeAroundComeFirst) {
   ASSERT_TRUE(result.ok()) << result.error().describe();
   std::map<std::string, std::int64_t> found;
   for (const NamedTensor& output : *result) found[output.name] = elements_of<std::int64_t>(output.tensor)[0];
-  // The inner x has no edge, and so takes the outer one, which only then has a default.
+  // The inner x has no edge, so it reads the outer one, which only then has a default.
   EXPECT_EQ(found, (std::map<std::string, std::int64_t>{{"i.y", 1}, {"v", 2}, {"m.y", 5}}));
 }
 
@@ -231,7 +231,7 @@ TEST_F(Mdf, EdgesLeadFromNodeToNode) {
   ASSERT_TRUE(result.ok()) << result.error().describe();
   EXPECT_EQ(elements_of<float>((*result)[0].tensor), (std::vector<float>{3, -6}));
 
-  // A real weight makes float64 of integers, which the port does not take.
+  // A real weight converts integers to float64, which the port rejects.
   EXPECT_EQ(refused(graph + R"(, "parameters": {"weight": 0.5}}})").code, ErrorCode::parse);
   EXPECT_EQ(refused(graph + R"(, "parameters": {"weight": [1, 2]}}})").code, ErrorCode::unsupported);
 }

@@ -9,7 +9,7 @@
 namespace tensorcast::models::mdf {
 namespace {
 
-// What a text takes outside of its object, with what the allocator needs.
+// The memory of a text outside its object, including the allocator's.
 std::uint64_t text_bytes(const std::string& text) {
   constexpr std::size_t longest_inside = 15;
   return text.size() <= longest_inside ? 0 : text.size() + 32;
@@ -20,7 +20,7 @@ const SharedTree* alias_of(const Tree& tree) {
   return alias == nullptr ? nullptr : alias->get();
 }
 
-// The memory of `tree` as an element of a list or map that grows, aliases counted as what they repeat.
+// The memory of `tree` as an element of a growing list or map; an alias counts as the value that it repeats.
 std::uint64_t bytes_of(const Tree& tree) {
   if (const SharedTree* alias = alias_of(tree)) return alias->bytes;
   std::uint64_t bytes = io::MemoryBudget::grown_bytes<Tree>;
@@ -36,7 +36,7 @@ std::uint64_t bytes_of(const Tree& tree) {
   return bytes;
 }
 
-// How many lists and maps lie within each other.
+// The nesting depth of lists and maps.
 std::size_t depth_of(const Tree& tree) {
   if (const SharedTree* alias = alias_of(tree)) return alias->depth;
   std::size_t deepest = 0;
@@ -150,7 +150,7 @@ bool TreeBuilder::end() {
 
 bool TreeBuilder::repeat(std::shared_ptr<const SharedTree> tree) {
   if (!charge(tree->bytes)) return false;
-  // Below others it could end up deeper than what was parsed.
+  // Inside other values it could end up deeper than the limit.
   if (open_.size() + tree->depth > max_depth) {
     return fail(ErrorCode::parse, fmt::format("nested more than {} deep", max_depth));
   }

@@ -1,4 +1,4 @@
-// The tree of maps, lists and scalars that JSON, BSON and YAML all are.
+// A tree of maps, lists and scalars: the content of JSON, BSON and YAML.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace tensorcast::models::mdf {
 struct TreeEntry;
 struct SharedTree;
 
-// Copying a tree could take any amount of memory: aliases share what they repeat.
+// Prevents copies, which could take any amount of memory: aliases share the values that they repeat.
 struct MoveOnly {
   MoveOnly() = default;
   MoveOnly(MoveOnly&&) noexcept = default;
@@ -28,10 +28,10 @@ struct MoveOnly {
 struct Tree {
   using List = std::vector<Tree>;
   using Map = std::vector<TreeEntry>;  // in the file's order, keys unique
-  // uint64_t only for what int64_t cannot hold.
+  // uint64_t only for integers out of int64_t's range.
   std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string, List, Map,
                std::shared_ptr<const SharedTree>>
-      value;  // the last: what an alias repeats
+      value;  // the last alternative: a value that an alias repeats
   [[no_unique_address]] MoveOnly not_copied = {};
 
   template <class T>
@@ -40,7 +40,7 @@ struct Tree {
   }
   [[nodiscard]] bool is_null() const { return as<std::monostate>() != nullptr; }
   [[nodiscard]] const Tree& behind_alias() const;
-  // The value under a key; null pointer when there is none, or when this is no map.
+  // Returns the value of a key; a null pointer if the key is missing, or if this is not a map.
   [[nodiscard]] const Tree* find(std::string_view key) const;
   [[nodiscard]] std::string_view kind() const;  // "a list", for messages
 };
@@ -50,24 +50,23 @@ struct TreeEntry {
   Tree tree;
 };
 
-// What occurs several times. How much a copy would take is kept, so that nobody walks through aliases of aliases.
+// A value that occurs several times. The memory of a copy is stored, so that aliases of aliases are not walked.
 struct SharedTree {
-  Tree tree;  // no alias itself
+  Tree tree;  // not an alias itself
   std::uint64_t bytes = 0;
   std::size_t depth = 0;
 };
 
-// Everything that an attacker may choose is bounded: how deep, and how much memory, that of values which an alias
-// repeats included.
+// Limits for malicious files: nesting, and memory including that of values which aliases repeat.
 inline constexpr std::size_t max_depth = 64;
 inline constexpr std::size_t max_file_bytes = std::size_t{256} << 20;
 
 enum class Syntax { json, bson, yaml };
 
-// Errors: parse: text that breaks its grammar, a key twice, bounds exceeded; unsupported: YAML with tags of its own.
+// Errors: parse: invalid syntax, a key twice, limits exceeded; unsupported: YAML with tags of its own.
 [[nodiscard]] Result<Tree> parse_tree(Syntax syntax, std::string_view text);
 
-// Puts a tree together from what a parser meets. Each function returns false, with error() set, when it is too much.
+// Builds a tree from a parser's events. Each function returns false, with error() set, if a limit is exceeded.
 class TreeBuilder {
  public:
   explicit TreeBuilder(std::size_t text_bytes) : budget_(text_bytes) {}
@@ -77,12 +76,12 @@ class TreeBuilder {
   [[nodiscard]] bool start_map();
   [[nodiscard]] bool key(std::string name);
   [[nodiscard]] bool end();
-  // Another occurrence of a shared value; counts as a copy would.
+  // Adds another occurrence of a shared value; it counts as much as a copy.
   [[nodiscard]] bool repeat(std::shared_ptr<const SharedTree> tree);
   [[nodiscard]] bool fail(ErrorCode code, std::string message);
 
   [[nodiscard]] bool expects_key() const;
-  // The value that was completed last, which from now on can be repeated. Precondition: nothing was called since.
+  // Makes the last completed value shareable and returns it. Precondition: no call since it was completed.
   [[nodiscard]] std::shared_ptr<const SharedTree> share_last();
   [[nodiscard]] const Error* error() const { return error_.message.empty() ? nullptr : &error_; }
   [[nodiscard]] Result<Tree> take();
@@ -95,7 +94,7 @@ class TreeBuilder {
   bool complete_ = false;
   struct Open {
     Tree tree;
-    std::string key;  // maps: of the value that comes next
+    std::string key;  // maps: key of the next value
     bool has_key = false;
   };
   std::vector<Open> open_;

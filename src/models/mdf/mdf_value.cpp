@@ -17,7 +17,7 @@ Error unsupported(std::string message, std::string hint = {}) {
   return Error{.code = ErrorCode::unsupported, .message = std::move(message), .hint = std::move(hint)};
 }
 
-// The number of that type that is nearest to `number`.
+// Returns the number of type `dtype` that is nearest to `number`.
 double rounded_to(DType dtype, double number) {
   const Tensor there = converted_to(dtype, tensor_of(number)).value();
   const Tensor back = converted_to(DType::float64, there).value();
@@ -140,7 +140,7 @@ Result<Value> Values::weigh_tensor(const Value& value, bool real_weight, std::in
   if (!is_float && !real_weight) {
     const DType to = value.dtype == DType::boolean ? DType::int64 : value.dtype;
     if (!converted_to(to, tensor_of(integer))) {
-      return unsupported(fmt::format("the weight {} is no {}", integer, name(to)));
+      return unsupported(fmt::format("the weight {} is not a value of {}", integer, name(to)));
     }
     if (static_cast<std::int64_t>(real) != integer || std::abs(real) > 0x1p53) {
       return unsupported(fmt::format("the weight {} is beyond 2^53", integer));
@@ -148,10 +148,11 @@ Result<Value> Values::weigh_tensor(const Value& value, bool real_weight, std::in
     return convert(value, to, options, base);
   }
   if (semantics_ == MdfSemantics::onnx) return convert(value, is_float ? value.dtype : DType::float64, options, base);
-  // NumPy rounds the weight to the type of the array, or the array to that of the weight, before it multiplies.
+  // NumPy rounds the weight to the array's type, or the array to the weight's type, before it multiplies.
   if (is_float) {
     options.scale = rounded_to(value.dtype, real);
-    if (!std::isfinite(options.scale)) return unsupported(fmt::format("the weight is no finite {}", name(value.dtype)));
+    if (!std::isfinite(options.scale))
+      return unsupported(fmt::format("the weight is not a finite {}", name(value.dtype)));
     return convert(value, value.dtype, options, base);
   }
   return convert(convert(value, DType::float64, {}, base), DType::float64, options, base);

@@ -1,4 +1,4 @@
-// What a name in an MDF node stands for while the graph is built, and what edges do to it.
+// The value of a name in an MDF node while the graph is built, and its conversion by edges.
 #pragma once
 
 #include <cstdint>
@@ -16,27 +16,27 @@
 namespace tensorcast::models::mdf {
 
 struct Value {
-  std::string name = {};  // of the graph's value; empty: a literal or a text
+  std::string name = {};  // name of the graph's value; empty: a literal or a text
   DType dtype = DType::undefined;
   std::optional<std::vector<std::int64_t>> shape = {};
   std::optional<Tensor> literal = {};
-  bool is_number = false;  // a literal that is a number alone, no list
+  bool is_number = false;  // a literal that is a single number, not a list
   std::string text = {};   // neither a name nor a number
 
   [[nodiscard]] bool is_text() const { return name.empty() && !literal; }
 };
 
-// The type that a port names, where it names one of ours; "float", "Tensor" and the like leave it open. The reference
-// engine's arithmetic depends on the type, so there "float" and "int" are Python's.
+// Returns the type that a port names, if it is a DType; "float", "Tensor" and the like leave it open. The reference
+// engine's arithmetic depends on the type, so under its semantics "float" and "int" are Python's.
 [[nodiscard]] DType declared_type(std::string_view type, MdfSemantics semantics);
 [[nodiscard]] bool agree(std::span<const std::int64_t> declared, std::span<const std::int64_t> shape);
-// None when they would take more than what is left of the budget.
+// Returns nullopt if the zeros would take more than the rest of the budget.
 [[nodiscard]] std::optional<Tensor> zeros_of(DType dtype, const std::vector<std::int64_t>& shape,
                                              std::size_t& budget_bytes);
-// Errors: out_of_range: an integer type that does not hold a value.
+// Errors: out_of_range: a value out of the range of an integer type.
 [[nodiscard]] Result<Tensor> converted_to(DType dtype, const Tensor& tensor);
 
-// Adds what is between operators to the graph.
+// Adds the values between operators to the graph.
 class Values {
  public:
   Values(Graph& graph, MdfSemantics semantics) : graph_(graph), semantics_(semantics) {}
@@ -45,16 +45,16 @@ class Values {
   [[nodiscard]] std::string fresh(const std::string& base);
   [[nodiscard]] static Result<Value> literal(const Tree& tree);
 
-  // The name of the value in the graph; a literal becomes a constant.
+  // Returns the name of the value in the graph; a literal becomes a constant.
   [[nodiscard]] std::string in_graph(const Value& value, const std::string& base);
   [[nodiscard]] Value convert(const Value& value, DType to, const CastOptions& options, const std::string& base);
   void add(Operation operation, std::vector<std::string> inputs, std::vector<std::string> outputs,
            const std::string& node);
-  // The value under a name that was claimed.
+  // Gives the value a name that was claimed.
   void give_as(const Value& value, const std::string& name, const std::string& node);
 
-  // weight * value, with NumPy's types: an integer weight leaves integers what they are, a real one makes float64 of
-  // them, floats stay. Errors: unsupported: weights that are no numbers, values of unknown type.
+  // Returns weight * value with NumPy's types: an integer weight keeps integer types, a real one converts integers to
+  // float64, floats stay. Errors: unsupported: weights that are not numbers, values of unknown type.
   [[nodiscard]] Result<Value> weigh(const Value& value, const Tree& weight, const std::string& base);
 
  private:

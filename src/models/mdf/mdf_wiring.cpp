@@ -44,7 +44,7 @@ double weight_of(const Edge& edge) {
   return real == nullptr ? std::numeric_limits<double>::quiet_NaN() : *real;
 }
 
-// The specification: a port keeps "the last value supplied", unless it adds or multiplies.
+// By the specification a port keeps "the last value supplied", unless it adds or multiplies.
 Result<void> check_second(const MdfModel& model, MdfSemantics semantics, const Ports& ports,
                           const std::pair<const PortAddress, const Edge*>& first, const Edge& edge) {
   const std::string fed = fmt::format("the input port {}.{} is fed by the edge \"{}\" already",
@@ -119,7 +119,7 @@ Result<Wiring> connect(const MdfModel& model, MdfSemantics semantics) {
   wiring.order = ordered(needs);
   if (wiring.order.size() == model.nodes.size()) return wiring;
 
-  // Going back from a node that has no place stays among such nodes, and so comes to a cycle.
+  // The predecessors of a node without a place include another such node, so walking back reaches a cycle.
   const std::set<std::size_t> placed(wiring.order.begin(), wiring.order.end());
   std::size_t at = 0;
   while (placed.contains(at)) ++at;

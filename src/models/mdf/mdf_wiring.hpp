@@ -1,4 +1,4 @@
-// Which port feeds which, and an order in which every node follows those that feed it.
+// Connects ports, and orders nodes so that each comes after those that feed it.
 #pragma once
 
 #include <cstddef>
@@ -20,18 +20,18 @@ struct PortAddress {
 };
 
 struct Wiring {
-  std::map<PortAddress, const Edge*> incoming;  // of input ports
+  std::map<PortAddress, const Edge*> incoming;  // the edge of each input port
   std::map<std::string, std::size_t, std::less<>> nodes;
   std::vector<bool> sends;         // nodes with an outgoing edge
-  std::vector<std::size_t> order;  // of all nodes, as indices
+  std::vector<std::size_t> order;  // indices of all nodes
 };
 
-// Of several edges into one port the last counts. Errors: parse: edges from or to nothing, a cycle; unsupported: ports
-// that add or multiply what several edges bring, and, in the semantics of the reference engine, several edges with
-// different values, whose order it leaves open.
+// The last of several edges into one port counts. Errors: parse: edges from or to a missing port, a cycle; unsupported:
+// ports that add or multiply the values of several edges; under the reference engine's semantics, several edges with
+// different values, as their order is undefined.
 [[nodiscard]] Result<Wiring> connect(const MdfModel& model, MdfSemantics semantics);
 
-// An order of items in which each follows those that it needs; shorter than `needs` when there is a cycle.
+// Returns an order of items in which each follows those that it needs; shorter than `needs` if there is a cycle.
 [[nodiscard]] std::vector<std::size_t> ordered(const std::vector<std::vector<std::size_t>>& needs);
 
 }  // namespace tensorcast::models::mdf

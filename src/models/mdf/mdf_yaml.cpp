@@ -14,11 +14,11 @@
 namespace tensorcast::models::mdf {
 namespace {
 
-// Reads a text where it lies.
+// Reads a text in place, without copying it.
 class TextBuffer final : public std::streambuf {
  public:
   explicit TextBuffer(std::string_view text) {
-    char* begin = const_cast<char*>(text.data());  // never written to
+    char* begin = const_cast<char*>(text.data());  // only read
     setg(begin, begin, begin + text.size());
   }
 };
@@ -105,7 +105,7 @@ class Handler final : public YAML::EventHandler {
   }
 
   Tree resolve(const Mark& mark, const std::string& tag, const std::string& text) {
-    if (tag == "!" || tag == "tag:yaml.org,2002:str") return {text};  // in quotes
+    if (tag == "!" || tag == "tag:yaml.org,2002:str") return {text};  // a quoted scalar
     if (!tag.empty() && tag != "?" && tag != "tag:yaml.org,2002:int" && tag != "tag:yaml.org,2002:float" &&
         tag != "tag:yaml.org,2002:bool" && tag != "tag:yaml.org,2002:null") {
       unknown_tag(mark, tag);
@@ -113,7 +113,7 @@ class Handler final : public YAML::EventHandler {
     if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") return {};
     if (text == "true" || text == "True" || text == "TRUE") return {true};
     if (text == "false" || text == "False" || text == "FALSE") return {false};
-    // 010 is eight to YAML 1.1 and ten to YAML 1.2.
+    // 010 is eight in YAML 1.1 and ten in YAML 1.2.
     const std::size_t digits = text.front() == '-' || text.front() == '+' ? 1 : 0;
     if (text.size() > digits + 1 && text[digits] == '0' &&
         text.find_first_not_of("0123456789", digits) == std::string::npos) {
@@ -141,8 +141,8 @@ class Handler final : public YAML::EventHandler {
   std::map<YAML::anchor_t, std::shared_ptr<const SharedTree>> anchors_;
 };
 
-// Tokens that yaml-cpp keeps because they may belong to a key that is not complete: brackets that are not yet closed,
-// and marks that stand before a value. Brackets and marks within texts are counted too.
+// Estimates the memory of tokens that yaml-cpp keeps because they may belong to an incomplete key: open brackets, and
+// marks before a value. Brackets and marks within texts are counted too.
 std::uint64_t kept_token_bytes(std::string_view text) {
   constexpr std::uint64_t bracket_bytes = 256;
   constexpr std::uint64_t mark_bytes = 128;
@@ -170,7 +170,7 @@ Result<Tree> parse_yaml(std::string_view text) {
     if (parser.HandleNextDocument(handler) && parser) {
       return Error{.code = ErrorCode::parse, .message = "several documents in one file"};
     }
-  } catch (const Stopped&) {  // take() says why
+  } catch (const Stopped&) {  // take() returns the reason
   } catch (const YAML::Exception& exception) {
     return Error{
         .code = ErrorCode::parse,

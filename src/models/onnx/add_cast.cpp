@@ -1,4 +1,4 @@
-// Puts a Cast behind a value of any ONNX model. What is not changed stays as it is, byte for byte.
+// Inserts a Cast after a value of any ONNX model. All other bytes stay as they are.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ std::filesystem::path folder_of(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
-// Rewrites the graph that defines the value, and the graphs in it that see it.
+// Rewrites the graph that defines the value, and the nested graphs that see it.
 class Rewiring {
  public:
   Rewiring(const io::InputFile& file, const ValueSurvey& survey, const Definition& definition,
@@ -152,7 +152,7 @@ class Rewiring {
 };
 
 Result<int> cast_opset(const ValueSurvey& survey) {
-  if (survey.opset == 0 && survey.ir_version < 3 && !survey.has_opsets) return 1;  // before models said it
+  if (survey.opset == 0 && survey.ir_version < 3 && !survey.has_opsets) return 1;  // such models do not name an opset
   if (survey.opset <= 0) {
     return unsupported("the model imports no version of the standard operators, so it can have no Cast");
   }
@@ -160,7 +160,7 @@ Result<int> cast_opset(const ValueSurvey& survey) {
 }
 
 Result<void> check_types(const ValueSurvey& survey, const AddCastRequest& request, int opset) {
-  if (!survey.is_tensor) return refused("the value is no tensor, so it cannot be cast");
+  if (!survey.is_tensor) return refused("the value is not a tensor, so it cannot be cast");
   const auto check = [&](DType dtype, std::string_view which) -> Result<void> {
     if (since_opset(dtype) <= opset) return {};
     return unsupported(fmt::format("Cast {} {} came with opset {}, but the model has opset {}", which, name(dtype),
@@ -244,15 +244,15 @@ std::string encode_node(const AddCastRequest& request, const AddCastOutcome& nam
 }
 
 Result<void> check_request(const AddCastRequest& request) {
-  if (!is_castable(request.to)) return refused("the type to cast to is none of the types that Cast has");
+  if (!is_castable(request.to)) return refused("the type to cast to is not a type of Cast");
   if (request.tensor.empty()) return refused("the tensor needs a name");
   for (const std::string* text : {&request.node_name, &request.output_name}) {
-    if (!is_utf8(*text)) return refused("the new name is no UTF-8 text");
+    if (!is_utf8(*text)) return refused("the new name is not UTF-8");
   }
   return {};
 }
 
-// A model finds its external data beside itself.
+// The new model must be in the same folder, as it finds its external data beside itself.
 Result<void> check_place(const ValueSurvey& survey, const AddCastRequest& request) {
   if (!survey.has_external_data) return {};
   std::error_code problem;

@@ -15,8 +15,8 @@ namespace {
 
 constexpr int max_call_depth = 64;
 constexpr std::uint64_t max_inlined_nodes = std::uint64_t{1} << 17;
-constexpr std::uint64_t max_inlined_bytes = std::uint64_t{32} << 20;  // of what calls of functions make
-constexpr std::size_t bytes_per_part = 64;                            // of an input, an output, an attribute
+constexpr std::uint64_t max_inlined_bytes = std::uint64_t{32} << 20;  // limit for inlined function calls
+constexpr std::size_t bytes_per_part = 64;                            // per input, output and attribute
 
 Error broken(std::string what) { return Error{.code = ErrorCode::parse, .message = std::move(what)}; }
 
@@ -26,7 +26,7 @@ std::string node_title(const NodeTree& node) {
   return fmt::format("the {} node of \"{}\"", op, shown(node.outputs.empty() ? "" : node.outputs.front()));
 }
 
-// Which version of the standard operators; 0 when there is none.
+// Returns the version of the standard operators; 0 if there is none.
 Result<int> standard_opset(const std::vector<OpsetTree>& opsets) {
   std::int64_t version = 0;
   for (const OpsetTree& opset : opsets) {
@@ -49,7 +49,7 @@ Result<int> standard_opset(const std::vector<OpsetTree>& opsets) {
 
 constexpr int newest_cast_like_opset = 25;  // ONNX 28 has no CastLike of its own
 
-// Where nodes stand: the main graph, or one call of a function.
+// The context of nodes: the main graph, or one call of a function.
 struct Frame {
   const Frame* caller = nullptr;
   const FunctionTree* function = nullptr;  // null: the main graph
@@ -60,8 +60,7 @@ struct Frame {
   int depth = 0;
 };
 
-// Names of values as nodes write them, and what they are called in the result. The main graph and its subgraphs keep
-// theirs.
+// Maps names of values in nodes to names in the result. The main graph and its subgraphs keep their names.
 struct Scope {
   const Scope* outer = nullptr;
   std::unordered_map<std::string, std::string> names = {};
@@ -75,7 +74,7 @@ class GraphBuilder {
     if (Result<void> listed = list_functions(); !listed) return std::move(listed).error();
     Result<int> opset = standard_opset(model_.opsets);
     if (!opset) return std::move(opset).error();
-    // Before IR version 3 models did not say which operators they use.
+    // Models before IR version 3 do not name their operator sets.
     if (*opset == 0 && model_.ir_version < 3 && model_.opsets.empty()) opset = 1;
     find_unused_prefix(model_.graph);
     const Frame frame{.opset = *opset};
@@ -95,7 +94,7 @@ class GraphBuilder {
     return {};
   }
 
-  // Values of inlined functions get names that begin with this and that no other value has.
+  // Finds a prefix that no value's name begins with, for values of inlined functions.
   void find_unused_prefix(const GraphTree& graph) {
     const auto avoid = [&](std::string_view name) {
       const std::size_t marks = std::min(name.find_first_not_of('#'), name.size());
@@ -117,14 +116,14 @@ class GraphBuilder {
                  .message = "the model's functions grow too large when they are inlined"};
   }
 
-  // For everything whose size grows with the calls of a function, not with the file.
+  // Takes memory for data whose size grows with the calls of a function instead of the file.
   Result<void> spend(std::size_t bytes) {
     bytes_ += bytes;
     if (bytes_ <= max_inlined_bytes) return {};
     return too_large();
   }
 
-  // The main graph, or a branch.
+  // Builds the main graph, or a branch.
   Result<Graph> build_graph(const GraphTree& tree, const Frame& frame, const Scope& outer, bool is_main) {
     Graph graph;
     graph.name = tree.name;
@@ -151,7 +150,7 @@ class GraphBuilder {
     for (const formats::onnx::ByteRange& initializer : tree.initializers) {
       Result<NamedTensor> tensor = loader_.load(initializer);
       if (!tensor) {
-        if (tensor.error().tensor.empty()) {  // the name may be what cannot be read
+        if (tensor.error().tensor.empty()) {  // the name itself may be unreadable
           tensor.error().message.insert(0, fmt::format("initializer {}: ", &initializer - tree.initializers.data()));
         }
         return std::move(tensor).error();
@@ -174,13 +173,13 @@ class GraphBuilder {
     return {};
   }
 
-  // Gives a value of a function or of its branches a name in the result, unless it has one already.
+  // Names a value of a function or of its branches in the result, unless it already has a name.
   Result<void> define(const std::string& name, const Frame& frame, Scope& scope) {
     if (frame.function == nullptr || name.empty()) return {};
     std::string fresh = frame.prefix + name;
     if (Result<void> fits = spend(fresh.size()); !fits) return fits;
     if (scope.outer != nullptr) {
-      // A branch's own values must not meet those of the function or of the other branch.
+      // The names of a branch's values must differ from those of the function and the other branch.
       fresh = fmt::format("{}{}/{}", frame.prefix, ++calls_, name);
     }
     scope.names.try_emplace(name, std::move(fresh));
@@ -205,7 +204,7 @@ class GraphBuilder {
       if (frame.function != nullptr && ++inlined_nodes_ > max_inlined_nodes) return too_large();
       Result<void> added = add_node(node, frame, scope, graph);
       if (added) continue;
-      // The innermost node is the one to name.
+      // The error names the innermost node.
       if (!std::exchange(node_named_, true)) {
         added.error().message = fmt::format("{}{}: {}", frame.title, node_title(node), added.error().message);
       }
@@ -258,7 +257,7 @@ class GraphBuilder {
     return {};
   }
 
-  // Outputs that nobody wants have no name in ONNX.
+  // Unused outputs have no name in ONNX.
   Result<std::string> unused_value() {
     std::string name = fmt::format("{}{}", prefix_, ++calls_);
     if (Result<void> fits = spend(name.size()); !fits) return std::move(fits).error();
@@ -293,7 +292,7 @@ class GraphBuilder {
       const Result<CastOptions> options = cast_options(opset, attributes);
       if (!options) return options.error();
       if (node.op_type == "CastLike") {
-        CastOptions like_options = *options;  // CastLike lacks the types that came later
+        CastOptions like_options = *options;  // CastLike lacks types that were added later
         like_options.opset = std::min(like_options.opset, newest_cast_like_opset);
         return Operation(CastLikeOp{.options = like_options});
       }
@@ -306,7 +305,7 @@ class GraphBuilder {
     return branches(node, attributes, frame, scope);
   }
 
-  // A constant of a function is made once, however often the function is called.
+  // A constant of a function is made once for all its calls.
   Result<Operation> constant(const Attributes& attributes) {
     const AttributeTree* key = attributes.size() == 1 ? attributes.begin()->second : nullptr;
     const auto known = constants_.find(key);
@@ -324,11 +323,11 @@ class GraphBuilder {
          {std::pair("then_branch", &operation.then_branch), std::pair("else_branch", &operation.else_branch)}) {
       const Result<const GraphTree*> tree = branch(name, attributes);
       if (!tree) return tree.error();
-      // A branch that came as an attribute of the call would see the caller's values.
+      // A branch passed as an attribute of the call would see the caller's values.
       const bool is_own = std::any_of(node.attributes.begin(), node.attributes.end(),
                                       [&](const AttributeTree& attribute) { return attribute.g.get() == *tree; });
       if (!is_own) {
-        return Error{.code = ErrorCode::unsupported, .message = "branches that are given to a function are refused"};
+        return Error{.code = ErrorCode::unsupported, .message = "branches passed to a function are not supported"};
       }
       Result<Graph> graph = build_graph(**tree, frame, scope, false);
       if (!graph) return std::move(graph).error();
@@ -337,7 +336,7 @@ class GraphBuilder {
     return Operation(std::move(operation));
   }
 
-  // `node` has the call's inputs and outputs.
+  // Inlines a call. `node` has the call's inputs and outputs.
   Result<void> call(const FunctionTree& function, Attributes attributes, GraphNode node, const Frame& caller,
                     Graph& graph) {
     for (const Frame* frame = &caller; frame != nullptr; frame = frame->caller) {
@@ -370,7 +369,7 @@ class GraphBuilder {
                       .depth = caller.depth + 1};
     Scope scope;
     if (Result<void> bound = bind_inputs(function, node, scope); !bound) return bound;
-    std::vector<std::pair<std::string, std::string>> copies;  // outputs that are something else already
+    std::vector<std::pair<std::string, std::string>> copies;  // outputs that already have another name
     if (Result<void> bound = bind_outputs(function, node, scope, copies); !bound) return bound;
     if (Result<void> added = add_nodes(function.nodes, frame, scope, graph); !added) return added;
     for (auto& [source, target] : copies) {
@@ -400,7 +399,7 @@ class GraphBuilder {
                                 function.inputs.size(), node.inputs.size()));
     }
     for (std::size_t i = 0; i < function.inputs.size(); ++i) {
-      // An input that is left out stays so for the nodes of the function.
+      // An omitted input is also omitted for the nodes of the function.
       std::string value = i < node.inputs.size() ? node.inputs[i] : std::string();
       if (!scope.names.try_emplace(function.inputs[i], std::move(value)).second) {
         return broken(
@@ -448,7 +447,7 @@ class GraphBuilder {
   std::uint64_t calls_ = 0;
   std::uint64_t inlined_nodes_ = 0;
   std::uint64_t bytes_ = 0;
-  bool node_named_ = false;  // in the error
+  bool node_named_ = false;  // whether the error names a node
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// From an ONNX model's tree to the graph that it means: functions inlined, tensors loaded.
+// Builds a graph from an ONNX model's tree: functions inlined, tensors loaded.
 #pragma once
 
 #include "io/input_file.hpp"
@@ -6,8 +6,9 @@
 
 namespace tensorcast::models::onnx {
 
-// Errors: unsupported: a node that is no conversion, an attribute or operator that its version does not have, an opset
-// above newest_opset; parse: what ONNX forbids; io: external data. Error::file is set, and nodes are named.
+// Errors: unsupported: a node that is not a conversion, an attribute or operator that its opset does not have, an opset
+// above newest_opset; parse: violations of the ONNX specification; io: external data. Error::file is set, and messages
+// name nodes.
 [[nodiscard]] Result<Graph> build_graph(const ModelTree& model, const io::InputFile& file);
 
 }  // namespace tensorcast::models::onnx

@@ -65,7 +65,7 @@ void MessageEdits::replace(std::uint64_t begin, std::uint64_t end, std::string t
   splices_.push_back({.begin = begin, .end = end, .text = std::move(text)});
 }
 
-// Longer lengths may take more bytes themselves, which makes the messages around them longer.
+// A longer length may take more bytes itself, which makes the enclosing messages longer.
 void MessageEdits::adjust_lengths() {
   for (auto enclosure = enclosures_.rbegin(); enclosure != enclosures_.rend(); ++enclosure) {
     const formats::onnx::WireField& field = enclosure->field;
@@ -86,7 +86,7 @@ Result<void> MessageEdits::write(const io::InputFile& source, io::OutputFile& ta
                  .hint = "large models keep their tensors in files of their own, as external data"};
   }
   if (Result<void> reserved = target.reserve(size); !reserved) return reserved;
-  // What is put before a field comes before the field's own change.
+  // An insertion before a field precedes the field's own change.
   std::stable_sort(splices_.begin(), splices_.end(), [](const Splice& a, const Splice& b) {
     return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
   });

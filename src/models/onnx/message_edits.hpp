@@ -1,4 +1,4 @@
-// Changes to a protobuf message of any size: what is changed is kept, everything else is copied.
+// Edits a protobuf message of any size: changes are held in memory, all other bytes are copied.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,18 @@ namespace tensorcast::models::onnx {
 
 class MessageEdits {
  public:
-  // Changes from now on lie in the message that `field` holds, which lies in that of the last enter(). Each message is
+  // Later changes are inside the message in `field`, which is inside the message of the last enter(). Each message is
   // entered at most once.
   void enter(const formats::onnx::WireField& field) { levels_.push_back({.field = field}); }
   void leave() { levels_.pop_back(); }
 
-  // Bytes [begin, end) of the file, whole fields of the message entered last, become `text`. Ranges do not overlap.
+  // Replaces the bytes [begin, end) of the file, whole fields of the message entered last, by `text`. Ranges do not
+  // overlap.
   void replace(std::uint64_t begin, std::uint64_t end, std::string text);
   void insert(std::uint64_t at, std::string text) { replace(at, at, std::move(text)); }
 
-  // The file with all changes, and the lengths of all messages around them; may be called once. Errors: unsupported
-  // when the result would exceed protobuf's limit; io.
+  // Writes the file with all changes, and corrects the lengths of the enclosing messages; may be called once. Errors:
+  // unsupported if the result would exceed protobuf's limit; io.
   [[nodiscard]] Result<void> write(const io::InputFile& source, io::OutputFile& target);
 
  private:
@@ -49,7 +50,7 @@ class MessageEdits {
   std::vector<Level> levels_;
   std::vector<Enclosure> enclosures_;  // outer ones first
   std::vector<Splice> splices_;
-  std::int64_t growth_ = 0;  // of the file
+  std::int64_t growth_ = 0;  // change of the file's size
 };
 
 // A field with its key and length.

@@ -1,4 +1,4 @@
-// Walking through the messages of a model.
+// Iterates over the fields of a model's messages.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ using formats::onnx::malformed_message;
 using formats::onnx::WireField;
 using formats::onnx::WireReader;
 
-// `take(field)` for each field up to the end of the message; what it does not read is skipped.
+// Calls take(field) for each field up to the end of the message; contents that it does not read are skipped.
 template <class Take>
 [[nodiscard]] Result<void> each_field(WireReader& wire, Take take) {
   while (!wire.at_end()) {
@@ -29,10 +29,10 @@ template <class Take>
 
 [[nodiscard]] inline Result<void> expect(const WireField& field, protozero::pbf_wire_type type) {
   if (field.type == type) return {};
-  return malformed_message(field.offset, "a field has the wrong wire type, so this is no ONNX model");
+  return malformed_message(field.offset, "a field has the wrong wire type, so this is not an ONNX model");
 }
 
-// The same for the message that `field` holds.
+// Does the same for the message in `field`.
 template <class Take>
 [[nodiscard]] Result<void> each_field_of(WireReader& wire, const WireField& field, Take take) {
   if (Result<void> right = expect(field, protozero::pbf_wire_type::length_delimited); !right) return right;

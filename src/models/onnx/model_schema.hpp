@@ -100,7 +100,7 @@ enum class AttributeType : std::uint8_t {
   type_protos = 14,
 };
 
-// Graphs within graphs beyond this depth are refused; protobuf's own readers stop at about half of it.
+// Limit of nested graphs; protobuf's own readers stop at about half of it.
 inline constexpr int max_graph_depth = 64;
 
 }  // namespace tensorcast::models::onnx

@@ -14,7 +14,7 @@ namespace {
 
 using protozero::pbf_wire_type;
 
-// What a node of the tree becomes later: a node of a graph, and a step of a program.
+// Memory that a node of the tree needs later: as a node of a graph, and as a step of a program.
 constexpr std::uint64_t compiled_node_bytes = 1024;
 
 Error broken(std::string what) { return Error{.code = ErrorCode::parse, .message = std::move(what)}; }
@@ -42,12 +42,12 @@ class TreeReader {
       }
     });
     if (!done) return std::move(done).error();
-    if (!has_graph) return broken("the file holds no graph, so it is no ONNX model");
+    if (!has_graph) return broken("the file holds no graph, so it is not an ONNX model");
     return model;
   }
 
  private:
-  // A new element of `parts`, which the budget must have room for.
+  // Appends an element to `parts` if the budget allows it.
   template <class Part>
   Result<Part*> add_part(std::vector<Part>& parts) {
     if (Result<void> fits = budget_.take_grown<Part>(); !fits) return std::move(fits).error();
@@ -115,7 +115,7 @@ class TreeReader {
           graph.initializers.push_back({.offset = part.offset, .length = part.length});
           return budget_.take_grown<formats::onnx::ByteRange>();
         case graph_field::sparse_initializer:
-          return Error{.code = ErrorCode::unsupported, .message = "sparse initializers are refused"};
+          return Error{.code = ErrorCode::unsupported, .message = "sparse initializers are not supported"};
         default:
           return {};
       }
@@ -228,7 +228,7 @@ class TreeReader {
     return settle_type(attribute, declared, present);
   }
 
-  // Models of IR version 1 have no type; others say it, and then only its field may be there.
+  // Models of IR version 1 have no type field; later ones have it, and may set only the field of that type.
   static Result<void> settle_type(AttributeTree& attribute, std::int64_t declared, std::uint32_t present) {
     if (declared < 0 || declared > static_cast<std::int64_t>(AttributeType::type_protos)) {
       return broken(fmt::format("attribute \"{}\" has the unknown type {}", shown(attribute.name), declared));
@@ -248,7 +248,7 @@ class TreeReader {
       if (Result<void> right = expect(field, pbf_wire_type::fixed32); !right) return right;
     }
     if (field.length % sizeof(float) != 0)
-      return malformed_message(field.offset, "floats are no whole number of values");
+      return malformed_message(field.offset, "floats are not a whole number of values");
     const std::uint64_t count = field.length / sizeof(float);
     if (Result<void> fits = budget_.take_grown<float>(count); !fits) return fits;
     const std::size_t before = floats.size();
@@ -312,7 +312,7 @@ class TreeReader {
     const Result<ValueInfo*> added = add_part(values);
     if (!added) return added.error();
     ValueInfo& value = **added;
-    // The name may come after the type, so that words about the type must wait.
+    // The name may follow the type, so errors about the type are reported later.
     std::uint64_t elem_type = 0;
     std::string_view no_tensor;
     Result<void> done = each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
@@ -374,7 +374,7 @@ class TreeReader {
       return each_field_of(wire_, part, [&](const WireField& dim) -> Result<void> {
         if (dim.number != shape_field::dim) return {};
         if (Result<void> fits = budget_.take_grown<std::int64_t>(); !fits) return fits;
-        std::int64_t length = -1;  // a name, or nothing
+        std::int64_t length = -1;  // a symbolic name, or unset
         Result<void> done = each_field_of(wire_, dim, [&](const WireField& content) -> Result<void> {
           return content.number == dimension_field::value ? take_int(content, length) : Result<void>();
         });

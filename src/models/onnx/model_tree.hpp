@@ -1,4 +1,4 @@
-// An ONNX model as it stands in its file, elements of tensors left there.
+// An ONNX model as in its file; the elements of tensors stay there.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct NodeTree {
   std::string op_type;
   std::string domain;  // "" for the standard operators, however the file spells it
   std::string overload;
-  std::vector<std::string> inputs;  // "" where one is left out
+  std::vector<std::string> inputs;  // "" for an omitted input
   std::vector<std::string> outputs;
   std::vector<AttributeTree> attributes;
 };
@@ -72,14 +72,14 @@ struct ModelTree {
   std::vector<FunctionTree> functions;
 };
 
-// Errors: parse; unsupported: values that are no tensors, sparse tensors, more than a model of conversions can have;
+// Errors: parse; unsupported: values that are not tensors, sparse tensors, more than a model of conversions can have;
 // io. Memory is bounded whatever the file says.
 [[nodiscard]] Result<ModelTree> read_model_tree(const io::InputFile& file);
 
-// What messages show of a name in a file, which may be of any length.
+// Shortens a name from a file, which may have any length, for messages.
 [[nodiscard]] std::string shown(std::string_view name);
 
-// "" for both names of the standard operators' domain.
+// Returns "" for both names of the standard operators' domain.
 [[nodiscard]] std::string normal_domain(std::string domain);
 
 }  // namespace tensorcast::models::onnx

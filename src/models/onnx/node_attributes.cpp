@@ -38,7 +38,7 @@ constexpr std::array attribute_rows = {
 
 Result<void> expect_type(const AttributeTree& attribute, AttributeType type, std::string_view words) {
   if (attribute.type == type) return {};
-  return broken(fmt::format("the attribute \"{}\" is no {}", shown(attribute.name), words));
+  return broken(fmt::format("the attribute \"{}\" is not {}", shown(attribute.name), words));
 }
 
 const AttributeTree* find(const Attributes& attributes, std::string_view name) {
@@ -46,7 +46,7 @@ const AttributeTree* find(const Attributes& attributes, std::string_view name) {
   return found == attributes.end() ? nullptr : found->second;
 }
 
-// The enumerators of TensorProto.DataType, as Cast before opset 6 spells them.
+// The names of TensorProto.DataType, as in Cast before opset 6.
 constexpr std::array<std::pair<std::string_view, DType>, 13> old_type_names = {{{"FLOAT", DType::float32},
                                                                                 {"UINT8", DType::uint8},
                                                                                 {"INT8", DType::int8},
@@ -126,11 +126,11 @@ Result<CastOptions> cast_options(int opset, const Attributes& attributes) {
   CastOptions options;
   options.opset = opset;
   if (const AttributeTree* saturate = find(attributes, "saturate")) {
-    if (auto right = expect_type(*saturate, AttributeType::int_, "integer"); !right) return std::move(right).error();
+    if (auto right = expect_type(*saturate, AttributeType::int_, "an integer"); !right) return std::move(right).error();
     options.saturate = saturate->i != 0;
   }
   if (const AttributeTree* mode = find(attributes, "round_mode")) {
-    if (auto right = expect_type(*mode, AttributeType::string, "string"); !right) return std::move(right).error();
+    if (auto right = expect_type(*mode, AttributeType::string, "a string"); !right) return std::move(right).error();
     if (mode->s == "up") {
       options.round_mode = RoundMode::up;
     } else if (mode->s == "down") {
@@ -138,7 +138,7 @@ Result<CastOptions> cast_options(int opset, const Attributes& attributes) {
     } else if (mode->s == "nearest") {
       options.round_mode = RoundMode::nearest;
     } else {
-      return broken(fmt::format("round_mode \"{}\" is none of up, down, nearest", mode->s.substr(0, 40)));
+      return broken(fmt::format("round_mode \"{}\" is not one of up, down, nearest", mode->s.substr(0, 40)));
     }
   }
   return options;
@@ -148,21 +148,22 @@ Result<DType> cast_target(int opset, const Attributes& attributes) {
   const AttributeTree* to = find(attributes, "to");
   if (to == nullptr) return broken("the attribute \"to\" is missing");
   if (opset < 6) {
-    if (auto right = expect_type(*to, AttributeType::string, "string, as before opset 6"); !right) {
+    if (auto right = expect_type(*to, AttributeType::string, "a string, as before opset 6"); !right) {
       return std::move(right).error();
     }
     const auto* const known =
         std::find_if(old_type_names.begin(), old_type_names.end(), [&](const auto& row) { return row.first == to->s; });
     if (known != old_type_names.end()) return known->second;
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("\"to\" is \"{}\", which is no type of opset {}", to->s.substr(0, 40), opset)};
+    return Error{
+        .code = ErrorCode::unsupported,
+        .message = fmt::format("\"to\" is \"{}\", which is not a type of opset {}", to->s.substr(0, 40), opset)};
   }
-  if (auto right = expect_type(*to, AttributeType::int_, "integer"); !right) return std::move(right).error();
+  if (auto right = expect_type(*to, AttributeType::int_, "an integer"); !right) return std::move(right).error();
   if (to->i == 0) return broken("\"to\" is 0, UNDEFINED");
   Result<DType> dtype = formats::onnx::parse_data_type(static_cast<std::uint64_t>(to->i));
   if (dtype) return dtype;
   return Error{.code = ErrorCode::unsupported,
-               .message = fmt::format("\"to\" is {}, which is none of the types", to->i)};
+               .message = fmt::format("\"to\" is {}, which is not a supported type", to->i)};
 }
 
 Result<Tensor> constant_value(const Attributes& attributes, TensorLoader& loader) {
@@ -172,43 +173,43 @@ Result<Tensor> constant_value(const Attributes& attributes, TensorLoader& loader
   const auto& [name, attribute] = *attributes.begin();
   const auto is = [&](AttributeType type, std::string_view words) { return expect_type(*attribute, type, words); };
   if (name == "value") {
-    if (auto right = is(AttributeType::tensor, "tensor"); !right) return std::move(right).error();
+    if (auto right = is(AttributeType::tensor, "a tensor"); !right) return std::move(right).error();
     Result<NamedTensor> tensor = loader.load(attribute->t);
     if (!tensor) return std::move(tensor).error();
     return std::move(tensor->tensor);
   }
   if (name == "value_int") {
-    if (auto right = is(AttributeType::int_, "integer"); !right) return std::move(right).error();
+    if (auto right = is(AttributeType::int_, "an integer"); !right) return std::move(right).error();
     return numbers(DType::int64, {}, std::span<const std::int64_t>(&attribute->i, 1));
   }
   if (name == "value_ints") {
-    if (auto right = is(AttributeType::ints, "list of integers"); !right) return std::move(right).error();
+    if (auto right = is(AttributeType::ints, "a list of integers"); !right) return std::move(right).error();
     return numbers(DType::int64, vector_shape(attribute->ints.size()), std::span<const std::int64_t>(attribute->ints));
   }
   if (name == "value_float") {
-    if (auto right = is(AttributeType::float_, "float"); !right) return std::move(right).error();
+    if (auto right = is(AttributeType::float_, "a float"); !right) return std::move(right).error();
     return numbers(DType::float32, {}, std::span<const float>(&attribute->f, 1));
   }
   if (name == "value_floats") {
-    if (auto right = is(AttributeType::floats, "list of floats"); !right) return std::move(right).error();
+    if (auto right = is(AttributeType::floats, "a list of floats"); !right) return std::move(right).error();
     return numbers(DType::float32, vector_shape(attribute->floats.size()), std::span<const float>(attribute->floats));
   }
   if (name == "value_string") {
-    if (auto right = is(AttributeType::string, "string"); !right) return std::move(right).error();
+    if (auto right = is(AttributeType::string, "a string"); !right) return std::move(right).error();
     return texts({}, std::span(&attribute->s, 1));
   }
   if (name == "value_strings") {
-    if (auto right = is(AttributeType::strings, "list of strings"); !right) return std::move(right).error();
+    if (auto right = is(AttributeType::strings, "a list of strings"); !right) return std::move(right).error();
     return texts(vector_shape(attribute->strings.size()), attribute->strings);
   }
-  return Error{.code = ErrorCode::unsupported, .message = "sparse tensors are refused"};
+  return Error{.code = ErrorCode::unsupported, .message = "sparse tensors are not supported"};
 }
 
 Result<const GraphTree*> branch(std::string_view name, const Attributes& attributes) {
   const AttributeTree* attribute = find(attributes, name);
   if (attribute == nullptr) return broken(fmt::format("the attribute \"{}\" is missing", name));
   if (attribute->type != AttributeType::graph || attribute->g == nullptr) {
-    return broken(fmt::format("the attribute \"{}\" is no graph", name));
+    return broken(fmt::format("the attribute \"{}\" is not a graph", name));
   }
   return static_cast<const GraphTree*>(attribute->g.get());
 }

@@ -1,4 +1,4 @@
-// The attributes of a node, and how the operators that are run read them.
+// The attributes of a node, and how the supported operators read them.
 #pragma once
 
 #include <map>
@@ -12,23 +12,25 @@
 
 namespace tensorcast::models::onnx {
 
-// By name; those of functions with their references resolved.
+// Attributes by name, with references to a function's attributes resolved.
 using Attributes = std::map<std::string, const AttributeTree*, std::less<>>;
 
-// Those of `node` inside a function that was called with `outer`; null outside of functions. A reference to an
-// attribute that the call left out is as if it were not there. Errors: parse.
+// Returns the attributes of `node` inside a function that was called with `outer`; `outer` is null outside functions. A
+// reference to an attribute that the call omits counts as absent. Errors: parse.
 [[nodiscard]] Result<Attributes> resolve_attributes(const NodeTree& node, const Attributes* outer);
 
-// Cast, CastLike, Constant, Identity and If have the attribute from this opset on; 0: never.
+// Returns the first opset in which the operator (Cast, CastLike, Constant, Identity or If) has the attribute; 0 if
+// none.
 [[nodiscard]] int attribute_since(std::string_view op_type, std::string_view attribute) noexcept;
-// Errors: unsupported, naming the first attribute that the operator does not have in this opset.
+// Checks attribute names. Errors: unsupported, naming the first attribute that the operator does not have in this
+// opset.
 [[nodiscard]] Result<void> check_attributes(std::string_view op_type, int opset, const Attributes& attributes);
 
-// `saturate` and `round_mode`. Errors: parse; unsupported.
+// Reads `saturate` and `round_mode`. Errors: parse; unsupported.
 [[nodiscard]] Result<CastOptions> cast_options(int opset, const Attributes& attributes);
-// `to`: a name before opset 6, then a number. Errors: parse; unsupported.
+// Reads `to`: a name before opset 6, then a number. Errors: parse; unsupported.
 [[nodiscard]] Result<DType> cast_target(int opset, const Attributes& attributes);
-// The one value of a Constant. Errors: parse; unsupported; io.
+// Returns the value of a Constant. Errors: parse; unsupported; io.
 [[nodiscard]] Result<Tensor> constant_value(const Attributes& attributes, TensorLoader& loader);
 // Errors: parse.
 [[nodiscard]] Result<const GraphTree*> branch(std::string_view name, const Attributes& attributes);

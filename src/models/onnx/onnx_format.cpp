@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::array<std::string_view, 1> extensions = {".onnx"};
 
-// Protobuf has no signature, but all writers put ir_version first and one of a few fields behind it.
+// Protobuf has no signature, but all writers put ir_version first, followed by one of a few fields.
 bool recognizes(std::span<const std::byte> first_bytes) {
   constexpr std::array<std::uint8_t, 8> next_keys = {
       2 << 3 | 2,  // producer_name

@@ -1,4 +1,4 @@
-// Any bytes as an ONNX model: read as a graph, and edited. What an edit writes must be readable again.
+// Reads arbitrary bytes as an ONNX model, and edits it. An edited model must be readable.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -32,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                  .saturate = true,
                                  .overwrite = true};
     if (!add_cast(request)) continue;
-    // Every graph that was a graph still is one, and has the new value.
+    // A graph that was valid still is, and has the new value.
     const Result<io::InputFile> file = io::InputFile::open(edited);
     const Result<models::onnx::ValueSurvey> survey = models::onnx::survey_value(*file, "new", {});
     if (!survey || survey->definitions.size() != 1) std::abort();

@@ -1,4 +1,4 @@
-// What models in testdata/ mean when they are run, and how files that are no models fail.
+// Results of the models in testdata/, and errors of files that are not models.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -194,7 +194,7 @@ TEST(AddCast, RefusesWhatCannotBe) {
   EXPECT_EQ(code({.input = folder / "missing.onnx", .tensor = "y", .to = DType::int8}), ErrorCode::io);
 }
 
-// Whatever is in a file, adding a Cast to it either works, and the result is read, or changes nothing.
+// For any file, adding a Cast either works, and the result is readable, or changes nothing.
 TEST(AddCast, HostileModelsAreErrorsOrStayReadable) {
   const io::TestFolder folder;
   for (const auto& entry : std::filesystem::directory_iterator(invalid(""))) {
@@ -210,7 +210,7 @@ TEST(AddCast, HostileModelsAreErrorsOrStayReadable) {
         EXPECT_FALSE(outcome.error().message.empty());
         continue;
       }
-      // A second one finds what the first one made.
+      // A second Cast finds the result of the first.
       const Result<AddCastOutcome> again = add_cast({.input = folder / "out.onnx",
                                                      .output = folder / "again.onnx",
                                                      .tensor = outcome->output_name,

@@ -42,7 +42,7 @@ Result<Tensor> TensorLoader::read_external(TensorProtoReader& reader) {
     return Tensor::share({outline.info.dtype, outline.info.shape, known->second.bytes()},
                          std::make_shared<Tensor>(known->second));
   }
-  // Tensors that overlap would make any amount of memory out of a small file.
+  // Overlapping tensors could turn a small file into any amount of memory.
   std::uint64_t& left = unread_.try_emplace(file.identity(), file.size()).first->second;
   if (outline.info.bytes > left) {
     return Error{

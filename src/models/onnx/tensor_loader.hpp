@@ -1,4 +1,4 @@
-// Tensors of a model, each read once.
+// Loads tensors of a model, each once.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ class TensorLoader {
   // `file` outlives the loader.
   explicit TensorLoader(const io::InputFile& file) : file_(file) {}
 
-  // The TensorProto in `message`, with its name. Tensors that name the same bytes of a file share them; together they
-  // never take more memory than the model and its external files have bytes. Errors: parse, unsupported, io.
+  // Returns the TensorProto in `message`, with its name. Tensors in the same bytes of a file share them; all tensors
+  // together never take more memory than the model and its external files have bytes. Errors: parse, unsupported, io.
   [[nodiscard]] Result<NamedTensor> load(formats::onnx::ByteRange message);
 
  private:

@@ -14,8 +14,8 @@ namespace {
 using TensorField = formats::onnx::Field;
 using protozero::pbf_wire_type;
 
-constexpr std::uint64_t longest_domain = 64;  // longer ones are not the standard operators'
-// Names are made by adding at most this much to a prefix.
+constexpr std::uint64_t longest_domain = 64;  // longer domains are not the standard operators'
+// New names are a prefix and at most this many characters.
 constexpr std::uint64_t longest_ending = 24;
 
 enum class Role : std::uint8_t { part_of_model, aside };  // aside: functions, which have values of their own
@@ -43,7 +43,7 @@ class Surveyor {
           }
           return take_graph(field, Role::part_of_model, 0);
         case model_field::training_info:
-          // These graphs see the values of the main graph, so that new names must not meet theirs.
+          // These graphs see the values of the main graph, so new names must differ from theirs.
           return each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
             const bool is_graph =
                 part.number == training_field::initialization || part.number == training_field::algorithm;
@@ -61,7 +61,7 @@ class Surveyor {
     });
     if (!done) return std::move(done).error();
     if (!has_graph)
-      return Error{.code = ErrorCode::parse, .message = "the file holds no graph, so it is no ONNX model"};
+      return Error{.code = ErrorCode::parse, .message = "the file holds no graph, so it is not an ONNX model"};
     return std::move(survey_);
   }
 
@@ -176,7 +176,7 @@ class Surveyor {
     });
   }
 
-  // `notes` of the graph whose initializer this is; null for tensors without a name.
+  // `notes` belong to the graph whose initializer this is; null for tensors without a name.
   Result<void> take_tensor(const WireField& field, GraphNotes* notes) {
     std::optional<std::uint64_t> data_type;
     bool is_it = false;

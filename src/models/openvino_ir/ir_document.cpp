@@ -25,7 +25,7 @@ std::optional<std::int64_t> parse_integer(std::string_view text) {
   return value;
 }
 
-// What a file says may be long; what a message repeats may not.
+// Quotes a text of any length from the file, shortened for a message.
 std::string quoted(std::string_view text) {
   constexpr std::size_t limit = 60;
   return text.size() <= limit ? fmt::format("\"{}\"", text) : fmt::format("\"{}...\"", text.substr(0, limit));
@@ -35,7 +35,7 @@ Result<std::int64_t> integer_attribute(const pugi::xml_node& element, const char
   const pugi::xml_attribute attribute = element.attribute(name);
   if (!attribute) return parse_error(fmt::format("{}: <{}> has no attribute {}", where, element.name(), name));
   if (const auto value = parse_integer(attribute.value()); value && *value >= 0) return *value;
-  return parse_error(fmt::format("{}: {}={} of <{}> is not a number that counts", where, name,
+  return parse_error(fmt::format("{}: {}={} of <{}> is not a non-negative integer", where, name,
                                  quoted(attribute.value()), element.name()));
 }
 
@@ -71,8 +71,8 @@ Result<std::vector<Port>> parse_ports(const pugi::xml_node& list, const std::str
     for (const pugi::xml_node& dim : element.children("dim")) {
       const auto length = parse_integer(dim.child_value());
       if (!length || *length < -1) {
-        return parse_error(fmt::format("{}: port {} has the dimension {}, which is no length", where, port.id,
-                                       quoted(dim.child_value())));
+        return parse_error(fmt::format("{}: port {} has the dimension {}, which is neither a length nor -1", where,
+                                       port.id, quoted(dim.child_value())));
       }
       port.dims.push_back(*length);
     }
@@ -91,7 +91,7 @@ Result<void> check_attributes(const pugi::xml_node& element, const std::string& 
   return {};
 }
 
-// A second <data> or <input> would be read by some and not by others.
+// Rejects a second <data> or <input>, which some readers would use and others ignore.
 Result<void> check_children(const pugi::xml_node& element, std::initializer_list<const char*> once,
                             const std::string& where) {
   for (const char* name : once) {
@@ -154,15 +154,15 @@ Result<Document> parse_document(std::string_view xml) {
                  .message = fmt::format("the XML has {} bytes; at most {} are read", xml.size(), max_xml_bytes),
                  .hint = "weights belong into the .bin file"};
   }
-  // One node of pugixml's tree, what this reader makes of it, and what the graph does.
+  // Memory of one node of pugixml's tree with the reader's and the graph's own data.
   constexpr std::uint64_t markup_bytes = 160;
   const auto markup = std::count_if(xml.begin(), xml.end(), [](char c) { return c == '<' || c == '='; });
   io::MemoryBudget budget(xml.size());
   if (auto fits = budget.take(2 * xml.size() + static_cast<std::uint64_t>(markup) * markup_bytes); !fits) {
     return std::move(fits).error();
   }
-  // pugixml neither resolves entities of a document type nor loads anything; it is told to keep the declaration so that
-  // it can be refused.
+  // pugixml neither resolves entities of a document type nor loads files; it keeps the declaration so that this reader
+  // can reject it.
   pugi::xml_document document;
   const pugi::xml_parse_result parsed =
       document.load_buffer(xml.data(), xml.size(), pugi::parse_default | pugi::parse_doctype, pugi::encoding_utf8);

@@ -16,7 +16,7 @@ struct Port {
   std::int64_t id = 0;
   std::string precision;           // "FP32"; may be missing on inputs
   std::vector<std::int64_t> dims;  // -1: any length
-  std::vector<std::string> names;  // of the tensor, in the file's order
+  std::vector<std::string> names;  // names of the tensor, in the file's order
 };
 
 struct Layer {
@@ -29,7 +29,7 @@ struct Layer {
   std::vector<Port> outputs;
   std::vector<std::string> output_names;  // results only
 
-  // `layer 3 "NAME" (Convert)`, for messages.
+  // Returns `layer 3 "NAME" (Convert)`, for messages.
   [[nodiscard]] std::string described() const;
 };
 
@@ -50,8 +50,8 @@ struct Document {
   std::vector<LayerEdge> edges;
 };
 
-// Errors: parse: no XML, or not of the IR's shape; unsupported: another version of the IR, a document type declaration.
-// Memory is bounded: texts whose tags and attributes would take too much are errors before they are parsed.
+// Errors: parse: not XML, or not the structure of an IR; unsupported: another version of the IR, a document type
+// declaration. Memory is bounded: tags and attributes that would take too much fail before they are parsed.
 [[nodiscard]] Result<Document> parse_document(std::string_view xml);
 
 inline constexpr std::size_t max_xml_bytes = std::size_t{256} << 20;

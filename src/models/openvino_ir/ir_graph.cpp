@@ -16,7 +16,7 @@ namespace {
 
 using Shape = std::optional<std::vector<std::int64_t>>;
 
-// What is known about the tensor at an output port. `dtype` may be uint1, whose elements are held as uint8.
+// The known facts about the tensor at an output port. `dtype` may be uint1, whose elements are stored as uint8.
 struct Value {
   std::string name = {};
   DType dtype = DType::undefined;
@@ -44,7 +44,7 @@ Result<std::string> attribute(const Layer& layer, const std::string& name) {
   return fail(ErrorCode::parse, layer, fmt::format("<data> has no attribute {}", name));
 }
 
-// An attribute that we do not know may change what the layer gives.
+// Rejects unknown attributes, which may change the layer's result.
 Result<void> check_attributes(const Layer& layer, std::initializer_list<std::string_view> known) {
   for (const auto& [name, value] : layer.data) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {
@@ -85,7 +85,7 @@ Result<std::uint64_t> count_attribute(const Layer& layer, const std::string& nam
   return fail(ErrorCode::parse, layer, fmt::format("{}=\"{}\" is not a number of bytes", name, text->substr(0, 60)));
 }
 
-// One dimension: "3", "?" for any, "2..5" for any between.
+// Parses a dimension: "3", "?" for any, "2..5" for any between.
 std::optional<std::int64_t> parse_dimension(std::string_view text) {
   if (text == "?" || text == "-1") return -1;
   if (const std::size_t dots = text.find(".."); dots != std::string_view::npos) {
@@ -109,7 +109,7 @@ Result<Shape> shape_attribute(const Layer& layer) {
   for (std::size_t begin = 0; !list.empty() && begin <= list.size();) {
     const std::size_t end = std::min(list.find(',', begin), list.size());
     const auto length = parse_dimension(std::string_view(list).substr(begin, end - begin));
-    if (!length) return fail(ErrorCode::parse, layer, fmt::format("shape=\"{}\" is no shape", text->substr(0, 60)));
+    if (!length) return fail(ErrorCode::parse, layer, fmt::format("shape=\"{}\" is not a shape", text->substr(0, 60)));
     shape.push_back(*length);
     begin = end + 1;
   }
@@ -202,7 +202,7 @@ class Builder {
     return *std::find_if(layer.outputs.begin(), layer.outputs.end(), [&](const Port& port) { return port.id == id; });
   }
 
-  // Of the tensor at an output port.
+  // Returns the name of the tensor at an output port.
   std::string own_name(LayerPort from) const {
     const Layer& layer = layer_at(from.layer);
     const Port& port = output_of(layer, from.port);
@@ -211,7 +211,7 @@ class Builder {
     return layer.outputs.size() == 1 ? base : fmt::format("{}.{}", base, &port - layer.outputs.data());
   }
 
-  // Inputs have the first choice of names, then outputs, then what is between.
+  // Inputs choose names first, then outputs, then inner values.
   Result<void> name_values() {
     for (const Layer& layer : document_.layers) {
       if (layer.type != "Parameter") continue;
@@ -271,7 +271,7 @@ class Builder {
     return {};
   }
 
-  // What the file says about a port must be what arrives or leaves there.
+  // Checks that the file's declaration of a port matches the value that arrives or leaves there.
   static Result<void> check_port(const Layer& layer, const Port& port, std::string_view side, const Value& value) {
     if (value.dtype != DType::undefined && !port.precision.empty()) {
       Result<DType> precision = parse_precision(port.precision);
@@ -333,7 +333,7 @@ class Builder {
     return {};
   }
 
-  // From `from` to a value of type `to` with the same shape.
+  // Converts `from` to a value of type `to` with the same shape.
   Result<void> convert(const Layer& layer, const Value& from, DType to, Value& result) {
     result.dtype = to;
     result.shape = from.shape;
@@ -384,7 +384,7 @@ class Builder {
     const Value& b = input(layer, 1);
     const bool known =
         a.dtype != DType::undefined && b.dtype != DType::undefined && (!*scalars || (a.shape && b.shape));
-    if (!known) {  // only a run can tell
+    if (!known) {  // known at run time only
       if (a.dtype == DType::uint1 || b.dtype == DType::uint1) {
         return fail(ErrorCode::unsupported, layer, "u1 beside a tensor of unknown type or rank");
       }

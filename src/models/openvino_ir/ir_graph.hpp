@@ -1,4 +1,4 @@
-// From the layers of an IR to a graph of ours.
+// Builds a graph from the layers of an IR.
 #pragma once
 
 #include "models/openvino_ir/ir_document.hpp"
@@ -7,8 +7,8 @@
 
 namespace tensorcast::models::openvino_ir {
 
-// Errors: parse: edges that lead nowhere, ports that are not fed or fed twice, a cycle, ports that contradict what the
-// layer gives; unsupported: another layer type, an element type that we do not have. Messages name the layer.
+// Errors: parse: edges from or to a missing port, ports without an edge or with two, a cycle, ports that contradict the
+// layer's result; unsupported: another layer type, an unsupported element type. Messages name the layer.
 [[nodiscard]] Result<Graph> build_graph(const Document& document, Weights& weights);
 
 }  // namespace tensorcast::models::openvino_ir

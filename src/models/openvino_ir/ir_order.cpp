@@ -48,7 +48,7 @@ Result<void> check_end(const Document& document, const Wiring& wiring, const std
                                  document.layers[layer->second].described(), side, end.port));
 }
 
-// A layer of a cycle: going back from any layer that could not be placed stays among such layers.
+// Returns a layer of a cycle: the predecessors of a layer that cannot be placed include another such layer.
 const Layer& on_a_cycle(const Document& document, const Wiring& wiring, const std::vector<std::size_t>& missing,
                         std::size_t start) {
   std::set<std::size_t> seen;
@@ -66,7 +66,7 @@ const Layer& on_a_cycle(const Document& document, const Wiring& wiring, const st
 }
 
 Result<void> put_in_order(const Document& document, Wiring& wiring) {
-  std::vector<std::size_t> missing(document.layers.size());  // inputs whose layer has no place yet
+  std::vector<std::size_t> missing(document.layers.size());  // number of inputs whose layer is not yet placed
   std::vector<std::vector<std::size_t>> consumers(document.layers.size());
   for (const auto& [to, from] : wiring.source) {
     const std::size_t consumer = wiring.layers.at(to.layer);

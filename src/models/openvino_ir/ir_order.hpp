@@ -1,4 +1,4 @@
-// Which port feeds which, and an order in which every layer follows those that feed it.
+// Connects ports, and orders layers so that each comes after those that feed it.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,12 @@ namespace tensorcast::models::openvino_ir {
 
 struct Wiring {
   std::map<std::int64_t, std::size_t> layers;  // index by id
-  std::map<LayerPort, LayerPort> source;       // of every input port, the output port that feeds it
-  std::vector<std::size_t> order;              // of all layers, as indices
+  std::map<LayerPort, LayerPort> source;       // for every input port, the output port that feeds it
+  std::vector<std::size_t> order;              // indices of all layers
 };
 
-// Errors: parse: ids or names that occur twice, edges from or to nothing, input ports without an edge or with two, a
-// cycle.
+// Errors: parse: ids or names that occur twice, edges from or to a missing port, input ports without an edge or with
+// two, a cycle.
 [[nodiscard]] Result<Wiring> connect(const Document& document);
 
 }  // namespace tensorcast::models::openvino_ir

@@ -12,7 +12,7 @@ namespace {
 struct Row {
   std::string_view element_type;
   std::string_view precision;
-  DType dtype;  // undefined: a type that we do not have
+  DType dtype;  // undefined: not supported
 };
 
 constexpr Row rows[] = {

@@ -1,4 +1,4 @@
-// The .bin file beside an IR: the bytes of its constants.
+// Reads the .bin file beside an IR: the bytes of its constants.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace tensorcast::models::openvino_ir {
 
-// Constants of equal offset and size share their bytes, so that what is kept in memory is not larger than the file.
+// Constants of equal offset and size share their bytes, so memory is not larger than the file.
 class Weights {
  public:
   struct Source {
@@ -24,13 +24,13 @@ class Weights {
     std::string path;  // for messages
     std::function<Result<void>(std::uint64_t offset, std::span<std::byte>)> read;
   };
-  // Called when the first constant is met; a model without constants needs no file.
+  // Called for the first constant; a model without constants needs no file.
   using Open = std::function<Result<Source>()>;
 
   explicit Weights(Open open) : open_(std::move(open)) {}
 
-  // `u1` becomes uint8, one byte per element. Errors: parse: a range outside the file, constants that overlap without
-  // being the same; io.
+  // Returns a constant. `u1` becomes uint8, one byte per element. Errors: parse: a range outside the file, constants
+  // that overlap partly; io.
   [[nodiscard]] Result<Tensor> constant(DType dtype, std::vector<std::int64_t> shape, std::uint64_t offset,
                                         std::uint64_t size);
 

@@ -20,7 +20,7 @@ bool recognizes(std::span<const std::byte> first_bytes) {
   return text.starts_with("<?xml") || text.starts_with("<net");
 }
 
-// The .bin beside the .xml, under the rules for every file that a model names: no symbolic link.
+// Opens the .bin beside the .xml. A symbolic link fails, as for every file that a model names.
 Result<Weights::Source> open_weights(const std::string& path) {
   const std::size_t name = path.find_last_of('/') + 1;
   const std::size_t dot = path.find_last_of('.');

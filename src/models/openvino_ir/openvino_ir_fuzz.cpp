@@ -1,4 +1,4 @@
-// Arbitrary bytes as an IR: the XML, then a line of NULs, then the weights. Errors are fine, nothing else may happen.
+// Reads arbitrary bytes as an IR: the XML, then a line of NULs, then the weights. Errors are allowed, crashes are not.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -28,7 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (graph.error().message.empty()) std::abort();
     return 0;
   }
-  // What was read compiles, and fails otherwise with words.
+  // A graph that was read compiles, or fails with a message.
   const auto program = tensorcast::Program::compile(*graph);
   if (!program && program.error().message.empty()) std::abort();
   return 0;

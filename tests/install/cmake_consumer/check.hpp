@@ -1,4 +1,4 @@
-// What the programs say of what they saw.
+// Prints the result of a check.
 #pragma once
 
 #include <cstdio>

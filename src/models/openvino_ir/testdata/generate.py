@@ -111,7 +111,7 @@ put("valid/version-10.xml", changed('version="11"', 'version="10"'))
 put("valid/constant.xml", constant(), bytes(range(24)))
 put("valid/any-shape.xml", changed('shape="2,3"', 'shape="..."'))
 # The three examples of the text of ConvertPromoteTypes-14, with what it leaves out around them, and without the commas
-# between attributes and the comments that are no XML.
+# between attributes and the comments that are not XML.
 put("valid/promote-example-1.xml", promote("f16", "FP16", "f32", "FP32", "FP32"))
 put("valid/promote-example-2.xml", promote("i16", "I16", "u32", "U32", "I64", "true"))
 put("valid/promote-example-3.xml", promote("i16", "I16", "u64", "U64", "FP32", "true"))
