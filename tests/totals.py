@@ -21,7 +21,7 @@ def cases(path):
 def main(folder, failed_stage):
     run = failed = 0
     gtest = sorted(folder.glob("gtest/*.xml"))
-    for path in [*gtest, folder / "pytest.xml", folder / "python-package.xml"]:
+    for path in [*gtest, folder / "pytest.xml", folder / "newest-onnx.xml", folder / "python-package.xml"]:
         if path.exists():
             more_run, more_failed = cases(path)
             run, failed = run + more_run, failed + more_failed

@@ -14,6 +14,8 @@ ML_TYPES = ["bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "floa
             "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn", "int4", "int2", "uint4", "uint2"]
 PACKED_TYPES = {"float6_e2m3fn": 6, "float6_e3m2fn": 6, "float4_e2m1fn": 4, "int4": 4, "uint4": 4, "int2": 2, "uint2": 2}
 NUMBER_TYPES = NUMPY_TYPES + ML_TYPES
+# Those of the onnx package: float6 since 1.23, whose wheel has no node tests any more.
+ONNX_TYPES = [name for name in NUMBER_TYPES if hasattr(onnx.TensorProto, "FLOAT6E2M3") or not name.startswith("float6")]
 # Those that safetensors.numpy saves.
 SAFETENSORS_TYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "F8_E4M3": "float8_e4m3fn",
                      "F8_E5M2": "float8_e5m2", "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8",

@@ -6,15 +6,15 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from array_files import (ML_TYPES, NUMBER_TYPES, PACKED_TYPES, assert_same, bits, convert, dtype_of, load_npy, load_pb,
+from array_files import (ML_TYPES, ONNX_TYPES, PACKED_TYPES, assert_same, bits, convert, dtype_of, load_npy, load_pb,
                          refuse, sample, save_pb)
 from onnx import TensorProto, helper, numpy_helper
 
-ONNX_NUMBERS = {name: helper.np_dtype_to_tensor_dtype(dtype_of(name)) for name in NUMBER_TYPES}
+ONNX_NUMBERS = {name: helper.np_dtype_to_tensor_dtype(dtype_of(name)) for name in ONNX_TYPES}
 TEST_DATA = pathlib.Path(onnx.__file__).parent / "backend" / "test" / "data"
 
 
-@pytest.mark.parametrize("name", NUMBER_TYPES)
+@pytest.mark.parametrize("name", ONNX_TYPES)
 @pytest.mark.parametrize("shape", [(), (0, 2), (1,), (3, 5)])
 def test_raw_data_of_every_type(run_tcast, tmp_path, name, shape):
     array = sample(name, shape)
@@ -25,7 +25,7 @@ def test_raw_data_of_every_type(run_tcast, tmp_path, name, shape):
     assert (tmp_path / "out.pb").read_bytes() == (tmp_path / "in.pb").read_bytes()
 
 
-@pytest.mark.parametrize("name", NUMBER_TYPES)
+@pytest.mark.parametrize("name", ONNX_TYPES)
 def test_typed_data_of_every_type(run_tcast, tmp_path, name):
     array = sample(name, (4, 3))
     tensor = TensorProto(data_type=ONNX_NUMBERS[name], dims=array.shape, name="weight")
@@ -52,7 +52,7 @@ def test_typed_data_of_every_type(run_tcast, tmp_path, name):
     assert onnx.load_tensor(tmp_path / "out.pb").HasField("raw_data")
 
 
-@pytest.mark.parametrize("name", NUMBER_TYPES)
+@pytest.mark.parametrize("name", ONNX_TYPES)
 def test_external_data_of_every_type(run_tcast, tmp_path, name):
     array = sample(name, (4, 3))
     tensor = numpy_helper.from_array(array, "weight")

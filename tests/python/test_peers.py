@@ -130,8 +130,8 @@ def comparable(values, source, target):
         low, high = np.iinfo(target).min, np.iinfo(target).max
         whole = np.trunc(np.where(finite, values, 0))
         return finite & (whole >= low) & (whole < float(high) + (1 if high < 2**53 else 0))
-    if target == "float4_e2m1fn":
-        return ~np.isnan(values)  # NaN to float4: ONNX gives -0, ml_dtypes a zero of either sign
+    if target in ("float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn"):
+        return ~np.isnan(values)  # NaN to types without it: ONNX gives -0, ml_dtypes a zero of either sign
     if target == "float8_e8m0fnu":
         # Clamping: zero, negatives, infinity, subnormals and what rounds beyond the largest are ONNX's own.
         return np.isnan(values) | (finite & (values >= 2.0**-126) & (values <= 2.0**127))
