@@ -164,8 +164,8 @@ def plain_section(results):
 
 {table(heading, rows)}
 
-malloc puts large buffers 16 bytes after the start of a page; aligned ones start with it. Up to 12 MiB, the caches hold a
-part or all. The picture has {results["pairs"]["mib"]} MiB in buffers as malloc gives them, one thread.
+malloc puts large buffers 16 bytes after the start of a page; aligned buffers start at a page. Up to 12 MiB, a part or all
+is in the caches. The picture shows {results["pairs"]["mib"]} MiB in buffers as malloc gives them, one thread.
 
 ![Time over memcpy's time, every pair](benchmarks/pairs.svg)
 """
@@ -185,7 +185,7 @@ def goals_section(results):
     ]
     return f"""## Goals
 
-One thread, {largest} MiB, buffers as malloc gives them unless they are said to be aligned. Goals are those for 64 MiB and more.
+One thread, {largest} MiB, buffers as malloc gives them unless a row says aligned. The goals are for 64 MiB and more.
 
 {table(["cast", "from and to", "pairs", "mean", "worst pair", "goal", "pairs above the goal"], lines)}
 """
@@ -199,8 +199,8 @@ def peers_section(peers):
 
 {peers["mib"]} MiB of source and target, one thread each, the same memory, allocation excluded.
 {versions}.
-\\*: differs from tensorcast on some of 65,536 inputs; [differences.md](differences.md) says where and why. –: has no such
-conversion, or not on packed elements.
+\\*: differs from tensorcast on some of 65,536 inputs; [differences.md](differences.md) says where and why.
+–: does not have the conversion, or not on packed elements.
 
 {table(["from", "to", *names], rows)}
 """
@@ -213,7 +213,7 @@ def text_section(rows):
     ]
     return f"""## Text
 
-One thread, million elements a second; more is better. Weights are numbers around 0.05, large ones around a million.
+One thread, millions of elements a second; more is better. Weights are numbers around 0.05, large numbers around a million.
 
 {table(["work", "numbers", "dtype", "tensorcast", "`std::to_chars`, `std::from_chars`"], lines)}
 """
@@ -239,9 +239,9 @@ def page(results):
 Written by `scripts/bench` on {results["date"]}, all of one run: {machine["cpu"]}, {machine["cores"]} cores, {machine["target"]}, {compiler};
 transparent huge pages: {machine["huge_pages"]}.
 
-Every figure is a time over the time of a `memcpy` that reads and writes as many bytes, if nothing else is said: below
-1 is faster. Both are measured in turns, {results["rounds"]} times for each row of this page; shown are the median, the lowest and the
-highest of these ratios. Means are geometric means of medians. Bold is the best of a row.
+Unless a section says otherwise, a figure is a time over the time of a `memcpy` that reads and writes as many bytes; below
+1 is faster. Both are measured in turns, {results["rounds"]} times for each row of this page. A row shows the median, the lowest and
+the highest of these ratios. Means are geometric means of medians. The best of a row is bold.
 """,
         goals_section(results),
         plain_section(results),
