@@ -14,12 +14,10 @@ inline constexpr std::size_t kSixBitBytes = kRegisterBytes * 6 / 8;  // of a reg
 SIMD_INLINE U64 load_sextets(const std::byte* src) {
   const __m512i order = _mm512_set_epi16(0, 23, 22, 21, 0, 20, 19, 18, 0, 17, 16, 15, 0, 14, 13, 12, 0, 11, 10, 9, 0, 8,
                                          7, 6, 0, 5, 4, 3, 0, 2, 1, 0);
-  return (U64)_mm512_permutexvar_epi16(order, _mm512_maskz_loadu_epi16(0xffffff, src));
-}
-SIMD_INLINE void store_sextets(std::byte* dst, U64 x) {
-  const __m512i order = _mm512_set_epi16(0, 0, 0, 0, 0, 0, 0, 0, 30, 29, 28, 26, 25, 24, 22, 21, 20, 18, 17, 16, 14, 13,
-                                         12, 10, 9, 8, 6, 5, 4, 2, 1, 0);
-  _mm512_mask_storeu_epi16(dst, 0xffffff, _mm512_permutexvar_epi16(order, (__m512i)x));
+  // In two parts: from memory, one masked load takes several times as long.
+  const __m128i rest = _mm_loadu_si128(reinterpret_cast<const __m128i*>(src + 32));
+  const __m256i first = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(src));
+  return (U64)_mm512_permutexvar_epi16(order, _mm512_inserti32x4(_mm512_castsi256_si512(first), rest, 2));
 }
 
 #elif TENSORCAST_TARGET_LEVEL == 1
@@ -29,13 +27,6 @@ SIMD_INLINE U64 load_sextets(const std::byte* src) {
   const __m256i order = _mm256_setr_epi8(0, 1, 2, 3, 4, 5, -1, -1, 6, 7, 8, 9, 10, 11, -1, -1,  //
                                          4, 5, 6, 7, 8, 9, -1, -1, 10, 11, 12, 13, 14, 15, -1, -1);
   return (U64)_mm256_shuffle_epi8(_mm256_set_m128i(half(8), half(0)), order);
-}
-SIMD_INLINE void store_sextets(std::byte* dst, U64 x) {
-  const __m256i in_halves = _mm256_setr_epi8(0, 1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 13, -1, -1, -1, -1,  //
-                                             0, 1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 13, -1, -1, -1, -1);
-  const __m256i order = _mm256_setr_epi32(0, 1, 2, 4, 5, 6, 7, 7);
-  const __m256i packed = _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8((__m256i)x, in_halves), order);
-  __builtin_memcpy(dst, &packed, kSixBitBytes);
 }
 
 #else
@@ -59,18 +50,45 @@ SIMD_INLINE void store_sextets(std::byte* dst, U64 x) {
 // Reads kSixBitBytes.
 SIMD_INLINE U8 load_six_bits(const std::byte* src) {
   const U64 eight = load_sextets(src);
+#if TENSORCAST_TARGET_LEVEL >= 3
+  return (U8)_mm512_multishift_epi64_epi8(_mm512_set1_epi64(0x2a241e18120c0600), (__m512i)eight) & 0x3f;
+#else
   const U32 four = as<U32>((eight & 0xffffff) | ((eight << 8) & 0xffffff00000000));
   const U16 two = as<U16>((four & 0xfff) | ((four << 4) & 0xfff0000));
   return as<U8>((two & 0x3f) | ((two << 2) & 0x3f00));
+#endif
 }
 
 // Writes kSixBitBytes. Codes are below 64.
+#if TENSORCAST_TARGET_LEVEL >= 1
+
+SIMD_INLINE void store_six_bits(std::byte* dst, U8 codes) {
+  const __m128i in_lanes = _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
+#if TENSORCAST_TARGET_LEVEL >= 2
+  const __m512i two = _mm512_maddubs_epi16((__m512i)codes, _mm512_set1_epi16(0x4001));
+  const __m512i four = _mm512_madd_epi16(two, _mm512_set1_epi32(0x10000001));
+  const __m512i order = _mm512_setr_epi32(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 0, 0, 0, 0);
+  const __m512i packed = _mm512_permutexvar_epi32(order, _mm512_shuffle_epi8(four, _mm512_broadcast_i32x4(in_lanes)));
+#else
+  const __m256i two = _mm256_maddubs_epi16((__m256i)codes, _mm256_set1_epi16(0x4001));
+  const __m256i four = _mm256_madd_epi16(two, _mm256_set1_epi32(0x10000001));
+  const __m256i order = _mm256_setr_epi32(0, 1, 2, 4, 5, 6, 0, 0);
+  const __m256i packed =
+      _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(four, _mm256_broadcastsi128_si256(in_lanes)), order);
+#endif
+  __builtin_memcpy(dst, &packed, kSixBitBytes);
+}
+
+#else
+
 SIMD_INLINE void store_six_bits(std::byte* dst, U8 codes) {
   const U16 one = as<U16>(codes);
   const U32 two = as<U32>((one & 0x3f) | ((one >> 2) & 0xfc0));
   const U64 four = as<U64>((two & 0xfff) | ((two >> 4) & 0xfff000));
   store_sextets(dst, (four & 0xffffff) | ((four >> 8) & 0xffffff000000));
 }
+
+#endif
 
 // A table of 64 bytes.
 #if TENSORCAST_TARGET_LEVEL >= 3
@@ -99,17 +117,20 @@ struct SixBitTable {
 #endif
     }
   }
+  // A shuffle looks at the lower four bits, a choice at the uppermost.
   SIMD_INLINE U8 operator()(U8 codes) const {
-    const U8 low = choose(codes, values[0], values[1]), high = choose(codes, values[2], values[3]);
-    const U8 is_high = as<U8>(codes > 31);
-    return (low & ~is_high) | (high & is_high);
+    const U8 is_odd = as<U8>(as<U16>(codes) << 3), is_high = as<U8>(as<U16>(codes) << 2);
+    return choose(is_high, choose(is_odd, shuffle(values[0], codes), shuffle(values[1], codes)),
+                  choose(is_odd, shuffle(values[2], codes), shuffle(values[3], codes)));
   }
 
  private:
-  SIMD_INLINE static U8 choose(U8 codes, U8 even, U8 odd) {
-    const U8 index = codes & 15;
-    const U8 is_odd = as<U8>((codes & 16) != 0);
-    return (shuffle(even, index) & ~is_odd) | (shuffle(odd, index) & is_odd);
+  SIMD_INLINE static U8 choose(U8 is_second, U8 first, U8 second) {
+#if TENSORCAST_TARGET_LEVEL >= 2
+    return (U8)_mm512_mask_blend_epi8(_mm512_movepi8_mask((__m512i)is_second), (__m512i)first, (__m512i)second);
+#else
+    return (U8)_mm256_blendv_epi8((__m256i)first, (__m256i)second, (__m256i)is_second);
+#endif
   }
   SIMD_INLINE static U8 shuffle(U8 row, U8 index) {
 #if TENSORCAST_TARGET_LEVEL >= 2
