@@ -343,7 +343,7 @@ def test_a_model_is_known_by_its_content_too(run_tcast, tmp_path):
     assert run_tcast("run", "model", "-i", "x.npy", "-d", "out").returncode == 0
     (tmp_path / "model").write_bytes(b"something else")
     done = run_tcast("run", "model", "-i", "x.npy", "-d", "out")
-    assert done.returncode == 1 and "no model of a known format" in done.stderr
+    assert done.returncode == 1 and "not a model of a known format" in done.stderr
     done = run_tcast("run", "model", "-i", "x.npy", "-d", "out", "--format", "onnx")
     assert done.returncode == 1 and "malformed protobuf" in done.stderr
 
