@@ -16,13 +16,13 @@ static int open_at(const char* function, int folder, const char* path, int flags
   return real(folder, path, flags, mode);
 }
 
-#define OPEN_AT(name)                                        \
-  int name(int folder, const char* path, int flags, ...) {   \
-    va_list arguments;                                       \
-    va_start(arguments, flags);                              \
-    unsigned mode = va_arg(arguments, unsigned);             \
-    va_end(arguments);                                       \
-    return open_at(#name, folder, path, flags, mode);        \
+#define OPEN_AT(name)                                      \
+  int name(int folder, const char* path, int flags, ...) { \
+    va_list arguments;                                     \
+    va_start(arguments, flags);                            \
+    unsigned mode = va_arg(arguments, unsigned);           \
+    va_end(arguments);                                     \
+    return open_at(#name, folder, path, flags, mode);      \
   }
 OPEN_AT(openat)
 OPEN_AT(openat64)
