@@ -13,7 +13,7 @@ import numpy as np
 import tensorcast as tc
 
 NAMES = [row["name"] for row in tc.dtypes() if row["name"] != "string"]
-BITS = {row["name"]: row["bits"] for row in tc.dtypes() if row["bits"] < 8}
+BITS = {row["name"]: row["bits"] for row in tc.dtypes() if 0 < row["bits"] < 8}
 ONNX = {row["name"]: row["onnx"] for row in tc.dtypes()}
 FLOAT8 = ["float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"]
 

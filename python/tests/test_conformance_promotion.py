@@ -12,7 +12,8 @@ import tensorcast as tc
 from tensorcast import CastError
 
 RULES = ["openvino", "numpy", "torch", "jax", "jax_strict", "tensorflow"]
-NAMES = [row["name"] for row in tc.dtypes() if row["name"] != "string"] + ["uint1"]
+FLOAT6 = ["float6_e2m3fn", "float6_e3m2fn"]  # newer than the rules: refused by all of them
+NAMES = [row["name"] for row in tc.dtypes() if row["name"] not in ("string", *FLOAT6)] + ["uint1"]
 REFUSED = "refused"
 
 
@@ -38,6 +39,13 @@ def disagreements(names, theirs, **options):
         if ours(a, b, **options) != expected:
             wrong[a, b] = ours(a, b, **options), expected
     return wrong
+
+
+@pytest.mark.parametrize("rules", RULES)
+def test_float6_is_refused(rules):
+    for a, b in itertools.product(FLOAT6, [*NAMES, *FLOAT6]):
+        if a != b:
+            assert ours(a, b, rules=rules) == ours(b, a, rules=rules) == REFUSED
 
 
 def test_numpy():

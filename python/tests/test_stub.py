@@ -11,6 +11,7 @@ from tensorcast import _arrays, _core
 
 STUB = ast.parse((pathlib.Path(tc.__file__).parent / "_core.pyi").read_text())
 FUNCTIONS = {node.name: node for node in STUB.body if isinstance(node, ast.FunctionDef)}
+VALUES = {node.target.id for node in STUB.body if isinstance(node, ast.AnnAssign)} - {"__version__"}
 CLASSES = {node.name: node for node in STUB.body if isinstance(node, ast.ClassDef)}
 
 
@@ -19,7 +20,7 @@ def _parameters(function):
 
 
 def test_names():
-    assert {name for name in dir(_core) if not name.startswith("_")} == {*FUNCTIONS, *CLASSES}
+    assert {name for name in dir(_core) if not name.startswith("_")} == {*FUNCTIONS, *CLASSES, *VALUES}
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS.keys() - {"cast"}))
