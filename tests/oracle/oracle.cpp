@@ -67,8 +67,7 @@ std::string describe_events(std::uint16_t events) {
 }
 
 Conversion::Conversion(Type from, std::uint64_t code, const Exact& source, Type to, double scale)
-    : from_(from),
-      to_(to),
+    : to_(to),
       code_(code),
       bit_copy_(from == to && scale == 1.0),
       low_bits_((is_integer(from) || from == boolean) && is_integer(to) && scale == 1.0),

@@ -55,7 +55,6 @@ class Conversion {
   [[nodiscard]] Outcome to_integer(const tc_cast_options& options) const;
   [[nodiscard]] std::uint64_t quiet_nan() const;
 
-  Type from_;
   Type to_;
   std::uint64_t code_;
   bool bit_copy_;
