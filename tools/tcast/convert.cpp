@@ -33,7 +33,6 @@ struct ConvertArguments {
   std::vector<std::string> rules;
   std::vector<std::string> rule_files;
   std::string report_path;
-  CLI::Option* out_of_range = nullptr;
   bool strict_loss = false;
   bool json = false;
   bool quiet = false;
@@ -195,8 +194,6 @@ void check_usage(ConvertArguments& arguments) {
   ConvertRequest& request = arguments.request;
   request.raw = arguments.layout.raw_layout();
   request.from = arguments.layout.from;
-  // Without --out-of-range the user may not know that numbers wrap, so that is an error.
-  request.refuse_wrap = arguments.out_of_range->count() == 0;
   if (!arguments.quiet) request.on_loss = tensorcast::OnLoss::tell;
   if (arguments.strict_loss) request.on_loss = tensorcast::OnLoss::fail;
   request.report = !arguments.report_path.empty() || arguments.json;
@@ -271,10 +268,12 @@ void add_convert(CLI::App& app, Work& work) {
   add_threads(command, request.options.threads);
   add_json(command, arguments->json);
   add_quiet(command, arguments->quiet);
-  arguments->out_of_range =
+  CLI::Option* out_of_range =
       add_cast_options(command, request.options, "values out of an integer type's range (default: an error)");
 
-  command.callback([arguments, &work] {
+  command.callback([arguments, out_of_range, &work] {
+    // Without the option the user may not know that numbers wrap, so that is an error.
+    arguments->request.refuse_wrap = out_of_range->count() == 0;
     check_usage(*arguments);
     work = [arguments] { return convert(*arguments); };
   });

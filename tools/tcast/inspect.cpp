@@ -43,7 +43,7 @@ struct InspectArguments {
   bool all = false;
   bool stats = false;
   std::vector<DType> candidates = {DType::float16, DType::bfloat16, DType::float8_e4m3fn, DType::float8_e5m2};
-  CLI::Option* candidates_option = nullptr;
+  bool has_candidates = false;  // --candidates was given
   tensorcast::CastOptions options;
   bool json = false;
   bool quiet = false;
@@ -254,9 +254,8 @@ Result<void> measure(const InspectArguments& arguments, std::span<const DType> c
 
 // Requested types are tried on every tensor; by default none is tried on integers and bools.
 Result<void> measure_all(const InspectArguments& arguments, std::vector<Inspected>& tensors) {
-  const bool asked = arguments.candidates_option->count() != 0;
   const auto tried = [&](const TensorSummary& tensor) {
-    return asked || tensorcast::family(tensor.dtype) == Family::floating;
+    return arguments.has_candidates || tensorcast::family(tensor.dtype) == Family::floating;
   };
   if (Result<void> done = measure(arguments, arguments.candidates, tried, tensors); !done) return done;
   return measure(
@@ -325,17 +324,18 @@ void add_inspect(CLI::App& app, Work& work) {
   command.add_flag("--all", arguments->all, "list the tensors even if there are more than 40");
   CLI::Option* stats = command.add_flag(
       "--stats", arguments->stats, "read the data too: ranges, NaN, Inf, zeros, and how each candidate would fare");
-  arguments->candidates_option =
+  CLI::Option* candidates =
       add_dtypes(command, "--candidates", arguments->candidates,
                  "types to try (default float16,bfloat16,float8_e4m3fn,float8_e5m2 on floating-point tensors)");
-  arguments->candidates_option->needs(stats);
+  candidates->needs(stats);
   add_input_layout(command, arguments->layout);
   add_threads(command, arguments->options.threads);
   add_json(command, arguments->json);
   add_quiet(command, arguments->quiet);
   add_cast_options(command, arguments->options);
 
-  command.callback([arguments, &work] {
+  command.callback([arguments, candidates, &work] {
+    arguments->has_candidates = candidates->count() != 0;
     arguments->raw = arguments->layout.raw_layout();
     std::erase(arguments->candidates, DType::string);  // has no losses to measure, but "all" includes it
     if (arguments->order == Order::snr && !arguments->stats) throw CLI::ValidationError("--sort", "snr needs --stats");
