@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::size_t line_bytes = 64;
 
+static_assert(piece_granule % report::piece_multiple == 0, "pieces are what reports take");
+
 // Prefetches into the second-level cache.
 void prefetch(const std::byte* data, std::size_t bytes) {
   for (std::size_t at = 0; at < bytes; at += line_bytes) __builtin_prefetch(data + at, 0, 2);
