@@ -82,7 +82,8 @@ struct ConvertRequest {
   bool verify = false;
   std::string input_format;                          // "npy", "safetensors", ...; empty: by extension and content
   std::string output_format;                         // the same; empty: by extension
-  std::function<bool(const Progress&)> on_progress;  // called now and then; returning false cancels
+  // Called before the output is created, then now and then, and before it gets its name; returning false cancels.
+  std::function<bool(const Progress&)> on_progress;
 };
 
 struct TensorOutcome {

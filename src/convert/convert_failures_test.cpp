@@ -212,7 +212,10 @@ TEST_F(ConvertFailures, AFullDiskIsKnownBeforeTheFirstByte) {
   if (::mount("none", disk.c_str(), "tmpfs", 0, "size=64k") != 0) GTEST_SKIP() << "needs the right to mount a tmpfs";
   ConvertRequest convert = request(put_model(1'000'000), disk + "/out.safetensors", DType::float16);
   bool started = false;
-  convert.on_progress = [&](const Progress&) { return started = true; };
+  convert.on_progress = [&](const Progress& progress) {
+    started = started || progress.bytes_done > 0;
+    return true;
+  };
   const Error error = failure(convert);
   EXPECT_EQ(error.code, ErrorCode::io);
   EXPECT_EQ(error.message, "cannot write: No space left on device");

@@ -79,6 +79,11 @@ Result<bool> verify_output(const ConvertRequest& request, const Plan& plan, Open
 // Runs everything after the plan. `outcome` has the plan's tensors.
 Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, OpenedInput& input,
                                const Format& format, ConvertOutcome outcome) {
+  const std::uint64_t bytes = plan.bytes_in() + plan.bytes_out();
+  ProgressMeter progress(request, request.verify ? 2 * bytes : bytes);
+  // Before anything is created, so that the caller can be ready to cancel.
+  outcome.cancelled = !progress.report();
+  if (outcome.cancelled) return outcome;
   io::ParentFolders folders;
   if (request.parents) {
     Result<io::ParentFolders> created = io::ParentFolders::create(request.output);
@@ -90,8 +95,6 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
     if (output.error().system_error == ENOENT) output.error().hint = "`parents` creates it";
     return std::move(output).error();
   }
-  const std::uint64_t bytes = plan.bytes_in() + plan.bytes_out();
-  ProgressMeter progress(request, request.verify ? 2 * bytes : bytes);
   if (auto reserved = output->reserve(plan.bytes_out()); !reserved) return std::move(reserved).error();
 
   const formats::WriteOptions options{.metadata = input.reader->metadata(),
@@ -114,6 +117,9 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
     outcome.cancelled = !*verified;
     if (outcome.cancelled) return outcome;
   }
+  if (auto synced = output->sync(); !synced) return std::move(synced).error();  // may take long
+  outcome.cancelled = !progress.report();
+  if (outcome.cancelled) return outcome;
   if (auto committed = output->commit(); !committed) return std::move(committed).error();
   folders.keep();
   for (std::size_t i = 0; i < outcome.tensors.size(); ++i) {

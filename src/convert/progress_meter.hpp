@@ -24,6 +24,8 @@ class ProgressMeter {
     next_call_ = now + interval;
     return request_.on_progress(progress_);
   }
+  // Calls back at once. Returns false if the caller cancels.
+  [[nodiscard]] bool report() const { return !request_.on_progress || request_.on_progress(progress_); }
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -8,6 +8,7 @@
 #include "convert/aligned_buffer.hpp"
 #include "convert/open_input.hpp"
 #include "dtype/guarded.hpp"
+#include "io/memory_budget.hpp"
 #include "io/output_file.hpp"
 
 namespace tensorcast {
@@ -43,7 +44,8 @@ Result<std::size_t> choose_tensor(const formats::Reader& reader, const std::stri
   return Error{.code = ErrorCode::invalid_argument, .message = "the file has no such tensor", .tensor = wanted};
 }
 
-Result<Tensor> read_elements(formats::Reader& reader, std::size_t index) {
+Result<Tensor> read_elements(const OpenedInput& input, std::size_t index) {
+  formats::Reader& reader = *input.reader;
   const TensorInfo& info = reader.tensors()[index];
   if (info.problem) return *info.problem;
   if (info.dtype == DType::undefined) {
@@ -52,7 +54,7 @@ Result<Tensor> read_elements(formats::Reader& reader, std::size_t index) {
                  .tensor = info.name};
   }
   if (info.dtype == DType::string) {
-    Result<StringBuffer> strings = reader.read_strings(index);
+    Result<StringBuffer> strings = formats::read_all_strings(reader, index, io::MemoryBudget(input.file->size()));
     if (!strings) return std::move(strings).error();
     return Tensor::own(info.shape, std::move(*strings));
   }
@@ -66,7 +68,7 @@ Result<NamedTensor> read(const std::string& path, const ReadTensorOptions& optio
   if (!input) return std::move(input).error();
   const Result<std::size_t> index = choose_tensor(*input->reader, options.tensor);
   if (!index) return at_file(index.error(), path);
-  Result<Tensor> tensor = read_elements(*input->reader, *index);
+  Result<Tensor> tensor = read_elements(*input, *index);
   if (!tensor) return at_file(std::move(tensor).error(), path);
   return NamedTensor{.name = input->reader->tensors()[*index].name, .tensor = std::move(*tensor)};
 }
@@ -92,6 +94,13 @@ StringBuffer copy_of(StringView strings) {
   return copy;
 }
 
+Result<void> append_strings(formats::Writer& writer, const StringBuffer& strings) {
+  if (writer.measures_strings()) {
+    if (Result<void> measured = writer.measure_strings(strings); !measured) return measured;
+  }
+  return writer.append_strings(strings);
+}
+
 Result<void> write(const std::string& path, const Tensor& tensor, const WriteTensorOptions& options) {
   const Result<const Format*> format =
       options.format.empty() ? formats::format_for_output(path) : convert::format_by_name(options.format);
@@ -106,9 +115,11 @@ Result<void> write(const std::string& path, const Tensor& tensor, const WriteTen
   if (!file) return std::move(file).error();
   Result<std::unique_ptr<formats::Writer>> writer = (*format)->create(*file, infos, {});
   if (!writer) return std::move(writer).error();
-  Result<void> put = tensor.dtype() == DType::string ? (*writer)->append_strings(copy_of(tensor.strings()))
-                                                     : (*writer)->append(tensor.bytes());
-  if (!put) return put;
+  if (tensor.count() > 0) {
+    Result<void> put = tensor.dtype() == DType::string ? append_strings(**writer, copy_of(tensor.strings()))
+                                                       : (*writer)->append(tensor.bytes());
+    if (!put) return put;
+  }
   if (Result<void> finished = (*writer)->finish(); !finished) return finished;
   return file->commit();
 }

@@ -7,6 +7,7 @@
 #include "convert/block_writer.hpp"
 #include "convert/damage.hpp"
 #include "convert/element_blocks.hpp"
+#include "convert/string_blocks.hpp"
 
 namespace tensorcast::convert {
 namespace {
@@ -107,23 +108,52 @@ class Transfer {
 
   Result<void> move_strings(const PlannedTensor& tensor) {
     if (Result<void> drained = blocks_.drain(); !drained) return drained;
-    Result<StringBuffer> strings = convert_to_strings(request_.options, tensor, reader_);
-    if (!strings) return std::move(strings).error();
-    if (Result<void> appended = writer_.append_strings(*strings); !appended) return appended;
-    advance(tensor.bytes_in + tensor.target.bytes, tensor);
+    if (writer_.measures_strings()) {
+      const auto measure = [&](const StringBuffer& block) { return writer_.measure_strings(block); };
+      if (Result<void> measured = each_block(tensor, measure); !measured) return measured;
+    }
+    std::uint64_t appended = 0;
+    return each_block(tensor, [&](const StringBuffer& block) {
+      const std::uint64_t count = block.offsets.size() - 1;
+      advance(share(tensor, appended + count) - share(tensor, appended), tensor);
+      appended += count;
+      return writer_.append_strings(block);
+    });
+  }
+
+  // Calls take(strings) for each block of a tensor that becomes strings, until the conversion is cancelled.
+  template <class Take>
+  Result<void> each_block(const PlannedTensor& tensor, const Take& take) {
+    for (StringBlocks blocks(request_.options, tensor, reader_, block_bytes_);
+         !blocks.at_end() && !outcome_.cancelled;) {
+      const Result<StringBuffer> block = blocks.next();
+      if (!block) return block.error();
+      if (Result<void> taken = take(*block); !taken) return taken;
+      advance(0, tensor);
+    }
     return {};
   }
 
   Result<void> move_parsed_strings(const PlannedTensor& tensor) {
     CastOptions options = request_.options;
     if (request_.refuse_wrap && options.out_of_range == OutOfRange::automatic) options.out_of_range = OutOfRange::error;
-    Result<std::vector<std::byte>> numbers = convert_from_strings(options, tensor, reader_);
-    if (!numbers) return std::move(numbers).error();
-    if (Result<void> drained = blocks_.drain(); !drained) return drained;
-    if (numbers->empty()) return {};  // append() is not called for tensors without bytes
-    if (Result<void> appended = writer_.append(*numbers); !appended) return appended;
-    advance(tensor.bytes_in + tensor.target.bytes, tensor);
+    for (NumberBlocks numbers(options, tensor, reader_, block_bytes_); !numbers.at_end() && !outcome_.cancelled;) {
+      const std::uint64_t before = share(tensor, numbers.done());
+      const Result<std::span<std::byte>> block = blocks_.acquire();
+      if (!block) return block.error();
+      const Result<std::span<std::byte>> parsed = numbers.next(*block);
+      if (!parsed) return parsed.error();
+      blocks_.push(parsed->size());
+      advance(share(tensor, numbers.done()) - before, tensor);
+    }
     return {};
+  }
+
+  // The part of the tensor's bytes, in and out, that its first `elements` have.
+  static std::uint64_t share(const PlannedTensor& tensor, std::uint64_t elements) {
+    const double all = static_cast<double>(tensor.bytes_in) + static_cast<double>(tensor.target.bytes);
+    if (elements == tensor.target.count) return tensor.bytes_in + tensor.target.bytes;
+    return static_cast<std::uint64_t>(all * static_cast<double>(elements) / static_cast<double>(tensor.target.count));
   }
 
   // Finds the first element that wraps, in a block that has one.
@@ -159,30 +189,11 @@ class Transfer {
   TransferOutcome outcome_;
 };
 
-StringView view(const StringBuffer& strings) { return {.data = strings.data, .offsets = strings.offsets}; }
-
 }  // namespace
 
 Result<TransferOutcome> transfer(const ConvertRequest& request, const Plan& plan, Reader& reader, Writer& writer,
                                  ProgressMeter& progress) {
   return Transfer(request, plan, reader, writer, progress).run();
-}
-
-Result<StringBuffer> convert_to_strings(const CastOptions& options, const PlannedTensor& tensor, Reader& reader) {
-  if (tensor.from == DType::string) return reader.read_strings(tensor.source);
-  std::vector<std::byte> numbers(tensor.bytes_in);
-  if (auto got = reader.read(tensor.source, 0, numbers); !got) return std::move(got).error();
-  return cast_to_strings({tensor.from, tensor.target.shape, numbers}, options);
-}
-
-Result<std::vector<std::byte>> convert_from_strings(const CastOptions& options, const PlannedTensor& tensor,
-                                                    Reader& reader) {
-  const Result<StringBuffer> strings = reader.read_strings(tensor.source);
-  if (!strings) return strings.error();
-  std::vector<std::byte> numbers(tensor.target.bytes);
-  const MutableTensorView target{tensor.target.dtype, tensor.target.shape, numbers};
-  if (auto done = cast_from_strings(view(*strings), target, options); !done) return std::move(done).error();
-  return numbers;
 }
 
 }  // namespace tensorcast::convert

@@ -18,16 +18,9 @@ struct TransferOutcome {
   bool cancelled = false;
 };
 
-// This thread reads and converts, another one writes. Memory: a few blocks; a whole tensor for strings. Errors: those
-// of reader, writer and cast, with Error::tensor; io and parse errors with Error::file.
+// This thread reads and converts, another one writes. Memory: a few blocks, or a few strings if they are larger. Errors:
+// those of reader, writer and cast, with Error::tensor; io and parse errors with Error::file.
 [[nodiscard]] Result<TransferOutcome> transfer(const ConvertRequest& request, const Plan& plan, formats::Reader& reader,
                                                formats::Writer& writer, ProgressMeter& progress);
-
-// Converts a tensor to strings, from strings or numbers.
-[[nodiscard]] Result<StringBuffer> convert_to_strings(const CastOptions& options, const PlannedTensor& tensor,
-                                                      formats::Reader& reader);
-// Converts a tensor of strings to numbers; returns their storage.
-[[nodiscard]] Result<std::vector<std::byte>> convert_from_strings(const CastOptions& options,
-                                                                  const PlannedTensor& tensor, formats::Reader& reader);
 
 }  // namespace tensorcast::convert

@@ -11,7 +11,7 @@
 #include "codec/reference_cast.hpp"
 #include "convert/aligned_buffer.hpp"
 #include "convert/element_blocks.hpp"
-#include "convert/transfer.hpp"
+#include "convert/string_blocks.hpp"
 
 namespace tensorcast::convert {
 namespace {
@@ -170,22 +170,34 @@ class Verification {
   }
 
   Result<void> check_strings(const PlannedTensor& tensor, std::size_t place) {
-    const Result<StringBuffer> wanted = convert_to_strings(request_.options, tensor, input_);
-    if (!wanted) return wanted.error();
-    const Result<StringBuffer> found = output_.read_strings(place);
-    if (!found) return found.error();
-    if (wanted->data != found->data || wanted->offsets != found->offsets) return differs("the strings differ");
+    StringComparison found(output_, place, threaded_block_bytes);
+    for (StringBlocks wanted(request_.options, tensor, input_, threaded_block_bytes);
+         !wanted.at_end() && !cancelled_;) {
+      const std::uint64_t first = wanted.done();
+      const Result<StringBuffer> block = wanted.next();
+      if (!block) return block.error();
+      const Result<std::size_t> equal = found.count_equal(*block);
+      if (!equal) return equal.error();
+      if (first + *equal != wanted.done()) return differs("the strings differ", first + *equal);
+      advance(0, tensor);
+    }
     advance(tensor.bytes_in + tensor.target.bytes, tensor);
     return {};
   }
 
   Result<void> check_parsed_strings(const PlannedTensor& tensor, std::size_t place) {
-    const Result<std::vector<std::byte>> wanted = convert_from_strings(request_.options, tensor, input_);
-    if (!wanted) return wanted.error();
-    std::vector<std::byte> found(wanted->size());
-    if (auto got = output_.read(place, 0, found); !got) return got;
-    if (*wanted != found) {
-      return first_difference(tensor.target.dtype, found.data(), wanted->data(), tensor.target.count, 0);
+    const DType to = tensor.target.dtype;
+    for (NumberBlocks wanted(request_.options, tensor, input_, threaded_block_bytes);
+         !wanted.at_end() && !cancelled_;) {
+      const std::uint64_t first = wanted.done();
+      const Result<std::span<std::byte>> numbers = wanted.next(expected_.span());
+      if (!numbers) return numbers.error();
+      const std::span<std::byte> actual = actual_.span().first(numbers->size());
+      if (auto got = output_.read(place, storage_bytes(to, first), actual); !got) return got;
+      if (std::memcmp(numbers->data(), actual.data(), actual.size()) != 0) {
+        return first_difference(to, actual.data(), numbers->data(), wanted.done() - first, first);
+      }
+      advance(0, tensor);
     }
     advance(tensor.bytes_in + tensor.target.bytes, tensor);
     return {};

@@ -16,8 +16,9 @@
 #include "tensorcast/file.hpp"
 
 namespace tensorcast::io {
-class InputFile;   // io/input_file.hpp: bounded positional reads of one file
-class OutputFile;  // io/output_file.hpp: appends to a file that appears under its name on commit
+class InputFile;     // io/input_file.hpp: bounded positional reads of one file
+class MemoryBudget;  // io/memory_budget.hpp: limits what is kept of a file
+class OutputFile;    // io/output_file.hpp: appends to a file that appears under its name on commit
 }  // namespace tensorcast::io
 
 namespace tensorcast::formats {
@@ -27,7 +28,7 @@ struct TensorInfo {
   DType dtype = DType::undefined;
   std::vector<std::int64_t> shape;
   std::uint64_t count = 0;  // product of the shape, checked
-  std::uint64_t bytes = 0;  // storage_bytes(dtype, count); for strings the bytes of all texts together
+  std::uint64_t bytes = 0;  // storage_bytes(dtype, count); for strings those in the file, padding included
   // The file's own name of a type that has no DType, e.g. "C64". `dtype` is then undefined, and the tensor can only be
   // copied within its format.
   std::string foreign_dtype = {};
@@ -51,18 +52,36 @@ class Reader {
   // Errors: io, parse (contents that contradict the header).
   [[nodiscard]] virtual Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) = 0;
 
-  // Reads all strings of a string tensor, in order. Default: unsupported.
-  [[nodiscard]] virtual Result<StringBuffer> read_strings(std::size_t index);
+  // Reads the strings of a string tensor from element `first` on, until is_full_block() or the end of the tensor.
+  // Within a tensor, `first` ascends without gaps from 0; 0 starts again. Memory: the block and 8 strings.
+  // Precondition: first < count. Errors: as read(); Error::element is the element's index. Default: unsupported.
+  [[nodiscard]] virtual Result<StringBuffer> read_strings(std::size_t index, std::uint64_t first,
+                                                          std::size_t block_bytes);
 };
 
-// Writes tensors in the order in which they were declared, each exactly once, as consecutive appends.
+// Reports whether `strings` and their offsets take `block_bytes`. A full block has a multiple of 8 strings, which take
+// whole bytes of any type, and at most block_bytes / 8, if that is a multiple of 8.
+[[nodiscard]] inline bool is_full_block(const StringBuffer& strings, std::size_t block_bytes) noexcept {
+  return (strings.offsets.size() - 1) % 8 == 0 &&
+         strings.data.size() + strings.offsets.size() * sizeof(std::int64_t) >= block_bytes;
+}
+
+// Reads all strings of a tensor. Errors: those of the reader and of `budget`, which they are taken from.
+[[nodiscard]] Result<StringBuffer> read_all_strings(Reader& reader, std::size_t index, io::MemoryBudget budget);
+
+// Writes tensors in the order in which they were declared, each exactly once, as consecutive appends; none for tensors
+// without elements.
 class Writer {
  public:
   virtual ~Writer() = default;
   // Appends bytes to the current tensor (dense little-endian C order). Continues with the next tensor when it is full.
   [[nodiscard]] virtual Result<void> append(std::span<const std::byte> bytes) = 0;
-  // Writes the whole current tensor, which is a string tensor. Default: unsupported.
+  // Appends strings to the current tensor, which is a string tensor. Default: unsupported.
   [[nodiscard]] virtual Result<void> append_strings(const StringBuffer& strings);
+  // Reports whether measure_strings() must see all strings of a tensor, in order, before append_strings() does.
+  [[nodiscard]] virtual bool measures_strings() const { return false; }
+  // Errors: parse, unsupported (text that the format cannot hold); Error::element is the element's index.
+  [[nodiscard]] virtual Result<void> measure_strings(const StringBuffer& /*strings*/) { return {}; }
   // Writes trailers and directories; call after the last tensor. The caller commits the file.
   [[nodiscard]] virtual Result<void> finish() = 0;
 };

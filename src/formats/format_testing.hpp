@@ -14,6 +14,7 @@
 
 #include "formats/format.hpp"
 #include "io/input_file.hpp"
+#include "io/memory_budget.hpp"
 #include "io/output_file.hpp"
 
 namespace tensorcast::formats::testing {
@@ -100,7 +101,7 @@ struct FileTensor {
     tensor.info = (*reader)->tensors()[index];
     if (tensor.info.problem) return *tensor.info.problem;
     if (tensor.info.dtype == DType::string) {
-      Result<StringBuffer> strings = (*reader)->read_strings(index);
+      Result<StringBuffer> strings = read_all_strings(**reader, index, io::MemoryBudget(file->size()));
       if (!strings) return std::move(strings).error();
       tensor.strings = std::move(*strings);
     } else {
@@ -131,6 +132,8 @@ struct FileTensor {
   if (!writer) return std::move(writer).error();
   for (const FileTensor& tensor : tensors) {
     if (tensor.info.dtype == DType::string) {
+      if (tensor.info.count == 0) continue;
+      if (Result<void> measured = (*writer)->measure_strings(tensor.strings); !measured) return measured;
       if (Result<void> put = (*writer)->append_strings(tensor.strings); !put) return put;
       continue;
     }

@@ -125,6 +125,36 @@ class MemoryTest(unittest.TestCase):
                 self.expect_bounded(done)
                 (self.folder / name).unlink()
 
+    def test_strings_are_streamed(self):
+        """128 MiB of texts are converted in 128 MiB, program included, whatever they take in the file."""
+        count, chunk_count = 1 << 20, 1 << 13
+        chunk = b"".join(b"%0128d" % (i % 1000) for i in range(chunk_count))
+        header = fixtures.npy("|S128", (count,), b"")
+        with open(self.folder / "in.npy", "wb") as file, \
+             zipfile.ZipFile(self.folder / "in.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive, \
+             archive.open("a.npy", "w") as entry:
+            for out in (file, entry):
+                out.write(header)
+                for _ in range(count // chunk_count):
+                    out.write(chunk)
+        for source, target, dtype in (("in.npy", "numbers.npy", "float32"), ("in.npz", "numbers.npz", "int16"),
+                                      ("in.npy", "strings.pb", "string"), ("strings.pb", "again.npy", "float32"),
+                                      ("numbers.npy", "strings.npy", "string"), ("strings.npy", "last.npy", "float32")):
+            with self.subTest(f"{source} to {target} as {dtype}"):
+                done = self.limited(0, "convert", source, "-o", target, "--rule", f".*={dtype}", "--threads", "1",
+                                    *(["--verify"] if dtype == "string" else []))
+                self.assertEqual(done.returncode, 0, done.stderr)
+        for name in ("again.npy", "last.npy"):
+            self.assertEqual((self.folder / name).read_bytes(), (self.folder / "numbers.npy").read_bytes())
+        self.assertEqual(self.limited(0, "inspect", "in.npz").returncode, 0)
+
+    def test_edits_of_a_model(self):
+        """Each of many inputs is renamed."""
+        model = onnx_model(node(field(1, b"x") * 4 * MIB))
+        (self.folder / "m.onnx").write_bytes(model)
+        self.expect_bounded(self.limited(len(model), "graph", "add-cast", "m.onnx", "--tensor", "x", "--to", "float16",
+                                         "-o", "n.onnx"))
+
     def test_one_external_file_under_many_spellings(self):
         """40 tensors of 8 MiB, all of them the same file."""
         size = 8 * MIB

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "formats/npy/npy_text.hpp"
+#include "io/memory_budget.hpp"
 #include "tensorcast/tensor.hpp"
 
 namespace tensorcast::formats::npy {
@@ -29,7 +30,6 @@ void swap_bytes(std::span<std::byte> items, std::uint64_t width) {
 Array::Array(ByteSource& source, const Header& header, ElementLayout layout, TensorInfo info)
     : layout_(layout),
       info_(std::move(info)),
-      budget_(source.stored_bytes()),
       items_(source, header.data_offset, info_.shape, layout.item_bytes, header.fortran_order) {}
 
 Result<Array> Array::open(ByteSource& source, DType from) {
@@ -50,19 +50,17 @@ Result<Array> Array::open(ByteSource& source, DType from) {
   if (there > bytes) {
     return Error{.code = ErrorCode::parse, .message = fmt::format("{} bytes follow the array's last", there - bytes)};
   }
-  if (layout->text != Text::none && bytes > max_text_array_bytes) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("a string array of {} bytes is too large", fmt::group_digits(bytes))};
-  }
   TensorInfo info{.name = {}, .dtype = layout->dtype, .shape = header->shape, .count = *count};
   info.bytes = storage_bytes(layout->dtype, *count);
-  Array array(source, *header, *layout, std::move(info));
-  if (layout->text == Text::none) return array;
-  // Memory for one item, and the offset of each text.
-  Result<void> fits = array.budget_.take(layout->item_bytes);
-  if (fits) fits = array.budget_.take(*count * sizeof(std::int64_t));
-  if (!fits) return std::move(fits).error();
-  return array;
+  if (layout->text != Text::none) {
+    info.bytes = bytes;
+    constexpr std::uint64_t strings_at_once = 8;  // of a block
+    io::MemoryBudget budget(source.stored_bytes());
+    if (Result<void> fits = budget.take(std::min<std::uint64_t>(*count, strings_at_once) * layout->item_bytes); !fits) {
+      return std::move(fits).error();
+    }
+  }
+  return Array(source, *header, *layout, std::move(info));
 }
 
 Result<void> Array::read(std::uint64_t offset, std::span<std::byte> out) {
@@ -135,50 +133,36 @@ Result<void> Array::read_packed(std::uint64_t offset, std::span<std::byte> out) 
   return {};
 }
 
-// Calls visit(bytes of the item) for each item in order. Errors name the element.
-template <class Visit>
-Result<void> Array::visit_items(Visit visit) {
+// Returns the bytes of one string. Reads many items at once.
+Result<std::span<const std::byte>> Array::text_item(std::uint64_t index) {
   const std::uint64_t width = layout_.item_bytes;
-  const std::uint64_t batch = std::max<std::uint64_t>(buffer_bytes / width, 1);
-  std::vector<std::byte> buffer(std::min(batch, info_.count) * width);
-  for (std::uint64_t first = 0; first < info_.count; first += batch) {
-    const std::uint64_t count = std::min(batch, info_.count - first);
-    if (auto got = items_.read(first * width, std::span(buffer).first(count * width)); !got) return got;
-    for (std::uint64_t i = 0; i < count; ++i) {
-      if (Result<void> visited = visit(std::span(buffer).subspan(i * width, width)); !visited) {
-        visited.error().element = first + i;
-        return visited;
-      }
+  if (index == 0) batch_.clear();  // reads the file again
+  if (index < batch_begin_ || index - batch_begin_ >= batch_.size() / width) {
+    const std::uint64_t batch = std::clamp<std::uint64_t>(buffer_bytes / width, 1, info_.count - index);
+    batch_.resize(batch * width);
+    batch_begin_ = index;
+    if (Result<void> got = items_.read(index * width, batch_); !got) {
+      batch_.clear();
+      return std::move(got).error();
     }
   }
-  return {};
+  return std::span<const std::byte>(batch_).subspan((index - batch_begin_) * width, width);
 }
 
-Result<void> Array::measure_text() {
-  std::vector<char> text;
-  std::uint64_t bytes = 0;
-  Result<void> visited = visit_items([&](std::span<const std::byte> item) {
-    text.clear();
-    Result<void> decoded = decode_text(item, layout_, text);
-    bytes += text.size();
-    return decoded ? budget_.take(text.size()) : decoded;
-  });
-  info_.bytes = bytes;
-  return visited;
-}
-
-Result<StringBuffer> Array::read_strings() {
+Result<StringBuffer> Array::read_strings(std::uint64_t first, std::size_t block_bytes) {
   if (layout_.text == Text::none) return Error{.code = ErrorCode::internal, .message = "not an array of strings"};
   StringBuffer strings;
-  strings.offsets.reserve(info_.count + 1);
-  strings.data.reserve(info_.bytes);
   strings.offsets.push_back(0);
-  Result<void> visited = visit_items([&](std::span<const std::byte> item) {
-    Result<void> decoded = decode_text(item, layout_, strings.data);
+  for (std::uint64_t index = first; index < info_.count; ++index) {
+    const Result<std::span<const std::byte>> item = text_item(index);
+    Result<void> decoded = item ? decode_text(*item, layout_, strings.data) : item.error();
+    if (!decoded) {
+      decoded.error().element = index;
+      return std::move(decoded).error();
+    }
     strings.offsets.push_back(static_cast<std::int64_t>(strings.data.size()));
-    return decoded;
-  });
-  if (!visited) return std::move(visited).error();
+    if (is_full_block(strings, block_bytes)) break;
+  }
   return strings;
 }
 

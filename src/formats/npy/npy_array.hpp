@@ -12,7 +12,6 @@
 #include "formats/npy/npy_dtypes.hpp"
 #include "formats/npy/npy_header.hpp"
 #include "formats/npy/row_major_view.hpp"
-#include "io/memory_budget.hpp"
 
 namespace tensorcast::formats::npy {
 
@@ -22,25 +21,21 @@ class Array {
   // parse if the source has fewer or more bytes than the shape needs.
   [[nodiscard]] static Result<Array> open(ByteSource& source, DType from);
 
-  // The name is empty. TensorInfo::bytes is 0 for strings until measure_text(); a StringBuffer takes more than that.
+  // The name is empty.
   [[nodiscard]] const TensorInfo& info() const noexcept { return info_; }
-  // Reads a string array once, to check it and to measure its texts. Errors: parse, unsupported, io.
-  [[nodiscard]] Result<void> measure_text();
 
   // Like Reader::read and Reader::read_strings.
   [[nodiscard]] Result<void> read(std::uint64_t offset, std::span<std::byte> out);
-  [[nodiscard]] Result<StringBuffer> read_strings();
+  [[nodiscard]] Result<StringBuffer> read_strings(std::uint64_t first, std::size_t block_bytes);
 
  private:
   Array(ByteSource& source, const Header& header, ElementLayout layout, TensorInfo info);
   [[nodiscard]] Result<void> read_swapped(std::uint64_t offset, std::span<std::byte> out);
   [[nodiscard]] Result<void> read_packed(std::uint64_t offset, std::span<std::byte> out);
-  template <class Visit>
-  [[nodiscard]] Result<void> visit_items(Visit visit);
+  [[nodiscard]] Result<std::span<const std::byte>> text_item(std::uint64_t index);
 
   ElementLayout layout_;
   TensorInfo info_;
-  io::MemoryBudget budget_;  // for strings, which are held as a whole
   RowMajorView items_;
   std::array<std::byte, 8> split_item_{};  // an item of which the last read took only a part
   std::uint64_t split_index_ = ~std::uint64_t{0};
@@ -49,6 +44,9 @@ class Array {
   std::uint64_t packed_end_ = 0;
   std::uint64_t next_element_ = 0;
   unsigned kept_ = 0, kept_bits_ = 0;
+  // Strings: items from `batch_begin_` on. They are kept from one block to the next, because a stream cannot go back.
+  std::vector<std::byte> batch_;
+  std::uint64_t batch_begin_ = 0;
 };
 
 }  // namespace tensorcast::formats::npy

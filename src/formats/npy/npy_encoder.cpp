@@ -18,6 +18,15 @@ constexpr std::size_t buffer_bytes = std::size_t{64} << 10;
 
 std::span<const std::byte> as_bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
 
+Error wrong_count() {
+  return Error{.code = ErrorCode::invalid_argument, .message = "the number of strings contradicts the shape"};
+}
+
+std::string_view text_of(const StringBuffer& strings, std::size_t i) {
+  const auto begin = static_cast<std::size_t>(strings.offsets[i]);
+  return {strings.data.data() + begin, static_cast<std::size_t>(strings.offsets[i + 1]) - begin};
+}
+
 }  // namespace
 
 Result<void> check_shape(const TensorInfo& info) {
@@ -28,11 +37,27 @@ Result<void> check_shape(const TensorInfo& info) {
 }
 
 Result<void> Encoder::write_header() {
-  return sink_(as_bytes(format_header(format_descr(info_->dtype), info_->shape)));
+  if (info_->dtype == DType::string) {
+    if (measured_ != info_->count) return wrong_count();
+    // A few long strings among many short ones would fill the disk.
+    constexpr std::uint64_t always_fits = std::uint64_t{256} << 20;
+    constexpr std::uint64_t most_padding = 100;  // characters for each character and string
+    std::uint64_t padded = 0;
+    const bool overflows = __builtin_mul_overflow(longest_, info_->count, &padded);
+    if (overflows || (padded > always_fits && padded / most_padding > characters_ + info_->count)) {
+      return Error{.code = ErrorCode::unsupported,
+                   .message = fmt::format("NumPy pads all {} strings to the longest, {} characters: too large",
+                                          info_->count, longest_)};
+    }
+  }
+  return sink_(as_bytes(header()));
 }
 
+std::string Encoder::header() const { return format_header(format_descr(info_->dtype, longest_), info_->shape); }
+
 std::uint64_t Encoder::file_bytes() const {
-  return format_header(format_descr(info_->dtype), info_->shape).size() + info_->count * item_bytes(info_->dtype);
+  const std::uint64_t width = info_->dtype == DType::string ? 4 * longest_ : item_bytes(info_->dtype);
+  return header().size() + info_->count * width;
 }
 
 Result<void> Encoder::append(std::span<const std::byte> bytes) {
@@ -60,38 +85,34 @@ Result<void> Encoder::append_unpacked(std::span<const std::byte> bytes) {
   return filled == 0 ? Result<void>{} : sink_(std::span(items).first(filled));
 }
 
-Result<void> Encoder::append_strings(const StringBuffer& strings) {
-  if (strings.offsets.size() != info_->count + 1 && !(strings.offsets.empty() && info_->count == 0)) {
-    return Error{.code = ErrorCode::invalid_argument, .message = "the number of strings contradicts the shape"};
-  }
-  const auto text = [&](std::uint64_t i) {
-    const auto begin = static_cast<std::size_t>(strings.offsets[i]);
-    return std::string_view(strings.data.data() + begin, static_cast<std::size_t>(strings.offsets[i + 1]) - begin);
-  };
-  std::uint64_t longest = 1;  // NumPy's strings have a width of at least 1
-  for (std::uint64_t i = 0; i < info_->count; ++i) {
-    Result<std::uint64_t> characters = count_characters(text(i));
+Result<void> Encoder::measure_strings(const StringBuffer& strings) {
+  const std::size_t count = strings.offsets.empty() ? 0 : strings.offsets.size() - 1;
+  if (count > info_->count - measured_) return wrong_count();
+  for (std::size_t i = 0; i < count; ++i) {
+    Result<std::uint64_t> characters = count_characters(text_of(strings, i));
     if (!characters) {
-      characters.error().element = i;
+      characters.error().element = measured_ + i;
       return std::move(characters).error();
     }
-    longest = std::max(longest, *characters);
+    longest_ = std::max(longest_, *characters);
+    characters_ += *characters;
   }
-  if (longest > max_text_array_bytes / 4 / std::max<std::uint64_t>(info_->count, 1)) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("NumPy pads all {} strings to the longest, {} characters: too large",
-                                        info_->count, longest)};
-  }
-  const std::string header = format_header(format_descr(DType::string, longest), info_->shape);
-  if (auto put = sink_(as_bytes(header)); !put) return put;
+  measured_ += count;
+  return {};
+}
+
+Result<void> Encoder::append_strings(const StringBuffer& strings) {
+  const std::size_t count = strings.offsets.empty() ? 0 : strings.offsets.size() - 1;
+  if (count > info_->count - elements_) return wrong_count();
   std::vector<std::byte> items;
-  for (std::uint64_t i = 0; i < info_->count; ++i) {
-    encode_text(text(i), longest, items);
-    if (items.size() >= buffer_bytes || i + 1 == info_->count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    encode_text(text_of(strings, i), longest_, items);
+    if (items.size() >= buffer_bytes || i + 1 == count) {
       if (auto put = sink_(items); !put) return put;
       items.clear();
     }
   }
+  elements_ += count;
   return {};
 }
 

@@ -30,9 +30,6 @@ class NpyReader final : public Reader {
                 .message = fmt::format("the file says that its elements are {}, not {}", name(dtype), name(from)),
                 .hint = "`from` is for files that do not say it"});
     }
-    if (dtype == DType::string) {
-      if (auto measured = array_->measure_text(); !measured) return located(std::move(measured).error());
-    }
     tensors_.push_back(array_->info());
     return {};
   }
@@ -44,8 +41,8 @@ class NpyReader final : public Reader {
     auto got = array_->read(offset, out);
     return got ? got : located(std::move(got).error());
   }
-  Result<StringBuffer> read_strings(std::size_t) override {
-    auto strings = array_->read_strings();
+  Result<StringBuffer> read_strings(std::size_t, std::uint64_t first, std::size_t block_bytes) override {
+    auto strings = array_->read_strings(first, block_bytes);
     return strings ? std::move(strings) : located(std::move(strings).error());
   }
 
@@ -67,9 +64,19 @@ class NpyWriter final : public Writer {
   NpyWriter(io::OutputFile& file, const TensorInfo& info)
       : info_(info), encoder_(info_, [&file](std::span<const std::byte> bytes) { return file.append(bytes); }) {}
 
-  Result<void> begin() { return info_.dtype == DType::string ? Result<void>() : encoder_.write_header(); }
+  Result<void> begin() {
+    const bool header_follows = info_.dtype == DType::string && info_.count > 0;  // when the strings are measured
+    return header_follows ? Result<void>() : encoder_.write_header();
+  }
   Result<void> append(std::span<const std::byte> bytes) override { return encoder_.append(bytes); }
-  Result<void> append_strings(const StringBuffer& strings) override { return encoder_.append_strings(strings); }
+  bool measures_strings() const override { return true; }
+  Result<void> measure_strings(const StringBuffer& strings) override { return encoder_.measure_strings(strings); }
+  Result<void> append_strings(const StringBuffer& strings) override {
+    if (encoder_.elements() == 0) {
+      if (auto begun = encoder_.write_header(); !begun) return begun;
+    }
+    return encoder_.append_strings(strings);
+  }
   Result<void> finish() override { return {}; }
 
  private:

@@ -13,9 +13,6 @@
 
 namespace tensorcast::formats::npy {
 
-// String arrays are held in memory as a whole, so larger ones fail.
-inline constexpr std::uint64_t max_text_array_bytes = std::uint64_t{1} << 30;
-
 // Appends one element to `utf8`, without its padding. Errors: parse (not Unicode text).
 [[nodiscard]] Result<void> decode_text(std::span<const std::byte> item, const ElementLayout& layout,
                                        std::vector<char>& utf8);

@@ -66,9 +66,11 @@ class NpzReader final : public Reader {
     auto got = array_->read(offset, out);
     return got ? got : located(std::move(got).error(), index);
   }
-  Result<StringBuffer> read_strings(std::size_t index) override {
-    if (auto opened = open_entry(index); !opened) return std::move(opened).error();
-    auto strings = array_->read_strings();
+  Result<StringBuffer> read_strings(std::size_t index, std::uint64_t first, std::size_t block_bytes) override {
+    if (index != current_ || first == 0) {
+      if (auto opened = open_entry(index); !opened) return std::move(opened).error();
+    }
+    auto strings = array_->read_strings(first, block_bytes);
     return strings ? std::move(strings) : located(std::move(strings).error(), index);
   }
 
@@ -82,9 +84,7 @@ class NpzReader final : public Reader {
     Result<npy::Array> array = npy::Array::open(*source_, opaque_dtype(entry, from_of(index)));
     if (!array) return located(std::move(array).error(), index);
     array_.emplace(std::move(*array));
-    if (array_->info().dtype != DType::string || index < tensors_.size()) return {};
-    auto measured = array_->measure_text();
-    return measured ? measured : located(std::move(measured).error(), index);
+    return {};
   }
 
   // Returns the header's information on the current entry if only its type is unsupported. Errors: `problem`.
@@ -144,9 +144,12 @@ class NpzWriter final : public Writer {
   // Begins the next tensor that has data; empty ones have none.
   Result<void> advance() {
     for (; next_ < tensors_.size(); ++next_) {
+      const TensorInfo& tensor = tensors_[next_];
+      encoder_.emplace(tensor, [this](std::span<const std::byte> bytes) { return zip_.append(bytes); });
+      left_ = tensor.bytes;
+      if (tensor.dtype == DType::string && tensor.count > 0) return {};  // begins when its strings are measured
       if (auto begun = begin_entry(); !begun) return begun;
-      left_ = tensors_[next_].bytes;
-      if (tensors_[next_].dtype == DType::string || left_ > 0) return {};
+      if (tensor.count > 0) return {};
       if (auto ended = zip_.end(); !ended) return ended;
     }
     return {};
@@ -159,13 +162,19 @@ class NpzWriter final : public Writer {
     return left_ == 0 ? end_entry() : Result<void>();
   }
 
+  bool measures_strings() const override { return true; }
+  Result<void> measure_strings(const StringBuffer& strings) override {
+    if (next_ == tensors_.size() || tensors_[next_].dtype != DType::string) return out_of_step();
+    return named(encoder_->measure_strings(strings));
+  }
+
   Result<void> append_strings(const StringBuffer& strings) override {
     if (next_ == tensors_.size() || tensors_[next_].dtype != DType::string) return out_of_step();
-    if (auto put = encoder_->append_strings(strings); !put) {
-      put.error().tensor = tensors_[next_].name;
-      return put;
+    if (encoder_->elements() == 0) {
+      if (auto begun = begin_entry(); !begun) return named(std::move(begun));
     }
-    return end_entry();
+    if (auto put = encoder_->append_strings(strings); !put) return named(std::move(put));
+    return encoder_->elements() == tensors_[next_].count ? end_entry() : Result<void>();
   }
 
   Result<void> finish() override { return next_ == tensors_.size() ? zip_.finish() : out_of_step(); }
@@ -173,21 +182,22 @@ class NpzWriter final : public Writer {
  private:
   Result<void> begin_entry() {
     const TensorInfo& tensor = tensors_[next_];
-    encoder_.emplace(tensor, [this](std::span<const std::byte> bytes) { return zip_.append(bytes); });
-    // Deflate may enlarge data that it cannot compress; strings stay below their limit of 1 GiB.
-    constexpr std::uint64_t small_bytes = std::uint64_t{0xF0000000};
-    const bool is_text = tensor.dtype == DType::string;
-    npz::ZipWriter::EntryOptions options{.deflate = deflate_,
-                                         .large = !is_text && encoder_->file_bytes() >= small_bytes};
+    constexpr std::uint64_t small_bytes = std::uint64_t{0xF0000000};  // deflate may enlarge data
+    npz::ZipWriter::EntryOptions options{.deflate = deflate_, .large = encoder_->file_bytes() >= small_bytes};
     if (npy::is_opaque(tensor.dtype)) options.comment = fmt::format("{}{}", dtype_comment, name(tensor.dtype));
     if (auto begun = zip_.begin(tensor.name + std::string(suffix), options); !begun) return begun;
-    return is_text ? Result<void>() : encoder_->write_header();
+    return encoder_->write_header();
   }
 
   Result<void> end_entry() {
     if (auto ended = zip_.end(); !ended) return ended;
     ++next_;
     return advance();
+  }
+
+  Result<void> named(Result<void> done) const {
+    if (!done) done.error().tensor = tensors_[next_].name;
+    return done;
   }
 
   static Error out_of_step() {

@@ -48,7 +48,9 @@ void expect_equal(const std::vector<FileTensor>& actual, const std::vector<FileT
     EXPECT_EQ(actual[i].info.name, expected[i].info.name);
     EXPECT_EQ(actual[i].info.dtype, expected[i].info.dtype) << expected[i].info.name;
     EXPECT_EQ(actual[i].info.shape, expected[i].info.shape) << expected[i].info.name;
-    EXPECT_EQ(actual[i].info.bytes, expected[i].info.bytes) << expected[i].info.name;
+    if (expected[i].info.dtype != DType::string) {  // those have padding
+      EXPECT_EQ(actual[i].info.bytes, expected[i].info.bytes) << expected[i].info.name;
+    }
     EXPECT_EQ(actual[i].bytes, expected[i].bytes) << expected[i].info.name;
     EXPECT_EQ(testing::texts_of(actual[i].strings), testing::texts_of(expected[i].strings));
   }

@@ -51,11 +51,11 @@ Result<void> TensorProtoReader::read(std::size_t, std::uint64_t offset, std::spa
   return got ? got : located(std::move(got).error());
 }
 
-Result<StringBuffer> TensorProtoReader::read_strings(std::size_t) {
+Result<StringBuffer> TensorProtoReader::read_strings(std::size_t, std::uint64_t first, std::size_t block_bytes) {
   if (outline_.info.dtype != DType::string) {
     return located(Error{.code = ErrorCode::internal, .message = "not a tensor of strings"});
   }
-  Result<StringBuffer> strings = values_.read_strings(outline_.info);
+  Result<StringBuffer> strings = values_.read_strings(outline_.info, first, block_bytes);
   return strings ? std::move(strings) : located(std::move(strings).error());
 }
 

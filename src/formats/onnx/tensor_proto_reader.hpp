@@ -21,7 +21,7 @@ class TensorProtoReader final : public Reader {
   const std::vector<TensorInfo>& tensors() const override { return tensors_; }
   const Metadata& metadata() const override { return outline_.metadata; }
   Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override;
-  Result<StringBuffer> read_strings(std::size_t index) override;
+  Result<StringBuffer> read_strings(std::size_t index, std::uint64_t first, std::size_t block_bytes) override;
 
   [[nodiscard]] const Outline& outline() const noexcept { return outline_; }
   // Returns the file of external data; null if there is none.

@@ -44,7 +44,12 @@ Error too_large() {
 }  // namespace
 
 TensorProtoWriter::TensorProtoWriter(io::OutputFile& file, TensorInfo info, const Metadata& metadata)
-    : file_(file), info_(std::move(info)), tail_(encode_metadata(metadata)) {}
+    : file_(file), info_(std::move(info)) {
+  if (info_.dtype == DType::string && !info_.name.empty()) {
+    protozero::pbf_writer(tail_).add_string(tag(Field::name), info_.name);
+  }
+  tail_ += encode_metadata(metadata);
+}
 
 // Encodes all fields before the data, including the key and length of raw_data.
 std::string TensorProtoWriter::head() const {
@@ -61,8 +66,8 @@ std::string TensorProtoWriter::head() const {
 
 Result<void> TensorProtoWriter::begin() {
   const std::string text = head();
-  if (info_.bytes > max_message_bytes || text.size() + info_.bytes + tail_.size() > max_message_bytes)
-    return too_large();
+  const std::uint64_t bytes = info_.dtype == DType::string ? 0 : info_.bytes;  // strings are counted as they come
+  if (bytes > max_message_bytes || text.size() + bytes + tail_.size() > max_message_bytes) return too_large();
   return file_.append(as_bytes(text));
 }
 
@@ -78,7 +83,7 @@ Result<void> TensorProtoWriter::append_strings(const StringBuffer& strings) {
     if (auto put = file_.append(as_bytes(text)); !put) return put;
     text.clear();
   }
-  if (!info_.name.empty()) message.add_string(tag(Field::name), info_.name);
+  if (file_.size() + text.size() > max_message_bytes) return too_large();
   return file_.append(as_bytes(text));
 }
 

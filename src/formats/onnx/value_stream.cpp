@@ -126,30 +126,26 @@ Result<void> ValueStream::decode(std::span<std::byte> value) {
   return {};
 }
 
-Result<StringBuffer> ValueStream::read_strings(const TensorInfo& info) {
+Result<StringBuffer> ValueStream::read_strings(const TensorInfo& info, std::uint64_t first, std::size_t block_bytes) {
+  if (first != values_) rewind();
   StringBuffer strings;
-  strings.data.resize(info.bytes);
-  strings.offsets.reserve(info.count + 1);
   strings.offsets.push_back(0);
-  rewind();
-  const std::span<std::byte> data = std::as_writable_bytes(std::span(strings.data));
-  std::uint64_t begin = 0;
-  while (!wire_.at_end()) {
+  while (values_ < info.count) {
+    if (wire_.at_end()) return malformed_message(wire_.position(), "the file changed while it was read");
     const Result<WireField> field = wire_.next();
     if (!field) return field.error();
-    if (field->number != static_cast<std::uint32_t>(Field::string_data)) {
+    if (field->number != static_cast<std::uint32_t>(Field::string_data) || values_ < first) {
+      if (field->number == static_cast<std::uint32_t>(Field::string_data)) ++values_;
       if (Result<void> skipped = wire_.skip(*field); !skipped) return std::move(skipped).error();
       continue;
     }
-    if (field->length > info.bytes - begin || strings.offsets.size() > info.count) {
-      return malformed_message(field->offset, "the file changed while it was read");
-    }
-    if (Result<void> got = wire_.read(data.subspan(begin, field->length)); !got) return std::move(got).error();
-    begin += field->length;
-    strings.offsets.push_back(static_cast<std::int64_t>(begin));
-  }
-  if (strings.offsets.size() != info.count + 1 || begin != info.bytes) {
-    return malformed_message(wire_.position(), "the file changed while it was read");
+    const std::size_t begin = strings.data.size();
+    strings.data.resize(begin + field->length);
+    const std::span<std::byte> text = std::as_writable_bytes(std::span(strings.data)).subspan(begin);
+    if (Result<void> got = wire_.read(text); !got) return std::move(got).error();
+    strings.offsets.push_back(static_cast<std::int64_t>(strings.data.size()));
+    ++values_;
+    if (is_full_block(strings, block_bytes)) break;
   }
   return strings;
 }

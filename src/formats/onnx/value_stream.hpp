@@ -20,8 +20,8 @@ class ValueStream {
 
   // Like Reader::read. Errors: io; parse if a value does not fit the type.
   [[nodiscard]] Result<void> read(std::uint64_t offset, std::span<std::byte> out);
-  // Reads the strings of string_data, whose total size is known.
-  [[nodiscard]] Result<StringBuffer> read_strings(const TensorInfo& info);
+  // Like Reader::read_strings, from string_data.
+  [[nodiscard]] Result<StringBuffer> read_strings(const TensorInfo& info, std::uint64_t first, std::size_t block_bytes);
 
  private:
   void rewind();
@@ -35,7 +35,7 @@ class ValueStream {
   Field field_;
   WireReader wire_;
   std::uint64_t run_end_ = 0;      // end of the contiguous values at wire_.position()
-  std::uint64_t values_ = 0;       // decoded so far
+  std::uint64_t values_ = 0;       // decoded or, if they are strings, read so far
   std::vector<std::byte> block_;   // decoded bytes
   std::uint64_t block_begin_ = 0;  // within the tensor
 };

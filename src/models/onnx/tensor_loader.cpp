@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "io/memory_budget.hpp"
+
 namespace tensorcast::models::onnx {
 
 using formats::onnx::Outline;
@@ -25,7 +27,9 @@ Result<NamedTensor> TensorLoader::load(formats::onnx::ByteRange message) {
 Result<Tensor> TensorLoader::read(TensorProtoReader& reader) {
   const formats::TensorInfo& info = reader.outline().info;
   if (info.dtype == DType::string) {
-    Result<StringBuffer> strings = reader.read_strings(0);
+    constexpr std::uint64_t least_field_bytes = 2;  // a key and a length
+    const io::MemoryBudget budget(info.bytes + info.count * least_field_bytes);
+    Result<StringBuffer> strings = formats::read_all_strings(reader, 0, budget);
     if (!strings) return std::move(strings).error();
     return Tensor::own(info.shape, std::move(*strings));
   }
