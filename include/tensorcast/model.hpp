@@ -42,6 +42,9 @@ struct AddCastRequest {
   std::string output_name = {};  // of the converted value; empty: made from the tensor's name
   bool saturate = true;
   bool overwrite = false;
+  // Called before the output is created, now and then while it is written, and before it gets its name; returning false
+  // cancels.
+  std::function<bool()> on_progress = {};
 };
 
 struct AddCastOutcome {
@@ -49,6 +52,7 @@ struct AddCastOutcome {
   std::string output_name;
   std::size_t rewired = 0;  // inputs of nodes that now take the converted value
   bool graph_output_renamed = false;
+  bool cancelled = false;  // nothing was written
 };
 
 // Adds a Cast of a value to any ONNX model and connects all consumers of the value to the Cast's output, also those in

@@ -94,15 +94,24 @@ class InterruptTest(FilesTest):
             {name: fixtures.FLOAT for name in names}))
         self.before = self.names()
 
-    def interrupted(self, number, *arguments):
-        environment = {**os.environ, "LD_PRELOAD": SHIM, "SIGNAL_AT_SYNC": str(int(number))}
+    def interrupted(self, number, *arguments, moment="SYNC"):
+        environment = {**os.environ, "LD_PRELOAD": SHIM, f"SIGNAL_AT_{moment}": str(int(number))}
         return self.tcast(*arguments, env=environment)
 
+    def expect_nothing_left(self, *arguments):
+        for moment in ("CREATE", "WRITE", "SYNC"):
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                done = self.interrupted(number, *arguments, moment=moment)
+                self.assertEqual(done.returncode, 130, (moment, done.stderr))
+                self.assertIn(b"interrupted; nothing was written", done.stderr)
+                self.assertEqual(self.names(), self.before, moment)
+
     def test_convert(self):
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            done = self.interrupted(number, "convert", "in.npy", "-o", "out.npy", "--to", "float16", "--verify")
-            self.assertEqual(done.returncode, 130, done.stderr)
-            self.assertEqual(self.names(), self.before)
+        (self.folder / "many.npy").write_bytes(fixtures.npy("<f4", (1 << 20,), bytes(4 << 20)))
+        self.before = self.names()
+        for name in ("in.npy", "many.npy"):
+            for more in ([], ["--verify"]):
+                self.expect_nothing_left("convert", name, "-o", "out.npy", "--to", "float16", *more)
 
     def test_run(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -112,8 +121,7 @@ class InterruptTest(FilesTest):
             self.assertEqual(sorted(os.listdir(self.folder / "new")), ["out0.npy"])
 
     def test_add_cast(self):
-        self.interrupted(signal.SIGHUP, "graph", "add-cast", "m.onnx", "--tensor", "x", "--to", "float16", "-o", "n.onnx")
-        self.assertEqual(self.names(), sorted([*self.before, "n.onnx"]))
+        self.expect_nothing_left("graph", "add-cast", "m.onnx", "--tensor", "x", "--to", "float16", "-o", "n.onnx")
 
     def test_limits(self):
         """Each is an error in words, and nothing is left."""

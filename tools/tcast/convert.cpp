@@ -147,8 +147,8 @@ int convert(ConvertArguments& arguments) {
     if (!usable) return fail(usable.error());
   }
 
-  // Set by the first progress report. Before, a signal ends the program at once: listing many compressed texts may take
-  // long.
+  // Set by the first progress report, which precedes the output. Before, a signal ends the program at once: reading the
+  // list of tensors may take long.
   std::optional<CancellableWork> cancellable;
   StandardOutput standard_output;
   const std::string shown_input = request.input;

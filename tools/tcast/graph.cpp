@@ -1,5 +1,6 @@
 // tcast graph: changes ONNX models.
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -41,11 +42,16 @@ onnx.checker to say. Where TENSOR is an output of the model, the result becomes 
 name and type. Everything else is copied byte for byte: unknown fields, functions, external data by its location, so
 that a model with external data must stay in its folder.)";
 
-int add_cast(const AddCastArguments& arguments) {
-  const AddCastRequest& request = arguments.request;
-  const CancellableWork cancellable;  // on a signal the copy is still finished, which takes seconds at most
+int add_cast(AddCastArguments& arguments) {
+  AddCastRequest& request = arguments.request;
+  std::optional<CancellableWork> cancellable;  // from the first call on; before, a signal ends the program at once
+  request.on_progress = [&] {
+    if (!cancellable) cancellable.emplace();
+    return !interrupted();
+  };
   const Result<AddCastOutcome> outcome = tensorcast::add_cast(request);
   if (!outcome) return fail(outcome.error());
+  if (outcome->cancelled) return report_interruption();
   if (arguments.json) {
     print(json_text({{"input", request.input},
                      {"output", request.output},

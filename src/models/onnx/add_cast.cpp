@@ -7,6 +7,7 @@
 #include "dtype/guarded.hpp"
 #include "formats/onnx/tensor_proto_schema.hpp"
 #include "io/input_file.hpp"
+#include "io/memory_budget.hpp"
 #include "io/output_file.hpp"
 #include "models/onnx/message_edits.hpp"
 #include "models/onnx/message_fields.hpp"
@@ -42,7 +43,8 @@ class Rewiring {
         definition_(definition),
         request_(request),
         outcome_(names),
-        node_(std::move(node)) {}
+        node_(std::move(node)),
+        edits_(io::MemoryBudget(file.size())) {}
 
   Result<void> plan() {
     return each_field(wire_, [&](const WireField& field) -> Result<void> {
@@ -77,7 +79,7 @@ class Rewiring {
       if (part.number == graph_field::output && sees_value_) return take_output(part, depth);
       return {};
     });
-    if (defines) edits_.insert(definition_.after, node_);
+    if (done && defines) done = edits_.insert(definition_.after, node_);
     edits_.leave();
     sees_value_ = seen_before;
     return done;
@@ -89,8 +91,8 @@ class Rewiring {
         const Result<bool> is_it = field_equals(wire_, part, request_.tensor);
         if (!is_it) return is_it.error();
         if (*is_it) {
-          replace(part, encode_field(node_field::input, outcome_.output_name));
           ++outcome_.rewired;
+          return replace(part, encode_field(node_field::input, outcome_.output_name));
         }
         return {};
       }
@@ -120,8 +122,7 @@ class Rewiring {
     wire_.seek(field.offset);
     return inside(field, [&](const WireField& part) -> Result<void> {
       if (part.number == value_field::name) {
-        replace(part, encode_field(value_field::name, outcome_.output_name));
-        return {};
+        return replace(part, encode_field(value_field::name, outcome_.output_name));
       }
       if (part.number != value_field::type) return {};
       return inside(part, [&](const WireField& kind) -> Result<void> {
@@ -129,16 +130,16 @@ class Rewiring {
         return inside(kind, [&](const WireField& fact) -> Result<void> {
           if (fact.number != tensor_type_field::elem_type) return {};
           if (Result<void> skipped = wire_.skip(fact); !skipped) return skipped;
-          edits_.replace(fact.begin, wire_.position(),
-                         encode_varint_field(tensor_type_field::elem_type, static_cast<std::uint64_t>(request_.to)));
-          return {};
+          return edits_.replace(
+              fact.begin, wire_.position(),
+              encode_varint_field(tensor_type_field::elem_type, static_cast<std::uint64_t>(request_.to)));
         });
       });
     });
   }
 
-  void replace(const WireField& field, std::string text) {
-    edits_.replace(field.begin, field.offset + field.length, std::move(text));
+  Result<void> replace(const WireField& field, std::string text) {
+    return edits_.replace(field.begin, field.offset + field.length, std::move(text));
   }
 
   WireReader wire_;
@@ -262,6 +263,19 @@ Result<void> check_place(const ValueSurvey& survey, const AddCastRequest& reques
       fmt::format("write the new model into {}, or copy model and data first", folder_of(request.input).string()));
 }
 
+// Returns false if the caller cancels.
+Result<bool> write(MessageEdits& edits, const io::InputFile& file, const AddCastRequest& request) {
+  const auto go_on = [&] { return !request.on_progress || request.on_progress(); };
+  if (!go_on()) return false;
+  Result<io::OutputFile> output = io::OutputFile::create(request.output, request.overwrite);
+  if (!output) return std::move(output).error();
+  if (Result<bool> written = edits.write(file, *output, go_on); !written || !*written) return written;
+  if (Result<void> synced = output->sync(); !synced) return std::move(synced).error();  // may take long
+  if (!go_on()) return false;
+  if (Result<void> committed = output->commit(); !committed) return std::move(committed).error();
+  return true;
+}
+
 Result<AddCastOutcome> edit(const AddCastRequest& request) {
   if (Result<void> right = check_request(request); !right) return std::move(right).error();
   const Result<io::InputFile> file = io::InputFile::open(request.input);
@@ -295,11 +309,11 @@ Result<AddCastOutcome> edit(const AddCastRequest& request) {
   if (rewiring.outcome().rewired == 0 && !rewiring.outcome().graph_output_renamed) {
     return refused("nothing takes the value, so a Cast behind it would have no effect");
   }
-  Result<io::OutputFile> output = io::OutputFile::create(request.output, request.overwrite);
-  if (!output) return std::move(output).error();
-  if (Result<void> written = rewiring.edits().write(*file, *output); !written) return std::move(written).error();
-  if (Result<void> committed = output->commit(); !committed) return std::move(committed).error();
-  return rewiring.outcome();
+  AddCastOutcome outcome = rewiring.outcome();
+  Result<bool> written = write(rewiring.edits(), *file, request);
+  if (!written) return std::move(written).error();
+  outcome.cancelled = !*written;
+  return outcome;
 }
 
 }  // namespace

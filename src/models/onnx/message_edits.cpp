@@ -13,15 +13,18 @@ namespace {
 
 constexpr std::size_t block_bytes = std::size_t{1} << 20;
 
-Result<void> copy(const io::InputFile& source, std::uint64_t begin, std::uint64_t end, io::OutputFile& target) {
+// Returns false if `go_on` does.
+Result<bool> copy(const io::InputFile& source, std::uint64_t begin, std::uint64_t end, io::OutputFile& target,
+                  const std::function<bool()>& go_on) {
   std::vector<std::byte> block(std::min<std::uint64_t>(end - begin, block_bytes));
   while (begin < end) {
     const std::span<std::byte> part = std::span(block).first(std::min<std::uint64_t>(end - begin, block.size()));
-    if (Result<void> got = source.read(begin, part); !got) return got;
-    if (Result<void> put = target.append(part); !put) return put;
+    if (Result<void> got = source.read(begin, part); !got) return std::move(got).error();
+    if (Result<void> put = target.append(part); !put) return std::move(put).error();
     begin += part.size();
+    if (!go_on()) return false;
   }
-  return {};
+  return true;
 }
 
 std::string encode_key(std::uint32_t number, std::uint32_t wire_type) {
@@ -52,10 +55,15 @@ void MessageEdits::grow(std::size_t enclosure, std::int64_t bytes) {
   (enclosure == nowhere ? growth_ : enclosures_[enclosure].growth) += bytes;
 }
 
-void MessageEdits::replace(std::uint64_t begin, std::uint64_t end, std::string text) {
+Result<void> MessageEdits::replace(std::uint64_t begin, std::uint64_t end, std::string text) {
+  if (Result<void> fits = budget_.take_grown<Splice>(); !fits) return fits;
+  if (Result<void> fits = budget_.take(text.capacity()); !fits) return fits;
   std::size_t parent = nowhere;
   for (Level& level : levels_) {
     if (level.enclosure == nowhere) {
+      // Its length is another splice.
+      if (Result<void> fits = budget_.take_grown<Enclosure>(); !fits) return fits;
+      if (Result<void> fits = budget_.take_grown<Splice>(); !fits) return fits;
       level.enclosure = enclosures_.size();
       enclosures_.push_back({.field = level.field, .parent = parent});
     }
@@ -63,6 +71,7 @@ void MessageEdits::replace(std::uint64_t begin, std::uint64_t end, std::string t
   }
   grow(parent, static_cast<std::int64_t>(text.size()) - static_cast<std::int64_t>(end - begin));
   splices_.push_back({.begin = begin, .end = end, .text = std::move(text)});
+  return {};
 }
 
 // A longer length may take more bytes itself, which makes the enclosing messages longer.
@@ -77,7 +86,8 @@ void MessageEdits::adjust_lengths() {
   }
 }
 
-Result<void> MessageEdits::write(const io::InputFile& source, io::OutputFile& target) {
+Result<bool> MessageEdits::write(const io::InputFile& source, io::OutputFile& target,
+                                 const std::function<bool()>& go_on) {
   adjust_lengths();
   const std::uint64_t size = source.size() + static_cast<std::uint64_t>(growth_);
   if (size > formats::onnx::max_message_bytes) {
@@ -85,19 +95,23 @@ Result<void> MessageEdits::write(const io::InputFile& source, io::OutputFile& ta
                  .message = "the model would be larger than protobuf's limit of 2 GiB",
                  .hint = "large models keep their tensors in files of their own, as external data"};
   }
-  if (Result<void> reserved = target.reserve(size); !reserved) return reserved;
+  if (Result<void> reserved = target.reserve(size); !reserved) return std::move(reserved).error();
   // An insertion before a field precedes the field's own change.
   std::stable_sort(splices_.begin(), splices_.end(), [](const Splice& a, const Splice& b) {
     return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
   });
   std::uint64_t position = 0;
   for (const Splice& splice : splices_) {
-    if (Result<void> copied = copy(source, position, splice.begin, target); !copied) return copied;
-    if (Result<void> put = target.append(std::as_bytes(std::span(splice.text))); !put) return put;
+    if (const Result<bool> copied = copy(source, position, splice.begin, target, go_on); !copied || !*copied) {
+      return copied;
+    }
+    if (Result<void> put = target.append(std::as_bytes(std::span(splice.text))); !put) return std::move(put).error();
     position = splice.end;
   }
-  if (Result<void> copied = copy(source, position, source.size(), target); !copied) return copied;
-  if (target.size() == size) return {};
+  if (const Result<bool> copied = copy(source, position, source.size(), target, go_on); !copied || !*copied) {
+    return copied;
+  }
+  if (target.size() == size) return true;
   return Error{.code = ErrorCode::internal, .message = "the model did not get the size that it should have"};
 }
 

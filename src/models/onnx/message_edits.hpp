@@ -2,30 +2,37 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "formats/onnx/wire_reader.hpp"
 #include "io/input_file.hpp"
+#include "io/memory_budget.hpp"
 #include "io/output_file.hpp"
 
 namespace tensorcast::models::onnx {
 
 class MessageEdits {
  public:
+  // All changes are taken from `budget`.
+  explicit MessageEdits(io::MemoryBudget budget) : budget_(budget) {}
+
   // Later changes are inside the message in `field`, which is inside the message of the last enter(). Each message is
   // entered at most once.
   void enter(const formats::onnx::WireField& field) { levels_.push_back({.field = field}); }
   void leave() { levels_.pop_back(); }
 
   // Replaces the bytes [begin, end) of the file, whole fields of the message entered last, by `text`. Ranges do not
-  // overlap.
-  void replace(std::uint64_t begin, std::uint64_t end, std::string text);
-  void insert(std::uint64_t at, std::string text) { replace(at, at, std::move(text)); }
+  // overlap. Errors: those of the budget.
+  [[nodiscard]] Result<void> replace(std::uint64_t begin, std::uint64_t end, std::string text);
+  [[nodiscard]] Result<void> insert(std::uint64_t at, std::string text) { return replace(at, at, std::move(text)); }
 
-  // Writes the file with all changes, and corrects the lengths of the enclosing messages; may be called once. Errors:
-  // unsupported if the result would exceed protobuf's limit; io.
-  [[nodiscard]] Result<void> write(const io::InputFile& source, io::OutputFile& target);
+  // Writes the file with all changes, and corrects the lengths of the enclosing messages; may be called once. Stops and
+  // returns false when `go_on`, which is called for each block, returns false. Errors: unsupported if the result would
+  // exceed protobuf's limit; io.
+  [[nodiscard]] Result<bool> write(const io::InputFile& source, io::OutputFile& target,
+                                   const std::function<bool()>& go_on);
 
  private:
   static constexpr std::size_t nowhere = SIZE_MAX;
@@ -47,6 +54,7 @@ class MessageEdits {
   void grow(std::size_t enclosure, std::int64_t bytes);
   void adjust_lengths();
 
+  io::MemoryBudget budget_;
   std::vector<Level> levels_;
   std::vector<Enclosure> enclosures_;  // outer ones first
   std::vector<Splice> splices_;

@@ -15,10 +15,10 @@ std::string edited(const io::TestFolder& folder, const std::string& source,
   io::put_file(folder / "source", source);
   const io::InputFile file = io::InputFile::open(folder / "source").value();
   WireReader wire(file, 0, file.size());
-  MessageEdits edits;
+  MessageEdits edits{io::MemoryBudget(file.size())};
   change(wire, edits);
   io::OutputFile target = io::OutputFile::create(folder / "target", true).value();
-  const Result<void> written = edits.write(file, target);
+  const Result<bool> written = edits.write(file, target, [] { return true; });
   EXPECT_TRUE(written.ok()) << written.error().describe();
   EXPECT_TRUE(target.commit().ok());
   return io::file_contents(folder / "target");
@@ -52,8 +52,8 @@ TEST(MessageEdits, LengthsGrowAllTheWayOut) {
         return into(outer, [&](const WireField& middle) -> Result<void> {
           if (middle.number != 4) return {};
           return into(middle, [&](const WireField& inner) -> Result<void> {
-            if (inner.number == 1) edits.replace(inner.begin, inner.offset + inner.length, encode_field(1, "longer"));
-            return {};
+            if (inner.number != 1) return {};
+            return edits.replace(inner.begin, inner.offset + inner.length, encode_field(1, "longer"));
           });
         });
       });
@@ -71,9 +71,9 @@ TEST(MessageEdits, WhatIsPutBeforeAFieldComesBeforeItsOwnChange) {
     ASSERT_TRUE(wire.skip(first).ok());
     const WireField second = wire.next().value();
     edits.enter(second);
-    edits.replace(second.offset, second.offset + second.length, encode_field(2, "bb"));
+    EXPECT_TRUE(edits.replace(second.offset, second.offset + second.length, encode_field(2, "bb")).ok());
     edits.leave();
-    edits.insert(second.begin, encode_field(3, "new"));
+    EXPECT_TRUE(edits.insert(second.begin, encode_field(3, "new")).ok());
   });
   EXPECT_EQ(target,
             encode_field(1, encode_field(2, "a")) + encode_field(3, "new") + encode_field(1, encode_field(2, "bb")));
@@ -86,10 +86,31 @@ TEST(MessageEdits, LengthsOfMoreBytesThanNeededAreUnderstood) {
   const std::string target = edited(folder, source, [](WireReader& wire, MessageEdits& edits) {
     const WireField field = wire.next().value();
     edits.enter(field);
-    edits.insert(field.offset + field.length, encode_field(2, "b"));
+    EXPECT_TRUE(edits.insert(field.offset + field.length, encode_field(2, "b")).ok());
     edits.leave();
   });
   EXPECT_EQ(target, encode_field(1, encode_field(2, "a") + encode_field(2, "b")));
+}
+
+TEST(MessageEdits, ChangesAreTakenFromTheBudget) {
+  MessageEdits edits{io::MemoryBudget(0)};
+  const std::string text(1 << 20, 'x');
+  std::uint64_t taken = 0;
+  while (edits.insert(taken, text).ok()) ++taken;
+  EXPECT_EQ(taken, 63u) << "of 64 MiB";
+}
+
+TEST(MessageEdits, WritingStopsWhenItIsTold) {
+  const io::TestFolder folder;
+  io::put_file(folder / "source", std::string(5 << 20, 'x'));
+  const io::InputFile file = io::InputFile::open(folder / "source").value();
+  MessageEdits edits{io::MemoryBudget(file.size())};
+  io::OutputFile target = io::OutputFile::create(folder / "target", true).value();
+  int calls = 0;
+  const Result<bool> written = edits.write(file, target, [&] { return ++calls < 2; });
+  ASSERT_TRUE(written.ok());
+  EXPECT_FALSE(*written);
+  EXPECT_EQ(target.size(), std::uint64_t{2} << 20);
 }
 
 }  // namespace
