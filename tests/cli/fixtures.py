@@ -129,6 +129,7 @@ def write_all(folder):
     write("exact.npy", npy("<f4", (4,), float32(0.5, -2.0, 0.0, 1.0)))
     write("pixels.npy", npy("<f4", (5,), float32(0.0, 0.25, 0.5, 1.0, 300.0)))
     write("bytes.npy", npy("|u1", (3,), bytes([0, 127, 255])))
+    write("wraps.npy", npy("<f4", (1,), float32(255.0)))  # to int8 with an error just larger than the number
     write("opaque.npy", npy("|V1", (3,), bytes([0x38, 0x7E, 0x7F])))
     write("values.bin", bfloat16(1.0, -2.5, 0.0, 3.0))
     write("model.safetensors", safetensors(MODEL, {"format": "pt"}))
