@@ -1,24 +1,37 @@
-// A folder for targets that work on whole files. A file beside the input is there for external data.
+// A folder for targets that work on whole files. Files beside the input are there for external data.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <string>
+#include <system_error>
 
 namespace tensorcast::fuzzing {
 
 class Folder {
  public:
   Folder() {
-    std::string pattern = "/tmp/tensorcast-fuzz-XXXXXX";
-    if (::mkdtemp(pattern.data()) == nullptr) std::abort();
+    // In memory if possible: syncing a disk would take most of the time.
+    std::string pattern = "/dev/shm/tensorcast-fuzz-XXXXXX";
+    if (::mkdtemp(pattern.data()) == nullptr) {
+      pattern = "/tmp/tensorcast-fuzz-XXXXXX";
+      if (::mkdtemp(pattern.data()) == nullptr) std::abort();
+    }
     path_ = pattern;
     std::string weights(256, '\0');
     for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<char>(i);
     put("w.bin", weights.data(), weights.size());
+    put("model.bin", weights.data(), weights.size());
   }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
 
   [[nodiscard]] std::string file(const std::string& name) const { return path_ + "/" + name; }
 

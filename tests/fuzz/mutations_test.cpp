@@ -14,6 +14,8 @@
 
 #include "formats/format_fuzzing.hpp"
 #include "tensorcast/model.hpp"
+#include "whole_conversion.hpp"
+#include "whole_run.hpp"
 
 namespace tensorcast {
 namespace {
@@ -82,6 +84,28 @@ TEST(Mutations, OfFilesOfTensors) {
     formats::fuzzing::read_everything(*format, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
   });
   EXPECT_GT(fixtures, 20);
+}
+
+// The last four bytes choose how each is converted.
+TEST(Mutations, OfConversions) {
+  const fuzzing::Folder folder;
+  int count = 0;
+  mutate_fixtures("formats", [&](const std::string&, const std::string& bytes) {
+    ++count;
+    const std::string chosen = bytes + static_cast<char>(count) + static_cast<char>(count / 7) +
+                               static_cast<char>(count / 3) + static_cast<char>(count / 11);
+    for (const std::string& input : {bytes, chosen}) {
+      fuzzing::convert_and_verify(folder, reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
+    }
+  });
+  EXPECT_GT(count, 20 * mutations_each);
+}
+
+TEST(Mutations, OfRuns) {
+  const fuzzing::Folder folder;
+  mutate_fixtures("models", [&](const std::string&, const std::string& bytes) {
+    fuzzing::load_and_run(folder, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+  });
 }
 
 TEST(Mutations, OfModels) {

@@ -1,0 +1,61 @@
+// Whole conversions with verification: arbitrary bytes as a file of any format, to any type and format. The output must
+// pass verification and convert again without change.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "fuzz_folder.hpp"
+#include "tensorcast/file.hpp"
+
+namespace tensorcast::fuzzing {
+
+// Errors of a file or a request are not internal; a failure of --verify is.
+inline void expect_no_defect(const Result<ConvertOutcome>& outcome) {
+  if (!outcome && outcome.error().code == ErrorCode::internal && outcome.error().message != "out of memory") {
+    std::abort();
+  }
+}
+
+// The last four bytes choose the request, so that files are seeds as they are. Aborts where something is wrong.
+inline void convert_and_verify(const Folder& folder, const std::uint8_t* data, std::size_t size) {
+  constexpr std::array<std::string_view, 5> formats = {"npy", "npz", "safetensors", "tensor_proto", "raw"};
+  if (size < 4) return;
+  const std::uint8_t* choices = data + size - 4;
+  const auto types = all_dtypes();
+  ConvertRequest request;
+  request.input = folder.put("in", data, size);
+  request.output = folder.file("out");
+  request.output_format = formats[choices[0] % formats.size()];
+  if (choices[0] % 2 != 0) request.input_format = formats[choices[0] / 16 % 4];
+  request.to = types[choices[1] % types.size()];
+  if (choices[2] % 4 != 0) request.rules = {{"", types[choices[2] / 4 % types.size()]}};
+  if (choices[3] % 4 == 1) request.from = types[choices[3] / 4 % types.size()];
+  if (choices[3] % 4 == 2) request.options.out_of_range = OutOfRange::saturate;
+  request.report = choices[3] % 8 == 3;
+  request.options.threads = 1;
+  request.overwrite = true;
+  request.verify = true;
+  const Result<ConvertOutcome> outcome = convert_file(request);
+  expect_no_defect(outcome);
+  if (!outcome || request.output_format == "raw") return;
+
+  ConvertRequest copy;
+  copy.input = request.output;
+  copy.output = folder.file("copy");
+  copy.input_format = copy.output_format = request.output_format;
+  copy.exclude = {""};
+  copy.to = DType::float32;
+  copy.from = outcome->tensors.size() == 1 ? outcome->tensors.front().to : DType::undefined;
+  copy.options.threads = 1;
+  copy.overwrite = true;
+  copy.verify = true;
+  const Result<ConvertOutcome> copied = convert_file(copy);
+  expect_no_defect(copied);
+}
+
+}  // namespace tensorcast::fuzzing
