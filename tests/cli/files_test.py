@@ -124,19 +124,38 @@ class InterruptTest(FilesTest):
         self.expect_nothing_left("graph", "add-cast", "m.onnx", "--tensor", "x", "--to", "float16", "-o", "n.onnx")
 
     def test_limits(self):
-        """Each is an error in words, and nothing is left."""
+        """Each ends in success or an error in words; nothing incomplete is left, nor a temporary."""
         (self.folder / "big.npy").write_bytes(fixtures.npy("<f4", (1 << 20,), bytes(4 << 20)))
-        convert = "convert big.npy -o out.npy --to float64"
-        for limit, message in (("-f 100", "File too large"), ("-n 3", "Too many open files"),
-                               ("-v 20000", "memory|Resource temporarily unavailable")):  # the latter: no more threads
-            done = subprocess.run(["/bin/sh", "-c", f"ulimit {limit}; exec $0 {convert}", TCAST], cwd=self.folder,
-                                  capture_output=True, timeout=60)
-            if b"error while loading shared libraries" in done.stderr:
-                continue  # the limit is below what the program itself takes
-            self.assertEqual(done.returncode, 1, (limit, done.stderr))
-            self.assertRegex(done.stderr.decode(), message, limit)
-            self.assertNotIn("out.npy", self.names())
-            self.assertFalse([name for name in self.names() if name.startswith(".")])
+        before = self.names()
+        commands = (("convert big.npy -o out.npy --to float64", ["out.npy"]),
+                    ("convert big.npy -o out.npz --to string --verify", ["out.npz"]),
+                    ("inspect big.npy --stats", []),
+                    ("graph add-cast m.onnx --tensor x --to float16 -o n.onnx", ["n.onnx"]),
+                    ("run m.onnx -i in.npy -d new", ["new"]))
+        # Files in blocks of 512 bytes, descriptors, KiB of address space: from what the program hardly starts with to
+        # what it needs.
+        limits = [f"-f {blocks}" for blocks in (0, 1, 100, 9000)] + [f"-n {count}" for count in range(3, 12)]
+        limits += [f"-v {mib << 10}" for mib in (20, 40, 60, 80, 100, 120, 160, 240)]
+        failed = succeeded = 0
+        for command, outputs in commands:
+            for limit in limits:
+                done = subprocess.run(["/bin/sh", "-c", f"ulimit {limit}; exec $0 {command} --quiet", TCAST], cwd=self.folder,
+                                      capture_output=True, timeout=60)
+                if b"error while loading shared libraries" in done.stderr:
+                    continue  # the limit is below what the program itself takes
+                self.assertIn(done.returncode, (0, 1), (limit, command, done.stderr))
+                if done.returncode == 0:
+                    succeeded += 1
+                    self.assertEqual(self.names(), sorted(before + outputs), (limit, command))
+                else:
+                    failed += 1
+                    self.assertRegex(done.stderr.decode(), "File too large|Too many open files|memory|"
+                                     "Resource temporarily unavailable", limit)  # the latter: no more threads
+                    self.assertEqual(self.names(), before, (limit, command, done.stderr))
+                for name in outputs:
+                    subprocess.run(["rm", "-rf", self.folder / name], check=True)
+        self.assertGreater(failed, 20)
+        self.assertGreater(succeeded, 20)
 
     def test_a_failed_run_leaves_no_folder(self):
         self.refused("run", "m.onnx", "-i", "missing.npy", "-d", "new/deeper")
