@@ -49,6 +49,8 @@ if(TARGET tcast)
   file(RELATIVE_PATH bin_to_lib /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
   set_target_properties(tcast PROPERTIES INSTALL_RPATH $ORIGIN/${bin_to_lib})
   install(TARGETS tcast)
+  install(FILES ${PROJECT_SOURCE_DIR}/tools/tcast/completion.bash RENAME tcast
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/tensorcast DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 

@@ -139,7 +139,8 @@ def test_only_what_belongs_to_users_is_installed(installed):
     kind, prefix = installed
     files = {str(path.relative_to(prefix)) for path in prefix.rglob("*") if not path.is_dir()}
     library = str(library_dir(prefix).relative_to(prefix))
-    wanted = re.compile(rf"bin/tcast|include/tensorcast/\w+\.(hpp|h)|{library}/cmake/tensorcast/tensorcast-[\w-]+\.cmake|"
+    wanted = re.compile(r"bin/tcast|share/bash-completion/completions/tcast|"
+                        rf"include/tensorcast/\w+\.(hpp|h)|{library}/cmake/tensorcast/tensorcast-[\w-]+\.cmake|"
                         rf"{library}/pkgconfig/tensorcast(-\w+)?\.pc|{library}/libtensorcast(-\w+)?\.(a|so(\.\d+)*)")
     assert not {name for name in files if not wanted.fullmatch(name)}
     suffix = "a" if kind == "static" else "so"
