@@ -13,6 +13,10 @@ from ._tensors import is_torch
 _COUNTS = ("overflowed", "saturated", "underflowed_to_zero", "inexact", "nan_made", "nan_lost", "wrapped")
 
 
+def _decibels(ratio: float) -> str:
+    return f"{round(ratio, 1) + 0.0:.1f} dB"  # adding 0.0 makes -0.0 positive
+
+
 def _lines(report: CastReport) -> list[tuple[str, str]]:
     count = report.count
     lines = [("elements", f"{count:,}")]
@@ -22,7 +26,7 @@ def _lines(report: CastReport) -> list[tuple[str, str]]:
             lines.append((name.replace("_", " "), f"{value:,} ({value / count:.3%})"))
     lines.append(("largest error", f"{report.max_abs_error:.6g} absolute, {report.max_rel_error:.6g} relative"))
     snr = report.snr_db
-    lines.append(("signal to noise", "exact" if math.isinf(snr) and snr > 0 else f"{snr:.1f} dB"))
+    lines.append(("signal to noise", "exact" if math.isinf(snr) and snr > 0 else _decibels(snr)))
     return lines
 
 
@@ -114,5 +118,5 @@ def plot_report(report: CastReport, source: Any = None, result: Any = None, *, s
     positions = used.astype(np.float64)
     right.bar(positions, counts, width=max(1.0, float(np.ptp(positions)) / 256 if used.size else 1.0))
     right.set(xlabel="code", ylabel="elements", title=f"{used.size:,} codes in use")
-    figure.suptitle(f"signal to noise {report.snr_db:.1f} dB, {report.inexact:,} of {report.count:,} inexact")
+    figure.suptitle(f"signal to noise {_decibels(report.snr_db)}, {report.inexact:,} of {report.count:,} inexact")
     return figure

@@ -38,6 +38,8 @@ def test_reports_read_well():
     assert "elements" in text and "saturated" in text and "1 (50.000%)" in text and "dB" in text
     assert report._repr_html_().startswith("<table>")
     assert "exact" in repr(tc.cast(np.float32([]), "float16", report=True)[1])
+    _, wraps = tc.cast(np.float32([255]), "int8", report=True)  # to -1: the error is just larger than the number
+    assert -0.05 < wraps.snr_db < 0 and " 0.0 dB" in repr(wraps)
 
 
 def test_plot_report():

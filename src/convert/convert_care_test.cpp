@@ -1,6 +1,7 @@
 // Checks and warnings that protect users from unexpected results.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "convert/convert_testing.hpp"
@@ -171,6 +172,8 @@ TEST_F(ConvertCare, EveryKindOfDamage) {
       {large, DType::float8_e4m3fn, "3 of 200 elements are out of range"},
       {large, DType::float16, "3 of 200 elements are out of range"},
       {one_large, DType::float8_e4m3fn, "the signal to noise ratio is"},
+      // The error is just larger than the number.
+      {{std::ldexp(0.4995F, -127)}, DType::float8_e8m0fnu, "the signal to noise ratio is 0.0 dB"},
       {{0.5F, 1e-30F, 1e-30F}, DType::float16, "2 of 3 nonzero elements became zero"},
       {{0, 0, 0}, DType::int8, ""},
       {{0.5F, 0.25F}, DType::boolean, ""},

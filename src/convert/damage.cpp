@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "codec/reference_cast.hpp"
 
 namespace tensorcast::convert {
@@ -84,7 +86,9 @@ std::optional<Damage> find_damage(const CastReport& report, const NonzeroCounts&
     return damage(fmt::format("{} of {} elements are out of range", out_of_range, report.count));
   }
   if (report.signal_power > 0.0 && report.snr_db() < least_snr_db) {
-    return damage(fmt::format("the signal to noise ratio is {:.1f} dB", report.snr_db()));
+    constexpr double shown_as_zero = 0.05;  // "-0.0 dB" would look like a mistake
+    const double decibels = std::fabs(report.snr_db()) < shown_as_zero ? 0.0 : report.snr_db();
+    return damage(fmt::format("the signal to noise ratio is {:.1f} dB", decibels));
   }
   return std::nullopt;
 }
