@@ -99,7 +99,8 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
 
   const formats::WriteOptions options{.metadata = input.reader->metadata(),
                                       .source_format = std::string(input.format->name),
-                                      .compressed = input.reader->compressed()};
+                                      .compressed = input.reader->compressed(),
+                                      .native_metadata = input.reader->native_metadata()};
   const std::vector<formats::TensorInfo> targets = targets_in_layout_order(plan);
   Result<std::unique_ptr<formats::Writer>> writer = format.create(*output, targets, options);
   if (!writer) return at_file(std::move(writer).error(), request.output);

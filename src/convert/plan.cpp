@@ -50,8 +50,8 @@ class Selection {
     return selection;
   }
 
-  // `only_array`: the input has one unnamed array, which is converted whatever its type.
-  Result<Decision> decide(const ConvertRequest& request, const TensorInfo& tensor, bool only_array) {
+  // The array of a format without names is converted whatever its type.
+  Result<Decision> decide(const ConvertRequest& request, const TensorInfo& tensor, const Format& input) {
     const std::size_t rule = rules_.first_match(tensor.name);
     const std::size_t include = include_.first_match(tensor.name);
     const std::size_t exclude = exclude_.first_match(tensor.name);
@@ -60,12 +60,12 @@ class Selection {
       return Decision{.reason = "not included", .included = false};
     }
     if (rule < rules_.size()) {
-      if (tensor.dtype == DType::undefined) return cannot_convert(tensor);
+      if (tensor.dtype == DType::undefined) return cannot_convert(tensor, input);
       return Decision{.to = request.rules[rule].to, .reason = fmt::format("rule {}", rule + 1)};
     }
     if (tensor.dtype == DType::undefined) return Decision{.reason = tensor.foreign_dtype};
     if (request.to == DType::undefined) return Decision{.reason = request.include.empty() ? "no rule" : "included"};
-    switch (only_array ? Family::floating : family(tensor.dtype)) {
+    switch (!input.many_tensors ? Family::floating : family(tensor.dtype)) {
       case Family::boolean:
         return Decision{.reason = "bool"};
       case Family::integer:
@@ -87,9 +87,11 @@ class Selection {
   }
 
  private:
-  static Error cannot_convert(const TensorInfo& tensor) {
+  static Error cannot_convert(const TensorInfo& tensor, const Format& input) {
+    if (tensor.problem) return *tensor.problem;
+    const std::string kind = input.foreign_kind.empty() ? "" : fmt::format("is {}: it ", input.foreign_kind);
     return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("{} cannot be converted, only copied", tensor.foreign_dtype),
+                 .message = fmt::format("{} {}cannot be converted, only copied", tensor.foreign_dtype, kind),
                  .hint = "exclude the tensor",
                  .tensor = tensor.name};
   }
@@ -233,7 +235,7 @@ class Planner {
     }
     Plan plan;
     for (std::size_t index = 0; index < sources_.size(); ++index) {
-      Result<Decision> decision = selection_.decide(request_, sources_[index], !input_.many_tensors);
+      Result<Decision> decision = selection_.decide(request_, sources_[index], input_);
       if (!decision) return std::move(decision).error();
       if (extracting_ && !decision->included) continue;
       Result<PlannedTensor> planned = plan_one(index, std::move(decision).value());

@@ -46,6 +46,8 @@ class Reader {
   [[nodiscard]] virtual const std::vector<TensorInfo>& tensors() const = 0;  // in file order
   [[nodiscard]] virtual const Metadata& metadata() const = 0;                // copied to the output by a conversion
   [[nodiscard]] virtual bool compressed() const { return false; }            // for WriteOptions::compressed
+  // Returns the metadata as the format itself encodes them, if metadata() cannot express them.
+  [[nodiscard]] virtual std::string_view native_metadata() const { return {}; }
 
   // Reads the bytes [offset, offset + out.size()) of tensor `index` as dense little-endian C-order storage, packed low
   // bits first. Within a tensor, offsets ascend without gaps from 0 (streams may be compressed); 0 starts again.
@@ -95,6 +97,8 @@ struct WriteOptions {
   Metadata metadata;          // carried over from the input
   std::string source_format;  // name of the input's format
   bool compressed = false;    // whether the input was; formats that can compress then do
+  // The input's native_metadata(), which outlives the writer; of use to a writer of `source_format` only.
+  std::string_view native_metadata = {};
 };
 
 struct Format {
@@ -103,6 +107,7 @@ struct Format {
   std::span<const std::string_view> extensions;  // ".safetensors"; the first is the usual one
   bool many_tensors = false;                     // false: exactly one array
   bool named_tensors = false;
+  std::string_view foreign_kind = {};  // completes "Q4_K is ..." for types that have no DType
 
   // Reports whether the first bytes of a file (up to 64, with the file's size) look like this format.
   bool (*sniff)(std::span<const std::byte> head, std::uint64_t file_size) = nullptr;

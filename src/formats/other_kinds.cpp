@@ -52,10 +52,6 @@ std::optional<Error> other_kind(std::string_view path, std::span<const std::byte
   if (small.starts_with("<!doctype html") || small.starts_with("<html")) {
     return unsupported("this is an HTML page, as a download that failed leaves it", "download the file itself");
   }
-  if (text.starts_with("GGUF")) {
-    return unsupported("this is a GGUF file, whose types are block formats of llama.cpp",
-                       "convert the safetensors checkpoint that it was made from");
-  }
   if (name.ends_with(".onnx")) {
     return unsupported("this is an ONNX model, not a file of tensors",
                        "`tcast run` runs a model of conversions, `tcast graph add-cast` puts a Cast into any model");

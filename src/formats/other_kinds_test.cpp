@@ -27,7 +27,6 @@ TEST(OtherKinds, AreNamedWithWhatToDo) {
       {"model.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:0", "Git LFS", "git lfs pull"},
       {"model.safetensors", "\n<!DOCTYPE html><html>", "HTML", "download"},
       {"model.npy", "<HTML>", "HTML", "download"},
-      {"model.gguf", "GGUF\x03", "GGUF", "safetensors"},
       {"model.onnx", "\x08\x0a", "ONNX model", "tcast run"},
       {"model.safetensors.index.json", "{\"weight_map\"", "index", ".safetensors"},
   };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "formats/format.hpp"
+#include "formats/gguf/gguf_format.hpp"
 #include "formats/npy/npy_format.hpp"
 #include "formats/npz/npz_format.hpp"
 #include "formats/onnx/tensor_proto_format.hpp"
@@ -17,7 +18,8 @@
 namespace tensorcast::formats {
 namespace {
 
-constexpr std::array formats = {&safetensors_format, &npy_format, &npz_format, &tensor_proto_format, &raw_format};
+constexpr std::array formats = {&safetensors_format, &gguf_format,         &npy_format,
+                                &npz_format,         &tensor_proto_format, &raw_format};
 
 constexpr std::size_t sniffed_bytes = 64;
 

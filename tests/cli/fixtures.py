@@ -52,6 +52,21 @@ def message(*fields):
 
 FLOAT, FLOAT16 = 1, 10  # TensorProto.DataType
 
+def gguf(tensors):
+    """(name, dimensions from the fastest one, ggml's type, data) and two keys of metadata."""
+    def text(value):
+        return struct.pack("<Q", len(value)) + value
+
+    header = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), 2)
+    header += text(b"general.architecture") + struct.pack("<I", 8) + text(b"llama")
+    header += text(b"llama.rope.freq_base") + struct.pack("<If", 6, 10000)
+    data = b""
+    for name, dimensions, kind, content in tensors:
+        header += text(name.encode()) + struct.pack(f"<I{len(dimensions)}QIQ", len(dimensions), *dimensions, kind, len(data))
+        data += content + bytes(-len(content) % 32)
+    return header + bytes(-len(header) % 32) + data
+
+
 CONVERT_IR = b"""\
 <?xml version="1.0"?>
 <net name="convert" version="11">
@@ -161,10 +176,11 @@ def write_all(folder):
         for name, content in (("known", npy("<f4", (2,), float32(1.0, 2.0))),
                               ("opaque", npy("|V1", (3,), bytes([0x38, 0x7E, 0x7F])))):
             archive.writestr(zipfile.ZipInfo(name + ".npy"), content)
+    write("llama.gguf", gguf([("token_embd.weight", [3, 4], 0, struct.pack("<12f", *range(12))),
+                              ("blk.0.attn_q.weight", [32, 2], 8, bytes(range(68)))]))
     write("kinds/pytorch_model.bin", b"PK\x03\x04" + bytes(26) + b"archive/data.pkl")
     write("kinds/pointer.safetensors", b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n")
     write("kinds/download.safetensors", b"<!doctype html>\n<html><title>Not found</title></html>\n")
-    write("kinds/llama.gguf", b"GGUF\x03\x00\x00\x00")
     write("kinds/model.safetensors.index.json", b'{"weight_map": {}}\n')
 
     write("truncated.npy", weights[:-1])

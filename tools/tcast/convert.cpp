@@ -52,8 +52,8 @@ constexpr const char* convert_examples = R"(Examples:
       take one tensor out, as it is or with --to
   tcast convert model.safetensors -o new/folder/int8.safetensors --to int8 --scale 127 --parents --strict-loss
       fail if the conversion destroys a tensor, instead of a warning
-In safetensors and npz, --to converts floating-point tensors only: others are copied unless a rule names them. The array
-of an npy, pb or raw file is converted whatever its type.
+In safetensors, npz and gguf, --to converts floating-point tensors only: others are copied unless a rule names them. The
+array of an npy, pb or raw file is converted whatever its type.
 A conversion destroys a tensor if more than half of its nonzero elements become zero, if the signal to noise ratio is
 under 3 dB, if an element wraps around, or if more than 1 % of the elements are out of range.
 REGEX is RE2's syntax: it may match any part of a name, and has no backreferences and no lookaround.

@@ -1,0 +1,153 @@
+#include "formats/gguf/gguf_format.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "formats/gguf/gguf_header.hpp"
+#include "formats/gguf/gguf_metadata.hpp"
+#include "formats/gguf/gguf_types.hpp"
+#include "io/input_file.hpp"
+#include "io/output_file.hpp"
+
+namespace tensorcast::formats {
+namespace {
+
+using gguf::Header;
+
+constexpr std::array<std::string_view, 1> extensions = {".gguf"};
+
+class GgufReader final : public Reader {
+ public:
+  GgufReader(const io::InputFile& file, Header header) : file_(file), header_(std::move(header)) {}
+
+  const std::vector<TensorInfo>& tensors() const override { return header_.tensors; }
+  const Metadata& metadata() const override { return header_.metadata; }
+  std::string_view native_metadata() const override { return header_.native_metadata; }
+  Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override {
+    return file_.read(header_.offsets[index] + offset, out);
+  }
+
+ private:
+  const io::InputFile& file_;
+  Header header_;
+};
+
+class GgufWriter final : public Writer {
+ public:
+  GgufWriter(io::OutputFile& file, std::span<const TensorInfo> tensors, std::uint32_t alignment)
+      : file_(file), alignment_(alignment) {
+    for (const TensorInfo& tensor : tensors) sizes_.push_back(tensor.bytes);
+    skip_empty();
+  }
+
+  Result<void> append(std::span<const std::byte> bytes) override {
+    if (next_ == sizes_.size() || bytes.size() > sizes_[next_] - done_) return out_of_step();
+    if (auto put = file_.append(bytes); !put) return put;
+    done_ += bytes.size();
+    if (done_ < sizes_[next_]) return {};
+    const std::vector<std::byte> zeros(gguf::padding(done_, alignment_));
+    done_ = 0;
+    ++next_;
+    skip_empty();
+    return zeros.empty() ? Result<void>() : file_.append(zeros);
+  }
+  Result<void> finish() override { return next_ == sizes_.size() ? Result<void>() : out_of_step(); }
+
+ private:
+  void skip_empty() {
+    while (next_ < sizes_.size() && sizes_[next_] == 0) ++next_;
+  }
+  static Error out_of_step() {
+    return Error{.code = ErrorCode::internal, .message = "tensors and their data are out of step"};
+  }
+
+  io::OutputFile& file_;
+  std::uint32_t alignment_;
+  std::vector<std::uint64_t> sizes_;
+  std::size_t next_ = 0;
+  std::uint64_t done_ = 0;  // bytes of the tensor `next_`
+};
+
+bool sniff(std::span<const std::byte> head, std::uint64_t) {
+  return head.size() >= gguf::magic.size() && std::equal(gguf::magic.begin(), gguf::magic.end(), head.begin(),
+                                                         [](char c, std::byte b) { return std::byte(c) == b; });
+}
+
+Result<std::unique_ptr<Reader>> open(const io::InputFile& file, const ReadOptions&) {
+  std::array<std::byte, gguf::magic.size()> head{};
+  const auto fail = [&](Error error) {
+    error.file = file.path();
+    return error;
+  };
+  if (file.size() < head.size()) return fail({.code = ErrorCode::parse, .message = "the file is too short for GGUF"});
+  if (auto got = file.read(0, head); !got) return fail(std::move(got).error());
+  if (!sniff(head, file.size()))
+    return fail({.code = ErrorCode::parse, .message = "the file does not begin with GGUF"});
+  Result<Header> header = gguf::read_header(file);
+  if (!header) return fail(std::move(header).error());
+  for (TensorInfo& tensor : header->tensors) {
+    if (tensor.problem) tensor.problem->file = file.path();
+  }
+  return std::unique_ptr<Reader>(std::make_unique<GgufReader>(file, *std::move(header)));
+}
+
+Result<void> check(std::span<const TensorInfo> tensors) {
+  std::vector<std::string_view> names;
+  for (const TensorInfo& tensor : tensors) {
+    const auto fail = [&](std::string message) {
+      return Error{.code = ErrorCode::unsupported, .message = std::move(message), .tensor = tensor.name};
+    };
+    if (tensor.shape.size() > gguf::max_rank) {
+      return fail(fmt::format("GGUF holds at most {} dimensions, not {}", gguf::max_rank, tensor.shape.size()));
+    }
+    if (tensor.name.size() > gguf::max_name_bytes) {
+      return fail(
+          fmt::format("GGUF holds names of at most {} bytes, not {}", gguf::max_name_bytes, tensor.name.size()));
+    }
+    names.push_back(tensor.name);
+  }
+  std::sort(names.begin(), names.end());
+  if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end()) {
+    return Error{.code = ErrorCode::unsupported,
+                 .message = "two tensors have this name, and GGUF finds tensors by name",
+                 .tensor = std::string(*twice)};
+  }
+  return {};
+}
+
+Result<std::unique_ptr<Writer>> create(io::OutputFile& file, std::span<const TensorInfo> tensors,
+                                       const WriteOptions& options) {
+  std::string texts;
+  gguf::NativeMetadata native;
+  if (options.source_format == gguf_format.name && !options.native_metadata.empty()) {
+    native = gguf::unpack_native(options.native_metadata);
+  } else {
+    Result<std::string> formatted = gguf::format_metadata(options.metadata);
+    if (!formatted) return std::move(formatted).error();
+    texts = *std::move(formatted);
+    native = {.alignment = gguf::default_alignment, .bytes = texts};
+  }
+  const std::string header = gguf::format_header(tensors, native);
+  if (auto written = file.append(std::as_bytes(std::span(header))); !written) return std::move(written).error();
+  return std::unique_ptr<Writer>(std::make_unique<GgufWriter>(file, tensors, native.alignment));
+}
+
+}  // namespace
+
+constexpr Format gguf_format = {
+    .name = "gguf",
+    .description = "GGUF of llama.cpp, one file",
+    .extensions = extensions,
+    .many_tensors = true,
+    .named_tensors = true,
+    .foreign_kind = "a block format of GGUF, which is not decoded yet",
+    .sniff = sniff,
+    .can_hold = [](DType dtype) { return gguf::find_type(dtype) != nullptr; },
+    .open = open,
+    .create = create,
+    .check = check,
+};
+
+}  // namespace tensorcast::formats

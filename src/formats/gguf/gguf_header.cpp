@@ -1,0 +1,225 @@
+#include "formats/gguf/gguf_header.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <unordered_set>
+
+#include "formats/gguf/gguf_cursor.hpp"
+#include "formats/gguf/gguf_metadata.hpp"
+#include "formats/gguf/gguf_types.hpp"
+#include "io/memory_budget.hpp"
+#include "tensorcast/tensor.hpp"
+
+namespace tensorcast::formats::gguf {
+namespace {
+
+constexpr std::uint32_t oldest_version = 2;
+constexpr std::uint32_t newest_version = 3;
+constexpr std::uint64_t max_metadata_bytes = std::uint64_t{512} << 20;
+constexpr std::size_t max_read_rank = 64;
+
+Error unsupported(std::string message, std::string hint = {}) {
+  return Error{.code = ErrorCode::unsupported, .message = std::move(message), .hint = std::move(hint)};
+}
+
+Result<void> check_version(std::uint32_t version) {
+  if (version >= oldest_version && version <= newest_version) return {};
+  const std::uint32_t swapped = __builtin_bswap32(version);
+  if (swapped >= 1 && swapped <= newest_version) {
+    return unsupported("this GGUF file is big-endian",
+                       "gguf-convert-endian of the Python package gguf makes it little-endian");
+  }
+  return unsupported(
+      fmt::format("version {} of GGUF is not supported, only {} and {}", version, oldest_version, newest_version));
+}
+
+// Reads what the header says about one tensor; `begin` is the offset in the data.
+Result<TensorInfo> read_tensor(Cursor& cursor, std::uint64_t& begin) {
+  Result<std::string> name = cursor.text();
+  if (!name) return std::move(name).error();
+  TensorInfo tensor{.name = *std::move(name), .shape = {}};
+  const auto fail = [&](std::string what) { return malformed(std::move(what), tensor.name); };
+  const Result<std::uint32_t> rank = cursor.get<std::uint32_t>();
+  if (!rank) return rank.error();
+  if (*rank > max_read_rank) return fail(fmt::format("{} dimensions", *rank));
+  if (auto taken = cursor.budget().take_grown<std::int64_t>(*rank); !taken) return std::move(taken).error();
+  for (std::uint32_t i = 0; i < *rank; ++i) {
+    const Result<std::uint64_t> extent = cursor.get<std::uint64_t>();
+    if (!extent) return extent.error();
+    if (*extent > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+      return fail(fmt::format("a dimension of {}", *extent));
+    }
+    tensor.shape.push_back(static_cast<std::int64_t>(*extent));
+  }
+  const std::uint64_t row_elements = tensor.shape.empty() ? 1 : static_cast<std::uint64_t>(tensor.shape.front());
+  std::reverse(tensor.shape.begin(), tensor.shape.end());  // GGUF lists the fastest dimension first
+
+  const Result<std::uint32_t> number = cursor.get<std::uint32_t>();
+  if (!number) return number.error();
+  const Result<std::uint64_t> offset = cursor.get<std::uint64_t>();
+  if (!offset) return offset.error();
+  begin = *offset;
+  const Result<std::size_t> count = element_count(tensor.shape);
+  if (!count) return fail(count.error().message);
+  tensor.count = *count;
+  const TensorType* type = find_type(*number);
+  if (type == nullptr) {
+    tensor.foreign_dtype = fmt::format("type {}", *number);
+    tensor.problem = unsupported(fmt::format("type {} of ggml is not known", *number));
+    tensor.problem->tensor = tensor.name;
+    return tensor;
+  }
+  if (row_elements % type->block_elements != 0) {
+    return fail(fmt::format("rows of {} elements are not whole blocks of {}, which have {}", row_elements, type->name,
+                            type->block_elements));
+  }
+  if (__builtin_mul_overflow(tensor.count / type->block_elements, std::uint64_t{type->block_bytes}, &tensor.bytes)) {
+    return fail("the shape has more bytes than can be counted");
+  }
+  tensor.dtype = type->dtype;
+  if (type->dtype == DType::undefined) tensor.foreign_dtype = type->name;
+  return tensor;
+}
+
+// Checks that the data of all tensors lie inside the file, aligned and apart. `offsets` count from the file's start.
+Result<void> check_offsets(const Header& header, std::uint64_t data_begin, std::uint32_t alignment,
+                           std::uint64_t file_bytes) {
+  std::vector<std::size_t> order(header.tensors.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return std::pair(header.offsets[a], header.tensors[a].bytes) <
+           std::pair(header.offsets[b], header.tensors[b].bytes);
+  });
+  std::uint64_t end = data_begin;
+  for (const std::size_t index : order) {
+    const TensorInfo& tensor = header.tensors[index];
+    const std::uint64_t begin = header.offsets[index];
+    if ((begin - data_begin) % alignment != 0) {
+      return malformed(
+          fmt::format("the data begin at {}, which is not a multiple of {}", begin - data_begin, alignment),
+          tensor.name);
+    }
+    if (tensor.bytes == 0) continue;
+    if (begin < end) return malformed("the data overlap those of another tensor", tensor.name);
+    if (begin > file_bytes || tensor.bytes > file_bytes - begin) {
+      return malformed(
+          fmt::format("the data of {} bytes at {} end beyond the file's {}", tensor.bytes, begin, file_bytes),
+          tensor.name);
+    }
+    end = begin + tensor.bytes;
+  }
+  return {};
+}
+
+Result<void> check_names(const std::vector<TensorInfo>& tensors) {
+  std::vector<std::string_view> names;
+  names.reserve(tensors.size());
+  for (const TensorInfo& tensor : tensors) names.push_back(tensor.name);
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice == names.end()) return {};
+  return malformed("the name occurs twice", std::string(*twice));
+}
+
+template <class Number>
+void put(std::string& bytes, Number number) {
+  bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
+}  // namespace
+
+Result<Header> read_header(const io::InputFile& file) {
+  io::MemoryBudget budget(file.size());
+  Cursor cursor(file, magic.size(), budget);
+  const Result<std::uint32_t> version = cursor.get<std::uint32_t>();
+  if (!version) return version.error();
+  if (auto known = check_version(*version); !known) return std::move(known).error();
+  const Result<std::uint64_t> tensor_count = cursor.get<std::uint64_t>();
+  if (!tensor_count) return tensor_count.error();
+
+  const std::uint64_t native_begin = cursor.position();
+  const Result<std::uint64_t> key_count = cursor.get<std::uint64_t>();
+  if (!key_count) return key_count.error();
+  Result<HeaderMetadata> metadata = read_metadata(cursor, *key_count);
+  if (!metadata) return std::move(metadata).error();
+  const std::uint64_t native_bytes = cursor.position() - native_begin;
+  if (native_bytes > max_metadata_bytes) {
+    return unsupported(fmt::format("the metadata have {} bytes; {} are allowed", native_bytes, max_metadata_bytes));
+  }
+  if (auto taken = budget.take(3 * native_bytes); !taken) return std::move(taken).error();
+  std::string native(native_bytes, '\0');
+  if (auto got = file.read(native_begin, std::as_writable_bytes(std::span(native))); !got) {
+    return std::move(got).error();
+  }
+
+  constexpr std::uint64_t least_bytes = 8 + 4 + 4 + 8;  // of what the header says about a tensor
+  if (*tensor_count > cursor.left() / least_bytes) {
+    return malformed(fmt::format("{} tensors do not fit into the file", *tensor_count));
+  }
+  Header header{.tensors = {},
+                .offsets = {},
+                .metadata = std::move(metadata->texts),
+                .native_metadata = pack_native({.alignment = metadata->alignment, .bytes = native})};
+  for (std::uint64_t i = 0; i < *tensor_count; ++i) {
+    if (auto taken = budget.take_grown<TensorInfo>(); !taken) return std::move(taken).error();
+    std::uint64_t begin = 0;
+    Result<TensorInfo> tensor = read_tensor(cursor, begin);
+    if (!tensor) return std::move(tensor).error();
+    header.tensors.push_back(*std::move(tensor));
+    header.offsets.push_back(begin);
+  }
+  if (auto unique = check_names(header.tensors); !unique) return std::move(unique).error();
+
+  const std::uint64_t data_begin = cursor.position() + padding(cursor.position(), metadata->alignment);
+  for (std::size_t i = 0; i < header.offsets.size(); ++i) {
+    if (__builtin_add_overflow(header.offsets[i], data_begin, &header.offsets[i])) {
+      return malformed("the data begin beyond the end of the file", header.tensors[i].name);
+    }
+  }
+  if (auto apart = check_offsets(header, data_begin, metadata->alignment, file.size()); !apart) {
+    return std::move(apart).error();
+  }
+  return header;
+}
+
+std::string pack_native(const NativeMetadata& native) {
+  std::string packed;
+  packed.reserve(sizeof native.alignment + native.bytes.size());
+  put(packed, native.alignment);
+  packed += native.bytes;
+  return packed;
+}
+
+NativeMetadata unpack_native(std::string_view packed) {
+  NativeMetadata native;
+  std::memcpy(&native.alignment, packed.data(), sizeof native.alignment);
+  native.bytes = packed.substr(sizeof native.alignment);
+  return native;
+}
+
+std::string format_header(std::span<const TensorInfo> tensors, const NativeMetadata& native) {
+  std::string bytes(magic);
+  put(bytes, newest_version);
+  put(bytes, std::uint64_t{tensors.size()});
+  bytes += native.bytes;
+  std::uint64_t begin = 0;
+  for (const TensorInfo& tensor : tensors) {
+    put(bytes, std::uint64_t{tensor.name.size()});
+    bytes += tensor.name;
+    put(bytes, static_cast<std::uint32_t>(tensor.shape.size()));
+    for (std::size_t i = tensor.shape.size(); i-- > 0;) put(bytes, static_cast<std::uint64_t>(tensor.shape[i]));
+    const TensorType* type =
+        tensor.foreign_dtype.empty() ? find_type(tensor.dtype) : find_type(std::string_view(tensor.foreign_dtype));
+    put(bytes, type->number);
+    put(bytes, begin);
+    begin += tensor.bytes + padding(tensor.bytes, native.alignment);
+  }
+  bytes.append(padding(bytes.size(), native.alignment), '\0');
+  return bytes;
+}
+
+}  // namespace tensorcast::formats::gguf

@@ -1,0 +1,203 @@
+#include "formats/gguf/gguf_metadata.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <unordered_set>
+
+namespace tensorcast::formats::gguf {
+namespace {
+
+constexpr std::string_view alignment_key = "general.alignment";
+constexpr int max_array_depth = 16;
+
+enum class ValueType : std::uint32_t {
+  uint8,
+  int8,
+  uint16,
+  int16,
+  uint32,
+  int32,
+  float32,
+  boolean,
+  string,
+  array,
+  uint64,
+  int64,
+  float64,
+};
+
+using Json = nlohmann::json;
+
+// Returns `text` in quotes, with U+FFFD for bytes that are not UTF-8.
+std::string quoted(const std::string& text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+bool is_utf8(const std::string& text) {
+  try {
+    (void)Json(text).dump();
+    return true;
+  } catch (const Json::type_error&) {
+    return false;
+  }
+}
+
+// Appends the text of values to a string, whose memory it takes from the budget.
+class ValueReader {
+ public:
+  explicit ValueReader(Cursor& cursor) : cursor_(cursor) {}
+
+  Result<void> append_value(std::uint32_t type, int depth, std::string& text) {
+    switch (static_cast<ValueType>(type)) {
+      case ValueType::uint8:
+        return append_number<std::uint8_t>(text);
+      case ValueType::int8:
+        return append_number<std::int8_t>(text);
+      case ValueType::uint16:
+        return append_number<std::uint16_t>(text);
+      case ValueType::int16:
+        return append_number<std::int16_t>(text);
+      case ValueType::uint32:
+        return append_number<std::uint32_t>(text);
+      case ValueType::int32:
+        return append_number<std::int32_t>(text);
+      case ValueType::float32:
+        return append_number<float>(text);
+      case ValueType::boolean:
+        return append_bool(text);
+      case ValueType::string:
+        return append_string(depth, text);
+      case ValueType::array:
+        return append_array(depth, text);
+      case ValueType::uint64:
+        return append_number<std::uint64_t>(text);
+      case ValueType::int64:
+        return append_number<std::int64_t>(text);
+      case ValueType::float64:
+        return append_number<double>(text);
+    }
+    return malformed(fmt::format("metadata of type {}, which GGUF does not have", type));
+  }
+
+ private:
+  Result<void> append(std::string& text, std::string_view part) {
+    if (Result<void> taken = cursor_.budget().take(2 * part.size()); !taken) return taken;  // a growing string
+    text += part;
+    return {};
+  }
+
+  template <class Number>
+  Result<void> append_number(std::string& text) {
+    const Result<Number> number = cursor_.get<Number>();
+    if (!number) return number.error();
+    return append(text, fmt::format("{}", *number));
+  }
+
+  Result<void> append_bool(std::string& text) {
+    const Result<std::uint8_t> value = cursor_.get<std::uint8_t>();
+    if (!value) return value.error();
+    return append(text, *value != 0 ? "true" : "false");
+  }
+
+  Result<void> append_string(int depth, std::string& text) {
+    const Result<std::string> string = cursor_.text();
+    if (!string) return string.error();
+    if (depth > 0) return append(text, quoted(*string));
+    return append(text, is_utf8(*string) ? *string : Json::parse(quoted(*string)).get<std::string>());
+  }
+
+  Result<void> append_array(int depth, std::string& text) {
+    if (depth == max_array_depth) return malformed(fmt::format("arrays nested deeper than {}", max_array_depth));
+    const Result<std::uint32_t> type = cursor_.get<std::uint32_t>();
+    if (!type) return type.error();
+    const Result<std::uint64_t> count = cursor_.get<std::uint64_t>();
+    if (!count) return count.error();
+    if (*count > cursor_.left()) return malformed(fmt::format("an array claims {} elements", *count));
+    if (Result<void> begun = append(text, "["); !begun) return begun;
+    for (std::uint64_t i = 0; i < *count; ++i) {
+      if (i > 0) {
+        if (Result<void> separated = append(text, ","); !separated) return separated;
+      }
+      if (Result<void> appended = append_value(*type, depth + 1, text); !appended) return appended;
+    }
+    return append(text, "]");
+  }
+
+  Cursor& cursor_;
+};
+
+Result<std::uint32_t> parse_alignment(std::uint32_t type, const std::string& text) {
+  if (static_cast<ValueType>(type) != ValueType::uint32) {
+    return malformed(fmt::format("{} is not an integer of type uint32", alignment_key));
+  }
+  const unsigned long value = std::stoul(text);
+  if (value == 0 || (value & (value - 1)) != 0) {
+    return malformed(fmt::format("{} is {}, which is not a power of two", alignment_key, value));
+  }
+  if (value > max_alignment) {
+    return Error{.code = ErrorCode::unsupported,
+                 .message = fmt::format("{} is {}; {} is allowed", alignment_key, value, max_alignment)};
+  }
+  return static_cast<std::uint32_t>(value);
+}
+
+void put_number(std::string& bytes, auto number) {
+  bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
+void put_text(std::string& bytes, std::string_view text) {
+  put_number(bytes, std::uint64_t{text.size()});
+  bytes += text;
+}
+
+}  // namespace
+
+Result<HeaderMetadata> read_metadata(Cursor& cursor, std::uint64_t count) {
+  constexpr std::uint64_t least_bytes = 8 + 4 + 1;  // of a key and its value
+  if (count > cursor.left() / least_bytes) return malformed(fmt::format("{} keys do not fit into the file", count));
+  HeaderMetadata metadata;
+  std::unordered_set<std::string> keys;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    Result<std::string> key = cursor.text();
+    if (!key) return std::move(key).error();
+    if (!is_utf8(*key)) return malformed("a key that is not UTF-8");
+    // A text, a second copy of the key, and the nodes of the set.
+    if (auto taken = cursor.budget().take(key->size() + 3 * sizeof(Metadata::value_type) + 64); !taken) {
+      return std::move(taken).error();
+    }
+    if (!keys.insert(*key).second) return malformed(fmt::format("the key \"{}\" occurs twice", *key));
+    const Result<std::uint32_t> type = cursor.get<std::uint32_t>();
+    if (!type) return type.error();
+    std::string text;
+    if (Result<void> appended = ValueReader(cursor).append_value(*type, 0, text); !appended) {
+      return std::move(appended).error();
+    }
+    if (*key == alignment_key) {
+      const Result<std::uint32_t> alignment = parse_alignment(*type, text);
+      if (!alignment) return alignment.error();
+      metadata.alignment = *alignment;
+    }
+    metadata.texts.emplace_back(*std::move(key), std::move(text));
+  }
+  return metadata;
+}
+
+Result<std::string> format_metadata(const Metadata& texts) {
+  std::set<std::string_view> keys;
+  std::string pairs;
+  for (const auto& [key, value] : texts) {
+    if (key == alignment_key) continue;
+    if (!keys.insert(key).second) {
+      return Error{.code = ErrorCode::unsupported,
+                   .message = fmt::format("the metadata have \"{}\" twice, and GGUF can hold it once", key)};
+    }
+    put_text(pairs, key);
+    put_number(pairs, static_cast<std::uint32_t>(ValueType::string));
+    put_text(pairs, value);
+  }
+  std::string bytes;
+  put_number(bytes, std::uint64_t{keys.size()});
+  return bytes + pairs;
+}
+
+}  // namespace tensorcast::formats::gguf

@@ -1,0 +1,28 @@
+// The metadata of GGUF: keys with values of 13 types.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "formats/format.hpp"
+#include "formats/gguf/gguf_cursor.hpp"
+
+namespace tensorcast::formats::gguf {
+
+inline constexpr std::uint32_t default_alignment = 32;
+// A larger alignment would make files of padding.
+inline constexpr std::uint32_t max_alignment = 1 << 20;
+
+struct HeaderMetadata {
+  Metadata texts;  // values as text: strings as they are, numbers in decimal, arrays in JSON
+  std::uint32_t alignment = default_alignment;
+};
+
+// Reads `count` keys and values. Errors: parse, unsupported (an alignment that is too large, memory), io.
+[[nodiscard]] Result<HeaderMetadata> read_metadata(Cursor& cursor, std::uint64_t count);
+
+// Returns the number of keys, and keys and strings, as a file has them. An alignment is left out, as each file has its
+// own. Errors: unsupported (a key that occurs twice).
+[[nodiscard]] Result<std::string> format_metadata(const Metadata& texts);
+
+}  // namespace tensorcast::formats::gguf

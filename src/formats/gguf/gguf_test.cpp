@@ -1,0 +1,166 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "formats/format_testing.hpp"
+#include "formats/gguf/gguf_format.hpp"
+#include "formats/gguf/gguf_header.hpp"
+#include "formats/gguf/gguf_metadata.hpp"
+#include "formats/gguf/gguf_types.hpp"
+#include "io/input_file.hpp"
+
+namespace tensorcast::formats {
+namespace {
+
+using testing::file_content;
+using testing::FileTensor;
+using testing::make_tensor;
+using testing::read_all;
+using testing::TempFolder;
+using testing::write_all;
+
+std::string valid(const std::string& name) {
+  return std::string(TENSORCAST_SOURCE_DIR) + "/src/formats/gguf/testdata/valid/" + name;
+}
+
+// Writes all tensors of a file again as `convert` does.
+Result<void> copy(const std::string& source, const std::string& target) {
+  const Result<std::vector<FileTensor>> tensors = read_all(gguf_format, source);
+  if (!tensors) return tensors.error();
+  const Result<io::InputFile> file = io::InputFile::open(source);
+  const Result<std::unique_ptr<Reader>> reader = gguf_format.open(*file, {});
+  const WriteOptions options{.metadata = (*reader)->metadata(),
+                             .source_format = "gguf",
+                             .compressed = false,
+                             .native_metadata = (*reader)->native_metadata()};
+  return write_all(gguf_format, target, *tensors, options, 7);
+}
+
+TEST(Gguf, CopiesAreTheSameBytes) {
+  const TempFolder folder;
+  for (const std::string name : {"every-type.gguf", "every-kind-of-metadata.gguf", "alignment-8.gguf"}) {
+    const Result<void> copied = copy(valid(name), folder.file("copy.gguf"));
+    ASSERT_TRUE(copied.ok()) << copied.error().describe();
+    std::string expected = file_content(valid(name));
+    std::string actual = file_content(folder.file("copy.gguf"));
+    ASSERT_GE(actual.size(), expected.size());  // writers pad the last tensor, too
+    EXPECT_EQ(actual.find_first_not_of('\0', expected.size()), std::string::npos);
+    EXPECT_EQ(actual.substr(0, expected.size()), expected) << name;
+  }
+}
+
+TEST(Gguf, Version2BecomesVersion3) {
+  const TempFolder folder;
+  ASSERT_TRUE(copy(valid("version-2.gguf"), folder.file("copy.gguf")).ok());
+  EXPECT_EQ(file_content(valid("version-2.gguf"))[4], 2);
+  EXPECT_EQ(file_content(folder.file("copy.gguf"))[4], 3);
+}
+
+TEST(Gguf, MetadataHaveTexts) {
+  const Result<io::InputFile> file = io::InputFile::open(valid("every-kind-of-metadata.gguf"));
+  const Result<std::unique_ptr<Reader>> reader = gguf_format.open(*file, {});
+  ASSERT_TRUE(reader.ok());
+  const Metadata expected = {{"general.architecture", "llama"},
+                             {"k.u8", "1"},
+                             {"k.i8", "1"},
+                             {"k.u16", "1"},
+                             {"k.i16", "1"},
+                             {"k.u32", "1"},
+                             {"k.i32", "1"},
+                             {"k.f32", "1"},
+                             {"k.bool", "true"},
+                             {"k.u64", "1"},
+                             {"k.i64", "1"},
+                             {"k.f64", "1"},
+                             {"k.str", "\xC3\xA9"},
+                             {"k.text", R"(["a","\"","\n"])"},
+                             {"k.nested", "[[1,2],[]]"},
+                             {"k.none", "[]"}};
+  EXPECT_EQ((*reader)->metadata(), expected);
+}
+
+TEST(Gguf, TextsThatAreNotUtf8AreShownWithReplacements) {
+  const Result<io::InputFile> file = io::InputFile::open(valid("metadata-not-utf8.gguf"));
+  const Result<std::unique_ptr<Reader>> reader = gguf_format.open(*file, {});
+  ASSERT_TRUE(reader.ok());
+  const Metadata expected = {{"k", "\xEF\xBF\xBD!"}, {"l", "[\"\xEF\xBF\xBD\"]"}};
+  EXPECT_EQ((*reader)->metadata(), expected);
+}
+
+TEST(Gguf, DimensionsAreReversed) {
+  const Result<std::vector<FileTensor>> tensors = read_all(gguf_format, valid("every-type.gguf"));
+  ASSERT_TRUE(tensors.ok());
+  const auto find = [&](const std::string& name) {
+    return *std::find_if(tensors->begin(), tensors->end(), [&](const FileTensor& t) { return t.info.name == name; });
+  };
+  EXPECT_EQ(find("t12").info.shape, (std::vector<std::int64_t>{2, 256}));
+  EXPECT_EQ(find("t12").info.foreign_dtype, "Q4_K");
+  EXPECT_EQ(find("t12").info.bytes, 2 * 144u);
+  EXPECT_EQ(find("t12").info.dtype, DType::undefined);
+  EXPECT_EQ(find("t30").info.dtype, DType::bfloat16);
+  EXPECT_EQ(find("t30").info.foreign_dtype, "");
+}
+
+TEST(Gguf, HoldsEightTypes) {
+  std::size_t held = 0;
+  const TempFolder folder;
+  for (const DType dtype : all_dtypes()) {
+    if (!gguf_format.can_hold(dtype)) continue;
+    ++held;
+    const std::string bytes(storage_bytes(dtype, 6), 'x');
+    const std::string path = folder.file("a.gguf");
+    const std::vector<FileTensor> tensors = {make_tensor("a", dtype, {2, 3}, bytes),
+                                             make_tensor("none", dtype, {0, 3}, ""),
+                                             make_tensor("scalar", dtype, {}, bytes.substr(0, bytes.size() / 6))};
+    ASSERT_TRUE(write_all(gguf_format, path, tensors, {}, 5).ok());
+    const Result<std::vector<FileTensor>> read = read_all(gguf_format, path);
+    ASSERT_TRUE(read.ok()) << read.error().describe();
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      EXPECT_EQ((*read)[i].info.dtype, dtype);
+      EXPECT_EQ((*read)[i].info.shape, tensors[i].info.shape);
+      EXPECT_EQ((*read)[i].bytes, tensors[i].bytes);
+    }
+  }
+  EXPECT_EQ(held, 8u);
+}
+
+TEST(Gguf, MetadataOfOtherFormatsBecomeStrings) {
+  const TempFolder folder;
+  const WriteOptions options{.metadata = {{"format", "pt"}, {"general.alignment", "64"}},
+                             .source_format = "safetensors",
+                             .native_metadata = {}};
+  const std::vector<FileTensor> tensors = {make_tensor("a", DType::int8, {1}, "x")};
+  ASSERT_TRUE(write_all(gguf_format, folder.file("a.gguf"), tensors, options).ok());
+  const Result<io::InputFile> file = io::InputFile::open(folder.file("a.gguf"));
+  const Result<std::unique_ptr<Reader>> reader = gguf_format.open(*file, {});
+  ASSERT_TRUE(reader.ok()) << reader.error().describe();
+  EXPECT_EQ((*reader)->metadata(), (Metadata{{"format", "pt"}}));
+}
+
+TEST(Gguf, WhatItCannotHoldIsNamed) {
+  const TempFolder folder;
+  const auto refusal = [&](const std::vector<FileTensor>& tensors) {
+    const Result<void> written = write_all(gguf_format, folder.file("a.gguf"), tensors);
+    EXPECT_FALSE(written.ok());
+    return written.ok() ? Error{} : written.error();
+  };
+  const Error rank = refusal({make_tensor("five", DType::int8, {1, 1, 1, 1, 1}, "x")});
+  EXPECT_EQ(rank.code, ErrorCode::unsupported);
+  EXPECT_EQ(rank.tensor, "five");
+  EXPECT_EQ(refusal({make_tensor(std::string(64, 'n'), DType::int8, {1}, "x")}).tensor, std::string(64, 'n'));
+  EXPECT_EQ(refusal({make_tensor("a", DType::int8, {1}, "x"), make_tensor("a", DType::int8, {1}, "x")}).tensor, "a");
+}
+
+TEST(Gguf, AnUnknownTypeHidesNoOtherTensor) {
+  const std::string path =
+      std::string(TENSORCAST_SOURCE_DIR) + "/src/formats/gguf/testdata/invalid/unsupported--type-99.gguf";
+  const Result<io::InputFile> file = io::InputFile::open(path);
+  const Result<std::unique_ptr<Reader>> reader = gguf_format.open(*file, {});
+  ASSERT_TRUE(reader.ok());
+  EXPECT_EQ((*reader)->tensors().at(0).foreign_dtype, "type 99");
+  EXPECT_TRUE((*reader)->tensors().at(0).problem.has_value());
+}
+
+}  // namespace
+}  // namespace tensorcast::formats
