@@ -1,7 +1,9 @@
 // Models of conversion nodes: reads ONNX, OpenVINO IR and MDF as a Graph, and adds a Cast to an ONNX model.
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -32,6 +34,11 @@ struct Model {
 // node, the operator and the file); invalid_argument as Program::compile(). Memory is bounded by the file and the
 // external data that it names.
 [[nodiscard]] TENSORCAST_API Result<Model> load_model(const std::string& path, const LoadModelOptions& options = {});
+
+// Reads a model from memory: `bytes` are the contents of an ONNX file, and are not used after the call.
+// Errors: as load_model(); unsupported: another format, external data.
+[[nodiscard]] TENSORCAST_API Result<Model> parse_model(std::span<const std::byte> bytes,
+                                                       const LoadModelOptions& options = {});
 
 struct AddCastRequest {
   std::string input = {};   // an ONNX model

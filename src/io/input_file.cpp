@@ -43,6 +43,7 @@ InputFile& InputFile::operator=(InputFile&& other) noexcept {
   identity_ = other.identity_;
   size_ = other.size_;
   path_ = std::move(other.path_);
+  memory_ = other.memory_;
   ahead_ = other.ahead_.load();
   return *this;
 }
@@ -52,6 +53,14 @@ Result<InputFile> InputFile::open(const std::string& path) {
   FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd) return system_error("open", path, errno);
   return from_descriptor(std::move(fd), path);
+}
+
+InputFile InputFile::in_memory(std::span<const std::byte> bytes) noexcept {
+  // No device has this number.
+  const Identity identity{.device = ~std::uint64_t{0}, .inode = reinterpret_cast<std::uintptr_t>(bytes.data())};
+  InputFile file(FileDescriptor(), identity, bytes.size(), {});
+  file.memory_ = bytes;
+  return file;
 }
 
 Result<InputFile> InputFile::open_below(const std::string& folder, std::string_view relative) {
@@ -101,6 +110,10 @@ Result<InputFile> InputFile::from_descriptor(FileDescriptor fd, const std::strin
 
 Result<void> InputFile::read(std::uint64_t offset, std::span<std::byte> out) const {
   if (offset > size_ || out.size() > size_ - offset) return ends_early(path_);
+  if (is_in_memory()) {
+    std::copy_n(memory_.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
+    return {};
+  }
   if (out.size() >= walking_read_bytes) read_ahead(offset + out.size());
   while (!out.empty()) {
     const ssize_t got =
@@ -127,11 +140,11 @@ void InputFile::read_ahead(std::uint64_t end) const noexcept {
 }
 
 void InputFile::will_need(std::uint64_t offset, std::uint64_t bytes) const noexcept {
-  advise(fd_.get(), offset, bytes, POSIX_FADV_WILLNEED);
+  if (!is_in_memory()) advise(fd_.get(), offset, bytes, POSIX_FADV_WILLNEED);
 }
 
 void InputFile::dont_need(std::uint64_t offset, std::uint64_t bytes) const noexcept {
-  advise(fd_.get(), offset, bytes, POSIX_FADV_DONTNEED);
+  if (!is_in_memory()) advise(fd_.get(), offset, bytes, POSIX_FADV_DONTNEED);
 }
 
 }  // namespace tensorcast::io

@@ -22,6 +22,9 @@ class InputFile {
   // links. Errors: parse if `relative` leads elsewhere; io.
   [[nodiscard]] static Result<InputFile> open_below(const std::string& folder, std::string_view relative);
 
+  // Reads from memory, which outlives the result. The path is empty.
+  [[nodiscard]] static InputFile in_memory(std::span<const std::byte> bytes) noexcept;
+
   InputFile(InputFile&& other) noexcept;
   InputFile& operator=(InputFile&& other) noexcept;
 
@@ -42,6 +45,7 @@ class InputFile {
   [[nodiscard]] Identity identity() const noexcept { return identity_; }
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] bool is_in_memory() const noexcept { return !fd_; }
 
  private:
   InputFile(FileDescriptor fd, Identity identity, std::uint64_t size, std::string path) noexcept;
@@ -54,6 +58,7 @@ class InputFile {
   Identity identity_;
   std::uint64_t size_ = 0;
   std::string path_;
+  std::span<const std::byte> memory_;  // without a descriptor
 };
 
 }  // namespace tensorcast::io

@@ -32,6 +32,22 @@ TEST_F(InputFileTest, ReadsExactRanges) {
   EXPECT_EQ(file->read(~std::uint64_t{0}, got).error().code, ErrorCode::parse);
 }
 
+TEST_F(InputFileTest, ReadsMemoryAsAFile) {
+  const std::string text = "0123456789";
+  const InputFile file = InputFile::in_memory(std::as_bytes(std::span(text)));
+  EXPECT_EQ(file.size(), 10u);
+  EXPECT_TRUE(file.is_in_memory());
+  std::array<std::byte, 4> got{};
+  ASSERT_TRUE(file.read(6, got).ok());
+  EXPECT_EQ(static_cast<char>(got[0]), '6');
+  EXPECT_EQ(static_cast<char>(got[3]), '9');
+  EXPECT_TRUE(file.read(10, {}).ok());
+  EXPECT_EQ(file.read(7, got).error().code, ErrorCode::parse);
+  EXPECT_EQ(file.read(~std::uint64_t{0}, got).error().code, ErrorCode::parse);
+  file.will_need(0, 10);
+  file.dont_need(0, 10);
+}
+
 TEST_F(InputFileTest, AFileThatShrinksWhileReadIsAnError) {
   const Result<InputFile> file = InputFile::open(path_);
   ASSERT_TRUE(file.ok());

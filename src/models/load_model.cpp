@@ -65,15 +65,41 @@ Result<const ModelFormat*> detect_format(const std::string& path) {
                .file = path};
 }
 
+// Compiles the graph to find errors that the reader cannot, as the file's name is known here.
+Result<Model> checked(const ModelFormat& format, Result<Graph> graph) {
+  if (!graph) return std::move(graph).error();
+  if (Result<Program> program = Program::compile(*graph); !program) return std::move(program).error();
+  return Model{std::string(format.name), std::move(*graph)};
+}
+
 Result<Model> load(const std::string& path, const LoadModelOptions& options) {
   const Result<const ModelFormat*> format =
       options.format.empty() ? detect_format(path) : format_by_name(options.format);
   if (!format) return format.error();
-  Result<Graph> graph = (*format)->load(path, options);
-  if (!graph) return std::move(graph).error();
-  // Compiles the graph to find errors that the reader cannot, as the file's name is known here.
-  if (Result<Program> program = Program::compile(*graph); !program) return std::move(program).error();
-  return Model{std::string((*format)->name), std::move(*graph)};
+  return checked(**format, (*format)->load(path, options));
+}
+
+// Chooses the format that recognizes the bytes; without one, the first that is read from memory, for its error message.
+Result<const ModelFormat*> detect_format(std::span<const std::byte> bytes) {
+  const std::span<const std::byte> head = bytes.first(std::min(bytes.size(), recognized_bytes));
+  const ModelFormat* readable = nullptr;
+  for (const ModelFormat& format : model_formats()) {
+    if (format.recognizes(head)) return &format;
+    if (format.parse != nullptr && readable == nullptr) readable = &format;
+  }
+  return readable;
+}
+
+Result<Model> parse(std::span<const std::byte> bytes, const LoadModelOptions& options) {
+  const Result<const ModelFormat*> format =
+      options.format.empty() ? detect_format(bytes) : format_by_name(options.format);
+  if (!format) return format.error();
+  if ((*format)->parse == nullptr) {
+    return Error{.code = ErrorCode::unsupported,
+                 .message = fmt::format("models of format {} are not read from memory", (*format)->name),
+                 .hint = "write the model to a file, and give its path"};
+  }
+  return checked(**format, (*format)->parse(io::InputFile::in_memory(bytes)));
 }
 
 }  // namespace
@@ -82,6 +108,10 @@ Result<Model> load_model(const std::string& path, const LoadModelOptions& option
   Result<Model> model = guarded([&] { return load(path, options); });
   if (!model && model.error().file.empty() && model.error().code != ErrorCode::internal) model.error().file = path;
   return model;
+}
+
+Result<Model> parse_model(std::span<const std::byte> bytes, const LoadModelOptions& options) {
+  return guarded([&] { return parse(bytes, options); });
 }
 
 }  // namespace tensorcast

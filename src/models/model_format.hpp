@@ -7,6 +7,10 @@
 
 #include "tensorcast/model.hpp"
 
+namespace tensorcast::io {
+class InputFile;  // io/input_file.hpp
+}  // namespace tensorcast::io
+
 namespace tensorcast::models {
 
 struct ModelFormat {
@@ -15,6 +19,8 @@ struct ModelFormat {
   // Reports whether a file's first bytes may be of this format; used if the extension does not decide.
   bool (*recognizes)(std::span<const std::byte> first_bytes);
   Result<Graph> (*load)(const std::string& path, const LoadModelOptions& options);
+  // Reads a model of one file, which may be in memory. Null: models of this format are read by load() alone.
+  Result<Graph> (*parse)(const io::InputFile& file) = nullptr;
 };
 
 [[nodiscard]] std::span<const ModelFormat> model_formats();

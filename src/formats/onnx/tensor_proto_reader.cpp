@@ -32,6 +32,11 @@ Result<std::unique_ptr<TensorProtoReader>> TensorProtoReader::open(const io::Inp
 Result<void> TensorProtoReader::open_external() {
   if (outline_.storage != Outline::Storage::external) return {};
   const ExternalData& where = outline_.external;
+  if (file_.is_in_memory()) {
+    return located(Error{.code = ErrorCode::unsupported,
+                         .message = "a model in memory has no folder in which its external data could be",
+                         .hint = "give the path of the model"});
+  }
   Result<io::InputFile> file = io::InputFile::open_below(folder_of(file_.path()), where.location);
   if (!file) return located(std::move(file).error());
   const std::uint64_t there = file->size() - std::min(where.offset, file->size());

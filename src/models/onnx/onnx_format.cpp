@@ -32,16 +32,21 @@ bool recognizes(std::span<const std::byte> first_bytes) {
   return false;
 }
 
+Result<Graph> parse(const io::InputFile& file) {
+  Result<onnx::ModelTree> model = onnx::read_model_tree(file);
+  if (!model) return std::move(model).error();
+  return onnx::build_graph(*model, file);
+}
+
 Result<Graph> load(const std::string& path, const LoadModelOptions&) {
   const Result<io::InputFile> file = io::InputFile::open(path);
   if (!file) return file.error();
-  Result<onnx::ModelTree> model = onnx::read_model_tree(*file);
-  if (!model) return std::move(model).error();
-  return onnx::build_graph(*model, *file);
+  return parse(*file);
 }
 
 }  // namespace
 
-constexpr ModelFormat onnx_format = {.name = "onnx", .extensions = extensions, .recognizes = recognizes, .load = load};
+constexpr ModelFormat onnx_format = {
+    .name = "onnx", .extensions = extensions, .recognizes = recognizes, .load = load, .parse = parse};
 
 }  // namespace tensorcast::models

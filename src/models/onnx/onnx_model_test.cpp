@@ -57,6 +57,23 @@ TEST(OnnxModel, CastBeforeOpset6NamesItsTypeInWords) {
   }
 }
 
+TEST(OnnxModel, IsReadFromMemoryAsFromItsFile) {
+  for (const char* name : {"cast-1.onnx", "no-opset-before-ir-3.onnx"}) {
+    const std::string bytes = io::file_contents(valid(name));
+    Result<Model> model = parse_model(std::as_bytes(std::span(bytes)));
+    ASSERT_TRUE(model.ok()) << model.error().describe();
+    EXPECT_EQ(model->format, "onnx");
+    const Result<Program> program = Program::compile(std::move(model->graph));
+    ASSERT_TRUE(program.ok()) << program.error().describe();
+    const auto outputs = program->run({&x, 1});
+    ASSERT_TRUE(outputs.ok()) << outputs.error().describe();
+    EXPECT_EQ(values_of<std::uint16_t>(outputs->at(0).tensor), (std::vector<std::uint16_t>{0x3C00, 0x4100, 0xC380}));
+  }
+  EXPECT_EQ(parse_model({}).error().code, ErrorCode::parse);
+  EXPECT_EQ(parse_model({}, {.format = "mdf"}).error().code, ErrorCode::unsupported);
+  EXPECT_EQ(parse_model({}, {.format = "nothing"}).error().code, ErrorCode::invalid_argument);
+}
+
 TEST(OnnxModel, ConstantsOfAllKinds) {
   const auto outputs = run(valid("constants.onnx"), {});
   ASSERT_EQ(outputs.size(), 4u);
