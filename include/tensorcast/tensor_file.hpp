@@ -1,11 +1,18 @@
-// Reads one tensor from a file and writes one tensor to a file; for whole checkpoints see file.hpp.
+// Reads tensors from a file and writes tensors to a file; file.hpp converts whole checkpoints without holding them.
 #pragma once
 
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/error.hpp"
 #include "tensorcast/export.hpp"
+#include "tensorcast/file.hpp"
 #include "tensorcast/tensor.hpp"
 
 namespace tensorcast {
@@ -32,5 +39,46 @@ struct WriteTensorOptions {
 // hold the type), invalid_argument (the file exists and overwrite is off); Error::file is set.
 [[nodiscard]] TENSORCAST_API Result<void> write_tensor(const std::string& path, const Tensor& tensor,
                                                        const WriteTensorOptions& options = {});
+
+struct OpenTensorFileOptions {
+  std::string format = {};  // "npy", "safetensors", ...; empty: by extension and content
+  SourceTypes from = {};    // npy, npz: the ml_dtypes types behind `|V1` or `<V2` descriptors
+  std::optional<RawLayout> raw = {};
+};
+
+// A file that stays open, whose tensors are read one by one. One thread uses it at a time.
+class TensorFile {
+ public:
+  // Reads the header. Errors: as inspect_file(). Cost: as inspect_file().
+  [[nodiscard]] TENSORCAST_API static Result<TensorFile> open(const std::string& path,
+                                                              const OpenTensorFileOptions& options = {});
+
+  TENSORCAST_API TensorFile(TensorFile&&) noexcept;
+  TENSORCAST_API TensorFile& operator=(TensorFile&&) noexcept;
+  TENSORCAST_API ~TensorFile();
+
+  [[nodiscard]] TENSORCAST_API const FileSummary& summary() const noexcept;
+  // Reads tensor `index` of summary().tensors into memory of its own. Errors: io, parse, unsupported;
+  // invalid_argument: there is no such tensor. Error::file is set.
+  [[nodiscard]] TENSORCAST_API Result<Tensor> read(std::size_t index);
+
+ private:
+  struct State;
+  explicit TensorFile(std::unique_ptr<State> state) noexcept;
+  std::unique_ptr<State> state_;
+};
+
+struct WriteTensorsOptions {
+  std::string format = {};                                         // empty: by extension
+  std::vector<std::pair<std::string, std::string>> metadata = {};  // formats without a place for it ignore it
+  bool overwrite = false;
+  bool parents = false;  // create the folders of the file that do not exist
+};
+
+// Writes tensors. The file appears under its name only when it is complete. Errors: io; unsupported (the format cannot
+// hold a type, a name or so many tensors); invalid_argument (an undefined tensor, a name that occurs twice, a file that
+// exists and overwrite is off). Error::file is set.
+[[nodiscard]] TENSORCAST_API Result<void> write_tensors(const std::string& path, std::span<const NamedTensor> tensors,
+                                                        const WriteTensorsOptions& options = {});
 
 }  // namespace tensorcast

@@ -7,22 +7,25 @@
 
 namespace tensorcast {
 
+FileSummary convert::summary_of(const OpenedInput& input) {
+  FileSummary summary{.format = std::string(input.format->name), .tensors = {}, .metadata = input.reader->metadata()};
+  for (const formats::TensorInfo& tensor : input.reader->tensors()) {
+    summary.tensors.push_back(TensorSummary{.name = tensor.name,
+                                            .dtype = tensor.dtype,
+                                            .shape = tensor.shape,
+                                            .bytes = tensor.bytes,
+                                            .foreign_dtype = tensor.foreign_dtype,
+                                            .problem = tensor.problem ? tensor.problem->message : std::string()});
+  }
+  return summary;
+}
+
 Result<FileSummary> inspect_file(const std::string& path, const std::optional<RawLayout>& raw,
                                  const SourceTypes& from) {
   return guarded([&]() -> Result<FileSummary> {
     const Result<convert::OpenedInput> input = convert::open_input(path, "", {.raw = raw, .from = from});
     if (!input) return input.error();
-    FileSummary summary{
-        .format = std::string(input->format->name), .tensors = {}, .metadata = input->reader->metadata()};
-    for (const formats::TensorInfo& tensor : input->reader->tensors()) {
-      summary.tensors.push_back(TensorSummary{.name = tensor.name,
-                                              .dtype = tensor.dtype,
-                                              .shape = tensor.shape,
-                                              .bytes = tensor.bytes,
-                                              .foreign_dtype = tensor.foreign_dtype,
-                                              .problem = tensor.problem ? tensor.problem->message : std::string()});
-    }
-    return summary;
+    return convert::summary_of(*input);
   });
 }
 

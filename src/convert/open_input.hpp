@@ -21,6 +21,9 @@ struct OpenedInput {
 [[nodiscard]] Result<OpenedInput> open_input(const std::string& path, const std::string& format_name,
                                              const formats::ReadOptions& options);
 
+// Lists the tensors of an opened file.
+[[nodiscard]] FileSummary summary_of(const OpenedInput& input);
+
 // Errors: invalid_argument.
 [[nodiscard]] Result<const formats::Format*> format_by_name(const std::string& name);
 

@@ -1,15 +1,19 @@
 #include "tensorcast/tensor_file.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <memory>
+#include <numeric>
 
 #include "convert/aligned_buffer.hpp"
 #include "convert/open_input.hpp"
 #include "dtype/guarded.hpp"
 #include "io/memory_budget.hpp"
 #include "io/output_file.hpp"
+#include "io/parent_folders.hpp"
 
 namespace tensorcast {
 namespace {
@@ -73,18 +77,27 @@ Result<NamedTensor> read(const std::string& path, const ReadTensorOptions& optio
   return NamedTensor{.name = input->reader->tensors()[*index].name, .tensor = std::move(*tensor)};
 }
 
-Result<TensorInfo> info_of(const Tensor& tensor, const Format& format, const WriteTensorOptions& options) {
-  if (!format.can_hold(tensor.dtype())) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("{} cannot hold {}", format.name, name(tensor.dtype()))};
+Result<std::vector<TensorInfo>> infos_of(std::span<const NamedTensor> tensors, const Format& format) {
+  std::vector<TensorInfo> infos;
+  infos.reserve(tensors.size());
+  for (const auto& [tensor_name, tensor] : tensors) {
+    if (!tensor.defined()) {
+      return Error{.code = ErrorCode::invalid_argument, .message = "the tensor is undefined", .tensor = tensor_name};
+    }
+    if (!format.can_hold(tensor.dtype())) {
+      return Error{.code = ErrorCode::unsupported,
+                   .message = fmt::format("{} cannot hold {}", format.name, name(tensor.dtype())),
+                   .hint = fmt::format("{} can", fmt::join(file_formats_for(tensor.dtype()), ", ")),
+                   .tensor = tensor_name};
+    }
+    TensorInfo& info = infos.emplace_back();
+    info.name = tensor_name;
+    info.dtype = tensor.dtype();
+    info.shape.assign(tensor.shape().begin(), tensor.shape().end());
+    info.count = tensor.count();
+    info.bytes = tensor.dtype() == DType::string ? tensor.strings().data.size() : tensor.bytes().size();
   }
-  TensorInfo info;
-  info.name = options.name.empty() && format.named_tensors ? "tensor" : options.name;
-  info.dtype = tensor.dtype();
-  info.shape.assign(tensor.shape().begin(), tensor.shape().end());
-  info.count = tensor.count();
-  info.bytes = tensor.dtype() == DType::string ? tensor.strings().data.size() : tensor.bytes().size();
-  return info;
+  return infos;
 }
 
 StringBuffer copy_of(StringView strings) {
@@ -101,27 +114,45 @@ Result<void> append_strings(formats::Writer& writer, const StringBuffer& strings
   return writer.append_strings(strings);
 }
 
-Result<void> write(const std::string& path, const Tensor& tensor, const WriteTensorOptions& options) {
+Result<void> write(const std::string& path, std::span<const NamedTensor> tensors, const WriteTensorsOptions& options) {
   const Result<const Format*> format =
       options.format.empty() ? formats::format_for_output(path) : convert::format_by_name(options.format);
   if (!format) return format.error();
-  const Result<TensorInfo> info = info_of(tensor, **format, options);
-  if (!info) return info.error();
-  const std::span<const TensorInfo> infos(&*info, 1);
+  const Result<std::vector<TensorInfo>> infos = infos_of(tensors, **format);
+  if (!infos) return infos.error();
   if ((*format)->check != nullptr) {
-    if (Result<void> fits = (*format)->check(infos); !fits) return fits;
+    if (Result<void> fits = (*format)->check(*infos); !fits) return fits;
+  }
+  std::vector<std::size_t> order(infos->size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if ((*format)->layout != nullptr) order = (*format)->layout(*infos);
+  std::vector<TensorInfo> ordered;
+  for (const std::size_t index : order) ordered.push_back((*infos)[index]);
+
+  io::ParentFolders folders;
+  if (options.parents) {
+    Result<io::ParentFolders> created = io::ParentFolders::create(path);
+    if (!created) return std::move(created).error();
+    folders = std::move(created).value();
   }
   Result<io::OutputFile> file = io::OutputFile::create(path, options.overwrite);
-  if (!file) return std::move(file).error();
-  Result<std::unique_ptr<formats::Writer>> writer = (*format)->create(*file, infos, {});
+  if (!file) {
+    if (file.error().system_error == ENOENT) file.error().hint = "create its folder first";
+    return std::move(file).error();
+  }
+  Result<std::unique_ptr<formats::Writer>> writer = (*format)->create(*file, ordered, {.metadata = options.metadata});
   if (!writer) return std::move(writer).error();
-  if (tensor.count() > 0) {
+  for (const std::size_t index : order) {
+    const Tensor& tensor = tensors[index].tensor;
+    if (tensor.count() == 0) continue;
     Result<void> put = tensor.dtype() == DType::string ? append_strings(**writer, copy_of(tensor.strings()))
                                                        : (*writer)->append(tensor.bytes());
     if (!put) return put;
   }
   if (Result<void> finished = (*writer)->finish(); !finished) return finished;
-  return file->commit();
+  if (Result<void> committed = file->commit(); !committed) return committed;
+  folders.keep();
+  return {};
 }
 
 }  // namespace
@@ -130,10 +161,56 @@ Result<NamedTensor> read_tensor(const std::string& path, const ReadTensorOptions
   return guarded([&] { return read(path, options); });
 }
 
-Result<void> write_tensor(const std::string& path, const Tensor& tensor, const WriteTensorOptions& options) {
-  Result<void> written = guarded([&] { return write(path, tensor, options); });
+Result<void> write_tensors(const std::string& path, std::span<const NamedTensor> tensors,
+                           const WriteTensorsOptions& options) {
+  Result<void> written = guarded([&] { return write(path, tensors, options); });
   if (!written) return at_file(std::move(written).error(), path);
   return written;
+}
+
+Result<void> write_tensor(const std::string& path, const Tensor& tensor, const WriteTensorOptions& options) {
+  return guarded([&] {
+    // Formats without names ignore this one.
+    const NamedTensor named{.name = options.name.empty() ? "tensor" : options.name, .tensor = tensor};
+    return write_tensors(path, {&named, 1}, {.format = options.format, .overwrite = options.overwrite});
+  });
+}
+
+struct TensorFile::State {
+  OpenedInput input;
+  FileSummary summary;
+};
+
+TensorFile::TensorFile(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+TensorFile::TensorFile(TensorFile&&) noexcept = default;
+TensorFile& TensorFile::operator=(TensorFile&&) noexcept = default;
+TensorFile::~TensorFile() = default;
+
+Result<TensorFile> TensorFile::open(const std::string& path, const OpenTensorFileOptions& options) {
+  return guarded([&]() -> Result<TensorFile> {
+    Result<OpenedInput> input = convert::open_input(path, options.format, {.raw = options.raw, .from = options.from});
+    if (!input) return std::move(input).error();
+    FileSummary summary = convert::summary_of(*input);
+    return TensorFile(std::make_unique<State>(State{std::move(*input), std::move(summary)}));
+  });
+}
+
+const FileSummary& TensorFile::summary() const noexcept { return state_->summary; }
+
+Result<Tensor> TensorFile::read(std::size_t index) {
+  return guarded([&]() -> Result<Tensor> {
+    formats::Reader& reader = *state_->input.reader;
+    if (index >= reader.tensors().size()) {
+      return Error{
+          .code = ErrorCode::invalid_argument,
+          .message = fmt::format("the file has {} tensors, and so none of index {}", reader.tensors().size(), index),
+          .file = state_->input.file->path()};
+    }
+    Result<Tensor> tensor = read_elements(state_->input, index);
+    if (tensor) return tensor;
+    if (tensor.error().tensor.empty()) tensor.error().tensor = reader.tensors()[index].name;
+    return at_file(std::move(tensor).error(), state_->input.file->path());
+  });
 }
 
 }  // namespace tensorcast
