@@ -1,6 +1,7 @@
 #include "arguments.hpp"
 
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -9,7 +10,8 @@
 namespace tensorcast::python {
 namespace {
 
-PyObject* make_error = nullptr;  // tensorcast._errors.make_error
+PyObject* make_error = nullptr;           // tensorcast._errors.make_error
+PyObject* make_unknown_option = nullptr;  // tensorcast._errors.unknown_option
 
 // Spelling -> int object of the DType. Only successes are kept.
 PyObject* dtype_cache() {
@@ -104,10 +106,11 @@ int choose(PyObject* keyword, PyObject* value, const Choice (&choices)[count], E
       result = static_cast<Enum>(choice.value);
       return 1;
     }
-    allowed += allowed.empty() ? "" : ", ";
+    allowed += allowed.empty() ? "'" : ", '";
     allowed += choice.name;
+    allowed += "'";
   }
-  PyErr_Format(PyExc_ValueError, "%U is one of %s, not %R", keyword, allowed.c_str(), value);
+  PyErr_Format(PyExc_ValueError, "%U must be one of %s, not %R", keyword, allowed.c_str(), value);
   return -1;
 }
 
@@ -115,7 +118,7 @@ int whole_number(PyObject* keyword, PyObject* value, int& result) {
   const long number = PyLong_Check(value) ? PyLong_AsLong(value) : -1;
   if (number < 0 || number > 1'000'000) {
     PyErr_Clear();
-    PyErr_Format(PyExc_ValueError, "%U is a whole number from 0, not %R", keyword, value);
+    PyErr_Format(PyExc_ValueError, "%U must be a whole number from 0 on, not %R", keyword, value);
     return -1;
   }
   result = static_cast<int>(number);
@@ -150,7 +153,11 @@ int option_argument(PyObject* keyword, PyObject* value, CastOptions& options) {
   }
   if (option == "scale") {
     options.scale = PyFloat_AsDouble(value);
-    return options.scale == -1.0 && PyErr_Occurred() ? -1 : 1;
+    if (options.scale != -1.0 || PyErr_Occurred() == nullptr) return 1;
+    if (PyErr_ExceptionMatches(PyExc_TypeError) != 0) {
+      PyErr_Format(PyExc_TypeError, "scale must be a real number here, not %R", value);
+    }
+    return -1;
   }
   if (option == "round_mode") {
     return choose(keyword, value, {{"up", 0}, {"down", 1}, {"nearest", 2}}, options.round_mode);
@@ -172,20 +179,28 @@ int option_argument(PyObject* keyword, PyObject* value, CastOptions& options) {
 PyObject* raise_error(const Error& error) {
   if (PyErr_Occurred()) return nullptr;  // KeyboardInterrupt is already set
   static constexpr const char* codes[] = {"",   "invalid_argument", "unsupported", "out_of_range", "parse",
-                                          "io", "internal"};
-  PyObject* words = decoded(error.describe());
-  PyObject* code = PyUnicode_FromString(codes[static_cast<int>(error.code)]);
-  PyObject* index = error.element ? PyLong_FromUnsignedLongLong(*error.element) : Py_NewRef(Py_None);
-  PyObject* tensor = error.tensor.empty() ? Py_NewRef(Py_None) : decoded(error.tensor);
-  PyObject* file = decoded(error.file);
-  PyObject* number = PyLong_FromLong(error.system_error);
-  PyObject* exception = nullptr;
-  if (words && code && index && tensor && file && number) {
-    exception = PyObject_CallFunctionObjArgs(make_error, words, code, index, tensor, file, number, nullptr);
-  }
-  for (PyObject* argument : {words, code, index, tensor, file, number}) Py_XDECREF(argument);
+                                          "io", "internal",         "cancelled"};
+  PyObject* parts[] = {decoded(error.describe()),
+                       PyUnicode_FromString(codes[static_cast<int>(error.code)]),
+                       decoded(error.hint),
+                       decoded(error.file),
+                       decoded(error.tensor),
+                       error.element ? PyLong_FromUnsignedLongLong(*error.element) : Py_NewRef(Py_None),
+                       PyLong_FromLong(error.system_error)};
+  bool complete = true;
+  for (const PyObject* part : parts) complete = complete && part != nullptr;
+  PyObject* exception = complete ? PyObject_Vectorcall(make_error, parts, std::size(parts), nullptr) : nullptr;
+  for (PyObject* part : parts) Py_XDECREF(part);
   if (exception == nullptr) return nullptr;
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception)), exception);
+  Py_DECREF(exception);
+  return nullptr;
+}
+
+PyObject* raise_unknown_option(PyObject* keyword) {
+  PyObject* exception = PyObject_CallOneArg(make_unknown_option, keyword);
+  if (exception == nullptr) return nullptr;
+  PyErr_SetObject(PyExc_TypeError, exception);
   Py_DECREF(exception);
   return nullptr;
 }
@@ -199,7 +214,8 @@ bool signal_pending() {
 
 int load_exceptions(PyObject* module) {
   make_error = PyObject_GetAttrString(module, "make_error");
-  return make_error == nullptr ? -1 : 0;
+  make_unknown_option = PyObject_GetAttrString(module, "unknown_option");
+  return make_error == nullptr || make_unknown_option == nullptr ? -1 : 0;
 }
 
 StridedArray strided_array(PyArrayObject* array, DType dtype, bool one_per_byte) {

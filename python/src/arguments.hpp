@@ -19,8 +19,11 @@ namespace tensorcast::python {
 // Reads one keyword of CastOptions. Returns 1: read; 0: no such option; -1: a Python error is set.
 int option_argument(PyObject* keyword, PyObject* value, CastOptions& options);
 
-// Sets tensorcast.CastError, or keeps a pending KeyboardInterrupt. Returns null.
+// Sets tensorcast.CastError or one of its subclasses, or keeps a pending KeyboardInterrupt. Returns null.
 PyObject* raise_error(const Error& error);
+
+// Sets TypeError for a keyword that is not an option, with the nearest one. Returns null.
+PyObject* raise_unknown_option(PyObject* keyword);
 
 // Reports whether a signal handler raised; the `stop` of cast_strided(). Takes the GIL.
 bool signal_pending();

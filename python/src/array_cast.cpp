@@ -13,12 +13,39 @@ constexpr std::size_t release_elements = 32768;
 
 PyObject* general_cast = nullptr;  // owned for the life of the process
 
+// Reports whether a dtype argument names another byte order than this machine's.
+bool is_swapped(PyObject* dtype) {
+  if (PyUnicode_Check(dtype)) return PyUnicode_GET_LENGTH(dtype) > 0 && PyUnicode_READ_CHAR(dtype, 0) == '>';
+  return PyArray_DescrCheck(dtype) && !PyArray_ISNBO(reinterpret_cast<PyArray_Descr*>(dtype)->byteorder);
+}
+
+bool may_be_scales(PyObject* keyword, PyObject* value) {
+  return !PyFloat_Check(value) && !PyLong_Check(value) && PyUnicode_CompareWithASCIIString(keyword, "scale") == 0;
+}
+
 Result<void> cast_dense(PyArrayObject* src, DType from, PyArrayObject* dst, DType to, const CastOptions& options) {
   const StridedArray source = strided_array(src, from, false);
   const auto count = static_cast<std::size_t>(PyArray_SIZE(src));
   const StridedArray target = strided_array(dst, to, false);
   return cast({from, source.shape, {source.data, storage_bytes(from, count)}},
               {to, target.shape, {target.data, storage_bytes(to, count)}}, options);
+}
+
+// Calls `work`, without the GIL if that pays; it then gets a function to stop for signals.
+template <class Work>
+Result<void> released(std::span<const std::int64_t> shape, Work&& work) {
+  const Result<std::size_t> count = element_count(shape);
+  if (!count) return count.error();
+  const bool release = *count >= release_elements;
+  PyThreadState* state = release ? PyEval_SaveThread() : nullptr;
+  Result<void> done;
+  try {
+    done = work(release ? &signal_pending : nullptr);
+  } catch (const std::bad_alloc&) {
+    done = Error{.code = ErrorCode::internal, .message = "out of memory"};
+  }
+  if (release) PyEval_RestoreThread(state);
+  return done;
 }
 
 }  // namespace
@@ -31,18 +58,12 @@ Result<void> cast_between(PyArrayObject* src, DType from, bool src_one_per_byte,
 
 Result<void> cast_released(const StridedArray& src, const StridedArray& dst, const CastOptions& options,
                            CastReport* report) {
-  const Result<std::size_t> count = element_count(src.shape);
-  if (!count) return count.error();
-  const bool release = *count >= release_elements;
-  PyThreadState* state = release ? PyEval_SaveThread() : nullptr;
-  Result<void> done;
-  try {
-    done = cast_strided(src, dst, options, report, release ? &signal_pending : nullptr);
-  } catch (const std::bad_alloc&) {
-    done = Error{.code = ErrorCode::internal, .message = "out of memory"};
-  }
-  if (release) PyEval_RestoreThread(state);
-  return done;
+  return released(src.shape, [&](bool (*stop)()) { return cast_strided(src, dst, options, report, stop); });
+}
+
+Result<void> cast_scaled_released(const StridedArray& src, const StridedArray& dst, const Scales& scales,
+                                  const CastOptions& options, CastReport* report) {
+  return released(src.shape, [&](bool (*stop)()) { return cast_scaled(src, dst, scales, options, report, stop); });
 }
 
 void set_general_cast(PyObject* function) {
@@ -56,6 +77,7 @@ PyObject* cast_array(PyObject*, PyObject* const* arguments, Py_ssize_t positiona
     return PyObject_Vectorcall(general_cast, arguments, static_cast<std::size_t>(positional), keywords);
   };
   if (positional != 2 || !PyArray_CheckExact(arguments[0])) return hand_over();
+  if (is_swapped(arguments[1])) return hand_over();
   auto* array = reinterpret_cast<PyArrayObject*>(arguments[0]);
   const ArrayType from = array_type(PyArray_DESCR(array));
   const DType to = dtype_argument(arguments[1]);
@@ -66,6 +88,7 @@ PyObject* cast_array(PyObject*, PyObject* const* arguments, Py_ssize_t positiona
   options.threads = 0;
   const Py_ssize_t keyword_count = keywords == nullptr ? 0 : PyTuple_GET_SIZE(keywords);
   for (Py_ssize_t i = 0; i < keyword_count; ++i) {
+    if (may_be_scales(PyTuple_GET_ITEM(keywords, i), arguments[positional + i])) return hand_over();
     const int taken = option_argument(PyTuple_GET_ITEM(keywords, i), arguments[positional + i], options);
     if (taken < 0) return nullptr;
     if (taken == 0) return hand_over();

@@ -4,13 +4,15 @@
 
 #include "numpy_api.hpp"
 
+#include "scaled.hpp"
 #include "strided.hpp"
 #include "tensorcast/cast.hpp"
 
 namespace tensorcast::python {
 
-// cast(x, dtype, **options). Calls the general cast of tensorcast._arrays for everything that needs preparation: other
-// objects, subclasses, strings, out=, copy=, order=, packed=, report=, and malformed calls.
+// cast(x, to, /, **options). Calls the general cast of tensorcast._arrays for everything that needs preparation: other
+// objects, subclasses, strings, other byte orders, out=, copy=, order=, packed=, report=, arrays of scales, and
+// malformed calls.
 PyObject* cast_array(PyObject* self, PyObject* const* arguments, Py_ssize_t positional, PyObject* keywords);
 
 // Sets the Python function of the general cast.
@@ -19,6 +21,10 @@ void set_general_cast(PyObject* function);
 // Calls cast_strided() and releases the GIL if that pays; stops for signals.
 Result<void> cast_released(const StridedArray& src, const StridedArray& dst, const CastOptions& options,
                            CastReport* report);
+
+// Does the same with a scale of its own for each element.
+Result<void> cast_scaled_released(const StridedArray& src, const StridedArray& dst, const Scales& scales,
+                                  const CastOptions& options, CastReport* report);
 
 // Does the same for arrays whose types differ from NumPy's.
 Result<void> cast_between(PyArrayObject* src, DType from, bool src_one_per_byte, PyArrayObject* dst, DType to,

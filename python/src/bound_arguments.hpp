@@ -37,7 +37,7 @@ inline CastOptions options_of(const nb::dict& keywords) {
   options.threads = 0;
   for (const auto& [key, value] : keywords) {
     const int taken = option_argument(key.ptr(), value.ptr(), options);
-    if (taken == 0) PyErr_Format(PyExc_TypeError, "there is no option %R", key.ptr());
+    if (taken == 0) raise_unknown_option(key.ptr());
     if (taken != 1) throw nb::python_error();
   }
   return options;

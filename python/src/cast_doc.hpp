@@ -3,22 +3,26 @@
 
 namespace tensorcast::python {
 
-inline constexpr const char* cast_doc = R"(cast(x, dtype, **options)
+// The first line is what inspect.signature() reads.
+inline constexpr const char* cast_doc =
+    R"(cast(x, to, /, *, out=None, copy=True, order=None, packed=False, from_=None, report=False, opset=0, saturate=True, round_mode='up', out_of_range='auto', int_rounding='trunc', invalid='default', fnuz_inf='spec', float_string='plain', threads=0, scale=1.0)
 --
 
-Converts every element of ``x`` to ``dtype`` with one rounding.
+Converts every element of ``x`` to the type ``to`` with one rounding.
 
 Args:
     x: a NumPy array (ml_dtypes types included) of any shape, strides and byte order; a tensor with ``__dlpack__`` in
         host memory (PyTorch, JAX); an object with the buffer protocol; or an array of strings (``U``,
         ``StringDType``, objects).
-    dtype: a name such as ``"float8_e4m3fn"``, a NumPy, ml_dtypes or torch type, or an ONNX number.
+    to: a name such as ``"float8_e4m3fn"``, a NumPy, ml_dtypes or torch type, or an ONNX number. A NumPy type of the
+        other byte order, such as ``">f4"``, gives an array of it.
     out: an array of the result's shape and type to write into. It must not overlap ``x``, unless it is the same
         memory with elements that are not wider.
     copy: ``False`` returns ``x`` itself where nothing changes.
-    order: ``"C"`` (the default), or ``"K"`` for the memory layout of ``x``.
+    order: of a new array: ``"C"``, ``"K"`` for the memory layout of ``x``, or ``None``: C for arrays, and for PyTorch
+        the memory format of the tensor, as ``Tensor.to`` does.
     packed: types under 8 bits as ``uint8`` bytes, low bits first, instead of ml_dtypes' one element per byte.
-    source: with ``packed=True``, the type of the codes in a ``uint8`` array.
+    from_: with ``packed=True``, the type of the codes in a ``uint8`` array.
     report: ``True`` returns ``(result, CastReport)``: what the conversion did to the numbers.
     opset: version of ONNX ``Cast`` whose rules apply, 1 to 28; default the newest.
     saturate: float8 targets: clamp (default), or let overflow become NaN or infinity.
@@ -29,14 +33,18 @@ Args:
     fnuz_inf: ``"spec"`` (default) or ``"flt_max"``; opset 19 to 23.
     float_string: ``"plain"`` (default), ``"shortest"``, ``"g8"``; string targets.
     threads: 0 (default) for all cores. Results do not depend on it.
-    scale: values are multiplied by it before the one rounding; default 1.
+    scale: values are multiplied by it before the one rounding; default 1. An array that broadcasts to the shape of
+        ``x`` has a scale for each row, channel or element.
 
 Returns:
-    The same kind of array as ``x``, shape kept; C order unless ``order="K"``.
+    The same kind of array as ``x``, shape kept. A PyTorch tensor that requires a gradient gives one that passes it
+    straight through: ``scale`` times the gradient, in the type of ``x``.
 
 Raises:
-    CastError: a value or a type that is refused; ``.index`` names the element.
-    TypeError: an ``x`` or ``dtype`` that no cast knows, with advice.
+    CastError: an argument that is wrong in itself. Its subclasses: UnsupportedError, a type or option that the opset
+        lacks; OutOfRangeError, an element that the options do not allow; ParseError, a text that is not a number.
+        ``.index`` names the element.
+    TypeError: an ``x`` or ``to`` that no cast knows, with advice.
 
 Source: ONNX operator ``Cast``, versions 1 to 28; ``docs/semantics.md``.)";
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <type_traits>
 #include <vector>
@@ -42,6 +43,7 @@ struct DLManagedTensorVersioned {
   DLTensor tensor;
 };
 constexpr std::uint64_t flag_read_only = 1;
+constexpr std::uint64_t flag_copied = 2;
 constexpr std::uint64_t flag_one_per_byte = 4;
 constexpr std::int32_t device_cpu = 1;
 
@@ -274,19 +276,42 @@ PyObject* from_dlpack(PyObject* capsule) {
   return PyErr_Format(PyExc_TypeError, "%R is not a DLPack capsule, or was used before", capsule);
 }
 
-PyObject* to_dlpack(PyObject* object, bool versioned) {
+PyObject* to_dlpack(PyObject* object, bool versioned, bool copied) {
   auto* array = reinterpret_cast<PyArrayObject*>(object);
   const DType dtype = PyArray_Check(object) ? array_type(PyArray_DESCR(array)).dtype : DType::undefined;
-  for (const Coded& type : types) {
-    if (type.dtype != dtype) continue;
-    if (versioned) {
-      return give<DLManagedTensorVersioned>(array, type, type.bits < 8 ? flag_one_per_byte : 0);
+  const auto* const found =
+      std::find_if(std::begin(types), std::end(types), [&](const Coded& type) { return type.dtype == dtype; });
+  if (dtype == DType::undefined || found == std::end(types)) {
+    return PyErr_Format(PyExc_BufferError, "DLPack has no type for %R",
+                        PyArray_Check(object) ? reinterpret_cast<PyObject*>(PyArray_DESCR(array)) : object);
+  }
+  if (!PyArray_ISNOTSWAPPED(array)) {
+    PyErr_SetString(PyExc_BufferError,
+                    "DLPack has no byte orders; cast the array to this machine's with tensorcast.cast");
+    return nullptr;
+  }
+  for (int axis = 0; axis < PyArray_NDIM(array); ++axis) {
+    if (PyArray_DIM(array, axis) > 1 && PyArray_STRIDE(array, axis) % PyArray_ITEMSIZE(array) != 0) {
+      PyErr_SetString(PyExc_BufferError, "DLPack has no strides of part of an element; make a contiguous copy first");
+      return nullptr;
     }
-    if (type.bits >= 8) return give<DLManagedTensor>(array, type, 0);
+  }
+  const bool read_only = !PyArray_ISWRITEABLE(array);
+  if (versioned) {
+    return give<DLManagedTensorVersioned>(
+        array, *found,
+        (found->bits < 8 ? flag_one_per_byte : 0) | (read_only ? flag_read_only : 0) | (copied ? flag_copied : 0));
+  }
+  if (found->bits < 8) {
     return PyErr_Format(PyExc_BufferError, "%s with a byte per element needs a DLPack of version 1.1 on the other side",
                         name(dtype).data());
   }
-  return PyErr_Format(PyExc_TypeError, "DLPack has no type for %R", object);
+  if (read_only) {
+    PyErr_SetString(PyExc_BufferError,
+                    "the array is read-only, which only DLPack 1 can say; the other side may ask for a copy");
+    return nullptr;
+  }
+  return give<DLManagedTensor>(array, *found, 0);
 }
 
 }  // namespace tensorcast::python

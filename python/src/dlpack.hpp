@@ -11,8 +11,9 @@ namespace tensorcast::python {
 // TypeError for unknown types and capsules; null with a Python error set.
 PyObject* from_dlpack(PyObject* capsule);
 
-// Returns a capsule of the array's memory, versioned or not. Types under 8 bits have one element per byte, which only a
-// versioned capsule can express: otherwise BufferError.
-PyObject* to_dlpack(PyObject* array, bool versioned);
+// Returns a capsule of the array's memory, versioned or not; `copied` says that no one else has this memory.
+// BufferError for what DLPack cannot express: types that it lacks, other byte orders and, without a version, read-only
+// arrays and types under 8 bits, which have one element per byte.
+PyObject* to_dlpack(PyObject* array, bool versioned, bool copied);
 
 }  // namespace tensorcast::python

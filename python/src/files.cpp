@@ -6,12 +6,20 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "bound_arguments.hpp"
 #include "tensorcast/file.hpp"
+#include "tensorcast/tensor_file.hpp"
 
 namespace tensorcast::python {
 
 namespace {
+
+constexpr auto cancelled = static_cast<ErrorCode>(7);
 
 SourceTypes source_types(nb::handle argument) {
   SourceTypes types;
@@ -43,8 +51,8 @@ void set_flags(const nb::dict& flags, ConvertRequest& request) {
   request.on_loss = is_set("strict_loss") ? OnLoss::fail : OnLoss::tell;
 }
 
-}  // namespace
-
+// Returns the outcome as dictionaries. The GIL is released except for `progress`, and Ctrl-C ends the work.
+// `from` is a dtype, or a dictionary of dtypes by tensor; `flags` are the request's boolean fields.
 nb::dict convert_file(const std::string& src, const std::string& dst, nb::handle to,
                       const std::vector<std::pair<std::string, nb::object>>& rules,
                       const std::vector<std::string>& include, const std::vector<std::string>& exclude, nb::handle from,
@@ -81,11 +89,15 @@ nb::dict convert_file(const std::string& src, const std::string& dst, nb::handle
   }
   if (PyErr_Occurred()) throw nb::python_error();
   const ConvertOutcome done = checked(std::move(outcome));
+  if (done.cancelled) {
+    raise_error({.code = cancelled, .message = "cancelled by progress=; nothing was written", .file = dst});
+    throw nb::python_error();
+  }
   nb::list tensors;
   for (const TensorOutcome& tensor : done.tensors) {
     nb::dict row;
     row["name"] = tensor.name;
-    row["from"] = name(tensor.from);
+    row["from_"] = name(tensor.from);
     row["to"] = name(tensor.to);
     row["shape"] = nb::tuple(nb::cast(tensor.shape));
     row["bytes_in"] = tensor.bytes_in;
@@ -104,11 +116,8 @@ nb::dict convert_file(const std::string& src, const std::string& dst, nb::handle
   summary["bytes_read"] = done.bytes_read;
   summary["bytes_written"] = done.bytes_written;
   summary["verified"] = done.verified;
-  summary["cancelled"] = done.cancelled;
   return summary;
 }
-
-namespace {
 
 nb::dict stats_of(const std::string& path, const std::string& tensor, const std::vector<DType>& candidates,
                   const SourceTypes& from, const CastOptions& options) {
@@ -133,8 +142,29 @@ nb::dict stats_of(const std::string& path, const std::string& tensor, const std:
   return row;
 }
 
-}  // namespace
+nb::dict row_of(const TensorSummary& tensor) {
+  nb::dict row;
+  row["name"] = tensor.name;
+  row["dtype"] = name(tensor.dtype);
+  row["shape"] = nb::tuple(nb::cast(tensor.shape));
+  row["bytes"] = tensor.bytes;
+  row["foreign_dtype"] = tensor.foreign_dtype;
+  row["problem"] = tensor.problem;
+  return row;
+}
 
+nb::dict summary_of(const FileSummary& file, const nb::list& tensors) {
+  nb::dict metadata;
+  for (const auto& [key, value] : file.metadata) metadata[nb::str(key.data(), key.size())] = value;
+  nb::dict summary;
+  summary["format"] = file.format;
+  summary["tensors"] = tensors;
+  summary["metadata"] = metadata;
+  return summary;
+}
+
+// With `with_stats`, each tensor's data is read too, and "stats" measures its losses as each of the candidates; without
+// candidates, floating-point tensors as each of the common ones.
 nb::dict inspect_file(const std::string& path, nb::handle from_argument, bool with_stats,
                       nb::handle candidates_argument, const nb::dict& keywords) {
   const SourceTypes from = source_types(from_argument);
@@ -148,13 +178,7 @@ nb::dict inspect_file(const std::string& path, nb::handle from_argument, bool wi
   const FileSummary file = checked(tensorcast::inspect_file(path, {}, from));
   nb::list tensors;
   for (const TensorSummary& tensor : file.tensors) {
-    nb::dict row;
-    row["name"] = tensor.name;
-    row["dtype"] = name(tensor.dtype);
-    row["shape"] = nb::tuple(nb::cast(tensor.shape));
-    row["bytes"] = tensor.bytes;
-    row["foreign_dtype"] = tensor.foreign_dtype;
-    row["problem"] = tensor.problem;
+    nb::dict row = row_of(tensor);
     if (with_stats) {
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
       const bool has_numbers = tensor.foreign_dtype.empty() && tensor.dtype != DType::string;
@@ -166,13 +190,71 @@ nb::dict inspect_file(const std::string& path, nb::handle from_argument, bool wi
     }
     tensors.append(row);
   }
-  nb::dict metadata;
-  for (const auto& [key, value] : file.metadata) metadata[nb::str(key.data(), key.size())] = value;
-  nb::dict summary;
-  summary["format"] = file.format;
-  summary["tensors"] = tensors;
-  summary["metadata"] = metadata;
-  return summary;
+  return summary_of(file, tensors);
+}
+
+// A TensorFile is used by one thread at a time, and Python may call from several while the GIL is released.
+struct GuardedFile {
+  std::mutex mutex;
+  TensorFile file;
+
+  explicit GuardedFile(TensorFile opened) : file(std::move(opened)) {}
+};
+
+void open_file(GuardedFile* self, const std::string& path, const std::string& format, nb::handle from, nb::handle raw) {
+  const OpenTensorFileOptions options{.format = format, .from = source_types(from), .raw = raw_layout(raw)};
+  Result<TensorFile> opened = Error{};
+  {
+    const nb::gil_scoped_release released;
+    opened = TensorFile::open(path, options);
+  }
+  new (self) GuardedFile(checked(std::move(opened)));
+}
+
+nb::dict summary_of_file(const GuardedFile& self) {
+  nb::list tensors;
+  for (const TensorSummary& tensor : self.file.summary().tensors) tensors.append(row_of(tensor));
+  return summary_of(self.file.summary(), tensors);
+}
+
+Tensor read_tensor(GuardedFile& self, std::size_t index) {
+  Result<Tensor> tensor = Error{};
+  {
+    const nb::gil_scoped_release released;
+    const std::scoped_lock lock(self.mutex);
+    tensor = self.file.read(index);
+  }
+  return checked(std::move(tensor));
+}
+
+void save_file(const std::string& path, const std::vector<std::pair<std::string, Tensor>>& tensors,
+               const std::vector<std::pair<std::string, std::string>>& metadata, const std::string& format,
+               bool overwrite, bool parents) {
+  std::vector<NamedTensor> named;
+  for (const auto& [name, tensor] : tensors) named.push_back({name, tensor});
+  Result<void> written;
+  {
+    const nb::gil_scoped_release released;
+    written = write_tensors(path, named,
+                            {.format = format, .metadata = metadata, .overwrite = overwrite, .parents = parents});
+  }
+  checked(std::move(written));
+}
+
+}  // namespace
+
+void bind_files(nb::module_& module) {
+  module.def("convert", &convert_file, nb::arg("src"), nb::arg("dst"), nb::arg("to").none(), nb::arg("rules"),
+             nb::arg("include"), nb::arg("exclude"), nb::arg("from_").none(), nb::arg("raw").none(), nb::arg("flags"),
+             nb::arg("progress").none(), nb::arg("options"), "Converts a file.");
+  module.def("inspect", &inspect_file, nb::arg("path"), nb::arg("from_").none(), nb::arg("stats"),
+             nb::arg("candidates").none(), nb::arg("options"), "What is inside a file.");
+  module.def("save", &save_file, nb::arg("path"), nb::arg("tensors"), nb::arg("metadata"), nb::arg("format"),
+             nb::arg("overwrite"), nb::arg("parents"), "Writes named tensors to a file.");
+  nb::class_<GuardedFile>(module, "TensorFile", "A file of tensors that stays open.")
+      .def("__init__", &open_file, nb::arg("path"), nb::arg("format"), nb::arg("from_").none(), nb::arg("raw").none())
+      .def("summary", &summary_of_file, "What inspect() says of the file.")
+      .def("read", &read_tensor, nb::arg("index"), "One tensor, by its place in the file.");
 }
 
 }  // namespace tensorcast::python

@@ -165,7 +165,8 @@ void bind_program(nb::module_& module) {
           nb::arg("inputs"), nb::arg("threads"), "Named tensors to named tensors, with the GIL released.");
   module.def(
       "load_model",
-      [](const std::string& path, const std::string& format, bool mdf_reference, const nb::dict& input_types) {
+      [](const std::optional<std::string>& path, const std::optional<nb::bytes>& bytes, const std::string& format,
+         bool mdf_reference, const nb::dict& input_types) {
         std::map<std::string, DType, std::less<>> types;
         for (const auto& [name, dtype] : input_types) types[nb::cast<std::string>(name)] = dtype_or_undefined(dtype);
         const LoadModelOptions options{
@@ -175,19 +176,48 @@ void bind_program(nb::module_& module) {
               const auto found = types.find(input);
               return found == types.end() ? DType::undefined : found->second;
             }};
+        std::span<const std::byte> content;
+        if (bytes) content = {static_cast<const std::byte*>(bytes->data()), bytes->size()};
         Result<Model> model = Error{};
         Result<Program> program = Error{};
         {
           const nb::gil_scoped_release released;
-          model = tensorcast::load_model(path, options);
+          model = path ? tensorcast::load_model(*path, options) : tensorcast::parse_model(content, options);
           if (model) program = Program::compile(model->graph);
         }
         const Model loaded = checked(std::move(model));
-        if (!program && program.error().file.empty()) program.error().file = path;
+        if (!program && program.error().file.empty()) program.error().file = path.value_or("");
         return nb::make_tuple(loaded.format, loaded.graph.name, checked(std::move(program)));
       },
-      nb::arg("path"), nb::arg("format"), nb::arg("mdf_reference"), nb::arg("input_types"),
-      "A model's format, name and program.");
+      nb::arg("path").none(), nb::arg("content").none(), nb::arg("format"), nb::arg("mdf_reference"),
+      nb::arg("input_types"), "Format, name and program of a model in a file or in memory.");
+  module.def(
+      "add_cast",
+      [](const std::string& src, const std::string& dst, const std::string& tensor, nb::handle to, bool saturate,
+         const std::string& node_name, const std::string& output_name, bool overwrite) {
+        const AddCastRequest request{.input = src,
+                                     .output = dst,
+                                     .tensor = tensor,
+                                     .to = dtype_of(to),
+                                     .node_name = node_name,
+                                     .output_name = output_name,
+                                     .saturate = saturate,
+                                     .overwrite = overwrite};
+        Result<AddCastOutcome> outcome = Error{};
+        {
+          const nb::gil_scoped_release released;
+          outcome = tensorcast::add_cast(request);
+        }
+        const AddCastOutcome done = checked(std::move(outcome));
+        nb::dict fields;
+        fields["node_name"] = done.node_name;
+        fields["output_name"] = done.output_name;
+        fields["rewired"] = done.rewired;
+        fields["graph_output_renamed"] = done.graph_output_renamed;
+        return fields;
+      },
+      nb::arg("src"), nb::arg("dst"), nb::arg("tensor"), nb::arg("to"), nb::arg("saturate"), nb::arg("node_name"),
+      nb::arg("output_name"), nb::arg("overwrite"), "Adds a Cast to an ONNX model.");
 }
 
 // A node is used by one thread at a time, and Python may call from several while the GIL is released.

@@ -20,6 +20,7 @@
 #include "dlpack.hpp"
 #include "files.hpp"
 #include "graph.hpp"
+#include "report.hpp"
 #include "tensorcast/explain.hpp"
 #include "tensorcast/promote.hpp"
 #include "tensorcast/target.hpp"
@@ -59,6 +60,27 @@ nb::object cast_codes(nb::handle src, nb::handle from, bool src_one_per_byte, nb
   tc::CastReport report;
   checked(tensorcast::python::cast_between(array_of(src), dtype_of(from), src_one_per_byte, array_of(dst), dtype_of(to),
                                            dst_one_per_byte, options_of(keywords), with_report ? &report : nullptr));
+  return with_report ? nb::cast(report) : nb::none();
+}
+
+// Converts arrays of codes with an array of scales, which has the shape of both.
+nb::object cast_scaled(nb::handle src, nb::handle from, bool src_one_per_byte, nb::handle dst, nb::handle to,
+                       bool dst_one_per_byte, nb::handle scales, bool with_report, const nb::dict& keywords) {
+  PyArrayObject* factors = array_of(scales);
+  PyArrayObject* source = array_of(src);
+  PyArrayObject* target = array_of(dst);
+  if (PyArray_TYPE(factors) != NPY_FLOAT64 || !PyArray_ISNOTSWAPPED(factors) || !PyArray_SAMESHAPE(factors, source) ||
+      !PyArray_SAMESHAPE(factors, target)) {
+    throw nb::value_error("scales are float64, and of the arrays' shape");
+  }
+  const tensorcast::python::Scales view{.data = static_cast<const double*>(PyArray_DATA(factors)),
+                                        .strides = {reinterpret_cast<const std::int64_t*>(PyArray_STRIDES(factors)),
+                                                    static_cast<std::size_t>(PyArray_NDIM(factors))}};
+  tc::CastReport report;
+  checked(tensorcast::python::cast_scaled_released(
+      tensorcast::python::strided_array(source, dtype_of(from), src_one_per_byte),
+      tensorcast::python::strided_array(target, dtype_of(to), dst_one_per_byte), view, options_of(keywords),
+      with_report ? &report : nullptr));
   return with_report ? nb::cast(report) : nb::none();
 }
 
@@ -158,7 +180,7 @@ nb::dict explain_one(const std::string& literal, nb::handle from, nb::handle to,
   fields["shortest_value"] = row.shortest_value;
   fields["exact_error"] = row.exact_error;
   fields["relative_error"] = row.relative_error;
-  fields["events"] = row.events;
+  fields["events"] = nb::tuple(nb::cast(row.events));
   return fields;
 }
 
@@ -180,7 +202,8 @@ nb::list dtypes() {
     row["smallest_positive"] = facts.smallest_positive;
     row["since_opset"] = facts.since_opset;
     row["special_codes"] = facts.special_codes;
-    row["spellings"] = nb::cast(std::vector<std::string_view>(facts.spellings.begin(), facts.spellings.end()));
+    row["spellings"] =
+        nb::tuple(nb::cast(std::vector<std::string_view>(facts.spellings.begin(), facts.spellings.end())));
     rows.append(row);
   }
   return rows;
@@ -197,24 +220,7 @@ NB_MODULE(_core, module) {
   const nb::object errors = nb::module_::import_("tensorcast._errors");
   if (tensorcast::python::load_exceptions(errors.ptr()) != 0) throw nb::python_error();
 
-  nb::class_<tc::CastReport>(module, "CastReport", nb::dynamic_attr(),
-                             "What a conversion did to the numbers. Errors are measured against source * scale.")
-      .def(nb::init<>())
-      .def_ro("count", &tc::CastReport::count, "Elements seen.")
-      .def_ro("overflowed", &tc::CastReport::overflowed, "Finite, beyond the target's range, became infinite or NaN.")
-      .def_ro("saturated", &tc::CastReport::saturated, "Beyond the target's range, became the target's extreme.")
-      .def_ro("underflowed_to_zero", &tc::CastReport::underflowed_to_zero, "Nonzero, became zero.")
-      .def_ro("inexact", &tc::CastReport::inexact, "Finite in and out, value changed.")
-      .def_ro("nan_made", &tc::CastReport::nan_made, "Was not NaN, became NaN.")
-      .def_ro("nan_lost", &tc::CastReport::nan_lost, "Was NaN, became a number.")
-      .def_ro("wrapped", &tc::CastReport::wrapped, "Beyond the target integer's range, kept the low bits.")
-      .def_ro("max_abs_error", &tc::CastReport::max_abs_error, "Over elements finite in and out.")
-      .def_ro("max_rel_error", &tc::CastReport::max_rel_error, "The same, over nonzero sources.")
-      .def_ro("signal_power", &tc::CastReport::signal_power, "Sum of squares of the sources finite in and out.")
-      .def_ro("noise_power", &tc::CastReport::noise_power, "Sum of squares of the errors of the same elements.")
-      .def_prop_ro("snr_db", &tc::CastReport::snr_db, "Signal to noise in decibels; infinity without noise.")
-      .def("merge", &tc::CastReport::merge, nb::arg("other"), "Adds another report, as if both inputs had been one.");
-
+  tensorcast::python::bind_report(module);
   const nb::str package("tensorcast");
   PyObject* cast = PyCFunction_NewEx(&cast_method, nullptr, package.ptr());
   if (cast == nullptr) throw nb::python_error();
@@ -234,6 +240,9 @@ NB_MODULE(_core, module) {
   module.def("cast_codes", &cast_codes, nb::arg("src"), nb::arg("from_"), nb::arg("src_one_per_byte"), nb::arg("dst"),
              nb::arg("to"), nb::arg("dst_one_per_byte"), nb::arg("report"), nb::arg("options"),
              "Arrays of any strides to arrays of any strides, of the types that the caller says they have.");
+  module.def("cast_scaled", &cast_scaled, nb::arg("src"), nb::arg("from_"), nb::arg("src_one_per_byte"), nb::arg("dst"),
+             nb::arg("to"), nb::arg("dst_one_per_byte"), nb::arg("scales"), nb::arg("report"), nb::arg("options"),
+             "The same with a scale of its own for each element.");
   module.def("cast_packed", &cast_packed, nb::arg("src"), nb::arg("from_"), nb::arg("dst"), nb::arg("to"),
              nb::arg("count"), nb::arg("report"), nb::arg("options"), "Packed storage to packed storage.");
   module.def("cast_texts", &cast_texts, nb::arg("texts"), nb::arg("dst"), nb::arg("to"), nb::arg("first"),
@@ -245,16 +254,14 @@ NB_MODULE(_core, module) {
       nb::arg("capsule"), "An array on the capsule's memory, its type's name, and the shape in elements.");
   module.def(
       "to_dlpack",
-      [](nb::handle array, bool versioned) { return stolen(tensorcast::python::to_dlpack(array.ptr(), versioned)); },
-      nb::arg("array"), nb::arg("versioned"), "A DLPack capsule of an array's memory.");
+      [](nb::handle array, bool versioned, bool copied) {
+        return stolen(tensorcast::python::to_dlpack(array.ptr(), versioned, copied));
+      },
+      nb::arg("array"), nb::arg("versioned"), nb::arg("copied"), "A DLPack capsule of an array's memory.");
   module.def("promote_types", &promote_types, nb::arg("a"), nb::arg("b"), nb::arg("a_is_scalar"),
              nb::arg("b_is_scalar"), nb::arg("promote_unsafe"), nb::arg("pytorch_scalar_promotion"),
              nb::arg("u64_integer_promotion_target"), nb::arg("rules"), "Canonical name of the common type.");
-  module.def("convert", &tensorcast::python::convert_file, nb::arg("src"), nb::arg("dst"), nb::arg("to").none(),
-             nb::arg("rules"), nb::arg("include"), nb::arg("exclude"), nb::arg("from_").none(), nb::arg("raw").none(),
-             nb::arg("flags"), nb::arg("progress").none(), nb::arg("options"), "Converts a file.");
-  module.def("inspect", &tensorcast::python::inspect_file, nb::arg("path"), nb::arg("from_").none(), nb::arg("stats"),
-             nb::arg("candidates").none(), nb::arg("options"), "What is inside a file.");
+  tensorcast::python::bind_files(module);
   module.def("explain", &explain_one, nb::arg("literal"), nb::arg("from_").none(), nb::arg("to"), nb::arg("options"),
              "One value in one type.");
   module.def("dtypes", &dtypes, "The facts of all types.");
