@@ -6,19 +6,22 @@ import math
 import warnings
 import weakref
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import ml_dtypes
 import numpy as np
+import numpy.typing as npt
 
 from . import _core, _exchange
-from ._errors import CastError
+from ._errors import CastError, OutOfRangeError, ParseError
+
+Array: TypeAlias = npt.NDArray[Any]
 
 _TEXT_KINDS = "UTSO"  # fixed-width and variable-width strings, bytes, objects
 _CHUNK = 1 << 16  # strings per call of the core
 
 
-def _numpy_type(name: str) -> np.dtype | None:
+def _numpy_type(name: str) -> np.dtype[Any] | None:
     """NumPy's or ml_dtypes' type; None where an older ml_dtypes lacks it."""
     scalar_type = bool if name == "bool" else getattr(np, name, None) or getattr(ml_dtypes, name, None)
     return None if scalar_type is None else np.dtype(scalar_type)
@@ -29,10 +32,10 @@ _NUMPY_TYPE = {
     for row in _core.dtypes()
     if row["name"] != "string" and (found := _numpy_type(row["name"])) is not None
 }
-_NAME_OF_TYPE = {dtype: name for name, dtype in _NUMPY_TYPE.items()}
+_NAME_OF_TYPE: dict[np.dtype[Any], str] = {dtype: name for name, dtype in _NUMPY_TYPE.items()}
 
 
-def numpy_type(name: str) -> np.dtype:
+def numpy_type(name: str) -> np.dtype[Any]:
     """NumPy's (or ml_dtypes') dtype of a canonical name."""
     found = _NUMPY_TYPE.get(name)
     if found is None:
@@ -40,7 +43,7 @@ def numpy_type(name: str) -> np.dtype:
     return found
 
 
-def name_of(array: np.ndarray) -> str:
+def name_of(array: Array) -> str:
     """Canonical name of an array's type. TypeError for types that are not castable."""
     if array.dtype.kind in _TEXT_KINDS:
         return "string"
@@ -54,7 +57,7 @@ def is_packable(name: str) -> bool:
     return name != "string" and _core.bit_width(name) < 8
 
 
-def as_plain_array(x: Any) -> np.ndarray:
+def as_plain_array(x: Any) -> Array:
     """The ndarray of an argument, without copying. TypeError with advice if the argument has none."""
     if type(x) is np.ndarray or isinstance(x, np.memmap):
         return x
@@ -68,17 +71,35 @@ def as_plain_array(x: Any) -> np.ndarray:
         kind = type(x).__name__
         if _is_ragged(x):
             raise TypeError(f"the rows of this {kind} have different lengths; cast them one by one, or pad them")
-        raise TypeError(f"a {kind} has no dtype of its own; pass numpy.array(x, dtype=...) or numpy.asarray(x)")
+        raise TypeError(
+            f"a {kind} has no dtype of its own; pass numpy.array(x, dtype=numpy.float32), or with the dtype that it has"
+        )
+    if isinstance(x, (bool, int, float)):
+        raise TypeError(f"a number has no dtype of its own; pass numpy.float32({x!r}), or another NumPy scalar")
     if hasattr(x, "__cuda_array_interface__"):
         raise _exchange.on_a_device("CUDA")
     try:
         view = memoryview(x)
     except TypeError:
+        if (advice := _advice_on(x)) is not None:
+            raise TypeError(advice) from None
         raise TypeError(
             f"cannot cast an object of type {type(x).__name__}: expected a NumPy array, an object with __dlpack__ or "
             "with the buffer protocol; numpy.asarray(x) may make one"
         ) from None
     return np.asarray(view)
+
+
+def _advice_on(x: Any) -> str | None:
+    """What to write instead of an object that is not an array but has one."""
+    library, kind = type(x).__module__.partition(".")[0], type(x).__name__
+    if library == "pandas" and kind == "DataFrame":
+        return "a pandas DataFrame has a dtype for each column; pass x.to_numpy(), or cast the columns one by one"
+    if hasattr(x, "to_numpy"):
+        return f"a {library} {kind} is not an array; pass x.to_numpy()"
+    if library in ("jax", "jaxlib") and "Tracer" in kind:
+        return "a traced JAX array has no elements yet; cast outside of jit and grad, or through jax.pure_callback"
+    return "a sparse matrix must be dense; pass x.toarray()" if hasattr(x, "toarray") else None
 
 
 def _is_ragged(rows: Any) -> bool:
@@ -91,30 +112,26 @@ def _is_ragged(rows: Any) -> bool:
     return False
 
 
-def _new_array(array: np.ndarray, name: str, order: str) -> np.ndarray:
+def _new_array(array: Array, dtype: np.dtype[Any], order: Literal["C", "K"] = "C") -> Array:
     try:
-        return np.empty_like(array, numpy_type(name), order=order, subok=False)
+        return np.empty_like(array, dtype, order=order, subok=False)
     except (MemoryError, ValueError) as cause:
-        size = array.size * numpy_type(name).itemsize
-        error = CastError(
-            f"the result, {name} of shape {array.shape}, would take {size} bytes, which cannot be had; "
+        size = array.size * dtype.itemsize
+        raise CastError(
+            f"the result, {dtype.name} of shape {array.shape}, would take {size} bytes, which cannot be had; "
             "cast it slice by slice, or pass a numpy.memmap as out="
-        )
-        error.code = "invalid_argument"
-        raise error from cause
+        ) from cause
 
 
-def _texts(array: np.ndarray, first: int = 0) -> list[str]:
+def _texts(array: Array, first: int = 0) -> list[str]:
     """The strings of an array; the first is element ``first`` of the whole."""
     texts = []
     for index, item in enumerate(array.ravel().tolist(), first):
         if isinstance(item, bytes):
             item = item.decode("utf-8", "replace")
         if not isinstance(item, str):
-            error = CastError(f"element {index}: an array of objects must hold strings, not {type(item).__name__}")
-            error.code = "parse"
-            error.index = index
-            raise error
+            kind = type(item).__name__
+            raise ParseError(f"element {index}: an array of objects must hold strings, not {kind}", index=index)
         texts.append(item)
     return texts
 
@@ -131,25 +148,21 @@ def _storage_slice(name: str, elements: slice) -> slice:
     return slice(packed_bytes(elements.start, name), packed_bytes(elements.stop, name))
 
 
-def _cast_from_text(array: np.ndarray, name: str, packed: bool, options: dict[str, Any]) -> np.ndarray:
-    if is_packable(name):
-        storage = np.empty(packed_bytes(array.size, name), np.uint8)
-    else:
-        result = _new_array(array, name, "C")
-        storage = result.reshape(-1)
+def _cast_from_text(array: Array, name: str, packed: bool, options: dict[str, Any]) -> Array:
+    packable = is_packable(name)
+    result = np.empty(packed_bytes(array.size, name), np.uint8) if packable else _new_array(array, numpy_type(name))
+    storage = result.reshape(-1)
     for chunk in _chunks(array.size):
         texts = _texts(array.flat[chunk], chunk.start)
         _core.cast_texts(texts, storage[_storage_slice(name, chunk)], name, chunk.start, options)
-    if not is_packable(name):
-        return result
-    return storage if packed else unpack(storage, name, array.shape)
+    return unpack(storage, name, array.shape) if packable and not packed else result
 
 
 def _to_text(
     chunks: Iterable[list[str]], shape: tuple[int, ...], dtype: np.dtype[Any]
-) -> np.ndarray:
+) -> Array:
     """Joins chunks of strings into one array."""
-    parts: list[np.ndarray] = []
+    parts: list[Array] = []
     first = 0
     for texts in chunks:
         parts.append(_text_array(texts, dtype, first))
@@ -157,7 +170,7 @@ def _to_text(
     return (parts[0] if len(parts) == 1 else np.concatenate(parts)).reshape(shape)
 
 
-def _text_of(array: np.ndarray, name: str, target: Any, options: dict[str, Any]) -> np.ndarray:
+def _text_of(array: Array, name: str, target: Any, options: dict[str, Any]) -> Array:
     """Converts numbers, or texts of another kind, to strings of the target's kind."""
 
     def texts(chunk: slice) -> list[str]:
@@ -177,15 +190,14 @@ def _text_type(target: Any) -> np.dtype[Any]:
     return target if isinstance(target, np.dtype) else np.dtype(object)
 
 
-def _text_array(texts: list[str], dtype: np.dtype, first: int = 0) -> np.ndarray:
+def _text_array(texts: list[str], dtype: np.dtype[Any], first: int = 0) -> Array:
     if dtype.kind == "U" and dtype.itemsize:
         width = dtype.itemsize // np.dtype("U1").itemsize
         for index, text in enumerate(texts, first):
             if len(text) > width:
-                error = CastError(f'element {index}: "{text}" does not fit {dtype}; ask for str, or for a wider type')
-                error.code = "out_of_range"
-                error.index = index
-                raise error
+                raise OutOfRangeError(
+                    f'element {index}: "{text}" does not fit {dtype}; ask for str, or for a wider type', index=index
+                )
     return np.array(texts, dtype) if texts else np.empty(0, dtype)
 
 
@@ -193,7 +205,7 @@ def packed_bytes(count: int, name: str) -> int:
     return (count * _core.bit_width(name) + 7) // 8
 
 
-def _packed_storage(array: np.ndarray, name: str) -> np.ndarray:
+def _packed_storage(array: Array, name: str) -> Array:
     """An array's elements as the core stores them: in C order, this machine's byte order, types under 8 bits packed."""
     if is_packable(name):
         return pack(array, name)
@@ -205,7 +217,7 @@ def _places(bits: int) -> Iterator[tuple[int, int, int]]:
     return ((j, j * bits // 8, j * bits % 8) for j in range(8))
 
 
-def pack(array: np.ndarray, name: str) -> np.ndarray:
+def pack(array: Array, name: str) -> Array:
     """One element per byte to packed bytes, low bits first. Shape ``(ceil(size * bits / 8),)``, uint8."""
     bits = _core.bit_width(name)
     groups = np.zeros((-(-array.size // 8), bits), np.uint8)
@@ -218,7 +230,7 @@ def pack(array: np.ndarray, name: str) -> np.ndarray:
     return groups.reshape(-1)[: packed_bytes(array.size, name)]
 
 
-def unpack(packed: np.ndarray, name: str, shape: tuple[int, ...]) -> np.ndarray:
+def unpack(packed: Array, name: str, shape: tuple[int, ...]) -> Array:
     """Packed bytes to an ml_dtypes array of one element per byte."""
     bits = _core.bit_width(name)
     groups = np.zeros((-(-packed.size // bits), bits), np.uint8)
@@ -232,7 +244,7 @@ def unpack(packed: np.ndarray, name: str, shape: tuple[int, ...]) -> np.ndarray:
     return codes[: math.prod(shape)].reshape(shape).view(numpy_type(name))
 
 
-def _is_in_place(out: np.ndarray, array: np.ndarray, name: str, from_name: str) -> bool:
+def _is_in_place(out: Array, array: Array, name: str, from_name: str) -> bool:
     """Reports whether both start at the same address and no element is written before it is read."""
     return (
         out.ctypes.data == array.ctypes.data
@@ -243,14 +255,14 @@ def _is_in_place(out: np.ndarray, array: np.ndarray, name: str, from_name: str) 
     )
 
 
-def _shares_memory(a: np.ndarray, b: np.ndarray) -> bool:
+def _shares_memory(a: Array, b: Array) -> bool:
     try:
-        return np.shares_memory(a, b, max_work=100_000)
+        return np.shares_memory(a, b, max_work=100_000)  # type: ignore[arg-type]  # any limit is valid
     except RuntimeError:  # too hard to tell: exotic strides in one range of addresses
         return True
 
 
-def _check_out(out: Any, array: np.ndarray, name: str, from_name: str) -> None:
+def _check_out(out: Any, array: Array, name: str, from_name: str) -> None:
     if type(out) is not np.ndarray and not isinstance(out, np.memmap):
         raise TypeError(f"out must be a numpy.ndarray, not {type(out).__name__}")
     if out.shape != array.shape:
@@ -263,17 +275,17 @@ def _check_out(out: Any, array: np.ndarray, name: str, from_name: str) -> None:
         raise CastError("out overlaps the input; give it memory of its own")
 
 
-def _cast_packed(x: np.ndarray, source: Any, target: Any, name: str, report: bool, options: dict[str, Any]) -> Any:
+def _cast_packed(x: Array, from_: Any, target: Any, name: str, report: bool, options: dict[str, Any]) -> Any:
     """Types under 8 bits as packed bytes on either side; the result is flat where the shape is not known."""
-    if source is None:
+    if from_ is None:
         from_name, count, shape = name_of(x), x.size, x.shape
         if from_name == "string":
             return _cast_from_text(x, name, True, options)
         dense = _packed_storage(x, from_name)
     else:
-        from_name = _core.dtype_name(source)
+        from_name = _core.dtype_name(from_)
         if x.dtype != np.uint8 or not is_packable(from_name):
-            raise CastError(f"source= names the type under 8 bits in a uint8 array, not {from_name} in {x.dtype}")
+            raise CastError(f"from_= names the type under 8 bits in a uint8 array, not {from_name} in {x.dtype}")
         dense = np.ascontiguousarray(x).reshape(-1)
         count = dense.size * 8 // _core.bit_width(from_name)
         shape = (count,)
@@ -293,9 +305,9 @@ def _cast_packed(x: np.ndarray, source: Any, target: Any, name: str, report: boo
     return (result, done) if report else result
 
 
-def _cast_numbers(
-    array: np.ndarray, from_name: str, result: np.ndarray, name: str, report: bool, options: dict[str, Any]
-) -> Any:
+def cast_numbers(
+    array: Array, from_name: str, result: Array, name: str, report: bool, options: dict[str, Any]
+) -> _core.CastReport | None:
     """Any strides to any strides. Axes are walked in the order of the result's memory."""
     axes = sorted(range(result.ndim), key=lambda axis: -abs(result.strides[axis]))
     src, dst = array.transpose(axes), result.transpose(axes)
@@ -310,7 +322,34 @@ def _cast_numbers(
         )
 
 
-def _remember(report: Any, source: Any, result: Any, scale: float) -> None:
+def scales_of(scale: Any, shape: tuple[int, ...]) -> Array | None:
+    """An array of scales as float64, repeated to the shape of the elements; ``None`` for a single number."""
+    if isinstance(scale, (int, float)):
+        return None
+    if hasattr(scale, "detach"):  # PyTorch
+        if scale.requires_grad:
+            raise CastError("scale= gets no gradient here; pass scale.detach()")
+        scale = scale.detach().cpu().double().numpy()
+    given = np.asarray(scale)
+    if given.dtype.kind not in "iuf" and given.dtype not in _NAME_OF_TYPE or given.dtype.kind == "c":
+        raise TypeError(f"scale must be a real number or an array of them, not {scale!r}")
+    numbers = given.astype(np.float64)
+    try:
+        return np.broadcast_to(numbers, shape)
+    except ValueError:
+        advice = "; for one scale per row write scale[:, None]" if numbers.shape[:1] == shape[:1] else ""
+        raise CastError(f"scale= has shape {numbers.shape}, which does not broadcast to {shape}{advice}") from None
+
+
+def cast_scaled(
+    src: Array, from_name: str, dst: Array, name: str, scales: Array, report: bool, options: dict[str, Any]
+) -> _core.CastReport | None:
+    """As :func:`cast_numbers`, with a scale for each element."""
+    packable = is_packable(from_name), is_packable(name)
+    return _core.cast_scaled(src, from_name, packable[0], dst, name, packable[1], scales, report, options)
+
+
+def _remember(report: Any, source: Any, result: Any, scale: Any) -> None:
     """Weak references to the compared arrays, for plot_report."""
     try:
         report._compared = (weakref.ref(source), weakref.ref(result), scale)
@@ -320,18 +359,19 @@ def _remember(report: Any, source: Any, result: Any, scale: float) -> None:
 
 def cast(
     x: Any,
-    dtype: Any,
+    to: Any,
+    /,
     *,
     out: Any = None,
     copy: bool = True,
-    order: Literal["C", "K"] = "C",
+    order: Literal["C", "K"] | None = None,
     packed: bool = False,
-    source: Any = None,
+    from_: Any = None,
     report: bool = False,
     **options: Any,
 ) -> Any:
     """The general form of ``tensorcast.cast``; the package's front page documents it."""
-    done = _cast(x, dtype, out, copy, order, packed, source, report, options)
+    done = _cast(x, to, out, copy, order, packed, from_, report, options)
     if report and not packed:
         _remember(done[1], x, done[0], options.get("scale", 1.0))
     return done
@@ -339,49 +379,71 @@ def cast(
 
 def _cast(
     x: Any,
-    dtype: Any,
+    to: Any,
     out: Any,
     copy: bool,
-    order: str,
+    order: Literal["C", "K"] | None,
     packed: bool,
-    source: Any,
+    from_: Any,
     report: bool,
     options: dict[str, Any],
 ) -> Any:
-    name = _core.dtype_name(dtype)
+    if isinstance(to, str) and to.startswith(">"):
+        to = np.dtype(to)
+    name = _core.dtype_name(to)
+    swapped = isinstance(to, np.dtype) and not to.isnative
+    scale = options.get("scale", 1.0)
+    options = {option: value for option, value in options.items() if option != "scale"}
     _core.check_options(options)  # even where there is nothing to do
-    if order not in ("C", "K"):
-        raise ValueError(f'order is "C" or "K", not {order!r}')
-    if source is not None and not packed:
-        raise ValueError("source= says what packed bytes are; it needs packed=True")
+    if np.ndim(scale) == 0 and not isinstance(scale, str) and not hasattr(scale, "detach"):
+        scale = scale if isinstance(scale, (int, float)) else float(scale)
+        options["scale"] = scale
+    if order not in ("C", "K", None):
+        raise ValueError(f"order must be 'C', 'K' or None, not {order!r}")
+    if from_ is not None and not packed:
+        raise ValueError("from_= says what packed bytes are; it needs packed=True")
     if packed and (out is not None or not copy):
         raise ValueError("packed=True makes a new array; leave out= and copy= away")
     if not isinstance(x, (np.ndarray, np.generic)) and _exchange.is_tensor(x):
-        if packed or order != "C":
-            raise ValueError("packed= and order= are for NumPy arrays")
-        return _exchange.cast_tensor(x, name, out=out, copy=copy, report=report, **options)
+        if packed or swapped:
+            raise ValueError("packed= and other byte orders are for NumPy arrays")
+        return _exchange.cast_tensor(x, name, out, copy, order, report, scale, options)
     array = as_plain_array(x)
-    if packed:
-        return _cast_packed(array, source, dtype, name, report, options)
+    if packed and isinstance(scale, (int, float)):
+        return _cast_packed(array, from_, to, name, report, options)
+    if from_ is not None:
+        raise ValueError("with packed bytes, scale= is one number")
 
     from_name = name_of(array)
     if "string" in (from_name, name):
-        if report or out is not None:
-            raise ValueError("conversions of text have no report= and no out=")
+        if report or out is not None or not isinstance(scale, (int, float)):
+            raise ValueError("conversions of text have no report=, no out= and no array as scale=")
         if from_name == name:
-            if isinstance(dtype, (type, np.dtype)) and _text_type(dtype) != array.dtype:
-                return _text_of(array, from_name, dtype, options)
+            if isinstance(to, (type, np.dtype)) and _text_type(to) != array.dtype:
+                return _text_of(array, from_name, to, options)
             return array.copy() if copy else array
         if from_name == "string":
-            return _cast_from_text(array, name, False, options)
-        return _text_of(array, from_name, dtype, options)
+            result = _cast_from_text(array, name, False, options)
+            return result.astype(to) if swapped else result
+        return _text_of(array, from_name, to, options)
 
+    dtype: np.dtype[Any] = np.dtype(to) if swapped else numpy_type(name)
+    scales = scales_of(scale, array.shape)
     if out is not None:
         _check_out(out, array, name, from_name)
         result = out
-    elif not copy and from_name == name and array.dtype.isnative and options.get("scale", 1.0) == 1.0 and not report:
+    elif not copy and array.dtype == dtype and scale_is_one(scale) and not report:
         return array
     else:
-        result = _new_array(array, name, order)
-    done = _cast_numbers(array, from_name, result, name, report, options)
+        result = _new_array(array, dtype, order or "C")
+    if scales is None:
+        done = cast_numbers(array, from_name, result, name, report, options)
+    else:
+        done = cast_scaled(array, from_name, result, name, scales, report, options)
+    if packed:
+        result = pack(result, name) if is_packable(name) else result
     return (result, done) if report else result
+
+
+def scale_is_one(scale: Any) -> bool:
+    return isinstance(scale, (int, float)) and scale == 1

@@ -1,12 +1,19 @@
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, TypeVar, final, overload
 
 import numpy as np
+import numpy.typing as npt
+from typing_extensions import Buffer, CapsuleType, Unpack
+
+from ._options import ArrayCastOptions, DTypeLike
 
 __version__: str
 newest_opset: int
 
+@final
 class CastReport:
+    """What a conversion did to the numbers. Errors are measured against source * scale."""
+
     def __init__(self) -> None: ...
     @property
     def count(self) -> int: ...
@@ -35,51 +42,237 @@ class CastReport:
     @property
     def snr_db(self) -> float: ...
     def merge(self, other: CastReport) -> None: ...
+    def as_dict(self) -> dict[str, float]: ...
+    @staticmethod
+    def from_dict(fields: dict[str, float]) -> CastReport: ...
+    def to_json(self, *, indent: int | None = None) -> str: ...
     def _repr_html_(self) -> str: ...
+    def __eq__(self, other: object) -> bool: ...
+    __hash__: None  # type: ignore[assignment]
+    def __getstate__(self) -> dict[str, float]: ...
+    def __setstate__(self, state: dict[str, float]) -> None: ...
 
-# An array or tensor of the kind of `x`; with report=True a pair of it and a CastReport.
+class _SupportsDLPack(Protocol):
+    def __dlpack__(self) -> Any: ...
+    def __dlpack_device__(self) -> Any: ...
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+_Shape = TypeVar("_Shape", bound=tuple[int, ...])
+_Out = TypeVar("_Out")
+_Tensor = TypeVar("_Tensor", bound=_SupportsDLPack)
+_Order = Literal["C", "K"] | None
+
+# Packed bytes.
+@overload
 def cast(
-    x: Any,
-    dtype: Any,
+    x: npt.NDArray[Any] | np.generic | Buffer,
+    to: DTypeLike,
+    /,
     *,
-    out: Any = None,
+    packed: Literal[True],
+    from_: DTypeLike | None = None,
+    order: _Order = None,
+    report: Literal[False] = False,
+    **options: Unpack[ArrayCastOptions],
+) -> npt.NDArray[Any]: ...
+@overload
+def cast(
+    x: npt.NDArray[Any] | np.generic | Buffer,
+    to: DTypeLike,
+    /,
+    *,
+    packed: Literal[True],
+    from_: DTypeLike | None = None,
+    order: _Order = None,
+    report: Literal[True],
+    **options: Unpack[ArrayCastOptions],
+) -> tuple[npt.NDArray[Any], CastReport]: ...
+# Into an array or tensor of the caller.
+@overload
+def cast(
+    x: object,
+    to: DTypeLike,
+    /,
+    *,
+    out: _Out,
     copy: bool = True,
-    order: Literal["C", "K"] = "C",
-    packed: bool = False,
-    source: Any = None,
-    report: bool = False,
-    opset: int = 0,
-    saturate: bool = True,
-    round_mode: Literal["up", "down", "nearest"] = "up",
-    out_of_range: Literal["auto", "wrap", "saturate", "error"] = "auto",
-    int_rounding: Literal["trunc", "nearest_even"] = "trunc",
-    invalid: Literal["default", "error"] = "default",
-    fnuz_inf: Literal["spec", "flt_max"] = "spec",
-    float_string: Literal["plain", "shortest", "g8"] = "plain",
-    threads: int = 0,
-    scale: float = 1.0,
-) -> Any: ...
+    report: Literal[False] = False,
+    **options: Unpack[ArrayCastOptions],
+) -> _Out: ...
+@overload
+def cast(
+    x: object,
+    to: DTypeLike,
+    /,
+    *,
+    out: _Out,
+    copy: bool = True,
+    report: Literal[True],
+    **options: Unpack[ArrayCastOptions],
+) -> tuple[_Out, CastReport]: ...
+# Arrays: a NumPy type gives an array of it.
+@overload
+def cast(
+    x: np.ndarray[_Shape, Any],
+    to: type[_Scalar] | np.dtype[_Scalar],
+    /,
+    *,
+    out: None = None,
+    copy: bool = True,
+    order: _Order = None,
+    packed: Literal[False] = False,
+    report: Literal[False] = False,
+    **options: Unpack[ArrayCastOptions],
+) -> np.ndarray[_Shape, np.dtype[_Scalar]]: ...
+@overload
+def cast(
+    x: np.ndarray[_Shape, Any],
+    to: type[_Scalar] | np.dtype[_Scalar],
+    /,
+    *,
+    out: None = None,
+    copy: bool = True,
+    order: _Order = None,
+    packed: Literal[False] = False,
+    report: Literal[True],
+    **options: Unpack[ArrayCastOptions],
+) -> tuple[np.ndarray[_Shape, np.dtype[_Scalar]], CastReport]: ...
+@overload
+def cast(
+    x: np.ndarray[_Shape, Any],
+    to: DTypeLike,
+    /,
+    *,
+    out: None = None,
+    copy: bool = True,
+    order: _Order = None,
+    packed: Literal[False] = False,
+    report: Literal[False] = False,
+    **options: Unpack[ArrayCastOptions],
+) -> np.ndarray[_Shape, np.dtype[Any]]: ...
+@overload
+def cast(
+    x: np.ndarray[_Shape, Any],
+    to: DTypeLike,
+    /,
+    *,
+    out: None = None,
+    copy: bool = True,
+    order: _Order = None,
+    packed: Literal[False] = False,
+    report: Literal[True],
+    **options: Unpack[ArrayCastOptions],
+) -> tuple[np.ndarray[_Shape, np.dtype[Any]], CastReport]: ...
+# Scalars and buffers.
+@overload
+def cast(
+    x: np.generic | Buffer,
+    to: type[_Scalar] | np.dtype[_Scalar],
+    /,
+    *,
+    out: None = None,
+    copy: bool = True,
+    order: _Order = None,
+    packed: Literal[False] = False,
+    report: Literal[False] = False,
+    **options: Unpack[ArrayCastOptions],
+) -> npt.NDArray[_Scalar]: ...
+@overload
+def cast(
+    x: np.generic | Buffer,
+    to: type[_Scalar] | np.dtype[_Scalar],
+    /,
+    *,
+    out: None = None,
+    copy: bool = True,
+    order: _Order = None,
+    packed: Literal[False] = False,
+    report: Literal[True],
+    **options: Unpack[ArrayCastOptions],
+) -> tuple[npt.NDArray[_Scalar], CastReport]: ...
+# Tensors of other libraries.
+@overload
+def cast(
+    x: _Tensor,
+    to: DTypeLike,
+    /,
+    *,
+    out: None = None,
+    copy: bool = True,
+    order: _Order = None,
+    report: Literal[False] = False,
+    **options: Unpack[ArrayCastOptions],
+) -> _Tensor: ...
+@overload
+def cast(
+    x: _Tensor,
+    to: DTypeLike,
+    /,
+    *,
+    out: None = None,
+    copy: bool = True,
+    order: _Order = None,
+    report: Literal[True],
+    **options: Unpack[ArrayCastOptions],
+) -> tuple[_Tensor, CastReport]: ...
+@overload
+def cast(
+    x: np.generic | Buffer,
+    to: DTypeLike,
+    /,
+    *,
+    out: None = None,
+    copy: bool = True,
+    order: _Order = None,
+    packed: Literal[False] = False,
+    report: Literal[False] = False,
+    **options: Unpack[ArrayCastOptions],
+) -> npt.NDArray[Any]: ...
+@overload
+def cast(
+    x: np.generic | Buffer,
+    to: DTypeLike,
+    /,
+    *,
+    out: None = None,
+    copy: bool = True,
+    order: _Order = None,
+    packed: Literal[False] = False,
+    report: Literal[True],
+    **options: Unpack[ArrayCastOptions],
+) -> tuple[npt.NDArray[Any], CastReport]: ...
 def set_general_cast(function: Callable[..., Any]) -> None: ...
 def dtype_name(dtype: Any) -> str: ...
 def check_options(options: dict[str, Any]) -> None: ...
 def bit_width(dtype: Any) -> int: ...
 def cast_codes(
-    src: np.ndarray,
+    src: npt.NDArray[Any],
     from_: Any,
     src_one_per_byte: bool,
-    dst: np.ndarray,
+    dst: npt.NDArray[Any],
     to: Any,
     dst_one_per_byte: bool,
     report: bool,
     options: dict[str, Any],
 ) -> CastReport | None: ...
-def cast_packed(
-    src: np.ndarray, from_: Any, dst: np.ndarray, to: Any, count: int, report: bool, options: dict[str, Any]
+def cast_scaled(
+    src: npt.NDArray[Any],
+    from_: Any,
+    src_one_per_byte: bool,
+    dst: npt.NDArray[Any],
+    to: Any,
+    dst_one_per_byte: bool,
+    scales: npt.NDArray[np.float64],
+    report: bool,
+    options: dict[str, Any],
 ) -> CastReport | None: ...
-def cast_texts(texts: list[str], dst: np.ndarray, to: Any, first: int, options: dict[str, Any]) -> None: ...
-def texts_of(src: np.ndarray, from_: Any, count: int, options: dict[str, Any]) -> list[str]: ...
-def from_dlpack(capsule: object) -> tuple[np.ndarray, str, tuple[int, ...]]: ...
-def to_dlpack(array: np.ndarray, versioned: bool) -> object: ...
+def cast_packed(
+    src: npt.NDArray[Any], from_: Any, dst: npt.NDArray[Any], to: Any, count: int, report: bool, options: dict[str, Any]
+) -> CastReport | None: ...
+def cast_texts(texts: list[str], dst: npt.NDArray[Any], to: Any, first: int, options: dict[str, Any]) -> None: ...
+def texts_of(src: npt.NDArray[Any], from_: Any, count: int, options: dict[str, Any]) -> list[str]: ...
+def from_dlpack(capsule: object) -> tuple[npt.NDArray[Any], str, tuple[int, ...]]: ...
+def to_dlpack(array: npt.NDArray[Any], versioned: bool, copied: bool) -> CapsuleType: ...
 def promote_types(
     a: Any,
     b: Any,
@@ -106,20 +299,45 @@ def convert(
 def inspect(
     path: str, from_: Any, stats: bool, candidates: Sequence[Any] | None, options: dict[str, Any]
 ) -> dict[str, Any]: ...
+def save(
+    path: str,
+    tensors: Sequence[tuple[str, Tensor]],
+    metadata: Sequence[tuple[str, str]],
+    format: str,
+    overwrite: bool,
+    parents: bool,
+) -> None: ...
 def explain(literal: str, from_: Any, to: Any, options: dict[str, Any]) -> dict[str, Any]: ...
 def dtypes() -> list[dict[str, Any]]: ...
 def target() -> str: ...
-def load_model(path: str, format: str, mdf_reference: bool, input_types: dict[str, Any]) -> tuple[str, str, Program]: ...
+def load_model(
+    path: str | None, content: bytes | None, format: str, mdf_reference: bool, input_types: dict[str, Any]
+) -> tuple[str, str, Program]: ...
+def add_cast(
+    src: str,
+    dst: str,
+    tensor: str,
+    to: Any,
+    saturate: bool,
+    node_name: str,
+    output_name: str,
+    overwrite: bool,
+) -> dict[str, Any]: ...
+
+class TensorFile:
+    def __init__(self, path: str, format: str, from_: Any, raw: tuple[Any, Sequence[int]] | None) -> None: ...
+    def summary(self) -> dict[str, Any]: ...
+    def read(self, index: int) -> Tensor: ...
 
 class Tensor:
-    def __init__(self, storage: np.ndarray, dtype: Any, shape: Sequence[int]) -> None: ...
+    def __init__(self, storage: npt.NDArray[Any], dtype: Any, shape: Sequence[int]) -> None: ...
     @staticmethod
     def of_texts(texts: list[str], shape: Sequence[int]) -> Tensor: ...
     @property
     def dtype(self) -> str | None: ...
     @property
     def shape(self) -> tuple[int, ...]: ...
-    def storage(self) -> np.ndarray: ...
+    def storage(self) -> npt.NDArray[Any]: ...
     def texts(self) -> list[str]: ...
     def shares_with(self, other: Tensor) -> bool: ...
 

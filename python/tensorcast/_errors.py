@@ -2,26 +2,122 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
+from typing import Any
 
 
 class CastError(ValueError):
-    """A conversion failed.
-
-    Errors of files are also ``OSError``s: :class:`FileNotFoundError`, :class:`FileExistsError` and so on.
+    """A conversion failed. Its subclasses say why; an argument that is wrong in itself is a plain ``CastError``.
 
     Attributes:
-        code: ``"invalid_argument"``, ``"unsupported"``, ``"out_of_range"``, ``"parse"``, ``"io"`` or ``"internal"``.
+        code: ``"invalid_argument"``, ``"unsupported"``, ``"out_of_range"``, ``"parse"``, ``"io"``, ``"internal"`` or
+            ``"cancelled"``.
+        hint: what to do about it, or ``None``. It is part of the message, too.
+        file: path of the file at fault, or ``None``.
+        tensor: name of the tensor at fault, or ``None``.
         index: position of the element at fault in C order, or ``None``.
-        tensor: name of the tensor at fault in a file, or ``None``.
     """
 
     __module__ = "tensorcast"
 
     code: str = "invalid_argument"
-    index: int | None = None
+    hint: str | None = None
+    file: str | None = None
     tensor: str | None = None
+    index: int | None = None
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        code: str | None = None,
+        hint: str | None = None,
+        file: str | None = None,
+        tensor: str | None = None,
+        index: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        if code is not None:
+            self.code = code
+        self.hint, self.file, self.tensor, self.index = hint, file, tensor, index
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+class UnsupportedError(CastError):
+    """The opset, the file format or the pair of types lacks what was asked for."""
+
+    __module__ = "tensorcast"
+    code = "unsupported"
+
+
+class OutOfRangeError(CastError):
+    """The target cannot hold an element, and the options demand an error."""
+
+    __module__ = "tensorcast"
+    code = "out_of_range"
+
+
+class ParseError(CastError):
+    """A text is not a number, or the content of a file breaks its format."""
+
+    __module__ = "tensorcast"
+    code = "parse"
+
+
+class Cancelled(CastError):
+    """The work was ended by its ``progress`` function. Nothing is left on disk."""
+
+    __module__ = "tensorcast"
+    code = "cancelled"
+
+
+class FileError(CastError, OSError):
+    """The operating system refused a file. ``errno``, ``strerror`` and ``filename`` are those of an ``OSError``.
+
+    It is also the ``OSError`` of its ``errno``, such as ``FileNotFoundError``, ``FileExistsError``, ``PermissionError``
+    and ``IsADirectoryError``.
+    """
+
+    __module__ = "tensorcast"
+    code = "io"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        state = {**self.__dict__, "errno": self.errno, "strerror": self.strerror, "filename": self.filename}
+        return _restored_file_error, (self.args, state)
+
+
+class _FileNotFound(FileError, FileNotFoundError):
+    pass
+
+
+class _FileExists(FileError, FileExistsError):
+    pass
+
+
+class _NoPermission(FileError, PermissionError):
+    pass
+
+
+class _IsADirectory(FileError, IsADirectoryError):
+    pass
+
+
+class _NotADirectory(FileError, NotADirectoryError):
+    pass
+
+
+_OF_SYSTEM_ERROR: dict[type, type[FileError]] = {
+    made.__bases__[1]: made for made in (_FileNotFound, _FileExists, _NoPermission, _IsADirectory, _NotADirectory)
+}
+for _made in _OF_SYSTEM_ERROR.values():  # a traceback says what `except` takes
+    _made.__module__, _made.__name__, _made.__qualname__ = "tensorcast", "FileError", "FileError"
 
 
 class LossWarning(UserWarning):
@@ -30,38 +126,34 @@ class LossWarning(UserWarning):
     __module__ = "tensorcast"
 
 
-class _FileError(CastError, OSError):
-    def __str__(self) -> str:
-        return str(self.args[0])
-
-
-class _FileNotFound(_FileError, FileNotFoundError):
-    pass
-
-
-class _FileExists(_FileError, FileExistsError):
-    pass
-
-
-class _NoPermission(_FileError, PermissionError):
-    pass
-
-
-class _IsADirectory(_FileError, IsADirectoryError):
-    pass
-
-
-class _NotADirectory(_FileError, NotADirectoryError):
-    pass
-
-
-_OF_SYSTEM_ERROR = {
-    base: made
-    for made in (_FileNotFound, _FileExists, _NoPermission, _IsADirectory, _NotADirectory)
-    for base in made.__bases__[1:]
+_OF_CODE: dict[str, type[CastError]] = {
+    made.code: made for made in (UnsupportedError, OutOfRangeError, ParseError, FileError, Cancelled)
 }
 
-_FLAGS = ("overwrite", "parents", "allow_odd", "raw_codes")
+
+def _restored(made: type[CastError], args: tuple[Any, ...], state: dict[str, Any]) -> CastError:
+    error = made(*args)
+    error.__dict__.update(state)
+    return error
+
+
+def _restored_file_error(args: tuple[Any, ...], state: dict[str, Any]) -> CastError:
+    error = _file_class(state["errno"])(*args)
+    for name, value in state.items():
+        setattr(error, name, value)
+    return error
+
+
+def _file_class(errno: int | None) -> type[FileError]:
+    return FileError if errno is None else _OF_SYSTEM_ERROR.get(type(OSError(errno, "")), FileError)
+
+
+_FLAGS = ("overwrite", "parents", "allow_odd", "raw_codes", "promote_unsafe", "pytorch_scalar_promotion")
+_PYTHON = {
+    "`tcast inspect`": "tensorcast.inspect()",
+    "pass promote_unsafe to allow it": "promote_unsafe=True allows it",
+    "--to": "to=",
+}
 
 
 def _keyword(field: re.Match[str]) -> str:
@@ -73,18 +165,32 @@ def _keyword(field: re.Match[str]) -> str:
 
 def in_python(words: str) -> str:
     """Replaces the library's fields and the command in a text by keywords and functions of this package."""
-    return re.sub("`([a-z_]+)`", _keyword, words.replace("`tcast inspect`", "tensorcast.inspect()"))
+    for theirs, ours in _PYTHON.items():
+        words = words.replace(theirs, ours)
+    return re.sub("`([a-z_]+)`", _keyword, words)
 
 
-def make_error(words: str, code: str, index: int | None, tensor: str | None, file: str, system_error: int) -> CastError:
+def make_error(
+    words: str, code: str, hint: str, file: str, tensor: str, index: int | None, system_error: int
+) -> CastError:
     """Makes the exception for an error of the library."""
-    words = in_python(words)
     error: CastError
     if system_error:
-        made = _OF_SYSTEM_ERROR.get(type(OSError(system_error, "")), _FileError)
-        error = made(words)
-        error.errno, error.strerror, error.filename = system_error, os.strerror(system_error), file
+        failed = _file_class(system_error)(in_python(words))
+        failed.errno, failed.strerror, failed.filename = system_error, os.strerror(system_error), file
+        error = failed
     else:
-        error = CastError(words)
-    error.code, error.index, error.tensor = code, index, tensor
+        error = _OF_CODE.get(code, CastError)(in_python(words))
+    error.code = code
+    error.hint, error.file, error.tensor = in_python(hint) or None, file or None, tensor or None
+    error.index = index
     return error
+
+
+def unknown_option(name: str) -> TypeError:
+    """Python's own words for a misspelled keyword."""
+    from ._options import DEFAULTS
+
+    near = difflib.get_close_matches(name, DEFAULTS, 1)
+    advice = f". Did you mean '{near[0]}'?" if near else f"; the options of conversions are {', '.join(DEFAULTS)}"
+    return TypeError(f"got an unexpected keyword argument '{name}'{advice}")

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from . import _core
 from ._errors import CastError
+
+if TYPE_CHECKING:
+    from typing_extensions import CapsuleType
 
 _CPU_DEVICES = (1, 3)  # kDLCPU, kDLCUDAHost
 _CPU = (1, 0)
@@ -23,31 +27,50 @@ def on_a_device(device: Any) -> CastError:
     return CastError(f"the tensor is on a device ({device}); move it to the host first, e.g. with .cpu()")
 
 
-def cast_tensor(x: Any, name: str, *, out: Any, copy: bool, report: bool, **options: Any) -> Any:
+def cast_tensor(
+    x: Any,
+    name: str,
+    out: Any,
+    copy: bool,
+    order: Literal["C", "K"] | None,
+    report: bool,
+    scale: Any,
+    options: dict[str, Any],
+) -> Any:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(x, torch.Tensor):
         from . import _torch
 
-        return _torch.cast_tensor(x, name, out=out, copy=copy, report=report, **options)
+        return _torch.cast_tensor(x, name, out, copy, order, report, scale, options)
+    from . import _arrays
+
     if out is not None:
         raise TypeError(f"out= is for NumPy arrays and torch tensors, not for {type(x).__name__}")
-    codes, from_name, shape = _core.from_dlpack(_capsule(x))
-    if not copy and name == from_name and options.get("scale", 1.0) == 1.0 and not report:
+    codes, from_name, shape = _core.from_dlpack(capsule_of(x))
+    if not copy and name == from_name and _arrays.scale_is_one(scale) and not report:
         return x
-    if _core.dtype_name(codes.dtype) == from_name:
-        from ._arrays import cast
-
-        done = cast(codes, name, report=report, **options)
-    else:
-        done = _cast_packed(codes, from_name, shape, name, report, options)
+    if _core.dtype_name(codes.dtype) != from_name:
+        if not isinstance(scale, (int, float)):
+            codes = _arrays.unpack(codes, from_name, shape)
+        else:
+            done = _cast_packed(codes, from_name, shape, name, report, options)
+            return (_like(x, done[0]), done[1]) if report else _like(x, done)
+    done = _arrays.cast(codes, name, order=order, report=report, **{**options, "scale": scale})
     return (_like(x, done[0]), done[1]) if report else _like(x, done)
 
 
-def _capsule(x: Any) -> object:
-    _require_cpu(x)
+def capsule_of(x: Any, device: tuple[int, int] | None = None, copy: bool | None = None) -> object:
+    wanted: dict[str, Any] = {"max_version": (1, 1)}
+    if device is not None:
+        wanted["dl_device"] = device
+    else:
+        _require_cpu(x)
+    if copy is not None:
+        wanted["copy"] = copy
     try:
-        return x.__dlpack__(max_version=(1, 1))
+        return x.__dlpack__(**wanted)
     except TypeError:  # a library of before DLPack 1
+        _require_cpu(x)
         return x.__dlpack__()
 
 
@@ -58,7 +81,7 @@ def _require_cpu(x: Any) -> None:
 
 
 def _cast_packed(
-    codes: np.ndarray, from_name: str, shape: tuple[int, ...], name: str, report: bool, options: dict[str, Any]
+    codes: npt.NDArray[Any], from_name: str, shape: tuple[int, ...], name: str, report: bool, options: dict[str, Any]
 ) -> Any:
     from . import _arrays
 
@@ -74,21 +97,97 @@ def _cast_packed(
     return (result, done) if report else result
 
 
-def _like(x: Any, result: np.ndarray) -> Any:
+def _like(x: Any, result: npt.NDArray[Any]) -> Any:
     """Returns the result as an array of x's library, if that library supports it and has the type."""
     if not hasattr(x, "__array_namespace__") or result.dtype.kind in "OUT":
         return result
-    return x.__array_namespace__().from_dlpack(_Export(result))
+    return x.__array_namespace__().from_dlpack(DLPackArray(result))
 
 
-class _Export:
-    """A NumPy array whose DLPack knows ml_dtypes' types, unlike NumPy's own."""
+class DLPackArray:
+    """The memory of a NumPy array for ``from_dlpack`` of other libraries; :func:`tensorcast.dlpack` makes it.
 
-    def __init__(self, array: np.ndarray) -> None:
+    NumPy's own ``__dlpack__`` refuses the types of ml_dtypes, and this does not.
+    """
+
+    __module__ = "tensorcast"
+
+    def __init__(self, array: npt.NDArray[Any]) -> None:
         self._array = array
 
-    def __dlpack__(self, *, max_version: tuple[int, int] | None = None, **_: Any) -> object:
-        return _core.to_dlpack(self._array, max_version is not None and max_version[0] >= 1)
+    @property
+    def array(self) -> npt.NDArray[Any]:
+        """The array whose memory it is."""
+        return self._array
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> CapsuleType:
+        """A DLPack capsule, as the array API standard defines it.
+
+        Raises:
+            BufferError: another device than the host, a stream, or what the asked version of DLPack cannot express.
+        """
+        if stream is not None:
+            raise BufferError("memory of the host has no streams; pass stream=None")
+        if dl_device is not None and (int(dl_device[0]), int(dl_device[1])) != _CPU:
+            raise BufferError(f"the array is in host memory, DLPack device {_CPU}, not {tuple(dl_device)}")
+        array = self._array.copy() if copy else self._array
+        return _core.to_dlpack(array, max_version is not None and max_version[0] >= 1, bool(copy))
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return _CPU
+
+    def __repr__(self) -> str:
+        return f"<DLPackArray of {self._array.dtype.name}, shape {self._array.shape}>"
+
+
+def dlpack(array: npt.NDArray[Any], /) -> DLPackArray:
+    """Lends the memory of a NumPy array, ml_dtypes' types included, to a library that reads DLPack. Copies nothing.
+
+    >>> weights = tc.cast(x, "bfloat16")
+    >>> torch.from_dlpack(tc.dlpack(weights))
+    >>> jax.dlpack.from_dlpack(tc.dlpack(weights))
+
+    Args:
+        array: of any type but strings and float8_e4m3b11fnuz, of this machine's byte order, of any strides. It stays
+            alive as long as the other library uses it; writes on either side show on the other.
+
+    Raises:
+        BufferError: a type or byte order that DLPack lacks; else when the other library asks.
+    """
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"dlpack() takes a NumPy array, not {type(array).__name__}; tensors have __dlpack__ themselves")
+    _core.to_dlpack(array, True, False)
+    return DLPackArray(array)
+
+
+def from_dlpack(x: Any, /, *, device: Literal["cpu"] | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+    """A NumPy array on the memory of a tensor, as ``numpy.from_dlpack``, but with ml_dtypes' types too.
+
+    Args:
+        x: an object with ``__dlpack__``, such as a tensor of PyTorch or JAX.
+        device: ``"cpu"`` asks the library to move a tensor of another device to the host, if it can.
+        copy: ``True`` always copies, ``False`` never, ``None`` where it must.
+
+    Raises:
+        CastError: a tensor on a device. BufferError: ``copy=False`` where a copy is due. TypeError: an unknown type.
+    """
+    from . import _arrays
+
+    if not is_tensor(x):
+        raise TypeError(f"from_dlpack() takes an object with __dlpack__, not {type(x).__name__}")
+    if device not in ("cpu", None):
+        raise ValueError(f"device must be 'cpu' or None, not {device!r}")
+    on_host = int(x.__dlpack_device__()[0]) in _CPU_DEVICES
+    codes, name, shape = _core.from_dlpack(capsule_of(x, _CPU if device == "cpu" and not on_host else None))
+    if _core.dtype_name(codes.dtype) == name:
+        return codes.copy() if copy else codes
+    if copy is False:
+        raise BufferError(f"packed {name} becomes one element per byte, which needs a copy")
+    return _arrays.unpack(codes, name, shape)

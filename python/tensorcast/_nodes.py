@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _core, _tensors
+from ._options import CastOptions, DTypeLike, shows_options
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class _Node:
@@ -39,7 +43,8 @@ class _Node:
     @property
     def output_name(self) -> str:
         """The name of the output: the specified one, or one made from the node's."""
-        return self._core.output_name
+        name: str = self._core.output_name
+        return name
 
     def backward(self, grad_output: Any) -> Any:
         """The gradient of the input of the last :meth:`forward`: ``cast(lda_coeff * grad_output, input's type)``.
@@ -91,22 +96,23 @@ class CastNode(_Node):
     Source: Graiphic's documentation of its Cast node; ONNX Cast 1 to 28.
     """
 
+    @shows_options
     def __init__(
         self,
-        to: Any = None,
+        to: DTypeLike | None = None,
         *,
         name: str = "",
         specified_outputs_name: Sequence[str] = (),
         training: bool = True,
         lda_coeff: float = 1.0,
         zero_saturated_gradient: bool = False,
-        **options: Any,
+        **options: Unpack[CastOptions],
     ) -> None:
-        super().__init__(name, specified_outputs_name, training, lda_coeff, zero_saturated_gradient, options)
+        super().__init__(name, specified_outputs_name, training, lda_coeff, zero_saturated_gradient, {**options})
         if (isinstance(to, str) and to.upper() == "UNDEFINED") or (type(to) is int and to == 0):
             to = None  # ONNX's TensorProto.UNDEFINED
         self._core = _core.CastNode(
-            to, name, list(specified_outputs_name), training, lda_coeff, zero_saturated_gradient, options
+            to, name, list(specified_outputs_name), training, lda_coeff, zero_saturated_gradient, {**options}
         )
         self._parameters["to"] = _core.dtype_name(to)
 
@@ -126,6 +132,7 @@ class CastNode(_Node):
 class CastLikeNode(_Node):
     """CastLike as a layer: as :class:`CastNode`, but the second input of :meth:`forward` gives the type."""
 
+    @shows_options
     def __init__(
         self,
         *,
@@ -134,11 +141,11 @@ class CastLikeNode(_Node):
         training: bool = True,
         lda_coeff: float = 1.0,
         zero_saturated_gradient: bool = False,
-        **options: Any,
+        **options: Unpack[CastOptions],
     ) -> None:
-        super().__init__(name, specified_outputs_name, training, lda_coeff, zero_saturated_gradient, options)
+        super().__init__(name, specified_outputs_name, training, lda_coeff, zero_saturated_gradient, {**options})
         self._core = _core.CastLikeNode(
-            name, list(specified_outputs_name), training, lda_coeff, zero_saturated_gradient, options
+            name, list(specified_outputs_name), training, lda_coeff, zero_saturated_gradient, {**options}
         )
 
     def forward(self, x: Any, target_type: Any) -> Any:

@@ -7,6 +7,7 @@ import functools
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from onnx import TensorProto, helper, numpy_helper
 
 from . import _arrays, _core
@@ -65,8 +66,3 @@ def foreign(x: Any) -> Any:
     if own.kind == "i":  # int4 in int8: with its sign
         return cast(x, "int8").view(own)
     return np.ascontiguousarray(x).view(own).reshape(x.shape)
-
-
-def array_of(tensor: TensorProto) -> np.ndarray:
-    """An initializer or a constant."""
-    return native(numpy_helper.to_array(tensor), tensor.data_type)

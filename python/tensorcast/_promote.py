@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import _arrays, _core, _exchange
 from ._core import cast
+from ._options import CastOptions, DTypeLike, PromoteRules, shows_options
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 def promote_types(
-    a: Any,
-    b: Any,
+    a: DTypeLike,
+    b: DTypeLike,
     *,
     a_is_scalar: bool = False,
     b_is_scalar: bool = False,
     promote_unsafe: bool = False,
     pytorch_scalar_promotion: bool = False,
-    u64_integer_promotion_target: Any = "float32",
-    rules: str = "openvino",
+    u64_integer_promotion_target: DTypeLike = "float32",
+    rules: PromoteRules = "openvino",
 ) -> str:
     """The common type of two types by OpenVINO's ConvertPromoteTypes-14, or by the rules of another system.
 
@@ -44,15 +48,16 @@ def promote_types(
     )
 
 
+@shows_options
 def promote(
     a: Any,
     b: Any,
     *,
     promote_unsafe: bool = False,
     pytorch_scalar_promotion: bool = False,
-    u64_integer_promotion_target: Any = "float32",
-    rules: str = "openvino",
-    **options: Any,
+    u64_integer_promotion_target: DTypeLike = "float32",
+    rules: PromoteRules = "openvino",
+    **options: Unpack[CastOptions],
 ) -> tuple[Any, Any]:
     """Both arrays in their common type: the operation ConvertPromoteTypes.
 
@@ -69,7 +74,7 @@ def promote(
 
     Source: OpenVINO operation set 14, ConvertPromoteTypes.
     """
-    for name in ("out", "packed", "source", "copy"):
+    for name in ("out", "packed", "from_", "copy", "order", "report"):
         if name in options:
             raise TypeError(f"promote() does not accept {name}=")
     common = promote_types(
@@ -82,7 +87,7 @@ def promote(
         u64_integer_promotion_target=u64_integer_promotion_target,
         rules=rules,
     )
-    return _in_type(a, common, options), _in_type(b, common, options)
+    return _in_type(a, common, {**options}), _in_type(b, common, {**options})
 
 
 def _in_type(x: Any, common: str, options: dict[str, Any]) -> Any:
@@ -94,7 +99,7 @@ def _in_type(x: Any, common: str, options: dict[str, Any]) -> Any:
 def _type_of(x: Any) -> str:
     if isinstance(x, (np.ndarray, np.generic)) or not _exchange.is_tensor(x):
         return _arrays.name_of(_arrays.as_plain_array(x))
-    return _core.dtype_name(x.dtype) if hasattr(x, "dtype") else _core.from_dlpack(_exchange._capsule(x))[1]
+    return _core.dtype_name(x.dtype) if hasattr(x, "dtype") else _core.from_dlpack(_exchange.capsule_of(x))[1]
 
 
 def _rank(x: Any) -> int:

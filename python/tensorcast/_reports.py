@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
+from ._arrays import scales_of
 from ._core import CastReport, cast
+from ._options import Scale
 from ._tensors import is_torch
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _COUNTS = ("overflowed", "saturated", "underflowed_to_zero", "inexact", "nan_made", "nan_lost", "wrapped")
 
@@ -43,12 +50,20 @@ def _repr_html(report: CastReport) -> str:
     return f"<table><caption>CastReport</caption>{body}</table>"
 
 
+def _to_json(report: CastReport, *, indent: int | None = None) -> str:
+    """The numbers as a JSON text; ``null`` for those that are not finite, such as ``snr_db`` without noise."""
+    finite = {name: value if math.isfinite(value) else None for name, value in report.as_dict().items()}
+    return json.dumps(finite, indent=indent)
+
+
 # A class of the extension module gets its representations here.
 setattr(CastReport, "__repr__", _repr)
 setattr(CastReport, "_repr_html_", _repr_html)
+setattr(CastReport, "to_json", _to_json)
+setattr(CastReport, "__module__", "tensorcast")
 
 
-def _compared(report: CastReport) -> tuple[Any, Any, float]:
+def _compared(report: CastReport) -> tuple[Any, Any, Any]:
     """The arrays that the report compared, if they still exist."""
     source, result, scale = getattr(report, "_compared", (lambda: None, lambda: None, 1.0))
     if (before := source()) is None or (after := result()) is None:
@@ -59,11 +74,11 @@ def _compared(report: CastReport) -> tuple[Any, Any, float]:
     return before, after, scale
 
 
-def _values(x: Any) -> np.ndarray:
+def _values(x: Any) -> npt.NDArray[np.float64]:
     return np.asarray(cast(x if hasattr(x, "dtype") else np.asarray(x), "float64", copy=False)).ravel()
 
 
-def _codes(x: Any) -> np.ndarray:
+def _codes(x: Any) -> npt.NDArray[Any]:
     if is_torch(x):
         from . import _torch
 
@@ -72,7 +87,9 @@ def _codes(x: Any) -> np.ndarray:
     return array.view(f"u{array.dtype.itemsize}").ravel()
 
 
-def plot_report(report: CastReport, source: Any = None, result: Any = None, *, scale: float | None = None) -> Any:
+def plot_report(
+    report: CastReport, source: Any = None, result: Any = None, *, scale: Scale | None = None
+) -> Figure:
     """Plots the losses of one conversion: the histogram of relative errors, and how often each code is used.
 
     A report does not keep arrays alive: name those that it is about, as in ``result, report = tc.cast(x, "float16",
@@ -98,7 +115,10 @@ def plot_report(report: CastReport, source: Any = None, result: Any = None, *, s
     if source is None:
         source, result, of_report = _compared(report)
         scale = of_report if scale is None else scale
-    before = _values(source) * (1.0 if scale is None else scale)
+    before = _values(source)
+    if scale is not None:
+        factors = scales_of(scale, np.shape(source))
+        before = before * (scale if factors is None else factors.ravel())
     after = _values(result)
     if before.shape != after.shape:
         raise ValueError(f"source has {before.size} elements, but result {after.size}")

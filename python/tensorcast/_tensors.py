@@ -22,7 +22,7 @@ def to_core(x: Any) -> _core.Tensor:
 
         return _core.Tensor(*_torch_memory.storage_of(x))
     if not isinstance(x, (np.ndarray, np.generic)) and _exchange.is_tensor(x):
-        codes, name, shape = _core.from_dlpack(_exchange._capsule(x))
+        codes, name, shape = _core.from_dlpack(_exchange.capsule_of(x))
         if _core.dtype_name(codes.dtype) != name:  # packed
             return _core.Tensor(codes, name, shape)
         x = codes

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal
 
-import numpy as np
+import numpy.typing as npt
 import torch
 
 from . import _core
-from ._arrays import _shares_memory
+from ._arrays import _shares_memory, cast_numbers, cast_scaled, scale_is_one, scales_of
+from ._arrays import cast as general_cast
 from ._errors import CastError
 from ._exchange import on_a_device
 
@@ -26,12 +28,25 @@ if hasattr(torch, "float4_e2m1fn_x2"):
     _NAME[torch.float4_e2m1fn_x2] = "float4_e2m1fn"  # two elements a byte: the last dimension counts pairs
 
 
-def _codes(tensor: torch.Tensor) -> np.ndarray:
+_PAIRS = "float4_e2m1fn"
+
+
+def _codes(tensor: torch.Tensor) -> npt.NDArray[Any]:
     """The tensor's memory as a NumPy array of integers of the same width and strides."""
-    return tensor.detach().view(_CARRIER[tensor.element_size()]).numpy()
+    codes: npt.NDArray[Any] = tensor.detach().view(_CARRIER[tensor.element_size()]).numpy()
+    return codes
 
 
-def cast_tensor(x: torch.Tensor, name: str, *, out: Any, copy: bool, report: bool, **options: Any) -> Any:
+def cast_tensor(
+    x: torch.Tensor,
+    name: str,
+    out: Any,
+    copy: bool,
+    order: Literal["C", "K"] | None,
+    report: bool,
+    scale: Any,
+    options: dict[str, Any],
+) -> Any:
     from_name = _NAME.get(x.dtype)
     if from_name is None:
         raise TypeError(f"no cast knows {x.dtype}; see tensorcast.dtypes()")
@@ -41,40 +56,82 @@ def cast_tensor(x: torch.Tensor, name: str, *, out: Any, copy: bool, report: boo
         raise TypeError("only dense tensors can be cast; call .to_dense() or .dequantize() first")
     if x.is_conj() or x.is_neg():
         x = x.resolve_conj().resolve_neg()
-    if name == from_name and not copy and out is None and options.get("scale", 1.0) == 1.0 and not report:
+    if name == from_name and not copy and out is None and scale_is_one(scale) and not report:
         return x
-    pairs_in = from_name == "float4_e2m1fn"
-    pairs_out = name == "float4_e2m1fn"
-    if pairs_in or pairs_out:
-        result, done = _cast_pairs(x, from_name, name, pairs_in, pairs_out, out, report, options)
-        return (result, done) if report else result
+    if torch.is_grad_enabled() and (x.requires_grad or (isinstance(out, torch.Tensor) and out.requires_grad)):
+        _check_gradient(name, out)
+        reports: list[Any] = []
+
+        def work(values: torch.Tensor) -> torch.Tensor:
+            result, done = _cast(values, from_name, name, None, order, report, scale, options)
+            reports.append(done)
+            return result
+
+        result = _StraightThrough.apply(x, work, scale)  # type: ignore[no-untyped-call]
+        return (result, reports[0]) if report else result
+    result, done = _cast(x, from_name, name, out, order, report, scale, options)
+    return (result, done) if report else result
+
+
+def _check_gradient(name: str, out: Any) -> None:
+    if out is not None:
+        raise CastError("out= cannot carry a gradient; leave it away, or pass x.detach() and out.detach()")
+    dtype = _TORCH_TYPE.get(name)
+    if dtype is not None and not dtype.is_floating_point or name == _PAIRS:
+        raise CastError(f"x requires a gradient, and {name} cannot carry one; pass x.detach()")
+
+
+class _StraightThrough(torch.autograd.Function):
+    """The gradient of a cast is that of ``x * scale``: rounding counts as the identity."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, work: Callable[[torch.Tensor], torch.Tensor], scale: Any) -> torch.Tensor:
+        ctx.to, ctx.scale = x.dtype, scale
+        return work(x)
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+        return general_cast(grad_outputs[0], ctx.to, copy=False, scale=ctx.scale), None, None
+
+
+def _cast(
+    x: torch.Tensor,
+    from_name: str,
+    name: str,
+    out: Any,
+    order: Literal["C", "K"] | None,
+    report: bool,
+    scale: Any,
+    options: dict[str, Any],
+) -> tuple[torch.Tensor, Any]:
+    if _PAIRS in (from_name, name):
+        if not isinstance(scale, (int, float)):
+            raise ValueError("float4_e2m1fn_x2 is packed, and with packed bytes, scale= is one number")
+        return _cast_pairs(x, from_name, name, out, report, options)
     if out is None:
         if name not in _TORCH_TYPE:
             raise TypeError(f"PyTorch has no {name}; pass x.numpy() and packed=True for its codes")
-        out = torch.empty(x.shape, dtype=_TORCH_TYPE[name])
+        layout = torch.contiguous_format if order == "C" else torch.preserve_format
+        out = torch.empty_like(x, dtype=_TORCH_TYPE[name], memory_format=layout, requires_grad=False)
     elif not isinstance(out, torch.Tensor) or out.shape != x.shape or _NAME.get(out.dtype) != name:
         raise CastError(f"out must be a torch tensor of shape {tuple(x.shape)} and type {name}")
     elif out.device.type != "cpu":
         raise on_a_device(out.device)
     elif _shares_memory(_codes(out), _codes(x)):
         raise CastError("out overlaps the input; give it memory of its own")
-    done = _core.cast_codes(_codes(x), from_name, False, _codes(out), name, False, report, options)
-    return (out, done) if report else out
+    scales = scales_of(scale, tuple(x.shape))
+    if scales is None:
+        return out, cast_numbers(_codes(x), from_name, _codes(out), name, report, options)
+    return out, cast_scaled(_codes(x), from_name, _codes(out), name, scales, report, options)
 
 
 def _cast_pairs(
-    x: torch.Tensor,
-    from_name: str,
-    name: str,
-    pairs_in: bool,
-    pairs_out: bool,
-    out: Any,
-    report: bool,
-    options: dict[str, Any],
+    x: torch.Tensor, from_name: str, name: str, out: Any, report: bool, options: dict[str, Any]
 ) -> tuple[torch.Tensor, Any]:
+    pairs_in, pairs_out = from_name == _PAIRS, name == _PAIRS
     if out is not None:
         raise CastError("out= is not available for float4_e2m1fn_x2")
-    if pairs_out and not pairs_in and (x.dim() == 0 or x.shape[-1] % 2 != 0):
+    if not pairs_in and (x.dim() == 0 or x.shape[-1] % 2 != 0):
         raise CastError("float4_e2m1fn_x2 holds pairs: the last dimension must be even")
     dense = _codes(x.contiguous())
     count = x.numel() * (2 if pairs_in else 1)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from ._exchange import on_a_device
 from ._torch import _NAME, _TORCH_TYPE, _codes
 
 
-def storage_of(x: torch.Tensor) -> tuple[np.ndarray, str, tuple[int, ...]]:
+def storage_of(x: torch.Tensor) -> tuple[npt.NDArray[Any], str, tuple[int, ...]]:
     """Storage, type and shape in elements."""
     name = _NAME.get(x.dtype)
     if name is None:
@@ -25,7 +28,7 @@ def storage_of(x: torch.Tensor) -> tuple[np.ndarray, str, tuple[int, ...]]:
     return _codes(x).reshape(-1), name, shape
 
 
-def tensor_of(storage: np.ndarray, name: str, shape: tuple[int, ...]) -> torch.Tensor:
+def tensor_of(storage: npt.NDArray[Any], name: str, shape: tuple[int, ...]) -> torch.Tensor:
     if name == "float4_e2m1fn" and name not in _TORCH_TYPE and hasattr(torch, "float4_e2m1fn_x2"):
         if not shape or shape[-1] % 2:
             raise TypeError("float4_e2m1fn_x2 holds pairs: the last dimension must be even")

@@ -12,13 +12,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from . import _core, _tensors
+from ._options import CastOptions, DTypeLike, shows_options
+from ._results import AddCastResult
 
-__all__ = ["Graph", "Program", "ValueInfo", "load_model"]
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
-Shape = Sequence["int | None"]
+__all__ = ["Graph", "Program", "ValueInfo", "add_cast", "load_model"]
+
+_Shape: TypeAlias = "Sequence[int | None]"
+
+
+class ModelProto(Protocol):
+    """An ``onnx.ModelProto``, without importing onnx."""
+
+    def SerializeToString(self) -> bytes: ...
 
 
 class ValueInfo(NamedTuple):
@@ -83,14 +94,14 @@ class Graph:
         self._taken: set[str] = set()
 
     def _name(self, wanted: str | None, stem: str) -> str:
-        if wanted is None:
-            number = 0
-            while (wanted := f"{stem}_{number}" if number else stem) in self._taken:
-                number += 1
-        self._taken.add(wanted)
-        return wanted
+        name, number = stem if wanted is None else wanted, 0
+        while wanted is None and name in self._taken:
+            number += 1
+            name = f"{stem}_{number}"
+        self._taken.add(name)
+        return name
 
-    def input(self, name: str, dtype: Any = None, shape: Shape | None = None, *, default: Any = None) -> str:
+    def input(self, name: str, dtype: DTypeLike | None = None, shape: _Shape | None = None, *, default: Any = None) -> str:
         """Adds an input. Without ``dtype`` it has any type, without ``shape`` any shape; unknown lengths are ``None``.
 
         ``default`` is used by runs that do not give the input.
@@ -105,18 +116,25 @@ class Graph:
         self._core.add_constant(name, _tensors.to_core(value), made)
         return made
 
-    def cast(self, x: str, to: Any, *, name: str = "", output: str | None = None, **options: Any) -> str:
+    @shows_options
+    def cast(
+        self, x: str, to: DTypeLike, *, name: str = "", output: str | None = None, **options: Unpack[CastOptions]
+    ) -> str:
         """ONNX Cast, OpenVINO Convert. Options as in :func:`tensorcast.cast`."""
         made = self._name(output, name or "cast")
-        self._core.add_cast(name, x, to, made, options)
+        self._core.add_cast(name, x, to, made, {**options})
         return made
 
-    def cast_like(self, x: str, target_type: str, *, name: str = "", output: str | None = None, **options: Any) -> str:
+    @shows_options
+    def cast_like(
+        self, x: str, target_type: str, *, name: str = "", output: str | None = None, **options: Unpack[CastOptions]
+    ) -> str:
         """ONNX CastLike, OpenVINO ConvertLike: casts ``x`` to the type of ``target_type``."""
         made = self._name(output, name or "cast_like")
-        self._core.add_cast_like(name, x, target_type, made, options)
+        self._core.add_cast_like(name, x, target_type, made, {**options})
         return made
 
+    @shows_options
     def convert_promote_types(
         self,
         a: str,
@@ -124,17 +142,17 @@ class Graph:
         *,
         promote_unsafe: bool = False,
         pytorch_scalar_promotion: bool = False,
-        u64_integer_promotion_target: Any = "float32",
+        u64_integer_promotion_target: DTypeLike = "float32",
         name: str = "",
         outputs: tuple[str, str] | None = None,
-        **options: Any,
+        **options: Unpack[CastOptions],
     ) -> tuple[str, str]:
         """OpenVINO's ConvertPromoteTypes-14: both values in their common type."""
         first, second = outputs or (None, None)
         stem = name or "promoted"
         made = (self._name(first, f"{stem}_a"), self._name(second, f"{stem}_b"))
         self._core.add_convert_promote_types(
-            name, (a, b), made, promote_unsafe, pytorch_scalar_promotion, u64_integer_promotion_target, options
+            name, (a, b), made, promote_unsafe, pytorch_scalar_promotion, u64_integer_promotion_target, {**options}
         )
         return made
 
@@ -144,7 +162,7 @@ class Graph:
         self._core.add_identity(name, x, made)
         return made
 
-    def output(self, value: str, dtype: Any = None, shape: Shape | None = None) -> str:
+    def output(self, value: str, dtype: DTypeLike | None = None, shape: _Shape | None = None) -> str:
         """Makes a value an output; ``dtype`` and ``shape``, if given, are checked against it."""
         self._core.add_output(value, dtype, _lengths(shape))
         return value
@@ -159,33 +177,78 @@ class Graph:
         return Program(self._core.compile())
 
 
-def _lengths(shape: Shape | None) -> list[int] | None:
+def _lengths(shape: _Shape | None) -> list[int] | None:
     return None if shape is None else [-1 if length is None else length for length in shape]
 
 
 def load_model(
-    path: str | os.PathLike[str],
-    semantics: Literal["onnx", "mdf-reference"] = "onnx",
+    model: str | os.PathLike[str] | bytes | ModelProto,
     *,
+    semantics: Literal["onnx", "mdf-reference"] = "onnx",
     format: Literal["onnx", "openvino_ir", "mdf"] | None = None,
-    input_types: Mapping[str, Any] | None = None,
+    input_types: Mapping[str, DTypeLike] | None = None,
 ) -> Program:
     """An ONNX, OpenVINO IR or MDF model of conversions, ready to run.
 
     Args:
-        path: ``.onnx``; ``.xml`` with its ``.bin``; ``.json`` or ``.yaml``.
+        model: path of an ``.onnx``; an ``.xml`` with its ``.bin``; a ``.json`` or ``.yaml``. Or the bytes of an ONNX
+            model, or an ``onnx.ModelProto``.
         semantics: of MDF models: as the operators' texts say, or with what the reference engine does around them.
         format: where extension and content do not tell.
         input_types: types of inputs of MDF models that leave them open, which weights and the reference engine need.
 
     Returns:
-        A :class:`Program`; its ``format`` says what the file was.
+        A :class:`Program`; its ``format`` says what the model was.
 
     Raises:
-        CastError: a file that cannot be read or breaks its format, a node that is not a conversion, and what
-            :meth:`Graph.compile` refuses. The message names file and node.
+        CastError: a model that cannot be read or breaks its format (ParseError), a node that is not a conversion
+            (UnsupportedError), and what :meth:`Graph.compile` refuses. The message names file and node.
     """
     if semantics not in ("onnx", "mdf-reference"):
-        raise ValueError(f'semantics is "onnx" or "mdf-reference", not {semantics!r}')
-    found, name, core = _core.load_model(os.fspath(path), format or "", semantics == "mdf-reference", dict(input_types or {}))
+        raise ValueError(f"semantics must be 'onnx' or 'mdf-reference', not {semantics!r}")
+    path = content = None
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        content = bytes(model)
+    elif isinstance(model, (str, os.PathLike)):
+        path = os.fspath(model)
+    elif hasattr(model, "SerializeToString"):
+        content = model.SerializeToString()
+        format = format or "onnx"
+    else:
+        raise TypeError(f"a model is a path, bytes or an onnx.ModelProto, not {type(model).__name__}")
+    found, name, core = _core.load_model(
+        path, content, format or "", semantics == "mdf-reference", dict(input_types or {})
+    )
     return Program(core, found, name)
+
+
+def add_cast(
+    src: str | os.PathLike[str],
+    dst: str | os.PathLike[str],
+    tensor: str,
+    to: DTypeLike,
+    *,
+    saturate: bool = True,
+    node_name: str = "",
+    output_name: str = "",
+    overwrite: bool = False,
+) -> AddCastResult:
+    """Adds a Cast of a value to any ONNX model, and connects all consumers of the value to the Cast's output.
+
+    All other bytes of the model stay as they are. Whether the consumers accept the new type is not checked. If the
+    value is an output of the model, the Cast's output replaces it, under its own name and type.
+
+    Args:
+        src, dst: paths; equal ones are safe, with ``overwrite``.
+        tensor: name of the value to convert.
+        to: as in :func:`cast`.
+        saturate: the attribute of the Cast, for float8.
+        node_name, output_name: of the Cast; ``""``: made from the name of the tensor.
+        overwrite: replace an existing ``dst``.
+
+    Raises:
+        CastError: no such tensor, a name that is taken, a value without consumers. UnsupportedError: a type that the
+            model's opset does not have. FileError, ParseError: a model that cannot be read.
+    """
+    done = _core.add_cast(os.fspath(src), os.fspath(dst), tensor, to, saturate, node_name, output_name, overwrite)
+    return AddCastResult(**done)

@@ -21,10 +21,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from . import _arrays
 from ._core import cast as _cast
 from ._errors import CastError
+from ._options import FloatString
 
 __all__ = ["cast", "castlike", "install", "uninstall"]
 
@@ -77,13 +79,13 @@ def _bind(
     return bound
 
 
-def _convert(x: np.ndarray, to: Any) -> np.ndarray:
-    if x.dtype.kind == "f" and to == 8:
-        return _cast(x, to, opset=_OPSET, float_string="g8")  # the texts of ONNX Runtime
-    return _cast(x, to, opset=_OPSET)
+def _convert(x: npt.NDArray[Any], to: Any) -> npt.NDArray[Any]:
+    texts: FloatString = "g8" if x.dtype.kind == "f" and to == 8 else "plain"  # of ONNX Runtime
+    result: npt.NDArray[Any] = _cast(x, to, opset=_OPSET, float_string=texts)
+    return result
 
 
-def cast(*args: Any, **kwargs: Any) -> np.ndarray:
+def cast(*args: Any, **kwargs: Any) -> npt.NDArray[Any]:
     """ONNX ``Cast`` of opset 13 to 18, as ``modeci_mdf.functions.onnx.cast``.
 
     Args:
@@ -116,7 +118,7 @@ def cast(*args: Any, **kwargs: Any) -> np.ndarray:
     return _convert(_as_input(x), to)
 
 
-def castlike(*args: Any, **kwargs: Any) -> np.ndarray:
+def castlike(*args: Any, **kwargs: Any) -> npt.NDArray[Any]:
     """ONNX ``CastLike`` of opset 15, as ``modeci_mdf.functions.onnx.castlike``.
 
     Args:

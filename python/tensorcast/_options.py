@@ -1,0 +1,91 @@
+"""The options of conversions, as type checkers and ``inspect.signature`` see them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, get_type_hints
+
+import numpy as np
+import numpy.typing as npt
+
+class TorchDType(Protocol):
+    """A ``torch.dtype``, without importing PyTorch."""
+
+    @property
+    def is_complex(self) -> bool: ...
+    @property
+    def is_floating_point(self) -> bool: ...
+    @property
+    def itemsize(self) -> int: ...
+
+
+DTypeLike: TypeAlias = "str | int | type[Any] | np.dtype[Any] | TorchDType"
+"""A name such as ``"float8_e4m3fn"``, a NumPy, ml_dtypes or torch type, or an ONNX number."""
+
+RoundMode: TypeAlias = Literal["up", "down", "nearest"]
+OutOfRange: TypeAlias = Literal["auto", "wrap", "saturate", "error"]
+IntRounding: TypeAlias = Literal["trunc", "nearest_even"]
+Invalid: TypeAlias = Literal["default", "error"]
+FnuzInf: TypeAlias = Literal["spec", "flt_max"]
+FloatString: TypeAlias = Literal["plain", "shortest", "g8"]
+PromoteRules: TypeAlias = Literal["openvino", "numpy", "torch", "jax", "jax_strict", "tensorflow"]
+Scale: TypeAlias = "float | npt.NDArray[Any] | Sequence[float] | Sequence[Sequence[float]]"
+
+
+class _CommonOptions(TypedDict, total=False):
+    opset: int
+    saturate: bool
+    round_mode: RoundMode
+    out_of_range: OutOfRange
+    int_rounding: IntRounding
+    invalid: Invalid
+    fnuz_inf: FnuzInf
+    float_string: FloatString
+    threads: int
+
+
+class CastOptions(_CommonOptions, total=False):
+    """The options of every conversion. :func:`tensorcast.cast` describes them.
+
+    For a function of your own that hands them on: ``def f(x, **options: Unpack[tensorcast.CastOptions])``.
+    """
+
+    scale: float
+
+
+class ArrayCastOptions(_CommonOptions, total=False):
+    """Those of :func:`tensorcast.cast`, whose ``scale`` may also be an array."""
+
+    scale: Scale
+
+
+DEFAULTS: dict[str, Any] = {
+    "opset": 0,
+    "saturate": True,
+    "round_mode": "up",
+    "out_of_range": "auto",
+    "int_rounding": "trunc",
+    "invalid": "default",
+    "fnuz_inf": "spec",
+    "float_string": "plain",
+    "threads": 0,
+    "scale": 1.0,
+}
+CastOptions.__module__ = "tensorcast"
+_TYPES = get_type_hints(CastOptions)
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def shows_options(function: _F) -> _F:
+    """Makes ``inspect.signature`` and ``help`` list the options behind a function's ``**options``."""
+    signature = inspect.signature(function)
+    named = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    options = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=_TYPES[name])
+        for name, default in DEFAULTS.items()
+    ]
+    setattr(function, "__signature__", signature.replace(parameters=[*named, *options]))
+    return function
+

@@ -1,0 +1,214 @@
+"""What the functions of the package return: frozen dataclasses."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, overload
+
+from ._core import CastReport
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it; numbers that are not finite are None."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, CastReport):
+        return _plain(value.as_dict())
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
+    return value.as_dict() if isinstance(value, Result) else value
+
+
+class Result:
+    """What all results can do."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields as JSON has them: lists for tuples, ``None`` for infinity and NaN, ``"from"`` for ``from_``."""
+        fields = dataclasses.fields(self)  # type: ignore[arg-type]
+        return {field.name.rstrip("_"): _plain(getattr(self, field.name)) for field in fields}
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """:meth:`as_dict` as a JSON text."""
+        return json.dumps(self.as_dict(), indent=indent, ensure_ascii=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class DTypeInfo(Result):
+    """A type, as :func:`tensorcast.dtypes` lists them."""
+
+    __module__ = "tensorcast"
+
+    name: str
+    onnx: int  # its number in TensorProto.DataType
+    bits: int
+    exponent_bits: int
+    mantissa_bits: int
+    bias: int
+    has_infinity: bool
+    has_nan: bool
+    lowest: float
+    largest: float
+    smallest_positive: float
+    since_opset: int  # of Cast
+    special_codes: str
+    spellings: tuple[str, ...]  # which the functions of this package take in any case
+
+
+@dataclasses.dataclass(frozen=True)
+class TensorStats(Result):
+    """The numbers of a tensor, and how it would fare as other types."""
+
+    __module__ = "tensorcast"
+
+    count: int
+    nan: int
+    infinite: int
+    zero: int
+    negative: int
+    min: float  # of the finite elements, as the next two
+    max: float
+    smallest_nonzero_magnitude: float
+    candidates: Mapping[str, CastReport] = dataclasses.field(default_factory=dict)  # by type
+
+
+@dataclasses.dataclass(frozen=True)
+class TensorInfo(Result):
+    """A tensor in a file."""
+
+    __module__ = "tensorcast"
+
+    name: str
+    dtype: str  # "undefined" for a type that is not one of ours
+    shape: tuple[int, ...]  # in elements
+    bytes: int
+    foreign_dtype: str = ""  # the file's name of a type that is not one of ours
+    problem: str = ""  # why the elements cannot be read
+    stats: TensorStats | None = None  # with stats=True; None for tensors without numbers
+
+
+@dataclasses.dataclass(frozen=True)
+class FileInfo(Result):
+    """What :func:`tensorcast.inspect` finds in a file."""
+
+    __module__ = "tensorcast"
+
+    format: str
+    tensors: tuple[TensorInfo, ...]  # in the file's order
+    metadata: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class ConvertedTensor(Result):
+    """A tensor that :func:`tensorcast.convert` wrote or, with ``dry_run=True``, would write."""
+
+    __module__ = "tensorcast"
+
+    name: str
+    from_: str
+    to: str  # equal to from_: copied byte for byte
+    shape: tuple[int, ...]  # in elements
+    bytes_in: int
+    bytes_out: int
+    reason: str  # why it has this type: "to=", "rule 2", "excluded", "integer" ...
+    left: bool  # a conversion was asked for and not done; `reason` says why
+    damage: str  # what destroyed the tensor, or ""
+    remedy: str  # with `damage`: what would help
+    report: CastReport | None = None  # with report=True
+
+
+@dataclasses.dataclass(frozen=True)
+class ConvertResult(Result):
+    """What :func:`tensorcast.convert` did."""
+
+    __module__ = "tensorcast"
+
+    input_format: str
+    output_format: str
+    tensors: tuple[ConvertedTensor, ...]  # of the output, in the input's order
+    bytes_read: int
+    bytes_written: int
+    verified: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class AddCastResult(Result):
+    """What :func:`tensorcast.add_cast` changed in a model."""
+
+    __module__ = "tensorcast"
+
+    node_name: str
+    output_name: str
+    rewired: int  # inputs of nodes that now take the converted value
+    graph_output_renamed: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Explanation(Result):
+    """A number in one type."""
+
+    __module__ = "tensorcast"
+
+    dtype: str
+    error: str  # why there is no result, or ""; the other fields are then empty
+    code: int
+    sign_bits: str
+    exponent_bits: str
+    mantissa_bits: str
+    exact_value: str
+    shortest_value: str  # as a cast to string prints it
+    exact_error: str
+    relative_error: float
+    events: tuple[str, ...]  # such as "rounded" and "saturated"
+
+    def _cells(self) -> tuple[str, ...]:
+        if self.error:
+            return self.dtype, "", "", "", "", self.error
+        bits = " ".join(part for part in (self.sign_bits, self.exponent_bits, self.mantissa_bits) if part)
+        digits = (len(bits.replace(" ", "")) + 3) // 4
+        error = f"{self.relative_error:.3g}" if self.relative_error else "0"
+        return self.dtype, bits, f"0x{self.code:0{digits}X}", self.shortest_value, error, ", ".join(self.events)
+
+
+_COLUMNS = ("dtype", "bits", "code", "value", "error", "what happened")
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Explained(Result, Sequence[Explanation]):
+    """A number in several types: a sequence of :class:`Explanation` that prints as a table."""
+
+    __module__ = "tensorcast"
+
+    rows: tuple[Explanation, ...]
+
+    @overload
+    def __getitem__(self, index: int) -> Explanation: ...
+    @overload
+    def __getitem__(self, index: slice) -> Explained: ...
+    def __getitem__(self, index: int | slice) -> Explanation | Explained:
+        """One row, or the table of some."""
+        return Explained(self.rows[index]) if isinstance(index, slice) else self.rows[index]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Explanation]:
+        return iter(self.rows)
+
+    def __repr__(self) -> str:
+        rows = [_COLUMNS, *(row._cells() for row in self.rows)]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(_COLUMNS))]
+        return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{column}</th>" for column in _COLUMNS)
+        body = "".join(
+            "<tr>" + "".join(f"<td><code>{html.escape(cell)}</code></td>" for cell in row._cells()) + "</tr>"
+            for row in self.rows
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
