@@ -5,8 +5,8 @@ import numpy as np
 
 import tensorcast as tc
 
-NAMES = [row["name"] for row in tc.dtypes() if row["name"] != "string"]
-BITS = {row["name"]: row["bits"] for row in tc.dtypes()}
+NAMES = [row.name for row in tc.dtypes() if row.name != "string"]
+BITS = {row.name: row.bits for row in tc.dtypes()}
 
 
 def numpy_type(name):

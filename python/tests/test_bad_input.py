@@ -177,12 +177,34 @@ def test_text_too_wide_for_its_array():
         (([1.0], [2.0, 3.0]), "rows of this tuple have different lengths"),
         ([[1, 2], 3], "different lengths"),
         ([X, X[:1]], "different lengths"),
-        ([[1, 2], [3, 4]], r"a list has no dtype of its own; pass numpy.array\(x, dtype=...\)"),
+        ([[1, 2], [3, 4]], r"a list has no dtype of its own; pass numpy.array\(x, dtype=numpy.float32\)"),
     ],
 )
 def test_lists(rows, words):
     with pytest.raises(TypeError, match=words):
         tc.cast(rows, "float16")
+
+
+def test_pandas():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1.5, 2.5], "b": [1, 2]})
+    with pytest.raises(TypeError, match=r"a pandas Series is not an array; pass x.to_numpy\(\)"):
+        tc.cast(frame["a"], "float16")
+    with pytest.raises(TypeError, match=r"a dtype for each column; pass x.to_numpy\(\), or cast the columns one by one"):
+        tc.cast(frame, "float16")
+    assert tc.cast(frame["a"].to_numpy(), "float16").tolist() == [1.5, 2.5]
+
+
+def test_traced_arrays_of_jax():
+    jax = pytest.importorskip("jax")
+    with pytest.raises(TypeError, match="traced JAX array has no elements yet.*jax.pure_callback"):
+        jax.jit(lambda x: tc.cast(x, "float16"))(np.float32([1]))
+
+
+@pytest.mark.parametrize("x, words", [(1.5, r"numpy.float32\(1.5\)"), (None, "cannot cast an object of type NoneType")])
+def test_what_is_no_array(x, words):
+    with pytest.raises(TypeError, match=words):
+        tc.cast(x, "float16")
 
 
 def test_files(tmp_path):
@@ -192,7 +214,7 @@ def test_files(tmp_path):
     np.save(tmp_path / "x.npy", X)
     with pytest.raises(CastError, match="did you mean float16"):
         tc.inspect(tmp_path / "x.npy", stats=True, candidates=["flaot16"])
-    with pytest.raises(TypeError, match="no option"):
+    with pytest.raises(TypeError, match="unexpected keyword argument"):
         tc.inspect(tmp_path / "x.npy", stats=True, nothing=1)
     (tmp_path / "broken.safetensors").write_bytes(b"\xff" * 64)
     for call in (tc.inspect, lambda path: tc.convert(path, tmp_path / "out.npz", "float16")):

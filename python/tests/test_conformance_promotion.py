@@ -13,7 +13,7 @@ from tensorcast import CastError
 
 RULES = ["openvino", "numpy", "torch", "jax", "jax_strict", "tensorflow"]
 FLOAT6 = ["float6_e2m3fn", "float6_e3m2fn"]  # newer than the rules: refused by all of them
-NAMES = [row["name"] for row in tc.dtypes() if row["name"] not in ("string", *FLOAT6)] + ["uint1"]
+NAMES = [row.name for row in tc.dtypes() if row.name not in ("string", *FLOAT6)] + ["uint1"]
 REFUSED = "refused"
 
 
@@ -183,7 +183,7 @@ def test_arguments():
     with pytest.raises(CastError, match="known are openvino, numpy"):
         tc.promote_types("int8", "int8", rules="mxnet")
     with pytest.raises(
-        CastError, match="float16 cannot hold int64 safely: needs at least 128 bits; pass promote_unsafe"
+        CastError, match="float16 cannot hold int64 safely: needs at least 128 bits; promote_unsafe=True"
     ):
         tc.promote_types("float16", "int64")
 

@@ -27,7 +27,7 @@ def model(tmp_path):
 
 
 def types(done):
-    return {tensor["name"]: tensor["to"] for tensor in done["tensors"]}
+    return {tensor.name: tensor.to for tensor in done.tensors}
 
 
 def test_a_string_is_one_pattern(model, tmp_path):
@@ -105,14 +105,14 @@ def test_a_destroyed_tensor_is_a_warning(model, tmp_path):
     assert strict.value.tensor
     assert not (tmp_path / "strict.safetensors").exists()
     done = tc.convert(model, out, "int8", scale=40, overwrite=True, strict_loss=True)
-    assert not any(tensor["damage"] for tensor in done["tensors"])
+    assert not any(tensor.damage for tensor in done.tensors)
 
 
 def test_float4_that_pytorch_could_not_load(model, tmp_path):
     done = tc.convert(model, tmp_path / "fp4.safetensors", "float4_e2m1fn")
     assert types(done) == {"embed": "float4_e2m1fn", "norm": "float4_e2m1fn", "head": "float32", "steps": "int64"}
-    head = next(tensor for tensor in done["tensors"] if tensor["name"] == "head")
-    assert head["left"] and head["reason"] == "last dimension odd"
+    head = next(tensor for tensor in done.tensors if tensor.name == "head")
+    assert head.left and head.reason == "last dimension odd"
     done = tc.convert(model, tmp_path / "odd.safetensors", "float4_e2m1fn", allow_odd=True)
     assert types(done)["head"] == "float4_e2m1fn"
 
@@ -135,12 +135,12 @@ def test_one_tensor(model, tmp_path):
 def test_an_unknown_type_in_an_npz_hides_no_other(tmp_path):
     path = tmp_path / "mixed.npz"
     np.savez(path, known=np.float32([1, 2]), objects=np.array([None]), opaque=np.float32([1]).astype(ml_dtypes.bfloat16))
-    tensors = {tensor["name"]: tensor for tensor in tc.inspect(path)["tensors"]}
-    assert tensors["known"]["dtype"] == "float32" and not tensors["known"]["problem"]
-    assert "pickles" in tensors["objects"]["problem"]
-    assert tensors["opaque"]["problem"]
-    tensors = {tensor["name"]: tensor for tensor in tc.inspect(path, from_={"opaque": "bfloat16"})["tensors"]}
-    assert tensors["opaque"]["dtype"] == "bfloat16"
+    tensors = {tensor.name: tensor for tensor in tc.inspect(path).tensors}
+    assert tensors["known"].dtype == "float32" and not tensors["known"].problem
+    assert "pickles" in tensors["objects"].problem
+    assert tensors["opaque"].problem
+    tensors = {tensor.name: tensor for tensor in tc.inspect(path, from_={"opaque": "bfloat16"}).tensors}
+    assert tensors["opaque"].dtype == "bfloat16"
     with pytest.raises(CastError, match="from_= says it"):
         np.save(tmp_path / "opaque.npy", np.float32([1]).astype(ml_dtypes.bfloat16))
         tc.convert(tmp_path / "opaque.npy", tmp_path / "out.npy", "float32")
@@ -155,11 +155,11 @@ def test_raw_bytes(tmp_path):
 
 
 def test_integers_are_not_tried_as_float8(model):
-    stats = {tensor["name"]: tensor["stats"] for tensor in tc.inspect(model, stats=True)["tensors"]}
-    assert stats["steps"]["candidates"] == {}
-    assert len(stats["norm"]["candidates"]) == 4
-    asked = tc.inspect(model, stats=True, candidates=["int8"])["tensors"]
-    assert all(list(tensor["stats"]["candidates"]) == ["int8"] for tensor in asked)
+    stats = {tensor.name: tensor.stats for tensor in tc.inspect(model, stats=True).tensors}
+    assert stats["steps"].candidates == {}
+    assert len(stats["norm"].candidates) == 4
+    asked = tc.inspect(model, stats=True, candidates=["int8"]).tensors
+    assert all(list(tensor.stats.candidates) == ["int8"] for tensor in asked)
 
 
 def test_no_message_speaks_of_the_command(tmp_path):

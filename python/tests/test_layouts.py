@@ -198,28 +198,48 @@ def test_packed(name):
     array = np.arange(37, dtype=np.float32) % 2
     single = tc.cast(array, name)
     bytes_ = tc.cast(array, name, packed=True)
-    bits = next(row["bits"] for row in tc.dtypes() if row["name"] == name)
+    bits = next(row.bits for row in tc.dtypes() if row.name == name)
     assert bytes_.dtype == np.uint8 and bytes_.shape == (-(-single.size * bits // 8),)
-    back = tc.cast(bytes_, "float32", packed=True, source=name)
+    back = tc.cast(bytes_, "float32", packed=True, from_=name)
     assert np.array_equal(back[:37], array) and not back[37:].any()
     assert np.array_equal(tc.cast(single[::-1], "uint8", packed=True), array[::-1])
     assert tc.cast(single.reshape(37, 1), "uint8", packed=True).shape == (37, 1)
     assert np.array_equal(tc.cast(single, name, packed=True), bytes_)
-    assert np.array_equal(tc.cast(bytes_, name, packed=True, source=name), bytes_)
+    assert np.array_equal(tc.cast(bytes_, name, packed=True, from_=name), bytes_)
     assert np.array_equal(tc.cast(array.astype(str), name, packed=True), bytes_)
-    assert np.array_equal(tc.cast(tc.cast(bytes_, str, packed=True, source=name), "float32")[:37], array)
+    assert np.array_equal(tc.cast(tc.cast(bytes_, str, packed=True, from_=name), "float32")[:37], array)
     result, report = tc.cast(array, name, packed=True, report=True)
     assert np.array_equal(result, bytes_) and report.count == 37
 
 
 def test_packed_arguments():
     codes_ = np.uint8([0x21])
-    assert tc.cast(codes_, "int8", packed=True, source="int4").tolist() == [1, 2]
+    assert tc.cast(codes_, "int8", packed=True, from_="int4").tolist() == [1, 2]
     with pytest.raises(CastError, match="under 8 bits"):
-        tc.cast(codes_, "int8", packed=True, source="int8")
+        tc.cast(codes_, "int8", packed=True, from_="int8")
     with pytest.raises(CastError, match="under 8 bits"):
-        tc.cast(np.int16([1]), "int8", packed=True, source="int4")
+        tc.cast(np.int16([1]), "int8", packed=True, from_="int4")
     with pytest.raises(ValueError, match="packed=True"):
-        tc.cast(codes_, "int8", source="int4")
+        tc.cast(codes_, "int8", from_="int4")
     with pytest.raises(ValueError, match="out="):
         tc.cast(codes_, "int4", packed=True, out=codes_)
+
+
+@pytest.mark.parametrize("to", [">f4", ">f2", ">f8", ">i2", ">u8", np.dtype(">f4"), np.dtype(">i4")])
+def test_big_endian_targets(to):
+    for array in (CUBE, CUBE.T, CUBE.astype(">f4"), CUBE.astype(ml_dtypes.bfloat16)):
+        result = tc.cast(array, to)
+        assert result.dtype == np.dtype(to) and not result.dtype.isnative
+        native = tc.cast(array, np.dtype(to).newbyteorder("="))
+        assert np.array_equal(result, native) and result.astype(native.dtype).tobytes() == native.tobytes()
+    assert tc.cast(np.array(["1.5", "-2"]), to).tolist() in ([1.5, -2.0], [1, -2], [1, 2**64 - 2])
+
+
+def test_byte_orders_that_stay():
+    array = CUBE.astype(">f4")
+    assert tc.cast(array, ">f4", copy=False) is array
+    assert tc.cast(array, "float32", copy=False).dtype.isnative
+    assert tc.cast(array, "float32", order="K").dtype.isnative
+    assert tc.cast(CUBE, "<f4", copy=False) is CUBE
+    out = np.empty(CUBE.shape, ">f2")
+    assert tc.cast(CUBE, ">f2", out=out) is out and np.array_equal(out, CUBE.astype(np.float16))

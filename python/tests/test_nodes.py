@@ -175,7 +175,7 @@ def test_parameters():
     ]:
         with pytest.raises(CastError, match=words):
             tc.CastNode(*arguments, **keywords)
-    with pytest.raises(TypeError, match="no option 'colour'"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
         tc.CastNode("int8", colour=1)
     with pytest.raises(CastError, match="CastLike exists since opset 15"):
         tc.CastLikeNode(opset=13)

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:invalid value encountered in cas
 
 
 def test_numpy_and_ml_dtypes_hold_all_types_but_text():
-    assert NUMPY_TYPES == [row["name"] for row in tc.dtypes() if row["name"] != "string"]
+    assert NUMPY_TYPES == [row.name for row in tc.dtypes() if row.name != "string"]
 
 
 @pytest.mark.parametrize("to", NUMPY_TYPES)

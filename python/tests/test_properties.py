@@ -28,7 +28,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:invalid value encountered")
 FLOATS = [name for name in NUMPY_TYPES if "float" in name]
 INTEGERS = [name for name in NUMPY_TYPES if "int" in name]
 SIGNED_FLOATS = [name for name in FLOATS if not name.endswith("fnuz") and name != "float8_e8m0fnu"]
-FACTS = {row["name"]: row for row in tc.dtypes()}
+FACTS = {row.name: row for row in tc.dtypes()}
 
 types = st.sampled_from(NUMPY_TYPES)
 floats = st.sampled_from(FLOATS)
@@ -73,17 +73,17 @@ def same(a, b):
 def holds(outer, inner):
     """Whether every number of `inner` is one of `outer`."""
     a, b = FACTS[outer], FACTS[inner]
-    if not (a["lowest"] <= b["lowest"] and a["largest"] >= b["largest"]):
+    if not (a.lowest <= b.lowest and a.largest >= b.largest):
         return False
     if "float" not in inner:
         digits = BITS[inner] if "int" in inner else 1
         return "float" not in outer or (
-            a["mantissa_bits"] + 1 >= digits and a["smallest_positive"] <= 1 and a["lowest"] < 0
+            a.mantissa_bits + 1 >= digits and a.smallest_positive <= 1 and a.lowest < 0
         )
     return (
         "float" in outer
-        and a["mantissa_bits"] >= b["mantissa_bits"]
-        and a["smallest_positive"] <= b["smallest_positive"]
+        and a.mantissa_bits >= b.mantissa_bits
+        and a.smallest_positive <= b.smallest_positive
     )
 
 
@@ -112,7 +112,7 @@ def test_there_and_back(data):
     plus = numbers & (wide(x) == 0)
     assert np.array_equal(codes(back)[numbers & ~plus], codes(x)[numbers & ~plus])
     assert (wide(back)[plus] == 0).all()
-    if FACTS[outer]["has_nan"] and FACTS[inner]["has_nan"]:
+    if FACTS[outer].has_nan and FACTS[inner].has_nan:
         assert is_nan(back)[~numbers].all()
 
 
@@ -133,7 +133,7 @@ def test_order_is_kept(x, to, saturate):
 def test_sign_is_symmetric(x, to, saturate):
     flipped = (codes(x) ^ codes(x).dtype.type(1 << (BITS[x.dtype.name] - 1))).view(x.dtype)
     there, back = tc.cast(x, to, saturate=saturate), tc.cast(flipped, to, saturate=saturate)
-    keep = np.ones(x.shape, bool) if FACTS[to]["has_nan"] else ~is_nan(x)  # no NaN to keep a sign
+    keep = np.ones(x.shape, bool) if FACTS[to].has_nan else ~is_nan(x)  # no NaN to keep a sign
     flip = codes(there).dtype.type(1 << (BITS[to] - 1))
     assert np.array_equal(codes(back)[keep], codes(there)[keep] ^ flip)
 
@@ -173,7 +173,7 @@ def test_no_number_of_the_type_is_nearer(x, to):
 def test_packed_from_equals_unpacked(x, to):
     name = x.dtype.name
     plain = tc.cast(x, to)
-    dense = tc.cast(packed(x), to, packed=True, source=name)
+    dense = tc.cast(packed(x), to, packed=True, from_=name)
     if to in SUB_BYTE:
         # Packed bytes do not know how many of their last elements are meant.
         count = x.size * BITS[to] // 8

@@ -171,7 +171,7 @@ class Exporter:
         self.array, self.versioned = array, versioned
 
     def __dlpack__(self, **_):
-        return _core.to_dlpack(self.array, self.versioned)
+        return _core.to_dlpack(self.array, self.versioned, False)
 
     def __dlpack_device__(self):
         return (1, 0)
@@ -186,7 +186,7 @@ def test_dlpack_of_types_under_8_bits():
     assert tc.cast(Exporter(single), "float32").tolist() == [[1, -2, 3]]
     assert tc.cast(Exporter(single[:, ::-1]), "int4").tolist() == [[3, -2, 1]]
     with pytest.raises(BufferError, match="version 1.1"):
-        _core.to_dlpack(single, False)
+        _core.to_dlpack(single, False, False)
 
 
 def test_dlpack_that_is_refused():
@@ -198,8 +198,8 @@ def test_dlpack_that_is_refused():
     _core.from_dlpack(capsule)
     with pytest.raises(TypeError, match="used before"):
         _core.from_dlpack(capsule)
-    with pytest.raises(TypeError, match="no type for"):
-        _core.to_dlpack(np.array(["a"]), True)
+    with pytest.raises(BufferError, match="no type for"):
+        tc.dlpack(np.array(["a"]))
     with pytest.raises(TypeError, match="out="):
         tc.cast(Peer(torch.ones(2)), "float16", out=np.empty(2, np.float16))
 
@@ -211,6 +211,76 @@ def test_dlpack_keeps_nothing():
     for _ in range(200):
         tc.cast(Peer(tensor.clone()), "float16")
         torch.from_dlpack(Exporter(array))
-        _core.to_dlpack(array, True)
-        _core.to_dlpack(array, False)
+        _core.to_dlpack(array, True, False)
+        _core.to_dlpack(array, False, False)
     assert sys.getrefcount(array) == before
+
+
+FLOATS = [name for name in TORCH_NAMES if "float" in name]
+
+
+@pytest.mark.parametrize("to", FLOATS)
+@pytest.mark.parametrize("source", ["float32", "bfloat16", "float64"])
+def test_gradients_pass_straight_through(source, to):
+    x = torch.tensor([0.1, -2.0, 1e6], dtype=getattr(torch, source), requires_grad=True)
+    y = tc.cast(x, to)
+    assert y.requires_grad and y.dtype == getattr(torch, to)
+    assert torch.equal(codes_view(y), codes_view(tc.cast(x.detach(), to)))
+    y.backward(torch.ones_like(y))
+    assert x.grad.dtype == x.dtype and x.grad.tolist() == [1, 1, 1]
+
+
+def codes_view(tensor):
+    return tensor.detach().contiguous().view(CARRIER[tensor.element_size()])
+
+
+def test_gradients_with_scales_reports_and_layers():
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    y, report = tc.cast(x, "bfloat16", scale=[[2], [0.5]], report=True)
+    (y.float() * torch.tensor([[1.0, 10.0], [100.0, 1000.0]])).sum().backward()
+    assert report.count == 4 and x.grad.tolist() == [[2, 20], [50, 500]]
+    weight = torch.nn.Parameter(torch.ones(3, 2))
+    loss = torch.nn.functional.linear(torch.ones(1, 2), tc.cast(tc.cast(weight, "float8_e4m3fn"), "float32")).sum()
+    loss.backward()
+    assert weight.grad.tolist() == [[1, 1]] * 3
+    same = tc.cast(weight, "float32")
+    assert same.requires_grad and same is not weight and tc.cast(weight, "float32", copy=False) is weight
+
+
+def test_gradients_of_gradients():
+    x = torch.tensor([2.0], requires_grad=True, dtype=torch.float64)
+    (first,) = torch.autograd.grad((tc.cast(x, "float32", scale=3.0) ** 3).sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), x)
+    assert first.item() == 3 * 6**2 * 3 and second.item() == 6 * 6 * 9
+
+
+def test_gradients_that_cannot_pass():
+    x = torch.ones(2, requires_grad=True)
+    for to in ("int8", "bool", "float4_e2m1fn"):
+        with pytest.raises(CastError, match=rf"x requires a gradient, and {to} cannot carry one; pass x.detach\(\)"):
+            tc.cast(x, to)
+        tc.cast(x.detach(), to)
+        with torch.no_grad():
+            assert not tc.cast(x, to).requires_grad
+    with pytest.raises(CastError, match=r"out= cannot carry a gradient.*x.detach\(\)"):
+        tc.cast(x, "float16", out=torch.empty(2, dtype=torch.float16))
+    with pytest.raises(CastError, match=r"out.detach\(\)"):
+        tc.cast(x.detach(), "float16", out=torch.empty(2, dtype=torch.float16, requires_grad=True))
+
+
+@pytest.mark.parametrize("to", ["float16", "float8_e4m3fn", "int8", "float64"])
+def test_memory_formats_are_kept(to):
+    for x in (
+        torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last),
+        torch.randn(2, 3, 4, 5, 6).to(memory_format=torch.channels_last_3d),
+        torch.randn(5, 4).T,
+        torch.randn(6, 4)[::2, ::2],
+        torch.randn(3, 1).expand(3, 4),
+        torch.randn(4, 3, 2).permute(1, 2, 0),
+    ):
+        result = tc.cast(x, to)
+        assert result.stride() == torch.empty_like(x, dtype=getattr(torch, to)).stride()
+        assert torch.equal(codes_view(result), codes_view(tc.cast(x.contiguous(), to)))
+        assert tc.cast(x, to, order="C").is_contiguous()
+        _, report = tc.cast(x, to, report=True)
+        assert report.count == x.numel()

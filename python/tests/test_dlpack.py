@@ -1,0 +1,145 @@
+"""DLPack both ways: tensorcast.dlpack lends the memory of arrays, tensorcast.from_dlpack borrows that of tensors."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from arrays import BITS, NUMPY_TYPES, codes, samples
+
+import tensorcast as tc
+
+BYTE_TYPES = [name for name in NUMPY_TYPES if BITS[name] >= 8]
+
+
+def address(torch_tensor):
+    return torch_tensor.data_ptr()
+
+
+@pytest.mark.parametrize("name", BYTE_TYPES)
+def test_arrays_enter_pytorch_without_a_copy(name):
+    torch = pytest.importorskip("torch")
+    array = np.resize(samples(name), (6, 10))[::2, 1:]
+    tensor = torch.from_dlpack(tc.dlpack(array))
+    assert tensor.dtype == getattr(torch, name) and tensor.shape == array.shape
+    assert address(tensor) == array.ctypes.data
+    assert tensor.stride() == tuple(stride // array.itemsize for stride in array.strides)
+    back = tc.from_dlpack(tensor)
+    assert back.dtype == array.dtype and back.ctypes.data == array.ctypes.data and back.strides == array.strides
+    array[0, 0] = array[1, 1]
+    assert np.array_equal(codes(back), codes(array))
+    del array
+    assert tensor.shape == (3, 9)  # the memory is kept
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float32", "int8", "bool"])
+def test_arrays_enter_jax_without_a_copy(name):
+    jax = pytest.importorskip("jax")
+    memory = np.zeros(4096, np.uint8)
+    start = -memory.ctypes.data % 64  # the alignment that JAX asks for
+    array = memory[start : start + 64 * (BITS[name] // 8)].view(tc.cast(np.float32([0]), name).dtype)
+    array[...] = tc.cast(np.arange(64, dtype=np.float32) % 2, name)
+    lent = jax.dlpack.from_dlpack(tc.dlpack(array))
+    assert lent.dtype == array.dtype and np.array_equal(codes(np.asarray(lent)), codes(array))
+    assert lent.unsafe_buffer_pointer() == array.ctypes.data
+    back = tc.from_dlpack(lent)
+    assert back.dtype == array.dtype and back.ctypes.data == array.ctypes.data
+    assert not back.flags.writeable or array.flags.writeable
+
+
+def test_the_protocol_of_the_array_api():
+    array = np.float32([1, 2, 3])
+    lent = tc.dlpack(array)
+    assert lent.__dlpack_device__() == (1, 0) and lent.array is array
+    for options in ({}, {"max_version": (1, 0)}, {"copy": False}, {"dl_device": (1, 0), "stream": None}):
+        shared = np.from_dlpack(Raw(lent.__dlpack__(**options)))
+        assert shared.ctypes.data == array.ctypes.data
+    for version in (None, (1, 0)):
+        copied = np.from_dlpack(Raw(lent.__dlpack__(copy=True, max_version=version)))
+        assert copied.ctypes.data != array.ctypes.data and copied.tolist() == array.tolist()
+    with pytest.raises(BufferError, match=r"not \(2, 0\)"):
+        lent.__dlpack__(dl_device=(2, 0))
+    with pytest.raises(BufferError, match="no streams"):
+        lent.__dlpack__(stream=1)
+
+
+class Raw:
+    def __init__(self, capsule):
+        self.capsule = capsule
+
+    def __dlpack__(self, **_):
+        return self.capsule
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+
+def test_read_only_arrays_stay_so():
+    array = np.float32([1, 2])
+    array.flags.writeable = False
+    assert not tc.from_dlpack(tc.dlpack(array)).flags.writeable
+    with pytest.raises(BufferError, match="read-only"):
+        tc.dlpack(array).__dlpack__()
+    assert np.from_dlpack(Raw(tc.dlpack(array).__dlpack__(copy=True))).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("name", [name for name in NUMPY_TYPES if BITS[name] < 8])
+def test_types_under_8_bits(name):
+    array = samples(name)[:4]
+    again = tc.from_dlpack(tc.dlpack(array))
+    assert again.dtype == array.dtype and again.ctypes.data == array.ctypes.data
+    with pytest.raises(BufferError, match="version 1.1"):
+        tc.dlpack(array).__dlpack__()
+
+
+def test_packed_tensors_are_unpacked():
+    torch = pytest.importorskip("torch")
+    pairs = torch.tensor([[0xF1, 0x53]], dtype=torch.uint8).view(torch.float4_e2m1fn_x2)
+    assert tc.cast(tc.from_dlpack(pairs), "float32").tolist() == [[0.5, -6.0, 1.5, 3.0]]
+    with pytest.raises(BufferError, match="needs a copy"):
+        tc.from_dlpack(pairs, copy=False)
+
+
+def test_copies_are_made_on_demand():
+    array = np.float32([1, 2]).astype(ml_dtypes.bfloat16)
+    for copy, shares in ((None, True), (False, True), (True, False)):
+        assert np.shares_memory(tc.from_dlpack(tc.dlpack(array), copy=copy), array) is shares
+
+
+class OnDevice:
+    device = "cuda:0"
+
+    def __init__(self, moves):
+        self.moves = moves
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+    def __dlpack__(self, *, max_version=None, dl_device=None, copy=None):
+        assert dl_device == (1, 0), "memory of a device must not be asked for"
+        if not self.moves:
+            raise BufferError("cannot move")
+        return tc.dlpack(np.float32([1, 2])).__dlpack__(max_version=max_version)
+
+
+def test_devices_are_honoured():
+    with pytest.raises(tc.CastError, match=r"on a device \(cuda:0\)"):
+        tc.from_dlpack(OnDevice(True))
+    assert tc.from_dlpack(OnDevice(True), device="cpu").tolist() == [1, 2]
+    with pytest.raises(BufferError, match="cannot move"):
+        tc.from_dlpack(OnDevice(False), device="cpu")
+    with pytest.raises(ValueError, match="device must be 'cpu' or None"):
+        tc.from_dlpack(tc.dlpack(np.zeros(1)), device="cuda")
+
+
+def test_what_dlpack_cannot_express():
+    for array, words in [
+        (np.array(["a"]), "no type"),
+        (np.zeros(2, ">f4"), "byte orders"),
+        (np.zeros(2, [("a", "f4"), ("b", "u1")])["a"], "part of an element"),
+        (np.zeros(2, "M8[s]"), "no type"),
+    ]:
+        with pytest.raises(BufferError, match=words):
+            tc.dlpack(array)
+    with pytest.raises(TypeError, match="takes a NumPy array, not list"):
+        tc.dlpack([1.0])
+    with pytest.raises(TypeError, match="an object with __dlpack__, not list"):
+        tc.from_dlpack([1.0])
