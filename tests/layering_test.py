@@ -20,7 +20,8 @@ def project_files():
         paths = (ROOT / name for name in listing.stdout.decode().split("\0") if name)
     else:  # an unpacked archive
         paths = (path for path in ROOT.rglob("*") if not re.match(r"build|\.", path.relative_to(ROOT).parts[0]))
-    return sorted(path for path in paths if path.is_file() and not path.is_symlink())
+    return sorted(path for path in paths
+                  if path.is_file() and not path.is_symlink() and "third_party" not in path.parts)
 
 
 def code_below(*folders):

@@ -1,0 +1,20 @@
+// The attributes of a node: those of ONNX's Cast, and in the domain ai.tensorcast all options of tc_cast().
+#pragma once
+
+#include <onnxruntime_c_api.h>
+
+#include <tensorcast/c_api.h>
+
+#include <cstdint>
+
+namespace tensorcast::onnxruntime {
+
+// The integer attribute `name` of the node, or `otherwise` if the node lacks it.
+[[nodiscard]] std::int64_t int_attribute(const OrtApi& api, const OrtKernelInfo& info, const char* name,
+                                         std::int64_t otherwise);
+
+// `saturate` and `round_mode`; with `all`, also opset, out_of_range, int_rounding, invalid, fnuz_inf, float_string and
+// scale, by the names and values of the Python package. Fails on a value that an attribute does not have.
+[[nodiscard]] tc_cast_options read_options(const OrtApi& api, const OrtKernelInfo& info, bool all);
+
+}  // namespace tensorcast::onnxruntime

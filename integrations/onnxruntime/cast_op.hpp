@@ -1,0 +1,28 @@
+// The operators as the runtime sees them: names, types, versions, and functions that make and run kernels.
+#pragma once
+
+#include <onnxruntime_c_api.h>
+
+#include <tensorcast/c_api.h>
+
+#include <cstdint>
+
+namespace tensorcast::onnxruntime {
+
+struct TypeSystem;
+
+// One declaration of an operator. The runtime gets its address, so it lives as long as every session.
+struct CastOp : OrtCustomOp {
+  const OrtApi* api;
+  const TypeSystem* system;
+  bool like;      // CastLike: the target type is that of a second input
+  bool override;  // the ONNX domain's Cast: what tensorcast does not take goes to the runtime's own
+  tc_dtype from;
+  tc_dtype to;  // 0: every type that the runtime knows by the word "undefined"
+};
+
+// Adds ai.tensorcast::Cast and CastLike to `options`, and with `override` also the ONNX domain's Cast. Release 1.21
+// ignores the output type that an operator infers, so there is only CastLike, and `override` fails.
+void add_domains(const OrtApi& api, std::uint32_t api_version, OrtSessionOptions& options, bool override);
+
+}  // namespace tensorcast::onnxruntime

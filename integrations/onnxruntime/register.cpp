@@ -1,0 +1,38 @@
+// The function that the runtime calls when a library of custom operators is added to the options of a session.
+#include <onnxruntime_c_api.h>
+
+#include <cstring>
+#include <string>
+
+#include "cast_op.hpp"
+#include "runtime.hpp"
+
+namespace {
+
+// Set to "1" in the session's configuration before the library is added: replaces the Cast of the ONNX domain, too.
+constexpr const char* override_key = "ai.tensorcast.override";
+
+bool wants_override(const OrtApi& api, const OrtSessionOptions& options) {
+  std::size_t size = 0;
+  int has = 0;
+  tensorcast::onnxruntime::check(api.HasSessionConfigEntry(&options, override_key, &has));
+  if (has == 0) return false;
+  tensorcast::onnxruntime::check(api.GetSessionConfigEntry(&options, override_key, nullptr, &size));
+  std::string value(size, '\0');
+  tensorcast::onnxruntime::check(api.GetSessionConfigEntry(&options, override_key, value.data(), &size));
+  return std::strcmp(value.c_str(), "1") == 0;
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) OrtStatus* RegisterCustomOps(OrtSessionOptions* options,
+                                                                               const OrtApiBase* base) {
+  using namespace tensorcast::onnxruntime;
+  const std::uint32_t version = common_api_version(*base);
+  const OrtApi* api = version == 0 ? nullptr : base->GetApi(version);
+  if (api == nullptr) {
+    const OrtApi* oldest = base->GetApi(1);
+    return oldest == nullptr ? nullptr : oldest->CreateStatus(ORT_FAIL, "tensorcast: needs ONNX Runtime 1.21 or newer");
+  }
+  return guarded(*api, [&] { add_domains(*api, version, *options, wants_override(*api, *options)); });
+}

@@ -1,0 +1,14 @@
+"""Finds the libraries that other runtimes load."""
+
+from __future__ import annotations
+
+import pathlib
+
+from ._errors import CastError
+
+
+def find_library(name: str) -> pathlib.Path:
+    path = pathlib.Path(__file__).with_name("lib") / name
+    if not path.exists():
+        raise CastError(f"this build of tensorcast lacks {name}; install a wheel made by scripts/wheel")
+    return path

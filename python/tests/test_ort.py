@@ -1,0 +1,267 @@
+"""tensorcast inside ONNX Runtime."""
+
+import concurrent.futures
+import json
+import pathlib
+import subprocess
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx")
+onnxruntime = pytest.importorskip("onnxruntime")
+
+import ml_dtypes
+from arrays import codes, samples
+from onnx import TensorProto, helper
+from ort_models import (
+    OPSET, OWN, RELEASE, WHOLE_MODELS, cast, fails, feeds_of, float16_cnn, model, node, options, session, value,
+)  # fmt: skip
+
+import tensorcast as tc
+from tensorcast import CastError, ort
+
+needs_cast = pytest.mark.skipif(RELEASE < (1, 22), reason="ONNX Runtime 1.21 ignores the type that an operator infers")
+TYPES = [entry for entry in tc.dtypes() if entry["name"] not in ("float6_e2m3fn", "float6_e3m2fn")]
+if RELEASE < (1, 24):
+    TYPES = [entry for entry in TYPES if entry["onnx"] < 23]
+elif RELEASE < (1, 27):
+    TYPES = [entry for entry in TYPES if entry["name"] != "float8_e8m0fnu"]
+NUMBER = {entry["name"]: entry["onnx"] for entry in TYPES}
+NUMERIC = [name for name in NUMBER if name != "string"]
+DOMAINS = [pytest.param(OWN, id="own"), pytest.param("", id="override")]
+
+
+@pytest.fixture(scope="module")
+def everything():
+    """A graph that casts x to every type, and on to every type, and shows each result as float32."""
+    made = {}
+    for domain in (OWN, ""):
+        nodes, outputs = [], []
+        for first in NUMERIC:
+            nodes.append(cast("x", first, NUMBER[first], domain))
+            for second in NUMERIC:
+                name = f"{first}.{second}"
+                nodes += [cast(first, f"{name}.codes", NUMBER[second], domain), cast(f"{name}.codes", name, 11, domain)]
+                outputs.append(value(name, 11))
+        made[domain] = model(nodes, [value("x", 1)], outputs)
+    return made
+
+
+@needs_cast
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_every_pair_equals_tensorcast(everything, domain):
+    x = np.float32([0, -0.0, 1, -1, 1.5, 2.5, -3, 7, 8, 0.1, 240, 448, 465, -449, 65504, 1e-7, 3e9, np.inf, -np.inf, np.nan])
+    run = session(everything[domain], override=domain == "")
+    results = dict(zip([output.name for output in run.get_outputs()], run.run(None, {"x": x}), strict=True))
+    assert len(results) == len(NUMERIC) ** 2
+    for first in NUMERIC:
+        middle = tc.cast(x, first)
+        for second in NUMERIC:
+            expected = tc.cast(tc.cast(middle, second), "float64")
+            found = results[f"{first}.{second}"]
+            assert np.array_equal(found.view(np.uint64), expected.view(np.uint64)), (first, second)
+
+
+@needs_cast
+@pytest.mark.parametrize("domain", DOMAINS)
+@pytest.mark.parametrize(("source", "target"), [("float32", "float16"), ("float16", "float32"), ("float64", "float16"),
+                                                ("float32", "int8"), ("int64", "float16")])  # fmt: skip
+def test_arrays_of_every_size_have_the_same_bits(domain, source, target):
+    made = model([cast("x", "y", NUMBER[target], domain)], [value("x", NUMBER[source])], [value("y", NUMBER[target])])
+    runs = [session(made, override=domain == "", threads=threads) for threads in (1, 3)]
+    every = np.resize(samples(source), 300_001)
+    for count in (0, 1, 7, 1000, 131_071, 131_072, 300_001):
+        expected = codes(tc.cast(every[:count], target))
+        for run in runs:
+            assert np.array_equal(codes(run.run(None, {"x": every[:count]})[0]), expected), count
+
+
+@needs_cast
+def test_attributes_and_options():
+    x = np.float32([1e9, -1.5, 3, np.inf])
+    made = lambda to, **attributes: session(model([cast("x", "c", NUMBER[to], **attributes), cast("c", "y", 1)],
+                                                  [value("x", 1)], [value("y", 1)]))  # fmt: skip
+    for to, attributes in [
+        ("float8_e4m3fn", {"saturate": 0}), ("int8", {"out_of_range": "saturate"}), ("int32", {"int_rounding": "nearest_even"}),
+        ("float16", {"scale": 0.5}), ("float8_e5m2fnuz", {"opset": 19, "fnuz_inf": "flt_max"}),
+    ]:  # fmt: skip
+        expected = tc.cast(tc.cast(x, to, **attributes), "float32")
+        assert np.array_equal(made(to, **attributes).run(None, {"x": x})[0], expected, equal_nan=True), to
+    if "float8_e8m0fnu" in NUMBER:
+        for mode in ("up", "down", "nearest"):
+            assert made("float8_e8m0fnu", round_mode=mode).run(None, {"x": x[2:3]})[0] == (2 if mode == "down" else 4)
+    with pytest.raises(Exception, match='tensorcast: element 1: |tensorcast: .*element 3'):
+        made("uint8", out_of_range="error").run(None, {"x": np.float32([1, 1e9])})
+    with pytest.raises(Exception, match='out_of_range is "clip", and must be one of: auto, wrap, saturate, error'):
+        fails(model([cast("x", "y", 3, out_of_range="clip")], [value("x", 1)], [value("y", 3)]))
+
+
+@needs_cast
+def test_an_error_in_a_large_array_names_the_element():
+    made = session(model([cast("x", "y", 3, out_of_range="error")], [value("x", 1)], [value("y", 3)]), threads=2)
+    x = np.zeros(400_000, np.float32)
+    assert not made.run(None, {"x": x})[0].any()
+    x[[398_765, 399_999]] = 1e9
+    with pytest.raises(Exception, match="398765"):
+        made.run(None, {"x": x})
+
+
+def test_cast_like():
+    made = session(model([helper.make_node("CastLike", ["x", "like"], ["y"], domain=OWN)],
+                         [value("x", 1), value("like", 10, ["m"])], [value("y", 10)]))  # fmt: skip
+    x = np.float32([1 / 3, 1e9])
+    assert np.array_equal(made.run(None, {"x": x, "like": np.zeros(3, np.float16)})[0], tc.cast(x, "float16"))
+    if "float8_e8m0fnu" in NUMBER:
+        nodes = [cast("l", "like", 24), helper.make_node("CastLike", ["x", "like"], ["c"], domain=OWN), cast("c", "y", 1)]
+        made = session(model(nodes, [value("x", 1), value("l", 1)], [value("y", 1)]))
+        assert made.run(None, {"x": np.float32([3]), "l": np.float32([1])})[0] == 4
+
+
+@needs_cast
+def test_strings():
+    nodes = [cast("x", "y", 8), cast("y", "s", 8), cast("s", "z", 10)]
+    made = session(model(nodes, [value("x", 1)], [value("y", 8), value("z", 10)]))
+    y, z = made.run(None, {"x": np.float32([0.1, -2, np.inf, np.nan])})
+    assert y.tolist() == tc.cast(np.float32([0.1, -2, np.inf, np.nan]), "string").tolist()
+    assert np.array_equal(z, np.float16([0.1, -2, np.inf, np.nan]), equal_nan=True)
+    text = session(model([cast("x", "y", 1)], [value("x", 8)], [value("y", 1)]))
+    with pytest.raises(Exception, match='tensorcast: .*"x1"'):
+        text.run(None, {"x": np.array(["1", "x1"])})
+    assert text.run(None, {"x": np.array([], dtype=str)})[0].shape == (0,)
+
+
+@needs_cast
+def test_strings_stay_the_runtimes_with_override():
+    made = model([cast("x", "s", 8, ""), cast("s", "y", 11, "")], [value("x", 1)], [value("s", 8), value("y", 11)])
+    x = np.float32([0.1, 1e-7, 123456789, -np.inf])
+    ours, theirs = (session(made, register=register, override=register).run(None, {"x": x}) for register in (True, False))
+    assert ours[0].tolist() == theirs[0].tolist() and ours[1].tolist() == theirs[1].tolist()
+
+
+@needs_cast
+@pytest.mark.parametrize("make", WHOLE_MODELS, ids=lambda make: make.__name__)
+def test_whole_models_give_the_same(make):
+    made, shapes = make()
+    feeds = feeds_of(made, shapes)
+    expected = session(made, register=False).run(None, feeds)
+    results = [session(made, override=True, threads=threads).run(None, feeds) for threads in (1, 2)]
+    for found in results:
+        for ours, theirs in zip(found, expected, strict=True):
+            assert np.isfinite(theirs.astype(np.float32)).all() and theirs.any()
+            assert np.array_equal(codes(ours), codes(theirs))
+
+
+@needs_cast
+def test_override_takes_the_casts_that_the_runtime_inserts(tmp_path):
+    """A conversion in which the runtime's built-in rounds twice shows who did it: float64 to float16."""
+    made = model([node("Erf", ["x"][0], "a"), cast("a", "y", 11, "")], [value("x", 10)], [value("y", 11)], opset=17, ir=9)
+    settings = options(override=True, enable_profiling=True, profile_file_prefix=str(tmp_path / "profile"))
+    run = onnxruntime.InferenceSession(made.SerializeToString(), settings, providers=["CPUExecutionProvider"])
+    x = np.float16([0.5, -1])
+    expected = session(made, register=False).run(None, {"x": x})[0]
+    assert np.array_equal(run.run(None, {"x": x})[0], expected)
+    events = json.loads(pathlib.Path(run.end_profiling()).read_text())
+    inserted = [event["name"] for event in events if "InsertedPrecisionFreeCast" in event.get("name", "")]
+    assert inserted
+
+
+@needs_cast
+def test_override_rounds_once():
+    x = np.float64([1 + 2**-11 + 2**-40])  # float32 first, as the built-in does, gives a tie that rounds down
+    made = model([cast("x", "y", 10, "")], [value("x", 11)], [value("y", 10)])
+    assert session(made, register=False).run(None, {"x": x})[0] == 1
+    assert session(made, override=True).run(None, {"x": x})[0] == np.float16(1 + 2**-10)
+
+
+@needs_cast
+def test_override_inside_branches_functions_and_constants():
+    then = helper.make_graph([cast("x", "t", 10, "")], "then", [], [value("t", 10)])
+    other = helper.make_graph([cast("x", "e", 11, ""), cast("e", "f", 10, "")], "else", [], [value("f", 10)])
+    branch = helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=other)
+    constant = helper.make_tensor("w", 1, [3], np.float32([1 / 3, 2, 1e6]).tobytes(), raw=True)
+    nodes = [branch, cast("w", "k", 10, ""), cast("w", "d", 11, ""), helper.make_node("CastLike", ["x", "k"], ["l"])]
+    made = session(model(nodes, [value("c", 9, []), value("x", 1)],
+                         [value("y", 10), value("k", 10, [3]), value("d", 11, [3]), value("l", 10)], [constant]),
+                   override=True)  # fmt: skip
+    x = np.float32([0.1, 70000])
+    for condition in (True, False):
+        y, k, d, like = made.run(None, {"c": np.array(condition), "x": x})
+        assert y.tolist() == like.tolist() == tc.cast(x, "float16").tolist()
+        assert k.tolist() == np.float16([1 / 3, 2, np.inf]).tolist() and d.tolist() == np.float32([1 / 3, 2, 1e6]).tolist()
+
+
+@needs_cast
+@pytest.mark.parametrize("opset", [6, 9, 11, 13, 15, 17, 19, 21])
+def test_override_in_every_opset(opset):
+    made = model([cast("x", "y", 10, "")], [value("x", 1)], [value("y", 10)], opset=opset, ir=8)
+    assert session(made, override=True).run(None, {"x": np.float32([0.1])})[0] == np.float16(0.1)
+
+
+@needs_cast
+def test_function_body_runs_without_the_library():
+    inner = helper.make_node("Cast", ["x"], ["y"])
+    attribute = inner.attribute.add()
+    attribute.name, attribute.ref_attr_name, attribute.type = "to", "to", onnx.AttributeProto.INT
+    body = helper.make_function(OWN, "Cast", ["x"], ["y"], [inner], [helper.make_opsetid("", OPSET)], ["to"])
+    made = model([cast("x", "y", 10)], [value("x", 11)], [value("y", 10)], functions=[body])
+    x = np.float64([1 + 2**-11 + 2**-40])
+    assert session(made, register=False).run(None, {"x": x})[0] == 1
+    assert session(made).run(None, {"x": x})[0] == np.float16(1 + 2**-10)
+
+
+@needs_cast
+def test_sessions_on_many_threads():
+    made, shapes = float16_cnn()
+    feeds = feeds_of(made, shapes)
+    expected = session(made, register=False).run(None, feeds)[0]
+    shared = session(made, override=True, threads=2)
+
+    def work(index):
+        run = shared if index % 2 else session(made, override=index % 4 == 0)
+        return all(np.array_equal(run.run(None, feeds)[0], expected) for _ in range(10))
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(16)))
+
+
+@needs_cast
+@pytest.mark.parametrize("domain", DOMAINS)
+@pytest.mark.parametrize("nodes", [
+    pytest.param(lambda d: [helper.make_node("Cast", ["x"], ["y"], domain=d)], id="no-to"),
+    pytest.param(lambda d: [cast("x", "y", 0, d)], id="to-undefined"),
+    pytest.param(lambda d: [cast("x", "y", 999, d)], id="to-unknown"),
+    pytest.param(lambda d: [cast("x", "y", -1, d)], id="to-negative"),
+    pytest.param(lambda d: [cast("x", "y", 2**40, d)], id="to-huge"),
+    pytest.param(lambda d: [cast("x", "y", 14, d)], id="complex"),
+    pytest.param(lambda d: [helper.make_node("Cast", ["x"], ["y"], domain=d, to="FLOAT16")], id="to-text"),
+    pytest.param(lambda d: [helper.make_node("Cast", ["x", "x"], ["y"], domain=d, to=10)], id="two-inputs"),
+    pytest.param(lambda d: [helper.make_node("Cast", [], ["y"], domain=d, to=10)], id="no-input"),
+    pytest.param(lambda d: [helper.make_node("Cast", [""], ["y"], domain=d, to=10)], id="empty-input"),
+    pytest.param(lambda d: [cast("x", "y", 16, d)], id="other-output-type"),
+    pytest.param(lambda d: [cast("missing", "y", 10, d)], id="missing-input"),
+    pytest.param(lambda d: [helper.make_node("Cast", ["x"], ["y"], domain=d, to=10, round_mode="sideways")], id="round-mode"),
+])  # fmt: skip
+def test_wrong_models_give_ordinary_errors(nodes, domain):
+    made = model(nodes(domain), [value("x", 1)], [value("y", 10)])
+    with pytest.raises(Exception, match=r"ONNXRuntimeError|tensorcast"):
+        fails(made, override=domain == "")
+
+
+def test_the_library_links_no_runtime_and_shows_one_function():
+    path = ort.library_path()
+    assert path.name == "libtensorcast_onnxruntime.so" and path.is_file()
+    dynamic = subprocess.run(["readelf", "-d", path], capture_output=True, text=True)
+    if dynamic.returncode == 0:
+        assert "onnxruntime" not in "".join(line for line in dynamic.stdout.splitlines() if "NEEDED" in line)
+        symbols = subprocess.run(["nm", "-D", "--defined-only", path], capture_output=True, text=True).stdout.split("\n")
+        assert [line.split()[-1] for line in symbols if " T " in line] == ["RegisterCustomOps"]
+
+
+def test_old_releases_are_refused(monkeypatch):
+    monkeypatch.setattr(onnxruntime, "__version__", "1.20.1")
+    with pytest.raises(CastError, match=r"ONNX Runtime 1\.21 or newer, and this is 1\.20\.1"):
+        ort.register(onnxruntime.SessionOptions())
+    monkeypatch.setattr(onnxruntime, "__version__", "1.21.1")
+    with pytest.raises(CastError, match=r"override=True needs ONNX Runtime 1\.22"):
+        ort.register(onnxruntime.SessionOptions(), override=True)
