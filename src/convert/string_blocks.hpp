@@ -62,8 +62,8 @@ class NumberBlocks {
 class StringComparison {
  public:
   // Reads a tensor of strings, `index` in `reader`, which outlives this.
-  StringComparison(formats::Reader& reader, std::size_t index, std::size_t block_bytes)
-      : reader_(reader), index_(index), block_bytes_(block_bytes) {}
+  StringComparison(formats::Reader& reader, std::size_t index, std::size_t bytes_at_once)
+      : reader_(reader), index_(index), block_bytes_(bytes_at_once) {}
 
   // Returns how many of the strings equal the next of the tensor, up to the first that differs. Precondition: the
   // tensor has so many left. Errors: those of the reader.

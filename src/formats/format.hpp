@@ -94,9 +94,9 @@ struct ReadOptions {
 };
 
 struct WriteOptions {
-  Metadata metadata;          // carried over from the input
-  std::string source_format;  // name of the input's format
-  bool compressed = false;    // whether the input was; formats that can compress then do
+  Metadata metadata = {};          // carried over from the input
+  std::string source_format = {};  // name of the input's format
+  bool compressed = false;         // whether the input was; formats that can compress then do
   // The input's native_metadata(), which outlives the writer; of use to a writer of `source_format` only.
   std::string_view native_metadata = {};
 };
