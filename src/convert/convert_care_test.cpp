@@ -167,13 +167,15 @@ TEST_F(ConvertCare, EveryKindOfDamage) {
   std::vector<float> one_large = large;
   one_large[7] = 1e6F;
   large[0] = large[1] = large[2] = 1e6F;
+  // Rounded up to nearly twice as much; the zero becomes 2^-127, so that the errors are just larger than the numbers.
+  std::vector<float> nearly_doubled(101, std::ldexp(1.0F, -127) + std::ldexp(1.0F, -149));
+  nearly_doubled[7] = 0.0F;
   const Case cases[] = {
       {{1, 2, 300}, DType::uint8, "1 of 3 elements wrapped around"},
       {large, DType::float8_e4m3fn, "3 of 200 elements are out of range"},
       {large, DType::float16, "3 of 200 elements are out of range"},
       {one_large, DType::float8_e4m3fn, "the signal to noise ratio is"},
-      // The error is just larger than the number.
-      {{std::ldexp(0.4995F, -127)}, DType::float8_e8m0fnu, "the signal to noise ratio is 0.0 dB"},
+      {nearly_doubled, DType::float8_e8m0fnu, "the signal to noise ratio is 0.0 dB"},
       {{0.5F, 1e-30F, 1e-30F}, DType::float16, "2 of 3 nonzero elements became zero"},
       {{0, 0, 0}, DType::int8, ""},
       {{0.5F, 0.25F}, DType::boolean, ""},
