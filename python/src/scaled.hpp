@@ -15,7 +15,7 @@ struct Scales {
 };
 
 // Converts as cast_strided(), once for each part of the array that shares a scale; options.scale is ignored. An error
-// names the first element in C order that fails.
+// names the first element in C order that fails. `src` and `dst` are disjoint.
 [[nodiscard]] Result<void> cast_scaled(const StridedArray& src, const StridedArray& dst, const Scales& scales,
                                        const CastOptions& options, CastReport* report, bool (*stop)());
 

@@ -431,6 +431,8 @@ def _cast(
     scales = scales_of(scale, array.shape)
     if out is not None:
         _check_out(out, array, name, from_name)
+        if scales is not None and _shares_memory(out, array):
+            raise CastError("out overlaps the input, which one scale alone allows; give it memory of its own")
         result = out
     elif not copy and array.dtype == dtype and scale_is_one(scale) and not report:
         return array

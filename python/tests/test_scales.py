@@ -94,6 +94,29 @@ def test_where_one_scale_is_wanted(tmp_path):
         tc.convert(tmp_path / "x.npy", tmp_path / "y.npy", "float16", scale=[1, 2])
 
 
+def test_tiles():
+    """Larger than a tile, with edges that tiles do not divide; every kind of memory."""
+    x = np.random.default_rng(5).normal(0, 3, (3, 300, 401)).astype(np.float32)
+    scales = np.random.default_rng(6).uniform(0.5, 2, (3, 300, 401))
+    nibbles = tc.cast(x, "int4")
+    for source in (x, x.astype(">f4"), nibbles):
+        plain = tc.cast(source, "float64")
+        for shape in (np.s_[:1, :1, :], np.s_[:, :1, :], np.s_[:1, :, :1], np.s_[:, :, :], np.s_[:, :1, :1]):
+            expected = plain * scales[shape]
+            assert np.array_equal(tc.cast(source, "float64", scale=scales[shape]), expected)
+            flipped = tc.cast(source.transpose(2, 0, 1), ">f8", scale=scales[shape].transpose(2, 0, 1))
+            assert np.array_equal(flipped, expected.transpose(2, 0, 1))
+            narrow, report = tc.cast(source, "int2", scale=scales[shape], report=True)
+            assert report.count == x.size and np.array_equal(codes(narrow), codes(tc.cast(expected, "int2")))
+
+
+def test_out_does_not_overlap():
+    x = np.ones((4, 4), np.float32)
+    with pytest.raises(tc.CastError, match="overlaps the input"):
+        tc.cast(x, "float32", scale=[1, 2, 3, 4], out=x)
+    assert (x == 1).all()
+
+
 def test_numbers_of_every_kind_are_one_scale():
     for scale in (2, 2.0, np.float32(2), np.int8(2), np.array(2.0), ml_dtypes.bfloat16(2), True):
         assert tc.cast(np.float32([3]), "float16", scale=scale).tolist() == [3.0 if scale is True else 6.0]
