@@ -20,7 +20,7 @@ from ._errors import CastError
 from ._libraries import find_library
 
 if TYPE_CHECKING:
-    import onnxruntime
+    import onnxruntime  # type: ignore[import-untyped,unused-ignore]
 
 __all__ = ["library_path", "register"]
 

@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 PACKAGE = pathlib.Path(tensorcast.__file__).parent
 
 # mypy needs most of its time for these, whose types are only looked at in the strict check.
-LARGE = ("torch", "onnx", "matplotlib", "modeci_mdf")
+LARGE = ("torch", "onnx", "onnxruntime", "matplotlib", "modeci_mdf")
 
 CALLS = """
 from typing import Any

@@ -1,0 +1,189 @@
+"""tensorcast.torch: the operator under compilers, autograd and in modules."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import tensorcast as tc
+from tensorcast import CastError
+
+torch = pytest.importorskip("torch")
+
+import tensorcast.torch as tct
+from torch import nn
+
+FLOATS = ["float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"]
+
+
+def bits(tensor):
+    return tensor.contiguous().view(torch.uint8)
+
+
+@pytest.mark.parametrize("to", [*FLOATS, "int8", "uint16", "bool", "float8_e8m0fnu"])
+def test_the_operator_equals_cast(to):
+    x = torch.randn(7, 33) * 300
+    result = torch.ops.tensorcast.cast(x, to)
+    assert result.dtype == getattr(torch, to) and torch.equal(bits(result), bits(tc.cast(x, to)))
+    assert torch.equal(bits(tct.cast(x, getattr(torch, to))), bits(result))
+
+
+def test_options():
+    x = torch.tensor([1e9, -1.5, 2.5, 300])
+    for to, options in [("float8_e4m3fn", {"saturate": False}), ("int8", {"out_of_range": "saturate"}),
+                        ("int32", {"int_rounding": "nearest_even"}), ("float16", {"scale": 0.25, "threads": 1}),
+                        ("float8_e5m2fnuz", {"opset": 19, "fnuz_inf": "flt_max"})]:  # fmt: skip
+        assert torch.equal(bits(torch.ops.tensorcast.cast(x, to, **options)), bits(tc.cast(x, to, **options)))
+    with pytest.raises(CastError, match="element 0"):
+        torch.ops.tensorcast.cast(x, "int8", out_of_range="error")
+    with pytest.raises(TypeError, match="PyTorch has no int4"):
+        torch.ops.tensorcast.cast(x, "int4")
+    with pytest.raises(CastError, match="e4m3"):
+        torch.ops.tensorcast.cast(x, "e4m3x")
+    with pytest.raises(TypeError, match="no cast knows"):
+        torch.ops.tensorcast.cast(torch.ones(1, dtype=torch.complex64), "float32")
+
+
+def test_it_passes_the_checks_of_pytorch():
+    image = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last).requires_grad_()
+    torch.library.opcheck(torch.ops.tensorcast.cast, (image, "float16"))
+    torch.library.opcheck(torch.ops.tensorcast.cast, (torch.randn(4, 6)[:, ::2], "float32"))
+
+
+def test_layouts_stay():
+    image = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)
+    for x in (image, torch.randn(4, 5).T, torch.randn(6, 8)[::2, 1::3], torch.randn(1, 5).expand(4, 5), torch.empty(0, 3)):
+        result = torch.ops.tensorcast.cast(x, "bfloat16")
+        assert result.stride() == torch.empty_like(x, dtype=torch.bfloat16).stride()
+        assert torch.equal(result, x.bfloat16())
+    assert torch.ops.tensorcast.cast(image, "float16").is_contiguous(memory_format=torch.channels_last)
+
+
+def test_it_returns_a_new_tensor():
+    x = torch.ones(3)
+    result = torch.ops.tensorcast.cast(x, "float32")
+    assert result.data_ptr() != x.data_ptr() and torch.equal(result, x)
+
+
+@pytest.mark.parametrize("to", ["float16", "bfloat16", "float8_e5m2"])
+def test_the_gradient_is_straight_through(to):
+    x = torch.tensor([0.1, -3.0, 1000.0], requires_grad=True)
+    y = torch.ops.tensorcast.cast(x, to)
+    assert y.requires_grad
+    weights = torch.tensor([1.0, 2.0, 0.25])
+    (torch.ops.tensorcast.cast(y, "float32") * weights).sum().backward()
+    assert x.grad.tolist() == weights.tolist() and x.grad.dtype == torch.float32
+    node = tc.CastNode(to, training=True)
+    node.forward(x.detach())
+    assert torch.equal(node.backward(weights), x.grad)
+
+
+def test_the_gradient_has_the_scale_and_integers_have_none():
+    x = torch.tensor([0.5, 2.0], requires_grad=True)
+    torch.ops.tensorcast.cast(x, "float16", scale=4.0).sum().backward()
+    assert x.grad.tolist() == [4, 4]
+    assert not torch.ops.tensorcast.cast(x, "int32").requires_grad
+    assert not torch.ops.tensorcast.cast(torch.tensor([1, 2]), "float32").requires_grad
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+
+    def forward(self, x):
+        y = torch.ops.tensorcast.cast(self.linear(x), "float8_e4m3fn", saturate=False)
+        return torch.ops.tensorcast.cast(y, "float32") + x
+
+
+def test_compile():
+    torch.manual_seed(0)
+    block, x = Block(), torch.randn(4, 8, requires_grad=True)
+    compiled = torch.compile(block, fullgraph=True, dynamic=True, backend="aot_eager")
+    for count in (4, 6):
+        x = torch.randn(count, 8, requires_grad=True)
+        expected = block(x)
+        assert torch.equal(compiled(x), expected)
+        (ours,) = torch.autograd.grad(compiled(x).sum(), x)
+        (theirs,) = torch.autograd.grad(expected.sum(), x)
+        assert torch.equal(ours, theirs)
+
+
+def test_export():
+    block, x = Block(), torch.randn(4, 8)
+    exported = torch.export.export(block, (x,), dynamic_shapes={"x": {0: torch.export.Dim("n", min=2)}})
+    assert "tensorcast.cast" in str(exported.graph)
+    for count in (4, 9):
+        x = torch.randn(count, 8)
+        assert torch.equal(exported.module()(x), block(x))
+
+
+def test_meta_and_vmap():
+    fake = torch.ops.tensorcast.cast(torch.ones(2, 3, device="meta"), "float16")
+    assert fake.device.type == "meta" and fake.shape == (2, 3) and fake.dtype == torch.float16
+    x = torch.randn(5, 3)
+    assert torch.equal(torch.vmap(lambda row: torch.ops.tensorcast.cast(row, "float16"), in_dims=1)(x), x.T.half())
+
+
+def test_pairs_of_float4():
+    x = torch.tensor([[0.5, -6.0, 1.5, 3.0]])
+    pairs = torch.ops.tensorcast.cast(x, "float4_e2m1fn")
+    assert pairs.view(torch.uint8).tolist() == [[0xF1, 0x53]]
+    assert torch.equal(torch.ops.tensorcast.cast(pairs, "float32"), x)
+    assert torch.ops.tensorcast.cast(torch.ones(2, 6, device="meta"), "float4_e2m1fn").shape == (2, 3)
+
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(10, 8)
+        self.norm = nn.LayerNorm(8)
+        self.head = nn.Linear(8, 10, bias=False)
+        self.head.weight = self.embed.weight
+        self.register_buffer("table", torch.arange(4.0))
+
+    def forward(self, ids):
+        return self.head(self.norm(self.embed(ids)))
+
+
+def test_convert_module():
+    torch.manual_seed(1)
+    model = Tied()
+    expected = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    model.norm.bias.requires_grad_(False)
+    assert tct.convert_module(model, {"norm": "float32", "weight$": torch.bfloat16, "table": "int8"}) is model
+    assert model.norm.weight.dtype == torch.float32 and not model.norm.bias.requires_grad
+    assert model.head.weight is model.embed.weight and model.head.weight.requires_grad
+    assert torch.equal(model.embed.weight, tc.cast(expected["embed.weight"], "bfloat16"))
+    assert model.table.dtype == torch.int8 and "table" in model.state_dict()
+
+
+def test_convert_module_that_computes_in_another_type():
+    torch.manual_seed(2)
+    model, ids = Tied(), torch.tensor([[1, 2, 3]])
+    reference = copy.deepcopy(model)
+    with torch.no_grad():
+        rounded = tc.cast(tc.cast(reference.embed.weight, "float8_e4m3fn"), "float32")
+        reference.embed.weight.copy_(rounded)
+    tct.convert_module(model, {"embed|head": "float8_e4m3fn"}, compute_dtype="float32")
+    assert model.embed.parametrizations.weight.original.dtype == torch.float8_e4m3fn
+    assert model.embed.parametrizations.weight.original is model.head.parametrizations.weight.original
+    assert torch.equal(model(ids), reference(ids))
+    layer = tct.convert_module(nn.Linear(3, 2), {"weight": "float8_e5m2"}, compute_dtype="float32")
+    layer(torch.ones(1, 3)).sum().backward()
+    assert layer.parametrizations.weight.original.grad.float().tolist() == [[1, 1, 1]] * 2
+
+
+def test_convert_module_changes_nothing_after_an_error():
+    model = Tied()
+    before = {name: tensor.dtype for name, tensor in model.state_dict().items()}
+    for rules, message in [({"weight": "float16", "absent": "int8"}, "no tensor of the model matches 'absent'"),
+                           ({"embed": "float16", "head": "bfloat16"}, "two types"), ({"norm": "e4m3x"}, "e4m3")]:  # fmt: skip
+        with pytest.raises(CastError, match=message):
+            tct.convert_module(model, rules)
+    assert {name: tensor.dtype for name, tensor in model.state_dict().items()} == before
+
+
+def test_numpy_is_not_taken():
+    with pytest.raises((TypeError, RuntimeError)):
+        torch.ops.tensorcast.cast(np.ones(2), "float16")
