@@ -5,8 +5,8 @@
 #include "kernels/byte_table/six_bits.hpp"
 #include "kernels/byte_table/table.hpp"
 #include "kernels/byte_table/variants.hpp"
+#include "kernels/encode/convert.hpp"
 #include "kernels/per_target/functions.hpp"
-#include "kernels/wide/convert.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 

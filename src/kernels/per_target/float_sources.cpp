@@ -1,5 +1,5 @@
+#include "kernels/encode/convert.hpp"
 #include "kernels/per_target/functions.hpp"
-#include "kernels/wide/convert.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 

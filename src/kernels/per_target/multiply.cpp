@@ -2,9 +2,9 @@
 
 #include <bit>
 
+#include "kernels/encode/blocks.hpp"
 #include "kernels/per_target/functions.hpp"
 #include "kernels/simd/environment.hpp"
-#include "kernels/wide/blocks.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 

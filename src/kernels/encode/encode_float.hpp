@@ -4,8 +4,8 @@
 #include <type_traits>
 
 #include "codec/policy.hpp"
+#include "kernels/encode/encode_lane16.hpp"
 #include "kernels/simd/six_bits.hpp"
-#include "kernels/wide/encode_lane16.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 

@@ -1,11 +1,11 @@
 // The kernel of one pair: decodes and encodes, block by block.
 #pragma once
 
+#include "kernels/encode/encode_integer.hpp"
+#include "kernels/encode/encode_lane16.hpp"
 #include "kernels/for_each_block.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/simd/environment.hpp"
-#include "kernels/wide/encode_integer.hpp"
-#include "kernels/wide/encode_lane16.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 

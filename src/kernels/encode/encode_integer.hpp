@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "kernels/wide/encode_float.hpp"
+#include "kernels/encode/encode_float.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 

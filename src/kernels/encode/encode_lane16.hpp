@@ -2,7 +2,7 @@
 #pragma once
 
 #include "codec/policy.hpp"
-#include "kernels/wide/blocks.hpp"
+#include "kernels/encode/blocks.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
