@@ -43,8 +43,17 @@ struct Range {
   Number above;
 };
 
+// Numbers from `low` to `high`; none if `low` is larger.
+struct Interval {
+  double low = 0.0;
+  double high = 0.0;
+};
+
 // The range of a target type for sources of each kind, with the ends rounded to the next numbers out of range.
 struct CompareRules {
+  // Numbers that become finite ones in range, with an error that has at most the digits of the number. float32 has both
+  // ends.
+  Interval plain;
   Range<float> of_float32;
   Range<double> of_float64;
   Range<DoubleDouble> of_sums;

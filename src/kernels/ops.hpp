@@ -47,10 +47,12 @@ struct Ops {
   // Reports whether a number is NaN, below `low` or above `high`. Any alignment; float32 has both bounds exactly.
   bool (*any_outside_float32)(const std::byte* numbers, std::size_t count, double low, double high) noexcept;
   bool (*any_outside_float64)(const std::byte* numbers, std::size_t count, double low, double high) noexcept;
-  // look_up_six_bits() writes table[code], one a byte, for packed codes of six bits. pack_six_bits() packs codes below
-  // 64, one a byte.
+  // Packed codes of six bits to one a byte, or to table[code], and back.
+  void (*unpack_six_bits)(const std::byte* src, std::byte* dst, std::size_t count) noexcept;
   void (*look_up_six_bits)(const std::byte* src, std::byte* dst, std::size_t count, const std::uint8_t* table) noexcept;
   void (*pack_six_bits)(const std::byte* codes, std::byte* dst, std::size_t count) noexcept;
+  // Adds to counts[x] how often each x of 0 to 15 is half a byte. Null if the instruction set has no fast way.
+  void (*count_nibbles)(const std::byte* data, std::size_t bytes, std::uint64_t* counts) noexcept;
 };
 
 // The operations of `target`; those of `portable` if the build lacks it.

@@ -29,12 +29,6 @@ constexpr std::array<double, block_elements> zeros = {};
 
 bool is_long_integer(DType dtype) { return family(dtype) == Family::integer && bit_width(dtype) == 64; }
 
-constexpr auto six_bit_codes = [] {
-  std::array<std::uint8_t, 64> codes{};
-  for (std::size_t code = 0; code < codes.size(); ++code) codes[code] = static_cast<std::uint8_t>(code);
-  return codes;
-}();
-
 // Eight bytes in one load, as the loads would take longer than the counting.
 void count_each(const std::byte* data, std::size_t bytes, ByteCounts& counts) {
   std::size_t at = 0;
@@ -58,6 +52,7 @@ void ReportAccumulator::merge(const ReportAccumulator& other) {
   for (std::size_t table = 0; table < ByteCounts::tables; ++table) {
     for (std::size_t byte = 0; byte < 256; ++byte) counts->bytes[table][byte] += other.counts->bytes[table][byte];
   }
+  for (std::size_t nibble = 0; nibble < 16; ++nibble) counts->nibbles[nibble] += other.counts->nibbles[nibble];
   for (std::size_t code = 0; code < 256; ++code) counts->codes[code] += other.counts->codes[code];
 }
 
@@ -65,7 +60,7 @@ Reporter::Reporter(DType from, DType to, const codec::Policy& policy, Target tar
     : from_(from), to_(to), policy_(policy), target_(target), rules_(rules_of(to, policy)) {
   const bool is_scaled = policy.scale != 1.0;
   if (bit_width(from) <= 8) {
-    method_ = Method::count_bytes;
+    method_ = Method::histogram;
   } else if (is_scaled || is_long_integer(from) || is_long_integer(to)) {
     method_ = Method::sums;
   } else if (fits_float32(from) && fits_float32(to)) {
@@ -77,11 +72,12 @@ Reporter::Reporter(DType from, DType to, const codec::Policy& policy, Target tar
 
 void Reporter::add(const ConvertedPiece& piece, ReportAccumulator& accumulator) const {
   accumulator.elements += piece.count;
-  if (method_ == Method::count_bytes) {
+  if (method_ == Method::histogram) {
     if (accumulator.counts == nullptr) accumulator.counts = std::make_unique<ByteCounts>();
-    return count_bytes(piece, *accumulator.counts);
+    return add_to_histogram(piece, *accumulator.counts);
   }
-  for_each_block(piece, block_elements, [&](const ConvertedPiece& block) {
+  const std::size_t elements = method_ == Method::float32 ? 2 * block_elements : block_elements;
+  for_each_block(piece, elements, [&](const ConvertedPiece& block) {
     if (method_ == Method::sums) {
       compare_sums(block, accumulator);
     } else {
@@ -99,17 +95,22 @@ void Reporter::for_each_block(const ConvertedPiece& piece, std::size_t elements,
 }
 
 // Codes of 6 bits do not fill bytes, and are unpacked first.
-void Reporter::count_bytes(const ConvertedPiece& piece, ByteCounts& counts) const {
+void Reporter::add_to_histogram(const ConvertedPiece& piece, ByteCounts& counts) const {
   if (bit_width(from_) == 6) {
     return for_each_block(piece, block_elements, [&](const ConvertedPiece& block) {
       alignas(64) std::array<std::byte, block_elements> codes;
-      kernels::ops_of(target_).look_up_six_bits(block.source, codes.data(), block.count, six_bit_codes.data());
+      kernels::ops_of(target_).unpack_six_bits(block.source, codes.data(), block.count);
       count_each(codes.data(), block.count, counts);
     });
   }
   const auto per_byte = static_cast<std::size_t>(8 / bit_width(from_));
   const std::size_t bytes = piece.count / per_byte;
-  count_each(piece.source, bytes, counts);
+  const auto count_nibbles = kernels::ops_of(target_).count_nibbles;
+  if (per_byte > 1 && count_nibbles != nullptr) {
+    count_nibbles(piece.source, bytes, counts.nibbles.data());
+  } else {
+    count_each(piece.source, bytes, counts);
+  }
   for (std::size_t i = bytes * per_byte; i < piece.count; ++i) ++counts.codes[codec::load_code(from_, piece.source, i)];
 }
 
@@ -166,6 +167,10 @@ void Reporter::add_byte_counts(const ByteCounts& counts, CastReport& report) con
     for (const auto& table : counts.bytes) times += table[byte];
     const auto packed = static_cast<std::byte>(byte);
     for (std::size_t i = 0; i < per_byte; ++i) codes[codec::load_code(from_, &packed, i)] += times;
+  }
+  for (std::size_t nibble = 0; nibble < 16; ++nibble) {
+    const auto packed = static_cast<std::byte>(nibble);
+    for (std::size_t i = 0; i < per_byte / 2; ++i) codes[codec::load_code(from_, &packed, i)] += counts.nibbles[nibble];
   }
   for (std::size_t code = 0; code < 256; ++code) {
     if (codes[code] != 0) add_outcome(code_outcome(from_, code, to_, policy_), codes[code], report);

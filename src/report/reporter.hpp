@@ -23,10 +23,12 @@ struct ConvertedPiece {
   std::size_t count = 0;
 };
 
-// How often each byte occurs. There are several tables, as counting a byte twice in a row waits for the first count.
+// How often each byte or half a byte occurs. There are several tables, as counting a byte twice in a row waits for the
+// first count.
 struct ByteCounts {
   static constexpr std::size_t tables = 4;
   std::array<std::array<std::uint64_t, 256>, tables> bytes = {};
+  std::array<std::uint64_t, 16> nibbles = {};
   std::array<std::uint64_t, 256> codes = {};  // elements that do not fill a byte
 };
 
@@ -53,11 +55,11 @@ class Reporter {
   [[nodiscard]] CastReport report(const ReportAccumulator& accumulator) const;
 
  private:
-  enum class Method : std::uint8_t { count_bytes, float32, float64, sums };
+  enum class Method : std::uint8_t { histogram, float32, float64, sums };
 
   template <class Function>
   void for_each_block(const ConvertedPiece& piece, std::size_t elements, Function function) const;
-  void count_bytes(const ConvertedPiece& piece, ByteCounts& counts) const;
+  void add_to_histogram(const ConvertedPiece& piece, ByteCounts& counts) const;
   void compare(const ConvertedPiece& block, kernels::CompareSums& sums) const;
   void compare_sums(const ConvertedPiece& block, ReportAccumulator& accumulator) const;
   void add_by_reference(const ConvertedPiece& block, CastReport& report) const;

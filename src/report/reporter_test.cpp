@@ -497,6 +497,16 @@ TEST(Report, OfGrowingAndOfTinyErrors) {
   for (const DType to : numeric_types()) check(DType::float32, source, numbers.size(), to, {});
 }
 
+// Products with a source of few bits are rounded by up to half.
+TEST(Report, OfGrowingErrorsOfSubnormalNumbers) {
+  std::vector<float> numbers(64);
+  numbers[0] = 131073 * 0x1p-149F;
+  numbers[40] = 65537 * 0x1p-149F;
+  std::vector<std::byte> source(numbers.size() * sizeof(float));
+  std::memcpy(source.data(), numbers.data(), source.size());
+  check(DType::float32, source, numbers.size(), DType::bfloat16, {});
+}
+
 // The loop for most elements must see the smallest growth of the largest relative error there is: each of the ratios of
 // a pair of types, the next larger one, and between them enough that is exact for that loop to take over.
 TEST(Report, SeesEachGrowthOfTheRelativeError) {

@@ -1,5 +1,6 @@
 #include "report/rules.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -51,6 +52,13 @@ Range<DoubleDouble> range_of(const DTypeRow& target, const codec::Policy& policy
   return no_range;
 }
 
+kernels::Interval plain_numbers(const DTypeRow& target) {
+  constexpr double largest_float32 = std::numeric_limits<float>::max();
+  if (target.family == Family::boolean) return {.low = 1.0, .high = -1.0};  // 1 less a tiny number has many digits
+  return {.low = std::max(facts(target.id).lowest, -largest_float32),
+          .high = std::min(facts(target.id).largest, largest_float32)};
+}
+
 // The first number of a type that is not below `bound`. NaN stays.
 template <class Number>
 Number first_from(DoubleDouble bound) {
@@ -71,7 +79,10 @@ Range<Number> rounded_outward(const Range<DoubleDouble>& range) {
 
 kernels::CompareRules rules_of(DType to, const codec::Policy& policy) {
   const Range<DoubleDouble> range = range_of(row(to), policy);
-  return {.of_float32 = rounded_outward<float>(range), .of_float64 = rounded_outward<double>(range), .of_sums = range};
+  return {.plain = plain_numbers(row(to)),
+          .of_float32 = rounded_outward<float>(range),
+          .of_float64 = rounded_outward<double>(range),
+          .of_sums = range};
 }
 
 }  // namespace tensorcast::report

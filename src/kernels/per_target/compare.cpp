@@ -42,7 +42,129 @@ SIMD_INLINE std::uint64_t sum_of_lanes(Counts counts) {
 SIMD_INLINE Range<float> range_of(const CompareRules& rules, float) { return rules.of_float32; }
 SIMD_INLINE Range<double> range_of(const CompareRules& rules, double) { return rules.of_float64; }
 
-// --- The loop
+// --- Tests of ranges
+
+template <class V>
+bool any_outside(const std::byte* numbers, std::size_t count, double low, double high) {
+  using Number = typename LanesOf<V>::Number;
+  constexpr std::size_t unit = sizeof(V) / sizeof(Number), units = 4;
+  const V least = splat(static_cast<Number>(low)), greatest = splat(static_cast<Number>(high));
+  const auto inside = [&](const std::byte* at) SIMD_INLINE_LAMBDA {
+    const V x = load<V>(at);
+    return mask_and(greater_equal(x, least), greater_equal(greatest, x));
+  };
+  for (; count >= units * unit; count -= units * unit, numbers += units * sizeof(V)) {
+    const auto first = mask_and(inside(numbers), inside(numbers + sizeof(V)));
+    const auto second = mask_and(inside(numbers + 2 * sizeof(V)), inside(numbers + 3 * sizeof(V)));
+    if (!all_of(mask_and(first, second))) return true;
+  }
+  for (; count != 0; --count, numbers += sizeof(Number)) {
+    Number x;
+    std::memcpy(&x, numbers, sizeof x);
+    if (!(x >= static_cast<Number>(low) && x <= static_cast<Number>(high))) return true;
+  }
+  return false;
+}
+
+// --- What both loops share
+
+constexpr std::size_t wide_lanes = sizeof(F64) / sizeof(double);
+
+// The sums of squares, in registers.
+struct Squares {
+  static constexpr std::size_t registers = accumulator_count / wide_lanes;
+  F64 signal[registers], noise[registers];
+
+  SIMD_INLINE explicit Squares(const CompareSums& sums) {
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < registers; ++i) {
+      signal[i] = load<F64>(reinterpret_cast<const std::byte*>(&sums.signal[i * wide_lanes]));
+      noise[i] = load<F64>(reinterpret_cast<const std::byte*>(&sums.noise[i * wide_lanes]));
+    }
+  }
+  SIMD_INLINE void store_to(CompareSums& sums) const {
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < registers; ++i) {
+      store(reinterpret_cast<std::byte*>(&sums.signal[i * wide_lanes]), signal[i]);
+      store(reinterpret_cast<std::byte*>(&sums.noise[i * wide_lanes]), noise[i]);
+    }
+  }
+};
+
+// The largest relative error so far, made a little smaller, as its product with a source is rounded. It does not grow
+// if an element's error is less than that product.
+template <class Number>
+SIMD_INLINE Number share_to_exceed(const CompareSums& sums) {
+  constexpr double less_than_one = sizeof(Number) == 4 ? 1.0 - 0x1p-21 : 1.0 - 0x1p-50;
+  constexpr double largest = static_cast<double>(std::numeric_limits<Number>::max());
+  return static_cast<Number>(std::min(sums.max_rel_error, largest) * less_than_one);
+}
+
+// Adds relative errors to the largest. Returns whether it grows: of small integers, many errors are just as large.
+SIMD_INLINE bool grow_max_rel_error(F64 x, F64 error, CompareSums& sums) {
+  const F64 quotient = select(not_equal(x, F64{}), magnitude(error) / magnitude(x), F64{});
+  if (!any_of(less(splat(sums.max_rel_error), quotient))) return false;
+  sums.max_rel_error = reduce_max(quotient);
+  return true;
+}
+
+// A result of zero has a relative error of 1.
+template <class Counts>
+SIMD_INLINE void add_counts(Counts inexact, Counts zeroed, double max_abs_error, CompareSums& sums) {
+  const std::uint64_t zeros = sum_of_lanes(zeroed);
+  sums.zeroed += zeros;
+  sums.inexact += sum_of_lanes(inexact);
+  sums.max_abs_error = std::max(sums.max_abs_error, max_abs_error);
+  if (zeros != 0) sums.max_rel_error = std::max(sums.max_rel_error, 1.0);
+}
+
+// --- The loop for plain float32
+
+// Compares pairs of which CompareRules::plain has all sources. Their squares are exact in float64, so every target may
+// add them in its own way.
+void compare_plain(const ComparedPairs& pairs, std::size_t count, CompareSums& sums) {
+  Squares squares(sums);
+  F32 share = splat(share_to_exceed<float>(sums));
+  I32 inexact = {}, zeroed = {}, max_abs = {};  // as bits, which are ordered as the numbers are
+  const auto add_round = [&](const std::byte* source, const std::byte* result) SIMD_INLINE_LAMBDA {
+#pragma GCC unroll 4
+    for (std::size_t r = 0; r < accumulator_count / kLanes; ++r, source += sizeof(F32), result += sizeof(F32)) {
+      const F32 x = load<F32>(source), y = load<F32>(result), error = x - y;
+      const Mask32 is_inexact = not_equal(x, y), is_nonzero = not_equal(y, F32{});
+      inexact = count_where(inexact, is_inexact);
+      zeroed = count_where(zeroed, mask_and_not(is_inexact, is_nonzero));
+      max_abs = max(max_abs, as<I32>(magnitude(error)));
+      squares.signal[2 * r] = add_square(squares.signal[2 * r], load_widened(source));
+      squares.signal[2 * r + 1] = add_square(squares.signal[2 * r + 1], load_widened(source + sizeof(F32) / 2));
+      const F64x2 wide = widen(error);
+      squares.noise[2 * r] = add_square(squares.noise[2 * r], wide.lo);
+      squares.noise[2 * r + 1] = add_square(squares.noise[2 * r + 1], wide.hi);
+      const Mask32 may_grow =
+          mask_and(greater_equal(magnitude(error), share * magnitude(x)), mask_and(is_inexact, is_nonzero));
+      if (any_of(may_grow)) [[unlikely]] {
+        const F64x2 wide_x = widen(x);
+        const bool low_grows = grow_max_rel_error(wide_x.lo, wide.lo, sums);
+        const bool high_grows = grow_max_rel_error(wide_x.hi, wide.hi, sums);
+        if (low_grows || high_grows) share = splat(share_to_exceed<float>(sums));
+      }
+    }
+  };
+  const std::size_t rest = count % accumulator_count;
+  const std::byte* const end = pairs.source + (count - rest) * sizeof(float);
+  const std::byte *source = pairs.source, *result = pairs.result;
+  constexpr std::size_t round_bytes = accumulator_count * sizeof(float);
+  for (; source != end; source += round_bytes, result += round_bytes) add_round(source, result);
+  if (rest != 0) {  // filled up with zeros, which add nothing
+    float last_sources[accumulator_count] = {}, last_results[accumulator_count] = {};
+    std::memcpy(last_sources, source, rest * sizeof(float));
+    std::memcpy(last_results, result, rest * sizeof(float));
+    add_round(reinterpret_cast<const std::byte*>(last_sources), reinterpret_cast<const std::byte*>(last_results));
+  }
+  squares.store_to(sums);
+  add_counts(inexact, zeroed, static_cast<double>(reduce_max(as<F32>(max_abs))), sums);
+}
+
+// --- The loop for all numbers
 
 // Compares `lanes` pairs at a time; 16 pairs are a round of the accumulators. `V` is the vector of sources and of
 // results. `has_low`: each number is the sum of two.
@@ -56,7 +178,7 @@ class Comparison {
       : rules_(rules), range_(range_of(rules, Number{})), sums_(sums) {}
 
   void add(const ComparedPairs& pairs, std::size_t count) {
-    State state = loaded();
+    State state = {.squares = Squares(sums_), .share = splat(share_to_exceed<Number>(sums_))};
     std::size_t first = 0;
     for (; first + accumulator_count <= count; first += accumulator_count) add_round(pairs, first, state);
     if (first < count) add_last(pairs, first, count - first, state);
@@ -66,41 +188,26 @@ class Comparison {
  private:
   using Mask = typename LanesOf<V>::Mask;
   using Counts = typename LanesOf<V>::Counts;
-  static constexpr std::size_t wide_lanes = sizeof(F64) / sizeof(double);
+  static constexpr Number infinity = std::numeric_limits<Number>::infinity();
 
   // Kept in registers.
   struct State {
-    F64 signal[accumulator_count / wide_lanes], noise[accumulator_count / wide_lanes];
-    F64 max_abs = {};
+    Squares squares;
     V share;
-    Counts inexact = {}, zeroed = {}, out_of_range = {};
+    F64 max_abs = {};
+    Counts inexact = {}, zeroed = {}, out_of_range = {}, overflowed = {}, nan_made = {}, nan_lost = {};
   };
   struct Lanes {
     V x = {}, y = {}, x_low = {}, y_low = {};
   };
 
-  SIMD_INLINE State loaded() const {
-    State state;
-    state.share = splat(share_to_exceed(sums_));
-#pragma GCC unroll 8
-    for (std::size_t i = 0; i < accumulator_count / wide_lanes; ++i) {
-      state.signal[i] = load<F64>(reinterpret_cast<const std::byte*>(&sums_.signal[i * wide_lanes]));
-      state.noise[i] = load<F64>(reinterpret_cast<const std::byte*>(&sums_.noise[i * wide_lanes]));
-    }
-    return state;
-  }
   SIMD_INLINE void store_sums(const State& state) {
-#pragma GCC unroll 8
-    for (std::size_t i = 0; i < accumulator_count / wide_lanes; ++i) {
-      store(reinterpret_cast<std::byte*>(&sums_.signal[i * wide_lanes]), state.signal[i]);
-      store(reinterpret_cast<std::byte*>(&sums_.noise[i * wide_lanes]), state.noise[i]);
-    }
-    const std::uint64_t zeroed = sum_of_lanes(state.zeroed);
-    sums_.zeroed += zeroed;
-    sums_.inexact += sum_of_lanes(state.inexact);
+    state.squares.store_to(sums_);
+    add_counts(state.inexact, state.zeroed, reduce_max(state.max_abs), sums_);
     sums_.out_of_range += sum_of_lanes(state.out_of_range);
-    sums_.max_abs_error = std::max(sums_.max_abs_error, reduce_max(state.max_abs));
-    if (zeroed != 0) sums_.max_rel_error = std::max(sums_.max_rel_error, 1.0);
+    sums_.overflowed += sum_of_lanes(state.overflowed);
+    sums_.nan_made += sum_of_lanes(state.nan_made);
+    sums_.nan_lost += sum_of_lanes(state.nan_lost);
   }
 
   SIMD_INLINE void add_round(const ComparedPairs& pairs, std::size_t first, State& state) {
@@ -141,10 +248,15 @@ class Comparison {
   SIMD_INLINE void add_lanes(Lanes in, std::size_t r, State& state) {
     Mask out_of_range = out_of_range_of(in);
     V difference = error(in);
-    const Mask is_finite = less(magnitude(difference), splat(std::numeric_limits<Number>::infinity()));
+    const Mask is_finite = less(magnitude(difference), splat(infinity));
     if (!all_of(is_finite)) [[unlikely]] {
-      count_not_finite(in.x, in.y, range_, sums_);
-      out_of_range = mask_and(out_of_range, is_finite);
+      const Mask x_is_finite = less(magnitude(in.x), splat(infinity)),
+                 y_is_finite = less(magnitude(in.y), splat(infinity));
+      const Mask x_is_nan = not_equal(in.x, in.x), y_is_nan = not_equal(in.y, in.y);
+      state.overflowed = count_where(state.overflowed, mask_and_not(x_is_finite, y_is_finite));
+      state.nan_made = count_where(state.nan_made, mask_and_not(y_is_nan, x_is_nan));
+      state.nan_lost = count_where(state.nan_lost, mask_and_not(x_is_nan, y_is_nan));
+      out_of_range = mask_and(out_of_range, y_is_finite);
       in.x = select(is_finite, in.x, V{});
       in.y = select(is_finite, in.y, V{});
       difference = select(is_finite, difference, V{});
@@ -162,15 +274,15 @@ class Comparison {
     if constexpr (lanes == wide_lanes) {
       add_squares(in.x, difference, r, state);
       if (any_of(may_grow)) [[unlikely]]
-        state.share = splat(grown_share(in.x, difference, sums_));
+        grow(in.x, difference, state);
     } else {
       // float32 lacks digits for the errors of numbers out of range.
       const F64x2 x = widen(in.x), y = widen(in.y);
       add_squares(x.lo, x.lo - y.lo, 2 * r, state);
       add_squares(x.hi, x.hi - y.hi, 2 * r + 1, state);
       if (any_of(may_grow)) [[unlikely]] {
-        grown_share(x.lo, x.lo - y.lo, sums_);
-        state.share = splat(grown_share(x.hi, x.hi - y.hi, sums_));
+        grow(x.lo, x.lo - y.lo, state);
+        grow(x.hi, x.hi - y.hi, state);
       }
     }
   }
@@ -188,35 +300,12 @@ class Comparison {
 
   SIMD_INLINE static void add_squares(F64 x, F64 difference, std::size_t accumulator, State& state) {
     state.max_abs = max(magnitude(difference), state.max_abs);
-    state.signal[accumulator] += x * x;
-    state.noise[accumulator] += difference * difference;
+    state.squares.signal[accumulator] += x * x;
+    state.squares.noise[accumulator] += difference * difference;
   }
 
-  // Counts the events of elements that are infinite or NaN before or after.
-  [[gnu::noinline]] static void count_not_finite(V sources, V results, Range<Number> range, CompareSums& sums) {
-    constexpr Number infinity = std::numeric_limits<Number>::infinity();
-    for (std::size_t i = 0; i < lanes; ++i) {
-      const Number x = sources[i], y = results[i];
-      const bool x_finite = std::fabs(x) < infinity, y_finite = std::fabs(y) < infinity;
-      sums.nan_made += x == x && y != y;
-      sums.nan_lost += x != x && y == y;
-      sums.overflowed += x_finite && !y_finite;
-      sums.out_of_range += y_finite && !x_finite && (x >= range.above || x <= range.below);
-    }
-  }
-
-  // The largest relative error so far, made a little smaller, as its product with a source is rounded. It does not grow
-  // if an element's error is less than that product.
-  SIMD_INLINE static Number share_to_exceed(const CompareSums& sums) {
-    constexpr double less_than_one = sizeof(Number) == 4 ? 1.0 - 0x1p-21 : 1.0 - 0x1p-50;
-    constexpr double largest = static_cast<double>(std::numeric_limits<Number>::max());
-    return static_cast<Number>(std::min(sums.max_rel_error, largest) * less_than_one);
-  }
-  [[gnu::noinline]] static Number grown_share(F64 x, F64 difference, CompareSums& sums) {
-    for (std::size_t i = 0; i < wide_lanes; ++i) {
-      if (x[i] != 0.0) sums.max_rel_error = std::max(sums.max_rel_error, std::fabs(difference[i] / x[i]));
-    }
-    return share_to_exceed(sums);
+  SIMD_INLINE void grow(F64 x, F64 difference, State& state) {
+    if (grow_max_rel_error(x, difference, sums_)) state.share = splat(share_to_exceed<Number>(sums_));
   }
 
   const CompareRules& rules_;
@@ -224,37 +313,19 @@ class Comparison {
   CompareSums& sums_;
 };
 
-// --- Tests of ranges
-
-template <class V>
-bool any_outside(const std::byte* numbers, std::size_t count, double low, double high) {
-  using Number = typename LanesOf<V>::Number;
-  constexpr std::size_t unit = sizeof(V) / sizeof(Number), units = 4;
-  const V least = splat(static_cast<Number>(low)), greatest = splat(static_cast<Number>(high));
-  const auto inside = [&](const std::byte* at) SIMD_INLINE_LAMBDA {
-    const V x = load<V>(at);
-    return mask_and(greater_equal(x, least), greater_equal(greatest, x));
-  };
-  for (; count >= units * unit; count -= units * unit, numbers += units * sizeof(V)) {
-    const auto first = mask_and(inside(numbers), inside(numbers + sizeof(V)));
-    const auto second = mask_and(inside(numbers + 2 * sizeof(V)), inside(numbers + 3 * sizeof(V)));
-    if (!all_of(mask_and(first, second))) return true;
-  }
-  for (; count != 0; --count, numbers += sizeof(Number)) {
-    Number x;
-    std::memcpy(&x, numbers, sizeof x);
-    if (!(x >= static_cast<Number>(low) && x <= static_cast<Number>(high))) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 // --- The functions in Ops. They run in the default environment, as callers may flush subnormal numbers to zero.
 
 void compare_float32(const ComparedPairs& pairs, std::size_t count, const CompareRules& rules,
                      CompareSums& sums) noexcept {
-  in_default_environment([&] { Comparison<F32, false>(rules, sums).add(pairs, count); });
+  in_default_environment([&] {
+    if (any_outside<F32>(pairs.source, count, rules.plain.low, rules.plain.high)) {
+      Comparison<F32, false>(rules, sums).add(pairs, count);
+    } else {
+      compare_plain(pairs, count, sums);
+    }
+  });
 }
 
 void compare_float64(const ComparedPairs& pairs, std::size_t count, const CompareRules& rules,

@@ -18,8 +18,10 @@ extern constexpr Ops ops = {
     .split_products = split_products,
     .any_outside_float32 = any_outside_float32,
     .any_outside_float64 = any_outside_float64,
+    .unpack_six_bits = unpack_six_bits,
     .look_up_six_bits = look_up_six_bits,
     .pack_six_bits = pack_six_bits,
+    .count_nibbles = TENSORCAST_HAS_BYTE_LOOKUP ? count_nibbles : nullptr,
 };
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

@@ -6,19 +6,31 @@ namespace tensorcast::kernels::TENSORCAST_TARGET {
 
 // The last codes, if they do not fill a register, go through a padded buffer.
 
-void look_up_six_bits(const std::byte* src, std::byte* dst, std::size_t count, const std::uint8_t* table) noexcept {
-  const SixBitTable look_up(table);
+namespace {
+
+template <class Function>
+SIMD_INLINE void unpack_and(const std::byte* src, std::byte* dst, std::size_t count, Function function) {
   for (; count >= kRegisterBytes; count -= kRegisterBytes) {
-    store(dst, look_up(load_six_bits(src)));
+    store(dst, function(load_six_bits(src)));
     src += kSixBitBytes;
     dst += kRegisterBytes;
   }
   if (count == 0) return;
   std::byte codes[kSixBitBytes] = {};
-  std::byte looked_up[kRegisterBytes];
+  std::byte results[kRegisterBytes];
   __builtin_memcpy(codes, src, (count * 6 + 7) / 8);
-  store(looked_up, look_up(load_six_bits(codes)));
-  __builtin_memcpy(dst, looked_up, count);
+  store(results, function(load_six_bits(codes)));
+  __builtin_memcpy(dst, results, count);
+}
+
+}  // namespace
+
+void unpack_six_bits(const std::byte* src, std::byte* dst, std::size_t count) noexcept {
+  unpack_and(src, dst, count, [](U8 codes) SIMD_INLINE_LAMBDA { return codes; });
+}
+
+void look_up_six_bits(const std::byte* src, std::byte* dst, std::size_t count, const std::uint8_t* table) noexcept {
+  unpack_and(src, dst, count, SixBitTable(table));
 }
 
 void pack_six_bits(const std::byte* codes, std::byte* dst, std::size_t count) noexcept {

@@ -85,6 +85,8 @@ SIMD_INLINE F64 multiply_subtract(F64 x, F64 y, F64 z) {
   return (F64)_mm512_fmsub_pd((__m512d)x, (__m512d)y, (__m512d)z);
 }
 
+SIMD_INLINE F64 add_square(F64 sum, F64 x) { return multiply_add(x, x, sum); }
+
 // x * y rounded to odd: toward zero, then sets the last bit if the product is inexact.
 SIMD_INLINE F32 multiply_odd(F32 x, F32 y) {
   const __m512 cut = _mm512_mul_round_ps((__m512)x, (__m512)y, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);

@@ -21,6 +21,8 @@ SIMD_INLINE F64 multiply_add(F64 x, F64 y, F64 z) {
 }
 SIMD_INLINE F64 multiply_subtract(F64 x, F64 y, F64 z) { return multiply_add(x, y, -z); }
 
+SIMD_INLINE F64 add_square(F64 sum, F64 x) { return multiply_add(x, x, sum); }
+
 // --- 16-bit lanes
 
 inline constexpr bool has_u16_shifts = true;

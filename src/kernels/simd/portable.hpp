@@ -23,6 +23,8 @@ SIMD_INLINE F64 multiply_subtract(F64 x, F64 y, F64 z) {
   return F64{__builtin_fma(x[0], y[0], -z[0]), __builtin_fma(x[1], y[1], -z[1])};
 }
 
+SIMD_INLINE F64 add_square(F64 sum, F64 x) { return sum + x * x; }
+
 // --- 16-bit lanes
 
 inline constexpr bool has_u16_shifts = false;
@@ -131,7 +133,7 @@ SIMD_INLINE F32 multiply_add(F32 x, F32 y, F32 z) {
 }
 SIMD_INLINE F32 multiply_subtract(F32 x, F32 y, F32 z) { return multiply_add(x, y, -z); }
 
-// The method of FloatEncoder (wide/encode_float.hpp), with float16's infinity and payloads.
+// The method of FloatEncoder (encode/encode_float.hpp), with float16's infinity and payloads.
 SIMD_INLINE U16h float16_codes(F32 x) {
   const I32 bits = as<I32>(x);
   const I32 magnitude = min(bits & INT32_MAX, splat(0x47800000));  // 65536 is already the code of infinity

@@ -12,6 +12,7 @@
 //   min max clamp                                            clamp(NaN) is NaN
 //   negated_where                                            modulo the lane
 //   multiply_add multiply_subtract                           rounded once; portable rounds float32 twice, see there
+//   add_square                                               sum + x * x, for an exact square
 //   multiply_odd                                             rounded to odd; right for normal products
 //   copy_and_pad copy_front                                  less than a block
 //   load store load_float16 load_int16 load_uint16           loads of one unit, any alignment
