@@ -21,7 +21,7 @@ Converter::Converter(Target target, const Conversion& whole, const codec::Policy
   if (policy.scale == 1.0) {
     is_copy_ = shares_codes(from, to);
     if (!is_copy_) kernel_ = kernels::find_kernel(target, from, to)->run;
-  } else if (kernels::TableConversion::pays(target, from, to, whole.count)) {
+  } else if (kernels::TableConversion::pays(from, whole.count)) {
     table_.emplace(target, from, to, policy);
   } else {
     scaled_.emplace(target, from, to, policy, whole.count);

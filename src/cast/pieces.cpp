@@ -64,7 +64,7 @@ Pieces::Pieces(const Conversion& whole, const codec::Policy& policy, const repor
       reporter_(reporter),
       converter_(active_target(), whole, policy.without_errors()) {
   if (report::may_ever_fail(whole.from, whole.to, policy)) {
-    strict_.emplace(whole.from, whole.to, policy);
+    strict_.emplace(whole.from, whole.to, policy, whole.count);
   }
   is_scanned_ = strict_ || reporter != nullptr;
   const std::size_t bytes = storage_bytes(whole.from, whole.count) + storage_bytes(whole.to, whole.count);
@@ -120,11 +120,9 @@ Result<void> Pieces::convert_pieces(const Conversion& part, report::ReportAccumu
     }
     if (bypasses_cache_) piece.dst = store.piece();
     converter_.run(piece);
-    if (is_scanned_) {
-      if (Result<void> scanned = scan(piece, accumulator); !scanned) {
-        *scanned.error().element += static_cast<std::size_t>(part.count - left - piece.count);
-        return scanned;
-      }
+    if (Result<void> scanned = scan(piece, accumulator); !scanned) {
+      *scanned.error().element += static_cast<std::size_t>(part.count - left - piece.count);
+      return scanned;
     }
     if (bypasses_cache_) store.store(is_last ? storage_bytes(part.to, piece.count) : dst_bytes, is_last);
   }

@@ -1,9 +1,13 @@
 // Strict casts: a fast proof that no element of a piece fails.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 
 #include "codec/policy.hpp"
+#include "kernels/byte_table/table_conversion.hpp"
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/target.hpp"
 
@@ -15,20 +19,36 @@ namespace tensorcast::report {
 // Tests pieces of one source. Any number of threads may use it.
 class StrictScan {
  public:
-  // Precondition: may_ever_fail().
-  StrictScan(DType from, DType to, const codec::Policy& policy, Target target = active_target()) noexcept;
+  // Precondition: may_ever_fail(). `total`: elements of all pieces together.
+  StrictScan(DType from, DType to, const codec::Policy& policy, std::size_t total,
+             Target target = active_target()) noexcept;
 
   // Reports whether an element may fail; the reference then names the one that does. False is always right. True is
   // wrong only for NaN to float8_e8m0fnu, and for products with a scale next to the end of the target's range.
   [[nodiscard]] bool may_fail(const std::byte* source, std::size_t count) const noexcept;
 
  private:
+  // For many elements of 8 bits or fewer: what the reference says of each code.
+  class CodeTable {
+   public:
+    CodeTable(DType from, DType to, const codec::Policy& policy, Target target) noexcept;
+    [[nodiscard]] bool may_fail(const std::byte* source, std::size_t count) const noexcept;
+
+   private:
+    DType from_;
+    Target target_;
+    std::array<std::uint8_t, 256> fails_ = {};  // for each code: 1 if it does
+    bool any_fails_ = false;
+    std::optional<kernels::TableConversion> fails_in_byte_;  // for each byte of the source; not for codes of six bits
+  };
+
   DType from_;
   DType as_;  // float32 or float64: numbers are compared in it
   Target target_;
   // Numbers that surely do not fail; NaN is outside. `as_` has both exactly.
   double low_;
   double high_;
+  std::optional<CodeTable> codes_;
 };
 
 }  // namespace tensorcast::report

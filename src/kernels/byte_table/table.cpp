@@ -113,11 +113,4 @@ Reader fill_byte_table(Loops loops, const std::array<std::uint8_t, 256>& bytes, 
   return {loop, 1};
 }
 
-bool has_loop_for_any_table(Loops loops, DType from, DType to) noexcept {
-  const Lookup lookup = vector_lookup(from, to);
-  return std::any_of(loops.begin(), loops.end(), [&](const Loop& loop) {
-    return has_sizes(loop, lookup) && loop.table_bytes == loop.output_bytes();
-  });
-}
-
 }  // namespace tensorcast::kernels::byte_table

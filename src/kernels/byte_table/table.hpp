@@ -41,9 +41,6 @@ struct Reader {
 [[nodiscard]] Reader fill_byte_table(Loops loops, const std::array<std::uint8_t, 256>& outputs,
                                      std::byte* table) noexcept;
 
-// Reports whether one of `loops` can have any results of this pair.
-[[nodiscard]] bool has_loop_for_any_table(Loops loops, DType from, DType to) noexcept;
-
 // Room for the tables of scalar loops, which have most.
 constexpr std::size_t most_table_bytes(DType from, DType to) {
   const int output_bits = 8 / row(from).bits * table_bits(to);

@@ -1,7 +1,5 @@
 #include "kernels/byte_table/table_conversion.hpp"
 
-#include <algorithm>
-
 #include "codec/packing.hpp"
 #include "kernels/byte_table/six_bits.hpp"
 #include "kernels/ops.hpp"
@@ -13,19 +11,6 @@ namespace {
 DType code_type(DType from) { return byte_table::has_six_bits(row(from)) ? byte_table::six_bit_hub : from; }
 
 }  // namespace
-
-bool TableConversion::pays(Target target, DType from, DType to, std::size_t count) noexcept {
-  constexpr std::size_t per_code = 256;  // elements that another way converts while the reference converts one code
-  constexpr std::size_t layout_cost = 4096;
-  if (bit_width(from) > 8) return false;
-  from = code_type(from);
-  const std::size_t codes = from == DType::boolean ? 2 : std::size_t{1} << bit_width(from);
-  if (codes == 256 && to == DType::float64 &&
-      !byte_table::has_loop_for_any_table(ops_of(target).table_loops(), from, to)) {
-    return false;
-  }
-  return count >= std::max(codes * per_code, layout_cost);
-}
 
 TableConversion::TableConversion(Target target, DType from, DType to, const codec::Policy& policy) noexcept
     : reader_(byte_table::fill_table(ops_of(target).table_loops(), code_type(from), to, policy, table_.data())),

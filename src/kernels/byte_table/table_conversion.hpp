@@ -14,9 +14,11 @@ namespace tensorcast::kernels {
 // A table of the reference's result for each source code, made for one request.
 class TableConversion {
  public:
-  // Reports whether making the table (some microseconds) pays for `count` elements. From 256 codes to float64 it only
-  // does if the instruction set has a fast loop; ScaledConversion is faster than a scalar one.
-  [[nodiscard]] static bool pays(Target target, DType from, DType to, std::size_t count) noexcept;
+  // Reports whether a table of all codes pays for `count` elements: while the reference converts one code, other ways
+  // convert 256 elements.
+  [[nodiscard]] static bool pays(DType from, std::size_t count) noexcept {
+    return bit_width(from) <= 8 && count >= std::size_t{256} << bit_width(from);
+  }
 
   // `from` has 8 bits or fewer; the policy demands no error. `from` may equal `to` if there is a scale.
   TableConversion(Target target, DType from, DType to, const codec::Policy& policy) noexcept;
