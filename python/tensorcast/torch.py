@@ -188,8 +188,8 @@ def convert_module(
     """
     if isinstance(rules, str):
         raise TypeError("rules is a mapping of regular expressions to dtypes, not a string")
-    pairs = [(pattern, re.compile(pattern), _name(to)) for pattern, to in
-             (rules.items() if isinstance(rules, Mapping) else rules)]  # fmt: skip
+    listed: Any = rules.items() if isinstance(rules, Mapping) else rules
+    pairs: list[tuple[str, re.Pattern[str], str]] = [(text, re.compile(text), _name(to)) for text, to in listed]
     compute = None if compute_dtype is None else _name(compute_dtype)
     unused = {pattern for pattern, _, _ in pairs}
     targets: dict[int, str] = {}
