@@ -77,6 +77,7 @@ def promote(
     for name in ("out", "packed", "from_", "copy", "order", "report"):
         if name in options:
             raise TypeError(f"promote() does not accept {name}=")
+    _core.check_options({**options})  # also if the promotion is refused
     common = promote_types(
         _type_of(a),
         _type_of(b),

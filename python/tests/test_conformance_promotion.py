@@ -222,7 +222,7 @@ def test_other_rules_and_cast_options():
     assert first.tolist() == [3] and second.tolist() == [255]
     nibbles = np.array([1, -8], ml_dtypes.int4)
     assert tc.promote(nibbles, ml_dtypes.bfloat16(1.5))[0].dtype == ml_dtypes.bfloat16
-    for name in ("out", "packed", "source", "copy"):
+    for name in ("out", "packed", "from_", "copy", "nonsense"):
         with pytest.raises(TypeError, match=name):
             tc.promote(a, b, **{name: None})
 
