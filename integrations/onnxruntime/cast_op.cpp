@@ -82,9 +82,9 @@ CastOp declare(const OrtApi& api, std::uint32_t api_version, const TypeSystem& s
   op.GetVariadicInputHomogeneity = [](const OrtCustomOp*) { return 1; };
   op.GetVariadicOutputMinArity = [](const OrtCustomOp*) { return 1; };
   op.GetVariadicOutputHomogeneity = [](const OrtCustomOp*) { return 1; };
-  op.GetStartVersion = [](const OrtCustomOp* me) {
-    return self(me).override ? 6 : 1;  // before 6, `to` was a word, and the runtime has no kernel
-  };
+  // 1 also for the ONNX domain: nodes get this version, and the runtime has no kernel for 1. With one that it has, its
+  // constant folding would try its own kernel, whose type names do not fit, and fail.
+  op.GetStartVersion = [](const OrtCustomOp*) { return 1; };
   op.GetEndVersion = [](const OrtCustomOp*) { return std::numeric_limits<int>::max(); };
   op.CreateKernelV2 = create_kernel;
   op.KernelComputeV2 = [](void* kernel, OrtKernelContext* context) {

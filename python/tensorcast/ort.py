@@ -14,16 +14,19 @@ says what changes then.
 from __future__ import annotations
 
 import pathlib
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
-from ._errors import CastError
+from ._errors import CastError, UnsupportedError
 from ._libraries import find_library
 
 if TYPE_CHECKING:
+    import onnx
     import onnxruntime  # type: ignore[import-untyped,unused-ignore]
 
-__all__ = ["library_path", "register"]
+__all__ = ["library_path", "register", "use_tensorcast"]
 
+_DOMAIN = "ai.tensorcast"
 _OVERRIDE_KEY = "ai.tensorcast.override"
 
 
@@ -57,3 +60,73 @@ def register(session_options: onnxruntime.SessionOptions, override: bool = False
     if override:
         session_options.add_session_config_entry(_OVERRIDE_KEY, "1")
     session_options.register_custom_ops_library(str(library_path()))
+
+
+def use_tensorcast(model: onnx.ModelProto) -> int:
+    """Rewrites every ``Cast`` of the model into ``ai.tensorcast::Cast``, also in subgraphs and functions.
+
+    The model gets a function of that name whose body is ONNX's Cast. So it runs with the library and without it.
+
+    Args:
+        model: changed in place. Opset 13 or newer, and a file format of version 8 or newer, which has functions.
+
+    Returns:
+        The number of nodes that were rewritten.
+
+    Raises:
+        UnsupportedError: the model is older. It is then unchanged.
+    """
+    from onnx import AttributeProto, helper
+
+    opset = max((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), default=0)
+    if opset < 13 or model.ir_version < 8:
+        raise UnsupportedError(
+            f"the model has opset {opset} and file format {model.ir_version}, and functions need 13 and 8; "
+            "convert it with onnx.version_converter first"
+        )
+    defaults: dict[str, int | str] = {}
+    if opset >= 19:
+        defaults["saturate"] = 1
+    if opset >= 24:
+        defaults["round_mode"] = "up"
+    nodes = list(_casts(model.graph.node))
+    inside = [function for function in model.functions if (function.domain, function.name) != (_DOMAIN, "Cast")]
+    changed = []
+    for function in inside:
+        versions = [entry.version for entry in function.opset_import if entry.domain in ("", "ai.onnx")]
+        found = list(_casts(function.node)) if versions == [opset] else []
+        if found:
+            changed.append(function)
+            nodes += found
+    if not nodes:
+        return 0
+    for node in nodes:
+        node.domain = _DOMAIN
+        given = {attribute.name for attribute in node.attribute}
+        node.attribute.extend(helper.make_attribute(name, text) for name, text in defaults.items() if name not in given)
+    for owner in (model, *changed):
+        if all(entry.domain != _DOMAIN for entry in owner.opset_import):
+            owner.opset_import.append(helper.make_opsetid(_DOMAIN, 1))
+    if len(inside) == len(model.functions):
+        body = helper.make_node("Cast", ["input"], ["output"])
+        types = {"to": AttributeProto.INT, "saturate": AttributeProto.INT, "round_mode": AttributeProto.STRING}
+        for name in ("to", *defaults):
+            attribute = body.attribute.add()
+            attribute.name, attribute.ref_attr_name, attribute.type = name, name, types[name]
+        model.functions.append(
+            helper.make_function(
+                _DOMAIN, "Cast", ["input"], ["output"], [body], [helper.make_opsetid("", opset)], ["to", *defaults]
+            )
+        )
+    return len(nodes)
+
+
+def _casts(nodes: Any) -> Iterator[Any]:
+    for node in nodes:
+        if node.op_type == "Cast" and node.domain in ("", "ai.onnx"):
+            yield node
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from _casts(attribute.g.node)
+            for graph in attribute.graphs:
+                yield from _casts(graph.node)
