@@ -56,6 +56,7 @@ enum : std::uint32_t {
   opset_import = 9,
   domain = 10,
   attribute_proto = 11,
+  value_info = 12,
   overload = 13,
 };
 }
