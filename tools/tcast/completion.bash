@@ -8,10 +8,10 @@ _tcast_values() {
 _tcast() {
   local tcast=${COMP_WORDS[0]} word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
   local commands=() help words place
-  # The first words that are not options are the command; `graph` has commands of its own.
+  # The first words that are not options are the command; `graph` and `onnx` have commands of their own.
   for ((place = 1; place < COMP_CWORD && ${#commands[@]} < 2; ++place)); do
     [[ ${COMP_WORDS[place]} == -* ]] || commands+=("${COMP_WORDS[place]}")
-    [[ ${commands[0]-} == graph ]] || [[ ${#commands[@]} -eq 0 ]] || break
+    [[ ${commands[0]-} == @(graph|onnx) ]] || [[ ${#commands[@]} -eq 0 ]] || break
   done
   help=$("$tcast" "${commands[@]}" --help 2> /dev/null) || return
 

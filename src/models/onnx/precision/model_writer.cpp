@@ -1,0 +1,522 @@
+#include "models/onnx/precision/model_writer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "formats/onnx/tensor_proto_schema.hpp"
+#include "models/onnx/message_edits.hpp"
+#include "models/onnx/message_fields.hpp"
+#include "models/onnx/precision/op_rules.hpp"
+#include "tensorcast/cast.hpp"
+
+namespace tensorcast::models::onnx::precision {
+namespace {
+
+std::string int_attribute(std::string_view name, std::uint64_t value) {
+  return encode_field(attribute_field::name, name) + encode_varint_field(attribute_field::i, value) +
+         encode_varint_field(attribute_field::type, static_cast<std::uint64_t>(AttributeType::int_));
+}
+
+// Cast before opset 6 names the type.
+std::string cast_word(DType dtype) {
+  std::string word(dtype == DType::float32 ? "FLOAT" : dtype == DType::float64 ? "DOUBLE" : name(dtype));
+  for (char& c : word) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  return word;
+}
+
+std::string encode_tensor(DType dtype, std::span<const std::int64_t> shape, std::span<const std::byte> bytes) {
+  using formats::onnx::Field;
+  std::string text;
+  for (const std::int64_t dimension : shape) {
+    text += encode_varint_field(static_cast<std::uint32_t>(Field::dims), static_cast<std::uint64_t>(dimension));
+  }
+  text += encode_varint_field(static_cast<std::uint32_t>(Field::data_type), static_cast<std::uint64_t>(dtype));
+  return text + encode_field(static_cast<std::uint32_t>(Field::raw_data),
+                             std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+}
+
+std::string tensor_attribute(std::string_view name, const std::string& tensor) {
+  return encode_field(attribute_field::name, name) + encode_field(attribute_field::t, tensor) +
+         encode_varint_field(attribute_field::type, static_cast<std::uint64_t>(AttributeType::tensor));
+}
+
+}  // namespace
+
+ModelWriter::ModelWriter(const io::InputFile& file, const PrecisionPlan& plan, ExternalFile& external,
+                         std::uint64_t inline_limit)
+    : file_(file), plan_(plan), external_(external), inline_limit_(inline_limit) {
+  name_forms();
+}
+
+std::string ModelWriter::fresh(const std::string& base, std::set<std::string, std::less<>>& taken) const {
+  std::string candidate = base;
+  for (int number = 2; !taken.insert(candidate).second; ++number) candidate = fmt::format("{}_{}", base, number);
+  return candidate;
+}
+
+void ModelWriter::need_other(ValueId id, std::uint32_t element) {
+  if (id == no_value || element == plan_.produced(id)) return;
+  forms_[id].other_element = element;
+}
+
+void ModelWriter::name_forms() {
+  const Model& model = plan_.model();
+  forms_.resize(model.values.size());
+  swapped_.resize(model.values.size());
+  cast_names_.resize(model.values.size());
+  plan_.each_graph([&](const Graph& graph) {
+    for (const Node& node : graph.nodes) {
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        if (node.inputs[i] != no_value) need_other(node.inputs[i], plan_.taken(node, i));
+      }
+    }
+    for (std::size_t k = 0; k < graph.outputs.size(); ++k) {
+      const ValueId id = graph.outputs[k].value;
+      const std::uint32_t element = plan_.given_back(graph, k);
+      need_other(id, element);
+      if (&graph == model.graph.get() && element != plan_.produced(id)) swapped_[id] = true;
+    }
+  });
+  std::set<std::string, std::less<>> values = model.value_names;
+  std::set<std::string, std::less<>> nodes = model.node_names;
+  for (ValueId id = 0; id < forms_.size(); ++id) {
+    Forms& forms = forms_[id];
+    const std::string& own = model.values[id].name;
+    forms.produced = own;
+    if (forms.other_element == 0) {
+      if (!plan_.has_copy(id)) continue;
+      forms.other_element = plan_.settings().to;
+    }
+    const std::uint32_t renamed = swapped_[id] ? plan_.produced(id) : forms.other_element;
+    std::string made = fresh(fmt::format("{}_{}", own, name(static_cast<DType>(renamed))), values);
+    forms.other = swapped_[id] ? own : made;
+    if (swapped_[id]) forms.produced = std::move(made);
+    cast_names_[id] = fresh(fmt::format("Cast_{}_{}", own, name(static_cast<DType>(forms.other_element))), nodes);
+  }
+}
+
+const std::string& ModelWriter::name_in(ValueId id, std::uint32_t element) const {
+  return element == plan_.produced(id) ? forms_[id].produced : forms_[id].other;
+}
+
+void ModelWriter::add_cast(WireRope& rope, std::uint32_t field, ValueId id) {
+  const Forms& forms = forms_[id];
+  if (forms.other.empty() || plan_.has_copy(id)) return;
+  const Graph& graph = *plan_.model().values[id].graph;
+  const auto to = static_cast<DType>(forms.other_element);
+  const std::string attribute =
+      graph.opset("") < 6
+          ? encode_field(attribute_field::name, "to") + encode_field(attribute_field::s, cast_word(to)) +
+                encode_varint_field(attribute_field::type, static_cast<std::uint64_t>(AttributeType::string))
+          : int_attribute("to", static_cast<std::uint64_t>(to));
+  rope.text(encode_field(
+      field, encode_field(node_field::input, forms.produced) + encode_field(node_field::output, forms.other) +
+                 encode_field(node_field::name, cast_names_[id]) + encode_field(node_field::op_type, "Cast") +
+                 encode_field(node_field::attribute, attribute)));
+  ++counts_.casts_added;
+}
+
+Result<WireRope> ModelWriter::model() {
+  WireReader wire(file_, 0, file_.size());
+  WireRope rope;
+  std::size_t functions = 0;
+  Result<void> done = each_field(wire, [&](const WireField& field) -> Result<void> {
+    if (Result<void> skipped = wire.skip(field); !skipped) return skipped;
+    bool changed = false;
+    if (field.number == model_field::graph) {
+      Result<WireRope> contents = graph(*plan_.model().graph, changed);
+      if (!contents) return std::move(contents).error();
+      if (changed) rope.message(field.number, std::move(*contents));
+    } else if (field.number == model_field::functions) {
+      Result<WireRope> contents = function(*plan_.model().functions[functions++], changed);
+      if (!contents) return std::move(contents).error();
+      if (changed) rope.message(field.number, std::move(*contents));
+    }
+    if (!changed) rope.copy(field.begin, wire.position());
+    return {};
+  });
+  if (!done) return std::move(done).error();
+  return rope;
+}
+
+Result<WireRope> ModelWriter::graph(const Graph& graph, bool& changed) {
+  WireRope rope;
+  // Casts of values that no node of this graph makes stand before its first node.
+  WireRope first;
+  std::vector<ValueId> own;
+  for (const Declaration& input : graph.inputs) own.push_back(input.value);
+  for (const Initializer& initializer : graph.initializers) {
+    if (!plan_.model().values[initializer.value].is_input) own.push_back(initializer.value);
+  }
+  for (const ValueId id : own) add_cast(first, graph_field::node, id);
+  bool has_first = first.size() > 0;
+  changed = changed || has_first;
+
+  std::size_t nodes = 0;
+  std::size_t inputs = 0;
+  std::size_t outputs = 0;
+  std::size_t infos = 0;
+  std::size_t initializers = 0;
+  WireReader wire(file_, graph.field.offset, graph.field.offset + graph.field.length);
+  const auto retype = [&](const WireField& field, ValueId id, std::uint32_t element,
+                          const std::string& shown_name) -> Result<void> {
+    const Value& value = plan_.model().values[id];
+    const bool same = element == value.type.element && shown_name == value.name;
+    if (same || element == 0) {
+      rope.copy(field.begin, wire.position());
+      return {};
+    }
+    Result<WireRope> contents = declaration(field, element, shown_name);
+    if (!contents) return std::move(contents).error();
+    rope.message(field.number, std::move(*contents));
+    changed = true;
+    return {};
+  };
+  Result<void> done = each_field(wire, [&](const WireField& field) -> Result<void> {
+    if (Result<void> skipped = wire.skip(field); !skipped) return skipped;
+    switch (field.number) {
+      case graph_field::node:
+        if (std::exchange(has_first, false)) rope.append(std::move(first));
+        return node(graph.nodes[nodes++], field.number, rope, changed);
+      case graph_field::initializer:
+      case graph_field::sparse_initializer:
+        return initializer(graph.initializers[initializers++], rope, changed);
+      case graph_field::input: {
+        const Declaration& input = graph.inputs[inputs++];
+        return retype(field, input.value, plan_.produced(input.value), input.name);
+      }
+      case graph_field::output: {
+        const std::size_t index = outputs++;
+        const Declaration& output = graph.outputs[index];
+        const std::uint32_t element = plan_.given_back(graph, index);
+        return retype(field, output.value, element, name_in(output.value, element));
+      }
+      case graph_field::value_info: {
+        const Declaration& info = graph.infos[infos++];
+        if (info.value != no_value && !swapped_[info.value]) {
+          return retype(field, info.value, plan_.produced(info.value), info.name);
+        }
+        break;
+      }
+      default:
+        break;
+    }
+    rope.copy(field.begin, wire.position());
+    return {};
+  });
+  if (!done) return std::move(done).error();
+  if (has_first) rope.append(std::move(first));
+  return rope;
+}
+
+Result<WireRope> ModelWriter::function(const Function& function, bool& changed) {
+  const Graph& body = function.body;
+  WireRope rope;
+  WireRope first;
+  for (const Declaration& input : body.inputs) add_cast(first, function_field::node, input.value);
+  bool has_first = first.size() > 0;
+  changed = changed || has_first;
+  std::size_t nodes = 0;
+  std::size_t infos = 0;
+  WireReader wire(file_, body.field.offset, body.field.offset + body.field.length);
+  Result<void> done = each_field(wire, [&](const WireField& field) -> Result<void> {
+    if (Result<void> skipped = wire.skip(field); !skipped) return skipped;
+    if (field.number == function_field::node) {
+      if (std::exchange(has_first, false)) rope.append(std::move(first));
+      return node(body.nodes[nodes++], field.number, rope, changed);
+    }
+    if (field.number == function_field::value_info) {
+      const Declaration& info = body.infos[infos++];
+      const std::uint32_t element = info.value == no_value ? 0 : plan_.produced(info.value);
+      if (element != 0 && element != info.type.element) {
+        Result<WireRope> contents = declaration(field, element, info.name);
+        if (!contents) return std::move(contents).error();
+        rope.message(field.number, std::move(*contents));
+        changed = true;
+        return {};
+      }
+    }
+    rope.copy(field.begin, wire.position());
+    return {};
+  });
+  if (!done) return std::move(done).error();
+  if (has_first) rope.append(std::move(first));
+  return rope;
+}
+
+Result<void> ModelWriter::node(const Node& node, std::uint32_t number, WireRope& rope, bool& changed) {
+  std::unordered_map<std::uint64_t, WireRope> replaced;  // attributes, by the offset of their keys
+  std::string added;
+  const Result<bool> edited = attributes(node, replaced, added);
+  if (!edited) return edited.error();
+  bool renamed = *edited;
+  std::vector<std::string> inputs = node.input_names;
+  std::vector<std::string> outputs = node.output_names;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (node.inputs[i] != no_value) inputs[i] = name_in(node.inputs[i], plan_.taken(node, i));
+    renamed = renamed || inputs[i] != node.input_names[i];
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (node.outputs[i] != no_value) outputs[i] = forms_[node.outputs[i]].produced;
+    renamed = renamed || outputs[i] != node.output_names[i];
+  }
+  const std::uint64_t end = node.field.offset + node.field.length;
+  if (!renamed) {
+    rope.copy(node.field.begin, end);
+  } else {
+    changed = true;
+    WireRope contents;
+    std::size_t input = 0;
+    std::size_t output = 0;
+    WireReader wire(file_, node.field.offset, end);
+    Result<void> done = each_field(wire, [&](const WireField& field) -> Result<void> {
+      if (Result<void> skipped = wire.skip(field); !skipped) return skipped;
+      if (field.number == node_field::input) {
+        contents.text(encode_field(field.number, inputs[input++]));
+      } else if (field.number == node_field::output) {
+        contents.text(encode_field(field.number, outputs[output++]));
+      } else if (const auto found = replaced.find(field.begin); found != replaced.end()) {
+        contents.message(field.number, std::move(found->second));
+      } else {
+        contents.copy(field.begin, wire.position());
+      }
+      return {};
+    });
+    if (!done) return done;
+    if (!added.empty()) contents.text(encode_field(node_field::attribute, added));
+    rope.message(number, std::move(contents));
+  }
+  for (const ValueId id : node.outputs) {
+    if (id == no_value || forms_[id].other.empty()) continue;
+    add_cast(rope, number, id);
+    changed = true;
+  }
+  return {};
+}
+
+// Collects the new contents of attributes that change, and an attribute that is to be added.
+Result<bool> ModelWriter::attributes(const Node& node, std::unordered_map<std::uint64_t, WireRope>& replaced,
+                                     std::string& added) {
+  const ValueId first = node.outputs.empty() ? no_value : node.outputs.front();
+  const bool standard = node.domain.empty();
+  const bool retyped =
+      standard && first != no_value && plan_.produced(first) != plan_.model().values[first].type.element;
+  const auto to = first == no_value ? DType::undefined : static_cast<DType>(plan_.produced(first));
+  const TypeAttribute* row = retyped ? type_attribute(node.op_type) : nullptr;
+  for (const Attribute& attribute : node.attributes) {
+    if (!attribute.graphs.empty()) {
+      bool changed = false;
+      WireRope contents;
+      std::size_t index = 0;
+      WireReader wire(file_, attribute.field.offset, attribute.field.offset + attribute.field.length);
+      Result<void> done = each_field(wire, [&](const WireField& field) -> Result<void> {
+        if (Result<void> skipped = wire.skip(field); !skipped) return skipped;
+        if (field.number != attribute_field::g && field.number != attribute_field::graphs) {
+          contents.copy(field.begin, wire.position());
+          return {};
+        }
+        Result<WireRope> inner = graph(*attribute.graphs[index++], changed);
+        if (!inner) return std::move(inner).error();
+        contents.message(field.number, std::move(*inner));
+        return {};
+      });
+      if (!done) return std::move(done).error();
+      if (changed) replaced.emplace(attribute.field.begin, std::move(contents));
+      continue;
+    }
+    if (retyped && (node.op_type == "Constant" || (node.op_type == "ConstantOfShape" && attribute.name == "value"))) {
+      Result<WireRope> contents = constant_tensor(node, attribute, to);
+      if (!contents) return std::move(contents).error();
+      if (contents->size() > 0) replaced.emplace(attribute.field.begin, std::move(*contents));
+    } else if (row != nullptr && attribute.name == row->attribute) {
+      WireRope contents;
+      const bool is_word = attribute.type == AttributeType::string;
+      contents.text(
+          is_word
+              ? encode_field(attribute_field::name, attribute.name) + encode_field(attribute_field::s, cast_word(to)) +
+                    encode_varint_field(attribute_field::type, static_cast<std::uint64_t>(AttributeType::string))
+              : int_attribute(attribute.name, static_cast<std::uint64_t>(to)));
+      replaced.emplace(attribute.field.begin, std::move(contents));
+    } else if (attribute.tensor_is_external && attribute.type == AttributeType::tensor) {
+      Result<WireRope> tensor = convert_tensor(file_, attribute.tensor, {}, nullptr);
+      if (!tensor) return std::move(tensor).error();
+      Result<WireRope> contents = attribute_with(attribute, attribute_field::t, std::move(*tensor));
+      if (!contents) return std::move(contents).error();
+      replaced.emplace(attribute.field.begin, std::move(*contents));
+    }
+  }
+  if (row != nullptr && row->absent != 0 && node.attribute(row->attribute) == nullptr) {
+    added = int_attribute(row->attribute, static_cast<std::uint64_t>(to));
+  }
+  if (retyped && node.op_type == "ConstantOfShape" && node.attribute("value") == nullptr) {
+    const std::int64_t shape[] = {1};
+    const std::vector<std::byte> zero(storage_bytes(to, 1));
+    added = tensor_attribute("value", encode_tensor(to, shape, zero));
+  }
+  return !replaced.empty() || !added.empty();
+}
+
+// The attribute with other contents of its message field `member`.
+Result<WireRope> ModelWriter::attribute_with(const Attribute& attribute, std::uint32_t member, WireRope contents) {
+  WireRope rope;
+  WireReader wire(file_, attribute.field.offset, attribute.field.offset + attribute.field.length);
+  Result<void> done = each_field(wire, [&](const WireField& field) -> Result<void> {
+    if (Result<void> skipped = wire.skip(field); !skipped) return skipped;
+    if (field.number == member) {
+      rope.message(member, std::move(contents));
+    } else {
+      rope.copy(field.begin, wire.position());
+    }
+    return {};
+  });
+  if (!done) return std::move(done).error();
+  return rope;
+}
+
+// The attribute of a Constant or ConstantOfShape in another type; empty if it does not hold the value.
+Result<WireRope> ModelWriter::constant_tensor(const Node& node, const Attribute& attribute, DType to) {
+  const TensorChange change{.to = to, .clamp = plan_.fit(node.outputs.front()) == Fit::clamp};
+  if (attribute.name == "value") {
+    Result<WireRope> tensor = convert_tensor(file_, attribute.tensor, change, nullptr);
+    if (!tensor) return std::move(tensor).error();
+    return attribute_with(attribute, attribute_field::t, std::move(*tensor));
+  }
+  if (attribute.name == "sparse_value") {
+    WireReader wire(file_, attribute.field.offset, attribute.field.offset + attribute.field.length);
+    WireRope sparse;
+    Result<void> done = each_field(wire, [&](const WireField& field) -> Result<void> {
+      if (field.number != attribute_field::sparse_tensor) return {};
+      Result<WireRope> contents = sparse_tensor(field, change);
+      if (!contents) return std::move(contents).error();
+      sparse = std::move(*contents);
+      return {};
+    });
+    if (!done) return std::move(done).error();
+    return attribute_with(attribute, attribute_field::sparse_tensor, std::move(sparse));
+  }
+  WireRope rope;
+  if (attribute.name != "value_float" && attribute.name != "value_floats") return rope;
+  std::vector<std::int64_t> shape;
+  if (attribute.name == "value_floats") shape.push_back(static_cast<std::int64_t>(attribute.floats.size()));
+  std::vector<std::byte> bytes(storage_bytes(to, attribute.floats.size()));
+  Result<void> done = cast(TensorView{DType::float32, shape, std::as_bytes(std::span(attribute.floats))},
+                           MutableTensorView{to, shape, bytes});
+  if (!done) return std::move(done).error();
+  rope.text(tensor_attribute("value", encode_tensor(to, shape, bytes)));
+  return rope;
+}
+
+Result<WireRope> ModelWriter::sparse_tensor(const WireField& field, const TensorChange& change) {
+  WireReader wire(file_, field.offset, field.offset + field.length);
+  WireRope rope;
+  Result<void> done = each_field(wire, [&](const WireField& part) -> Result<void> {
+    if (Result<void> skipped = wire.skip(part); !skipped) return skipped;
+    if (part.number != sparse_tensor_field::values) {
+      rope.copy(part.begin, wire.position());
+      return {};
+    }
+    Result<WireRope> values = convert_tensor(file_, {part.offset, part.length}, change, nullptr);
+    if (!values) return std::move(values).error();
+    rope.message(part.number, std::move(*values));
+    return {};
+  });
+  if (!done) return std::move(done).error();
+  return rope;
+}
+
+Result<void> ModelWriter::initializer(const Initializer& initializer, WireRope& rope, bool& changed) {
+  const ValueId id = initializer.value;
+  const std::uint32_t produced = plan_.produced(id);
+  const bool converts = produced != initializer.element;
+  const WireField& field = initializer.field;
+  const bool clamp = plan_.fit(id) == Fit::clamp;
+  const auto bytes_in = [&](std::uint32_t element) {
+    return storage_bytes(static_cast<DType>(element), static_cast<std::size_t>(initializer.count));
+  };
+  const auto placed = [&](std::uint32_t element) {
+    return initializer.external || bytes_in(element) > inline_limit_ ? &external_ : nullptr;
+  };
+  const auto emit = [&](const TensorChange& change, std::uint32_t element) -> Result<void> {
+    Result<WireRope> contents = initializer.sparse ? sparse_tensor(field, change)
+                                                   : convert_tensor(file_, initializer.tensor, change, placed(element));
+    if (!contents) return std::move(contents).error();
+    rope.message(field.number, std::move(*contents));
+    changed = true;
+    return {};
+  };
+  const auto count = [&](std::uint32_t element) {
+    ++counts_.initializers_converted;
+    counts_.initializer_bytes_before += bytes_in(initializer.element);
+    counts_.initializer_bytes_after += bytes_in(element);
+  };
+  if (converts) {
+    count(produced);
+    if (Result<void> done = emit({.to = static_cast<DType>(produced), .clamp = clamp}, produced); !done) return done;
+  } else if (!initializer.sparse && initializer.element != 8 && placed(produced) != nullptr) {
+    if (Result<void> done = emit({}, produced); !done) return done;
+  } else {
+    rope.copy(field.begin, field.offset + field.length);
+  }
+  if (!plan_.has_copy(id)) return {};
+  const std::uint32_t element = plan_.settings().to;
+  count(element);
+  return emit({.to = static_cast<DType>(element), .clamp = clamp, .name = forms_[id].other}, element);
+}
+
+Result<WireRope> ModelWriter::declaration(const WireField& field, std::uint32_t element, const std::string& name) {
+  WireReader wire(file_, field.offset, field.offset + field.length);
+  WireRope rope;
+  Result<void> done = each_field(wire, [&](const WireField& part) -> Result<void> {
+    if (Result<void> skipped = wire.skip(part); !skipped) return skipped;
+    if (part.number == value_field::name) {
+      rope.text(encode_field(part.number, name));
+    } else if (part.number == value_field::type) {
+      Result<WireRope> contents = type(part, element);
+      if (!contents) return std::move(contents).error();
+      rope.message(part.number, std::move(*contents));
+    } else {
+      rope.copy(part.begin, wire.position());
+    }
+    return {};
+  });
+  if (!done) return std::move(done).error();
+  return rope;
+}
+
+// A TypeProto with another element type, however deep; the depth was checked when the model was read.
+Result<WireRope> ModelWriter::type(const WireField& field, std::uint32_t element) {
+  WireReader wire(file_, field.offset, field.offset + field.length);
+  WireRope rope;
+  Result<void> done = each_field(wire, [&](const WireField& part) -> Result<void> {
+    if (Result<void> skipped = wire.skip(part); !skipped) return skipped;
+    const bool is_tensor = part.number == type_field::tensor;
+    if (!is_tensor && part.number != type_field::sequence && part.number != type_field::optional) {
+      rope.copy(part.begin, wire.position());
+      return {};
+    }
+    WireRope inner;
+    WireReader inside(file_, part.offset, part.offset + part.length);
+    Result<void> rewritten = each_field(inside, [&](const WireField& fact) -> Result<void> {
+      if (Result<void> skipped = inside.skip(fact); !skipped) return skipped;
+      if (fact.number != 1) {
+        inner.copy(fact.begin, inside.position());
+      } else if (is_tensor) {
+        inner.text(encode_varint_field(tensor_type_field::elem_type, element));
+      } else {
+        Result<WireRope> contents = type(fact, element);
+        if (!contents) return std::move(contents).error();
+        inner.message(fact.number, std::move(*contents));
+      }
+      return {};
+    });
+    if (!rewritten) return rewritten;
+    rope.message(part.number, std::move(inner));
+    return {};
+  });
+  if (!done) return std::move(done).error();
+  return rope;
+}
+
+}  // namespace tensorcast::models::onnx::precision

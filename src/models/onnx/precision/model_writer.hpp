@@ -1,0 +1,67 @@
+// Writes a model with the types of a PrecisionPlan: what does not change is copied byte for byte.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "io/input_file.hpp"
+#include "models/onnx/precision/precision_plan.hpp"
+#include "models/onnx/precision/tensor_conversion.hpp"
+#include "models/onnx/precision/wire_rope.hpp"
+
+namespace tensorcast::models::onnx::precision {
+
+class ModelWriter {
+ public:
+  struct Counts {
+    std::size_t casts_added = 0;
+    std::size_t initializers_converted = 0;
+    std::uint64_t initializer_bytes_before = 0;
+    std::uint64_t initializer_bytes_after = 0;
+  };
+
+  // `inline_limit`: larger initializers go to `external`, as do those that were external. All outlive the writer.
+  ModelWriter(const io::InputFile& file, const PrecisionPlan& plan, ExternalFile& external, std::uint64_t inline_limit);
+
+  // Errors: parse, unsupported, io.
+  [[nodiscard]] Result<WireRope> model();
+  [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
+
+ private:
+  // The names of a value in its own type and in the other.
+  struct Forms {
+    std::string produced;
+    std::string other;  // empty: nothing needs it
+    std::uint32_t other_element = 0;
+  };
+
+  void name_forms();
+  void need_other(ValueId id, std::uint32_t element);
+  [[nodiscard]] std::string fresh(const std::string& base, std::set<std::string, std::less<>>& taken) const;
+  [[nodiscard]] const std::string& name_in(ValueId id, std::uint32_t element) const;
+  void add_cast(WireRope& rope, std::uint32_t field, ValueId id);
+
+  [[nodiscard]] Result<WireRope> graph(const Graph& graph, bool& changed);
+  [[nodiscard]] Result<WireRope> function(const Function& function, bool& changed);
+  [[nodiscard]] Result<void> node(const Node& node, std::uint32_t number, WireRope& rope, bool& changed);
+  [[nodiscard]] Result<bool> attributes(const Node& node, std::unordered_map<std::uint64_t, WireRope>& replaced,
+                                        std::string& added);
+  [[nodiscard]] Result<WireRope> attribute_with(const Attribute& attribute, std::uint32_t member, WireRope contents);
+  [[nodiscard]] Result<WireRope> constant_tensor(const Node& node, const Attribute& attribute, DType to);
+  [[nodiscard]] Result<void> initializer(const Initializer& initializer, WireRope& rope, bool& changed);
+  [[nodiscard]] Result<WireRope> sparse_tensor(const WireField& field, const TensorChange& change);
+  [[nodiscard]] Result<WireRope> declaration(const WireField& field, std::uint32_t element, const std::string& name);
+  [[nodiscard]] Result<WireRope> type(const WireField& field, std::uint32_t element);
+
+  const io::InputFile& file_;
+  const PrecisionPlan& plan_;
+  ExternalFile& external_;
+  std::uint64_t inline_limit_;
+  std::vector<Forms> forms_;             // by value
+  std::vector<bool> swapped_;            // by value: the other form has the value's own name
+  std::vector<std::string> cast_names_;  // by value
+  Counts counts_;
+};
+
+}  // namespace tensorcast::models::onnx::precision

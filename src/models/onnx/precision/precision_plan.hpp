@@ -1,0 +1,115 @@
+// Decides the type of every value: type variables of nodes are slots, which convert together or not at all.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "models/onnx/precision/model_ir.hpp"
+#include "tensorcast/onnx.hpp"
+
+namespace tensorcast::models::onnx::precision {
+
+// How strictly a slot keeps its type. Values at the edge of the model still change for `runtime`.
+enum class Hold : std::uint8_t { free, runtime, rule };
+
+// What becomes of the numbers of an initializer or Constant.
+enum class Fit : std::uint8_t { cast, clamp };
+
+using SlotId = std::uint32_t;
+inline constexpr SlotId any_type = UINT32_MAX;        // takes the value in whatever type it has
+inline constexpr SlotId exact_type = UINT32_MAX - 1;  // takes the value in its old type only
+
+class PrecisionPlan {
+ public:
+  struct Settings {
+    std::uint32_t to = 0;
+    std::uint64_t from = 0;  // bit N: TensorProto.DataType N
+    const ::tensorcast::onnx::ConvertRequest* request = nullptr;
+    [[nodiscard]] bool converts(const ValueType& type) const noexcept {
+      return type.element != to && type.element < 64 && (from >> type.element & 1) != 0;
+    }
+  };
+
+  PrecisionPlan(const Model& model, const Settings& settings);
+
+  // The type in which the value is made, and in which a consumer takes it.
+  [[nodiscard]] std::uint32_t produced(ValueId id) const { return produced_[id]; }
+  [[nodiscard]] std::uint32_t taken(const Node& node, std::size_t input) const;
+  [[nodiscard]] std::uint32_t given_back(const Graph& graph, std::size_t output) const;
+  // Of an initializer: also stored in the target type, under another name.
+  [[nodiscard]] bool has_copy(ValueId id) const { return copied_[id]; }
+  [[nodiscard]] Fit fit(ValueId id) const { return fits_[id]; }
+
+  [[nodiscard]] std::vector<::tensorcast::onnx::KeptNode> kept_nodes() const;
+  [[nodiscard]] bool is_converted(const Node& node) const;
+  [[nodiscard]] const Model& model() const noexcept { return model_; }
+  [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
+
+  // Visits all graphs: the main one, those inside nodes, functions.
+  template <class Visit>
+  static void each_graph(const Graph& graph, Visit visit);
+  template <class Visit>
+  void each_graph(Visit visit) const;
+
+  // First step, by the constructor: slots, and what the rules hold. Then the survey of numbers asks which values may
+  // change, and says how; then decide().
+  [[nodiscard]] bool may_change(ValueId id) const;
+  void set_fit(ValueId id, Fit fit) { fits_[id] = fit; }
+  void keep_high(ValueId id, std::string_view reason);
+  void decide();
+
+ private:
+  friend class SlotBuilder;
+
+  struct Slot {
+    SlotId parent = 0;
+    Hold hold = Hold::free;
+    std::string_view reason = {};
+  };
+  struct Use {
+    SlotId slot = any_type;
+  };
+
+  [[nodiscard]] SlotId root(SlotId slot) const;
+  [[nodiscard]] const Slot& at(SlotId slot) const { return slots_[root(slot)]; }
+  void unite(SlotId a, SlotId b);
+  void hold(SlotId slot, Hold hold, std::string_view reason);
+  [[nodiscard]] std::uint32_t element_in(SlotId slot, ValueId id) const;
+  [[nodiscard]] bool keeps_edge(const Declaration& edge) const;
+  void hold_movers(const Graph& graph);
+  void hold_adapting(const Graph& graph);
+  void decide_sources();
+  void decide_outputs();
+
+  const Model& model_;
+  Settings settings_;
+  mutable std::vector<Slot> slots_;                 // root() shortens paths
+  std::size_t held_slots_ = 0;                      // holds so far
+  std::vector<SlotId> value_slots_;                 // by value
+  std::vector<std::vector<SlotId>> node_inputs_;    // by node
+  std::vector<std::vector<SlotId>> graph_outputs_;  // by graph
+  std::vector<std::vector<Use>> uses_;              // by value
+  std::vector<std::uint32_t> produced_;             // by value
+  std::vector<std::uint32_t> model_outputs_;        // types of the main graph's outputs
+  std::vector<bool> copied_;
+  std::vector<Fit> fits_;
+};
+
+template <class Visit>
+void PrecisionPlan::each_graph(const Graph& graph, Visit visit) {
+  visit(graph);
+  for (const Node& node : graph.nodes) {
+    for (const Attribute& attribute : node.attributes) {
+      for (const auto& inner : attribute.graphs) each_graph(*inner, visit);
+    }
+  }
+}
+
+template <class Visit>
+void PrecisionPlan::each_graph(Visit visit) const {
+  each_graph(*model_.graph, visit);
+  for (const auto& function : model_.functions) each_graph(function->body, visit);
+}
+
+}  // namespace tensorcast::models::onnx::precision

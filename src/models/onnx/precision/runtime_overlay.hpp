@@ -1,0 +1,14 @@
+// Which operators a runtime lacks kernels for although ONNX allows the type.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "models/onnx/precision/model_ir.hpp"
+#include "tensorcast/onnx.hpp"
+
+namespace tensorcast::models::onnx::precision {
+
+[[nodiscard]] bool runtime_has_kernel(::tensorcast::onnx::Runtime runtime, const Node& node, std::uint32_t element);
+
+}  // namespace tensorcast::models::onnx::precision

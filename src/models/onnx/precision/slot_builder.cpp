@@ -1,0 +1,368 @@
+#include "models/onnx/precision/slot_builder.hpp"
+
+#include <algorithm>
+
+#include "models/onnx/precision/runtime_overlay.hpp"
+
+namespace tensorcast::models::onnx::precision {
+namespace {
+
+using Kind = ValueType::Kind;
+using ::tensorcast::onnx::ConvertRequest;
+
+constexpr std::string_view by_schema = "the operator does not take the type in this opset";
+constexpr std::string_view by_runtime = "the runtime has no kernel for the type";
+constexpr std::string_view by_request = "the request keeps it";
+constexpr std::string_view unknown_operator = "the operator is unknown";
+constexpr std::string_view by_attribute = "an attribute of the function decides the type";
+constexpr std::string_view of_size = "it computes sizes or indices";
+constexpr std::string_view edge_kept = "an input or output of the model keeps its type";
+
+std::uint64_t elements_of(const TypeSet& set, Kind kind) {
+  switch (kind) {
+    case Kind::tensor:
+      return set.tensors;
+    case Kind::sequence:
+      return set.sequences;
+    case Kind::optional:
+      return set.optionals;
+    case Kind::optional_sequence:
+      return set.optional_sequences;
+    default:
+      return 0;
+  }
+}
+
+bool allows(const TypeSet& set, Kind kind, std::uint32_t element) {
+  return element < 64 && (elements_of(set, kind) >> element & 1) != 0;
+}
+
+bool is_wide_integer(std::int64_t element) {
+  return element == 4 || element == 5 || element == 6 || element == 7 || element == 12 || element == 13;
+}
+
+bool listed(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+SlotId SlotBuilder::new_slot(Hold hold, std::string_view reason) {
+  const auto id = static_cast<SlotId>(plan_.slots_.size());
+  plan_.slots_.push_back({.parent = id, .hold = hold, .reason = reason});
+  return id;
+}
+
+bool SlotBuilder::converts(ValueId id) const { return id != no_value && plan_.settings_.converts(type(id)); }
+
+// A tensor may be cast on its way to a consumer; other values have one type.
+void SlotBuilder::take(const Node& node, std::size_t input, SlotId slot) {
+  const ValueId id = node.inputs[input];
+  plan_.node_inputs_[node.id][input] = slot;
+  if (id == no_value || !converts(id)) return;
+  if (!type(id).is_tensor()) {
+    if (slot == exact_type) {
+      plan_.hold(plan_.value_slots_[id], Hold::rule, unknown_operator);
+    } else if (slot != any_type) {
+      plan_.unite(plan_.value_slots_[id], slot);
+    }
+  }
+  plan_.uses_[id].push_back({.slot = slot});
+}
+
+void SlotBuilder::take_exactly(const Node& node, std::size_t input) { take(node, input, exact_type); }
+
+void SlotBuilder::build() {
+  const Model& model = plan_.model_;
+  for (std::size_t id = 0; id < model.values.size(); ++id) plan_.value_slots_.push_back(new_slot());
+  plan_.node_inputs_.resize(model.node_count);
+  plan_.graph_outputs_.resize(model.graph_count);
+  plan_.uses_.resize(model.values.size());
+  walked_.resize(model.values.size());
+  plan_.each_graph([&](const Graph& graph) {
+    for (const Node& node : graph.nodes) plan_.node_inputs_[node.id].assign(node.inputs.size(), any_type);
+    plan_.graph_outputs_[graph.id].assign(graph.outputs.size(), any_type);
+  });
+  plan_.each_graph([&](const Graph& graph) { build_graph(graph); });
+  plan_.each_graph([&](const Graph& graph) { hold_sizes(graph); });
+
+  for (const Declaration& input : model.graph->inputs) {
+    if (plan_.keeps_edge(input)) plan_.hold(plan_.value_slots_[input.value], Hold::rule, edge_kept);
+  }
+  for (const Declaration& output : model.graph->outputs) {
+    const Value& value = model.values[output.value];
+    const bool fixed = value.producer == nullptr || !value.type.is_tensor();
+    if (plan_.keeps_edge(output) && fixed) plan_.hold(plan_.value_slots_[output.value], Hold::rule, edge_kept);
+  }
+}
+
+void SlotBuilder::build_graph(const Graph& graph) {
+  for (const Node& node : graph.nodes) build_node(node, graph);
+}
+
+bool SlotBuilder::is_blocked(const Node& node) const {
+  const ConvertRequest& request = *plan_.settings_.request;
+  return listed(request.keep_op_types, node.op_type) || (!node.name.empty() && listed(request.keep_nodes, node.name));
+}
+
+void SlotBuilder::build_node(const Node& node, const Graph& graph) {
+  if (const Function* function = plan_.model_.function(node)) return build_call(node, *function);
+  if (is_control_flow(node)) return build_control_flow(node, graph);
+  const Schema* schema = schema_of(node, graph);
+  if (schema == nullptr || node.op_type == "BitCast") return build_opaque(node, unknown_operator);
+  if (graph.opset("") <= 0) return build_opaque(node, "the model imports no version of Cast");
+  build_operator(node, *schema);
+  const bool has_bodies = std::any_of(node.attributes.begin(), node.attributes.end(),
+                                      [](const Attribute& attribute) { return !attribute.graphs.empty(); });
+  if (has_bodies) return build_opaque(node, unknown_operator);
+  if (is_blocked(node)) return hold_blocked(node);
+}
+
+// Its inputs and outputs keep their types, as do those of the graphs inside.
+void SlotBuilder::build_opaque(const Node& node, std::string_view reason) {
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) take_exactly(node, i);
+  for (const ValueId id : node.outputs) {
+    if (id != no_value) plan_.hold(plan_.value_slots_[id], Hold::rule, reason);
+  }
+  for (const Attribute& attribute : node.attributes) {
+    for (const auto& body : attribute.graphs) {
+      for (const Declaration& input : body->inputs) plan_.hold(plan_.value_slots_[input.value], Hold::rule, reason);
+      std::fill(plan_.graph_outputs_[body->id].begin(), plan_.graph_outputs_[body->id].end(), exact_type);
+    }
+  }
+}
+
+void SlotBuilder::hold_blocked(const Node& node) {
+  for (const SlotId slot : plan_.node_inputs_[node.id]) {
+    if (slot < exact_type) plan_.hold(slot, Hold::rule, by_request);
+  }
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    if (plan_.node_inputs_[node.id][i] == any_type && converts(node.inputs[i])) take_exactly(node, i);
+  }
+  for (const ValueId id : node.outputs) {
+    if (id != no_value) plan_.hold(plan_.value_slots_[id], Hold::rule, by_request);
+  }
+}
+
+void SlotBuilder::build_operator(const Node& node, const Schema& schema) {
+  const PrecisionPlan::Settings& settings = plan_.settings_;
+  const bool has_kernel = runtime_has_kernel(settings.request->runtime, node, settings.to);
+  // Defined by a function whose constant is float32, so that ONNX's checker takes no other type.
+  const bool only_float32 = node.op_type == "MeanVarianceNormalization" && settings.to != 1;
+  // Codes of 16 bits need more digits and range than 16-bit floats have.
+  const bool makes_wide_codes = node.op_type == "QuantizeLinear" && (settings.to == 10 || settings.to == 16) &&
+                                !node.outputs.empty() && node.outputs[0] != no_value &&
+                                is_wide_integer(type(node.outputs[0]).element);
+  std::vector<SlotId> variables;
+  std::vector<int> places(schema.variables.size());  // inputs and outputs of each variable
+  for (std::size_t i = 0; i < schema.variables.size(); ++i) variables.push_back(new_slot());
+  const auto restrict = [&](std::uint8_t variable, ValueId id) {
+    ++places[variable];
+    if (!converts(id)) return;
+    if (settings.request->weights_only) {
+      plan_.hold(variables[variable], Hold::runtime, by_request);
+    } else if (only_float32 || makes_wide_codes || !allows(schema.variables[variable], type(id).kind, settings.to)) {
+      plan_.hold(variables[variable], Hold::rule, by_schema);
+    } else if (!has_kernel) {
+      plan_.hold(variables[variable], Hold::runtime, by_runtime);
+    }
+  };
+  std::vector<bool> has_output(schema.variables.size());
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    const Parameter* parameter = Schema::at(schema.outputs, i);
+    const ValueId id = node.outputs[i];
+    if (parameter == nullptr || parameter->arity == Arity::heterogeneous) {
+      if (id != no_value) plan_.hold(plan_.value_slots_[id], Hold::rule, unknown_operator);
+      continue;
+    }
+    has_output[parameter->variable] = true;
+    if (id == no_value) continue;
+    plan_.unite(variables[parameter->variable], plan_.value_slots_[id]);
+    restrict(parameter->variable, id);
+  }
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const Parameter* parameter = Schema::at(schema.inputs, i);
+    if (parameter != nullptr && node.inputs[i] != no_value) restrict(parameter->variable, node.inputs[i]);
+  }
+  link_variables(node, schema, variables);
+
+  const Attribute* to = node.op_type == "Cast" ? node.attribute("to") : nullptr;
+  const bool makes_sizes = to != nullptr && (is_wide_integer(to->i) || to->i == 8);
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const Parameter* parameter = Schema::at(schema.inputs, i);
+    const ValueId id = node.inputs[i];
+    if (id == no_value || !converts(id)) continue;
+    if (parameter == nullptr || parameter->arity == Arity::heterogeneous || makes_sizes ||
+        is_size_input(node.op_type, i)) {
+      take_exactly(node, i);
+      continue;
+    }
+    const std::uint8_t variable = parameter->variable;
+    // An input that shares its type with nothing takes whatever comes, if both types are allowed.
+    const bool alone = places[variable] == 1 && !has_output[variable] && type(id).is_tensor() &&
+                       plan_.at(variables[variable]).hold == Hold::free &&
+                       plan_.root(variables[variable]) == variables[variable];
+    const bool linked = alone && std::count_if(variables.begin(), variables.end(), [&](SlotId other) {
+                                   return plan_.root(other) == variables[variable];
+                                 }) > 1;
+    take(node, i, alone && !linked ? any_type : variables[variable]);
+  }
+}
+
+// Variables that are one although the schema does not say so.
+void SlotBuilder::link_variables(const Node& node, const Schema& schema, std::vector<SlotId>& variables) {
+  const std::string_view op = node.op_type;
+  if (is_container_operator(op)) {
+    SlotId first = any_type;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const Parameter* parameter = Schema::at(schema.inputs, i);
+      if (parameter == nullptr || !converts(node.inputs[i])) continue;
+      if (first == any_type) first = variables[parameter->variable];
+      plan_.unite(first, variables[parameter->variable]);
+    }
+    if (first != any_type && !node.outputs.empty() && node.outputs[0] != no_value && converts(node.outputs[0])) {
+      plan_.unite(first, variables[schema.outputs.front().variable]);
+    }
+  }
+  const SlotId out = schema.outputs.empty() ? any_type : variables[schema.outputs.front().variable];
+  if (op == "LayerNormalization") {  // stash_type decides
+    if (schema.outputs.size() > 1) plan_.hold(variables[schema.outputs[1].variable], Hold::rule, by_schema);
+  }
+  const auto has_reference = [&](std::string_view name) {
+    const Attribute* attribute = node.attribute(name);
+    return attribute != nullptr && !attribute->reference.empty();
+  };
+  if (op == "Constant" || op == "ConstantOfShape") {
+    const bool referred = std::any_of(node.attributes.begin(), node.attributes.end(),
+                                      [](const Attribute& attribute) { return !attribute.reference.empty(); });
+    if (referred) plan_.hold(out, Hold::rule, by_attribute);
+  }
+  const TypeAttribute* row = type_attribute(op);
+  if (row == nullptr) return;
+  if (has_reference(row->attribute)) plan_.hold(out, Hold::rule, by_attribute);
+  const Attribute* given = node.attribute(row->attribute);
+  const bool like_input = row->absent == 0 && op != "Cast" && (given == nullptr || given->i == 0);
+  if (!like_input || schema.inputs.empty()) return;
+  const std::size_t source = op == "DequantizeLinear" ? 1 : 0;
+  if (source < schema.inputs.size()) plan_.unite(out, variables[schema.inputs[source].variable]);
+}
+
+void SlotBuilder::build_control_flow(const Node& node, const Graph& graph) {
+  const BodyWiring wiring = body_wiring(node, graph.opset(node.domain));
+  if (is_blocked(node)) {
+    build_opaque(node, by_request);
+    return;
+  }
+  const bool is_map = node.op_type == "SequenceMap";
+  const std::int64_t opset = graph.opset("");
+  const Schema* schema = schema_of(node, graph);
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const ValueId id = node.inputs[i];
+    if (id != no_value && converts(id)) take(node, i, new_slot());
+  }
+  const auto check = [&](SlotId slot, ValueId id) {
+    if (!converts(id)) return;
+    const Parameter* parameter = schema == nullptr ? nullptr : Schema::at(schema->outputs, 0);
+    const bool known = parameter != nullptr && opset > 0 &&
+                       allows(schema->variables[parameter->variable], type(id).kind, plan_.settings_.to);
+    if (plan_.settings_.request->weights_only) {
+      plan_.hold(slot, Hold::runtime, by_request);
+    } else if (!known) {
+      plan_.hold(slot, Hold::rule, by_schema);
+    }
+  };
+  for (const ValueId id : node.outputs) {
+    if (id != no_value) check(plan_.value_slots_[id], id);
+  }
+  for (const Attribute& attribute : node.attributes) {
+    for (const auto& body : attribute.graphs) {
+      for (std::size_t k = 0; k < body->inputs.size(); ++k) {
+        const ValueId inner = body->inputs[k].value;
+        const SlotId slot = plan_.value_slots_[inner];
+        check(slot, inner);
+        const std::size_t source = wiring.input_of(k);
+        if (source == BodyWiring::npos || source >= node.inputs.size()) continue;
+        const SlotId outer = plan_.node_inputs_[node.id][source];
+        if (outer < exact_type) plan_.unite(slot, outer);
+      }
+      for (std::size_t k = 0; k < body->outputs.size(); ++k) {
+        const ValueId inner = body->outputs[k].value;
+        if (!converts(inner)) continue;
+        const std::size_t target = wiring.output_of(k);
+        const SlotId slot = new_slot();
+        plan_.graph_outputs_[body->id][k] = slot;
+        plan_.uses_[inner].push_back({.slot = slot});
+        check(slot, inner);
+        if (!type(inner).is_tensor()) plan_.unite(slot, plan_.value_slots_[inner]);
+        if (target == BodyWiring::npos) continue;
+        if (target < node.outputs.size() && node.outputs[target] != no_value) {
+          plan_.unite(slot, plan_.value_slots_[node.outputs[target]]);
+        }
+        const std::size_t carried = wiring.first_body_input + target;
+        if (!is_map && target < wiring.carried && carried < body->inputs.size()) {
+          plan_.unite(slot, plan_.value_slots_[body->inputs[carried].value]);
+        }
+      }
+    }
+  }
+}
+
+void SlotBuilder::build_call(const Node& node, const Function& function) {
+  const Graph& body = function.body;
+  const bool fits = node.inputs.size() <= body.inputs.size() && node.outputs.size() <= body.outputs.size();
+  if (!fits || is_blocked(node)) {
+    build_opaque(node, by_request);
+    for (const auto* edges : {&body.inputs, &body.outputs}) {
+      for (const Declaration& edge : *edges) plan_.hold(plan_.value_slots_[edge.value], Hold::rule, by_request);
+    }
+    return;
+  }
+  for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+    const bool same = node.inputs[k] == no_value || type(node.inputs[k]) == type(body.inputs[k].value);
+    take(node, k, same ? plan_.value_slots_[body.inputs[k].value] : exact_type);
+  }
+  for (std::size_t k = 0; k < node.outputs.size(); ++k) {
+    const ValueId inner = body.outputs[k].value;
+    if (node.outputs[k] == no_value) continue;
+    const SlotId outer = plan_.value_slots_[node.outputs[k]];
+    if (type(inner) == type(node.outputs[k])) {
+      plan_.unite(outer, plan_.value_slots_[inner]);
+    } else {
+      plan_.hold(outer, Hold::rule, unknown_operator);
+    }
+  }
+}
+
+// Floats that become sizes, indices or text stay exact: everything that computes them, back to the first operator that
+// computes something else.
+void SlotBuilder::hold_sizes(const Graph& graph) {
+  for (const Node& node : graph.nodes) {
+    if (!node.domain.empty()) continue;
+    const Attribute* to = node.op_type == "Cast" ? node.attribute("to") : nullptr;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] == no_value || !converts(node.inputs[i])) continue;
+      if ((to != nullptr && is_wide_integer(to->i)) || is_size_input(node.op_type, i)) hold_size(node.inputs[i]);
+    }
+  }
+}
+
+void SlotBuilder::hold_size(ValueId id) {
+  std::vector<ValueId> left = {id};
+  while (!left.empty()) {
+    const ValueId next = left.back();
+    left.pop_back();
+    if (walked_[next]) continue;
+    walked_[next] = true;
+    const Value& value = plan_.model_.values[next];
+    if (value.producer == nullptr) continue;
+    const Node& node = *value.producer;
+    if (!node.domain.empty() || !may_compute_sizes(node.op_type)) continue;
+    plan_.hold(plan_.value_slots_[next], Hold::rule, of_size);
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] == no_value || !converts(node.inputs[i]) || node.op_type == "Cast") continue;
+      left.push_back(node.inputs[i]);
+    }
+  }
+}
+
+}  // namespace tensorcast::models::onnx::precision

@@ -1,0 +1,241 @@
+"""ONNX's own node tests with float32 inputs, converted by `tcast onnx convert`: all of them, or a sample.
+
+    python tests/python/onnx_node_models.py --tcast PROGRAM [--to TYPE ...] [--only REGEX] [--every N] [--back]
+
+A model that ONNX Runtime runs must be valid after its conversion, load, run, give nearly the same, and a second
+conversion must change nothing. The last line counts.
+"""
+
+import argparse
+import collections
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+FOLDER = pathlib.Path(onnx.__file__).parent / "backend/test/data/node"
+RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial", "Dropout"}
+# The largest error, relative to the largest number of the output.
+TOLERANCE = {"float16": 2e-2, "bfloat16": 1.2e-1, "float32": 1e-4, "float64": 1e-4}
+NUMPY = {"tensor(float16)": np.float16, "tensor(float)": np.float32, "tensor(double)": np.float64}
+FLOATS = (np.float16, np.float32, np.float64)
+
+
+def session(path):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def elements(type_proto):
+    """Element types anywhere in a type."""
+    kind = type_proto.WhichOneof("value")
+    if kind == "tensor_type":
+        return {type_proto.tensor_type.elem_type}
+    if kind in ("sequence_type", "optional_type"):
+        return elements(getattr(type_proto, kind).elem_type)
+    return set()
+
+
+def test_input(model_folder, model):
+    """The values of data set 0 by name; None for an empty optional."""
+    values = {}
+    for index, value in enumerate(model.graph.input):
+        data = (model_folder / f"test_data_set_0/input_{index}.pb").read_bytes()
+        kind = value.type.WhichOneof("value")
+        if kind == "sequence_type":
+            values[value.name] = numpy_helper.to_list(onnx.SequenceProto.FromString(data))
+        elif kind == "optional_type":
+            optional = onnx.OptionalProto.FromString(data)
+            values[value.name] = numpy_helper.to_optional(optional)
+        else:
+            tensor = onnx.TensorProto.FromString(data)
+            values[value.name] = tensor if tensor.data_type > 13 else numpy_helper.to_array(tensor)
+    return values
+
+
+def run(path, values):
+    """The outputs of the model, whose inputs get the values in its own types."""
+    opened = session(path)
+    kinds = {each.name: each.type for each in opened.get_inputs()}
+
+    def feed(name, value):
+        kind = kinds[name]
+        if isinstance(value, list):
+            return [feed_array(each, kind) for each in value]
+        return feed_array(value, kind)
+
+    def feed_array(value, kind):
+        element = re.search(r"tensor\((\w+)\)", kind).group(0)
+        if isinstance(value, onnx.TensorProto):
+            array = numpy_helper.to_array(value)
+            if element in NUMPY:
+                return array.astype(NUMPY[element])
+            return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(array.view(np.uint8 if array.itemsize == 1 else np.uint16), value.data_type)
+        if element == "tensor(bfloat16)" and value.dtype in FLOATS:
+            import ml_dtypes
+            array = value.astype(ml_dtypes.bfloat16).view(np.uint16)
+            return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(array, TensorProto.BFLOAT16)
+        if element in NUMPY and value.dtype in FLOATS:
+            return value.astype(NUMPY[element])
+        return value
+
+    feeds = {name: feed(name, values[name]) for name in kinds if values[name] is not None}
+    binding = any(isinstance(value, onnxruntime.OrtValue) for value in feeds.values())
+    simple = all(each.type.startswith("tensor(") for each in opened.get_outputs())
+    if binding or (simple and any("bfloat16" in each.type for each in opened.get_outputs())):
+        feeds = {name: value if isinstance(value, (onnxruntime.OrtValue, list)) else onnxruntime.OrtValue.ortvalue_from_numpy(value)
+                 for name, value in feeds.items()}
+        return [from_ort(value) for value in opened.run_with_ort_values(None, feeds)]
+    return opened.run(None, feeds)
+
+
+def from_ort(value):
+    if value.element_type() != TensorProto.BFLOAT16:
+        return value.numpy()
+    import ctypes
+    import ml_dtypes
+    count = int(np.prod(value.shape()))
+    raw = np.frombuffer(ctypes.string_at(value.data_ptr(), count * 2), ml_dtypes.bfloat16)
+    return raw.reshape(value.shape()).astype(np.float32)
+
+
+def arrays(value):
+    if isinstance(value, list):
+        return [array for each in value for array in arrays(each)]
+    return [] if value is None else [np.asarray(value)]
+
+
+def close(before, after, tolerance):
+    """Why the outputs are not close; empty if they are."""
+    before, after = arrays(before), arrays(after)
+    if len(before) != len(after):
+        return "another number of outputs"
+    for expected, got in zip(before, after):
+        if expected.shape != got.shape:
+            return f"shape {got.shape} instead of {expected.shape}"
+        if expected.dtype.kind not in "fiub" or expected.size == 0:
+            if not np.array_equal(expected, got):
+                return "other elements"
+            continue
+        a, b = expected.astype(np.float64), got.astype(np.float64)
+        if got.dtype == np.float16:  # numbers beyond its range are infinite
+            with np.errstate(over="ignore"):
+                a = a.astype(np.float16).astype(np.float64)
+        finite = np.isfinite(a)
+        scale = max(1.0, np.abs(a[finite]).max(initial=0.0))
+        wrong = np.abs(a[finite] - b[finite]) > tolerance * scale
+        if expected.dtype.kind in "iub" and wrong.any() and wrong.mean() <= 0.05:
+            continue  # a comparison of equal or nearly equal numbers
+        if wrong.any() or not np.array_equal(np.isnan(a), np.isnan(b)):
+            worst = np.abs(a[finite] - b[finite]).max(initial=0.0)
+            return f"error {worst:.3g} of {scale:.3g}, {int(wrong.sum())} of {wrong.size}"
+    return ""
+
+
+def candidates(only=None, every=1):
+    """(name, path, model, inputs, outputs) of the node tests with float32 inputs that ONNX Runtime runs."""
+    names = sorted(path.name for path in FOLDER.iterdir() if only is None or re.search(only, path.name))
+    for name in names[::every]:
+        path = FOLDER / name / "model.onnx"
+        model = onnx.load(path)
+        if not any(TensorProto.FLOAT in elements(value.type) for value in model.graph.input):
+            continue
+        try:
+            values = test_input(FOLDER / name, model)
+            outputs = run(path, values)
+        except Exception:
+            continue
+        yield name, path, model, values, outputs
+
+
+def rounded(value, to):
+    """`value` as it arrives in a model whose inputs have the type."""
+    if isinstance(value, list):
+        return [rounded(each, to) for each in value]
+    if not isinstance(value, np.ndarray) or value.dtype not in (np.float32, np.float64):
+        return value
+    import ml_dtypes
+    narrow = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.float32, "float64": np.float64}[to]
+    with np.errstate(over="ignore"):
+        return value.astype(narrow).astype(value.dtype)
+
+
+def convert(tcast, source, target, *arguments):
+    done = subprocess.run([tcast, "onnx", "convert", source, "-o", target, "--force", "--quiet", *arguments],
+                          capture_output=True, text=True)
+    return done.stderr if done.returncode else ""
+
+
+def judge(tcast, path, model, values, outputs, to, folder, arguments=(), tolerance=None):
+    """(stage, reason) of the first thing that is wrong with a converted model; None if all is right."""
+    target, again = folder / "out.onnx", folder / "again.onnx"
+    if complaint := convert(tcast, path, target, "--to", to, *arguments):
+        return "convert", complaint
+    try:
+        onnx.checker.check_model(str(target), full_check=True)
+    except Exception as problem:
+        return "check", str(problem)
+    try:
+        got = run(target, values)
+    except Exception as problem:
+        return "run", str(problem)
+    is_random = any(node.op_type in RANDOM for node in model.graph.node)
+    if to in ("float16", "bfloat16") and not is_random:
+        outputs = run(path, {name: rounded(value, to) for name, value in values.items()})
+    if not is_random and (difference := close(outputs, got, tolerance or TOLERANCE[to])):
+        return "close", difference
+    if complaint := convert(tcast, target, again, "--to", to, *arguments):
+        return "again", complaint
+    if target.read_bytes() != again.read_bytes():
+        return "idempotent", "a second conversion changes the model"
+    return None
+
+
+def judge_back(tcast, path, model, values, outputs, to, folder):
+    """The same for a model that was converted to `to` and back to float32."""
+    narrow = folder / "narrow.onnx"
+    if complaint := convert(tcast, path, narrow, "--to", to):
+        return "convert", complaint
+    rounded_values = {name: rounded(value, to) for name, value in values.items()}
+    outputs = run(path, rounded_values)
+    return judge(tcast, narrow, model, rounded_values, outputs, "float32", folder, tolerance=TOLERANCE[to])
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tcast", required=True)
+    parser.add_argument("--to", nargs="+", default=["float16"])
+    parser.add_argument("--only")
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--with", dest="arguments", default="", help="more arguments for the command")
+    parser.add_argument("--back", action="store_true", help="convert to --to, and then back to float32")
+    options = parser.parse_args()
+    counts = {to: collections.Counter() for to in options.to}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, path, model, values, outputs in candidates(options.only, options.every):
+            for to in options.to:
+                where = pathlib.Path(folder)
+                if options.back:
+                    wrong = judge_back(options.tcast, path, model, values, outputs, to, where)
+                else:
+                    wrong = judge(options.tcast, path, model, values, outputs, to, where, options.arguments.split())
+                counts[to]["models"] += 1
+                counts[to][wrong[0] if wrong else "right"] += 1
+                if wrong:
+                    print(f"{to} {name}: {wrong[0]}: {' '.join(wrong[1].split())[:300]}", flush=True)
+    for to, count in counts.items():
+        print(to, ", ".join(f"{number} {what}" for what, number in count.items()))
+    return any(count["models"] != count["right"] for count in counts.values())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

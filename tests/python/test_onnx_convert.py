@@ -1,0 +1,351 @@
+"""`tcast onnx convert`: new models are valid, load in ONNX Runtime, give nearly the same, and stay as they are."""
+
+import json
+
+import numpy as np
+import onnx
+import onnx.parser
+import onnx_node_models
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+F32, F16, BF16, F64, I64 = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE,
+                            TensorProto.INT64)
+X = np.array([[0.1, -1.7, 3.3]], np.float32)
+
+
+def parse(text, initializers=(), ir_version=10, opset=21, more=""):
+    model = onnx.parser.parse_model(f'<ir_version: {ir_version}, opset_import: ["" : {opset}{more}]>\n{text}')
+    model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in initializers)
+    return model
+
+
+def run(model, **feeds):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(model if isinstance(model, str) else model.SerializeToString(), options,
+                                           providers=["CPUExecutionProvider"])
+    types = {"tensor(float16)": np.float16, "tensor(float)": np.float32, "tensor(double)": np.float64}
+    kinds = {each.name: each.type for each in session.get_inputs()}
+    return session.run(None, {name: array.astype(types[kinds[name]]) if array.dtype.kind == "f" else array
+                              for name, array in feeds.items()})
+
+
+@pytest.fixture
+def convert(run_tcast, tmp_path):
+    """convert(model, "float16") gives the new model, which is valid and which a second conversion leaves as it is."""
+
+    def converted(model, to, *arguments, check=True):
+        if isinstance(model, onnx.ModelProto):
+            onnx.save(model, tmp_path / "model.onnx")
+        for source, target in (("model.onnx", "out.onnx"), ("out.onnx", "again.onnx")):
+            done = run_tcast("onnx", "convert", source, "-o", target, "--to", to, "--force", *arguments)
+            assert done.returncode == 0, done.stderr
+        assert done.stdout == "again.onnx: 0 changes\n"
+        new = (tmp_path / "out.onnx").read_bytes()
+        if not (tmp_path / "out.onnx.data").exists():
+            assert (tmp_path / "again.onnx").read_bytes() == new
+        if check:
+            onnx.checker.check_model(str(tmp_path / "out.onnx"), full_check=True)
+        return onnx.load(tmp_path / "out.onnx")
+
+    return converted
+
+
+def operators(graph):
+    return [node.op_type for node in graph.node]
+
+
+def element_types(values):
+    return [value.type.tensor_type.elem_type for value in values]
+
+
+def initializer_types(graph):
+    return {each.name: each.data_type for each in graph.initializer}
+
+
+# All of them: tests/python/onnx_node_models.py.
+@pytest.mark.parametrize("to", ["float16", "bfloat16", "float64"])
+def test_node_models_of_onnx(tcast, tmp_path, to):
+    wrong, models = {}, 0
+    for name, path, model, values, outputs in onnx_node_models.candidates(every=29):
+        opset = max(each.version for each in model.opset_import)
+        if to == "bfloat16" and opset < 13:
+            continue
+        models += 1
+        if found := onnx_node_models.judge(tcast, path, model, values, outputs, to, tmp_path):
+            wrong[name] = found
+    assert not wrong
+    assert models > 20
+
+
+def test_a_straight_graph(convert):
+    model = parse("g (float[1,3] x) => (float[1,3] y) { r = Relu(x)  y = Mul(r, w) }", [("w", np.float32([[2, 3, 4]]))])
+    new = convert(model, "float16")
+    assert operators(new.graph) == ["Relu", "Mul"]
+    assert element_types(new.graph.input) == element_types(new.graph.output) == [F16]
+    assert initializer_types(new.graph) == {"w": F16}
+    np.testing.assert_allclose(run(new, x=X)[0], run(model, x=X)[0], rtol=2e-3)
+
+
+def test_kept_inputs_and_outputs(convert):
+    model = parse("g (float[1,3] x) => (float[1,3] y, float[1,3] z) { y = Relu(x)  z = Add(y, x) }")
+    new = convert(model, "float16", "--keep-io-types")
+    assert element_types([*new.graph.input, *new.graph.output]) == [F32] * 3
+    assert [each.name for each in new.graph.output] == ["y", "z"]
+    assert sorted(operators(new.graph)) == ["Add", "Cast", "Cast", "Cast", "Relu"]
+    np.testing.assert_allclose(run(new, x=X)[0], run(model, x=X)[0], rtol=2e-3)
+    new = convert(model, "float16", "--keep-io-types", "z")
+    assert element_types([*new.graph.input, *new.graph.output]) == [F16, F16, F32]
+
+
+def test_one_cast_for_all_consumers(convert):
+    model = parse("g (float[1,3] x) => (float[1,3] y) { a = Relu(x)  b = Sin(a)  c = Cos(a)  d = Tanh(a)  y = Sum(b, c, d) }")
+    new = convert(model, "float16", "--keep-op", "Sin", "--keep-op", "Cos")
+    casts = [node for node in new.graph.node if node.op_type == "Cast"]
+    assert [node.input[0] for node in casts] == ["a", "b", "c"]
+    assert operators(new.graph)[:2] == ["Relu", "Cast"]
+
+
+def test_names_that_are_taken(convert):
+    model = parse("g (float[1,3] x) => (float[1,3] y) { x_float16 = Identity(x)  s = Sin(x_float16)  y = Add(s, x) }")
+    new = convert(model, "float16", "--keep-io-types")
+    assert len({name for node in new.graph.node for name in node.output}) == len(new.graph.node)
+    assert new.graph.node[0].output == ["x_float16_2"]
+
+
+def test_existing_casts_are_retargeted_only_if_all_consumers_agree(convert):
+    model = parse("""g (int64[3] i, float[1,3] x) => (float[1,3] y, float[3] z) {
+        f = Cast<to: int = 1>(i)  y = Add(f, x)  g = Cast<to: int = 1>(i)  s = Sin(g)  z = Mul(g, s) }""")
+    new = convert(model, "float16", "--keep-op", "Sin")
+    targets = {node.output[0]: node.attribute[0].i for node in new.graph.node if node.op_type == "Cast"}
+    assert (targets["f"], targets["g"], targets["g_float16"]) == (F16, F32, F16)
+    # `to` need not be the first attribute.
+    cast = helper.make_node("Cast", ["i"], ["f"], saturate=1, to=F32)
+    model = helper.make_model(helper.make_graph([cast], "g", [helper.make_tensor_value_info("i", I64, [3])],
+                                                [helper.make_tensor_value_info("f", F32, [3])]),
+                              opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    cast.attribute.reverse()
+    assert element_types(convert(model, "float16").graph.output) == [F16]
+
+
+def test_attributes_that_carry_a_type(convert):
+    model = parse("""g (int64[1] n) => (float[N] y, float[2,2] r, float w, float[3] v, float[2] q) {
+        y = ConstantOfShape<value: tensor = float[1] {0.5}>(n)
+        r = RandomNormal<shape: ints = [2, 2]>()
+        w = Constant<value_float: float = 0.25>()
+        v = Constant<value_floats: floats = [1.0, 2.0, 3.0]>()
+        q = Constant<value: tensor = float[2] {1.0, 2.0}>() }""")
+    new = convert(model, "float16", "--runtime", "any")
+    assert operators(new.graph) == operators(model.graph)
+    assert element_types(new.graph.output) == [F16] * 5
+    new = convert(model, "float16")  # RandomNormal has no kernel, so that a Cast stands behind it
+    assert operators(new.graph).count("Cast") == 1
+    assert element_types(new.graph.output) == [F16] * 5
+    outputs = run(new, n=np.int64([3]))
+    assert [each.dtype for each in outputs] == [np.float16] * 5
+    assert outputs[0].tolist() == [0.5] * 3 and outputs[2] == 0.25 and outputs[3].tolist() == [1, 2, 3]
+
+
+def test_resize_keeps_its_scales(convert):
+    model = parse("g (float[1,1,2,2] x) => (float[1,1,N,M] y) { y = Resize(x, , s) }", [("s", np.float32([1, 1, 2, 2]))])
+    new = convert(model, "float16")
+    assert initializer_types(new.graph) == {"s": F32}
+    assert list(new.graph.node[0].input) == ["x", "", "s"]
+
+
+def test_a_shared_initializer_is_stored_twice(convert):
+    model = parse("g (float[1,3] x) => (float[1,3] y) { a = Sin(w)  b = Mul(x, w)  y = Add(a, b) }",
+                  [("w", np.float32([[0.1, 0.2, 0.3]]))])
+    new = convert(model, "float16", "--keep-op", "Sin")
+    assert initializer_types(new.graph) == {"w": F32, "w_float16": F16}
+
+
+def test_overflow_keeps_a_consumer_high(convert, run_tcast):
+    model = parse("g (float[1,3] x) => (float[1,3] y) { a = Mul(x, w)  y = Relu(a) }", [("w", np.float32([[1e5, 1, 1]]))])
+    new = convert(model, "float16")
+    assert initializer_types(new.graph) == {"w": F32}
+    assert "Cast" in operators(new.graph)
+    assert initializer_types(convert(model, "float16", "--on-overflow", "clamp").graph) == {"w": F16}
+    assert numpy_helper.to_array(new.graph.initializer[0])[0, 0] == 1e5
+    done = run_tcast("onnx", "convert", "model.onnx", "-o", "never.onnx", "--to", "float16", "--on-overflow", "error")
+    assert done.returncode == 1 and "beyond the range of float16" in done.stderr
+
+
+def test_masks_become_the_lowest_number(convert):
+    model = parse("g (float[1,3] x) => (float[1,3] y) { y = Add(x, m) }", [("m", np.float32([[0, -1e9, -3.4028235e38]]))])
+    (mask,) = convert(model, "float16").graph.initializer
+    assert numpy_helper.to_array(mask).tolist() == [[0, -65504, -65504]]
+    (mask,) = convert(model, "float16", "--masks", "inf").graph.initializer
+    assert numpy_helper.to_array(mask).tolist() == [[0, -np.inf, -np.inf]]
+
+
+def test_sizes_that_are_computed_as_floats_stay(convert):
+    model = parse("""g (float[1,3] x, int64[1] n) => (float[N] y) {
+        f = Cast<to: int = 1>(n)  h = Mul(f, ratio)  c = Floor(h)  i = Cast<to: int = 7>(c)
+        z = ConstantOfShape(i)  s = ReduceSum<keepdims: int = 0>(x)  y = Add(z, s) }""", [("ratio", np.float32(1.5))])
+    new = convert(model, "float16")
+    assert initializer_types(new.graph) == {"ratio": F32}
+    assert run(new, x=X, n=np.int64([4097]))[0].shape == (6145,)
+
+
+IF = """g (bool c, float[1,3] x) => (float[1,3] y) {
+  y = If (c) <
+    then_branch = t () => (float[1,3] p) { p = Sin(x) },
+    else_branch = e () => (float[1,3] q) { q = Relu(x) }
+  > }"""
+LOOP = """g (int64 n, bool c, float[1,3] x) => (float[1,3] y, float[N,1,3] all) {
+  y, all = Loop (n, c, x) <
+    body = b (int64 i, bool d, float[1,3] s) => (bool e, float[1,3] t, float[1,3] u) {
+      e = Identity(d)  h = Sin(s)  t = Add(h, x)  u = Relu(t) }
+  > }"""
+SCAN = """g (float[1,3] x, float[5,1,3] xs) => (float[1,3] y, float[5,1,3] all) {
+  y, all = Scan <num_scan_inputs: int = 1, body = b (float[1,3] s, float[1,3] v) => (float[1,3] t, float[1,3] u) {
+      t = Add(s, v)  u = Sin(t) }
+  > (x, xs) }"""
+
+
+@pytest.mark.parametrize("arguments", [(), ("--keep-io-types",), ("--keep-op", "Sin"), ("--keep-op", "Sin", "--keep-io-types")])
+@pytest.mark.parametrize("to", ["float16", "bfloat16", "float64"])
+@pytest.mark.parametrize("text, feeds", [
+    (IF, {"c": np.array(True)}), (IF, {"c": np.array(False)}),
+    (LOOP, {"n": np.array(3), "c": np.array(True)}), (SCAN, {"xs": np.float32(np.arange(15).reshape(5, 1, 3) / 7)}),
+], ids=["if-true", "if-false", "loop", "scan"])
+def test_subgraphs(convert, text, feeds, to, arguments):
+    model = parse(text)
+    new = convert(model, to, *arguments)
+    if BF16 in element_types([*new.graph.input, *new.graph.output]):
+        return  # ONNX Runtime takes no bfloat16 from NumPy
+    expected, got = run(model, x=X, **feeds), run(new, x=X, **feeds)
+    for a, b in zip(expected, got):
+        np.testing.assert_allclose(b, a, atol=6e-2 if to == "bfloat16" else 1e-2)
+
+
+FUNCTION = """
+<domain: "mine", opset_import: ["" : 21]> half_sum (a, b) => (c) {
+  s = Add(a, b)  h = Constant<value_float: float = 0.5>()  c = Mul(s, h) }
+"""
+
+
+@pytest.mark.parametrize("arguments", [(), ("--keep-io-types",), ("--keep-op", "Mul"), ("--keep-op", "half_sum")])
+def test_functions(convert, arguments):
+    text = 'g (float[1,3] x) => (float[1,3] y) { r = Relu(x)  p = mine.half_sum(r, x)  y = mine.half_sum(p, x) }'
+    model = parse(text + FUNCTION, more=', "mine" : 1')
+    new = convert(model, "float16", *arguments)
+    np.testing.assert_allclose(run(new, x=X)[0], run(model, x=X)[0], atol=1e-2)
+
+
+def test_a_function_called_with_two_types_stays(convert):
+    text = "g (float[1,3] x, int64[1,3] i) => (float[1,3] y, int64[1,3] j) { y = mine.double(x)  j = mine.double(i) }"
+    model = parse(text + '\n<domain: "mine", opset_import: ["" : 21]> double (a) => (b) { b = Add(a, a) }',
+                  more=', "mine" : 1')
+    new = convert(model, "float16")
+    assert run(new, x=X, i=np.int64([[1, 2, 3]]))[1].tolist() == [[2, 4, 6]]
+
+
+def test_sequences_have_one_type(convert):
+    model = parse("""g (float[1,3] x, int64 i) => (float[1,3] y) {
+        s = SequenceConstruct(x, x)  t = SequenceInsert(s, x)  y = SequenceAt(t, i) }""")
+    new = convert(model, "float16")
+    assert run(new, x=X, i=np.array(0))[0].dtype == np.float16
+
+
+def test_unknown_operators_keep_their_types(convert):
+    model = parse("g (float[1,3] x) => (float[1,3] y) { a = Relu(x)  b = theirs.Thing(a)  y = Relu(b) }",
+                  more=', "theirs" : 1')
+    model.graph.value_info.append(helper.make_tensor_value_info("b", F32, [1, 3]))
+    new = convert(model, "float16", check=False)
+    assert operators(new.graph) == ["Relu", "Cast", "Thing", "Cast", "Relu"]
+
+
+def test_external_data(convert, tmp_path):
+    weights = np.random.default_rng(1).normal(size=(64, 64)).astype(np.float32)
+    model = parse("g (float[1,64] x) => (float[1,64] y) { y = MatMul(x, w) }", [("w", weights)])
+    onnx.save(model, tmp_path / "model.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
+    new = convert(None, "float16")
+    assert (tmp_path / "out.onnx.data").stat().st_size == weights.size * 2
+    np.testing.assert_array_equal(numpy_helper.to_array(new.graph.initializer[0]), weights.astype(np.float16))
+    x = np.ones((1, 64), np.float32)
+    np.testing.assert_allclose(run(str(tmp_path / "out.onnx"), x=x)[0], x @ weights, atol=0.05)
+
+
+def test_what_is_unknown_survives(convert):
+    model = parse("g (float[1,3] x) => (float[1,3] y) { y = Mul(x, w) }", [("w", X)])
+    model.metadata_props.add(key="k", value="v")
+    model.graph.doc_string = "text"
+    model.graph.node[0].doc_string = "node"
+    unknown = b"\xc2\x3e\x03abc"  # field 1000
+    model.MergeFromString(unknown)
+    new = convert(model, "float16", "--keep-io-types")
+    assert unknown in new.SerializeToString()
+    assert (new.metadata_props[0].value, new.graph.doc_string) == ("v", "text")
+    assert [node.doc_string for node in new.graph.node if node.op_type == "Mul"] == ["node"]
+
+
+@pytest.mark.parametrize("field", ["raw", "typed"])
+def test_a_sparse_initializer(convert, field):
+    model = parse("g (float[1,3] x) => (float[1,3] y) { y = Mul(x, w) }")
+    values = helper.make_tensor("w", F32, [1], np.float32([7]).tobytes() if field == "raw" else [7.0], raw=field == "raw")
+    indices = helper.make_tensor("w_indices", I64, [1], [2])
+    model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [1, 3]))
+    new = convert(model, "float16", check=False)
+    assert new.graph.sparse_initializer[0].values.data_type == F16
+    np.testing.assert_allclose(run(new, x=X)[0], [[0, 0, 23.1]], rtol=1e-2)
+
+
+@pytest.mark.parametrize("to", ["float16", "bfloat16", "float8_e4m3fn"])
+def test_weights_only(convert, to):
+    weights = np.random.default_rng(1).normal(size=(16, 16)).astype(np.float32)
+    model = parse("g (float[1,16] x) => (float[1,16] y) { a = MatMul(x, w)  y = Relu(a) }", [("w", weights)])
+    new = convert(model, to, "--weights-only")
+    assert operators(new.graph) == ["Cast", "MatMul", "Relu"]
+    assert element_types([*new.graph.input, *new.graph.output]) == [F32, F32]
+    x = np.ones((1, 16), np.float32)
+    np.testing.assert_allclose(run(new, x=x)[0], run(model, x=x)[0], atol=0.5)
+
+
+@pytest.mark.parametrize("to", ["float16", "bfloat16"])
+def test_there_and_back(convert, to, tmp_path):
+    model = parse("g (float[1,3] x) => (float[1,3] y) { r = Sin(x)  t = Softmax(r)  y = Mul(t, w) }", [("w", X)])
+    onnx.save(convert(model, to), tmp_path / "model.onnx")
+    new = convert(None, "float32")
+    assert element_types([*new.graph.input, *new.graph.output]) == [F32, F32]
+    assert set(initializer_types(new.graph).values()) == {F32}
+    np.testing.assert_allclose(run(new, x=X)[0], run(model, x=X)[0], atol=2e-2)
+
+
+def test_the_report(run_tcast, tmp_path):
+    model = parse("g (float[1,3] x) => (float[1,3] y) { a = Relu(x)  y = Sin(a) }")
+    onnx.save(model, tmp_path / "m.onnx")
+    done = run_tcast("onnx", "convert", "m.onnx", "-o", "o.onnx", "--to", "float16", "--keep-op", "Sin", "--json")
+    said = json.loads(done.stdout)
+    assert said["kept"] == [{"name": "y", "op_type": "Sin", "reason": "the request keeps it"}]
+    assert (said["nodes"], said["nodes_converted"], said["casts_added"]) == (2, 1, 1)
+
+
+@pytest.mark.parametrize("arguments, complaint", [
+    (("--to", "int8"), "a model cannot become int8"),
+    (("--to", "float16", "--keep-op", "Conv"), 'the model has no operator "Conv"'),
+    (("--to", "float16", "--keep-node", "n"), 'the model has no node "n"'),
+    (("--to", "float16", "--keep-io-types", "z"), 'the model has no input or output "z"'),
+    (("--to", "bfloat16"), "bfloat16 came with opset 13, but the model has opset 11"),
+])
+def test_requests_that_are_mistakes(run_tcast, tmp_path, arguments, complaint):
+    model = parse("g (float[1,3] x) => (float[1,3] y) { y = Relu(x) }", opset=11)
+    onnx.save(model, tmp_path / "m.onnx")
+    done = run_tcast("onnx", "convert", "m.onnx", "-o", "o.onnx", *arguments)
+    assert done.returncode == 1 and complaint in done.stderr, done.stderr
+    assert not (tmp_path / "o.onnx").exists()
+
+
+@pytest.mark.parametrize("text, complaint", [
+    ("g (float[1] x) => (float[1] y) { y = Relu(nothing) }", 'nothing defines the value "nothing"'),
+    ("g (float[1] x) => (float[1] y) { y = Relu(x)  y = Sin(x) }", 'the value "y" is defined twice'),
+    ("g (float[1] x) => (float[1] z) { y = Relu(x) }", 'nothing defines the output "z"'),
+])
+def test_models_that_are_broken(run_tcast, tmp_path, text, complaint):
+    onnx.save(parse(text), tmp_path / "m.onnx")
+    done = run_tcast("onnx", "convert", "m.onnx", "-o", "o.onnx", "--to", "float16")
+    assert done.returncode == 1 and complaint in done.stderr, done.stderr
+    assert not (tmp_path / "o.onnx").exists()
