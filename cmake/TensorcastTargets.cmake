@@ -116,8 +116,14 @@ function(tensorcast_component name library)
   target_compile_features(${library} PUBLIC cxx_std_20)
   target_link_libraries(${library} PRIVATE ${links})
   target_link_options(${library} PRIVATE $<$<CONFIG:Release>:LINKER:--gc-sections>)
+  # Before 1.0 a minor version may change the C++ interface.
+  if(PROJECT_VERSION_MAJOR EQUAL 0)
+    set(soversion 0.${PROJECT_VERSION_MINOR})
+  else()
+    set(soversion ${PROJECT_VERSION_MAJOR})
+  endif()
   set_target_properties(${library} PROPERTIES LINKER_LANGUAGE CXX TENSORCAST_COMPONENT ${name} EXPORT_NAME ${name}
-                                              VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+                                              VERSION ${PROJECT_VERSION} SOVERSION ${soversion})
   set_property(GLOBAL APPEND PROPERTY TENSORCAST_LIBRARIES ${library})
 endfunction()
 

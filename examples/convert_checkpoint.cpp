@@ -12,12 +12,12 @@ int main(int argc, char** argv) {
   request.input = argv[1];
   request.output = argv[2];
   request.to = tc::DType::bfloat16;
-  request.options.threads = 0;
+  request.execution.threads = 0;
   request.rules = {{"embedding", tc::DType::float16}};
   request.report = true;
   request.verify = true;
 
-  const tc::Result<tc::ConvertOutcome> outcome = tc::convert_file(request);
+  const tc::Result<tc::ConvertOutcome> outcome = tc::convert(request);
   if (!outcome) {
     std::fprintf(stderr, "%s\n", outcome.error().describe().c_str());
     return 1;

@@ -37,7 +37,7 @@ std::map<std::string, bench::Variant> variants() {
   return {{"plain", {}},
           {"report", {.report = true}},
           {"scale", {.options = {.scale = 0.1}}},
-          {"strict", {.options = CastOptions::Safe(), .numbers_fit = true}}};
+          {"strict", {.options = CastOptions::lossless_integers(), .numbers_fit = true}}};
 }
 
 // What /proc and /sys say after `key`.
@@ -72,7 +72,7 @@ Json to_json(const Timing& t) {
 Json measure(const Request& request) {
   const bench::Variant variant = [&] {
     bench::Variant chosen = variants().at(request.variant);
-    chosen.options.threads = request.threads;
+    chosen.execution.threads = request.threads;
     return chosen;
   }();
   bench::Effort effort = request.effort;

@@ -172,11 +172,11 @@ void Bench::time(Timing& timing, const std::function<void()>& work) {
 }
 
 Result<Timing> Bench::time_cast(DType from, DType to, Size size, int threads) {
-  return time_cast(from, to, size, Variant{.options = {.threads = threads}});
+  return time_cast(from, to, size, Variant{.execution = {.threads = threads}});
 }
 
 Result<Timing> Bench::time_cast(DType from, DType to, Size size, const Variant& variant) {
-  Timing timing{.from = from, .to = to, .size = size, .threads = variant.options.threads};
+  Timing timing{.from = from, .to = to, .size = size, .threads = variant.execution.threads};
   timing.count = elements_of(size, from, to, effort_);
   const std::size_t src_bytes = storage_bytes(from, timing.count);
   const std::size_t dst_bytes = storage_bytes(to, timing.count);
@@ -187,7 +187,8 @@ Result<Timing> Bench::time_cast(DType from, DType to, Size size, const Variant& 
   CastReport report;
   Result<void> outcome;
   time(timing, [&] {
-    Result<void> converted = variant.report ? cast(src, dst, variant.options, report) : cast(src, dst, variant.options);
+    Result<void> converted = variant.report ? cast(src, dst, variant.options, report, variant.execution)
+                                            : cast(src, dst, variant.options, variant.execution);
     if (!converted) outcome = std::move(converted);
     keep(dst.bytes.data());
   });

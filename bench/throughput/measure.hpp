@@ -74,7 +74,8 @@ using Samples = std::vector<std::vector<double>>;
 
 // What a conversion is timed with.
 struct Variant {
-  CastOptions options = {};  // with the number of threads
+  CastOptions options = {};
+  Execution execution = {.threads = 1};
   bool report = false;
   bool numbers_fit = false;  // sources between 0 and 1, which every type holds: a strict cast accepts them
 };

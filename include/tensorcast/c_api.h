@@ -15,12 +15,42 @@
 extern "C" {
 #endif
 
-/* ONNX TensorProto.DataType: 1 float32, 2 uint8, 3 int8, 4 uint16, 5 int16, 6 int32, 7 int64, 8 string, 9 bool,
-   10 float16, 11 float64, 12 uint32, 13 uint64, 16 bfloat16, 17 float8_e4m3fn, 18 float8_e4m3fnuz, 19 float8_e5m2,
-   20 float8_e5m2fnuz, 21 uint4, 22 int4, 23 float4_e2m1fn, 24 float8_e8m0fnu, 25 uint2, 26 int2,
-   27 float6_e2m3fn, 28 float6_e3m2fn.
-   1001 is OpenVINO's u1: tc_promote accepts it, tc_cast does not. */
+/* ONNX TensorProto.DataType, named below: 1 float32, 2 uint8, 3 int8, 4 uint16, 5 int16, 6 int32, 7 int64, 8 string, 9
+   bool, 10 float16, 11 float64, 12 uint32, 13 uint64, 16 bfloat16, 17 float8_e4m3fn, 18 float8_e4m3fnuz, 19
+   float8_e5m2, 20 float8_e5m2fnuz, 21 uint4, 22 int4, 23 float4_e2m1fn, 24 float8_e8m0fnu, 25 uint2, 26 int2, 27
+   float6_e2m3fn, 28 float6_e3m2fn. 1001 is OpenVINO's u1: tc_promote accepts it, tc_cast does not. */
 typedef int32_t tc_dtype;
+
+enum {
+  TC_UNDEFINED = 0,
+  TC_FLOAT32 = 1,
+  TC_UINT8 = 2,
+  TC_INT8 = 3,
+  TC_UINT16 = 4,
+  TC_INT16 = 5,
+  TC_INT32 = 6,
+  TC_INT64 = 7,
+  TC_STRING = 8,
+  TC_BOOL = 9,
+  TC_FLOAT16 = 10,
+  TC_FLOAT64 = 11,
+  TC_UINT32 = 12,
+  TC_UINT64 = 13,
+  TC_BFLOAT16 = 16,
+  TC_FLOAT8_E4M3FN = 17,
+  TC_FLOAT8_E4M3FNUZ = 18,
+  TC_FLOAT8_E5M2 = 19,
+  TC_FLOAT8_E5M2FNUZ = 20,
+  TC_UINT4 = 21,
+  TC_INT4 = 22,
+  TC_FLOAT4_E2M1FN = 23,
+  TC_FLOAT8_E8M0FNU = 24,
+  TC_UINT2 = 25,
+  TC_INT2 = 26,
+  TC_FLOAT6_E2M3FN = 27,
+  TC_FLOAT6_E3M2FN = 28,
+  TC_UINT1 = 1001
+};
 
 typedef enum {
   TC_OK = 0,
@@ -29,9 +59,36 @@ typedef enum {
   TC_OUT_OF_RANGE = 3,     /* the target cannot hold an element, and the options demand an error */
   TC_PARSE = 4,            /* a string that is not a number */
   TC_IO = 5,
-  TC_INTERNAL = 6 /* out of memory, or a defect of tensorcast */
+  TC_INTERNAL = 6, /* out of memory, or a defect of tensorcast */
+  TC_CANCELLED = 7 /* a progress function asked for it */
 } tc_status;
 
+/* Values of the fields of tc_cast_options and tc_promote_options. */
+enum { TC_ROUND_UP = 0, TC_ROUND_DOWN = 1, TC_ROUND_NEAREST = 2 };
+enum { TC_RANGE_AUTO = 0, TC_RANGE_WRAP = 1, TC_RANGE_SATURATE = 2, TC_RANGE_ERROR = 3 };
+enum { TC_INT_TRUNC = 0, TC_INT_NEAREST_EVEN = 1 };
+enum { TC_INVALID_DEFAULT = 0, TC_INVALID_ERROR = 1 };
+enum { TC_FNUZ_INF_SPEC = 0, TC_FNUZ_INF_FLT_MAX = 1 };
+enum { TC_STRING_PLAIN = 0, TC_STRING_SHORTEST = 1, TC_STRING_G8 = 2 };
+enum {
+  TC_RULES_OPENVINO = 0,
+  TC_RULES_NUMPY = 1,
+  TC_RULES_TORCH = 2,
+  TC_RULES_JAX = 3,
+  TC_RULES_JAX_STRICT = 4,
+  TC_RULES_TENSORFLOW = 5
+};
+
+/* One task of a call, to be run once; never fails. */
+typedef void (*tc_task)(void* work, size_t index);
+
+/* A pool of threads of the caller: runs task(work, 0) ... task(work, count - 1), each once, in any order, on any
+   threads, and returns when all have returned. Several threads may call it at once. */
+typedef void (*tc_executor)(void* executor_data, size_t count, tc_task task, void* work);
+
+/* Structs of options grow at their end. What a library reads beyond the end of an older caller's struct are the
+   defaults. A newer caller's fields, which the library does not know, must be zero, else the call fails with
+   TC_INVALID_ARGUMENT; the default of every new field is zero. A struct_size below the first release's is refused. */
 typedef struct tc_cast_options {
   size_t struct_size;   /* sizeof(tc_cast_options): lets the struct grow */
   int32_t opset;        /* 0 = newest */
@@ -42,12 +99,19 @@ typedef struct tc_cast_options {
   int32_t invalid;      /* 0 default, 1 error */
   int32_t fnuz_inf;     /* 0 spec, 1 flt_max */
   int32_t float_string; /* 0 plain, 1 shortest, 2 g8 */
-  int32_t threads;      /* 1; 0 = all cores */
+  int32_t threads;      /* 0 = all cores; 1: the calling thread alone */
   double scale;         /* 1.0; finite */
+  /* The first release ends here. */
+  tc_executor executor; /* NULL: the library's own threads; not used if threads is 1 */
+  void* executor_data;  /* handed to executor */
 } tc_cast_options;
 
-/* Sets struct_size and the defaults: those that the comments above name, else 0. NULL is ignored. */
-TC_API void tc_cast_options_init(tc_cast_options* options);
+/* Sets struct_size and the defaults: those that the comments above name, else 0. NULL is ignored.
+   In C and C++ this is a macro, which passes the size of the caller's struct. The function of this name, for languages
+   without macros, sets the fields of the first release; _sized() sets `size` bytes, and nothing if they are fewer. */
+TC_API void(tc_cast_options_init)(tc_cast_options* options);
+TC_API void tc_cast_options_init_sized(tc_cast_options* options, size_t size);
+#define tc_cast_options_init(options) tc_cast_options_init_sized((options), sizeof(tc_cast_options))
 
 /* Bytes of `count` packed elements: ceil(count * bits / 8); 0 for string and unknown types, SIZE_MAX on overflow. */
 TC_API size_t tc_storage_bytes(tc_dtype dtype, size_t count);
@@ -60,6 +124,41 @@ TC_API size_t tc_storage_bytes(tc_dtype dtype, size_t count);
    Errors   the statuses above; tc_last_error() says what and where. After an error dst is unspecified. */
 TC_API tc_status tc_cast(const void* src, tc_dtype from, void* dst, tc_dtype to, size_t count,
                          const tc_cast_options* options);
+
+/* Converts arrays whose elements are any distance apart, in blocks.
+   Sizes    shape and strides have `rank` entries. Strides are bytes, of any sign; NULL: C order, packed. Types under 8
+            bits are packed in C order: their strides are NULL. src and dst point at the element of indices 0.
+   Overlap  src and dst are disjoint.
+   Errors   as tc_cast; elements are counted in C order of the indices. */
+TC_API tc_status tc_cast_strided(const void* src, tc_dtype from, const int64_t* src_strides, void* dst, tc_dtype to,
+                                 const int64_t* dst_strides, const int64_t* shape, size_t rank,
+                                 const tc_cast_options* options);
+
+/* What conversions did to numbers. Grows as tc_cast_options do. */
+typedef struct tc_cast_report {
+  size_t struct_size;           /* sizeof(tc_cast_report) */
+  uint64_t count;               /* elements converted */
+  uint64_t overflowed;          /* finite, out of the target's range, became infinite or NaN */
+  uint64_t saturated;           /* out of the target's range, became its lowest or largest */
+  uint64_t underflowed_to_zero; /* finite and nonzero, became zero */
+  uint64_t inexact;             /* finite in and out, value changed */
+  uint64_t nan_made;            /* was not NaN, became NaN */
+  uint64_t nan_lost;            /* was NaN, became a number */
+  uint64_t wrapped;             /* out of the target integer's range, kept the low bits */
+  double max_abs_error;
+  double max_rel_error;
+  double signal_power; /* sums of squares of the sources and of the errors */
+  double noise_power;
+  double snr_db; /* 10 log10(signal_power / noise_power); +infinity without noise */
+} tc_cast_report;
+
+/* Sets struct_size, and all else to zero. */
+TC_API void tc_cast_report_init_sized(tc_cast_report* report, size_t size);
+#define tc_cast_report_init(report) tc_cast_report_init_sized((report), sizeof(tc_cast_report))
+
+/* tc_cast that adds what happened to the numbers to *report, unless it fails. */
+TC_API tc_status tc_cast_with_report(const void* src, tc_dtype from, void* dst, tc_dtype to, size_t count,
+                                     const tc_cast_options* options, tc_cast_report* report);
 
 /* Reads `count` strings as numbers, each rounded once to type `to`.
    Sizes    strings are one UTF-8 buffer with count + 1 ascending offsets (Arrow's large_utf8 layout): string i is
@@ -80,13 +179,20 @@ TC_API tc_status tc_cast_to_strings(const void* src, tc_dtype from, size_t count
 TC_API void tc_free(void* memory);
 
 typedef struct tc_promote_options {
-  size_t struct_size; /* sizeof(tc_promote_options); the size of the older struct without `rules` is accepted */
-  int32_t promote_unsafe, pytorch_scalar_promotion;
-  tc_dtype u64_integer_promotion_target;
+  size_t struct_size;                    /* sizeof(tc_promote_options): lets the struct grow, as tc_cast_options */
+  int32_t promote_unsafe;                /* 0 */
+  int32_t pytorch_scalar_promotion;      /* 0 */
+  tc_dtype u64_integer_promotion_target; /* 1, float32 */
+  /* The first release ends here. */
   int32_t reserved;     /* 0 */
   int32_t rules;        /* 0 openvino, 1 numpy, 2 torch, 3 jax, 4 jax_strict, 5 tensorflow */
   int32_t reserved_too; /* 0 */
 } tc_promote_options;
+
+/* As tc_cast_options_init. */
+TC_API void(tc_promote_options_init)(tc_promote_options* options);
+TC_API void tc_promote_options_init_sized(tc_promote_options* options, size_t size);
+#define tc_promote_options_init(options) tc_promote_options_init_sized((options), sizeof(tc_promote_options))
 
 /* Stores in *common the common type of two types by OpenVINO's ConvertPromoteTypes-14, or by the rules that the options
    name. a_is_scalar and b_is_scalar: not 0 for a tensor of rank 0.
@@ -97,8 +203,50 @@ typedef struct tc_promote_options {
 TC_API tc_status tc_promote(tc_dtype a, int a_is_scalar, tc_dtype b, int b_is_scalar, const tc_promote_options* options,
                             tc_dtype* common);
 
+/* Converts two tensors to their common type, which is stored in *common.
+   Results  *a_result and *b_result, as many elements as before, belong to the caller, who gives each to tc_free.
+   Errors   as tc_promote and tc_cast. The results are then unchanged. */
+TC_API tc_status tc_promote_tensors(const void* a, tc_dtype a_dtype, size_t a_count, int a_is_scalar, const void* b,
+                                    tc_dtype b_dtype, size_t b_count, int b_is_scalar,
+                                    const tc_promote_options* promotion, const tc_cast_options* options,
+                                    tc_dtype* common, void** a_result, void** b_result);
+
+/* The facts of a type. Grows as tc_cast_options do. */
+typedef struct tc_dtype_facts {
+  size_t struct_size; /* sizeof(tc_dtype_facts) */
+  tc_dtype dtype;
+  int32_t family; /* 0 boolean, 1 integer, 2 floating, 3 text */
+  int32_t bits;   /* of one packed element; 0 for string */
+  int32_t is_signed;
+  int32_t exponent_bits, mantissa_bits, bias; /* floating */
+  int32_t has_infinity, has_nan;
+  int32_t since_opset;
+  double lowest, largest, smallest_positive; /* finite values */
+  const char* name;                          /* static strings */
+  const char* special_codes;                 /* "NaN 0x7F 0xFF" */
+} tc_dtype_facts;
+
+/* Fills *facts, whose struct_size is set. Errors: TC_INVALID_ARGUMENT for a number without a type. */
+TC_API tc_status tc_dtype_get_facts(tc_dtype dtype, tc_dtype_facts* facts);
+
+/* The types in the order of the project, from index 0: TC_UNDEFINED behind the last. */
+TC_API tc_dtype tc_dtype_at(size_t index);
+
+/* The spellings of a type, from index 0, the canonical one: NULL behind the last. The strings are static. */
+TC_API const char* tc_dtype_spelling(tc_dtype dtype, size_t index);
+
 /* The message of this thread's last failed call; "" before the first failure. Valid until the thread's next call. */
 TC_API const char* tc_last_error(void);
+
+/* The parts of that message, as long valid: what happened, what to do about it, where. Empty if there is no such part.
+ */
+TC_API tc_status tc_last_error_code(void); /* TC_OK before the first failure */
+TC_API const char* tc_last_error_message(void);
+TC_API const char* tc_last_error_hint(void);
+TC_API const char* tc_last_error_tensor(void);
+TC_API const char* tc_last_error_file(void);
+TC_API int64_t tc_last_error_element(void);      /* index of the element at fault; -1 if there is none */
+TC_API int32_t tc_last_error_system_error(void); /* errno if the operating system failed; else 0 */
 
 /* The canonical name, such as "float16"; "undefined" for numbers without a type. The string is static. */
 TC_API const char* tc_dtype_name(tc_dtype dtype);

@@ -1,19 +1,19 @@
 // Casts between any two types, exactly as ONNX Cast 1 to 28 define it (docs/semantics.md).
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/error.hpp"
+#include "tensorcast/execution.hpp"
 #include "tensorcast/export.hpp"
-#include "tensorcast/tensor.hpp"
+#include "tensorcast/view.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 
-inline constexpr int newest_opset = 28;
+// The newest opset whose Cast the library knows, which is the default of CastOptions::opset.
+[[nodiscard]] TENSORCAST_API int newest_opset() noexcept;
 
 // Enumerator numbers are those of tc_cast_options in c_api.h.
 enum class RoundMode : std::int32_t { up = 0, down = 1, nearest = 2 };                      // float8_e8m0fnu only
@@ -24,8 +24,9 @@ enum class Invalid : std::int32_t { default_value = 0, error = 1 };
 enum class FnuzInf : std::int32_t { spec = 0, flt_max = 1 };  // opset 19 to 23, saturate on
 enum class FloatString : std::int32_t { plain = 0, shortest = 1, g8 = 2 };
 
+// What a conversion means. How it runs is in Execution.
 struct CastOptions {
-  int opset = 0;  // 0: newest_opset
+  int opset = 0;  // 0: newest_opset()
   bool saturate = true;
   RoundMode round_mode = RoundMode::up;
   OutOfRange out_of_range = OutOfRange::automatic;
@@ -33,14 +34,28 @@ struct CastOptions {
   Invalid invalid = Invalid::default_value;
   FnuzInf fnuz_inf = FnuzInf::spec;
   FloatString float_string = FloatString::plain;
-  int threads = 1;     // 0: all cores
   double scale = 1.0;  // finite; values are multiplied by it before the one rounding
 
-  // out_of_range and invalid are errors: numbers out of an integer type's range, NaN and infinity to an integer, NaN to
-  // float4 and float6, negative numbers to float8_e8m0fnu. Fractions are still truncated.
-  [[nodiscard]] TENSORCAST_API static CastOptions Safe() noexcept;
-  // The defaults, which are ONNX's.
-  [[nodiscard]] static CastOptions Unsafe() noexcept { return {}; }
+  // The defaults, which are ONNX's: integers wrap.
+  [[nodiscard]] static CastOptions onnx() noexcept { return {}; }
+  // No integer is lost: out_of_range and invalid are errors. So are numbers out of an integer type's range, NaN and
+  // infinity to an integer, NaN to float4 and float6, negative numbers to float8_e8m0fnu. Fractions are still
+  // truncated.
+  [[nodiscard]] static CastOptions lossless_integers() noexcept {
+    CastOptions options;
+    options.out_of_range = OutOfRange::error;
+    options.invalid = Invalid::error;
+    return options;
+  }
+  // Numbers out of an integer type's range become its lowest or largest; fractions round to the nearest, ties to even.
+  [[nodiscard]] static CastOptions saturating_integers() noexcept {
+    CastOptions options;
+    options.out_of_range = OutOfRange::saturate;
+    options.int_rounding = IntRounding::nearest_even;
+    return options;
+  }
+
+  friend bool operator==(const CastOptions&, const CastOptions&) = default;
 };
 
 // The effects of a conversion on its numbers. Errors are measured against source * scale in real arithmetic.
@@ -63,6 +78,8 @@ struct CastReport {
   [[nodiscard]] TENSORCAST_API double snr_db() const noexcept;
   // Adds `other`: the result is the report of both inputs together.
   TENSORCAST_API void merge(const CastReport& other) noexcept;
+
+  friend bool operator==(const CastReport&, const CastReport&) = default;
 };
 
 // Converts every element of `src` to `dst.dtype` with a single rounding.
@@ -72,14 +89,24 @@ struct CastReport {
 // Loss     as `options` say; tail bits of sub-byte targets are written as zero.
 // Errors   invalid_argument, unsupported (type or attribute newer than options.opset),
 //          out_of_range (only when options demand it; names the element; dst is then unspecified).
-// Cost     O(count), no allocation when threads == 1; threads only for large tensors.
+// Cost     O(count), no allocation when execution.threads == 1; threads only for large tensors.
 [[nodiscard]] TENSORCAST_API Result<void> cast(const TensorView& src, const MutableTensorView& dst,
-                                               const CastOptions& options = {});
+                                               const CastOptions& options = {}, const Execution& execution = {});
 
 // Converts as cast() above and adds what happened to the numbers to `report`, unless there is an error.
 // Cost: each piece is compared with its source while it is in the cache; allocates.
 [[nodiscard]] TENSORCAST_API Result<void> cast(const TensorView& src, const MutableTensorView& dst,
-                                               const CastOptions& options, CastReport& report);
+                                               const CastOptions& options, CastReport& report,
+                                               const Execution& execution = {});
+
+// Strings in the layout of StringView, owned.
+struct StringBuffer {
+  std::vector<char> data = {};
+  std::vector<std::int64_t> offsets = {};  // count + 1
+
+  [[nodiscard]] StringView view() const& noexcept { return {data, offsets}; }
+  StringView view() const&& = delete;  // of a temporary
+};
 
 // Reads every string as a number (D8 of docs/semantics.md) and rounds it once to `dst.dtype`.
 //
@@ -95,4 +122,4 @@ struct CastReport {
 [[nodiscard]] TENSORCAST_API Result<StringBuffer> cast_to_strings(const TensorView& src,
                                                                   const CastOptions& options = {});
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

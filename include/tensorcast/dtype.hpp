@@ -10,7 +10,7 @@
 #include "tensorcast/error.hpp"
 #include "tensorcast/export.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 
 // Numbers are those of ONNX `TensorProto.DataType` and never change.
 enum class DType : std::int32_t {
@@ -63,8 +63,49 @@ enum class Family : std::uint8_t { boolean, integer, floating, text };
 // FLOAT is ONNX's, and F4, I8 and U8 are safetensors'); with the nearest types for other words.
 [[nodiscard]] TENSORCAST_API Result<DType> parse_dtype(std::string_view spelling);
 
-// Bits of one packed element: 64 ... 2; 8 for bool; 0 for string and unknown numbers.
-[[nodiscard]] TENSORCAST_API int bit_width(DType dtype) noexcept;
+// Bits of one packed element: 64 ... 1; 8 for bool; 0 for string and unknown numbers.
+[[nodiscard]] constexpr int bit_width(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::float64:
+    case DType::int64:
+    case DType::uint64:
+      return 64;
+    case DType::float32:
+    case DType::int32:
+    case DType::uint32:
+      return 32;
+    case DType::float16:
+    case DType::bfloat16:
+    case DType::int16:
+    case DType::uint16:
+      return 16;
+    case DType::float8_e4m3fn:
+    case DType::float8_e4m3fnuz:
+    case DType::float8_e5m2:
+    case DType::float8_e5m2fnuz:
+    case DType::float8_e8m0fnu:
+    case DType::int8:
+    case DType::uint8:
+    case DType::boolean:
+      return 8;
+    case DType::float6_e2m3fn:
+    case DType::float6_e3m2fn:
+      return 6;
+    case DType::float4_e2m1fn:
+    case DType::int4:
+    case DType::uint4:
+      return 4;
+    case DType::int2:
+    case DType::uint2:
+      return 2;
+    case DType::uint1:
+      return 1;
+    case DType::undefined:
+    case DType::string:
+      break;
+  }
+  return 0;
+}
 [[nodiscard]] TENSORCAST_API Family family(DType dtype) noexcept;
 [[nodiscard]] TENSORCAST_API bool is_signed(DType dtype) noexcept;  // has negative values
 
@@ -72,26 +113,31 @@ enum class Family : std::uint8_t { boolean, integer, floating, text };
 [[nodiscard]] TENSORCAST_API int since_opset(DType dtype) noexcept;
 
 // Bytes of `count` packed elements: ceil(count * bits / 8). SIZE_MAX on overflow; 0 for string.
-[[nodiscard]] TENSORCAST_API std::size_t storage_bytes(DType dtype, std::size_t count) noexcept;
+[[nodiscard]] constexpr std::size_t storage_bytes(DType dtype, std::size_t count) noexcept {
+  const auto bits = static_cast<std::size_t>(bit_width(dtype));
+  if (bits < 8) return count / 8 * bits + (count % 8 * bits + 7) / 8;
+  return count > SIZE_MAX / (bits / 8) ? SIZE_MAX : count * (bits / 8);
+}
 
 // A type as `tcast types` and the generated documentation show it.
 struct DTypeFacts {
-  DType dtype;
-  std::string_view name;
-  Family family;
-  int bits;
-  int exponent_bits;  // floating only
-  int mantissa_bits;  // floating only
-  int bias;           // floating only
-  bool has_infinity;
-  bool has_nan;
-  double lowest;             // most negative finite value
-  double largest;            // most positive finite value
-  double smallest_positive;  // smallest value above zero
-  int since_opset;
-  std::string_view special_codes;               // e.g. "NaN 0x7F 0xFF", empty when every code is a number
-  std::span<const std::string_view> spellings;  // all accepted, canonical first
+  DType dtype = DType::undefined;
+  std::string_view name = {};
+  Family family = Family::text;
+  int bits = 0;
+  int exponent_bits = 0;  // floating only
+  int mantissa_bits = 0;  // floating only
+  int bias = 0;           // floating only
+  bool has_infinity = false;
+  bool has_nan = false;
+  double lowest = 0.0;             // most negative finite value
+  double largest = 0.0;            // most positive finite value
+  double smallest_positive = 0.0;  // smallest value above zero
+  int since_opset = 0;
+  std::string_view special_codes = {};               // e.g. "NaN 0x7F 0xFF", empty when every code is a number
+  std::span<const std::string_view> spellings = {};  // all accepted, canonical first
 };
-[[nodiscard]] TENSORCAST_API const DTypeFacts& facts(DType dtype) noexcept;  // precondition: is_castable(dtype)
+// The facts of any number: those of `undefined`, all zero and empty, if no type has it.
+[[nodiscard]] TENSORCAST_API const DTypeFacts& facts(DType dtype) noexcept;
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

@@ -2,14 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
 #include "tensorcast/export.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 
 // Numbers are those of `tc_status` in c_api.h and never change.
 enum class ErrorCode : std::int32_t {
@@ -19,11 +22,15 @@ enum class ErrorCode : std::int32_t {
   parse = 4,             // text or the content of a file breaks its grammar
   io = 5,                // the operating system failed: missing file, full disk, no permission
   internal = 6,          // out of memory, or a defect of tensorcast itself
+  cancelled = 7,         // the caller's progress function asked for it
 };
+
+// The enumerator's name, such as "out_of_range"; "unknown" for other numbers.
+[[nodiscard]] TENSORCAST_API std::string_view name(ErrorCode code) noexcept;
 
 struct Error {
   ErrorCode code = ErrorCode::internal;
-  std::string message;                        // one sentence, no trailing period, no file or tensor prefix
+  std::string message = {};                   // one sentence, no trailing period, no file or tensor prefix
   std::string hint = {};                      // what to do about it; may be empty. A word in backquotes, as in
                                               // `overwrite`, is a field of ConvertRequest, CastOptions or the like
   std::optional<std::uint64_t> element = {};  // index of the element at fault
@@ -35,48 +42,205 @@ struct Error {
   [[nodiscard]] TENSORCAST_API std::string describe() const;
 };
 
+// What value() of a Result throws that holds an error, and error() of one that holds none: a mistake in the calling
+// code. The library itself throws nothing.
+class BadResultAccess : public std::exception {
+ public:
+  explicit BadResultAccess(std::string message) : message_(std::move(message)) {}
+  [[nodiscard]] const char* what() const noexcept override { return message_.c_str(); }
+
+ private:
+  std::string message_;
+};
+
+template <class T>
+class Result;
+
+namespace detail {
+
+template <class T>
+inline constexpr bool is_result = false;
+template <class T>
+inline constexpr bool is_result<Result<T>> = true;
+
+#if defined(__cpp_exceptions)
+[[noreturn, gnu::cold, gnu::noinline]] inline void no_value(const Error& error) {
+  throw BadResultAccess("the Result has no value but an error: " + error.describe());
+}
+[[noreturn, gnu::cold, gnu::noinline]] inline void no_error() {
+  throw BadResultAccess("the Result has no error but a value");
+}
+#else
+[[noreturn, gnu::cold]] inline void no_value(const Error&) { __builtin_trap(); }
+[[noreturn, gnu::cold]] inline void no_error() { __builtin_trap(); }
+#endif
+
+}  // namespace detail
+
 // A value or an Error. `Result<void>` is a success or an Error.
+//
+// value(), `*` and `->` of an error, and error() of a success, throw BadResultAccess, whose text has the error; without
+// exceptions (-fno-exceptions) they end the program. Those of a temporary return the value itself, not a reference.
 template <class T>
 class [[nodiscard]] Result {
  public:
+  using value_type = T;
+
   Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+  // From what converts to T, as "text" to std::string.
+  template <class U>
+    requires(std::is_convertible_v<U, T> && !std::is_same_v<std::remove_cvref_t<U>, T> &&
+             !std::is_same_v<std::remove_cvref_t<U>, Error> && !detail::is_result<std::remove_cvref_t<U>>)
+  Result(U&& value) : state_(std::in_place_index<0>, std::forward<U>(value)) {}
+  template <class U>
+    requires(std::is_convertible_v<U, T> && !std::is_same_v<U, T>)
+  Result(Result<U> other)
+      : state_(other.ok() ? State(std::in_place_index<0>, std::move(other).value())
+                          : State(std::in_place_index<1>, std::move(other).error())) {}
 
   [[nodiscard]] bool ok() const noexcept { return state_.index() == 0; }
   explicit operator bool() const noexcept { return ok(); }
 
-  // Precondition: ok().
-  [[nodiscard]] T& value() & { return std::get<0>(state_); }
-  [[nodiscard]] const T& value() const& { return std::get<0>(state_); }
-  [[nodiscard]] T&& value() && { return std::get<0>(std::move(state_)); }
-  [[nodiscard]] T& operator*() & { return value(); }
-  [[nodiscard]] const T& operator*() const& { return value(); }
-  [[nodiscard]] T* operator->() { return &value(); }
-  [[nodiscard]] const T* operator->() const { return &value(); }
+  [[nodiscard]] T& value() & { return checked(*this); }
+  [[nodiscard]] const T& value() const& { return checked(*this); }
+  [[nodiscard]] T value() && { return std::move(checked(*this)); }
+  [[nodiscard]] T& operator*() & { return checked(*this); }
+  [[nodiscard]] const T& operator*() const& { return checked(*this); }
+  [[nodiscard]] T operator*() && { return std::move(checked(*this)); }
+  [[nodiscard]] T* operator->() { return &checked(*this); }
+  [[nodiscard]] const T* operator->() const { return &checked(*this); }
 
-  // Precondition: !ok().
-  [[nodiscard]] Error& error() & { return std::get<1>(state_); }
-  [[nodiscard]] const Error& error() const& { return std::get<1>(state_); }
-  [[nodiscard]] Error&& error() && { return std::get<1>(std::move(state_)); }
+  // The value, or `other` in place of an error.
+  template <class U>
+  [[nodiscard]] T value_or(U&& other) const& {
+    return ok() ? checked(*this) : static_cast<T>(std::forward<U>(other));
+  }
+  template <class U>
+  [[nodiscard]] T value_or(U&& other) && {
+    return ok() ? std::move(checked(*this)) : static_cast<T>(std::forward<U>(other));
+  }
+
+  // next(value), which returns a Result; or the error.
+  template <class F>
+  [[nodiscard]] auto and_then(F&& next) const& -> std::remove_cvref_t<std::invoke_result_t<F, const T&>> {
+    if (!ok()) return error();
+    return std::forward<F>(next)(checked(*this));
+  }
+  template <class F>
+  [[nodiscard]] auto and_then(F&& next) && -> std::remove_cvref_t<std::invoke_result_t<F, T&&>> {
+    if (!ok()) return std::move(*this).error();
+    return std::forward<F>(next)(std::move(checked(*this)));
+  }
+
+  // A Result with change(value); or the error.
+  template <class F>
+  [[nodiscard]] auto transform(F&& change) const& -> Result<std::remove_cvref_t<std::invoke_result_t<F, const T&>>> {
+    if (!ok()) return error();
+    return called<std::invoke_result_t<F, const T&>>(std::forward<F>(change), checked(*this));
+  }
+  template <class F>
+  [[nodiscard]] auto transform(F&& change) && -> Result<std::remove_cvref_t<std::invoke_result_t<F, T&&>>> {
+    if (!ok()) return std::move(*this).error();
+    return called<std::invoke_result_t<F, T&&>>(std::forward<F>(change), std::move(checked(*this)));
+  }
+
+  // The value; or what instead(error) returns: a Result of the same type.
+  template <class F>
+  [[nodiscard]] Result or_else(F&& instead) && {
+    if (ok()) return std::move(*this);
+    return std::forward<F>(instead)(std::move(*this).error());
+  }
+
+  [[nodiscard]] Error& error() & { return checked_error(*this); }
+  [[nodiscard]] const Error& error() const& { return checked_error(*this); }
+  [[nodiscard]] Error error() && { return std::move(checked_error(*this)); }
 
  private:
-  std::variant<T, Error> state_;
+  using State = std::variant<T, Error>;
+
+  template <class Self>
+  static auto& checked(Self& self) {
+    auto* const value = std::get_if<0>(&self.state_);
+    if (value == nullptr) [[unlikely]]
+      detail::no_value(*std::get_if<1>(&self.state_));
+    return *value;
+  }
+  template <class Self>
+  static auto& checked_error(Self& self) {
+    auto* const error = std::get_if<1>(&self.state_);
+    if (error == nullptr) [[unlikely]]
+      detail::no_error();
+    return *error;
+  }
+  template <class U, class F, class V>
+  static Result<std::remove_cvref_t<U>> called(F&& change, V&& value) {
+    if constexpr (std::is_void_v<U>) {
+      std::forward<F>(change)(std::forward<V>(value));
+      return {};
+    } else {
+      return std::forward<F>(change)(std::forward<V>(value));
+    }
+  }
+
+  State state_;
 };
 
 template <>
 class [[nodiscard]] Result<void> {
  public:
+  using value_type = void;
+
   Result() noexcept {}  // not defaulted: `return {}` would set the whole object to zero
   Result(Error error) : error_(std::move(error)) {}
 
   [[nodiscard]] bool ok() const noexcept { return !error_.has_value(); }
   explicit operator bool() const noexcept { return ok(); }
-  [[nodiscard]] Error& error() & { return *error_; }
-  [[nodiscard]] const Error& error() const& { return *error_; }
-  [[nodiscard]] Error&& error() && { return *std::move(error_); }
+
+  void value() const {
+    if (!ok()) [[unlikely]]
+      detail::no_value(*error_);
+  }
+  void operator*() const { value(); }
+
+  // next(), which returns a Result; or the error.
+  template <class F>
+  [[nodiscard]] auto and_then(F&& next) const -> std::remove_cvref_t<std::invoke_result_t<F>> {
+    if (!ok()) return *error_;
+    return std::forward<F>(next)();
+  }
+  // A Result with what make() returns; or the error.
+  template <class F>
+  [[nodiscard]] auto transform(F&& make) const -> Result<std::remove_cvref_t<std::invoke_result_t<F>>> {
+    if (!ok()) return *error_;
+    if constexpr (std::is_void_v<std::invoke_result_t<F>>) {
+      std::forward<F>(make)();
+      return {};
+    } else {
+      return std::forward<F>(make)();
+    }
+  }
+
+  [[nodiscard]] Error& error() & {
+    check_error();
+    return *error_;
+  }
+  [[nodiscard]] const Error& error() const& {
+    check_error();
+    return *error_;
+  }
+  [[nodiscard]] Error error() && {
+    check_error();
+    return *std::move(error_);
+  }
 
  private:
+  void check_error() const {
+    if (!error_) [[unlikely]]
+      detail::no_error();
+  }
+
   std::optional<Error> error_;
 };
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

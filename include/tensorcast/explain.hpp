@@ -8,19 +8,19 @@
 #include "tensorcast/cast.hpp"
 #include "tensorcast/export.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 
 struct Explanation {
   DType dtype = DType::undefined;
-  std::string error;                                    // why there is no result; the fields below are then empty
-  std::uint64_t code = 0;                               // the element's bits, right-aligned
-  std::string sign_bits, exponent_bits, mantissa_bits;  // floating; integers have all bits in mantissa_bits
-  std::string exact_value;     // the code's value as an exact decimal: "0.100000001490116119384765625"
-  std::string shortest_value;  // the fewest digits that read back as this code, as a cast to string prints them
-  std::string exact_error;     // exact_value - (input * scale), exact decimal, "0" when equal; empty if not finite
+  std::string error = {};  // why there is no result; the fields below are then empty
+  std::uint64_t code = 0;  // the element's bits, right-aligned
+  std::string sign_bits = {}, exponent_bits = {}, mantissa_bits = {};  // floating; integers: all bits in mantissa_bits
+  std::string exact_value = {};     // the code's value as an exact decimal: "0.100000001490116119384765625"
+  std::string shortest_value = {};  // the fewest digits that read back as this code, as a cast to string prints them
+  std::string exact_error = {};     // exact_value - (input * scale), exact decimal, "0" when equal; empty if not finite
   double relative_error = 0.0;
-  std::vector<std::string> events;  // of "exact", "rounded", "overflowed", "saturated", "underflowed", "wrapped",
-                                    // "truncated", "NaN made", "NaN lost"
+  std::vector<std::string> events = {};  // of "exact", "rounded", "overflowed", "saturated", "underflowed", "wrapped",
+                                         // "truncated", "NaN made", "NaN lost"
 };
 
 // Converts the number `literal` to `to` and explains the result.
@@ -33,4 +33,4 @@ struct Explanation {
 [[nodiscard]] TENSORCAST_API Result<Explanation> explain(std::string_view literal, DType from, DType to,
                                                          const CastOptions& options = {});
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

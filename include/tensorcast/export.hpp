@@ -1,6 +1,15 @@
-// Marks what the shared library exports; all other symbols are hidden.
+// What every header needs: the check of the language, the namespace of this version, the marks of exported symbols.
 #pragma once
 
+#if defined(_MSVC_LANG) ? _MSVC_LANG < 202002L : __cplusplus < 202002L
+#error "tensorcast needs C++20: compile with -std=c++20 or later. For older standards there is tensorcast/c_api.h."
+#endif
+
+// The namespace inside `tensorcast` whose name is part of every symbol, so that a program compiled for another minor
+// version does not link by accident. Write `tensorcast::cast`, never this name.
+#define TENSORCAST_ABI v0_1
+
+// Marks what the shared library exports; all other symbols are hidden.
 #if defined(_WIN32)
 #define TENSORCAST_API
 #else

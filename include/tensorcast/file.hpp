@@ -13,18 +13,18 @@
 #include "tensorcast/cast.hpp"
 #include "tensorcast/export.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 
 // The type and shape of a raw file, which has no header.
 struct RawLayout {
   DType dtype = DType::undefined;
-  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> shape = {};
 };
 
 // "tensors whose name matches `pattern` become `to`". A pattern is a regular expression in RE2's syntax (no
 // backreferences, no lookaround) of at most 1000 bytes; it may match any part of the name.
 struct ConvertRule {
-  std::string pattern;
+  std::string pattern = {};
   DType to = DType::undefined;
 };
 
@@ -33,8 +33,8 @@ struct ConvertRule {
 
 // The types of arrays whose file does not name them: ml_dtypes' types in npy and npz, written as `|V1` or `<V2`.
 struct SourceTypes {
-  DType all = DType::undefined;                      // of every array that is not named below
-  std::vector<std::pair<std::string, DType>> named;  // array, its type; each must be in the file
+  DType all = DType::undefined;                           // of every array that is not named below
+  std::vector<std::pair<std::string, DType>> named = {};  // array, its type; each must be in the file
 
   SourceTypes(DType dtype = DType::undefined) : all(dtype) {}
   // The type of an array: the named one, else `all`.
@@ -53,21 +53,22 @@ enum class OnLoss : std::uint8_t {
 struct Progress {
   std::uint64_t bytes_done = 0;  // read and written
   std::uint64_t bytes_total = 0;
-  std::string_view tensor;  // the one being converted
+  std::string_view tensor = {};  // the one being converted
 };
 
 struct ConvertRequest {
-  std::string input;
-  std::string output;
-  DType to = DType::undefined;     // for floating-point tensors that no rule names; undefined: rules only
-  CastOptions options;             // threads: 0 = all cores
-  std::vector<ConvertRule> rules;  // first match wins; a rule that matches nothing is an error
+  std::string input = {};
+  std::string output = {};
+  DType to = DType::undefined;  // for floating-point tensors that no rule names; undefined: rules only
+  CastOptions options = {};
+  Execution execution = {};
+  std::vector<ConvertRule> rules = {};  // first match wins; a rule that matches nothing is an error
   // If not empty, only tensors that match one are converted. If the output's format has one array only, the tensor that
   // matches is all that is written, converted or not. A pattern that matches nothing is an error.
-  std::vector<std::string> include;
-  std::vector<std::string> exclude;  // tensors that match one are left alone; one that matches nothing is an error
-  std::optional<RawLayout> raw;      // input is raw bytes of this layout
-  SourceTypes from;                  // npy, npz: the ml_dtypes types behind `|V1` or `<V2` descriptors
+  std::vector<std::string> include = {};
+  std::vector<std::string> exclude = {};  // tensors that match one are left alone; one that matches nothing is an error
+  std::optional<RawLayout> raw = {};      // input is raw bytes of this layout
+  SourceTypes from = {};                  // npy, npz: the ml_dtypes types behind `|V1` or `<V2` descriptors
   bool overwrite = false;
   bool parents = false;  // create the folders of `output` that do not exist
   bool allow_odd =
@@ -80,35 +81,35 @@ struct ConvertRequest {
   // Read the output back, before it gets its name: copied tensors must equal the input, converted ones a second
   // conversion, and up to 64 Mi elements, evenly spread where there are more, the reference.
   bool verify = false;
-  std::string input_format;                          // "npy", "safetensors", ...; empty: by extension and content
-  std::string output_format;                         // the same; empty: by extension
-  // Called before the output is created, then now and then, and before it gets its name; returning false cancels.
-  std::function<bool(const Progress&)> on_progress;
+  std::string input_format = {};   // "npy", "safetensors", ...; empty: by extension and content
+  std::string output_format = {};  // the same; empty: by extension
+  // Called before the output is created, then now and then, and before it gets its name; returning false cancels, which
+  // is the error `cancelled`.
+  std::function<bool(const Progress&)> on_progress = {};
 };
 
 struct TensorOutcome {
-  std::string name;
+  std::string name = {};
   DType from = DType::undefined;
   DType to = DType::undefined;  // equal to `from`: copied byte for byte
-  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> shape = {};
   std::uint64_t bytes_in = 0;
   std::uint64_t bytes_out = 0;
-  std::string reason;  // why: "--to", "rule 2", "excluded", "integer", ...
-  bool left = false;   // a conversion was asked for and not done; `reason` says why
+  std::string reason = {};  // why: "--to", "rule 2", "excluded", "integer", ...
+  bool left = false;        // a conversion was asked for and not done; `reason` says why
   std::string damage =
       {};  // what destroyed the tensor, such as "22 of 24 nonzero elements became zero"; empty: nothing did
   std::string remedy = {};  // with `damage`: what would help; backquotes as in Error::hint
-  std::optional<CastReport> report;
+  std::optional<CastReport> report = {};
 };
 
 struct ConvertOutcome {
-  std::string input_format;
-  std::string output_format;
-  std::vector<TensorOutcome> tensors;  // of the output, in the input's order
+  std::string input_format = {};
+  std::string output_format = {};
+  std::vector<TensorOutcome> tensors = {};  // of the output, in the input's order
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_written = 0;
   bool verified = false;
-  bool cancelled = false;
 };
 
 // Converts `request.input` to `request.output`. The output appears under its name only when it is complete and
@@ -116,30 +117,35 @@ struct ConvertOutcome {
 // Memory is bounded: about 64 MiB plus the headers, whatever the size of the file.
 // Errors: io, parse (malicious or damaged input), unsupported (the format cannot carry a type; names those that can),
 //         out_of_range, invalid_argument (also patterns without a type to convert to, unless they extract one
-//         tensor). Error::file and Error::tensor say where.
-[[nodiscard]] TENSORCAST_API Result<ConvertOutcome> convert_file(const ConvertRequest& request);
+//         tensor), cancelled (on_progress returned false). Error::file and Error::tensor say where.
+[[nodiscard]] TENSORCAST_API Result<ConvertOutcome> convert(const ConvertRequest& request);
 
 struct TensorSummary {
-  std::string name;
+  std::string name = {};
   DType dtype = DType::undefined;
-  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> shape = {};
   std::uint64_t bytes = 0;
   std::string foreign_dtype = {};  // the file's own name of a type that has no DType; dtype is undefined
   std::string problem = {};        // why the elements cannot be read; empty: they can
 };
 
 struct FileSummary {
-  std::string format;
-  std::vector<TensorSummary> tensors;  // in file order
-  std::vector<std::pair<std::string, std::string>> metadata;
+  std::string format = {};
+  std::vector<TensorSummary> tensors = {};  // in file order
+  std::vector<std::pair<std::string, std::string>> metadata = {};
+};
+
+struct InspectRequest {
+  std::string input = {};
+  std::string input_format = {};  // as in ConvertRequest, like the fields below
+  std::optional<RawLayout> raw = {};
+  SourceTypes from = {};
 };
 
 // Lists the tensors of a file without reading their elements.
 // Errors: io, parse, unsupported, invalid_argument (`from` names a tensor that the file does not have).
 // Cost: reads the headers.
-[[nodiscard]] TENSORCAST_API Result<FileSummary> inspect_file(const std::string& path,
-                                                              const std::optional<RawLayout>& raw = {},
-                                                              const SourceTypes& from = {});
+[[nodiscard]] TENSORCAST_API Result<FileSummary> inspect(const InspectRequest& request);
 
 // Finds the indices of the tensors whose name matches one of `patterns`, in file order. Patterns are those of
 // ConvertRequest; errors: invalid_argument, for a pattern that is wrong or matches nothing.
@@ -149,26 +155,29 @@ struct FileSummary {
 struct TensorStats {
   std::uint64_t count = 0, nan = 0, infinite = 0, zero = 0, negative = 0;
   double min = 0.0, max = 0.0, smallest_nonzero_magnitude = 0.0;  // over finite elements
-  std::vector<std::pair<DType, CastReport>> candidates;           // the report of a conversion to each
+  std::vector<std::pair<DType, CastReport>> candidates = {};      // the report of a conversion to each
 };
 
-// Reads one tensor of a file in blocks, counts its kinds of numbers, and reports what a conversion to each of
-// `candidates` would do. Errors: as inspect_file() and cast(); invalid_argument if there is no such tensor.
-// Cost: reads the tensor once; memory is bounded.
-[[nodiscard]] TENSORCAST_API Result<TensorStats> tensor_stats(const std::string& path, const std::string& tensor,
-                                                              std::span<const DType> candidates,
-                                                              const CastOptions& options = {},
-                                                              const std::optional<RawLayout>& raw = {},
-                                                              const SourceTypes& from = {});
+struct StatsRequest {
+  std::string input = {};
+  // Their names; one empty name is the only tensor of a file that has one.
+  std::vector<std::string> tensors = {};
+  std::vector<DType> candidates = {};  // types to convert to for a report
+  CastOptions options = {};
+  Execution execution = {};
+  std::string input_format = {};  // as in ConvertRequest, like the fields below
+  std::optional<RawLayout> raw = {};
+  SourceTypes from = {};
+};
 
-// Does the same for several tensors of one file, which is opened once: one result for each name in `tensors`.
-// Errors: as tensor_stats(), those of the first tensor that fails.
-[[nodiscard]] TENSORCAST_API Result<std::vector<TensorStats>> file_stats(
-    const std::string& path, std::span<const std::string> tensors, std::span<const DType> candidates,
-    const CastOptions& options = {}, const std::optional<RawLayout>& raw = {}, const SourceTypes& from = {});
+// Reads tensors of a file in blocks, counts their kinds of numbers, and reports what a conversion to each candidate
+// would do: one result for each name in `tensors`. Errors: as inspect() and cast(), those of the first tensor that
+// fails; invalid_argument if there is no such tensor. Cost: opens the file once and reads each tensor once; memory is
+// bounded.
+[[nodiscard]] TENSORCAST_API Result<std::vector<TensorStats>> tensor_stats(const StatsRequest& request);
 
 // Names of the file formats, e.g. "npy"; and those that can write `dtype`.
 [[nodiscard]] TENSORCAST_API std::vector<std::string_view> file_formats();
 [[nodiscard]] TENSORCAST_API std::vector<std::string_view> file_formats_for(DType dtype);
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

@@ -16,7 +16,7 @@
 #include "tensorcast/promote.hpp"
 #include "tensorcast/tensor.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 
 struct Graph;
 
@@ -34,26 +34,26 @@ struct ConvertPromoteTypesOp {  // a, b -> a, b in their common type; rank 0 cou
 };
 struct IdentityOp {};  // x
 struct ConstantOp {    // nothing
-  Tensor value;
+  Tensor value = {};
 };
 // condition: a bool of one element; outputs are those of the branch. Branches have no inputs of their own: they name
 // values of the graphs around them.
 struct IfOp {
-  std::shared_ptr<const Graph> then_branch;
-  std::shared_ptr<const Graph> else_branch;
+  std::shared_ptr<const Graph> then_branch = {};
+  std::shared_ptr<const Graph> else_branch = {};
 };
 using Operation = std::variant<CastOp, CastLikeOp, ConvertPromoteTypesOp, IdentityOp, ConstantOp, IfOp>;
 
 struct GraphNode {
-  std::string name;  // for messages; need not be unique, may be empty
-  Operation operation;
-  std::vector<std::string> inputs;   // values: inputs of the graph or outputs of nodes
-  std::vector<std::string> outputs;  // each value is defined once in a graph
+  std::string name = {};  // for messages; need not be unique, may be empty
+  Operation operation = {};
+  std::vector<std::string> inputs = {};   // values: inputs of the graph or outputs of nodes
+  std::vector<std::string> outputs = {};  // each value is defined once in a graph
 };
 
 // The facts about a value that are known before a run.
 struct ValueInfo {
-  std::string name;
+  std::string name = {};
   DType dtype = DType::undefined;                       // undefined: any
   std::optional<std::vector<std::int64_t>> shape = {};  // absent: any rank; -1: any length
   std::optional<Tensor> default_value = {};             // inputs only: used when a run does not give one
@@ -61,14 +61,10 @@ struct ValueInfo {
 
 // Nodes may stand in any order.
 struct Graph {
-  std::string name;
-  std::vector<ValueInfo> inputs;
-  std::vector<GraphNode> nodes;
-  std::vector<ValueInfo> outputs;  // `name` says which value
-};
-
-struct RunOptions {
-  int threads = 0;  // 0: all cores; replaces that of the nodes
+  std::string name = {};
+  std::vector<ValueInfo> inputs = {};
+  std::vector<GraphNode> nodes = {};
+  std::vector<ValueInfo> outputs = {};  // `name` says which value
 };
 
 // A graph that is checked and put in order. Immutable: any number of threads may run it at once.
@@ -88,7 +84,7 @@ class Program {
   // the input, not copied. Errors: invalid_argument: an input that is missing, unknown, or not of its dtype or shape;
   // else as cast().
   [[nodiscard]] TENSORCAST_API Result<std::vector<NamedTensor>> run(std::span<const NamedTensor> inputs,
-                                                                    const RunOptions& options = {}) const;
+                                                                    const Execution& execution = {}) const;
 
  private:
   struct Impl;
@@ -96,4 +92,4 @@ class Program {
   std::shared_ptr<const Impl> impl_;
 };
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

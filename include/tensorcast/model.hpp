@@ -12,7 +12,7 @@
 #include "tensorcast/export.hpp"
 #include "tensorcast/graph.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 
 // How MDF models are read: as the operators' texts define them, or with the conversions that the reference engine adds.
 enum class MdfSemantics { onnx, mdf_reference };
@@ -26,8 +26,8 @@ struct LoadModelOptions {
 };
 
 struct Model {
-  std::string format;
-  Graph graph;
+  std::string format = {};
+  Graph graph = {};
 };
 
 // Reads a model. Errors: io; parse: the file breaks its format; unsupported: a node is not a conversion (names the
@@ -55,8 +55,8 @@ struct AddCastRequest {
 };
 
 struct AddCastOutcome {
-  std::string node_name;
-  std::string output_name;
+  std::string node_name = {};
+  std::string output_name = {};
   std::size_t rewired = 0;  // inputs of nodes that now take the converted value
   bool graph_output_renamed = false;
   bool cancelled = false;  // nothing was written
@@ -70,4 +70,4 @@ struct AddCastOutcome {
 // output. Cost: reads the model twice; memory is bounded by its depth and the number of changes.
 [[nodiscard]] TENSORCAST_API Result<AddCastOutcome> add_cast(const AddCastRequest& request);
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

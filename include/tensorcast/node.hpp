@@ -14,7 +14,7 @@
 #include "tensorcast/graph.hpp"
 #include "tensorcast/tensor.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 
 // The parameters of Graiphic's (HAIBAL's) Cast node, followed by ours. Its `saturate` is options.saturate.
 struct CastNodeParameters {
@@ -24,6 +24,7 @@ struct CastNodeParameters {
   bool training = true;         // forward() keeps what backward() needs
   double lda_coeff = 1.0;       // finite; the gradient is multiplied by it on its way to the previous layer
   CastOptions options = {};
+  Execution execution = {};
   bool zero_saturated_gradient =
       false;  // no gradient where forward() saturated: the clipped straight-through estimator
 };
@@ -54,7 +55,6 @@ class CastNodeBase {
   [[nodiscard]] const std::string& output_name() const noexcept { return output_name_; }
   // Bytes of the mask of saturated elements that the last forward() saved for backward().
   [[nodiscard]] std::size_t saved_bytes() const noexcept { return saved_ ? saved_->saturated.size() : 0; }
-  [[nodiscard]] std::size_t kept_bytes() const noexcept { return saved_bytes(); }  // the old name
 
  protected:
   CastNodeBase(CastNodeParameters parameters, const char* operation);
@@ -74,8 +74,6 @@ class CastNodeBase {
   bool ran_ = false;  // forward() was called at least once, in any mode
   std::optional<Saved> saved_;
 };
-
-using GradientKeeper = CastNodeBase;  // the old name
 
 class CastNode : public CastNodeBase {
  public:
@@ -105,4 +103,4 @@ class CastLikeNode : public CastNodeBase {
   using CastNodeBase::CastNodeBase;
 };
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

@@ -13,7 +13,7 @@
 #include "tensorcast/export.hpp"
 #include "tensorcast/tensor.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 
 // Numbers are those of tc_promote_options in c_api.h.
 enum class PromoteRules : std::int32_t {
@@ -57,6 +57,7 @@ struct PromoteOperand {
 // promote_types() and cast(); invalid_argument: a tensor that is not defined.
 [[nodiscard]] TENSORCAST_API Result<std::pair<Tensor, Tensor>> promote(const Tensor& a, const Tensor& b,
                                                                        const PromoteOptions& options = {},
-                                                                       const CastOptions& cast_options = {});
+                                                                       const CastOptions& cast_options = {},
+                                                                       const Execution& execution = {});
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

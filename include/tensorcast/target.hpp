@@ -7,7 +7,7 @@
 
 #include "tensorcast/export.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 
 enum class Target : std::uint8_t {
   portable = 0,    // any CPU
@@ -24,4 +24,4 @@ enum class Target : std::uint8_t {
 [[nodiscard]] TENSORCAST_API std::span<const Target> supported_targets() noexcept;
 [[nodiscard]] TENSORCAST_API std::string_view name(Target target) noexcept;
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

@@ -1,5 +1,4 @@
-// Dense tensors in C order: views that borrow, and Tensor, which owns or shares. Types under 8 bits are packed, low
-// bits first.
+// Tensor, which owns its elements or shares them. Dense, in C order; types under 8 bits are packed, low bits first.
 #pragma once
 
 #include <cstddef>
@@ -7,84 +6,115 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "tensorcast/cast.hpp"
 #include "tensorcast/dtype.hpp"
+#include "tensorcast/element.hpp"
 #include "tensorcast/error.hpp"
 #include "tensorcast/export.hpp"
+#include "tensorcast/view.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 
-struct TensorView {
-  DType dtype = DType::undefined;
-  std::span<const std::int64_t> shape = {};  // empty: a scalar of one element
-  std::span<const std::byte> bytes = {};     // storage_bytes(dtype, element count)
-};
-
-struct MutableTensorView {
-  DType dtype = DType::undefined;
-  std::span<const std::int64_t> shape = {};
-  std::span<std::byte> bytes = {};
-};
-
-// Strings as one UTF-8 buffer with count + 1 ascending offsets (Arrow's large_utf8 layout).
-struct StringView {
-  std::span<const char> data = {};
-  std::span<const std::int64_t> offsets = {};  // count + 1 entries; empty means no strings
-};
-
-// Strings in the same layout, owned.
-struct StringBuffer {
-  std::vector<char> data;
-  std::vector<std::int64_t> offsets;  // count + 1
-
-  [[nodiscard]] StringView view() const noexcept { return {data, offsets}; }
-};
-
-// The product of the dimensions; 1 for the empty shape of a scalar.
-// Errors: invalid_argument on a negative dimension; out_of_range when the product overflows size_t.
-[[nodiscard]] TENSORCAST_API Result<std::size_t> element_count(std::span<const std::int64_t> shape);
-
-// An immutable tensor of any castable type. Copies share the elements, which live until the last copy is gone.
+// An immutable tensor of any castable type. Copies share the elements, which live until the last copy is gone. A tensor
+// that was moved from is undefined, as one that is made by Tensor().
 class Tensor {
  public:
   Tensor() = default;  // no tensor: dtype undefined, no elements
+  Tensor(const Tensor&) = default;
+  Tensor(Tensor&& other) noexcept { swap(other); }
+  Tensor& operator=(const Tensor&) = default;
+  Tensor& operator=(Tensor&& other) noexcept {
+    Tensor taken(std::move(other));
+    swap(taken);
+    return *this;
+  }
+  ~Tensor() = default;
 
   // Takes over `bytes`. Errors: invalid_argument if they are not storage_bytes(dtype, count) long or dtype is string.
-  [[nodiscard]] TENSORCAST_API static Result<Tensor> own(DType dtype, std::vector<std::int64_t> shape,
-                                                         std::vector<std::byte> bytes);
+  [[nodiscard]] TENSORCAST_API static Result<Tensor> own(DType dtype, Shape shape, std::vector<std::byte> bytes);
+  // Takes over elements of a C++ type, in `shape` or in one dimension. Errors: as above.
+  template <WholeElement T>
+  [[nodiscard]] static Result<Tensor> own(std::vector<T> values, Shape shape) {
+    const auto kept = std::make_shared<const std::vector<T>>(std::move(values));
+    return share({dtype_of<T>, std::move(shape), std::as_bytes(std::span(*kept))}, kept);
+  }
+  template <WholeElement T>
+  [[nodiscard]] static Result<Tensor> own(std::vector<T> values) {
+    const auto count = static_cast<std::int64_t>(values.size());
+    return own(std::move(values), {count});
+  }
   // Shares the elements of `view`, which live as long as `owner`. The last copy releases `owner`. Errors: as own().
   [[nodiscard]] TENSORCAST_API static Result<Tensor> share(const TensorView& view, std::shared_ptr<const void> owner);
   // Takes over strings. Errors: invalid_argument if the shape has another number of elements.
-  [[nodiscard]] TENSORCAST_API static Result<Tensor> own(std::vector<std::int64_t> shape, StringBuffer strings);
+  [[nodiscard]] TENSORCAST_API static Result<Tensor> own(Shape shape, StringBuffer strings);
 
   [[nodiscard]] bool defined() const noexcept { return dtype_ != DType::undefined; }
   [[nodiscard]] DType dtype() const noexcept { return dtype_; }
-  [[nodiscard]] std::span<const std::int64_t> shape() const noexcept { return shape_; }
+  [[nodiscard]] const Shape& shape() const& noexcept { return shape_; }
+  [[nodiscard]] Shape shape() && noexcept { return std::move(shape_); }
   [[nodiscard]] std::size_t count() const noexcept { return count_; }
   // Empty for strings.
-  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
-  [[nodiscard]] TensorView view() const noexcept { return {dtype_, shape_, bytes_}; }
+  [[nodiscard]] std::span<const std::byte> bytes() const& noexcept { return bytes_; }
+  [[nodiscard]] TensorView view() const& { return {dtype_, shape_, bytes_}; }
   // Empty unless dtype is string.
-  [[nodiscard]] StringView strings() const noexcept { return strings_; }
+  [[nodiscard]] StringView strings() const& noexcept { return strings_; }
+  // The elements as a C++ type: as<float>() of a float32 tensor, as<int4>() of an int4 one.
+  // Errors: invalid_argument if the tensor has another type, or if its memory is not aligned for T.
+  template <WholeElement T>
+  [[nodiscard]] Result<std::span<const T>> as() const& {
+    if (Result<void> fits = check_elements(dtype_of<T>, alignof(T)); !fits) return std::move(fits).error();
+    return std::span<const T>(reinterpret_cast<const T*>(bytes_.data()), count_);
+  }
+  template <PackedElement T>
+  [[nodiscard]] Result<PackedSpan<const T>> as() const& {
+    if (Result<void> fits = check_elements(dtype_of<T>, 1); !fits) return std::move(fits).error();
+    return PackedSpan<const T>(bytes_.data(), count_);
+  }
+  // A temporary has no views: they would outlive it.
+  std::span<const std::byte> bytes() const&& = delete;
+  TensorView view() const&& = delete;
+  StringView strings() const&& = delete;
+  template <Element T>
+  void as() const&& = delete;
   // Number of copies that share the elements: 1 if no other does, 0 for an undefined tensor.
   [[nodiscard]] long use_count() const noexcept { return owner_.use_count(); }
 
   // Shares the elements under another shape. Errors: invalid_argument if it has another number of elements.
-  [[nodiscard]] TENSORCAST_API Result<Tensor> reshaped(std::vector<std::int64_t> shape) const;
+  [[nodiscard]] TENSORCAST_API Result<Tensor> reshaped(Shape shape) const;
 
  private:
+  [[nodiscard]] TENSORCAST_API Result<void> check_elements(DType dtype, std::size_t alignment) const;
+  void swap(Tensor& other) noexcept {
+    std::swap(dtype_, other.dtype_);
+    std::swap(shape_, other.shape_);
+    std::swap(count_, other.count_);
+    std::swap(bytes_, other.bytes_);
+    std::swap(strings_, other.strings_);
+    std::swap(owner_, other.owner_);
+  }
+
   DType dtype_ = DType::undefined;
-  std::vector<std::int64_t> shape_;
+  Shape shape_;
   std::size_t count_ = 0;
   std::span<const std::byte> bytes_;
   StringView strings_;
   std::shared_ptr<const void> owner_;
 };
 
+// Converts a tensor, from and to strings too. Shares the elements if nothing changes. Errors: as cast() of views, and
+// invalid_argument for an undefined tensor; internal without memory.
+[[nodiscard]] TENSORCAST_API Result<Tensor> cast(const Tensor& src, DType to, const CastOptions& options = {},
+                                                 const Execution& execution = {});
+// Adds what happened to the numbers to `report`; nothing from or to strings.
+[[nodiscard]] TENSORCAST_API Result<Tensor> cast(const Tensor& src, DType to, const CastOptions& options,
+                                                 CastReport& report, const Execution& execution = {});
+
 struct NamedTensor {
-  std::string name;
-  Tensor tensor;
+  std::string name = {};
+  Tensor tensor = {};
 };
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

@@ -15,7 +15,7 @@
 #include "tensorcast/file.hpp"
 #include "tensorcast/tensor.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 
 struct ReadTensorOptions {
   std::string tensor = {};  // name of the tensor; may be empty if the file has only one
@@ -81,4 +81,4 @@ struct WriteTensorsOptions {
 [[nodiscard]] TENSORCAST_API Result<void> write_tensors(const std::string& path, std::span<const NamedTensor> tensors,
                                                         const WriteTensorsOptions& options = {});
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

@@ -6,8 +6,8 @@
 #define TENSORCAST_VERSION_MINOR 1
 #define TENSORCAST_VERSION_PATCH 0
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 
 [[nodiscard]] TENSORCAST_API const char* version() noexcept;  // "0.1.0"
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

@@ -8,16 +8,20 @@
 #include "tensorcast/error.hpp"
 #include "tensorcast/export.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 
 // Reads a regular file of at most `max_bytes`; never waits for a pipe or a device.
 // Errors: io; unsupported when the file is larger. Both name the file.
 [[nodiscard]] TENSORCAST_API Result<std::string> read_whole_file(const std::string& path, std::uint64_t max_bytes);
 
+struct WriteFileOptions {
+  bool overwrite = false;
+};
+
 // Writes `bytes` under the name `path`, where they appear only when they are complete and synced. On any error an old
 // file stays as it was. Errors: io; invalid_argument when `path` exists and `overwrite` is off, or is not a regular
 // file.
 [[nodiscard]] TENSORCAST_API Result<void> write_whole_file(const std::string& path, std::string_view bytes,
-                                                           bool overwrite);
+                                                           const WriteFileOptions& options = {});
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

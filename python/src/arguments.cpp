@@ -145,7 +145,7 @@ int option_argument(PyObject* keyword, PyObject* value, CastOptions& options) {
   if (name == nullptr) return -1;
   const std::string_view option(name);
   if (option == "opset") return whole_number(keyword, value, options.opset);
-  if (option == "threads") return whole_number(keyword, value, options.threads);
+  if (option == "threads") return whole_number(keyword, value, options.execution.threads);
   if (option == "saturate") {
     const int truth = PyObject_IsTrue(value);
     options.saturate = truth == 1;
@@ -178,10 +178,8 @@ int option_argument(PyObject* keyword, PyObject* value, CastOptions& options) {
 
 PyObject* raise_error(const Error& error) {
   if (PyErr_Occurred()) return nullptr;  // KeyboardInterrupt is already set
-  static constexpr const char* codes[] = {"",   "invalid_argument", "unsupported", "out_of_range", "parse",
-                                          "io", "internal",         "cancelled"};
   PyObject* parts[] = {decoded(error.describe()),
-                       PyUnicode_FromString(codes[static_cast<int>(error.code)]),
+                       PyUnicode_FromString(tensorcast::name(error.code).data()),
                        decoded(error.hint),
                        decoded(error.file),
                        decoded(error.tensor),

@@ -28,7 +28,7 @@ Result<void> cast_dense(PyArrayObject* src, DType from, PyArrayObject* dst, DTyp
   const auto count = static_cast<std::size_t>(PyArray_SIZE(src));
   const StridedArray target = strided_array(dst, to, false);
   return cast({from, source.shape, {source.data, storage_bytes(from, count)}},
-              {to, target.shape, {target.data, storage_bytes(to, count)}}, options);
+              {to, target.shape, {target.data, storage_bytes(to, count)}}, options, options.execution);
 }
 
 // Calls `work`, without the GIL if that pays; it then gets a function to stop for signals.
@@ -85,7 +85,6 @@ PyObject* cast_array(PyObject*, PyObject* const* arguments, Py_ssize_t positiona
   if (from.dtype == DType::undefined || from.one_per_byte || to == DType::string) return hand_over();
 
   CastOptions options;
-  options.threads = 0;
   const Py_ssize_t keyword_count = keywords == nullptr ? 0 : PyTuple_GET_SIZE(keywords);
   for (Py_ssize_t i = 0; i < keyword_count; ++i) {
     if (may_be_scales(PyTuple_GET_ITEM(keywords, i), arguments[positional + i])) return hand_over();

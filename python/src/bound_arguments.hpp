@@ -34,7 +34,6 @@ T checked(Result<T>&& result) {
 // Reads the keywords of a call. TypeError for one that is not an option.
 inline CastOptions options_of(const nb::dict& keywords) {
   CastOptions options;
-  options.threads = 0;
   for (const auto& [key, value] : keywords) {
     const int taken = option_argument(key.ptr(), value.ptr(), options);
     if (taken == 0) raise_unknown_option(key.ptr());

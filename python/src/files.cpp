@@ -67,7 +67,9 @@ nb::dict convert_file(const std::string& src, const std::string& dst, nb::handle
   request.include = include;
   request.exclude = exclude;
   set_flags(flags, request);
-  request.options = options_of(keywords);
+  const CastOptions options = options_of(keywords);
+  request.options = options;
+  request.execution = options.execution;
   const bool wants_progress = !progress.is_none();
   request.on_progress = [&](const Progress& now) {
     const nb::gil_scoped_acquire acquired;
@@ -85,14 +87,13 @@ nb::dict convert_file(const std::string& src, const std::string& dst, nb::handle
   Result<ConvertOutcome> outcome = Error{};
   {
     const nb::gil_scoped_release released;
-    outcome = tensorcast::convert_file(request);
+    outcome = tensorcast::convert(request);
   }
   if (PyErr_Occurred()) throw nb::python_error();
-  const ConvertOutcome done = checked(std::move(outcome));
-  if (done.cancelled) {
-    raise_error({.code = cancelled, .message = "cancelled by progress=; nothing was written", .file = dst});
-    throw nb::python_error();
+  if (!outcome && outcome.error().code == ErrorCode::cancelled) {
+    outcome.error().message = "cancelled by progress=; nothing was written";
   }
+  const ConvertOutcome done = checked(std::move(outcome));
   nb::list tensors;
   for (const TensorOutcome& tensor : done.tensors) {
     nb::dict row;
@@ -121,12 +122,17 @@ nb::dict convert_file(const std::string& src, const std::string& dst, nb::handle
 
 nb::dict stats_of(const std::string& path, const std::string& tensor, const std::vector<DType>& candidates,
                   const SourceTypes& from, const CastOptions& options) {
-  Result<TensorStats> outcome = Error{};
+  Result<std::vector<TensorStats>> outcome = Error{};
   {
     const nb::gil_scoped_release released;
-    outcome = tensor_stats(path, tensor, candidates, options, {}, from);
+    outcome = tensor_stats({.input = path,
+                            .tensors = {tensor},
+                            .candidates = candidates,
+                            .options = options,
+                            .execution = options.execution,
+                            .from = from});
   }
-  const TensorStats stats = checked(std::move(outcome));
+  const TensorStats stats = checked(std::move(outcome)).front();
   nb::dict reports;
   for (const auto& [dtype, report] : stats.candidates) reports[nb::cast(name(dtype))] = report;
   nb::dict row;
@@ -175,7 +181,7 @@ nb::dict inspect_file(const std::string& path, nb::handle from_argument, bool wi
     candidates.clear();
     for (const nb::handle candidate : candidates_argument) candidates.push_back(dtype_of(candidate));
   }
-  const FileSummary file = checked(tensorcast::inspect_file(path, {}, from));
+  const FileSummary file = checked(tensorcast::inspect({.input = path, .from = from}));
   nb::list tensors;
   for (const TensorSummary& tensor : file.tensors) {
     nb::dict row = row_of(tensor);

@@ -126,7 +126,7 @@ void cast_texts(const nb::list& texts, nb::handle dst, nb::handle to, std::size_
   PyArrayObject* target = array_of(dst);
   const std::int64_t shape[1] = {static_cast<std::int64_t>(texts.size())};
   const tc::MutableTensorView view{dtype_of(to), shape, bytes_of(target)};
-  const tc::CastOptions options = options_of(keywords);
+  const auto options = options_of(keywords);
   tc::Result<void> done;
   {
     const nb::gil_scoped_release released;
@@ -140,7 +140,7 @@ nb::list texts_of(nb::handle src, nb::handle from, std::size_t count, const nb::
   PyArrayObject* source = array_of(src);
   const std::int64_t shape[1] = {static_cast<std::int64_t>(count)};
   const tc::TensorView view{dtype_of(from), shape, bytes_of(source)};
-  const tc::CastOptions options = options_of(keywords);
+  const auto options = options_of(keywords);
   tc::Result<tc::StringBuffer> done = tc::Error{};
   {
     const nb::gil_scoped_release released;
@@ -265,7 +265,7 @@ NB_MODULE(_core, module) {
   module.def("explain", &explain_one, nb::arg("literal"), nb::arg("from_").none(), nb::arg("to"), nb::arg("options"),
              "One value in one type.");
   module.def("dtypes", &dtypes, "The facts of all types.");
-  module.attr("newest_opset") = tc::newest_opset;
+  module.attr("newest_opset") = tc::newest_opset();
   module.def(
       "target", [] { return std::string(tc::name(tc::active_target())); },
       "The instruction set that conversions run on.");

@@ -9,6 +9,11 @@
 
 namespace tensorcast::python {
 
+// The keywords of a call: what the conversion means, and how it runs.
+struct CastOptions : tensorcast::CastOptions {
+  Execution execution = {};
+};
+
 // The memory of an array as NumPy and DLPack describe it. Not owning.
 struct StridedArray {
   std::byte* data = nullptr;

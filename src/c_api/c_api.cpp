@@ -3,98 +3,82 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <new>
 #include <string>
 #include <utility>
 
+#include "c_api/c_call.hpp"
 #include "cast/conversion.hpp"
-#include "dtype/formatted.hpp"
-#include "dtype/guarded.hpp"
 #include "tensorcast/cast.hpp"
+#include "tensorcast/dtype.hpp"
 #include "tensorcast/promote.hpp"
+#include "tensorcast/strided.hpp"
 #include "tensorcast/version.hpp"
 
 namespace {
 
+using namespace tensorcast::c_api;
 using tensorcast::DType;
 using tensorcast::Error;
 using tensorcast::ErrorCode;
 using tensorcast::Result;
 
-thread_local std::string last_error;
-
-Error invalid(const char* message) { return {.code = ErrorCode::invalid_argument, .message = message}; }
-
-// Keeps the error for tc_last_error().
-tc_status status_of(const Result<void>& outcome) {
-  if (outcome) return TC_OK;
-  const Result<void> kept = tensorcast::guarded([&]() -> Result<void> {
-    last_error = outcome.error().describe();
-    return {};
-  });
-  if (!kept) last_error.clear();  // no memory for the message
-  return static_cast<tc_status>(outcome.error().code);
-}
-
-// Runs a call that returns Result<void> and may throw: only its status crosses the C interface.
-template <class Call>
-tc_status run(Call&& call) noexcept {
-  return status_of(tensorcast::guarded(std::forward<Call>(call)));
-}
-
-// sizeof(tc_promote_options) before it had `rules`. Its padding is a field now, so that the two sizes differ.
-constexpr size_t promote_options_before_rules =
+constexpr size_t first_promote_options =
     (offsetof(tc_promote_options, reserved) + alignof(size_t) - 1) / alignof(size_t) * alignof(size_t);
-static_assert(promote_options_before_rules < sizeof(tc_promote_options));
+constexpr size_t first_facts = sizeof(tc_dtype_facts);
+static_assert(first_promote_options < sizeof(tc_promote_options));
 
-bool is_complete(const tc_cast_options& options) { return options.struct_size >= sizeof(tc_cast_options); }
-
-// Does not check the values: check() and cast_to_strings() do.
-tensorcast::CastOptions options_of(const tc_cast_options& options) {
-  return {.opset = options.opset,
-          .saturate = options.saturate != 0,
-          .round_mode = static_cast<tensorcast::RoundMode>(options.round_mode),
-          .out_of_range = static_cast<tensorcast::OutOfRange>(options.out_of_range),
-          .int_rounding = static_cast<tensorcast::IntRounding>(options.int_rounding),
-          .invalid = static_cast<tensorcast::Invalid>(options.invalid),
-          .fnuz_inf = static_cast<tensorcast::FnuzInf>(options.fnuz_inf),
-          .float_string = static_cast<tensorcast::FloatString>(options.float_string),
-          .threads = options.threads,
-          .scale = options.scale};
+tc_promote_options default_promote_options() {
+  const tensorcast::PromoteOptions defaults;
+  tc_promote_options options = {};
+  options.struct_size = sizeof options;
+  options.promote_unsafe = defaults.promote_unsafe;
+  options.pytorch_scalar_promotion = defaults.pytorch_scalar_promotion;
+  options.u64_integer_promotion_target = static_cast<tc_dtype>(defaults.u64_integer_promotion_target);
+  options.rules = static_cast<int32_t>(defaults.rules);
+  return options;
 }
 
-// Reads the defaults if `options` is null. Errors: invalid_argument if the caller has not initialised the struct.
-Result<void> read_options(const tc_cast_options* options, tensorcast::CastOptions& read) {
-  if (options == nullptr) return {};
-  if (!is_complete(*options)) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = tensorcast::formatted("tc_cast_options.struct_size is {}, expected {}",
-                                                  options->struct_size, sizeof(tc_cast_options)),
-                 .hint = "call tc_cast_options_init first"};
-  }
-  read = options_of(*options);
-  return {};
+Result<tensorcast::PromoteOptions> read_promotion(const tc_promote_options* options) {
+  tensorcast::PromoteOptions result;
+  if (options == nullptr) return result;
+  const Result<tc_promote_options> read =
+      read_struct(default_promote_options(), options, first_promote_options, "tc_promote_options");
+  if (!read) return read.error();
+  result.promote_unsafe = read->promote_unsafe != 0;
+  result.pytorch_scalar_promotion = read->pytorch_scalar_promotion != 0;
+  result.u64_integer_promotion_target = static_cast<DType>(read->u64_integer_promotion_target);
+  result.rules = static_cast<tensorcast::PromoteRules>(read->rules);
+  return result;
 }
 
-Result<tensorcast::PromoteOptions> read_options(const tc_promote_options* options) {
-  tensorcast::PromoteOptions read;
-  if (options == nullptr) return read;
-  if (options->struct_size < promote_options_before_rules) {
-    return invalid("tc_promote_options.struct_size is smaller than the struct");
-  }
-  read.promote_unsafe = options->promote_unsafe != 0;
-  read.pytorch_scalar_promotion = options->pytorch_scalar_promotion != 0;
-  read.u64_integer_promotion_target = static_cast<DType>(options->u64_integer_promotion_target);
-  if (options->struct_size >= sizeof(tc_promote_options)) {
-    read.rules = static_cast<tensorcast::PromoteRules>(options->rules);
-  }
-  return read;
+Result<void> cast_as(const tensorcast::Conversion& conversion, const tensorcast::CastOptions& options,
+                     const tensorcast::Execution& execution, tensorcast::CastReport* report) {
+  if (Result<void> checked = tensorcast::check(conversion, options); !checked) return checked;
+  if (Result<void> checked = tensorcast::check_execution(execution); !checked) return checked;
+  return tensorcast::run(conversion, tensorcast::codec::policy_of(options, conversion.from, conversion.to), execution,
+                         report);
 }
 
-Result<void> cast_checked(const tensorcast::Conversion& conversion, const tc_cast_options* options) {
-  tensorcast::CastOptions read;
-  if (Result<void> done = read_options(options, read); !done) return done;
-  if (Result<void> checked = tensorcast::check(conversion, read); !checked) return checked;
-  return tensorcast::run(conversion, tensorcast::codec::policy_of(read, conversion.from, conversion.to), read.threads);
+Result<void> cast_checked(const tensorcast::Conversion& conversion, const tc_cast_options* options,
+                          tensorcast::CastReport* report = nullptr) {
+  if (options == nullptr) return cast_as(conversion, {}, {}, report);
+  const Result<tc_cast_options> read = read_options(options);
+  if (!read) return read.error();
+  CallersPool pool(*read);
+  return cast_as(conversion, options_of(*read), pool.execution(), report);
+}
+
+// A block of `tc_free`. Throws std::bad_alloc.
+struct Freed {
+  void operator()(void* block) const { std::free(block); }
+};
+using Block = std::unique_ptr<std::byte, Freed>;
+Block allocate(size_t bytes) {
+  Block block(static_cast<std::byte*>(std::malloc(bytes == 0 ? 1 : bytes)));
+  if (block == nullptr) throw std::bad_alloc();
+  return block;
 }
 
 // Copies strings to two malloc blocks, which become the caller's.
@@ -119,20 +103,12 @@ Result<void> hand_over(const tensorcast::StringBuffer& strings, char** data, int
 
 extern "C" {
 
-void tc_cast_options_init(tc_cast_options* options) {
-  if (options == nullptr) return;
-  const tensorcast::CastOptions defaults;
-  *options = {.struct_size = sizeof(tc_cast_options),
-              .opset = defaults.opset,
-              .saturate = defaults.saturate,
-              .round_mode = static_cast<int32_t>(defaults.round_mode),
-              .out_of_range = static_cast<int32_t>(defaults.out_of_range),
-              .int_rounding = static_cast<int32_t>(defaults.int_rounding),
-              .invalid = static_cast<int32_t>(defaults.invalid),
-              .fnuz_inf = static_cast<int32_t>(defaults.fnuz_inf),
-              .float_string = static_cast<int32_t>(defaults.float_string),
-              .threads = defaults.threads,
-              .scale = defaults.scale};
+void(tc_promote_options_init)(tc_promote_options* options) {
+  write_struct(options, first_promote_options, first_promote_options, default_promote_options());
+}
+
+void tc_promote_options_init_sized(tc_promote_options* options, size_t size) {
+  write_struct(options, size, first_promote_options, default_promote_options());
 }
 
 size_t tc_storage_bytes(tc_dtype dtype, size_t count) {
@@ -154,8 +130,8 @@ tc_status tc_cast_from_strings(const char* data, const int64_t* offsets, void* d
     if (count >= PTRDIFF_MAX / sizeof(int64_t)) return invalid("no memory has so many offsets");
     if (Result<void> numeric = tensorcast::check_numeric(DType::float32, target); !numeric) return numeric;
     if (count > 0 && data == nullptr && offsets[count] != offsets[0]) return invalid("a buffer is null");
-    tensorcast::CastOptions read;
-    if (Result<void> done = read_options(options, read); !done) return done;
+    const Result<tc_cast_options> read = read_options(options);
+    if (!read) return read.error();
     const int64_t no_offsets[1] = {0};
     const std::span<const int64_t> all_offsets = count > 0 ? std::span(offsets, count + 1) : std::span(no_offsets, 1);
     // Ends come from the caller's offsets; cast_from_strings() checks that they ascend from zero or above.
@@ -165,7 +141,7 @@ tc_status tc_cast_from_strings(const char* data, const int64_t* offsets, void* d
     const int64_t shape[1] = {static_cast<int64_t>(count)};
     const tensorcast::MutableTensorView view{
         target, shape, {static_cast<std::byte*>(dst), tensorcast::storage_bytes(target, count)}};
-    return tensorcast::cast_from_strings({text, all_offsets}, view, read);
+    return tensorcast::cast_from_strings({text, all_offsets}, view, options_of(*read));
   });
 }
 
@@ -175,12 +151,12 @@ tc_status tc_cast_to_strings(const void* src, tc_dtype from, size_t count, char*
   return run([&]() -> Result<void> {
     if (data == nullptr || offsets == nullptr || (count > 0 && src == nullptr)) return invalid("a buffer is null");
     if (Result<void> numeric = tensorcast::check_numeric(source, DType::float32); !numeric) return numeric;
-    tensorcast::CastOptions read;
-    if (Result<void> done = read_options(options, read); !done) return done;
+    const Result<tc_cast_options> read = read_options(options);
+    if (!read) return read.error();
     const int64_t shape[1] = {static_cast<int64_t>(count)};
     const tensorcast::TensorView view{
         source, shape, {static_cast<const std::byte*>(src), tensorcast::storage_bytes(source, count)}};
-    const Result<tensorcast::StringBuffer> strings = tensorcast::cast_to_strings(view, read);
+    const Result<tensorcast::StringBuffer> strings = tensorcast::cast_to_strings(view, options_of(*read));
     if (!strings) return strings.error();
     return hand_over(*strings, data, offsets);
   });
@@ -192,7 +168,7 @@ tc_status tc_promote(tc_dtype a, int a_is_scalar, tc_dtype b, int b_is_scalar, c
                      tc_dtype* common) {
   return run([&]() -> Result<void> {
     if (common == nullptr) return invalid("the result pointer is null");
-    const Result<tensorcast::PromoteOptions> read = read_options(options);
+    const Result<tensorcast::PromoteOptions> read = read_promotion(options);
     if (!read) return read.error();
     const Result<DType> promoted = tensorcast::promote_types({static_cast<DType>(a), a_is_scalar != 0},
                                                              {static_cast<DType>(b), b_is_scalar != 0}, *read);
@@ -202,7 +178,104 @@ tc_status tc_promote(tc_dtype a, int a_is_scalar, tc_dtype b, int b_is_scalar, c
   });
 }
 
-const char* tc_last_error(void) { return last_error.c_str(); }
+tc_status tc_cast_with_report(const void* src, tc_dtype from, void* dst, tc_dtype to, size_t count,
+                              const tc_cast_options* options, tc_cast_report* report) {
+  const tensorcast::Conversion conversion{static_cast<const std::byte*>(src), static_cast<DType>(from),
+                                          static_cast<std::byte*>(dst), static_cast<DType>(to), count};
+  return run([&]() -> Result<void> {
+    if (report == nullptr) return invalid("the report is null");
+    Result<tensorcast::CastReport> total = read_report(*report);
+    if (!total) return std::move(total).error();
+    if (Result<void> done = cast_checked(conversion, options, &*total); !done) return done;
+    return write_report(*total, report);
+  });
+}
+
+tc_status tc_cast_strided(const void* src, tc_dtype from, const int64_t* src_strides, void* dst, tc_dtype to,
+                          const int64_t* dst_strides, const int64_t* shape, size_t rank,
+                          const tc_cast_options* options) {
+  return run([&]() -> Result<void> {
+    constexpr size_t most = 1024;
+    if (rank > most) return invalid("more than 1024 dimensions");
+    if (shape == nullptr && rank != 0) return invalid("the shape is null");
+    const Result<tc_cast_options> read = read_options(options);
+    if (!read) return read.error();
+    const auto strides_of = [&](const int64_t* strides) {
+      return strides == nullptr ? tensorcast::Shape() : tensorcast::Shape(strides, rank);
+    };
+    const tensorcast::StridedView source{static_cast<DType>(from), tensorcast::Shape(shape, rank),
+                                         strides_of(src_strides), static_cast<const std::byte*>(src)};
+    const tensorcast::MutableStridedView target{static_cast<DType>(to), source.shape, strides_of(dst_strides),
+                                                static_cast<std::byte*>(dst)};
+    CallersPool pool(*read);
+    return tensorcast::cast_strided(source, target, options_of(*read), pool.execution());
+  });
+}
+
+tc_status tc_promote_tensors(const void* a, tc_dtype a_dtype, size_t a_count, int a_is_scalar, const void* b,
+                             tc_dtype b_dtype, size_t b_count, int b_is_scalar, const tc_promote_options* promotion,
+                             const tc_cast_options* options, tc_dtype* common, void** a_result, void** b_result) {
+  return run([&]() -> Result<void> {
+    if (common == nullptr || a_result == nullptr || b_result == nullptr) return invalid("a result pointer is null");
+    const Result<tensorcast::PromoteOptions> read = read_promotion(promotion);
+    if (!read) return read.error();
+    const auto a_type = static_cast<DType>(a_dtype), b_type = static_cast<DType>(b_dtype);
+    const Result<DType> promoted =
+        tensorcast::promote_types({a_type, a_is_scalar != 0}, {b_type, b_is_scalar != 0}, *read);
+    if (!promoted) return promoted.error();
+    const auto converted = [&](const void* src, DType from, size_t count, Block& block) -> Result<void> {
+      const size_t bytes = tensorcast::storage_bytes(*promoted, count);
+      if (bytes == SIZE_MAX) return invalid("no memory has so many elements");
+      block = allocate(bytes);
+      return cast_checked({static_cast<const std::byte*>(src), from, block.get(), *promoted, count}, options);
+    };
+    Block first, second;
+    if (Result<void> done = converted(a, a_type, a_count, first); !done) return done;
+    if (Result<void> done = converted(b, b_type, b_count, second); !done) return done;
+    *common = static_cast<tc_dtype>(*promoted);
+    *a_result = first.release();
+    *b_result = second.release();
+    return {};
+  });
+}
+
+tc_status tc_dtype_get_facts(tc_dtype dtype, tc_dtype_facts* result) {
+  return run([&]() -> Result<void> {
+    if (result == nullptr) return invalid("the result pointer is null");
+    const size_t size = result->struct_size;
+    if (Result<void> checked = check_size(size, first_facts, "tc_dtype_facts"); !checked) return checked;
+    const tensorcast::DTypeFacts& facts = tensorcast::facts(static_cast<DType>(dtype));
+    if (facts.dtype == DType::undefined) return invalid("no type has this number");
+    tc_dtype_facts values = {};
+    values.dtype = dtype;
+    values.family = static_cast<int32_t>(facts.family);
+    values.bits = facts.bits;
+    values.is_signed = tensorcast::is_signed(facts.dtype);
+    values.exponent_bits = facts.exponent_bits;
+    values.mantissa_bits = facts.mantissa_bits;
+    values.bias = facts.bias;
+    values.has_infinity = facts.has_infinity;
+    values.has_nan = facts.has_nan;
+    values.since_opset = facts.since_opset;
+    values.lowest = facts.lowest;
+    values.largest = facts.largest;
+    values.smallest_positive = facts.smallest_positive;
+    values.name = facts.name.data();
+    values.special_codes = facts.special_codes.empty() ? "" : facts.special_codes.data();
+    write_struct(result, size, first_facts, values);
+    return {};
+  });
+}
+
+tc_dtype tc_dtype_at(size_t index) {
+  const std::span<const DType> all = tensorcast::all_dtypes();
+  return index < all.size() ? static_cast<tc_dtype>(all[index]) : TC_UNDEFINED;
+}
+
+const char* tc_dtype_spelling(tc_dtype dtype, size_t index) {
+  const std::span<const std::string_view> all = tensorcast::facts(static_cast<DType>(dtype)).spellings;
+  return index < all.size() ? all[index].data() : nullptr;
+}
 
 const char* tc_dtype_name(tc_dtype dtype) { return tensorcast::name(static_cast<DType>(dtype)).data(); }
 

@@ -22,7 +22,7 @@ TEST(CApi, DefaultsAreThoseOfTheHeader) {
   EXPECT_EQ(options.invalid, 0);
   EXPECT_EQ(options.fnuz_inf, 0);
   EXPECT_EQ(options.float_string, 0);
-  EXPECT_EQ(options.threads, 1);
+  EXPECT_EQ(options.threads, 0);
   EXPECT_EQ(options.scale, 1.0);
   tc_cast_options_init(nullptr);
 }

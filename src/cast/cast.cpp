@@ -1,25 +1,16 @@
 #include "tensorcast/cast.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "cast/conversion.hpp"
 #include "dtype/guarded.hpp"
 
-namespace tensorcast {
-
-CastOptions CastOptions::Safe() noexcept {
-  CastOptions options;
-  options.out_of_range = OutOfRange::error;
-  options.invalid = Invalid::error;
-  return options;
-}
+namespace tensorcast::inline TENSORCAST_ABI {
 
 namespace {
 
 Result<void> cast_views(const TensorView& src, const MutableTensorView& dst, const CastOptions& options,
-                        CastReport* report) {
+                        const Execution& execution, CastReport* report) {
   if (!std::equal(src.shape.begin(), src.shape.end(), dst.shape.begin(), dst.shape.end())) {
     return Error{.code = ErrorCode::invalid_argument, .message = "source and target have different shapes"};
   }
@@ -29,17 +20,22 @@ Result<void> cast_views(const TensorView& src, const MutableTensorView& dst, con
   if (Result<void> checked = check(conversion, options); !checked) return checked;
   if (Result<void> size = check_size("source", src.dtype, *count, src.bytes.size()); !size) return size;
   if (Result<void> size = check_size("target", dst.dtype, *count, dst.bytes.size()); !size) return size;
-  return run(conversion, codec::policy_of(options, src.dtype, dst.dtype), options.threads, report);
+  if (Result<void> threads = check_execution(execution); !threads) return threads;
+  return run(conversion, codec::policy_of(options, src.dtype, dst.dtype), execution, report);
 }
 
 }  // namespace
 
-Result<void> cast(const TensorView& src, const MutableTensorView& dst, const CastOptions& options) {
-  return guarded([&] { return cast_views(src, dst, options, nullptr); });
+int newest_opset() noexcept { return codec::newest_known_opset; }
+
+Result<void> cast(const TensorView& src, const MutableTensorView& dst, const CastOptions& options,
+                  const Execution& execution) {
+  return guarded([&] { return cast_views(src, dst, options, execution, nullptr); });
 }
 
-Result<void> cast(const TensorView& src, const MutableTensorView& dst, const CastOptions& options, CastReport& report) {
-  return guarded([&] { return cast_views(src, dst, options, &report); });
+Result<void> cast(const TensorView& src, const MutableTensorView& dst, const CastOptions& options, CastReport& report,
+                  const Execution& execution) {
+  return guarded([&] { return cast_views(src, dst, options, execution, &report); });
 }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

@@ -104,10 +104,8 @@ TEST(Cast, SafeNamesTheElementThatDoesNotFit) {
   std::vector<std::uint8_t> target(source.size());
   const std::int64_t shape[] = {static_cast<std::int64_t>(source.size())};
   for (const int threads : {1, 2}) {
-    CastOptions options = CastOptions::Safe();
-    options.threads = threads;
-    const Result<void> done =
-        cast(view(DType::float32, source, shape), mutable_view(DType::uint8, target, shape), options);
+    const Result<void> done = cast(view(DType::float32, source, shape), mutable_view(DType::uint8, target, shape),
+                                   CastOptions::lossless_integers(), {.threads = threads});
     ASSERT_FALSE(done.ok());
     EXPECT_EQ(done.error().code, ErrorCode::out_of_range);
     EXPECT_EQ(done.error().element, 77777u);
@@ -121,10 +119,8 @@ TEST(Cast, FirstOfManyErrorsIsToldWhateverTheThreads) {
   std::vector<std::uint8_t> target(source.size());
   const std::int64_t shape[] = {static_cast<std::int64_t>(source.size())};
   for (int run = 0; run < 8; ++run) {
-    CastOptions options = CastOptions::Safe();
-    options.threads = 4;
-    const Result<void> done =
-        cast(view(DType::float32, source, shape), mutable_view(DType::uint8, target, shape), options);
+    const Result<void> done = cast(view(DType::float32, source, shape), mutable_view(DType::uint8, target, shape),
+                                   CastOptions::lossless_integers(), {.threads = 4});
     ASSERT_FALSE(done.ok());
     EXPECT_EQ(done.error().element, 1'234'567u);
   }
@@ -137,12 +133,11 @@ TEST(Cast, InPlaceEqualsOutOfPlace) {
     std::vector<std::byte> buffer = random_codes(DType::float32, count, 5);
     std::vector<std::byte> expected(storage_bytes(to, count));
     CastReport apart, in_place;
-    for (CastOptions options; options.threads <= 2; ++options.threads) {
-      ASSERT_TRUE(cast({DType::float32, shape, buffer}, {to, shape, expected}, options, apart).ok());
+    for (const int threads : {1, 2}) {
+      ASSERT_TRUE(cast({DType::float32, shape, buffer}, {to, shape, expected}, {}, apart, {.threads = threads}).ok());
     }
     const std::span target(buffer.data(), expected.size());
-    CastOptions options{.threads = 2};
-    const Result<void> done = cast({DType::float32, shape, buffer}, {to, shape, target}, options, in_place);
+    const Result<void> done = cast({DType::float32, shape, buffer}, {to, shape, target}, {}, in_place, {.threads = 2});
     ASSERT_TRUE(done.ok()) << done.error().describe();
     EXPECT_EQ(std::memcmp(buffer.data(), expected.data(), expected.size()), 0) << name(to);
     EXPECT_EQ(2 * in_place.inexact, apart.inexact);
@@ -156,8 +151,8 @@ TEST(Cast, ThreadsChangeNeitherBitsNorReport) {
   for (const DType to : {DType::bfloat16, DType::uint2, DType::float64}) {
     std::vector<std::byte> one(storage_bytes(to, count)), many(one.size());
     CastReport report_one, report_many;
-    ASSERT_TRUE(cast({DType::float32, shape, source}, {to, shape, one}, {.threads = 1}, report_one).ok());
-    ASSERT_TRUE(cast({DType::float32, shape, source}, {to, shape, many}, {.threads = 7}, report_many).ok());
+    ASSERT_TRUE(cast({DType::float32, shape, source}, {to, shape, one}, {}, report_one, {.threads = 1}).ok());
+    ASSERT_TRUE(cast({DType::float32, shape, source}, {to, shape, many}, {}, report_many, {.threads = 7}).ok());
     EXPECT_EQ(one, many);
     EXPECT_EQ(report_one.signal_power, report_many.signal_power);
     EXPECT_EQ(report_one.noise_power, report_many.noise_power);
@@ -170,7 +165,8 @@ struct Placed {
   Result<void> done;
 };
 
-Placed cast_at(const Conversion& whole, std::size_t misaligned, const CastOptions& options, CastReport* report) {
+Placed cast_at(const Conversion& whole, std::size_t misaligned, const CastOptions& options, CastReport* report,
+               int threads = 1) {
   constexpr std::size_t line = 64;
   const std::size_t bytes = storage_bytes(whole.to, whole.count);
   std::vector<std::byte> memory(bytes + 4 * line, std::byte{0xa5});
@@ -179,7 +175,8 @@ Placed cast_at(const Conversion& whole, std::size_t misaligned, const CastOption
   const std::int64_t shape[] = {static_cast<std::int64_t>(whole.count)};
   const TensorView from{whole.from, shape, {whole.src, storage_bytes(whole.from, whole.count)}};
   const MutableTensorView to{whole.to, shape, {target, bytes}};
-  Result<void> done = report != nullptr ? cast(from, to, options, *report) : cast(from, to, options);
+  Result<void> done = report != nullptr ? cast(from, to, options, *report, {.threads = threads})
+                                        : cast(from, to, options, {.threads = threads});
   return {{target - line, target + bytes + line}, std::move(done)};
 }
 
@@ -196,7 +193,7 @@ TEST(Cast, LargeTensorsMayBeginAndEndAnywhere) {
       const std::size_t some = std::min(small, count - first);
       const Conversion part{source.data() + storage_bytes(from, first), from,
                             expected.data() + storage_bytes(to, first), to, some};
-      ASSERT_TRUE(run(part, *codec::resolve_policy({}, from, to), 1, nullptr).ok());
+      ASSERT_TRUE(run(part, *codec::resolve_policy({}, from, to), {.threads = 1}, nullptr).ok());
     }
     expected.insert(expected.begin(), line, std::byte{0xa5});
     expected.insert(expected.end(), line, std::byte{0xa5});
@@ -252,13 +249,13 @@ TEST(Cast, LargeTensorsNameTheFirstElementRefused) {
     const Conversion whole{source.data(), from, nullptr, to, count};
     const Placed usual = cast_at(whole, 3, {}, nullptr);
     for (const int threads : {1, 2}) {
-      const CastOptions strict{.out_of_range = OutOfRange::error, .threads = threads};
-      const Placed accepted = cast_at(whole, 3, strict, nullptr);
+      const CastOptions strict{.out_of_range = OutOfRange::error};
+      const Placed accepted = cast_at(whole, 3, strict, nullptr, threads);
       ASSERT_TRUE(accepted.done.ok()) << pair;
       EXPECT_TRUE(accepted.bytes == usual.bytes) << pair;
       for (const std::size_t bad : {count - 1, count - 1000, count / 2, std::size_t{4097}, std::size_t{0}}) {
         codec::store_code(from, source.data(), bad, code_of(NAN));
-        const Placed refused = cast_at(whole, 3, strict, nullptr);
+        const Placed refused = cast_at(whole, 3, strict, nullptr, threads);
         ASSERT_FALSE(refused.done.ok()) << pair << " at " << bad;
         EXPECT_EQ(refused.done.error().element, bad) << pair;
       }
@@ -321,7 +318,7 @@ TEST(CastReport, CountsEqualThoseOfTheReference) {
         std::vector<std::byte> target(storage_bytes(to, count));
         const Conversion conversion{source.data(), from, target.data(), to, count};
         CastReport report, expected;
-        ASSERT_TRUE(run(conversion, *policy, 1, &report).ok());
+        ASSERT_TRUE(run(conversion, *policy, {.threads = 1}, &report).ok());
         for (std::size_t i = 0; i < count; ++i) {
           const auto events = codec::cast_code(from, codec::load_code(from, source.data(), i), to, *policy).events;
           expected.overflowed += (events & codec::event_overflowed) != 0;

@@ -5,7 +5,7 @@
 #include "dtype/dtype_table.hpp"
 #include "dtype/formatted.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 namespace {
 
 [[gnu::cold]] Error invalid(std::string message, std::string hint = {}) {
@@ -58,6 +58,10 @@ Result<void> check_numeric(DType from, DType to) {
   return {};
 }
 
+Error wrong_threads(const Execution& execution) {
+  return invalid(formatted("threads is 0 (all cores) or more, not {}", execution.threads));
+}
+
 Error wrong_size(const char* which, DType dtype, std::size_t count, std::size_t bytes) {
   return invalid(formatted("the {} has {} bytes, but {} elements of {} take {}", which, bytes, count, name(dtype),
                            storage_bytes(dtype, count)));
@@ -69,4 +73,4 @@ Result<void> check(const Conversion& conversion, const CastOptions& options) {
   return check_buffers(conversion);
 }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

@@ -7,7 +7,7 @@
 #include "dtype/dtype_table.hpp"
 #include "tensorcast/cast.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 
 struct Conversion {
   const std::byte* src = nullptr;
@@ -30,6 +30,13 @@ inline constexpr std::size_t piece_granule = 64;
 // Errors: those of cast(), except of shapes and sizes, which a Conversion does not have.
 [[nodiscard]] Result<void> check(const Conversion& conversion, const CastOptions& options);
 
+// Errors: invalid_argument: a number of threads below zero.
+[[gnu::cold]] Error wrong_threads(const Execution& execution);
+[[nodiscard]] inline Result<void> check_execution(const Execution& execution) {
+  if (execution.threads < 0) return wrong_threads(execution);
+  return {};
+}
+
 // Checks that both types are numeric or bool. Errors: invalid_argument, unsupported.
 [[nodiscard]] Result<void> check_numeric(DType from, DType to);
 
@@ -41,10 +48,10 @@ inline constexpr std::size_t piece_granule = 64;
   return {};
 }
 
-// Converts all elements and adds the counts and errors to `report`, unless it is null. `threads` as in CastOptions.
+// Converts all elements and adds the counts and errors to `report`, unless it is null.
 // Precondition: check() accepted it.
 // Errors: out_of_range with the first element that fails.
-[[nodiscard]] Result<void> run(const Conversion& conversion, const codec::Policy& policy, int threads,
+[[nodiscard]] Result<void> run(const Conversion& conversion, const codec::Policy& policy, const Execution& execution,
                                CastReport* report = nullptr);
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

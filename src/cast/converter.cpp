@@ -5,7 +5,7 @@
 #include "codec/packing.hpp"
 #include "dtype/dtype_table.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 namespace {
 
 // D0 and D6: the same type keeps its bits, and integers of one width share their codes.
@@ -43,4 +43,4 @@ void Converter::run(const Conversion& piece) const noexcept {
   }
 }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

@@ -9,7 +9,7 @@
 #include "kernels/scaled.hpp"
 #include "tensorcast/target.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 
 // Converts pieces of one request, from any thread.
 class Converter {
@@ -32,4 +32,4 @@ class Converter {
   std::optional<kernels::TableConversion> table_;
 };
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

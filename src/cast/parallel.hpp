@@ -4,13 +4,15 @@
 #include <cstddef>
 #include <functional>
 
-namespace tensorcast {
+#include "tensorcast/execution.hpp"
 
-// Threads to use for `requested` (0: all cores): never more than there are cores.
-[[nodiscard]] int thread_count(int requested) noexcept;
+namespace tensorcast::inline TENSORCAST_ABI {
 
-// Calls task(0) ... task(tasks - 1), each once, on up to `threads` threads. With one thread: in order, on this one.
+// Reports whether more than one thread may run tasks: the caller's pool, or more than one core.
+[[nodiscard]] bool may_use_threads(const Execution& execution) noexcept;
+
+// Calls task(0) ... task(tasks - 1), each once, on the threads of `execution`; with one thread in order, on this one.
 // If a task throws, some later tasks are left out, and the caller gets the exception.
-void run_tasks(std::size_t tasks, int threads, const std::function<void(std::size_t)>& task);
+void run_tasks(std::size_t tasks, const Execution& execution, const std::function<void(std::size_t)>& task);
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

@@ -11,10 +11,10 @@ namespace tensorcast {
 namespace {
 
 TEST(Parallel, RunsEachTaskOnce) {
-  for (const int threads : {1, thread_count(2), thread_count(5)}) {
+  for (const int threads : {1, 2, 5, 0}) {
     for (const std::size_t tasks : {0, 1, 2, 3, 100}) {
       std::vector<std::atomic<int>> runs(tasks);
-      run_tasks(tasks, threads, [&](std::size_t task) { ++runs[task]; });
+      run_tasks(tasks, {.threads = threads}, [&](std::size_t task) { ++runs[task]; });
       EXPECT_TRUE(std::ranges::all_of(runs, [](const std::atomic<int>& count) { return count == 1; }))
           << tasks << " tasks on " << threads << " threads";
     }
@@ -23,23 +23,45 @@ TEST(Parallel, RunsEachTaskOnce) {
 
 TEST(Parallel, OneThreadKeepsTheOrder) {
   std::vector<std::size_t> order;
-  run_tasks(4, 1, [&](std::size_t task) { order.push_back(task); });
+  run_tasks(4, {.threads = 1}, [&](std::size_t task) { order.push_back(task); });
   EXPECT_EQ(order, (std::vector<std::size_t>{0, 1, 2, 3}));
 }
 
 TEST(Parallel, ExceptionsReachTheCaller) {
-  for (const int threads : {1, thread_count(3)}) {
+  for (const int threads : {1, 3}) {
     const auto third_fails = [](std::size_t task) {
       if (task == 3) throw std::runtime_error("third");
     };
-    EXPECT_THROW(run_tasks(50, threads, third_fails), std::runtime_error) << threads;
+    EXPECT_THROW(run_tasks(50, Execution{.threads = threads}, third_fails), std::runtime_error) << threads;
   }
 }
 
-TEST(Parallel, UsesAtMostTheCoresThereAre) {
-  EXPECT_GE(thread_count(0), 1);
-  EXPECT_EQ(thread_count(1), 1);
-  EXPECT_EQ(thread_count(1 << 20), thread_count(0));
+// Runs tasks from the last to the first, and counts them.
+class BackwardPool final : public Executor {
+ public:
+  void run(std::size_t count, const Task& task) override {
+    for (std::size_t i = count; i-- > 0;) task(i);
+    tasks += count;
+  }
+  std::size_t tasks = 0;
+};
+
+TEST(Parallel, TheCallersPoolRunsEveryTask) {
+  BackwardPool pool;
+  std::vector<std::size_t> order;
+  run_tasks(3, {.executor = &pool}, [&](std::size_t task) { order.push_back(task); });
+  EXPECT_EQ(order, (std::vector<std::size_t>{2, 1, 0}));
+  EXPECT_THROW(run_tasks(3, {.executor = &pool}, [](std::size_t) { throw std::runtime_error("x"); }),
+               std::runtime_error);
+  run_tasks(3, {.threads = 1, .executor = &pool}, [](std::size_t) {});
+  EXPECT_EQ(pool.tasks, 6u) << "one thread is the caller's own";
+}
+
+TEST(Parallel, OneThreadIsTheCallersOwn) {
+  BackwardPool pool;
+  EXPECT_FALSE(may_use_threads({.threads = 1}));
+  EXPECT_FALSE(may_use_threads({.threads = 1, .executor = &pool}));
+  EXPECT_TRUE(may_use_threads({.executor = &pool}));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@
 #include "dtype/formatted.hpp"
 #include "tensorcast/cast.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 namespace {
 
 using codec::Encoded;
@@ -228,7 +228,6 @@ Result<void> parse(const StringView& src, const MutableTensorView& dst, std::siz
   }
   CastOptions rounding = options;
   rounding.scale = 1.0;  // the readers have multiplied
-  rounding.threads = 1;
   return parse_blocks<NarrowReader>(src, DType::float64, dst, count, rounding, policy);
 }
 
@@ -263,4 +262,4 @@ Result<void> cast_from_strings(const StringView& src, const MutableTensorView& d
   return parse(src, dst, *count, options, *policy);
 }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

@@ -8,7 +8,7 @@
 #include "codec/reference_cast.hpp"
 #include "dtype/dtype_table.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 namespace {
 
 constexpr std::size_t line_bytes = 64;
@@ -138,4 +138,4 @@ Result<void> Pieces::scan(const Conversion& piece, report::ReportAccumulator* ac
   return {};
 }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

@@ -16,7 +16,7 @@
 #include "report/reporter.hpp"
 #include "report/strict_scan.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 
 // The stages of one request. Several threads may convert tasks of it.
 class Pieces {
@@ -43,4 +43,4 @@ class Pieces {
   std::size_t prefetch_pieces_ = 0;
 };
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

@@ -13,7 +13,7 @@
 #include "kernels/kernel.hpp"
 #include "report/reporter.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 namespace {
 
 // Fast path: a conversion of up to this many elements that needs one kernel only calls it, as starting the stages would
@@ -46,12 +46,12 @@ class Tasks {
   }
 
   // The error is that of the first task that fails, as if they had run in order.
-  Result<void> run_on_threads(int threads, ReportAccumulator* total) const {
+  Result<void> run_on_threads(const Execution& execution, ReportAccumulator* total) const {
     std::vector<ReportAccumulator> accumulators(total != nullptr ? count() : 0);
     std::atomic<std::size_t> failed_task = std::numeric_limits<std::size_t>::max();
     std::mutex mutex;
     Result<void> outcome;
-    run_tasks(count(), threads, [&](std::size_t task) {
+    run_tasks(count(), execution, [&](std::size_t task) {
       if (failed_task.load(std::memory_order_relaxed) < task) return;
       Result<void> done = run(task, accumulators.empty() ? nullptr : &accumulators[task]);
       if (done) return;
@@ -78,8 +78,8 @@ class Tasks {
   const Pieces& pieces_;
 };
 
-[[gnu::noinline]] Result<void> run_in_stages(const Conversion& whole, const codec::Policy& policy, int threads,
-                                             CastReport* report) {
+[[gnu::noinline]] Result<void> run_in_stages(const Conversion& whole, const codec::Policy& policy,
+                                             const Execution& execution, CastReport* report) {
   std::optional<Reporter> reporter;
   if (report != nullptr) reporter.emplace(whole.from, whole.to, policy);
   const Pieces pieces(whole, policy, reporter ? &*reporter : nullptr);
@@ -88,25 +88,25 @@ class Tasks {
   // In place, the narrower target of one task overlaps the source of another.
   const bool tasks_overlap = whole.is_in_place() && bit_width(whole.from) != bit_width(whole.to);
   const std::size_t bytes = storage_bytes(whole.from, whole.count) + storage_bytes(whole.to, whole.count);
-  const bool is_threaded = threads != 1 && !tasks_overlap && bytes >= threads_min_bytes && tasks.count() > 1;
-  const bool runs_on_threads = is_threaded && thread_count(threads) > 1;
+  const bool is_threaded = execution.threads != 1 && !tasks_overlap && bytes >= threads_min_bytes && tasks.count() > 1;
+  const bool runs_on_threads = is_threaded && may_use_threads(execution);
   if (!runs_on_threads && report == nullptr) return pieces.convert(whole, nullptr);
   ReportAccumulator accumulator;
   ReportAccumulator* const total = report == nullptr ? nullptr : &accumulator;
-  Result<void> done = runs_on_threads ? tasks.run_on_threads(thread_count(threads), total) : tasks.run_in_order(total);
+  Result<void> done = runs_on_threads ? tasks.run_on_threads(execution, total) : tasks.run_in_order(total);
   if (done && report != nullptr) report->merge(reporter->report(accumulator));
   return done;
 }
 
 }  // namespace
 
-Result<void> run(const Conversion& whole, const codec::Policy& policy, int threads, CastReport* report) {
+Result<void> run(const Conversion& whole, const codec::Policy& policy, const Execution& execution, CastReport* report) {
   if (whole.count == 0) return {};
   if (whole.count > small_elements || report != nullptr || !needs_one_kernel(whole, policy)) {
-    return run_in_stages(whole, policy, threads, report);
+    return run_in_stages(whole, policy, execution, report);
   }
   kernels::find_kernel(active_target(), whole.from, whole.to)->run(whole.src, whole.dst, whole.count, policy);
   return {};
 }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

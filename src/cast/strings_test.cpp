@@ -243,7 +243,7 @@ TEST(ParseStrings, RefusalsNameTheElement) {
   strings.add("255");
   strings.add("256");
   std::byte dst[2];
-  const Result<void> parsed = parse_strings(strings, DType::uint8, dst, CastOptions::Safe());
+  const Result<void> parsed = parse_strings(strings, DType::uint8, dst, CastOptions::lossless_integers());
   ASSERT_FALSE(parsed.ok());
   EXPECT_EQ(parsed.error().describe(), "element 1: value 256 does not fit uint8 (from string)");
 }
@@ -252,7 +252,7 @@ TEST(ParseStrings, TheFirstErrorIsReported) {
   Strings strings;
   for (int i = 0; i < 3000; ++i) strings.add(i == 2500 ? "nan" : i == 2501 ? "x" : "1");
   std::vector<std::byte> dst(storage_bytes(DType::float4_e2m1fn, strings.count()));
-  const Result<void> parsed = parse_strings(strings, DType::float4_e2m1fn, dst, CastOptions::Safe());
+  const Result<void> parsed = parse_strings(strings, DType::float4_e2m1fn, dst, CastOptions::lossless_integers());
   ASSERT_FALSE(parsed.ok());
   EXPECT_EQ(parsed.error().describe(), "element 2500: value nan does not fit float4_e2m1fn (from string)");
 }

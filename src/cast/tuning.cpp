@@ -3,7 +3,7 @@
 #include "dtype/dtype_table.hpp"
 #include "kernels/ops.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 namespace {
 
 // Reports whether the loop is so short that the CPU's own prefetching, which stops at the end of a page, falls behind:
@@ -37,4 +37,4 @@ PieceTuning converted_pieces(Target target, DType from, DType to, bool is_memory
   return {.bytes = is_long_source ? largest_piece_bytes : largest_piece_bytes / 2};
 }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

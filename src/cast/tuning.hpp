@@ -9,7 +9,7 @@
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/target.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 
 // Source and target together. From this size on the target does not stay in the cache, so stores bypass it: a store
 // that first loads the line it overwrites costs a third of the bandwidth.
@@ -37,4 +37,4 @@ inline constexpr PieceTuning scanned_pieces = {.bytes = 4096};
 
 inline constexpr std::size_t largest_piece_bytes = 8192;
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

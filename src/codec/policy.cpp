@@ -59,15 +59,15 @@ bool has_known_choices(const CastOptions& options) {
 // Precondition: an option has a wrong value. Returns its error.
 [[gnu::cold]] Error wrong_value(const CastOptions& options) {
   if (!has_known_choices(options)) return unknown_choice(options);
-  if (options.threads < 0) return invalid(formatted("threads is 0 (all cores) or more, not {}", options.threads));
-  if (options.opset < 0 || options.opset > newest_opset) {
-    return invalid(formatted("opset {} does not exist; 1 to {} do, and 0 is the newest", options.opset, newest_opset));
+  if (options.opset < 0 || options.opset > newest_known_opset) {
+    return invalid(
+        formatted("opset {} does not exist; 1 to {} do, and 0 is the newest", options.opset, newest_known_opset));
   }
   return invalid("scale must be a finite number");
 }
 
 bool are_right(const CastOptions& options) {
-  return has_known_choices(options) && options.threads >= 0 && options.opset >= 0 && options.opset <= newest_opset &&
+  return has_known_choices(options) && options.opset >= 0 && options.opset <= newest_known_opset &&
          std::isfinite(options.scale);
 }
 
@@ -103,7 +103,7 @@ IntegerRange integer_range(const CastOptions& options, DType from, DType to, int
   return saturates ? IntegerRange::saturate : IntegerRange::wrap;
 }
 
-int opset_of(const CastOptions& options) { return options.opset == 0 ? newest_opset : options.opset; }
+int opset_of(const CastOptions& options) { return options.opset == 0 ? newest_known_opset : options.opset; }
 
 }  // namespace
 

@@ -7,6 +7,9 @@
 
 namespace tensorcast::codec {
 
+// newest_opset() as a constant.
+inline constexpr int newest_known_opset = 28;
+
 enum class IntegerRange : std::uint8_t { wrap, saturate, error };
 
 // Defaults are those of the newest opset. Rules by their names in docs/semantics.md.

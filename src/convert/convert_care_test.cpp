@@ -15,12 +15,12 @@ using namespace convert::testing;
 class ConvertCare : public ::testing::Test {
  protected:
   ConvertOutcome convert_ok(const ConvertRequest& request) {
-    Result<ConvertOutcome> outcome = convert_file(request);
+    Result<ConvertOutcome> outcome = TENSORCAST_ABI::convert(request);
     EXPECT_TRUE(outcome.ok()) << outcome.error().describe();
     return outcome.ok() ? std::move(outcome).value() : ConvertOutcome{};
   }
   Error failure(const ConvertRequest& request) {
-    const Result<ConvertOutcome> outcome = convert_file(request);
+    const Result<ConvertOutcome> outcome = TENSORCAST_ABI::convert(request);
     EXPECT_FALSE(outcome.ok());
     EXPECT_FALSE(fs::exists(request.output)) << "an error leaves no output";
     return outcome.ok() ? Error{} : outcome.error();
@@ -123,7 +123,7 @@ TEST_F(ConvertCare, OneTensorIsTakenOut) {
   const ConvertOutcome outcome = convert_ok(convert);
   ASSERT_EQ(outcome.tensors.size(), 1u);
   EXPECT_EQ(outcome.tensors[0].to, DType::float32);
-  const Result<FileSummary> file = inspect_file(convert.output);
+  const Result<FileSummary> file = inspect({.input = convert.output});
   ASSERT_TRUE(file.ok());
   EXPECT_EQ(file->tensors.at(0).shape, (std::vector<std::int64_t>{2}));
   EXPECT_EQ(file_content(convert.output).substr(128), floats("", {4, 5}).bytes);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "cast/conversion.hpp"
 #include "convert/open_input.hpp"
 #include "convert/plan.hpp"
 #include "convert/progress_meter.hpp"
@@ -14,7 +15,7 @@
 #include "io/parent_folders.hpp"
 #include "tensorcast/file.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 namespace {
 
 using convert::OpenedInput;
@@ -27,6 +28,10 @@ using formats::Format;
 Error at_file(Error error, const std::string& path) {
   if (error.file.empty()) error.file = path;
   return error;
+}
+
+Error cancelled(const ConvertRequest& request) {
+  return {.code = ErrorCode::cancelled, .message = "cancelled; nothing was written", .file = request.output};
 }
 
 ConvertOutcome outcome_of(const Plan& plan, const Format& input, const Format& output) {
@@ -107,16 +112,14 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
 
   Result<convert::TransferOutcome> transferred = convert::transfer(request, plan, *input.reader, **writer, progress);
   if (!transferred) return at_file(std::move(transferred).error(), request.input);
-  outcome.cancelled = transferred->cancelled;
-  if (outcome.cancelled) return outcome;
+  if (transferred->cancelled) return cancelled(request);
   if (auto finished = (*writer)->finish(); !finished) return at_file(std::move(finished).error(), request.output);
 
   if (request.verify) {
     const Result<bool> verified = verify_output(request, plan, input, format, *output, progress);
     if (!verified) return at_file(verified.error(), request.output);
-    outcome.verified = *verified;
-    outcome.cancelled = !*verified;
-    if (outcome.cancelled) return outcome;
+    if (!*verified) return cancelled(request);
+    outcome.verified = true;
   }
   if (auto synced = output->sync(); !synced) return std::move(synced).error();  // may take long
   outcome.cancelled = !progress.report();
@@ -136,6 +139,7 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
 }
 
 Result<ConvertOutcome> convert_opened(const ConvertRequest& request) {
+  if (Result<void> threads = check_execution(request.execution); !threads) return std::move(threads).error();
   Result<OpenedInput> input =
       convert::open_input(request.input, request.input_format, {.raw = request.raw, .from = request.from});
   if (!input) return std::move(input).error();
@@ -151,8 +155,8 @@ Result<ConvertOutcome> convert_opened(const ConvertRequest& request) {
 
 }  // namespace
 
-Result<ConvertOutcome> convert_file(const ConvertRequest& request) {
+Result<ConvertOutcome> convert(const ConvertRequest& request) {
   return guarded([&] { return convert_opened(request); });
 }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

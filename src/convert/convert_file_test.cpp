@@ -16,7 +16,7 @@ using Shape = std::vector<std::int64_t>;
 class ConvertFile : public ::testing::Test {
  protected:
   ConvertOutcome convert_ok(const ConvertRequest& request) {
-    Result<ConvertOutcome> outcome = convert_file(request);
+    Result<ConvertOutcome> outcome = TENSORCAST_ABI::convert(request);
     EXPECT_TRUE(outcome.ok()) << outcome.error().describe();
     return outcome.ok() ? std::move(outcome).value() : ConvertOutcome{};
   }
@@ -35,7 +35,6 @@ TEST_F(ConvertFile, FloatsBecomeTheTypeAndTheRestStaysAsItIs) {
 
   const ConvertOutcome outcome = convert_ok(request(in, out_, DType::bfloat16));
   EXPECT_EQ(outcome.input_format, "safetensors");
-  EXPECT_FALSE(outcome.cancelled);
   EXPECT_EQ(outcome.bytes_written, std::filesystem::file_size(out_));
   ASSERT_EQ(outcome.tensors.size(), 4u);
   EXPECT_EQ(outcome.tensors[0].reason, "integer");
@@ -135,7 +134,7 @@ TEST_F(ConvertFile, ReportCoversTheWholeTensor) {
       write_safetensors(folder_, "in.safetensors", {floats("a", values), make_tensor("i", DType::uint8, {1}, "x")});
   ConvertRequest convert = request(in, out_, DType::float16);
   convert.report = true;
-  convert.options.threads = 2;
+  convert.execution.threads = 2;
   const ConvertOutcome outcome = convert_ok(convert);
   ASSERT_TRUE(outcome.tensors[0].report.has_value());
   EXPECT_EQ(outcome.tensors[0].report->count, values.size());
@@ -148,7 +147,7 @@ TEST_F(ConvertFile, InPlace) {
   const FileTensor tensor = floats("a", many_values(500'000));
   const std::string in = write_safetensors(folder_, "model.safetensors", {tensor});
   ConvertRequest convert = request(in, in, DType::bfloat16);
-  EXPECT_EQ(convert_file(convert).error().message, "the file exists already");
+  EXPECT_EQ(TENSORCAST_ABI::convert(convert).error().message, "the file exists already");
   convert.overwrite = true;
   convert_ok(convert);
   EXPECT_TRUE(read_safetensors(in).at(0).bytes ==
@@ -256,7 +255,7 @@ TEST_F(ConvertFile, VerifyAcceptsEveryKindOfTensor) {
       {floats("long", many_values(3'000'000)), make_tensor("u", DType::uint8, {3}, "xyz"), floats("short", {1, 2})});
   ConvertRequest convert = request(in, out_, DType::float8_e4m3fn);
   convert.verify = true;
-  convert.options.threads = 0;
+  convert.execution.threads = 0;
   EXPECT_TRUE(convert_ok(convert).verified);
 }
 

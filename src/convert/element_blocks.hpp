@@ -21,7 +21,7 @@ inline constexpr std::size_t threaded_block_bytes = std::size_t{8} << 20;
   const bool slow = request.report || request.on_loss != OnLoss::ignore || request.refuse_wrap ||
                     options.scale != 1.0 || options.out_of_range == OutOfRange::error ||
                     options.invalid == Invalid::error;
-  return slow && options.threads != 1 ? threaded_block_bytes : block_bytes;
+  return slow && request.execution.threads != 1 ? threaded_block_bytes : block_bytes;
 }
 
 // Returns the elements per block: a multiple of 64, so that blocks of any type begin at a whole byte.

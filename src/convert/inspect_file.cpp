@@ -5,7 +5,7 @@
 #include "dtype/guarded.hpp"
 #include "tensorcast/file.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 
 FileSummary convert::summary_of(const OpenedInput& input) {
   FileSummary summary{.format = std::string(input.format->name), .tensors = {}, .metadata = input.reader->metadata()};
@@ -20,10 +20,10 @@ FileSummary convert::summary_of(const OpenedInput& input) {
   return summary;
 }
 
-Result<FileSummary> inspect_file(const std::string& path, const std::optional<RawLayout>& raw,
-                                 const SourceTypes& from) {
+Result<FileSummary> inspect(const InspectRequest& request) {
   return guarded([&]() -> Result<FileSummary> {
-    const Result<convert::OpenedInput> input = convert::open_input(path, "", {.raw = raw, .from = from});
+    const Result<convert::OpenedInput> input =
+        convert::open_input(request.input, request.input_format, {.raw = request.raw, .from = request.from});
     if (!input) return input.error();
     return convert::summary_of(*input);
   });
@@ -63,4 +63,4 @@ std::vector<std::string_view> file_formats_for(DType dtype) {
   return names;
 }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

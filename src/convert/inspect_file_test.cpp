@@ -10,11 +10,16 @@ namespace {
 
 using namespace convert::testing;
 
+Result<TensorStats> stats_of(const std::string& path, const std::string& tensor, std::vector<DType> candidates) {
+  return tensor_stats({.input = path, .tensors = {tensor}, .candidates = std::move(candidates)})
+      .transform([](const std::vector<TensorStats>& stats) { return stats.front(); });
+}
+
 TEST(InspectFile, ListsWhatIsInside) {
   const TempFolder folder;
   const std::string path = write_safetensors(
       folder, "in.safetensors", {floats("a", {1, 2}), make_tensor("b", DType::uint8, {1, 3}, "xyz")}, {{"k", "v"}});
-  const Result<FileSummary> summary = inspect_file(path);
+  const Result<FileSummary> summary = inspect({.input = path});
   ASSERT_TRUE(summary.ok()) << summary.error().describe();
   EXPECT_EQ(summary->format, "safetensors");
   EXPECT_EQ(summary->metadata, (formats::Metadata{{"k", "v"}}));
@@ -27,7 +32,7 @@ TEST(InspectFile, ListsWhatIsInside) {
 
 TEST(InspectFile, NamesForeignTypes) {
   const Result<FileSummary> summary =
-      inspect_file(TENSORCAST_SOURCE_DIR "/src/formats/safetensors/testdata/valid/every-dtype.safetensors");
+      inspect({.input = TENSORCAST_SOURCE_DIR "/src/formats/safetensors/testdata/valid/every-dtype.safetensors"});
   ASSERT_TRUE(summary.ok()) << summary.error().describe();
   for (const TensorSummary& tensor : summary->tensors) {
     EXPECT_EQ(tensor.foreign_dtype.empty(), is_castable(tensor.dtype)) << tensor.name;
@@ -37,20 +42,20 @@ TEST(InspectFile, NamesForeignTypes) {
 TEST(InspectFile, KnowsFilesByContent) {
   const TempFolder folder;
   const std::string path = write_safetensors(folder, "model.data", {floats("a", {1})});
-  EXPECT_EQ(inspect_file(path).value().format, "safetensors");
+  EXPECT_EQ(inspect({.input = path}).value().format, "safetensors");
 }
 
 TEST(InspectFile, RawBytesNeedALayout) {
   const TempFolder folder;
   const std::string path = folder.put("in.raw", "abcd");
-  EXPECT_EQ(inspect_file(path).error().code, ErrorCode::invalid_argument);
-  const Result<FileSummary> summary = inspect_file(path, RawLayout{.dtype = DType::int4, .shape = {2, 4}});
+  EXPECT_EQ(inspect({.input = path}).error().code, ErrorCode::invalid_argument);
+  const Result<FileSummary> summary = inspect({.input = path, .raw = RawLayout{.dtype = DType::int4, .shape = {2, 4}}});
   ASSERT_TRUE(summary.ok()) << summary.error().describe();
   EXPECT_EQ(summary->tensors.at(0).dtype, DType::int4);
   for (const std::vector<std::int64_t>& shape : {std::vector<std::int64_t>{9}, {-1}, {1ll << 62, 1ll << 62}, {}}) {
-    EXPECT_FALSE(inspect_file(path, RawLayout{.dtype = DType::int4, .shape = shape}).ok());
+    EXPECT_FALSE(inspect({.input = path, .raw = RawLayout{.dtype = DType::int4, .shape = shape}}).ok());
   }
-  EXPECT_FALSE(inspect_file(path, RawLayout{.dtype = DType::string, .shape = {1}}).ok());
+  EXPECT_FALSE(inspect({.input = path, .raw = RawLayout{.dtype = DType::string, .shape = {1}}}).ok());
 }
 
 TEST(FileFormats, AreFoundByWhatTheyHold) {
@@ -75,7 +80,7 @@ TEST(TensorStats, SumUpOneTensor) {
   values.back() = 1e6f;
   const std::string path = write_safetensors(folder, "in.safetensors", {floats("x", {1}), floats("a", values)});
   const DType candidates[] = {DType::float16, DType::float32};
-  const Result<TensorStats> stats = tensor_stats(path, "a", candidates);
+  const Result<TensorStats> stats = stats_of(path, "a", candidates);
   ASSERT_TRUE(stats.ok()) << stats.error().describe();
   EXPECT_EQ(stats->count, values.size());
   EXPECT_EQ(stats->nan, 1u);
@@ -94,12 +99,12 @@ TEST(TensorStats, SumUpOneTensor) {
 TEST(TensorStats, OfNothingAndOfNoTensor) {
   const TempFolder folder;
   const std::string path = write_safetensors(folder, "in.safetensors", {floats("a", {}), floats("b", {1})});
-  const Result<TensorStats> stats = tensor_stats(path, "a", {});
+  const Result<TensorStats> stats = stats_of(path, "a", {});
   ASSERT_TRUE(stats.ok());
   EXPECT_EQ(stats->count, 0u);
   EXPECT_EQ(stats->max, 0.0);
-  EXPECT_EQ(tensor_stats(path, "c", {}).error().message, "there is no tensor \"c\"");
-  EXPECT_EQ(tensor_stats(path, "", {}).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(stats_of(path, "c", {}).error().message, "there is no tensor \"c\"");
+  EXPECT_EQ(stats_of(path, "", {}).error().code, ErrorCode::invalid_argument);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@
 #include "io/output_file.hpp"
 #include "io/parent_folders.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 namespace {
 
 using convert::OpenedInput;
@@ -213,4 +213,4 @@ Result<Tensor> TensorFile::read(std::size_t index) {
   });
 }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

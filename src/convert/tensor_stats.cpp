@@ -8,11 +8,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "cast/conversion.hpp"
 #include "convert/open_input.hpp"
 #include "dtype/guarded.hpp"
 #include "tensorcast/file.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 namespace {
 
 // A block of any type stays below a megabyte; a multiple of 64, so that it begins at a whole byte.
@@ -32,15 +33,14 @@ void add_values(std::span<const double> values, TensorStats& stats) {
   stats.count += values.size();
 }
 
-Result<TensorStats> sum_up(formats::Reader& reader, std::size_t index, std::span<const DType> candidates,
-                           const CastOptions& options) {
+Result<TensorStats> sum_up(formats::Reader& reader, std::size_t index, const StatsRequest& request) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const formats::TensorInfo& tensor = reader.tensors()[index];
   if (bit_width(tensor.dtype) == 0) {
     return Error{.code = ErrorCode::unsupported, .message = "there are no statistics of texts and foreign types"};
   }
   TensorStats stats{.min = infinity, .max = -infinity, .smallest_nonzero_magnitude = infinity, .candidates = {}};
-  for (const DType candidate : candidates) stats.candidates.emplace_back(candidate, CastReport{});
+  for (const DType candidate : request.candidates) stats.candidates.emplace_back(candidate, CastReport{});
 
   std::vector<std::byte> source(storage_bytes(tensor.dtype, stats_block_elements));
   std::vector<double> values(stats_block_elements);
@@ -52,13 +52,14 @@ Result<TensorStats> sum_up(formats::Reader& reader, std::size_t index, std::span
     if (auto got = reader.read(index, storage_bytes(tensor.dtype, first), bytes); !got) return std::move(got).error();
     const TensorView block{tensor.dtype, shape, bytes};
     const std::span<double> block_values = std::span(values).first(count);
-    if (auto done = cast(block, {DType::float64, shape, std::as_writable_bytes(block_values)}); !done) {
+    if (auto done = cast(block, {DType::float64, shape, std::as_writable_bytes(block_values)}, {}, request.execution);
+        !done) {
       return std::move(done).error();
     }
     add_values(block_values, stats);
     for (auto& [candidate, report] : stats.candidates) {
       const MutableTensorView converted{candidate, shape, std::span(target).first(storage_bytes(candidate, count))};
-      Result<void> done = cast(block, converted, options, report);
+      Result<void> done = cast(block, converted, request.options, report, request.execution);
       if (!done) {
         if (done.error().element) *done.error().element += first;
         return std::move(done).error();
@@ -85,16 +86,15 @@ std::unordered_map<std::string_view, std::size_t> places_of(const std::vector<fo
   return places;
 }
 
-Result<std::vector<TensorStats>> sum_up_all(formats::Reader& reader, std::span<const std::string> names,
-                                            std::span<const DType> candidates, const CastOptions& options) {
+Result<std::vector<TensorStats>> sum_up_all(formats::Reader& reader, const StatsRequest& request) {
   const std::unordered_map<std::string_view, std::size_t> places = places_of(reader.tensors());
   std::vector<TensorStats> all;
-  all.reserve(names.size());
-  for (const std::string& name : names) {
+  all.reserve(request.tensors.size());
+  for (const std::string& name : request.tensors) {
     const auto found = places.find(name);
     const bool is_the_only_one = name.empty() && reader.tensors().size() == 1;
     if (found == places.end() && !is_the_only_one) return no_such_tensor(name);
-    Result<TensorStats> stats = sum_up(reader, is_the_only_one ? 0 : found->second, candidates, options);
+    Result<TensorStats> stats = sum_up(reader, is_the_only_one ? 0 : found->second, request);
     if (!stats) {
       stats.error().tensor = name;
       return std::move(stats).error();
@@ -106,24 +106,16 @@ Result<std::vector<TensorStats>> sum_up_all(formats::Reader& reader, std::span<c
 
 }  // namespace
 
-Result<std::vector<TensorStats>> file_stats(const std::string& path, std::span<const std::string> tensors,
-                                            std::span<const DType> candidates, const CastOptions& options,
-                                            const std::optional<RawLayout>& raw, const SourceTypes& from) {
+Result<std::vector<TensorStats>> tensor_stats(const StatsRequest& request) {
   return guarded([&]() -> Result<std::vector<TensorStats>> {
-    const Result<convert::OpenedInput> input = convert::open_input(path, "", {.raw = raw, .from = from});
+    if (Result<void> threads = check_execution(request.execution); !threads) return std::move(threads).error();
+    const Result<convert::OpenedInput> input =
+        convert::open_input(request.input, request.input_format, {.raw = request.raw, .from = request.from});
     if (!input) return input.error();
-    Result<std::vector<TensorStats>> stats = sum_up_all(*input->reader, tensors, candidates, options);
-    if (!stats && stats.error().file.empty()) stats.error().file = path;
+    Result<std::vector<TensorStats>> stats = sum_up_all(*input->reader, request);
+    if (!stats && stats.error().file.empty()) stats.error().file = request.input;
     return stats;
   });
 }
 
-Result<TensorStats> tensor_stats(const std::string& path, const std::string& tensor, std::span<const DType> candidates,
-                                 const CastOptions& options, const std::optional<RawLayout>& raw,
-                                 const SourceTypes& from) {
-  Result<std::vector<TensorStats>> stats = file_stats(path, std::span(&tensor, 1), candidates, options, raw, from);
-  if (!stats) return std::move(stats).error();
-  return std::move(stats->front());
-}
-
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

@@ -82,8 +82,8 @@ class Transfer {
       Result<std::span<std::byte>> block = blocks_.acquire();
       if (!block) return std::move(block).error();
       const MutableTensorView target{to, shape, block->first(storage_bytes(to, count))};
-      Result<void> done = report ? cast({from, shape, source}, target, request_.options, *report)
-                                 : cast({from, shape, source}, target, request_.options);
+      Result<void> done = report ? cast({from, shape, source}, target, request_.options, *report, request_.execution)
+                                 : cast({from, shape, source}, target, request_.options, request_.execution);
       if (!done) {
         if (done.error().element) *done.error().element += first;
         return done;

@@ -128,7 +128,8 @@ class Verification {
                                  std::span<const std::byte> actual, std::size_t count, std::uint64_t first) {
     const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
     const std::span<std::byte> expected = expected_.span().first(actual.size());
-    if (auto done = cast({from, shape, source}, {to, shape, expected}, request_.options); !done) return done;
+    if (auto done = cast({from, shape, source}, {to, shape, expected}, request_.options, request_.execution); !done)
+      return done;
     if (std::memcmp(actual.data(), expected.data(), actual.size()) == 0) return {};
     return first_difference(to, actual.data(), expected.data(), count, first);
   }
@@ -139,7 +140,7 @@ class Verification {
     std::mutex mutex;
     Result<void> outcome;
     const std::size_t runs = (count + run_elements - 1) / run_elements;
-    run_tasks(runs, thread_count(request_.options.threads), [&](std::size_t run) {
+    run_tasks(runs, request_.execution, [&](std::size_t run) {
       if ((first / run_elements + run) % reference_stride_ != 0) return;
       const std::size_t begin = run * run_elements;
       const std::size_t length = std::min(run_elements, count - begin);

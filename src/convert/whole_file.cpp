@@ -8,7 +8,7 @@
 #include "io/input_file.hpp"
 #include "io/output_file.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 
 Result<std::string> read_whole_file(const std::string& path, std::uint64_t max_bytes) {
   return guarded([&]() -> Result<std::string> {
@@ -25,13 +25,13 @@ Result<std::string> read_whole_file(const std::string& path, std::uint64_t max_b
   });
 }
 
-Result<void> write_whole_file(const std::string& path, std::string_view bytes, bool overwrite) {
+Result<void> write_whole_file(const std::string& path, std::string_view bytes, const WriteFileOptions& options) {
   return guarded([&]() -> Result<void> {
-    Result<io::OutputFile> file = io::OutputFile::create(path, overwrite);
+    Result<io::OutputFile> file = io::OutputFile::create(path, options.overwrite);
     if (!file) return std::move(file).error();
     if (auto put = file->append(std::as_bytes(std::span(bytes))); !put) return put;
     return file->commit();
   });
 }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

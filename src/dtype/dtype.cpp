@@ -9,7 +9,7 @@
 #include "dtype/formatted.hpp"
 #include "dtype/spellings.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 namespace {
 
 constexpr auto castable_types = [] {
@@ -108,12 +108,8 @@ std::string_view name(DType dtype) noexcept {
   return row ? row->name : "undefined";
 }
 
-int bit_width(DType dtype) noexcept {
-  const DTypeRow* row = find_row(dtype);
-  return row ? row->bits : 0;
-}
-
 Family family(DType dtype) noexcept {
+  if (dtype == DType::uint1) return Family::integer;
   const DTypeRow* row = find_row(dtype);
   return row ? row->family : Family::text;
 }
@@ -128,11 +124,6 @@ int since_opset(DType dtype) noexcept {
   return row ? row->since_opset : 0;
 }
 
-std::size_t storage_bytes(DType dtype, std::size_t count) noexcept {
-  const DTypeRow* const row = find_row(dtype);
-  return row == nullptr ? 0 : storage_bytes(*row, count);
-}
-
 const DTypeFacts& facts(DType dtype) noexcept {
   struct Table {
     std::array<std::string, dtype_table.size()> special_codes;
@@ -145,7 +136,17 @@ const DTypeFacts& facts(DType dtype) noexcept {
     }
   };
   static const Table table;
-  return table.rows[static_cast<std::size_t>(&row(dtype) - dtype_table.data())];
+  static constexpr DTypeFacts no_type{.name = "undefined"};
+  static const DTypeFacts uint1{.dtype = DType::uint1,
+                                .name = "uint1",
+                                .family = Family::integer,
+                                .bits = 1,
+                                .largest = 1.0,
+                                .smallest_positive = 1.0,
+                                .spellings = spellings(DType::uint1)};
+  if (dtype == DType::uint1) return uint1;
+  const DTypeRow* const found = find_row(dtype);
+  return found == nullptr ? no_type : table.rows[static_cast<std::size_t>(found - dtype_table.data())];
 }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

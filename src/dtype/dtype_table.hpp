@@ -10,7 +10,7 @@
 #include "dtype/float_format.hpp"
 #include "tensorcast/dtype.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 
 struct DTypeRow {
   DType id = DType::undefined;
@@ -255,6 +255,7 @@ constexpr bool table_is_sound() {
   }
   for (const DTypeRow& row : dtype_table) {
     if (row.family == Family::floating && row.format.bits() != row.bits) return false;
+    if (row.bits != bit_width(row.id)) return false;  // which is public, so that it can be constexpr
   }
   return numbers == dtype_table.size();
 }
@@ -283,4 +284,4 @@ static_assert(table_is_sound());
 // Errors: unsupported for uint1, which can only be promoted; invalid_argument for a number without a type.
 [[nodiscard]] Result<void> check_castable(DType dtype);
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

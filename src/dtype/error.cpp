@@ -2,7 +2,27 @@
 
 #include "dtype/formatted.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
+
+std::string_view name(ErrorCode code) noexcept {
+  switch (code) {
+    case ErrorCode::invalid_argument:
+      return "invalid_argument";
+    case ErrorCode::unsupported:
+      return "unsupported";
+    case ErrorCode::out_of_range:
+      return "out_of_range";
+    case ErrorCode::parse:
+      return "parse";
+    case ErrorCode::io:
+      return "io";
+    case ErrorCode::internal:
+      return "internal";
+    case ErrorCode::cancelled:
+      return "cancelled";
+  }
+  return "unknown";
+}
 
 std::string Error::describe() const {
   std::string text;
@@ -14,4 +34,4 @@ std::string Error::describe() const {
   return text;
 }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 
-namespace tensorcast {
+#include "tensorcast/export.hpp"
+
+namespace tensorcast::inline TENSORCAST_ABI {
 
 // Which codes are not finite numbers.
 enum class NonFinite : std::uint8_t {
@@ -47,4 +49,4 @@ struct FloatFormat {
   friend constexpr bool operator==(const FloatFormat&, const FloatFormat&) = default;
 };
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

@@ -4,7 +4,7 @@
 
 #include "dtype/formatted.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 
 std::string formatted_arguments(fmt::string_view format, fmt::format_args arguments) {
   return fmt::vformat(format, arguments);
@@ -19,4 +19,4 @@ std::string joined(std::span<const std::string_view> words) {
   return text;
 }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

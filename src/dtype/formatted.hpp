@@ -8,7 +8,9 @@
 
 #include <fmt/core.h>
 
-namespace tensorcast {
+#include "tensorcast/export.hpp"
+
+namespace tensorcast::inline TENSORCAST_ABI {
 
 // As fmt::vformat().
 [[nodiscard]] std::string formatted_arguments(fmt::string_view format, fmt::format_args arguments);
@@ -22,4 +24,4 @@ template <class... Arguments>
 // {"a", "b"} is "a, b".
 [[nodiscard]] std::string joined(std::span<const std::string_view> words);
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

@@ -3,7 +3,7 @@
 #include <new>
 #include <stdexcept>
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 
 Error error_of(const std::exception& thrown) noexcept {
   Error error{.code = ErrorCode::internal, .message = "out of memory"};  // short enough to need no memory of its own
@@ -17,4 +17,4 @@ Error error_of(const std::exception& thrown) noexcept {
   return error;
 }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

@@ -6,7 +6,7 @@
 
 #include "tensorcast/error.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 
 // `thrown` as an Error. Code: internal. Message: "out of memory" if an allocation failed, otherwise the exception's
 // own.
@@ -23,4 +23,4 @@ template <class Body>
   }
 }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

@@ -11,7 +11,7 @@
 #include "dtype/dtype_table.hpp"
 #include "dtype/formatted.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 namespace {
 
 constexpr std::array<std::string_view, 1> uint1_spellings = {"uint1"};  // has no row: no type of casts
@@ -233,4 +233,4 @@ Result<DType> parse_dtype(std::string_view spelling) {
                .hint = formatted("did you mean {}?", joined(names_of(nearest_dtypes(key))))};
 }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

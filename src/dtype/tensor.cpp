@@ -5,7 +5,7 @@
 
 #include "dtype/formatted.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 
 Result<std::size_t> element_count(std::span<const std::int64_t> shape) {
   std::size_t count = 1;
@@ -45,19 +45,19 @@ Result<Tensor> Tensor::share(const TensorView& view, std::shared_ptr<const void>
   if (Result<void> checked = check_bytes(view.dtype, *count, view.bytes.size()); !checked) return checked.error();
   Tensor tensor;
   tensor.dtype_ = view.dtype;
-  tensor.shape_.assign(view.shape.begin(), view.shape.end());
+  tensor.shape_ = view.shape;
   tensor.count_ = *count;
   tensor.bytes_ = view.bytes;
   tensor.owner_ = std::move(owner);
   return tensor;
 }
 
-Result<Tensor> Tensor::own(DType dtype, std::vector<std::int64_t> shape, std::vector<std::byte> bytes) {
+Result<Tensor> Tensor::own(DType dtype, Shape shape, std::vector<std::byte> bytes) {
   const auto kept = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
-  return share({dtype, shape, *kept}, kept);
+  return share({dtype, std::move(shape), *kept}, kept);
 }
 
-Result<Tensor> Tensor::own(std::vector<std::int64_t> shape, StringBuffer strings) {
+Result<Tensor> Tensor::own(Shape shape, StringBuffer strings) {
   const Result<std::size_t> count = element_count(shape);
   if (!count) return count.error();
   const std::vector<std::int64_t>& offsets = strings.offsets;
@@ -80,7 +80,21 @@ Result<Tensor> Tensor::own(std::vector<std::int64_t> shape, StringBuffer strings
   return tensor;
 }
 
-Result<Tensor> Tensor::reshaped(std::vector<std::int64_t> shape) const {
+Result<void> Tensor::check_elements(DType dtype, std::size_t alignment) const {
+  if (dtype != dtype_) {
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = formatted("the elements are {}, not {}", name(dtype_), name(dtype)),
+                 .hint = defined() ? formatted("cast() the tensor to {} first", name(dtype)) : ""};
+  }
+  if (reinterpret_cast<std::uintptr_t>(bytes_.data()) % alignment != 0) {
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = formatted("the elements do not begin at a multiple of {} bytes", alignment),
+                 .hint = "copy bytes()"};
+  }
+  return {};
+}
+
+Result<Tensor> Tensor::reshaped(Shape shape) const {
   const Result<std::size_t> count = element_count(shape);
   if (!count) return count.error();
   if (*count != count_) {
@@ -92,4 +106,4 @@ Result<Tensor> Tensor::reshaped(std::vector<std::int64_t> shape) const {
   return tensor;
 }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

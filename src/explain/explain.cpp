@@ -10,7 +10,7 @@
 #include "dtype/dtype_table.hpp"
 #include "dtype/formatted.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 namespace {
 
 using codec::Decimal;
@@ -225,4 +225,4 @@ Result<Explanation> explain(std::string_view literal, DType from, DType to, cons
   return result;
 }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

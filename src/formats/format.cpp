@@ -4,14 +4,14 @@
 
 #include "io/memory_budget.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 
 DType SourceTypes::of(std::string_view tensor) const noexcept {
   const auto found = std::find_if(named.begin(), named.end(), [&](const auto& entry) { return entry.first == tensor; });
   return found == named.end() ? all : found->second;
 }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI
 
 namespace tensorcast::formats {
 

@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <map>
+#include <memory_resource>
 #include <new>
 
 #ifdef __linux__
@@ -20,17 +21,24 @@ std::size_t alignment_of(std::size_t capacity) { return capacity < huge_min_byte
 
 struct FreeMemory {
   std::size_t capacity = 0;
-  void operator()(std::byte* data) const { ::operator delete(data, std::align_val_t{alignment_of(capacity)}); }
+  std::pmr::memory_resource* resource = nullptr;  // null: the system
+  void operator()(std::byte* data) const {
+    if (resource != nullptr) return resource->deallocate(data, capacity, alignment);
+    ::operator delete(data, std::align_val_t{alignment_of(capacity)});
+  }
 };
 using Memory = std::unique_ptr<std::byte, FreeMemory>;
 
-Memory allocate(std::size_t capacity) {
+Memory allocate(std::size_t capacity, std::pmr::memory_resource* resource) {
+  if (resource != nullptr) {
+    return {static_cast<std::byte*>(resource->allocate(capacity, alignment)), {capacity, resource}};
+  }
   void* allocated = ::operator new(capacity, std::align_val_t{alignment_of(capacity)}, std::nothrow);
 #ifdef __linux__
   // A hint that the system may ignore.
   if (allocated != nullptr && capacity >= huge_min_bytes) (void)::madvise(allocated, capacity, MADV_HUGEPAGE);
 #endif
-  return {static_cast<std::byte*>(allocated), {capacity}};
+  return {static_cast<std::byte*>(allocated), {capacity, nullptr}};
 }
 
 }  // namespace
@@ -38,9 +46,12 @@ Memory allocate(std::size_t capacity) {
 struct BufferPool::Idle {
   std::multimap<std::size_t, Memory> by_capacity;
   std::size_t allocations = 0;
+  std::pmr::memory_resource* resource = nullptr;
 };
 
-BufferPool::BufferPool() : idle_(std::make_shared<Idle>()) {}
+BufferPool::BufferPool(std::pmr::memory_resource* memory) : idle_(std::make_shared<Idle>()) {
+  idle_->resource = memory;
+}
 
 std::size_t BufferPool::allocations() const { return idle_->allocations; }
 
@@ -57,23 +68,24 @@ std::shared_ptr<Buffer> BufferPool::acquire(std::size_t bytes, bool exact) {
     idle_->by_capacity.erase(found);
   } else {
     idle_->by_capacity.clear();  // frees idle buffers, which would only raise the peak
-    memory = allocate(capacity);
+    memory = allocate(capacity, idle_->resource);
     if (memory == nullptr) return nullptr;
     buffer->capacity = capacity;
     ++idle_->allocations;
   }
   buffer->data = memory.release();
-  return std::shared_ptr<Buffer>(buffer.release(), [pool = std::weak_ptr<Idle>(idle_)](Buffer* released) {
-    Memory returned(released->data, {released->capacity});
-    const std::size_t size = released->capacity;
-    delete released;
-    const std::shared_ptr<Idle> idle = pool.lock();
-    if (idle == nullptr) return;
-    try {
-      idle->by_capacity.emplace(size, std::move(returned));
-    } catch (const std::bad_alloc&) {  // the buffer is freed instead of reused
-    }
-  });
+  return std::shared_ptr<Buffer>(buffer.release(),
+                                 [pool = std::weak_ptr<Idle>(idle_), resource = idle_->resource](Buffer* released) {
+                                   Memory returned(released->data, {released->capacity, resource});
+                                   const std::size_t size = released->capacity;
+                                   delete released;
+                                   const std::shared_ptr<Idle> idle = pool.lock();
+                                   if (idle == nullptr) return;
+                                   try {
+                                     idle->by_capacity.emplace(size, std::move(returned));
+                                   } catch (const std::bad_alloc&) {  // the buffer is freed instead of reused
+                                   }
+                                 });
 }
 
 }  // namespace tensorcast::graph

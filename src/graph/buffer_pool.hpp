@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <memory>
 
+#include "tensorcast/execution.hpp"
+
 namespace tensorcast::graph {
 
 struct Buffer {
@@ -14,7 +16,8 @@ struct Buffer {
 // Used by one thread. Buffers may outlive the pool, and may then be released on any thread.
 class BufferPool {
  public:
-  BufferPool();
+  // Takes memory from `memory`; null: from the system.
+  explicit BufferPool(std::pmr::memory_resource* memory = nullptr);
 
   // Returns an uninitialised buffer of at least `bytes` bytes, aligned for any kernel; null if memory is exhausted.
   // `exact` is for values that outlive the run: the buffer is hardly larger than `bytes`.

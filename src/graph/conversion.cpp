@@ -22,7 +22,7 @@ bool has_clean_tail(const Tensor& tensor) {
 Result<Value> to_strings(const Tensor& tensor, const CastOptions& options) {
   Result<StringBuffer> strings = cast_to_strings(tensor.view(), options);
   if (!strings) return std::move(strings).error();
-  Result<Tensor> result = Tensor::own({tensor.shape().begin(), tensor.shape().end()}, *std::move(strings));
+  Result<Tensor> result = Tensor::own(tensor.shape(), *std::move(strings));
   if (!result) return std::move(result).error();
   return Value{*std::move(result), nullptr};
 }
@@ -39,7 +39,8 @@ bool fits_in_place(const Value& src, DType to, std::size_t bytes, int threads, b
 
 }  // namespace
 
-Result<Value> convert(Value src, DType to, const CastOptions& options, const ConversionPlace& place) {
+Result<Value> convert(Value src, DType to, const CastOptions& options, const Execution& execution,
+                      const ConversionPlace& place) {
   const Tensor& tensor = src.tensor;
   if (tensor.dtype() == to && options.scale == 1.0 && (to == DType::string || has_clean_tail(tensor))) {
     if (Result<void> checked = check_cast(options, to, to); !checked) return std::move(checked).error();
@@ -47,7 +48,7 @@ Result<Value> convert(Value src, DType to, const CastOptions& options, const Con
   }
   if (to == DType::string) return to_strings(tensor, options);
   const std::size_t bytes = storage_bytes(to, tensor.count());
-  std::shared_ptr<Buffer> buffer = fits_in_place(src, to, bytes, options.threads, place.is_kept)
+  std::shared_ptr<Buffer> buffer = fits_in_place(src, to, bytes, execution.threads, place.is_kept)
                                        ? src.buffer
                                        : place.pool.acquire(bytes, place.is_kept);
   if (buffer == nullptr) {
@@ -56,7 +57,7 @@ Result<Value> convert(Value src, DType to, const CastOptions& options, const Con
   }
   const MutableTensorView view{to, tensor.shape(), {buffer->data, bytes}};
   Result<void> done = tensor.dtype() == DType::string ? cast_from_strings(tensor.strings(), view, options)
-                                                      : cast(tensor.view(), view, options);
+                                                      : cast(tensor.view(), view, options, execution);
   if (!done) return std::move(done).error();
   Result<Tensor> result = Tensor::share({to, tensor.shape(), view.bytes}, buffer);
   if (!result) return std::move(result).error();

@@ -23,6 +23,7 @@ struct ConversionPlace {
 };
 
 // Shares the elements if the type does not change. Errors: as cast().
-[[nodiscard]] Result<Value> convert(Value src, DType to, const CastOptions& options, const ConversionPlace& place);
+[[nodiscard]] Result<Value> convert(Value src, DType to, const CastOptions& options, const Execution& execution,
+                                    const ConversionPlace& place);
 
 }  // namespace tensorcast::graph

@@ -61,7 +61,7 @@ std::vector<CastOptions> option_sets() {
   sets.push_back({.int_rounding = IntRounding::nearest_even});
   sets.push_back({.invalid = Invalid::error});
   sets.push_back({.opset = 21, .out_of_range = OutOfRange::wrap, .fnuz_inf = FnuzInf::flt_max});
-  sets.push_back(CastOptions::Safe());
+  sets.push_back(CastOptions::lossless_integers());
   return sets;
 }
 

@@ -12,7 +12,7 @@
 #include "graph/inference.hpp"
 #include "graph/saturation.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 namespace {
 
 Error invalid(std::string message, std::string hint = {}) {
@@ -39,7 +39,6 @@ CastOptions gradient_options(const CastNodeParameters& parameters) {
   CastOptions options;
   options.saturate = parameters.options.saturate;
   options.round_mode = parameters.options.round_mode;
-  options.threads = parameters.options.threads;
   options.scale = parameters.lda_coeff;
   return options;
 }
@@ -57,7 +56,7 @@ Result<Tensor> with_zeros(const Tensor& gradient, const std::vector<std::byte>& 
       codec::store_code(gradient.dtype(), bytes.data(), byte * 8 + bit, zero);
     }
   }
-  return Tensor::own(gradient.dtype(), {gradient.shape().begin(), gradient.shape().end()}, std::move(bytes));
+  return Tensor::own(gradient.dtype(), gradient.shape(), std::move(bytes));
 }
 
 bool is_floating(DType dtype) { return family(dtype) == Family::floating; }
@@ -81,9 +80,9 @@ Result<std::vector<NamedTensor>> CastNodeBase::convert(const Tensor& input, DTyp
     return failed(invalid(input.defined() ? "target_type is an undefined tensor" : "the input is an undefined tensor"));
   }
   Result<std::vector<NamedTensor>> made = guarded([&]() -> Result<std::vector<NamedTensor>> {
-    graph::BufferPool pool;
-    Result<graph::Value> output =
-        graph::convert({input, nullptr}, to, parameters_.options, {.pool = pool, .is_kept = true});
+    graph::BufferPool pool(parameters_.execution.memory);
+    Result<graph::Value> output = graph::convert({input, nullptr}, to, parameters_.options, parameters_.execution,
+                                                 {.pool = pool, .is_kept = true});
     if (!output) return std::move(output).error();
     if (parameters_.training) {
       Saved saved{input.dtype(), to, {input.shape().begin(), input.shape().end()}, {}};
@@ -130,9 +129,9 @@ Result<Tensor> CastNodeBase::backward(const Tensor& grad_output) const {
   }
   Result<Tensor> gradient = guarded([&]() -> Result<Tensor> {
     const CastOptions options = gradient_options(parameters_);
-    graph::BufferPool pool;
-    Result<graph::Value> converted =
-        graph::convert({grad_output, nullptr}, saved_->from, options, {.pool = pool, .is_kept = true});
+    graph::BufferPool pool(parameters().execution.memory);
+    Result<graph::Value> converted = graph::convert({grad_output, nullptr}, saved_->from, options,
+                                                    parameters().execution, {.pool = pool, .is_kept = true});
     if (!converted) return std::move(converted).error();
     if (saved_->saturated.empty()) return std::move(converted->tensor);
     return with_zeros(converted->tensor, saved_->saturated, options);
@@ -169,4 +168,4 @@ Result<std::vector<NamedTensor>> CastLikeNode::forward(const Tensor& input, cons
   return convert(input, target_type.dtype());
 }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

@@ -6,12 +6,13 @@
 
 #include <fmt/format.h>
 
+#include "cast/conversion.hpp"
 #include "dtype/guarded.hpp"
 #include "graph/inference.hpp"
 #include "graph/plan.hpp"
 #include "graph/run.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 
 struct Program::Impl {
   std::vector<ValueInfo> inputs;
@@ -21,7 +22,7 @@ struct Program::Impl {
 
   // Fills `tensors` in the order of the program's inputs.
   [[nodiscard]] Result<void> arrange(std::span<const NamedTensor> given, std::vector<Tensor>& tensors) const;
-  [[nodiscard]] Result<std::vector<NamedTensor>> run(std::span<const Tensor> tensors, int threads) const;
+  [[nodiscard]] Result<std::vector<NamedTensor>> run(std::span<const Tensor> tensors, const Execution& execution) const;
 };
 
 namespace {
@@ -84,9 +85,9 @@ Result<void> Program::Impl::arrange(std::span<const NamedTensor> given, std::vec
   return {};
 }
 
-Result<std::vector<NamedTensor>> Program::Impl::run(std::span<const Tensor> tensors, int threads) const {
-  graph::BufferPool pool;
-  graph::RunContext context{threads, pool};
+Result<std::vector<NamedTensor>> Program::Impl::run(std::span<const Tensor> tensors, const Execution& execution) const {
+  graph::BufferPool pool(execution.memory);
+  graph::RunContext context{execution, pool};
   Result<std::vector<Tensor>> results = graph::run_plan(plan, tensors, context);
   if (!results) return std::move(results).error();
   std::vector<NamedTensor> named;
@@ -96,14 +97,13 @@ Result<std::vector<NamedTensor>> Program::Impl::run(std::span<const Tensor> tens
   return named;
 }
 
-Result<std::vector<NamedTensor>> Program::run(std::span<const NamedTensor> inputs, const RunOptions& options) const {
-  const int threads = options.threads;
-  if (threads < 0) return invalid(fmt::format("threads is 0 (all cores) or more, not {}", threads));
+Result<std::vector<NamedTensor>> Program::run(std::span<const NamedTensor> inputs, const Execution& execution) const {
+  if (Result<void> checked = check_execution(execution); !checked) return std::move(checked).error();
   return guarded([&]() -> Result<std::vector<NamedTensor>> {
     std::vector<Tensor> tensors;
     if (Result<void> arranged = impl_->arrange(inputs, tensors); !arranged) return std::move(arranged).error();
-    return impl_->run(tensors, threads);
+    return impl_->run(tensors, execution);
   });
 }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

@@ -203,7 +203,7 @@ TEST(ProgramErrors, WhatOnlyARunCanKnow) {
   EXPECT_EQ(run_error(shared, {{"x", tensor_of<std::uint8_t>(DType::int4, {1}, {0})}}),
             "node \"l\" (CastLike): int4 is a type of Cast since opset 21; opset 15 was asked for");
   const Program range =
-      compiled(graph_of(DType::float32, {cast_node("c", "x", "y", DType::int8, CastOptions::Safe())}));
+      compiled(graph_of(DType::float32, {cast_node("c", "x", "y", DType::int8, CastOptions::lossless_integers())}));
   const std::string message = run_error(range, {{"x", floats({1, 2, 300})}});
   EXPECT_EQ(message.find("element 2: node \"c\" (Cast): "), 0U) << message;
   Graph output = graph_of(DType::undefined, {identity_node("", "x", "y")});

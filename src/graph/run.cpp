@@ -102,9 +102,8 @@ class BlockRun {
     return results;
   }
 
-  Result<Value> convert(Value src, DType to, CastOptions options, bool is_kept) {
-    options.threads = context_.threads;
-    return graph::convert(std::move(src), to, options, {context_.pool, is_kept});
+  Result<Value> convert(Value src, DType to, const CastOptions& options, bool is_kept) {
+    return graph::convert(std::move(src), to, options, context_.execution, {context_.pool, is_kept});
   }
 
   const Block& block_;

@@ -10,7 +10,7 @@
 namespace tensorcast::graph {
 
 struct RunContext {
-  int threads = 0;
+  const Execution& execution;
   BufferPool& pool;
 };
 

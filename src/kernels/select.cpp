@@ -8,8 +8,7 @@
 #include <cpuid.h>
 #endif
 
-namespace tensorcast {
-namespace kernels {
+namespace tensorcast::kernels {
 
 namespace portable {
 extern const Ops ops;
@@ -27,8 +26,9 @@ namespace neon {
 extern const Ops ops;
 }
 
-}  // namespace kernels
+}  // namespace tensorcast::kernels
 
+namespace tensorcast::inline TENSORCAST_ABI {
 namespace {
 
 #if defined(__x86_64__)
@@ -132,15 +132,18 @@ Target choose() noexcept {
 }
 
 }  // namespace
+}  // namespace tensorcast::inline TENSORCAST_ABI
 
-namespace kernels {
+namespace tensorcast::kernels {
 
 const Ops& ops_of(Target target) noexcept {
   const Ops* const ops = target_rows[static_cast<std::size_t>(target)].ops;
   return ops == nullptr ? *target_rows.front().ops : *ops;
 }
 
-}  // namespace kernels
+}  // namespace tensorcast::kernels
+
+namespace tensorcast::inline TENSORCAST_ABI {
 
 Target active_target() noexcept {
   static const Target target = choose();
@@ -154,4 +157,4 @@ std::string_view name(Target target) noexcept {
   return index < target_rows.size() ? target_rows[index].name : "unknown";
 }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

@@ -10,7 +10,7 @@
 #include "models/model_format.hpp"
 #include "tensorcast/model.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 namespace {
 
 using models::model_formats;
@@ -114,4 +114,4 @@ Result<Model> parse_model(std::span<const std::byte> bytes, const LoadModelOptio
   return guarded([&] { return parse(bytes, options); });
 }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 namespace {
 
 using NodeSet = std::uint64_t;
@@ -61,4 +61,4 @@ DType common_type(const Lattice& lattice, DType a, DType b) {
   return bound && common != a && common != b ? DType::undefined : common;
 }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

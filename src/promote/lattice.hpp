@@ -7,7 +7,7 @@
 
 #include "tensorcast/dtype.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 
 struct Edge {
   DType lower;
@@ -33,4 +33,4 @@ struct Lattice {
 // Returns the common type; undefined if there is none. Precondition: both are in lattice.types.
 [[nodiscard]] DType common_type(const Lattice& lattice, DType a, DType b);
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

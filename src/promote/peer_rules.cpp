@@ -6,7 +6,7 @@
 
 #include "dtype/formatted.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 namespace {
 
 using enum DType;
@@ -230,4 +230,4 @@ Result<DType> promote_as_peer(PromoteOperand a, PromoteOperand b, const PromoteO
   return common;
 }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

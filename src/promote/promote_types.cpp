@@ -10,7 +10,7 @@
 #include "dtype/formatted.hpp"
 #include "promote/peer_rules.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 namespace {
 
 // Rule 0: the operation's own list: 17 of the 26 castable types, and uint1.
@@ -176,4 +176,4 @@ Result<DType> promote_types(PromoteOperand a, PromoteOperand b, const PromoteOpt
   return options.rules == PromoteRules::openvino ? promote_as_openvino(a, b, options) : promote_as_peer(a, b, options);
 }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

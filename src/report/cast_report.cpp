@@ -4,7 +4,7 @@
 
 #include "tensorcast/cast.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 
 double CastReport::snr_db() const noexcept {
   if (noise_power == 0.0) return std::numeric_limits<double>::infinity();
@@ -26,4 +26,4 @@ void CastReport::merge(const CastReport& other) noexcept {
   noise_power += other.noise_power;
 }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

@@ -56,7 +56,6 @@ tc::CastOptions cpp_options(const tc_cast_options& options) {
           .int_rounding = static_cast<tc::IntRounding>(options.int_rounding),
           .invalid = static_cast<tc::Invalid>(options.invalid),
           .fnuz_inf = static_cast<tc::FnuzInf>(options.fnuz_inf),
-          .threads = options.threads,
           .scale = options.scale};
 }
 

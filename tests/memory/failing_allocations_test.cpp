@@ -155,7 +155,7 @@ int visit_valid_files(const std::string& layer, const Visit& visit) {
 
 TEST(FailingAllocations, OfReadersOfTensors) {
   const int files = visit_valid_files("formats", [](const std::string& path) {
-    const auto needed = count_allocations([&] { return inspect_file(path); });
+    const auto needed = count_allocations([&] { return inspect({.input = path}); });
     EXPECT_GT(needed, 0);
     count_allocations([&] { return read_tensor(path); });
   });

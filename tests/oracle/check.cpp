@@ -28,7 +28,6 @@ tc::CastOptions cpp_options(const tc_cast_options& options) {
   result.invalid = static_cast<tc::Invalid>(options.invalid);
   result.fnuz_inf = static_cast<tc::FnuzInf>(options.fnuz_inf);
   result.float_string = static_cast<tc::FloatString>(options.float_string);
-  result.threads = options.threads;
   result.scale = options.scale;
   return result;
 }

@@ -147,7 +147,7 @@ Json options_json(const tensorcast::CastOptions& options) {
   constexpr const char* invalid[] = {"default", "error"};
   constexpr const char* fnuz_inf[] = {"spec", "flt_max"};
   constexpr const char* float_strings[] = {"plain", "shortest", "g8"};
-  return {{"opset", options.opset == 0 ? tensorcast::newest_opset : options.opset},
+  return {{"opset", options.opset == 0 ? tensorcast::newest_opset() : options.opset},
           {"saturate", options.saturate},
           {"round_mode", round_modes[static_cast<int>(options.round_mode)]},
           {"out_of_range", out_of_range[static_cast<int>(options.out_of_range)]},

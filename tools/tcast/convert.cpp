@@ -162,9 +162,10 @@ int convert(ConvertArguments& arguments) {
       bar.show(progress);
       return !interrupted();
     };
-    return tensorcast::convert_file(request);
+    return tensorcast::convert(request);
   }();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!outcome && outcome.error().code == tensorcast::ErrorCode::cancelled) return report_interruption();
   if (!outcome) {
     std::string& file = outcome.error().file;
     if (file == request.input) file = shown_input;
@@ -173,7 +174,6 @@ int convert(ConvertArguments& arguments) {
   }
   request.input = shown_input;
   request.output = shown_output;
-  if (outcome->cancelled) return report_interruption();
 
   if (!arguments.report_path.empty()) {
     const Result<void> written = write_report(arguments.report_path, files_of(arguments),
@@ -221,7 +221,6 @@ void add_convert(CLI::App& app, Work& work) {
   command.footer(convert_examples);
   const auto arguments = std::make_shared<ConvertArguments>();
   ConvertRequest& request = arguments->request;
-  request.options.threads = 0;
 
   command
       .add_option("IN", request.input,
@@ -265,7 +264,7 @@ void add_convert(CLI::App& app, Work& work) {
       ->option_text("FORMAT");
   command.add_option("--output-format", request.output_format, "format of OUT (default: by its extension)")
       ->option_text("FORMAT");
-  add_threads(command, request.options.threads);
+  add_threads(command, request.execution.threads);
   add_json(command, arguments->json);
   add_quiet(command, arguments->quiet);
   CLI::Option* out_of_range =

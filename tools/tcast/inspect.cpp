@@ -45,6 +45,7 @@ struct InspectArguments {
   std::vector<DType> candidates = {DType::float16, DType::bfloat16, DType::float8_e4m3fn, DType::float8_e5m2};
   bool has_candidates = false;  // --candidates was given
   tensorcast::CastOptions options;
+  tensorcast::Execution execution;
   bool json = false;
   bool quiet = false;
 };
@@ -245,8 +246,14 @@ Result<void> measure(const InspectArguments& arguments, std::span<const DType> c
     measured.push_back(&tensor);
   }
   if (names.empty()) return {};
-  Result<std::vector<TensorStats>> stats = tensorcast::file_stats(arguments.path, names, candidates, arguments.options,
-                                                                  arguments.raw, arguments.layout.from);
+  Result<std::vector<TensorStats>> stats =
+      tensorcast::tensor_stats({.input = arguments.path,
+                                .tensors = names,
+                                .candidates = {candidates.begin(), candidates.end()},
+                                .options = arguments.options,
+                                .execution = arguments.execution,
+                                .raw = arguments.raw,
+                                .from = arguments.layout.from});
   if (!stats) return std::move(stats).error();
   for (std::size_t i = 0; i < measured.size(); ++i) measured[i]->stats = std::move((*stats)[i]);
   return {};
@@ -285,7 +292,8 @@ int inspect(InspectArguments& arguments) {
     if (!path) return fail(path.error());
     arguments.path = *std::move(path);
   }
-  const Result<FileSummary> file = tensorcast::inspect_file(arguments.path, arguments.raw, arguments.layout.from);
+  const Result<FileSummary> file =
+      tensorcast::inspect({.input = arguments.path, .raw = arguments.raw, .from = arguments.layout.from});
   if (!file) return fail(file.error());
   const Result<std::vector<Inspected>> tensors = inspect_tensors(arguments, *file);
   if (!tensors) {
@@ -312,7 +320,6 @@ void add_inspect(CLI::App& app, Work& work) {
   CLI::App& command = *app.add_subcommand("inspect", "List the tensors of a file");
   command.footer(inspect_examples);
   const auto arguments = std::make_shared<InspectArguments>();
-  arguments->options.threads = 0;
 
   command.add_option("FILE", arguments->path, "file to look into, - for standard input")->required();
   add_patterns(command, "--include", arguments->include, "only tensors whose name matches; repeatable");
@@ -329,7 +336,7 @@ void add_inspect(CLI::App& app, Work& work) {
                  "types to try (default float16,bfloat16,float8_e4m3fn,float8_e5m2 on floating-point tensors)");
   candidates->needs(stats);
   add_input_layout(command, arguments->layout);
-  add_threads(command, arguments->options.threads);
+  add_threads(command, arguments->execution.threads);
   add_json(command, arguments->json);
   add_quiet(command, arguments->quiet);
   add_cast_options(command, arguments->options);

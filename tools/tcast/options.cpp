@@ -122,8 +122,8 @@ CLI::Option* add_cast_options(CLI::App& app, CastOptions& options, const std::st
   using namespace tensorcast;
   const std::string outer_group = app.option_defaults()->get_group();
   app.option_defaults()->group("Conversion options");
-  add_checked_int(app, "--opset", options.opset, 1, newest_opset,
-                  fmt::format("convert as this version of ONNX Cast does (default {})", newest_opset));
+  add_checked_int(app, "--opset", options.opset, 1, newest_opset(),
+                  fmt::format("convert as this version of ONNX Cast does (default {})", newest_opset()));
   add_saturate(app, options);
   add_choice<RoundMode>(app, "--round-mode", options.round_mode,
                         {{"up", RoundMode::up}, {"down", RoundMode::down}, {"nearest", RoundMode::nearest}},

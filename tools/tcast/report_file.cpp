@@ -61,7 +61,7 @@ Result<void> check_report_path(const std::string& path, std::span<const std::str
 Result<void> write_report(const std::string& path, std::span<const std::string> others, const std::string& text,
                           bool overwrite) {
   if (auto apart = check_apart(path, others); !apart) return apart;
-  return tensorcast::write_whole_file(path, text, overwrite);
+  return tensorcast::write_whole_file(path, text, {.overwrite = overwrite});
 }
 
 }  // namespace tcast

@@ -41,7 +41,7 @@ struct RunArguments {
   std::vector<std::string> inputs;  // NAME=FILE, or FILE
   std::string output_dir;
   OutputFormat output_format = OutputFormat::npy;
-  tensorcast::RunOptions run;
+  tensorcast::Execution execution;
   bool overwrite = false;
   bool json = false;
   bool quiet = false;
@@ -258,7 +258,7 @@ int run(const RunArguments& arguments) {
   if (const Result<void> created = folder.create(arguments.output_dir); !created) return fail(created.error());
   const Result<std::vector<OutputPlace>> places = place_outputs(*program, arguments);
   if (!places) return fail(places.error());
-  const Result<std::vector<NamedTensor>> outputs = program->run(*inputs, arguments.run);
+  const Result<std::vector<NamedTensor>> outputs = program->run(*inputs, arguments.execution);
   if (!outputs) return in_model(outputs.error());
   const CancellableWork cancellable;  // from here on, files must be completed or removed
   for (std::size_t i = 0; i < outputs->size(); ++i) {
@@ -295,7 +295,7 @@ void add_run(CLI::App& app, Work& work) {
   add_choice<std::string>(command, "--format", arguments->options.format,
                           {{"onnx", "onnx"}, {"openvino_ir", "openvino_ir"}, {"mdf", "mdf"}},
                           "the model's format (default: by extension and content)");
-  add_threads(command, arguments->run.threads);
+  add_threads(command, arguments->execution.threads);
   command.add_flag("-f,--force", arguments->overwrite, "overwrite files of outputs");
   add_json(command, arguments->json);
   add_quiet(command, arguments->quiet);

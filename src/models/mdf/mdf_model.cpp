@@ -268,8 +268,8 @@ Result<int> read_opset(const Tree& model, const std::string& where) {
   if (const auto* text = found->as<std::string>()) number = parse_number(*text);
   const auto* opset = number ? number->as<std::int64_t>() : found->as<std::int64_t>();
   if (opset == nullptr) return parse_error(where, "onnx_opset_version is not a whole number");
-  if (*opset >= 1 && *opset <= newest_opset) return static_cast<int>(*opset);
-  return unsupported(where, fmt::format("onnx_opset_version is {}; 1 to {} are known", *opset, newest_opset));
+  if (*opset >= 1 && *opset <= newest_opset()) return static_cast<int>(*opset);
+  return unsupported(where, fmt::format("onnx_opset_version is {}; 1 to {} are known", *opset, newest_opset()));
 }
 
 // {ID: {"graphs": ...}}, or the inner map alone.

@@ -59,7 +59,7 @@ Result<Tensor> converted_to(DType dtype, const Tensor& tensor) {
   options.out_of_range = OutOfRange::error;
   const Result<void> converted = cast(tensor.view(), {dtype, tensor.shape(), bytes}, options);
   if (!converted) return converted.error();
-  return Tensor::own(dtype, {tensor.shape().begin(), tensor.shape().end()}, std::move(bytes));
+  return Tensor::own(dtype, tensor.shape(), std::move(bytes));
 }
 
 std::string Values::fresh(const std::string& base) {

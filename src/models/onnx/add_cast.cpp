@@ -15,8 +15,7 @@
 #include "models/onnx/value_survey.hpp"
 #include "tensorcast/model.hpp"
 
-namespace tensorcast {
-namespace models::onnx {
+namespace tensorcast::models::onnx {
 namespace {
 
 using protozero::pbf_wire_type;
@@ -157,7 +156,7 @@ Result<int> cast_opset(const ValueSurvey& survey) {
   if (survey.opset <= 0) {
     return unsupported("the model imports no version of the standard operators, so it can have no Cast");
   }
-  return static_cast<int>(std::min<std::int64_t>(survey.opset, newest_opset));
+  return static_cast<int>(std::min<std::int64_t>(survey.opset, newest_opset()));
 }
 
 Result<void> check_types(const ValueSurvey& survey, const AddCastRequest& request, int opset) {
@@ -317,7 +316,9 @@ Result<AddCastOutcome> edit(const AddCastRequest& request) {
 }
 
 }  // namespace
-}  // namespace models::onnx
+}  // namespace tensorcast::models::onnx
+
+namespace tensorcast::inline TENSORCAST_ABI {
 
 Result<AddCastOutcome> add_cast(const AddCastRequest& request) {
   Result<AddCastOutcome> outcome = guarded([&] { return models::onnx::edit(request); });
@@ -329,4 +330,4 @@ Result<AddCastOutcome> add_cast(const AddCastRequest& request) {
   return outcome;
 }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

@@ -37,11 +37,11 @@ Result<int> standard_opset(const std::vector<OpsetTree>& opsets) {
     version = opset.version;
     if (version <= 0) return broken(fmt::format("there is no version {} of the standard operators", version));
   }
-  if (version > newest_opset) {
+  if (version > newest_opset()) {
     return Error{
         .code = ErrorCode::unsupported,
         .message = fmt::format("version {} of the standard operators is newer than {}, the newest that is known",
-                               version, newest_opset),
+                               version, newest_opset()),
         .hint = "onnx.version_converter may convert the model to an older one"};
   }
   return static_cast<int>(version);

@@ -28,7 +28,8 @@ void casts() {
   tc::CastReport both;
   both.merge(report);
   check(both.count == 3 && both.snr_db() == report.snr_db(), "merge");
-  check(!tc::cast(src, {tc::DType::uint8, shape, narrow}, tc::CastOptions::Safe()), "Safe refuses 1000 -> uint8");
+  check(!tc::cast(src, {tc::DType::uint8, shape, narrow}, tc::CastOptions::lossless_integers()),
+        "lossless_integers() refuses 1000 -> uint8");
 
   const tc::Result<tc::StringBuffer> text = tc::cast_to_strings(src);
   check(text.ok() && std::string(text->data.data(), 3) == "1.5", "cast to strings");

@@ -26,16 +26,16 @@ void files(const std::string& folder) {
   request.raw = tc::RawLayout{tc::DType::float32, {2, 2}};
   request.verify = true;
   request.overwrite = true;
-  const tc::Result<tc::ConvertOutcome> outcome = tc::convert_file(request);
+  const tc::Result<tc::ConvertOutcome> outcome = tc::convert(request);
   if (!outcome) std::printf("%s\n", outcome.error().describe().c_str());
   check(outcome.ok() && outcome->verified, "convert");
 
-  const tc::Result<tc::FileSummary> summary = tc::inspect_file(output);
+  const tc::Result<tc::FileSummary> summary = tc::inspect({.input = output});
   check(summary.ok() && summary->tensors.size() == 1 && summary->tensors[0].dtype == tc::DType::float16, "inspect");
   if (!summary.ok()) return;
-  const std::array candidates = {tc::DType::int8};
-  const tc::Result<tc::TensorStats> stats = tc::tensor_stats(output, summary->tensors[0].name, candidates);
-  check(stats.ok() && stats->count == 4 && stats->max == 4.0, "statistics");
+  const tc::Result<std::vector<tc::TensorStats>> stats =
+      tc::tensor_stats({.input = output, .tensors = {summary->tensors[0].name}, .candidates = {tc::DType::int8}});
+  check(stats.ok() && stats->front().count == 4 && stats->front().max == 4.0, "statistics");
 
   const tc::Result<tc::NamedTensor> read = tc::read_tensor(output);
   check(read.ok() && read->tensor.count() == 4, "read");

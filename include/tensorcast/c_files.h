@@ -1,0 +1,98 @@
+/* The C interface to files of tensors: in libtensorcast-files and libtensorcast. Stable, as c_api.h. */
+#ifndef TENSORCAST_C_FILES_H
+#define TENSORCAST_C_FILES_H
+
+#include "tensorcast/c_api.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A request is filled by setters, each of which copies what it is given, and used any number of times. Setters fail
+   with TC_INVALID_ARGUMENT for null pointers and values that do not exist, TC_INTERNAL without memory. */
+typedef struct tc_convert_request tc_convert_request;
+
+TC_API tc_convert_request* tc_convert_request_new(void);          /* NULL without memory */
+TC_API void tc_convert_request_free(tc_convert_request* request); /* NULL is allowed */
+
+TC_API tc_status tc_convert_request_set_input(tc_convert_request* request, const char* path);
+TC_API tc_status tc_convert_request_set_output(tc_convert_request* request, const char* path);
+/* The type of floating-point tensors that no rule names. */
+TC_API tc_status tc_convert_request_set_to(tc_convert_request* request, tc_dtype to);
+TC_API tc_status tc_convert_request_set_options(tc_convert_request* request, const tc_cast_options* options);
+/* "tensors whose name matches `pattern`, in RE2's syntax, become `to`": the first match wins. */
+TC_API tc_status tc_convert_request_add_rule(tc_convert_request* request, const char* pattern, tc_dtype to);
+/* Only tensors that match an include are converted; those that match an exclude are not. */
+TC_API tc_status tc_convert_request_add_include(tc_convert_request* request, const char* pattern);
+TC_API tc_status tc_convert_request_add_exclude(tc_convert_request* request, const char* pattern);
+/* The input is bytes without a header. */
+TC_API tc_status tc_convert_request_set_raw(tc_convert_request* request, tc_dtype dtype, const int64_t* shape,
+                                            size_t rank);
+/* npy, npz: the type behind `|V1` or `<V2` of the array `tensor`; NULL: of all arrays that are not named. */
+TC_API tc_status tc_convert_request_set_from(tc_convert_request* request, const char* tensor, tc_dtype dtype);
+/* "npy", "safetensors", ...; "": by extension and content. */
+TC_API tc_status tc_convert_request_set_input_format(tc_convert_request* request, const char* format);
+TC_API tc_status tc_convert_request_set_output_format(tc_convert_request* request, const char* format);
+
+typedef enum {
+  TC_CONVERT_OVERWRITE = 1,   /* an output that exists */
+  TC_CONVERT_PARENTS = 2,     /* create the folders of the output */
+  TC_CONVERT_ALLOW_ODD = 3,   /* safetensors: rows that do not fill whole bytes */
+  TC_CONVERT_RAW_CODES = 4,   /* weights of 8 bits or fewer although the file has their scales */
+  TC_CONVERT_REFUSE_WRAP = 5, /* an element that would wrap around is an error */
+  TC_CONVERT_DRY_RUN = 6,     /* plan only */
+  TC_CONVERT_REPORT = 7,      /* fill tc_tensor_outcome's report */
+  TC_CONVERT_VERIFY = 8,      /* read the output back and compare it */
+  TC_CONVERT_TELL_LOSS = 9,   /* say which tensors were destroyed, in tc_tensor_outcome.damage */
+  TC_CONVERT_FAIL_LOSS = 10   /* a destroyed tensor is an error */
+} tc_convert_flag;
+/* All flags are off at first. */
+TC_API tc_status tc_convert_request_set_flag(tc_convert_request* request, tc_convert_flag flag, int is_on);
+
+/* Called now and then, on the thread that called tc_convert; returning 0 cancels, and tc_convert returns TC_CANCELLED.
+   `tensor` is valid during the call. */
+typedef int (*tc_progress)(void* progress_data, uint64_t bytes_done, uint64_t bytes_total, const char* tensor);
+TC_API tc_status tc_convert_request_set_progress(tc_convert_request* request, tc_progress progress,
+                                                 void* progress_data);
+
+/* Converts the input to the output, which appears under its name only when it is complete. After an error, a
+   cancellation or a crash nothing is left, and an old file stays as it was. Memory is bounded.
+   Results  *outcome belongs to the caller, who gives it to tc_convert_outcome_free; `outcome` may be NULL.
+   Errors   TC_IO, TC_PARSE, TC_UNSUPPORTED, TC_OUT_OF_RANGE, TC_INVALID_ARGUMENT, TC_CANCELLED; *outcome is unchanged.
+ */
+typedef struct tc_convert_outcome tc_convert_outcome;
+TC_API tc_status tc_convert(const tc_convert_request* request, tc_convert_outcome** outcome);
+TC_API void tc_convert_outcome_free(tc_convert_outcome* outcome); /* NULL is allowed */
+
+TC_API const char* tc_convert_outcome_input_format(const tc_convert_outcome* outcome);
+TC_API const char* tc_convert_outcome_output_format(const tc_convert_outcome* outcome);
+TC_API uint64_t tc_convert_outcome_bytes_read(const tc_convert_outcome* outcome);
+TC_API uint64_t tc_convert_outcome_bytes_written(const tc_convert_outcome* outcome);
+TC_API int tc_convert_outcome_is_verified(const tc_convert_outcome* outcome);
+TC_API size_t tc_convert_outcome_tensor_count(const tc_convert_outcome* outcome);
+
+/* What became of a tensor. Pointers are valid as long as the outcome. Grows as tc_cast_options do. */
+typedef struct tc_tensor_outcome {
+  size_t struct_size; /* sizeof(tc_tensor_outcome) */
+  const char* name;
+  tc_dtype from;
+  tc_dtype to; /* equal to `from`: copied byte for byte */
+  const int64_t* shape;
+  size_t rank;
+  uint64_t bytes_in, bytes_out;
+  const char* reason; /* "--to", "rule 2", "excluded", ... */
+  const char* damage; /* what destroyed the tensor; "": nothing did */
+  const char* remedy; /* what would help */
+  int32_t is_left;    /* a conversion was asked for and not done */
+  int32_t has_report;
+} tc_tensor_outcome;
+
+/* Fill the structs, whose struct_size is set. Errors: TC_INVALID_ARGUMENT: no such tensor; a tensor without report. */
+TC_API tc_status tc_convert_outcome_tensor(const tc_convert_outcome* outcome, size_t index, tc_tensor_outcome* tensor);
+TC_API tc_status tc_convert_outcome_report(const tc_convert_outcome* outcome, size_t index, tc_cast_report* report);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

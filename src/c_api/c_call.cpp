@@ -1,0 +1,158 @@
+#include "c_api/c_call.hpp"
+
+#include <cmath>
+#include <string>
+
+namespace {
+
+// The parts of the last error of a thread, and the text of all of them.
+struct LastError {
+  tensorcast::Error error = {};
+  std::string text = {};
+  tc_status status = TC_OK;
+};
+
+thread_local LastError last;
+
+constexpr size_t first_report = sizeof(tc_cast_report);
+
+tc_cast_options default_cast_options() {
+  const tensorcast::CastOptions defaults;
+  return {.struct_size = sizeof(tc_cast_options),
+          .opset = defaults.opset,
+          .saturate = defaults.saturate,
+          .round_mode = static_cast<int32_t>(defaults.round_mode),
+          .out_of_range = static_cast<int32_t>(defaults.out_of_range),
+          .int_rounding = static_cast<int32_t>(defaults.int_rounding),
+          .invalid = static_cast<int32_t>(defaults.invalid),
+          .fnuz_inf = static_cast<int32_t>(defaults.fnuz_inf),
+          .float_string = static_cast<int32_t>(defaults.float_string),
+          .threads = tensorcast::Execution{}.threads,
+          .scale = defaults.scale,
+          .executor = nullptr,
+          .executor_data = nullptr};
+}
+
+}  // namespace
+
+namespace tensorcast::c_api {
+
+tc_status status_of(const Result<void>& outcome) noexcept {
+  if (outcome) return TC_OK;
+  last.status = static_cast<tc_status>(outcome.error().code);
+  const Result<void> kept = guarded([&]() -> Result<void> {
+    last.error = outcome.error();
+    last.text = outcome.error().describe();
+    return {};
+  });
+  if (!kept) {  // no memory for the message
+    last.error = {};
+    last.text.clear();
+  }
+  return last.status;
+}
+
+Result<void> check_size(std::size_t size, std::size_t first_size, const char* name) {
+  if (size >= first_size && size <= largest_struct) return {};
+  return Error{.code = ErrorCode::invalid_argument,
+               .message = formatted("{}.struct_size is {}, expected {} or more", name, size, first_size),
+               .hint = formatted("set it to sizeof({}), as {}_init does", name, name)};
+}
+
+Result<tc_cast_options> read_options(const tc_cast_options* options) {
+  if (options == nullptr) return default_cast_options();
+  return read_struct(default_cast_options(), options, first_cast_options, "tc_cast_options");
+}
+
+CastOptions options_of(const tc_cast_options& options) {
+  return {.opset = options.opset,
+          .saturate = options.saturate != 0,
+          .round_mode = static_cast<RoundMode>(options.round_mode),
+          .out_of_range = static_cast<OutOfRange>(options.out_of_range),
+          .int_rounding = static_cast<IntRounding>(options.int_rounding),
+          .invalid = static_cast<Invalid>(options.invalid),
+          .fnuz_inf = static_cast<FnuzInf>(options.fnuz_inf),
+          .float_string = static_cast<FloatString>(options.float_string),
+          .scale = options.scale};
+}
+
+void CallersPool::run(std::size_t count, const Task& task) {
+  run_(
+      data_, count, [](void* work, std::size_t index) { (*static_cast<const Task*>(work))(index); },
+      const_cast<Task*>(&task));
+}
+
+Result<CastReport> read_report(const tc_cast_report& report) {
+  if (Result<void> checked = check_size(report.struct_size, first_report, "tc_cast_report"); !checked) {
+    return std::move(checked).error();
+  }
+  return CastReport{.count = report.count,
+                    .overflowed = report.overflowed,
+                    .saturated = report.saturated,
+                    .underflowed_to_zero = report.underflowed_to_zero,
+                    .inexact = report.inexact,
+                    .nan_made = report.nan_made,
+                    .nan_lost = report.nan_lost,
+                    .wrapped = report.wrapped,
+                    .max_abs_error = report.max_abs_error,
+                    .max_rel_error = report.max_rel_error,
+                    .signal_power = report.signal_power,
+                    .noise_power = report.noise_power};
+}
+
+Result<void> write_report(const CastReport& report, tc_cast_report* caller) {
+  if (caller == nullptr) return invalid("the report is null");
+  const std::size_t size = caller->struct_size;
+  if (Result<void> checked = check_size(size, first_report, "tc_cast_report"); !checked) return checked;
+  write_struct(caller, size, first_report,
+               {.struct_size = size,
+                .count = report.count,
+                .overflowed = report.overflowed,
+                .saturated = report.saturated,
+                .underflowed_to_zero = report.underflowed_to_zero,
+                .inexact = report.inexact,
+                .nan_made = report.nan_made,
+                .nan_lost = report.nan_lost,
+                .wrapped = report.wrapped,
+                .max_abs_error = report.max_abs_error,
+                .max_rel_error = report.max_rel_error,
+                .signal_power = report.signal_power,
+                .noise_power = report.noise_power,
+                .snr_db = report.snr_db()});
+  return {};
+}
+
+}  // namespace tensorcast::c_api
+
+using tensorcast::c_api::write_struct;
+
+extern "C" {
+
+void(tc_cast_options_init)(tc_cast_options* options) {
+  write_struct(options, tensorcast::c_api::first_cast_options, tensorcast::c_api::first_cast_options,
+               default_cast_options());
+}
+
+void tc_cast_options_init_sized(tc_cast_options* options, size_t size) {
+  write_struct(options, size, tensorcast::c_api::first_cast_options, default_cast_options());
+}
+
+void tc_cast_report_init_sized(tc_cast_report* report, size_t size) { write_struct(report, size, first_report, {}); }
+
+const char* tc_last_error(void) { return last.text.c_str(); }
+
+tc_status tc_last_error_code(void) { return last.status; }
+
+const char* tc_last_error_message(void) { return last.error.message.c_str(); }
+
+const char* tc_last_error_hint(void) { return last.error.hint.c_str(); }
+
+const char* tc_last_error_tensor(void) { return last.error.tensor.c_str(); }
+
+const char* tc_last_error_file(void) { return last.error.file.c_str(); }
+
+int64_t tc_last_error_element(void) { return last.error.element ? static_cast<int64_t>(*last.error.element) : -1; }
+
+int32_t tc_last_error_system_error(void) { return last.error.system_error; }
+
+}  // extern "C"

@@ -1,0 +1,288 @@
+// The C interface to files.
+#include "tensorcast/c_files.h"
+
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "c_api/c_call.hpp"
+#include "tensorcast/file.hpp"
+
+struct tc_convert_request {
+  tensorcast::ConvertRequest request = {};
+  tensorcast::c_api::CallersPool pool = {};
+  tc_progress progress = nullptr;
+  void* progress_data = nullptr;
+};
+
+struct tc_convert_outcome {
+  tensorcast::ConvertOutcome outcome = {};
+};
+
+namespace {
+
+using namespace tensorcast::c_api;
+using tensorcast::ConvertRequest;
+using tensorcast::DType;
+using tensorcast::Result;
+
+// The sizes of the first release.
+constexpr size_t first_tensor_outcome = sizeof(tc_tensor_outcome);
+
+// Runs set(request) on a request that is not null.
+template <class Set>
+tc_status change(tc_convert_request* request, Set&& set) noexcept {
+  return run([&]() -> Result<void> {
+    if (request == nullptr) return invalid("the request is null");
+    return set(*request);
+  });
+}
+
+tc_status set_text(tc_convert_request* request, std::string ConvertRequest::*field, const char* text) {
+  return change(request, [&](tc_convert_request& changed) -> Result<void> {
+    if (text == nullptr) return invalid("a string is null");
+    changed.request.*field = text;
+    return {};
+  });
+}
+
+tc_status add_pattern(tc_convert_request* request, std::vector<std::string> ConvertRequest::*list,
+                      const char* pattern) {
+  return change(request, [&](tc_convert_request& changed) -> Result<void> {
+    if (pattern == nullptr) return invalid("a string is null");
+    (changed.request.*list).emplace_back(pattern);
+    return {};
+  });
+}
+
+Result<DType> castable(tc_dtype number) {
+  const auto dtype = static_cast<DType>(number);
+  if (tensorcast::is_castable(dtype)) return dtype;
+  return tensorcast::Error{.code = tensorcast::ErrorCode::invalid_argument,
+                           .message = tensorcast::formatted("dtype number {} does not exist", number)};
+}
+
+}  // namespace
+
+extern "C" {
+
+tc_convert_request* tc_convert_request_new(void) { return new (std::nothrow) tc_convert_request; }
+
+void tc_convert_request_free(tc_convert_request* request) { delete request; }
+
+tc_status tc_convert_request_set_input(tc_convert_request* request, const char* path) {
+  return set_text(request, &ConvertRequest::input, path);
+}
+
+tc_status tc_convert_request_set_output(tc_convert_request* request, const char* path) {
+  return set_text(request, &ConvertRequest::output, path);
+}
+
+tc_status tc_convert_request_set_input_format(tc_convert_request* request, const char* format) {
+  return set_text(request, &ConvertRequest::input_format, format);
+}
+
+tc_status tc_convert_request_set_output_format(tc_convert_request* request, const char* format) {
+  return set_text(request, &ConvertRequest::output_format, format);
+}
+
+tc_status tc_convert_request_add_include(tc_convert_request* request, const char* pattern) {
+  return add_pattern(request, &ConvertRequest::include, pattern);
+}
+
+tc_status tc_convert_request_add_exclude(tc_convert_request* request, const char* pattern) {
+  return add_pattern(request, &ConvertRequest::exclude, pattern);
+}
+
+tc_status tc_convert_request_set_to(tc_convert_request* request, tc_dtype to) {
+  return change(request, [&](tc_convert_request& changed) -> Result<void> {
+    const Result<DType> dtype = castable(to);
+    if (!dtype) return dtype.error();
+    changed.request.to = *dtype;
+    return {};
+  });
+}
+
+tc_status tc_convert_request_set_options(tc_convert_request* request, const tc_cast_options* options) {
+  return change(request, [&](tc_convert_request& changed) -> Result<void> {
+    const Result<tc_cast_options> read = read_options(options);
+    if (!read) return read.error();
+    changed.request.options = options_of(*read);
+    changed.pool = CallersPool(*read);
+    return {};
+  });
+}
+
+tc_status tc_convert_request_add_rule(tc_convert_request* request, const char* pattern, tc_dtype to) {
+  return change(request, [&](tc_convert_request& changed) -> Result<void> {
+    if (pattern == nullptr) return invalid("a string is null");
+    const Result<DType> dtype = castable(to);
+    if (!dtype) return dtype.error();
+    changed.request.rules.push_back({pattern, *dtype});
+    return {};
+  });
+}
+
+tc_status tc_convert_request_set_raw(tc_convert_request* request, tc_dtype dtype, const int64_t* shape, size_t rank) {
+  return change(request, [&](tc_convert_request& changed) -> Result<void> {
+    if (shape == nullptr && rank != 0) return invalid("the shape is null");
+    const Result<DType> known = castable(dtype);
+    if (!known) return known.error();
+    changed.request.raw = tensorcast::RawLayout{*known, std::vector<std::int64_t>(shape, shape + rank)};
+    return {};
+  });
+}
+
+tc_status tc_convert_request_set_from(tc_convert_request* request, const char* tensor, tc_dtype dtype) {
+  return change(request, [&](tc_convert_request& changed) -> Result<void> {
+    const Result<DType> known = castable(dtype);
+    if (!known) return known.error();
+    if (tensor == nullptr) {
+      changed.request.from.all = *known;
+    } else {
+      changed.request.from.named.emplace_back(tensor, *known);
+    }
+    return {};
+  });
+}
+
+tc_status tc_convert_request_set_flag(tc_convert_request* request, tc_convert_flag flag, int is_on) {
+  return change(request, [&](tc_convert_request& changed) -> Result<void> {
+    ConvertRequest& target = changed.request;
+    const bool on = is_on != 0;
+    const auto set_loss = [&](tensorcast::OnLoss what) {
+      if (on) {
+        target.on_loss = what;
+      } else if (target.on_loss == what) {
+        target.on_loss = tensorcast::OnLoss::ignore;
+      }
+    };
+    switch (flag) {
+      case TC_CONVERT_OVERWRITE:
+        target.overwrite = on;
+        return {};
+      case TC_CONVERT_PARENTS:
+        target.parents = on;
+        return {};
+      case TC_CONVERT_ALLOW_ODD:
+        target.allow_odd = on;
+        return {};
+      case TC_CONVERT_RAW_CODES:
+        target.raw_codes = on;
+        return {};
+      case TC_CONVERT_REFUSE_WRAP:
+        target.refuse_wrap = on;
+        return {};
+      case TC_CONVERT_DRY_RUN:
+        target.dry_run = on;
+        return {};
+      case TC_CONVERT_REPORT:
+        target.report = on;
+        return {};
+      case TC_CONVERT_VERIFY:
+        target.verify = on;
+        return {};
+      case TC_CONVERT_TELL_LOSS:
+        set_loss(tensorcast::OnLoss::tell);
+        return {};
+      case TC_CONVERT_FAIL_LOSS:
+        set_loss(tensorcast::OnLoss::fail);
+        return {};
+    }
+    return invalid("no flag has this number");
+  });
+}
+
+tc_status tc_convert_request_set_progress(tc_convert_request* request, tc_progress progress, void* progress_data) {
+  return change(request, [&](tc_convert_request& changed) -> Result<void> {
+    changed.progress = progress;
+    changed.progress_data = progress_data;
+    return {};
+  });
+}
+
+tc_status tc_convert(const tc_convert_request* request, tc_convert_outcome** outcome) {
+  return run([&]() -> Result<void> {
+    if (request == nullptr) return invalid("the request is null");
+    ConvertRequest work = request->request;
+    CallersPool pool = request->pool;
+    work.execution = pool.execution();
+    std::string tensor;
+    if (request->progress != nullptr) {
+      work.on_progress = [&](const tensorcast::Progress& now) {
+        tensor = now.tensor;
+        return request->progress(request->progress_data, now.bytes_done, now.bytes_total, tensor.c_str()) != 0;
+      };
+    }
+    auto kept = std::make_unique<tc_convert_outcome>();
+    Result<tensorcast::ConvertOutcome> done = tensorcast::convert(work);
+    if (!done) return std::move(done).error();
+    kept->outcome = *std::move(done);
+    if (outcome != nullptr) *outcome = kept.release();
+    return {};
+  });
+}
+
+void tc_convert_outcome_free(tc_convert_outcome* outcome) { delete outcome; }
+
+const char* tc_convert_outcome_input_format(const tc_convert_outcome* outcome) {
+  return outcome == nullptr ? "" : outcome->outcome.input_format.c_str();
+}
+
+const char* tc_convert_outcome_output_format(const tc_convert_outcome* outcome) {
+  return outcome == nullptr ? "" : outcome->outcome.output_format.c_str();
+}
+
+uint64_t tc_convert_outcome_bytes_read(const tc_convert_outcome* outcome) {
+  return outcome == nullptr ? 0 : outcome->outcome.bytes_read;
+}
+
+uint64_t tc_convert_outcome_bytes_written(const tc_convert_outcome* outcome) {
+  return outcome == nullptr ? 0 : outcome->outcome.bytes_written;
+}
+
+int tc_convert_outcome_is_verified(const tc_convert_outcome* outcome) {
+  return outcome != nullptr && outcome->outcome.verified ? 1 : 0;
+}
+
+size_t tc_convert_outcome_tensor_count(const tc_convert_outcome* outcome) {
+  return outcome == nullptr ? 0 : outcome->outcome.tensors.size();
+}
+
+tc_status tc_convert_outcome_tensor(const tc_convert_outcome* outcome, size_t index, tc_tensor_outcome* tensor) {
+  return run([&]() -> Result<void> {
+    if (tensor == nullptr) return invalid("the result pointer is null");
+    if (index >= tc_convert_outcome_tensor_count(outcome)) return invalid("the outcome has no such tensor");
+    const size_t size = tensor->struct_size;
+    if (Result<void> checked = check_size(size, first_tensor_outcome, "tc_tensor_outcome"); !checked) return checked;
+    const tensorcast::TensorOutcome& done = outcome->outcome.tensors[index];
+    write_struct(tensor, size, first_tensor_outcome,
+                 {.struct_size = size,
+                  .name = done.name.c_str(),
+                  .from = static_cast<tc_dtype>(done.from),
+                  .to = static_cast<tc_dtype>(done.to),
+                  .shape = done.shape.data(),
+                  .rank = done.shape.size(),
+                  .bytes_in = done.bytes_in,
+                  .bytes_out = done.bytes_out,
+                  .reason = done.reason.c_str(),
+                  .damage = done.damage.c_str(),
+                  .remedy = done.remedy.c_str(),
+                  .is_left = done.left ? 1 : 0,
+                  .has_report = done.report ? 1 : 0});
+    return {};
+  });
+}
+
+tc_status tc_convert_outcome_report(const tc_convert_outcome* outcome, size_t index, tc_cast_report* report) {
+  return run([&]() -> Result<void> {
+    if (index >= tc_convert_outcome_tensor_count(outcome)) return invalid("the outcome has no such tensor");
+    const std::optional<tensorcast::CastReport>& made = outcome->outcome.tensors[index].report;
+    if (!made) return invalid("the tensor has no report; set TC_CONVERT_REPORT");
+    return write_report(*made, report);
+  });
+}
+
+}  // extern "C"
