@@ -2,25 +2,22 @@
 //   convert_checkpoint IN.safetensors OUT.safetensors
 #include <cstdio>
 
-#include "tensorcast/file.hpp"
+#include <tensorcast/file.hpp>
 
 namespace tc = tensorcast;
 
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
-  tc::ConvertRequest request;
-  request.input = argv[1];
-  request.output = argv[2];
-  request.to = tc::DType::bfloat16;
-  request.execution.threads = 0;
-  request.rules = {{"embedding", tc::DType::float16}};
-  request.report = true;
-  request.verify = true;
-
-  const tc::Result<tc::ConvertOutcome> outcome = tc::convert(request);
+  const tc::Result<tc::ConvertOutcome> outcome =
+      tc::convert({.input = argv[1],
+                   .output = argv[2],
+                   .to = tc::DType::bfloat16,
+                   .rules = {{.pattern = "embedding", .to = tc::DType::float16}},
+                   .report = true,
+                   .verify = true});
   if (!outcome) {
     std::fprintf(stderr, "%s\n", outcome.error().describe().c_str());
-    return 1;
+    return outcome.error().code == tc::ErrorCode::cancelled ? 130 : 1;
   }
   for (const tc::TensorOutcome& tensor : outcome->tensors) {
     std::printf("%-44s %s -> %s", tensor.name.c_str(), tc::name(tensor.from).data(), tc::name(tensor.to).data());

@@ -59,7 +59,6 @@ struct AddCastOutcome {
   std::string output_name = {};
   std::size_t rewired = 0;  // inputs of nodes that now take the converted value
   bool graph_output_renamed = false;
-  bool cancelled = false;  // nothing was written
 };
 
 // Adds a Cast of a value to any ONNX model and connects all consumers of the value to the Cast's output, also those in

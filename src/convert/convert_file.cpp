@@ -87,8 +87,7 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
   const std::uint64_t bytes = plan.bytes_in() + plan.bytes_out();
   ProgressMeter progress(request, request.verify ? 2 * bytes : bytes);
   // Before anything is created, so that the caller can be ready to cancel.
-  outcome.cancelled = !progress.report();
-  if (outcome.cancelled) return outcome;
+  if (!progress.report()) return cancelled(request);
   io::ParentFolders folders;
   if (request.parents) {
     Result<io::ParentFolders> created = io::ParentFolders::create(request.output);
@@ -122,8 +121,7 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
     outcome.verified = true;
   }
   if (auto synced = output->sync(); !synced) return std::move(synced).error();  // may take long
-  outcome.cancelled = !progress.report();
-  if (outcome.cancelled) return outcome;
+  if (!progress.report()) return cancelled(request);
   if (auto committed = output->commit(); !committed) return std::move(committed).error();
   folders.keep();
   for (std::size_t i = 0; i < outcome.tensors.size(); ++i) {

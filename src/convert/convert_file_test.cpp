@@ -51,7 +51,7 @@ TEST_F(ConvertFile, FloatsBecomeTheTypeAndTheRestStaysAsItIs) {
   EXPECT_EQ(result[1].bytes, cast_bytes(weights.bytes, DType::float32, DType::bfloat16, 4));
   EXPECT_EQ(result[2].info.dtype, DType::bfloat16);
   EXPECT_EQ(result[3].bytes, mask.bytes) << "a bool that is not 0 or 1 is not ours to mend";
-  const Result<FileSummary> summary = inspect_file(out_);
+  const Result<FileSummary> summary = inspect({.input = out_});
   ASSERT_TRUE(summary.ok());
   EXPECT_EQ(summary->metadata, (formats::Metadata{{"format", "pt"}, {"k", "v"}}));
 }

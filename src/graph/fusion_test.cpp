@@ -305,7 +305,7 @@ TEST(Fusion, ChangesNothingInRandomGraphs) {
     shortened += fused->steps.size() < plain->steps.size() ? 1 : 0;
     const auto run = [&](const Block& plan, int threads) {
       BufferPool pool;
-      RunContext context{threads, pool};
+      RunContext context{{.threads = threads}, pool};
       return run_plan(plan, random.inputs, context);
     };
     const Result<std::vector<Tensor>> a = run(*plain, 0);

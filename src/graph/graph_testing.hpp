@@ -78,8 +78,9 @@ inline Tensor run_one(const Program& program, const Tensor& x, int threads = 1) 
   return outputs ? (*outputs)[0].tensor : Tensor();
 }
 
-inline std::string run_error(const Program& program, const std::vector<NamedTensor>& inputs, RunOptions options = {}) {
-  const Result<std::vector<NamedTensor>> outputs = program.run(inputs, options);
+inline std::string run_error(const Program& program, const std::vector<NamedTensor>& inputs,
+                             const Execution& execution = {}) {
+  const Result<std::vector<NamedTensor>> outputs = program.run(inputs, execution);
   return outputs.ok() ? "no error" : outputs.error().describe();
 }
 

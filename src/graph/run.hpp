@@ -10,7 +10,7 @@
 namespace tensorcast::graph {
 
 struct RunContext {
-  const Execution& execution;
+  Execution execution = {};
   BufferPool& pool;
 };
 

@@ -19,7 +19,7 @@ Ran run_graph(const Graph& graph, const std::vector<Tensor>& inputs, int threads
   const Result<Block> plan = build_plan(graph, {.fuse = fuse});
   if (!plan) ADD_FAILURE() << plan.error().describe();
   BufferPool pool;
-  RunContext context{threads, pool};
+  RunContext context{{.threads = threads}, pool};
   Result<std::vector<Tensor>> outputs = run_plan(*plan, inputs, context);
   if (!outputs) ADD_FAILURE() << outputs.error().describe();
   return {outputs ? *outputs : std::vector<Tensor>{}, pool.allocations()};

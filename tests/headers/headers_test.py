@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-STRICT = ["-fsyntax-only", "-Wall", "-Wextra", "-Wshadow", "-Wpedantic", "-Werror"]
+STRICT = ["-fsyntax-only", "-Wall", "-Wextra", "-Wshadow", "-Wpedantic", "-Wconversion", "-Werror"]
 COMPILERS = [name for name in ("g++", "clang++-16") if shutil.which(name)]
 
 
@@ -37,8 +37,69 @@ def test_the_c_header_is_plain_c(source_dir, compiler, standard):
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_an_older_standard_is_named_as_the_reason(source_dir, compiler):
+    text = '#include "tensorcast/cast.hpp"\n'
+    result = compile_text(source_dir, compiler, text, "-std=c++17", "-x", "c++")
+    errors = [line for line in result.stderr.splitlines() if "error:" in line]
+    assert "tensorcast needs C++20: compile with -std=c++20" in errors[0]
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_a_cast_needs_neither_tensors_nor_memory(source_dir, compiler):
+    text = '#include "tensorcast/cast.hpp"\n'
+    result = subprocess.run([compiler, "-std=c++20", "-M", f"-I{source_dir}/include", "-x", "c++", "-"], input=text,
+                            capture_output=True, text=True, check=True)
+    headers = set(result.stdout.replace("\\\n", " ").split())
+    assert not [name for name in headers if name.endswith(("/tensor.hpp", "/12/memory", "/12/memory_resource"))]
+
+
 # Each line compiles as it stands and no longer with its second form: so the error has the right reason.
 MISUSE = {
+    "a DType that contradicts the element type": (
+        "std::vector<tc::bfloat16> codes; (void)tc::view<tc::DType::bfloat16>(codes);",
+        "std::vector<tc::bfloat16> codes; (void)tc::view<tc::DType::float16>(codes);",
+    ),
+    "elements of a type that is none": (
+        "std::vector<float> numbers; (void)tc::cast<tc::float16>(numbers);",
+        "std::vector<char> numbers; (void)tc::cast<tc::float16>(numbers);",
+    ),
+    "an array of elements below 8 bits that is not packed": (
+        "float numbers[2] = {}; (void)tc::cast<tc::int4>(numbers);",
+        "float numbers[2] = {}; std::vector<tc::int4> codes(2); (void)tc::cast(numbers, codes);",
+    ),
+    "a result that is gone after the call": (
+        "float numbers[2] = {}; std::vector<double> wide(2); (void)tc::cast(numbers, wide);",
+        "float numbers[2] = {}; (void)tc::cast(numbers, std::vector<double>(2));",
+    ),
+    "a result that cannot be written": (
+        "float numbers[2] = {}; double wide[2] = {}; (void)tc::cast(numbers, wide);",
+        "float numbers[2] = {}; const double wide[2] = {}; (void)tc::cast(numbers, wide);",
+    ),
+    "a view of a temporary vector": (
+        "std::vector<float> numbers; (void)tc::view(numbers);",
+        "(void)tc::view(std::vector<float>());",
+    ),
+    "a view of a temporary tensor": (
+        "const tc::Tensor tensor; (void)tensor.view();",
+        "(void)tc::Tensor().view();",
+    ),
+    "elements of a temporary tensor": (
+        "const tc::Tensor tensor; (void)tensor.as<float>();",
+        "(void)tc::Tensor().as<float>();",
+    ),
+    "bytes of another type in a tensor that says its type": (
+        "(void)tc::Tensor::own(tc::DType::float32, {1}, std::vector<std::byte>(4));",
+        "(void)tc::Tensor::own(tc::DType::float32, {1}, std::vector<double>(4));",
+    ),
+    "a number where an element is meant": (
+        "const tc::float16 half(1.5); (void)half;",
+        "const tc::float16 half = 1.5; (void)half;",
+    ),
+    "threads among the options of meaning": (
+        "(void)tc::cast(tc::TensorView{}, tc::MutableTensorView{}, {}, {.threads = 2});",
+        "(void)tc::cast(tc::TensorView{}, tc::MutableTensorView{}, tc::CastOptions{.threads = 2});",
+    ),
     "an ignored error": (
         "(void)tc::parse_dtype(\"f32\");",
         "tc::parse_dtype(\"f32\");",
@@ -65,7 +126,7 @@ MISUSE = {
 @pytest.mark.parametrize("misuse", MISUSE)
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_misuse_does_not_compile(source_dir, compiler, misuse):
-    frame = '#include "tensorcast/cast.hpp"\nnamespace tc = tensorcast;\nvoid use() {{ {} }}\n'
+    frame = '#include "tensorcast/tensor.hpp"\n#include "tensorcast/typed_cast.hpp"\nnamespace tc = tensorcast;\nvoid use() {{ {} }}\n'
     right, wrong = (cpp(source_dir, compiler, frame.format(line)) for line in MISUSE[misuse])
     assert right.returncode == 0, right.stderr
     assert wrong.returncode != 0, f"compiles: {misuse}"

@@ -3,9 +3,12 @@
 The two builds are found through TENSORCAST_STATIC_BUILD and TENSORCAST_SHARED_BUILD (default: the presets' folders).
 """
 
+import json
 import os
 import pathlib
 import re
+import shutil
+import struct
 import subprocess
 
 import pytest
@@ -84,6 +87,48 @@ def test_pkg_config(installed, tmp_path, component, source):
         assert needed(tmp_path / "consumer") <= ALLOWED_IN_CORE
 
 
+# --- examples ---
+
+EXAMPLES = pathlib.Path(HERE / "../../examples")
+EXPECTED = {
+    "cast_array.cpp": r"0x1d 0xc2 0x7e 0x00 \n1 saturated, 1 underflowed to zero\n",
+    "quantize_int4.cpp": r"3 -7 0 7 -4 0\.30 -0\.70 0\.00 0\.70 -0\.40 \n",
+    "tensor_results.cpp": r"float32: 1 2 300\n",
+    "caller_threads.cpp": r"4 3, 1048576 numbers of 0\.25\n",
+    "convert_checkpoint.cpp": r"embedding +float32 -> float16  .*dB\nweight +float32 -> bfloat16  .*dB\n",
+    "cast_array.c": r"0x1d 0xc2 0x7e 0x00 \n1 saturated, 1 underflowed to zero\n",
+    "refuse_loss.c": r"13 254\nelement 2: value 256 does not fit uint8 \(from float64\)\n",
+    "transpose.c": r"4 2 6\nfloat32 6\n",
+    "list_types.c": r"(.* bits, .* to .*\n){26}",
+    "convert_file.c": r"embedding: float32 -> bfloat16\nweight: float32 -> bfloat16\n",
+}
+
+
+def small_checkpoint(path):
+    data = struct.pack("<8f", *range(8))
+    header = json.dumps({"embedding": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]},
+                         "weight": {"dtype": "F32", "shape": [4], "data_offsets": [16, 32]}}).encode()
+    path.write_bytes(struct.pack("<Q", len(header)) + header + data)
+    return path
+
+
+@pytest.mark.parametrize("example", EXPECTED)
+def test_examples_compile_strictly_and_run(installed, tmp_path, example):
+    kind, prefix = installed
+    family = {"static": ("gcc", "g++"), "shared": ("clang-16", "clang++-16")}[kind]
+    compiler = family[example.endswith("cpp")]
+    if not shutil.which(compiler):
+        pytest.skip(f"there is no {compiler}")
+    uses_files = example.startswith("convert")
+    flags = run("pkg-config", "--cflags", "--libs", f"tensorcast-{'files' if uses_files else 'core'}",
+                env=environment(prefix)).split()
+    standard = "-std=c++20" if example.endswith("cpp") else "-std=c99"
+    strict = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
+    run(compiler, standard, *strict, EXAMPLES / example, *flags, "-o", tmp_path / "example")
+    arguments = [small_checkpoint(tmp_path / "in.safetensors"), tmp_path / "out.safetensors"] if uses_files else []
+    assert re.fullmatch(EXPECTED[example], run(tmp_path / "example", *arguments, env=environment(prefix)))
+
+
 def test_core_links_nothing_else(installed, tmp_path):
     kind, prefix = installed
     library = library_dir(prefix) / f"libtensorcast-core.{'a' if kind == 'static' else 'so'}"
@@ -152,14 +197,18 @@ def test_the_soname_has_a_version(installed):
     if kind == "shared":
         for name in ("libtensorcast", "libtensorcast-core", "libtensorcast-files"):
             dynamic = run("readelf", "-d", library_dir(prefix) / f"{name}.so")
-            assert re.search(rf"SONAME.*\[{name}\.so\.\d+\]", dynamic)
+            version = run("pkg-config", "--modversion", "tensorcast", env=environment(prefix)).split(".")
+            soname = version[0] if version[0] != "0" else f"0.{version[1]}"
+            assert re.search(rf"SONAME.*\[{name}\.so\.{re.escape(soname)}\]", dynamic)
 
 
 # --- symbols ---
 
 
-def declared_c_functions():
-    return set(re.findall(r"\b(tc_\w+)\(", (HERE / "../../include/tensorcast/c_api.h").read_text()))
+def declared_c_functions(components):
+    headers = ["c_api.h", "c_files.h"][:components]
+    texts = [(HERE / "../../include/tensorcast" / header).read_text() for header in headers]
+    return set(re.findall(r"\bTC_API [^;{]*?\(?(tc_\w+)\)?\(", "".join(texts)))
 
 
 def declared_cpp_functions(components):
@@ -181,8 +230,16 @@ def test_a_shared_library_shows_exactly_the_public_functions(tensorcast_library,
     c = {name for name in functions if name.startswith("tc_")}
     cpp = {name.split("::")[-1] for name in functions - c if name.startswith("tensorcast::")}
     assert functions - c <= {name for name in functions if name.startswith("tensorcast::")}
-    assert c == declared_c_functions()
+    assert c == declared_c_functions(components)
     assert cpp == declared_cpp_functions(COMPONENTS[:components])
+
+
+def test_c_functions_have_versions_and_cpp_symbols_that_of_the_interface(tensorcast_library):
+    listing = run("nm", "-D", "--defined-only", "--with-symbol-versions", tensorcast_library)
+    names = [line.split()[-1] for line in listing.splitlines()]
+    c = [name for name in names if name.startswith("tc_")]
+    assert c and all(re.search(r"@+TENSORCAST_0\.\d+$", name) for name in c)
+    assert all("10tensorcast4v0_1" in name for name in names if name.startswith("_ZN"))
 
 
 # A library is a guest in its process: it does not print, end it, or ask about the user's language.

@@ -181,10 +181,10 @@ TEST(FailingAllocations, OfConversions) {
       request.input = path;
       request.output = (folder / output).string();
       request.to = DType::string;
-      request.options.threads = 1;
+      request.execution.threads = 1;
       request.overwrite = true;
       request.verify = true;
-      count_allocations([&] { return convert_file(request); });
+      count_allocations([&] { return convert(request); });
       EXPECT_LE(std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 2) << "temporaries are left";
     }
   });

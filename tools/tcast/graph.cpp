@@ -50,8 +50,8 @@ int add_cast(AddCastArguments& arguments) {
     return !interrupted();
   };
   const Result<AddCastOutcome> outcome = tensorcast::add_cast(request);
+  if (!outcome && outcome.error().code == tensorcast::ErrorCode::cancelled) return report_interruption();
   if (!outcome) return fail(outcome.error());
-  if (outcome->cancelled) return report_interruption();
   if (arguments.json) {
     print(json_text({{"input", request.input},
                      {"output", request.output},

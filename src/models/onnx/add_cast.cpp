@@ -311,7 +311,9 @@ Result<AddCastOutcome> edit(const AddCastRequest& request) {
   AddCastOutcome outcome = rewiring.outcome();
   Result<bool> written = write(rewiring.edits(), *file, request);
   if (!written) return std::move(written).error();
-  outcome.cancelled = !*written;
+  if (!*written) {
+    return Error{.code = ErrorCode::cancelled, .message = "cancelled; nothing was written", .file = request.output};
+  }
   return outcome;
 }
 

@@ -1,0 +1,181 @@
+// Structs of other sizes: those of callers that were compiled with an older or a newer header.
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tensorcast/c_api.h"
+
+namespace {
+
+constexpr std::size_t first_cast_options = 56;     // of 0.1.0, whose layout never changes
+constexpr std::size_t first_promote_options = 24;  // the first three fields
+
+// What a caller has around its struct must stay as it is.
+struct Guarded {
+  alignas(8) unsigned char bytes[256];
+  Guarded() { std::memset(bytes, 0xa5, sizeof bytes); }
+  [[nodiscard]] bool untouched_from(std::size_t size) const {
+    for (std::size_t i = size; i < sizeof bytes; ++i) {
+      if (bytes[i] != 0xa5) return false;
+    }
+    return true;
+  }
+  template <class Struct>
+  Struct* as() {
+    return reinterpret_cast<Struct*>(bytes);
+  }
+};
+
+TEST(Growth, LayoutsAreThoseOfTheFirstRelease) {
+  EXPECT_EQ(offsetof(tc_cast_options, scale), 48u);
+  EXPECT_EQ(offsetof(tc_cast_options, executor), first_cast_options);
+  EXPECT_EQ(offsetof(tc_promote_options, u64_integer_promotion_target), 16u);
+}
+
+TEST(Growth, InitWritesOnlyTheCallersBytes) {
+  for (const std::size_t size : {first_cast_options, sizeof(tc_cast_options), sizeof(tc_cast_options) + 24}) {
+    Guarded guarded;
+    tc_cast_options_init_sized(guarded.as<tc_cast_options>(), size);
+    EXPECT_TRUE(guarded.untouched_from(size)) << size;
+    EXPECT_EQ(guarded.as<tc_cast_options>()->struct_size, size);
+    EXPECT_EQ(guarded.as<tc_cast_options>()->scale, 1.0);
+  }
+  Guarded by_function, too_small;
+  (tc_cast_options_init)(by_function.as<tc_cast_options>());
+  EXPECT_TRUE(by_function.untouched_from(first_cast_options));
+  tc_cast_options_init_sized(too_small.as<tc_cast_options>(), 8);
+  EXPECT_TRUE(too_small.untouched_from(0));
+  Guarded promotion;
+  (tc_promote_options_init)(promotion.as<tc_promote_options>());
+  EXPECT_TRUE(promotion.untouched_from(first_promote_options));
+  EXPECT_EQ(promotion.as<tc_promote_options>()->u64_integer_promotion_target, TC_FLOAT32);
+}
+
+tc_status cast_with(const tc_cast_options* options, unsigned char* narrow) {
+  const float source[2] = {1.5f, 300.0f};
+  return tc_cast(source, TC_FLOAT32, narrow, TC_UINT8, 2, options);
+}
+
+TEST(Growth, AnOlderAndANewerStructAreRead) {
+  unsigned char narrow[2] = {};
+  for (const std::size_t size : {first_cast_options, sizeof(tc_cast_options), sizeof(tc_cast_options) + 24}) {
+    Guarded guarded;
+    auto* const options = guarded.as<tc_cast_options>();
+    tc_cast_options_init_sized(options, size);
+    EXPECT_EQ(cast_with(options, narrow), TC_OK) << size << ": " << tc_last_error();
+    options->out_of_range = TC_RANGE_ERROR;
+    EXPECT_EQ(cast_with(options, narrow), TC_OUT_OF_RANGE) << size;
+    EXPECT_EQ(tc_last_error_element(), 1);
+  }
+}
+
+TEST(Growth, UnknownFieldsThatAreSetAreRefused) {
+  unsigned char narrow[2] = {};
+  Guarded guarded;
+  auto* const options = guarded.as<tc_cast_options>();
+  tc_cast_options_init_sized(options, sizeof(tc_cast_options) + 24);
+  guarded.bytes[sizeof(tc_cast_options) + 9] = 1;
+  EXPECT_EQ(cast_with(options, narrow), TC_INVALID_ARGUMENT);
+  EXPECT_NE(std::strstr(tc_last_error_message(), "does not know"), nullptr);
+  for (const std::size_t size : {std::size_t{0}, first_cast_options - 1, std::size_t{1} << 20}) {
+    options->struct_size = size;
+    EXPECT_EQ(cast_with(options, narrow), TC_INVALID_ARGUMENT) << size;
+  }
+
+  Guarded promotion;
+  tc_promote_options_init_sized(promotion.as<tc_promote_options>(), sizeof(tc_promote_options) + 8);
+  tc_dtype common = 0;
+  EXPECT_EQ(tc_promote(TC_INT8, 0, TC_INT16, 0, promotion.as<tc_promote_options>(), &common), TC_OK);
+  EXPECT_EQ(common, TC_INT16);
+  promotion.bytes[sizeof(tc_promote_options)] = 1;
+  EXPECT_EQ(tc_promote(TC_INT8, 0, TC_INT16, 0, promotion.as<tc_promote_options>(), &common), TC_INVALID_ARGUMENT);
+  promotion.as<tc_promote_options>()->struct_size = first_promote_options - 1;
+  EXPECT_EQ(tc_promote(TC_INT8, 0, TC_INT16, 0, promotion.as<tc_promote_options>(), &common), TC_INVALID_ARGUMENT);
+}
+
+TEST(CApi, ReportsAddUp) {
+  const float source[3] = {1.5f, 1000.0f, 1e-9f};
+  unsigned char narrow[3];
+  tc_cast_report report;
+  tc_cast_report_init(&report);
+  ASSERT_EQ(tc_cast_with_report(source, TC_FLOAT32, narrow, TC_FLOAT8_E4M3FN, 3, nullptr, &report), TC_OK);
+  ASSERT_EQ(tc_cast_with_report(source, TC_FLOAT32, narrow, TC_FLOAT8_E4M3FN, 3, nullptr, &report), TC_OK);
+  EXPECT_EQ(report.count, 6u);
+  EXPECT_EQ(report.saturated, 2u);
+  EXPECT_EQ(report.underflowed_to_zero, 2u);
+  EXPECT_EQ(report.max_abs_error, 552.0);
+  report.struct_size = 3;
+  EXPECT_EQ(tc_cast_with_report(source, TC_FLOAT32, narrow, TC_FLOAT8_E4M3FN, 3, nullptr, &report),
+            TC_INVALID_ARGUMENT);
+}
+
+TEST(CApi, StridesFactsAndPromotion) {
+  const float matrix[2][3] = {{1, 2, 3}, {4, 5, 6}};
+  std::int8_t transposed[3][2];
+  const std::int64_t shape[2] = {3, 2}, strides[2] = {4, 12};
+  ASSERT_EQ(tc_cast_strided(matrix, TC_FLOAT32, strides, transposed, TC_INT8, nullptr, shape, 2, nullptr), TC_OK);
+  EXPECT_EQ(transposed[2][1], 6);
+  EXPECT_EQ(transposed[1][0], 2);
+  EXPECT_EQ(tc_cast_strided(matrix, TC_FLOAT32, strides, transposed, TC_INT8, nullptr, nullptr, 2, nullptr),
+            TC_INVALID_ARGUMENT);
+
+  tc_dtype_facts facts = {};
+  facts.struct_size = sizeof facts;
+  ASSERT_EQ(tc_dtype_get_facts(TC_FLOAT8_E4M3FN, &facts), TC_OK);
+  EXPECT_EQ(facts.largest, 448.0);
+  EXPECT_STREQ(facts.name, "float8_e4m3fn");
+  EXPECT_EQ(tc_dtype_get_facts(99, &facts), TC_INVALID_ARGUMENT);
+  std::size_t types = 0;
+  while (tc_dtype_at(types) != TC_UNDEFINED) ++types;
+  EXPECT_EQ(types, 26u);
+  EXPECT_STREQ(tc_dtype_spelling(TC_FLOAT32, 0), "float32");
+  EXPECT_EQ(tc_dtype_spelling(TC_FLOAT32, 100), nullptr);
+
+  const std::int8_t a[2] = {1, -2};
+  const float b[1] = {0.5f};
+  tc_dtype common = 0;
+  void *first = nullptr, *second = nullptr;
+  ASSERT_EQ(tc_promote_tensors(a, TC_INT8, 2, 0, b, TC_FLOAT32, 1, 0, nullptr, nullptr, &common, &first, &second),
+            TC_OK)
+      << tc_last_error();
+  EXPECT_EQ(common, TC_FLOAT32);
+  EXPECT_EQ(static_cast<float*>(first)[1], -2.0f);
+  EXPECT_EQ(static_cast<float*>(second)[0], 0.5f);
+  tc_free(first);
+  tc_free(second);
+}
+
+TEST(CApi, TheLastErrorHasParts) {
+  unsigned char narrow[2];
+  EXPECT_EQ(tc_cast(nullptr, TC_FLOAT32, narrow, TC_UINT8, 2, nullptr), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_last_error_code(), TC_INVALID_ARGUMENT);
+  EXPECT_STREQ(tc_last_error_message(), "the source buffer is null");
+  EXPECT_STREQ(tc_last_error_hint(), "");
+  EXPECT_STREQ(tc_last_error_tensor(), "");
+  EXPECT_EQ(tc_last_error_element(), -1);
+  EXPECT_EQ(tc_dtype_parse("fp8"), TC_UNDEFINED);
+  EXPECT_STRNE(tc_last_error_hint(), "");
+}
+
+// A pool that runs tasks at once, and counts them.
+void run_backward(void* data, std::size_t count, tc_task task, void* work) {
+  *static_cast<std::size_t*>(data) += count;
+  while (count-- > 0) task(work, count);
+}
+
+TEST(CApi, ACallersPoolRunsLargeCasts) {
+  const std::vector<float> source(std::size_t{1} << 20, 2.0f);
+  std::vector<std::uint8_t> target(source.size());
+  std::size_t tasks = 0;
+  tc_cast_options options;
+  tc_cast_options_init(&options);
+  options.executor = run_backward;
+  options.executor_data = &tasks;
+  ASSERT_EQ(tc_cast(source.data(), TC_FLOAT32, target.data(), TC_UINT8, source.size(), &options), TC_OK);
+  EXPECT_GT(tasks, 1u);
+  EXPECT_EQ(target.front() + target.back(), 4);
+}
+
+}  // namespace

@@ -1,0 +1,110 @@
+// The C interface to files.
+#include "tensorcast/c_files.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "formats/format_testing.hpp"
+
+namespace {
+
+class CFiles : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const float numbers[4] = {1.5f, 300.0f, -2.0f, 1e-9f};
+    input_ = folder_.put("in.raw", std::string(reinterpret_cast<const char*>(numbers), sizeof numbers));
+    output_ = folder_.file("out.npy");
+    request_ = tc_convert_request_new();
+    const int64_t shape[2] = {2, 2};
+    ASSERT_EQ(tc_convert_request_set_input(request_, input_.c_str()), TC_OK);
+    ASSERT_EQ(tc_convert_request_set_output(request_, output_.c_str()), TC_OK);
+    ASSERT_EQ(tc_convert_request_set_to(request_, TC_FLOAT16), TC_OK);
+    ASSERT_EQ(tc_convert_request_set_raw(request_, TC_FLOAT32, shape, 2), TC_OK);
+  }
+  void TearDown() override { tc_convert_request_free(request_); }
+
+  tensorcast::formats::testing::TempFolder folder_;
+  std::string input_, output_;
+  tc_convert_request* request_ = nullptr;
+};
+
+TEST_F(CFiles, ConvertsAndTellsWhatBecameOfEachTensor) {
+  tc_convert_request_set_flag(request_, TC_CONVERT_REPORT, 1);
+  tc_convert_request_set_flag(request_, TC_CONVERT_VERIFY, 1);
+  tc_convert_outcome* outcome = nullptr;
+  ASSERT_EQ(tc_convert(request_, &outcome), TC_OK) << tc_last_error();
+  EXPECT_STREQ(tc_convert_outcome_input_format(outcome), "raw");
+  EXPECT_STREQ(tc_convert_outcome_output_format(outcome), "npy");
+  EXPECT_EQ(tc_convert_outcome_bytes_read(outcome), 16u);
+  EXPECT_GT(tc_convert_outcome_bytes_written(outcome), 8u);
+  EXPECT_EQ(tc_convert_outcome_is_verified(outcome), 1);
+  ASSERT_EQ(tc_convert_outcome_tensor_count(outcome), 1u);
+  tc_tensor_outcome tensor = {};
+  EXPECT_EQ(tc_convert_outcome_tensor(outcome, 0, &tensor), TC_INVALID_ARGUMENT) << "struct_size is not set";
+  tensor.struct_size = sizeof tensor;
+  ASSERT_EQ(tc_convert_outcome_tensor(outcome, 0, &tensor), TC_OK);
+  EXPECT_EQ(tensor.from, TC_FLOAT32);
+  EXPECT_EQ(tensor.to, TC_FLOAT16);
+  EXPECT_EQ(tensor.rank, 2u);
+  EXPECT_EQ(tensor.shape[1], 2);
+  EXPECT_EQ(tensor.bytes_out, 8u);
+  EXPECT_EQ(tensor.has_report, 1);
+  tc_cast_report report;
+  tc_cast_report_init(&report);
+  ASSERT_EQ(tc_convert_outcome_report(outcome, 0, &report), TC_OK);
+  EXPECT_EQ(report.count, 4u);
+  EXPECT_EQ(report.underflowed_to_zero, 1u);
+  EXPECT_EQ(tc_convert_outcome_tensor(outcome, 1, &tensor), TC_INVALID_ARGUMENT);
+  tc_convert_outcome_free(outcome);
+
+  EXPECT_EQ(tc_convert(request_, nullptr), TC_INVALID_ARGUMENT) << "the output exists";
+  EXPECT_EQ(std::string(tc_last_error_file()), output_);
+  tc_convert_request_set_flag(request_, TC_CONVERT_OVERWRITE, 1);
+  EXPECT_EQ(tc_convert(request_, nullptr), TC_OK);
+}
+
+int stop_at_once(void* calls, uint64_t, uint64_t, const char*) {
+  ++*static_cast<int*>(calls);
+  return 0;
+}
+
+TEST_F(CFiles, AProgressFunctionCancels) {
+  int calls = 0;
+  ASSERT_EQ(tc_convert_request_set_progress(request_, stop_at_once, &calls), TC_OK);
+  tc_convert_outcome* outcome = nullptr;
+  EXPECT_EQ(tc_convert(request_, &outcome), TC_CANCELLED);
+  EXPECT_EQ(outcome, nullptr);
+  EXPECT_GE(calls, 1);
+  EXPECT_EQ(std::fopen(output_.c_str(), "rb"), nullptr) << "nothing is left";
+}
+
+TEST_F(CFiles, OptionsAreThoseOfCasts) {
+  tc_cast_options options;
+  tc_cast_options_init(&options);
+  options.out_of_range = TC_RANGE_ERROR;
+  ASSERT_EQ(tc_convert_request_set_to(request_, TC_UINT8), TC_OK);
+  ASSERT_EQ(tc_convert_request_set_options(request_, &options), TC_OK);
+  EXPECT_EQ(tc_convert(request_, nullptr), TC_OUT_OF_RANGE);
+  EXPECT_EQ(tc_last_error_element(), 1);
+  options.struct_size = 1;
+  EXPECT_EQ(tc_convert_request_set_options(request_, &options), TC_INVALID_ARGUMENT);
+}
+
+TEST_F(CFiles, MistakesAreErrors) {
+  EXPECT_EQ(tc_convert(nullptr, nullptr), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_convert_request_set_input(nullptr, "x"), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_convert_request_set_input(request_, nullptr), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_convert_request_set_to(request_, 99), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_convert_request_set_flag(request_, static_cast<tc_convert_flag>(77), 1), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_convert_request_add_rule(request_, "(", TC_FLOAT16), TC_OK) << "patterns are checked by tc_convert";
+  EXPECT_EQ(tc_convert(request_, nullptr), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_convert_outcome_tensor_count(nullptr), 0u);
+  tc_convert_request_free(nullptr);
+  tc_convert_outcome_free(nullptr);
+}
+
+}  // namespace

@@ -1,0 +1,76 @@
+#include <memory>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "tensorcast/error.hpp"
+
+namespace tensorcast {
+namespace {
+
+Result<std::string> text(bool works) {
+  if (works) return "abc";  // converts to std::string
+  return Error{.code = ErrorCode::parse, .message = "no text", .file = "f"};
+}
+
+TEST(Result, ValueOrTakesTheOtherInPlaceOfAnError) {
+  EXPECT_EQ(text(true).value_or("x"), "abc");
+  EXPECT_EQ(text(false).value_or("x"), "x");
+  const Result<std::string> named = text(false);
+  EXPECT_EQ(named.value_or("y"), "y");
+}
+
+TEST(Result, AndThenAndTransformPassErrorsOn) {
+  const auto length = [](const std::string& word) -> Result<std::size_t> { return word.size(); };
+  EXPECT_EQ(text(true).and_then(length).value(), 3u);
+  EXPECT_EQ(text(false).and_then(length).error().message, "no text");
+  EXPECT_EQ(text(true).transform([](std::string word) { return word + "d"; }).value(), "abcd");
+  EXPECT_EQ(text(false).transform([](std::string word) { return word; }).error().code, ErrorCode::parse);
+  EXPECT_TRUE(text(true).transform([](const std::string&) {}).ok());
+  EXPECT_EQ(text(false).or_else([](const Error& error) -> Result<std::string> { return error.message; }).value(),
+            "no text");
+}
+
+TEST(Result, OfVoidComposesToo) {
+  const Result<void> good, bad = Error{.message = "x"};
+  EXPECT_EQ(good.transform([] { return 3; }).value(), 3);
+  EXPECT_EQ(good.and_then([] { return Result<int>(4); }).value(), 4);
+  EXPECT_EQ(bad.transform([] { return 3; }).error().message, "x");
+  EXPECT_NO_THROW(good.value());
+  EXPECT_THROW(bad.value(), BadResultAccess);
+}
+
+TEST(Result, AccessWithoutAValueThrowsTheError) {
+  EXPECT_THROW((void)*text(false), BadResultAccess);
+  EXPECT_THROW((void)text(false)->size(), BadResultAccess);
+  EXPECT_THROW((void)text(true).error(), BadResultAccess);
+  try {
+    (void)text(false).value();
+    FAIL();
+  } catch (const BadResultAccess& misuse) {
+    EXPECT_STREQ(misuse.what(), "the Result has no value but an error: f: no text");
+  }
+}
+
+TEST(Result, OfATemporaryIsTheValueItself) {
+  for (const char c : *text(true)) EXPECT_NE(c, '\0');  // the string lives as long as the loop
+  const std::string& kept = text(true).value();
+  EXPECT_EQ(kept, "abc");
+  const Result<std::unique_ptr<int>> made = std::make_unique<int>(5);
+  EXPECT_EQ(**made, 5);
+}
+
+TEST(Result, ConvertsToAResultOfAWiderType) {
+  const Result<int> narrow = 7;
+  const Result<double> wide = narrow;
+  EXPECT_EQ(*wide, 7.0);
+}
+
+TEST(ErrorCode, HasANameForEachNumber) {
+  EXPECT_EQ(name(ErrorCode::out_of_range), "out_of_range");
+  EXPECT_EQ(name(ErrorCode::cancelled), "cancelled");
+  EXPECT_EQ(name(static_cast<ErrorCode>(99)), "unknown");
+}
+
+}  // namespace
+}  // namespace tensorcast
