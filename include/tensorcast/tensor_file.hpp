@@ -49,7 +49,7 @@ struct OpenTensorFileOptions {
 // A file that stays open, whose tensors are read one by one. One thread uses it at a time.
 class TensorFile {
  public:
-  // Reads the header. Errors: as inspect_file(). Cost: as inspect_file().
+  // Reads the header. Errors: as inspect(). Cost: as inspect().
   [[nodiscard]] TENSORCAST_API static Result<TensorFile> open(const std::string& path,
                                                               const OpenTensorFileOptions& options = {});
 

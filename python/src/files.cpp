@@ -19,8 +19,6 @@ namespace tensorcast::python {
 
 namespace {
 
-constexpr auto cancelled = static_cast<ErrorCode>(7);
-
 SourceTypes source_types(nb::handle argument) {
   SourceTypes types;
   if (!PyDict_Check(argument.ptr())) {

@@ -37,10 +37,10 @@ inline void convert_and_verify(const Folder& folder, const std::uint8_t* data, s
   if (choices[3] % 4 == 1) request.from = types[choices[3] / 4 % types.size()];
   if (choices[3] % 4 == 2) request.options.out_of_range = OutOfRange::saturate;
   request.report = choices[3] % 8 == 3;
-  request.options.threads = 1;
+  request.execution.threads = 1;
   request.overwrite = true;
   request.verify = true;
-  const Result<ConvertOutcome> outcome = convert_file(request);
+  const Result<ConvertOutcome> outcome = tensorcast::convert(request);
   expect_no_defect(outcome);
   if (!outcome || request.output_format == "raw") return;
 
@@ -51,10 +51,10 @@ inline void convert_and_verify(const Folder& folder, const std::uint8_t* data, s
   copy.exclude = {""};
   copy.to = DType::float32;
   copy.from = outcome->tensors.size() == 1 ? outcome->tensors.front().to : DType::undefined;
-  copy.options.threads = 1;
+  copy.execution.threads = 1;
   copy.overwrite = true;
   copy.verify = true;
-  const Result<ConvertOutcome> copied = convert_file(copy);
+  const Result<ConvertOutcome> copied = tensorcast::convert(copy);
   expect_no_defect(copied);
 }
 
