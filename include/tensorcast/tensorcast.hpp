@@ -1,5 +1,5 @@
 // Everything: all headers of the component `models`, which contains `files` and `core`. A source that casts arrays only
-// compiles faster with tensorcast/typed_cast.hpp or tensorcast/cast.hpp (docs/interfaces.md).
+// compiles faster with tensorcast/typed_cast.hpp or tensorcast/cast.hpp (docs/headers.md).
 #pragma once
 
 #include "tensorcast/cast.hpp"

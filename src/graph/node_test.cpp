@@ -28,7 +28,7 @@ Tensor converted(const Tensor& src, DType to, const CastOptions& options = {}) {
   std::vector<std::byte> bytes(storage_bytes(to, src.count()));
   const Result<void> done = cast(src.view(), {to, src.shape(), bytes}, options);
   if (!done) ADD_FAILURE() << done.error().describe();
-  return *Tensor::own(to, {src.shape().begin(), src.shape().end()}, bytes);
+  return *Tensor::own(to, src.shape(), bytes);
 }
 
 bool equal_bits(const Tensor& a, const Tensor& b) {

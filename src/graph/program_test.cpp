@@ -91,7 +91,8 @@ TEST(Program, GivesInputsThatAreOutputs) {
   Graph graph = graph_of(DType::undefined, {});
   graph.outputs[0].name = "x";
   const Tensor x = floats({1});
-  EXPECT_EQ(run_one(compiled(graph), x).bytes().data(), x.bytes().data());
+  const Tensor y = run_one(compiled(graph), x);
+  EXPECT_EQ(y.bytes().data(), x.bytes().data());
 }
 
 TEST(Program, RunsTheChosenBranchWithValuesFromAround) {

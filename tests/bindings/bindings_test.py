@@ -1,0 +1,48 @@
+"""The binding of docs/bindings.md works as it stands there."""
+
+import os
+import re
+import struct
+import types
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def binding(source_dir):
+    text = (source_dir / "docs/bindings.md").read_text()
+    (code,) = re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    assert len(code.splitlines()) <= 100
+    library = source_dir / os.environ.get("TENSORCAST_SHARED_BUILD", "build/shared") / "src/libtensorcast-core.so"
+    if not library.exists():
+        pytest.skip(f"{library} is not built: run scripts/test")
+    module = types.ModuleType("binding")
+    exec(compile(code, "docs/bindings.md", "exec"), module.__dict__)
+    module.load(str(library))
+    return module
+
+
+def test_values_and_reports(binding):
+    data = struct.pack("<3f", 0.1, -2.5, 1000)
+    assert binding.cast(data, "float32", "float8_e4m3fn") == b"\x1d\xc2\x7e"
+    packed, report = binding.cast(data, "float32", "int4", report=True)
+    assert packed == b"\xe0\x08" and report.count == 3 and report.wrapped == 1
+    assert binding.cast(b"", "float32", "float64") == b""
+    assert binding.cast(packed[:1], "int4", "int8") == b"\x00\xfe"
+
+
+def test_options_and_errors(binding):
+    data = struct.pack("<2f", 1, 300)
+    assert binding.cast(data, "float32", "uint8", out_of_range="saturate", threads=1) == b"\x01\xff"
+    with pytest.raises(binding.CastError, match="value 300 does not fit uint8") as refused:
+        binding.cast(data, "float32", "uint8", out_of_range="error")
+    assert refused.value.element == 1
+    with pytest.raises(binding.CastError, match="fp8"):
+        binding.cast(data, "float32", "fp8")
+    with pytest.raises(TypeError, match="no option sturate"):
+        binding.cast(data, "float32", "uint8", sturate=1)
+
+
+def test_the_structs_are_those_of_the_header(binding):
+    assert binding.c.sizeof(binding.CastOptions) == 56
+    assert binding.c.sizeof(binding.CastReport) == 8 + 8 * 8 + 5 * 8
