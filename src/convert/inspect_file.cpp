@@ -5,9 +5,9 @@
 #include "dtype/guarded.hpp"
 #include "tensorcast/file.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast::convert {
 
-FileSummary convert::summary_of(const OpenedInput& input) {
+FileSummary summary_of(const OpenedInput& input) {
   FileSummary summary{.format = std::string(input.format->name), .tensors = {}, .metadata = input.reader->metadata()};
   for (const formats::TensorInfo& tensor : input.reader->tensors()) {
     summary.tensors.push_back(TensorSummary{.name = tensor.name,
@@ -19,6 +19,10 @@ FileSummary convert::summary_of(const OpenedInput& input) {
   }
   return summary;
 }
+
+}  // namespace tensorcast::convert
+
+namespace tensorcast::inline TENSORCAST_ABI {
 
 Result<FileSummary> inspect(const InspectRequest& request) {
   return guarded([&]() -> Result<FileSummary> {

@@ -80,7 +80,7 @@ TEST(TensorStats, SumUpOneTensor) {
   values.back() = 1e6f;
   const std::string path = write_safetensors(folder, "in.safetensors", {floats("x", {1}), floats("a", values)});
   const DType candidates[] = {DType::float16, DType::float32};
-  const Result<TensorStats> stats = stats_of(path, "a", candidates);
+  const Result<TensorStats> stats = stats_of(path, "a", {std::begin(candidates), std::end(candidates)});
   ASSERT_TRUE(stats.ok()) << stats.error().describe();
   EXPECT_EQ(stats->count, values.size());
   EXPECT_EQ(stats->nan, 1u);

@@ -37,8 +37,9 @@ TEST(TensorFile, KeepsStringsAndPackedElements) {
     ASSERT_TRUE(write_tensor(folder / file, texts()).ok());
     const Result<NamedTensor> read = read_tensor(folder / file);
     ASSERT_TRUE(read.ok()) << read.error().describe();
-    EXPECT_TRUE(std::ranges::equal(read->tensor.strings().data, texts().strings().data));
-    EXPECT_TRUE(std::ranges::equal(read->tensor.strings().offsets, texts().strings().offsets));
+    const Tensor expected = texts();
+    EXPECT_TRUE(std::ranges::equal(read->tensor.strings().data, expected.strings().data));
+    EXPECT_TRUE(std::ranges::equal(read->tensor.strings().offsets, expected.strings().offsets));
 
     const Tensor packed = numbers(DType::int4, {3}, "\x21\x0F");
     ASSERT_TRUE(write_tensor(folder / file, packed, {.overwrite = true}).ok());
