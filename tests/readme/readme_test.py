@@ -52,8 +52,8 @@ def library(source_dir):
 
 PROGRAMS = {
     "cpp": (["g++", "-std=c++20", "-x", "c++"],
-            "#include <array>\n#include <cstdio>\n#include <span>\n#include \"tensorcast/cast.hpp\"\n",
-            "for (const auto code : codes) std::printf(\"0x%02x \", static_cast<unsigned>(code));"),
+            "#include <cstdio>\n#include <vector>\n#include \"tensorcast/typed_cast.hpp\"\n",
+            "for (const auto code : *codes) std::printf(\"0x%02x \", code.bits());"),
     "c": (["gcc", "-std=c11", "-x", "c"],
           "#include <stdio.h>\n#include \"tensorcast/c_api.h\"\n",
           "for (int i = 0; i < 3; ++i) printf(\"0x%02x \", codes[i]);"),
