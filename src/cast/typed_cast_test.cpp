@@ -38,7 +38,10 @@ void compare_with_reference() {
     if (!std::isnan(value)) {
       ASSERT_EQ(T(value).bits(),
                 codec::cast_code(DType::float64, std::bit_cast<std::uint64_t>(value), T::dtype, {}).bits);
-      ASSERT_EQ(T(value), element);
+      // Infinities saturate by default.
+      if (std::isfinite(value)) {
+        ASSERT_EQ(T(value), element) << name(T::dtype) << ' ' << code;
+      }
       ASSERT_EQ(static_cast<double>(static_cast<float>(element)), value);
     }
   }
