@@ -117,7 +117,9 @@ def test_public_headers_need_only_each_other_and_the_standard_library():
     wrong = [f"{shown(path)} includes {name}" for path in headers for name in includes(path, '"')
              if not name.startswith("tensorcast/")]
     wrong += [f"{shown(path)} includes <{name}>" for path in headers for name in includes(path, "<")
-              if not re.fullmatch(r"[a-z0-9_]+(\.h)?", name)]
+              if not re.fullmatch(r"[a-z0-9_]+(\.h)?", name)
+              # The one header for programs that use oneTBB themselves; no other header includes it.
+              and not (path.name == "tbb.hpp" and name.startswith("oneapi/tbb/"))]
     assert not wrong
 
 
