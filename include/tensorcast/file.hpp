@@ -26,6 +26,30 @@ struct RawLayout {
 struct ConvertRule {
   std::string pattern = {};
   DType to = DType::undefined;
+  std::vector<std::int64_t> ranks = {};  // if not empty: only tensors with one of these numbers of dimensions
+  std::uint64_t smaller = 0;             // if not 0: only tensors with fewer elements
+  bool keep = false;                     // the tensors stay as they are; `to` is ignored
+};
+
+// What a tensor is, by its name: the names that common model definitions use.
+enum class TensorKind : std::uint8_t {
+  embedding,
+  attention,
+  feed_forward,
+  expert,  // feed-forward weights of a mixture of experts
+  router,  // chooses the experts
+  norm,
+  head,  // output head
+  convolution,
+  scale,  // scales and zero points of quantized weights
+  other,
+};
+[[nodiscard]] TENSORCAST_API TensorKind tensor_kind(std::string_view tensor, std::size_t rank) noexcept;
+[[nodiscard]] TENSORCAST_API std::string_view name(TensorKind kind) noexcept;  // "embedding", "feed-forward", ...
+
+enum class Preset : std::uint8_t {
+  none,
+  weights_only,  // `to` is for matrices of layers: no embeddings, no output head, no norms, no vectors
 };
 
 // Checks a pattern of ConvertRule. Errors: invalid_argument, naming what is wrong in the pattern.
@@ -54,6 +78,9 @@ struct Progress {
   std::uint64_t bytes_done = 0;  // read and written
   std::uint64_t bytes_total = 0;
   std::string_view tensor = {};  // the one being converted
+  std::string_view file = {};    // of a checkpoint: the output file being written
+  std::size_t shard = 0;         // of a checkpoint: its number, from 1
+  std::size_t shards = 0;
 };
 
 struct ConvertRequest {
@@ -68,7 +95,12 @@ struct ConvertRequest {
   std::vector<std::string> include = {};
   std::vector<std::string> exclude = {};  // tensors that match one are left alone; one that matches nothing is an error
   std::optional<RawLayout> raw = {};      // input is raw bytes of this layout
-  SourceTypes from = {};                  // npy, npz: the ml_dtypes types behind `|V1` or `<V2` descriptors
+  // Tensors that no rule names stay as they are if they have one of these numbers of dimensions (0, 1: scalars, biases
+  // and the weights of norms), or fewer than `keep_smaller` elements, or if the preset leaves them.
+  std::vector<std::int64_t> keep_rank = {};
+  std::uint64_t keep_smaller = 0;
+  Preset preset = Preset::none;
+  SourceTypes from = {};  // npy, npz: the ml_dtypes types behind `|V1` or `<V2` descriptors
   bool overwrite = false;
   bool parents = false;  // create the folders of `output` that do not exist
   bool allow_odd =
@@ -76,6 +108,10 @@ struct ConvertRequest {
   bool raw_codes = false;    // convert weights of 8 bits or fewer although the file has a tensor with their scales
   bool refuse_wrap = false;  // an element that would wrap around in an integer type is an error
   OnLoss on_loss = OnLoss::ignore;
+  // Of checkpoints only. By default each output shard has the tensors of an input shard.
+  std::uint64_t max_shard_bytes = 0;  // not 0: cut anew, in the order of the input, so that no file has more bytes of
+                                      // tensors, unless one tensor alone does
+  bool single_file = false;           // one file for each model
   bool dry_run = false;  // plan only; nothing is written
   bool report = false;   // fill TensorOutcome::report
   // Read the output back, before it gets its name: copied tensors must equal the input, converted ones a second
@@ -101,6 +137,24 @@ struct TensorOutcome {
       {};  // what destroyed the tensor, such as "22 of 24 nonzero elements became zero"; empty: nothing did
   std::string remedy = {};  // with `damage`: what would help; backquotes as in Error::hint
   std::optional<CastReport> report = {};
+  std::string file = {};  // of a checkpoint: the output file with the tensor, relative to OUT
+};
+
+struct ShardOutcome {
+  std::string file = {};  // relative to the output folder
+  std::uint64_t bytes_in = 0;
+  std::uint64_t bytes_out = 0;
+  std::size_t tensors = 0;
+  std::string sha256 = {};   // 64 hexadecimal digits; empty: not converted yet
+  bool done_before = false;  // by an earlier run or another process
+};
+
+// What a conversion of a checkpoint needs; filled in by a dry run.
+struct Requirements {
+  double seconds = 0.0;  // measured on the first bytes of the checkpoint; assumes that OUT is as fast
+  std::uint64_t memory_bytes = 0;
+  std::uint64_t disk_bytes = 0;
+  std::uint64_t disk_free_bytes = 0;
 };
 
 struct ConvertOutcome {
@@ -110,6 +164,12 @@ struct ConvertOutcome {
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_written = 0;
   bool verified = false;
+  // The rest is of checkpoints only.
+  std::vector<ShardOutcome> shards = {};
+  std::vector<std::string> copied_files = {};     // files without tensors
+  std::vector<std::string> rewritten_files = {};  // configs and indexes
+  std::optional<Requirements> requirements = {};
+  bool resumed = false;  // an earlier run had begun the conversion
 };
 
 // Converts `request.input` to `request.output`. The output appears under its name only when it is complete and

@@ -15,9 +15,13 @@ Result<PatternList> PatternList::compile(const std::vector<std::string>& texts) 
 }
 
 std::size_t PatternList::first_match(const std::string& name) {
+  return first_match(name, [](std::size_t) { return true; });
+}
+
+std::size_t PatternList::first_match(const std::string& name, const std::function<bool(std::size_t)>& holds) {
   std::size_t first = patterns_.size();
   for (std::size_t i = patterns_.size(); i-- > 0;) {
-    if (!patterns_[i].pattern.matches(name)) continue;
+    if (!holds(i) || !patterns_[i].pattern.matches(name)) continue;
     patterns_[i].matched = true;
     first = i;
   }

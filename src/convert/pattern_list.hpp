@@ -1,6 +1,7 @@
 // Matches the patterns of one option against the names of a file's tensors.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,8 @@ class PatternList {
 
   // Returns the index of the first pattern that matches; size() if none does.
   [[nodiscard]] std::size_t first_match(const std::string& name);
+  // The same, of the patterns for whose index `holds` is true.
+  [[nodiscard]] std::size_t first_match(const std::string& name, const std::function<bool(std::size_t)>& holds);
 
   // Errors: invalid_argument, if a pattern has matched no name so far. `kind` is "rule", "include" or "exclude".
   [[nodiscard]] Result<void> check_all_matched(std::string_view kind) const;

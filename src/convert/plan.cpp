@@ -33,7 +33,7 @@ class Selection {
   static Result<Selection> compile(const ConvertRequest& request) {
     std::vector<std::string> rule_patterns;
     for (const ConvertRule& rule : request.rules) {
-      if (!is_castable(rule.to)) {
+      if (!rule.keep && !is_castable(rule.to)) {
         return Error{.code = ErrorCode::invalid_argument,
                      .message = fmt::format("the rule for \"{}\" names no type to convert to", rule.pattern)};
       }
@@ -52,12 +52,15 @@ class Selection {
 
   // The array of a format without names is converted whatever its type.
   Result<Decision> decide(const ConvertRequest& request, const TensorInfo& tensor, const Format& input) {
-    const std::size_t rule = rules_.first_match(tensor.name);
+    const std::size_t rule = first_rule(request, tensor);
     const std::size_t include = include_.first_match(tensor.name);
     const std::size_t exclude = exclude_.first_match(tensor.name);
     if (exclude < exclude_.size()) return Decision{.reason = "excluded", .included = false};
     if (include_.size() != 0 && include == include_.size()) {
       return Decision{.reason = "not included", .included = false};
+    }
+    if (rule < rules_.size() && request.rules[rule].keep) {
+      return Decision{.reason = fmt::format("rule {}", rule + 1)};
     }
     if (rule < rules_.size()) {
       if (tensor.dtype == DType::undefined) return cannot_convert(tensor, input);
@@ -75,6 +78,7 @@ class Selection {
       case Family::floating:
         break;
     }
+    if (std::string kept = reason_to_keep(request, tensor); !kept.empty()) return Decision{.reason = std::move(kept)};
     return Decision{.to = request.to, .reason = "--to"};
   }
 
@@ -87,6 +91,31 @@ class Selection {
   }
 
  private:
+  // Returns the index of the first rule that matches by name and conditions; the number of rules if none does.
+  std::size_t first_rule(const ConvertRequest& request, const TensorInfo& tensor) {
+    const auto rank = static_cast<std::int64_t>(tensor.shape.size());
+    return rules_.first_match(tensor.name, [&](std::size_t index) {
+      const ConvertRule& rule = request.rules[index];
+      const bool has_rank = rule.ranks.empty() || std::ranges::find(rule.ranks, rank) != rule.ranks.end();
+      return has_rank && (rule.smaller == 0 || tensor.count < rule.smaller);
+    });
+  }
+
+  // Returns why the request leaves a tensor that no rule names; "" if it does not.
+  static std::string reason_to_keep(const ConvertRequest& request, const TensorInfo& tensor) {
+    const std::size_t rank = tensor.shape.size();
+    if (std::ranges::find(request.keep_rank, static_cast<std::int64_t>(rank)) != request.keep_rank.end()) {
+      return fmt::format("rank {}", rank);
+    }
+    if (tensor.count < request.keep_smaller) return fmt::format("under {} elements", request.keep_smaller);
+    if (request.preset == Preset::none) return {};
+    if (rank < 2) return "not a matrix";
+    const TensorKind kind = tensor_kind(tensor.name, rank);
+    const bool kept = kind == TensorKind::embedding || kind == TensorKind::head || kind == TensorKind::norm ||
+                      kind == TensorKind::scale;
+    return kept ? std::string(name(kind)) : std::string();
+  }
+
   static Error cannot_convert(const TensorInfo& tensor, const Format& input) {
     if (tensor.problem) return *tensor.problem;
     const std::string kind = input.foreign_kind.empty() ? "" : fmt::format("is {}: it ", input.foreign_kind);
@@ -208,24 +237,17 @@ std::uint64_t Plan::bytes_out() const noexcept {
   return bytes;
 }
 
-namespace {
-
-// Plans the input's tensors one by one.
-class Planner {
+class TensorPlanner::Implementation {
  public:
-  Planner(const ConvertRequest& request, const formats::Reader& input, const Format& input_format,
-          const Format& output_format, Selection selection)
+  Implementation(const ConvertRequest& request, const Format& input_format, const Format& output_format,
+                 Selection selection)
       : request_(request),
-        sources_(input.tensors()),
         input_(input_format),
         output_(output_format),
         extracting_(extracts(request, input_format, output_format)),
-        selection_(std::move(selection)) {
-    if (request.raw_codes) return;
-    for (const TensorInfo& tensor : sources_) names_.insert(tensor.name);
-  }
+        selection_(std::move(selection)) {}
 
-  Result<Plan> run() {
+  [[nodiscard]] Result<void> check_request() const {
     const bool has_type = request_.to != DType::undefined || !request_.rules.empty();
     const bool has_patterns = !request_.include.empty() || !request_.exclude.empty();
     if (!has_type && has_patterns && !extracting_) {
@@ -233,30 +255,34 @@ class Planner {
                    .message = "there is no type to convert to",
                    .hint = "`to` names one for floating-point tensors, rules name one for tensors whose name matches"};
     }
-    Plan plan;
-    for (std::size_t index = 0; index < sources_.size(); ++index) {
-      Result<Decision> decision = selection_.decide(request_, sources_[index], input_);
+    return {};
+  }
+
+  Result<std::vector<PlannedTensor>> plan(std::span<const TensorInfo> tensors) {
+    names_.clear();
+    if (!request_.raw_codes) {
+      for (const TensorInfo& tensor : tensors) names_.insert(tensor.name);
+    }
+    std::vector<PlannedTensor> plan;
+    for (std::size_t index = 0; index < tensors.size(); ++index) {
+      Result<Decision> decision = selection_.decide(request_, tensors[index], input_);
       if (!decision) return std::move(decision).error();
       if (extracting_ && !decision->included) continue;
-      Result<PlannedTensor> planned = plan_one(index, std::move(decision).value());
+      Result<PlannedTensor> planned = plan_one(tensors[index], std::move(decision).value());
       if (!planned) return std::move(planned).error();
-      plan.tensors.push_back(std::move(planned).value());
+      planned->source = index;
+      plan.push_back(std::move(planned).value());
     }
-    if (Result<void> matched = selection_.check_all_matched(); !matched) return std::move(matched).error();
-    if (Result<void> fits = check_count(output_, plan.tensors.size(), extracting_); !fits) {
-      return std::move(fits).error();
-    }
-    if (Result<void> laid_out = lay_out(plan); !laid_out) return std::move(laid_out).error();
     return plan;
   }
 
+  [[nodiscard]] Result<void> check_all_matched() const { return selection_.check_all_matched(); }
+
  private:
-  Result<PlannedTensor> plan_one(std::size_t index, Decision decision) {
-    const TensorInfo& source = sources_[index];
+  Result<PlannedTensor> plan_one(const TensorInfo& source, Decision decision) {
     if (source.problem) return *source.problem;
     Result<PlannedTensor> planned = plan_tensor(source, std::move(decision), request_.options);
     if (!planned) return planned;
-    planned->source = index;
     TensorInfo& target = planned->target;
     if (planned->converts) {
       if (Result<void> fits = check_options(source, target.dtype); !fits) return std::move(fits).error();
@@ -284,23 +310,7 @@ class Planner {
     return fits;
   }
 
-  Result<void> lay_out(Plan& plan) const {
-    std::vector<TensorInfo> targets;
-    for (const PlannedTensor& tensor : plan.tensors) targets.push_back(tensor.target);
-    if (output_.check != nullptr) {
-      if (Result<void> fits = output_.check(targets); !fits) return fits;
-    }
-    if (output_.layout != nullptr) {
-      plan.layout = output_.layout(targets);
-    } else {
-      plan.layout.resize(targets.size());
-      std::iota(plan.layout.begin(), plan.layout.end(), std::size_t{0});
-    }
-    return {};
-  }
-
   const ConvertRequest& request_;
-  const std::vector<TensorInfo>& sources_;
   const Format& input_;
   const Format& output_;
   bool extracting_;
@@ -309,16 +319,60 @@ class Planner {
   std::set<std::pair<DType, DType>> checked_pairs_;
 };
 
-}  // namespace
+TensorPlanner::TensorPlanner(std::unique_ptr<Implementation> implementation) noexcept
+    : implementation_(std::move(implementation)) {}
+TensorPlanner::TensorPlanner(TensorPlanner&& other) noexcept = default;
+TensorPlanner& TensorPlanner::operator=(TensorPlanner&& other) noexcept = default;
+TensorPlanner::~TensorPlanner() = default;
 
-Result<Plan> make_plan(const ConvertRequest& request, const formats::Reader& input, const Format& input_format,
-                       const Format& output_format) {
+Result<TensorPlanner> TensorPlanner::create(const ConvertRequest& request, const Format& input_format,
+                                            const Format& output_format) {
   if (request.to != DType::undefined) {
     if (Result<void> castable = check_castable(request.to); !castable) return std::move(castable).error();
   }
   Result<Selection> selection = Selection::compile(request);
   if (!selection) return std::move(selection).error();
-  return Planner(request, input, input_format, output_format, std::move(selection).value()).run();
+  auto implementation =
+      std::make_unique<Implementation>(request, input_format, output_format, std::move(selection).value());
+  if (Result<void> checked = implementation->check_request(); !checked) return std::move(checked).error();
+  return TensorPlanner(std::move(implementation));
+}
+
+Result<std::vector<PlannedTensor>> TensorPlanner::plan(std::span<const TensorInfo> tensors) {
+  return implementation_->plan(tensors);
+}
+
+Result<void> TensorPlanner::check_all_matched() const { return implementation_->check_all_matched(); }
+
+Result<std::vector<std::size_t>> layout_of(const Format& output, std::span<const PlannedTensor> tensors) {
+  std::vector<TensorInfo> targets;
+  targets.reserve(tensors.size());
+  for (const PlannedTensor& tensor : tensors) targets.push_back(tensor.target);
+  if (output.check != nullptr) {
+    if (Result<void> fits = output.check(targets); !fits) return std::move(fits).error();
+  }
+  if (output.layout != nullptr) return output.layout(targets);
+  std::vector<std::size_t> layout(targets.size());
+  std::iota(layout.begin(), layout.end(), std::size_t{0});
+  return layout;
+}
+
+Result<Plan> make_plan(const ConvertRequest& request, const formats::Reader& input, const Format& input_format,
+                       const Format& output_format) {
+  Result<TensorPlanner> planner = TensorPlanner::create(request, input_format, output_format);
+  if (!planner) return std::move(planner).error();
+  Result<std::vector<PlannedTensor>> tensors = planner->plan(input.tensors());
+  if (!tensors) return std::move(tensors).error();
+  Plan plan{.tensors = std::move(tensors).value(), .layout = {}};
+  if (Result<void> matched = planner->check_all_matched(); !matched) return std::move(matched).error();
+  const bool extracting = extracts(request, input_format, output_format);
+  if (Result<void> fits = check_count(output_format, plan.tensors.size(), extracting); !fits) {
+    return std::move(fits).error();
+  }
+  Result<std::vector<std::size_t>> layout = layout_of(output_format, plan.tensors);
+  if (!layout) return std::move(layout).error();
+  plan.layout = std::move(layout).value();
+  return plan;
 }
 
 }  // namespace tensorcast::convert

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,9 +30,37 @@ struct Plan {
   [[nodiscard]] std::uint64_t bytes_out() const noexcept;
 };
 
+// Plans tensors of one or several files against the same patterns, each of which must match a tensor of some file.
+class TensorPlanner {
+ public:
+  // The request and the formats outlive this. Errors: invalid_argument (patterns that are wrong; no type to convert to).
+  [[nodiscard]] static Result<TensorPlanner> create(const ConvertRequest& request, const formats::Format& input_format,
+                                                    const formats::Format& output_format);
+  TensorPlanner(TensorPlanner&& other) noexcept;
+  TensorPlanner& operator=(TensorPlanner&& other) noexcept;
+  ~TensorPlanner();
+
+  // Plans all tensors of one model, whose scales may be in another of its files. PlannedTensor::source is the index in
+  // `tensors`. Errors: those of make_plan().
+  [[nodiscard]] Result<std::vector<PlannedTensor>> plan(std::span<const formats::TensorInfo> tensors);
+  // Errors: invalid_argument, naming a pattern that has matched no tensor so far.
+  [[nodiscard]] Result<void> check_all_matched() const;
+
+ private:
+  class Implementation;
+  explicit TensorPlanner(std::unique_ptr<Implementation> implementation) noexcept;
+
+  std::unique_ptr<Implementation> implementation_;
+};
+
 // Errors: invalid_argument (no type to convert to; patterns that are wrong or match nothing; options), unsupported
 // (types that the output's format or the opset does not have; weights whose scales are another tensor).
 [[nodiscard]] Result<Plan> make_plan(const ConvertRequest& request, const formats::Reader& input,
                                      const formats::Format& input_format, const formats::Format& output_format);
+
+// Checks the tensors of an output file, and returns the order of their data as indices into `tensors`.
+// Errors: unsupported, invalid_argument (the format cannot hold them together).
+[[nodiscard]] Result<std::vector<std::size_t>> layout_of(const formats::Format& output,
+                                                         std::span<const PlannedTensor> tensors);
 
 }  // namespace tensorcast::convert

@@ -42,6 +42,7 @@ InputFile& InputFile::operator=(InputFile&& other) noexcept {
   fd_ = std::move(other.fd_);
   identity_ = other.identity_;
   size_ = other.size_;
+  modified_ns_ = other.modified_ns_;
   path_ = std::move(other.path_);
   memory_ = other.memory_;
   ahead_ = other.ahead_.load();
@@ -105,7 +106,10 @@ Result<InputFile> InputFile::from_descriptor(FileDescriptor fd, const std::strin
   }
   ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
   const Identity identity{.device = status.st_dev, .inode = status.st_ino};
-  return InputFile(std::move(fd), identity, static_cast<std::uint64_t>(status.st_size), path);
+  InputFile file(std::move(fd), identity, static_cast<std::uint64_t>(status.st_size), path);
+  constexpr std::int64_t ns_per_second = 1000000000;
+  file.modified_ns_ = std::int64_t{status.st_mtim.tv_sec} * ns_per_second + status.st_mtim.tv_nsec;
+  return file;
 }
 
 Result<void> InputFile::read(std::uint64_t offset, std::span<std::byte> out) const {

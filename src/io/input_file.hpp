@@ -44,6 +44,8 @@ class InputFile {
   };
   [[nodiscard]] Identity identity() const noexcept { return identity_; }
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  // The time of the last change when the file was opened, in nanoseconds since 1970.
+  [[nodiscard]] std::int64_t modified_ns() const noexcept { return modified_ns_; }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] bool is_in_memory() const noexcept { return !fd_; }
 
@@ -57,6 +59,7 @@ class InputFile {
   mutable std::atomic<std::uint64_t> ahead_{0};  // everything before this offset has been prefetched
   Identity identity_;
   std::uint64_t size_ = 0;
+  std::int64_t modified_ns_ = 0;
   std::string path_;
   std::span<const std::byte> memory_;  // without a descriptor
 };

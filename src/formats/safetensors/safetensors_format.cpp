@@ -22,12 +22,6 @@ using safetensors::max_header_bytes;
 
 constexpr std::array<std::string_view, 1> extensions = {".safetensors"};
 
-std::uint64_t load_length(std::span<const std::byte> head) noexcept {
-  std::uint64_t length = 0;
-  for (std::size_t i = 0; i < length_bytes; ++i) length |= std::to_integer<std::uint64_t>(head[i]) << (8 * i);
-  return length;
-}
-
 class SafetensorsReader final : public Reader {
  public:
   SafetensorsReader(const io::InputFile& file, Header header, std::uint64_t data_begin)
@@ -58,35 +52,19 @@ class SafetensorsWriter final : public Writer {
 
 bool sniff(std::span<const std::byte> head, std::uint64_t file_size) {
   if (head.size() <= length_bytes || head[length_bytes] != std::byte{'{'}) return false;
-  const std::uint64_t length = load_length(head);
+  const std::uint64_t length = safetensors::load_length(head);
   return length <= max_header_bytes && length <= file_size - length_bytes;
 }
 
 Result<std::unique_ptr<Reader>> open(const io::InputFile& file, const ReadOptions&) {
-  const auto fail = [&](std::string message) {
-    return Error{.code = ErrorCode::parse, .message = std::move(message), .file = file.path()};
-  };
-  if (file.size() < length_bytes) return fail("the file is too short for a safetensors header");
-  std::array<std::byte, length_bytes> head{};
-  if (auto got = file.read(0, head); !got) return std::move(got).error();
-  const std::uint64_t length = load_length(head);
-  if (length > max_header_bytes) {
-    return fail(fmt::format("the header claims {} bytes; safetensors allows {}", length, max_header_bytes));
+  Result<safetensors::FileHeader> opened = safetensors::read_file_header(
+      file.size(), [&](std::uint64_t offset, std::span<std::byte> out) { return file.read(offset, out); });
+  if (!opened) {
+    if (opened.error().file.empty()) opened.error().file = file.path();
+    return std::move(opened).error();
   }
-  if (length > file.size() - length_bytes) {
-    return fail(
-        fmt::format("the header claims {} bytes, but the file has only {} more", length, file.size() - length_bytes));
-  }
-  std::string json(length, '\0');
-  if (auto got = file.read(length_bytes, std::as_writable_bytes(std::span(json))); !got) return std::move(got).error();
-  if (!json.starts_with('{')) return fail("the header does not begin with {");
-  const std::uint64_t data_begin = length_bytes + length;
-  Result<Header> header = safetensors::parse_header(json, file.size() - data_begin);
-  if (!header) {
-    header.error().file = file.path();
-    return std::move(header).error();
-  }
-  return std::unique_ptr<Reader>(std::make_unique<SafetensorsReader>(file, std::move(header).value(), data_begin));
+  return std::unique_ptr<Reader>(
+      std::make_unique<SafetensorsReader>(file, std::move(opened->header), opened->data_begin));
 }
 
 Result<void> check(std::span<const TensorInfo> tensors) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
@@ -95,6 +96,33 @@ Result<Header> parse_header(std::string_view json, std::uint64_t data_bytes) {
     return parse_error(fmt::format("{} byte(s) follow the last tensor", data_bytes - expected));
   }
   return header;
+}
+
+std::uint64_t load_length(std::span<const std::byte> head) noexcept {
+  std::uint64_t length = 0;
+  for (std::size_t i = 0; i < length_bytes; ++i) length |= std::to_integer<std::uint64_t>(head[i]) << (8 * i);
+  return length;
+}
+
+Result<FileHeader> read_file_header(std::uint64_t file_bytes, const ReadBytes& read) {
+  if (file_bytes < length_bytes) return parse_error("the file is too short for a safetensors header");
+  std::array<std::byte, length_bytes> head{};
+  if (auto got = read(0, head); !got) return std::move(got).error();
+  const std::uint64_t length = load_length(head);
+  if (length > max_header_bytes) {
+    return parse_error(fmt::format("the header claims {} bytes; safetensors allows {}", length, max_header_bytes));
+  }
+  if (length > file_bytes - length_bytes) {
+    return parse_error(
+        fmt::format("the header claims {} bytes, but the file has only {} more", length, file_bytes - length_bytes));
+  }
+  FileHeader file{.header = {}, .json = std::string(length, '\0'), .data_begin = length_bytes + length};
+  if (auto got = read(length_bytes, std::as_writable_bytes(std::span(file.json))); !got) return std::move(got).error();
+  if (!file.json.starts_with('{')) return parse_error("the header does not begin with {");
+  Result<Header> header = parse_header(file.json, file_bytes - file.data_begin);
+  if (!header) return std::move(header).error();
+  file.header = std::move(header).value();
+  return file;
 }
 
 Result<std::string> format_header(std::span<const TensorInfo> tensors, const Metadata& metadata) {

@@ -1,0 +1,103 @@
+// Tells what a tensor is from its name.
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string>
+#include <string_view>
+
+#include "tensorcast/file.hpp"
+
+namespace tensorcast {
+namespace {
+
+constexpr std::array<std::string_view, 10> kind_names = {"embedding", "attention", "feed-forward", "expert", "router",
+                                                         "norm",      "head",      "convolution",  "scale",  "other"};
+
+struct Clue {
+  TensorKind kind;
+  std::string_view part;  // of the name, in lower case; a leading or trailing '.' also matches an end of the name
+};
+
+// The first clue that a name has decides, so that "self_attn.q_norm" is a norm and "experts.0.w1" is not "w1".
+constexpr Clue clues[] = {
+    {TensorKind::scale, "_scale_inv."},
+    {TensorKind::scale, "_scale."},
+    {TensorKind::scale, "_scales."},
+    {TensorKind::scale, "_scale_2."},
+    {TensorKind::scale, "_global_scale."},
+    {TensorKind::scale, ".scale."},
+    {TensorKind::scale, ".scales."},
+    {TensorKind::scale, ".scale_weight."},
+    {TensorKind::scale, ".scale_input."},
+    {TensorKind::scale, ".qzeros."},
+    {TensorKind::scale, "zero_point"},
+    {TensorKind::head, ".lm_head."},
+    {TensorKind::head, ".embed_out."},
+    {TensorKind::head, ".cls.predictions."},
+    {TensorKind::head, ".cls.seq_relationship."},
+    {TensorKind::head, ".classifier."},
+    {TensorKind::head, ".score."},
+    {TensorKind::head, ".qa_outputs."},
+    {TensorKind::head, ".output_projection."},
+    {TensorKind::norm, "norm"},
+    {TensorKind::norm, ".ln_"},
+    {TensorKind::norm, ".ln."},
+    {TensorKind::norm, ".ln1."},
+    {TensorKind::norm, ".ln2."},
+    {TensorKind::norm, ".layer_scale"},
+    {TensorKind::embedding, "embed"},
+    {TensorKind::embedding, ".wte."},
+    {TensorKind::embedding, ".wpe."},
+    {TensorKind::embedding, ".shared.weight."},
+    {TensorKind::embedding, ".relative_attention_bias."},
+    {TensorKind::embedding, ".relative_position"},
+    {TensorKind::router, ".router."},
+    {TensorKind::router, ".gate.weight."},
+    {TensorKind::router, ".gate.e_score_correction_bias."},
+    {TensorKind::router, "_gate.weight."},
+    {TensorKind::expert, "expert"},
+    {TensorKind::attention, "attn"},
+    {TensorKind::attention, "attention"},
+    {TensorKind::attention, ".q_proj."},
+    {TensorKind::attention, ".k_proj."},
+    {TensorKind::attention, ".v_proj."},
+    {TensorKind::attention, ".o_proj."},
+    {TensorKind::attention, "_attn"},
+    {TensorKind::feed_forward, "mlp"},
+    {TensorKind::feed_forward, "feed_forward"},
+    {TensorKind::feed_forward, "feedforward"},
+    {TensorKind::feed_forward, "densereludense"},
+    {TensorKind::feed_forward, ".ffn"},
+    {TensorKind::feed_forward, ".ff."},
+    {TensorKind::feed_forward, ".fc1."},
+    {TensorKind::feed_forward, ".fc2."},
+    {TensorKind::feed_forward, ".intermediate."},
+    {TensorKind::feed_forward, ".output.dense."},
+    {TensorKind::feed_forward, ".up_proj."},
+    {TensorKind::feed_forward, ".gate_proj."},
+    {TensorKind::feed_forward, ".down_proj."},
+    {TensorKind::convolution, "conv"},
+};
+
+}  // namespace
+
+TensorKind tensor_kind(std::string_view tensor, std::size_t rank) noexcept {
+  // Long names are judged by their end, where modules name their weights.
+  constexpr std::size_t longest = 250;
+  std::array<char, longest + 2> buffer{};
+  tensor.remove_prefix(tensor.size() - std::min(tensor.size(), longest));
+  buffer[0] = '.';
+  std::size_t size = 1;
+  for (const char c : tensor) buffer[size++] = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  buffer[size++] = '.';
+  const std::string_view name(buffer.data(), size);
+  if (name == ".output.weight." || name == ".head.weight.") return TensorKind::head;
+  for (const Clue& clue : clues) {
+    if (name.find(clue.part) != std::string_view::npos) return clue.kind;
+  }
+  return rank >= 3 ? TensorKind::convolution : TensorKind::other;
+}
+
+std::string_view name(TensorKind kind) noexcept { return kind_names[static_cast<std::size_t>(kind)]; }
+
+}  // namespace tensorcast
