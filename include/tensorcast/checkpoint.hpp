@@ -1,0 +1,136 @@
+// Checkpoints: folders of safetensors files with their indexes and configs. Converts them whole, on one machine or on
+// many, verifies, lists and compares them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tensorcast/cast.hpp"
+#include "tensorcast/error.hpp"
+#include "tensorcast/export.hpp"
+#include "tensorcast/file.hpp"
+
+namespace tensorcast {
+
+// Reports whether `path` is read as a checkpoint: a folder, or the index of one (NAME.safetensors.index.json).
+[[nodiscard]] TENSORCAST_API bool is_checkpoint(const std::string& path);
+
+// Converts a file as convert_file() does, or a checkpoint: a folder or an index. `request.output` is then a folder,
+// which must not exist, or be empty, unless `overwrite` is set.
+//
+// Shards     keep their names and tensors unless max_shard_bytes or single_file is set.
+// Others     indexes get their new total_size, config.json its new torch_dtype or dtype; all other files are copied.
+// Checks     everything that headers tell is checked before the first byte is written: missing, truncated and
+//            contradictory files, tensors that occur twice, space on the disk.
+// Crash      the folder has a plan.json and a hidden folder until the conversion is complete. The same request goes on
+//            where the last one stopped. Old files of an overwritten folder stay until all new ones are complete.
+// Memory     bounded: that of the headers and about 64 MiB, whatever the size of the checkpoint.
+// Errors     as convert_file().
+[[nodiscard]] TENSORCAST_API Result<ConvertOutcome> convert_checkpoint(const ConvertRequest& request);
+
+// The same conversion in steps, which may run on different machines that share the folders:
+// plan_checkpoint() once, convert_shards() for every shard, finish_checkpoint() once.
+
+// Plans the conversion of a checkpoint and writes `request.output`/plan.json. The outcome has the plan's tensors and
+// shards. Errors: as convert_checkpoint(); nothing is written then.
+[[nodiscard]] TENSORCAST_API Result<ConvertOutcome> plan_checkpoint(const ConvertRequest& request);
+
+struct ShardRequest {
+  std::string output;               // the folder that was planned, or its plan.json
+  std::vector<std::size_t> shards;  // indices, from 0; empty: all
+  std::size_t first = 0, step = 1;  // of the shards, converts those with the indices first, first + step, ...
+  int threads = 0;                  // 0: all cores
+  std::function<bool(const Progress&)> on_progress;  // called now and then; returning false cancels
+};
+
+// Converts shards of a plan. A shard that is done is left alone, so it does no harm if two processes convert one shard.
+// The outcome has the tensors and shards that were chosen.
+// Errors: as convert_checkpoint(); invalid_argument (no such shard); io, if the source has changed.
+[[nodiscard]] TENSORCAST_API Result<ConvertOutcome> convert_shards(const ShardRequest& request);
+
+// Makes a planned folder a checkpoint: checks that every shard is done, writes indexes, configs, SHA256SUMS, copies the
+// other files, and gives every file its name. May run again after a crash, and more than once at a time.
+// Errors: as convert_checkpoint(); invalid_argument, naming the shards that are not done.
+[[nodiscard]] TENSORCAST_API Result<ConvertOutcome> finish_checkpoint(const std::string& output);
+
+struct VerifyRequest {
+  std::string checkpoint;
+  std::string against;  // the checkpoint that it was converted from; empty: compare with SHA256SUMS only
+  CastOptions options;  // of the conversion; threads: 0 = all cores
+  std::function<bool(const Progress&)> on_progress;
+};
+
+struct VerifyOutcome {
+  std::size_t files = 0;    // whose SHA-256 is right
+  std::size_t tensors = 0;  // that equal a second conversion of the source
+  std::uint64_t bytes_read = 0;
+  bool cancelled = false;
+};
+
+// Reads a checkpoint again. Its files must have the hashes of SHA256SUMS; with `against`, every tensor must equal a
+// conversion of the source's tensor, and none may be missing. Without SHA256SUMS only tensors are compared.
+// Errors: io, parse, internal (naming the file, tensor and element that differ), invalid_argument (nothing to compare).
+[[nodiscard]] TENSORCAST_API Result<VerifyOutcome> verify_checkpoint(const VerifyRequest& request);
+
+struct CheckpointTensor {
+  TensorSummary summary;
+  std::string file;  // relative to the checkpoint's folder
+  TensorKind kind = TensorKind::other;
+};
+
+struct CheckpointFile {
+  std::string name;
+  std::uint64_t bytes = 0;
+  std::size_t tensors = 0;
+  std::vector<std::pair<std::string, std::string>> metadata;
+};
+
+struct CheckpointSummary {
+  std::vector<CheckpointFile> shards;
+  std::vector<CheckpointFile> other_files;
+  std::vector<std::string> indexes;
+  std::vector<CheckpointTensor> tensors;  // shard by shard, in file order
+};
+
+// Lists a folder, an index or a safetensors file without reading elements. Errors: as convert_checkpoint()'s checks.
+[[nodiscard]] TENSORCAST_API Result<CheckpointSummary> inspect_checkpoint(const std::string& path);
+
+struct TensorDifference {
+  std::string name;               // with the folder of its model, such as "unet/conv_in.weight"
+  DType from = DType::undefined;  // undefined: the tensor is missing, or its type is not castable
+  DType to = DType::undefined;
+  std::vector<std::int64_t> from_shape, to_shape;
+  bool in_a = true, in_b = true;
+  bool equal = false;  // type, shape and, unless only headers are compared, every value, NaN with NaN
+  // Compared as float64, if both have numbers and the same shape.
+  bool compared = false;
+  std::uint64_t count = 0;
+  std::uint64_t different = 0;  // elements
+  double max_abs_error = 0.0;
+  double max_rel_error = 0.0;
+  double snr_db = 0.0;  // infinity: equal
+};
+
+struct DiffRequest {
+  std::string a, b;  // folders, indexes or safetensors files
+  bool headers_only = false;
+  std::vector<std::string> include;  // patterns, as in ConvertRequest
+  std::function<bool(const Progress&)> on_progress;
+};
+
+struct DiffOutcome {
+  std::vector<TensorDifference> tensors;  // all, in the order of `a`, then those that only `b` has
+  bool cancelled = false;
+};
+
+// Compares the tensors of two checkpoints by name. Errors: io, parse, invalid_argument (patterns).
+// Cost: reads both once; memory is bounded.
+[[nodiscard]] TENSORCAST_API Result<DiffOutcome> diff_checkpoints(const DiffRequest& request);
+
+}  // namespace tensorcast

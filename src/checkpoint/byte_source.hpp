@@ -1,0 +1,38 @@
+// Where the bytes of a checkpoint's files come from and go to. Nothing above depends on a file system: another store
+// implements these two interfaces, with ranges that are read and bytes that are appended.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "tensorcast/error.hpp"
+
+namespace tensorcast::checkpoint {
+
+// A complete file, opened for reads of ranges. Thread-safe.
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+  // Reads exactly out.size() bytes from `offset`. Errors: io; parse if the file ends too early. Both name the file.
+  [[nodiscard]] virtual Result<void> read(std::uint64_t offset, std::span<std::byte> out) const = 0;
+  [[nodiscard]] virtual std::uint64_t size() const noexcept = 0;
+  // Differs if the file was written again: a time in nanoseconds, or the entity tag of an object.
+  [[nodiscard]] virtual std::string version() const = 0;
+  [[nodiscard]] virtual const std::string& path() const noexcept = 0;  // for messages
+};
+
+// A file that appears under its name on commit() only.
+class ByteSink {
+ public:
+  virtual ~ByteSink() = default;
+  [[nodiscard]] virtual Result<void> append(std::span<const std::byte> bytes) = 0;
+  // Opens what was appended so far for reading, from the disk if possible.
+  [[nodiscard]] virtual Result<std::unique_ptr<ByteSource>> read_back() = 0;
+  [[nodiscard]] virtual Result<void> commit() = 0;
+  [[nodiscard]] virtual const std::string& path() const noexcept = 0;
+};
+
+}  // namespace tensorcast::checkpoint

@@ -1,0 +1,20 @@
+// The type that a model's config.json names.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "tensorcast/dtype.hpp"
+#include "tensorcast/error.hpp"
+
+namespace tensorcast::checkpoint {
+
+// Reports whether frameworks load models in this type, so that a config can name it.
+[[nodiscard]] bool is_loadable(DType dtype) noexcept;
+
+// Returns `text` with the values of `torch_dtype` and `dtype` replaced that name a floating-point type, at the top and
+// in configs inside (text_config, vision_config, encoder, ...), but not in quantization_config. Everything else stays
+// byte for byte. Precondition: is_loadable(dtype). Errors: parse.
+[[nodiscard]] Result<std::string> with_dtype(std::string_view text, DType dtype);
+
+}  // namespace tensorcast::checkpoint

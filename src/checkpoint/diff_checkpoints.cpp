@@ -1,0 +1,233 @@
+// Lists the tensors of a checkpoint, and compares those of two.
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <unordered_map>
+
+#include "checkpoint/tensor_set.hpp"
+#include "convert/aligned_buffer.hpp"
+#include "convert/element_blocks.hpp"
+#include "convert/pattern_list.hpp"
+#include "convert/progress_meter.hpp"
+#include "dtype/guarded.hpp"
+#include "tensorcast/checkpoint.hpp"
+
+namespace tensorcast {
+namespace {
+
+using namespace checkpoint;
+using formats::TensorInfo;
+
+// The tensors of all models of a checkpoint, with the folder of their model before their names.
+struct TensorSet {
+  ShardReader reader;
+  std::vector<std::string> names;
+};
+
+Result<TensorSet> open_set(const std::string& path) {
+  Result<SourceCheckpoint> checkpoint = read_source(path);
+  if (!checkpoint) return std::move(checkpoint).error();
+  TensorSet set;
+  for (const SourceModel& model : checkpoint->models) {
+    const std::size_t first = set.reader.tensors().size();
+    if (Result<void> added = add_model(*checkpoint, model, set.reader); !added) return std::move(added).error();
+    // Variants of a model, such as model.fp16.safetensors, have tensors of the same names.
+    const std::size_t dot = model.stem.find('.');
+    const std::string variant = dot == std::string::npos ? "" : model.stem.substr(dot + 1) + ":";
+    for (std::size_t i = first; i < set.reader.tensors().size(); ++i) {
+      set.names.push_back(model.folder + variant + set.reader.tensors()[i].name);
+    }
+  }
+  return set;
+}
+
+bool has_numbers(const TensorInfo& tensor) {
+  return is_castable(tensor.dtype) && tensor.dtype != DType::string && tensor.count != 0;
+}
+
+class Comparison {
+ public:
+  Comparison(TensorSet& a, TensorSet& b, convert::ProgressMeter& meter)
+      : a_(a), b_(b), meter_(meter), raw_(block), values_a_(block), values_b_(block) {}
+
+  // Returns false when cancelled.
+  Result<bool> run(std::size_t in_a, std::size_t in_b, TensorDifference& result) {
+    const TensorInfo& a = a_.reader.tensors()[in_a];
+    const TensorInfo& b = b_.reader.tensors()[in_b];
+    const bool numbers = has_numbers(a) && has_numbers(b);
+    result.count = a.count;
+    result.equal = a.dtype == b.dtype && a.foreign_dtype == b.foreign_dtype && a.shape == b.shape;
+    if (a.shape != b.shape || (!numbers && !result.equal)) return true;
+    if (!numbers) return compare_bytes(in_a, in_b, result);
+    double signal = 0.0;
+    double noise = 0.0;
+    const std::uint64_t per_block = block / sizeof(double) / 64 * 64;
+    for (std::uint64_t first = 0; first < a.count; first += per_block) {
+      const auto count = static_cast<std::size_t>(std::min(per_block, a.count - first));
+      if (Result<void> got = load(a_.reader, in_a, first, count, values_a_); !got) return std::move(got).error();
+      const auto* const x = reinterpret_cast<const double*>(values_a_.span().data());
+      if (Result<void> got = load(b_.reader, in_b, first, count, values_b_); !got) return std::move(got).error();
+      const auto* const y = reinterpret_cast<const double*>(values_b_.span().data());
+      for (std::size_t i = 0; i < count; ++i) add(x[i], y[i], result, signal, noise);
+      const std::uint64_t moved = storage_bytes(a.dtype, count) + storage_bytes(b.dtype, count);
+      if (!meter_.advance(moved, a.name)) return false;
+    }
+    result.compared = true;
+    result.equal = result.equal && result.different == 0;
+    result.snr_db = noise == 0.0 ? std::numeric_limits<double>::infinity() : 10.0 * std::log10(signal / noise);
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t block = std::size_t{1} << 20;
+
+  // Loads elements as float64.
+  Result<void> load(ShardReader& reader, std::size_t index, std::uint64_t first, std::size_t count,
+                    const convert::AlignedBuffer& values) {
+    const DType dtype = reader.tensors()[index].dtype;
+    const auto source = raw_.span().first(storage_bytes(dtype, count));
+    if (Result<void> got = reader.read(index, storage_bytes(dtype, first), source); !got) return got;
+    const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
+    return cast({dtype, shape, source}, {DType::float64, shape, values.span().first(count * sizeof(double))});
+  }
+
+  Result<bool> compare_bytes(std::size_t in_a, std::size_t in_b, TensorDifference& result) {
+    const std::uint64_t total = a_.reader.tensors()[in_a].bytes;
+    for (std::uint64_t offset = 0; offset < total; offset += block) {
+      const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(block, total - offset));
+      if (auto got = a_.reader.read(in_a, offset, values_a_.span().first(bytes)); !got) return std::move(got).error();
+      if (auto got = b_.reader.read(in_b, offset, values_b_.span().first(bytes)); !got) return std::move(got).error();
+      if (std::memcmp(values_a_.span().data(), values_b_.span().data(), bytes) != 0) result.equal = false;
+      if (!meter_.advance(2 * bytes, result.name)) return false;
+    }
+    return true;
+  }
+
+  static void add(double x, double y, TensorDifference& result, double& signal, double& noise) {
+    const bool both_nan = std::isnan(x) && std::isnan(y);
+    if (x == y || both_nan) {
+      if (std::isfinite(x)) signal += x * x;
+      return;
+    }
+    ++result.different;
+    if (!std::isfinite(x) || !std::isfinite(y)) return;
+    const double error = std::abs(x - y);
+    signal += x * x;
+    noise += error * error;
+    result.max_abs_error = std::max(result.max_abs_error, error);
+    if (x != 0.0) result.max_rel_error = std::max(result.max_rel_error, error / std::abs(x));
+  }
+
+  TensorSet& a_;
+  TensorSet& b_;
+  convert::ProgressMeter& meter_;
+  convert::AlignedBuffer raw_;
+  convert::AlignedBuffer values_a_;
+  convert::AlignedBuffer values_b_;
+};
+
+Result<DiffOutcome> diff(const DiffRequest& request) {
+  Result<convert::PatternList> include = convert::PatternList::compile(request.include);
+  if (!include) return std::move(include).error();
+  Result<TensorSet> a = open_set(request.a);
+  if (!a) return std::move(a).error();
+  Result<TensorSet> b = open_set(request.b);
+  if (!b) return std::move(b).error();
+  std::unordered_map<std::string_view, std::size_t> in_b;
+  for (std::size_t i = 0; i < b->names.size(); ++i) in_b.emplace(b->names[i], i);
+  const auto chosen = [&](const std::string& name) {
+    return request.include.empty() || include->first_match(name) < include->size();
+  };
+
+  DiffOutcome outcome;
+  std::vector<std::pair<std::size_t, std::size_t>> pairs;  // in a, in b
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < a->names.size(); ++i) {
+    const TensorInfo& info = a->reader.tensors()[i];
+    const auto found = in_b.find(a->names[i]);
+    const bool wanted = chosen(a->names[i]);
+    const std::size_t other = found == in_b.end() ? SIZE_MAX : found->second;
+    if (found != in_b.end()) in_b.erase(found);
+    if (!wanted) continue;
+    TensorDifference& tensor = outcome.tensors.emplace_back();
+    tensor.name = a->names[i];
+    tensor.from = info.dtype;
+    tensor.from_shape = info.shape;
+    tensor.in_b = other != SIZE_MAX;
+    pairs.emplace_back(i, other);
+    if (!tensor.in_b) continue;
+    tensor.to = b->reader.tensors()[other].dtype;
+    tensor.to_shape = b->reader.tensors()[other].shape;
+    const TensorInfo& compared = b->reader.tensors()[other];
+    tensor.equal =
+        info.dtype == compared.dtype && info.foreign_dtype == compared.foreign_dtype && info.shape == compared.shape;
+    bytes += info.bytes + b->reader.tensors()[other].bytes;
+  }
+  const std::size_t common = outcome.tensors.size();
+  for (std::size_t i = 0; i < b->names.size(); ++i) {
+    const auto found = in_b.find(b->names[i]);
+    if (found == in_b.end() || found->second != i || !chosen(b->names[i])) continue;
+    TensorDifference& tensor = outcome.tensors.emplace_back();
+    tensor.name = b->names[i];
+    tensor.to = b->reader.tensors()[i].dtype;
+    tensor.to_shape = b->reader.tensors()[i].shape;
+    tensor.in_a = false;
+  }
+  if (Result<void> matched = include->check_all_matched("include"); !matched) return std::move(matched).error();
+  if (request.headers_only) return outcome;
+  ConvertRequest hooks;
+  hooks.on_progress = request.on_progress;
+  convert::ProgressMeter meter(hooks, bytes);
+  Comparison comparison(*a, *b, meter);
+  for (std::size_t i = 0; i < common; ++i) {
+    if (!outcome.tensors[i].in_b) continue;
+    const Result<bool> compared = comparison.run(pairs[i].first, pairs[i].second, outcome.tensors[i]);
+    if (!compared) {
+      Error error = compared.error();
+      if (error.tensor.empty()) error.tensor = outcome.tensors[i].name;
+      return error;
+    }
+    outcome.cancelled = !*compared;
+    if (outcome.cancelled) return outcome;
+  }
+  return outcome;
+}
+
+}  // namespace
+
+Result<CheckpointSummary> inspect_checkpoint(const std::string& path) {
+  return guarded([&]() -> Result<CheckpointSummary> {
+    Result<SourceCheckpoint> checkpoint = read_source(path);
+    if (!checkpoint) return std::move(checkpoint).error();
+    CheckpointSummary summary;
+    for (const SourceModel& model : checkpoint->models) {
+      if (!model.index.empty()) summary.indexes.push_back(model.index);
+      for (const std::size_t index : model.shards) {
+        const SourceShard& shard = checkpoint->shards[index];
+        summary.shards.push_back({.name = shard.name,
+                                  .bytes = shard.bytes,
+                                  .tensors = shard.header.tensors.size(),
+                                  .metadata = shard.header.metadata});
+        for (const TensorInfo& tensor : shard.header.tensors) {
+          summary.tensors.push_back({.summary = {.name = tensor.name,
+                                                 .dtype = tensor.dtype,
+                                                 .shape = tensor.shape,
+                                                 .bytes = tensor.bytes,
+                                                 .foreign_dtype = tensor.foreign_dtype},
+                                     .file = shard.name,
+                                     .kind = tensor_kind(tensor.name, tensor.shape.size())});
+        }
+      }
+    }
+    for (const ListedFile& file : checkpoint->others) {
+      summary.other_files.push_back({.name = file.name, .bytes = file.bytes, .tensors = 0, .metadata = {}});
+    }
+    return summary;
+  });
+}
+
+Result<DiffOutcome> diff_checkpoints(const DiffRequest& request) {
+  return guarded([&] { return diff(request); });
+}
+
+}  // namespace tensorcast

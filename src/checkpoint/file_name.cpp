@@ -1,0 +1,93 @@
+#include "checkpoint/file_name.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace tensorcast::checkpoint {
+namespace {
+
+constexpr std::string_view extension = ".safetensors";
+constexpr std::string_view index_middle = ".safetensors.index";
+constexpr std::string_view json_extension = ".json";
+
+// Reads the digits at the end of `text`, at least five of them, and removes them.
+bool take_number(std::string_view& text, unsigned& number) {
+  std::size_t begin = text.size();
+  while (begin > 0 && text[begin - 1] >= '0' && text[begin - 1] <= '9') --begin;
+  constexpr std::size_t fewest_digits = 5;
+  if (text.size() - begin < fewest_digits) return false;
+  const auto [end, status] = std::from_chars(text.data() + begin, text.data() + text.size(), number);
+  text = text.substr(0, begin);
+  return status == std::errc{};
+}
+
+bool take_suffix(std::string_view& text, std::string_view suffix) {
+  if (!text.ends_with(suffix)) return false;
+  text.remove_suffix(suffix.size());
+  return true;
+}
+
+}  // namespace
+
+Result<void> check_file_name(std::string_view name, const std::string& where) {
+  constexpr std::size_t longest = 4096;
+  constexpr std::size_t longest_component = 255;
+  const auto fail = [&](std::string_view why) {
+    return Error{.code = ErrorCode::parse,
+                 .message = fmt::format("the file name \"{}\" {}", name.substr(0, longest_component), why),
+                 .file = where};
+  };
+  if (name.empty()) return fail("is empty");
+  if (name.size() > longest) return fail("is too long");
+  if (name.find('\0') != std::string_view::npos) return fail("contains a zero byte");
+  if (name.front() == '/') return fail("leads out of the folder: it is absolute");
+  for (std::size_t begin = 0; begin <= name.size();) {
+    const std::size_t end = std::min(name.find('/', begin), name.size());
+    const std::string_view component = name.substr(begin, end - begin);
+    if (component == "..") return fail("leads out of the folder: it goes up");
+    if (component.empty() || component == ".") return fail("has an empty part");
+    if (component.size() > longest_component) return fail("is too long");
+    begin = end + 1;
+  }
+  return {};
+}
+
+std::string folder_of(std::string_view name) {
+  const std::size_t slash = name.rfind('/');
+  return slash == std::string_view::npos ? std::string() : std::string(name.substr(0, slash + 1));
+}
+
+std::string last_component(std::string_view name) { return std::string(name.substr(folder_of(name).size())); }
+
+bool parse_shard_name(std::string_view file, ShardName& shard) {
+  if (!take_suffix(file, extension) || !take_number(file, shard.count) || !take_suffix(file, "-of-") ||
+      !take_number(file, shard.number) || !take_suffix(file, "-")) {
+    return false;
+  }
+  shard.stem = file;
+  return true;
+}
+
+std::string shard_name(std::string_view stem, std::size_t number, std::size_t count) {
+  if (count == 1) return fmt::format("{}{}", stem, extension);
+  return fmt::format("{}-{:05}-of-{:05}{}", stem, number, count, extension);
+}
+
+std::string index_name(std::string_view stem) {
+  const std::size_t dot = stem.rfind('.');
+  if (dot == std::string_view::npos || dot == 0) return fmt::format("{}{}{}", stem, index_middle, json_extension);
+  return fmt::format("{}{}{}{}", stem.substr(0, dot), index_middle, stem.substr(dot), json_extension);
+}
+
+std::string stem_of_index(std::string_view file) {
+  if (!take_suffix(file, json_extension)) return {};
+  const std::size_t middle = file.rfind(index_middle);
+  if (middle == std::string_view::npos || middle == 0) return {};
+  const std::string_view variant = file.substr(middle + index_middle.size());
+  if (!variant.empty() && (variant.front() != '.' || variant.find('.', 1) != std::string_view::npos)) return {};
+  return std::string(file.substr(0, middle)) + std::string(variant);
+}
+
+}  // namespace tensorcast::checkpoint

@@ -1,0 +1,34 @@
+// Names of files that come from an index, a plan or a listing, and may be hostile.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "tensorcast/error.hpp"
+
+namespace tensorcast::checkpoint {
+
+// Checks a name relative to a checkpoint's folder, such as "unet/model.safetensors": not empty, not absolute, no "..",
+// ".", empty or overlong component, no zero byte. Errors: parse; `where` is the file that has the name.
+[[nodiscard]] Result<void> check_file_name(std::string_view name, const std::string& where);
+
+// "unet/model.safetensors" is in "unet/"; "model.safetensors" in "".
+[[nodiscard]] std::string folder_of(std::string_view name);
+[[nodiscard]] std::string last_component(std::string_view name);
+
+// "model-00002-of-00007.safetensors" is shard 2 of 7 of "model".
+struct ShardName {
+  std::string stem;
+  unsigned number = 0;
+  unsigned count = 0;
+};
+// Parses the last component of a name. Returns false if it is not the name of a shard.
+[[nodiscard]] bool parse_shard_name(std::string_view file, ShardName& shard);
+[[nodiscard]] std::string shard_name(std::string_view stem, std::size_t number, std::size_t count);
+
+// The index of shards whose stem is "model.fp16" is "model.safetensors.index.fp16.json", as transformers writes it.
+[[nodiscard]] std::string index_name(std::string_view stem);
+// Returns the stem of the shards of an index, "" if `file` is not the name of an index.
+[[nodiscard]] std::string stem_of_index(std::string_view file);
+
+}  // namespace tensorcast::checkpoint

@@ -1,0 +1,18 @@
+// The step that makes a folder of converted shards a checkpoint.
+#pragma once
+
+#include <vector>
+
+#include "checkpoint/plan.hpp"
+#include "checkpoint/work_folder.hpp"
+
+namespace tensorcast::checkpoint {
+
+// `done` are the records of all shards. Errors: io, parse.
+[[nodiscard]] Result<void> finish(const CheckpointPlan& plan, const std::vector<DoneShard>& done,
+                                  const WorkFolder& folder);
+
+// Returns the names of a line of SHA256SUMS, as sha256sum writes it.
+[[nodiscard]] std::string sums_line(const std::string& sha256, const std::string& name);
+
+}  // namespace tensorcast::checkpoint

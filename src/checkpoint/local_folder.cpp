@@ -1,0 +1,241 @@
+#include "checkpoint/local_folder.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <limits>
+#include <system_error>
+
+#include "checkpoint/file_name.hpp"
+#include "io/file_descriptor.hpp"
+#include "io/input_file.hpp"
+#include "io/output_file.hpp"
+#include "io/system_error.hpp"
+
+namespace tensorcast::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+Error io_error(std::string_view doing, const std::string& path, const std::error_code& status) {
+  return io::system_error(doing, path, status.value());
+}
+
+class LocalSource final : public ByteSource {
+ public:
+  LocalSource(io::InputFile file, std::string path) : file_(std::move(file)), path_(std::move(path)) {}
+
+  Result<void> read(std::uint64_t offset, std::span<std::byte> out) const override {
+    Result<void> got = file_.read(offset, out);
+    if (!got) got.error().file = path_;
+    return got;
+  }
+  std::uint64_t size() const noexcept override { return file_.size(); }
+  std::string version() const override { return std::to_string(file_.modified_ns()); }
+  const std::string& path() const noexcept override { return path_; }
+
+ private:
+  io::InputFile file_;
+  std::string path_;  // as the user knows it, with links
+};
+
+class LocalSink final : public ByteSink {
+ public:
+  explicit LocalSink(io::OutputFile file) : file_(std::move(file)) {}
+
+  Result<void> append(std::span<const std::byte> bytes) override { return file_.append(bytes); }
+  Result<std::unique_ptr<ByteSource>> read_back() override {
+    if (Result<void> synced = file_.sync(); !synced) return std::move(synced).error();
+    Result<io::InputFile> written = io::InputFile::open(file_.temporary_path());
+    if (!written) return std::move(written).error();
+    written->dont_need(0, written->size());
+    return std::unique_ptr<ByteSource>(std::make_unique<LocalSource>(std::move(written).value(), file_.path()));
+  }
+  Result<void> commit() override { return file_.commit(); }
+  const std::string& path() const noexcept override { return file_.path(); }
+
+ private:
+  io::OutputFile file_;
+};
+
+// Reports whether `path` is below `folder`; both are real paths.
+bool is_below(const std::string& path, const std::string& folder) {
+  return path.size() > folder.size() && path.starts_with(folder) && (folder == "/" || path[folder.size()] == '/');
+}
+
+// Returns the folder of the blobs of a snapshot of Hugging Face's cache, "" for another folder.
+std::string blobs_of_snapshot(const std::string& folder) {
+  const fs::path snapshots = fs::path(folder).parent_path();
+  return snapshots.filename() == "snapshots" ? (snapshots.parent_path() / "blobs").string() : std::string();
+}
+
+}  // namespace
+
+Result<std::string> real_path(const std::string& path) {
+  std::error_code status;
+  const fs::path absolute = fs::absolute(path, status);
+  const fs::path real = status ? fs::path() : fs::weakly_canonical(absolute, status);
+  if (status) return io_error("open", path, status);
+  std::string text = real.string();
+  while (text.size() > 1 && text.ends_with('/')) text.pop_back();
+  return text;
+}
+
+Result<std::unique_ptr<ByteSource>> open_source(const std::string& folder, const std::string& name) {
+  const std::string path = folder + "/" + name;
+  if (Result<void> checked = check_file_name(name, folder); !checked) return std::move(checked).error();
+  std::error_code status;
+  const std::string root = fs::canonical(folder, status).string();
+  if (status) return io_error("open", folder, status);
+  const std::string real = fs::canonical(path, status).string();
+  if (status) return io_error("open", path, status);
+  const std::string blobs = blobs_of_snapshot(root);
+  const std::string& base = is_below(real, root) || blobs.empty() ? root : blobs;
+  if (!is_below(real, base)) {
+    return Error{.code = ErrorCode::parse,
+                 .message = "this is a symbolic link that leads out of the checkpoint's folder",
+                 .hint = "replace it by the file, as `cp -L` does",
+                 .file = path};
+  }
+  // Follows no links, so a link that is put there meanwhile is an error.
+  Result<io::InputFile> file = io::InputFile::open_below(base, std::string_view(real).substr(base.size() + 1));
+  if (!file) {
+    file.error().file = path;
+    return std::move(file).error();
+  }
+  return std::unique_ptr<ByteSource>(std::make_unique<LocalSource>(std::move(file).value(), path));
+}
+
+Result<std::unique_ptr<ByteSink>> create_sink(const std::string& path, std::uint64_t bytes) {
+  Result<io::OutputFile> file = io::OutputFile::create(path, true);
+  if (!file) return std::move(file).error();
+  if (Result<void> reserved = file->reserve(bytes); !reserved) return std::move(reserved).error();
+  return std::unique_ptr<ByteSink>(std::make_unique<LocalSink>(std::move(file).value()));
+}
+
+Result<std::string> read_text(const ByteSource& source, std::uint64_t max_bytes) {
+  if (source.size() > max_bytes) {
+    return Error{.code = ErrorCode::unsupported,
+                 .message = fmt::format("the file has {} bytes; {} are allowed", source.size(), max_bytes),
+                 .file = source.path()};
+  }
+  std::string text(source.size(), '\0');
+  if (Result<void> got = source.read(0, std::as_writable_bytes(std::span(text))); !got) return std::move(got).error();
+  return text;
+}
+
+Result<std::vector<ListedFile>> list_files(const std::string& folder, const std::string& except) {
+  constexpr std::size_t most_files = 1000000;
+  constexpr int deepest = 16;
+  std::vector<ListedFile> files;
+  std::error_code status;
+  const auto end = fs::recursive_directory_iterator();
+  auto entry = fs::recursive_directory_iterator(folder, status);
+  for (; !status && entry != end; entry.increment(status)) {
+    const std::string path = entry->path().string();
+    const std::string file_name = entry->path().filename().string();
+    const bool link = entry->is_symlink(status);
+    const bool hidden = file_name.starts_with('.');
+    if (!link && entry->is_directory(status)) {
+      if (hidden || path == except || entry.depth() == deepest) entry.disable_recursion_pending();
+      if (!hidden && entry.depth() == deepest) {
+        return Error{.code = ErrorCode::unsupported, .message = "folders are nested too deep", .file = path};
+      }
+      continue;
+    }
+    if (hidden && file_name.find(".tcast-") != std::string::npos) continue;
+    if (link && fs::is_directory(entry->path(), status)) {
+      if (hidden) continue;
+      return Error{.code = ErrorCode::parse,
+                   .message = "this is a symbolic link to a folder, which is not followed",
+                   .hint = "replace it by the folder, as `cp -rL` does",
+                   .file = path};
+    }
+    std::error_code missing;
+    const std::uint64_t bytes = fs::file_size(entry->path(), missing);
+    if (missing) return io_error("open", path, missing);
+    if (!fs::is_regular_file(entry->path(), missing)) {
+      return Error{.code = ErrorCode::unsupported, .message = "this is not a regular file", .file = path};
+    }
+    if (files.size() == most_files) {
+      return Error{.code = ErrorCode::unsupported, .message = "the folder has too many files", .file = folder};
+    }
+    files.push_back({.name = path.substr(folder.size() + 1), .bytes = bytes});
+  }
+  if (status) return io_error("list", folder, status);
+  std::ranges::sort(files, {}, &ListedFile::name);
+  return files;
+}
+
+Error with_given_path(Error error, const std::string& given) {
+  const Result<std::string> real = real_path(given);
+  if (!real || !error.file.starts_with(*real)) return error;
+  const std::string rest = error.file.substr(real->size());
+  if (!rest.empty() && rest.front() != '/') return error;
+  const bool slash = given.ends_with('/') && !rest.empty();
+  error.file = given + (slash ? rest.substr(1) : rest);
+  return error;
+}
+
+bool is_folder(const std::string& path) noexcept {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+bool is_file(const std::string& path) noexcept {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+std::uint64_t file_bytes(const std::string& path) noexcept {
+  std::error_code status;
+  const std::uint64_t bytes = fs::file_size(path, status);
+  return status ? std::numeric_limits<std::uint64_t>::max() : bytes;
+}
+
+Result<void> create_folders(const std::string& path) {
+  std::error_code status;
+  fs::create_directories(path, status);
+  if (status) return io_error("create the folder", path, status);
+  return {};
+}
+
+Result<void> rename_file(const std::string& from, const std::string& to) {
+  std::error_code status;
+  fs::rename(from, to, status);
+  if (status) return io_error("write", to, status);
+  return {};
+}
+
+Result<void> sync_folder(const std::string& path) {
+  const io::FileDescriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) return io::system_error("open", path, errno);
+  ::fsync(folder.get());  // file systems that cannot sync folders return EINVAL
+  return {};
+}
+
+Result<void> remove_tree(const std::string& path) {
+  std::error_code status;
+  fs::remove_all(path, status);
+  if (status) return io_error("remove", path, status);
+  return {};
+}
+
+std::uint64_t free_bytes(const std::string& path) noexcept {
+  std::error_code ignored;
+  fs::path folder = fs::absolute(path, ignored);
+  while (folder.has_relative_path() && !fs::exists(folder, ignored)) folder = folder.parent_path();
+  struct statvfs space {};
+  if (::statvfs(folder.c_str(), &space) != 0 || space.f_blocks == 0) return std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t bytes = 0;
+  const bool overflow = __builtin_mul_overflow(std::uint64_t{space.f_bavail}, std::uint64_t{space.f_frsize}, &bytes);
+  return overflow ? std::numeric_limits<std::uint64_t>::max() : bytes;
+}
+
+}  // namespace tensorcast::checkpoint

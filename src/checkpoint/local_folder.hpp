@@ -1,0 +1,49 @@
+// A folder of the local file system as the place of a checkpoint.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "checkpoint/byte_source.hpp"
+#include "tensorcast/error.hpp"
+
+namespace tensorcast::checkpoint {
+
+// Opens `name` in `folder`. A symbolic link must lead to a file in the folder, or, in a snapshot of Hugging Face's
+// cache (FOLDER/snapshots/REVISION), to one in FOLDER/blobs. Errors: io, parse (the name or a link leads elsewhere).
+[[nodiscard]] Result<std::unique_ptr<ByteSource>> open_source(const std::string& folder, const std::string& name);
+
+// Creates a file at `path`, replacing one that is there. The folder must exist. Errors: io, also if the disk has no
+// `bytes` left.
+[[nodiscard]] Result<std::unique_ptr<ByteSink>> create_sink(const std::string& path, std::uint64_t bytes);
+
+// Reads a whole small file. Errors: io; unsupported when it is over `max_bytes`.
+[[nodiscard]] Result<std::string> read_text(const ByteSource& source, std::uint64_t max_bytes);
+
+struct ListedFile {
+  std::string name;  // relative, such as "unet/config.json"
+  std::uint64_t bytes = 0;
+};
+// Lists all files below `folder` by name. Hidden folders, hidden files of this program and the folder `except` (a real
+// path; may be empty) are left out. Errors: io; parse, for links to folders; unsupported, for devices and pipes.
+[[nodiscard]] Result<std::vector<ListedFile>> list_files(const std::string& folder, const std::string& except);
+
+// Returns the path without symbolic links and "..". Parts at the end need not exist.
+[[nodiscard]] Result<std::string> real_path(const std::string& path);
+// Writes the path of an error as the caller gave it: below `given`, not below its real path.
+[[nodiscard]] Error with_given_path(Error error, const std::string& given);
+[[nodiscard]] bool is_folder(const std::string& path) noexcept;
+[[nodiscard]] bool is_file(const std::string& path) noexcept;
+[[nodiscard]] std::uint64_t file_bytes(const std::string& path) noexcept;  // UINT64_MAX if there is none
+// Errors: io.
+[[nodiscard]] Result<void> create_folders(const std::string& path);
+[[nodiscard]] Result<void> rename_file(const std::string& from, const std::string& to);
+[[nodiscard]] Result<void> sync_folder(const std::string& path);
+[[nodiscard]] Result<void> remove_tree(const std::string& path);
+
+// The space that the file system of `path`, or of its nearest folder that exists, has left; UINT64_MAX if unknown.
+[[nodiscard]] std::uint64_t free_bytes(const std::string& path) noexcept;
+
+}  // namespace tensorcast::checkpoint

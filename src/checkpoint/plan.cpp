@@ -1,0 +1,343 @@
+#include "checkpoint/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "checkpoint/config_file.hpp"
+#include "checkpoint/file_name.hpp"
+#include "checkpoint/sha256.hpp"
+#include "formats/safetensors/safetensors_format.hpp"
+
+namespace tensorcast::checkpoint {
+namespace {
+
+constexpr std::string_view sums_name = "SHA256SUMS";
+
+// Cuts tensors into shards in their order, as transformers does.
+std::vector<std::vector<ShardTensor>> cut(std::vector<ShardTensor> tensors, std::uint64_t max_bytes) {
+  std::vector<std::vector<ShardTensor>> shards(1);
+  std::uint64_t bytes = 0;
+  for (ShardTensor& tensor : tensors) {
+    const std::uint64_t more = tensor.planned.target.bytes;
+    if (max_bytes != 0 && !shards.back().empty() && bytes + more > max_bytes) {
+      shards.emplace_back();
+      bytes = 0;
+    }
+    bytes += more;
+    shards.back().push_back(std::move(tensor));
+  }
+  return shards;
+}
+
+class Planning {
+ public:
+  Planning(const ConvertRequest& request, SourceCheckpoint source, convert::TensorPlanner planner)
+      : request_(request), source_(std::move(source)), planner_(std::move(planner)) {
+    plan_.source = source_.folder;
+    plan_.settings = {.options = request.options,
+                      .on_loss = request.on_loss,
+                      .refuse_wrap = request.refuse_wrap,
+                      .report = request.report,
+                      .verify = request.verify};
+    plan_.overwrite = request.overwrite;
+    for (const SourceShard& shard : source_.shards) {
+      plan_.inputs.push_back({.name = shard.name,
+                              .bytes = shard.bytes,
+                              .version = shard.version,
+                              .header_sha256 = shard.header_sha256,
+                              .data_begin = shard.data_begin});
+    }
+  }
+
+  Result<CheckpointPlan> run() {
+    for (const SourceModel& model : source_.models) {
+      if (Result<void> planned = plan_model(model); !planned) return std::move(planned).error();
+    }
+    if (Result<void> matched = planner_.check_all_matched(); !matched) return std::move(matched).error();
+    for (PlannedShard& shard : plan_.shards) {
+      if (Result<void> laid_out = lay_out(shard); !laid_out) return std::move(laid_out).error();
+      set_fingerprint(plan_, shard);
+    }
+    plan_others();
+    if (Result<void> apart = check_names_differ(); !apart) return std::move(apart).error();
+    return std::move(plan_);
+  }
+
+ private:
+  Result<void> plan_model(const SourceModel& model) {
+    std::vector<formats::TensorInfo> infos;
+    std::vector<std::pair<std::size_t, std::uint64_t>> places;  // input, first byte
+    for (const std::size_t index : model.shards) {
+      const SourceShard& shard = source_.shards[index];
+      for (std::size_t i = 0; i < shard.header.tensors.size(); ++i) {
+        infos.push_back(shard.header.tensors[i]);
+        places.emplace_back(index, shard.data_begin + shard.header.begin_offsets[i]);
+      }
+    }
+    Result<std::vector<convert::PlannedTensor>> planned = planner_.plan(infos);
+    if (!planned) return at_shard(std::move(planned).error(), infos, places);
+    std::vector<ShardTensor> tensors;
+    tensors.reserve(planned->size());
+    for (convert::PlannedTensor& tensor : *planned) {
+      const auto [input, begin] = places[tensor.source];
+      tensors.push_back({.planned = std::move(tensor), .input = input, .begin = begin});
+    }
+    note_types(model, tensors);
+    return add_shards(model, std::move(tensors));
+  }
+
+  // Names the file of the tensor at fault.
+  Error at_shard(Error error, const std::vector<formats::TensorInfo>& infos,
+                 const std::vector<std::pair<std::size_t, std::uint64_t>>& places) const {
+    for (std::size_t i = 0; i < infos.size() && error.file.empty() && !error.tensor.empty(); ++i) {
+      if (infos[i].name == error.tensor) error.file = source_.folder + "/" + source_.shards[places[i].first].name;
+    }
+    return error;
+  }
+
+  // Remembers which type most bytes of a folder's floating-point tensors have.
+  void note_types(const SourceModel& model, const std::vector<ShardTensor>& tensors) {
+    for (const ShardTensor& tensor : tensors) {
+      const formats::TensorInfo& target = tensor.planned.target;
+      if (family(target.dtype) != Family::floating || !is_castable(target.dtype)) continue;
+      FolderTypes& types = types_[model.folder];
+      types.bytes[target.dtype] += target.bytes;
+      types.converts = types.converts || tensor.planned.converts;
+      types.uses_to = types.uses_to || (tensor.planned.converts && target.dtype == request_.to);
+    }
+  }
+
+  Result<void> add_shards(const SourceModel& model, std::vector<ShardTensor> tensors) {
+    PlannedModel planned;
+    const bool anew = request_.single_file || request_.max_shard_bytes != 0;
+    if (anew) {
+      auto shards = cut(std::move(tensors), request_.single_file ? 0 : request_.max_shard_bytes);
+      const std::size_t count = shards.size();
+      for (std::size_t i = 0; i < count; ++i) {
+        add_shard(planned, model.folder + shard_name(model.stem, i + 1, count), std::move(shards[i]), model);
+      }
+      if (count > 1) planned.index = model.folder + index_name(model.stem);
+      if (count > 1 && !model.index.empty()) planned.index = model.index;
+      planned.new_map = true;
+    } else {
+      std::map<std::size_t, std::vector<ShardTensor>> by_input;
+      for (ShardTensor& tensor : tensors) by_input[tensor.input].push_back(std::move(tensor));
+      for (const std::size_t input : model.shards) {
+        add_shard(planned, source_.shards[input].name, std::move(by_input[input]), model);
+      }
+      planned.index = model.index;
+      if (model.index.empty() && model.shards.size() > 1) {
+        planned.index = model.folder + index_name(model.stem);
+        planned.new_map = true;
+      }
+    }
+    if (!model.index.empty()) {
+      planned.source_index = model.index;
+      planned.source_index_sha256 = sha256_of(model.index_text);
+    }
+    plan_.models.push_back(std::move(planned));
+    return {};
+  }
+
+  void add_shard(PlannedModel& model, std::string name, std::vector<ShardTensor> tensors, const SourceModel& source) {
+    PlannedShard shard{
+        .name = std::move(name), .metadata = {}, .tensors = std::move(tensors), .bytes = 0, .fingerprint = {}};
+    // Metadata of all inputs of the shard; of an empty one, of the model's only file.
+    std::set<std::size_t> inputs;
+    for (const ShardTensor& tensor : shard.tensors) inputs.insert(tensor.input);
+    if (inputs.empty() && source.shards.size() == 1) inputs.insert(source.shards.front());
+    std::set<std::string_view> keys;
+    for (const std::size_t input : inputs) {
+      for (const auto& entry : source_.shards[input].header.metadata) {
+        if (keys.insert(entry.first).second) shard.metadata.push_back(entry);
+      }
+    }
+    model.shards.push_back(plan_.shards.size());
+    plan_.shards.push_back(std::move(shard));
+  }
+
+  Result<void> lay_out(PlannedShard& shard) const {
+    std::vector<convert::PlannedTensor> planned;
+    for (const ShardTensor& tensor : shard.tensors) planned.push_back(tensor.planned);
+    const Result<std::vector<std::size_t>> layout = convert::layout_of(formats::safetensors_format, planned);
+    if (!layout) return layout.error();
+    std::vector<ShardTensor> ordered;
+    std::vector<formats::TensorInfo> targets;
+    for (const std::size_t index : *layout) {
+      targets.push_back(shard.tensors[index].planned.target);
+      ordered.push_back(std::move(shard.tensors[index]));
+    }
+    shard.tensors = std::move(ordered);
+    const Result<std::string> header = formats::safetensors::format_header(targets, shard.metadata);
+    if (!header) {
+      Error error = header.error();
+      error.file = shard.name;
+      return error;
+    }
+    shard.bytes = header->size() + shard.tensor_bytes();
+    return {};
+  }
+
+  // Chooses the type that the config of a folder names; undefined: it stays.
+  [[nodiscard]] DType config_dtype(const std::string& folder) const {
+    const auto found = types_.find(folder);
+    if (found == types_.end() || !found->second.converts) return DType::undefined;
+    if (request_.to != DType::undefined && (found->second.uses_to || !is_loadable(request_.to))) {
+      return is_loadable(request_.to) ? request_.to : DType::undefined;
+    }
+    const auto& bytes = found->second.bytes;
+    const auto most = std::ranges::max_element(bytes, {}, [](const auto& entry) { return entry.second; });
+    return is_loadable(most->first) ? most->first : DType::undefined;
+  }
+
+  void plan_others() {
+    for (ListedFile& file : source_.others) {
+      if (file.name == sums_name) continue;  // of the source's files
+      const std::string last = last_component(file.name);
+      const DType dtype = last == "config.json" ? config_dtype(folder_of(file.name)) : DType::undefined;
+      if (dtype != DType::undefined) {
+        plan_.configs.push_back({.name = file.name, .dtype = dtype});
+      } else {
+        plan_.copies.push_back(std::move(file));
+      }
+    }
+  }
+
+  [[nodiscard]] Result<void> check_names_differ() const {
+    std::set<std::string_view> names = {sums_name};
+    const auto add = [&](const std::string& name) -> Result<void> {
+      if (name.empty() || names.insert(name).second) return {};
+      return Error{.code = ErrorCode::unsupported,
+                   .message = fmt::format("two files of the output would be \"{}\"", name),
+                   .hint = "convert the models of the folder one by one, by their indexes or files"};
+    };
+    for (const PlannedShard& shard : plan_.shards) {
+      if (Result<void> added = add(shard.name); !added) return added;
+    }
+    for (const PlannedModel& model : plan_.models) {
+      if (Result<void> added = add(model.index); !added) return added;
+    }
+    for (const PlannedConfig& config : plan_.configs) {
+      if (Result<void> added = add(config.name); !added) return added;
+    }
+    for (const ListedFile& file : plan_.copies) {
+      if (Result<void> added = add(file.name); !added) return added;
+    }
+    return {};
+  }
+
+  struct FolderTypes {
+    std::map<DType, std::uint64_t> bytes;
+    bool converts = false;
+    bool uses_to = false;
+  };
+
+  const ConvertRequest& request_;
+  SourceCheckpoint source_;
+  convert::TensorPlanner planner_;
+  CheckpointPlan plan_;
+  std::map<std::string, FolderTypes> types_;
+};
+
+Result<void> check_request(const ConvertRequest& request) {
+  const auto fail = [](std::string message, std::string hint = {}) {
+    return Error{.code = ErrorCode::invalid_argument, .message = std::move(message), .hint = std::move(hint)};
+  };
+  if (request.raw) return fail("a checkpoint is not raw bytes");
+  if (!request.output_format.empty() && request.output_format != "safetensors") {
+    return fail(fmt::format("checkpoints are written as safetensors, not {}", request.output_format));
+  }
+  if (request.single_file && request.max_shard_bytes != 0) {
+    return fail("a single file has no shards", "choose `single_file` or `max_shard_size`");
+  }
+  if (request.to == DType::undefined && request.rules.empty() && !request.single_file && request.max_shard_bytes == 0) {
+    return fail("there is no type to convert to", "`to` names one; `max_shard_size` only cuts the shards anew");
+  }
+  return {};
+}
+
+}  // namespace
+
+std::uint64_t PlannedShard::bytes_in() const noexcept {
+  std::uint64_t sum = 0;
+  for (const ShardTensor& tensor : tensors) sum += tensor.planned.bytes_in;
+  return sum;
+}
+
+std::uint64_t PlannedShard::tensor_bytes() const noexcept {
+  std::uint64_t sum = 0;
+  for (const ShardTensor& tensor : tensors) sum += tensor.planned.target.bytes;
+  return sum;
+}
+
+std::uint64_t CheckpointPlan::disk_bytes() const noexcept {
+  std::uint64_t sum = 0;
+  for (const PlannedShard& shard : shards) sum += shard.bytes;
+  for (const ListedFile& file : copies) sum += file.bytes;
+  return sum;
+}
+
+std::vector<std::string> CheckpointPlan::folders() const {
+  std::set<std::string> folders = {""};
+  for (const PlannedShard& shard : shards) folders.insert(folder_of(shard.name));
+  for (const PlannedConfig& config : configs) folders.insert(folder_of(config.name));
+  for (const ListedFile& file : copies) folders.insert(folder_of(file.name));
+  return {folders.begin(), folders.end()};
+}
+
+Result<CheckpointPlan> make_checkpoint_plan(const ConvertRequest& request) {
+  if (Result<void> checked = check_request(request); !checked) return std::move(checked).error();
+  const Result<std::string> output = real_path(request.output);
+  if (!output) return output.error();
+  const Result<std::string> input = real_path(request.input);
+  if (!input) return input.error();
+  if (*input == *output) {
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = "the output is the input",
+                 .hint = "write to another folder",
+                 .file = request.output};
+  }
+  // Patterns are checked first, so that a typing error costs nothing.
+  Result<convert::TensorPlanner> planner =
+      convert::TensorPlanner::create(request, formats::safetensors_format, formats::safetensors_format);
+  if (!planner) return std::move(planner).error();
+  Result<SourceCheckpoint> source = read_source(request.input, *output);
+  if (!source) return std::move(source).error();
+  return Planning(request, std::move(source).value(), std::move(planner).value()).run();
+}
+
+ConvertOutcome outcome_of(const CheckpointPlan& plan) {
+  ConvertOutcome outcome;
+  outcome.input_format = "safetensors";
+  outcome.output_format = "safetensors";
+  for (const PlannedShard& shard : plan.shards) {
+    outcome.shards.push_back(
+        {.file = shard.name, .bytes_in = shard.bytes_in(), .bytes_out = shard.bytes, .tensors = shard.tensors.size()});
+    for (const ShardTensor& tensor : shard.tensors) {
+      const convert::PlannedTensor& planned = tensor.planned;
+      outcome.tensors.push_back(TensorOutcome{.name = planned.target.name,
+                                              .from = planned.from,
+                                              .to = planned.target.dtype,
+                                              .shape = planned.target.shape,
+                                              .bytes_in = planned.bytes_in,
+                                              .bytes_out = planned.target.bytes,
+                                              .reason = planned.reason,
+                                              .left = planned.left,
+                                              .report = {},
+                                              .file = shard.name});
+    }
+  }
+  for (const ListedFile& file : plan.copies) outcome.copied_files.push_back(file.name);
+  for (const PlannedConfig& config : plan.configs) outcome.rewritten_files.push_back(config.name);
+  for (const PlannedModel& model : plan.models) {
+    if (!model.index.empty()) outcome.rewritten_files.push_back(model.index);
+  }
+  return outcome;
+}
+
+}  // namespace tensorcast::checkpoint

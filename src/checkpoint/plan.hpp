@@ -1,0 +1,91 @@
+// The plan of a conversion: which tensors of which files become which shard, with which types and options.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "checkpoint/source.hpp"
+#include "convert/plan.hpp"
+#include "tensorcast/file.hpp"
+
+namespace tensorcast::checkpoint {
+
+// What every shard is converted with.
+struct Settings {
+  CastOptions options;  // without threads
+  OnLoss on_loss = OnLoss::ignore;
+  bool refuse_wrap = false;
+  bool report = false;
+  bool verify = false;
+};
+
+// A source file, as it was when the conversion was planned.
+struct PlannedInput {
+  std::string name;
+  std::uint64_t bytes = 0;
+  std::string version;
+  std::string header_sha256;
+  std::uint64_t data_begin = 0;
+};
+
+struct ShardTensor {
+  convert::PlannedTensor planned;  // its `source` is not used
+  std::size_t input = 0;           // index in CheckpointPlan::inputs
+  std::uint64_t begin = 0;         // of its bytes in that file
+};
+
+struct PlannedShard {
+  std::string name;
+  formats::Metadata metadata;
+  std::vector<ShardTensor> tensors;  // in the order of the data
+  std::uint64_t bytes = 0;           // of the whole file
+  std::string fingerprint;           // SHA-256 of all that decides its bytes
+
+  [[nodiscard]] std::uint64_t bytes_in() const noexcept;
+  [[nodiscard]] std::uint64_t tensor_bytes() const noexcept;
+};
+
+struct PlannedModel {
+  std::vector<std::size_t> shards;
+  std::string index;         // name of the index to write; "": none
+  std::string source_index;  // name of the index that it is made of; "": none
+  std::string source_index_sha256;
+  bool new_map = false;  // the shards have other names or tensors than the source's
+};
+
+struct PlannedConfig {
+  std::string name;
+  DType dtype = DType::undefined;
+};
+
+struct CheckpointPlan {
+  std::string source;  // folder, a real path
+  Settings settings;
+  bool overwrite = false;
+  std::vector<PlannedInput> inputs;
+  std::vector<PlannedShard> shards;
+  std::vector<PlannedModel> models;
+  std::vector<PlannedConfig> configs;  // files that are rewritten
+  std::vector<ListedFile> copies;
+
+  [[nodiscard]] std::uint64_t disk_bytes() const noexcept;
+  // The folders that the output needs, such as "" and "unet/".
+  [[nodiscard]] std::vector<std::string> folders() const;
+};
+
+// Plans without writing. Errors: those of convert_checkpoint().
+[[nodiscard]] Result<CheckpointPlan> make_checkpoint_plan(const ConvertRequest& request);
+
+// The plan as text and back. Texts are equal if and only if the plans are. Errors: parse; `path` is for messages. A
+// plan that parses has valid names, ranges inside its files, and fingerprints that fit.
+[[nodiscard]] std::string plan_text(const CheckpointPlan& plan);
+[[nodiscard]] Result<CheckpointPlan> parse_plan(const std::string& text, const std::string& path);
+
+// Fills the fingerprint of a shard.
+void set_fingerprint(const CheckpointPlan& plan, PlannedShard& shard);
+
+// Returns the tensors and shards of a plan.
+[[nodiscard]] ConvertOutcome outcome_of(const CheckpointPlan& plan);
+
+}  // namespace tensorcast::checkpoint

@@ -1,0 +1,309 @@
+// plan.json: the plan as text, and back from text that may be hostile.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "checkpoint/file_name.hpp"
+#include "checkpoint/json_text.hpp"
+#include "checkpoint/plan.hpp"
+#include "checkpoint/sha256.hpp"
+#include "formats/safetensors/safetensors_dtypes.hpp"
+#include "formats/safetensors/safetensors_format.hpp"
+#include "tensorcast/version.hpp"
+
+namespace tensorcast::checkpoint {
+namespace {
+
+using Json = nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;
+
+constexpr int plan_version = 1;
+
+OrderedJson settings_json(const Settings& settings) {
+  const CastOptions& options = settings.options;
+  return {{"opset", options.opset == 0 ? newest_opset : options.opset},
+          {"saturate", options.saturate},
+          {"round_mode", static_cast<int>(options.round_mode)},
+          {"out_of_range", static_cast<int>(options.out_of_range)},
+          {"int_rounding", static_cast<int>(options.int_rounding)},
+          {"invalid", static_cast<int>(options.invalid)},
+          {"fnuz_inf", static_cast<int>(options.fnuz_inf)},
+          {"float_string", static_cast<int>(options.float_string)},
+          {"scale", options.scale},
+          {"on_loss", static_cast<int>(settings.on_loss)},
+          {"refuse_wrap", settings.refuse_wrap},
+          {"report", settings.report},
+          {"verify", settings.verify}};
+}
+
+OrderedJson input_json(const PlannedInput& input) {
+  return {{"file", input.name},
+          {"bytes", input.bytes},
+          {"version", input.version},
+          {"header_sha256", input.header_sha256},
+          {"data_begin", input.data_begin}};
+}
+
+OrderedJson tensor_json(const ShardTensor& tensor) {
+  const convert::PlannedTensor& planned = tensor.planned;
+  OrderedJson json = {{"name", planned.target.name},
+                      {"input", tensor.input},
+                      {"begin", tensor.begin},
+                      {"bytes", planned.bytes_in},
+                      {"shape", planned.target.shape}};
+  if (planned.target.foreign_dtype.empty()) {
+    json["from"] = name(planned.from);
+    json["to"] = name(planned.target.dtype);
+  } else {
+    json["type"] = planned.target.foreign_dtype;
+  }
+  if (!planned.converts) json["copy"] = true;
+  json["why"] = planned.reason;
+  if (planned.left) json["left"] = true;
+  return json;
+}
+
+// Writes one tensor a line: the text of a large model stays readable, and its memory small.
+void append_shard(std::string& text, const PlannedShard& shard) {
+  OrderedJson metadata = OrderedJson::object();
+  for (const auto& [key, value] : shard.metadata) metadata[key] = value;
+  text += fmt::format("{{\n   \"file\": {},\n   \"bytes\": {},\n   \"metadata\": {},\n   \"tensors\": [",
+                      json_quoted(shard.name), shard.bytes, metadata.dump());
+  const char* comma = "";
+  for (const ShardTensor& tensor : shard.tensors) {
+    text += fmt::format("{}\n    {}", comma, tensor_json(tensor).dump());
+    comma = ",";
+  }
+  text += "]";
+}
+
+Error damaged(const std::string& path, std::string why) {
+  return Error{.code = ErrorCode::parse,
+               .message = "the plan is damaged: " + std::move(why),
+               .hint = "`overwrite` plans anew",
+               .file = path};
+}
+
+// Thrown and caught in this file only.
+struct Damage {
+  std::string why;
+};
+
+void require(bool holds, const char* why) {
+  if (!holds) throw Damage{why};
+}
+
+std::string file_name(const Json& json) {
+  auto text = json.get<std::string>();
+  if (Result<void> checked = check_file_name(text, ""); !checked) throw Damage{checked.error().message};
+  return text;
+}
+
+template <class Enum>
+Enum enumerator(const Json& json, int most) {
+  const auto value = json.get<std::int64_t>();
+  require(value >= 0 && value <= most, "an option has no such value");
+  return static_cast<Enum>(value);
+}
+
+std::uint64_t number(const Json& json) {
+  require(json.is_number_unsigned(), "a size is not a whole number");
+  return json.get<std::uint64_t>();
+}
+
+Settings parse_settings(const Json& json) {
+  Settings settings;
+  CastOptions& options = settings.options;
+  options.opset = enumerator<int>(json.at("opset"), newest_opset);
+  options.saturate = json.at("saturate").get<bool>();
+  options.round_mode = enumerator<RoundMode>(json.at("round_mode"), 2);
+  options.out_of_range = enumerator<OutOfRange>(json.at("out_of_range"), 3);
+  options.int_rounding = enumerator<IntRounding>(json.at("int_rounding"), 1);
+  options.invalid = enumerator<Invalid>(json.at("invalid"), 1);
+  options.fnuz_inf = enumerator<FnuzInf>(json.at("fnuz_inf"), 1);
+  options.float_string = enumerator<FloatString>(json.at("float_string"), 2);
+  options.scale = json.at("scale").get<double>();
+  require(std::isfinite(options.scale), "the scale is not finite");
+  settings.on_loss = enumerator<OnLoss>(json.at("on_loss"), 2);
+  settings.refuse_wrap = json.at("refuse_wrap").get<bool>();
+  settings.report = json.at("report").get<bool>();
+  settings.verify = json.at("verify").get<bool>();
+  return settings;
+}
+
+PlannedInput parse_input(const Json& json) {
+  return {.name = file_name(json.at("file")),
+          .bytes = number(json.at("bytes")),
+          .version = json.at("version").get<std::string>(),
+          .header_sha256 = json.at("header_sha256").get<std::string>(),
+          .data_begin = number(json.at("data_begin"))};
+}
+
+DType parse_type(const Json& json) {
+  const Result<DType> dtype = parse_dtype(json.get<std::string>());
+  require(dtype && formats::safetensors::find_dtype(*dtype) != nullptr, "a type is unknown");
+  return *dtype;
+}
+
+ShardTensor parse_tensor(const Json& json, const CheckpointPlan& plan) {
+  ShardTensor tensor;
+  convert::PlannedTensor& planned = tensor.planned;
+  formats::TensorInfo& target = planned.target;
+  target.name = json.at("name").get<std::string>();
+  tensor.input = number(json.at("input"));
+  tensor.begin = number(json.at("begin"));
+  planned.bytes_in = number(json.at("bytes"));
+  for (const Json& size : json.at("shape")) target.shape.push_back(static_cast<std::int64_t>(number(size)));
+  const Result<std::size_t> count = element_count(target.shape);
+  require(count.ok(), "a shape is too large");
+  target.count = *count;
+  if (json.contains("type")) {
+    const auto* entry = formats::safetensors::find_dtype(json.at("type").get<std::string>());
+    require(entry != nullptr && entry->dtype == DType::undefined, "a type is unknown");
+    target.foreign_dtype = entry->spelling;
+    target.bytes = planned.bytes_in;
+    require(target.count <= planned.bytes_in && planned.bytes_in == target.count * (entry->bits / 8),
+            "the size of a tensor does not fit its shape");
+  } else {
+    planned.from = parse_type(json.at("from"));
+    target.dtype = parse_type(json.at("to"));
+    require(storage_bytes(planned.from, target.count) == planned.bytes_in,
+            "the size of a tensor does not fit its shape");
+    target.bytes = storage_bytes(target.dtype, target.count);
+    require(target.bytes != SIZE_MAX, "a shape is too large");
+    planned.converts = planned.from != target.dtype || plan.settings.options.scale != 1.0;
+  }
+  require(tensor.input < plan.inputs.size(), "a tensor is in no file");
+  const PlannedInput& input = plan.inputs[tensor.input];
+  require(tensor.begin <= input.bytes && planned.bytes_in <= input.bytes - tensor.begin,
+          "a tensor is outside of its file");
+  planned.reason = json.at("why").get<std::string>();
+  planned.left = json.value("left", false);
+  // With a scale, a tensor that keeps its type may be copied or converted.
+  if (planned.converts && planned.from == target.dtype && json.contains("copy")) planned.converts = false;
+  return tensor;
+}
+
+PlannedShard parse_shard(const Json& json, const CheckpointPlan& plan) {
+  PlannedShard shard;
+  shard.name = file_name(json.at("file"));
+  shard.bytes = number(json.at("bytes"));
+  for (const auto& [key, value] : json.at("metadata").items()) {
+    shard.metadata.emplace_back(key, value.get<std::string>());
+  }
+  std::vector<formats::TensorInfo> targets;
+  for (const Json& tensor : json.at("tensors")) {
+    shard.tensors.push_back(parse_tensor(tensor, plan));
+    targets.push_back(shard.tensors.back().planned.target);
+  }
+  const Result<void> holds = formats::safetensors_format.check(targets);
+  require(holds.ok(), "a file cannot hold its tensors");
+  shard.fingerprint = json.at("fingerprint").get<std::string>();
+  return shard;
+}
+
+PlannedModel parse_model(const Json& json, const CheckpointPlan& plan) {
+  PlannedModel model;
+  for (const Json& shard : json.at("shards")) {
+    model.shards.push_back(number(shard));
+    require(model.shards.back() < plan.shards.size(), "a model has no such shard");
+  }
+  if (json.contains("index")) model.index = file_name(json.at("index"));
+  if (json.contains("source_index")) {
+    model.source_index = file_name(json.at("source_index"));
+    model.source_index_sha256 = json.at("source_index_sha256").get<std::string>();
+  }
+  model.new_map = json.at("new_map").get<bool>();
+  return model;
+}
+
+CheckpointPlan parse_document(const Json& json) {
+  CheckpointPlan plan;
+  require(json.at("format") == "tensorcast plan", "it is not a plan of tensorcast");
+  require(json.at("version") == plan_version, "it was written by another version of tensorcast");
+  plan.source = json.at("source").get<std::string>();
+  plan.overwrite = json.at("overwrite").get<bool>();
+  plan.settings = parse_settings(json.at("settings"));
+  for (const Json& input : json.at("inputs")) plan.inputs.push_back(parse_input(input));
+  std::set<std::string> names;
+  for (const Json& shard : json.at("shards")) {
+    plan.shards.push_back(parse_shard(shard, plan));
+    const std::string fingerprint = plan.shards.back().fingerprint;
+    set_fingerprint(plan, plan.shards.back());
+    require(fingerprint == plan.shards.back().fingerprint, "a fingerprint does not fit");
+    require(names.insert(plan.shards.back().name).second, "two shards have one name");
+  }
+  for (const Json& model : json.at("models")) plan.models.push_back(parse_model(model, plan));
+  for (const Json& config : json.at("configs")) {
+    plan.configs.push_back({.name = file_name(config.at("file")), .dtype = parse_type(config.at("dtype"))});
+  }
+  for (const Json& file : json.at("copies")) {
+    plan.copies.push_back({.name = file_name(file.at("file")), .bytes = number(file.at("bytes"))});
+  }
+  return plan;
+}
+
+template <class Items, class Append>
+void append_list(std::string& text, const char* key, const Items& items, Append append) {
+  text += fmt::format(",\n \"{}\": [", key);
+  const char* comma = "";
+  for (const auto& item : items) {
+    text += fmt::format("{}\n  ", comma);
+    append(item);
+    comma = ",";
+  }
+  text += "]";
+}
+
+}  // namespace
+
+void set_fingerprint(const CheckpointPlan& plan, PlannedShard& shard) {
+  std::string text = fmt::format("{} {}\n{}\n", plan_version, version(), settings_json(plan.settings).dump());
+  std::set<std::size_t> inputs;
+  for (const ShardTensor& tensor : shard.tensors) inputs.insert(tensor.input);
+  for (const std::size_t input : inputs) text += fmt::format("{} {}\n", input, input_json(plan.inputs[input]).dump());
+  append_shard(text, shard);
+  shard.fingerprint = sha256_of(text);
+}
+
+std::string plan_text(const CheckpointPlan& plan) {
+  std::string text = fmt::format(
+      "{{\n \"format\": \"tensorcast plan\",\n \"version\": {},\n \"source\": {},\n \"overwrite\": {},\n \"settings\": "
+      "{}",
+      plan_version, json_quoted(plan.source), plan.overwrite, settings_json(plan.settings).dump());
+  append_list(text, "inputs", plan.inputs, [&](const PlannedInput& input) { text += input_json(input).dump(); });
+  append_list(text, "shards", plan.shards, [&](const PlannedShard& shard) {
+    append_shard(text, shard);
+    text += fmt::format(",\n   \"fingerprint\": \"{}\"}}", shard.fingerprint);
+  });
+  append_list(text, "models", plan.models, [&](const PlannedModel& model) {
+    OrderedJson json = {{"shards", model.shards}, {"new_map", model.new_map}};
+    if (!model.index.empty()) json["index"] = model.index;
+    if (!model.source_index.empty()) {
+      json["source_index"] = model.source_index;
+      json["source_index_sha256"] = model.source_index_sha256;
+    }
+    text += json.dump();
+  });
+  append_list(text, "configs", plan.configs, [&](const PlannedConfig& config) {
+    text += OrderedJson{{"file", config.name}, {"dtype", name(config.dtype)}}.dump();
+  });
+  append_list(text, "copies", plan.copies, [&](const ListedFile& file) {
+    text += OrderedJson{{"file", file.name}, {"bytes", file.bytes}}.dump();
+  });
+  return text + "\n}\n";
+}
+
+Result<CheckpointPlan> parse_plan(const std::string& text, const std::string& path) {
+  try {
+    return parse_document(Json::parse(text));
+  } catch (const Json::exception&) {
+    return damaged(path, "it is not JSON with the fields of a plan");
+  } catch (const Damage& damage) {
+    return damaged(path, damage.why);
+  }
+}
+
+}  // namespace tensorcast::checkpoint

@@ -1,0 +1,193 @@
+#include "checkpoint/run_shard.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "checkpoint/hash_thread.hpp"
+#include "checkpoint/sha256.hpp"
+#include "checkpoint/shard_reader.hpp"
+#include "convert/progress_meter.hpp"
+#include "convert/transfer.hpp"
+#include "convert/verify.hpp"
+
+namespace tensorcast::checkpoint {
+namespace {
+
+class HashingWriter final : public formats::Writer {
+ public:
+  explicit HashingWriter(ByteSink& sink) : sink_(sink) {}
+
+  Result<void> append(std::span<const std::byte> bytes) override {
+    hash_.begin(bytes);
+    Result<void> appended = sink_.append(bytes);
+    hash_.wait();
+    return appended;
+  }
+  Result<void> finish() override { return {}; }
+  [[nodiscard]] std::string digest() { return hash_.digest(); }
+
+ private:
+  ByteSink& sink_;
+  HashThread hash_;
+};
+
+class ShardRun {
+ public:
+  ShardRun(const CheckpointPlan& plan, const PlannedShard& shard, const WorkFolder& folder, int threads,
+           JobProgress& progress)
+      : plan_(plan), shard_(shard), folder_(folder) {
+    request_.options = plan.settings.options;
+    request_.options.threads = threads;
+    request_.on_loss = plan.settings.on_loss;
+    request_.refuse_wrap = plan.settings.refuse_wrap;
+    request_.report = plan.settings.report;
+    if (progress.on_progress) {
+      request_.on_progress = [&progress, this](const Progress& part) {
+        return progress.on_progress(Progress{.bytes_done = progress.bytes_done + part.bytes_done,
+                                             .bytes_total = progress.bytes_total,
+                                             .tensor = part.tensor,
+                                             .file = shard_.name,
+                                             .shard = progress.shard,
+                                             .shards = progress.shards});
+      };
+    }
+    for (std::size_t i = 0; i < shard.tensors.size(); ++i) {
+      work_.tensors.push_back(shard.tensors[i].planned);
+      work_.tensors.back().source = i;
+      work_.layout.push_back(i);
+    }
+  }
+
+  Result<std::optional<DoneShard>> run() {
+    if (Result<void> opened = open_inputs(); !opened) return std::move(opened).error();
+    Result<std::unique_ptr<ByteSink>> sink = create_sink(folder_.staged(shard_.name), shard_.bytes);
+    if (!sink) return at_output(std::move(sink).error());
+    HashingWriter writer(**sink);
+    std::vector<formats::TensorInfo> targets;
+    for (const ShardTensor& tensor : shard_.tensors) targets.push_back(tensor.planned.target);
+    const Result<std::string> header = formats::safetensors::format_header(targets, shard_.metadata);
+    if (!header) return at_output(header.error());
+    if (Result<void> put = writer.append(std::as_bytes(std::span(*header))); !put) {
+      return at_output(std::move(put).error());
+    }
+    convert::ProgressMeter meter(request_, work_bytes(plan_, shard_));
+    Result<convert::TransferOutcome> moved = convert::transfer(request_, work_, reader_, writer, meter);
+    if (!moved) return at_source(std::move(moved).error());
+    if (moved->cancelled) return std::optional<DoneShard>();
+    if (plan_.settings.verify) {
+      Result<bool> verified = verify(**sink, header->size(), meter);
+      if (!verified) return at_output(std::move(verified).error());
+      if (!*verified) return std::optional<DoneShard>();
+    }
+    if (Result<void> same = check_inputs(); !same) return std::move(same).error();
+    if (Result<void> committed = (*sink)->commit(); !committed) return at_output(std::move(committed).error());
+    DoneShard done{.sha256 = writer.digest(), .bytes = shard_.bytes, .fingerprint = shard_.fingerprint, .tensors = {}};
+    for (std::size_t i = 0; i < work_.tensors.size(); ++i) {
+      TensorOutcome& tensor = done.tensors.emplace_back();
+      tensor.name = work_.tensors[i].target.name;
+      tensor.report = std::move(moved->reports[i]);
+      if (std::optional<convert::Damage>& damage = moved->damages[i]) {
+        tensor.damage = std::move(damage->what);
+        tensor.remedy = std::move(damage->remedy);
+      }
+    }
+    if (Result<void> recorded = folder_.set_done(shard_, done); !recorded) return std::move(recorded).error();
+    return std::optional(std::move(done));
+  }
+
+ private:
+  // Opens the files of the shard's tensors, which must be those that were planned.
+  Result<void> open_inputs() {
+    for (const ShardTensor& tensor : shard_.tensors) {
+      if (!files_.contains(tensor.input)) {
+        Result<std::size_t> file = open_input(plan_.inputs[tensor.input]);
+        if (!file) return std::move(file).error();
+        files_.emplace(tensor.input, *file);
+      }
+      formats::TensorInfo info = tensor.planned.target;
+      if (tensor.planned.from != DType::undefined) info.dtype = tensor.planned.from;
+      info.bytes = tensor.planned.bytes_in;
+      reader_.add_tensor(std::move(info), files_.at(tensor.input), tensor.begin);
+    }
+    return {};
+  }
+
+  Result<std::size_t> open_input(const PlannedInput& input) {
+    Result<std::unique_ptr<ByteSource>> source = reopen(plan_.source, input.name, input.bytes, input.version);
+    if (!source) return std::move(source).error();
+    const Result<formats::safetensors::FileHeader> header = formats::safetensors::read_file_header(
+        (*source)->size(),
+        [&](std::uint64_t offset, std::span<std::byte> out) { return (*source)->read(offset, out); });
+    if (!header || sha256_of(header->json) != input.header_sha256 || header->data_begin != input.data_begin) {
+      return Error{.code = ErrorCode::io,
+                   .message = "the file has changed since the conversion was planned",
+                   .hint = "plan the conversion again; `overwrite` replaces the old plan",
+                   .file = (*source)->path()};
+    }
+    return reader_.add_file(std::move(source).value());
+  }
+
+  // Checks that no input was written meanwhile.
+  Result<void> check_inputs() const {
+    for (const auto& [input, file] : files_) {
+      const PlannedInput& planned = plan_.inputs[input];
+      const auto source = reopen(plan_.source, planned.name, planned.bytes, planned.version);
+      if (!source) return source.error();
+    }
+    return {};
+  }
+
+  Result<bool> verify(ByteSink& sink, std::uint64_t header_bytes, convert::ProgressMeter& meter) {
+    Result<std::unique_ptr<ByteSource>> written = sink.read_back();
+    if (!written) return std::move(written).error();
+    ShardReader output;
+    const std::size_t file = output.add_file(std::move(written).value());
+    std::uint64_t begin = header_bytes;
+    for (const ShardTensor& tensor : shard_.tensors) {
+      output.add_tensor(tensor.planned.target, file, begin);
+      begin += tensor.planned.target.bytes;
+    }
+    return convert::verify(request_, work_, reader_, output, meter);
+  }
+
+  [[nodiscard]] Error at_output(Error error) const {
+    if (error.file.empty() || error.file == folder_.staged(shard_.name)) error.file = folder_.place(shard_.name);
+    return error;
+  }
+
+  [[nodiscard]] Error at_source(Error error) const {
+    if (error.file == folder_.staged(shard_.name)) return at_output(std::move(error));
+    for (const ShardTensor& tensor : shard_.tensors) {
+      if (!error.file.empty()) break;
+      if (tensor.planned.target.name == error.tensor) {
+        error.file = plan_.source + "/" + plan_.inputs[tensor.input].name;
+      }
+    }
+    return error;
+  }
+
+  const CheckpointPlan& plan_;
+  const PlannedShard& shard_;
+  const WorkFolder& folder_;
+  ConvertRequest request_;
+  convert::Plan work_;
+  ShardReader reader_;
+  std::map<std::size_t, std::size_t> files_;  // input of the plan, file of the reader
+};
+
+}  // namespace
+
+std::uint64_t work_bytes(const CheckpointPlan& plan, const PlannedShard& shard) noexcept {
+  const std::uint64_t bytes = shard.bytes_in() + shard.tensor_bytes();
+  return plan.settings.verify ? 2 * bytes : bytes;
+}
+
+Result<std::optional<DoneShard>> run_shard(const CheckpointPlan& plan, std::size_t index, const WorkFolder& folder,
+                                           int threads, JobProgress& progress) {
+  return ShardRun(plan, plan.shards[index], folder, threads, progress).run();
+}
+
+}  // namespace tensorcast::checkpoint

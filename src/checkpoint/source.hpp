@@ -1,0 +1,49 @@
+// The checkpoint that is converted: its models, their shards and its other files, all headers read and checked.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "checkpoint/index_file.hpp"
+#include "checkpoint/local_folder.hpp"
+#include "formats/safetensors/safetensors_header.hpp"
+#include "tensorcast/error.hpp"
+
+namespace tensorcast::checkpoint {
+
+struct SourceShard {
+  std::string name;  // relative to the checkpoint's folder
+  std::uint64_t bytes = 0;
+  std::string version;  // ByteSource::version()
+  std::string header_sha256;
+  std::uint64_t data_begin = 0;
+  formats::safetensors::Header header;
+};
+
+// Tensors with one namespace: the shards of an index, or a file alone.
+struct SourceModel {
+  std::string folder;               // "", "unet/"
+  std::string stem;                 // "model", "model.fp16"
+  std::string index;                // name of its index; "" if it has none
+  std::string index_text;           //
+  std::vector<std::size_t> shards;  // in the order of the index
+};
+
+struct SourceCheckpoint {
+  std::string folder;  // a real path
+  std::vector<SourceShard> shards;
+  std::vector<SourceModel> models;
+  std::vector<ListedFile> others;  // all other files
+};
+
+// Reads the headers of a checkpoint: `path` is a folder, an index, or a safetensors file. `except` is a real path below
+// the folder that does not belong to it. Memory: that of the headers.
+// Errors: io, parse, unsupported: shards or tensors that are missing, truncated or there twice, links that lead out.
+[[nodiscard]] Result<SourceCheckpoint> read_source(const std::string& path, const std::string& except = {});
+
+// Opens a shard again, and checks that it is still the file that was planned. Errors: io, parse.
+[[nodiscard]] Result<std::unique_ptr<ByteSource>> reopen(const std::string& folder, const std::string& name,
+                                                         std::uint64_t bytes, const std::string& version);
+
+}  // namespace tensorcast::checkpoint

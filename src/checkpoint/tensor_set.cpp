@@ -1,0 +1,18 @@
+#include "checkpoint/tensor_set.hpp"
+
+namespace tensorcast::checkpoint {
+
+Result<void> add_model(const SourceCheckpoint& checkpoint, const SourceModel& model, ShardReader& reader) {
+  for (const std::size_t index : model.shards) {
+    const SourceShard& shard = checkpoint.shards[index];
+    Result<std::unique_ptr<ByteSource>> source = open_source(checkpoint.folder, shard.name);
+    if (!source) return std::move(source).error();
+    const std::size_t file = reader.add_file(std::move(source).value());
+    for (std::size_t i = 0; i < shard.header.tensors.size(); ++i) {
+      reader.add_tensor(shard.header.tensors[i], file, shard.data_begin + shard.header.begin_offsets[i]);
+    }
+  }
+  return {};
+}
+
+}  // namespace tensorcast::checkpoint

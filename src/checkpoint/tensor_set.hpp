@@ -1,0 +1,15 @@
+// All tensors of a checkpoint behind one reader, to list, compare and verify them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "checkpoint/shard_reader.hpp"
+#include "checkpoint/source.hpp"
+
+namespace tensorcast::checkpoint {
+
+// Adds the tensors of one model to `reader`, in the order of its shards; opens its files. Errors: io, parse.
+[[nodiscard]] Result<void> add_model(const SourceCheckpoint& checkpoint, const SourceModel& model, ShardReader& reader);
+
+}  // namespace tensorcast::checkpoint

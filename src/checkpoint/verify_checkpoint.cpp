@@ -1,0 +1,253 @@
+// Reads a converted checkpoint again: hashes, and every tensor against its source.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+#include "checkpoint/file_name.hpp"
+#include "checkpoint/sha256.hpp"
+#include "checkpoint/tensor_set.hpp"
+#include "convert/aligned_buffer.hpp"
+#include "convert/progress_meter.hpp"
+#include "convert/verify.hpp"
+#include "dtype/guarded.hpp"
+#include "tensorcast/checkpoint.hpp"
+#include "tensorcast/whole_file.hpp"
+
+namespace tensorcast {
+namespace {
+
+using namespace checkpoint;
+
+constexpr std::uint64_t max_sums_bytes = std::uint64_t{256} << 20;
+
+struct Sum {
+  std::string sha256;
+  std::string name;
+};
+
+// Parses SHA256SUMS as sha256sum writes it.
+Result<std::vector<Sum>> parse_sums(const std::string& text, const std::string& path) {
+  constexpr std::size_t digits = 64;
+  std::vector<Sum> sums;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    std::string_view line = std::string_view(text).substr(begin, end - begin);
+    begin = end + 1;
+    const bool escaped = line.starts_with('\\');
+    if (escaped) line.remove_prefix(1);
+    const bool valid =
+        line.size() > digits + 2 && line[digits] == ' ' && (line[digits + 1] == ' ' || line[digits + 1] == '*');
+    if (!valid) {
+      return Error{.code = ErrorCode::parse,
+                   .message = fmt::format("line {} is not a hash and a name", sums.size() + 1),
+                   .file = path};
+    }
+    Sum sum{.sha256 = std::string(line.substr(0, digits)), .name = {}};
+    const std::string_view name = line.substr(digits + 2);
+    for (std::size_t i = 0; i < name.size(); ++i) {
+      const bool pair = escaped && name[i] == '\\' && i + 1 < name.size();
+      if (pair) ++i;
+      sum.name += !pair ? name[i] : name[i] == 'n' ? '\n' : name[i] == 'r' ? '\r' : name[i];
+    }
+    if (Result<void> checked = check_file_name(sum.name, path); !checked) return std::move(checked).error();
+    sums.push_back(std::move(sum));
+  }
+  return sums;
+}
+
+class Verification {
+ public:
+  explicit Verification(const VerifyRequest& request) : request_(request) {}
+
+  Result<VerifyOutcome> run() {
+    Result<SourceCheckpoint> output = read_source(request_.checkpoint);
+    if (!output) return std::move(output).error();
+    output_ = std::move(output).value();
+    const std::string sums_path = output_.folder + "/SHA256SUMS";
+    const bool has_sums = is_file(sums_path) && is_folder(request_.checkpoint);
+    if (!has_sums && request_.against.empty()) {
+      return Error{.code = ErrorCode::invalid_argument,
+                   .message = "the folder has no SHA256SUMS to compare with",
+                   .hint = "`against` compares its tensors with the checkpoint that it was converted from",
+                   .file = output_.folder};
+    }
+    if (has_sums) {
+      if (Result<void> hashed = check_hashes(sums_path); !hashed) return std::move(hashed).error();
+    }
+    if (!request_.against.empty() && !outcome_.cancelled) {
+      if (Result<void> same = check_tensors(); !same) return std::move(same).error();
+    }
+    return outcome_;
+  }
+
+ private:
+  Result<void> check_hashes(const std::string& path) {
+    const Result<std::string> text = read_whole_file(path, max_sums_bytes);
+    if (!text) return text.error();
+    const Result<std::vector<Sum>> sums = parse_sums(*text, path);
+    if (!sums) return sums.error();
+    std::uint64_t total = 0;
+    std::map<std::string_view, bool> listed;
+    for (const Sum& sum : *sums) {
+      const std::uint64_t bytes = file_bytes(output_.folder + "/" + sum.name);
+      if (bytes != UINT64_MAX) total += bytes;
+      listed.emplace(sum.name, true);
+    }
+    for (const SourceShard& shard : output_.shards) {
+      if (listed.contains(shard.name)) continue;
+      return Error{.code = ErrorCode::parse,
+                   .message = "SHA256SUMS does not have this file",
+                   .file = output_.folder + "/" + shard.name};
+    }
+    ConvertRequest hooks;
+    hooks.on_progress = request_.on_progress;
+    convert::ProgressMeter meter(hooks, total);
+    for (const Sum& sum : *sums) {
+      if (Result<void> right = check_hash(sum, meter); !right) return right;
+      if (outcome_.cancelled) return {};
+    }
+    return {};
+  }
+
+  Result<void> check_hash(const Sum& sum, convert::ProgressMeter& meter) {
+    const Result<std::unique_ptr<ByteSource>> source = open_source(output_.folder, sum.name);
+    if (!source) return source.error();
+    constexpr std::size_t block = std::size_t{1} << 20;
+    const convert::AlignedBuffer buffer(block);
+    Sha256 hash;
+    for (std::uint64_t offset = 0; offset < (*source)->size() && !outcome_.cancelled;) {
+      const auto bytes = buffer.span().first(std::min<std::uint64_t>(block, (*source)->size() - offset));
+      if (Result<void> got = (*source)->read(offset, bytes); !got) return got;
+      hash.update(bytes);
+      offset += bytes.size();
+      outcome_.cancelled = !meter.advance(bytes.size(), sum.name);
+    }
+    if (outcome_.cancelled) return {};
+    outcome_.bytes_read += (*source)->size();
+    if (hash.digest() != sum.sha256) {
+      return Error{.code = ErrorCode::internal,
+                   .message = "the file's SHA-256 is not that of SHA256SUMS: it is damaged or was changed",
+                   .file = (*source)->path()};
+    }
+    ++outcome_.files;
+    return {};
+  }
+
+  Result<void> check_tensors() {
+    Result<SourceCheckpoint> source = read_source(request_.against);
+    if (!source) return std::move(source).error();
+    source_ = std::move(source).value();
+    for (const SourceModel& model : source_.models) {
+      if (find_model(output_, model) == nullptr) {
+        return Error{.code = ErrorCode::internal,
+                     .message = fmt::format("the model \"{}{}\" of \"{}\" is not there", model.folder, model.stem,
+                                            source_.folder),
+                     .file = output_.folder};
+      }
+    }
+    for (const SourceModel& model : output_.models) {
+      const SourceModel* of = find_model(source_, model);
+      if (of == nullptr) {
+        return Error{.code = ErrorCode::internal,
+                     .message = fmt::format("\"{}\" has no model \"{}{}\"", source_.folder, model.folder, model.stem),
+                     .file = output_.folder};
+      }
+      if (Result<void> same = check_model(model, *of); !same) return same;
+      if (outcome_.cancelled) return {};
+    }
+    return {};
+  }
+
+  // Returns the model with the folder and stem of `wanted`, or else the only one of both folders.
+  static const SourceModel* find_model(const SourceCheckpoint& checkpoint, const SourceModel& wanted) {
+    const SourceModel* only = nullptr;
+    for (const SourceModel& model : checkpoint.models) {
+      if (model.folder != wanted.folder) continue;
+      if (model.stem == wanted.stem) return &model;
+      if (only != nullptr) return nullptr;
+      only = &model;
+    }
+    return only;
+  }
+
+  Result<void> check_model(const SourceModel& model, const SourceModel& source_model) {
+    ShardReader input;
+    if (Result<void> added = add_model(source_, source_model, input); !added) return added;
+    ShardReader output;
+    if (Result<void> added = add_model(output_, model, output); !added) return added;
+    std::unordered_map<std::string_view, std::size_t> sources;
+    for (std::size_t i = 0; i < input.tensors().size(); ++i) sources.emplace(input.tensors()[i].name, i);
+    convert::Plan plan;
+    for (const formats::TensorInfo& tensor : output.tensors()) {
+      const auto found = sources.find(tensor.name);
+      if (found == sources.end()) return differs("the source does not have the tensor", tensor.name, output_, model);
+      const formats::TensorInfo& of = input.tensors()[found->second];
+      if (of.shape != tensor.shape)
+        return differs("the source's tensor has another shape", tensor.name, output_, model);
+      if (of.foreign_dtype != tensor.foreign_dtype) {
+        return differs("the source's tensor has another type", tensor.name, output_, model);
+      }
+      const bool scaled = request_.options.scale != 1.0 && family(of.dtype) == Family::floating;
+      plan.layout.push_back(plan.tensors.size());
+      plan.tensors.push_back({.target = tensor,
+                              .source = found->second,
+                              .from = of.dtype,
+                              .bytes_in = of.bytes,
+                              .converts = of.dtype != tensor.dtype || scaled,
+                              .reason = {}});
+      sources.erase(found);
+    }
+    if (!sources.empty()) return differs("the tensor is missing", std::string(sources.begin()->first), output_, model);
+    ConvertRequest hooks;
+    hooks.options = request_.options;
+    hooks.on_progress = request_.on_progress;
+    convert::ProgressMeter meter(hooks, plan.bytes_in() + plan.bytes_out());
+    Result<bool> same = convert::verify(hooks, plan, input, output, meter);
+    if (!same) {
+      Error& error = same.error();
+      if (error.file.empty()) error.file = file_of(error.tensor, output_, model);
+      if (error.code == ErrorCode::internal) {
+        error.hint = "the file was changed, or converted with other options: give verify the same ones";
+      }
+      return std::move(same).error();
+    }
+    outcome_.cancelled = !*same;
+    outcome_.tensors += plan.tensors.size();
+    outcome_.bytes_read += plan.bytes_in() + plan.bytes_out();
+    return {};
+  }
+
+  static std::string file_of(const std::string& tensor, const SourceCheckpoint& checkpoint, const SourceModel& model) {
+    for (const std::size_t shard : model.shards) {
+      for (const formats::TensorInfo& info : checkpoint.shards[shard].header.tensors) {
+        if (info.name == tensor) return checkpoint.folder + "/" + checkpoint.shards[shard].name;
+      }
+    }
+    return checkpoint.folder;
+  }
+
+  static Error differs(std::string message, std::string tensor, const SourceCheckpoint& checkpoint,
+                       const SourceModel& model) {
+    std::string file = file_of(tensor, checkpoint, model);
+    return Error{.code = ErrorCode::internal,
+                 .message = std::move(message),
+                 .tensor = std::move(tensor),
+                 .file = std::move(file)};
+  }
+
+  const VerifyRequest& request_;
+  SourceCheckpoint output_;
+  SourceCheckpoint source_;
+  VerifyOutcome outcome_;
+};
+
+}  // namespace
+
+Result<VerifyOutcome> verify_checkpoint(const VerifyRequest& request) {
+  return guarded([&] { return Verification(request).run(); });
+}
+
+}  // namespace tensorcast
