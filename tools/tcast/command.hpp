@@ -23,6 +23,11 @@ using Work = std::function<int()>;
 
 // Each function adds its subcommand to `app`; parsing that subcommand sets `work`.
 void add_convert(CLI::App& app, Work& work);
+void add_plan(CLI::App& app, Work& work);
+void add_run_shard(CLI::App& app, Work& work);
+void add_finish(CLI::App& app, Work& work);
+void add_verify(CLI::App& app, Work& work);
+void add_diff(CLI::App& app, Work& work);
 void add_inspect(CLI::App& app, Work& work);
 void add_explain(CLI::App& app, Work& work);
 void add_promote(CLI::App& app, Work& work);

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "checkpoint_summary.hpp"
 #include "command.hpp"
 #include "conversion_summary.hpp"
 #include "convert_rules.hpp"
@@ -18,6 +19,7 @@
 #include "progress_bar.hpp"
 #include "report_file.hpp"
 #include "standard_streams.hpp"
+#include "tensorcast/checkpoint.hpp"
 #include "terminal.hpp"
 
 namespace tcast {
@@ -33,6 +35,7 @@ struct ConvertArguments {
   std::vector<std::string> rules;
   std::vector<std::string> rule_files;
   std::string report_path;
+  bool plan_only = false;  // tcast plan
   bool strict_loss = false;
   bool json = false;
   bool quiet = false;
@@ -52,6 +55,11 @@ constexpr const char* convert_examples = R"(Examples:
       take one tensor out, as it is or with --to
   tcast convert model.safetensors -o new/folder/int8.safetensors --to int8 --scale 127 --parents --strict-loss
       fail if the conversion destroys a tensor, instead of a warning
+  tcast convert folder/ -o folder-bf16 --to bfloat16
+      a checkpoint: all shards, the index, config.json's torch_dtype; other files are copied. After a crash the same
+      command goes on where it stopped
+  tcast convert folder/ -o folder-fp8 --to float8_e4m3fn --preset weights-only --dry-run
+  tcast convert folder/ -o folder-f16 --to float16 --keep-rank 0,1 --max-shard-size 5GB
 In safetensors, npz and gguf, --to converts floating-point tensors only: others are copied unless a rule names them. The
 array of an npy, pb or raw file is converted whatever its type.
 A conversion destroys a tensor if more than half of its nonzero elements become zero, if the signal to noise ratio is
@@ -70,10 +78,16 @@ std::vector<std::string> files_of(const ConvertArguments& arguments) {
 void print_outcome(const ConvertArguments& arguments, const ConvertOutcome& outcome, double seconds) {
   const ConvertRequest& request = arguments.request;
   if (arguments.json) {
-    print(json_text(outcome_json(request, outcome, seconds)));
+    Json json = outcome_json(request, outcome, seconds);
+    add_checkpoint_json(json, outcome);
+    print(json_text(json));
     return;
   }
   if (arguments.quiet) return;
+  if (!outcome.shards.empty()) {
+    print(checkpoint_text(request, outcome, seconds, arguments.plan_only));
+    return;
+  }
   if (request.dry_run) {
     print(plan_table(outcome));
     print(fmt::format("\n{} -> {} ({} -> {}): {}; nothing was written\n", printable(request.input),
@@ -134,9 +148,7 @@ void warn_of_damage(const ConvertOutcome& outcome) {
 int convert(ConvertArguments& arguments) {
   ConvertRequest& request = arguments.request;
   for (const std::string& path : arguments.rule_files) {
-    Result<std::vector<tensorcast::ConvertRule>> rules = read_rules(path);
-    if (!rules) return fail(rules.error());
-    request.rules.insert(request.rules.end(), rules->begin(), rules->end());
+    if (const Result<void> added = add_rules(path, request); !added) return fail(added.error());
   }
   if (!arguments.report_path.empty()) {
     std::error_code ignored;  // the later check reports it
@@ -154,6 +166,15 @@ int convert(ConvertArguments& arguments) {
   const std::string shown_input = request.input;
   const std::string shown_output = request.output;
   if (const Result<void> ready = replace_standard_streams(request, standard_output); !ready) return fail(ready.error());
+  const bool folder = tensorcast::is_checkpoint(request.input);
+  if (folder) {
+    // Always the same, as a plan that is resumed must be the same, whoever prints what.
+    request.report = true;
+    if (request.on_loss == tensorcast::OnLoss::ignore) request.on_loss = tensorcast::OnLoss::tell;
+  }
+  if (arguments.plan_only && !folder) {
+    return fail("only a checkpoint is planned: a folder or an index", "`tcast convert` converts a file");
+  }
   const auto start = std::chrono::steady_clock::now();
   Result<ConvertOutcome> outcome = [&] {
     ProgressBar bar(!arguments.quiet);
@@ -162,10 +183,10 @@ int convert(ConvertArguments& arguments) {
       bar.show(progress);
       return !interrupted();
     };
-    return tensorcast::convert(request);
+    return arguments.plan_only ? tensorcast::plan_checkpoint(request) : tensorcast::convert_checkpoint(request);
   }();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (!outcome && outcome.error().code == tensorcast::ErrorCode::cancelled) return report_interruption();
+  if (!outcome && outcome.error().code == tensorcast::ErrorCode::cancelled) return report_interruption(outcome.error().hint);
   if (!outcome) {
     std::string& file = outcome.error().file;
     if (file == request.input) file = shown_input;
@@ -176,8 +197,10 @@ int convert(ConvertArguments& arguments) {
   request.output = shown_output;
 
   if (!arguments.report_path.empty()) {
-    const Result<void> written = write_report(arguments.report_path, files_of(arguments),
-                                              json_text(outcome_json(request, *outcome, seconds)), request.overwrite);
+    Json json = outcome_json(request, *outcome, seconds);
+    add_checkpoint_json(json, *outcome);
+    const Result<void> written =
+        write_report(arguments.report_path, files_of(arguments), json_text(json), request.overwrite);
     if (!written) return fail(written.error());
   }
   const bool sends = shown_output == standard_stream && !request.dry_run;
@@ -209,26 +232,67 @@ void check_usage(ConvertArguments& arguments) {
     throw CLI::ValidationError("--json", "standard output is taken by -o -");
   }
   const bool has_type = request.to != tensorcast::DType::undefined || !request.rules.empty();
-  if (!has_type && arguments.rule_files.empty() && request.include.empty()) {
+  const bool cuts = request.single_file || request.max_shard_bytes != 0;
+  if (!has_type && arguments.rule_files.empty() && request.include.empty() && !cuts) {
     throw CLI::RequiredError("--to DTYPE or --rule REGEX=DTYPE");
   }
 }
 
 }  // namespace
 
-void add_convert(CLI::App& app, Work& work) {
-  CLI::App& command = *app.add_subcommand("convert", "Convert the tensors of a file to another type");
-  command.footer(convert_examples);
+namespace {
+
+constexpr const char* plan_examples = R"(Examples:
+  tcast plan folder/ -o folder-bf16 --to bfloat16
+  tcast run-shard folder-bf16                    on one machine, or on many with --shard-of
+  tcast finish folder-bf16
+The options are those of tcast convert, which does all three steps. OUT gets a plan.json with every tensor of every
+shard; nothing else of OUT is visible until tcast finish.)";
+
+// What a tensor is decides whether it is converted, and how shards are cut.
+void add_selection(CLI::App& command, ConvertArguments& arguments) {
+  ConvertRequest& request = arguments.request;
+  repeatable(command.add_option("--keep-rank", request.keep_rank,
+                                "leave tensors with so many dimensions as they are, unless a rule names them: 0,1 is "
+                                "scalars, biases and norms"))
+      ->delimiter(',')
+      ->option_text("N,...");
+  command
+      .add_option("--keep-smaller", request.keep_smaller,
+                  "leave tensors with fewer elements as they are, unless a rule names them")
+      ->option_text("N");
+  add_choice<tensorcast::Preset>(
+      command, "--preset", request.preset,
+      {{"none", tensorcast::Preset::none}, {"weights_only", tensorcast::Preset::weights_only}},
+      "weights-only: --to is for matrices of layers; embeddings, output head, norms and vectors stay as they are");
+  CLI::Option* size = command.add_option_function<std::string>(
+      "--max-shard-size", [&request](const std::string& text) { request.max_shard_bytes = *parse_size(text); },
+      "checkpoints: cut the shards anew, so that none has more bytes of tensors: 5GB, 800MB, 2GiB");
+  size->option_text("SIZE");
+  size->check(CLI::Validator(
+      [](std::string& text) {
+        return parse_size(text) ? std::string() : fmt::format("\"{}\" is not a size such as 5GB or 800MB", text);
+      },
+      ""));
+  add_choice<bool>(command, "--output-layout", request.single_file, {{"shards", false}, {"single", true}},
+                   "checkpoints: as many files as the input has (default), or one")
+      ->excludes(size);
+}
+
+void add_conversion(CLI::App& command, Work& work, bool plan_only) {
   const auto arguments = std::make_shared<ConvertArguments>();
+  arguments->plan_only = plan_only;
   ConvertRequest& request = arguments->request;
 
   command
       .add_option("IN", request.input,
-                  "file to read, - for standard input; its kind is known by its content and extension")
+                  "file to read, - for standard input; its kind is known by its content and extension; or a folder "
+                  "with a checkpoint, or its index")
       ->required();
   command
       .add_option("-o,--output", request.output,
-                  "file to write, - for an npy on standard output; its extension says which kind")
+                  "file to write, - for an npy on standard output; its extension says which kind; for a checkpoint, a "
+                  "folder")
       ->required()
       ->option_text("OUT");
   add_dtype(command, "--to", request.to, "type for floating-point tensors that no rule names");
@@ -239,12 +303,18 @@ void add_convert(CLI::App& app, Work& work) {
                                 "type for tensors whose name matches; the first match wins; repeatable"))
       ->option_text("REGEX=DTYPE");
   repeatable(command.add_option("--rules", arguments->rule_files,
-                                "more rules, one a line, after those of --rule; # starts a comment"))
+                                "more rules after those of --rule: YAML with the words of these options, or one rule a "
+                                "line; # starts a comment"))
       ->option_text("FILE");
   command
       .add_option("--report", arguments->report_path, "measure what is lost, print a summary, write all of it as JSON")
       ->option_text("FILE.json");
-  command.add_flag("--dry-run", request.dry_run, "print what would become what, and why; write nothing");
+  if (!plan_only) {
+    command.add_flag("--dry-run", request.dry_run,
+                     "print what would become what, and why; of checkpoints also time, memory and disk space needed; "
+                     "write nothing");
+  }
+  add_selection(command, *arguments);
   command.add_flag(
       "--verify", request.verify,
       "read the output back; compare it with IN, a second conversion and, up to 64 Mi elements, the reference");
@@ -276,6 +346,20 @@ void add_convert(CLI::App& app, Work& work) {
     check_usage(*arguments);
     work = [arguments] { return convert(*arguments); };
   });
+}
+
+}  // namespace
+
+void add_convert(CLI::App& app, Work& work) {
+  CLI::App& command = *app.add_subcommand("convert", "Convert the tensors of a file or a checkpoint to another type");
+  command.footer(convert_examples);
+  add_conversion(command, work, false);
+}
+
+void add_plan(CLI::App& app, Work& work) {
+  CLI::App& command = *app.add_subcommand("plan", "Plan the conversion of a checkpoint, to run it shard by shard");
+  command.footer(plan_examples);
+  add_conversion(command, work, true);
 }
 
 }  // namespace tcast

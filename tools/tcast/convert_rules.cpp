@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "rules_yaml.hpp"
 #include "tensorcast/whole_file.hpp"
 
 namespace tcast {
@@ -37,11 +38,11 @@ Result<ConvertRule> parse_rule(std::string_view text) {
   return ConvertRule{.pattern = std::move(pattern), .to = *dtype};
 }
 
-Result<std::vector<ConvertRule>> read_rules(const std::string& path) {
+Result<void> add_rules(const std::string& path, tensorcast::ConvertRequest& request) {
   constexpr std::uint64_t max_rules_bytes = std::uint64_t{16} << 20;
   const Result<std::string> text = tensorcast::read_whole_file(path, max_rules_bytes);
   if (!text) return text.error();
-  std::vector<ConvertRule> rules;
+  if (path.ends_with(".yaml") || path.ends_with(".yml")) return add_yaml_rules(*text, path, request);
   int number = 0;
   for (std::size_t begin = 0; begin < text->size();) {
     const std::size_t end = std::min(text->find('\n', begin), text->size());
@@ -59,9 +60,9 @@ Result<std::vector<ConvertRule>> read_rules(const std::string& path) {
       error.file = path;
       return error;
     }
-    rules.push_back(*std::move(rule));
+    request.rules.push_back(*std::move(rule));
   }
-  return rules;
+  return {};
 }
 
 CLI::Option* add_patterns(CLI::App& app, const std::string& name, std::vector<std::string>& target,

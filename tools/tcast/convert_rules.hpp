@@ -13,8 +13,9 @@ namespace tcast {
 // Parses 'REGEX=DTYPE', split at the last '='. Errors: invalid_argument.
 [[nodiscard]] tensorcast::Result<tensorcast::ConvertRule> parse_rule(std::string_view text);
 
-// Reads one rule per line; blank lines and lines that start with # are ignored. Errors: io, parse; both name the file.
-[[nodiscard]] tensorcast::Result<std::vector<tensorcast::ConvertRule>> read_rules(const std::string& path);
+// Adds the rules of a file to a request: YAML if its name ends in .yaml or .yml (rules_yaml.hpp), else one rule a line;
+// blank lines and lines that start with # are ignored. Errors: io, parse; both name the file.
+[[nodiscard]] tensorcast::Result<void> add_rules(const std::string& path, tensorcast::ConvertRequest& request);
 
 // Returns the error of a regular expression, or "".
 [[nodiscard]] std::string regex_complaint(const std::string& pattern);

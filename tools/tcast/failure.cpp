@@ -1,6 +1,7 @@
 #include "failure.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -34,8 +35,9 @@ std::string option_of(std::string_view field) {
 
 std::string hint_of(const tensorcast::Error& error) {
   std::error_code ignored;
-  if (error.hint.empty() && !error.file.empty() && std::filesystem::is_directory(error.file, ignored)) {
-    return "checkpoint folders cannot be read as a whole yet; name one of their files";
+  const bool folder = !error.file.empty() && std::filesystem::is_directory(error.file, ignored);
+  if (error.hint.empty() && folder && error.system_error == EISDIR) {
+    return "`tcast convert`, `inspect`, `verify` and `diff` read a checkpoint's folder; name one of its files here";
   }
   return error.hint;
 }

@@ -1,6 +1,8 @@
 // tcast inspect: lists the contents of a file, and the losses of its tensors as other types.
 #include <algorithm>
+#include <filesystem>
 #include <limits>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <span>
@@ -16,6 +18,7 @@
 #include "report_json.hpp"
 #include "standard_streams.hpp"
 #include "table.hpp"
+#include "tensorcast/checkpoint.hpp"
 #include "terminal.hpp"
 
 namespace tcast {
@@ -54,6 +57,7 @@ struct InspectArguments {
 struct Inspected {
   TensorSummary summary;
   std::optional<TensorStats> stats;
+  std::string file = {};  // of a checkpoint: the shard with the tensor
 };
 
 constexpr const char* inspect_examples = R"(Examples:
@@ -67,7 +71,9 @@ constexpr const char* inspect_examples = R"(Examples:
   tcast inspect weights.npy --json | jq '.tensors[].dtype'
   tcast inspect dump.bin --raw --from bf16 --shape 4096,4096
   tcast inspect arrays.npz --from 'weight=float8_e4m3fn'
-Files of more than 40 tensors are summed up by type; --all, --include, --sort or --stats lists tensors.)";
+  tcast inspect folder/                 a checkpoint: totals per type and per kind of layer
+  tcast inspect folder/ --tensors --sort bytes
+Files of more than 40 tensors are summed up by type, and checkpoints by type and kind of layer; --tensors, --include, --sort or --stats lists tensors.)";
 
 std::string shown_name(const TensorSummary& tensor) { return tensor.name.empty() ? "-" : printable(tensor.name); }
 
@@ -78,7 +84,7 @@ std::string_view shown_type(const TensorSummary& tensor) {
 
 std::string tensors_table(const std::vector<Inspected>& tensors) {
   Table table({{"tensor"}, {"dtype"}, {"shape"}, {"bytes", Align::right}});
-  for (const auto& [summary, stats] : tensors) {
+  for (const auto& [summary, stats, file_path] : tensors) {
     table.add_row(
         {shown_name(summary), std::string(shown_type(summary)), shape_text(summary.shape), grouped(summary.bytes)});
   }
@@ -94,7 +100,7 @@ std::string stats_table(const std::vector<Inspected>& tensors) {
                {"zeros", Align::right},
                {"NaN", Align::right},
                {"Inf", Align::right}});
-  for (const auto& [summary, stats] : tensors) {
+  for (const auto& [summary, stats, file_path] : tensors) {
     if (!stats) continue;
     const bool has_finite = stats->count > stats->nan + stats->infinite;
     const bool has_nonzero = stats->count > stats->nan + stats->infinite + stats->zero;
@@ -114,7 +120,7 @@ std::string candidates_table(const std::vector<Inspected>& tensors) {
                {"inexact", Align::right},
                {"max rel error", Align::right},
                {"SNR", Align::right}});
-  for (const auto& [summary, stats] : tensors) {
+  for (const auto& [summary, stats, file_path] : tensors) {
     if (!stats) continue;
     std::string shown = shown_name(summary);
     for (const auto& [candidate, report] : stats->candidates) {
@@ -136,7 +142,7 @@ std::string types_table(const std::vector<Inspected>& tensors) {
     std::uint64_t bytes = 0;
   };
   std::vector<Total> totals;
-  for (const auto& [summary, stats] : tensors) {
+  for (const auto& [summary, stats, file_path] : tensors) {
     const std::string_view type = shown_type(summary);
     auto total = std::find_if(totals.begin(), totals.end(), [&](const Total& known) { return known.type == type; });
     if (total == totals.end()) total = totals.insert(total, Total{.type = type});
@@ -153,7 +159,7 @@ std::string types_table(const std::vector<Inspected>& tensors) {
 // Lists the reasons why some tensors can only be listed.
 std::string problems_text(const std::vector<Inspected>& tensors) {
   std::string text;
-  for (const auto& [summary, stats] : tensors) {
+  for (const auto& [summary, stats, file_path] : tensors) {
     if (!summary.problem.empty()) {
       text += fmt::format("{}: {}\n", shown_name(summary), printable(summary.problem));
     }
@@ -163,7 +169,7 @@ std::string problems_text(const std::vector<Inspected>& tensors) {
 
 std::string totals_line(const FileSummary& file, const std::vector<Inspected>& tensors) {
   std::uint64_t bytes = 0;
-  for (const auto& [summary, stats] : tensors) bytes += summary.bytes;
+  for (const auto& [summary, stats, file_path] : tensors) bytes += summary.bytes;
   std::string count = count_text(file.tensors.size(), "tensor");
   if (tensors.size() != file.tensors.size()) count = fmt::format("{} of {}", grouped(tensors.size()), count);
   return fmt::format("\n{}: {}, {}\n", file.format, count, bytes_text(bytes));
@@ -203,7 +209,7 @@ std::string metadata_table(const FileSummary& file) {
 
 Json inspected_json(const FileSummary& file, const std::vector<Inspected>& tensors) {
   Json list = Json::array();
-  for (const auto& [summary, stats] : tensors) {
+  for (const auto& [summary, stats, file_path] : tensors) {
     Json entry = {{"name", summary.name}, {"dtype", shown_type(summary)}, {"shape", Json::array()}};
     for (const std::int64_t size : summary.shape) entry["shape"].push_back(size);
     entry["bytes"] = summary.bytes;
@@ -238,24 +244,25 @@ bool has_numbers(const TensorSummary& tensor) {
 template <class Chosen>
 Result<void> measure(const InspectArguments& arguments, std::span<const DType> candidates, Chosen chosen,
                      std::vector<Inspected>& tensors) {
-  std::vector<std::string> names;
-  std::vector<Inspected*> measured;
+  std::map<std::string, std::vector<Inspected*>> by_file;
   for (Inspected& tensor : tensors) {
     if (!has_numbers(tensor.summary) || !chosen(tensor.summary)) continue;
-    names.push_back(tensor.summary.name);
-    measured.push_back(&tensor);
+    by_file[tensor.file.empty() ? arguments.path : tensor.file].push_back(&tensor);
   }
-  if (names.empty()) return {};
-  Result<std::vector<TensorStats>> stats =
-      tensorcast::tensor_stats({.input = arguments.path,
-                                .tensors = names,
-                                .candidates = {candidates.begin(), candidates.end()},
-                                .options = arguments.options,
-                                .execution = arguments.execution,
-                                .raw = arguments.raw,
-                                .from = arguments.layout.from});
-  if (!stats) return std::move(stats).error();
-  for (std::size_t i = 0; i < measured.size(); ++i) measured[i]->stats = std::move((*stats)[i]);
+  for (const auto& [path, measured] : by_file) {
+    std::vector<std::string> names;
+    for (const Inspected* tensor : measured) names.push_back(tensor->summary.name);
+    Result<std::vector<TensorStats>> stats =
+        tensorcast::tensor_stats({.input = path,
+                                  .tensors = names,
+                                  .candidates = {candidates.begin(), candidates.end()},
+                                  .options = arguments.options,
+                                  .execution = arguments.execution,
+                                  .raw = arguments.raw,
+                                  .from = arguments.layout.from});
+    if (!stats) return std::move(stats).error();
+    for (std::size_t i = 0; i < measured.size(); ++i) measured[i]->stats = std::move((*stats)[i]);
+  }
   return {};
 }
 
@@ -269,7 +276,9 @@ Result<void> measure_all(const InspectArguments& arguments, std::vector<Inspecte
       arguments, {}, [&](const TensorSummary& tensor) { return !tried(tensor); }, tensors);
 }
 
-Result<std::vector<Inspected>> inspect_tensors(const InspectArguments& arguments, const FileSummary& file) {
+// `files` has the path of each tensor's file, or is empty.
+Result<std::vector<Inspected>> inspect_tensors(const InspectArguments& arguments, const FileSummary& file,
+                                               const std::vector<std::string>& files) {
   std::vector<std::size_t> chosen(file.tensors.size());
   std::iota(chosen.begin(), chosen.end(), std::size_t{0});
   if (!arguments.include.empty()) {
@@ -278,7 +287,10 @@ Result<std::vector<Inspected>> inspect_tensors(const InspectArguments& arguments
     chosen = *std::move(matching);
   }
   std::vector<Inspected> tensors;
-  for (const std::size_t index : chosen) tensors.push_back({.summary = file.tensors[index], .stats = {}});
+  for (const std::size_t index : chosen) {
+    tensors.push_back(
+        {.summary = file.tensors[index], .stats = {}, .file = files.empty() ? std::string() : files[index]});
+  }
   if (arguments.stats) {
     if (Result<void> measured = measure_all(arguments, tensors); !measured) return std::move(measured).error();
   }
@@ -286,7 +298,86 @@ Result<std::vector<Inspected>> inspect_tensors(const InspectArguments& arguments
   return tensors;
 }
 
+// One row for each kind of layer, largest first.
+std::string kinds_table(const std::vector<Inspected>& tensors) {
+  struct Total {
+    std::uint64_t tensors = 0;
+    std::uint64_t elements = 0;
+    std::uint64_t bytes = 0;
+  };
+  std::map<std::string_view, Total> totals;
+  for (const Inspected& tensor : tensors) {
+    const std::vector<std::int64_t>& shape = tensor.summary.shape;
+    Total& total = totals[name(tensorcast::tensor_kind(tensor.summary.name, shape.size()))];
+    ++total.tensors;
+    total.bytes += tensor.summary.bytes;
+    const Result<std::size_t> count = tensorcast::element_count(shape);
+    total.elements += count ? *count : 0;
+  }
+  std::vector<std::pair<std::string_view, Total>> rows(totals.begin(), totals.end());
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const auto& a, const auto& b) { return a.second.bytes > b.second.bytes; });
+  Table table({{"kind"}, {"tensors", Align::right}, {"elements", Align::right}, {"bytes", Align::right}});
+  for (const auto& [kind, total] : rows) {
+    table.add_row({std::string(kind), grouped(total.tensors), grouped(total.elements), grouped(total.bytes)});
+  }
+  return "\n" + table.to_string();
+}
+
+Json checkpoint_json(const tensorcast::CheckpointSummary& checkpoint, const FileSummary& file,
+                     const std::vector<Inspected>& tensors) {
+  Json json = inspected_json(file, tensors);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    json["tensors"][i]["file"] = tensors[i].file;
+    json["tensors"][i]["kind"] =
+        name(tensorcast::tensor_kind(tensors[i].summary.name, tensors[i].summary.shape.size()));
+  }
+  Json shards = Json::array();
+  for (const tensorcast::CheckpointFile& shard : checkpoint.shards) {
+    shards.push_back({{"file", shard.name}, {"bytes", shard.bytes}, {"tensors", shard.tensors}});
+  }
+  json["shards"] = std::move(shards);
+  json["indexes"] = checkpoint.indexes;
+  Json others = Json::array();
+  for (const tensorcast::CheckpointFile& other : checkpoint.other_files) {
+    others.push_back({{"file", other.name}, {"bytes", other.bytes}});
+  }
+  json["other_files"] = std::move(others);
+  return json;
+}
+
+int inspect_folder(const InspectArguments& arguments) {
+  const Result<tensorcast::CheckpointSummary> checkpoint = tensorcast::inspect_checkpoint(arguments.path);
+  if (!checkpoint) return fail(checkpoint.error());
+  FileSummary file{.format = "checkpoint", .tensors = {}, .metadata = {}};
+  const std::string folder = std::filesystem::is_directory(arguments.path)
+                                 ? arguments.path
+                                 : std::filesystem::absolute(arguments.path).parent_path().string();
+  std::vector<std::string> files;
+  for (const tensorcast::CheckpointTensor& tensor : checkpoint->tensors) {
+    file.tensors.push_back(tensor.summary);
+    files.push_back(folder + "/" + tensor.file);
+  }
+  const Result<std::vector<Inspected>> tensors = inspect_tensors(arguments, file, files);
+  if (!tensors) return fail(tensors.error());
+  if (arguments.json) {
+    print(json_text(checkpoint_json(*checkpoint, file, *tensors)));
+    return exit_done;
+  }
+  if (arguments.quiet) return exit_done;
+  const bool listed = arguments.all || arguments.stats || !arguments.include.empty() || arguments.order != Order::file;
+  print(types_table(*tensors) + kinds_table(*tensors));
+  if (listed) print("\n" + tensors_table(*tensors) + stats_table(*tensors) + candidates_table(*tensors));
+  print(totals_line(file, *tensors));
+  print(fmt::format("{}, {}, {}\n", count_text(checkpoint->shards.size(), "shard"),
+                    checkpoint->indexes.size() == 1 ? "1 index" : fmt::format("{} indexes", checkpoint->indexes.size()),
+                    count_text(checkpoint->other_files.size(), "other file")));
+  if (!listed) print("--tensors lists the tensors, --include REGEX those whose name matches\n");
+  return exit_done;
+}
+
 int inspect(InspectArguments& arguments) {
+  if (tensorcast::is_checkpoint(arguments.path)) return inspect_folder(arguments);
   if (arguments.path == standard_stream) {
     Result<std::string> path = standard_input_as_file();
     if (!path) return fail(path.error());
@@ -295,7 +386,7 @@ int inspect(InspectArguments& arguments) {
   const Result<FileSummary> file =
       tensorcast::inspect({.input = arguments.path, .raw = arguments.raw, .from = arguments.layout.from});
   if (!file) return fail(file.error());
-  const Result<std::vector<Inspected>> tensors = inspect_tensors(arguments, *file);
+  const Result<std::vector<Inspected>> tensors = inspect_tensors(arguments, *file, {});
   if (!tensors) {
     tensorcast::Error error = tensors.error();
     if (error.file.empty()) error.file = arguments.path;
@@ -328,7 +419,8 @@ void add_inspect(CLI::App& app, Work& work) {
       {{"file", Order::file}, {"bytes", Order::bytes}, {"name", Order::name}, {"snr", Order::snr}},
       "order of the tensors: as in the file (default), largest first, by name, or worst signal to noise ratio first, "
       "which needs --stats");
-  command.add_flag("--all", arguments->all, "list the tensors even if there are more than 40");
+  command.add_flag("--tensors,--all", arguments->all,
+                   "list the tensors even if there are more than 40, or if it is a checkpoint");
   CLI::Option* stats = command.add_flag(
       "--stats", arguments->stats, "read the data too: ranges, NaN, Inf, zeros, and how each candidate would fare");
   CLI::Option* candidates =

@@ -25,6 +25,10 @@ std::string progress_line(const tensorcast::Progress& progress, double seconds, 
     const auto filled = static_cast<std::size_t>(fraction * bar_width);
     line += fmt::format("  [{}{}]", std::string(filled, '#'), std::string(bar_width - filled, ' '));
   }
+  if (progress.shards != 0) {
+    add_if_it_fits(fmt::format("shard {}/{}", progress.shard, progress.shards));
+    add_if_it_fits(fmt::format("{} of {}", bytes_text(progress.bytes_done), bytes_text(progress.bytes_total)));
+  }
   add_if_it_fits(fmt::format("{:>9}", rate_text(rate)));
   if (rate > 0) add_if_it_fits(duration_text((total - done) / rate) + " left");
   constexpr std::size_t shortest_name = 12;

@@ -1,0 +1,150 @@
+#include "checkpoint_summary.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "conversion_summary.hpp"
+#include "printable.hpp"
+#include "table.hpp"
+
+namespace tcast {
+namespace {
+
+using tensorcast::ConvertOutcome;
+using tensorcast::name;
+using tensorcast::TensorOutcome;
+
+// One row for each reason and pair of types, in order of first appearance.
+struct Group {
+  std::string reason;
+  tensorcast::DType from = tensorcast::DType::undefined;
+  tensorcast::DType to = tensorcast::DType::undefined;
+  std::uint64_t tensors = 0;
+  std::uint64_t bytes_in = 0;
+  std::uint64_t bytes_out = 0;
+};
+
+std::vector<Group> groups_of(const ConvertOutcome& outcome) {
+  std::vector<Group> groups;
+  for (const TensorOutcome& tensor : outcome.tensors) {
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& known) {
+      return known.reason == tensor.reason && known.from == tensor.from && known.to == tensor.to;
+    });
+    if (group == groups.end()) {
+      group = groups.insert(group, Group{.reason = tensor.reason, .from = tensor.from, .to = tensor.to});
+    }
+    ++group->tensors;
+    group->bytes_in += tensor.bytes_in;
+    group->bytes_out += tensor.bytes_out;
+  }
+  return groups;
+}
+
+std::string groups_table(const ConvertOutcome& outcome) {
+  Table table(
+      {{"why"}, {"from"}, {"to"}, {"tensors", Align::right}, {"bytes in", Align::right}, {"bytes out", Align::right}});
+  for (const Group& group : groups_of(outcome)) {
+    table.add_row({printable(group.reason), std::string(name(group.from)),
+                   group.from == group.to ? "(copied)" : std::string(name(group.to)), grouped(group.tensors),
+                   grouped(group.bytes_in), grouped(group.bytes_out)});
+  }
+  return table.to_string();
+}
+
+std::string files_text(const ConvertOutcome& outcome) {
+  std::string text;
+  if (!outcome.rewritten_files.empty()) {
+    text += fmt::format(", {} rewritten", count_text(outcome.rewritten_files.size(), "JSON file"));
+  }
+  if (!outcome.copied_files.empty()) {
+    text += fmt::format(", {} copied", count_text(outcome.copied_files.size(), "other file"));
+  }
+  return text;
+}
+
+std::string needs_text(const tensorcast::Requirements& needs) {
+  const bool fits = needs.disk_bytes <= needs.disk_free_bytes;
+  return fmt::format("needs about {} if the output's disk is as fast as the input's, {} of memory, {} of disk: {}\n",
+                     duration_text(needs.seconds), bytes_text(needs.memory_bytes), bytes_text(needs.disk_bytes),
+                     fits ? fmt::format("{} are free", bytes_text(needs.disk_free_bytes))
+                          : fmt::format("only {} are free", bytes_text(needs.disk_free_bytes)));
+}
+
+bool has_reports(const ConvertOutcome& outcome) {
+  return std::any_of(outcome.tensors.begin(), outcome.tensors.end(),
+                     [](const TensorOutcome& tensor) { return tensor.report.has_value(); });
+}
+
+}  // namespace
+
+std::string resumed_text(const ConvertOutcome& outcome) {
+  const auto before =
+      std::count_if(outcome.shards.begin(), outcome.shards.end(), [](const auto& shard) { return shard.done_before; });
+  if (before == 0 && !outcome.resumed) return {};
+  return fmt::format("{} of {} had been converted by an earlier run", before,
+                     count_text(outcome.shards.size(), "shard"));
+}
+
+std::string checkpoint_text(const tensorcast::ConvertRequest& request, const ConvertOutcome& outcome, double seconds,
+                            bool plan_only) {
+  std::uint64_t bytes_in = 0;
+  std::uint64_t bytes_out = 0;
+  for (const tensorcast::ShardOutcome& shard : outcome.shards) {
+    bytes_in += shard.bytes_in;
+    bytes_out += shard.bytes_out;
+  }
+  const std::string what =
+      fmt::format("{}, {}", count_text(outcome.shards.size(), "shard"), tensor_counts(outcome)) + files_text(outcome);
+  const std::string output = printable(request.output);
+  std::string text;
+  if (request.dry_run || plan_only) {
+    text = groups_table(outcome) + fmt::format("\n{} -> {}: {}, {} -> {}\n", printable(request.input), output, what,
+                                               bytes_text(bytes_in), bytes_text(bytes_out));
+    if (outcome.requirements) text += needs_text(*outcome.requirements);
+    if (request.dry_run) return text + "nothing was written\n";
+    return text + fmt::format("wrote {}/plan.json; `tcast run-shard {}` converts, `tcast finish {}` completes\n",
+                              output, output, output);
+  }
+  if (has_reports(outcome)) text += loss_summary(outcome) + "\n";
+  if (const std::string resumed = resumed_text(outcome); !resumed.empty()) text += resumed + "\n";
+  const double rate = static_cast<double>(bytes_in + bytes_out) / std::max(seconds, 1e-9);
+  return text + fmt::format("{}: {}, {} -> {} in {}, {}{}\n", output, what, bytes_text(bytes_in), bytes_text(bytes_out),
+                            duration_text(seconds), rate_text(rate), outcome.verified ? ", verified" : "");
+}
+
+void add_checkpoint_json(Json& json, const ConvertOutcome& outcome) {
+  if (outcome.shards.empty()) return;
+  Json shards = Json::array();
+  for (const tensorcast::ShardOutcome& shard : outcome.shards) {
+    Json entry = {
+        {"file", shard.file}, {"bytes_in", shard.bytes_in}, {"bytes_out", shard.bytes_out}, {"tensors", shard.tensors}};
+    if (!shard.sha256.empty()) entry["sha256"] = shard.sha256;
+    entry["done_before"] = shard.done_before;
+    shards.push_back(std::move(entry));
+  }
+  json["shards"] = std::move(shards);
+  json["resumed"] = outcome.resumed;
+  json["rewritten_files"] = outcome.rewritten_files;
+  json["copied_files"] = outcome.copied_files;
+  Json plan = Json::array();
+  for (const Group& group : groups_of(outcome)) {
+    plan.push_back({{"why", group.reason},
+                    {"from", name(group.from)},
+                    {"to", name(group.to)},
+                    {"tensors", group.tensors},
+                    {"bytes_in", group.bytes_in},
+                    {"bytes_out", group.bytes_out}});
+  }
+  json["plan"] = std::move(plan);
+  if (!outcome.requirements) return;
+  const tensorcast::Requirements& needs = *outcome.requirements;
+  json["requirements"] = {{"seconds", needs.seconds},
+                          {"memory_bytes", needs.memory_bytes},
+                          {"disk_bytes", needs.disk_bytes},
+                          {"disk_free_bytes", needs.disk_free_bytes},
+                          {"disk_suffices", needs.disk_bytes <= needs.disk_free_bytes}};
+}
+
+}  // namespace tcast

@@ -1,0 +1,171 @@
+// tcast diff: compares the tensors of two checkpoints.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "command.hpp"
+#include "convert_rules.hpp"
+#include "failure.hpp"
+#include "interrupt.hpp"
+#include "options.hpp"
+#include "printable.hpp"
+#include "progress_bar.hpp"
+#include "report_json.hpp"
+#include "table.hpp"
+#include "tensorcast/checkpoint.hpp"
+#include "terminal.hpp"
+
+namespace tcast {
+namespace {
+
+using tensorcast::DiffOutcome;
+using tensorcast::name;
+using tensorcast::TensorDifference;
+
+constexpr const char* diff_examples = R"(Examples:
+  tcast diff folder/ folder-bf16/              what changed type, by how much values differ, what is missing
+  tcast diff a.safetensors b.safetensors --all
+  tcast diff A B --headers-only                names, types and shapes only; reads no elements
+Differences are those of the values, compared as float64. Tensors that differ most come first.)";
+
+struct DiffArguments {
+  tensorcast::DiffRequest request;
+  bool all = false;
+  bool json = false;
+  bool quiet = false;
+};
+
+constexpr std::size_t most_listed = 20;
+
+std::string change_of(const TensorDifference& tensor) {
+  if (!tensor.in_b) return "only in A";
+  if (!tensor.in_a) return "only in B";
+  if (tensor.from_shape != tensor.to_shape) {
+    return fmt::format("{} -> {}", shape_text(tensor.from_shape), shape_text(tensor.to_shape));
+  }
+  if (tensor.from != tensor.to) return fmt::format("{} -> {}", name(tensor.from), name(tensor.to));
+  return std::string(name(tensor.from));
+}
+
+bool differs(const TensorDifference& tensor) {
+  return !tensor.in_a || !tensor.in_b || tensor.from_shape != tensor.to_shape || tensor.from != tensor.to ||
+         (tensor.compared ? tensor.different != 0 : !tensor.equal);
+}
+
+// Missing tensors first, then other shapes, then the worst signal to noise ratio.
+std::pair<int, double> order_of(const TensorDifference& tensor) {
+  if (!tensor.in_a || !tensor.in_b) return {0, 0.0};
+  if (tensor.from_shape != tensor.to_shape) return {1, 0.0};
+  return {2, tensor.compared ? tensor.snr_db : 0.0};
+}
+
+std::string text_of(const DiffOutcome& outcome, bool all, bool headers_only) {
+  std::vector<const TensorDifference*> changed;
+  std::size_t equal = 0;
+  std::size_t types = 0;
+  std::size_t only_a = 0;
+  std::size_t only_b = 0;
+  for (const TensorDifference& tensor : outcome.tensors) {
+    only_a += tensor.in_b ? 0 : 1;
+    only_b += tensor.in_a ? 0 : 1;
+    types += tensor.in_a && tensor.in_b && tensor.from != tensor.to ? 1 : 0;
+    if (differs(tensor)) {
+      changed.push_back(&tensor);
+    } else {
+      ++equal;
+    }
+  }
+  std::stable_sort(changed.begin(), changed.end(),
+                   [](const auto* a, const auto* b) { return order_of(*a) < order_of(*b); });
+  std::string text;
+  const std::size_t shown = all ? changed.size() : std::min(changed.size(), most_listed);
+  if (shown != 0) {
+    Table table({{"tensor"},
+                 {"change"},
+                 {"elements differ", Align::right},
+                 {"max abs error", Align::right},
+                 {"max rel error", Align::right},
+                 {"SNR", Align::right}});
+    for (std::size_t i = 0; i < shown; ++i) {
+      const TensorDifference& tensor = *changed[i];
+      std::vector<std::string> cells = {printable(tensor.name), change_of(tensor)};
+      if (tensor.compared) {
+        cells.insert(cells.end(), {fmt::format("{} of {}", grouped(tensor.different), grouped(tensor.count)),
+                                   short_number(tensor.max_abs_error), short_number(tensor.max_rel_error),
+                                   decibel_text(tensor.snr_db)});
+      }
+      table.add_row(std::move(cells));
+    }
+    text += table.to_string();
+    if (shown < changed.size()) text += fmt::format("and {} more; --all lists them\n", changed.size() - shown);
+    text += "\n";
+  }
+  text += fmt::format("{}: {} {}, {} of another type", count_text(outcome.tensors.size(), "tensor"), grouped(equal),
+                      headers_only ? "with equal headers" : "equal", grouped(types));
+  if (only_a != 0) text += fmt::format(", {} only in A", grouped(only_a));
+  if (only_b != 0) text += fmt::format(", {} only in B", grouped(only_b));
+  return text + "\n";
+}
+
+Json json_of(const DiffOutcome& outcome) {
+  Json tensors = Json::array();
+  for (const TensorDifference& tensor : outcome.tensors) {
+    Json entry = {{"name", tensor.name}, {"in_a", tensor.in_a}, {"in_b", tensor.in_b}};
+    if (tensor.in_a) entry["from"] = name(tensor.from);
+    if (tensor.in_a) entry["from_shape"] = tensor.from_shape;
+    if (tensor.in_b) entry["to"] = name(tensor.to);
+    if (tensor.in_b) entry["to_shape"] = tensor.to_shape;
+    if (tensor.in_a && tensor.in_b) entry["equal"] = !differs(tensor);
+    if (tensor.compared) {
+      entry["count"] = tensor.count;
+      entry["different"] = tensor.different;
+      entry["max_abs_error"] = finite_or_null(tensor.max_abs_error);
+      entry["max_rel_error"] = finite_or_null(tensor.max_rel_error);
+      entry["snr_db"] = finite_or_null(tensor.snr_db);
+    }
+    tensors.push_back(std::move(entry));
+  }
+  return {{"tensors", std::move(tensors)}};
+}
+
+int diff(DiffArguments& arguments) {
+  tensorcast::DiffRequest& request = arguments.request;
+  const CancellableWork cancellable;
+  const tensorcast::Result<DiffOutcome> outcome = [&] {
+    ProgressBar bar(!arguments.quiet);
+    request.on_progress = [&](const tensorcast::Progress& progress) {
+      bar.show(progress);
+      return !interrupted();
+    };
+    return tensorcast::diff_checkpoints(request);
+  }();
+  if (!outcome) return fail(outcome.error());
+  if (outcome->cancelled) return report_interruption("the rest was not compared");
+  if (arguments.json) {
+    print(json_text(json_of(*outcome)));
+  } else if (!arguments.quiet) {
+    print(text_of(*outcome, arguments.all, request.headers_only));
+  }
+  return exit_done;
+}
+
+}  // namespace
+
+void add_diff(CLI::App& app, Work& work) {
+  CLI::App& command = *app.add_subcommand("diff", "Compare the tensors of two checkpoints or safetensors files");
+  command.footer(diff_examples);
+  const auto arguments = std::make_shared<DiffArguments>();
+  command.add_option("A", arguments->request.a, "folder, index or safetensors file")->required();
+  command.add_option("B", arguments->request.b, "the one to compare it with")->required();
+  add_patterns(command, "--include", arguments->request.include, "only tensors whose name matches; repeatable");
+  command.add_flag("--headers-only", arguments->request.headers_only, "compare names, types and shapes only");
+  command.add_flag("--all", arguments->all, "list all tensors that differ, not only the worst 20");
+  add_json(command, arguments->json);
+  add_quiet(command, arguments->quiet);
+  command.callback([arguments, &work] { work = [arguments] { return diff(*arguments); }; });
+}
+
+}  // namespace tcast

@@ -1,0 +1,170 @@
+#include "rules_yaml.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include "convert_rules.hpp"
+#include "printable.hpp"
+
+namespace tcast {
+namespace {
+
+using tensorcast::ConvertRequest;
+using tensorcast::ConvertRule;
+using tensorcast::DType;
+
+// A mistake in the file; thrown and caught here, as yaml-cpp's own.
+struct Mistake {
+  std::string message;
+  YAML::Mark mark;
+};
+
+std::string word_of(const YAML::Node& node) {
+  if (!node.IsScalar()) throw Mistake{"one word is expected here", node.Mark()};
+  return node.Scalar();
+}
+
+// Options may be written with dashes or underscores.
+std::string key_of(const YAML::Node& node) {
+  std::string key = word_of(node);
+  std::replace(key.begin(), key.end(), '_', '-');
+  return key;
+}
+
+DType type_of(const YAML::Node& node) {
+  const auto dtype = tensorcast::parse_dtype(word_of(node));
+  if (!dtype) throw Mistake{dtype.error().message, node.Mark()};
+  return *dtype;
+}
+
+std::string pattern_of(const YAML::Node& node) {
+  std::string pattern = word_of(node);
+  if (std::string complaint = regex_complaint(pattern); !complaint.empty()) {
+    throw Mistake{std::move(complaint), node.Mark()};
+  }
+  return pattern;
+}
+
+std::uint64_t number_of(const YAML::Node& node) {
+  const std::string word = word_of(node);
+  std::uint64_t number = 0;
+  const auto [end, status] = std::from_chars(word.data(), word.data() + word.size(), number);
+  if (status != std::errc{} || end != word.data() + word.size()) {
+    throw Mistake{fmt::format("\"{}\" is not a whole number", word), node.Mark()};
+  }
+  return number;
+}
+
+bool truth_of(const YAML::Node& node) {
+  const std::string word = word_of(node);
+  if (word == "true" || word == "yes") return true;
+  if (word == "false" || word == "no") return false;
+  throw Mistake{fmt::format("\"{}\" is neither true nor false", word), node.Mark()};
+}
+
+// Calls `add` for each element of a list, or for a single value.
+template <class Add>
+void for_each(const YAML::Node& node, Add add) {
+  if (!node.IsSequence()) return add(node);
+  for (const YAML::Node& element : node) add(element);
+}
+
+ConvertRule rule_of(const YAML::Node& node) {
+  if (node.IsScalar()) {
+    const auto rule = parse_rule(node.Scalar());
+    if (!rule) throw Mistake{rule.error().message, node.Mark()};
+    return *rule;
+  }
+  if (!node.IsMap()) throw Mistake{"a rule is REGEX=DTYPE or {match: REGEX, to: DTYPE}", node.Mark()};
+  ConvertRule rule;
+  bool has_condition = false;
+  for (const auto& entry : node) {
+    const std::string key = key_of(entry.first);
+    has_condition = has_condition || key == "match" || key == "rank" || key == "smaller";
+    if (key == "match") {
+      rule.pattern = pattern_of(entry.second);
+    } else if (key == "rank") {
+      for_each(entry.second,
+               [&](const YAML::Node& rank) { rule.ranks.push_back(static_cast<std::int64_t>(number_of(rank))); });
+    } else if (key == "smaller") {
+      rule.smaller = number_of(entry.second);
+    } else if (key == "keep") {
+      rule.keep = truth_of(entry.second);
+    } else if (key == "to") {
+      rule.to = type_of(entry.second);
+    } else {
+      throw Mistake{fmt::format("a rule has match, rank, smaller, to and keep, not \"{}\"", key), entry.first.Mark()};
+    }
+  }
+  if (!has_condition) throw Mistake{"the rule has no match, rank or smaller", node.Mark()};
+  if (rule.keep == (rule.to != DType::undefined)) throw Mistake{"a rule has either to or keep", node.Mark()};
+  return rule;
+}
+
+void add_rules_of(const YAML::Node& node, ConvertRequest& request) {
+  for_each(node, [&](const YAML::Node& rule) { request.rules.push_back(rule_of(rule)); });
+}
+
+void add_entry(const std::string& key, const YAML::Node& key_node, const YAML::Node& value, ConvertRequest& request) {
+  if (key == "rules" || key == "rule") {
+    add_rules_of(value, request);
+  } else if (key == "to") {
+    const DType dtype = type_of(value);
+    if (request.to == DType::undefined) request.to = dtype;
+  } else if (key == "include") {
+    for_each(value, [&](const YAML::Node& pattern) { request.include.push_back(pattern_of(pattern)); });
+  } else if (key == "exclude") {
+    for_each(value, [&](const YAML::Node& pattern) { request.exclude.push_back(pattern_of(pattern)); });
+  } else if (key == "keep-rank") {
+    for_each(value,
+             [&](const YAML::Node& rank) { request.keep_rank.push_back(static_cast<std::int64_t>(number_of(rank))); });
+  } else if (key == "keep-smaller") {
+    request.keep_smaller = number_of(value);
+  } else if (key == "preset") {
+    if (key_of(value) != "weights-only") {
+      throw Mistake{fmt::format("\"{}\" is not a preset; there is weights-only", word_of(value)), value.Mark()};
+    }
+    request.preset = tensorcast::Preset::weights_only;
+  } else if (key == "raw-codes") {
+    request.raw_codes = truth_of(value);
+  } else if (key == "allow-odd") {
+    request.allow_odd = truth_of(value);
+  } else {
+    throw Mistake{
+        fmt::format("\"{}\" is not one of rules, to, include, exclude, keep-rank, keep-smaller, preset, raw-codes, "
+                    "allow-odd",
+                    key),
+        key_node.Mark()};
+  }
+}
+
+}  // namespace
+
+tensorcast::Result<void> add_yaml_rules(const std::string& text, const std::string& path, ConvertRequest& request) {
+  const auto fail = [&](const std::string& message, const YAML::Mark& mark) {
+    return tensorcast::Error{.code = tensorcast::ErrorCode::parse,
+                             .message = fmt::format("line {}: {}", mark.line + 1, message),
+                             .file = path};
+  };
+  try {
+    const YAML::Node document = YAML::Load(text);
+    if (document.IsSequence()) {
+      add_rules_of(document, request);
+    } else if (document.IsMap()) {
+      for (const auto& entry : document) add_entry(key_of(entry.first), entry.first, entry.second, request);
+    } else if (!document.IsNull()) {
+      return fail("a list of rules, or words of options, are expected", document.Mark());
+    }
+  } catch (const Mistake& mistake) {
+    return fail(mistake.message, mistake.mark);
+  } catch (const YAML::Exception& error) {
+    return fail(error.msg, error.mark);
+  }
+  return {};
+}
+
+}  // namespace tcast

@@ -1,0 +1,80 @@
+// tcast verify: reads a converted checkpoint again.
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "command.hpp"
+#include "failure.hpp"
+#include "interrupt.hpp"
+#include "options.hpp"
+#include "printable.hpp"
+#include "progress_bar.hpp"
+#include "report_json.hpp"
+#include "tensorcast/checkpoint.hpp"
+#include "terminal.hpp"
+
+namespace tcast {
+namespace {
+
+constexpr const char* verify_examples = R"(Examples:
+  tcast verify OUT                     hash every file, compare with SHA256SUMS
+  tcast verify OUT --against DIR       also convert every tensor of DIR again, and compare it with OUT's
+  tcast verify OUT --against DIR --scale 0.5
+      give the conversion options that OUT was made with
+Without SHA256SUMS, --against alone compares the tensors.)";
+
+struct VerifyArguments {
+  tensorcast::VerifyRequest request;
+  bool json = false;
+  bool quiet = false;
+};
+
+int verify(VerifyArguments& arguments) {
+  tensorcast::VerifyRequest& request = arguments.request;
+  const CancellableWork cancellable;
+  const tensorcast::Result<tensorcast::VerifyOutcome> outcome = [&] {
+    ProgressBar bar(!arguments.quiet);
+    request.on_progress = [&](const tensorcast::Progress& progress) {
+      bar.show(progress);
+      return !interrupted();
+    };
+    return tensorcast::verify_checkpoint(request);
+  }();
+  if (!outcome) return fail(outcome.error());
+  if (outcome->cancelled) return report_interruption("the rest was not verified");
+  if (arguments.json) {
+    print(json_text({{"checkpoint", request.checkpoint},
+                     {"files", outcome->files},
+                     {"tensors", outcome->tensors},
+                     {"bytes_read", outcome->bytes_read}}));
+    return exit_done;
+  }
+  if (arguments.quiet) return exit_done;
+  std::string text = printable(request.checkpoint) + ": ";
+  if (outcome->files != 0) text += fmt::format("{} as in SHA256SUMS", count_text(outcome->files, "file"));
+  if (!request.against.empty()) {
+    text += fmt::format("{}{} as converted from {}", outcome->files != 0 ? ", " : "",
+                        count_text(outcome->tensors, "tensor"), printable(request.against));
+  }
+  print(text + "\n");
+  return exit_done;
+}
+
+}  // namespace
+
+void add_verify(CLI::App& app, Work& work) {
+  CLI::App& command = *app.add_subcommand("verify", "Read a converted checkpoint again and check every byte");
+  command.footer(verify_examples);
+  const auto arguments = std::make_shared<VerifyArguments>();
+  command.add_option("OUT", arguments->request.checkpoint, "folder of the checkpoint")->required();
+  command.add_option("--against", arguments->request.against, "the checkpoint that it was converted from")
+      ->option_text("DIR");
+  arguments->request.options.threads = 0;
+  add_threads(command, arguments->request.options.threads);
+  add_json(command, arguments->json);
+  add_quiet(command, arguments->quiet);
+  add_cast_options(command, arguments->request.options);
+  command.callback([arguments, &work] { work = [arguments] { return verify(*arguments); }; });
+}
+
+}  // namespace tcast
