@@ -1,0 +1,396 @@
+#!/usr/bin/env python3
+"""Conversions of whole checkpoints: layouts, indexes, configs, and everything that is refused before a byte is written."""
+
+import argparse
+import hashlib
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import checkpoints
+import fixtures
+
+TCAST = ""
+INDEX = "model.safetensors.index.json"
+FIRST, SECOND = checkpoints.SHARDS
+
+
+class CheckpointTest(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = pathlib.Path(temporary.name).resolve()
+        self.out = self.folder / "out"
+
+    def tcast(self, *arguments, **options):
+        return subprocess.run([TCAST, *map(str, arguments)], cwd=self.folder, capture_output=True, text=True,
+                              timeout=120, **options)
+
+    def done(self, *arguments, **options):
+        done = self.tcast(*arguments, **options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def refused(self, *arguments, **options):
+        done = self.tcast(*arguments, **options)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        return done.stderr
+
+    def refused_before_writing(self, *arguments):
+        message = self.refused(*arguments)
+        self.assertFalse(self.out.exists(), "something was written")
+        return message
+
+    def source(self):
+        return checkpoints.write_sharded(self.folder / "in")
+
+    def files(self, folder):
+        return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+    def tensors(self, folder):
+        tensors = {}
+        for path in sorted(folder.rglob("*.safetensors")):
+            for name, entry in checkpoints.read(path)[0].items():
+                self.assertNotIn(name, tensors)
+                tensors[name] = entry
+        return tensors
+
+    def check_sums(self, folder):
+        lines = (folder / "SHA256SUMS").read_text().splitlines()
+        sums = {line[66:]: line[:64] for line in lines}
+        self.assertEqual(sorted(sums), [name for name in self.files(folder) if name != "SHA256SUMS"])
+        for name, digest in sums.items():
+            self.assertEqual(hashlib.sha256((folder / name).read_bytes()).hexdigest(), digest, name)
+
+
+class LayoutTest(CheckpointTest):
+    def expect_bfloat16(self, kept=()):
+        before, after = self.tensors(self.folder / "in"), self.tensors(self.out)
+        self.assertEqual(sorted(before), sorted(after))
+        for name, (dtype, shape, content) in before.items():
+            if dtype == "I64" or name in kept:
+                self.assertEqual(after[name], (dtype, shape, content))
+            else:
+                self.assertEqual(after[name], ("BF16", shape, checkpoints.to_bfloat16(content)), name)
+
+    def test_shards_index_and_config(self):
+        source = self.source()
+        self.done("convert", source, "-o", self.out, "--to", "bfloat16")
+        self.expect_bfloat16()
+        self.assertEqual(self.files(self.out), sorted([*self.files(source), "SHA256SUMS"]))
+        for file in checkpoints.SHARDS:
+            self.assertEqual([*checkpoints.read(self.out / file)[0]], [*checkpoints.read(source / file)[0]])
+            self.assertEqual(checkpoints.read(self.out / file)[1], {"format": "pt"})
+        index = json.loads((self.out / INDEX).read_text())
+        total = sum(len(entry[2]) for entry in self.tensors(self.out).values())
+        self.assertEqual(index["metadata"], {"total_size": total, "total_parameters": 7})
+        self.assertEqual(index["weight_map"], json.loads((source / INDEX).read_text())["weight_map"])
+        self.assertEqual((self.out / "config.json").read_bytes(), checkpoints.CONFIG
+                         .replace(b'"torch_dtype": "float32",', b'"torch_dtype": "bfloat16",')
+                         .replace(b'"dtype" : "float32"', b'"dtype" : "bfloat16"'))
+        self.assertEqual((self.out / "sub/README.md").read_text(), "read me\n")
+        self.check_sums(self.out)
+        self.assertIn("equal", self.done("diff", self.out, self.out))
+        self.done("verify", self.out, "--against", source)
+
+    def test_an_index_stands_for_its_model(self):
+        self.done("convert", self.source() / INDEX, "-o", self.out, "--to", "bfloat16")
+        self.expect_bfloat16()
+        self.assertIn("config.json", self.files(self.out))
+
+    def test_one_file_and_a_variant(self):
+        for name in ("model.safetensors", "model.fp16.safetensors"):
+            with self.subTest(name):
+                source = self.folder / name.replace(".safetensors", "")
+                source.mkdir()
+                (source / name).write_bytes(fixtures.safetensors(checkpoints.SHARDS[FIRST], {"a": "b"}))
+                out = self.folder / ("out-" + name)
+                self.done("convert", source, "-o", out, "--to", "bfloat16")
+                self.assertEqual(self.files(out), sorted(["SHA256SUMS", name]))
+                self.assertEqual(checkpoints.read(out / name)[1], {"a": "b"})
+
+    def test_a_variant_with_an_index(self):
+        source = self.folder / "in"
+        source.mkdir()
+        shards = {name.replace("model", "model.fp16"): tensors for name, tensors in checkpoints.SHARDS.items()}
+        for name, tensors in shards.items():
+            (source / name).write_bytes(fixtures.safetensors(tensors))
+        (source / "model.safetensors.index.fp16.json").write_text(checkpoints.index_of(shards))
+        self.done("convert", source, "-o", self.out, "--to", "bfloat16", "--max-shard-size", "700")
+        self.expect_bfloat16()
+        index = json.loads((self.out / "model.safetensors.index.fp16.json").read_text())
+        self.assertTrue(all(file.startswith("model.fp16-0000") for file in index["weight_map"].values()))
+        self.assertGreater(index["metadata"]["total_size"], 0)
+
+    def test_diffusers(self):
+        source = checkpoints.write_diffusers(self.folder / "in")
+        self.done("convert", source, "-o", self.out, "--to", "bfloat16")
+        self.assertEqual(self.files(self.out), sorted([*self.files(source), "SHA256SUMS"]))
+        for file in self.files(source):
+            if not file.endswith(".safetensors"):
+                continue
+            for name, (_, shape, content) in checkpoints.read(source / file)[0].items():
+                after = checkpoints.read(self.out / file)[0][name]
+                self.assertEqual(after, ("BF16", shape, checkpoints.to_bfloat16(content)))
+        self.assertEqual((self.out / "unet/config.json").read_text(), '{"torch_dtype": "bfloat16"}')
+        index = json.loads((self.out / "unet/diffusion_pytorch_model.safetensors.index.json").read_text())
+        self.assertEqual(index["metadata"], {"total_size": 64})
+        self.done("verify", self.out, "--against", source)
+
+    def test_cut_anew(self):
+        self.source()
+        self.done("convert", "in", "-o", self.out, "--to", "bfloat16", "--max-shard-size", "400B")
+        self.expect_bfloat16()
+        shards = [name for name in self.files(self.out) if name.endswith(".safetensors")]
+        self.assertEqual(shards, [f"model-{i + 1:05}-of-{len(shards):05}.safetensors" for i in range(len(shards))])
+        index = json.loads((self.out / INDEX).read_text())
+        for file in shards:
+            tensors = checkpoints.read(self.out / file)[0]
+            self.assertTrue(len(tensors) == 1 or sum(len(entry[2]) for entry in tensors.values()) <= 400)
+            for name in tensors:
+                self.assertEqual(index["weight_map"][name], file)
+        self.assertEqual(index["metadata"]["total_parameters"], 7)
+        self.done("verify", self.out, "--against", "in")
+
+    def test_single_file(self):
+        self.source()
+        self.done("convert", "in", "-o", self.out, "--to", "bfloat16", "--output-layout", "single")
+        self.expect_bfloat16()
+        self.assertIn("model.safetensors", self.files(self.out))
+        self.assertNotIn(INDEX, self.files(self.out))
+
+    def test_cut_without_a_type(self):
+        source = self.source()
+        self.done("convert", source, "-o", self.out, "--max-shard-size", "500")
+        self.assertEqual(self.tensors(source), self.tensors(self.out))
+        self.assertEqual((self.out / "config.json").read_bytes(), checkpoints.CONFIG)
+
+    def test_a_snapshot_of_the_hub_cache(self):
+        source = checkpoints.write_sharded(self.folder / "models--a/snapshots/1234")
+        blobs = self.folder / "models--a/blobs"
+        blobs.mkdir()
+        for number, file in enumerate([*checkpoints.SHARDS, INDEX, "config.json"]):
+            (source / file).rename(blobs / str(number))
+            (source / file).symlink_to(f"../../blobs/{number}")
+        self.done("convert", source, "-o", self.out, "--to", "bfloat16")
+        self.check_sums(self.out)
+        self.assertFalse(any(path.is_symlink() for path in self.out.rglob("*")))
+
+    def test_a_read_only_source_and_sums_of_its_own(self):
+        source = self.source()
+        self.done("convert", source, "-o", "first", "--to", "float16")
+        for path in [*source.rglob("*"), source]:
+            path.chmod(0o555 if path.is_dir() else 0o444)
+        self.done("convert", source, "-o", self.out, "--to", "float16")
+        self.done("convert", self.out, "-o", "again", "--to", "float32")  # its SHA256SUMS is not copied
+        self.check_sums(self.folder / "again")
+        for path in [source, *source.rglob("*")]:
+            path.chmod(0o755)
+
+
+class SelectionTest(CheckpointTest):
+    def types(self, *options):
+        self.source()
+        self.done("convert", "in", "-o", self.out, "--force", *options)
+        return {name: entry[0] for name, entry in self.tensors(self.out).items() if entry[0] not in ("F32", "I64")}
+
+    def test_by_rank_and_size(self):
+        self.assertEqual(sorted(self.types("--to", "bf16", "--keep-rank", "0,1")), [
+            "model.embed_tokens.weight", "model.layers.0.self_attn.q_proj.weight", "model.layers.1.mlp.up_proj.weight"])
+        self.assertEqual(sorted(self.types("--to", "bf16", "--keep-smaller", "128")),
+                         ["model.embed_tokens.weight", "model.layers.1.mlp.up_proj.weight"])
+
+    def test_weights_only(self):
+        self.assertEqual(sorted(self.types("--to", "e4m3fn", "--preset", "weights-only")),
+                         ["model.layers.0.self_attn.q_proj.weight", "model.layers.1.mlp.up_proj.weight"])
+
+    def test_a_rules_file(self):
+        (self.folder / "rules.yaml").write_text("""
+rules:
+  - {match: 'q_proj', to: float16}
+  - {match: 'layers', rank: [1], keep: true}
+  - 'bias|layers=float8_e5m2'
+to: bfloat16
+keep_smaller: 9
+""")
+        self.assertEqual(self.types("--rules", "rules.yaml"), {
+            "model.embed_tokens.weight": "BF16", "model.layers.0.self_attn.q_proj.weight": "F16",
+            "model.layers.1.mlp.up_proj.weight": "F8_E5M2"})
+
+    def test_wrong_rules_files(self):
+        self.source()
+        for text, message in (("- {match: q_proj, to: fp8}", "line 1"), ("- {to: f16}", "has no match"),
+                              ("- {match: x, to: f16, keep: true}", "either to or keep"), ("{rules: [a]}", "line 1"),
+                              ("\nwidth: 3", "line 2: \"width\""), ("[", "line "), ("- nothing=bf16", "matches no tensor")):
+            (self.folder / "rules.yml").write_text(text)
+            with self.subTest(text):
+                self.assertIn(message, self.refused_before_writing("convert", "in", "-o", "out", "--rules", "rules.yml"))
+
+    def test_patterns_that_match_nothing(self):
+        self.source()
+        for option in (["--rule", "nothing=f16"], ["--include", "nothing"], ["--exclude", "nothing"]):
+            message = self.refused_before_writing("convert", "in", "-o", "out", "--to", "bf16", *option)
+            self.assertIn("matches no tensor", message)
+
+    def test_a_dry_run(self):
+        self.source()
+        text = self.done("convert", "in", "-o", "out", "--to", "bf16", "--keep-rank", "0,1", "--dry-run")
+        for word in ("--to", "rank 1", "integer", "of memory", "of disk", "are free", "nothing was written"):
+            self.assertIn(word, text)
+        needs = json.loads(self.done("convert", "in", "-o", "out", "--to", "bf16", "--dry-run", "--json"))
+        self.assertTrue(needs["requirements"]["disk_suffices"])
+        self.assertLess(needs["requirements"]["memory_bytes"], 1 << 30)
+        self.assertFalse(self.out.exists())
+        self.done("convert", "in", "-o", "out", "--to", "bf16")
+        written = sum((self.out / shard["file"]).stat().st_size for shard in needs["shards"])
+        self.assertEqual(written, sum(shard["bytes_out"] for shard in needs["shards"]))
+
+    def test_scales_in_another_shard(self):
+        scaled = {FIRST: [("mlp.weight", "F8_E4M3", [2, 2], bytes(4))],
+                  SECOND: [("mlp.weight_scale_inv", "F32", [1, 1], fixtures.float32(0.25))]}
+        checkpoints.write_sharded(self.folder / "in", scaled)
+        message = self.refused_before_writing("convert", "in", "-o", "out", "--to", "bf16")
+        self.assertIn('"mlp.weight"', message)
+        self.assertIn('"mlp.weight_scale_inv"', message)
+        self.assertIn("--raw-codes", message)
+        self.done("convert", "in", "-o", "out", "--to", "bf16", "--raw-codes")
+
+
+class RefusalTest(CheckpointTest):
+    def convert(self):
+        return self.refused_before_writing("convert", "in", "-o", "out", "--to", "bfloat16")
+
+    def test_a_missing_shard(self):
+        (self.source() / SECOND).unlink()
+        self.assertIn(f'the index names the file "{SECOND}", which is not there', self.convert())
+        (self.folder / "in" / INDEX).unlink()
+        self.assertIn("shard 2 of 2 is not there", self.convert())
+
+    def test_a_missing_tensor(self):
+        index = self.source() / INDEX
+        index.write_text(index.read_text().replace("model.norm.weight", "model.other.weight"))
+        self.assertIn('tensor "model.other.weight"', self.convert())
+
+    def test_a_truncated_shard(self):
+        shard = self.source() / SECOND
+        shard.write_bytes(shard.read_bytes()[:-1])
+        message = self.convert()
+        self.assertIn(SECOND, message)
+        self.assertIn("the file has only", message)
+
+    def test_a_tensor_in_two_shards(self):
+        twice = {FIRST: checkpoints.SHARDS[FIRST], SECOND: checkpoints.SHARDS[FIRST][:1]}
+        checkpoints.write_sharded(self.folder / "in", twice)
+        message = self.convert()
+        self.assertIn("model.embed_tokens.weight", message)
+        self.assertIn("is in two shards", message)
+
+    def test_what_failed_downloads_leave(self):
+        source = self.source()
+        for content, kind in ((b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n", "Git LFS"),
+                              (b"<!DOCTYPE html>\n<html></html>\n", "HTML page")):
+            (source / FIRST).write_bytes(content)
+            message = self.convert()
+            self.assertIn(kind, message)
+            self.assertIn(FIRST, message)
+            self.assertIn("hint:", message)
+
+    def test_names_that_lead_out(self):
+        source = self.source()
+        (self.folder / "secret.safetensors").write_bytes(fixtures.safetensors(checkpoints.SHARDS[SECOND]))
+        index = source / INDEX
+        original = index.read_text()
+        for name in ("../secret.safetensors", str(self.folder / "secret.safetensors"), "a/../../secret.safetensors", ""):
+            index.write_text(original.replace(SECOND, name))
+            self.assertIn("file name", self.convert())
+        index.write_text(original)
+        (source / SECOND).unlink()
+        (source / SECOND).symlink_to("../secret.safetensors")
+        self.assertIn("symbolic link that leads out", self.convert())
+
+    def test_a_folder_without_checkpoint(self):
+        (self.folder / "in").mkdir()
+        self.assertIn("no .safetensors files", self.convert())
+
+    def test_damaged_indexes(self):
+        index = self.source() / INDEX
+        for text in ("", "{", "[]", '{"weight_map": []}', '{"weight_map": {"a": 1}}', '{"weight_map": {"a": {"b": "c"}}}',
+                     '{"weight_map": {"a": "x", "a": "y"}}', "[" * 200 + "]" * 200, '{"weight_map"\0: {}}'):
+            index.write_text(text)
+            self.assertIn(INDEX, self.convert(), text)
+
+    def test_outputs_that_exist(self):
+        source = self.source()
+        self.out.mkdir()
+        (self.out / "mine").write_text("old")
+        self.assertIn("exists already", self.refused("convert", source, "-o", "out", "--to", "bf16"))
+        self.assertIn("the output is the input", self.refused("convert", source, "-o", source, "--to", "bf16", "--force"))
+        self.assertIn("--parents", self.refused("convert", source, "-o", "a/b", "--to", "bf16"))
+        self.assertEqual(self.files(self.out), ["mine"])
+        self.done("convert", source, "-o", "out", "--to", "bf16", "--force")
+        self.assertIn("mine", self.files(self.out))
+
+    def test_force_leaves_nothing_of_the_old_model(self):
+        source = self.source()
+        self.done("convert", source, "-o", "out", "--to", "bf16", "--max-shard-size", "100")
+        self.done("convert", source, "-o", "out", "--to", "bf16", "--force", "--output-layout", "single")
+        weights = [name for name in self.files(self.out) if "model" in name]
+        self.assertEqual(weights, ["model.safetensors"])
+
+
+class LookingTest(CheckpointTest):
+    def test_inspect(self):
+        source = self.source()
+        text = self.done("inspect", source)
+        for word in ("float32", "int64", "embedding", "attention", "feed-forward", "norm", "2 shards", "1 index"):
+            self.assertIn(word, text)
+        self.assertNotIn("q_proj", text)
+        self.assertIn("q_proj", self.done("inspect", source, "--tensors"))
+        listed = self.done("inspect", source, "--include", "layers", "--sort", "bytes")
+        self.assertLess(listed.index("up_proj.weight"), listed.index("q_proj"))
+        self.assertNotIn("embed_tokens", listed)
+        self.assertIn("SNR", self.done("inspect", source, "--stats"))
+        whole = json.loads(self.done("inspect", source, "--json"))
+        self.assertEqual(len(whole["tensors"]), 7)
+        self.assertEqual(whole["tensors"][0]["kind"], "embedding")
+
+    def test_diff(self):
+        self.source()
+        self.done("convert", "in", "-o", "out", "--to", "bf16", "--keep-rank", "1")
+        text = self.done("diff", "in", "out")
+        self.assertIn("float32 -> bfloat16", text)
+        self.assertIn("7 tensors: 4 equal, 3 of another type", text)
+        fewer = {FIRST: checkpoints.SHARDS[FIRST][:2], SECOND: checkpoints.SHARDS[SECOND]}
+        checkpoints.write_sharded(self.folder / "fewer", fewer)
+        self.assertIn("1 only in A", self.done("diff", "in", "fewer"))
+        differences = json.loads(self.done("diff", "in", "out", "--json"))["tensors"]
+        worst = next(entry for entry in differences if "q_proj" in entry["name"])
+        before = checkpoints.read(self.folder / "in" / FIRST)[0][worst["name"]][2]
+        after = checkpoints.read(self.out / FIRST)[0][worst["name"]][2]
+        self.assertGreater(worst["different"], 0)
+        self.assertLess(worst["max_rel_error"], 1 / 256)
+        self.assertEqual(checkpoints.to_bfloat16(before), after)
+        self.assertIn("equal headers", self.done("diff", "in", "in", "--headers-only"))
+
+    def test_verify_finds_a_changed_bit(self):
+        source = self.source()
+        self.done("convert", source, "-o", "out", "--to", "bf16")
+        shard = self.out / SECOND
+        content = bytearray(shard.read_bytes())
+        content[-9] ^= 1
+        shard.write_bytes(content)
+        self.assertIn(SECOND, self.refused("verify", "out"))
+        (self.out / "SHA256SUMS").unlink()
+        self.assertIn('tensor "', self.refused("verify", "out", "--against", source))
+        self.assertIn("--against", self.refused("verify", "out"))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tcast", required=True)
+    known, rest = parser.parse_known_args()
+    TCAST = os.path.abspath(known.tcast)
+    unittest.main(argv=[__file__, *rest])

@@ -1,0 +1,255 @@
+#!/usr/bin/env python3
+"""Conversions of checkpoints in steps: plan, run-shard, finish; crashes at any moment, full disks, several processes."""
+
+import argparse
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import checkpoint_test
+import checkpoints
+import fixtures
+
+TCAST = ""
+KILLS = 4
+SEED = 16
+
+
+class ShardsTest(checkpoint_test.CheckpointTest):
+    def tree(self, folder):
+        return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+    def converted(self, source, *options):
+        self.done("convert", source, "-o", "whole", "--to", "bf16", *options)
+        return self.tree(self.folder / "whole")
+
+
+class StepsTest(ShardsTest):
+    def test_the_steps_give_what_convert_gives(self):
+        source = self.source()
+        self.assertIn("plan.json", self.done("plan", source, "-o", "out", "--to", "bf16"))
+        plan = json.loads((self.out / "plan.json").read_text())
+        self.assertEqual([shard["file"] for shard in plan["shards"]], list(checkpoints.SHARDS))
+        message = self.refused("finish", "out")
+        self.assertIn("2 of 2 shards are not converted yet", message)
+        self.assertIn("model-00001", message)
+        self.done("run-shard", "out/plan.json", "1")
+        self.assertIn("1 of 2 shards", self.refused("finish", "out"))
+        records = list((self.out / ".tcast").rglob("*.done.json"))
+        self.assertEqual([path.name for path in records], [checkpoint_test.SECOND + ".done.json"])
+        record = json.loads(records[0].read_text())
+        self.assertEqual(len(record["sha256"]), 64)
+        self.assertEqual(record["fingerprint"], plan["shards"][1]["fingerprint"])
+        # Until finish there is no checkpoint.
+        self.assertEqual(sorted(os.listdir(self.out)), [".tcast", "plan.json"])
+        self.assertIn("done before", self.done("run-shard", "out"))
+        self.done("finish", "out")
+        self.assertEqual(self.tree(self.out), self.converted(source))
+        self.check_sums(self.out)
+        self.assertIn("the conversion is complete", self.refused("finish", "out"))
+
+    def test_parts_by_option_and_environment(self):
+        source = checkpoints.write_many(self.folder / "in", shards=5, elements=1000)
+        self.done("plan", source, "-o", "out", "--to", "bf16")
+
+        def shards(*options, **variables):
+            text = self.done("run-shard", "out", "--json", *options, env={**os.environ, **variables})
+            return [int(shard["file"][6:11]) - 1 for shard in json.loads(text)["shards"]]
+
+        self.assertEqual(shards("--shard-of", "1/3"), [1, 4])
+        self.assertEqual(shards(SLURM_ARRAY_TASK_ID="7", SLURM_ARRAY_TASK_MIN="5", SLURM_ARRAY_TASK_COUNT="3"), [2])
+        self.assertEqual(shards(RANK="0", WORLD_SIZE="2"), [0, 2, 4])
+        self.assertEqual(shards("--shard-of", "auto/4", JOB_COMPLETION_INDEX="3"), [3])
+        for options, variables in ((["--shard-of", "3/3"], {}), (["--shard-of", "auto"], {}), ([], {"RANK": "2", "WORLD_SIZE": "2"}),
+                                   ([], {"JOB_COMPLETION_INDEX": "1"}), ([], {"RANK": "x", "WORLD_SIZE": "2"}), (["9"], {})):
+            self.refused("run-shard", "out", *options, env={**os.environ, **variables})
+        self.done("finish", "out")
+
+    def test_a_source_that_changed(self):
+        source = self.source()
+        self.done("plan", source, "-o", "out", "--to", "bf16")
+        shard = source / checkpoint_test.SECOND
+        before = shard.stat()
+        content = shard.read_bytes()
+        shard.write_bytes(content[:-8] + b"12345678")
+        self.assertIn("has changed since", self.refused("run-shard", "out", "1"))
+        shard.write_bytes(content.replace(b"model.norm", b"model.form"))  # same size, same time: the header tells
+        os.utime(shard, ns=(before.st_atime_ns, before.st_mtime_ns))
+        self.assertIn("has changed since", self.refused("run-shard", "out", "1"))
+        self.done("run-shard", "out", "0")
+        shard.write_bytes(content)
+        os.utime(shard, ns=(before.st_atime_ns, before.st_mtime_ns))
+        self.done("run-shard", "out")
+        self.done("finish", "out")
+
+    def test_other_options_do_not_mix(self):
+        source = self.source()
+        self.done("plan", source, "-o", "out", "--to", "bf16")
+        self.done("run-shard", "out", "0")
+        self.assertIn("unfinished conversion", self.refused("convert", source, "-o", "out", "--to", "f16"))
+        self.done("convert", source, "-o", "out", "--to", "f16", "--force")
+        self.done("convert", source, "-o", "half", "--to", "f16")
+        self.assertEqual(self.tree(self.out), self.tree(self.folder / "half"))
+
+    def test_a_damaged_shard_is_converted_again(self):
+        source = self.source()
+        self.done("plan", source, "-o", "out", "--to", "bf16")
+        self.done("run-shard", "out")
+        staged = self.out / ".tcast/files" / checkpoint_test.FIRST
+        staged.write_bytes(b"short")
+        self.assertIn("1 of 2 shards", self.refused("finish", "out"))
+        self.done("convert", source, "-o", "out", "--to", "bf16")
+        self.assertEqual(self.tree(self.out), self.converted(source))
+
+    def test_hostile_plans(self):
+        self.done("plan", self.source(), "-o", "out", "--to", "bf16")
+        path = self.out / "plan.json"
+        original = path.read_text()
+        plan = json.loads(original)
+
+        def changed(*keys, to):
+            copy = json.loads(original)
+            inner = copy
+            for key in keys[:-1]:
+                inner = inner[key]
+            inner[keys[-1]] = to
+            return json.dumps(copy)
+
+        texts = ["", "{}", original[:-20], changed("shards", 0, "file", to="../../evil"),
+                 changed("shards", 0, "file", to="/tmp/evil"), changed("inputs", 0, "file", to="../secret"),
+                 changed("copies", 0, "file", to="a/../../b"), changed("configs", 0, "file", to=".."),
+                 changed("models", 0, "index", to="../i"), changed("shards", 0, "tensors", 0, "begin", to=1 << 62),
+                 changed("shards", 0, "tensors", 0, "input", to=99), changed("shards", 0, "tensors", 0, "shape", to=[1 << 40] * 3),
+                 changed("shards", 0, "tensors", 0, "to", to="float32"), changed("settings", "scale", to=2),
+                 changed("settings", "out_of_range", to=9), changed("models", 0, "shards", to=[7])]
+        for text in texts:
+            path.write_text(text)
+            message = self.refused("run-shard", "out")
+            self.assertIn("plan is damaged", message, text[:200])
+            self.assertIn("plan is damaged", self.refused("finish", "out"))
+        self.assertEqual(sorted(os.listdir(self.folder)), ["in", "out"])
+        self.assertTrue(plan["shards"])
+
+
+class CrashTest(ShardsTest):
+    def kill_and_resume(self, command, source, delay):
+        process = subprocess.Popen([TCAST, *command], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(delay)
+        process.kill()
+        process.wait()
+        visible = [name for name in os.listdir(self.out)] if self.out.exists() else []
+        if process.returncode == -signal.SIGKILL and "SHA256SUMS" not in visible and ".tcast" in visible:
+            self.assertNotIn("config.json", visible)
+
+    def test_kill_at_random_moments(self):
+        """The same command again gives the same bytes, wherever the first one was killed."""
+        source = checkpoints.write_many(self.folder / "in")
+        start = time.monotonic()
+        wanted = self.converted(source)
+        seconds = time.monotonic() - start
+        moments = random.Random(SEED)
+        for kill in range(KILLS):
+            shutil.rmtree(self.out, ignore_errors=True)
+            command = ["convert", str(source), "-o", "out", "--to", "bf16"]
+            delay = moments.uniform(0, seconds)
+            with self.subTest(seed=SEED, kill=kill, delay=delay):
+                self.kill_and_resume(command, source, delay)
+                done = self.tcast(*command)
+                if done.returncode == 1:  # the first one had completed it
+                    self.assertIn("exists already", done.stderr)
+                self.assertEqual(self.tree(self.out), wanted)
+
+    def test_every_step_of_finishing_may_run_twice(self):
+        """A crash between two renames: some files have their places, the rest have not."""
+        source = self.source()
+        wanted = self.converted(source)
+        names = [name for name in wanted if name.endswith(".safetensors")] + ["config.json"]
+        for moved in range(len(names) + 1):
+            shutil.rmtree(self.out, ignore_errors=True)
+            self.done("plan", source, "-o", "out", "--to", "bf16")
+            self.done("run-shard", "out")
+            hidden = self.out / ".tcast"
+            for name, content in wanted.items():
+                (hidden / "files" / name).parent.mkdir(parents=True, exist_ok=True)
+                (hidden / "files" / name).write_bytes(content)
+            (self.out / "plan.json").rename(hidden / "plan.json")
+            (hidden / "moving.json").write_text(json.dumps(list(wanted)))
+            for name in names[:moved]:
+                (hidden / "files" / name).rename(self.out / name)
+            self.done(*(["finish", "out"] if moved % 2 else ["convert", source, "-o", "out", "--to", "bf16"]))
+            self.assertEqual(self.tree(self.out), wanted)
+
+    def test_going_on_says_so(self):
+        source = self.source()
+        self.done("plan", source, "-o", "out", "--to", "bf16")
+        self.done("run-shard", "out", "0")
+        outcome = json.loads(self.done("convert", source, "-o", "out", "--to", "bf16", "--json"))
+        self.assertTrue(outcome["resumed"])
+        self.assertEqual([shard["done_before"] for shard in outcome["shards"]], [True, False])
+        self.assertTrue(all("report" in tensor for tensor in outcome["tensors"] if tensor["to"] == "bfloat16"))
+
+    def test_two_processes_at_once(self):
+        source = checkpoints.write_many(self.folder / "in")
+        wanted = self.converted(source)
+        self.done("plan", source, "-o", "out", "--to", "bf16")
+        runs = [subprocess.Popen([TCAST, "run-shard", "out"], cwd=self.folder, stdout=subprocess.DEVNULL) for _ in range(2)]
+        self.assertEqual([run.wait(60) for run in runs], [0, 0])
+        ends = [subprocess.Popen([TCAST, "finish", "out"], cwd=self.folder, stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.PIPE) for _ in range(2)]
+        texts = [end.communicate(timeout=60)[1] for end in ends]
+        self.assertIn(0, [end.returncode for end in ends], texts)
+        self.assertEqual(self.tree(self.out), wanted)
+        shutil.rmtree(self.out)
+        runs = [subprocess.Popen([TCAST, "convert", source, "-o", "out", "--to", "bf16"], cwd=self.folder,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for _ in range(2)]
+        texts = [run.communicate(timeout=60)[1] for run in runs]
+        self.assertIn(0, [run.returncode for run in runs], texts)
+        self.assertEqual(self.tree(self.out), wanted)
+
+    def test_a_full_disk(self):
+        """A limit on the size of files stands for a full disk: the second shard does not fit, and nothing is visible."""
+        shards = {"model-00001-of-00002.safetensors": [checkpoints.tensor("a.weight", [10], 1)],
+                  "model-00002-of-00002.safetensors": [checkpoints.tensor("b.weight", [40000], 2)]}
+        source = checkpoints.write_sharded(self.folder / "in", shards)
+        wanted = self.converted(source)
+        limited = subprocess.run(["bash", "-c", 'ulimit -f 30; exec "$0" "$@"', TCAST, "convert", source, "-o", "out", "--to",
+                                  "bf16"], cwd=self.folder, capture_output=True, text=True, timeout=60)
+        self.assertEqual(limited.returncode, 1, limited.stderr)
+        self.assertIn("model-00002-of-00002.safetensors", limited.stderr)
+        self.assertEqual(sorted(os.listdir(self.out)), [".tcast", "plan.json"])
+        text = self.done("convert", source, "-o", "out", "--to", "bf16")
+        self.assertIn("1 of 2 shards had been converted by an earlier run", text)
+        self.assertEqual(self.tree(self.out), wanted)
+
+    def test_ctrl_c_can_be_resumed(self):
+        source = checkpoints.write_many(self.folder / "in")
+        wanted = self.converted(source)
+        command = [TCAST, "convert", source, "-o", "out", "--to", "bf16"]
+        process = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        while process.poll() is None and not (self.out / "plan.json").exists():
+            time.sleep(0.001)
+        process.send_signal(signal.SIGINT)
+        message = process.communicate(timeout=60)[1]
+        if process.returncode == 130:
+            self.assertIn("interrupted", message)
+            self.done(*map(str, command[1:]))
+        self.assertEqual(self.tree(self.out), wanted)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tcast", required=True)
+    parser.add_argument("--kills", type=int, default=KILLS, help="how many conversions are killed")
+    parser.add_argument("--seed", type=int, default=SEED)
+    known, rest = parser.parse_known_args()
+    TCAST = checkpoint_test.TCAST = os.path.abspath(known.tcast)
+    KILLS, SEED = known.kills, known.seed
+    # The cases of checkpoint_test run on their own.
+    unittest.main(argv=[__file__, *rest])
