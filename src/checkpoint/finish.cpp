@@ -201,7 +201,11 @@ class Finishing {
     for (const std::string& folder : folders) {
       if (Result<void> synced = sync_folder(folder_.place(folder)); !synced) return synced;
     }
-    return remove_tree(folder_.hidden());
+    // At once, so that a crash leaves no part of the state, which would look like a conversion to go on with.
+    const std::string finished = folder_.hidden() + "-finished.tmp";
+    if (Result<void> removed = remove_tree(finished); !removed) return removed;
+    if (Result<void> moved = rename_file(folder_.hidden(), finished); !moved) return moved;
+    return remove_tree(finished);
   }
 
   // Removes the plan from the output's files; from here on it is in the hidden folder only.

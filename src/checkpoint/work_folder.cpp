@@ -100,8 +100,9 @@ WorkFolder::WorkFolder(const std::string& output) : output_(output) {
 }
 
 Result<std::optional<std::string>> WorkFolder::plan_text() const {
+  const bool moving = is_file(moving_path());  // then a file of the checkpoint may have the plan's place
   for (const std::string& path : {plan_path(), moved_plan_path()}) {
-    if (!is_file(path)) continue;
+    if (!is_file(path) || (moving && path == plan_path())) continue;
     Result<std::string> text = read_whole_file(path, max_plan_bytes);
     if (!text) return std::move(text).error();
     // A checkpoint may have a file of this name of its own.
