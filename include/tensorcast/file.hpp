@@ -164,6 +164,9 @@ struct ConvertOutcome {
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_written = 0;
   bool verified = false;
+  // OUT.json, with the plain data of a PyTorch checkpoint that are no tensors, such as an optimizer's settings; empty if
+  // there are none, or one tensor is extracted. It appears just before the output does.
+  std::string other_data = {};
   // The rest is of checkpoints only.
   std::vector<ShardOutcome> shards = {};
   std::vector<std::string> copied_files = {};     // files without tensors

@@ -115,6 +115,7 @@ nb::dict convert_file(const std::string& src, const std::string& dst, nb::handle
   summary["bytes_read"] = done.bytes_read;
   summary["bytes_written"] = done.bytes_written;
   summary["verified"] = done.verified;
+  summary["other_data"] = done.other_data;
   return summary;
 }
 

@@ -134,6 +134,7 @@ class ConvertResult(Result):
     bytes_read: int
     bytes_written: int
     verified: bool
+    other_data: str = ""  # the JSON file beside the output, with what a PyTorch checkpoint has besides tensors
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "cast/conversion.hpp"
@@ -99,6 +101,14 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
     if (output.error().system_error == ENOENT) output.error().hint = "`parents` creates it";
     return std::move(output).error();
   }
+  std::optional<io::OutputFile> other_data;
+  if (!outcome.other_data.empty()) {
+    Result<io::OutputFile> beside = io::OutputFile::create(outcome.other_data, request.overwrite);
+    if (!beside) return std::move(beside).error();
+    other_data = std::move(*beside);
+    const std::string_view json = input.reader->other_data();
+    if (auto written = other_data->append(std::as_bytes(std::span(json))); !written) return std::move(written).error();
+  }
   if (auto reserved = output->reserve(plan.bytes_out()); !reserved) return std::move(reserved).error();
 
   const formats::WriteOptions options{.metadata = input.reader->metadata(),
@@ -122,6 +132,9 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
   }
   if (auto synced = output->sync(); !synced) return std::move(synced).error();  // may take long
   if (!progress.report()) return cancelled(request);
+  if (other_data) {
+    if (auto committed = other_data->commit(); !committed) return std::move(committed).error();
+  }
   if (auto committed = output->commit(); !committed) return std::move(committed).error();
   folders.keep();
   for (std::size_t i = 0; i < outcome.tensors.size(); ++i) {
@@ -141,12 +154,15 @@ Result<ConvertOutcome> convert_opened(const ConvertRequest& request) {
   Result<OpenedInput> input =
       convert::open_input(request.input, request.input_format, {.raw = request.raw, .from = request.from});
   if (!input) return std::move(input).error();
-  const Result<const Format*> format = request.output_format.empty() ? formats::format_for_output(request.output)
-                                                                     : convert::format_by_name(request.output_format);
+  const Result<const Format*> format = request.output_format.empty()
+                                           ? formats::format_for_output(request.output)
+                                           : convert::output_format(request.output, request.output_format);
   if (!format) return format.error();
   const Result<Plan> plan = convert::make_plan(request, *input->reader, *input->format, **format);
   if (!plan) return at_file(plan.error(), request.input);
   ConvertOutcome outcome = outcome_of(*plan, *input->format, **format);
+  const bool extracts = !(*format)->many_tensors && !request.include.empty();
+  if (!input->reader->other_data().empty() && !extracts) outcome.other_data = request.output + ".json";
   if (request.dry_run) return outcome;
   return execute(request, *plan, *input, **format, std::move(outcome));
 }

@@ -37,6 +37,11 @@ Result<const formats::Format*> format_by_name(const std::string& name) {
                .hint = fmt::format("there are {}", fmt::join(file_formats(), ", "))};
 }
 
+Result<const formats::Format*> output_format(const std::string& path, const std::string& name) {
+  const Result<const formats::Format*> format = format_by_name(name);
+  return format ? formats::format_for_output(path, name) : format;
+}
+
 Result<OpenedInput> open_input(const std::string& path, const std::string& format_name,
                                const formats::ReadOptions& options) {
   Result<io::InputFile> file = io::InputFile::open(path);

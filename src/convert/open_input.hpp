@@ -26,5 +26,7 @@ struct OpenedInput {
 
 // Errors: invalid_argument.
 [[nodiscard]] Result<const formats::Format*> format_by_name(const std::string& name);
+// The format `name`, to write `path`. Errors: invalid_argument; unsupported if the format is only read.
+[[nodiscard]] Result<const formats::Format*> output_format(const std::string& path, const std::string& name);
 
 }  // namespace tensorcast::convert

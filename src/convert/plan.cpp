@@ -151,9 +151,11 @@ Result<void> check_pair(DType from, DType to, const CastOptions& options) {
 Result<void> check_holds(const Format& output, const Format& input, const TensorInfo& tensor) {
   if (!tensor.foreign_dtype.empty()) {
     if (&input == &output) return {};
+    if (output.can_hold_foreign != nullptr && output.can_hold_foreign(tensor.foreign_dtype)) return {};
     return Error{.code = ErrorCode::unsupported,
                  .message = fmt::format("{} cannot hold {}", output.name, tensor.foreign_dtype),
-                 .hint = fmt::format("only {} can", input.name),
+                 .hint = input.create == nullptr ? "`include` takes other tensors out, one by one"
+                                                 : fmt::format("only {} can", input.name),
                  .tensor = tensor.name};
   }
   if (output.can_hold(tensor.dtype)) return {};

@@ -116,7 +116,7 @@ Result<void> append_strings(formats::Writer& writer, const StringBuffer& strings
 
 Result<void> write(const std::string& path, std::span<const NamedTensor> tensors, const WriteTensorsOptions& options) {
   const Result<const Format*> format =
-      options.format.empty() ? formats::format_for_output(path) : convert::format_by_name(options.format);
+      options.format.empty() ? formats::format_for_output(path) : convert::output_format(path, options.format);
   if (!format) return format.error();
   const Result<std::vector<TensorInfo>> infos = infos_of(tensors, **format);
   if (!infos) return infos.error();

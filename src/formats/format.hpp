@@ -48,6 +48,9 @@ class Reader {
   [[nodiscard]] virtual bool compressed() const { return false; }            // for WriteOptions::compressed
   // Returns the metadata as the format itself encodes them, if metadata() cannot express them.
   [[nodiscard]] virtual std::string_view native_metadata() const { return {}; }
+  // Returns the plain data of the file that are no tensors, as JSON, for a file beside the output; "" if there are
+  // none.
+  [[nodiscard]] virtual std::string_view other_data() const { return {}; }
 
   // Reads the bytes [offset, offset + out.size()) of tensor `index` as dense little-endian C-order storage, packed low
   // bits first. Within a tensor, offsets ascend without gaps from 0 (streams may be compressed); 0 starts again.
@@ -109,14 +112,19 @@ struct Format {
   bool named_tensors = false;
   std::string_view foreign_kind = {};  // completes "Q4_K is ..." for types that have no DType
 
-  // Reports whether the first bytes of a file (up to 64, with the file's size) look like this format.
+  // Reports whether the first bytes of a file (up to 512, with the file's size) look like this format.
   bool (*sniff)(std::span<const std::byte> head, std::uint64_t file_size) = nullptr;
   // Reports whether files of this format can hold elements of `dtype`.
   bool (*can_hold)(DType dtype) = nullptr;
 
+  // Reports whether files of this format can hold a type that has no DType, by its TensorInfo::foreign_dtype, from
+  // another format. Null: none.
+  bool (*can_hold_foreign)(std::string_view foreign_dtype) = nullptr;
+
   // `file` outlives the reader. Errors: parse, unsupported, io.
   Result<std::unique_ptr<Reader>> (*open)(const io::InputFile& file, const ReadOptions& options) = nullptr;
-  // `tensors` have passed can_hold and check. Writes the header at once. `file` outlives the writer.
+  // `tensors` have passed can_hold and check. Writes the header at once. `file` outlives the writer. Null: files of
+  // this format are only read.
   Result<std::unique_ptr<Writer>> (*create)(io::OutputFile& file, std::span<const TensorInfo> tensors,
                                             const WriteOptions& options) = nullptr;
 
@@ -134,6 +142,7 @@ struct Format {
 
 // Detects by content first, then by extension. Errors: unsupported, naming the known formats.
 [[nodiscard]] Result<const Format*> detect_format(const io::InputFile& file);
-[[nodiscard]] Result<const Format*> format_for_output(std::string_view path);
+// Chooses by name if there is a format of this name, else by extension. Errors: unsupported.
+[[nodiscard]] Result<const Format*> format_for_output(std::string_view path, std::string_view format_name = {});
 
 }  // namespace tensorcast::formats

@@ -6,9 +6,6 @@
 namespace tensorcast::formats {
 namespace {
 
-constexpr const char* pytorch_hint =
-    "load it with torch.load(path, weights_only=True) and write it with safetensors.torch.save_file()";
-
 std::string lower(std::string_view text) {
   std::string result(text);
   for (char& c : result) {
@@ -17,20 +14,12 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-bool has_pytorch_extension(std::string_view name) {
-  return name.ends_with(".pt") || name.ends_with(".pth") || name.ends_with(".ckpt") || name.ends_with(".bin");
-}
-
-// Reports whether the file is a zip archive whose first entry is FOLDER/data.pkl (or .format_version, .data, byteorder
-// beside it), or a bare pickle.
-bool is_pytorch(std::string_view name, std::string_view head) {
-  constexpr std::size_t zip_name_offset = 30;
-  if (head.starts_with("PK\x03\x04")) {
-    const std::string_view first_entry = head.substr(std::min(head.size(), zip_name_offset));
-    return has_pytorch_extension(name) || first_entry.find("/data.pkl") != std::string_view::npos;
-  }
+// Reports whether the file is a pickle that torch.save did not write; its own are a format.
+bool is_pickle(std::string_view name, std::string_view head) {
+  constexpr std::string_view torch_magic = "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";
   const bool pickle = head.size() > 2 && head[0] == '\x80' && head[1] >= '\x02' && head[1] <= '\x05';
-  return pickle && (has_pytorch_extension(name) || name.ends_with(".pkl"));
+  return pickle && (name.ends_with(".bin") || name.ends_with(".pkl")) &&
+         head.find(torch_magic) == std::string_view::npos;
 }
 
 Error unsupported(std::string message, std::string hint) {
@@ -43,8 +32,9 @@ std::optional<Error> other_kind(std::string_view path, std::span<const std::byte
   const std::string name = lower(path.substr(path.rfind('/') + 1));
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   const std::string small = lower(text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size())));
-  if (is_pytorch(name, text)) {
-    return unsupported("this is a PyTorch checkpoint, a pickle that can run code", pytorch_hint);
+  if (is_pickle(name, text)) {
+    return unsupported("this is a Python pickle, which can run code, and torch.save did not write it",
+                       "load it in Python, and save its tensors with torch.save or safetensors");
   }
   if (text.starts_with("version https://git-lfs.github.com/spec/")) {
     return unsupported("this is a Git LFS pointer, not the file itself", "`git lfs pull` fetches the file");

@@ -10,7 +10,7 @@
 
 namespace tensorcast::formats {
 
-// `head` is the beginning of the file at `path`, 64 bytes or the whole file. Returns nullopt for an unknown kind.
+// `head` is the beginning of the file at `path`, 512 bytes or the whole file. Returns nullopt for an unknown kind.
 [[nodiscard]] std::optional<Error> other_kind(std::string_view path, std::span<const std::byte> head);
 
 }  // namespace tensorcast::formats

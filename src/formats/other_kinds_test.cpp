@@ -18,12 +18,9 @@ TEST(OtherKinds, AreNamedWithWhatToDo) {
     const char* message;
     const char* hint;
   };
-  const std::string zip("PK\x03\x04" + std::string(26, '\0'));
   const Case cases[] = {
-      {"model.pt", zip + "model/data.pkl", "PyTorch", "safetensors"},
-      {"archive.npz", zip + "archive/data.pkl", "PyTorch", "safetensors"},
-      {"pytorch_model.bin", zip + "archive/.format_version", "PyTorch", "safetensors"},
-      {"model.ckpt", "\x80\x02}q", "PyTorch", "safetensors"},
+      {"weights.pkl", "\x80\x02}q", "Python pickle", "safetensors"},
+      {"pytorch_model.bin", "\x80\x04\x95", "Python pickle", "torch.save"},
       {"model.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:0", "Git LFS", "git lfs pull"},
       {"model.safetensors", "\n<!DOCTYPE html><html>", "HTML", "download"},
       {"model.npy", "<HTML>", "HTML", "download"},
@@ -40,6 +37,31 @@ TEST(OtherKinds, AreNamedWithWhatToDo) {
     EXPECT_EQ(format.error().file, file->path());
     EXPECT_NE(format.error().message.find(test.message), std::string::npos) << format.error().message;
     EXPECT_NE(format.error().hint.find(test.hint), std::string::npos) << format.error().hint;
+  }
+}
+
+TEST(OtherKinds, LeaveCheckpointsOfPytorchToTheirReader) {
+  const auto zip = [](std::string entry) {
+    std::string header = std::string("PK\x03\x04") + std::string(26, '\0');
+    header[26] = static_cast<char>(entry.size());
+    return header + entry;
+  };
+  const std::pair<const char*, std::string> cases[] = {
+      {"model.pt", zip("model/data.pkl")},
+      {"archive.npz", zip("archive/data.pkl")},
+      {"pytorch_model.bin", zip("archive/.format_version")},
+      {"long.bin", zip(std::string(100, 'n') + "/data.pkl")},
+      {"unknown.pth", zip("readme.txt")},
+      {"model.ckpt", "\x80\x02}q"},
+      {"pytorch_model.bin", std::string("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.")},
+  };
+  const testing::TempFolder folder;
+  for (const auto& [name, content] : cases) {
+    const Result<io::InputFile> file = io::InputFile::open(folder.put(name, content));
+    ASSERT_TRUE(file.ok());
+    const Result<const Format*> format = detect_format(*file);
+    ASSERT_TRUE(format.ok()) << name;
+    EXPECT_EQ((*format)->name, "pytorch") << name;
   }
 }
 

@@ -11,6 +11,7 @@
 #include "formats/npz/npz_format.hpp"
 #include "formats/onnx/tensor_proto_format.hpp"
 #include "formats/other_kinds.hpp"
+#include "formats/pytorch/pytorch_format.hpp"
 #include "formats/raw/raw_format.hpp"
 #include "formats/safetensors/safetensors_format.hpp"
 #include "io/input_file.hpp"
@@ -18,10 +19,10 @@
 namespace tensorcast::formats {
 namespace {
 
-constexpr std::array formats = {&safetensors_format, &gguf_format,         &npy_format,
+constexpr std::array formats = {&safetensors_format, &gguf_format,         &pytorch_format, &npy_format,
                                 &npz_format,         &tensor_proto_format, &raw_format};
 
-constexpr std::size_t sniffed_bytes = 64;
+constexpr std::size_t sniffed_bytes = 512;
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -41,12 +42,21 @@ const Format* find_by_extension(std::string_view path) {
   return nullptr;
 }
 
-std::string all_extensions() {
+// `written`: only those of formats that can be written.
+std::string all_extensions(bool written) {
   std::vector<std::string_view> extensions;
   for (const Format* format : formats) {
+    if (written && format->create == nullptr) continue;
     extensions.insert(extensions.end(), format->extensions.begin(), format->extensions.end());
   }
   return fmt::format("{}", fmt::join(extensions, ", "));
+}
+
+Error only_read(const Format& format, std::string path) {
+  return Error{.code = ErrorCode::unsupported,
+               .message = fmt::format("files of {} are only read", format.name),
+               .hint = "write .safetensors",
+               .file = std::move(path)};
 }
 
 }  // namespace
@@ -68,24 +78,35 @@ Result<const Format*> detect_format(const io::InputFile& file) {
   }
   const auto looks_like = [&](const Format* format) { return format->sniff && format->sniff(head, file.size()); };
 
+  if (looks_like(&pytorch_format)) return &pytorch_format;  // also archives that are named .npz
   // Some formats have no signature, so an extension that fits the content takes precedence.
   const Format* by_extension = find_by_extension(file.path());
   if (by_extension != nullptr && looks_like(by_extension)) return by_extension;
+  const bool is_zip = head.size() > 1 && head[0] == std::byte{'P'} && head[1] == std::byte{'K'};
+  if (by_extension == &pytorch_format && is_zip) return by_extension;
   for (const Format* format : formats) {
     if (looks_like(format)) return format;
   }
   if (by_extension != nullptr) return by_extension;  // its reader has the best error message
-  return Error{.code = ErrorCode::unsupported,
-               .message = "the file format is not known by content or extension",
-               .hint = fmt::format("known are {}; `raw` with a type and a shape reads any bytes", all_extensions()),
-               .file = file.path()};
+  return Error{
+      .code = ErrorCode::unsupported,
+      .message = "the file format is not known by content or extension",
+      .hint = fmt::format("known are {}; `raw` with a type and a shape reads any bytes", all_extensions(false)),
+      .file = file.path()};
 }
 
-Result<const Format*> format_for_output(std::string_view path) {
-  if (const Format* format = find_by_extension(path)) return format;
+Result<const Format*> format_for_output(std::string_view path, std::string_view format_name) {
+  if (const Format* format = find_format(format_name)) {
+    if (format->create != nullptr) return format;
+    return only_read(*format, std::string(path));
+  }
+  if (const Format* format = find_by_extension(path)) {
+    if (format->create != nullptr) return format;
+    return only_read(*format, std::string(path));
+  }
   return Error{.code = ErrorCode::unsupported,
                .message = "the extension names no file format",
-               .hint = fmt::format("known are {}", all_extensions()),
+               .hint = fmt::format("known are {}", all_extensions(true)),
                .file = std::string(path)};
 }
 

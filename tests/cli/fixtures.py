@@ -1,5 +1,6 @@
 """Small files for the cases: written byte by byte, so that nothing under test helps to make them."""
 
+import io
 import json
 import struct
 import zipfile
@@ -51,6 +52,20 @@ def message(*fields):
 
 
 FLOAT, FLOAT16 = 1, 10  # TensorProto.DataType
+
+TENSOR_PICKLE = (b"ctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000"
+                 b"X\x03\x00\x00\x00cpuK\x06tQK\x00K\x02K\x03\x86K\x03K\x01\x86\x89NtR")
+
+
+def checkpoint(operations):
+    """As torch.save writes it: a pickle of `operations`, and a storage of 6 float32."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, data in (("data.pkl", b"\x80\x02" + operations + b"."), ("byteorder", b"little"),
+                           ("data/0", struct.pack("<6f", *range(6)))):
+            archive.writestr(zipfile.ZipInfo("model/" + name), data)
+    return buffer.getvalue()
+
 
 def gguf(tensors):
     """(name, dimensions from the fastest one, ggml's type, data) and two keys of metadata."""
@@ -178,7 +193,9 @@ def write_all(folder):
             archive.writestr(zipfile.ZipInfo(name + ".npy"), content)
     write("llama.gguf", gguf([("token_embd.weight", [3, 4], 0, struct.pack("<12f", *range(12))),
                               ("blk.0.attn_q.weight", [32, 2], 8, bytes(range(68)))]))
-    write("kinds/pytorch_model.bin", b"PK\x03\x04" + bytes(26) + b"archive/data.pkl")
+    write("kinds/pickle.bin", b"\x80\x04\x95")
+    write("plain.pt", checkpoint(b"}(X\x04\x00\x00\x00stepK\x07X\x01\x00\x00\x00w" + TENSOR_PICKLE + b"u"))
+    write("evil.pt", checkpoint(b"cposix\nsystem\n(X\x04\x00\x00\x00truetR"))
     write("kinds/pointer.safetensors", b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n")
     write("kinds/download.safetensors", b"<!doctype html>\n<html><title>Not found</title></html>\n")
     write("kinds/model.safetensors.index.json", b'{"weight_map": {}}\n')

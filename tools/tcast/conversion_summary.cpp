@@ -225,18 +225,20 @@ Json outcome_json(const ConvertRequest& request, const ConvertOutcome& outcome, 
     if (total.report.count != 0) entry["report"] = to_json(total.report);
     totals.push_back(std::move(entry));
   }
-  return {{"input", request.input},
-          {"input_format", outcome.input_format},
-          {"output", request.output},
-          {"output_format", outcome.output_format},
-          {"dry_run", request.dry_run},
-          {"verified", outcome.verified},
-          {"bytes_read", outcome.bytes_read},
-          {"bytes_written", outcome.bytes_written},
-          {"seconds", seconds},
-          {"options", options_json(request.options)},
-          {"totals", std::move(totals)},
-          {"tensors", std::move(tensors)}};
+  Json json = {{"input", request.input},
+               {"input_format", outcome.input_format},
+               {"output", request.output},
+               {"output_format", outcome.output_format},
+               {"dry_run", request.dry_run},
+               {"verified", outcome.verified},
+               {"bytes_read", outcome.bytes_read},
+               {"bytes_written", outcome.bytes_written},
+               {"seconds", seconds},
+               {"options", options_json(request.options)},
+               {"totals", std::move(totals)},
+               {"tensors", std::move(tensors)}};
+  if (!outcome.other_data.empty()) json["other_data"] = outcome.other_data;
+  return json;
 }
 
 }  // namespace tcast

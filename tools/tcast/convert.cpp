@@ -60,8 +60,9 @@ constexpr const char* convert_examples = R"(Examples:
       command goes on where it stopped
   tcast convert folder/ -o folder-fp8 --to float8_e4m3fn --preset weights-only --dry-run
   tcast convert folder/ -o folder-f16 --to float16 --keep-rank 0,1 --max-shard-size 5GB
-In safetensors, npz and gguf, --to converts floating-point tensors only: others are copied unless a rule names them. The
-array of an npy, pb or raw file is converted whatever its type.
+In safetensors, npz, gguf and PyTorch, --to converts floating-point tensors only: others are copied unless a rule names
+them. The array of an npy, pb or raw file is converted whatever its type.
+What a PyTorch checkpoint has besides tensors, such as an optimizer's settings, goes to OUT.json.
 A conversion destroys a tensor if more than half of its nonzero elements become zero, if the signal to noise ratio is
 under 3 dB, if an element wraps around, or if more than 1 % of the elements are out of range.
 REGEX is RE2's syntax: it may match any part of a name, and has no backreferences and no lookaround.
@@ -73,6 +74,11 @@ std::vector<std::string> files_of(const ConvertArguments& arguments) {
   files.push_back(arguments.request.input);
   files.push_back(arguments.request.output);
   return files;
+}
+
+void print_other_data(const ConvertOutcome& outcome) {
+  if (outcome.other_data.empty()) return;
+  print(fmt::format("{}: the checkpoint's other data\n", printable(outcome.other_data)));
 }
 
 void print_outcome(const ConvertArguments& arguments, const ConvertOutcome& outcome, double seconds) {
@@ -92,6 +98,7 @@ void print_outcome(const ConvertArguments& arguments, const ConvertOutcome& outc
     print(plan_table(outcome));
     print(fmt::format("\n{} -> {} ({} -> {}): {}; nothing was written\n", printable(request.input),
                       printable(request.output), outcome.input_format, outcome.output_format, tensor_counts(outcome)));
+    print_other_data(outcome);
     return;
   }
   if (request.report) print(loss_summary(outcome) + "\n");
@@ -100,6 +107,7 @@ void print_outcome(const ConvertArguments& arguments, const ConvertOutcome& outc
                     bytes_text(outcome.bytes_read), bytes_text(outcome.bytes_written), duration_text(seconds),
                     rate_text(static_cast<double>(bytes) / std::max(seconds, 1e-9)),
                     outcome.verified ? ", verified" : ""));
+  print_other_data(outcome);
 }
 
 // Replaces `-` by files.

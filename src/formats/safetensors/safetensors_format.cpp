@@ -140,6 +140,7 @@ constexpr Format safetensors_format = {
     .named_tensors = true,
     .sniff = sniff,
     .can_hold = [](DType dtype) { return find_dtype(dtype) != nullptr; },
+    .can_hold_foreign = [](std::string_view foreign_dtype) { return find_dtype(foreign_dtype) != nullptr; },
     .open = open,
     .create = create,
     .check = check,

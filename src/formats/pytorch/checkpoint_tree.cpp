@@ -1,0 +1,188 @@
+#include "formats/pytorch/checkpoint_tree.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <unordered_set>
+
+namespace tensorcast::formats::pytorch {
+namespace {
+
+constexpr int max_depth = 100;
+constexpr std::string_view metadata_key = "_metadata";
+
+// Writes JSON piece by piece, so that integers of any size are possible.
+class Sorter {
+ public:
+  explicit Sorter(const Objects& objects) : objects_(objects) {}
+
+  Result<CheckpointTree> run(Ref root) {
+    Result<std::optional<std::string>> rest = visit(root, "", 0);
+    if (!rest) return std::move(rest).error();
+    if (*rest && **rest != "{}") tree_.other_data = *std::move(*rest) + "\n";
+    std::unordered_set<std::string_view> names;
+    for (const NamedTensor& tensor : tree_.tensors) {
+      if (names.insert(tensor.name).second) continue;
+      return Error{.code = ErrorCode::unsupported,
+                   .message = "two tensors of the checkpoint would have this name, as dots join the keys",
+                   .tensor = tensor.name};
+    }
+    return std::move(tree_);
+  }
+
+ private:
+  using Plain = std::optional<std::string>;  // JSON; nullopt for a tensor, or a container of tensors only
+
+  Result<Plain> visit(Ref ref, const std::string& path, int depth) {
+    const Value& value = objects_[ref];
+    if (depth == max_depth) {
+      return Error{.code = ErrorCode::parse,
+                   .message = fmt::format("the checkpoint is nested deeper than {}, or contains itself", max_depth)};
+    }
+    constexpr std::uint64_t visit_bytes = 64;
+    if (auto taken = take(visit_bytes + 6 * value.text.size() + 3 * path.size()); !taken)
+      return std::move(taken).error();
+    switch (value.kind) {
+      case Kind::tensor:
+        tree_.tensors.push_back({.name = path, .tensor = static_cast<std::size_t>(value.integer)});
+        return Plain();
+      case Kind::none:
+        return Plain("null");
+      case Kind::boolean:
+        return Plain(value.integer != 0 ? "true" : "false");
+      case Kind::integer:
+        return Plain(fmt::format("{}", value.integer));
+      case Kind::big_integer:
+        return Plain(value.text);
+      case Kind::real:
+        return Plain(real_text(value.real));
+      case Kind::string:
+      case Kind::symbol:
+        return Plain(nlohmann::json(value.text).dump());
+      case Kind::bytes:
+        return Plain(bytes_text(value.text));
+      case Kind::list:
+      case Kind::tuple:
+      case Kind::set:
+        return visit_list(value, path, depth);
+      case Kind::dict:
+        return visit_dict(value, path, depth);
+      case Kind::function:
+      case Kind::numpy_dtype:
+      case Kind::numpy_array:
+      case Kind::storage:
+        break;
+    }
+    const std::string what = value.kind == Kind::function  ? value.text
+                             : value.kind == Kind::storage ? "a storage without a tensor"
+                                                           : "a part of a NumPy array";
+    return Error{.code = ErrorCode::unsupported,
+                 .message = fmt::format("the checkpoint has {} where data belong", what),
+                 .hint = "save tensors and plain data only, as torch.save(model.state_dict(), path) does",
+                 .tensor = path};
+  }
+
+  Result<Plain> visit_list(const Value& value, const std::string& path, int depth) {
+    std::string json = "[";
+    bool plain = value.items.empty();
+    for (std::size_t i = 0; i < value.items.size(); ++i) {
+      Result<Plain> item = visit(value.items[i], joined(path, fmt::format("{}", i)), depth + 1);
+      if (!item) return item;
+      plain = plain || item->has_value();
+      const std::string& text = *item ? **item : null_;
+      if (auto taken = take(2 * text.size()); !taken) return std::move(taken).error();
+      json += i == 0 ? "" : ",";
+      json += text;
+    }
+    return plain ? Plain(json + "]") : Plain();
+  }
+
+  Result<Plain> visit_dict(const Value& value, const std::string& path, int depth) {
+    std::string json = "{";
+    bool plain = value.items.empty();
+    // Later values of a key replace earlier ones, as in Python.
+    std::vector<std::pair<std::string, Ref>> entries;
+    std::unordered_map<std::string, std::size_t> places;
+    for (std::size_t i = 0; i < value.items.size(); i += 2) {
+      Result<std::string> key = key_text(objects_[value.items[i]], path);
+      if (!key) return std::move(key).error();
+      if (auto taken = take(3 * key->size() + 3 * sizeof entries[0] + 64); !taken) return std::move(taken).error();
+      const auto [place, is_new] = places.emplace(*key, entries.size());
+      if (is_new) {
+        entries.emplace_back(*std::move(key), value.items[i + 1]);
+      } else {
+        entries[place->second].second = value.items[i + 1];
+      }
+    }
+    if (value.attributes != no_ref && !places.contains(std::string(metadata_key))) {
+      const Value& attributes = objects_[value.attributes];
+      for (std::size_t i = 0; i < attributes.items.size(); i += 2) {
+        Result<std::string> key = key_text(objects_[attributes.items[i]], path);
+        if (!key) return std::move(key).error();
+        if (*key == metadata_key) entries.emplace_back(*std::move(key), attributes.items[i + 1]);
+      }
+    }
+    for (const auto& [key, entry] : entries) {
+      Result<Plain> item = visit(entry, joined(path, key), depth + 1);
+      if (!item) return item;
+      if (!*item) continue;
+      plain = true;
+      if (auto taken = take(2 * ((*item)->size() + 6 * key.size())); !taken) return std::move(taken).error();
+      json += json.size() == 1 ? "" : ",";
+      if (depth == 0) json += "\n  ";
+      json += nlohmann::json(key).dump() + ":" + (depth == 0 ? " " : "") + **item;
+    }
+    if (depth == 0 && json.size() > 1) json += "\n";
+    return plain ? Plain(json + "}") : Plain();
+  }
+
+  Result<std::string> key_text(const Value& key, const std::string& path) {
+    switch (key.kind) {
+      case Kind::string:
+      case Kind::big_integer:
+      case Kind::symbol:
+        return key.text;
+      case Kind::integer:
+        return fmt::format("{}", key.integer);
+      case Kind::boolean:
+        return std::string(key.integer != 0 ? "True" : "False");
+      case Kind::none:
+        return std::string("None");
+      case Kind::real:
+        return fmt::format("{}", key.real);
+      default:
+        return Error{
+            .code = ErrorCode::unsupported,
+            .message = fmt::format("a dict at \"{}\" of the checkpoint has a key that is not text or a number", path),
+            .hint = "save dicts with texts as keys"};
+    }
+  }
+
+  static std::string joined(const std::string& path, const std::string& key) {
+    return path.empty() ? key : path + "." + key;
+  }
+  static std::string real_text(double real) {
+    if (std::isnan(real)) return "\"NaN\"";
+    if (std::isinf(real)) return real > 0 ? "\"Infinity\"" : "\"-Infinity\"";
+    return nlohmann::json(real).dump();
+  }
+  static std::string bytes_text(const std::string& bytes) {
+    std::string text = "{\"bytes\":\"";
+    for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+    return text + "\"}";
+  }
+  Result<void> take(std::uint64_t bytes) { return objects_.budget().take(bytes); }
+
+  const Objects& objects_;
+  const std::string null_ = "null";
+  CheckpointTree tree_;
+};
+
+}  // namespace
+
+Result<CheckpointTree> sort_checkpoint(const Objects& objects, Ref root) { return Sorter(objects).run(root); }
+
+}  // namespace tensorcast::formats::pytorch

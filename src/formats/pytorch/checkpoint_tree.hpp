@@ -1,0 +1,25 @@
+// Sorts what a checkpoint holds into tensors with names and plain data.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "formats/pytorch/pickle_values.hpp"
+
+namespace tensorcast::formats::pytorch {
+
+struct NamedTensor {
+  std::string name;        // the keys that lead to it, with dots: "optimizer.state.0.exp_avg"; "" for a lone tensor
+  std::size_t tensor = 0;  // index into Objects::tensors
+};
+
+struct CheckpointTree {
+  std::vector<NamedTensor> tensors;
+  // Everything else as JSON, with null where a list has a tensor; "" if there is nothing else.
+  std::string other_data;
+};
+
+// Errors: parse (nested too deep, two tensors of one name), unsupported (keys that are not text or numbers; memory).
+[[nodiscard]] Result<CheckpointTree> sort_checkpoint(const Objects& objects, Ref root);
+
+}  // namespace tensorcast::formats::pytorch

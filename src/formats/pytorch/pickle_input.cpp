@@ -1,0 +1,65 @@
+#include "formats/pytorch/pickle_input.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "formats/pytorch/pickle_values.hpp"
+
+namespace tensorcast::formats::pytorch {
+namespace {
+
+constexpr std::size_t window_bytes = std::size_t{64} << 10;
+constexpr std::size_t max_line_bytes = std::size_t{64} << 10;
+
+}  // namespace
+
+Error malformed_pickle(std::string what) {
+  return Error{.code = ErrorCode::parse, .message = "malformed pickle: " + std::move(what)};
+}
+
+Result<std::string> PickleInput::text(std::uint64_t bytes) {
+  if (bytes > left()) {
+    return malformed_pickle(fmt::format("a value claims {} bytes, but only {} follow", bytes, left()));
+  }
+  if (Result<void> taken = budget_.take(bytes); !taken) return std::move(taken).error();
+  std::string text(bytes, '\0');
+  if (Result<void> got = read(std::as_writable_bytes(std::span(text))); !got) return std::move(got).error();
+  return text;
+}
+
+Result<std::string> PickleInput::line() {
+  std::string line;
+  while (true) {
+    const Result<char> next = get<char>();
+    if (!next) return next.error();
+    if (*next == '\n') return line;
+    if (line.size() == max_line_bytes) return malformed_pickle("a line without an end");
+    line += *next;
+  }
+}
+
+Result<void> PickleInput::read(std::span<std::byte> out) {
+  if (out.size() > left()) return malformed_pickle("it ends before its last operation");
+  // The source may be a stream that cannot go back, so what the window has is never read again.
+  while (!out.empty()) {
+    if (position_ < window_begin_ || position_ >= window_begin_ + window_.size()) {
+      if (out.size() >= window_bytes) {
+        if (Result<void> got = source_.read(position_, out); !got) return got;
+        position_ += out.size();
+        return {};
+      }
+      window_.resize(std::min<std::uint64_t>(window_bytes, left()));
+      window_begin_ = position_;
+      if (Result<void> got = source_.read(position_, window_); !got) return got;
+    }
+    const auto begin = static_cast<std::size_t>(position_ - window_begin_);
+    const std::size_t count = std::min(out.size(), window_.size() - begin);
+    std::memcpy(out.data(), window_.data() + begin, count);
+    out = out.subspan(count);
+    position_ += count;
+  }
+  return {};
+}
+
+}  // namespace tensorcast::formats::pytorch

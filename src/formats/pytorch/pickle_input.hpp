@@ -1,0 +1,50 @@
+// The bytes of a pickle, read from front to back.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "formats/npy/byte_source.hpp"
+#include "io/memory_budget.hpp"
+#include "tensorcast/error.hpp"
+
+namespace tensorcast::formats::pytorch {
+
+class PickleInput {
+ public:
+  // `source` and `budget` outlive this.
+  PickleInput(npy::ByteSource& source, std::uint64_t position, io::MemoryBudget& budget)
+      : source_(source), budget_(budget), position_(position) {}
+
+  [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
+  [[nodiscard]] std::uint64_t left() const noexcept { return source_.size() - position_; }
+
+  // Reads a little-endian number. Errors: parse (the pickle is cut off), io.
+  template <class Number>
+  [[nodiscard]] Result<Number> get() {
+    std::byte bytes[sizeof(Number)];
+    if (Result<void> got = read(bytes); !got) return std::move(got).error();
+    Number number{};
+    std::memcpy(&number, bytes, sizeof number);
+    return number;
+  }
+  // Reads `bytes` bytes, whose memory it takes from the budget. Errors: parse, unsupported, io.
+  [[nodiscard]] Result<std::string> text(std::uint64_t bytes);
+  // Reads up to a line feed, which it drops. Errors: parse (also a line of more than 64 KiB), io.
+  [[nodiscard]] Result<std::string> line();
+
+ private:
+  [[nodiscard]] Result<void> read(std::span<std::byte> out);
+
+  npy::ByteSource& source_;
+  io::MemoryBudget& budget_;
+  std::uint64_t position_;
+  std::vector<std::byte> window_;
+  std::uint64_t window_begin_ = 0;
+};
+
+}  // namespace tensorcast::formats::pytorch

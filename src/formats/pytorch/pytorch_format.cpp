@@ -1,0 +1,259 @@
+#include "formats/pytorch/pytorch_format.hpp"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "formats/pytorch/checkpoint_file.hpp"
+#include "formats/pytorch/checkpoint_tree.hpp"
+#include "formats/pytorch/strided_source.hpp"
+#include "io/input_file.hpp"
+#include "tensorcast/tensor.hpp"
+
+namespace tensorcast::formats {
+namespace {
+
+using pytorch::CheckpointFile;
+using pytorch::CheckpointTree;
+using pytorch::Kind;
+using pytorch::Storage;
+using pytorch::StoredBytes;
+using pytorch::StridedSource;
+using pytorch::StridedTensor;
+using pytorch::TorchType;
+
+constexpr std::array<std::string_view, 3> extensions = {".pt", ".pth", ".ckpt"};
+
+// The number 0x1950A86A20F9469CFC6C in a pickle, with which torch.save's older files begin.
+constexpr std::string_view stacked_magic = "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";
+constexpr std::string_view stacked_magic_text = "L119547037146038801333356L";
+
+Error damaged(std::string what) {
+  return Error{.code = ErrorCode::parse, .message = "damaged checkpoint: " + std::move(what)};
+}
+
+class PytorchReader final : public Reader {
+ public:
+  PytorchReader(const io::InputFile& file, std::unique_ptr<CheckpointFile> checkpoint)
+      : file_(file), checkpoint_(std::move(checkpoint)) {}
+
+  Result<void> open() {
+    Result<CheckpointTree> tree = sort_checkpoint(checkpoint_->objects, checkpoint_->root);
+    if (!tree) return std::move(tree).error();
+    other_data_ = std::move(tree->other_data);
+    // Tied and repeated elements are written once for each tensor, so bound what a small file can become.
+    constexpr std::uint64_t base_bytes = std::uint64_t{64} << 20;
+    constexpr std::uint64_t bytes_per_byte = 16;
+    std::uint64_t left = base_bytes + bytes_per_byte * file_.size();
+    for (pytorch::NamedTensor& named : tree->tensors) {
+      if (auto taken = checkpoint_->budget->take_grown<TensorInfo>(); !taken) return taken;
+      Result<TensorInfo> info = describe(checkpoint_->objects.tensors[named.tensor]);
+      if (!info) {
+        info.error().tensor = named.name;
+        return std::move(info).error();
+      }
+      if (info->bytes > left) {
+        return Error{.code = ErrorCode::unsupported,
+                     .message = "the tensors repeat the elements of the file too often",
+                     .hint = "save tensor.clone() instead of an expanded one",
+                     .tensor = named.name};
+      }
+      left -= info->bytes;
+      info->name = std::move(named.name);
+      tensors_.push_back(*std::move(info));
+      sources_.push_back(named.tensor);
+    }
+    return {};
+  }
+
+  const std::vector<TensorInfo>& tensors() const override { return tensors_; }
+  const Metadata& metadata() const override { return metadata_; }
+  std::string_view other_data() const override { return other_data_; }
+
+  Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override {
+    if (index != current_ || !source_) open_source(index);
+    auto got = source_->read(offset, out);
+    if (got && check_) got = check(offset, out);
+    if (!got && got.error().tensor.empty()) got.error().tensor = tensors_[index].name;
+    if (!got && got.error().file.empty()) got.error().file = file_.path();
+    return got;
+  }
+
+ private:
+  [[nodiscard]] const Storage* storage_of(const StridedTensor& tensor) const {
+    const pytorch::Value& value = checkpoint_->objects[tensor.storage];
+    if (value.kind != Kind::storage) return nullptr;
+    return &checkpoint_->objects.storages[static_cast<std::size_t>(value.integer)];
+  }
+
+  // The bytes of the elements' storage; of a view, those from its beginning.
+  [[nodiscard]] Result<StoredBytes> stored(const StridedTensor& tensor) const {
+    const Storage* storage = storage_of(tensor);
+    if (storage == nullptr) return StoredBytes{.bytes = checkpoint_->objects[tensor.storage].text.size()};
+    const std::uint64_t item = storage->type == nullptr ? 1 : storage->type->item_bytes;
+    StoredBytes stored = checkpoint_->storages.at(storage->key);
+    std::uint64_t skipped = 0;
+    if (__builtin_mul_overflow(storage->first, item, &skipped) || skipped > stored.bytes) {
+      return damaged("a view begins beyond the end of its storage");
+    }
+    stored.offset += skipped;
+    stored.bytes -= skipped;
+    if (skipped != 0) stored.crc.reset();
+    return stored;
+  }
+
+  // Checks that all elements of the tensor are in its storage.
+  [[nodiscard]] Result<TensorInfo> describe(const StridedTensor& tensor) const {
+    const Result<StoredBytes> bytes = stored(tensor);
+    if (!bytes) return bytes.error();
+    const TorchType& type = *tensor.type;
+    TensorInfo info{.name = {}, .dtype = type.dtype, .shape = tensor.shape, .foreign_dtype = std::string(type.foreign)};
+    const Result<std::size_t> items = element_count(tensor.shape);
+    if (!items) return damaged(items.error().message);
+    if (type.packed > 1) {
+      if (info.shape.empty() || info.shape.back() > std::numeric_limits<std::int64_t>::max() / type.packed) {
+        return damaged(fmt::format("a shape that {} cannot have", type.name));
+      }
+      info.shape.back() *= type.packed;
+    }
+    const Result<std::size_t> count = element_count(info.shape);
+    if (!count) return damaged(count.error().message);
+    info.count = *count;
+    if (__builtin_mul_overflow(*items, std::uint64_t{type.item_bytes}, &info.bytes)) {
+      return damaged("a shape with more bytes than can be counted");
+    }
+    if (*items == 0) return info;
+    std::uint64_t last = tensor.offset;
+    for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
+      std::uint64_t distance = 0;
+      if (__builtin_mul_overflow(tensor.shape[i] - 1, tensor.strides[i], &distance) ||
+          __builtin_add_overflow(last, distance, &last)) {
+        return damaged("strides that lead out of the storage");
+      }
+    }
+    const std::uint64_t available = bytes->bytes / type.item_bytes;
+    if (last >= available) {
+      return damaged(fmt::format("element {} of a storage that has {}", last, available));
+    }
+    return info;
+  }
+
+  void open_source(std::size_t index) {
+    const StridedTensor& tensor = checkpoint_->objects.tensors[sources_[index]];
+    const StoredBytes bytes = stored(tensor).value();
+    current_ = index;
+    if (storage_of(tensor) == nullptr) {
+      const std::string& data = checkpoint_->objects[tensor.storage].text;
+      source_.emplace(tensor, data.size(), tensor.big_endian, [&data](std::uint64_t offset, std::span<std::byte> out) {
+        std::copy_n(reinterpret_cast<const std::byte*>(data.data()) + offset, out.size(), out.begin());
+        return Result<void>();
+      });
+      check_ = false;
+      return;
+    }
+    source_.emplace(tensor, bytes.bytes, checkpoint_->big_endian,
+                    [this, begin = bytes.offset](std::uint64_t offset, std::span<std::byte> out) {
+                      return file_.read(begin + offset, out);
+                    });
+    // The archive has checksums of whole storages.
+    check_ = bytes.crc.has_value() && !checkpoint_->big_endian && tensor.offset == 0 &&
+             tensors_[index].bytes == bytes.bytes && is_contiguous(tensor);
+    if (check_) expected_crc_ = *bytes.crc;
+    checked_bytes_ = 0;
+    crc_ = 0;
+  }
+
+  // Adds the next bytes of a pass from the beginning to the checksum, and compares it after the last byte.
+  Result<void> check(std::uint64_t offset, std::span<const std::byte> bytes) {
+    if (offset == 0) {
+      checked_bytes_ = 0;
+      crc_ = 0;
+    }
+    if (offset != checked_bytes_ || bytes.empty()) return {};
+    crc_ = static_cast<std::uint32_t>(::crc32_z(crc_, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+    checked_bytes_ += bytes.size();
+    if (checked_bytes_ < tensors_[current_].bytes || crc_ == expected_crc_) return {};
+    return damaged("the checksum of a storage differs");
+  }
+
+  const io::InputFile& file_;
+  std::unique_ptr<CheckpointFile> checkpoint_;
+  std::vector<TensorInfo> tensors_;
+  std::vector<std::size_t> sources_;        // indices into Objects::tensors
+  Metadata metadata_ = {{"format", "pt"}};  // what Hugging Face's readers of safetensors expect of PyTorch
+  std::string other_data_;
+  std::size_t current_ = 0;
+  std::optional<StridedSource> source_;  // reads the tensor `current_`
+  bool check_ = false;
+  std::uint32_t expected_crc_ = 0;
+  std::uint64_t checked_bytes_ = 0;
+  std::uint32_t crc_ = 0;
+};
+
+std::string_view text_of(std::span<const std::byte> head) {
+  return {reinterpret_cast<const char*>(head.data()), head.size()};
+}
+
+bool is_zip(std::string_view head) { return head.starts_with("PK\x03\x04") || head.starts_with("PK\x05\x06"); }
+
+// Any archive but one of arrays: its extension decides, or the name of its first entry.
+bool sniff(std::span<const std::byte> bytes, std::uint64_t) {
+  const std::string_view head = text_of(bytes);
+  if (is_zip(head)) return begins_with_torch_entry(head);
+  const std::size_t magic = head.substr(0, 32).find(stacked_magic);
+  return magic != std::string_view::npos || head.starts_with(stacked_magic_text);
+}
+
+Result<std::unique_ptr<Reader>> open(const io::InputFile& file, const ReadOptions&) {
+  const auto fail = [&](Error error) {
+    if (error.file.empty()) error.file = file.path();
+    return error;
+  };
+  std::array<std::byte, 512> buffer{};
+  const std::span<std::byte> bytes = std::span(buffer).first(std::min<std::uint64_t>(file.size(), buffer.size()));
+  if (auto got = file.read(0, bytes); !got) return fail(std::move(got).error());
+  const std::string_view head = text_of(bytes);
+  constexpr std::size_t tar_magic_offset = 257;
+  if (head.size() > tar_magic_offset && head.substr(tar_magic_offset).starts_with("ustar")) {
+    return fail({.code = ErrorCode::unsupported,
+                 .message = "this is a tar archive, as PyTorch before 0.2 wrote checkpoints",
+                 .hint = "load it with torch.load and save it again with torch.save"});
+  }
+  Result<std::unique_ptr<CheckpointFile>> checkpoint =
+      is_zip(head) ? pytorch::read_zip_checkpoint(file) : pytorch::read_stacked_checkpoint(file);
+  if (!checkpoint) return fail(std::move(checkpoint).error());
+  auto reader = std::make_unique<PytorchReader>(file, std::move(*checkpoint));
+  if (auto opened = reader->open(); !opened) return fail(std::move(opened).error());
+  return std::unique_ptr<Reader>(std::move(reader));
+}
+
+}  // namespace
+
+bool begins_with_torch_entry(std::string_view head) noexcept {
+  constexpr std::size_t name_bytes_offset = 26;
+  constexpr std::size_t name_offset = 30;
+  if (head.size() < name_offset) return false;
+  const std::size_t name_bytes = static_cast<unsigned char>(head[name_bytes_offset]) |
+                                 static_cast<std::size_t>(static_cast<unsigned char>(head[name_bytes_offset + 1])) << 8;
+  const std::string_view name = head.substr(name_offset, name_bytes);
+  const std::string_view entry = name.substr(std::min(name.find('/'), name.size()));
+  return entry == "/data.pkl" || entry == "/.format_version" || entry == "/version" || entry == "/byteorder" ||
+         entry == "/constants.pkl" || entry.starts_with("/data/") || entry.starts_with("/code/") ||
+         entry.starts_with("/.data/");
+}
+
+constexpr Format pytorch_format = {
+    .name = "pytorch",
+    .description = "checkpoints of torch.save, read only",
+    .extensions = extensions,
+    .many_tensors = true,
+    .named_tensors = true,
+    .sniff = sniff,
+    .can_hold = [](DType) { return false; },
+    .open = open,
+};
+
+}  // namespace tensorcast::formats

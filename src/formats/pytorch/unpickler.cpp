@@ -1,0 +1,461 @@
+#include "formats/pytorch/unpickler.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <unordered_map>
+
+#include "formats/npy/npy_text.hpp"
+#include "formats/pytorch/pickle_functions.hpp"
+
+namespace tensorcast::formats::pytorch {
+namespace {
+
+constexpr int newest_protocol = 5;
+constexpr std::size_t max_long_bytes = 1024;  // a Python integer of 8192 bits; larger ones are not data
+
+#define TENSORCAST_TRY(statement) \
+  if (Result<void> done_ = (statement); !done_) return done_
+
+bool is_utf8(const std::string& text) {
+  return npy::count_characters(text + '.').ok();  // a final NUL is text
+}
+
+// Returns the decimal digits of a little-endian integer in two's complement.
+std::string decimal(std::string bytes) {
+  const bool negative = !bytes.empty() && (static_cast<unsigned char>(bytes.back()) & 0x80) != 0;
+  if (negative) {
+    unsigned carry = 1;
+    for (char& byte : bytes) {
+      carry += static_cast<unsigned char>(~byte);
+      byte = static_cast<char>(carry);
+      carry >>= 8;
+    }
+  }
+  std::string digits;
+  while (!bytes.empty()) {
+    unsigned remainder = 0;
+    for (std::size_t i = bytes.size(); i-- > 0;) {
+      remainder = remainder << 8 | static_cast<unsigned char>(bytes[i]);
+      bytes[i] = static_cast<char>(remainder / 10);
+      remainder %= 10;
+    }
+    digits += static_cast<char>('0' + remainder);
+    while (!bytes.empty() && bytes.back() == 0) bytes.pop_back();
+  }
+  if (digits.empty()) digits = "0";
+  if (negative) digits += '-';
+  std::reverse(digits.begin(), digits.end());
+  return digits;
+}
+
+class Unpickler {
+ public:
+  Unpickler(PickleInput& input, Objects& objects) : input_(input), objects_(objects) {}
+
+  Result<Ref> run() {
+    while (true) {
+      const Result<std::uint8_t> code = input_.get<std::uint8_t>();
+      if (!code) return code.error();
+      if (*code == '.') break;
+      if (Result<void> done = step(*code); !done) return std::move(done).error();
+    }
+    if (stack_.size() != 1) return malformed_pickle(fmt::format("{} values remain at its end", stack_.size()));
+    return stack_.back();
+  }
+
+ private:
+  Result<void> step(std::uint8_t code) {
+    switch (code) {
+      case 0x80:
+        return protocol();
+      case 0x95:
+        return skip<std::uint64_t>();  // FRAME
+      case '(':
+        return push_mark();
+      case '0':
+        return pop();
+      case '1': {
+        Result<std::vector<Ref>> dropped = pop_to_mark();
+        return dropped ? Result<void>() : std::move(dropped).error();
+      }
+      case '2':
+        TENSORCAST_TRY(need(1));
+        return push(stack_.back());
+      case 'N':
+        return push_value({.kind = Kind::none});
+      case 0x88:
+        return push_integer(Kind::boolean, 1);
+      case 0x89:
+        return push_integer(Kind::boolean, 0);
+      case 'I':
+      case 'L':
+        return push_decimal();
+      case 'J':
+        return push_fixed<std::int32_t>();
+      case 'K':
+        return push_fixed<std::uint8_t>();
+      case 'M':
+        return push_fixed<std::uint16_t>();
+      case 0x8a:
+        return push_long<std::uint8_t>();
+      case 0x8b:
+        return push_long<std::uint32_t>();
+      case 'F':
+        return push_real_text();
+      case 'G':
+        return push_real();
+      case 'S':
+        return push_quoted();
+      case 'V':
+        return push_escaped();
+      case 'T':
+        return push_text<std::uint32_t>(Kind::string, true);
+      case 'U':
+        return push_text<std::uint8_t>(Kind::string, true);
+      case 'X':
+        return push_text<std::uint32_t>(Kind::string, false);
+      case 0x8c:
+        return push_text<std::uint8_t>(Kind::string, false);
+      case 0x8d:
+        return push_text<std::uint64_t>(Kind::string, false);
+      case 'B':
+        return push_text<std::uint32_t>(Kind::bytes, false);
+      case 'C':
+        return push_text<std::uint8_t>(Kind::bytes, false);
+      case 0x8e:
+      case 0x96:
+        return push_text<std::uint64_t>(Kind::bytes, false);
+      default:
+        return step_containers(code);
+    }
+  }
+
+  Result<void> step_containers(std::uint8_t code) {
+    switch (code) {
+      case ']':
+        return push_value({.kind = Kind::list});
+      case ')':
+        return push_value({.kind = Kind::tuple});
+      case '}':
+        return push_value({.kind = Kind::dict});
+      case 0x8f:
+        return push_value({.kind = Kind::set});
+      case 'l':
+        return push_marked(Kind::list);
+      case 't':
+        return push_marked(Kind::tuple);
+      case 'd':
+        return push_marked(Kind::dict);
+      case 0x91:
+        return push_marked(Kind::set);
+      case 0x85:
+      case 0x86:
+      case 0x87:
+        return push_tuple(code - 0x84u);
+      case 'a':
+        return append(Kind::list, 1);
+      case 's':
+        return append(Kind::dict, 2);
+      case 'e':
+        return append_marked(Kind::list);
+      case 'u':
+        return append_marked(Kind::dict);
+      case 0x90:
+        return append_marked(Kind::set);
+      case 'p':
+      case 'q':
+      case 'r':
+      case 0x94:
+        return put(code);
+      case 'g':
+      case 'h':
+      case 'j':
+        return get(code);
+      default:
+        return step_objects(code);
+    }
+  }
+
+  Result<void> step_objects(std::uint8_t code) {
+    switch (code) {
+      case 'c': {
+        Result<std::string> module = input_.line();
+        if (!module) return std::move(module).error();
+        Result<std::string> name = input_.line();
+        if (!name) return std::move(name).error();
+        return push(find_name(objects_, *module, *name));
+      }
+      case 0x93:
+        return stack_global();
+      case 'R':
+      case 0x81: {  // REDUCE, NEWOBJ
+        TENSORCAST_TRY(need(2));
+        const Ref arguments = take();
+        return push(call(objects_, take(), arguments));
+      }
+      case 'b': {
+        TENSORCAST_TRY(need(2));
+        const Ref state = take();
+        return set_state(objects_, stack_.back(), state);
+      }
+      case 'Q': {
+        TENSORCAST_TRY(need(1));
+        return push(make_storage(objects_, take()));
+      }
+      case 'P':
+      case 'i':
+      case 'o':
+      case 0x82:
+      case 0x83:
+      case 0x84:
+      case 0x92:
+      case 0x97:
+      case 0x98:
+        return Error{
+            .code = ErrorCode::unsupported,
+            .message = fmt::format("the pickle has operation 0x{:02x}, which no checkpoint of tensors needs", code)};
+      default:
+        return malformed_pickle(fmt::format("0x{:02x} at {} is not an operation", code, input_.position() - 1));
+    }
+  }
+
+  // The stack.
+  [[nodiscard]] std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
+  Result<void> need(std::size_t count) const {
+    return stack_.size() - floor() >= count ? Result<void>() : malformed_pickle("an operation lacks its operands");
+  }
+  Ref take() {
+    const Ref top = stack_.back();
+    stack_.pop_back();
+    return top;
+  }
+  Result<void> pop() {
+    if (stack_.size() > floor()) {
+      stack_.pop_back();
+      return {};
+    }
+    if (marks_.empty()) return malformed_pickle("an operation lacks its operands");
+    marks_.pop_back();
+    return {};
+  }
+  Result<void> push(Result<Ref> value) {
+    if (!value) return std::move(value).error();
+    TENSORCAST_TRY(objects_.budget().take_grown<Ref>());
+    stack_.push_back(*value);
+    return {};
+  }
+  Result<void> push_value(Value value) { return push(objects_.add(std::move(value))); }
+  Result<void> push_integer(Kind kind, std::int64_t integer) {
+    Value value{.kind = kind};
+    value.integer = integer;
+    return push_value(std::move(value));
+  }
+  Result<void> push_mark() {
+    TENSORCAST_TRY(objects_.budget().take_grown<std::size_t>());
+    marks_.push_back(stack_.size());
+    return {};
+  }
+  Result<std::vector<Ref>> pop_to_mark() {
+    if (marks_.empty()) return malformed_pickle("an operation lacks its mark");
+    const auto begin = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
+    std::vector<Ref> items(begin, stack_.end());
+    stack_.erase(begin, stack_.end());
+    marks_.pop_back();
+    return items;
+  }
+
+  // Numbers and texts.
+  Result<void> protocol() {
+    const Result<std::uint8_t> version = input_.get<std::uint8_t>();
+    if (!version) return version.error();
+    if (*version <= newest_protocol) return {};
+    return Error{.code = ErrorCode::unsupported, .message = fmt::format("pickle protocol {} is not known", *version)};
+  }
+  template <class Number>
+  Result<void> skip() {
+    const Result<Number> number = input_.get<Number>();
+    return number ? Result<void>() : number.error();
+  }
+  template <class Number>
+  Result<void> push_fixed() {
+    const Result<Number> number = input_.get<Number>();
+    return number ? push_integer(Kind::integer, *number) : number.error();
+  }
+  Result<void> push_decimal() {
+    Result<std::string> line = input_.line();
+    if (!line) return std::move(line).error();
+    if (*line == "00" || *line == "01") return push_integer(Kind::boolean, *line == "01" ? 1 : 0);
+    if (line->ends_with('L')) line->pop_back();
+    return push_digits(*std::move(line));
+  }
+  Result<void> push_digits(std::string digits) {
+    const std::string_view magnitude = std::string_view(digits).substr(digits.starts_with('-') ? 1 : 0);
+    if (magnitude.empty() || magnitude.size() > 3 * max_long_bytes ||
+        magnitude.find_first_not_of("0123456789") != std::string_view::npos) {
+      return malformed_pickle("an integer that is not in decimal");
+    }
+    std::int64_t integer = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), integer);
+    if (error == std::errc()) return push_integer(Kind::integer, integer);
+    return push_value({.kind = Kind::big_integer, .text = std::move(digits)});
+  }
+  template <class Length>
+  Result<void> push_long() {
+    const Result<Length> length = input_.get<Length>();
+    if (!length) return length.error();
+    if (*length > max_long_bytes) {
+      return Error{
+          .code = ErrorCode::unsupported,
+          .message = fmt::format("the pickle has an integer of {} bytes; {} are allowed", *length, max_long_bytes)};
+    }
+    Result<std::string> bytes = input_.text(*length);
+    if (!bytes) return std::move(bytes).error();
+    return push_digits(decimal(*std::move(bytes)));
+  }
+  Result<void> push_number(double real) {
+    Value value{.kind = Kind::real};
+    value.real = real;
+    return push_value(std::move(value));
+  }
+  Result<void> push_real() {
+    const Result<std::uint64_t> bits = input_.get<std::uint64_t>();
+    if (!bits) return bits.error();
+    return push_number(std::bit_cast<double>(__builtin_bswap64(*bits)));
+  }
+  Result<void> push_real_text() {
+    const Result<std::string> line = input_.line();
+    if (!line) return line.error();
+    double real = 0;
+    const auto [end, error] = std::from_chars(line->data(), line->data() + line->size(), real);
+    if (error == std::errc::invalid_argument || end != line->data() + line->size()) {
+      return malformed_pickle("a number that is not in decimal");
+    }
+    return push_number(real);
+  }
+  // `python2`: bytes or text, which only their content can tell.
+  template <class Length>
+  Result<void> push_text(Kind kind, bool python2) {
+    const Result<Length> length = input_.get<Length>();
+    if (!length) return length.error();
+    Result<std::string> text = input_.text(*length);
+    if (!text) return std::move(text).error();
+    if (kind == Kind::string && !is_utf8(*text)) {
+      if (!python2) return malformed_pickle("a text that is not UTF-8");
+      kind = Kind::bytes;
+    }
+    return push_value({.kind = kind, .text = *std::move(text)});
+  }
+  Result<void> push_quoted() {
+    const Result<std::string> line = input_.line();
+    if (!line) return line.error();
+    const bool quoted =
+        line->size() >= 2 && line->front() == line->back() && (line->front() == '\'' || line->front() == '"');
+    if (!quoted || line->find('\\') != std::string::npos || !is_utf8(*line)) {
+      return malformed_pickle("a text that is not in quotes, or has escapes");
+    }
+    return push_value({.kind = Kind::string, .text = line->substr(1, line->size() - 2)});
+  }
+  Result<void> push_escaped() {
+    Result<std::string> line = input_.line();
+    if (!line) return std::move(line).error();
+    // Latin-1, with \uXXXX for the rest; names of tensors are ASCII.
+    if (!std::all_of(line->begin(), line->end(), [](char c) { return c >= ' ' && c <= '~' && c != '\\'; })) {
+      return Error{.code = ErrorCode::unsupported,
+                   .message = "the pickle has a text of protocol 0 that is not plain ASCII",
+                   .hint = "save the checkpoint with torch.save's own protocol"};
+    }
+    return push_value({.kind = Kind::string, .text = *std::move(line)});
+  }
+
+  // Containers.
+  Result<void> push_marked(Kind kind) {
+    Result<std::vector<Ref>> items = pop_to_mark();
+    if (!items) return std::move(items).error();
+    if (kind == Kind::dict && items->size() % 2 != 0) return malformed_pickle("a key without a value");
+    return push_value({.kind = kind, .items = *std::move(items)});
+  }
+  Result<void> push_tuple(std::size_t count) {
+    TENSORCAST_TRY(need(count));
+    Value tuple{.kind = Kind::tuple};
+    tuple.items.assign(stack_.end() - static_cast<std::ptrdiff_t>(count), stack_.end());
+    stack_.resize(stack_.size() - count);
+    return push_value(std::move(tuple));
+  }
+  Result<void> append_to(Kind kind, std::span<const Ref> items) {
+    TENSORCAST_TRY(need(1));
+    if (objects_[stack_.back()].kind != kind) return malformed_pickle("items for a value that is not their container");
+    if (kind == Kind::dict && items.size() % 2 != 0) return malformed_pickle("a key without a value");
+    for (const Ref item : items) TENSORCAST_TRY(objects_.append(stack_.back(), item));
+    return {};
+  }
+  Result<void> append(Kind kind, std::size_t count) {
+    TENSORCAST_TRY(need(count + 1));
+    const std::vector<Ref> items(stack_.end() - static_cast<std::ptrdiff_t>(count), stack_.end());
+    stack_.resize(stack_.size() - count);
+    return append_to(kind, items);
+  }
+  Result<void> append_marked(Kind kind) {
+    const Result<std::vector<Ref>> items = pop_to_mark();
+    return items ? append_to(kind, *items) : items.error();
+  }
+
+  // The memo.
+  Result<std::uint64_t> memo_index(std::uint8_t code) {
+    const auto widened = [](auto index) -> Result<std::uint64_t> {
+      if (!index) return index.error();
+      return std::uint64_t{*index};
+    };
+    if (code == 'q' || code == 'h') return widened(input_.get<std::uint8_t>());
+    if (code == 'r' || code == 'j') return widened(input_.get<std::uint32_t>());
+    if (code == 0x94) return std::uint64_t{memo_.size()};
+    const Result<std::string> line = input_.line();
+    if (!line) return line.error();
+    std::uint64_t index = 0;
+    const auto [end, error] = std::from_chars(line->data(), line->data() + line->size(), index);
+    if (error != std::errc() || end != line->data() + line->size()) return malformed_pickle("an index of the memo");
+    return index;
+  }
+  Result<void> put(std::uint8_t code) {
+    const Result<std::uint64_t> index = memo_index(code);
+    if (!index) return index.error();
+    TENSORCAST_TRY(need(1));
+    constexpr std::uint64_t node_bytes = 64;  // of an entry in the map
+    if (!memo_.contains(*index)) TENSORCAST_TRY(objects_.budget().take(node_bytes));
+    memo_[*index] = stack_.back();
+    return {};
+  }
+  Result<void> get(std::uint8_t code) {
+    const Result<std::uint64_t> index = memo_index(code);
+    if (!index) return index.error();
+    const auto found = memo_.find(*index);
+    if (found == memo_.end()) return malformed_pickle(fmt::format("value {} of the memo was never put there", *index));
+    return push(found->second);
+  }
+
+  Result<void> stack_global() {
+    TENSORCAST_TRY(need(2));
+    const Ref name = take();
+    const Ref module = take();
+    if (objects_[name].kind != Kind::string || objects_[module].kind != Kind::string) {
+      return malformed_pickle("a name that is not text");
+    }
+    return push(find_name(objects_, objects_[module].text, objects_[name].text));
+  }
+
+  PickleInput& input_;
+  Objects& objects_;
+  std::vector<Ref> stack_;
+  std::vector<std::size_t> marks_;  // sizes of the stack
+  std::unordered_map<std::uint64_t, Ref> memo_;
+};
+
+#undef TENSORCAST_TRY
+
+}  // namespace
+
+Result<Ref> unpickle(PickleInput& input, Objects& objects) { return Unpickler(input, objects).run(); }
+
+}  // namespace tensorcast::formats::pytorch

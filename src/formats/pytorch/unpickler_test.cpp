@@ -1,0 +1,100 @@
+#include "formats/pytorch/unpickler.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+
+#include "formats/pytorch/checkpoint_tree.hpp"
+
+namespace tensorcast::formats::pytorch {
+namespace {
+
+class TextSource final : public npy::ByteSource {
+ public:
+  explicit TextSource(std::string text) : text_(std::move(text)) {}
+  std::uint64_t size() const override { return text_.size(); }
+  Result<void> read(std::uint64_t offset, std::span<std::byte> out) override {
+    std::memcpy(out.data(), text_.data() + offset, out.size());
+    return {};
+  }
+
+ private:
+  std::string text_;
+};
+
+// Returns the plain data of a pickle as JSON, or the message of its error.
+std::string plain(std::string pickle) {
+  io::MemoryBudget budget(pickle.size());
+  TextSource source(std::move(pickle));
+  Objects objects(budget);
+  PickleInput input(source, 0, budget);
+  const Result<Ref> root = unpickle(input, objects);
+  if (!root) return root.error().message;
+  const Result<CheckpointTree> tree = sort_checkpoint(objects, *root);
+  return tree ? tree->other_data : tree.error().message;
+}
+
+std::string bytes(std::initializer_list<int> values) {
+  std::string text;
+  for (const int value : values) text += static_cast<char>(value);
+  return text;
+}
+
+TEST(Unpickler, NumbersOfEveryProtocol) {
+  EXPECT_EQ(plain("I01\n."), "true\n");
+  EXPECT_EQ(plain("I-12\n."), "-12\n");
+  EXPECT_EQ(plain("L99999999999999999999L\n."), "99999999999999999999\n");
+  EXPECT_EQ(plain("F0.5\n."), "0.5\n");
+  EXPECT_EQ(plain(bytes({'K', 200, '.'})), "200\n");
+  EXPECT_EQ(plain(bytes({'M', 1, 2, '.'})), "513\n");
+  EXPECT_EQ(plain(bytes({'J', 255, 255, 255, 255, '.'})), "-1\n");
+  EXPECT_EQ(plain(bytes({'G', 0x3F, 0xF8, 0, 0, 0, 0, 0, 0, '.'})), "1.5\n");
+  EXPECT_EQ(plain(bytes({'G', 0x7F, 0xF8, 0, 0, 0, 0, 0, 0, '.'})), "\"NaN\"\n");
+}
+
+TEST(Unpickler, LongsAreExact) {
+  EXPECT_EQ(plain(bytes({0x8a, 0, '.'})), "0\n");
+  EXPECT_EQ(plain(bytes({0x8a, 1, 0x80, '.'})), "-128\n");
+  EXPECT_EQ(plain(bytes({0x8a, 2, 0xFF, 0, '.'})), "255\n");
+  EXPECT_EQ(plain(bytes({0x8a, 9, 0, 0, 0, 0, 0, 0, 0, 0x80, 0, '.'})), "9223372036854775808\n");
+  EXPECT_EQ(plain(bytes({0x8a, 8, 0, 0, 0, 0, 0, 0, 0, 0x80, '.'})), "-9223372036854775808\n");
+  EXPECT_EQ(plain(bytes({0x8a, 9, 255, 255, 255, 255, 255, 255, 255, 0x7F, 255, '.'})), "-9223372036854775809\n");
+}
+
+TEST(Unpickler, ContainersAndTheMemo) {
+  EXPECT_EQ(plain("(lp0\nI1\nag0\n0."), "[1]\n");
+  EXPECT_EQ(plain("(I1\nI2\nt."), "[1,2]\n");
+  EXPECT_EQ(plain("}(S'a'\nNS'a'\nI2\nu."), "{\n  \"a\": 2\n}\n") << "a later value replaces an earlier one";
+  EXPECT_EQ(plain(bytes({0x80, 4, 0x8f, '(', 'K', 1, 0x90, '.'})), "[1]\n");
+  EXPECT_EQ(plain("(I1\n1N."), "null\n");
+  EXPECT_EQ(plain("N2\x86."), "[null,null]\n");
+}
+
+TEST(Unpickler, NamesThatAreAllowed) {
+  EXPECT_EQ(plain("ccollections\nOrderedDict\n)R."), "") << "nothing is left of an empty state_dict";
+  EXPECT_EQ(plain("ctorch\nfloat32\n."), "\"torch.float32\"\n");
+  EXPECT_EQ(plain("ctorch\ndevice\n(S'cuda'\nI1\ntR."), "\"cuda:1\"\n");
+  EXPECT_EQ(plain("c__builtin__\nset\n((lI1\natR."), "[1]\n");
+}
+
+TEST(Unpickler, OtherNamesAreErrorsThatSayThem) {
+  EXPECT_NE(plain("cposix\nsystem\n(S'true'\ntR.").find("posix.system"), std::string::npos);
+  EXPECT_NE(plain("c__builtin__\neval\n(S'1'\ntR.").find("builtins.eval"), std::string::npos);
+  EXPECT_NE(plain("ctorch\nQInt8Storage\n.").find("torch.QInt8Storage"), std::string::npos);
+  EXPECT_NE(plain("c\xFF\nx\n.").find("not UTF-8"), std::string::npos);
+}
+
+TEST(Unpickler, MemoryIsBoundedBeforeItIsTaken) {
+  std::string many = "\x80\x02";
+  many.append(std::size_t{1} << 20, ']');
+  EXPECT_NE(plain(many + "0.").find("memory"), std::string::npos);
+  std::string doubling("\x80\x02]q\x00", 5);
+  for (int i = 0; i < 60; ++i) {
+    doubling += bytes({'0', ']', '(', 'h', i, 'h', i, 'e', 'q', i + 1});
+  }
+  EXPECT_NE(plain(doubling + ".").find("memory"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tensorcast::formats::pytorch
