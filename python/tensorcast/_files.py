@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Path: TypeAlias = "str | os.PathLike[str]"
 SourceTypes: TypeAlias = "DTypeLike | Mapping[str, DTypeLike] | None"
-FileFormat: TypeAlias = Literal["npy", "npz", "safetensors", "gguf", "tensor_proto", "raw"]
+FileFormat: TypeAlias = Literal["npy", "npz", "safetensors", "gguf", "pytorch", "tensor_proto", "raw"]
 
 
 @shows_options
@@ -49,7 +49,7 @@ def convert(
     """Converts every tensor of a file. ``dst`` is complete or absent, also after an error.
 
     Args:
-        src, dst: ``.npy``, ``.npz``, ``.safetensors``, ``.gguf``, ``.pb``.
+        src, dst: ``.npy``, ``.npz``, ``.safetensors``, ``.pb``.
         to: type of the floating-point tensors that no rule names.
         rules: ``{regular expression: dtype}``; the first that matches a tensor's name decides.
         include, exclude: regular expressions (RE2) of names to convert or to leave alone; a string is one. With a
@@ -124,7 +124,7 @@ def inspect(
     """Lists the contents of a file; with ``stats``, also the losses of each tensor as other types.
 
     Args:
-        path: ``.npy``, ``.npz``, ``.safetensors``, ``.gguf``, ``.pb``.
+        path: ``.npy``, ``.npz``, ``.safetensors``, ``.pb``.
         stats: read the data too, in blocks; without it only the header is read.
         candidates: with ``stats``, the types to try; ``None``: float16, bfloat16, float8_e4m3fn and float8_e5m2 on
             floating-point tensors.
@@ -244,7 +244,7 @@ def open(
     ...     embedding = file["embed"]
 
     Args:
-        path: ``.npy``, ``.npz``, ``.safetensors``, ``.gguf``, ``.pb``. The array of an npy file is named ``""``.
+        path: ``.npy``, ``.npz``, ``.safetensors``, ``.pb``. The array of an npy file is named ``""``.
         from_: the ml_dtypes type of opaque npy descriptors; ``{tensor: dtype}`` names it for single arrays of an npz.
         raw: type and shape of a file of raw elements.
         format: where extension and content do not tell.
@@ -283,7 +283,7 @@ def save(
     """Writes tensors to a file, which is complete or absent, also after an error.
 
     Args:
-        path: ``.npy``, ``.npz``, ``.safetensors``, ``.gguf``, ``.pb``; npy and pb hold one tensor.
+        path: ``.npy``, ``.npz``, ``.safetensors``, ``.pb``; npy and pb hold one tensor.
         tensors: arrays or tensors as in :func:`cast`, by name. Types under 8 bits are stored packed.
         metadata: texts for the header of safetensors; other formats have no place for them.
         format: where the extension does not tell.
