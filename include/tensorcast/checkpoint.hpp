@@ -16,12 +16,12 @@
 #include "tensorcast/export.hpp"
 #include "tensorcast/file.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 
 // Reports whether `path` is read as a checkpoint: a folder, or the index of one (NAME.safetensors.index.json).
 [[nodiscard]] TENSORCAST_API bool is_checkpoint(const std::string& path);
 
-// Converts a file as convert_file() does, or a checkpoint: a folder or an index. `request.output` is then a folder,
+// Converts a file as convert() does, or a checkpoint: a folder or an index. `request.output` is then a folder,
 // which must not exist, or be empty, unless `overwrite` is set.
 //
 // Shards     keep their names and tensors unless max_shard_bytes or single_file is set.
@@ -31,7 +31,7 @@ namespace tensorcast {
 // Crash      the folder has a plan.json and a hidden folder until the conversion is complete. The same request goes on
 //            where the last one stopped. Old files of an overwritten folder stay until all new ones are complete.
 // Memory     bounded: that of the headers and about 64 MiB, whatever the size of the checkpoint.
-// Errors     as convert_file().
+// Errors     as convert().
 [[nodiscard]] TENSORCAST_API Result<ConvertOutcome> convert_checkpoint(const ConvertRequest& request);
 
 // The same conversion in steps, which may run on different machines that share the folders:
@@ -42,11 +42,12 @@ namespace tensorcast {
 [[nodiscard]] TENSORCAST_API Result<ConvertOutcome> plan_checkpoint(const ConvertRequest& request);
 
 struct ShardRequest {
-  std::string output;               // the folder that was planned, or its plan.json
-  std::vector<std::size_t> shards;  // indices, from 0; empty: all
-  std::size_t first = 0, step = 1;  // of the shards, converts those with the indices first, first + step, ...
-  int threads = 0;                  // 0: all cores
-  std::function<bool(const Progress&)> on_progress;  // called now and then; returning false cancels
+  std::string output = {};               // the folder that was planned, or its plan.json
+  std::vector<std::size_t> shards = {};  // indices, from 0; empty: all
+  std::size_t first = 0, step = 1;       // of the shards, converts those with the indices first, first + step, ...
+  Execution execution = {};
+  // Called now and then; returning false cancels, which is the error `cancelled`.
+  std::function<bool(const Progress&)> on_progress = {};
 };
 
 // Converts shards of a plan. A shard that is done is left alone, so it does no harm if two processes convert one shard.
@@ -60,17 +61,17 @@ struct ShardRequest {
 [[nodiscard]] TENSORCAST_API Result<ConvertOutcome> finish_checkpoint(const std::string& output);
 
 struct VerifyRequest {
-  std::string checkpoint;
-  std::string against;  // the checkpoint that it was converted from; empty: compare with SHA256SUMS only
-  CastOptions options;  // of the conversion; threads: 0 = all cores
-  std::function<bool(const Progress&)> on_progress;
+  std::string checkpoint = {};
+  std::string against = {};  // the checkpoint that it was converted from; empty: compare with SHA256SUMS only
+  CastOptions options = {};  // of the conversion
+  Execution execution = {};
+  std::function<bool(const Progress&)> on_progress = {};  // as in ShardRequest
 };
 
 struct VerifyOutcome {
   std::size_t files = 0;    // whose SHA-256 is right
   std::size_t tensors = 0;  // that equal a second conversion of the source
   std::uint64_t bytes_read = 0;
-  bool cancelled = false;
 };
 
 // Reads a checkpoint again. Its files must have the hashes of SHA256SUMS; with `against`, every tensor must equal a
@@ -79,33 +80,33 @@ struct VerifyOutcome {
 [[nodiscard]] TENSORCAST_API Result<VerifyOutcome> verify_checkpoint(const VerifyRequest& request);
 
 struct CheckpointTensor {
-  TensorSummary summary;
-  std::string file;  // relative to the checkpoint's folder
+  TensorSummary summary = {};
+  std::string file = {};  // relative to the checkpoint's folder
   TensorKind kind = TensorKind::other;
 };
 
 struct CheckpointFile {
-  std::string name;
+  std::string name = {};
   std::uint64_t bytes = 0;
   std::size_t tensors = 0;
-  std::vector<std::pair<std::string, std::string>> metadata;
+  std::vector<std::pair<std::string, std::string>> metadata = {};
 };
 
 struct CheckpointSummary {
-  std::vector<CheckpointFile> shards;
-  std::vector<CheckpointFile> other_files;
-  std::vector<std::string> indexes;
-  std::vector<CheckpointTensor> tensors;  // shard by shard, in file order
+  std::vector<CheckpointFile> shards = {};
+  std::vector<CheckpointFile> other_files = {};
+  std::vector<std::string> indexes = {};
+  std::vector<CheckpointTensor> tensors = {};  // shard by shard, in file order
 };
 
 // Lists a folder, an index or a safetensors file without reading elements. Errors: as convert_checkpoint()'s checks.
 [[nodiscard]] TENSORCAST_API Result<CheckpointSummary> inspect_checkpoint(const std::string& path);
 
 struct TensorDifference {
-  std::string name;               // with the folder of its model, such as "unet/conv_in.weight"
+  std::string name = {};          // with the folder of its model, such as "unet/conv_in.weight"
   DType from = DType::undefined;  // undefined: the tensor is missing, or its type is not castable
   DType to = DType::undefined;
-  std::vector<std::int64_t> from_shape, to_shape;
+  std::vector<std::int64_t> from_shape = {}, to_shape = {};
   bool in_a = true, in_b = true;
   bool equal = false;  // type, shape and, unless only headers are compared, every value, NaN with NaN
   // Compared as float64, if both have numbers and the same shape.
@@ -118,19 +119,18 @@ struct TensorDifference {
 };
 
 struct DiffRequest {
-  std::string a, b;  // folders, indexes or safetensors files
+  std::string a = {}, b = {};  // folders, indexes or safetensors files
   bool headers_only = false;
-  std::vector<std::string> include;  // patterns, as in ConvertRequest
-  std::function<bool(const Progress&)> on_progress;
+  std::vector<std::string> include = {};                  // patterns, as in ConvertRequest
+  std::function<bool(const Progress&)> on_progress = {};  // as in ShardRequest
 };
 
 struct DiffOutcome {
-  std::vector<TensorDifference> tensors;  // all, in the order of `a`, then those that only `b` has
-  bool cancelled = false;
+  std::vector<TensorDifference> tensors = {};  // all, in the order of `a`, then those that only `b` has
 };
 
 // Compares the tensors of two checkpoints by name. Errors: io, parse, invalid_argument (patterns).
 // Cost: reads both once; memory is bounded.
 [[nodiscard]] TENSORCAST_API Result<DiffOutcome> diff_checkpoints(const DiffRequest& request);
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

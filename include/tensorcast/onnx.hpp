@@ -11,7 +11,7 @@
 #include "tensorcast/error.hpp"
 #include "tensorcast/export.hpp"
 
-namespace tensorcast::onnx {
+namespace tensorcast::inline TENSORCAST_ABI::onnx {
 
 // Where the new model must run. An operator stays as it is if its schema, or the runtime, does not take the new type.
 enum class Runtime : std::uint8_t {
@@ -80,4 +80,4 @@ struct ConvertOutcome {
 // unsupported: a Cast to the type that the model's opset does not have. Nothing is written unless all succeeds.
 [[nodiscard]] TENSORCAST_API Result<ConvertOutcome> convert(const ConvertRequest& request);
 
-}  // namespace tensorcast::onnx
+}  // namespace tensorcast::inline TENSORCAST_ABI::onnx

@@ -12,7 +12,7 @@
 #include "dtype/guarded.hpp"
 #include "tensorcast/checkpoint.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 namespace {
 
 using checkpoint::CheckpointPlan;
@@ -107,7 +107,8 @@ void add_done(ConvertOutcome& outcome, std::size_t shard, std::size_t first_tens
 
 // Converts those of `chosen` that are not done. `outcome` has the tensors of the whole plan.
 Result<void> run_shards(const CheckpointPlan& plan, const std::vector<std::size_t>& chosen, const WorkFolder& folder,
-                        int threads, const std::function<bool(const Progress&)>& on_progress, ConvertOutcome& outcome) {
+                        const Execution& execution, const std::function<bool(const Progress&)>& on_progress,
+                        ConvertOutcome& outcome) {
   std::vector<std::size_t> first_tensors;
   std::size_t tensors = 0;
   for (const PlannedShard& shard : plan.shards) {
@@ -122,15 +123,19 @@ Result<void> run_shards(const CheckpointPlan& plan, const std::vector<std::size_
     std::optional<DoneShard> done = folder.done(shard);
     outcome.shards[index].done_before = done.has_value();
     if (!done) {
-      Result<std::optional<DoneShard>> ran = run_shard(plan, index, folder, threads, progress);
+      Result<std::optional<DoneShard>> ran = run_shard(plan, index, folder, execution, progress);
       if (!ran) {
         // Another process may have finished the whole conversion, and removed the folder of unfinished files.
         if (checkpoint::is_folder(folder.hidden())) return std::move(ran).error();
         if (checkpoint::file_bytes(folder.place(shard.name)) != shard.bytes) return std::move(ran).error();
         continue;
       }
-      outcome.cancelled = !ran->has_value();
-      if (outcome.cancelled) return {};
+      if (!ran->has_value()) {
+        return Error{.code = ErrorCode::cancelled,
+                     .message = "cancelled; the converted shards are kept",
+                     .hint = "the same command goes on where it stopped",
+                     .file = folder.output()};
+      }
       done = *std::move(ran);
     }
     progress.bytes_done += work_bytes(plan, shard);
@@ -183,7 +188,7 @@ Result<ConvertOutcome> convert_folder(const ConvertRequest& request) {
   if (!plan) return std::move(plan).error();
   ConvertOutcome outcome = outcome_of(*plan);
   if (request.dry_run) {
-    outcome.requirements = checkpoint::measure_requirements(*plan, request.output, request.options.threads);
+    outcome.requirements = checkpoint::measure_requirements(*plan, request.output, request.execution);
     return outcome;
   }
   const WorkFolder folder(request.output);
@@ -191,9 +196,8 @@ Result<ConvertOutcome> convert_folder(const ConvertRequest& request) {
   if (!begun) return std::move(begun).error();
   outcome.resumed = begun->resumed;
   Result<void> ran =
-      run_shards(begun->plan, all_shards(begun->plan), folder, request.options.threads, request.on_progress, outcome);
+      run_shards(begun->plan, all_shards(begun->plan), folder, request.execution, request.on_progress, outcome);
   if (!ran) return std::move(ran).error();
-  if (outcome.cancelled) return outcome;
   if (Result<void> finished = finish_plan(begun->plan, folder, outcome); !finished) {
     return std::move(finished).error();
   }
@@ -243,7 +247,9 @@ bool is_checkpoint(const std::string& path) {
 }
 
 Result<ConvertOutcome> convert_checkpoint(const ConvertRequest& request) {
-  if (!is_checkpoint(request.input)) return convert_file(request);
+  if (!is_checkpoint(request.input))
+    return TENSORCAST_ABI::convert(request);  // the function; `convert` alone is the layer's namespace
+
   return guarded([&] { return convert_folder(request); });
 }
 
@@ -268,7 +274,7 @@ Result<ConvertOutcome> convert_shards(const ShardRequest& request) {
     const Result<std::vector<std::size_t>> chosen = choose_shards(request, *plan);
     if (!chosen) return chosen.error();
     ConvertOutcome outcome = outcome_of(*plan);
-    Result<void> ran = run_shards(*plan, *chosen, folder, request.threads, request.on_progress, outcome);
+    Result<void> ran = run_shards(*plan, *chosen, folder, request.execution, request.on_progress, outcome);
     if (!ran) return std::move(ran).error();
     outcome.verified = plan->settings.verify;
     keep_shards(outcome, *chosen);
@@ -294,4 +300,4 @@ Result<ConvertOutcome> finish_checkpoint(const std::string& output) {
   });
 }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

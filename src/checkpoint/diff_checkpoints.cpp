@@ -12,7 +12,7 @@
 #include "dtype/guarded.hpp"
 #include "tensorcast/checkpoint.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 namespace {
 
 using namespace checkpoint;
@@ -187,8 +187,7 @@ Result<DiffOutcome> diff(const DiffRequest& request) {
       if (error.tensor.empty()) error.tensor = outcome.tensors[i].name;
       return error;
     }
-    outcome.cancelled = !*compared;
-    if (outcome.cancelled) return outcome;
+    if (!*compared) return Error{.code = ErrorCode::cancelled, .message = "cancelled", .file = request.a};
   }
   return outcome;
 }
@@ -230,4 +229,4 @@ Result<DiffOutcome> diff_checkpoints(const DiffRequest& request) {
   return guarded([&] { return diff(request); });
 }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

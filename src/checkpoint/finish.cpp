@@ -94,14 +94,15 @@ class Finishing {
       order.push_back(name);
     }
     if (order.size() == plan_.shards.size()) order.push_back(sums_name);
-    if (Result<void> moved = write_whole_file(folder_.moved_plan_path(), plan_text(plan_), true); !moved) return moved;
-    return write_whole_file(folder_.moving_path(), order.dump() + "\n", true);
+    if (Result<void> moved = write_whole_file(folder_.moved_plan_path(), plan_text(plan_), {.overwrite = true}); !moved)
+      return moved;
+    return write_whole_file(folder_.moving_path(), order.dump() + "\n", {.overwrite = true});
   }
 
   void add(const std::string& name, std::string sha256) { sums_.emplace_back(name, std::move(sha256)); }
 
   Result<void> stage(const std::string& name, const std::string& text) {
-    return write_whole_file(folder_.staged(name), text, true);
+    return write_whole_file(folder_.staged(name), text, {.overwrite = true});
   }
 
   Result<void> copy(const std::string& name) {

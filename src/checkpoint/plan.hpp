@@ -13,7 +13,7 @@ namespace tensorcast::checkpoint {
 
 // What every shard is converted with.
 struct Settings {
-  CastOptions options;  // without threads
+  CastOptions options;
   OnLoss on_loss = OnLoss::ignore;
   bool refuse_wrap = false;
   bool report = false;

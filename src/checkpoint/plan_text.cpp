@@ -23,7 +23,7 @@ constexpr int plan_version = 1;
 
 OrderedJson settings_json(const Settings& settings) {
   const CastOptions& options = settings.options;
-  return {{"opset", options.opset == 0 ? newest_opset : options.opset},
+  return {{"opset", options.opset == 0 ? newest_opset() : options.opset},
           {"saturate", options.saturate},
           {"round_mode", static_cast<int>(options.round_mode)},
           {"out_of_range", static_cast<int>(options.out_of_range)},
@@ -116,7 +116,7 @@ std::uint64_t number(const Json& json) {
 Settings parse_settings(const Json& json) {
   Settings settings;
   CastOptions& options = settings.options;
-  options.opset = enumerator<int>(json.at("opset"), newest_opset);
+  options.opset = enumerator<int>(json.at("opset"), newest_opset());
   options.saturate = json.at("saturate").get<bool>();
   options.round_mode = enumerator<RoundMode>(json.at("round_mode"), 2);
   options.out_of_range = enumerator<OutOfRange>(json.at("out_of_range"), 3);

@@ -31,7 +31,7 @@ struct Costs {
   double hash = 0.0;  // of a byte of the output
 };
 
-Costs measure(const CheckpointPlan& plan, const ShardTensor& tensor, int threads) {
+Costs measure(const CheckpointPlan& plan, const ShardTensor& tensor, const Execution& execution) {
   Costs costs;
   const auto source = open_source(plan.source, plan.inputs[tensor.input].name);
   const std::uint64_t bytes = std::min(tensor.planned.bytes_in, sample_bytes) / 64 * 64;
@@ -49,15 +49,14 @@ Costs measure(const CheckpointPlan& plan, const ShardTensor& tensor, int threads
   const auto count = static_cast<std::size_t>(bytes * 8 / static_cast<std::uint64_t>(bit_width(from)));
   const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
   const convert::AlignedBuffer converted(storage_bytes(to, count));
-  CastOptions options = plan.settings.options;
-  options.threads = threads;
+  const CastOptions& options = plan.settings.options;
   CastReport report;
   const bool measured = plan.settings.report || plan.settings.on_loss != OnLoss::ignore;
   const double seconds = seconds_of([&] {
     // An error will be found again, with its place, when the tensor is converted.
     const MutableTensorView target{to, shape, converted.span()};
-    (void)(measured ? cast({from, shape, data.span()}, target, options, report)
-                    : cast({from, shape, data.span()}, target, options));
+    (void)(measured ? cast({from, shape, data.span()}, target, options, report, execution)
+                    : cast({from, shape, data.span()}, target, options, execution));
   });
   costs.convert = seconds / static_cast<double>(bytes);
   return costs;
@@ -65,7 +64,7 @@ Costs measure(const CheckpointPlan& plan, const ShardTensor& tensor, int threads
 
 }  // namespace
 
-Requirements measure_requirements(const CheckpointPlan& plan, const std::string& output, int threads) {
+Requirements measure_requirements(const CheckpointPlan& plan, const std::string& output, const Execution& execution) {
   Requirements needs;
   std::uint64_t bytes_in = 0;
   std::uint64_t tensors = 0;
@@ -84,13 +83,13 @@ Requirements measure_requirements(const CheckpointPlan& plan, const std::string&
   needs.disk_free_bytes = free_bytes(output);
   ConvertRequest request;
   request.options = plan.settings.options;
-  request.options.threads = threads;
+  request.execution = execution;
   request.report = plan.settings.report;
   request.on_loss = plan.settings.on_loss;
   needs.memory_bytes =
       program_bytes + blocks * convert::block_bytes_for(request) + tensors * bytes_per_tensor + 3 * names;
   if (largest != nullptr) {
-    const Costs costs = measure(plan, *largest, threads);
+    const Costs costs = measure(plan, *largest, execution);
     // Reading and converting take turns; hashing and writing go on meanwhile.
     const double in = static_cast<double>(bytes_in) * (costs.read + costs.convert);
     const double out = static_cast<double>(needs.disk_bytes) * std::max(costs.hash, costs.read);

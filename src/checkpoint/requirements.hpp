@@ -7,6 +7,7 @@
 namespace tensorcast::checkpoint {
 
 // Reads and converts the first bytes of the largest tensor to measure the speed; takes up to about a second.
-[[nodiscard]] Requirements measure_requirements(const CheckpointPlan& plan, const std::string& output, int threads);
+[[nodiscard]] Requirements measure_requirements(const CheckpointPlan& plan, const std::string& output,
+                                                const Execution& execution);
 
 }  // namespace tensorcast::checkpoint

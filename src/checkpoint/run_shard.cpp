@@ -36,11 +36,11 @@ class HashingWriter final : public formats::Writer {
 
 class ShardRun {
  public:
-  ShardRun(const CheckpointPlan& plan, const PlannedShard& shard, const WorkFolder& folder, int threads,
+  ShardRun(const CheckpointPlan& plan, const PlannedShard& shard, const WorkFolder& folder, const Execution& execution,
            JobProgress& progress)
       : plan_(plan), shard_(shard), folder_(folder) {
     request_.options = plan.settings.options;
-    request_.options.threads = threads;
+    request_.execution = execution;
     request_.on_loss = plan.settings.on_loss;
     request_.refuse_wrap = plan.settings.refuse_wrap;
     request_.report = plan.settings.report;
@@ -186,8 +186,8 @@ std::uint64_t work_bytes(const CheckpointPlan& plan, const PlannedShard& shard) 
 }
 
 Result<std::optional<DoneShard>> run_shard(const CheckpointPlan& plan, std::size_t index, const WorkFolder& folder,
-                                           int threads, JobProgress& progress) {
-  return ShardRun(plan, plan.shards[index], folder, threads, progress).run();
+                                           const Execution& execution, JobProgress& progress) {
+  return ShardRun(plan, plan.shards[index], folder, execution, progress).run();
 }
 
 }  // namespace tensorcast::checkpoint

@@ -22,6 +22,7 @@ struct JobProgress {
 // Converts a shard, and records it as done. Returns nullopt when cancelled. Memory: a few blocks.
 // Errors: those of convert_shards().
 [[nodiscard]] Result<std::optional<DoneShard>> run_shard(const CheckpointPlan& plan, std::size_t index,
-                                                         const WorkFolder& folder, int threads, JobProgress& progress);
+                                                         const WorkFolder& folder, const Execution& execution,
+                                                         JobProgress& progress);
 
 }  // namespace tensorcast::checkpoint

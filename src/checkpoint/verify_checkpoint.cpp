@@ -16,7 +16,7 @@
 #include "tensorcast/checkpoint.hpp"
 #include "tensorcast/whole_file.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 namespace {
 
 using namespace checkpoint;
@@ -77,7 +77,7 @@ class Verification {
     if (has_sums) {
       if (Result<void> hashed = check_hashes(sums_path); !hashed) return std::move(hashed).error();
     }
-    if (!request_.against.empty() && !outcome_.cancelled) {
+    if (!request_.against.empty()) {
       if (Result<void> same = check_tensors(); !same) return std::move(same).error();
     }
     return outcome_;
@@ -107,7 +107,6 @@ class Verification {
     convert::ProgressMeter meter(hooks, total);
     for (const Sum& sum : *sums) {
       if (Result<void> right = check_hash(sum, meter); !right) return right;
-      if (outcome_.cancelled) return {};
     }
     return {};
   }
@@ -118,14 +117,13 @@ class Verification {
     constexpr std::size_t block = std::size_t{1} << 20;
     const convert::AlignedBuffer buffer(block);
     Sha256 hash;
-    for (std::uint64_t offset = 0; offset < (*source)->size() && !outcome_.cancelled;) {
+    for (std::uint64_t offset = 0; offset < (*source)->size();) {
       const auto bytes = buffer.span().first(std::min<std::uint64_t>(block, (*source)->size() - offset));
       if (Result<void> got = (*source)->read(offset, bytes); !got) return got;
       hash.update(bytes);
       offset += bytes.size();
-      outcome_.cancelled = !meter.advance(bytes.size(), sum.name);
+      if (!meter.advance(bytes.size(), sum.name)) return cancelled();
     }
-    if (outcome_.cancelled) return {};
     outcome_.bytes_read += (*source)->size();
     if (hash.digest() != sum.sha256) {
       return Error{.code = ErrorCode::internal,
@@ -156,7 +154,6 @@ class Verification {
                      .file = output_.folder};
       }
       if (Result<void> same = check_model(model, *of); !same) return same;
-      if (outcome_.cancelled) return {};
     }
     return {};
   }
@@ -203,6 +200,7 @@ class Verification {
     if (!sources.empty()) return differs("the tensor is missing", std::string(sources.begin()->first), output_, model);
     ConvertRequest hooks;
     hooks.options = request_.options;
+    hooks.execution = request_.execution;
     hooks.on_progress = request_.on_progress;
     convert::ProgressMeter meter(hooks, plan.bytes_in() + plan.bytes_out());
     Result<bool> same = convert::verify(hooks, plan, input, output, meter);
@@ -214,11 +212,13 @@ class Verification {
       }
       return std::move(same).error();
     }
-    outcome_.cancelled = !*same;
+    if (!*same) return cancelled();
     outcome_.tensors += plan.tensors.size();
     outcome_.bytes_read += plan.bytes_in() + plan.bytes_out();
     return {};
   }
+
+  Error cancelled() const { return {.code = ErrorCode::cancelled, .message = "cancelled", .file = output_.folder}; }
 
   static std::string file_of(const std::string& tensor, const SourceCheckpoint& checkpoint, const SourceModel& model) {
     for (const std::size_t shard : model.shards) {
@@ -250,4 +250,4 @@ Result<VerifyOutcome> verify_checkpoint(const VerifyRequest& request) {
   return guarded([&] { return Verification(request).run(); });
 }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

@@ -132,7 +132,7 @@ Result<void> WorkFolder::begin(const CheckpointPlan& plan) const {
     }
   }
   if (Result<void> clean = remove_strangers(plan); !clean) return clean;
-  return write_whole_file(plan_path(), checkpoint::plan_text(plan), true);
+  return write_whole_file(plan_path(), checkpoint::plan_text(plan), {.overwrite = true});
 }
 
 Result<void> WorkFolder::remove_strangers(const CheckpointPlan& plan) const {
@@ -182,7 +182,7 @@ std::optional<DoneShard> WorkFolder::done(const PlannedShard& shard) const {
 }
 
 Result<void> WorkFolder::set_done(const PlannedShard& shard, const DoneShard& done) const {
-  return write_whole_file(done_path(shard.name), done_text(shard.name, done), true);
+  return write_whole_file(done_path(shard.name), done_text(shard.name, done), {.overwrite = true});
 }
 
 }  // namespace tensorcast::checkpoint

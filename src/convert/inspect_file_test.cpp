@@ -62,7 +62,9 @@ TEST(FileFormats, AreFoundByWhatTheyHold) {
   const std::vector<std::string_view> all = file_formats();
   EXPECT_NE(std::find(all.begin(), all.end(), "safetensors"), all.end());
   EXPECT_NE(std::find(all.begin(), all.end(), "raw"), all.end());
-  EXPECT_EQ(file_formats_for(DType::float32), all);
+  std::vector<std::string_view> written = all;
+  std::erase(written, "pytorch");  // only read
+  EXPECT_EQ(file_formats_for(DType::float32), written);
   const std::vector<std::string_view> int4 = file_formats_for(DType::int4);
   EXPECT_EQ(std::find(int4.begin(), int4.end(), "safetensors"), int4.end());
 }

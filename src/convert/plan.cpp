@@ -187,7 +187,7 @@ Result<void> check_count(const Format& output, std::size_t tensors, bool extract
   }
   std::vector<std::string_view> names;
   for (const Format* format : formats::all_formats()) {
-    if (format->many_tensors) names.push_back(format->name);
+    if (format->many_tensors && format->create != nullptr) names.push_back(format->name);
   }
   return Error{.code = ErrorCode::unsupported,
                .message = fmt::format("{} holds exactly one array, and the input has {}", output.name, tensors),

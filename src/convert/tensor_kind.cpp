@@ -7,7 +7,7 @@
 
 #include "tensorcast/file.hpp"
 
-namespace tensorcast {
+namespace tensorcast::inline TENSORCAST_ABI {
 namespace {
 
 constexpr std::array<std::string_view, 10> kind_names = {"embedding", "attention", "feed-forward", "expert", "router",
@@ -100,4 +100,4 @@ TensorKind tensor_kind(std::string_view tensor, std::size_t rank) noexcept {
 
 std::string_view name(TensorKind kind) noexcept { return kind_names[static_cast<std::size_t>(kind)]; }
 
-}  // namespace tensorcast
+}  // namespace tensorcast::inline TENSORCAST_ABI

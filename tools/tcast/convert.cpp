@@ -194,7 +194,9 @@ int convert(ConvertArguments& arguments) {
     return arguments.plan_only ? tensorcast::plan_checkpoint(request) : tensorcast::convert_checkpoint(request);
   }();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (!outcome && outcome.error().code == tensorcast::ErrorCode::cancelled) return report_interruption(outcome.error().hint);
+  if (!outcome && outcome.error().code == tensorcast::ErrorCode::cancelled) {
+    return outcome.error().hint.empty() ? report_interruption() : report_interruption(outcome.error().hint);
+  }
   if (!outcome) {
     std::string& file = outcome.error().file;
     if (file == request.input) file = shown_input;

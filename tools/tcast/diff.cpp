@@ -142,8 +142,10 @@ int diff(DiffArguments& arguments) {
     };
     return tensorcast::diff_checkpoints(request);
   }();
+  if (!outcome && outcome.error().code == tensorcast::ErrorCode::cancelled) {
+    return report_interruption("the rest was not compared");
+  }
   if (!outcome) return fail(outcome.error());
-  if (outcome->cancelled) return report_interruption("the rest was not compared");
   if (arguments.json) {
     print(json_text(json_of(*outcome)));
   } else if (!arguments.quiet) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <exception>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <vector>
@@ -103,6 +104,8 @@ int main(int argc, char** argv) {
     const int status = ended ? *ended : work();
     if (!tcast::flush_stdout()) return tcast::fail("the output could not be written completely");
     return status;
+  } catch (const std::bad_alloc&) {
+    return tcast::fail("out of memory");
   } catch (const std::exception& error) {
     return tcast::fail(error.what());
   }

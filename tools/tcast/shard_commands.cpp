@@ -87,8 +87,10 @@ int run_shard(ShardArguments& arguments) {
     return tensorcast::convert_shards(request);
   }();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!outcome && outcome.error().code == tensorcast::ErrorCode::cancelled) {
+    return report_interruption(outcome.error().hint);
+  }
   if (!outcome) return fail(outcome.error());
-  if (outcome->cancelled) return report_interruption("the same command goes on where it stopped");
   if (arguments.json) {
     print(json_text(shards_json(request.output, *outcome)));
     return exit_done;
@@ -136,7 +138,7 @@ void add_run_shard(CLI::App& app, Work& work) {
                   "part I of N of the shards, I from 0; auto takes both from the environment, auto/N only I")
       ->option_text("I/N|auto|auto/N")
       ->excludes(shards);
-  add_threads(command, arguments->request.threads);
+  add_threads(command, arguments->request.execution.threads);
   add_json(command, arguments->json);
   add_quiet(command, arguments->quiet);
   command.callback([arguments, &work] { work = [arguments] { return run_shard(*arguments); }; });

@@ -40,8 +40,10 @@ int verify(VerifyArguments& arguments) {
     };
     return tensorcast::verify_checkpoint(request);
   }();
+  if (!outcome && outcome.error().code == tensorcast::ErrorCode::cancelled) {
+    return report_interruption("the rest was not verified");
+  }
   if (!outcome) return fail(outcome.error());
-  if (outcome->cancelled) return report_interruption("the rest was not verified");
   if (arguments.json) {
     print(json_text({{"checkpoint", request.checkpoint},
                      {"files", outcome->files},
@@ -69,8 +71,7 @@ void add_verify(CLI::App& app, Work& work) {
   command.add_option("OUT", arguments->request.checkpoint, "folder of the checkpoint")->required();
   command.add_option("--against", arguments->request.against, "the checkpoint that it was converted from")
       ->option_text("DIR");
-  arguments->request.options.threads = 0;
-  add_threads(command, arguments->request.options.threads);
+  add_threads(command, arguments->request.execution.threads);
   add_json(command, arguments->json);
   add_quiet(command, arguments->quiet);
   add_cast_options(command, arguments->request.options);

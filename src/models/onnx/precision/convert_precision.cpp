@@ -248,7 +248,7 @@ Result<ConvertOutcome> convert(const ConvertRequest& request) {
 }  // namespace
 }  // namespace tensorcast::models::onnx::precision
 
-namespace tensorcast::onnx {
+namespace tensorcast::inline TENSORCAST_ABI::onnx {
 
 Result<ConvertOutcome> convert(const ConvertRequest& request) {
   Result<ConvertOutcome> outcome = guarded([&] { return models::onnx::precision::convert(request); });
@@ -256,4 +256,4 @@ Result<ConvertOutcome> convert(const ConvertRequest& request) {
   return outcome;
 }
 
-}  // namespace tensorcast::onnx
+}  // namespace tensorcast::inline TENSORCAST_ABI::onnx
