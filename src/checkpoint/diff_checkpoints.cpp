@@ -47,7 +47,7 @@ bool has_numbers(const TensorInfo& tensor) {
 
 class Comparison {
  public:
-  Comparison(TensorSet& a, TensorSet& b, convert::ProgressMeter& meter)
+  Comparison(TensorSet& a, TensorSet& b, conversion::ProgressMeter& meter)
       : a_(a), b_(b), meter_(meter), raw_(block), values_a_(block), values_b_(block) {}
 
   // Returns false when cancelled.
@@ -83,7 +83,7 @@ class Comparison {
 
   // Loads elements as float64.
   Result<void> load(ShardReader& reader, std::size_t index, std::uint64_t first, std::size_t count,
-                    const convert::AlignedBuffer& values) {
+                    const conversion::AlignedBuffer& values) {
     const DType dtype = reader.tensors()[index].dtype;
     const auto source = raw_.span().first(storage_bytes(dtype, count));
     if (Result<void> got = reader.read(index, storage_bytes(dtype, first), source); !got) return got;
@@ -120,14 +120,14 @@ class Comparison {
 
   TensorSet& a_;
   TensorSet& b_;
-  convert::ProgressMeter& meter_;
-  convert::AlignedBuffer raw_;
-  convert::AlignedBuffer values_a_;
-  convert::AlignedBuffer values_b_;
+  conversion::ProgressMeter& meter_;
+  conversion::AlignedBuffer raw_;
+  conversion::AlignedBuffer values_a_;
+  conversion::AlignedBuffer values_b_;
 };
 
 Result<DiffOutcome> diff(const DiffRequest& request) {
-  Result<convert::PatternList> include = convert::PatternList::compile(request.include);
+  Result<conversion::PatternList> include = conversion::PatternList::compile(request.include);
   if (!include) return std::move(include).error();
   Result<TensorSet> a = open_set(request.a);
   if (!a) return std::move(a).error();
@@ -177,7 +177,7 @@ Result<DiffOutcome> diff(const DiffRequest& request) {
   if (request.headers_only) return outcome;
   ConvertRequest hooks;
   hooks.on_progress = request.on_progress;
-  convert::ProgressMeter meter(hooks, bytes);
+  conversion::ProgressMeter meter(hooks, bytes);
   Comparison comparison(*a, *b, meter);
   for (std::size_t i = 0; i < common; ++i) {
     if (!outcome.tensors[i].in_b) continue;

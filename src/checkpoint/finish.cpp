@@ -111,7 +111,7 @@ class Finishing {
     Result<std::unique_ptr<ByteSink>> sink = create_sink(folder_.staged(name), (*source)->size());
     if (!sink) return std::move(sink).error();
     constexpr std::size_t block = std::size_t{1} << 20;
-    const convert::AlignedBuffer buffer(block);
+    const conversion::AlignedBuffer buffer(block);
     Sha256 hash;
     for (std::uint64_t offset = 0; offset < (*source)->size();) {
       const auto bytes = buffer.span().first(std::min<std::uint64_t>(block, (*source)->size() - offset));

@@ -36,7 +36,7 @@ std::vector<std::vector<ShardTensor>> cut(std::vector<ShardTensor> tensors, std:
 
 class Planning {
  public:
-  Planning(const ConvertRequest& request, SourceCheckpoint source, convert::TensorPlanner planner)
+  Planning(const ConvertRequest& request, SourceCheckpoint source, conversion::TensorPlanner planner)
       : request_(request), source_(std::move(source)), planner_(std::move(planner)) {
     plan_.source = source_.folder;
     plan_.settings = {.options = request.options,
@@ -79,11 +79,11 @@ class Planning {
         places.emplace_back(index, shard.data_begin + shard.header.begin_offsets[i]);
       }
     }
-    Result<std::vector<convert::PlannedTensor>> planned = planner_.plan(infos);
+    Result<std::vector<conversion::PlannedTensor>> planned = planner_.plan(infos);
     if (!planned) return at_shard(std::move(planned).error(), infos, places);
     std::vector<ShardTensor> tensors;
     tensors.reserve(planned->size());
-    for (convert::PlannedTensor& tensor : *planned) {
+    for (conversion::PlannedTensor& tensor : *planned) {
       const auto [input, begin] = places[tensor.source];
       tensors.push_back({.planned = std::move(tensor), .input = input, .begin = begin});
     }
@@ -162,9 +162,9 @@ class Planning {
   }
 
   Result<void> lay_out(PlannedShard& shard) const {
-    std::vector<convert::PlannedTensor> planned;
+    std::vector<conversion::PlannedTensor> planned;
     for (const ShardTensor& tensor : shard.tensors) planned.push_back(tensor.planned);
-    const Result<std::vector<std::size_t>> layout = convert::layout_of(formats::safetensors_format, planned);
+    const Result<std::vector<std::size_t>> layout = conversion::layout_of(formats::safetensors_format, planned);
     if (!layout) return layout.error();
     std::vector<ShardTensor> ordered;
     std::vector<formats::TensorInfo> targets;
@@ -239,7 +239,7 @@ class Planning {
 
   const ConvertRequest& request_;
   SourceCheckpoint source_;
-  convert::TensorPlanner planner_;
+  conversion::TensorPlanner planner_;
   CheckpointPlan plan_;
   std::map<std::string, FolderTypes> types_;
 };
@@ -303,8 +303,8 @@ Result<CheckpointPlan> make_checkpoint_plan(const ConvertRequest& request) {
                  .file = request.output};
   }
   // Patterns are checked first, so that a typing error costs nothing.
-  Result<convert::TensorPlanner> planner =
-      convert::TensorPlanner::create(request, formats::safetensors_format, formats::safetensors_format);
+  Result<conversion::TensorPlanner> planner =
+      conversion::TensorPlanner::create(request, formats::safetensors_format, formats::safetensors_format);
   if (!planner) return std::move(planner).error();
   Result<SourceCheckpoint> source = read_source(request.input, *output);
   if (!source) return std::move(source).error();
@@ -319,7 +319,7 @@ ConvertOutcome outcome_of(const CheckpointPlan& plan) {
     outcome.shards.push_back(
         {.file = shard.name, .bytes_in = shard.bytes_in(), .bytes_out = shard.bytes, .tensors = shard.tensors.size()});
     for (const ShardTensor& tensor : shard.tensors) {
-      const convert::PlannedTensor& planned = tensor.planned;
+      const conversion::PlannedTensor& planned = tensor.planned;
       outcome.tensors.push_back(TensorOutcome{.name = planned.target.name,
                                               .from = planned.from,
                                               .to = planned.target.dtype,

@@ -30,9 +30,9 @@ struct PlannedInput {
 };
 
 struct ShardTensor {
-  convert::PlannedTensor planned;  // its `source` is not used
-  std::size_t input = 0;           // index in CheckpointPlan::inputs
-  std::uint64_t begin = 0;         // of its bytes in that file
+  conversion::PlannedTensor planned;  // its `source` is not used
+  std::size_t input = 0;              // index in CheckpointPlan::inputs
+  std::uint64_t begin = 0;            // of its bytes in that file
 };
 
 struct PlannedShard {

@@ -47,7 +47,7 @@ OrderedJson input_json(const PlannedInput& input) {
 }
 
 OrderedJson tensor_json(const ShardTensor& tensor) {
-  const convert::PlannedTensor& planned = tensor.planned;
+  const conversion::PlannedTensor& planned = tensor.planned;
   OrderedJson json = {{"name", planned.target.name},
                       {"input", tensor.input},
                       {"begin", tensor.begin},
@@ -149,7 +149,7 @@ DType parse_type(const Json& json) {
 
 ShardTensor parse_tensor(const Json& json, const CheckpointPlan& plan) {
   ShardTensor tensor;
-  convert::PlannedTensor& planned = tensor.planned;
+  conversion::PlannedTensor& planned = tensor.planned;
   formats::TensorInfo& target = planned.target;
   target.name = json.at("name").get<std::string>();
   tensor.input = number(json.at("input"));

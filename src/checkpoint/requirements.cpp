@@ -36,7 +36,7 @@ Costs measure(const CheckpointPlan& plan, const ShardTensor& tensor, const Execu
   const auto source = open_source(plan.source, plan.inputs[tensor.input].name);
   const std::uint64_t bytes = std::min(tensor.planned.bytes_in, sample_bytes) / 64 * 64;
   if (!source || bytes == 0) return costs;
-  const convert::AlignedBuffer data(bytes);
+  const conversion::AlignedBuffer data(bytes);
   bool got = false;
   costs.read = seconds_of([&] { got = (*source)->read(tensor.begin, data.span()).ok(); }) / static_cast<double>(bytes);
   if (!got) return costs;
@@ -48,7 +48,7 @@ Costs measure(const CheckpointPlan& plan, const ShardTensor& tensor, const Execu
   const DType to = tensor.planned.target.dtype;
   const auto count = static_cast<std::size_t>(bytes * 8 / static_cast<std::uint64_t>(bit_width(from)));
   const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
-  const convert::AlignedBuffer converted(storage_bytes(to, count));
+  const conversion::AlignedBuffer converted(storage_bytes(to, count));
   const CastOptions& options = plan.settings.options;
   CastReport report;
   const bool measured = plan.settings.report || plan.settings.on_loss != OnLoss::ignore;
@@ -87,7 +87,7 @@ Requirements measure_requirements(const CheckpointPlan& plan, const std::string&
   request.report = plan.settings.report;
   request.on_loss = plan.settings.on_loss;
   needs.memory_bytes =
-      program_bytes + blocks * convert::block_bytes_for(request) + tensors * bytes_per_tensor + 3 * names;
+      program_bytes + blocks * conversion::block_bytes_for(request) + tensors * bytes_per_tensor + 3 * names;
   if (largest != nullptr) {
     const Costs costs = measure(plan, *largest, execution);
     // Reading and converting take turns; hashing and writing go on meanwhile.

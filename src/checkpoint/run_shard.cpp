@@ -73,8 +73,8 @@ class ShardRun {
     if (Result<void> put = writer.append(std::as_bytes(std::span(*header))); !put) {
       return at_output(std::move(put).error());
     }
-    convert::ProgressMeter meter(request_, work_bytes(plan_, shard_));
-    Result<convert::TransferOutcome> moved = convert::transfer(request_, work_, reader_, writer, meter);
+    conversion::ProgressMeter meter(request_, work_bytes(plan_, shard_));
+    Result<conversion::TransferOutcome> moved = conversion::transfer(request_, work_, reader_, writer, meter);
     if (!moved) return at_source(std::move(moved).error());
     if (moved->cancelled) return std::optional<DoneShard>();
     if (plan_.settings.verify) {
@@ -89,7 +89,7 @@ class ShardRun {
       TensorOutcome& tensor = done.tensors.emplace_back();
       tensor.name = work_.tensors[i].target.name;
       tensor.report = std::move(moved->reports[i]);
-      if (std::optional<convert::Damage>& damage = moved->damages[i]) {
+      if (std::optional<conversion::Damage>& damage = moved->damages[i]) {
         tensor.damage = std::move(damage->what);
         tensor.remedy = std::move(damage->remedy);
       }
@@ -140,7 +140,7 @@ class ShardRun {
     return {};
   }
 
-  Result<bool> verify(ByteSink& sink, std::uint64_t header_bytes, convert::ProgressMeter& meter) {
+  Result<bool> verify(ByteSink& sink, std::uint64_t header_bytes, conversion::ProgressMeter& meter) {
     Result<std::unique_ptr<ByteSource>> written = sink.read_back();
     if (!written) return std::move(written).error();
     ShardReader output;
@@ -150,7 +150,7 @@ class ShardRun {
       output.add_tensor(tensor.planned.target, file, begin);
       begin += tensor.planned.target.bytes;
     }
-    return convert::verify(request_, work_, reader_, output, meter);
+    return conversion::verify(request_, work_, reader_, output, meter);
   }
 
   [[nodiscard]] Error at_output(Error error) const {
@@ -173,7 +173,7 @@ class ShardRun {
   const PlannedShard& shard_;
   const WorkFolder& folder_;
   ConvertRequest request_;
-  convert::Plan work_;
+  conversion::Plan work_;
   ShardReader reader_;
   std::map<std::size_t, std::size_t> files_;  // input of the plan, file of the reader
 };

@@ -104,18 +104,18 @@ class Verification {
     }
     ConvertRequest hooks;
     hooks.on_progress = request_.on_progress;
-    convert::ProgressMeter meter(hooks, total);
+    conversion::ProgressMeter meter(hooks, total);
     for (const Sum& sum : *sums) {
       if (Result<void> right = check_hash(sum, meter); !right) return right;
     }
     return {};
   }
 
-  Result<void> check_hash(const Sum& sum, convert::ProgressMeter& meter) {
+  Result<void> check_hash(const Sum& sum, conversion::ProgressMeter& meter) {
     const Result<std::unique_ptr<ByteSource>> source = open_source(output_.folder, sum.name);
     if (!source) return source.error();
     constexpr std::size_t block = std::size_t{1} << 20;
-    const convert::AlignedBuffer buffer(block);
+    const conversion::AlignedBuffer buffer(block);
     Sha256 hash;
     for (std::uint64_t offset = 0; offset < (*source)->size();) {
       const auto bytes = buffer.span().first(std::min<std::uint64_t>(block, (*source)->size() - offset));
@@ -177,7 +177,7 @@ class Verification {
     if (Result<void> added = add_model(output_, model, output); !added) return added;
     std::unordered_map<std::string_view, std::size_t> sources;
     for (std::size_t i = 0; i < input.tensors().size(); ++i) sources.emplace(input.tensors()[i].name, i);
-    convert::Plan plan;
+    conversion::Plan plan;
     for (const formats::TensorInfo& tensor : output.tensors()) {
       const auto found = sources.find(tensor.name);
       if (found == sources.end()) return differs("the source does not have the tensor", tensor.name, output_, model);
@@ -202,8 +202,8 @@ class Verification {
     hooks.options = request_.options;
     hooks.execution = request_.execution;
     hooks.on_progress = request_.on_progress;
-    convert::ProgressMeter meter(hooks, plan.bytes_in() + plan.bytes_out());
-    Result<bool> same = convert::verify(hooks, plan, input, output, meter);
+    conversion::ProgressMeter meter(hooks, plan.bytes_in() + plan.bytes_out());
+    Result<bool> same = conversion::verify(hooks, plan, input, output, meter);
     if (!same) {
       Error& error = same.error();
       if (error.file.empty()) error.file = file_of(error.tensor, output_, model);

@@ -2,7 +2,7 @@
 
 #include "dtype/guarded.hpp"
 
-namespace tensorcast::convert {
+namespace tensorcast::conversion {
 
 BlockWriter::BlockWriter(formats::Writer& writer, std::size_t blocks, std::size_t block_bytes) : writer_(writer) {
   blocks_.reserve(blocks);
@@ -61,4 +61,4 @@ void BlockWriter::run() {
   }
 }
 
-}  // namespace tensorcast::convert
+}  // namespace tensorcast::conversion

@@ -10,7 +10,7 @@ namespace tensorcast {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace convert::testing;
+using namespace conversion::testing;
 
 class ConvertCare : public ::testing::Test {
  protected:

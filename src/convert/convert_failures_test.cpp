@@ -18,7 +18,7 @@ namespace tensorcast {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace convert::testing;
+using namespace conversion::testing;
 
 class ConvertFailures : public ::testing::Test {
  protected:
@@ -282,13 +282,13 @@ TEST_F(ConvertFailures, VerificationFindsWhatDiffers) {
   ASSERT_TRUE(TENSORCAST_ABI::convert(convert).ok());
 
   const auto verdict = [&] {
-    const Result<convert::OpenedInput> input = convert::open_input(in, "", {});
-    const Result<convert::OpenedInput> output = convert::open_input(out_, "", {});
+    const Result<conversion::OpenedInput> input = conversion::open_input(in, "", {});
+    const Result<conversion::OpenedInput> output = conversion::open_input(out_, "", {});
     if (!input || !output) return std::string("cannot be opened");
-    const auto plan = convert::make_plan(convert, *input->reader, *input->format, *output->format);
+    const auto plan = conversion::make_plan(convert, *input->reader, *input->format, *output->format);
     if (!plan) return plan.error().describe();
-    convert::ProgressMeter progress(convert, 0);
-    const Result<bool> same = convert::verify(convert, *plan, *input->reader, *output->reader, progress);
+    conversion::ProgressMeter progress(convert, 0);
+    const Result<bool> same = conversion::verify(convert, *plan, *input->reader, *output->reader, progress);
     if (same) return std::string(*same ? "same" : "cancelled");
     return same.error().tensor + " " + std::to_string(same.error().element.value_or(0)) + " " + same.error().message;
   };

@@ -20,10 +20,10 @@
 namespace tensorcast::inline TENSORCAST_ABI {
 namespace {
 
-using convert::OpenedInput;
-using convert::Plan;
-using convert::PlannedTensor;
-using convert::ProgressMeter;
+using conversion::OpenedInput;
+using conversion::Plan;
+using conversion::PlannedTensor;
+using conversion::ProgressMeter;
 using formats::Format;
 
 // Sets the file of an error that names none.
@@ -72,13 +72,13 @@ Result<bool> verify_output(const ConvertRequest& request, const Plan& plan, Open
                            io::OutputFile& output, ProgressMeter& progress) {
   if (auto synced = output.sync(); !synced) return std::move(synced).error();
   Result<OpenedInput> written =
-      convert::open_input(output.temporary_path(), std::string(format.name), read_back_options(plan));
+      conversion::open_input(output.temporary_path(), std::string(format.name), read_back_options(plan));
   if (!written) {
     written.error().file = output.path();
     return std::move(written).error();
   }
   written->file->dont_need(0, written->file->size());  // reads from the disk instead of cached pages, if possible
-  Result<bool> verified = convert::verify(request, plan, *input.reader, *written->reader, progress);
+  Result<bool> verified = conversion::verify(request, plan, *input.reader, *written->reader, progress);
   if (!verified && verified.error().file == output.temporary_path()) verified.error().file = output.path();
   return verified;
 }
@@ -119,7 +119,8 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
   Result<std::unique_ptr<formats::Writer>> writer = format.create(*output, targets, options);
   if (!writer) return at_file(std::move(writer).error(), request.output);
 
-  Result<convert::TransferOutcome> transferred = convert::transfer(request, plan, *input.reader, **writer, progress);
+  Result<conversion::TransferOutcome> transferred =
+      conversion::transfer(request, plan, *input.reader, **writer, progress);
   if (!transferred) return at_file(std::move(transferred).error(), request.input);
   if (transferred->cancelled) return cancelled(request);
   if (auto finished = (*writer)->finish(); !finished) return at_file(std::move(finished).error(), request.output);
@@ -139,7 +140,7 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
   folders.keep();
   for (std::size_t i = 0; i < outcome.tensors.size(); ++i) {
     outcome.tensors[i].report = std::move(transferred->reports[i]);
-    if (std::optional<convert::Damage>& damage = transferred->damages[i]) {
+    if (std::optional<conversion::Damage>& damage = transferred->damages[i]) {
       outcome.tensors[i].damage = std::move(damage->what);
       outcome.tensors[i].remedy = std::move(damage->remedy);
     }
@@ -152,13 +153,13 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
 Result<ConvertOutcome> convert_opened(const ConvertRequest& request) {
   if (Result<void> threads = check_execution(request.execution); !threads) return std::move(threads).error();
   Result<OpenedInput> input =
-      convert::open_input(request.input, request.input_format, {.raw = request.raw, .from = request.from});
+      conversion::open_input(request.input, request.input_format, {.raw = request.raw, .from = request.from});
   if (!input) return std::move(input).error();
   const Result<const Format*> format = request.output_format.empty()
                                            ? formats::format_for_output(request.output)
-                                           : convert::output_format(request.output, request.output_format);
+                                           : conversion::output_format(request.output, request.output_format);
   if (!format) return format.error();
-  const Result<Plan> plan = convert::make_plan(request, *input->reader, *input->format, **format);
+  const Result<Plan> plan = conversion::make_plan(request, *input->reader, *input->format, **format);
   if (!plan) return at_file(plan.error(), request.input);
   ConvertOutcome outcome = outcome_of(*plan, *input->format, **format);
   const bool extracts = !(*format)->many_tensors && !request.include.empty();

@@ -8,7 +8,7 @@
 namespace tensorcast {
 namespace {
 
-using namespace convert::testing;
+using namespace conversion::testing;
 using formats::Format;
 
 class ConvertFormats : public ::testing::Test {

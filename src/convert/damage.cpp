@@ -6,7 +6,7 @@
 
 #include "codec/reference_cast.hpp"
 
-namespace tensorcast::convert {
+namespace tensorcast::conversion {
 namespace {
 
 constexpr double least_snr_db = 3.0;
@@ -93,4 +93,4 @@ std::optional<Damage> find_damage(const CastReport& report, const NonzeroCounts&
   return std::nullopt;
 }
 
-}  // namespace tensorcast::convert
+}  // namespace tensorcast::conversion

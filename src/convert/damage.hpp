@@ -8,7 +8,7 @@
 
 #include "tensorcast/cast.hpp"
 
-namespace tensorcast::convert {
+namespace tensorcast::conversion {
 
 struct Damage {
   std::string what;    // "22 of 24 nonzero elements became zero"
@@ -30,4 +30,4 @@ struct NonzeroCounts {
 [[nodiscard]] std::optional<Damage> find_damage(const CastReport& report, const NonzeroCounts& nonzero, DType from,
                                                 DType to);
 
-}  // namespace tensorcast::convert
+}  // namespace tensorcast::conversion

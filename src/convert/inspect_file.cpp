@@ -5,7 +5,7 @@
 #include "dtype/guarded.hpp"
 #include "tensorcast/file.hpp"
 
-namespace tensorcast::convert {
+namespace tensorcast::conversion {
 
 FileSummary summary_of(const OpenedInput& input) {
   FileSummary summary{.format = std::string(input.format->name), .tensors = {}, .metadata = input.reader->metadata()};
@@ -20,22 +20,22 @@ FileSummary summary_of(const OpenedInput& input) {
   return summary;
 }
 
-}  // namespace tensorcast::convert
+}  // namespace tensorcast::conversion
 
 namespace tensorcast::inline TENSORCAST_ABI {
 
 Result<FileSummary> inspect(const InspectRequest& request) {
   return guarded([&]() -> Result<FileSummary> {
-    const Result<convert::OpenedInput> input =
-        convert::open_input(request.input, request.input_format, {.raw = request.raw, .from = request.from});
+    const Result<conversion::OpenedInput> input =
+        conversion::open_input(request.input, request.input_format, {.raw = request.raw, .from = request.from});
     if (!input) return input.error();
-    return convert::summary_of(*input);
+    return conversion::summary_of(*input);
   });
 }
 
 Result<std::vector<std::size_t>> matching_tensors(const FileSummary& file, const std::vector<std::string>& patterns) {
   return guarded([&]() -> Result<std::vector<std::size_t>> {
-    Result<convert::PatternList> list = convert::PatternList::compile(patterns);
+    Result<conversion::PatternList> list = conversion::PatternList::compile(patterns);
     if (!list) return std::move(list).error();
     std::vector<std::size_t> matching;
     for (std::size_t index = 0; index < file.tensors.size(); ++index) {
@@ -48,7 +48,7 @@ Result<std::vector<std::size_t>> matching_tensors(const FileSummary& file, const
 
 Result<void> check_pattern(const std::string& pattern) {
   return guarded([&]() -> Result<void> {
-    const Result<convert::NamePattern> compiled = convert::NamePattern::compile(pattern);
+    const Result<conversion::NamePattern> compiled = conversion::NamePattern::compile(pattern);
     return compiled ? Result<void>() : compiled.error();
   });
 }

@@ -4,7 +4,7 @@
 
 #include "tensorcast/file.hpp"
 
-namespace tensorcast::convert {
+namespace tensorcast::conversion {
 namespace {
 
 bool matches(const std::string& pattern, const std::string& name) {
@@ -45,4 +45,4 @@ TEST(NamePattern, PatternsMadeToHangOrCrashEndAtOnce) {
 }
 
 }  // namespace
-}  // namespace tensorcast::convert
+}  // namespace tensorcast::conversion

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace tensorcast::convert {
+namespace tensorcast::conversion {
 
 Result<PatternList> PatternList::compile(const std::vector<std::string>& texts) {
   PatternList list;
@@ -38,4 +38,4 @@ Result<void> PatternList::check_all_matched(std::string_view kind) const {
   return {};
 }
 
-}  // namespace tensorcast::convert
+}  // namespace tensorcast::conversion

@@ -9,7 +9,7 @@
 #include "convert/name_pattern.hpp"
 #include "tensorcast/error.hpp"
 
-namespace tensorcast::convert {
+namespace tensorcast::conversion {
 
 class PatternList {
  public:
@@ -35,4 +35,4 @@ class PatternList {
   std::vector<Entry> patterns_;
 };
 
-}  // namespace tensorcast::convert
+}  // namespace tensorcast::conversion

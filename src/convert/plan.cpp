@@ -15,7 +15,7 @@
 #include "dtype/dtype_table.hpp"
 #include "tensorcast/tensor.hpp"
 
-namespace tensorcast::convert {
+namespace tensorcast::conversion {
 namespace {
 
 using formats::Format;
@@ -377,4 +377,4 @@ Result<Plan> make_plan(const ConvertRequest& request, const formats::Reader& inp
   return plan;
 }
 
-}  // namespace tensorcast::convert
+}  // namespace tensorcast::conversion

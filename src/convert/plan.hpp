@@ -10,7 +10,7 @@
 #include "formats/format.hpp"
 #include "tensorcast/file.hpp"
 
-namespace tensorcast::convert {
+namespace tensorcast::conversion {
 
 struct PlannedTensor {
   formats::TensorInfo target;  // name, type and shape in the output
@@ -33,7 +33,8 @@ struct Plan {
 // Plans tensors of one or several files against the same patterns, each of which must match a tensor of some file.
 class TensorPlanner {
  public:
-  // The request and the formats outlive this. Errors: invalid_argument (patterns that are wrong; no type to convert to).
+  // The request and the formats outlive this. Errors: invalid_argument (patterns that are wrong; no type to convert
+  // to).
   [[nodiscard]] static Result<TensorPlanner> create(const ConvertRequest& request, const formats::Format& input_format,
                                                     const formats::Format& output_format);
   TensorPlanner(TensorPlanner&& other) noexcept;
@@ -63,4 +64,4 @@ class TensorPlanner {
 [[nodiscard]] Result<std::vector<std::size_t>> layout_of(const formats::Format& output,
                                                          std::span<const PlannedTensor> tensors);
 
-}  // namespace tensorcast::convert
+}  // namespace tensorcast::conversion

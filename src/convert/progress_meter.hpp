@@ -7,7 +7,7 @@
 
 #include "tensorcast/file.hpp"
 
-namespace tensorcast::convert {
+namespace tensorcast::conversion {
 
 class ProgressMeter {
  public:
@@ -36,4 +36,4 @@ class ProgressMeter {
   Clock::time_point next_call_ = Clock::time_point::min();
 };
 
-}  // namespace tensorcast::convert
+}  // namespace tensorcast::conversion

@@ -3,7 +3,7 @@
 #include <array>
 #include <string_view>
 
-namespace tensorcast::convert {
+namespace tensorcast::conversion {
 namespace {
 
 struct Naming {
@@ -33,4 +33,4 @@ std::optional<std::string> scales_beside(const std::string& weight, const std::u
   return std::nullopt;
 }
 
-}  // namespace tensorcast::convert
+}  // namespace tensorcast::conversion

@@ -11,7 +11,7 @@
 #include "formats/format.hpp"
 #include "tensorcast/cast.hpp"
 
-namespace tensorcast::convert {
+namespace tensorcast::conversion {
 
 // The strings that a tensor of the input becomes; it has strings or numbers.
 class StringBlocks {
@@ -78,4 +78,4 @@ class StringComparison {
   std::uint64_t read_ = 0;
 };
 
-}  // namespace tensorcast::convert
+}  // namespace tensorcast::conversion

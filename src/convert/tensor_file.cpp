@@ -18,7 +18,7 @@
 namespace tensorcast::inline TENSORCAST_ABI {
 namespace {
 
-using convert::OpenedInput;
+using conversion::OpenedInput;
 using formats::Format;
 using formats::TensorInfo;
 
@@ -28,11 +28,11 @@ Error at_file(Error error, const std::string& path) {
 }
 
 Result<OpenedInput> open(const std::string& path, const ReadTensorOptions& options) {
-  Result<OpenedInput> input = convert::open_input(path, options.format, {});
+  Result<OpenedInput> input = conversion::open_input(path, options.format, {});
   if (input || options.from == DType::undefined) return input;
   // Retries with the caller's type if the file does not name its own; any other error occurs again.
   if (input.error().code != ErrorCode::invalid_argument) return input;
-  return convert::open_input(path, options.format, {.raw = {}, .from = options.from});
+  return conversion::open_input(path, options.format, {.raw = {}, .from = options.from});
 }
 
 Result<std::size_t> choose_tensor(const formats::Reader& reader, const std::string& wanted) {
@@ -62,7 +62,7 @@ Result<Tensor> read_elements(const OpenedInput& input, std::size_t index) {
     if (!strings) return std::move(strings).error();
     return Tensor::own(info.shape, std::move(*strings));
   }
-  auto buffer = std::make_shared<convert::AlignedBuffer>(info.bytes);
+  auto buffer = std::make_shared<conversion::AlignedBuffer>(info.bytes);
   if (Result<void> got = reader.read(index, 0, buffer->span()); !got) return std::move(got).error();
   return Tensor::share({info.dtype, info.shape, buffer->span()}, buffer);
 }
@@ -116,7 +116,7 @@ Result<void> append_strings(formats::Writer& writer, const StringBuffer& strings
 
 Result<void> write(const std::string& path, std::span<const NamedTensor> tensors, const WriteTensorsOptions& options) {
   const Result<const Format*> format =
-      options.format.empty() ? formats::format_for_output(path) : convert::output_format(path, options.format);
+      options.format.empty() ? formats::format_for_output(path) : conversion::output_format(path, options.format);
   if (!format) return format.error();
   const Result<std::vector<TensorInfo>> infos = infos_of(tensors, **format);
   if (!infos) return infos.error();
@@ -188,9 +188,10 @@ TensorFile::~TensorFile() = default;
 
 Result<TensorFile> TensorFile::open(const std::string& path, const OpenTensorFileOptions& options) {
   return guarded([&]() -> Result<TensorFile> {
-    Result<OpenedInput> input = convert::open_input(path, options.format, {.raw = options.raw, .from = options.from});
+    Result<OpenedInput> input =
+        conversion::open_input(path, options.format, {.raw = options.raw, .from = options.from});
     if (!input) return std::move(input).error();
-    FileSummary summary = convert::summary_of(*input);
+    FileSummary summary = conversion::summary_of(*input);
     return TensorFile(std::make_unique<State>(State{std::move(*input), std::move(summary)}));
   });
 }

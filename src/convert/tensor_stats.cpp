@@ -109,8 +109,8 @@ Result<std::vector<TensorStats>> sum_up_all(formats::Reader& reader, const Stats
 Result<std::vector<TensorStats>> tensor_stats(const StatsRequest& request) {
   return guarded([&]() -> Result<std::vector<TensorStats>> {
     if (Result<void> threads = check_execution(request.execution); !threads) return std::move(threads).error();
-    const Result<convert::OpenedInput> input =
-        convert::open_input(request.input, request.input_format, {.raw = request.raw, .from = request.from});
+    const Result<conversion::OpenedInput> input =
+        conversion::open_input(request.input, request.input_format, {.raw = request.raw, .from = request.from});
     if (!input) return input.error();
     Result<std::vector<TensorStats>> stats = sum_up_all(*input->reader, request);
     if (!stats && stats.error().file.empty()) stats.error().file = request.input;

@@ -9,7 +9,7 @@
 #include "convert/element_blocks.hpp"
 #include "convert/string_blocks.hpp"
 
-namespace tensorcast::convert {
+namespace tensorcast::conversion {
 namespace {
 
 using formats::Reader;
@@ -196,4 +196,4 @@ Result<TransferOutcome> transfer(const ConvertRequest& request, const Plan& plan
   return Transfer(request, plan, reader, writer, progress).run();
 }
 
-}  // namespace tensorcast::convert
+}  // namespace tensorcast::conversion

@@ -9,7 +9,7 @@
 #include "convert/plan.hpp"
 #include "convert/progress_meter.hpp"
 
-namespace tensorcast::convert {
+namespace tensorcast::conversion {
 
 struct TransferOutcome {
   // One report for each tensor of the plan; empty unless requested.
@@ -18,9 +18,9 @@ struct TransferOutcome {
   bool cancelled = false;
 };
 
-// This thread reads and converts, another one writes. Memory: a few blocks, or a few strings if they are larger. Errors:
-// those of reader, writer and cast, with Error::tensor; io and parse errors with Error::file.
+// This thread reads and converts, another one writes. Memory: a few blocks, or a few strings if they are larger.
+// Errors: those of reader, writer and cast, with Error::tensor; io and parse errors with Error::file.
 [[nodiscard]] Result<TransferOutcome> transfer(const ConvertRequest& request, const Plan& plan, formats::Reader& reader,
                                                formats::Writer& writer, ProgressMeter& progress);
 
-}  // namespace tensorcast::convert
+}  // namespace tensorcast::conversion

@@ -13,7 +13,7 @@
 #include "convert/element_blocks.hpp"
 #include "convert/string_blocks.hpp"
 
-namespace tensorcast::convert {
+namespace tensorcast::conversion {
 namespace {
 
 using formats::Reader;
@@ -227,4 +227,4 @@ Result<bool> verify(const ConvertRequest& request, const Plan& plan, Reader& inp
   return Verification(request, plan, input, output, progress).run();
 }
 
-}  // namespace tensorcast::convert
+}  // namespace tensorcast::conversion

@@ -4,7 +4,7 @@
 #include "convert/plan.hpp"
 #include "convert/progress_meter.hpp"
 
-namespace tensorcast::convert {
+namespace tensorcast::conversion {
 
 // The most elements compared with the reference; larger files are sampled evenly.
 inline constexpr std::uint64_t max_reference_elements = std::uint64_t{64} << 20;
@@ -16,4 +16,4 @@ inline constexpr std::uint64_t max_reference_elements = std::uint64_t{64} << 20;
 [[nodiscard]] Result<bool> verify(const ConvertRequest& request, const Plan& plan, formats::Reader& input,
                                   formats::Reader& output, ProgressMeter& progress);
 
-}  // namespace tensorcast::convert
+}  // namespace tensorcast::conversion

@@ -11,7 +11,7 @@
 namespace tensorcast::formats::onnx {
 namespace {
 
-constexpr std::size_t block_bytes = std::size_t{64} << 10;
+constexpr std::size_t codes_block_bytes = std::size_t{64} << 10;
 
 bool is_fixed(Field field) { return field == Field::float_data || field == Field::double_data; }
 
@@ -75,7 +75,7 @@ Result<bool> ValueStream::find_values() {
 
 Result<void> ValueStream::load_block() {
   const std::uint64_t width = bytes_per_value(dtype_);
-  std::vector<std::byte> block(block_bytes);  // holds a whole number of bytes of packed codes
+  std::vector<std::byte> block(codes_block_bytes);  // holds a whole number of bytes of packed codes
   std::size_t filled = 0;
   while (filled < block.size()) {
     const Result<bool> found = find_values();

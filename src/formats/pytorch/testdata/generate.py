@@ -117,7 +117,7 @@ def expectation(torch, value):
             return str(value), True
         if isinstance(value, (list, tuple, set)):
             items = [visit(entry, f"{path}.{i}" if path else str(i)) for i, entry in enumerate(value)]
-            return [item for item, _ in items], not items or any(is_plain for _, is_plain in items)
+            return [item if is_plain else None for item, is_plain in items], not items or any(is_plain for _, is_plain in items)
         if isinstance(value, numpy.generic):
             return value.item(), True
         if isinstance(value, float) and not math.isfinite(value):
