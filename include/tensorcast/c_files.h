@@ -46,8 +46,8 @@ typedef enum {
   TC_CONVERT_TELL_LOSS = 9,   /* say which tensors were destroyed, in tc_tensor_outcome.damage */
   TC_CONVERT_FAIL_LOSS = 10   /* a destroyed tensor is an error */
 } tc_convert_flag;
-/* All flags are off at first. */
-TC_API tc_status tc_convert_request_set_flag(tc_convert_request* request, tc_convert_flag flag, int is_on);
+/* `flag` is a tc_convert_flag. All are off at first. */
+TC_API tc_status tc_convert_request_set_flag(tc_convert_request* request, int32_t flag, int is_on);
 
 /* Called now and then, on the thread that called tc_convert; returning 0 cancels, and tc_convert returns TC_CANCELLED.
    `tensor` is valid during the call. */

@@ -148,7 +148,7 @@ tc_status tc_convert_request_set_from(tc_convert_request* request, const char* t
   });
 }
 
-tc_status tc_convert_request_set_flag(tc_convert_request* request, tc_convert_flag flag, int is_on) {
+tc_status tc_convert_request_set_flag(tc_convert_request* request, int32_t flag, int is_on) {
   return change(request, [&](tc_convert_request& changed) -> Result<void> {
     ConvertRequest& target = changed.request;
     const bool on = is_on != 0;

@@ -99,7 +99,7 @@ TEST_F(CFiles, MistakesAreErrors) {
   EXPECT_EQ(tc_convert_request_set_input(nullptr, "x"), TC_INVALID_ARGUMENT);
   EXPECT_EQ(tc_convert_request_set_input(request_, nullptr), TC_INVALID_ARGUMENT);
   EXPECT_EQ(tc_convert_request_set_to(request_, 99), TC_INVALID_ARGUMENT);
-  EXPECT_EQ(tc_convert_request_set_flag(request_, static_cast<tc_convert_flag>(77), 1), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_convert_request_set_flag(request_, 77, 1), TC_INVALID_ARGUMENT);
   EXPECT_EQ(tc_convert_request_add_rule(request_, "(", TC_FLOAT16), TC_OK) << "patterns are checked by tc_convert";
   EXPECT_EQ(tc_convert(request_, nullptr), TC_INVALID_ARGUMENT);
   EXPECT_EQ(tc_convert_outcome_tensor_count(nullptr), 0u);
