@@ -129,7 +129,7 @@ def folder(tmp_path_factory):
     # nanobind's functions have no signatures; test_stub.py compares them. A type alias is a string at run time.
     # ONNX Runtime is imported for type checkers alone; OpenVINO's operators have a metaclass of its own.
     (folder / "allowed").write_text(
-        "tensorcast\\.(\\w+\\.)?_.*\ntensorcast\\.ort\\.onnxruntime\ntensorcast\\.openvino\\.Convert.*\n"
+        "tensorcast\\.(\\w+\\.)?_.*\ntensorcast\\.ort\\.onnx(runtime)?\ntensorcast\\.openvino\\.Convert.*\n"
     )
     return folder
 
