@@ -69,6 +69,8 @@ struct Begun {
 // Writes the plan, unless the same one is there already.
 Result<Begun> begin(const ConvertRequest& request, CheckpointPlan plan, const WorkFolder& folder) {
   if (Result<void> place = check_place(request, folder); !place) return std::move(place).error();
+  // A crash may have left it beside a complete checkpoint.
+  if (Result<void> removed = folder.remove_finished(); !removed) return std::move(removed).error();
   const Result<std::optional<std::string>> old = folder.plan_text();
   if (!old) return old.error();
   if (old->has_value() && **old == plan_text(plan)) {
@@ -285,6 +287,7 @@ Result<ConvertOutcome> convert_shards(const ShardRequest& request) {
 Result<ConvertOutcome> finish_checkpoint(const std::string& output) {
   return guarded([&]() -> Result<ConvertOutcome> {
     const WorkFolder folder(output);
+    if (Result<void> removed = folder.remove_finished(); !removed) return std::move(removed).error();
     const Result<CheckpointPlan> plan = folder.load_plan();
     if (!plan) return plan.error();
     ConvertOutcome outcome = outcome_of(*plan);

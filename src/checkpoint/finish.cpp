@@ -203,10 +203,9 @@ class Finishing {
       if (Result<void> synced = sync_folder(folder_.place(folder)); !synced) return synced;
     }
     // At once, so that a crash leaves no part of the state, which would look like a conversion to go on with.
-    const std::string finished = folder_.hidden() + "-finished.tmp";
-    if (Result<void> removed = remove_tree(finished); !removed) return removed;
-    if (Result<void> moved = rename_file(folder_.hidden(), finished); !moved) return moved;
-    return remove_tree(finished);
+    if (Result<void> removed = folder_.remove_finished(); !removed) return removed;
+    if (Result<void> moved = rename_file(folder_.hidden(), folder_.finished()); !moved) return moved;
+    return folder_.remove_finished();
   }
 
   // Removes the plan from the output's files; from here on it is in the hidden folder only.

@@ -223,6 +223,10 @@ Result<void> sync_folder(const std::string& path) {
 Result<void> remove_tree(const std::string& path) {
   std::error_code status;
   fs::remove_all(path, status);
+  // Another process is removing it too.
+  for (int tries = 0; status == std::errc::no_such_file_or_directory && tries < 100; ++tries) {
+    fs::remove_all(path, status);
+  }
   if (status) return io_error("remove", path, status);
   return {};
 }

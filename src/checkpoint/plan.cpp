@@ -319,17 +319,8 @@ ConvertOutcome outcome_of(const CheckpointPlan& plan) {
     outcome.shards.push_back(
         {.file = shard.name, .bytes_in = shard.bytes_in(), .bytes_out = shard.bytes, .tensors = shard.tensors.size()});
     for (const ShardTensor& tensor : shard.tensors) {
-      const conversion::PlannedTensor& planned = tensor.planned;
-      outcome.tensors.push_back(TensorOutcome{.name = planned.target.name,
-                                              .from = planned.from,
-                                              .to = planned.target.dtype,
-                                              .shape = planned.target.shape,
-                                              .bytes_in = planned.bytes_in,
-                                              .bytes_out = planned.target.bytes,
-                                              .reason = planned.reason,
-                                              .left = planned.left,
-                                              .report = {},
-                                              .file = shard.name});
+      outcome.tensors.push_back(conversion::planned_outcome(tensor.planned));
+      outcome.tensors.back().file = shard.name;
     }
   }
   for (const ListedFile& file : plan.copies) outcome.copied_files.push_back(file.name);

@@ -154,6 +154,8 @@ Result<void> WorkFolder::remove_strangers(const CheckpointPlan& plan) const {
   return {};
 }
 
+Result<void> WorkFolder::remove_finished() const { return remove_tree(finished()); }
+
 bool WorkFolder::is_empty() const {
   std::error_code status;
   for (const auto& entry : fs::directory_iterator(output_, status)) {

@@ -5,6 +5,7 @@
 //   OUT/.tcast/done/NAME.done.json      one for each shard that is done
 //   OUT/.tcast/plan.json                the plan again, and
 //   OUT/.tcast/moving.json              all files, as soon as all are complete and get their places
+//   OUT/.tcast-finished.tmp             the rest of .tcast, after all files have their places
 #pragma once
 
 #include <optional>
@@ -34,6 +35,7 @@ class WorkFolder {
   [[nodiscard]] std::string moved_plan_path() const { return hidden() + "/plan.json"; }
   [[nodiscard]] std::string moving_path() const { return hidden() + "/moving.json"; }
   [[nodiscard]] std::string hidden() const { return output_ + "/.tcast"; }
+  [[nodiscard]] std::string finished() const { return output_ + "/.tcast-finished.tmp"; }
   [[nodiscard]] std::string staged(const std::string& name) const { return hidden() + "/files/" + name; }
   [[nodiscard]] std::string done_path(const std::string& name) const {
     return hidden() + "/done/" + name + ".done.json";
@@ -48,6 +50,8 @@ class WorkFolder {
   [[nodiscard]] Result<void> begin(const CheckpointPlan& plan) const;
   // Removes the files of an earlier plan that `plan` does not have. Errors: io.
   [[nodiscard]] Result<void> remove_strangers(const CheckpointPlan& plan) const;
+  // Removes what is left of a conversion that is complete. Errors: io.
+  [[nodiscard]] Result<void> remove_finished() const;
   // Reports whether the folder is missing or has nothing but abandoned state.
   [[nodiscard]] bool is_empty() const;
 

@@ -40,17 +40,7 @@ ConvertOutcome outcome_of(const Plan& plan, const Format& input, const Format& o
   ConvertOutcome outcome;
   outcome.input_format = input.name;
   outcome.output_format = output.name;
-  for (const PlannedTensor& tensor : plan.tensors) {
-    outcome.tensors.push_back(TensorOutcome{.name = tensor.target.name,
-                                            .from = tensor.from,
-                                            .to = tensor.target.dtype,
-                                            .shape = tensor.target.shape,
-                                            .bytes_in = tensor.bytes_in,
-                                            .bytes_out = tensor.target.bytes,
-                                            .reason = tensor.reason,
-                                            .left = tensor.left,
-                                            .report = {}});
-  }
+  for (const PlannedTensor& tensor : plan.tensors) outcome.tensors.push_back(conversion::planned_outcome(tensor));
   return outcome;
 }
 

@@ -377,4 +377,15 @@ Result<Plan> make_plan(const ConvertRequest& request, const formats::Reader& inp
   return plan;
 }
 
+TensorOutcome planned_outcome(const PlannedTensor& tensor) {
+  return {.name = tensor.target.name,
+          .from = tensor.from,
+          .to = tensor.target.dtype,
+          .shape = tensor.target.shape,
+          .bytes_in = tensor.bytes_in,
+          .bytes_out = tensor.target.bytes,
+          .reason = tensor.reason,
+          .left = tensor.left};
+}
+
 }  // namespace tensorcast::conversion

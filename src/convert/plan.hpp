@@ -22,6 +22,9 @@ struct PlannedTensor {
   bool left = false;  // a conversion was requested and is not done
 };
 
+// Returns what the plan says of a tensor; the conversion adds its report and damage.
+[[nodiscard]] TensorOutcome planned_outcome(const PlannedTensor& tensor);
+
 struct Plan {
   std::vector<PlannedTensor> tensors;  // tensors of the output, in the order of the input
   std::vector<std::size_t> layout;     // indices into `tensors`, in the order of the output's data

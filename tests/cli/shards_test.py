@@ -186,6 +186,16 @@ class CrashTest(ShardsTest):
             self.done(*(["finish", "out"] if moved % 2 else ["convert", source, "-o", "out", "--to", "bf16"]))
             self.assertEqual(self.tree(self.out), wanted)
 
+    def test_a_crash_while_the_state_is_removed(self):
+        source = self.source()
+        wanted = self.converted(source)
+        for command in (["finish", "whole"], ["convert", source, "-o", "whole", "--to", "bf16"]):
+            rest = self.folder / "whole/.tcast-finished.tmp/done"
+            rest.mkdir(parents=True)
+            (rest / "one.done.json").write_text("{}")
+            self.refused(*command)
+            self.assertEqual(self.tree(self.folder / "whole"), wanted)
+
     def test_going_on_says_so(self):
         source = self.source()
         self.done("plan", source, "-o", "out", "--to", "bf16")
