@@ -184,6 +184,30 @@ TEST(CastStrided, FollowsEveryStride) {
   EXPECT_EQ(static_cast<float>(target[4]), 1.0f);
 }
 
+TEST(CastStrided, ReadsAndWritesTheOtherByteOrder) {
+  constexpr std::size_t count = 1000;  // more than a block, less than two
+  std::vector<std::uint32_t> there(count);
+  std::vector<float> numbers(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    numbers[i] = 0.5F * static_cast<float>(i) - 100;
+    there[i] = __builtin_bswap32(std::bit_cast<std::uint32_t>(numbers[i]));
+  }
+  const auto* const src = reinterpret_cast<const std::byte*>(there.data());
+  for (const std::int64_t step : {1, 3}) {
+    const std::size_t taken = count / static_cast<std::size_t>(step);
+    const Shape shape = {static_cast<std::int64_t>(taken)};
+    std::vector<std::uint16_t> halves(taken);
+    auto* const dst = reinterpret_cast<std::byte*>(halves.data());
+    ASSERT_TRUE(cast_strided({DType::float32, shape, {4 * step}, src, false, true},
+                             {DType::float16, shape, {2}, dst, false, true})
+                    .ok());
+    for (std::size_t i = 0; i < taken; ++i) {
+      const float16 got = float16::from_bits(__builtin_bswap16(halves[i]));
+      ASSERT_EQ(static_cast<float>(got), numbers[i * static_cast<std::size_t>(step)]) << i;
+    }
+  }
+}
+
 TEST(CastStrided, RefusesWhatNoArrayHas) {
   std::array<float, 4> numbers = {1, 2, 3, 300};
   std::array<std::uint8_t, 4> codes = {};

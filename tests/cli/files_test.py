@@ -201,8 +201,8 @@ class StandardStreamsTest(FilesTest):
 
 
 class NamesTest(FilesTest):
-    def test_direction_changing_characters_do_not_reach_the_terminal(self):
-        for character in "\u061c\u200e\u200f\u202a\u202e\u2066\u2069":
+    def test_deceptive_characters_do_not_reach_the_terminal(self):
+        for character in "\u00ad\u061c\u200b\u200e\u200f\u2028\u202a\u202e\u2060\u2066\u2069\ufeff\U000e0041":
             (self.folder / "in.safetensors").write_bytes(
                 fixtures.safetensors([(f"a{character}b", "F32", [1], fixtures.float32(1.0))]))
             shown = self.tcast("inspect", "in.safetensors").stdout.decode()

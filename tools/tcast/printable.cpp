@@ -1,5 +1,6 @@
 #include "printable.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -28,21 +29,39 @@ std::size_t utf8_length(std::string_view text) {
   return length;
 }
 
-bool is_control(std::string_view character) {
-  const auto first = static_cast<unsigned char>(character[0]);
-  if (character.size() == 1) return first < 0x20 || first == 0x7F;
-  return first == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0;  // C1 controls
+char32_t code_point(std::string_view character) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(character[i]); };
+  char32_t code = byte(0);
+  if (character.size() > 1) code &= 0xFFU >> (character.size() + 1);
+  for (std::size_t i = 1; i < character.size(); ++i) code = code << 6 | (byte(i) & 0x3FU);
+  return code;
 }
 
-// Reports whether the character changes the direction of the text that follows: U+061C, U+200E, U+200F, U+202A to
-// U+202E, U+2066 to U+2069. Such a name could disguise the rest of the line.
-bool changes_direction(std::string_view character) {
-  if (character == "\xD8\x9C") return true;
-  if (character.size() != 3 || character[0] != '\xE2') return false;
-  const auto second = static_cast<unsigned char>(character[1]);
-  const auto third = static_cast<unsigned char>(character[2]);
-  if (second == 0x80) return third == 0x8E || third == 0x8F || (third >= 0xAA && third <= 0xAE);
-  return second == 0x81 && third >= 0xA6 && third <= 0xA9;
+// Reports whether a terminal obeys the character or shows nothing: such a name could disguise itself or the rest of the
+// line.
+bool is_deceptive(char32_t code) {
+  struct Range {
+    char32_t first, last;
+  };
+  constexpr std::array ranges = {
+      Range{0x0000, 0x001F},    // controls
+      Range{0x007F, 0x009F},    // controls
+      Range{0x00AD, 0x00AD},    // soft hyphen
+      Range{0x034F, 0x034F},    // grapheme joiner
+      Range{0x061C, 0x061C},    // direction
+      Range{0x115F, 0x1160},    // Hangul fillers
+      Range{0x180B, 0x180F},    // Mongolian selectors
+      Range{0x200B, 0x200F},    // no width; direction
+      Range{0x2028, 0x202E},    // line and paragraph separators; direction
+      Range{0x2060, 0x206F},    // no width; direction
+      Range{0x3164, 0x3164},    // Hangul filler
+      Range{0xFE00, 0xFE0F},    // variation selectors
+      Range{0xFEFF, 0xFEFF},    // byte order mark
+      Range{0xFFA0, 0xFFA0},    // Hangul filler
+      Range{0xFFF9, 0xFFFB},    // annotations
+      Range{0xE0000, 0xE0FFF},  // tags; variation selectors
+  };
+  return std::ranges::any_of(ranges, [&](Range range) { return code >= range.first && code <= range.last; });
 }
 
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
@@ -55,7 +74,7 @@ std::string printable(std::string_view text) {
   while (!text.empty()) {
     const std::size_t length = utf8_length(text);
     const std::string_view character = text.substr(0, length == 0 ? 1 : length);
-    if (length == 0 || is_control(character) || changes_direction(character)) {
+    if (length == 0 || is_deceptive(code_point(character))) {
       for (const char byte : character) shown += fmt::format("\\x{:02X}", static_cast<unsigned char>(byte));
     } else {
       shown += character;
