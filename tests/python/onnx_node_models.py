@@ -105,7 +105,7 @@ def from_ort(value):
     import ml_dtypes
     count = int(np.prod(value.shape()))
     raw = np.frombuffer(ctypes.string_at(value.data_ptr(), count * 2), ml_dtypes.bfloat16)
-    return raw.reshape(value.shape()).astype(np.float32)
+    return raw.reshape(value.shape())
 
 
 def arrays(value):
@@ -122,17 +122,19 @@ def close(before, after, tolerance):
     for expected, got in zip(before, after):
         if expected.shape != got.shape:
             return f"shape {got.shape} instead of {expected.shape}"
-        if expected.dtype.kind not in "fiub" or expected.size == 0:
+        if expected.dtype.kind not in "fiubV" or expected.size == 0:
             if not np.array_equal(expected, got):
                 return "other elements"
             continue
         a, b = expected.astype(np.float64), got.astype(np.float64)
-        if got.dtype == np.float16:  # numbers beyond its range are infinite
+        if got.dtype.kind in "fV" and got.dtype.itemsize == 2:  # numbers beyond its range are infinite
             with np.errstate(over="ignore"):
-                a = a.astype(np.float16).astype(np.float64)
+                a = a.astype(got.dtype).astype(np.float64)
+        # What the old model rounded on purpose, a wider one does not.
+        here = max(tolerance, TOLERANCE.get(expected.dtype.name, 0.0))
         finite = np.isfinite(a)
         scale = max(1.0, np.abs(a[finite]).max(initial=0.0))
-        wrong = np.abs(a[finite] - b[finite]) > tolerance * scale
+        wrong = np.abs(a[finite] - b[finite]) > here * scale
         if expected.dtype.kind in "iub" and wrong.any() and wrong.mean() <= 0.05:
             continue  # a comparison of equal or nearly equal numbers
         if wrong.any() or not np.array_equal(np.isnan(a), np.isnan(b)):
@@ -169,6 +171,23 @@ def rounded(value, to):
         return value.astype(narrow).astype(value.dtype)
 
 
+def passes_full_check(path):
+    """onnx 1.22 refuses its own model of MeanVarianceNormalization."""
+    try:
+        onnx.checker.check_model(str(path), full_check=True)
+    except onnx.shape_inference.InferenceError:
+        return False
+    return True
+
+
+def has_sequences(model):
+    return any(value.type.WhichOneof("value") != "tensor_type" for value in [*model.graph.input, *model.graph.output])
+
+
+def lacks_bfloat16(model):
+    return max(each.version for each in model.opset_import if each.domain == "") < 13
+
+
 def convert(tcast, source, target, *arguments):
     done = subprocess.run([tcast, "onnx", "convert", source, "-o", target, "--force", "--quiet", *arguments],
                           capture_output=True, text=True)
@@ -178,10 +197,12 @@ def convert(tcast, source, target, *arguments):
 def judge(tcast, path, model, values, outputs, to, folder, arguments=(), tolerance=None):
     """(stage, reason) of the first thing that is wrong with a converted model; None if all is right."""
     target, again = folder / "out.onnx", folder / "again.onnx"
+    if to == "bfloat16" and has_sequences(model):  # ONNX Runtime passes no sequences of it to Python
+        arguments = [*arguments, "--keep-io-types"]
     if complaint := convert(tcast, path, target, "--to", to, *arguments):
         return "convert", complaint
     try:
-        onnx.checker.check_model(str(target), full_check=True)
+        onnx.checker.check_model(str(target), full_check=passes_full_check(path))
     except Exception as problem:
         return "check", str(problem)
     try:
@@ -189,9 +210,11 @@ def judge(tcast, path, model, values, outputs, to, folder, arguments=(), toleran
     except Exception as problem:
         return "run", str(problem)
     is_random = any(node.op_type in RANDOM for node in model.graph.node)
-    if to in ("float16", "bfloat16") and not is_random:
-        outputs = run(path, {name: rounded(value, to) for name, value in values.items()})
-    if not is_random and (difference := close(outputs, got, tolerance or TOLERANCE[to])):
+    difference = "" if is_random else close(outputs, got, tolerance or TOLERANCE[to])
+    if difference and to in ("float16", "bfloat16"):  # perhaps only as the inputs were rounded
+        rounded_outputs = run(path, {name: rounded(value, to) for name, value in values.items()})
+        difference = close(rounded_outputs, got, tolerance or TOLERANCE[to])
+    if difference:
         return "close", difference
     if complaint := convert(tcast, target, again, "--to", to, *arguments):
         return "again", complaint
@@ -200,14 +223,14 @@ def judge(tcast, path, model, values, outputs, to, folder, arguments=(), toleran
     return None
 
 
-def judge_back(tcast, path, model, values, outputs, to, folder):
+def judge_back(tcast, path, model, values, outputs, to, folder, tolerance=None):
     """The same for a model that was converted to `to` and back to float32."""
     narrow = folder / "narrow.onnx"
     if complaint := convert(tcast, path, narrow, "--to", to):
         return "convert", complaint
     rounded_values = {name: rounded(value, to) for name, value in values.items()}
     outputs = run(path, rounded_values)
-    return judge(tcast, narrow, model, rounded_values, outputs, "float32", folder, tolerance=TOLERANCE[to])
+    return judge(tcast, narrow, model, rounded_values, outputs, "float32", folder, tolerance=tolerance or TOLERANCE[to])
 
 
 def main():
@@ -223,6 +246,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for name, path, model, values, outputs in candidates(options.only, options.every):
             for to in options.to:
+                if to == "bfloat16" and lacks_bfloat16(model):
+                    continue
                 where = pathlib.Path(folder)
                 if options.back:
                     wrong = judge_back(options.tcast, path, model, values, outputs, to, where)

@@ -27,6 +27,7 @@ constexpr std::string_view without_float64[] = {
     "Asinh",
     "Atan",
     "Atanh",
+    "Attention",
     "AveragePool",
     "Bernoulli",
     "Celu",
@@ -52,6 +53,7 @@ constexpr std::string_view without_float64[] = {
     "MaxRoiPool",
     "MaxUnpool",
     "Mean",
+    "MelWeightMatrix",
     "Mish",
     "OneHot",
     "RNN",
@@ -71,7 +73,7 @@ bool contains(const std::string_view (&words)[count], std::string_view word) {
   return std::find(std::begin(words), std::end(words), word) != std::end(words);
 }
 
-bool onnxruntime_cpu_has_kernel(const Node& node, DType dtype) {
+bool onnxruntime_cpu_has_kernel(const Node& node, int since, DType dtype) {
   if (!node.domain.empty()) return dtype == DType::float32;
   switch (dtype) {
     case DType::float16: {
@@ -83,7 +85,7 @@ bool onnxruntime_cpu_has_kernel(const Node& node, DType dtype) {
     case DType::bfloat16:
       return contains(with_bfloat16, node.op_type);
     case DType::float64:
-      return !contains(without_float64, node.op_type);
+      return !contains(without_float64, node.op_type) && (node.op_type != "Clip" || since >= 12);
     default:
       return true;
   }
@@ -91,8 +93,9 @@ bool onnxruntime_cpu_has_kernel(const Node& node, DType dtype) {
 
 }  // namespace
 
-bool runtime_has_kernel(::tensorcast::onnx::Runtime runtime, const Node& node, std::uint32_t element) {
-  return runtime == ::tensorcast::onnx::Runtime::any || onnxruntime_cpu_has_kernel(node, static_cast<DType>(element));
+bool runtime_has_kernel(::tensorcast::onnx::Runtime runtime, const Node& node, int since, std::uint32_t element) {
+  return runtime == ::tensorcast::onnx::Runtime::any ||
+         onnxruntime_cpu_has_kernel(node, since, static_cast<DType>(element));
 }
 
 }  // namespace tensorcast::models::onnx::precision

@@ -9,6 +9,7 @@
 
 namespace tensorcast::models::onnx::precision {
 
-[[nodiscard]] bool runtime_has_kernel(::tensorcast::onnx::Runtime runtime, const Node& node, std::uint32_t element);
+[[nodiscard]] bool runtime_has_kernel(::tensorcast::onnx::Runtime runtime, const Node& node, int since,
+                                      std::uint32_t element);
 
 }  // namespace tensorcast::models::onnx::precision

@@ -146,7 +146,7 @@ void SlotBuilder::hold_blocked(const Node& node) {
 
 void SlotBuilder::build_operator(const Node& node, const Schema& schema) {
   const PrecisionPlan::Settings& settings = plan_.settings_;
-  const bool has_kernel = runtime_has_kernel(settings.request->runtime, node, settings.to);
+  const bool has_kernel = runtime_has_kernel(settings.request->runtime, node, schema.since, settings.to);
   // Defined by a function whose constant is float32, so that ONNX's checker takes no other type.
   const bool only_float32 = node.op_type == "MeanVarianceNormalization" && settings.to != 1;
   // Codes of 16 bits need more digits and range than 16-bit floats have.
@@ -192,8 +192,10 @@ void SlotBuilder::build_operator(const Node& node, const Schema& schema) {
     const Parameter* parameter = Schema::at(schema.inputs, i);
     const ValueId id = node.inputs[i];
     if (id == no_value || !converts(id)) continue;
-    if (parameter == nullptr || parameter->arity == Arity::heterogeneous || makes_sizes ||
-        is_size_input(node.op_type, i)) {
+    const bool is_size = is_size_input(node.op_type, i);
+    // What Range gives has the type of its inputs.
+    if (parameter != nullptr && is_size) plan_.hold(variables[parameter->variable], Hold::rule, of_size);
+    if (parameter == nullptr || parameter->arity == Arity::heterogeneous || makes_sizes || is_size) {
       take_exactly(node, i);
       continue;
     }
