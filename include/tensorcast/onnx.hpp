@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tensorcast/checkpoint.hpp"
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/error.hpp"
 #include "tensorcast/export.hpp"
@@ -65,6 +66,7 @@ struct ConvertOutcome {
   std::size_t nodes_converted = 0;
   std::size_t casts_before = 0;
   std::size_t casts_added = 0;
+  std::size_t casts_removed = 0;  // that the conversion made superfluous
   std::size_t initializers_converted = 0;
   std::uint64_t initializer_bytes_before = 0;  // of those converted
   std::uint64_t initializer_bytes_after = 0;
@@ -79,5 +81,106 @@ struct ConvertOutcome {
 // Errors: io, parse; invalid_argument: a name in the request that the model does not have, a type that is no target;
 // unsupported: a Cast to the type that the model's opset does not have. Nothing is written unless all succeeds.
 [[nodiscard]] TENSORCAST_API Result<ConvertOutcome> convert(const ConvertRequest& request);
+
+// What a Cast is for.
+enum class CastRole : std::uint8_t {
+  consumer,      // what takes the result needs the type
+  same_type,     // nothing: the input has the type already
+  unused,        // nothing: no node and no output takes the result
+  duplicate,     // nothing: another Cast of its graph gives the same
+  round_trip,    // nothing: it gives back the value that a Cast without loss took, as float16 to float32 to float16
+  rounding,      // with the Cast before it, it rounds values: float32 to float16 to float32
+  computation,   // it is part of what the model computes: floats to integers, numbers to bool
+  storage,       // it gives an initializer or constant, stored in another type, the type of the computation
+  model_input,   // an input of the model has another type
+  model_output,  // an output of the model has another type
+  unknown,       // a type is unknown
+};
+[[nodiscard]] TENSORCAST_API std::string_view name(CastRole role) noexcept;
+
+struct CastInfo {
+  std::string name;     // or that of its output
+  std::string op_type;  // Cast or CastLike
+  // The graph: "" for the main one, "NODE.ATTRIBUTE" in a subgraph, "DOMAIN::NAME" in a function.
+  std::string scope;
+  std::string input = {}, output = {};
+  DType from = DType::undefined;  // undefined: unknown, or no type of tensorcast
+  DType to = DType::undefined;
+  std::size_t consumers = 0;  // inputs of nodes, and outputs of graphs, that take the result
+  CastRole role = CastRole::unknown;
+  std::string reason = {};  // one sentence
+  bool removable = false;   // by clean()
+};
+
+// Lists the Casts and CastLikes of a model in the order of the file. Errors: io, parse, unsupported.
+[[nodiscard]] TENSORCAST_API Result<std::vector<CastInfo>> list_casts(const std::string& model);
+
+struct CleanRequest {
+  std::string input = {};
+  std::string output = {};  // equal to `input` is safe
+  // Also removes Casts to a narrower type and back, which changes values.
+  bool allow_lossy_cast_elision = false;
+  bool dry_run = false;  // writes nothing
+  bool overwrite = false;
+};
+
+struct RemovedNode {
+  std::string name;  // or that of its output
+  std::string op_type;
+  std::string scope;  // as CastInfo::scope
+  std::string_view reason;
+};
+
+struct CleanOutcome {
+  std::size_t nodes = 0;  // before
+  std::size_t casts = 0;  // before
+  std::size_t casts_removed = 0;
+  std::vector<RemovedNode> removed = {};
+};
+
+// Removes Casts and Identities that change no value: those that give the type that they take, pairs from a type to one
+// that has all its values and back, second Casts of a value to a type, and those whose result nothing takes. Inputs and
+// outputs keep their names and types; everything else is copied byte for byte. External data stays where it is unless
+// `output` is in another folder, for which convert()'s rules hold. Cleaning the result again changes nothing. A model
+// with training_info stays as it is, because its graphs may name any value. Errors: as convert().
+[[nodiscard]] TENSORCAST_API Result<CleanOutcome> clean(const CleanRequest& request);
+
+struct DiffRequest {
+  std::string a = {}, b = {};  // ONNX models
+  bool headers_only = false;   // elements of initializers are not compared
+};
+
+struct OpsetDifference {
+  std::string domain;         // "" for the standard operators
+  std::int64_t a = 0, b = 0;  // 0: not imported
+};
+
+// A value that both models have, with another type; or one that is missing in a model.
+struct ValueDifference {
+  std::string scope;  // as CastInfo::scope
+  std::string name;
+  std::string a, b;  // such as "float32" or "sequence of float32"; "" if the model lacks the value
+};
+
+struct OperatorDifference {
+  std::string op_type;       // with its domain: "ai.onnx.ml::Scaler"
+  std::size_t a = 0, b = 0;  // nodes
+};
+
+struct DiffOutcome {
+  std::int64_t ir_version_a = 0, ir_version_b = 0;
+  std::vector<OpsetDifference> opsets = {};        // that differ
+  std::vector<OperatorDifference> operators = {};  // whose number differs
+  std::vector<ValueDifference> values = {};
+  std::vector<CastInfo> casts_only_a = {}, casts_only_b = {};  // by scope, input and types
+  // All, those of `a` first; in subgraphs the scope, a slash and the name.
+  std::vector<TensorDifference> initializers = {};
+  // Types, Casts, opsets, operators and initializers are the same.
+  bool equal = false;
+};
+
+// Compares two models by the names of their values. Initializers are compared as float64, one block at a time.
+// Errors: io, parse, unsupported.
+[[nodiscard]] TENSORCAST_API Result<DiffOutcome> diff(const DiffRequest& request);
 
 }  // namespace tensorcast::inline TENSORCAST_ABI::onnx

@@ -1,12 +1,11 @@
 // Lists the tensors of a checkpoint, and compares those of two.
-#include <cmath>
 #include <cstring>
-#include <limits>
 #include <unordered_map>
 
 #include "checkpoint/tensor_set.hpp"
 #include "convert/aligned_buffer.hpp"
 #include "convert/element_blocks.hpp"
+#include "convert/number_difference.hpp"
 #include "convert/pattern_list.hpp"
 #include "convert/progress_meter.hpp"
 #include "dtype/guarded.hpp"
@@ -59,8 +58,7 @@ class Comparison {
     result.equal = a.dtype == b.dtype && a.foreign_dtype == b.foreign_dtype && a.shape == b.shape;
     if (a.shape != b.shape || (!numbers && !result.equal)) return true;
     if (!numbers) return compare_bytes(in_a, in_b, result);
-    double signal = 0.0;
-    double noise = 0.0;
+    conversion::NumberDifference found;
     const std::uint64_t per_block = block / sizeof(double) / 64 * 64;
     for (std::uint64_t first = 0; first < a.count; first += per_block) {
       const auto count = static_cast<std::size_t>(std::min(per_block, a.count - first));
@@ -68,13 +66,16 @@ class Comparison {
       const auto* const x = reinterpret_cast<const double*>(values_a_.span().data());
       if (Result<void> got = load(b_.reader, in_b, first, count, values_b_); !got) return std::move(got).error();
       const auto* const y = reinterpret_cast<const double*>(values_b_.span().data());
-      for (std::size_t i = 0; i < count; ++i) add(x[i], y[i], result, signal, noise);
+      for (std::size_t i = 0; i < count; ++i) found.add(x[i], y[i]);
       const std::uint64_t moved = storage_bytes(a.dtype, count) + storage_bytes(b.dtype, count);
       if (!meter_.advance(moved, a.name)) return false;
     }
     result.compared = true;
-    result.equal = result.equal && result.different == 0;
-    result.snr_db = noise == 0.0 ? std::numeric_limits<double>::infinity() : 10.0 * std::log10(signal / noise);
+    result.different = found.different;
+    result.max_abs_error = found.max_abs_error;
+    result.max_rel_error = found.max_rel_error;
+    result.snr_db = found.snr_db();
+    result.equal = result.equal && found.different == 0;
     return true;
   }
 
@@ -101,21 +102,6 @@ class Comparison {
       if (!meter_.advance(2 * bytes, result.name)) return false;
     }
     return true;
-  }
-
-  static void add(double x, double y, TensorDifference& result, double& signal, double& noise) {
-    const bool both_nan = std::isnan(x) && std::isnan(y);
-    if (x == y || both_nan) {
-      if (std::isfinite(x)) signal += x * x;
-      return;
-    }
-    ++result.different;
-    if (!std::isfinite(x) || !std::isfinite(y)) return;
-    const double error = std::abs(x - y);
-    signal += x * x;
-    noise += error * error;
-    result.max_abs_error = std::max(result.max_abs_error, error);
-    if (x != 0.0) result.max_rel_error = std::max(result.max_rel_error, error / std::abs(x));
   }
 
   TensorSet& a_;

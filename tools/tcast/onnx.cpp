@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include "command.hpp"
 #include "failure.hpp"
 #include "interrupt.hpp"
+#include "onnx_commands.hpp"
 #include "options.hpp"
 #include "printable.hpp"
 #include "report_json.hpp"
@@ -56,6 +56,7 @@ nlohmann::ordered_json outcome_json(const ConvertRequest& request, const Convert
           {"values_changed", outcome.values_changed},
           {"casts_before", outcome.casts_before},
           {"casts_added", outcome.casts_added},
+          {"casts_removed", outcome.casts_removed},
           {"initializers_converted", outcome.initializers_converted},
           {"initializer_bytes_before", outcome.initializer_bytes_before},
           {"initializer_bytes_after", outcome.initializer_bytes_after},
@@ -84,14 +85,10 @@ int convert_onnx(const OnnxConvertArguments& arguments) {
 
 }  // namespace
 
-void add_onnx(CLI::App& app, Work& work) {
+void add_onnx_convert(CLI::App& group, Work& work) {
   using tensorcast::onnx::Masks;
   using tensorcast::onnx::OnOverflow;
   using tensorcast::onnx::Runtime;
-  CLI::App& group = *app.add_subcommand("onnx", "Change the precision of ONNX models");
-  group.footer(onnx_examples);
-  group.require_subcommand(1);
-
   CLI::App& command = *group.add_subcommand("convert", "Convert a model to float16, bfloat16, float32 or float64");
   command.footer(onnx_convert_examples);
   const auto arguments = std::make_shared<OnnxConvertArguments>();
@@ -137,6 +134,13 @@ void add_onnx(CLI::App& app, Work& work) {
     wanted.keep_io_types = keep_io->count() > 0 && wanted.keep_io_names.empty();
     work = [arguments] { return convert_onnx(*arguments); };
   });
+}
+
+void add_onnx(CLI::App& app, Work& work) {
+  CLI::App& group = *app.add_subcommand("onnx", "Change, clean and compare ONNX models");
+  group.footer(onnx_examples);
+  group.require_subcommand(1);
+  for (const auto add : {add_onnx_convert, add_onnx_casts, add_onnx_clean, add_onnx_diff}) add(group, work);
 }
 
 }  // namespace tcast

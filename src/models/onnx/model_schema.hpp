@@ -19,6 +19,7 @@ enum : std::uint32_t {
   input = 11,
   output = 12,
   value_info = 13,
+  quantization_annotation = 14,
   sparse_initializer = 15
 };
 }
@@ -77,6 +78,9 @@ enum : std::uint32_t { value = 1 };
 }
 namespace sparse_tensor_field {
 enum : std::uint32_t { values = 1, indices = 2 };
+}
+namespace annotation_field {
+enum : std::uint32_t { tensor_name = 1 };
 }
 namespace training_field {
 enum : std::uint32_t { initialization = 1, algorithm = 2 };

@@ -2,15 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
-#include <optional>
 
 #include "dtype/guarded.hpp"
-#include "formats/onnx/tensor_proto_schema.hpp"
 #include "models/onnx/model_tree.hpp"
+#include "models/onnx/precision/model_files.hpp"
 #include "models/onnx/precision/model_ir.hpp"
-#include "models/onnx/precision/model_writer.hpp"
 #include "models/onnx/precision/precision_plan.hpp"
 #include "models/onnx/precision/type_inference.hpp"
 #include "tensorcast/cast.hpp"
@@ -171,25 +168,6 @@ class Survey {
   PrecisionPlan& plan_;
 };
 
-Result<void> write_files(const io::InputFile& file, const WireRope& model, const ExternalFile& external,
-                         const ConvertRequest& request) {
-  Result<io::OutputFile> output = io::OutputFile::create(request.output, request.overwrite);
-  if (!output) return std::move(output).error();
-  std::optional<io::OutputFile> data;
-  if (!external.empty()) {
-    Result<io::OutputFile> created = io::OutputFile::create(request.output + ".data", request.overwrite);
-    if (!created) return std::move(created).error();
-    data.emplace(std::move(*created));
-    if (Result<void> written = external.write(file, *data); !written) return written;
-  }
-  if (Result<void> reserved = output->reserve(model.size()); !reserved) return reserved;
-  if (Result<void> written = model.write(file, *output); !written) return written;
-  if (data) {
-    if (Result<void> committed = data->commit(); !committed) return committed;
-  }
-  return output->commit();
-}
-
 Result<ConvertOutcome> convert(const ConvertRequest& request) {
   const Result<PrecisionPlan::Settings> settings = settings_of(request);
   if (!settings) return settings.error();
@@ -208,27 +186,17 @@ Result<ConvertOutcome> convert(const ConvertRequest& request) {
   if (Result<void> surveyed = Survey(*file, plan).run(); !surveyed) return std::move(surveyed).error();
   plan.decide();
 
-  const std::string location = std::filesystem::path(request.output).filename().string() + ".data";
-  ExternalFile external(location);
-  ModelWriter writer(*file, plan, external, formats::onnx::max_message_bytes);
-  Result<WireRope> rope = writer.model();
-  if (!rope) return std::move(rope).error();
-  ModelWriter::Counts counts = writer.counts();
-  if (rope->size() > formats::onnx::max_message_bytes) {
-    constexpr std::uint64_t small_bytes = 1024;
-    external = ExternalFile(location);
-    ModelWriter smaller(*file, plan, external, small_bytes);
-    rope = smaller.model();
-    if (!rope) return std::move(rope).error();
-    if (rope->size() > formats::onnx::max_message_bytes) {
-      return Error{.code = ErrorCode::unsupported,
-                   .message = "the model would be larger than protobuf's limit of 2 GiB even without its initializers"};
-    }
+  const CastElision elision(plan, {.only_changed = true});
+  const Result<BuiltModel> built = build_model(*file, plan, elision, {}, request.output);
+  if (!built) return built.error();
+  const ModelWriter::Counts& counts = built->counts;
+  if (Result<void> written = write_model(*file, *built, request.output, request.overwrite); !written) {
+    return std::move(written).error();
   }
-  if (Result<void> written = write_files(*file, *rope, external, request); !written) return std::move(written).error();
 
   ConvertOutcome outcome{.nodes = model.node_count,
                          .casts_added = counts.casts_added,
+                         .casts_removed = elision.removed_casts(),
                          .initializers_converted = counts.initializers_converted,
                          .initializer_bytes_before = counts.initializer_bytes_before,
                          .initializer_bytes_after = counts.initializer_bytes_after,

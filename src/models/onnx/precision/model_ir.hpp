@@ -102,6 +102,7 @@ struct Graph {
   std::vector<Declaration> infos;
   std::vector<Initializer> initializers;
   std::unordered_map<std::string, ValueId> names;  // values that this graph defines
+  std::vector<std::string> annotated;              // values that quantization_annotation names
 
   [[nodiscard]] std::int64_t opset(std::string_view domain) const noexcept;  // 0: not imported
 };
@@ -131,6 +132,7 @@ struct Model {
   std::vector<std::unique_ptr<Function>> functions;
   std::unordered_multimap<std::string, const Function*> functions_by_name;
   std::vector<Value> values;
+  bool has_training = false;  // training_info, whose graphs may name values of this one
   std::uint32_t node_count = 0;
   std::uint32_t graph_count = 0;
   std::set<std::string, std::less<>> value_names;  // in any scope

@@ -44,9 +44,9 @@ std::string tensor_attribute(std::string_view name, const std::string& tensor) {
 
 }  // namespace
 
-ModelWriter::ModelWriter(const io::InputFile& file, const PrecisionPlan& plan, ExternalFile& external,
-                         std::uint64_t inline_limit)
-    : file_(file), plan_(plan), external_(external), inline_limit_(inline_limit) {
+ModelWriter::ModelWriter(const io::InputFile& file, const PrecisionPlan& plan, const CastElision& elision,
+                         ExternalFile& external, const TensorPlacement& placement)
+    : file_(file), plan_(plan), elision_(elision), external_(external), placement_(placement) {
   name_forms();
 }
 
@@ -57,6 +57,7 @@ std::string ModelWriter::fresh(const std::string& base, std::set<std::string, st
 }
 
 void ModelWriter::need_other(ValueId id, std::uint32_t element) {
+  id = elision_.source(id);
   if (id == no_value || element == plan_.produced(id)) return;
   forms_[id].other_element = element;
 }
@@ -68,6 +69,7 @@ void ModelWriter::name_forms() {
   cast_names_.resize(model.values.size());
   plan_.each_graph([&](const Graph& graph) {
     for (const Node& node : graph.nodes) {
+      if (elision_.removal(node) != Removal::none) continue;
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         if (node.inputs[i] != no_value) need_other(node.inputs[i], plan_.taken(node, i));
       }
@@ -76,14 +78,14 @@ void ModelWriter::name_forms() {
       const ValueId id = graph.outputs[k].value;
       const std::uint32_t element = plan_.given_back(graph, k);
       need_other(id, element);
-      if (&graph == model.graph.get() && element != plan_.produced(id)) swapped_[id] = true;
+      if (&graph == model.graph.get() && element != plan_.produced(id)) swapped_[elision_.source(id)] = true;
     }
   });
   std::set<std::string, std::less<>> values = model.value_names;
   std::set<std::string, std::less<>> nodes = model.node_names;
   for (ValueId id = 0; id < forms_.size(); ++id) {
     Forms& forms = forms_[id];
-    const std::string& own = model.values[id].name;
+    const std::string& own = elision_.name(id);
     forms.produced = own;
     if (forms.other_element == 0) {
       if (!plan_.has_copy(id)) continue;
@@ -98,7 +100,14 @@ void ModelWriter::name_forms() {
 }
 
 const std::string& ModelWriter::name_in(ValueId id, std::uint32_t element) const {
+  id = elision_.source(id);
   return element == plan_.produced(id) ? forms_[id].produced : forms_[id].other;
+}
+
+bool ModelWriter::keeps_name(ValueId id) const {
+  const Value& value = plan_.model().values[id];
+  const bool is_made = value.producer == nullptr || elision_.removal(*value.producer) == Removal::none;
+  return is_made && elision_.source(id) == id && forms_[id].produced == value.name;
 }
 
 void ModelWriter::add_cast(WireRope& rope, std::uint32_t field, ValueId id) {
@@ -195,10 +204,11 @@ Result<WireRope> ModelWriter::graph(const Graph& graph, bool& changed) {
       }
       case graph_field::value_info: {
         const Declaration& info = graph.infos[infos++];
-        if (info.value != no_value && !swapped_[info.value]) {
-          return retype(field, info.value, plan_.produced(info.value), info.name);
-        }
-        break;
+        if (info.value == no_value) break;
+        if (swapped_[info.value] && elision_.name(info.value) == info.name) break;
+        if (keeps_name(info.value)) return retype(field, info.value, plan_.produced(info.value), info.name);
+        changed = true;
+        return {};
       }
       default:
         break;
@@ -229,6 +239,10 @@ Result<WireRope> ModelWriter::function(const Function& function, bool& changed) 
     }
     if (field.number == function_field::value_info) {
       const Declaration& info = body.infos[infos++];
+      if (info.value != no_value && !keeps_name(info.value)) {
+        changed = true;
+        return {};
+      }
       const std::uint32_t element = info.value == no_value ? 0 : plan_.produced(info.value);
       if (element != 0 && element != info.type.element) {
         Result<WireRope> contents = declaration(field, element, info.name);
@@ -247,6 +261,10 @@ Result<WireRope> ModelWriter::function(const Function& function, bool& changed) 
 }
 
 Result<void> ModelWriter::node(const Node& node, std::uint32_t number, WireRope& rope, bool& changed) {
+  if (elision_.removal(node) != Removal::none) {
+    changed = true;
+    return {};
+  }
   std::unordered_map<std::uint64_t, WireRope> replaced;  // attributes, by the offset of their keys
   std::string added;
   const Result<bool> edited = attributes(node, replaced, added);
@@ -339,7 +357,7 @@ Result<bool> ModelWriter::attributes(const Node& node, std::unordered_map<std::u
                     encode_varint_field(attribute_field::type, static_cast<std::uint64_t>(AttributeType::string))
               : int_attribute(attribute.name, static_cast<std::uint64_t>(to)));
       replaced.emplace(attribute.field.begin, std::move(contents));
-    } else if (attribute.tensor_is_external && attribute.type == AttributeType::tensor) {
+    } else if (attribute.tensor_is_external && attribute.type == AttributeType::tensor && !placement_.leave_external) {
       Result<WireRope> tensor = convert_tensor(file_, attribute.tensor, {}, nullptr);
       if (!tensor) return std::move(tensor).error();
       Result<WireRope> contents = attribute_with(attribute, attribute_field::t, std::move(*tensor));
@@ -436,7 +454,7 @@ Result<void> ModelWriter::initializer(const Initializer& initializer, WireRope& 
     return storage_bytes(static_cast<DType>(element), static_cast<std::size_t>(initializer.count));
   };
   const auto placed = [&](std::uint32_t element) {
-    return initializer.external || bytes_in(element) > inline_limit_ ? &external_ : nullptr;
+    return initializer.external || bytes_in(element) > placement_.inline_limit ? &external_ : nullptr;
   };
   const auto emit = [&](const TensorChange& change, std::uint32_t element) -> Result<void> {
     Result<WireRope> contents = initializer.sparse ? sparse_tensor(field, change)
@@ -454,7 +472,8 @@ Result<void> ModelWriter::initializer(const Initializer& initializer, WireRope& 
   if (converts) {
     count(produced);
     if (Result<void> done = emit({.to = static_cast<DType>(produced), .clamp = clamp}, produced); !done) return done;
-  } else if (!initializer.sparse && initializer.element != 8 && placed(produced) != nullptr) {
+  } else if (!initializer.sparse && initializer.element != 8 && placed(produced) != nullptr &&
+             !(initializer.external && placement_.leave_external)) {
     if (Result<void> done = emit({}, produced); !done) return done;
   } else {
     rope.copy(field.begin, field.offset + field.length);

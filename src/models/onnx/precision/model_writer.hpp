@@ -5,12 +5,21 @@
 #include <unordered_map>
 #include <vector>
 
+#include "formats/onnx/tensor_proto_schema.hpp"
 #include "io/input_file.hpp"
+#include "models/onnx/precision/cast_elision.hpp"
 #include "models/onnx/precision/precision_plan.hpp"
 #include "models/onnx/precision/tensor_conversion.hpp"
 #include "models/onnx/precision/wire_rope.hpp"
 
 namespace tensorcast::models::onnx::precision {
+
+// Where initializers go.
+struct TensorPlacement {
+  // Larger ones go to the external file, as do those that were external.
+  std::uint64_t inline_limit = formats::onnx::max_message_bytes;
+  bool leave_external = false;  // those that were external and do not change stay where they are
+};
 
 class ModelWriter {
  public:
@@ -21,8 +30,9 @@ class ModelWriter {
     std::uint64_t initializer_bytes_after = 0;
   };
 
-  // `inline_limit`: larger initializers go to `external`, as do those that were external. All outlive the writer.
-  ModelWriter(const io::InputFile& file, const PrecisionPlan& plan, ExternalFile& external, std::uint64_t inline_limit);
+  // All outlive the writer.
+  ModelWriter(const io::InputFile& file, const PrecisionPlan& plan, const CastElision& elision, ExternalFile& external,
+              const TensorPlacement& placement);
 
   // Errors: parse, unsupported, io.
   [[nodiscard]] Result<WireRope> model();
@@ -40,6 +50,7 @@ class ModelWriter {
   void need_other(ValueId id, std::uint32_t element);
   [[nodiscard]] std::string fresh(const std::string& base, std::set<std::string, std::less<>>& taken) const;
   [[nodiscard]] const std::string& name_in(ValueId id, std::uint32_t element) const;
+  [[nodiscard]] bool keeps_name(ValueId id) const;
   void add_cast(WireRope& rope, std::uint32_t field, ValueId id);
 
   [[nodiscard]] Result<WireRope> graph(const Graph& graph, bool& changed);
@@ -56,8 +67,9 @@ class ModelWriter {
 
   const io::InputFile& file_;
   const PrecisionPlan& plan_;
+  const CastElision& elision_;
   ExternalFile& external_;
-  std::uint64_t inline_limit_;
+  TensorPlacement placement_;
   std::vector<Forms> forms_;             // by value
   std::vector<bool> swapped_;            // by value: the other form has the value's own name
   std::vector<std::string> cast_names_;  // by value

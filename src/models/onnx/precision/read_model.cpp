@@ -34,6 +34,9 @@ class ModelReader {
           return take_graph(field, *model_.graph, 0);
         case model_field::functions:
           return take_function(field);
+        case model_field::training_info:
+          model_.has_training = true;
+          return {};
         default:
           return {};
       }
@@ -114,6 +117,10 @@ class ModelReader {
           return take_initializer(part, graph, false);
         case graph_field::sparse_initializer:
           return take_initializer(part, graph, true);
+        case graph_field::quantization_annotation:
+          return each_field_of(wire_, part, [&](const WireField& fact) -> Result<void> {
+            return fact.number == annotation_field::tensor_name ? take_text(fact, graph.annotated) : Result<void>();
+          });
         default:
           return {};
       }

@@ -1,0 +1,83 @@
+// Which Casts and Identities of a model can go without changing a value, and what takes the place of their results.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/onnx/precision/precision_plan.hpp"
+
+namespace tensorcast::models::onnx::precision {
+
+enum class Removal : std::uint8_t {
+  none,
+  identity_cast,     // its input has the type already
+  round_trip,        // it gives back what a Cast that lost nothing took
+  lossy_round_trip,  // the same, but the first Cast rounds: only if the caller allows it
+  duplicate,         // an earlier Cast of the graph gives the same
+  identity,
+  dead,  // nothing takes its result
+};
+
+class CastElision {
+ public:
+  struct Options {
+    bool identities = false;    // Identity nodes, too
+    bool lossy = false;         // pairs whose first Cast rounds
+    bool only_changed = false;  // only Casts that the plan changes
+  };
+
+  // Decides by the types of `plan`, which outlives it. Results of the model and of subgraphs keep their names.
+  CastElision(const PrecisionPlan& plan, const Options& options);
+
+  [[nodiscard]] Removal removal(const Node& node) const { return removals_[node.id]; }
+  // The value that takes the place of `id`; `id` itself if it stays.
+  [[nodiscard]] ValueId source(ValueId id) const;
+  // The name of a value that stays: its own, or that of the output of its graph that it becomes.
+  [[nodiscard]] const std::string& name(ValueId id) const { return names_[id] == nullptr ? own_name(id) : *names_[id]; }
+  [[nodiscard]] std::size_t removed_nodes() const noexcept { return removed_; }
+  [[nodiscard]] std::size_t removed_casts() const noexcept { return removed_casts_; }
+
+ private:
+  struct Use {
+    const Graph* graph = nullptr;
+    bool is_output = false;  // of that graph
+  };
+  struct Found {
+    Removal removal = Removal::none;
+    ValueId source = no_value;
+  };
+
+  [[nodiscard]] const std::string& own_name(ValueId id) const { return plan_.model().values[id].name; }
+  void collect(const Graph& graph);
+  [[nodiscard]] bool examine(const Graph& graph);
+  [[nodiscard]] Found find(const Node& node, const Graph& graph);
+  [[nodiscard]] Found find_round_trip(const Node& node, const Graph& graph) const;
+  [[nodiscard]] bool can_replace(ValueId result, ValueId source, const Graph& graph) const;
+  void replace(const Node& node, const Found& found);
+  [[nodiscard]] bool remove_dead(const Graph& graph);
+  [[nodiscard]] bool is_changed(const Node& node) const;
+  [[nodiscard]] bool is_annotated(ValueId id) const;
+  void drop(const Node& node, Removal removal);
+
+  const PrecisionPlan& plan_;
+  Options options_;
+  std::vector<Removal> removals_;                                       // by node
+  mutable std::vector<ValueId> sources_;                                // by value; source() shortens paths
+  std::vector<const std::string*> names_;                               // by value; null: its own
+  std::vector<std::vector<Use>> uses_;                                  // by value, of all values that it replaced, too
+  std::vector<std::size_t> use_counts_;                                 // by value: nodes and outputs that are left
+  std::vector<bool> was_used_;                                          // by value
+  std::map<std::pair<ValueId, std::string>, const Node*> first_casts_;  // by source and what it becomes
+  std::size_t removed_ = 0;
+  std::size_t removed_casts_ = 0;
+};
+
+// Returns false for every other operator.
+[[nodiscard]] inline bool is_cast(const Node& node) noexcept {
+  return node.domain.empty() && (node.op_type == "Cast" || node.op_type == "CastLike");
+}
+
+}  // namespace tensorcast::models::onnx::precision

@@ -1,0 +1,37 @@
+#include "models/onnx/precision/graph_scopes.hpp"
+
+#include <fmt/format.h>
+
+namespace tensorcast::models::onnx::precision {
+namespace {
+
+void add_scopes(const Graph& graph, const std::string& path, std::vector<std::string>& scopes) {
+  scopes[graph.id] = path;
+  for (std::size_t index = 0; index < graph.nodes.size(); ++index) {
+    const Node& node = graph.nodes[index];
+    for (const Attribute& attribute : node.attributes) {
+      for (std::size_t k = 0; k < attribute.graphs.size(); ++k) {
+        std::string inner = path.empty() ? std::string() : path + "/";
+        inner += node.name.empty() ? fmt::format("{}#{}", node.op_type, index) : node.name;
+        inner += "." + attribute.name;
+        if (attribute.graphs.size() > 1) inner += fmt::format("[{}]", k);
+        add_scopes(*attribute.graphs[k], inner, scopes);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> graph_scopes(const Model& model) {
+  std::vector<std::string> scopes(model.graph_count);
+  add_scopes(*model.graph, "", scopes);
+  for (const auto& function : model.functions) {
+    std::string path = fmt::format("{}::{}", function->domain, function->name);
+    if (!function->overload.empty()) path += ":" + function->overload;
+    add_scopes(function->body, path, scopes);
+  }
+  return scopes;
+}
+
+}  // namespace tensorcast::models::onnx::precision

@@ -1,0 +1,20 @@
+// Names of graphs for people: where in a model a node or value is.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/onnx/precision/model_ir.hpp"
+
+namespace tensorcast::models::onnx::precision {
+
+// Returns the path of each graph, by its id: "" for the main one, "NODE.ATTRIBUTE" for that in an attribute of a node,
+// separated by slashes, and "DOMAIN::NAME" for a function. A node without a name has "OPERATOR#INDEX".
+[[nodiscard]] std::vector<std::string> graph_scopes(const Model& model);
+
+// The name of a node, or that of its first output if it has none.
+[[nodiscard]] inline const std::string& shown_name(const Node& node) {
+  return !node.name.empty() || node.output_names.empty() ? node.name : node.output_names.front();
+}
+
+}  // namespace tensorcast::models::onnx::precision

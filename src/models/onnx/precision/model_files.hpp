@@ -1,0 +1,29 @@
+// A converted model before it is written, and its files: the model and, if it needs one, that of external data.
+#pragma once
+
+#include <string>
+
+#include "io/input_file.hpp"
+#include "models/onnx/precision/cast_elision.hpp"
+#include "models/onnx/precision/model_writer.hpp"
+
+namespace tensorcast::models::onnx::precision {
+
+struct BuiltModel {
+  WireRope rope;
+  ExternalFile external;
+  ModelWriter::Counts counts;
+};
+
+// Puts initializers outside if the model would exceed protobuf's limit. `output` is where it will be written. `file`
+// outlives the result. Errors: parse, unsupported, io.
+[[nodiscard]] Result<BuiltModel> build_model(const io::InputFile& file, const PrecisionPlan& plan,
+                                             const CastElision& elision, TensorPlacement placement,
+                                             const std::string& output);
+
+// Both files get their names only when both are complete; after an error, none is new and none has changed.
+// Errors: io; invalid_argument: a file exists and `overwrite` is off.
+[[nodiscard]] Result<void> write_model(const io::InputFile& file, const BuiltModel& model, const std::string& output,
+                                       bool overwrite);
+
+}  // namespace tensorcast::models::onnx::precision

@@ -1,0 +1,13 @@
+// The commands of `tcast onnx`; onnx.cpp has the group.
+#pragma once
+
+#include "command.hpp"
+
+namespace tcast {
+
+void add_onnx_convert(CLI::App& group, Work& work);
+void add_onnx_casts(CLI::App& group, Work& work);
+void add_onnx_clean(CLI::App& group, Work& work);
+void add_onnx_diff(CLI::App& group, Work& work);
+
+}  // namespace tcast
