@@ -8,7 +8,6 @@
 #include <numeric>
 #include <unordered_set>
 
-#include "formats/gguf/gguf_cursor.hpp"
 #include "formats/gguf/gguf_metadata.hpp"
 #include "formats/gguf/gguf_types.hpp"
 #include "io/memory_budget.hpp"
@@ -38,17 +37,17 @@ Result<void> check_version(std::uint32_t version) {
 }
 
 // Reads what the header says about one tensor; `begin` is the offset in the data.
-Result<TensorInfo> read_tensor(Cursor& cursor, std::uint64_t& begin) {
-  Result<std::string> name = cursor.text();
+Result<TensorInfo> read_tensor(WindowReader& reader, std::uint64_t& begin) {
+  Result<std::string> name = read_text(reader);
   if (!name) return std::move(name).error();
   TensorInfo tensor{.name = *std::move(name), .shape = {}};
   const auto fail = [&](std::string what) { return malformed(std::move(what), tensor.name); };
-  const Result<std::uint32_t> rank = cursor.get<std::uint32_t>();
+  const Result<std::uint32_t> rank = reader.get<std::uint32_t>();
   if (!rank) return rank.error();
   if (*rank > max_read_rank) return fail(fmt::format("{} dimensions", *rank));
-  if (auto taken = cursor.budget().take_grown<std::int64_t>(*rank); !taken) return std::move(taken).error();
+  if (auto taken = reader.budget().take_grown<std::int64_t>(*rank); !taken) return std::move(taken).error();
   for (std::uint32_t i = 0; i < *rank; ++i) {
-    const Result<std::uint64_t> extent = cursor.get<std::uint64_t>();
+    const Result<std::uint64_t> extent = reader.get<std::uint64_t>();
     if (!extent) return extent.error();
     if (*extent > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
       return fail(fmt::format("a dimension of {}", *extent));
@@ -58,9 +57,9 @@ Result<TensorInfo> read_tensor(Cursor& cursor, std::uint64_t& begin) {
   const std::uint64_t row_elements = tensor.shape.empty() ? 1 : static_cast<std::uint64_t>(tensor.shape.front());
   std::reverse(tensor.shape.begin(), tensor.shape.end());  // GGUF lists the fastest dimension first
 
-  const Result<std::uint32_t> number = cursor.get<std::uint32_t>();
+  const Result<std::uint32_t> number = reader.get<std::uint32_t>();
   if (!number) return number.error();
-  const Result<std::uint64_t> offset = cursor.get<std::uint64_t>();
+  const Result<std::uint64_t> offset = reader.get<std::uint64_t>();
   if (!offset) return offset.error();
   begin = *offset;
   const Result<std::size_t> count = element_count(tensor.shape);
@@ -134,19 +133,20 @@ void put(std::string& bytes, Number number) {
 
 Result<Header> read_header(const io::InputFile& file) {
   io::MemoryBudget budget(file.size());
-  Cursor cursor(file, magic.size(), budget);
-  const Result<std::uint32_t> version = cursor.get<std::uint32_t>();
+  FileSource source(file);
+  WindowReader reader(source, magic.size(), budget, [](std::string what) { return malformed(std::move(what)); });
+  const Result<std::uint32_t> version = reader.get<std::uint32_t>();
   if (!version) return version.error();
   if (auto known = check_version(*version); !known) return std::move(known).error();
-  const Result<std::uint64_t> tensor_count = cursor.get<std::uint64_t>();
+  const Result<std::uint64_t> tensor_count = reader.get<std::uint64_t>();
   if (!tensor_count) return tensor_count.error();
 
-  const std::uint64_t native_begin = cursor.position();
-  const Result<std::uint64_t> key_count = cursor.get<std::uint64_t>();
+  const std::uint64_t native_begin = reader.position();
+  const Result<std::uint64_t> key_count = reader.get<std::uint64_t>();
   if (!key_count) return key_count.error();
-  Result<HeaderMetadata> metadata = read_metadata(cursor, *key_count);
+  Result<HeaderMetadata> metadata = read_metadata(reader, *key_count);
   if (!metadata) return std::move(metadata).error();
-  const std::uint64_t native_bytes = cursor.position() - native_begin;
+  const std::uint64_t native_bytes = reader.position() - native_begin;
   if (native_bytes > max_metadata_bytes) {
     return unsupported(fmt::format("the metadata have {} bytes; {} are allowed", native_bytes, max_metadata_bytes));
   }
@@ -157,7 +157,7 @@ Result<Header> read_header(const io::InputFile& file) {
   }
 
   constexpr std::uint64_t least_bytes = 8 + 4 + 4 + 8;  // of what the header says about a tensor
-  if (*tensor_count > cursor.left() / least_bytes) {
+  if (*tensor_count > reader.left() / least_bytes) {
     return malformed(fmt::format("{} tensors do not fit into the file", *tensor_count));
   }
   Header header{.tensors = {},
@@ -167,14 +167,14 @@ Result<Header> read_header(const io::InputFile& file) {
   for (std::uint64_t i = 0; i < *tensor_count; ++i) {
     if (auto taken = budget.take_grown<TensorInfo>(); !taken) return std::move(taken).error();
     std::uint64_t begin = 0;
-    Result<TensorInfo> tensor = read_tensor(cursor, begin);
+    Result<TensorInfo> tensor = read_tensor(reader, begin);
     if (!tensor) return std::move(tensor).error();
     header.tensors.push_back(*std::move(tensor));
     header.offsets.push_back(begin);
   }
   if (auto unique = check_names(header.tensors); !unique) return std::move(unique).error();
 
-  const std::uint64_t data_begin = cursor.position() + padding(cursor.position(), metadata->alignment);
+  const std::uint64_t data_begin = reader.position() + padding(reader.position(), metadata->alignment);
   for (std::size_t i = 0; i < header.offsets.size(); ++i) {
     if (__builtin_add_overflow(header.offsets[i], data_begin, &header.offsets[i])) {
       return malformed("the data begin beyond the end of the file", header.tensors[i].name);

@@ -45,7 +45,7 @@ bool is_utf8(const std::string& text) {
 // Appends the text of values to a string, whose memory it takes from the budget.
 class ValueReader {
  public:
-  explicit ValueReader(Cursor& cursor) : cursor_(cursor) {}
+  explicit ValueReader(WindowReader& reader) : reader_(reader) {}
 
   Result<void> append_value(std::uint32_t type, int depth, std::string& text) {
     switch (static_cast<ValueType>(type)) {
@@ -81,26 +81,26 @@ class ValueReader {
 
  private:
   Result<void> append(std::string& text, std::string_view part) {
-    if (Result<void> taken = cursor_.budget().take(2 * part.size()); !taken) return taken;  // a growing string
+    if (Result<void> taken = reader_.budget().take(2 * part.size()); !taken) return taken;  // a growing string
     text += part;
     return {};
   }
 
   template <class Number>
   Result<void> append_number(std::string& text) {
-    const Result<Number> number = cursor_.get<Number>();
+    const Result<Number> number = reader_.get<Number>();
     if (!number) return number.error();
     return append(text, fmt::format("{}", *number));
   }
 
   Result<void> append_bool(std::string& text) {
-    const Result<std::uint8_t> value = cursor_.get<std::uint8_t>();
+    const Result<std::uint8_t> value = reader_.get<std::uint8_t>();
     if (!value) return value.error();
     return append(text, *value != 0 ? "true" : "false");
   }
 
   Result<void> append_string(int depth, std::string& text) {
-    const Result<std::string> string = cursor_.text();
+    const Result<std::string> string = read_text(reader_);
     if (!string) return string.error();
     if (depth > 0) return append(text, quoted(*string));
     return append(text, is_utf8(*string) ? *string : Json::parse(quoted(*string)).get<std::string>());
@@ -108,11 +108,11 @@ class ValueReader {
 
   Result<void> append_array(int depth, std::string& text) {
     if (depth == max_array_depth) return malformed(fmt::format("arrays nested deeper than {}", max_array_depth));
-    const Result<std::uint32_t> type = cursor_.get<std::uint32_t>();
+    const Result<std::uint32_t> type = reader_.get<std::uint32_t>();
     if (!type) return type.error();
-    const Result<std::uint64_t> count = cursor_.get<std::uint64_t>();
+    const Result<std::uint64_t> count = reader_.get<std::uint64_t>();
     if (!count) return count.error();
-    if (*count > cursor_.left()) return malformed(fmt::format("an array claims {} elements", *count));
+    if (*count > reader_.left()) return malformed(fmt::format("an array claims {} elements", *count));
     if (Result<void> begun = append(text, "["); !begun) return begun;
     for (std::uint64_t i = 0; i < *count; ++i) {
       if (i > 0) {
@@ -123,7 +123,7 @@ class ValueReader {
     return append(text, "]");
   }
 
-  Cursor& cursor_;
+  WindowReader& reader_;
 };
 
 Result<std::uint32_t> parse_alignment(std::uint32_t type, const std::string& text) {
@@ -152,24 +152,35 @@ void put_text(std::string& bytes, std::string_view text) {
 
 }  // namespace
 
-Result<HeaderMetadata> read_metadata(Cursor& cursor, std::uint64_t count) {
+Error malformed(std::string what, std::string tensor) {
+  return Error{
+      .code = ErrorCode::parse, .message = "malformed GGUF header: " + std::move(what), .tensor = std::move(tensor)};
+}
+
+Result<std::string> read_text(WindowReader& reader) {
+  const Result<std::uint64_t> bytes = reader.get<std::uint64_t>();
+  if (!bytes) return bytes.error();
+  return reader.text(*bytes);
+}
+
+Result<HeaderMetadata> read_metadata(WindowReader& reader, std::uint64_t count) {
   constexpr std::uint64_t least_bytes = 8 + 4 + 1;  // of a key and its value
-  if (count > cursor.left() / least_bytes) return malformed(fmt::format("{} keys do not fit into the file", count));
+  if (count > reader.left() / least_bytes) return malformed(fmt::format("{} keys do not fit into the file", count));
   HeaderMetadata metadata;
   std::unordered_set<std::string> keys;
   for (std::uint64_t i = 0; i < count; ++i) {
-    Result<std::string> key = cursor.text();
+    Result<std::string> key = read_text(reader);
     if (!key) return std::move(key).error();
     if (!is_utf8(*key)) return malformed("a key that is not UTF-8");
     // A text, a second copy of the key, and the nodes of the set.
-    if (auto taken = cursor.budget().take(key->size() + 3 * sizeof(Metadata::value_type) + 64); !taken) {
+    if (auto taken = reader.budget().take(key->size() + 3 * sizeof(Metadata::value_type) + 64); !taken) {
       return std::move(taken).error();
     }
     if (!keys.insert(*key).second) return malformed(fmt::format("the key \"{}\" occurs twice", *key));
-    const Result<std::uint32_t> type = cursor.get<std::uint32_t>();
+    const Result<std::uint32_t> type = reader.get<std::uint32_t>();
     if (!type) return type.error();
     std::string text;
-    if (Result<void> appended = ValueReader(cursor).append_value(*type, 0, text); !appended) {
+    if (Result<void> appended = ValueReader(reader).append_value(*type, 0, text); !appended) {
       return std::move(appended).error();
     }
     if (*key == alignment_key) {

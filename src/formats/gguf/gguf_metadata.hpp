@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "formats/bytes/window_reader.hpp"
 #include "formats/format.hpp"
-#include "formats/gguf/gguf_cursor.hpp"
 
 namespace tensorcast::formats::gguf {
 
@@ -18,8 +18,14 @@ struct HeaderMetadata {
   std::uint32_t alignment = default_alignment;
 };
 
+// The error for a header that contradicts itself or the file.
+[[nodiscard]] Error malformed(std::string what, std::string tensor = {});
+
+// Reads a length of 8 bytes and as many bytes of text. Errors: parse, unsupported (memory), io.
+[[nodiscard]] Result<std::string> read_text(WindowReader& reader);
+
 // Reads `count` keys and values. Errors: parse, unsupported (an alignment that is too large, memory), io.
-[[nodiscard]] Result<HeaderMetadata> read_metadata(Cursor& cursor, std::uint64_t count);
+[[nodiscard]] Result<HeaderMetadata> read_metadata(WindowReader& reader, std::uint64_t count);
 
 // Returns the number of keys, and keys and strings, as a file has them. An alignment is left out, as each file has its
 // own. Errors: unsupported (a key that occurs twice).

@@ -14,23 +14,24 @@ namespace {
 
 constexpr std::size_t buffer_bytes = std::size_t{64} << 10;
 
-template <std::size_t width>
-void reverse_each(std::span<std::byte> items) {
-  for (std::size_t i = 0; i < items.size(); i += width) std::reverse(items.data() + i, items.data() + i + width);
-}
-
-void swap_bytes(std::span<std::byte> items, std::uint64_t width) {
-  if (width == 2) return reverse_each<2>(items);
-  if (width == 4) return reverse_each<4>(items);
-  reverse_each<8>(items);
+StridedLayout layout_of(const Header& header, const ElementLayout& element) {
+  StridedLayout layout{.shape = header.shape, .item_bytes = element.item_bytes, .begin = header.data_offset};
+  if (element.big_endian && element.text == Text::none) layout.word_bytes = element.item_bytes;
+  layout.strides.resize(header.shape.size());
+  std::int64_t step = 1;
+  for (std::size_t i = 0; i < header.shape.size(); ++i) {
+    const std::size_t axis = header.fortran_order ? i : header.shape.size() - 1 - i;
+    layout.strides[axis] = step;
+    // Where a dimension is 0, the others may have a product beyond any integer; strides mean nothing then.
+    if (__builtin_mul_overflow(step, header.shape[axis], &step)) step = 0;
+  }
+  return layout;
 }
 
 }  // namespace
 
 Array::Array(ByteSource& source, const Header& header, ElementLayout layout, TensorInfo info)
-    : layout_(layout),
-      info_(std::move(info)),
-      items_(source, header.data_offset, info_.shape, layout.item_bytes, header.fortran_order) {}
+    : layout_(layout), info_(std::move(info)), items_(source, layout_of(header, layout)) {}
 
 Result<Array> Array::open(ByteSource& source, DType from) {
   Result<Header> header = read_header(source);
@@ -64,34 +65,8 @@ Result<Array> Array::open(ByteSource& source, DType from) {
 }
 
 Result<void> Array::read(std::uint64_t offset, std::span<std::byte> out) {
-  if (layout_.big_endian) return read_swapped(offset, out);
   if (bit_width(layout_.dtype) < 8) return read_packed(offset, out);
   return items_.read(offset, out);
-}
-
-Result<void> Array::read_swapped(std::uint64_t offset, std::span<std::byte> out) {
-  const std::uint64_t width = layout_.item_bytes;
-  while (!out.empty()) {
-    const std::uint64_t begin = offset % width;
-    std::size_t done = out.size() / width * width;
-    if (begin == 0 && done > 0) {
-      if (auto got = items_.read(offset, out.first(done)); !got) return got;
-      swap_bytes(out.first(done), width);
-    } else {
-      // Saved until the rest is read: a stream cannot go back.
-      const std::span<std::byte> item = std::span(split_item_).first(width);
-      if (split_index_ != offset / width) {
-        if (auto got = items_.read(offset - begin, item); !got) return got;
-        swap_bytes(item, width);
-        split_index_ = offset / width;
-      }
-      done = std::min<std::size_t>(out.size(), width - begin);
-      std::memcpy(out.data(), item.data() + begin, done);
-    }
-    out = out.subspan(done);
-    offset += done;
-  }
-  return {};
 }
 
 // Reads elements of one byte each and packs them, low bits first. Bits above the element's width are ignored.

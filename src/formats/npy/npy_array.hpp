@@ -7,11 +7,11 @@
 #include <span>
 #include <vector>
 
+#include "formats/bytes/byte_source.hpp"
+#include "formats/bytes/strided_elements.hpp"
 #include "formats/format.hpp"
-#include "formats/npy/byte_source.hpp"
 #include "formats/npy/npy_dtypes.hpp"
 #include "formats/npy/npy_header.hpp"
-#include "formats/npy/row_major_view.hpp"
 
 namespace tensorcast::formats::npy {
 
@@ -30,15 +30,12 @@ class Array {
 
  private:
   Array(ByteSource& source, const Header& header, ElementLayout layout, TensorInfo info);
-  [[nodiscard]] Result<void> read_swapped(std::uint64_t offset, std::span<std::byte> out);
   [[nodiscard]] Result<void> read_packed(std::uint64_t offset, std::span<std::byte> out);
   [[nodiscard]] Result<std::span<const std::byte>> text_item(std::uint64_t index);
 
   ElementLayout layout_;
   TensorInfo info_;
-  RowMajorView items_;
-  std::array<std::byte, 8> split_item_{};  // an item of which the last read took only a part
-  std::uint64_t split_index_ = ~std::uint64_t{0};
+  StridedElements items_;
   // Types under 8 bits: the end of the last read, and the bits of an element of which it took only a part. They are
   // saved because a stream cannot go back.
   std::uint64_t packed_end_ = 0;

@@ -53,7 +53,7 @@ class NpyReader final : public Reader {
   }
 
   std::string path_;
-  npy::FileSource source_;
+  FileSource source_;
   std::optional<npy::Array> array_;
   std::vector<TensorInfo> tensors_;
   Metadata metadata_;  // npy has none

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/npy/byte_source.hpp"
+#include "formats/bytes/byte_source.hpp"
 #include "tensorcast/error.hpp"
 
 namespace tensorcast::formats::npy {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "formats/npy/byte_source.hpp"
+#include "formats/bytes/byte_source.hpp"
 #include "formats/npz/deflate_stream.hpp"
 #include "formats/npz/zip_reader.hpp"
 
@@ -12,7 +12,7 @@ namespace tensorcast::formats::npz {
 
 // Stored entries are read in place, deflated ones as a stream. A read that completes a pass from the beginning to the
 // end fails if the checksum differs.
-class EntrySource final : public npy::ByteSource {
+class EntrySource final : public ByteSource {
  public:
   // `file` and `entry` outlive the source.
   EntrySource(const io::InputFile& file, const ZipEntry& entry) : file_(file), entry_(entry) {}

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "formats/bytes/window_reader.hpp"
 #include "formats/npz/entry_source.hpp"
-#include "formats/pytorch/pickle_input.hpp"
 #include "formats/pytorch/unpickler.hpp"
 
 namespace tensorcast::formats::pytorch {
@@ -45,10 +45,10 @@ class ZipCheckpoint {
     auto checkpoint = std::make_unique<CheckpointFile>(file_.size());
     ZipEntry checked = *pickle;
     npz::EntrySource source(file_, checked);
-    FileRange plain(file_, *pickle);
+    FileSource plain(file_, pickle->data_offset, pickle->bytes);
     const bool as_entry = pickle->deflated || has_checksum(*pickle);
-    npy::ByteSource& bytes = as_entry ? static_cast<npy::ByteSource&>(source) : plain;
-    PickleInput input(bytes, 0, *checkpoint->budget);
+    ByteSource& bytes = as_entry ? static_cast<ByteSource&>(source) : plain;
+    WindowReader input(bytes, 0, *checkpoint->budget, malformed_pickle);
     const Result<Ref> root = unpickle(input, checkpoint->objects);
     if (!root) return root.error();
     checkpoint->root = *root;
@@ -58,20 +58,6 @@ class ZipCheckpoint {
   }
 
  private:
-  // A stored entry without a checksum.
-  class FileRange final : public npy::ByteSource {
-   public:
-    FileRange(const io::InputFile& file, const ZipEntry& entry) : file_(file), entry_(entry) {}
-    std::uint64_t size() const override { return entry_.bytes; }
-    Result<void> read(std::uint64_t offset, std::span<std::byte> out) override {
-      return file_.read(entry_.data_offset + offset, out);
-    }
-
-   private:
-    const io::InputFile& file_;
-    const ZipEntry& entry_;
-  };
-
   // Names are looked up in the archive only: no key leads to another file.
   const ZipEntry* find(const std::string& name) const {
     const auto found = by_name_.find(prefix_ + "/" + name);
@@ -83,8 +69,8 @@ class ZipCheckpoint {
     if (entry == nullptr) return {};  // older versions do not write it
     std::string order(std::min<std::uint64_t>(entry->bytes, 16), '\0');
     npz::EntrySource source(file_, *entry);
-    FileRange plain(file_, *entry);
-    npy::ByteSource& bytes = entry->deflated || has_checksum(*entry) ? static_cast<npy::ByteSource&>(source) : plain;
+    FileSource plain(file_, entry->data_offset, entry->bytes);
+    ByteSource& bytes = entry->deflated || has_checksum(*entry) ? static_cast<ByteSource&>(source) : plain;
     if (auto got = bytes.read(0, std::as_writable_bytes(std::span(order))); !got) return got;
     if (order != "little" && order != "big") return damaged("its byte order is neither little nor big");
     big_endian = order == "big";
@@ -122,7 +108,7 @@ class StackedCheckpoint {
       : source_(file), checkpoint_(std::make_unique<CheckpointFile>(file.size())) {}
 
   Result<std::unique_ptr<CheckpointFile>> read() {
-    PickleInput input(source_, 0, *checkpoint_->budget);
+    WindowReader input(source_, 0, *checkpoint_->budget, malformed_pickle);
     Objects& objects = checkpoint_->objects;
     const Result<Ref> magic = unpickle(input, objects);
     if (!magic) return magic.error();
@@ -181,7 +167,7 @@ class StackedCheckpoint {
     return {};
   }
 
-  npy::FileSource source_;
+  FileSource source_;
   std::unique_ptr<CheckpointFile> checkpoint_;
 };
 

@@ -7,9 +7,9 @@
 #include <array>
 #include <limits>
 
+#include "formats/bytes/strided_elements.hpp"
 #include "formats/pytorch/checkpoint_file.hpp"
 #include "formats/pytorch/checkpoint_tree.hpp"
-#include "formats/pytorch/strided_source.hpp"
 #include "io/input_file.hpp"
 #include "tensorcast/tensor.hpp"
 
@@ -21,7 +21,6 @@ using pytorch::CheckpointTree;
 using pytorch::Kind;
 using pytorch::Storage;
 using pytorch::StoredBytes;
-using pytorch::StridedSource;
 using pytorch::StridedTensor;
 using pytorch::TorchType;
 
@@ -74,8 +73,8 @@ class PytorchReader final : public Reader {
   std::string_view other_data() const override { return other_data_; }
 
   Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override {
-    if (index != current_ || !source_) open_source(index);
-    auto got = source_->read(offset, out);
+    if (index != current_ || !elements_) open_source(index);
+    auto got = elements_->read(offset, out);
     if (got && check_) got = check(offset, out);
     if (!got && got.error().tensor.empty()) got.error().tensor = tensors_[index].name;
     if (!got && got.error().file.empty()) got.error().file = file_.path();
@@ -143,24 +142,25 @@ class PytorchReader final : public Reader {
 
   void open_source(std::size_t index) {
     const StridedTensor& tensor = checkpoint_->objects.tensors[sources_[index]];
+    const TorchType& type = *tensor.type;
     const StoredBytes bytes = stored(tensor).value();
-    current_ = index;
-    if (storage_of(tensor) == nullptr) {
+    const bool in_pickle = storage_of(tensor) == nullptr;
+    const bool swapped = in_pickle ? tensor.big_endian : checkpoint_->big_endian;
+    if (in_pickle) {
       const std::string& data = checkpoint_->objects[tensor.storage].text;
-      source_.emplace(tensor, data.size(), tensor.big_endian, [&data](std::uint64_t offset, std::span<std::byte> out) {
-        std::copy_n(reinterpret_cast<const std::byte*>(data.data()) + offset, out.size(), out.begin());
-        return Result<void>();
-      });
-      check_ = false;
-      return;
+      source_ = std::make_unique<MemorySource>(std::as_bytes(std::span(data)));
+    } else {
+      source_ = std::make_unique<FileSource>(file_, bytes.offset, bytes.bytes);
     }
-    source_.emplace(tensor, bytes.bytes, checkpoint_->big_endian,
-                    [this, begin = bytes.offset](std::uint64_t offset, std::span<std::byte> out) {
-                      return file_.read(begin + offset, out);
-                    });
+    elements_.emplace(*source_, StridedLayout{.shape = tensor.shape,
+                                              .strides = tensor.strides,
+                                              .item_bytes = type.item_bytes,
+                                              .begin = tensor.offset * type.item_bytes,
+                                              .word_bytes = swapped ? type.word_bytes : 1});
+    current_ = index;
     // The archive has checksums of whole storages.
-    check_ = bytes.crc.has_value() && !checkpoint_->big_endian && tensor.offset == 0 &&
-             tensors_[index].bytes == bytes.bytes && is_contiguous(tensor);
+    check_ = bytes.crc.has_value() && !swapped && tensor.offset == 0 && tensors_[index].bytes == bytes.bytes &&
+             is_contiguous(tensor.shape, tensor.strides);
     if (check_) expected_crc_ = *bytes.crc;
     checked_bytes_ = 0;
     crc_ = 0;
@@ -186,7 +186,8 @@ class PytorchReader final : public Reader {
   Metadata metadata_ = {{"format", "pt"}};  // what Hugging Face's readers of safetensors expect of PyTorch
   std::string other_data_;
   std::size_t current_ = 0;
-  std::optional<StridedSource> source_;  // reads the tensor `current_`
+  std::unique_ptr<ByteSource> source_;  // of the tensor `current_`
+  std::optional<StridedElements> elements_;
   bool check_ = false;
   std::uint32_t expected_crc_ = 0;
   std::uint64_t checked_bytes_ = 0;

@@ -53,7 +53,7 @@ std::string decimal(std::string bytes) {
 
 class Unpickler {
  public:
-  Unpickler(PickleInput& input, Objects& objects) : input_(input), objects_(objects) {}
+  Unpickler(WindowReader& input, Objects& objects) : input_(input), objects_(objects) {}
 
   Result<Ref> run() {
     while (true) {
@@ -445,7 +445,7 @@ class Unpickler {
     return push(find_name(objects_, objects_[module].text, objects_[name].text));
   }
 
-  PickleInput& input_;
+  WindowReader& input_;
   Objects& objects_;
   std::vector<Ref> stack_;
   std::vector<std::size_t> marks_;  // sizes of the stack
@@ -456,6 +456,10 @@ class Unpickler {
 
 }  // namespace
 
-Result<Ref> unpickle(PickleInput& input, Objects& objects) { return Unpickler(input, objects).run(); }
+Error malformed_pickle(std::string what) {
+  return Error{.code = ErrorCode::parse, .message = "malformed pickle: " + std::move(what)};
+}
+
+Result<Ref> unpickle(WindowReader& input, Objects& objects) { return Unpickler(input, objects).run(); }
 
 }  // namespace tensorcast::formats::pytorch

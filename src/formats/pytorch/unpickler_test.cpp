@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <span>
 #include <string>
 
 #include "formats/pytorch/checkpoint_tree.hpp"
@@ -10,25 +10,12 @@
 namespace tensorcast::formats::pytorch {
 namespace {
 
-class TextSource final : public npy::ByteSource {
- public:
-  explicit TextSource(std::string text) : text_(std::move(text)) {}
-  std::uint64_t size() const override { return text_.size(); }
-  Result<void> read(std::uint64_t offset, std::span<std::byte> out) override {
-    std::memcpy(out.data(), text_.data() + offset, out.size());
-    return {};
-  }
-
- private:
-  std::string text_;
-};
-
 // Returns the plain data of a pickle as JSON, or the message of its error.
-std::string plain(std::string pickle) {
+std::string plain(const std::string& pickle) {
   io::MemoryBudget budget(pickle.size());
-  TextSource source(std::move(pickle));
+  MemorySource source(std::as_bytes(std::span(pickle)));
   Objects objects(budget);
-  PickleInput input(source, 0, budget);
+  WindowReader input(source, 0, budget, malformed_pickle);
   const Result<Ref> root = unpickle(input, objects);
   if (!root) return root.error().message;
   const Result<CheckpointTree> tree = sort_checkpoint(objects, *root);

@@ -1,4 +1,4 @@
-// The bytes of a pickle, read from front to back.
+// Reads the numbers and texts of a header one after another, through a window of 64 KiB.
 #pragma once
 
 #include <cstddef>
@@ -8,22 +8,25 @@
 #include <string>
 #include <vector>
 
-#include "formats/npy/byte_source.hpp"
+#include "formats/bytes/byte_source.hpp"
 #include "io/memory_budget.hpp"
 #include "tensorcast/error.hpp"
 
-namespace tensorcast::formats::pytorch {
+namespace tensorcast::formats {
 
-class PickleInput {
+class WindowReader {
  public:
-  // `source` and `budget` outlive this.
-  PickleInput(npy::ByteSource& source, std::uint64_t position, io::MemoryBudget& budget)
-      : source_(source), budget_(budget), position_(position) {}
+  using Malformed = Error (*)(std::string what);
+
+  // `source` and `budget` outlive this. `malformed` makes the errors of bytes that contradict themselves.
+  WindowReader(ByteSource& source, std::uint64_t position, io::MemoryBudget& budget, Malformed malformed)
+      : source_(source), budget_(budget), malformed_(malformed), position_(position) {}
 
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
   [[nodiscard]] std::uint64_t left() const noexcept { return source_.size() - position_; }
+  [[nodiscard]] io::MemoryBudget& budget() noexcept { return budget_; }
 
-  // Reads a little-endian number. Errors: parse (the pickle is cut off), io.
+  // Reads a little-endian integer or float. Errors: parse (the source ends here), io.
   template <class Number>
   [[nodiscard]] Result<Number> get() {
     std::byte bytes[sizeof(Number)];
@@ -40,11 +43,12 @@ class PickleInput {
  private:
   [[nodiscard]] Result<void> read(std::span<std::byte> out);
 
-  npy::ByteSource& source_;
+  ByteSource& source_;
   io::MemoryBudget& budget_;
+  Malformed malformed_;
   std::uint64_t position_;
   std::vector<std::byte> window_;
   std::uint64_t window_begin_ = 0;
 };
 
-}  // namespace tensorcast::formats::pytorch
+}  // namespace tensorcast::formats

@@ -1,12 +1,10 @@
-#include "formats/pytorch/pickle_input.hpp"
+#include "formats/bytes/window_reader.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "formats/pytorch/pickle_values.hpp"
-
-namespace tensorcast::formats::pytorch {
+namespace tensorcast::formats {
 namespace {
 
 constexpr std::size_t window_bytes = std::size_t{64} << 10;
@@ -14,13 +12,9 @@ constexpr std::size_t max_line_bytes = std::size_t{64} << 10;
 
 }  // namespace
 
-Error malformed_pickle(std::string what) {
-  return Error{.code = ErrorCode::parse, .message = "malformed pickle: " + std::move(what)};
-}
-
-Result<std::string> PickleInput::text(std::uint64_t bytes) {
+Result<std::string> WindowReader::text(std::uint64_t bytes) {
   if (bytes > left()) {
-    return malformed_pickle(fmt::format("a value claims {} bytes, but only {} follow", bytes, left()));
+    return malformed_(fmt::format("a text claims {} bytes, but only {} follow", bytes, left()));
   }
   if (Result<void> taken = budget_.take(bytes); !taken) return std::move(taken).error();
   std::string text(bytes, '\0');
@@ -28,19 +22,19 @@ Result<std::string> PickleInput::text(std::uint64_t bytes) {
   return text;
 }
 
-Result<std::string> PickleInput::line() {
+Result<std::string> WindowReader::line() {
   std::string line;
   while (true) {
     const Result<char> next = get<char>();
     if (!next) return next.error();
     if (*next == '\n') return line;
-    if (line.size() == max_line_bytes) return malformed_pickle("a line without an end");
+    if (line.size() == max_line_bytes) return malformed_("a line without an end");
     line += *next;
   }
 }
 
-Result<void> PickleInput::read(std::span<std::byte> out) {
-  if (out.size() > left()) return malformed_pickle("it ends before its last operation");
+Result<void> WindowReader::read(std::span<std::byte> out) {
+  if (out.size() > left()) return malformed_("it is cut off");
   // The source may be a stream that cannot go back, so what the window has is never read again.
   while (!out.empty()) {
     if (position_ < window_begin_ || position_ >= window_begin_ + window_.size()) {
@@ -62,4 +56,4 @@ Result<void> PickleInput::read(std::span<std::byte> out) {
   return {};
 }
 
-}  // namespace tensorcast::formats::pytorch
+}  // namespace tensorcast::formats
