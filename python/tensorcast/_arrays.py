@@ -302,6 +302,8 @@ def _cast_packed(x: Array, from_: Any, target: Any, name: str, report: bool, opt
     else:
         result = np.empty(shape, numpy_type(name))
     done = _core.cast_packed(dense, from_name, result, name, count, report, options)
+    if isinstance(target, np.dtype) and not target.isnative:
+        result = result.astype(target)
     return (result, done) if report else result
 
 

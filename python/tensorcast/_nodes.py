@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from . import _core, _tensors
@@ -10,6 +11,18 @@ from ._options import CastOptions, DTypeLike, shows_options
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+
+def _forward(core: Any, x: Any, *others: Any) -> Any:
+    tensor = _tensors.to_core(x)
+    ((_, done),) = core.forward(tensor, *map(_tensors.to_core, others))
+    return _tensors.result(done, [(tensor, x)], _tensors.is_torch(x) and done.dtype != "string")
+
+
+def _backward(core: Any, grad_output: Any) -> Any:
+    tensor = _tensors.to_core(grad_output)
+    done = core.backward(tensor)
+    return _tensors.result(done, [(tensor, grad_output)], _tensors.is_torch(grad_output))
 
 
 class _Node:
@@ -40,6 +53,17 @@ class _Node:
         """The arguments of the constructor, without omitted options."""
         return dict(self._parameters)
 
+    def _forward(self, x: Any, *others: Any) -> Any:
+        if not _tensors.requires_grad(x):
+            return _forward(self._core, x, *others)
+        from ._torch import node_forward
+
+        # Several results may wait for their gradients, so each has what backward needs to itself.
+        core = type(self)(**self._parameters)._core
+        done = _forward(core, x.detach(), *others)
+        self._core = core
+        return node_forward(x, done, partial(_backward, core))
+
     @property
     def output_name(self) -> str:
         """The name of the output: the specified one, or one made from the node's."""
@@ -65,9 +89,7 @@ class _Node:
             CastError: no forward in training mode before; an integer, bool or string end; another shape or a type that
                 is not floating point.
         """
-        tensor = _tensors.to_core(grad_output)
-        done = self._core.backward(tensor)
-        return _tensors.result(done, [(tensor, grad_output)], _tensors.is_torch(grad_output))
+        return _backward(self._core, grad_output)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(name={self._parameters['name']!r}, output_name={self.output_name!r})"
@@ -119,12 +141,12 @@ class CastNode(_Node):
     def forward(self, x: Any) -> Any:
         """Casts ``x`` to the node's type. Returns an array or tensor of ``x``'s kind; ``x`` itself if nothing changes.
 
+        For a tensor of PyTorch that requires a gradient, PyTorch's ``backward()`` gives that of :meth:`backward`.
+
         Raises:
             CastError: as :func:`cast`; the message names the node.
         """
-        tensor = _tensors.to_core(x)
-        ((_, done),) = self._core.forward(tensor)
-        return _tensors.result(done, [(tensor, x)], _tensors.is_torch(x) and done.dtype != "string")
+        return self._forward(x)
 
     __call__ = forward
 
@@ -150,8 +172,6 @@ class CastLikeNode(_Node):
 
     def forward(self, x: Any, target_type: Any) -> Any:
         """Casts ``x`` to the dtype of ``target_type``, whose elements are ignored and which gets no gradient."""
-        tensor = _tensors.to_core(x)
-        ((_, done),) = self._core.forward(tensor, _tensors.to_core(target_type))
-        return _tensors.result(done, [(tensor, x)], _tensors.is_torch(x) and done.dtype != "string")
+        return self._forward(x, target_type)
 
     __call__ = forward

@@ -15,6 +15,11 @@ def is_torch(x: Any) -> bool:
     return torch is not None and isinstance(x, torch.Tensor)
 
 
+def requires_grad(x: Any) -> bool:
+    """Reports whether PyTorch records what is done to ``x``."""
+    return is_torch(x) and x.requires_grad and sys.modules["torch"].is_grad_enabled()
+
+
 def to_core(x: Any) -> _core.Tensor:
     """The core's tensor on the memory of an array; copies an array that is not contiguous, or under 8 bits."""
     if is_torch(x):

@@ -94,6 +94,26 @@ class _StraightThrough(torch.autograd.Function):
         return general_cast(grad_outputs[0], ctx.to, copy=False, scale=ctx.scale), None, None
 
 
+def node_forward(x: torch.Tensor, y: Any, backward: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+    """``y``, which a CastNode made of ``x``, with the node's gradient."""
+    if not isinstance(y, torch.Tensor) or not y.is_floating_point():
+        raise CastError("x requires a gradient, and the result cannot carry one; pass x.detach()")
+    return _NodeResult.apply(x, y, backward)  # type: ignore[no-any-return, no-untyped-call]
+
+
+class _NodeResult(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, x: torch.Tensor, y: torch.Tensor, backward: Callable[[torch.Tensor], torch.Tensor]
+    ) -> torch.Tensor:
+        ctx.work = backward
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+        return ctx.work(grad_outputs[0].contiguous()), None, None
+
+
 def _cast(
     x: torch.Tensor,
     from_name: str,

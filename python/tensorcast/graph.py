@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from . import _core, _tensors
+from ._errors import CastError
 from ._options import CastOptions, DTypeLike, shows_options
 from ._results import AddCastResult
 
@@ -73,6 +74,12 @@ class Program:
                 The message names the node.
         """
         given = dict(inputs or {})
+        for name, array in given.items():
+            if _tensors.requires_grad(array):
+                raise CastError(
+                    f"{name} requires a gradient, which a program does not carry; pass {name}.detach(), or use "
+                    "tensorcast.cast, which does"
+                )
         tensors = {name: _tensors.to_core(array) for name, array in given.items()}
         done = self._core.run(list(tensors.items()), threads)
         as_torch = bool(given) and all(_tensors.is_torch(array) for array in given.values())

@@ -201,6 +201,8 @@ def test_packed(name):
     bits = next(row.bits for row in tc.dtypes() if row.name == name)
     assert bytes_.dtype == np.uint8 and bytes_.shape == (-(-single.size * bits // 8),)
     back = tc.cast(bytes_, "float32", packed=True, from_=name)
+    big = tc.cast(bytes_, np.dtype(">f4"), packed=True, from_=name)
+    assert big.dtype == ">f4" and np.array_equal(big, back)
     assert np.array_equal(back[:37], array) and not back[37:].any()
     assert np.array_equal(tc.cast(single[::-1], "uint8", packed=True), array[::-1])
     assert tc.cast(single.reshape(37, 1), "uint8", packed=True).shape == (37, 1)

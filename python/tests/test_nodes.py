@@ -212,6 +212,26 @@ def test_cast_like():
     assert gradient.dtype == torch.float64 and gradient.tolist() == [0.5]
 
 
+def test_autograd_calls_backward():
+    node = tc.CastNode("float8_e4m3fn", lda_coeff=0.5, zero_saturated_gradient=True)
+    x = torch.tensor([1.3, 1e9], requires_grad=True)
+    first, second = node(x), node(torch.tensor([[3.0]]).requires_grad_())
+    assert first.requires_grad and torch.equal(first.float(), torch.tensor([1.25, 448]))
+    first.float().sum().backward()
+    assert x.grad.tolist() == [0.5, 0]  # the node's own gradient, of its first forward
+    assert node.backward(torch.ones(1, 1)).shape == (1, 1)  # of its last
+    like = tc.CastLikeNode()
+    like(x, torch.zeros(1, dtype=torch.bfloat16)).sum().backward()
+    assert x.grad.tolist() == [1.5, 1]
+    same = tc.CastNode("float32")(x)
+    assert same is not x and same.requires_grad
+    with torch.no_grad():
+        assert not node(x).requires_grad
+    with pytest.raises(CastError, match=r"cannot carry one; pass x.detach\(\)"):
+        tc.CastNode("int8")(x)
+    del second
+
+
 def test_kinds_and_sharing():
     array = np.float32([1, 2])
     node = tc.CastNode("float32")
