@@ -185,7 +185,7 @@ def has_sequences(model):
 
 
 def lacks_bfloat16(model):
-    return max(each.version for each in model.opset_import if each.domain == "") < 13
+    return max((each.version for each in model.opset_import if each.domain == ""), default=0) < 13
 
 
 def convert(tcast, source, target, *arguments):

@@ -348,3 +348,10 @@ def test_models_that_are_broken(run_tcast, tmp_path, text, complaint):
     done = run_tcast("onnx", "convert", "m.onnx", "-o", "o.onnx", "--to", "float16")
     assert done.returncode == 1 and complaint in done.stderr, done.stderr
     assert not (tmp_path / "o.onnx").exists()
+
+
+def test_a_kept_node_around_a_cast_stays_as_it_is(convert):
+    """The Cast that a first conversion puts at the end of a kept branch is not retargeted by the second."""
+    new = convert(parse(IF), "float16", "--keep-op", "If")
+    (branch, _) = (attribute.g for attribute in new.graph.node[-1].attribute)
+    assert element_types(branch.output) == [F32]

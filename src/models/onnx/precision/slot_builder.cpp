@@ -128,6 +128,9 @@ void SlotBuilder::build_opaque(const Node& node, std::string_view reason) {
     for (const auto& body : attribute.graphs) {
       for (const Declaration& input : body->inputs) plan_.hold(plan_.value_slots_[input.value], Hold::rule, reason);
       std::fill(plan_.graph_outputs_[body->id].begin(), plan_.graph_outputs_[body->id].end(), exact_type);
+      for (const Declaration& output : body->outputs) {
+        if (converts(output.value)) plan_.uses_[output.value].push_back({.slot = exact_type});
+      }
     }
   }
 }
