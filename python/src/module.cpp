@@ -20,6 +20,7 @@
 #include "dlpack.hpp"
 #include "files.hpp"
 #include "graph.hpp"
+#include "onnx_models.hpp"
 #include "report.hpp"
 #include "tensorcast/explain.hpp"
 #include "tensorcast/promote.hpp"
@@ -270,5 +271,6 @@ NB_MODULE(_core, module) {
       "target", [] { return std::string(tc::name(tc::active_target())); },
       "The instruction set that conversions run on.");
   tensorcast::python::bind_graph(module);
+  tensorcast::python::bind_onnx_models(module);
   module.attr("__version__") = tc::version();
 }

@@ -7,7 +7,7 @@ array([0.101562, 448, 448], dtype=float8_e4m3fn)
 Every conversion is the one that ONNX ``Cast`` defines: one rounding from the exact value, the same bits on every CPU.
 """
 
-from . import _arrays, _core, graph
+from . import _arrays, _core, graph, onnx
 from ._core import CastReport, __version__, cast
 from ._errors import (
     Cancelled,
@@ -73,6 +73,7 @@ __all__ = [
     "inspect",
     "load",
     "load_model",
+    "onnx",
     "open",
     "plot_report",
     "promote",

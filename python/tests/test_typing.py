@@ -66,6 +66,10 @@ assert_type(tc.load("a"), dict[str, npt.NDArray[Any]])
 tc.save("a", {"x": x, "t": t}, metadata={"format": "pt"})
 assert_type(tc.from_dlpack(tc.dlpack(x)), npt.NDArray[Any])
 from_dlpack(tc.dlpack(x))
+model = tc.onnx.convert("a.onnx", "b.onnx", "float16", keep_io_types=["x"], validate=tc.onnx.Validation(rtol=0.01))
+assert_type(model, tc.onnx.ConvertResult)
+assert_type(model.kept, tuple[tc.onnx.KeptNode, ...])
+assert_type(tc.onnx.search("a.onnx", "b.onnx", metric=lambda old, new: True).kept, tuple[str, ...])
 try:
     tc.cast(x, "float16")
 except tc.FileError as error:
@@ -95,6 +99,8 @@ tc.explain(0.1, rounding="up")
 tc.promote_types("int8", "int16", rules="scipy")
 tc.load_model("a", format="tensorflow")
 tc.CastNode("float16", saturates=True)
+tc.onnx.convert("a.onnx", "b.onnx", "float16", runtime="cuda")
+tc.onnx.convert("a.onnx", "b.onnx", "float16").model_proto
 tc.dtypes()[0].name = "x"
 """
 

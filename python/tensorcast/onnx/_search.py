@@ -1,0 +1,283 @@
+"""Finds the nodes that must keep their type for a model to stay accurate: bisection over nodes, costly ones first."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from .. import _core
+from .._errors import CastError
+from ._convert import Masks, OnOverflow, Path, Runtime, _listed, _read, _write, convert
+from ._results import SearchResult, Validation
+from ._validate import RTOL, ValidationError, compare_all, reference_run, run, session
+
+if TYPE_CHECKING:
+    from .._options import DTypeLike
+    from ..graph import ModelProto
+
+Metric: TypeAlias = "Callable[[Sequence[Any], Sequence[Any]], bool]"
+
+_CONTROL_FLOW = ("If", "Loop", "Scan", "SequenceMap")
+_COSTLY = ("MatMul", "Gemm", "Conv", "ConvTranspose", "Attention", "LSTM", "GRU", "RNN", "Einsum")
+
+
+def search(
+    model: Path | bytes | ModelProto,
+    output: Path | None = None,
+    to: DTypeLike = "float16",
+    *,
+    checks: Validation | None = None,
+    metric: Metric | None = None,
+    keep_io_types: bool | str | Iterable[str] = False,
+    keep_ops: str | Iterable[str] = (),
+    keep_nodes: str | Iterable[str] = (),
+    runtime: Runtime = "onnxruntime_cpu",
+    on_overflow: OnOverflow = "keep_high",
+    masks: Masks = "finite",
+    state: Path | None = None,
+    progress: Callable[[str], object] | None = print,
+    overwrite: bool = False,
+) -> SearchResult:
+    """Converts as many nodes as the accuracy allows, on a CPU.
+
+    First all nodes, then halves, quarters ... of a list that has the nodes with the most weights first; what passes
+    stays converted, and a single node that fails keeps its type. The old model runs once.
+
+    Args:
+        model, output, to, keep_io_types, keep_ops, keep_nodes, runtime, on_overflow, masks, overwrite: as
+            :func:`convert`. Nodes without names get some.
+        checks: inputs and tolerances.
+        metric: decides instead of tolerances: called with the outputs of the old and of the new model.
+        state: a JSON file of outcomes so far. A search that was interrupted goes on with it.
+        progress: called with a line of text after each attempt; ``None`` is silent.
+
+    Raises:
+        ValidationError: even with all nodes kept the metric is not satisfied.
+        CastError: the model has no nodes, or the state file is of another search.
+    """
+    checks = checks or Validation()
+    with tempfile.TemporaryDirectory(prefix="tensorcast-onnx-") as scratch:
+        if isinstance(model, (str, os.PathLike)):
+            if output is None:
+                raise CastError("there is no place for the new model; name it with output=")
+            given = os.fspath(model)
+        else:
+            given = os.path.join(scratch, "model.onnx")
+            _write(model, given)
+        # Beside the model, as its external data is named from there.
+        folder = tempfile.mkdtemp(prefix=".tensorcast-", dir=scratch)
+        named, nodes = _named_copy(given, folder)
+        target = os.path.join(scratch, "found.onnx") if output is None else os.fspath(output)
+        options: dict[str, Any] = {
+            "keep_io_types": keep_io_types,
+            "keep_ops": keep_ops,
+            "runtime": runtime,
+            "on_overflow": on_overflow,
+            "masks": masks,
+        }
+        always = _listed(keep_nodes)
+        _check_names(always, nodes)
+        nodes = [name for name in nodes if name not in always]
+        opened, inputs, expected = reference_run(named, checks)
+        found = _Search(
+            named, nodes, always, folder, to, options, checks, metric, opened, inputs, expected, state, progress
+        )
+        kept = found.run()
+        result = convert(
+            named, target, to, keep_nodes=[*always, *kept], overwrite=overwrite or output is None, **options
+        )
+        if output is None:
+            assert not isinstance(model, (str, os.PathLike))
+            result = dataclasses.replace(result, path=None, model=_read(model, target))
+        shutil.rmtree(folder, ignore_errors=True)
+    converted = tuple(name for name in nodes if name not in set(kept))
+    return SearchResult(
+        kept=(*always, *kept), converted=converted, attempts=found.attempts, resumed=found.resumed, result=result
+    )
+
+
+def _check_names(names: Sequence[str], known: Sequence[str]) -> None:
+    unknown = sorted(set(names) - set(known))
+    if unknown:
+        raise CastError(f"the model has no node {unknown[0]!r}", code="invalid_argument")
+
+
+def _named_copy(path: str, folder: str) -> tuple[str, list[str]]:
+    """A copy whose nodes all have names, with links to its external data; the names, costly nodes first."""
+    import onnx
+    from onnx.external_data_helper import uses_external_data
+
+    model = onnx.load(path, load_external_data=False)
+    taken: set[str] = set()
+    costs: dict[str, float] = {}
+    places: set[str] = set()
+
+    def visit(graph: Any) -> None:
+        weights = {each.name: _count(each.dims) for each in graph.initializer}
+        for tensor in graph.initializer:
+            if uses_external_data(tensor):
+                places.update(entry.value for entry in tensor.external_data if entry.key == "location")
+        for node in graph.node:
+            taken.add(node.name)
+        for index, node in enumerate(graph.node):
+            if not node.name:
+                name, number = f"{node.op_type}_{graph.name}_{index}", 2
+                while name in taken:
+                    name, number = f"{node.op_type}_{graph.name}_{index}_{number}", number + 1
+                node.name = name
+                taken.add(name)
+            bodies = [attribute.g for attribute in node.attribute if attribute.HasField("g")]
+            for attribute in node.attribute:
+                if attribute.HasField("t") and uses_external_data(attribute.t):
+                    places.update(entry.value for entry in attribute.t.external_data if entry.key == "location")
+            for body in bodies:
+                visit(body)
+            if node.op_type not in _CONTROL_FLOW and node.op_type != "Constant":
+                cost = sum(weights.get(name, 0) for name in node.input) + (0.5 if node.op_type in _COSTLY else 0)
+                costs[node.name] = costs.get(node.name, 0) + cost
+
+    visit(model.graph)
+    if not costs:
+        raise CastError("the model has no nodes to search")
+    base = os.path.dirname(os.path.abspath(path))
+    for place in places:
+        if os.path.isabs(place) or ".." in place.split("/"):
+            raise CastError(f"{path}: its external data {place!r} is not below its folder", code="parse")
+        link = os.path.join(folder, place)
+        os.makedirs(os.path.dirname(link), exist_ok=True)
+        try:  # the readers of external data follow no symbolic links
+            os.link(os.path.join(base, place), link)
+        except OSError:
+            shutil.copyfile(os.path.join(base, place), link)
+    copy = os.path.join(folder, "model.onnx")
+    onnx.save(model, copy)
+    return copy, sorted(costs, key=lambda name: -costs[name])  # stable: the model's order among equals
+
+
+def _count(dims: Iterable[int]) -> int:
+    product = 1
+    for length in dims:
+        product *= length
+    return product
+
+
+class _Search:
+    def __init__(
+        self,
+        model: str,
+        nodes: list[str],
+        always: list[str],
+        folder: str,
+        to: Any,
+        options: dict[str, Any],
+        checks: Validation,
+        metric: Metric | None,
+        opened: Any,
+        inputs: dict[str, Any],
+        expected: list[Any],
+        state: Path | None,
+        progress: Callable[[str], object] | None,
+    ) -> None:
+        self.model, self.nodes, self.always, self.to, self.options = model, nodes, always, to, options
+        self.checks, self.metric, self.inputs, self.expected = checks, metric, inputs, expected
+        self.names = [value.name for value in opened.get_outputs()]
+        self.trial = os.path.join(folder, "trial.onnx")
+        self.progress = progress
+        self.attempts = self.resumed = 0
+        self.state = None if state is None else os.fspath(state)
+        self.outcomes: dict[str, bool] = {}
+        self.known: set[str] = set()  # of the state file
+        self.identity = self._identity()
+        self._load()
+
+    def _identity(self) -> str:
+        digest = hashlib.sha256(_core.dtype_name(self.to).encode())
+        with open(self.model, "rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+        tolerances = (self.checks.rtol, self.checks.atol, self.checks.cosine, self.checks.seed, self.metric is None)
+        digest.update(repr((self.always, sorted(self.options.items()), tolerances)).encode())
+        for name, value in sorted(self.inputs.items()):
+            digest.update(name.encode() + (value.tobytes() if hasattr(value, "tobytes") else repr(value).encode()))
+        return digest.hexdigest()
+
+    def _load(self) -> None:
+        if self.state is None or not os.path.exists(self.state):
+            return
+        try:
+            with open(self.state, encoding="utf-8") as file:
+                known = json.load(file)
+            search, outcomes = known["search"], known["outcomes"]
+        except (ValueError, KeyError, TypeError) as problem:
+            raise CastError(f"{self.state}: it is no state of a search; remove it", code="parse") from problem
+        if search != self.identity:
+            raise CastError(
+                f"{self.state}: it is of another search: another model, type, input or tolerance; remove it"
+            )
+        self.outcomes = {str(key): outcome is True for key, outcome in outcomes.items()}
+        self.known = set(self.outcomes)
+
+    def _save(self) -> None:
+        if self.state is None:
+            return
+        with open(self.state + ".tmp", "w", encoding="utf-8") as file:
+            json.dump({"search": self.identity, "outcomes": self.outcomes}, file)
+        os.replace(self.state + ".tmp", self.state)
+
+    def _passes(self, kept: set[str]) -> bool:
+        key = hashlib.sha256("\0".join(sorted(kept)).encode()).hexdigest()
+        if key in self.outcomes:
+            self.resumed += key in self.known
+            self.known.discard(key)
+            return self.outcomes[key]
+        self.attempts += 1
+        keep_nodes = [*self.always, *(name for name in self.nodes if name in kept)]
+        convert(self.model, self.trial, self.to, keep_nodes=keep_nodes, overwrite=True, **self.options)
+        try:
+            got = run(session(self.trial), self.inputs)
+        except CastError:
+            raise
+        except Exception:
+            passed = False  # it does not run
+        else:
+            passed = self._judge(got)
+        self.outcomes[key] = passed
+        self._save()
+        if self.progress is not None:
+            converted = len(self.nodes) - len(kept)
+            verdict = "passes" if passed else "fails"
+            self.progress(f"attempt {self.attempts}: {converted} of {len(self.nodes)} nodes converted: {verdict}")
+        return passed
+
+    def _judge(self, got: list[Any]) -> bool:
+        if self.metric is not None:
+            return bool(self.metric(self.expected, got))
+        rtol = RTOL.get(_core.dtype_name(self.to), 1e-4) if self.checks.rtol is None else self.checks.rtol
+        atol = rtol if self.checks.atol is None else self.checks.atol
+        outputs = compare_all(self.names, self.expected, got, rtol, atol, self.checks.cosine)
+        return all(each.passed for each in outputs)
+
+    def run(self) -> list[str]:
+        """The nodes that must be kept, in the order of cost."""
+        if self._passes(set()):
+            return []
+        kept = set(self.nodes)
+        if not self._passes(kept):
+            raise ValidationError(
+                "the accuracy is not reached even with every node kept: inputs, outputs or tolerance do not allow it"
+            )
+        left = [self.nodes]
+        while left:
+            part = left.pop()
+            if self._passes(kept - set(part)):
+                kept -= set(part)
+            elif len(part) > 1:
+                middle = len(part) // 2
+                left += [part[middle:], part[:middle]]  # the costly half first
+        return [name for name in self.nodes if name in kept]

@@ -1,0 +1,232 @@
+"""Checks a new model: ONNX's checker, strict type inference, and a run beside the old one in ONNX Runtime."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from .._errors import CastError
+from ._results import OutputDifference, Validation
+
+RTOL = {"float16": 2e-2, "bfloat16": 1.2e-1}
+_NUMPY: dict[str, Any] = {
+    "float16": np.float16,
+    "bfloat16": ml_dtypes.bfloat16,
+    "float": np.float32,
+    "double": np.float64,
+    "bool": np.bool_,
+    **{name: np.dtype(name) for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
+}
+_FLOATS = ("float16", "bfloat16", "float", "double")
+
+
+class ValidationError(CastError):
+    """The new model is invalid, does not run, or differs too much from the old one. It was not written.
+
+    Attributes:
+        outputs: how each output differs, if the model ran.
+    """
+
+    __module__ = "tensorcast.onnx"
+
+    outputs: tuple[OutputDifference, ...] = ()
+
+
+def check_model(source: str, made: str) -> None:
+    """ONNX's full checker, which infers types strictly; only its plain checks for a model that failed before."""
+    import onnx
+
+    try:
+        onnx.checker.check_model(source, full_check=True)
+        full = True
+    except Exception:
+        full = False
+    try:
+        onnx.checker.check_model(made, full_check=full)
+    except Exception as problem:
+        if full:
+            raise ValidationError(f"the new model is invalid: {problem}") from problem
+        try:
+            onnx.checker.check_model(source)
+        except Exception:
+            return  # the old one was just as invalid: an operator that ONNX does not know, for example
+        raise ValidationError(f"the new model is invalid: {problem}") from problem
+
+
+def session(path: str) -> Any:
+    import onnxruntime  # type: ignore[import-untyped,unused-ignore]
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def _element(kind: str) -> str:
+    found = re.search(r"tensor\((\w+)\)", kind)
+    return found[1] if found else ""
+
+
+def random_inputs(opened: Any, seed: int, dims: Mapping[str, int], length: int) -> dict[str, Any]:
+    """Normal numbers for floats, 0 and 1 for integers; `length` for symbolic dimensions that `dims` does not have."""
+    generator = np.random.default_rng(seed)
+    made: dict[str, Any] = {}
+    for value in opened.get_inputs():
+        element = _element(value.type)
+        if not value.type.startswith("tensor(") or element not in _NUMPY:
+            raise CastError(
+                f"there are no random values for the input {value.name!r} of type {value.type}; give inputs"
+            )
+        shape = [each if isinstance(each, int) else dims.get(each or "", length) for each in value.shape]
+        if element in _FLOATS:
+            made[value.name] = generator.normal(size=shape).astype(_NUMPY[element])
+        else:
+            made[value.name] = generator.integers(0, 2, size=shape).astype(_NUMPY[element])
+    return made
+
+
+def run(opened: Any, inputs: Mapping[str, Any]) -> list[Any]:
+    """The outputs, in order; inputs of floats come in the model's types."""
+    import onnxruntime
+
+    kinds = {value.name: value.type for value in opened.get_inputs()}
+    unknown = sorted(set(inputs) - set(kinds))
+    if unknown:
+        raise CastError(f"the model has no input {unknown[0]!r}; it has {', '.join(map(repr, kinds))}")
+
+    def array(value: Any, kind: str) -> Any:
+        if isinstance(value, (list, tuple)):
+            return [array(each, kind) for each in value]
+        given = np.asarray(value)
+        is_float = given.dtype.kind == "f" or given.dtype == ml_dtypes.bfloat16
+        with np.errstate(over="ignore"):
+            return given.astype(_NUMPY[_element(kind)]) if is_float and _element(kind) in _FLOATS else given
+
+    feeds = {name: array(value, kinds[name]) for name, value in inputs.items()}
+    edges = [*opened.get_inputs(), *opened.get_outputs()]
+    if not any(_element(value.type) == "bfloat16" for value in edges):
+        return list(opened.run(None, feeds))
+    if not all(value.type.startswith("tensor(") for value in edges):
+        raise CastError("ONNX Runtime passes no sequences of bfloat16 to Python; keep the types of inputs and outputs")
+    values = {}
+    for name, given in feeds.items():
+        if given.dtype == ml_dtypes.bfloat16:
+            given = np.ascontiguousarray(given).view(np.uint16)
+            values[name] = onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(given, 16)
+        else:
+            values[name] = onnxruntime.OrtValue.ortvalue_from_numpy(given)
+    return [_of_ort(value) for value in opened.run_with_ort_values(None, values)]
+
+
+def _of_ort(value: Any) -> npt.NDArray[Any]:
+    if value.element_type() != 16:
+        array: npt.NDArray[Any] = value.numpy()
+        return array
+    count = int(np.prod(value.shape()))
+    raw = ctypes.string_at(value.data_ptr(), count * 2) if count else b""
+    return np.frombuffer(raw, ml_dtypes.bfloat16).reshape(value.shape())
+
+
+def _arrays(value: Any) -> list[npt.NDArray[Any]]:
+    if isinstance(value, (list, tuple)):
+        return [array for each in value for array in _arrays(each)]
+    return [] if value is None else [np.asarray(value)]
+
+
+def compare(name: str, expected: Any, got: Any, rtol: float, atol: float, cosine: float) -> OutputDifference:
+    """How an output differs. Numbers beyond the range of the new type are infinite there, and count as equal."""
+    before, after = _arrays(expected), _arrays(got)
+    worst = relative = 0.0
+    similar, passed = 1.0, len(before) == len(after)
+    for old, new in zip(before, after):
+        is_number = old.dtype.kind in "fiub" or old.dtype == ml_dtypes.bfloat16
+        if old.shape != new.shape or not is_number:
+            passed = passed and old.shape == new.shape and bool(np.array_equal(old, new))
+            continue
+        a, b = old.astype(np.float64), new.astype(np.float64)
+        if new.dtype in (np.float16, ml_dtypes.bfloat16):
+            with np.errstate(over="ignore"):
+                beyond = np.isinf(a.astype(new.dtype)) & np.isfinite(a)
+            a = np.where(beyond, a.astype(new.dtype).astype(np.float64) if beyond.any() else a, a)
+        finite = np.isfinite(a)
+        same = np.array_equal(np.isnan(a), np.isnan(b)) and np.array_equal(a[np.isinf(a)], b[np.isinf(a)])
+        if not same or not np.isfinite(b[finite]).all():
+            passed, worst, relative, similar = False, float("inf"), float("inf"), 0.0
+            continue
+        x, y = a[finite], b[finite]
+        if x.size == 0:
+            continue
+        error = np.abs(x - y)
+        largest = float(np.abs(x).max())
+        worst = max(worst, float(error.max()))
+        relative = max(relative, float(error.max()) / largest if largest else float(error.max()))
+        lengths = float(np.linalg.norm(x) * np.linalg.norm(y))
+        angle = float(x.ravel() @ y.ravel()) / lengths if lengths else float(not x.any() and not y.any())
+        close = (error <= np.maximum(atol + rtol * np.abs(x), rtol * largest)).all()
+        similar = min(similar, angle)
+        passed = passed and bool(close) and (angle >= cosine or largest <= atol)
+    return OutputDifference(name=name, max_abs_error=worst, max_rel_error=relative, cosine=similar, passed=passed)
+
+
+def compare_all(
+    names: Sequence[str], expected: Sequence[Any], got: Sequence[Any], rtol: float, atol: float, cosine: float
+) -> tuple[OutputDifference, ...]:
+    return tuple(
+        compare(name, old, new, rtol, atol, cosine) for name, old, new in zip(names, expected, got, strict=True)
+    )
+
+
+def reference_run(source: str, checks: Validation) -> tuple[Any, dict[str, Any], list[Any]]:
+    """A session of the old model, inputs, and what it gives. Random inputs are tried with two lengths."""
+    try:
+        opened = session(source)
+    except Exception as problem:
+        raise CastError(
+            f"ONNX Runtime does not load the old model, so that there is nothing to compare: {problem}"
+        ) from problem
+    problems = []
+    for length in (2, 1):
+        inputs = (
+            dict(checks.inputs)
+            if checks.inputs is not None
+            else random_inputs(opened, checks.seed, checks.dims, length)
+        )
+        try:
+            return opened, inputs, run(opened, inputs)
+        except CastError:
+            raise
+        except Exception as problem:
+            problems.append(problem)
+            if checks.inputs is not None:
+                break
+    hint = "" if checks.inputs is not None else "; give inputs, or lengths of dimensions"
+    raise CastError(f"the old model does not run: {problems[0]}{hint}") from problems[0]
+
+
+def validate_model(source: str, made: str, to: str, checks: Validation) -> tuple[OutputDifference, ...]:
+    opened, inputs, expected = reference_run(source, checks)
+    names = [value.name for value in opened.get_outputs()]
+    try:
+        got = run(session(made), inputs)
+    except CastError:
+        raise
+    except Exception as problem:
+        raise ValidationError(f"the new model does not run: {problem}") from problem
+    rtol = RTOL.get(to, 1e-4) if checks.rtol is None else checks.rtol
+    atol = rtol if checks.atol is None else checks.atol
+    outputs = compare_all(names, expected, got, rtol, atol, checks.cosine)
+    failed = [each for each in outputs if not each.passed]
+    if failed:
+        worst = failed[0]
+        error = ValidationError(
+            f"the output {worst.name!r} differs: by up to {worst.max_abs_error:.3g}, "
+            f"relative {worst.max_rel_error:.3g}, cosine {worst.cosine:.5f}; allowed are rtol {rtol:g}, atol {atol:g}, cosine {checks.cosine:g}"
+        )
+        error.outputs = outputs
+        raise error
+    return outputs

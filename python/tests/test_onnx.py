@@ -1,0 +1,258 @@
+"""tensorcast.onnx: conversion with validation, the functions of others under their names, the search."""
+
+import dataclasses
+import inspect
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import tensorcast as tc
+
+onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+
+from onnx import TensorProto, numpy_helper  # noqa: E402
+
+from tensorcast.onnx import auto_mixed_precision, float16  # noqa: E402
+
+F32, F16, BF16 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16
+WEIGHTS = np.random.default_rng(3).normal(size=(8, 8)).astype(np.float32)
+
+
+def parse(text, opset=21, **initializers):
+    model = onnx.parser.parse_model(f'<ir_version: {10 if opset > 10 else 6}, opset_import: ["" : {opset}]>\n{text}')
+    model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in initializers.items())
+    return model
+
+
+def small():
+    return parse("g (float[N,8] x) => (float[N,8] y) { m = MatMul(x, w)  r = Relu(m)  y = Softmax(r) }", w=WEIGHTS)
+
+
+def ill():
+    """float16 has no 2049, and only every second integer there: Add and Sub must stay, all else is harmless."""
+    return parse(
+        """g (float[2,8] x) => (float[2,8] y) {
+            a = MatMul(x, w)  b = Relu(a)  c = Add(b, odd)  d = Sub(c, even)  e = Sigmoid(d)  y = MatMul(e, w) }""",
+        w=WEIGHTS, odd=np.float32([2049]), even=np.float32([2048]),
+    )  # fmt: skip
+
+
+def types(values):
+    return [value.type.tensor_type.elem_type for value in values]
+
+
+def operators(model):
+    return [node.op_type for node in model.graph.node]
+
+
+def test_protos_bytes_and_files_give_the_same(tmp_path):
+    model = small()
+    before = model.SerializeToString()
+    onnx.save(model, tmp_path / "m.onnx")
+    result = tc.onnx.convert(tmp_path / "m.onnx", tmp_path / "o.onnx", "float16")
+    assert result.model is None and result.path == str(tmp_path / "o.onnx")
+    made = (tmp_path / "o.onnx").read_bytes()
+    assert tc.onnx.convert(model, to=np.float16).model == onnx.load(tmp_path / "o.onnx")
+    assert tc.onnx.convert(before, to="float16").model == made
+    assert tc.onnx.convert(before, tmp_path / "p.onnx", to="float16").model is None
+    assert (tmp_path / "p.onnx").read_bytes() == made
+    assert model.SerializeToString() == before
+    assert {path.name for path in tmp_path.iterdir()} == {"m.onnx", "o.onnx", "p.onnx"}
+
+
+def test_the_result():
+    result = tc.onnx.convert(small(), to="float16", keep_ops="Softmax", keep_io_types=["y"])
+    assert (result.nodes, result.nodes_converted, result.initializers_converted) == (3, 2, 1)
+    assert (result.initializer_bytes_before, result.initializer_bytes_after) == (256, 128)
+    assert result.kept == (tc.onnx.KeptNode("y", "Softmax", "the request keeps it"),)
+    assert types([*result.model.graph.input, *result.model.graph.output]) == [F16, F32]
+    said = json.loads(result.to_json())
+    assert said["casts_added"] == 1 and said["kept"][0]["op_type"] == "Softmax" and "model" not in said
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        result.nodes = 1
+
+
+def test_options_reach_the_library():
+    model = parse("g (float[1,3] x) => (float[1,3] y) { a = Mul(x, w)  y = Add(a, m) }",
+                  w=np.float32([[1e5, 1, 1]]), m=np.float32([[0, -1e9, 0]]))  # fmt: skip
+    stored = {t.name: t for t in tc.onnx.convert(model, to="float16").model.graph.initializer}
+    assert stored["w"].data_type == F32 and numpy_helper.to_array(stored["m"])[0, 1] == -65504
+    clamped = tc.onnx.convert(model, to="float16", on_overflow="clamp", masks="inf").model
+    stored = {t.name: numpy_helper.to_array(t) for t in clamped.graph.initializer}
+    assert stored["w"][0, 0] == 65504 and stored["m"][0, 1] == -np.inf
+    assert operators(tc.onnx.convert(small(), to="bfloat16", runtime="any").model) == ["MatMul", "Relu", "Softmax"]
+    weights = tc.onnx.convert(small(), to="float8_e4m3fn", weights_only=True).model
+    assert operators(weights)[0] == "Cast" and weights.graph.initializer[0].data_type == TensorProto.FLOAT8E4M3FN
+    half = tc.onnx.convert(small(), to="float16").model
+    assert tc.onnx.convert(half, to="float64", from_=["bfloat16"]).values_changed == 0
+    with pytest.raises(ValueError, match="runtime= is one of onnxruntime_cpu, any, not 'cuda'"):
+        tc.onnx.convert(small(), to="float16", runtime="cuda")
+
+
+def test_mistakes(tmp_path):
+    with pytest.raises(tc.CastError, match='the model has no operator "Conv"'):
+        tc.onnx.convert(small(), to="float16", keep_ops="Conv")
+    with pytest.raises(tc.CastError, match="name it with to="):
+        tc.onnx.convert(small())
+    with pytest.raises(tc.CastError, match="name it with output="):
+        tc.onnx.convert("m.onnx", to="float16")
+    with pytest.raises(TypeError, match="not dict"):
+        tc.onnx.convert({}, to="float16")
+    with pytest.raises(FileNotFoundError):
+        tc.onnx.convert(tmp_path / "none.onnx", tmp_path / "o.onnx", "float16")
+    with pytest.raises(tc.ParseError):
+        tc.onnx.convert(b"not a model", to="float16")
+    onnx.save(small(), tmp_path / "m.onnx")
+    for validate in (False, True):
+        with pytest.raises(FileExistsError):
+            tc.onnx.convert(tmp_path / "m.onnx", tmp_path / "m.onnx", "float16", validate=validate)
+    with pytest.raises(FileNotFoundError):
+        tc.onnx.convert(tmp_path / "m.onnx", tmp_path / "no" / "o.onnx", "float16", validate=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
+
+
+@pytest.mark.parametrize("to", ["float16", "bfloat16", "float64"])
+def test_validation_passes(to, tmp_path):
+    onnx.save(small(), tmp_path / "m.onnx")
+    result = tc.onnx.convert(tmp_path / "m.onnx", tmp_path / "o.onnx", to, validate=True)
+    (output,) = result.outputs
+    assert output.passed and output.name == "y" and output.cosine > 0.999
+    assert (output.max_abs_error > 0) == (to != "float64") or output.max_abs_error < 1e-6
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "o.onnx"]
+
+
+def test_validation_that_fails_leaves_nothing(tmp_path):
+    onnx.save(ill(), tmp_path / "m.onnx")
+    (tmp_path / "o.onnx").write_text("old")
+    with pytest.raises(tc.onnx.ValidationError, match="the output 'y' differs") as caught:
+        tc.onnx.convert(tmp_path / "m.onnx", tmp_path / "o.onnx", "float16", validate=True, overwrite=True)
+    assert caught.value.outputs[0].passed is False
+    assert (tmp_path / "o.onnx").read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "o.onnx"]
+    kept = tc.onnx.convert(tmp_path / "m.onnx", tmp_path / "o.onnx", "float16", keep_ops=["Add", "Sub"], validate=True, overwrite=True)
+    assert kept.outputs[0].passed
+
+
+def test_validation_with_inputs_and_tolerances():
+    checks = tc.onnx.Validation(inputs={"x": np.ones((5, 8), np.float32)}, rtol=1e-9, atol=0)
+    with pytest.raises(tc.onnx.ValidationError, match="rtol 1e-09"):
+        tc.onnx.convert(small(), to="float16", validate=checks)
+    with pytest.raises(tc.CastError, match="no input 'z'"):
+        tc.onnx.convert(small(), to="float16", validate=tc.onnx.Validation(inputs={"z": np.ones(1)}))
+    only_checked = tc.onnx.convert(small(), to="float16", validate=tc.onnx.Validation(run=False))
+    assert only_checked.outputs == ()
+
+
+def test_validation_with_external_data(tmp_path):
+    (tmp_path / "in").mkdir()
+    onnx.save(small(), tmp_path / "in/m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+    tc.onnx.convert(tmp_path / "in/m.onnx", tmp_path / "o.onnx", "float16", validate=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "o.onnx", "o.onnx.data"]
+    assert numpy_helper.to_array(onnx.load(tmp_path / "o.onnx").graph.initializer[0]).dtype == np.float16
+
+
+def test_opsets():
+    old = parse("g (float[1,3] x) => (float[1,3] y) { y = Relu(x) }", opset=11)
+    with pytest.raises(tc.UnsupportedError, match="opset 13"):
+        tc.onnx.convert(old, to="bfloat16")
+    made = tc.onnx.convert(old, to="bfloat16", opset="auto").model
+    assert made.opset_import[0].version == 13 and types(made.graph.input) == [BF16]
+    assert tc.onnx.convert(old, to="float16", opset="auto").model.opset_import[0].version == 11
+    assert tc.onnx.convert(old, to="float16", opset=17).model.opset_import[0].version == 17
+    with pytest.raises(tc.CastError, match="only upgraded"):
+        tc.onnx.convert(old, to="float16", opset=9)
+
+
+COMMON = ["model", "min_positive_val", "max_finite_val", "keep_io_types", "disable_shape_infer", "op_block_list",
+          "node_block_list", "check_fp16_ready"]  # fmt: skip
+ORT = ["force_fp16_initializers", "force_fp16_inputs", "use_bfloat16_as_blocked_nodes_dtype"]
+
+
+def test_signatures_of_others():
+    parameters = inspect.signature(float16.convert_float_to_float16).parameters
+    assert list(parameters) == COMMON + ORT
+    assert [parameters[name].default for name in COMMON[1:]] == [1e-7, 1e4, False, False, None, None, True]
+    parameters = inspect.signature(float16.convert_float_to_float16_model_path).parameters
+    assert list(parameters) == ["model_path", "min_positive_val", "max_finite_val", "keep_io_types"]
+    parameters = inspect.signature(auto_mixed_precision.auto_convert_mixed_precision).parameters
+    assert list(parameters) == ["model", "feed_dict", "validate_fn", "rtol", "atol", "keep_io_types"]
+    assert [each.default for each in parameters.values()][2:] == [None, None, None, False]
+
+
+def test_convert_float_to_float16(tmp_path):
+    model = small()
+    model.graph.node[0].name = "first"
+    made = float16.convert_float_to_float16(model)
+    assert types([*made.graph.input, *made.graph.output]) == [F16, F16] and types(model.graph.input) == [F32]
+    assert float16.convert_float_to_float16(made) == made  # again
+    kept = float16.convert_float_to_float16(model, keep_io_types=True, op_block_list=[*float16.DEFAULT_OP_BLOCK_LIST, "Conv", "Relu"])
+    assert types([*kept.graph.input, *kept.graph.output]) == [F32, F32]
+    assert operators(kept) == ["Cast", "MatMul", "Cast", "Relu", "Cast", "Softmax", "Cast"]
+    kept = float16.convert_float_to_float16(model, node_block_list=["first", "absent"], disable_shape_infer=True)
+    assert kept.graph.initializer[0].data_type == F32
+    assert types(float16.convert_float_to_float16(model, keep_io_types=["x"]).graph.input) == [F32]
+    onnx.save(model, tmp_path / "m.onnx")
+    assert float16.convert_float_to_float16(str(tmp_path / "m.onnx"), force_fp16_initializers=True) == made
+    assert float16.convert_float_to_float16_model_path(tmp_path / "m.onnx") == made
+    with pytest.warns(UserWarning, match="are not used"):
+        float16.convert_float_to_float16(model, min_positive_val=1e-5)
+    with pytest.raises(ValueError, match="ModelProto"):
+        float16.convert_float_to_float16(b"")
+
+
+X = np.random.default_rng(5).normal(size=(2, 8)).astype(np.float32)
+
+
+def test_search_keeps_what_must_stay(tmp_path):
+    lines = []
+    checks = tc.onnx.Validation(inputs={"x": X})
+    found = tc.onnx.search(ill(), checks=checks, progress=lines.append, state=tmp_path / "state.json")
+    ops = {node.op_type: node.name for node in found.result.model.graph.node}
+    assert {ops["Add"]} <= set(found.kept) <= {ops["Add"], ops["Sub"]}
+    assert {ops["MatMul"], ops["Relu"], ops["Sigmoid"]} <= set(found.converted)
+    assert len(lines) == found.attempts and "nodes converted: fails" in lines[0]
+    # The same search again finds everything in its state file.
+    again = tc.onnx.search(ill(), checks=checks, progress=None, state=tmp_path / "state.json")
+    assert (again.attempts, again.kept) == (0, found.kept) and again.resumed == found.attempts
+    with pytest.raises(tc.CastError, match="of another search"):
+        tc.onnx.search(small(), checks=checks, state=tmp_path / "state.json")
+
+
+def test_search_of_files_and_of_what_is_impossible(tmp_path):
+    onnx.save(ill(), tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+    found = tc.onnx.search(tmp_path / "m.onnx", tmp_path / "o.onnx", checks=tc.onnx.Validation(inputs={"x": X}), progress=None)
+    assert found.kept and sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "o.onnx", "o.onnx.data", "w.bin"]
+    with pytest.raises(tc.onnx.ValidationError, match="even with every node kept"):
+        tc.onnx.search(ill(), metric=lambda old, new: False, progress=None)
+    assert tc.onnx.search(small(), progress=None).kept == ()
+
+
+def test_auto_convert_mixed_precision(capsys):
+    made = auto_mixed_precision.auto_convert_mixed_precision(ill(), {"x": X}, rtol=0.05, atol=0.05, keep_io_types=True)
+    assert types(made.graph.input) == [F32] and made.graph.initializer[0].data_type == F16
+    assert "attempt 1" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="cannot both be"):
+        auto_mixed_precision.auto_convert_mixed_precision(ill(), {"x": X})
+
+
+def command(*arguments):
+    return subprocess.run([sys.executable, "-m", "tensorcast.onnx", *map(str, arguments)], capture_output=True, text=True)
+
+
+def test_the_command(tmp_path):
+    onnx.save(ill(), tmp_path / "m.onnx")
+    np.savez(tmp_path / "x.npz", x=X)
+    common = (tmp_path / "m.onnx", "--to", "float16", "--inputs", tmp_path / "x.npz", "-o")
+    done = command("convert", *common, tmp_path / "o.onnx", "--validate")
+    assert done.returncode == 1 and "the output 'y' differs" in done.stderr and not (tmp_path / "o.onnx").exists()
+    done = command("convert", *common, tmp_path / "o.onnx", "--validate", "--keep-op", "Add", "--keep-op", "Sub", "--json")
+    assert done.returncode == 0 and json.loads(done.stdout)["outputs"][0]["passed"] is True
+    done = command("search", *common, tmp_path / "s.onnx", "--state", tmp_path / "s.json", "--metric",
+                   f"{sys.executable} -c 'import sys, numpy as n; a, b = map(n.load, sys.argv[1:]); "
+                   "sys.exit(not n.allclose(a[\"arr_0\"], b[\"arr_0\"], 0.1, 0.1))'")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "attempt 1: 6 of 6 nodes converted: fails" in done.stdout and (tmp_path / "s.onnx").exists()
