@@ -1,15 +1,20 @@
 """Casts inside OpenVINO models: a pass that puts tensorcast's conversions in the place of OpenVINO's.
 
 >>> import openvino
->>> from tensorcast.openvino import use_tensorcast
->>> model = openvino.Core().read_model("model.xml")
+>>> from tensorcast.openvino import extension_path, use_tensorcast
+>>> core = openvino.Core()
+>>> model = core.read_model("model.xml")
 >>> use_tensorcast(model)
 3
->>> compiled = openvino.Core().compile_model(model, "CPU")
+>>> compiled = core.compile_model(model, "CPU")
+>>> openvino.save_model(model, "with_tensorcast.xml")
+>>> core.add_extension(str(extension_path()))  # to read that file
 """
 
 from __future__ import annotations
 
+import functools
+import pathlib
 from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
@@ -19,6 +24,7 @@ import openvino  # type: ignore[import-untyped,unused-ignore]
 
 from . import _core
 from ._errors import CastError, UnsupportedError
+from ._libraries import find_library
 from ._promote import promote_types
 
 if TYPE_CHECKING:
@@ -26,10 +32,7 @@ if TYPE_CHECKING:
 
     from ._options import CastOptions
 
-__all__ = ["Convert", "use_tensorcast"]
-
-if not hasattr(openvino, "Op"):
-    raise UnsupportedError(f"operations in Python need OpenVINO 2025.1 or newer, and this is {openvino.__version__}")
+__all__ = ["Convert", "extension_path", "use_tensorcast"]
 
 # By OpenVINO's name. Its u1, u2, u3, u6 and nf4 are stored otherwise than ONNX's types, or are not among them.
 _NAMES = {
@@ -45,20 +48,55 @@ def _name(dtype: Any) -> str | None:
     return _NAMES.get(dtype.to_string())
 
 
+def extension_path() -> pathlib.Path:
+    """The library of the operations ``Convert`` and ``ConvertPromoteTypes``, for ``Core.add_extension``.
+
+    Models that were saved after :func:`use_tensorcast` need it, in every language.
+
+    Raises:
+        CastError: this build of the package lacks it.
+    """
+    return find_library("libtensorcast_openvino.so")
+
+
+@functools.cache
+def _factory() -> Any:
+    """What makes the operations of the library; ``None`` if this build, or this OpenVINO, has no library that fits."""
+    try:
+        from openvino.utils.node_factory import NodeFactory
+    except ImportError:
+        from openvino.runtime.utils.node_factory import NodeFactory
+    factory = NodeFactory()
+    try:
+        factory.add_extension(str(extension_path()))
+    except (CastError, RuntimeError):
+        return None
+    return factory
+
+
 def _array(tensor: Any, name: str) -> Any:
     """The elements in a type that tensorcast knows. OpenVINO shows bfloat16 and float8 as other types of their width."""
     scalar = getattr(ml_dtypes, name) if hasattr(ml_dtypes, name) else np.dtype(name)
     return tensor.data.view(scalar)
 
 
-class Convert(openvino.Op):  # type: ignore[misc,unused-ignore]
-    """OpenVINO's Convert, done by tensorcast: ``Convert([node.output(0)], openvino.Type.f16, saturate=False)``."""
+# Operations in Python came with 2025.1.
+_Op: Any = openvino.Op if hasattr(openvino, "DiscreteTypeInfo") else object
 
-    class_type_info = openvino.DiscreteTypeInfo("Convert", "tensorcast")
+
+class Convert(_Op):  # type: ignore[misc,unused-ignore]
+    """OpenVINO's Convert, done by tensorcast: ``Convert([node.output(0)], openvino.Type.f16, saturate=False)``.
+
+    An operation in Python, for builds of the package without the library; models with it are not saved to files.
+    """
+
+    class_type_info = openvino.DiscreteTypeInfo("Convert", "tensorcast") if _Op is not object else None
 
     def __init__(
         self, inputs: Any = None, destination_type: Any = openvino.Type.dynamic, **options: Unpack[CastOptions]
     ) -> None:
+        if _Op is object:
+            raise UnsupportedError(f"operations in Python need OpenVINO 2025.1, and this is {openvino.__version__}")
         super().__init__(self, None)
         self._destination = destination_type
         self._options = options
@@ -71,6 +109,11 @@ class Convert(openvino.Op):  # type: ignore[misc,unused-ignore]
 
     def clone_with_new_inputs(self, inputs: Any) -> Convert:
         return Convert(inputs, self._destination, **self._options)
+
+    def visit_attributes(self, visitor: Any) -> bool:
+        # OpenVINO merges operations that have the same input and attributes.
+        visitor.on_attributes({"destination_type": self._destination.to_string(), "options": repr(self._options)})
+        return True
 
     def get_type_info(self) -> Any:
         return Convert.class_type_info
@@ -112,8 +155,8 @@ def use_tensorcast(
     """Replaces the ``Convert`` and ``ConvertPromoteTypes`` of ``model``, also in the bodies of If, Loop, TensorIterator.
 
     Args:
-        model: changed in place. Conversions of types that tensorcast does not have stay, and ConvertPromoteTypes of
-            types that are known only when the model runs.
+        model: changed in place. Conversions of types that tensorcast does not have stay. Promotions whose types are
+            not known yet stay promotions.
         by_text: refuse a ConvertPromoteTypes that its text forbids, although OpenVINO accepts it (``docs/promotion.md``
             lists the pairs).
         constants: also replace the Convert of a constant. OpenVINO computes these when it compiles the model, or merges
@@ -126,25 +169,55 @@ def use_tensorcast(
     Raises:
         CastError: ``by_text``, and the text forbids a promotion. The model is then unchanged.
     """
-    found = list(_conversions(model, constants))
+    factory = _factory()
+    attributes = {name: value for name, value in options.items() if name != "float_string"}
+    found = [node for node in _conversions(model, constants) if factory is not None or not _is_open(node)]
     if by_text:
         for node in found:
-            if node.get_type_name() == "ConvertPromoteTypes":
+            if node.get_type_name() == "ConvertPromoteTypes" and not _is_open(node):
                 _check_promotion(node)
     for node in found:
+        if _is_open(node):
+            own = {name: _plain(value) for name, value in node.get_attributes().items()}
+            made = factory.create(
+                "ConvertPromoteTypes", node.input_values(), {**own, "by_text": by_text, **attributes}
+            )
+            _replace(node, made.outputs())
+            made.set_friendly_name(node.get_friendly_name())
+            continue
+        converted = []
         for index, output in enumerate(node.outputs()):
             source = node.input_value(index)
-            readers = output.get_target_inputs()
-            converted = source
             if node.get_type_name() == "Convert" or source.get_element_type() != output.get_element_type():
-                made = Convert([source], output.get_element_type(), **options)
+                if factory is None:
+                    made = Convert([source], output.get_element_type(), **options)
+                else:
+                    to = {"destination_type": output.get_element_type().to_string()}
+                    made = factory.create("Convert", [source], {**to, **attributes})
                 made.set_friendly_name(node.get_friendly_name() + (f".{index}" if index else ""))
-                converted = made.output(0)
-                converted.get_tensor().set_names(output.get_names())
-            for reader in readers:
-                reader.replace_source_output(converted)
-        model.validate_nodes_and_infer_types()
+                source = made.output(0)
+                source.get_tensor().set_names(output.get_names())
+            converted.append(source)
+        _replace(node, converted)
+    model.validate_nodes_and_infer_types()
     return len(found)
+
+
+def _replace(node: Any, outputs: Any) -> None:
+    for old, new in zip(node.outputs(), outputs, strict=True):
+        for reader in old.get_target_inputs():
+            reader.replace_source_output(new)
+
+
+def _plain(value: Any) -> Any:
+    """An attribute as the factory takes it."""
+    return value if isinstance(value, (bool, int, float, str)) else value.to_string()
+
+
+def _is_open(node: Any) -> bool:
+    """Whether the types of a promotion are not known yet."""
+    return node.get_type_name() == "ConvertPromoteTypes" and any(output.get_element_type().is_dynamic()
+                                                                 for output in node.outputs())  # fmt: skip
 
 
 def _conversions(model: Any, constants: bool) -> Any:
@@ -159,7 +232,8 @@ def _conversions(model: Any, constants: bool) -> Any:
             continue
         types = [value.get_element_type() for value in (*node.input_values(), *node.outputs())]
         constant = kind == "Convert" and node.input_value(0).get_node().get_type_name() == "Constant"
-        if all(_name(dtype) for dtype in types) and (constants or not constant):
+        known = all(_name(dtype) or (kind != "Convert" and dtype.is_dynamic()) for dtype in types)
+        if known and (constants or not constant):
             yield node
 
 

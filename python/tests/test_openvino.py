@@ -1,5 +1,7 @@
 """tensorcast inside OpenVINO models."""
 
+import concurrent.futures
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -9,8 +11,12 @@ import tensorcast as tc
 
 ov = pytest.importorskip("openvino")
 
-from openvino import opset14 as ops
+try:
+    from openvino import opset14 as ops
+except ImportError:  # before 2025.0
+    from openvino.runtime import opset14 as ops
 
+from tensorcast import openvino as own
 from tensorcast.openvino import use_tensorcast
 
 TYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "f8e4m3": "float8_e4m3fn",
@@ -107,3 +113,133 @@ def test_bits_of_narrow_types_inside():
     model = model_of([ops.convert(ops.convert(x, "i4"), "f8e4m3")], [x])
     use_tensorcast(model)
     assert run(model, np.float32([1, -2, 7]))[0].view(ml_dtypes.float8_e4m3fn).astype(np.float32).tolist() == [1, -2, 7]
+
+
+@pytest.mark.skipif(not hasattr(ov, "DiscreteTypeInfo"), reason="OpenVINO before 2025.1 has no operations in Python")
+def test_without_the_extension_the_operations_are_in_python(monkeypatch):
+    monkeypatch.setattr(own, "_factory", lambda: None)
+    x = ops.parameter([-1], ov.Type.f32, name="x")
+    model = model_of([ops.convert(ops.convert(x, "u4"), "f16"), ops.convert(x, "bf16")], [x])
+    assert use_tensorcast(model, out_of_range="saturate") == 3
+    assert sum(isinstance(node, own.Convert) for node in model.get_ops()) == 3
+    integers, narrow = run(model, np.float32([300, -5, 7.5]))
+    assert integers.tolist() == [15, 0, 7]
+    assert narrow.view(ml_dtypes.bfloat16).tolist() == [300, -5, 7.5]
+
+
+def extension():
+    try:
+        return own.extension_path()
+    except tc.CastError:
+        pytest.skip("this build has no extension")
+
+
+def extended():
+    core = ov.Core()
+    core.add_extension(str(extension()))
+    return core
+
+
+def saved(model, folder):
+    ov.save_model(model, folder / "model.xml", compress_to_fp16=False)
+    return folder / "model.xml"
+
+
+def test_a_saved_model_runs_with_the_extension(tmp_path):
+    core = extended()
+    x = ops.parameter([-1], ov.Type.f32, name="x")
+    model = model_of([ops.convert(ops.convert(x, "f8e5m2"), "f32"), ops.convert(x, "i4")], [x])
+    given = np.append(samples("float32")[:101], np.float32([np.inf, 1e30]))
+    use_tensorcast(model, saturate=False, out_of_range="wrap", scale=0.1)
+    path = saved(model, tmp_path)
+    assert "tensorcast" in path.read_text()
+    with pytest.raises(RuntimeError, match="tensorcast"):
+        ov.Core().read_model(path)
+    compiled = core.compile_model(core.read_model(path), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    narrow, integers = compiled([given]).values()
+    options = {"saturate": False, "scale": 0.1}
+    expected = tc.cast(tc.cast(given, "float8_e5m2", **options), "float32", **options)
+    assert np.array_equal(codes(narrow), codes(expected))
+    expected = tc.cast(given, "int4", out_of_range="wrap", packed=True, **options)
+    assert np.array_equal(integers.view(np.uint8).reshape(-1), expected)
+
+
+def test_a_wrong_saved_model_is_refused(tmp_path):
+    core = extended()
+    x = ops.parameter([-1], ov.Type.f32, name="x")
+    model = model_of([ops.convert(x, "u8")], [x])
+    use_tensorcast(model)
+    path = saved(model, tmp_path)
+    good = path.read_text()
+    for change in [('out_of_range="auto"', 'out_of_range="never"'), ('round_mode="up"', 'round_mode="UP"'),
+                   ('opset="0"', 'opset="-7"'), ('opset="0"', 'opset="99999999999"'), ('threads="0"', 'threads="-1"'),
+                   ('destination_type="u8"', 'destination_type="nf4"'),
+                   ('destination_type="u8"', 'destination_type="?"'), ('destination_type="u8"', ""),
+                   ('destination_type="u8"', 'destination_type="dynamic"')]:  # fmt: skip
+        assert change[0] in good, change
+        path.write_text(good.replace(*change))
+        with pytest.raises(RuntimeError):
+            core.read_model(path)
+    path.write_text(good)
+    core.read_model(path)
+    x = ops.parameter([-1], ov.Type.f32, name="x")
+    with pytest.raises(RuntimeError, match="scale"):
+        use_tensorcast(model_of([ops.convert(x, "u8")], [x]), scale=float("nan"))
+
+
+def test_an_element_that_the_options_refuse_is_an_error_of_the_run(tmp_path):
+    core = extended()
+    x = ops.parameter([-1], ov.Type.f32, name="x")
+    model = model_of([ops.convert(x, "u8")], [x])
+    use_tensorcast(model, out_of_range="error")
+    compiled = core.compile_model(model, "CPU")
+    with pytest.raises(RuntimeError, match="300"):
+        compiled([np.float32([1, 300])])
+    assert compiled([np.float32([1, 255])])[0].tolist() == [1, 255]
+
+
+def test_many_threads(tmp_path):
+    core = extended()
+    x = ops.parameter([-1], ov.Type.f32, name="x")
+    model = model_of([ops.convert(ops.convert(x, "bf16"), "f32")], [x])
+    use_tensorcast(model)
+    compiled = core.compile_model(core.read_model(saved(model, tmp_path)), "CPU", {"NUM_STREAMS": "2"})
+    generator = np.random.default_rng(3)
+    inputs = [generator.standard_normal(1000 * 7**k).astype(np.float32) for k in range(5)]
+    expected = [x.astype(ml_dtypes.bfloat16).astype(np.float32) for x in inputs]
+
+    def work(index):
+        request = compiled.create_infer_request()
+        for turn in range(20):
+            k = (index + turn) % len(inputs)
+            if not np.array_equal(request.infer([inputs[k]])[0], expected[k]):
+                return False
+        return True
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(8)))
+
+
+@pytest.mark.parametrize("by_text", [False, True])
+def test_a_promotion_whose_types_come_later(tmp_path, by_text):
+    core = extended()
+    a, b = ops.parameter([], ov.Type.dynamic, name="a"), ops.parameter([-1], ov.Type.dynamic, name="b")
+    both = ops.convert_promote_types(a, b, pytorch_scalar_promotion=True)
+    model = model_of([both.output(0), both.output(1)], [a, b])
+    assert use_tensorcast(model, by_text=by_text) == 1 and kinds(model) == ["ConvertPromoteTypes.tensorcast"]
+    model = core.read_model(saved(model, tmp_path))
+    first, second = model.get_parameters()
+    first.set_element_type(ov.Type.u8)
+    second.set_element_type(ov.Type.i8)
+    if by_text:
+        with pytest.raises(RuntimeError, match="lower range|range"):
+            model.validate_nodes_and_infer_types()
+        return
+    model.validate_nodes_and_infer_types()
+    results = list(core.compile_model(model, "CPU")([np.uint8(200), np.int8([1, -3])]).values())
+    assert [result.tolist() for result in results] == [-56, [1, -3]] and results[0].dtype == np.int8
+
+
+def test_the_extension_links_no_openvino():
+    for library in extension().parent.glob("libtensorcast_openvino*.so"):
+        assert b"libopenvino.so" not in library.read_bytes()
