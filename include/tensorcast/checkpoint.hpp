@@ -81,7 +81,8 @@ struct VerifyOutcome {
 
 struct CheckpointTensor {
   TensorSummary summary = {};
-  std::string file = {};  // relative to the checkpoint's folder
+  std::string file = {};       // relative to the checkpoint's folder
+  std::string full_name = {};  // with the folder and variant of its model, such as "unet/fp16:conv_in.weight"
   TensorKind kind = TensorKind::other;
 };
 
@@ -103,7 +104,7 @@ struct CheckpointSummary {
 [[nodiscard]] TENSORCAST_API Result<CheckpointSummary> inspect_checkpoint(const std::string& path);
 
 struct TensorDifference {
-  std::string name = {};          // with the folder of its model, such as "unet/conv_in.weight"
+  std::string name = {};          // as CheckpointTensor::full_name
   DType from = DType::undefined;  // undefined: the tensor is missing, or its type is not castable
   DType to = DType::undefined;
   std::vector<std::int64_t> from_shape = {}, to_shape = {};

@@ -112,8 +112,8 @@ struct ConvertRequest {
   std::uint64_t max_shard_bytes = 0;  // not 0: cut anew, in the order of the input, so that no file has more bytes of
                                       // tensors, unless one tensor alone does
   bool single_file = false;           // one file for each model
-  bool dry_run = false;  // plan only; nothing is written
-  bool report = false;   // fill TensorOutcome::report
+  bool dry_run = false;               // plan only; nothing is written
+  bool report = false;                // fill TensorOutcome::report
   // Read the output back, before it gets its name: copied tensors must equal the input, converted ones a second
   // conversion, and up to 64 Mi elements, evenly spread where there are more, the reference.
   bool verify = false;
@@ -164,8 +164,8 @@ struct ConvertOutcome {
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_written = 0;
   bool verified = false;
-  // OUT.json, with the plain data of a PyTorch checkpoint that are no tensors, such as an optimizer's settings; empty if
-  // there are none, or one tensor is extracted. It appears just before the output does.
+  // OUT.json, with the plain data of a PyTorch checkpoint that are no tensors, such as an optimizer's settings; empty
+  // if there are none, or one tensor is extracted. It appears just before the output does.
   std::string other_data = {};
   // The rest is of checkpoints only.
   std::vector<ShardOutcome> shards = {};
@@ -209,6 +209,12 @@ struct InspectRequest {
 // Errors: io, parse, unsupported, invalid_argument (`from` names a tensor that the file does not have).
 // Cost: reads the headers.
 [[nodiscard]] TENSORCAST_API Result<FileSummary> inspect(const InspectRequest& request);
+
+// Decides what convert() would do with the tensors of one model, without reading or writing: `request.to`, rules,
+// include, exclude, keep_rank, keep_smaller, preset, raw_codes and options count; files do not. One outcome for each
+// tensor, in order; `bytes` of the summaries is not used. Errors: as convert().
+[[nodiscard]] TENSORCAST_API Result<std::vector<TensorOutcome>> plan_tensors(const ConvertRequest& request,
+                                                                             std::span<const TensorSummary> tensors);
 
 // Finds the indices of the tensors whose name matches one of `patterns`, in file order. Patterns are those of
 // ConvertRequest; errors: invalid_argument, for a pattern that is wrong or matches nothing.

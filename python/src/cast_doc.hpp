@@ -5,7 +5,7 @@ namespace tensorcast::python {
 
 // The first line is what inspect.signature() reads.
 inline constexpr const char* cast_doc =
-    R"(cast(x, to, /, *, out=None, copy=True, order=None, packed=False, from_=None, report=False, opset=0, saturate=True, round_mode='up', out_of_range='auto', int_rounding='trunc', invalid='default', fnuz_inf='spec', float_string='plain', threads=0, scale=1.0)
+    R"(cast(x, to, /, *, out=None, copy=True, order=None, packed=False, from_=None, report=False, rules=(), include=(), exclude=(), keep_rank=(), keep_smaller=0, preset=None, raw_codes=False, opset=0, saturate=True, round_mode='up', out_of_range='auto', int_rounding='trunc', invalid='default', fnuz_inf='spec', float_string='plain', threads=0, scale=1.0)
 --
 
 Converts every element of ``x`` to the type ``to`` with one rounding.
@@ -13,9 +13,10 @@ Converts every element of ``x`` to the type ``to`` with one rounding.
 Args:
     x: a NumPy array (ml_dtypes types included) of any shape, strides and byte order; a tensor with ``__dlpack__`` in
         host memory (PyTorch, JAX); an object with the buffer protocol; or an array of strings (``U``,
-        ``StringDType``, objects).
+        ``StringDType``, objects). Or a mapping of names to arrays and tensors, such as a PyTorch ``state_dict``: its
+        floating-point tensors become ``to``, tied tensors stay tied, and what is no tensor stays as it is.
     to: a name such as ``"float8_e4m3fn"``, a NumPy, ml_dtypes or torch type, or an ONNX number. A NumPy type of the
-        other byte order, such as ``">f4"``, gives an array of it.
+        other byte order, such as ``">f4"``, gives an array of it. ``None``, of a mapping: only ``rules`` name types.
     out: an array of the result's shape and type to write into. It must not overlap ``x``, unless it is the same
         memory with elements that are not wider.
     copy: ``False`` returns ``x`` itself where nothing changes.
@@ -24,6 +25,13 @@ Args:
     packed: types under 8 bits as ``uint8`` bytes, low bits first, instead of ml_dtypes' one element per byte.
     from_: with ``packed=True``, the type of the codes in a ``uint8`` array.
     report: ``True`` returns ``(result, CastReport)``: what the conversion did to the numbers.
+    rules: of a mapping: ``{regular expression: dtype}``, or a list of :class:`Rule`, as in :func:`convert`.
+    include: of a mapping: regular expressions (RE2) of the names to convert; a string is one.
+    exclude: of a mapping: regular expressions of names to leave alone.
+    keep_rank: of a mapping: leave tensors with this number of dimensions, or one of these.
+    keep_smaller: of a mapping: leave tensors with fewer elements.
+    preset: of a mapping: ``"weights-only"`` leaves all but the matrices of layers.
+    raw_codes: of a mapping: convert weights of 8 bits although a tensor beside them has their scales.
     opset: version of ONNX ``Cast`` whose rules apply, 1 to 28; default the newest.
     saturate: float8 targets: clamp (default), or let overflow become NaN or infinity.
     round_mode: ``"up"`` (default), ``"down"``, ``"nearest"``; float8_e8m0fnu only.
@@ -37,7 +45,7 @@ Args:
         ``x`` has a scale for each row, channel or element.
 
 Returns:
-    The same kind of array as ``x``, shape kept. A PyTorch tensor that requires a gradient gives one that passes it
+    The same kind of array as ``x``, shape kept; of a mapping a dictionary, with ``report`` and one of reports. A PyTorch tensor that requires a gradient gives one that passes it
     straight through: ``scale`` times the gradient, in the type of ``x``.
 
 Raises:

@@ -1,6 +1,5 @@
 #include "files.hpp"
 
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -11,112 +10,23 @@
 #include <utility>
 #include <vector>
 
-#include "bound_arguments.hpp"
-#include "tensorcast/file.hpp"
+#include "convert_request.hpp"
+#include "tensorcast/checkpoint.hpp"
 #include "tensorcast/tensor_file.hpp"
 
 namespace tensorcast::python {
 
 namespace {
 
-SourceTypes source_types(nb::handle argument) {
-  SourceTypes types;
-  if (!PyDict_Check(argument.ptr())) {
-    types.all = dtype_or_undefined(argument);
-    return types;
-  }
-  for (const auto& [tensor, dtype] : nb::borrow<nb::dict>(argument)) {
-    types.named.emplace_back(nb::cast<std::string>(tensor), dtype_of(dtype));
-  }
-  return types;
-}
-
-std::optional<RawLayout> raw_layout(nb::handle argument) {
-  if (argument.is_none()) return std::nullopt;
-  const auto [dtype, shape] = nb::cast<std::pair<nb::object, std::vector<std::int64_t>>>(argument);
-  return RawLayout{.dtype = dtype_of(dtype), .shape = shape};
-}
-
-void set_flags(const nb::dict& flags, ConvertRequest& request) {
-  const auto is_set = [&](const char* flag) { return nb::cast<bool>(flags[flag]); };
-  request.overwrite = is_set("overwrite");
-  request.parents = is_set("parents");
-  request.allow_odd = is_set("allow_odd");
-  request.raw_codes = is_set("raw_codes");
-  request.dry_run = is_set("dry_run");
-  request.report = is_set("report");
-  request.verify = is_set("verify");
-  request.on_loss = is_set("strict_loss") ? OnLoss::fail : OnLoss::tell;
-}
-
 // Returns the outcome as dictionaries. The GIL is released except for `progress`, and Ctrl-C ends the work.
-// `from` is a dtype, or a dictionary of dtypes by tensor; `flags` are the request's boolean fields.
-nb::dict convert_file(const std::string& src, const std::string& dst, nb::handle to,
-                      const std::vector<std::pair<std::string, nb::object>>& rules,
-                      const std::vector<std::string>& include, const std::vector<std::string>& exclude, nb::handle from,
-                      nb::handle raw, const nb::dict& flags, nb::handle progress, const nb::dict& keywords) {
-  ConvertRequest request;
-  request.input = src;
-  request.output = dst;
-  request.to = dtype_or_undefined(to);
-  request.from = source_types(from);
-  request.raw = raw_layout(raw);
-  for (const auto& [pattern, dtype] : rules) request.rules.push_back({pattern, dtype_of(dtype)});
-  request.include = include;
-  request.exclude = exclude;
-  set_flags(flags, request);
-  const CastOptions options = options_of(keywords);
-  request.options = options;
-  request.execution = options.execution;
-  const bool wants_progress = !progress.is_none();
-  request.on_progress = [&](const Progress& now) {
-    const nb::gil_scoped_acquire acquired;
-    if (PyErr_CheckSignals() != 0) return false;
-    if (!wants_progress) return true;
-    try {
-      const nb::object answer =
-          progress(now.bytes_done, now.bytes_total, nb::str(now.tensor.data(), now.tensor.size()));
-      return !answer.is(nb::bool_(false));
-    } catch (nb::python_error& error) {
-      error.restore();
-      return false;
-    }
-  };
-  Result<ConvertOutcome> outcome = Error{};
-  {
-    const nb::gil_scoped_release released;
-    outcome = tensorcast::convert(request);
-  }
-  if (PyErr_Occurred()) throw nb::python_error();
-  if (!outcome && outcome.error().code == ErrorCode::cancelled) {
-    outcome.error().message = "cancelled by progress=; nothing was written";
-  }
-  const ConvertOutcome done = checked(std::move(outcome));
-  nb::list tensors;
-  for (const TensorOutcome& tensor : done.tensors) {
-    nb::dict row;
-    row["name"] = tensor.name;
-    row["from_"] = name(tensor.from);
-    row["to"] = name(tensor.to);
-    row["shape"] = nb::tuple(nb::cast(tensor.shape));
-    row["bytes_in"] = tensor.bytes_in;
-    row["bytes_out"] = tensor.bytes_out;
-    row["reason"] = tensor.reason;
-    row["left"] = tensor.left;
-    row["damage"] = tensor.damage;
-    row["remedy"] = tensor.remedy;
-    row["report"] = tensor.report ? nb::cast(*tensor.report) : nb::none();
-    tensors.append(row);
-  }
-  nb::dict summary;
-  summary["input_format"] = done.input_format;
-  summary["output_format"] = done.output_format;
-  summary["tensors"] = tensors;
-  summary["bytes_read"] = done.bytes_read;
-  summary["bytes_written"] = done.bytes_written;
-  summary["verified"] = done.verified;
-  summary["other_data"] = done.other_data;
-  return summary;
+nb::dict convert_file(const nb::dict& request, nb::handle progress, const nb::dict& options) {
+  ConvertRequest asked = request_of(request, options);
+  asked.on_progress = progress_of(progress);
+  const bool folder = is_checkpoint(asked.input);
+  return outcome_of(
+      run_released([&] { return convert_checkpoint(asked); },
+                   folder ? "cancelled by progress=; the converted shards are kept, and the same call goes on"
+                          : "cancelled by progress=; nothing was written"));
 }
 
 nb::dict stats_of(const std::string& path, const std::string& tensor, const std::vector<DType>& candidates,
@@ -147,17 +57,6 @@ nb::dict stats_of(const std::string& path, const std::string& tensor, const std:
   return row;
 }
 
-nb::dict row_of(const TensorSummary& tensor) {
-  nb::dict row;
-  row["name"] = tensor.name;
-  row["dtype"] = name(tensor.dtype);
-  row["shape"] = nb::tuple(nb::cast(tensor.shape));
-  row["bytes"] = tensor.bytes;
-  row["foreign_dtype"] = tensor.foreign_dtype;
-  row["problem"] = tensor.problem;
-  return row;
-}
-
 nb::dict summary_of(const FileSummary& file, const nb::list& tensors) {
   nb::dict metadata;
   for (const auto& [key, value] : file.metadata) metadata[nb::str(key.data(), key.size())] = value;
@@ -183,7 +82,7 @@ nb::dict inspect_file(const std::string& path, nb::handle from_argument, bool wi
   const FileSummary file = checked(tensorcast::inspect({.input = path, .from = from}));
   nb::list tensors;
   for (const TensorSummary& tensor : file.tensors) {
-    nb::dict row = row_of(tensor);
+    nb::dict row = summary_row(tensor);
     if (with_stats) {
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
       const bool has_numbers = tensor.foreign_dtype.empty() && tensor.dtype != DType::string;
@@ -218,7 +117,7 @@ void open_file(GuardedFile* self, const std::string& path, const std::string& fo
 
 nb::dict summary_of_file(const GuardedFile& self) {
   nb::list tensors;
-  for (const TensorSummary& tensor : self.file.summary().tensors) tensors.append(row_of(tensor));
+  for (const TensorSummary& tensor : self.file.summary().tensors) tensors.append(summary_row(tensor));
   return summary_of(self.file.summary(), tensors);
 }
 
@@ -249,9 +148,8 @@ void save_file(const std::string& path, const std::vector<std::pair<std::string,
 }  // namespace
 
 void bind_files(nb::module_& module) {
-  module.def("convert", &convert_file, nb::arg("src"), nb::arg("dst"), nb::arg("to").none(), nb::arg("rules"),
-             nb::arg("include"), nb::arg("exclude"), nb::arg("from_").none(), nb::arg("raw").none(), nb::arg("flags"),
-             nb::arg("progress").none(), nb::arg("options"), "Converts a file.");
+  module.def("convert", &convert_file, nb::arg("request"), nb::arg("progress").none(), nb::arg("options"),
+             "Converts a file or a folder.");
   module.def("inspect", &inspect_file, nb::arg("path"), nb::arg("from_").none(), nb::arg("stats"),
              nb::arg("candidates").none(), nb::arg("options"), "What is inside a file.");
   module.def("save", &save_file, nb::arg("path"), nb::arg("tensors"), nb::arg("metadata"), nb::arg("format"),

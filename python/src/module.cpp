@@ -17,6 +17,7 @@
 #include "array_types.hpp"
 #include "bound_arguments.hpp"
 #include "cast_doc.hpp"
+#include "checkpoint.hpp"
 #include "dlpack.hpp"
 #include "files.hpp"
 #include "graph.hpp"
@@ -263,6 +264,7 @@ NB_MODULE(_core, module) {
              nb::arg("b_is_scalar"), nb::arg("promote_unsafe"), nb::arg("pytorch_scalar_promotion"),
              nb::arg("u64_integer_promotion_target"), nb::arg("rules"), "Canonical name of the common type.");
   tensorcast::python::bind_files(module);
+  tensorcast::python::bind_checkpoint(module);
   module.def("explain", &explain_one, nb::arg("literal"), nb::arg("from_").none(), nb::arg("to"), nb::arg("options"),
              "One value in one type.");
   module.def("dtypes", &dtypes, "The facts of all types.");

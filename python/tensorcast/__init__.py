@@ -7,7 +7,7 @@ array([0.101562, 448, 448], dtype=float8_e4m3fn)
 Every conversion is the one that ONNX ``Cast`` defines: one rounding from the exact value, the same bits on every CPU.
 """
 
-from . import _arrays, _core, graph, onnx
+from . import _core, _mappings, checkpoint, graph, onnx
 from ._core import CastReport, __version__, cast
 from ._errors import (
     Cancelled,
@@ -20,21 +20,29 @@ from ._errors import (
 )
 from ._exchange import DLPackArray, dlpack, from_dlpack
 from ._explain import explain
-from ._files import TensorFile, convert, dtypes, inspect, load, open, save
+from ._files import TensorFile, TensorFolder, convert, dtypes, inspect, load, open, save
 from ._nodes import CastLikeNode, CastNode
 from ._options import CastOptions
 from ._promote import promote, promote_types
 from ._reports import plot_report
+from ._requests import Rule
 from ._results import (
     AddCastResult,
+    CheckpointFile,
+    CheckpointInfo,
+    CheckpointTensor,
+    ConvertedShard,
     ConvertedTensor,
     ConvertResult,
     DTypeInfo,
     Explained,
     Explanation,
     FileInfo,
+    Requirements,
+    TensorDifference,
     TensorInfo,
     TensorStats,
+    VerifyResult,
 )
 from .graph import add_cast, load_model
 
@@ -46,7 +54,11 @@ __all__ = [
     "CastNode",
     "CastOptions",
     "CastReport",
+    "CheckpointFile",
+    "CheckpointInfo",
+    "CheckpointTensor",
     "ConvertResult",
+    "ConvertedShard",
     "ConvertedTensor",
     "DLPackArray",
     "DTypeInfo",
@@ -57,13 +69,19 @@ __all__ = [
     "LossWarning",
     "OutOfRangeError",
     "ParseError",
+    "Requirements",
+    "Rule",
+    "TensorDifference",
     "TensorFile",
+    "TensorFolder",
     "TensorInfo",
     "TensorStats",
     "UnsupportedError",
+    "VerifyResult",
     "__version__",
     "add_cast",
     "cast",
+    "checkpoint",
     "convert",
     "dlpack",
     "dtypes",
@@ -81,7 +99,7 @@ __all__ = [
     "save",
 ]
 
-_core.set_general_cast(_arrays.cast)
+_core.set_general_cast(_mappings.cast)
 
 
 def __dir__() -> list[str]:

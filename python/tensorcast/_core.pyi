@@ -1,11 +1,12 @@
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeVar, final, overload
 
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import Buffer, CapsuleType, Unpack
 
-from ._options import ArrayCastOptions, DTypeLike
+from ._options import ArrayCastOptions, CastOptions, DTypeLike
+from ._requests import Patterns, Preset, Rules
 
 __version__: str
 newest_opset: int
@@ -61,6 +62,44 @@ _Shape = TypeVar("_Shape", bound=tuple[int, ...])
 _Out = TypeVar("_Out")
 _Tensor = TypeVar("_Tensor", bound=_SupportsDLPack)
 _Order = Literal["C", "K"] | None
+
+# Mappings, such as a state_dict.
+@overload
+def cast(
+    x: Mapping[str, Any],
+    to: DTypeLike | None,
+    /,
+    *,
+    rules: Rules = (),
+    include: Patterns = (),
+    exclude: Patterns = (),
+    keep_rank: int | Iterable[int] = (),
+    keep_smaller: int = 0,
+    preset: Preset | None = None,
+    raw_codes: bool = False,
+    copy: bool = True,
+    order: _Order = None,
+    report: Literal[False] = False,
+    **options: Unpack[CastOptions],
+) -> dict[str, Any]: ...
+@overload
+def cast(
+    x: Mapping[str, Any],
+    to: DTypeLike | None,
+    /,
+    *,
+    rules: Rules = (),
+    include: Patterns = (),
+    exclude: Patterns = (),
+    keep_rank: int | Iterable[int] = (),
+    keep_smaller: int = 0,
+    preset: Preset | None = None,
+    raw_codes: bool = False,
+    copy: bool = True,
+    order: _Order = None,
+    report: Literal[True],
+    **options: Unpack[CastOptions],
+) -> tuple[dict[str, Any], dict[str, CastReport]]: ...
 
 # Packed bytes.
 @overload
@@ -284,18 +323,33 @@ def promote_types(
     rules: str,
 ) -> str: ...
 def convert(
-    src: str,
-    dst: str,
-    to: Any,
-    rules: Sequence[tuple[str, Any]],
-    include: Sequence[str],
-    exclude: Sequence[str],
-    from_: Any,
-    raw: tuple[Any, Sequence[int]] | None,
-    flags: dict[str, bool],
-    progress: Callable[[int, int, str], Any] | None,
-    options: dict[str, Any],
+    request: dict[str, Any], progress: Callable[[int, int, str], object] | None, options: dict[str, Any]
 ) -> dict[str, Any]: ...
+def is_checkpoint(path: str) -> bool: ...
+def plan_tensors(
+    tensors: Sequence[tuple[str, str, Sequence[int]]], request: dict[str, Any], options: dict[str, Any]
+) -> list[dict[str, Any]]: ...
+def plan_checkpoint(request: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]: ...
+def convert_shards(
+    output: str,
+    shards: Sequence[int],
+    first: int,
+    step: int,
+    threads: int,
+    progress: Callable[[int, int, str], object] | None,
+) -> dict[str, Any]: ...
+def finish_checkpoint(output: str) -> dict[str, Any]: ...
+def verify_checkpoint(
+    checkpoint: str, against: str, progress: Callable[[int, int, str], object] | None, options: dict[str, Any]
+) -> dict[str, Any]: ...
+def diff_checkpoints(
+    a: str,
+    b: str,
+    headers_only: bool,
+    include: Sequence[str],
+    progress: Callable[[int, int, str], object] | None,
+) -> list[dict[str, Any]]: ...
+def inspect_checkpoint(path: str) -> dict[str, Any]: ...
 def inspect(
     path: str, from_: Any, stats: bool, candidates: Sequence[Any] | None, options: dict[str, Any]
 ) -> dict[str, Any]: ...

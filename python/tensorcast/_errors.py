@@ -148,9 +148,14 @@ def _file_class(errno: int | None) -> type[FileError]:
     return FileError if errno is None else _OF_SYSTEM_ERROR.get(type(OSError(errno, "")), FileError)
 
 
-_FLAGS = ("overwrite", "parents", "allow_odd", "raw_codes", "promote_unsafe", "pytorch_scalar_promotion")
+_FLAGS = ("overwrite", "parents", "allow_odd", "raw_codes", "single_file", "promote_unsafe", "pytorch_scalar_promotion")
 _PYTHON = {
     "`tcast inspect`": "tensorcast.inspect()",
+    "`tcast plan`": "tensorcast.checkpoint.plan()",
+    "`tcast run-shard`": "tensorcast.checkpoint.run_shard()",
+    "`tcast finish`": "tensorcast.checkpoint.finish()",
+    "the same command goes on": "the same call goes on",
+    "repeat that command": "repeat that call",
     "pass promote_unsafe to allow it": "promote_unsafe=True allows it",
     "--to": "to=",
 }

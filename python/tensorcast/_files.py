@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
-import warnings
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy.typing as npt
 
-from . import _core, _tensors
-from ._errors import CastError, LossWarning, in_python
+from . import _core, _requests, _tensors
+from ._errors import CastError
 from ._options import CastOptions, DTypeLike, shows_options
-from ._results import ConvertedTensor, ConvertResult, DTypeInfo, FileInfo, TensorInfo, TensorStats
+from ._requests import Path, Patterns, Preset, Rules
+from ._results import (
+    CheckpointFile,
+    CheckpointInfo,
+    CheckpointTensor,
+    ConvertResult,
+    DTypeInfo,
+    FileInfo,
+    TensorInfo,
+    TensorStats,
+)
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from typing_extensions import Self, Unpack
 
-Path: TypeAlias = "str | os.PathLike[str]"
 SourceTypes: TypeAlias = "DTypeLike | Mapping[str, DTypeLike] | None"
 FileFormat: TypeAlias = Literal["npy", "npz", "safetensors", "gguf", "pytorch", "tensor_proto", "raw"]
 
@@ -30,11 +41,16 @@ def convert(
     dst: Path,
     to: DTypeLike | None = None,
     *,
-    rules: Mapping[str, DTypeLike] | Iterable[tuple[str, DTypeLike]] = (),
-    include: str | Iterable[str] = (),
-    exclude: str | Iterable[str] = (),
+    rules: Rules = (),
+    include: Patterns = (),
+    exclude: Patterns = (),
+    keep_rank: int | Iterable[int] = (),
+    keep_smaller: int = 0,
+    preset: Preset | None = None,
     from_: SourceTypes = None,
     raw: tuple[DTypeLike, Sequence[int]] | None = None,
+    max_shard_size: int | str | None = None,
+    single_file: bool = False,
     overwrite: bool = False,
     parents: bool = False,
     dry_run: bool = False,
@@ -46,19 +62,29 @@ def convert(
     progress: Callable[[int, int, str], object] | None = None,
     **options: Unpack[CastOptions],
 ) -> ConvertResult:
-    """Converts every tensor of a file. ``dst`` is complete or absent, also after an error.
+    """Converts every tensor of a file, or of a checkpoint: a folder, or the index of one.
+
+    A file ``dst`` is complete or absent, also after an error. A folder ``dst`` has a ``plan.json`` until it is
+    complete; the same call then goes on where the last one stopped (``docs/checkpoints.md``).
 
     Args:
-        src, dst: ``.npy``, ``.npz``, ``.safetensors``, ``.pb``.
+        src, dst: ``.npy``, ``.npz``, ``.safetensors``, ``.gguf``, ``.pb``; ``src`` also checkpoints of PyTorch. A
+            folder, or ``NAME.safetensors.index.json``, is converted to a folder.
         to: type of the floating-point tensors that no rule names.
-        rules: ``{regular expression: dtype}``; the first that matches a tensor's name decides.
+        rules: ``{regular expression: dtype}``; the first that matches a tensor's name decides, and ``None`` keeps the
+            tensor as it is. A list of :class:`Rule` has conditions, too.
         include, exclude: regular expressions (RE2) of names to convert or to leave alone; a string is one. With a
             ``dst`` of one array, such as ``.npy``, the tensor that ``include`` matches is all that is written.
+        keep_rank: leave tensors with this number of dimensions, or one of these: ``(0, 1)`` for biases and norms.
+        keep_smaller: leave tensors with fewer elements.
+        preset: ``"weights-only"`` leaves all but the matrices of layers: embeddings, output head, norms, vectors.
         from_: the ml_dtypes type of opaque npy descriptors; ``{tensor: dtype}`` names it for single arrays of an npz.
         raw: type and shape of a ``src`` of raw elements.
+        max_shard_size: of a checkpoint: cut its tensors anew into files of at most ``"5GB"``, or a number of bytes.
+        single_file: of a checkpoint: write one file for each model.
         overwrite: replace an existing ``dst``.
         parents: create the folders of ``dst`` that do not exist.
-        dry_run: plan only.
+        dry_run: plan only; of a checkpoint, ``.requirements`` has the time, memory and disk that it will need.
         report: measure what the conversion did to each tensor.
         verify: read the result back and compare it with the reference.
         strict_loss: fail if the conversion destroys a tensor; else it is a :class:`LossWarning`. That is: more than half
@@ -71,16 +97,19 @@ def convert(
         **options: those of :func:`cast`; ``scale`` is one number.
 
     Raises:
-        CastError: with ``.tensor`` and ``.index`` where they apply; nothing is then left on disk.
+        CastError: with ``.tensor`` and ``.index`` where they apply; nothing is then left on disk, of a folder nothing
+            but what the next call goes on with.
         FileError: it is also the ``OSError`` that one expects, such as ``FileNotFoundError`` and ``FileExistsError``.
         Cancelled: ``progress`` returned ``False``. The same holds for it, and for ``KeyboardInterrupt`` after Ctrl-C.
     """
-    if isinstance(rules, str):
-        raise TypeError("rules= is a mapping of regular expressions to dtypes, not a string")
-    pairs: list[Any] = list(rules.items()) if isinstance(rules, Mapping) else list(rules)
-    if to is None and not pairs and not include:
-        raise CastError("there is no type to convert to; name it with to=, or types for tensors with rules=")
-    flags = {
+    request = _requests.selection(to, rules, include, exclude, keep_rank, keep_smaller, preset, raw_codes)
+    request |= {
+        "input": os.fspath(src),
+        "output": os.fspath(dst),
+        "from_": from_,
+        "raw": raw,
+        "max_shard_bytes": _requests.shard_bytes(max_shard_size),
+        "single_file": single_file,
         "overwrite": overwrite,
         "parents": parents,
         "dry_run": dry_run,
@@ -88,28 +117,13 @@ def convert(
         "verify": verify,
         "strict_loss": strict_loss,
         "allow_odd": allow_odd,
-        "raw_codes": raw_codes,
     }
-    done = _core.convert(
-        os.fspath(src), os.fspath(dst), to, pairs, _patterns(include), _patterns(exclude), from_, raw, flags, progress,
-        {**options},
-    )  # fmt: skip
-    tensors = []
-    for row in done.pop("tensors"):
-        row.update({name: in_python(row[name]) for name in ("reason", "damage", "remedy")})
-        tensors.append(ConvertedTensor(**row))
-    for tensor in tensors:
-        if tensor.damage:
-            warnings.warn(
-                f"tensor {tensor.name!r} ({tensor.from_} to {tensor.to}): {tensor.damage}; {tensor.remedy}",
-                LossWarning,
-                stacklevel=2,
-            )
-    return ConvertResult(tensors=tuple(tensors), **done)
-
-
-def _patterns(given: str | Iterable[str]) -> list[str]:
-    return [given] if isinstance(given, str) else list(given)
+    cuts = single_file or max_shard_size is not None
+    if cuts and not _core.is_checkpoint(request["input"]):
+        raise CastError("max_shard_size= and single_file= are for folders and indexes; a file is written as one file")
+    if to is None and not request["rules"] and not request["include"] and not cuts:
+        raise CastError("there is no type to convert to; name it with to=, or types for tensors with rules=")
+    return _requests.convert_result(_core.convert(request, progress, {**options}), 2)
 
 
 @shows_options
@@ -121,10 +135,11 @@ def inspect(
     from_: SourceTypes = None,
     **options: Unpack[CastOptions],
 ) -> FileInfo:
-    """Lists the contents of a file; with ``stats``, also the losses of each tensor as other types.
+    """Lists the contents of a file or folder; with ``stats``, also the losses of each tensor as other types.
 
     Args:
-        path: ``.npy``, ``.npz``, ``.safetensors``, ``.pb``.
+        path: ``.npy``, ``.npz``, ``.safetensors``, ``.gguf``, ``.pb``, or a checkpoint of PyTorch. A folder of
+            safetensors files, or the index of one, gives a :class:`CheckpointInfo`.
         stats: read the data too, in blocks; without it only the header is read.
         candidates: with ``stats``, the types to try; ``None``: float16, bfloat16, float8_e4m3fn and float8_e5m2 on
             floating-point tensors.
@@ -135,8 +150,18 @@ def inspect(
         CastError: a file that cannot be read or breaks its format.
     """
     tried = None if candidates is None else list(candidates)
-    found = _core.inspect(os.fspath(path), from_, stats, tried, {**options})
-    return _file_info(found)
+    name = os.fspath(path)
+    if not _core.is_checkpoint(name):
+        return _file_info(_core.inspect(name, from_, stats, tried, {**options}))
+    info = _checkpoint_info(name)
+    if not stats:
+        return info
+    numbers: dict[tuple[str, str], TensorStats | None] = {}
+    for shard in info.shards:
+        found = _file_info(_core.inspect(_shard_path(name, shard.name), from_, stats, tried, {**options}))
+        numbers.update({(shard.name, tensor.name): tensor.stats for tensor in found.tensors})
+    tensors = tuple(dataclasses.replace(row, stats=numbers[row.file, row.name]) for row in info.tensors)
+    return dataclasses.replace(info, tensors=tensors)
 
 
 def _file_info(found: dict[str, Any]) -> FileInfo:
@@ -145,6 +170,26 @@ def _file_info(found: dict[str, Any]) -> FileInfo:
         numbers = row.pop("stats", None)
         tensors.append(TensorInfo(**row, stats=None if numbers is None else TensorStats(**numbers)))
     return FileInfo(format=found["format"], tensors=tuple(tensors), metadata=found["metadata"])
+
+
+def _checkpoint_info(path: str) -> CheckpointInfo:
+    found = _core.inspect_checkpoint(path)
+    shards = tuple(CheckpointFile(**row) for row in found["shards"])
+    metadata: dict[str, str] = {}
+    for shard in reversed(shards):
+        metadata |= shard.metadata
+    return CheckpointInfo(
+        format="checkpoint",
+        tensors=tuple(CheckpointTensor(**row) for row in found["tensors"]),
+        metadata=metadata,
+        shards=shards,
+        other_files=tuple(CheckpointFile(**row) for row in found["other_files"]),
+        indexes=found["indexes"],
+    )
+
+
+def _shard_path(checkpoint: str, shard: str) -> str:
+    return os.path.join(checkpoint if os.path.isdir(checkpoint) else os.path.dirname(checkpoint), shard)
 
 
 def dtypes() -> tuple[DTypeInfo, ...]:
@@ -178,7 +223,7 @@ class TensorFile(Mapping[str, npt.NDArray[Any]]):
     @property
     def metadata(self) -> Mapping[str, str]:
         """Of safetensors: the texts under ``__metadata__``."""
-        return self._info.metadata
+        return self.info.metadata
 
     @property
     def path(self) -> str:
@@ -195,15 +240,18 @@ class TensorFile(Mapping[str, npt.NDArray[Any]]):
 
     def read(self, name: str, *, packed: bool = False) -> npt.NDArray[Any]:
         """Reads a tensor as ``file[name]`` does; with ``packed``, types under 8 bits as flat uint8 storage."""
-        if self._core is None:
-            raise ValueError(f"{self._path} is closed; read its tensors before, or open it again")
-        if name not in self._index:
-            raise KeyError(name)
-        tensor = self._core.read(self._index[name])
+        tensor = self._core_tensor(name)
         if packed and tensor.dtype != "string" and _core.bit_width(tensor.dtype) < 8:
             return tensor.storage()
         array: npt.NDArray[Any] = _tensors.from_core(tensor, False)
         return array
+
+    def _core_tensor(self, name: str) -> _core.Tensor:
+        if self._core is None:
+            raise ValueError(f"{self._path} is closed; read its tensors before, or open it again")
+        if name not in self._index:
+            raise KeyError(name)
+        return self._core.read(self._index[name])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._index)
@@ -231,6 +279,82 @@ class TensorFile(Mapping[str, npt.NDArray[Any]]):
         return f"<TensorFile {self._path!r}: {state}{self._info.format}, {len(self)} tensors>"
 
 
+class TensorFolder(TensorFile):
+    """A checkpoint that :func:`tensorcast.open` opened: one mapping of the tensors of all shards.
+
+    Shards are opened when a tensor of theirs is read; few are open at a time. The names are those of the shards; a
+    folder of several models, such as diffusers has them, puts the folder and variant of the model before them, as in
+    ``"unet/conv_in.weight"`` and ``"fp16:conv_in.weight"``.
+    """
+
+    __module__ = "tensorcast"
+
+    _most_open = 8
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._info: CheckpointInfo = _checkpoint_info(path)
+        tensors = self._info.tensors
+        plain = len({row.full_name[: len(row.full_name) - len(row.name)] for row in tensors}) < 2
+        self._places: dict[str, tuple[str, str]] = {}  # shard, name in it
+        for row in tensors:
+            name = row.name if plain else row.full_name
+            if name in self._places:
+                raise CastError(
+                    f"{path}: {self._places[name][0]} and {row.file} both have a tensor {name!r}; open one of the files",
+                    file=path,
+                    tensor=name,
+                )
+            self._places[name] = row.file, row.name
+        self._open: OrderedDict[str, tuple[_core.TensorFile, dict[str, int]]] | None = OrderedDict()
+        self._lock = threading.Lock()
+
+    @property
+    def info(self) -> CheckpointInfo:
+        """Shards, other files and tensors, as :func:`tensorcast.inspect` gives them."""
+        return self._info
+
+    def _shard(self, shard: str) -> tuple[_core.TensorFile, dict[str, int]]:
+        with self._lock:
+            if self._open is None:
+                raise ValueError(f"{self._path} is closed; read its tensors before, or open it again")
+            if shard not in self._open:
+                core = _core.TensorFile(_shard_path(self._path, shard), "safetensors", None, None)
+                names = {row["name"]: index for index, row in enumerate(core.summary()["tensors"])}
+                self._open[shard] = core, names
+            self._open.move_to_end(shard)
+            if len(self._open) > self._most_open:
+                self._open.popitem(last=False)
+            return self._open[shard]
+
+    def _core_tensor(self, name: str) -> _core.Tensor:
+        if name not in self._places and self._open is not None:
+            raise KeyError(name)
+        shard, tensor = self._places.get(name, ("", ""))
+        core, names = self._shard(shard)
+        if tensor not in names:
+            raise CastError(f"{shard} has changed since it was opened: tensor {tensor!r} is gone", file=shard)
+        return core.read(names[tensor])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._places
+
+    def close(self) -> None:
+        """Closes all files. Harmless if they are closed."""
+        with self._lock:
+            self._open = None
+
+    def __repr__(self) -> str:
+        state = "closed, " if self._open is None else ""
+        return f"<TensorFolder {self._path!r}: {state}{len(self._info.shards)} shards, {len(self)} tensors>"
+
+
 def open(
     path: Path,
     *,
@@ -238,13 +362,14 @@ def open(
     raw: tuple[DTypeLike, Sequence[int]] | None = None,
     format: FileFormat | None = None,
 ) -> TensorFile:
-    """Opens a file of tensors: a mapping of names to arrays, which are read when asked for.
+    """Opens a file or folder of tensors: a mapping of names to arrays, which are read when asked for.
 
     >>> with tc.open("model.safetensors") as file:
     ...     embedding = file["embed"]
 
     Args:
-        path: ``.npy``, ``.npz``, ``.safetensors``, ``.pb``. The array of an npy file is named ``""``.
+        path: ``.npy``, ``.npz``, ``.safetensors``, ``.gguf``, ``.pb``, or a checkpoint of PyTorch. The array of an npy
+            file is named ``""``. A folder of safetensors files, or the index of one, is a :class:`TensorFolder`.
         from_: the ml_dtypes type of opaque npy descriptors; ``{tensor: dtype}`` names it for single arrays of an npz.
         raw: type and shape of a file of raw elements.
         format: where extension and content do not tell.
@@ -253,6 +378,8 @@ def open(
         CastError: a file that cannot be read or breaks its format. FileError: as ``builtins.open``.
     """
     name = os.fspath(path)
+    if format is None and _core.is_checkpoint(name):
+        return TensorFolder(name)
     return TensorFile(_core.TensorFile(name, format or "", from_, raw), name)
 
 

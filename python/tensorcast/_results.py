@@ -98,9 +98,44 @@ class FileInfo(Result):
 
     __module__ = "tensorcast"
 
-    format: str
+    format: str  # "checkpoint" for a folder or an index
     tensors: tuple[TensorInfo, ...]  # in the file's order
     metadata: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckpointTensor(TensorInfo):
+    """A tensor of a checkpoint's folder."""
+
+    __module__ = "tensorcast"
+
+    file: str = ""  # relative to the folder
+    full_name: str = ""  # with the folder and variant of its model, such as "unet/fp16:conv_in.weight"
+    kind: str = ""  # what it is by its name: "embedding", "attention", "feed-forward", "norm", "head" ... "other"
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckpointFile(Result):
+    """A file of a checkpoint's folder."""
+
+    __module__ = "tensorcast"
+
+    name: str  # relative to the folder
+    bytes: int
+    tensors: int  # 0 for files that are not safetensors
+    metadata: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckpointInfo(FileInfo):
+    """What :func:`tensorcast.inspect` finds in a folder or through an index; ``metadata`` is that of all shards."""
+
+    __module__ = "tensorcast"
+
+    tensors: tuple[CheckpointTensor, ...] = ()  # shard by shard, in file order
+    shards: tuple[CheckpointFile, ...] = ()
+    other_files: tuple[CheckpointFile, ...] = ()
+    indexes: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,6 +155,33 @@ class ConvertedTensor(Result):
     damage: str  # what destroyed the tensor, or ""
     remedy: str  # with `damage`: what would help
     report: CastReport | None = None  # with report=True
+    file: str = ""  # of a checkpoint: the output file with the tensor, relative to the output
+
+
+@dataclasses.dataclass(frozen=True)
+class ConvertedShard(Result):
+    """An output file with tensors of a checkpoint."""
+
+    __module__ = "tensorcast"
+
+    file: str  # relative to the output
+    bytes_in: int
+    bytes_out: int
+    tensors: int
+    sha256: str  # 64 hexadecimal digits; "" if it is not converted yet
+    done_before: bool  # by an earlier run or another process
+
+
+@dataclasses.dataclass(frozen=True)
+class Requirements(Result):
+    """What the conversion of a checkpoint needs, by ``dry_run=True``."""
+
+    __module__ = "tensorcast"
+
+    seconds: float  # measured on the first bytes; assumes that the output is as fast
+    memory_bytes: int
+    disk_bytes: int
+    disk_free_bytes: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,6 +197,45 @@ class ConvertResult(Result):
     bytes_written: int
     verified: bool
     other_data: str = ""  # the JSON file beside the output, with what a PyTorch checkpoint has besides tensors
+    # The rest is of checkpoints only.
+    shards: tuple[ConvertedShard, ...] = ()
+    copied_files: tuple[str, ...] = ()  # files without tensors
+    rewritten_files: tuple[str, ...] = ()  # configs and indexes
+    requirements: Requirements | None = None  # with dry_run=True
+    resumed: bool = False  # an earlier run had begun the conversion
+
+
+@dataclasses.dataclass(frozen=True)
+class VerifyResult(Result):
+    """What :func:`tensorcast.checkpoint.verify` has compared."""
+
+    __module__ = "tensorcast"
+
+    files: int  # whose SHA-256 is right
+    tensors: int  # that equal a second conversion of the source
+    bytes_read: int
+
+
+@dataclasses.dataclass(frozen=True)
+class TensorDifference(Result):
+    """A tensor of two checkpoints, as :func:`tensorcast.checkpoint.diff` compares them."""
+
+    __module__ = "tensorcast"
+
+    name: str  # as CheckpointTensor.full_name
+    from_: str | None  # None: it is missing, or of a type that no cast knows
+    to: str | None
+    from_shape: tuple[int, ...]
+    to_shape: tuple[int, ...]
+    in_a: bool
+    in_b: bool
+    equal: bool  # type, shape and, unless only headers are compared, every value, NaN with NaN
+    compared: bool  # as float64; the fields below are then set
+    count: int
+    different: int  # elements
+    max_abs_error: float
+    max_rel_error: float
+    snr_db: float  # infinity: equal
 
 
 @dataclasses.dataclass(frozen=True)

@@ -85,7 +85,7 @@ def test_errors_of_files_are_os_errors(model, tmp_path):
     assert isinstance(exists.value, CastError)
     assert "--" not in str(exists.value)
     with pytest.raises(IsADirectoryError):
-        tc.inspect(tmp_path)
+        tc.open(tmp_path, format="npy")
     with pytest.raises(FileNotFoundError, match="parents=True creates it"):
         tc.convert(model, tmp_path / "new" / "out.safetensors", "float16")
     tc.convert(model, tmp_path / "new" / "out.safetensors", "float16", parents=True)

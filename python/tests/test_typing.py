@@ -70,6 +70,15 @@ model = tc.onnx.convert("a.onnx", "b.onnx", "float16", keep_io_types=["x"], vali
 assert_type(model, tc.onnx.ConvertResult)
 assert_type(model.kept, tuple[tc.onnx.KeptNode, ...])
 assert_type(tc.onnx.search("a.onnx", "b.onnx", metric=lambda old, new: True).kept, tuple[str, ...])
+assert_type(tc.cast({"x": x, "t": t}, "float16", rules=[tc.Rule("x", rank=2)]), dict[str, Any])
+assert_type(tc.cast({"x": x}, None, rules={"x": "int8"}, report=True), tuple[dict[str, Any], dict[str, tc.CastReport]])
+assert_type(tc.convert("a", "b", max_shard_size="5GB").shards, tuple[tc.ConvertedShard, ...])
+assert_type(tc.checkpoint.run_shard("b", shard_of=(0, 8)), tc.ConvertResult)
+assert_type(tc.checkpoint.verify("b", against="a", opset=19), tc.VerifyResult)
+assert_type(tc.checkpoint.diff("a", "b")[0].from_, str | None)
+found = tc.inspect("a")
+if isinstance(found, tc.CheckpointInfo):
+    assert_type(found.tensors[0].kind, str)
 try:
     tc.cast(x, "float16")
 except tc.FileError as error:
@@ -95,6 +104,9 @@ tc.cast([1.0], "float16")
 tc.convert("a", "b", "float16", force=True)
 tc.convert("a", "b", "float16", out_of_range="clip")
 tc.convert("a", "b", "float16").cancelled
+tc.cast({"x": x}, "float16", rules="x")
+tc.cast(x, "float16", keep_rank=1)
+tc.checkpoint.run_shard("b", "first")
 tc.explain(0.1, rounding="up")
 tc.promote_types("int8", "int16", rules="scipy")
 tc.load_model("a", format="tensorflow")

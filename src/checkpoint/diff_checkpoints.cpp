@@ -30,11 +30,9 @@ Result<TensorSet> open_set(const std::string& path) {
   for (const SourceModel& model : checkpoint->models) {
     const std::size_t first = set.reader.tensors().size();
     if (Result<void> added = add_model(*checkpoint, model, set.reader); !added) return std::move(added).error();
-    // Variants of a model, such as model.fp16.safetensors, have tensors of the same names.
-    const std::size_t dot = model.stem.find('.');
-    const std::string variant = dot == std::string::npos ? "" : model.stem.substr(dot + 1) + ":";
+    const std::string prefix = name_prefix(model);
     for (std::size_t i = first; i < set.reader.tensors().size(); ++i) {
-      set.names.push_back(model.folder + variant + set.reader.tensors()[i].name);
+      set.names.push_back(prefix + set.reader.tensors()[i].name);
     }
   }
   return set;
@@ -200,6 +198,7 @@ Result<CheckpointSummary> inspect_checkpoint(const std::string& path) {
                                                  .bytes = tensor.bytes,
                                                  .foreign_dtype = tensor.foreign_dtype},
                                      .file = shard.name,
+                                     .full_name = name_prefix(model) + tensor.name,
                                      .kind = tensor_kind(tensor.name, tensor.shape.size())});
         }
       }

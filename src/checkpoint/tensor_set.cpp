@@ -15,4 +15,10 @@ Result<void> add_model(const SourceCheckpoint& checkpoint, const SourceModel& mo
   return {};
 }
 
+std::string name_prefix(const SourceModel& model) {
+  // Variants of a model, such as model.fp16.safetensors, have tensors of the same names.
+  const std::size_t dot = model.stem.find('.');
+  return model.folder + (dot == std::string::npos ? "" : model.stem.substr(dot + 1) + ":");
+}
+
 }  // namespace tensorcast::checkpoint

@@ -1,0 +1,158 @@
+#include "checkpoint.hpp"
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "convert_request.hpp"
+#include "tensorcast/checkpoint.hpp"
+
+namespace tensorcast::python {
+
+namespace {
+
+constexpr const char* shards_kept = "cancelled by progress=; the converted shards are kept, and the same call goes on";
+constexpr const char* nothing_changed = "cancelled by progress=";
+
+// Decides what a conversion does with the tensors (name, dtype, shape) of one model.
+nb::list plan_rows(const std::vector<std::tuple<std::string, std::string, std::vector<std::int64_t>>>& tensors,
+                   const nb::dict& request, const nb::dict& options) {
+  std::vector<TensorSummary> summaries;
+  for (const auto& [tensor, dtype, shape] : tensors) {
+    TensorSummary& summary = summaries.emplace_back();
+    summary.name = tensor;
+    const Result<DType> parsed = parse_dtype(dtype);
+    if (parsed) summary.dtype = *parsed;
+    if (!parsed) summary.foreign_dtype = dtype;
+    summary.shape = shape;
+  }
+  nb::list rows;
+  for (const TensorOutcome& tensor : checked(plan_tensors(request_of(request, options), summaries))) {
+    rows.append(tensor_row(tensor));
+  }
+  return rows;
+}
+
+nb::dict plan(const nb::dict& request, const nb::dict& options) {
+  ConvertRequest asked = request_of(request, options);
+  return outcome_of(run_released([&] { return plan_checkpoint(asked); }, nothing_changed));
+}
+
+nb::dict run_shards(const std::string& output, const std::vector<std::size_t>& shards, std::size_t first,
+                    std::size_t step, int threads, nb::handle progress) {
+  ShardRequest request{.output = output, .shards = shards, .first = first, .step = step};
+  request.execution.threads = threads;
+  request.on_progress = progress_of(progress);
+  return outcome_of(run_released([&] { return convert_shards(request); }, shards_kept));
+}
+
+nb::dict finish(const std::string& output) {
+  return outcome_of(run_released([&] { return finish_checkpoint(output); }, nothing_changed));
+}
+
+nb::dict verify(const std::string& checkpoint, const std::string& against, nb::handle progress,
+                const nb::dict& options) {
+  VerifyRequest request{.checkpoint = checkpoint, .against = against};
+  const CastOptions given = options_of(options);
+  request.options = given;
+  request.execution = given.execution;
+  request.on_progress = progress_of(progress);
+  const VerifyOutcome done = run_released([&] { return verify_checkpoint(request); }, nothing_changed);
+  nb::dict row;
+  row["files"] = done.files;
+  row["tensors"] = done.tensors;
+  row["bytes_read"] = done.bytes_read;
+  return row;
+}
+
+nb::object dtype_or_none(DType dtype) { return dtype == DType::undefined ? nb::none() : nb::cast(name(dtype)); }
+
+nb::list diff(const std::string& a, const std::string& b, bool headers_only, const std::vector<std::string>& include,
+              nb::handle progress) {
+  DiffRequest request{.a = a, .b = b, .headers_only = headers_only, .include = include};
+  request.on_progress = progress_of(progress);
+  const DiffOutcome done = run_released([&] { return diff_checkpoints(request); }, nothing_changed);
+  nb::list rows;
+  for (const TensorDifference& tensor : done.tensors) {
+    nb::dict row;
+    row["name"] = tensor.name;
+    row["from_"] = dtype_or_none(tensor.from);
+    row["to"] = dtype_or_none(tensor.to);
+    row["from_shape"] = nb::tuple(nb::cast(tensor.from_shape));
+    row["to_shape"] = nb::tuple(nb::cast(tensor.to_shape));
+    row["in_a"] = tensor.in_a;
+    row["in_b"] = tensor.in_b;
+    row["equal"] = tensor.equal;
+    row["compared"] = tensor.compared;
+    row["count"] = tensor.count;
+    row["different"] = tensor.different;
+    row["max_abs_error"] = tensor.max_abs_error;
+    row["max_rel_error"] = tensor.max_rel_error;
+    row["snr_db"] = tensor.snr_db;
+    rows.append(row);
+  }
+  return rows;
+}
+
+nb::dict metadata_of(const std::vector<std::pair<std::string, std::string>>& entries) {
+  nb::dict metadata;
+  for (const auto& [key, value] : entries) metadata[nb::str(key.data(), key.size())] = value;
+  return metadata;
+}
+
+nb::list files_of(const std::vector<CheckpointFile>& files) {
+  nb::list rows;
+  for (const CheckpointFile& file : files) {
+    nb::dict row;
+    row["name"] = file.name;
+    row["bytes"] = file.bytes;
+    row["tensors"] = file.tensors;
+    row["metadata"] = metadata_of(file.metadata);
+    rows.append(row);
+  }
+  return rows;
+}
+
+nb::dict inspect_folder(const std::string& path) {
+  const CheckpointSummary found = run_released([&] { return inspect_checkpoint(path); }, nothing_changed);
+  nb::list tensors;
+  for (const CheckpointTensor& tensor : found.tensors) {
+    nb::dict row = summary_row(tensor.summary);
+    row["file"] = tensor.file;
+    row["full_name"] = tensor.full_name;
+    row["kind"] = name(tensor.kind);
+    tensors.append(row);
+  }
+  nb::dict summary;
+  summary["tensors"] = tensors;
+  summary["shards"] = files_of(found.shards);
+  summary["other_files"] = files_of(found.other_files);
+  summary["indexes"] = nb::tuple(nb::cast(found.indexes));
+  return summary;
+}
+
+}  // namespace
+
+void bind_checkpoint(nb::module_& module) {
+  module.def("is_checkpoint", &is_checkpoint, nb::arg("path"), "Whether a path is read as a checkpoint.");
+  module.def("plan_tensors", &plan_rows, nb::arg("tensors"), nb::arg("request"), nb::arg("options"),
+             "What a conversion would do with tensors.");
+  module.def("plan_checkpoint", &plan, nb::arg("request"), nb::arg("options"), "Writes the plan of a conversion.");
+  module.def("convert_shards", &run_shards, nb::arg("output"), nb::arg("shards"), nb::arg("first"), nb::arg("step"),
+             nb::arg("threads"), nb::arg("progress").none(), "Converts shards of a plan.");
+  module.def("finish_checkpoint", &finish, nb::arg("output"), "Completes a planned conversion.");
+  module.def("verify_checkpoint", &verify, nb::arg("checkpoint"), nb::arg("against"), nb::arg("progress").none(),
+             nb::arg("options"), "Reads a checkpoint again.");
+  module.def("diff_checkpoints", &diff, nb::arg("a"), nb::arg("b"), nb::arg("headers_only"), nb::arg("include"),
+             nb::arg("progress").none(), "Compares two checkpoints.");
+  module.def("inspect_checkpoint", &inspect_folder, nb::arg("path"), "What is inside a checkpoint.");
+}
+
+}  // namespace tensorcast::python

@@ -1,0 +1,10 @@
+// The steps of a checkpoint's conversion, bound for tensorcast/checkpoint.py.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace tensorcast::python {
+
+void bind_checkpoint(nanobind::module_& module);
+
+}  // namespace tensorcast::python

@@ -1,0 +1,172 @@
+#include "convert_request.hpp"
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace tensorcast::python {
+
+namespace {
+
+// Sets a field of the request if the dictionary has it.
+template <class T>
+void take(const nb::dict& fields, const char* name, T& field) {
+  if (fields.contains(name)) field = nb::cast<T>(fields[name]);
+}
+
+std::vector<ConvertRule> rules_of(nb::handle argument) {
+  using Row = std::tuple<std::string, nb::object, std::vector<std::int64_t>, std::uint64_t>;
+  std::vector<ConvertRule> rules;
+  for (auto& [pattern, to, ranks, smaller] : nb::cast<std::vector<Row>>(argument)) {
+    rules.push_back({.pattern = pattern,
+                     .to = dtype_or_undefined(to),
+                     .ranks = std::move(ranks),
+                     .smaller = smaller,
+                     .keep = to.is_none()});
+  }
+  return rules;
+}
+
+nb::dict shard_row(const ShardOutcome& shard) {
+  nb::dict row;
+  row["file"] = shard.file;
+  row["bytes_in"] = shard.bytes_in;
+  row["bytes_out"] = shard.bytes_out;
+  row["tensors"] = shard.tensors;
+  row["sha256"] = shard.sha256;
+  row["done_before"] = shard.done_before;
+  return row;
+}
+
+}  // namespace
+
+SourceTypes source_types(nb::handle argument) {
+  SourceTypes types;
+  if (!PyDict_Check(argument.ptr())) {
+    types.all = dtype_or_undefined(argument);
+    return types;
+  }
+  for (const auto& [tensor, dtype] : nb::borrow<nb::dict>(argument)) {
+    types.named.emplace_back(nb::cast<std::string>(tensor), dtype_of(dtype));
+  }
+  return types;
+}
+
+std::optional<RawLayout> raw_layout(nb::handle argument) {
+  if (argument.is_none()) return std::nullopt;
+  const auto [dtype, shape] = nb::cast<std::pair<nb::object, std::vector<std::int64_t>>>(argument);
+  return RawLayout{.dtype = dtype_of(dtype), .shape = shape};
+}
+
+ConvertRequest request_of(const nb::dict& fields, const nb::dict& keywords) {
+  ConvertRequest request;
+  take(fields, "input", request.input);
+  take(fields, "output", request.output);
+  request.to = dtype_or_undefined(fields["to"]);
+  request.rules = rules_of(fields["rules"]);
+  take(fields, "include", request.include);
+  take(fields, "exclude", request.exclude);
+  take(fields, "keep_rank", request.keep_rank);
+  take(fields, "keep_smaller", request.keep_smaller);
+  if (nb::cast<bool>(fields["weights_only"])) request.preset = Preset::weights_only;
+  if (fields.contains("from_")) request.from = source_types(fields["from_"]);
+  if (fields.contains("raw")) request.raw = raw_layout(fields["raw"]);
+  take(fields, "max_shard_bytes", request.max_shard_bytes);
+  take(fields, "single_file", request.single_file);
+  take(fields, "overwrite", request.overwrite);
+  take(fields, "parents", request.parents);
+  take(fields, "allow_odd", request.allow_odd);
+  take(fields, "raw_codes", request.raw_codes);
+  take(fields, "dry_run", request.dry_run);
+  take(fields, "report", request.report);
+  take(fields, "verify", request.verify);
+  if (fields.contains("strict_loss")) {
+    request.on_loss = nb::cast<bool>(fields["strict_loss"]) ? OnLoss::fail : OnLoss::tell;
+  }
+  const CastOptions options = options_of(keywords);
+  request.options = options;
+  request.execution = options.execution;
+  return request;
+}
+
+std::function<bool(const Progress&)> progress_of(nb::handle progress) {
+  return [progress](const Progress& now) {
+    const nb::gil_scoped_acquire acquired;
+    if (PyErr_CheckSignals() != 0) return false;
+    if (progress.is_none()) return true;
+    try {
+      const nb::object answer =
+          progress(now.bytes_done, now.bytes_total, nb::str(now.tensor.data(), now.tensor.size()));
+      return !answer.is(nb::bool_(false));
+    } catch (nb::python_error& error) {
+      error.restore();
+      return false;
+    }
+  };
+}
+
+nb::dict tensor_row(const TensorOutcome& tensor) {
+  nb::dict row;
+  row["name"] = tensor.name;
+  row["from_"] = name(tensor.from);
+  row["to"] = name(tensor.to);
+  row["shape"] = nb::tuple(nb::cast(tensor.shape));
+  row["bytes_in"] = tensor.bytes_in;
+  row["bytes_out"] = tensor.bytes_out;
+  row["reason"] = tensor.reason;
+  row["left"] = tensor.left;
+  row["damage"] = tensor.damage;
+  row["remedy"] = tensor.remedy;
+  row["report"] = tensor.report ? nb::cast(*tensor.report) : nb::none();
+  row["file"] = tensor.file;
+  return row;
+}
+
+nb::dict summary_row(const TensorSummary& tensor) {
+  nb::dict row;
+  row["name"] = tensor.name;
+  row["dtype"] = name(tensor.dtype);
+  row["shape"] = nb::tuple(nb::cast(tensor.shape));
+  row["bytes"] = tensor.bytes;
+  row["foreign_dtype"] = tensor.foreign_dtype;
+  row["problem"] = tensor.problem;
+  return row;
+}
+
+nb::dict outcome_of(const ConvertOutcome& done) {
+  nb::list tensors;
+  for (const TensorOutcome& tensor : done.tensors) tensors.append(tensor_row(tensor));
+  nb::list shards;
+  for (const ShardOutcome& shard : done.shards) shards.append(shard_row(shard));
+  nb::object requirements = nb::none();
+  if (done.requirements) {
+    nb::dict row;
+    row["seconds"] = done.requirements->seconds;
+    row["memory_bytes"] = done.requirements->memory_bytes;
+    row["disk_bytes"] = done.requirements->disk_bytes;
+    row["disk_free_bytes"] = done.requirements->disk_free_bytes;
+    requirements = row;
+  }
+  nb::dict summary;
+  summary["input_format"] = done.input_format;
+  summary["output_format"] = done.output_format;
+  summary["tensors"] = tensors;
+  summary["bytes_read"] = done.bytes_read;
+  summary["bytes_written"] = done.bytes_written;
+  summary["verified"] = done.verified;
+  summary["other_data"] = done.other_data;
+  summary["shards"] = shards;
+  summary["copied_files"] = nb::tuple(nb::cast(done.copied_files));
+  summary["rewritten_files"] = nb::tuple(nb::cast(done.rewritten_files));
+  summary["requirements"] = requirements;
+  summary["resumed"] = done.resumed;
+  return summary;
+}
+
+}  // namespace tensorcast::python

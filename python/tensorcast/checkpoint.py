@@ -1,0 +1,165 @@
+"""The steps of :func:`tensorcast.convert` for folders, which may run on different machines; and what reads its results.
+
+>>> from tensorcast import checkpoint
+>>> checkpoint.plan("model", "model-bf16", "bfloat16")  # once: writes model-bf16/plan.json
+>>> checkpoint.run_shard("model-bf16", shard_of=(2, 8))  # on each of 8 machines that see both folders
+>>> checkpoint.finish("model-bf16")  # once
+>>> checkpoint.verify("model-bf16", against="model")
+
+``docs/checkpoints.md`` says what the folder has in between.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from . import _core, _requests
+from ._errors import CastError
+from ._options import CastOptions, DTypeLike, shows_options
+from ._requests import Path, Patterns, Preset, Rules
+from ._results import ConvertResult, TensorDifference, VerifyResult
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+__all__ = ["diff", "finish", "plan", "run_shard", "verify"]
+
+
+@shows_options
+def plan(
+    src: Path,
+    dst: Path,
+    to: DTypeLike | None = None,
+    *,
+    rules: Rules = (),
+    include: Patterns = (),
+    exclude: Patterns = (),
+    keep_rank: int | Iterable[int] = (),
+    keep_smaller: int = 0,
+    preset: Preset | None = None,
+    max_shard_size: int | str | None = None,
+    single_file: bool = False,
+    overwrite: bool = False,
+    parents: bool = False,
+    report: bool = False,
+    verify: bool = False,
+    strict_loss: bool = False,
+    allow_odd: bool = False,
+    raw_codes: bool = False,
+    **options: Unpack[CastOptions],
+) -> ConvertResult:
+    """Plans the conversion of a folder or an index, and writes ``dst/plan.json``.
+
+    The arguments are those of :func:`tensorcast.convert`. The result has the plan's shards and tensors.
+
+    Raises:
+        CastError: as :func:`tensorcast.convert`; nothing is written then.
+    """
+    request = _requests.selection(to, rules, include, exclude, keep_rank, keep_smaller, preset, raw_codes)
+    request |= {
+        "input": os.fspath(src),
+        "output": os.fspath(dst),
+        "max_shard_bytes": _requests.shard_bytes(max_shard_size),
+        "single_file": single_file,
+        "overwrite": overwrite,
+        "parents": parents,
+        "report": report,
+        "verify": verify,
+        "strict_loss": strict_loss,
+        "allow_odd": allow_odd,
+    }
+    return _requests.convert_result(_core.plan_checkpoint(request, {**options}), 2)
+
+
+def run_shard(
+    output: Path,
+    shards: int | Iterable[int] | None = None,
+    *,
+    shard_of: tuple[int, int] = (0, 1),
+    threads: int = 0,
+    progress: Callable[[int, int, str], object] | None = None,
+) -> ConvertResult:
+    """Converts shards of a plan; those that are done are left alone, so that doing it twice does no harm.
+
+    Args:
+        output: the folder that :func:`plan` was given as ``dst``, or its ``plan.json``.
+        shards: the index of a shard, from 0, or several; ``None``: all.
+        shard_of: ``(i, n)``: only every n-th of ``shards``, from the i-th on, i from 0.
+        threads: 0 for all cores.
+        progress: as in :func:`tensorcast.convert`; after it cancels, complete shards are kept.
+
+    Returns:
+        The shards that were chosen, ``.sha256`` and all, and their tensors.
+
+    Raises:
+        CastError: a shard that the plan does not have; losses with ``strict_loss``. FileError: also a source that has
+        changed since it was planned. Cancelled.
+    """
+    chosen = [shards] if isinstance(shards, int) else None if shards is None else [int(shard) for shard in shards]
+    first, step = shard_of
+    if min([first, step, *(chosen or [])]) < 0:
+        raise CastError(f"shards and parts are counted from 0: shards={shards!r}, shard_of={shard_of!r}")
+    if chosen == []:
+        raise CastError("shards=[] chooses no shard; leave it out for all")
+    done = _core.convert_shards(os.fspath(output), chosen or [], first, step, threads, progress)
+    return _requests.convert_result(done, 2)
+
+
+def finish(output: Path) -> ConvertResult:
+    """Makes a planned folder whose shards are converted a checkpoint: indexes, configs, ``SHA256SUMS``, other files.
+
+    May run again after a crash.
+
+    Raises:
+        CastError: naming the shards that are not converted.
+    """
+    return _requests.convert_result(_core.finish_checkpoint(os.fspath(output)), 2)
+
+
+@shows_options
+def verify(
+    path: Path,
+    *,
+    against: Path | None = None,
+    progress: Callable[[int, int, str], object] | None = None,
+    **options: Unpack[CastOptions],
+) -> VerifyResult:
+    """Reads a checkpoint again and compares it with its ``SHA256SUMS``, and with its source.
+
+    Args:
+        path: the converted folder, an index or a safetensors file.
+        against: what it was converted from: every tensor is converted again and compared.
+        progress: as in :func:`tensorcast.convert`.
+        **options: those of the conversion.
+
+    Raises:
+        CastError: with ``.file`` and ``.tensor``: the first that differs; or there is nothing to compare with.
+    """
+    source = "" if against is None else os.fspath(against)
+    return VerifyResult(**_core.verify_checkpoint(os.fspath(path), source, progress, {**options}))
+
+
+def diff(
+    a: Path,
+    b: Path,
+    *,
+    headers_only: bool = False,
+    include: Patterns = (),
+    progress: Callable[[int, int, str], object] | None = None,
+) -> tuple[TensorDifference, ...]:
+    """Compares the tensors of two checkpoints by name: all of ``a`` in its order, then those that only ``b`` has.
+
+    >>> [row.name for row in checkpoint.diff("model", "model-bf16") if not row.in_b or row.snr_db < 30]
+
+    Args:
+        a, b: folders, indexes or safetensors files.
+        headers_only: compare types and shapes only.
+        include: regular expressions of names.
+        progress: as in :func:`tensorcast.convert`.
+    """
+    rows: list[dict[str, Any]] = _core.diff_checkpoints(
+        os.fspath(a), os.fspath(b), headers_only, _requests.patterns(include), progress
+    )
+    return tuple(TensorDifference(**row) for row in rows)

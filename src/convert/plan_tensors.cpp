@@ -1,0 +1,51 @@
+// Plans tensors that are not in a file.
+#include "convert/plan.hpp"
+#include "dtype/guarded.hpp"
+#include "formats/npz/npz_format.hpp"
+#include "tensorcast/tensor.hpp"
+
+namespace tensorcast::inline TENSORCAST_ABI {
+namespace {
+
+Result<std::vector<formats::TensorInfo>> infos_of(std::span<const TensorSummary> tensors) {
+  std::vector<formats::TensorInfo> infos;
+  infos.reserve(tensors.size());
+  for (const TensorSummary& tensor : tensors) {
+    const Result<std::size_t> count = element_count(tensor.shape);
+    if (!count) {
+      Error error = count.error();
+      error.tensor = tensor.name;
+      return error;
+    }
+    const bool sized = is_castable(tensor.dtype) && tensor.dtype != DType::string;
+    infos.push_back({.name = tensor.name,
+                     .dtype = tensor.dtype,
+                     .shape = tensor.shape,
+                     .count = *count,
+                     .bytes = sized ? storage_bytes(tensor.dtype, *count) : 0,
+                     .foreign_dtype = tensor.foreign_dtype});
+  }
+  return infos;
+}
+
+}  // namespace
+
+Result<std::vector<TensorOutcome>> plan_tensors(const ConvertRequest& request, std::span<const TensorSummary> tensors) {
+  return guarded([&]() -> Result<std::vector<TensorOutcome>> {
+    const Result<std::vector<formats::TensorInfo>> infos = infos_of(tensors);
+    if (!infos) return infos.error();
+    // npz holds many tensors of every type.
+    Result<conversion::TensorPlanner> planner =
+        conversion::TensorPlanner::create(request, formats::npz_format, formats::npz_format);
+    if (!planner) return std::move(planner).error();
+    const Result<std::vector<conversion::PlannedTensor>> planned = planner->plan(*infos);
+    if (!planned) return planned.error();
+    if (Result<void> matched = planner->check_all_matched(); !matched) return std::move(matched).error();
+    std::vector<TensorOutcome> outcomes;
+    outcomes.reserve(planned->size());
+    for (const conversion::PlannedTensor& tensor : *planned) outcomes.push_back(conversion::planned_outcome(tensor));
+    return outcomes;
+  });
+}
+
+}  // namespace tensorcast::inline TENSORCAST_ABI
