@@ -132,6 +132,42 @@ def test_strings():
 
 
 @needs_cast
+def test_node_tests_of_onnx():
+    """ONNX's own tests of Cast and CastLike, whose tensors have types that the runtime's Python has not: so the inputs
+    are in the model, and the outputs are shown as float64."""
+    loader = pytest.importorskip("onnx.backend.test.loader")
+    ran = 0
+    for case in loader.load_model_tests(kind="node"):
+        if not case.name.startswith(("test_cast_", "test_castlike_")):
+            continue
+        folder = pathlib.Path(case.model_dir)
+        made = onnx.load(folder / "model.onnx")
+        read = lambda name: onnx.TensorProto.FromString((folder / "test_data_set_0" / name).read_bytes())  # noqa: B023
+        given, wanted = [read(f"input_{k}.pb") for k in range(len(made.graph.input))], read("output_0.pb")
+        types = {tensor.data_type for tensor in (*given, wanted)}
+        if TensorProto.STRING in types or not types <= set(NUMBER.values()):
+            continue
+        if made.opset_import[0].version > OPSET:
+            made.opset_import[0].version = OPSET
+        made.ir_version = min(made.ir_version, IR)
+        for tensor, info in zip(given, made.graph.input, strict=True):
+            tensor.name = info.name
+            made.graph.initializer.append(tensor)
+        del made.graph.input[:]
+        shown = made.graph.output[0].name
+        made.graph.node.append(cast(shown, "shown", TensorProto.DOUBLE, ""))
+        del made.graph.output[:]
+        made.graph.output.append(value("shown", TensorProto.DOUBLE, None))
+        if OPSET < 24 and any(attribute.name == "round_mode" for node in made.graph.node for attribute in node.attribute):
+            continue
+        (found,) = session(made, override=True).run(None, {})
+        expected = tc.cast(onnx.numpy_helper.to_array(wanted), "float64")
+        assert np.array_equal(found.view(np.uint64), expected.view(np.uint64)), case.name
+        ran += 1
+    assert ran >= (100 if RELEASE >= (1, 25) else 60)
+
+
+@needs_cast
 def test_strings_stay_the_runtimes_with_override():
     made = model([cast("x", "s", 8, ""), cast("s", "y", 11, "")], [value("x", 1)], [value("s", 8), value("y", 11)])
     x = np.float32([0.1, 1e-7, 123456789, -np.inf])
