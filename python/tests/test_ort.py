@@ -147,7 +147,9 @@ def test_node_tests_of_onnx():
         types = {tensor.data_type for tensor in (*given, wanted)}
         if TensorProto.STRING in types or not types <= set(NUMBER.values()):
             continue
-        if made.opset_import[0].version > OPSET:
+        if made.opset_import[0].version > OPSET:  # whose CastLike has no newer types
+            if max(types) > TensorProto.INT4:
+                continue
             made.opset_import[0].version = OPSET
         made.ir_version = min(made.ir_version, IR)
         for tensor, info in zip(given, made.graph.input, strict=True):
