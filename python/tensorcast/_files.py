@@ -293,8 +293,8 @@ class TensorFolder(TensorFile):
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._info: CheckpointInfo = _checkpoint_info(path)
-        tensors = self._info.tensors
+        self._checkpoint = _checkpoint_info(path)
+        tensors = self._checkpoint.tensors
         plain = len({row.full_name[: len(row.full_name) - len(row.name)] for row in tensors}) < 2
         self._places: dict[str, tuple[str, str]] = {}  # shard, name in it
         for row in tensors:
@@ -312,7 +312,7 @@ class TensorFolder(TensorFile):
     @property
     def info(self) -> CheckpointInfo:
         """Shards, other files and tensors, as :func:`tensorcast.inspect` gives them."""
-        return self._info
+        return self._checkpoint
 
     def _shard(self, shard: str) -> tuple[_core.TensorFile, dict[str, int]]:
         with self._lock:
@@ -352,7 +352,7 @@ class TensorFolder(TensorFile):
 
     def __repr__(self) -> str:
         state = "closed, " if self._open is None else ""
-        return f"<TensorFolder {self._path!r}: {state}{len(self._info.shards)} shards, {len(self)} tensors>"
+        return f"<TensorFolder {self._path!r}: {state}{len(self._checkpoint.shards)} shards, {len(self)} tensors>"
 
 
 def open(
