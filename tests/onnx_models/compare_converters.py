@@ -159,7 +159,9 @@ def measure_big(program, converters, gib, folder):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         _, status, usage = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - start
-        print(f"{gib} GiB, {name}: {seconds:.1f} s, {usage.ru_maxrss / 1024:.0f} MiB, status {status}", flush=True)
+        cpu = usage.ru_utime + usage.ru_stime
+        print(f"{gib} GiB, {name}: {seconds:.1f} s, of the CPU {cpu:.1f} s, {usage.ru_maxrss / 1024:.0f} MiB, status {status}",
+              flush=True)
         target.unlink(missing_ok=True)
 
 
@@ -174,7 +176,8 @@ def main():
     if options.worker:
         return worker(options.worker)
     ours = Tcast(options.tcast)
-    counts, seconds, failed = collections.defaultdict(collections.Counter), collections.Counter(), False
+    counts, reasons = collections.defaultdict(collections.Counter), collections.defaultdict(collections.Counter)
+    seconds, failed = collections.Counter(), False
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
         import exported_models
@@ -205,6 +208,8 @@ def main():
                 counts[row][stage] += 1
                 seconds[row] += took
                 if converter != "tensorcast":
+                    if why:
+                        reasons[row][" ".join(why.split())[:150]] += 1
                     continue
                 back = folder / "back.onnx"
                 if stage == "right":
@@ -221,6 +226,8 @@ def main():
         for row, count in sorted(counts.items()):
             others = ", ".join(f"{number} {stage}" for stage, number in count.items() if stage not in ("models", "right"))
             print(f"{row} | {count['models']} | {count['right']} | {others} | {seconds[row]:.2f}")
+            for why, number in reasons[row].most_common(3):
+                print(f"    {number}: {why}")
         if options.big:
             measure_big(options.tcast, options.others, options.big, folder)
     return failed
