@@ -80,7 +80,7 @@ def _array(tensor: Any, name: str) -> Any:
     return tensor.data.view(scalar)
 
 
-# Operations in Python came with 2025.1.
+# Operations in Python came with 2025.0.
 _Op: Any = openvino.Op if hasattr(openvino, "DiscreteTypeInfo") else object
 
 
@@ -96,7 +96,7 @@ class Convert(_Op):  # type: ignore[misc,unused-ignore]
         self, inputs: Any = None, destination_type: Any = openvino.Type.dynamic, **options: Unpack[CastOptions]
     ) -> None:
         if _Op is object:
-            raise UnsupportedError(f"operations in Python need OpenVINO 2025.1, and this is {openvino.__version__}")
+            raise UnsupportedError(f"operations in Python need OpenVINO 2025.0, and this is {openvino.__version__}")
         super().__init__(self, None)
         self._destination = destination_type
         self._options = options

@@ -115,7 +115,7 @@ def test_bits_of_narrow_types_inside():
     assert run(model, np.float32([1, -2, 7]))[0].view(ml_dtypes.float8_e4m3fn).astype(np.float32).tolist() == [1, -2, 7]
 
 
-@pytest.mark.skipif(not hasattr(ov, "DiscreteTypeInfo"), reason="OpenVINO before 2025.1 has no operations in Python")
+@pytest.mark.skipif(not hasattr(ov, "DiscreteTypeInfo"), reason="OpenVINO before 2025.0 has no operations in Python")
 def test_without_the_extension_the_operations_are_in_python(monkeypatch):
     monkeypatch.setattr(own, "_factory", lambda: None)
     x = ops.parameter([-1], ov.Type.f32, name="x")
