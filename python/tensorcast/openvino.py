@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import pathlib
 from typing import TYPE_CHECKING, Any
 
@@ -63,10 +64,10 @@ def extension_path() -> pathlib.Path:
 def _factory() -> Any:
     """What makes the operations of the library; ``None`` if this build, or this OpenVINO, has no library that fits."""
     try:
-        from openvino.utils.node_factory import NodeFactory
-    except ImportError:
-        from openvino.runtime.utils.node_factory import NodeFactory
-    factory = NodeFactory()
+        module: Any = importlib.import_module("openvino.utils.node_factory")
+    except ImportError:  # before 2025.0
+        module = importlib.import_module("openvino.runtime.utils.node_factory")
+    factory = module.NodeFactory()
     try:
         factory.add_extension(str(extension_path()))
     except (CastError, RuntimeError):
