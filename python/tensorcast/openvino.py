@@ -178,7 +178,7 @@ def use_tensorcast(
             if node.get_type_name() == "ConvertPromoteTypes" and not _is_open(node):
                 _check_promotion(node)
     for node in found:
-        if _is_open(node):
+        if _is_open(node) and factory is not None:
             own = {name: _plain(value) for name, value in node.get_attributes().items()}
             made = factory.create(
                 "ConvertPromoteTypes", node.input_values(), {**own, "by_text": by_text, **attributes}
