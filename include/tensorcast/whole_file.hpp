@@ -14,6 +14,10 @@ namespace tensorcast::inline TENSORCAST_ABI {
 // Errors: io; unsupported when the file is larger. Both name the file.
 [[nodiscard]] TENSORCAST_API Result<std::string> read_whole_file(const std::string& path, std::uint64_t max_bytes);
 
+// Returns the plain data of a PyTorch checkpoint that are no tensors, such as an optimizer's settings, as a JSON text;
+// "" if there are none, and for other formats. convert() writes them beside its output. Errors: as inspect().
+[[nodiscard]] TENSORCAST_API Result<std::string> read_other_data(const std::string& path);
+
 struct WriteFileOptions {
   bool overwrite = false;
 };

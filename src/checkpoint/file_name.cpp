@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <nlohmann/json.hpp>
 
 namespace tensorcast::checkpoint {
 namespace {
@@ -29,6 +30,15 @@ bool take_suffix(std::string_view& text, std::string_view suffix) {
   return true;
 }
 
+bool is_utf8(std::string_view text) {
+  try {
+    (void)nlohmann::json(text).dump();
+    return true;
+  } catch (const nlohmann::json::exception&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 Result<void> check_file_name(std::string_view name, const std::string& where) {
@@ -42,6 +52,7 @@ Result<void> check_file_name(std::string_view name, const std::string& where) {
   if (name.empty()) return fail("is empty");
   if (name.size() > longest) return fail("is too long");
   if (name.find('\0') != std::string_view::npos) return fail("contains a zero byte");
+  if (!is_utf8(name)) return fail("is not UTF-8, so no index or plan can name it; rename it");
   if (name.front() == '/') return fail("leads out of the folder: it is absolute");
   for (std::size_t begin = 0; begin <= name.size();) {
     const std::size_t end = std::min(name.find('/', begin), name.size());

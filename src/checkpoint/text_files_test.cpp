@@ -95,6 +95,21 @@ TEST(ConfigFile, ChangesTheTypeAndNothingElse) {
   EXPECT_EQ(*changed, wanted);
 }
 
+// As Python's json writes it, and Mamba's configs have it.
+TEST(ConfigFile, TakesNumbersThatAreNotFinite) {
+  const std::string text =
+      "{\"time_step_limit\": [0.0, Infinity], \"low\":-Infinity, \"x\": NaN, \"NaN\": \"\\\"NaN\", \"dtype\": "
+      "\"float32\"}";
+  const Result<std::string> changed = with_dtype(text, DType::bfloat16);
+  ASSERT_TRUE(changed);
+  std::string wanted = text;
+  wanted.replace(wanted.find("float32"), 7, "bfloat16");
+  EXPECT_EQ(*changed, wanted);
+  for (const char* wrong : {"{\"a\": NaNs}", "{\"a\": Infinit}", "{NaN: 1}"}) {
+    EXPECT_FALSE(with_dtype(wrong, DType::bfloat16)) << wrong;
+  }
+}
+
 TEST(IndexFile, KeepsEverythingButSizeAndMap) {
   const std::string text = "{ \"metadata\" : {\"a\":1,\"total_size\" : 7},\"weight_map\":{\"x\":\"f\"}, \"more\": [] }";
   Result<std::string> same_map = rewritten_index(text, 99, {});

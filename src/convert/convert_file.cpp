@@ -1,9 +1,11 @@
 // Converts a file: plan, convert into a temporary, verify, rename.
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
+#include <system_error>
 #include <utility>
 
 #include "cast/conversion.hpp"
@@ -123,10 +125,15 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
   }
   if (auto synced = output->sync(); !synced) return std::move(synced).error();  // may take long
   if (!progress.report()) return cancelled(request);
+  std::error_code ignored;
+  const bool replaced = other_data && std::filesystem::exists(outcome.other_data, ignored);
   if (other_data) {
     if (auto committed = other_data->commit(); !committed) return std::move(committed).error();
   }
-  if (auto committed = output->commit(); !committed) return std::move(committed).error();
+  if (auto committed = output->commit(); !committed) {
+    if (other_data && !replaced) std::filesystem::remove(outcome.other_data, ignored);
+    return std::move(committed).error();
+  }
   folders.keep();
   for (std::size_t i = 0; i < outcome.tensors.size(); ++i) {
     outcome.tensors[i].report = std::move(transferred->reports[i]);
@@ -152,8 +159,7 @@ Result<ConvertOutcome> convert_opened(const ConvertRequest& request) {
   const Result<Plan> plan = conversion::make_plan(request, *input->reader, *input->format, **format);
   if (!plan) return at_file(plan.error(), request.input);
   ConvertOutcome outcome = outcome_of(*plan, *input->format, **format);
-  const bool extracts = !(*format)->many_tensors && !request.include.empty();
-  if (!input->reader->other_data().empty() && !extracts) outcome.other_data = request.output + ".json";
+  if (!input->reader->other_data().empty() && (*format)->many_tensors) outcome.other_data = request.output + ".json";
   if (request.dry_run) return outcome;
   return execute(request, *plan, *input, **format, std::move(outcome));
 }

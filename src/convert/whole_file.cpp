@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "convert/open_input.hpp"
 #include "dtype/guarded.hpp"
 #include "io/input_file.hpp"
 #include "io/output_file.hpp"
@@ -22,6 +23,14 @@ Result<std::string> read_whole_file(const std::string& path, std::uint64_t max_b
     std::string bytes(file->size(), '\0');
     if (auto got = file->read(0, std::as_writable_bytes(std::span(bytes))); !got) return std::move(got).error();
     return bytes;
+  });
+}
+
+Result<std::string> read_other_data(const std::string& path) {
+  return guarded([&]() -> Result<std::string> {
+    const Result<conversion::OpenedInput> input = conversion::open_input(path, "", {});
+    if (!input) return input.error();
+    return std::string(input->reader->other_data());
   });
 }
 

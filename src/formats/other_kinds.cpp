@@ -48,7 +48,8 @@ std::optional<Error> other_kind(std::string_view path, std::span<const std::byte
   }
   if (name.ends_with(".index.json")) {
     return unsupported("this is the index of a checkpoint; its tensors are in the files that it names",
-                       "convert each of the .safetensors files beside it");
+                       "the index of .safetensors files is taken if it is named NAME.safetensors.index.json, and so is "
+                       "their folder");
   }
   return std::nullopt;
 }

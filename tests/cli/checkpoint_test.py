@@ -311,6 +311,17 @@ class RefusalTest(CheckpointTest):
         (source / SECOND).symlink_to("../secret.safetensors")
         self.assertIn("symbolic link that leads out", self.convert())
 
+    def test_names_that_are_not_utf8(self):
+        source = self.source()
+        name = os.fsencode(source) + b"/caf\xe9.txt"
+        with open(name, "wb"):
+            pass
+        self.assertIn("is not UTF-8", self.convert())
+        os.unlink(name)
+        os.rename(source / SECOND, os.fsencode(source) + b"/caf\xe9.safetensors")
+        (source / INDEX).unlink()
+        self.assertIn("is not UTF-8", self.convert())
+
     def test_a_folder_without_checkpoint(self):
         (self.folder / "in").mkdir()
         self.assertIn("no .safetensors files", self.convert())

@@ -238,6 +238,28 @@ class CrashTest(ShardsTest):
         self.assertIn("1 of 2 shards had been converted by an earlier run", text)
         self.assertEqual(self.tree(self.out), wanted)
 
+    def test_a_disk_that_fills_up_meanwhile(self):
+        """A real file system without space; needs the right to mount one."""
+        source = checkpoints.write_many(self.folder / "in", shards=3, elements=100000)
+        disk = self.folder / "disk"
+        disk.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", disk], capture_output=True)
+        if mounted.returncode != 0:
+            self.skipTest("no right to mount a file system")
+        try:
+            self.done("plan", source, "-o", "disk/out", "--to", "bf16")
+            self.done("run-shard", "disk/out", "0")
+            (disk / "filler").write_bytes(bytes(1500000))
+            self.assertIn("No space left", self.refused("run-shard", "disk/out"))
+            self.assertIn("the disk has", self.refused("convert", source, "-o", "disk/out", "--to", "bf16"))
+            self.assertEqual([path.name for path in (disk / "out/.tcast/files").iterdir()], ["model-00001-of-00003.safetensors"])
+            (disk / "filler").unlink()
+            self.assertIn("done before", self.done("run-shard", "disk/out"))
+            self.done("finish", "disk/out")
+            self.assertEqual(self.tree(disk / "out"), self.converted(source))
+        finally:
+            subprocess.run(["umount", disk], check=True)
+
     def test_ctrl_c_can_be_resumed(self):
         source = checkpoints.write_many(self.folder / "in")
         wanted = self.converted(source)

@@ -73,6 +73,13 @@ def test_the_other_data_are_named_and_never_overwritten(run_tcast, tmp_path):
     assert json.loads((tmp_path / "out.safetensors.json").read_text()) == {"step": 7}
 
 
+def test_inspect_shows_the_other_data(run_tcast):
+    source = TESTDATA / "valid" / "plain.pt"
+    assert json.loads(run_tcast("inspect", source, "--json").stdout)["other_data"] == {"step": 7}
+    assert '{"step":7}' in run_tcast("inspect", source).stdout
+    assert "other_data" not in json.loads(run_tcast("inspect", TESTDATA / "valid" / "strided.pt", "--json").stdout)
+
+
 def test_one_tensor_is_extracted_alone(run_tcast, tmp_path):
     convert(run_tcast, TESTDATA / "valid" / "plain.pt", tmp_path / "t.npy", "--include", "^t$")
     assert [path.name for path in tmp_path.iterdir()] == ["t.npy"]

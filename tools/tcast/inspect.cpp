@@ -19,6 +19,7 @@
 #include "standard_streams.hpp"
 #include "table.hpp"
 #include "tensorcast/checkpoint.hpp"
+#include "tensorcast/whole_file.hpp"
 #include "terminal.hpp"
 
 namespace tcast {
@@ -207,6 +208,14 @@ std::string metadata_table(const FileSummary& file) {
   return "\n" + table.to_string();
 }
 
+// The start of a PyTorch checkpoint's data that are no tensors.
+std::string other_data_text(const Json& other_data) {
+  constexpr std::size_t longest = 400;
+  if (other_data.is_null()) return "";
+  return fmt::format("\nother data, which `tcast convert` writes to a JSON file\n{}\n",
+                     abbreviated(printable(other_data.dump()), longest));
+}
+
 Json inspected_json(const FileSummary& file, const std::vector<Inspected>& tensors) {
   Json list = Json::array();
   for (const auto& [summary, stats, file_path] : tensors) {
@@ -392,15 +401,23 @@ int inspect(InspectArguments& arguments) {
     if (error.file.empty()) error.file = arguments.path;
     return fail(error);
   }
+  Json other_data;
+  if (file->format == "pytorch") {
+    const Result<std::string> text = tensorcast::read_other_data(arguments.path);
+    if (!text) return fail(text.error());
+    if (!text->empty()) other_data = Json::parse(*text);
+  }
   if (arguments.json) {
-    print(json_text(inspected_json(*file, *tensors)));
+    Json json = inspected_json(*file, *tensors);
+    if (!other_data.is_null()) json["other_data"] = std::move(other_data);
+    print(json_text(json));
     return exit_done;
   }
   if (arguments.quiet) return exit_done;
   const bool listed = tensors->size() <= most_listed || arguments.all || arguments.stats ||
                       !arguments.include.empty() || arguments.order != Order::file;
   print(listed ? tensors_table(*tensors) + stats_table(*tensors) + candidates_table(*tensors) : types_table(*tensors));
-  print(problems_text(*tensors) + metadata_table(*file) + totals_line(*file, *tensors));
+  print(problems_text(*tensors) + metadata_table(*file) + other_data_text(other_data) + totals_line(*file, *tensors));
   if (!listed) print("--all lists the tensors, --include REGEX those whose name matches\n");
   return exit_done;
 }
