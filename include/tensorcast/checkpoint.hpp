@@ -55,6 +55,10 @@ struct ShardRequest {
 // Errors: as convert_checkpoint(); invalid_argument (no such shard); io, if the source has changed.
 [[nodiscard]] TENSORCAST_API Result<ConvertOutcome> convert_shards(const ShardRequest& request);
 
+// Tells how far a planned conversion is: the plan's tensors and shards. A shard that is done has its `sha256` and
+// `done_before`. Errors: io; parse; invalid_argument, if there is no plan, as after finish_checkpoint().
+[[nodiscard]] TENSORCAST_API Result<ConvertOutcome> planned_checkpoint(const std::string& output);
+
 // Makes a planned folder a checkpoint: checks that every shard is done, writes indexes, configs, SHA256SUMS, copies the
 // other files, and gives every file its name. May run again after a crash, and more than once at a time.
 // Errors: as convert_checkpoint(); invalid_argument, naming the shards that are not done.

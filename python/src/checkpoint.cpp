@@ -53,6 +53,10 @@ nb::dict run_shards(const std::string& output, const std::vector<std::size_t>& s
   return outcome_of(run_released([&] { return convert_shards(request); }, shards_kept));
 }
 
+nb::dict status(const std::string& output) {
+  return outcome_of(run_released([&] { return planned_checkpoint(output); }, nothing_changed));
+}
+
 nb::dict finish(const std::string& output) {
   return outcome_of(run_released([&] { return finish_checkpoint(output); }, nothing_changed));
 }
@@ -147,6 +151,7 @@ void bind_checkpoint(nb::module_& module) {
   module.def("plan_checkpoint", &plan, nb::arg("request"), nb::arg("options"), "Writes the plan of a conversion.");
   module.def("convert_shards", &run_shards, nb::arg("output"), nb::arg("shards"), nb::arg("first"), nb::arg("step"),
              nb::arg("threads"), nb::arg("progress").none(), "Converts shards of a plan.");
+  module.def("planned_checkpoint", &status, nb::arg("output"), "How far a planned conversion is.");
   module.def("finish_checkpoint", &finish, nb::arg("output"), "Completes a planned conversion.");
   module.def("verify_checkpoint", &verify, nb::arg("checkpoint"), nb::arg("against"), nb::arg("progress").none(),
              nb::arg("options"), "Reads a checkpoint again.");

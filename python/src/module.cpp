@@ -22,6 +22,7 @@
 #include "files.hpp"
 #include "graph.hpp"
 #include "onnx_models.hpp"
+#include "remote_store.hpp"
 #include "report.hpp"
 #include "tensorcast/explain.hpp"
 #include "tensorcast/promote.hpp"
@@ -265,6 +266,7 @@ NB_MODULE(_core, module) {
              nb::arg("u64_integer_promotion_target"), nb::arg("rules"), "Canonical name of the common type.");
   tensorcast::python::bind_files(module);
   tensorcast::python::bind_checkpoint(module);
+  tensorcast::python::bind_remote_store(module);
   module.def("explain", &explain_one, nb::arg("literal"), nb::arg("from_").none(), nb::arg("to"), nb::arg("options"),
              "One value in one type.");
   module.def("dtypes", &dtypes, "The facts of all types.");

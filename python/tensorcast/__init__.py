@@ -25,6 +25,7 @@ from ._nodes import CastLikeNode, CastNode
 from ._options import CastOptions
 from ._promote import promote, promote_types
 from ._reports import plot_report
+from ._remote import set_storage_options
 from ._requests import Rule
 from ._results import (
     AddCastResult,
@@ -97,6 +98,7 @@ __all__ = [
     "promote",
     "promote_types",
     "save",
+    "set_storage_options",
 ]
 
 _core.set_general_cast(_mappings.cast)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy.typing as npt
 
-from . import _core, _requests, _tensors
-from ._errors import CastError
+from . import _core, _remote, _requests, _tensors
+from ._errors import CastError, UnsupportedError
 from ._options import CastOptions, DTypeLike, shows_options
 from ._requests import Path, Patterns, Preset, Rules
 from ._results import (
@@ -69,7 +69,8 @@ def convert(
 
     Args:
         src, dst: ``.npy``, ``.npz``, ``.safetensors``, ``.gguf``, ``.pb``; ``src`` also checkpoints of PyTorch. A
-            folder, or ``NAME.safetensors.index.json``, is converted to a folder.
+            folder, or ``NAME.safetensors.index.json``, is converted to a folder. Both may be URLs of fsspec, such as
+            ``s3://bucket/model`` and ``hf://org/model``; see :func:`set_storage_options`.
         to: type of the floating-point tensors that no rule names.
         rules: ``{regular expression: dtype}``; the first that matches a tensor's name decides, and ``None`` keeps the
             tensor as it is. A list of :class:`Rule` has conditions, too.
@@ -104,8 +105,8 @@ def convert(
     """
     request = _requests.selection(to, rules, include, exclude, keep_rank, keep_smaller, preset, raw_codes)
     request |= {
-        "input": os.fspath(src),
-        "output": os.fspath(dst),
+        "input": _remote.path_of(src),
+        "output": _remote.path_of(dst),
         "from_": from_,
         "raw": raw,
         "max_shard_bytes": _requests.shard_bytes(max_shard_size),
@@ -123,7 +124,9 @@ def convert(
         raise CastError("max_shard_size= and single_file= are for folders and indexes; a file is written as one file")
     if to is None and not request["rules"] and not request["include"] and not cuts:
         raise CastError("there is no type to convert to; name it with to=, or types for tensors with rules=")
-    return _requests.convert_result(_core.convert(request, progress, {**options}), 2)
+    with _remote.files_here(request):
+        done = _core.convert(request, progress, {**options})
+    return _requests.convert_result(done, 2)
 
 
 @shows_options
@@ -150,12 +153,14 @@ def inspect(
         CastError: a file that cannot be read or breaks its format.
     """
     tried = None if candidates is None else list(candidates)
-    name = os.fspath(path)
+    name = _remote.path_of(path)
     if not _core.is_checkpoint(name):
         return _file_info(_core.inspect(name, from_, stats, tried, {**options}))
     info = _checkpoint_info(name)
     if not stats:
         return info
+    if _remote.is_url(name):
+        raise UnsupportedError(f"{name}: stats=True reads files of this machine; copy the folder first")
     numbers: dict[tuple[str, str], TensorStats | None] = {}
     for shard in info.shards:
         found = _file_info(_core.inspect(_shard_path(name, shard.name), from_, stats, tried, {**options}))
@@ -292,6 +297,8 @@ class TensorFolder(TensorFile):
     _most_open = 8
 
     def __init__(self, path: str) -> None:
+        if _remote.is_url(path):
+            raise UnsupportedError(f"{path}: URLs are converted and inspected, not opened; copy the folder first")
         self._path = path
         self._checkpoint = _checkpoint_info(path)
         tensors = self._checkpoint.tensors
@@ -377,7 +384,7 @@ def open(
     Raises:
         CastError: a file that cannot be read or breaks its format. FileError: as ``builtins.open``.
     """
-    name = os.fspath(path)
+    name = _remote.path_of(path)
     if format is None and _core.is_checkpoint(name):
         return TensorFolder(name)
     return TensorFile(_core.TensorFile(name, format or "", from_, raw), name)

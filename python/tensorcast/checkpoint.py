@@ -11,11 +11,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from . import _core, _requests
+from . import _core, _remote, _requests
 from ._errors import CastError
 from ._options import CastOptions, DTypeLike, shows_options
 from ._requests import Path, Patterns, Preset, Rules
@@ -24,7 +23,7 @@ from ._results import ConvertResult, TensorDifference, VerifyResult
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["diff", "finish", "plan", "run_shard", "verify"]
+__all__ = ["diff", "finish", "plan", "run_shard", "status", "verify"]
 
 
 @shows_options
@@ -59,8 +58,8 @@ def plan(
     """
     request = _requests.selection(to, rules, include, exclude, keep_rank, keep_smaller, preset, raw_codes)
     request |= {
-        "input": os.fspath(src),
-        "output": os.fspath(dst),
+        "input": _remote.path_of(src),
+        "output": _remote.path_of(dst),
         "max_shard_bytes": _requests.shard_bytes(max_shard_size),
         "single_file": single_file,
         "overwrite": overwrite,
@@ -103,8 +102,17 @@ def run_shard(
         raise CastError(f"shards and parts are counted from 0: shards={shards!r}, shard_of={shard_of!r}")
     if chosen == []:
         raise CastError("shards=[] chooses no shard; leave it out for all")
-    done = _core.convert_shards(os.fspath(output), chosen or [], first, step, threads, progress)
+    done = _core.convert_shards(_remote.path_of(output), chosen or [], first, step, threads, progress)
     return _requests.convert_result(done, 2)
+
+
+def status(output: Path) -> ConvertResult:
+    """Tells how far a planned conversion is: a shard that is done has its ``.sha256`` and ``.done_before``.
+
+    Raises:
+        CastError: there is no plan, as after :func:`finish`.
+    """
+    return _requests.convert_result(_core.planned_checkpoint(_remote.path_of(output)), 2)
 
 
 def finish(output: Path) -> ConvertResult:
@@ -115,7 +123,7 @@ def finish(output: Path) -> ConvertResult:
     Raises:
         CastError: naming the shards that are not converted.
     """
-    return _requests.convert_result(_core.finish_checkpoint(os.fspath(output)), 2)
+    return _requests.convert_result(_core.finish_checkpoint(_remote.path_of(output)), 2)
 
 
 @shows_options
@@ -137,8 +145,8 @@ def verify(
     Raises:
         CastError: with ``.file`` and ``.tensor``: the first that differs; or there is nothing to compare with.
     """
-    source = "" if against is None else os.fspath(against)
-    return VerifyResult(**_core.verify_checkpoint(os.fspath(path), source, progress, {**options}))
+    source = "" if against is None else _remote.path_of(against)
+    return VerifyResult(**_core.verify_checkpoint(_remote.path_of(path), source, progress, {**options}))
 
 
 def diff(
@@ -160,6 +168,6 @@ def diff(
         progress: as in :func:`tensorcast.convert`.
     """
     rows: list[dict[str, Any]] = _core.diff_checkpoints(
-        os.fspath(a), os.fspath(b), headers_only, _requests.patterns(include), progress
+        _remote.path_of(a), _remote.path_of(b), headers_only, _requests.patterns(include), progress
     )
     return tuple(TensorDifference(**row) for row in rows)

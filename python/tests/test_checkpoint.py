@@ -128,7 +128,9 @@ def test_steps_equal_one_call(source, tmp_path):
     assert [shard.file for shard in first.shards] == ["model-00002-of-00003.safetensors"]
     odd = checkpoint.run_shard(tmp_path / "steps" / "plan.json", shard_of=(1, 2))
     assert [shard.done_before for shard in odd.shards] == [True]
+    assert [bool(shard.sha256) for shard in checkpoint.status(tmp_path / "steps").shards] == [False, True, False]
     checkpoint.run_shard(tmp_path / "steps", [0, 2])
+    assert all(shard.done_before for shard in checkpoint.status(tmp_path / "steps").shards)
     checkpoint.finish(tmp_path / "steps")
     assert files_of(tmp_path / "steps") == files_of(tmp_path / "whole")
     for wrong in ({"shards": 3}, {"shards": -1}, {"shard_of": (2, 2)}, {"shards": []}):
@@ -246,3 +248,25 @@ def test_cast_of_a_state_dict_keeps_tied_tensors():
     assert foreign["z"].dtype == torch.complex64 and foreign["w"].dtype == torch.float16
     with pytest.raises(tc.UnsupportedError):
         tc.cast({"z": torch.zeros(2, dtype=torch.complex64)}, None, rules={"z": "float16"})
+
+
+def test_urls(source, tmp_path):
+    fsspec = pytest.importorskip("fsspec")
+    memory = fsspec.filesystem("memory", skip_instance_cache=True)
+    folder, _ = source
+    tc.convert(folder, tmp_path / "expected", "bfloat16")
+    memory.put(str(folder), "/test_urls/model", recursive=True)
+    tc.convert("memory://test_urls/model", "memory://test_urls/out", "bfloat16", verify=True)
+    found = {pathlib.PurePosixPath(name).name: memory.cat_file(name) for name in memory.find("/test_urls/out")}
+    assert found == {str(name): content for name, content in files_of(tmp_path / "expected").items()}
+    assert checkpoint.verify("memory://test_urls/out", against=folder).tensors == 5
+    assert len(tc.inspect("memory://test_urls/out").tensors) == 5
+    tc.convert("memory://test_urls/out", tmp_path / "here", "float32")
+    assert tc.open(tmp_path / "here")["embed.weight"].dtype == np.float32
+    with pytest.raises(FileExistsError):
+        tc.convert(folder, "memory://test_urls/out", "bfloat16")
+    with pytest.raises(FileNotFoundError):
+        tc.convert("memory://test_urls/none.safetensors", tmp_path / "x.npz", "float16")
+    with pytest.raises(tc.UnsupportedError, match="copy the folder first"):
+        tc.open("memory://test_urls/out")
+    memory.rm("/test_urls", recursive=True)

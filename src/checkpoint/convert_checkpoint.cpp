@@ -6,6 +6,7 @@
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/finish.hpp"
 #include "checkpoint/plan.hpp"
+#include "checkpoint/remote_folder.hpp"
 #include "checkpoint/requirements.hpp"
 #include "checkpoint/run_shard.hpp"
 #include "checkpoint/work_folder.hpp"
@@ -36,7 +37,7 @@ Result<void> check_place(const ConvertRequest& request, const WorkFolder& folder
                  .file = folder.output()};
   }
   const std::string above = checkpoint::folder_of(folder.output());
-  if (!request.parents && !above.empty() && !checkpoint::is_folder(above)) {
+  if (!request.parents && !checkpoint::is_remote(folder.output()) && !above.empty() && !checkpoint::is_folder(above)) {
     return Error{.code = ErrorCode::io,
                  .message = "the folder of the output does not exist",
                  .hint = "`parents` creates it",
@@ -105,6 +106,19 @@ void add_done(ConvertOutcome& outcome, std::size_t shard, std::size_t first_tens
   }
   outcome.bytes_read += outcome.shards[shard].bytes_in;
   outcome.bytes_written += outcome.shards[shard].bytes_out;
+}
+
+// The plan's outcome with what the records of its shards say.
+ConvertOutcome outcome_so_far(const CheckpointPlan& plan, const WorkFolder& folder) {
+  ConvertOutcome outcome = outcome_of(plan);
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < plan.shards.size(); ++i) {
+    std::optional<DoneShard> done = folder.done(plan.shards[i]);
+    outcome.shards[i].done_before = done.has_value();
+    if (done) add_done(outcome, i, first, *std::move(done));
+    first += plan.shards[i].tensors.size();
+  }
+  return outcome;
 }
 
 // Converts those of `chosen` that are not done. `outcome` has the tensors of the whole plan.
@@ -284,19 +298,22 @@ Result<ConvertOutcome> convert_shards(const ShardRequest& request) {
   });
 }
 
+Result<ConvertOutcome> planned_checkpoint(const std::string& output) {
+  return guarded([&]() -> Result<ConvertOutcome> {
+    const WorkFolder folder(output);
+    const Result<CheckpointPlan> plan = folder.load_plan();
+    if (!plan) return plan.error();
+    return outcome_so_far(*plan, folder);
+  });
+}
+
 Result<ConvertOutcome> finish_checkpoint(const std::string& output) {
   return guarded([&]() -> Result<ConvertOutcome> {
     const WorkFolder folder(output);
     if (Result<void> removed = folder.remove_finished(); !removed) return std::move(removed).error();
     const Result<CheckpointPlan> plan = folder.load_plan();
     if (!plan) return plan.error();
-    ConvertOutcome outcome = outcome_of(*plan);
-    std::size_t first = 0;
-    for (std::size_t i = 0; i < plan->shards.size(); ++i) {
-      std::optional<DoneShard> done = folder.done(plan->shards[i]);
-      if (done) add_done(outcome, i, first, *std::move(done));
-      first += plan->shards[i].tensors.size();
-    }
+    ConvertOutcome outcome = outcome_so_far(*plan, folder);
     if (Result<void> finished = finish_plan(*plan, folder, outcome); !finished) return std::move(finished).error();
     outcome.verified = plan->settings.verify;
     return outcome;

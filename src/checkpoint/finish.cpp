@@ -13,11 +13,11 @@
 #include "checkpoint/config_file.hpp"
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/json_text.hpp"
+#include "checkpoint/remote_folder.hpp"
 #include "checkpoint/sha256.hpp"
 #include "convert/aligned_buffer.hpp"
 #include "io/file_descriptor.hpp"
 #include "io/system_error.hpp"
-#include "tensorcast/whole_file.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {
@@ -30,6 +30,7 @@ class FinishLock {
  public:
   static Result<FinishLock> take(const WorkFolder& folder) {
     FinishLock lock;
+    if (is_remote(folder.output())) return lock;  // every step below may run twice
     lock.fd_ = io::FileDescriptor(::open(folder.hidden().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!lock.fd_ && errno != ENOENT) return io::system_error("open", folder.hidden(), errno);
     // File systems without locks have to do without: every step below may run twice.
@@ -59,7 +60,7 @@ class Finishing {
  private:
   // Another process has finished meanwhile: its shards must be these.
   [[nodiscard]] Result<void> check_complete() const {
-    const Result<std::string> sums = read_whole_file(folder_.place(sums_name), max_config_bytes);
+    const Result<std::string> sums = read_file_text(folder_.place(sums_name), max_config_bytes);
     if (!sums) return sums.error();
     for (std::size_t i = 0; i < plan_.shards.size(); ++i) {
       if (sums->find(sums_line(done_[i].sha256, plan_.shards[i].name)) == std::string::npos) {
@@ -94,15 +95,14 @@ class Finishing {
       order.push_back(name);
     }
     if (order.size() == plan_.shards.size()) order.push_back(sums_name);
-    if (Result<void> moved = write_whole_file(folder_.moved_plan_path(), plan_text(plan_), {.overwrite = true}); !moved)
-      return moved;
-    return write_whole_file(folder_.moving_path(), order.dump() + "\n", {.overwrite = true});
+    if (Result<void> moved = write_file_text(folder_.moved_plan_path(), plan_text(plan_)); !moved) return moved;
+    return write_file_text(folder_.moving_path(), order.dump() + "\n");
   }
 
   void add(const std::string& name, std::string sha256) { sums_.emplace_back(name, std::move(sha256)); }
 
   Result<void> stage(const std::string& name, const std::string& text) {
-    return write_whole_file(folder_.staged(name), text, {.overwrite = true});
+    return write_file_text(folder_.staged(name), text);
   }
 
   Result<void> copy(const std::string& name) {
@@ -174,7 +174,7 @@ class Finishing {
 
   // Gives every file its place. May run again at any point.
   Result<void> move_all() {
-    const Result<std::string> text = read_whole_file(folder_.moving_path(), max_index_bytes);
+    const Result<std::string> text = read_file_text(folder_.moving_path(), max_index_bytes);
     if (!text) return text.error();
     std::vector<std::string> order;
     try {
@@ -203,9 +203,7 @@ class Finishing {
       if (Result<void> synced = sync_folder(folder_.place(folder)); !synced) return synced;
     }
     // At once, so that a crash leaves no part of the state, which would look like a conversion to go on with.
-    if (Result<void> removed = folder_.remove_finished(); !removed) return removed;
-    if (Result<void> moved = rename_file(folder_.hidden(), folder_.finished()); !moved) return moved;
-    return folder_.remove_finished();
+    return folder_.finish_hidden();
   }
 
   // Removes the plan from the output's files; from here on it is in the hidden folder only.

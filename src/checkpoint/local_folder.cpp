@@ -13,10 +13,12 @@
 #include <system_error>
 
 #include "checkpoint/file_name.hpp"
+#include "checkpoint/remote_folder.hpp"
 #include "io/file_descriptor.hpp"
 #include "io/input_file.hpp"
 #include "io/output_file.hpp"
 #include "io/system_error.hpp"
+#include "tensorcast/whole_file.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {
@@ -78,6 +80,7 @@ std::string blobs_of_snapshot(const std::string& folder) {
 }  // namespace
 
 Result<std::string> real_path(const std::string& path) {
+  if (is_remote(path)) return path.substr(0, path.find_last_not_of('/') + 1);
   std::error_code status;
   const fs::path absolute = fs::absolute(path, status);
   const fs::path real = status ? fs::path() : fs::weakly_canonical(absolute, status);
@@ -90,6 +93,7 @@ Result<std::string> real_path(const std::string& path) {
 Result<std::unique_ptr<ByteSource>> open_source(const std::string& folder, const std::string& name) {
   const std::string path = folder + "/" + name;
   if (Result<void> checked = check_file_name(name, folder); !checked) return std::move(checked).error();
+  if (is_remote(folder)) return open_remote(path);
   std::error_code status;
   const std::string root = fs::canonical(folder, status).string();
   if (status) return io_error("open", folder, status);
@@ -113,6 +117,7 @@ Result<std::unique_ptr<ByteSource>> open_source(const std::string& folder, const
 }
 
 Result<std::unique_ptr<ByteSink>> create_sink(const std::string& path, std::uint64_t bytes) {
+  if (is_remote(path)) return create_remote(path);
   Result<io::OutputFile> file = io::OutputFile::create(path, true);
   if (!file) return std::move(file).error();
   if (Result<void> reserved = file->reserve(bytes); !reserved) return std::move(reserved).error();
@@ -130,7 +135,22 @@ Result<std::string> read_text(const ByteSource& source, std::uint64_t max_bytes)
   return text;
 }
 
+// As list_files() of a folder here: without hidden folders and files of this program.
+static Result<std::vector<ListedFile>> list_remote_files(const std::string& folder) {
+  Result<std::vector<RemoteFile>> found = list_remote(folder);
+  if (!found) return std::move(found).error();
+  std::vector<ListedFile> files;
+  for (const RemoteFile& file : *found) {
+    std::string name = file.url.substr(folder.size() + 1);
+    if (name.starts_with('.') && name.find('/') != std::string::npos) continue;
+    if (name.find("/.") != std::string::npos && name.find("/.") < name.rfind('/')) continue;
+    files.push_back({.name = std::move(name), .bytes = file.bytes});
+  }
+  return files;
+}
+
 Result<std::vector<ListedFile>> list_files(const std::string& folder, const std::string& except) {
+  if (is_remote(folder)) return list_remote_files(folder);
   constexpr std::size_t most_files = 1000000;
   constexpr int deepest = 16;
   std::vector<ListedFile> files;
@@ -166,11 +186,24 @@ Result<std::vector<ListedFile>> list_files(const std::string& folder, const std:
     if (files.size() == most_files) {
       return Error{.code = ErrorCode::unsupported, .message = "the folder has too many files", .file = folder};
     }
-    files.push_back({.name = path.substr(folder.size() + 1), .bytes = bytes});
+    std::string name = path.substr(folder.size() + 1);
+    if (Result<void> named = check_file_name(name, folder); !named) return std::move(named).error();
+    files.push_back({.name = std::move(name), .bytes = bytes});
   }
   if (status) return io_error("list", folder, status);
   std::ranges::sort(files, {}, &ListedFile::name);
   return files;
+}
+
+Result<std::string> read_file_text(const std::string& path, std::uint64_t max_bytes) {
+  if (!is_remote(path)) return read_whole_file(path, max_bytes);
+  const Result<std::unique_ptr<ByteSource>> source = open_remote(path);
+  if (!source) return source.error();
+  return read_text(**source, max_bytes);
+}
+
+Result<void> write_file_text(const std::string& path, const std::string& text) {
+  return is_remote(path) ? write_remote(path, text) : write_whole_file(path, text, {.overwrite = true});
 }
 
 Error with_given_path(Error error, const std::string& given) {
@@ -184,22 +217,26 @@ Error with_given_path(Error error, const std::string& given) {
 }
 
 bool is_folder(const std::string& path) noexcept {
+  if (is_remote(path)) return is_remote_folder(path);
   std::error_code ignored;
   return fs::is_directory(path, ignored);
 }
 
 bool is_file(const std::string& path) noexcept {
+  if (is_remote(path)) return remote_bytes(path) != std::numeric_limits<std::uint64_t>::max();
   std::error_code ignored;
   return fs::is_regular_file(path, ignored);
 }
 
 std::uint64_t file_bytes(const std::string& path) noexcept {
+  if (is_remote(path)) return remote_bytes(path);
   std::error_code status;
   const std::uint64_t bytes = fs::file_size(path, status);
   return status ? std::numeric_limits<std::uint64_t>::max() : bytes;
 }
 
 Result<void> create_folders(const std::string& path) {
+  if (is_remote(path)) return {};
   std::error_code status;
   fs::create_directories(path, status);
   if (status) return io_error("create the folder", path, status);
@@ -207,6 +244,7 @@ Result<void> create_folders(const std::string& path) {
 }
 
 Result<void> rename_file(const std::string& from, const std::string& to) {
+  if (is_remote(from)) return move_remote(from, to);
   std::error_code status;
   fs::rename(from, to, status);
   if (status) return io_error("write", to, status);
@@ -214,6 +252,7 @@ Result<void> rename_file(const std::string& from, const std::string& to) {
 }
 
 Result<void> sync_folder(const std::string& path) {
+  if (is_remote(path)) return {};
   const io::FileDescriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder) return io::system_error("open", path, errno);
   ::fsync(folder.get());  // file systems that cannot sync folders return EINVAL
@@ -221,6 +260,7 @@ Result<void> sync_folder(const std::string& path) {
 }
 
 Result<void> remove_tree(const std::string& path) {
+  if (is_remote(path)) return remove_remote(path);
   std::error_code status;
   fs::remove_all(path, status);
   // Another process is removing it too.
@@ -232,6 +272,7 @@ Result<void> remove_tree(const std::string& path) {
 }
 
 std::uint64_t free_bytes(const std::string& path) noexcept {
+  if (is_remote(path)) return std::numeric_limits<std::uint64_t>::max();
   std::error_code ignored;
   fs::path folder = fs::absolute(path, ignored);
   while (folder.has_relative_path() && !fs::exists(folder, ignored)) folder = folder.parent_path();

@@ -1,4 +1,4 @@
-// A folder of the local file system as the place of a checkpoint.
+// A folder as the place of a checkpoint: in the local file system, or behind a URL.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,10 @@ namespace tensorcast::checkpoint {
 // Creates a file at `path`, replacing one that is there. The folder must exist. Errors: io, also if the disk has no
 // `bytes` left.
 [[nodiscard]] Result<std::unique_ptr<ByteSink>> create_sink(const std::string& path, std::uint64_t bytes);
+
+// Reads and writes whole small files; a written one is complete or absent, and replaces another. Errors: io.
+[[nodiscard]] Result<std::string> read_file_text(const std::string& path, std::uint64_t max_bytes);
+[[nodiscard]] Result<void> write_file_text(const std::string& path, const std::string& text);
 
 // Reads a whole small file. Errors: io; unsupported when it is over `max_bytes`.
 [[nodiscard]] Result<std::string> read_text(const ByteSource& source, std::uint64_t max_bytes);

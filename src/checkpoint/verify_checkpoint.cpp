@@ -14,7 +14,6 @@
 #include "convert/verify.hpp"
 #include "dtype/guarded.hpp"
 #include "tensorcast/checkpoint.hpp"
-#include "tensorcast/whole_file.hpp"
 
 namespace tensorcast::inline TENSORCAST_ABI {
 namespace {
@@ -85,7 +84,7 @@ class Verification {
 
  private:
   Result<void> check_hashes(const std::string& path) {
-    const Result<std::string> text = read_whole_file(path, max_sums_bytes);
+    const Result<std::string> text = read_file_text(path, max_sums_bytes);
     if (!text) return text.error();
     const Result<std::vector<Sum>> sums = parse_sums(*text, path);
     if (!sums) return sums.error();

@@ -11,7 +11,7 @@
 #include <system_error>
 
 #include "checkpoint/file_name.hpp"
-#include "tensorcast/whole_file.hpp"
+#include "checkpoint/remote_folder.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {
@@ -103,7 +103,7 @@ Result<std::optional<std::string>> WorkFolder::plan_text() const {
   const bool moving = is_file(moving_path());  // then a file of the checkpoint may have the plan's place
   for (const std::string& path : {plan_path(), moved_plan_path()}) {
     if (!is_file(path) || (moving && path == plan_path())) continue;
-    Result<std::string> text = read_whole_file(path, max_plan_bytes);
+    Result<std::string> text = read_file_text(path, max_plan_bytes);
     if (!text) return std::move(text).error();
     // A checkpoint may have a file of this name of its own.
     if (path == plan_path() && !is_folder(hidden())) return std::optional<std::string>();
@@ -131,8 +131,12 @@ Result<void> WorkFolder::begin(const CheckpointPlan& plan) const {
       if (Result<void> created = create_folders(path); !created) return created;
     }
   }
+  // Objects have no empty folders.
+  if (is_remote(output_)) {
+    if (Result<void> begun = write_file_text(hidden() + "/begun", "\n"); !begun) return begun;
+  }
   if (Result<void> clean = remove_strangers(plan); !clean) return clean;
-  return write_whole_file(plan_path(), checkpoint::plan_text(plan), {.overwrite = true});
+  return write_file_text(plan_path(), checkpoint::plan_text(plan));
 }
 
 Result<void> WorkFolder::remove_strangers(const CheckpointPlan& plan) const {
@@ -141,6 +145,7 @@ Result<void> WorkFolder::remove_strangers(const CheckpointPlan& plan) const {
     known.insert(staged(shard.name));
     known.insert(done_path(shard.name));
   }
+  if (is_remote(output_)) return remove_remote_strangers(known);
   std::error_code status;
   std::vector<fs::path> strangers;
   for (const auto& entry : fs::recursive_directory_iterator(hidden(), status)) {
@@ -154,9 +159,31 @@ Result<void> WorkFolder::remove_strangers(const CheckpointPlan& plan) const {
   return {};
 }
 
+Result<void> WorkFolder::remove_remote_strangers(const std::set<std::string>& known) const {
+  const Result<std::vector<RemoteFile>> files = list_remote(hidden());
+  if (!files) return files.error();
+  for (const RemoteFile& file : *files) {
+    if (known.contains(file.url) || file.url == hidden() + "/begun") continue;
+    if (Result<void> removed = remove_tree(file.url); !removed) return removed;
+  }
+  return {};
+}
+
+Result<void> WorkFolder::finish_hidden() const {
+  if (is_remote(output_)) return remove_tree(hidden());
+  if (Result<void> removed = remove_finished(); !removed) return removed;
+  if (Result<void> moved = rename_file(hidden(), finished()); !moved) return moved;
+  return remove_finished();
+}
+
 Result<void> WorkFolder::remove_finished() const { return remove_tree(finished()); }
 
 bool WorkFolder::is_empty() const {
+  if (is_remote(output_)) {
+    const Result<std::vector<RemoteFile>> files = list_remote(output_);
+    if (!files) return false;
+    return std::ranges::all_of(*files, [&](const RemoteFile& file) { return file.url.starts_with(hidden() + "/"); });
+  }
   std::error_code status;
   for (const auto& entry : fs::directory_iterator(output_, status)) {
     const std::string name = entry.path().filename().string();
@@ -167,7 +194,7 @@ bool WorkFolder::is_empty() const {
 
 std::optional<DoneShard> WorkFolder::done(const PlannedShard& shard) const {
   if (!is_file(done_path(shard.name))) return std::nullopt;
-  const Result<std::string> text = read_whole_file(done_path(shard.name), max_done_bytes);
+  const Result<std::string> text = read_file_text(done_path(shard.name), max_done_bytes);
   if (!text) return std::nullopt;
   try {
     DoneShard done = done_of(*text);
@@ -184,7 +211,7 @@ std::optional<DoneShard> WorkFolder::done(const PlannedShard& shard) const {
 }
 
 Result<void> WorkFolder::set_done(const PlannedShard& shard, const DoneShard& done) const {
-  return write_whole_file(done_path(shard.name), done_text(shard.name, done), {.overwrite = true});
+  return write_file_text(done_path(shard.name), done_text(shard.name, done));
 }
 
 }  // namespace tensorcast::checkpoint

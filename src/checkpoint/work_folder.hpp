@@ -9,6 +9,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,9 @@ class WorkFolder {
   [[nodiscard]] Result<void> begin(const CheckpointPlan& plan) const;
   // Removes the files of an earlier plan that `plan` does not have. Errors: io.
   [[nodiscard]] Result<void> remove_strangers(const CheckpointPlan& plan) const;
+  // Removes the state of a conversion whose files all have their places.
+  // Errors: io.
+  [[nodiscard]] Result<void> finish_hidden() const;
   // Removes what is left of a conversion that is complete. Errors: io.
   [[nodiscard]] Result<void> remove_finished() const;
   // Reports whether the folder is missing or has nothing but abandoned state.
@@ -61,6 +65,8 @@ class WorkFolder {
   [[nodiscard]] Result<void> set_done(const PlannedShard& shard, const DoneShard& done) const;
 
  private:
+  [[nodiscard]] Result<void> remove_remote_strangers(const std::set<std::string>& known) const;
+
   std::string output_;
 };
 

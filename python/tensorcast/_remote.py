@@ -1,0 +1,218 @@
+"""Checkpoints behind URLs: what the library asks of a store, by fsspec."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import importlib
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from . import _core
+from ._errors import CastError, UnsupportedError, make_error
+
+_TRIES = 4
+_WAIT_SECONDS = 0.2  # before the second try; doubled with each
+_BLOCK_BYTES = 16 << 20  # of a multipart upload
+
+_T = TypeVar("_T")
+_storage_options: dict[str, dict[str, Any]] = {}
+
+
+def is_url(path: str) -> bool:
+    protocol, found, _ = path.partition("://")
+    return bool(found) and bool(protocol) and "/" not in protocol
+
+
+def _again(work: Callable[[], _T]) -> _T:
+    """Does work that may fail in the middle: errors of the network are tried again, a missing file is not."""
+    for tried in range(_TRIES):
+        try:
+            return work()
+        except (FileNotFoundError, PermissionError, IsADirectoryError, NotImplementedError):
+            raise
+        except Exception:  # each store has errors of its own
+            if tried + 1 == _TRIES:
+                raise
+            time.sleep(_WAIT_SECONDS * 2**tried)
+    raise AssertionError
+
+
+class _Writer:
+    def __init__(self, system: Any, path: str) -> None:
+        self._system, self._path = system, path
+        self._file = _again(lambda: system.open(path, "wb", block_size=_BLOCK_BYTES, autocommit=False))
+
+    def append(self, data: memoryview) -> None:
+        self._file.write(bytes(data))
+
+    def commit(self) -> None:
+        self._file.close()
+        if not getattr(self._file, "autocommit", True):
+            _again(self._file.commit)
+
+    def discard(self) -> None:
+        with contextlib.suppress(Exception):  # the store forgets what is not complete
+            self._file.closed = True
+            self._file.discard()
+
+
+class Store:
+    """Files by URL. Each protocol has one file system, with its cache of listings off."""
+
+    def __init__(self) -> None:
+        self._systems: dict[str, Any] = {}
+        self._lock = threading.Lock()
+
+    def _of(self, url: str) -> tuple[Any, str]:
+        protocol = url.partition("://")[0]
+        with self._lock:
+            if protocol not in self._systems:
+                try:
+                    fsspec = importlib.import_module("fsspec")
+                except ImportError:
+                    raise UnsupportedError(f"{url}: URLs need fsspec; pip install 'tensorcast[fsspec]'") from None
+                options = {"use_listings_cache": False, "skip_instance_cache": True, **_storage_options.get(protocol, {})}
+                self._systems[protocol] = fsspec.filesystem(protocol, **options)
+            system = self._systems[protocol]
+        return system, system._strip_protocol(url)
+
+    @staticmethod
+    def _row(url: str, info: dict[str, Any]) -> tuple[str, int, str]:
+        stamp = next((info[key] for key in ("ETag", "etag", "mtime", "LastModified", "created", "blob_id") if info.get(key)), "")
+        return url, int(info["size"]), str(stamp)
+
+    def find(self, url: str) -> tuple[str, int, str] | None:
+        system, path = self._of(url)
+        try:
+            info = _again(lambda: system.info(path))
+        except FileNotFoundError:
+            return None
+        return self._row(url, info) if info["type"] == "file" else None
+
+    def list(self, folder: str) -> list[tuple[str, int, str]]:
+        system, path = self._of(folder)
+        found = _again(lambda: system.find(path, detail=True))
+        prefix = path.rstrip("/") + "/"
+        base = folder.rstrip("/") + "/"
+        return [
+            self._row(base + name[len(prefix) :], info)
+            for name, info in found.items()
+            if name.startswith(prefix) and info["type"] == "file"
+        ]
+
+    def is_folder(self, url: str) -> bool:
+        system, path = self._of(url)
+        return bool(_again(lambda: system.isdir(path)))
+
+    def read(self, url: str, offset: int, out: memoryview) -> None:
+        system, path = self._of(url)
+
+        def read() -> None:
+            data = system.cat_file(path, start=offset, end=offset + len(out))
+            if len(data) != len(out):  # the connection ended in the middle
+                raise OSError(f"{len(data)} of {len(out)} bytes came")
+            out[:] = data
+
+        _again(read)
+
+    def create(self, url: str) -> _Writer:
+        return _Writer(*self._of(url))
+
+    def download(self, url: str, path: str) -> None:
+        if (found := self.find(url)) is None:
+            raise make_error(f"{url}: there is no such file", "io", "", url, "", None, errno.ENOENT)
+        buffer = memoryview(bytearray(min(found[1], _BLOCK_BYTES)))
+        with open(path, "wb") as file:
+            for offset in range(0, found[1], _BLOCK_BYTES):
+                part = buffer[: min(_BLOCK_BYTES, found[1] - offset)]
+                self.read(url, offset, part)
+                file.write(part)
+
+    def upload(self, path: str, url: str) -> None:
+        writer = self.create(url)
+        try:
+            with open(path, "rb") as file:
+                while data := file.read(_BLOCK_BYTES):
+                    writer.append(memoryview(data))
+        except BaseException:
+            writer.discard()
+            raise
+        writer.commit()
+
+    def move(self, source: str, target: str) -> None:
+        system, path = self._of(source)
+        to = self._of(target)[1]
+
+        def copy() -> None:
+            system.copy(path, to)
+
+        def remove() -> None:
+            with contextlib.suppress(FileNotFoundError):
+                system.rm_file(path)
+
+        _again(copy)
+        _again(remove)
+
+    def remove(self, urls: Sequence[str]) -> None:
+        system = self._of(urls[0])[0]
+        paths = [self._of(url)[1] for url in urls]
+
+        def remove() -> None:
+            with contextlib.suppress(FileNotFoundError):
+                system.rm(paths)
+
+        _again(remove)
+
+
+@functools.cache
+def _set_store() -> None:
+    _core.set_remote_store(Store())
+
+
+def path_of(path: str | os.PathLike[str]) -> str:
+    """The path as a text. The first URL sets the library's store."""
+    name = os.fspath(path)
+    if is_url(name):
+        _set_store()
+    return name
+
+
+@contextlib.contextmanager
+def files_here(request: dict[str, Any]) -> Iterator[None]:
+    """Copies single files behind URLs to this machine and back; folders are converted where they are."""
+    source, target = request["input"], request["output"]
+    if _core.is_checkpoint(source) or not (is_url(source) or is_url(target)):
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="tensorcast-") as folder:
+        store = Store()
+        if is_url(source):
+            request["input"] = os.path.join(folder, os.path.basename(source))
+            store.download(source, request["input"])
+        if is_url(target):
+            if not request["overwrite"] and store.find(target) is not None:
+                raise make_error(f"{target}: the output exists already; `overwrite` replaces it", "io", "", target, "", None, errno.EEXIST)
+            os.mkdir(os.path.join(folder, "out"))
+            request["output"] = os.path.join(folder, "out", os.path.basename(target))
+        yield
+        if is_url(target) and not request["dry_run"]:
+            for name in sorted(os.listdir(os.path.join(folder, "out")), reverse=True):
+                store.upload(os.path.join(folder, "out", name), os.path.dirname(target) + "/" + name)
+
+
+def set_storage_options(protocol: str, **options: Any) -> None:
+    """Sets the arguments of fsspec's file system of a protocol, for all URLs that follow.
+
+    >>> tc.set_storage_options("s3", endpoint_url="http://localhost:9000", anon=False)
+    """
+    if not protocol or "://" in protocol:
+        raise CastError(f'{protocol!r} is not a protocol; write "s3", not "s3://"')
+    _storage_options[protocol] = options
+    _set_store.cache_clear()
+    _set_store()

@@ -1,0 +1,31 @@
+// The store behind URLs as the place of a checkpoint: what local_folder.hpp does for paths.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "checkpoint/byte_source.hpp"
+#include "tensorcast/remote_store.hpp"
+
+namespace tensorcast::checkpoint {
+
+// Reports whether a path is a URL, which the store has.
+[[nodiscard]] bool is_remote(const std::string& path) noexcept;
+
+// Errors: unsupported if no store is set.
+[[nodiscard]] Result<std::shared_ptr<RemoteStore>> remote_store(const std::string& url);
+
+[[nodiscard]] Result<std::unique_ptr<ByteSource>> open_remote(const std::string& url);
+[[nodiscard]] Result<std::unique_ptr<ByteSink>> create_remote(const std::string& url);
+[[nodiscard]] Result<void> write_remote(const std::string& url, const std::string& text);
+[[nodiscard]] std::uint64_t remote_bytes(const std::string& url) noexcept;  // UINT64_MAX if there is none
+[[nodiscard]] bool is_remote_folder(const std::string& url) noexcept;
+// The URLs below a folder, without the folder, by name.
+[[nodiscard]] Result<std::vector<RemoteFile>> list_remote(const std::string& folder);
+[[nodiscard]] Result<void> move_remote(const std::string& from, const std::string& to);
+// Removes a file, or all files below a folder.
+[[nodiscard]] Result<void> remove_remote(const std::string& url);
+
+}  // namespace tensorcast::checkpoint

@@ -1,0 +1,171 @@
+"""tensorcast.ray on a real cluster of three nodes: lost workers, lost nodes, a lost driver. The result is byte-identical
+to one process's."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+import numpy as np
+import ray
+import safetensors.numpy
+from ray.cluster_utils import Cluster
+
+import tensorcast.ray
+from tensorcast import checkpoint
+
+SHARDS = 9
+ELEMENTS = 8 << 20  # of a shard: 32 MiB, so that a worker can be killed in the middle
+
+
+def files_of(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def shard_workers():
+    """Processes of this machine that convert a shard: Ray names a worker after its task."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if b"ray::tensorcast.run_shard" in path.read_bytes():
+                found.append(int(path.parent.name))
+        except OSError:
+            pass  # it has ended
+    return found
+
+
+def wait_for(condition, what):
+    for _ in range(1200):
+        if found := condition():
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"there never was {what}")
+
+
+class RayTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.temporary = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.temporary.name)
+        cls.source = cls.folder / "model"
+        cls.source.mkdir()
+        random = np.random.default_rng(1)
+        for i in range(SHARDS):
+            tensors = {f"layers.{i}.weight": random.standard_normal(ELEMENTS, np.float32).reshape(-1, 1024)}
+            safetensors.numpy.save_file(tensors, cls.source / f"model-{i + 1:05}-of-{SHARDS:05}.safetensors")
+        tensorcast.convert(cls.source, cls.folder / "expected", "bfloat16", verify=True)
+        cls.expected = files_of(cls.folder / "expected")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.temporary.cleanup()
+
+    def setUp(self):
+        self.cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+        self.nodes = [self.cluster.add_node(num_cpus=1) for _ in range(2)]
+        self.addCleanup(self.cluster.shutdown)
+        self.addCleanup(ray.shutdown)
+        self.out = self.folder / self.id().rpartition(".")[2]
+        # verify=True reads every shard twice, which leaves time to interrupt it.
+        checkpoint.plan(self.source, self.out, "bfloat16", verify=True)
+
+    def connect(self):
+        ray.init(address=self.cluster.address, log_to_driver=False)
+        self.cluster.wait_for_nodes()
+
+    def check(self):
+        self.assertEqual(files_of(self.out), self.expected)
+
+    def run_and(self, disturb):
+        """Converts, and calls `disturb` as soon as a worker has a shard."""
+        self.connect()
+        errors = []
+
+        def disturbing():
+            try:
+                disturb()
+            except BaseException as error:  # noqa: BLE001: the test fails with it
+                errors.append(error)
+
+        thread = threading.Thread(target=disturbing)
+        thread.start()
+        seen = []
+        done = tensorcast.ray.convert(self.out, progress=lambda *now: seen.append(now))
+        thread.join()
+        self.assertEqual(errors, [])
+        self.assertEqual(len(done.shards), SHARDS)
+        self.assertEqual(seen[-1][0], seen[-1][1])
+        self.assertEqual(seen, sorted(seen, key=lambda now: now[0]))
+        self.check()
+
+    def test_all_nodes_work(self):
+        nodes = set()
+
+        def look():
+            for _ in range(3):
+                wait_for(shard_workers, "a worker")
+                tasks = ray.util.state.list_tasks(filters=[("name", "=", "tensorcast.run_shard")])
+                nodes.update(task.node_id for task in tasks if task.node_id)
+                time.sleep(0.2)
+
+        self.run_and(look)
+        self.assertGreater(len(nodes), 1)
+
+    def test_worker_killed(self):
+        self.run_and(lambda: os.kill(wait_for(shard_workers, "a worker")[0], signal.SIGKILL))
+
+    def test_node_removed(self):
+        def remove():
+            wait_for(lambda: len(shard_workers()) > 1, "a second worker")
+            self.cluster.remove_node(self.nodes[0], allow_graceful=False)
+
+        self.run_and(remove)
+
+    def driver(self):
+        command = [sys.executable, "-m", "tensorcast.ray", self.out / "plan.json", "--address", self.cluster.address]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def interrupt_driver(self, sent):
+        driver = self.driver()
+        wait_for(lambda: any(shard.done_before for shard in checkpoint.status(self.out).shards), "a finished shard")
+        driver.send_signal(sent)
+        _, said = driver.communicate(timeout=60)
+        wait_for(lambda: not shard_workers(), "an end of the driver's tasks")
+        left = [shard.done_before for shard in checkpoint.status(self.out).shards]
+        self.assertIn(True, left)
+        self.assertFalse((self.out / "model.safetensors.index.json").exists())
+        again = self.driver()
+        shown, failed = again.communicate(timeout=300)
+        self.assertEqual(again.returncode, 0, failed)
+        self.assertIn("the checkpoint is complete", shown)
+        self.check()
+        return driver.returncode, said, left
+
+    def test_driver_killed(self):
+        status, _, _ = self.interrupt_driver(signal.SIGKILL)
+        self.assertEqual(status, -signal.SIGKILL)
+
+    def test_driver_interrupted(self):
+        status, said, left = self.interrupt_driver(signal.SIGINT)
+        self.assertEqual(status, 130, said)
+        self.assertIn("the same command goes on", said)
+        self.assertIn(False, left)
+
+    def test_errors_name_the_shard(self):
+        shard = self.source / f"model-00004-of-{SHARDS:05}.safetensors"
+        content = shard.read_bytes()
+        self.addCleanup(shard.write_bytes, content)
+        shard.write_bytes(content[:-1])
+        self.connect()
+        with self.assertRaisesRegex(tensorcast.FileError, "changed since") as caught:
+            tensorcast.ray.convert(self.out, retries=0)
+        self.assertEqual(caught.exception.file, str(shard))
+
+
+if __name__ == "__main__":
+    unittest.main()
