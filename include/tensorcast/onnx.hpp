@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tensorcast/checkpoint.hpp"
@@ -36,21 +37,54 @@ enum class Masks : std::uint8_t {
   as_others,  // OnOverflow decides
 };
 
+// An initializer that nodes of both types take.
+enum class SharedInitializers : std::uint8_t {
+  duplicate,  // it is stored in both types
+  cast,       // it keeps its type, and a Cast behind it gives the other
+};
+
+// Where initializers of the new model are.
+enum class ExternalData : std::uint8_t {
+  as_is,       // outside if they were, and if the model would exceed protobuf's 2 GiB
+  one,         // in one file, from external_threshold bytes on
+  per_tensor,  // in a file each, from external_threshold bytes on
+  inside,      // in the model
+};
+
 struct ConvertRequest {
   std::string input = {};       // an ONNX model
   std::string output = {};      // where the new one goes; equal to `input` is safe
-  DType to = DType::undefined;  // float16, bfloat16, float32, float64; with weights_only also float8
+  DType to = DType::undefined;  // float16, bfloat16, float32, float64; with weights_only also float8 and int8
   // Types that become `to`; empty: float64, float32, bfloat16 and float16.
   std::vector<DType> from = {};
   bool keep_io_types = false;                   // all inputs and outputs of the model keep their types
   std::vector<std::string> keep_io_names = {};  // these keep theirs
   std::vector<std::string> keep_op_types = {};  // nodes of these operators stay as they are: "LayerNormalization"
   std::vector<std::string> keep_nodes = {};     // as do nodes of these names
-  // Only initializers change, and a Cast behind each gives back the old type.
+  // Only initializers change, and a Cast behind each gives back the old type; with int8, a DequantizeLinear with a
+  // scale for each output channel, and only those of two or more dimensions change.
   bool weights_only = false;
   Runtime runtime = Runtime::onnxruntime_cpu;
   OnOverflow on_overflow = OnOverflow::keep_high;
   Masks masks = Masks::finite;
+  SharedInitializers shared_initializers = SharedInitializers::duplicate;
+  ExternalData external_data = ExternalData::as_is;
+  std::uint64_t external_threshold = 1024;
+  // Types of inputs and outputs of the model, by name.
+  std::vector<std::pair<std::string, DType>> io_types = {};
+  // Nodes that stay as they are; and, unless empty, the only nodes that change. Entries are "op:TYPE", "name:NAME",
+  // "glob:PATTERN" and "re:REGEX" (of names), "domain:DOMAIN", "graph:PATTERN" (of CastInfo::scope), "tensor:NAME",
+  // "consumer-of:TENSOR", "producer-of:TENSOR". One that selects nothing is an error.
+  std::vector<std::string> keep = {};
+  std::vector<std::string> only = {};
+  // Types of operators, for those that have no schema: "own::Op:in=float16,out=float16", "own::Op:in0=float16".
+  std::vector<std::string> operator_types = {};
+  // Numbers of initializers are limited before they are converted: absolute values below `min_positive` other than 0
+  // become it, finite ones beyond `max_finite` that; 0 is no limit.
+  double min_positive = 0.0;
+  double max_finite = 0.0;
+  std::vector<std::string> explain = {};  // names of nodes that ConvertOutcome::explained describes
+  bool dry_run = false;                   // writes nothing
   bool overwrite = false;
 };
 
@@ -59,6 +93,34 @@ struct KeptNode {
   std::string name;  // or that of its first output
   std::string op_type;
   std::string_view reason;
+};
+
+// An initializer or constant that becomes another type.
+struct InitializerChange {
+  std::string name;
+  DType from = DType::undefined;
+  DType to = DType::undefined;
+  std::uint64_t count = 0;
+  std::uint64_t overflowed = 0;   // elements beyond the new type's range
+  std::uint64_t underflowed = 0;  // elements that become zero
+  bool clamped = false;           // those that overflowed are finite
+};
+
+// What becomes of one input or output of a node.
+struct ValueDecision {
+  std::string value;
+  bool is_input = false;
+  DType from = DType::undefined;
+  DType to = DType::undefined;
+  bool has_cast = false;         // of an input: the value is made in another type
+  std::string_view reason = {};  // why it keeps the type; "" if it changes, or is not of a type of `from`
+};
+
+struct NodeDecision {
+  std::string name;
+  std::string op_type;
+  std::string scope;  // as CastInfo::scope
+  std::vector<ValueDecision> values = {};
 };
 
 struct ConvertOutcome {
@@ -72,6 +134,10 @@ struct ConvertOutcome {
   std::uint64_t initializer_bytes_after = 0;
   std::size_t values_changed = 0;  // inputs, outputs, initializers and values between nodes with another type now
   std::vector<KeptNode> kept;      // nodes that take or give a type of `from`, and keep it
+  // Nodes by the type of their first floating output, or input if they have no such output; the types in order.
+  std::vector<std::pair<DType, std::size_t>> nodes_by_type = {};
+  std::vector<InitializerChange> initializers = {};  // that become `to`, in the order of the file
+  std::vector<NodeDecision> explained = {};
 };
 
 // Converts a model. The types of values follow from the schemas of the model's own opset; a Cast stands exactly where a

@@ -1,4 +1,5 @@
 // tcast onnx: changes the precision of ONNX models.
+#include <algorithm>
 #include <memory>
 
 #include <fmt/format.h>
@@ -18,10 +19,16 @@ namespace {
 using tensorcast::Result;
 using tensorcast::onnx::ConvertOutcome;
 using tensorcast::onnx::ConvertRequest;
+using tensorcast::onnx::InitializerChange;
 using tensorcast::onnx::KeptNode;
+using tensorcast::onnx::NodeDecision;
+using tensorcast::onnx::ValueDecision;
+
+enum class Clamp { none, finite, onnxconverter_common, onnxruntime };
 
 struct OnnxConvertArguments {
   ConvertRequest request;
+  Clamp clamp = Clamp::none;
   bool json = false;
   bool quiet = false;
 };
@@ -37,30 +44,125 @@ constexpr const char* onnx_convert_examples = R"(Examples:
       back again: no value of the model has another floating type
   tcast onnx convert model.onnx -o small.onnx --to bfloat16 --weights-only
       only initializers become bfloat16, and a Cast behind each gives back the old type
-  tcast onnx convert model.onnx -o mixed.onnx --to float16 --keep-op Softmax --keep-node /head/MatMul
+  tcast onnx convert model.onnx -o int8.onnx --to int8 --weights-only
+      matrices become int8 with a scale for each output channel, and a DequantizeLinear behind each gives float32
+  tcast onnx convert model.onnx -o mixed.onnx --to float16 --keep op:Softmax --keep 'glob:/head/*'
+      nodes that keep their types: op:TYPE, name:NAME, glob:PATTERN, re:REGEX, domain:DOMAIN, graph:PATTERN,
+      tensor:NAME, consumer-of:TENSOR, producer-of:TENSOR; --only takes the same
+  tcast onnx convert model.onnx --to float16 --dry-run --explain /head/MatMul
+      what would happen to the model, and why to this node
+  tcast onnx convert model.onnx -o model-f16.onnx --to float16 --keep-io-types x=float32,y=float16
 Each value gets one type: the new one where the schemas of the operators, in the model's own opset, and the runtime
 allow it. Sizes and indices that are computed as floats keep their type, as do initializers with numbers beyond the new
 range, and unknown operators. A Cast stands exactly where two types meet. Everything else is copied byte for byte.
 External data goes into OUT.data. Converting the result again changes nothing.)";
 
-nlohmann::ordered_json outcome_json(const ConvertRequest& request, const ConvertOutcome& outcome) {
-  nlohmann::ordered_json kept = nlohmann::ordered_json::array();
+using nlohmann::ordered_json;
+
+ordered_json type_json(tensorcast::DType dtype) {
+  return dtype == tensorcast::DType::undefined ? ordered_json() : ordered_json(name(dtype));
+}
+
+ordered_json decision_json(const NodeDecision& decision) {
+  ordered_json values = ordered_json::array();
+  for (const ValueDecision& value : decision.values) {
+    ordered_json entry = {{"value", value.value},
+                          {"is_input", value.is_input},
+                          {"from", type_json(value.from)},
+                          {"to", type_json(value.to)}};
+    if (value.is_input) entry["cast"] = value.has_cast;
+    if (!value.reason.empty()) entry["reason"] = value.reason;
+    values.push_back(std::move(entry));
+  }
+  return {{"name", decision.name}, {"op_type", decision.op_type}, {"scope", decision.scope}, {"values", values}};
+}
+
+ordered_json outcome_json(const ConvertRequest& request, const ConvertOutcome& outcome) {
+  ordered_json kept = ordered_json::array();
   for (const KeptNode& node : outcome.kept) {
     kept.push_back({{"name", node.name}, {"op_type", node.op_type}, {"reason", node.reason}});
   }
-  return {{"input", request.input},
-          {"output", request.output},
-          {"to", name(request.to)},
-          {"nodes", outcome.nodes},
-          {"nodes_converted", outcome.nodes_converted},
-          {"values_changed", outcome.values_changed},
-          {"casts_before", outcome.casts_before},
-          {"casts_added", outcome.casts_added},
-          {"casts_removed", outcome.casts_removed},
-          {"initializers_converted", outcome.initializers_converted},
-          {"initializer_bytes_before", outcome.initializer_bytes_before},
-          {"initializer_bytes_after", outcome.initializer_bytes_after},
-          {"kept", kept}};
+  ordered_json by_type = ordered_json::object();
+  for (const auto& [dtype, count] : outcome.nodes_by_type) by_type[std::string(name(dtype))] = count;
+  ordered_json initializers = ordered_json::array();
+  for (const InitializerChange& change : outcome.initializers) {
+    initializers.push_back({{"name", change.name},
+                            {"from", name(change.from)},
+                            {"to", name(change.to)},
+                            {"count", change.count},
+                            {"overflowed", change.overflowed},
+                            {"underflowed", change.underflowed},
+                            {"clamped", change.clamped}});
+  }
+  ordered_json json = {{"input", request.input},
+                       {"output", request.output},
+                       {"to", name(request.to)},
+                       {"nodes", outcome.nodes},
+                       {"nodes_converted", outcome.nodes_converted},
+                       {"nodes_by_type", by_type},
+                       {"values_changed", outcome.values_changed},
+                       {"casts_before", outcome.casts_before},
+                       {"casts_added", outcome.casts_added},
+                       {"casts_removed", outcome.casts_removed},
+                       {"casts_after", outcome.casts_before + outcome.casts_added - outcome.casts_removed},
+                       {"initializers_converted", outcome.initializers_converted},
+                       {"initializer_bytes_before", outcome.initializer_bytes_before},
+                       {"initializer_bytes_after", outcome.initializer_bytes_after},
+                       {"initializers", initializers},
+                       {"kept", kept}};
+  if (!request.explain.empty()) {
+    json["explained"] = ordered_json::array();
+    for (const NodeDecision& decision : outcome.explained) json["explained"].push_back(decision_json(decision));
+  }
+  return json;
+}
+
+std::string explanation_text(const NodeDecision& decision) {
+  std::string text = fmt::format("{} \"{}\"{}\n", printable(decision.op_type), printable(decision.name),
+                                 decision.scope.empty() ? "" : " in " + printable(decision.scope));
+  for (const ValueDecision& value : decision.values) {
+    const auto type_name = [](tensorcast::DType dtype) {
+      return dtype == tensorcast::DType::undefined ? std::string("?") : std::string(name(dtype));
+    };
+    text += fmt::format("  {} \"{}\": {}", value.is_input ? "takes" : "gives", printable(value.value),
+                        type_name(value.from));
+    if (value.to != value.from) text += " -> " + type_name(value.to);
+    if (value.has_cast) text += ", behind a Cast";
+    if (!value.reason.empty()) text += fmt::format(": {}", value.reason);
+    text += "\n";
+  }
+  return text;
+}
+
+// What a person should know of a conversion: nodes that stay, by reason, and numbers that are lost.
+std::string notes_text(const ConvertOutcome& outcome) {
+  std::string text;
+  std::vector<std::pair<std::string_view, std::vector<const KeptNode*>>> reasons;
+  for (const KeptNode& node : outcome.kept) {
+    const auto known =
+        std::find_if(reasons.begin(), reasons.end(), [&](const auto& entry) { return entry.first == node.reason; });
+    if (known == reasons.end()) {
+      reasons.push_back({node.reason, {&node}});
+    } else {
+      known->second.push_back(&node);
+    }
+  }
+  for (const auto& [reason, nodes] : reasons) {
+    text += fmt::format("  {} stay{}, such as {} \"{}\": {}\n", count_text(nodes.size(), "node"),
+                        nodes.size() == 1 ? "s" : "", printable(nodes.front()->op_type), printable(nodes.front()->name),
+                        reason);
+  }
+  std::uint64_t overflowed = 0;
+  std::uint64_t underflowed = 0;
+  for (const InitializerChange& change : outcome.initializers) {
+    overflowed += change.overflowed;
+    underflowed += change.underflowed;
+  }
+  if (overflowed + underflowed > 0) {
+    text += fmt::format("  initializers: {} beyond the range, {} became zero; --json lists them\n",
+                        count_text(overflowed, "number"), grouped(underflowed));
+  }
+  return text;
 }
 
 int convert_onnx(const OnnxConvertArguments& arguments) {
@@ -70,48 +172,88 @@ int convert_onnx(const OnnxConvertArguments& arguments) {
   if (!outcome) return fail(outcome.error());
   if (arguments.json) {
     print(json_text(outcome_json(request, *outcome)));
-  } else if (!arguments.quiet) {
-    const bool nothing = outcome->values_changed == 0 && outcome->casts_added == 0;
-    print(fmt::format("{}: {}\n", printable(request.output),
-                      nothing ? std::string("0 changes")
-                              : fmt::format("{} of {} in {}, {} and {} changed, {} added", outcome->nodes_converted,
-                                            count_text(outcome->nodes, "node"), name(request.to),
-                                            count_text(outcome->values_changed, "value"),
-                                            count_text(outcome->initializers_converted, "initializer"),
-                                            count_text(outcome->casts_added, "Cast"))));
+    return exit_done;
   }
+  if (arguments.quiet) return exit_done;
+  const bool nothing = outcome->values_changed == 0 && outcome->casts_added == 0 && outcome->casts_removed == 0;
+  print(fmt::format("{}: {}\n", printable(request.dry_run ? request.input : request.output),
+                    nothing ? std::string("0 changes")
+                            : fmt::format("{} of {} in {}, {} and {} changed, {} added", outcome->nodes_converted,
+                                          count_text(outcome->nodes, "node"), name(request.to),
+                                          count_text(outcome->values_changed, "value"),
+                                          count_text(outcome->initializers_converted, "initializer"),
+                                          count_text(outcome->casts_added, "Cast"))));
+  if (!nothing) print(notes_text(*outcome));
+  for (const NodeDecision& decision : outcome->explained) print(explanation_text(decision));
   return exit_done;
+}
+
+// Entries with a type, such as x=float32, are types of inputs and outputs; others are names of those that stay.
+void take_io_types(ConvertRequest& request) {
+  std::vector<std::string> names;
+  for (std::string& entry : request.keep_io_names) {
+    const std::size_t equals = entry.rfind('=');
+    const auto dtype = equals == std::string::npos
+                           ? tensorcast::Result<tensorcast::DType>(tensorcast::Error{})
+                           : tensorcast::parse_dtype(std::string_view(entry).substr(equals + 1));
+    if (dtype) {
+      request.io_types.emplace_back(entry.substr(0, equals), *dtype);
+    } else if (!entry.empty()) {
+      names.push_back(std::move(entry));
+    }
+  }
+  request.keep_io_names = std::move(names);
+}
+
+void apply_clamp(Clamp clamp, ConvertRequest& request) {
+  const auto limit = [&](double min_positive, double max_finite) {
+    if (request.min_positive == 0.0) request.min_positive = min_positive;
+    if (request.max_finite == 0.0) request.max_finite = max_finite;
+  };
+  if (clamp == Clamp::finite) request.on_overflow = tensorcast::onnx::OnOverflow::clamp;
+  if (clamp == Clamp::onnxconverter_common) limit(1e-7, 1e4);
+  if (clamp == Clamp::onnxruntime) limit(5.96e-8, 65504.0);
 }
 
 }  // namespace
 
 void add_onnx_convert(CLI::App& group, Work& work) {
+  using tensorcast::onnx::ExternalData;
   using tensorcast::onnx::Masks;
   using tensorcast::onnx::OnOverflow;
   using tensorcast::onnx::Runtime;
+  using tensorcast::onnx::SharedInitializers;
   CLI::App& command = *group.add_subcommand("convert", "Convert a model to float16, bfloat16, float32 or float64");
   command.footer(onnx_convert_examples);
   const auto arguments = std::make_shared<OnnxConvertArguments>();
   ConvertRequest& request = arguments->request;
 
   command.add_option("MODEL", request.input, "the ONNX model")->required();
-  command.add_option("-o,--output", request.output, "where the new model goes; may be MODEL")
-      ->required()
-      ->option_text("OUT");
+  CLI::Option* output = command.add_option("-o,--output", request.output, "where the new model goes; may be MODEL");
+  output->option_text("OUT");
   add_dtype(command, "--to", request.to, "the type that floating values become")->required();
   add_dtypes(command, "--from", request.from, "only values of these types (default: all that --to can be)");
-  CLI::Option* keep_io = command
-                             .add_option("--keep-io-types", request.keep_io_names,
-                                         "all inputs and outputs of the model keep their types, or only those in NAMES")
-                             ->expected(0, 1)
-                             ->delimiter(',')
-                             ->option_text("[NAMES]");
+  CLI::Option* keep_io =
+      command
+          .add_option("--keep-io-types", request.keep_io_names,
+                      "all inputs and outputs of the model keep their types, or only those in NAMES; x=float32 "
+                      "gives one a type")
+          ->expected(0, 1)
+          ->delimiter(',')
+          ->option_text("[NAMES]");
   repeatable(command.add_option("--keep-op", request.keep_op_types, "nodes of this operator stay; may be repeated"))
       ->option_text("TYPE");
   repeatable(command.add_option("--keep-node", request.keep_nodes, "the node of this name stays; may be repeated"))
       ->option_text("NAME");
+  repeatable(command.add_option("--keep", request.keep, "nodes that stay, such as glob:/head/*; may be repeated"))
+      ->option_text("SELECTOR");
+  repeatable(command.add_option("--only", request.only, "the only nodes that change; may be repeated"))
+      ->option_text("SELECTOR");
+  repeatable(command.add_option("--op-types", request.operator_types,
+                                "types of an operator without a schema: own::Op:in=float16,out=float16"))
+      ->option_text("TYPES");
   command.add_flag("--weights-only", request.weights_only,
-                   "only initializers change; float8 types, too, with opset 19 or later");
+                   "only initializers change; float8 types, too, with opset 19 or later, and int8");
   add_choice(command, "--runtime", request.runtime,
              {{"onnxruntime_cpu", Runtime::onnxruntime_cpu}, {"any", Runtime::any}},
              "where the model must run (default onnxruntime_cpu; any: by ONNX's schemas alone)");
@@ -124,14 +266,44 @@ void add_onnx_convert(CLI::App& group, Work& work) {
   add_choice(command, "--masks", request.masks,
              {{"finite", Masks::finite}, {"inf", Masks::inf}, {"as_others", Masks::as_others}},
              "constants such as -1e9 and -3.4e38 (default finite: the lowest number)");
+  add_choice(command, "--clamp", arguments->clamp,
+             {{"none", Clamp::none},
+              {"finite", Clamp::finite},
+              {"onnxconverter_common", Clamp::onnxconverter_common},
+              {"onnxruntime", Clamp::onnxruntime}},
+             "limit numbers of initializers (finite: to the type's range; the others: as these tools do)");
+  command.add_option("--min-positive", request.min_positive, "smaller numbers other than 0 become it")
+      ->check(CLI::NonNegativeNumber)
+      ->option_text("NUMBER");
+  command.add_option("--max-finite", request.max_finite, "larger finite numbers become it")
+      ->check(CLI::NonNegativeNumber)
+      ->option_text("NUMBER");
+  add_choice(command, "--shared-init", request.shared_initializers,
+             {{"dup", SharedInitializers::duplicate}, {"cast", SharedInitializers::cast}},
+             "initializers that both types need (default dup: stored twice; cast: once, and a Cast)");
+  add_choice(command, "--external-data", request.external_data,
+             {{"as_is", ExternalData::as_is},
+              {"one", ExternalData::one},
+              {"per_tensor", ExternalData::per_tensor},
+              {"inline", ExternalData::inside}},
+             "where initializers go: one file OUT.data, a file each, the model (default as_is)");
+  command
+      .add_option("--external-threshold", request.external_threshold,
+                  "bytes from which on initializers go outside (default 1024)")
+      ->option_text("BYTES");
+  repeatable(command.add_option("--explain", request.explain, "say what becomes of this node and why; may be repeated"))
+      ->option_text("NODE");
+  command.add_flag("--dry-run", request.dry_run, "report what would happen, and write nothing");
   command.add_flag("-f,--force", request.overwrite, "overwrite OUT");
   add_json(command, arguments->json);
   add_quiet(command, arguments->quiet);
 
-  command.callback([arguments, keep_io, &work] {
+  command.callback([arguments, keep_io, output, &work] {
     ConvertRequest& wanted = arguments->request;
-    std::erase(wanted.keep_io_names, "");
-    wanted.keep_io_types = keep_io->count() > 0 && wanted.keep_io_names.empty();
+    if (output->count() == 0 && !wanted.dry_run) throw CLI::RequiredError("--output");
+    take_io_types(wanted);
+    wanted.keep_io_types = keep_io->count() > 0 && wanted.keep_io_names.empty() && wanted.io_types.empty();
+    apply_clamp(arguments->clamp, wanted);
     work = [arguments] { return convert_onnx(*arguments); };
   });
 }

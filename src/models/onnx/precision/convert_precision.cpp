@@ -3,11 +3,17 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <utility>
 
 #include "dtype/guarded.hpp"
 #include "models/onnx/model_tree.hpp"
+#include "models/onnx/precision/graph_scopes.hpp"
 #include "models/onnx/precision/model_files.hpp"
 #include "models/onnx/precision/model_ir.hpp"
+#include "models/onnx/precision/node_selection.hpp"
 #include "models/onnx/precision/precision_plan.hpp"
 #include "models/onnx/precision/type_inference.hpp"
 #include "tensorcast/cast.hpp"
@@ -32,21 +38,26 @@ bool is_converted_type(DType dtype) {
 }
 
 Result<PrecisionPlan::Settings> settings_of(const ConvertRequest& request) {
-  const bool is_target = is_converted_type(request.to) ||
+  const bool to_int8 = request.weights_only && request.to == DType::int8;
+  const bool is_target = is_converted_type(request.to) || to_int8 ||
                          (request.weights_only && is_castable(request.to) && family(request.to) == Family::floating);
   if (!is_target) {
-    return refused(fmt::format("a model cannot become {}", name(request.to)),
-                   "targets are float16, bfloat16, float32 and float64; with --weights-only float8 types, too");
+    return refused(
+        fmt::format("a model cannot become {}", name(request.to)),
+        "targets are float16, bfloat16, float32 and float64; with --weights-only float8 types and int8, too");
   }
   PrecisionPlan::Settings settings{.to = static_cast<std::uint32_t>(request.to), .from = 0, .request = &request};
   for (const DType from : request.from) {
+    if (to_int8 && from != DType::float32) return refused("only float32 weights become int8");
     if (!is_converted_type(from)) {
       return refused(fmt::format("{} cannot be converted from", name(from)),
                      "sources are float64, float32, bfloat16 and float16");
     }
     settings.from |= std::uint64_t{1} << static_cast<int>(from);
   }
-  if (request.from.empty()) {
+  if (to_int8) {
+    settings.from = std::uint64_t{1} << static_cast<int>(DType::float32);
+  } else if (request.from.empty()) {
     for (const DType from : converted_types) {
       // Stored weights become smaller, never larger.
       if (request.weights_only && bit_width(from) <= bit_width(request.to)) continue;
@@ -54,6 +65,51 @@ Result<PrecisionPlan::Settings> settings_of(const ConvertRequest& request) {
     }
   }
   return settings;
+}
+
+// The parts of a request that name nodes and values of the model.
+Result<void> take_selection(const Model& model, const ConvertRequest& request, PrecisionPlan::Settings& settings) {
+  Result<std::vector<bool>> kept = select_nodes(model, request.keep, "keep");
+  if (!kept) return std::move(kept).error();
+  const Result<std::vector<bool>> only = select_nodes(model, request.only, "only");
+  if (!only) return only.error();
+  settings.blocked = std::move(*kept);
+  if (!request.only.empty()) {
+    const auto block = [&](const Graph& graph, const auto& self) -> void {
+      for (const Node& node : graph.nodes) {
+        // A Constant takes the type that its consumers want.
+        if (!(*only)[node.id] && node.op_type != "Constant") settings.blocked[node.id] = true;
+        for (const Attribute& attribute : node.attributes) {
+          for (const auto& inner : attribute.graphs) self(*inner, self);
+        }
+      }
+    };
+    block(*model.graph, block);
+    for (const auto& function : model.functions) block(function->body, block);
+  }
+  Result<std::vector<OperatorTypes>> operators = parse_operator_types(model, request.operator_types);
+  if (!operators) return std::move(operators).error();
+  settings.operators = std::move(*operators);
+  for (const auto& [edge, dtype] : request.io_types) {
+    if (!is_converted_type(dtype)) {
+      return refused(fmt::format("\"{}\" cannot become {}", shown(edge), name(dtype)),
+                     "inputs and outputs can be float16, bfloat16, float32 and float64");
+    }
+    bool known = false;
+    for (const auto* edges : {&model.graph->inputs, &model.graph->outputs}) {
+      for (const Declaration& declared : *edges) {
+        if (declared.name != edge) continue;
+        known = true;
+        const ValueType& type = model.values[declared.value].type;
+        if (!type.is_tensor() || !is_converted_type(static_cast<DType>(type.element))) {
+          return refused(fmt::format("\"{}\" is no tensor of floating-point numbers", shown(edge)));
+        }
+      }
+    }
+    if (!known) return refused(fmt::format("the model has no input or output \"{}\"", shown(edge)));
+    settings.io_elements[edge] = static_cast<std::uint32_t>(dtype);
+  }
+  return {};
 }
 
 // Names that match nothing are mistakes.
@@ -75,6 +131,7 @@ Result<void> check_names(const Model& model, const PrecisionPlan& plan, const Co
   };
   if (Result<void> right = check(request.keep_io_names, edges, "input or output"); !right) return right;
   if (Result<void> right = check(request.keep_op_types, operators, "operator"); !right) return right;
+  if (Result<void> right = check(request.explain, model.node_names, "node"); !right) return right;
   return check(request.keep_nodes, model.node_names, "node");
 }
 
@@ -85,6 +142,12 @@ bool has_source(const Model& model, const PrecisionPlan::Settings& settings) {
 
 Result<void> check_opset(const Model& model, DType to) {
   const std::int64_t opset = model.graph->opset("");
+  constexpr std::int64_t first_dequantize = 10;
+  if (to == DType::int8 && opset > 0 && opset < first_dequantize) {
+    return Error{.code = ErrorCode::unsupported,
+                 .message = fmt::format("DequantizeLinear came with opset 10, but the model has opset {}", opset),
+                 .hint = "onnx.version_converter may convert the model to opset 13"};
+  }
   if (opset <= 0 || opset >= since_opset(to)) return {};
   return Error{
       .code = ErrorCode::unsupported,
@@ -94,7 +157,15 @@ Result<void> check_opset(const Model& model, DType to) {
 
 class Survey {
  public:
+  struct Finding {
+    ValueId value = no_value;
+    NumberSurvey numbers;
+    bool has_limit = false;  // overflowing numbers become finite
+  };
+
   Survey(const io::InputFile& file, PrecisionPlan& plan) : file_(file), plan_(plan) {}
+
+  [[nodiscard]] const std::vector<Finding>& findings() const noexcept { return findings_; }
 
   Result<void> run() {
     Result<void> done;
@@ -106,6 +177,8 @@ class Survey {
 
  private:
   Result<void> survey(const Graph& graph) {
+    const bool to_integer = family(static_cast<DType>(plan_.settings().to)) == Family::integer;
+    if (to_integer) return survey_weights(graph);
     for (const Initializer& initializer : graph.initializers) {
       if (!plan_.may_change(initializer.value)) continue;
       if (Result<void> done = survey(initializer.value, initializer.tensor, initializer.name); !done) return done;
@@ -120,6 +193,31 @@ class Survey {
           if (Result<void> done = survey(node.outputs[0], attribute.tensor, node.output_names[0]); !done) return done;
         }
       }
+    }
+    return {};
+  }
+
+  // Finds the scales of weights that become int8: those of two or more dimensions, by the axis that a consumer needs.
+  Result<void> survey_weights(const Graph& graph) {
+    std::unordered_map<ValueId, std::pair<const Node*, std::size_t>> consumers;
+    for (const Node& node : graph.nodes) {
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) consumers.try_emplace(node.inputs[i], &node, i);
+    }
+    constexpr std::int64_t first_per_axis = 13;
+    for (const Initializer& initializer : graph.initializers) {
+      const auto consumer = consumers.find(initializer.value);
+      if (!plan_.may_change(initializer.value) || initializer.rank < 2 || initializer.sparse) continue;
+      if (consumer == consumers.end() || initializer.count == 0) continue;
+      const std::size_t axis = channel_axis(*consumer->second.first, consumer->second.second, initializer.rank);
+      Result<std::shared_ptr<const Quantization>> scales =
+          find_scales(file_, initializer.tensor, axis, graph.opset("") >= first_per_axis);
+      if (!scales) return std::move(scales).error();
+      if (*scales == nullptr) {
+        plan_.keep_high(initializer.value, "it has an infinity or NaN");
+        continue;
+      }
+      plan_.set_quantization(initializer.value, std::move(*scales));
+      findings_.push_back({.value = initializer.value, .numbers = {.count = initializer.count}});
     }
     return {};
   }
@@ -141,7 +239,12 @@ class Survey {
 
   Result<void> judge(ValueId id, const NumberSurvey& found, const std::string& tensor_name) {
     const ConvertRequest& request = *plan_.settings().request;
-    if (found.count == 1 && found.vanishing == 1) plan_.keep_high(id, "a constant would become zero");
+    const bool has_limit =
+        request.max_finite > 0.0 && request.max_finite <= facts(static_cast<DType>(plan_.settings().to)).largest;
+    findings_.push_back({.value = id, .numbers = found, .has_limit = has_limit});
+    if (has_limit && found.overflowing > 0) return {};
+    if (found.count == 1 && found.vanishing == 1 && request.min_positive == 0.0)
+      plan_.keep_high(id, "a constant would become zero");
     if (found.overflowing == 0) return {};
     if (found.masks >= found.overflowing && request.masks != Masks::as_others) {
       if (request.masks == Masks::finite) plan_.set_fit(id, Fit::clamp);
@@ -166,10 +269,81 @@ class Survey {
 
   const io::InputFile& file_;
   PrecisionPlan& plan_;
+  std::vector<Finding> findings_;
 };
 
+TensorPlacement placement_of(const ConvertRequest& request) {
+  using ::tensorcast::onnx::ExternalData;
+  TensorPlacement placement;
+  if (request.external_data == ExternalData::inside) placement.all_inside = true;
+  if (request.external_data == ExternalData::one || request.external_data == ExternalData::per_tensor) {
+    placement.inline_limit = request.external_threshold == 0 ? 0 : request.external_threshold - 1;
+    placement.only_larger = true;
+    placement.per_tensor = request.external_data == ExternalData::per_tensor;
+  }
+  return placement;
+}
+
+DType castable(std::uint32_t element) {
+  const auto dtype = static_cast<DType>(element);
+  return is_castable(dtype) ? dtype : DType::undefined;
+}
+
+// The type of the first floating output, or input.
+DType precision_of(const PrecisionPlan& plan, const Node& node) {
+  const auto floating = [](DType dtype) {
+    return dtype != DType::undefined && family(dtype) == Family::floating ? dtype : DType::undefined;
+  };
+  for (const ValueId id : node.outputs) {
+    const DType dtype = id == no_value ? DType::undefined : floating(castable(plan.produced(id)));
+    if (dtype != DType::undefined) return dtype;
+  }
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const DType dtype = node.inputs[i] == no_value ? DType::undefined : floating(castable(plan.taken(node, i)));
+    if (dtype != DType::undefined) return dtype;
+  }
+  return DType::undefined;
+}
+
+void describe_nodes(const PrecisionPlan& plan, const CastElision& elision, ConvertOutcome& outcome) {
+  const ConvertRequest& request = *plan.settings().request;
+  const std::vector<std::string> scopes = graph_scopes(plan.model());
+  std::map<DType, std::size_t> by_type;
+  plan.each_graph([&](const Graph& graph) {
+    for (const Node& node : graph.nodes) {
+      outcome.nodes_converted += plan.is_converted(node) ? 1 : 0;
+      outcome.casts_before += node.op_type == "Cast" && node.domain.empty() ? 1 : 0;
+      const bool wanted = !node.name.empty() &&
+                          std::find(request.explain.begin(), request.explain.end(), node.name) != request.explain.end();
+      if (wanted) {
+        outcome.explained.push_back(plan.explain(node));
+        outcome.explained.back().scope = scopes[graph.id];
+      }
+      if (elision.removal(node) != Removal::none) continue;
+      if (const DType dtype = precision_of(plan, node); dtype != DType::undefined) ++by_type[dtype];
+    }
+  });
+  outcome.nodes_by_type.assign(by_type.begin(), by_type.end());
+}
+
+void describe_initializers(const PrecisionPlan& plan, const std::vector<Survey::Finding>& findings,
+                           ConvertOutcome& outcome) {
+  const std::uint32_t to = plan.settings().to;
+  for (const Survey::Finding& finding : findings) {
+    const Value& value = plan.model().values[finding.value];
+    if (plan.produced(finding.value) != to && !plan.has_copy(finding.value)) continue;
+    outcome.initializers.push_back({.name = value.name,
+                                    .from = castable(value.type.element),
+                                    .to = static_cast<DType>(to),
+                                    .count = finding.numbers.count,
+                                    .overflowed = finding.numbers.overflowing,
+                                    .underflowed = finding.numbers.vanishing,
+                                    .clamped = finding.has_limit || plan.fit(finding.value) == Fit::clamp});
+  }
+}
+
 Result<ConvertOutcome> convert(const ConvertRequest& request) {
-  const Result<PrecisionPlan::Settings> settings = settings_of(request);
+  Result<PrecisionPlan::Settings> settings = settings_of(request);
   if (!settings) return settings.error();
   const Result<io::InputFile> file = io::InputFile::open(request.input);
   if (!file) return file.error();
@@ -178,20 +352,23 @@ Result<ConvertOutcome> convert(const ConvertRequest& request) {
   Model& model = **read;
   infer_types(model);
 
+  if (Result<void> taken = take_selection(model, request, *settings); !taken) return std::move(taken).error();
   PrecisionPlan plan(model, *settings);
   if (Result<void> right = check_names(model, plan, request); !right) return std::move(right).error();
   if (has_source(model, *settings)) {
     if (Result<void> right = check_opset(model, request.to); !right) return std::move(right).error();
   }
-  if (Result<void> surveyed = Survey(*file, plan).run(); !surveyed) return std::move(surveyed).error();
+  Survey survey(*file, plan);
+  if (Result<void> surveyed = survey.run(); !surveyed) return std::move(surveyed).error();
   plan.decide();
 
   const CastElision elision(plan, {.only_changed = true});
-  const Result<BuiltModel> built = build_model(*file, plan, elision, {}, request.output);
+  const Result<BuiltModel> built = build_model(*file, plan, elision, placement_of(request), request.output);
   if (!built) return built.error();
   const ModelWriter::Counts& counts = built->counts;
-  if (Result<void> written = write_model(*file, *built, request.output, request.overwrite); !written) {
-    return std::move(written).error();
+  if (!request.dry_run) {
+    Result<void> written = write_model(*file, *built, request.output, request.overwrite);
+    if (!written) return std::move(written).error();
   }
 
   ConvertOutcome outcome{.nodes = model.node_count,
@@ -201,12 +378,8 @@ Result<ConvertOutcome> convert(const ConvertRequest& request) {
                          .initializer_bytes_before = counts.initializer_bytes_before,
                          .initializer_bytes_after = counts.initializer_bytes_after,
                          .kept = plan.kept_nodes()};
-  plan.each_graph([&](const Graph& graph) {
-    for (const Node& node : graph.nodes) {
-      outcome.nodes_converted += plan.is_converted(node) ? 1 : 0;
-      outcome.casts_before += node.op_type == "Cast" && node.domain.empty() ? 1 : 0;
-    }
-  });
+  describe_nodes(plan, elision, outcome);
+  describe_initializers(plan, survey.findings(), outcome);
   for (ValueId id = 0; id < model.values.size(); ++id) {
     outcome.values_changed += plan.produced(id) != model.values[id].type.element ? 1 : 0;
   }

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <optional>
+#include <memory>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace tensorcast::models::onnx::precision {
 namespace {
@@ -51,18 +52,21 @@ class Rollback {
 
 Result<BuiltModel> build_model(const io::InputFile& file, const PrecisionPlan& plan, const CastElision& elision,
                                TensorPlacement placement, const std::string& output) {
-  const std::string location = std::filesystem::path(output).filename().string() + ".data";
+  const std::string model_name = std::filesystem::path(output).filename().string();
   for (;;) {
-    BuiltModel built{.rope = {}, .external = ExternalFile(location), .counts = {}};
+    BuiltModel built{.rope = {}, .external = ExternalFiles(model_name, placement.per_tensor), .counts = {}};
     ModelWriter writer(file, plan, elision, built.external, placement);
     Result<WireRope> rope = writer.model();
     if (!rope) return std::move(rope).error();
     built.rope = std::move(*rope);
     built.counts = writer.counts();
     if (built.rope.size() <= formats::onnx::max_message_bytes) return built;
-    if (placement.inline_limit <= small_bytes) {
+    if (placement.inline_limit <= small_bytes || placement.all_inside) {
       return Error{.code = ErrorCode::unsupported,
-                   .message = "the model would be larger than protobuf's limit of 2 GiB even without its initializers"};
+                   .message = placement.all_inside
+                                  ? "the model with its initializers would be larger than protobuf's limit of 2 GiB"
+                                  : "the model would be larger than protobuf's limit of 2 GiB even without its "
+                                    "initializers"};
     }
     placement.inline_limit = small_bytes;
   }
@@ -72,23 +76,26 @@ Result<void> write_model(const io::InputFile& file, const BuiltModel& model, con
                          bool overwrite) {
   Result<io::OutputFile> target = io::OutputFile::create(output, overwrite);
   if (!target) return std::move(target).error();
-  std::optional<io::OutputFile> data;
-  if (!model.external.empty()) {
-    Result<io::OutputFile> created = io::OutputFile::create(output + ".data", overwrite);
-    if (!created) return std::move(created).error();
-    data.emplace(std::move(*created));
-    if (Result<void> written = model.external.write(file, *data); !written) return written;
-  }
   if (Result<void> reserved = target->reserve(model.rope.size()); !reserved) return reserved;
   if (Result<void> written = model.rope.write(file, *target); !written) return written;
-  if (!data) return target->commit();
+  if (model.external.files().empty()) return target->commit();
 
   if (Result<void> synced = target->sync(); !synced) return synced;
-  Rollback rollback(data->path());
-  if (Result<void> committed = data->commit(); !committed) return committed;
-  rollback.committed();
+  const std::filesystem::path folder = std::filesystem::path(output).parent_path();
+  std::vector<std::unique_ptr<Rollback>> rollbacks;
+  for (const ExternalFiles::File& external : model.external.files()) {
+    Result<io::OutputFile> data = io::OutputFile::create((folder / external.location).string(), overwrite);
+    if (!data) return std::move(data).error();
+    if (Result<void> written = external.contents.write(file, *data); !written) return written;
+    auto rollback = std::make_unique<Rollback>(data->path());
+    if (Result<void> committed = data->commit(); !committed) return committed;
+    rollback->committed();
+    rollbacks.push_back(std::move(rollback));
+  }
   Result<void> committed = target->commit();
-  if (committed) rollback.keep();
+  for (const auto& rollback : rollbacks) {
+    if (committed) rollback->keep();
+  }
   return committed;
 }
 

@@ -11,7 +11,7 @@ namespace tensorcast::models::onnx::precision {
 
 struct BuiltModel {
   WireRope rope;
-  ExternalFile external;
+  ExternalFiles external;
   ModelWriter::Counts counts;
 };
 

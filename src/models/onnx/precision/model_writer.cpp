@@ -45,7 +45,7 @@ std::string tensor_attribute(std::string_view name, const std::string& tensor) {
 }  // namespace
 
 ModelWriter::ModelWriter(const io::InputFile& file, const PrecisionPlan& plan, const CastElision& elision,
-                         ExternalFile& external, const TensorPlacement& placement)
+                         ExternalFiles& external, const TensorPlacement& placement)
     : file_(file), plan_(plan), elision_(elision), external_(external), placement_(placement) {
   name_forms();
 }
@@ -59,14 +59,17 @@ std::string ModelWriter::fresh(const std::string& base, std::set<std::string, st
 void ModelWriter::need_other(ValueId id, std::uint32_t element) {
   id = elision_.source(id);
   if (id == no_value || element == plan_.produced(id)) return;
-  forms_[id].other_element = element;
+  std::vector<Form>& others = forms_[id].others;
+  const bool known =
+      std::any_of(others.begin(), others.end(), [&](const Form& form) { return form.element == element; });
+  if (!known) others.push_back({.element = element});
 }
 
 void ModelWriter::name_forms() {
   const Model& model = plan_.model();
   forms_.resize(model.values.size());
-  swapped_.resize(model.values.size());
-  cast_names_.resize(model.values.size());
+  output_elements_.resize(model.values.size());
+  scale_names_.resize(model.values.size());
   plan_.each_graph([&](const Graph& graph) {
     for (const Node& node : graph.nodes) {
       if (elision_.removal(node) != Removal::none) continue;
@@ -78,7 +81,9 @@ void ModelWriter::name_forms() {
       const ValueId id = graph.outputs[k].value;
       const std::uint32_t element = plan_.given_back(graph, k);
       need_other(id, element);
-      if (&graph == model.graph.get() && element != plan_.produced(id)) swapped_[elision_.source(id)] = true;
+      if (&graph == model.graph.get() && element != plan_.produced(id)) {
+        output_elements_[elision_.source(id)] = element;
+      }
     }
   });
   std::set<std::string, std::less<>> values = model.value_names;
@@ -87,21 +92,26 @@ void ModelWriter::name_forms() {
     Forms& forms = forms_[id];
     const std::string& own = elision_.name(id);
     forms.produced = own;
-    if (forms.other_element == 0) {
-      if (!plan_.has_copy(id)) continue;
-      forms.other_element = plan_.settings().to;
+    if (plan_.has_copy(id)) need_other(id, plan_.settings().to);
+    const auto named = [&](std::uint32_t element) {
+      return fresh(fmt::format("{}_{}", own, name(static_cast<DType>(element))), values);
+    };
+    if (output_elements_[id] != 0) forms.produced = named(plan_.produced(id));
+    for (Form& form : forms.others) {
+      form.name = form.element == output_elements_[id] ? own : named(form.element);
+      form.cast_name = fresh(fmt::format("Cast_{}_{}", own, name(static_cast<DType>(form.element))), nodes);
     }
-    const std::uint32_t renamed = swapped_[id] ? plan_.produced(id) : forms.other_element;
-    std::string made = fresh(fmt::format("{}_{}", own, name(static_cast<DType>(renamed))), values);
-    forms.other = swapped_[id] ? own : made;
-    if (swapped_[id]) forms.produced = std::move(made);
-    cast_names_[id] = fresh(fmt::format("Cast_{}_{}", own, name(static_cast<DType>(forms.other_element))), nodes);
+    const bool is_quantized = plan_.quantization(id) != nullptr && plan_.produced(id) == plan_.settings().to;
+    if (is_quantized && !forms.others.empty()) scale_names_[id] = fresh(own + "_scale", values);
   }
 }
 
 const std::string& ModelWriter::name_in(ValueId id, std::uint32_t element) const {
   id = elision_.source(id);
-  return element == plan_.produced(id) ? forms_[id].produced : forms_[id].other;
+  const Forms& forms = forms_[id];
+  const auto form = std::find_if(forms.others.begin(), forms.others.end(),
+                                 [&](const Form& other) { return other.element == element; });
+  return element == plan_.produced(id) || form == forms.others.end() ? forms.produced : form->name;
 }
 
 bool ModelWriter::keeps_name(ValueId id) const {
@@ -110,21 +120,47 @@ bool ModelWriter::keeps_name(ValueId id) const {
   return is_made && elision_.source(id) == id && forms_[id].produced == value.name;
 }
 
-void ModelWriter::add_cast(WireRope& rope, std::uint32_t field, ValueId id) {
-  const Forms& forms = forms_[id];
-  if (forms.other.empty() || plan_.has_copy(id)) return;
+std::string ModelWriter::cast_node(ValueId id, const Form& form) const {
   const Graph& graph = *plan_.model().values[id].graph;
-  const auto to = static_cast<DType>(forms.other_element);
+  const auto to = static_cast<DType>(form.element);
   const std::string attribute =
       graph.opset("") < 6
           ? encode_field(attribute_field::name, "to") + encode_field(attribute_field::s, cast_word(to)) +
                 encode_varint_field(attribute_field::type, static_cast<std::uint64_t>(AttributeType::string))
           : int_attribute("to", static_cast<std::uint64_t>(to));
-  rope.text(encode_field(
-      field, encode_field(node_field::input, forms.produced) + encode_field(node_field::output, forms.other) +
-                 encode_field(node_field::name, cast_names_[id]) + encode_field(node_field::op_type, "Cast") +
-                 encode_field(node_field::attribute, attribute)));
-  ++counts_.casts_added;
+  return encode_field(node_field::input, forms_[id].produced) + encode_field(node_field::output, form.name) +
+         encode_field(node_field::name, form.cast_name) + encode_field(node_field::op_type, "Cast") +
+         encode_field(node_field::attribute, attribute);
+}
+
+std::string ModelWriter::dequantize_node(ValueId id, const Form& form) const {
+  const Quantization& quantization = *plan_.quantization(id);
+  std::string node = encode_field(node_field::input, forms_[id].produced) +
+                     encode_field(node_field::input, scale_names_[id]) + encode_field(node_field::output, form.name) +
+                     encode_field(node_field::name, form.cast_name) +
+                     encode_field(node_field::op_type, "DequantizeLinear");
+  if (quantization.per_channel) node += encode_field(node_field::attribute, int_attribute("axis", quantization.axis));
+  return node;
+}
+
+void ModelWriter::add_casts(WireRope& rope, std::uint32_t field, ValueId id) {
+  for (const Form& form : forms_[id].others) {
+    if (plan_.has_copy(id) && form.element == plan_.settings().to) continue;
+    const bool is_quantized = !scale_names_[id].empty();
+    rope.text(encode_field(field, is_quantized ? dequantize_node(id, form) : cast_node(id, form)));
+    ++counts_.casts_added;
+  }
+}
+
+TensorChange ModelWriter::change_of(ValueId id, std::uint32_t element) const {
+  const ::tensorcast::onnx::ConvertRequest& request = *plan_.settings().request;
+  const bool is_target = element == plan_.settings().to;
+  return {.to = static_cast<DType>(element),
+          .clamp = plan_.fit(id) == Fit::clamp,
+          .name = {},
+          .min_positive = is_target ? request.min_positive : 0.0,
+          .max_finite = is_target ? request.max_finite : 0.0,
+          .quantization = is_target ? plan_.quantization(id) : nullptr};
 }
 
 Result<WireRope> ModelWriter::model() {
@@ -159,7 +195,7 @@ Result<WireRope> ModelWriter::graph(const Graph& graph, bool& changed) {
   for (const Initializer& initializer : graph.initializers) {
     if (!plan_.model().values[initializer.value].is_input) own.push_back(initializer.value);
   }
-  for (const ValueId id : own) add_cast(first, graph_field::node, id);
+  for (const ValueId id : own) add_casts(first, graph_field::node, id);
   bool has_first = first.size() > 0;
   changed = changed || has_first;
 
@@ -205,7 +241,7 @@ Result<WireRope> ModelWriter::graph(const Graph& graph, bool& changed) {
       case graph_field::value_info: {
         const Declaration& info = graph.infos[infos++];
         if (info.value == no_value) break;
-        if (swapped_[info.value] && elision_.name(info.value) == info.name) break;
+        if (output_elements_[info.value] != 0 && elision_.name(info.value) == info.name) break;
         if (keeps_name(info.value)) return retype(field, info.value, plan_.produced(info.value), info.name);
         changed = true;
         return {};
@@ -225,7 +261,7 @@ Result<WireRope> ModelWriter::function(const Function& function, bool& changed) 
   const Graph& body = function.body;
   WireRope rope;
   WireRope first;
-  for (const Declaration& input : body.inputs) add_cast(first, function_field::node, input.value);
+  for (const Declaration& input : body.inputs) add_casts(first, function_field::node, input.value);
   bool has_first = first.size() > 0;
   changed = changed || has_first;
   std::size_t nodes = 0;
@@ -307,8 +343,8 @@ Result<void> ModelWriter::node(const Node& node, std::uint32_t number, WireRope&
     rope.message(number, std::move(contents));
   }
   for (const ValueId id : node.outputs) {
-    if (id == no_value || forms_[id].other.empty()) continue;
-    add_cast(rope, number, id);
+    if (id == no_value || forms_[id].others.empty()) continue;
+    add_casts(rope, number, id);
     changed = true;
   }
   return {};
@@ -395,7 +431,7 @@ Result<WireRope> ModelWriter::attribute_with(const Attribute& attribute, std::ui
 
 // The attribute of a Constant or ConstantOfShape in another type; empty if it does not hold the value.
 Result<WireRope> ModelWriter::constant_tensor(const Node& node, const Attribute& attribute, DType to) {
-  const TensorChange change{.to = to, .clamp = plan_.fit(node.outputs.front()) == Fit::clamp};
+  const TensorChange change = change_of(node.outputs.front(), static_cast<std::uint32_t>(to));
   if (attribute.name == "value") {
     Result<WireRope> tensor = convert_tensor(file_, attribute.tensor, change, nullptr);
     if (!tensor) return std::move(tensor).error();
@@ -419,8 +455,10 @@ Result<WireRope> ModelWriter::constant_tensor(const Node& node, const Attribute&
   std::vector<std::int64_t> shape;
   if (attribute.name == "value_floats") shape.push_back(static_cast<std::int64_t>(attribute.floats.size()));
   std::vector<std::byte> bytes(storage_bytes(to, attribute.floats.size()));
-  Result<void> done = cast(TensorView{DType::float32, shape, std::as_bytes(std::span(attribute.floats))},
-                           MutableTensorView{to, shape, bytes});
+  std::vector<double> numbers(attribute.floats.begin(), attribute.floats.end());
+  limit_numbers(change, numbers);
+  Result<void> done =
+      cast(TensorView{DType::float64, shape, std::as_bytes(std::span(numbers))}, MutableTensorView{to, shape, bytes});
   if (!done) return std::move(done).error();
   rope.text(tensor_attribute("value", encode_tensor(to, shape, bytes)));
   return rope;
@@ -444,17 +482,32 @@ Result<WireRope> ModelWriter::sparse_tensor(const WireField& field, const Tensor
   return rope;
 }
 
+// The scales of an int8 weight, in the type that DequantizeLinear gives.
+std::string ModelWriter::scale_tensor(ValueId id) const {
+  const Quantization& quantization = *plan_.quantization(id);
+  const auto to = static_cast<DType>(forms_[id].others.front().element);
+  std::vector<std::int64_t> shape;
+  if (quantization.per_channel) shape.push_back(static_cast<std::int64_t>(quantization.scales.size()));
+  std::vector<std::byte> bytes(storage_bytes(to, quantization.scales.size()));
+  const Result<void> done = cast(TensorView{DType::float32, shape, std::as_bytes(std::span(quantization.scales))},
+                                 MutableTensorView{to, shape, bytes});
+  static_cast<void>(done);
+  return encode_tensor(to, shape, bytes) +
+         encode_field(static_cast<std::uint32_t>(formats::onnx::Field::name), scale_names_[id]);
+}
+
 Result<void> ModelWriter::initializer(const Initializer& initializer, WireRope& rope, bool& changed) {
   const ValueId id = initializer.value;
   const std::uint32_t produced = plan_.produced(id);
   const bool converts = produced != initializer.element;
   const WireField& field = initializer.field;
-  const bool clamp = plan_.fit(id) == Fit::clamp;
   const auto bytes_in = [&](std::uint32_t element) {
     return storage_bytes(static_cast<DType>(element), static_cast<std::size_t>(initializer.count));
   };
-  const auto placed = [&](std::uint32_t element) {
-    return initializer.external || bytes_in(element) > placement_.inline_limit ? &external_ : nullptr;
+  const auto placed = [&](std::uint32_t element) -> ExternalFiles* {
+    if (placement_.all_inside) return nullptr;
+    const bool is_outside = initializer.external && !placement_.only_larger;
+    return is_outside || bytes_in(element) > placement_.inline_limit ? &external_ : nullptr;
   };
   const auto emit = [&](const TensorChange& change, std::uint32_t element) -> Result<void> {
     Result<WireRope> contents = initializer.sparse ? sparse_tensor(field, change)
@@ -469,11 +522,13 @@ Result<void> ModelWriter::initializer(const Initializer& initializer, WireRope& 
     counts_.initializer_bytes_before += bytes_in(initializer.element);
     counts_.initializer_bytes_after += bytes_in(element);
   };
+  const bool moves = initializer.external ? !placement_.leave_external : placed(produced) != nullptr;
   if (converts) {
     count(produced);
-    if (Result<void> done = emit({.to = static_cast<DType>(produced), .clamp = clamp}, produced); !done) return done;
-  } else if (!initializer.sparse && initializer.element != 8 && placed(produced) != nullptr &&
-             !(initializer.external && placement_.leave_external)) {
+    if (Result<void> done = emit(change_of(id, produced), produced); !done) return done;
+    if (!scale_names_[id].empty()) rope.text(encode_field(graph_field::initializer, scale_tensor(id)));
+  } else if (!initializer.sparse && is_castable(static_cast<DType>(initializer.element)) && initializer.element != 8 &&
+             moves) {
     if (Result<void> done = emit({}, produced); !done) return done;
   } else {
     rope.copy(field.begin, field.offset + field.length);
@@ -481,7 +536,9 @@ Result<void> ModelWriter::initializer(const Initializer& initializer, WireRope& 
   if (!plan_.has_copy(id)) return {};
   const std::uint32_t element = plan_.settings().to;
   count(element);
-  return emit({.to = static_cast<DType>(element), .clamp = clamp, .name = forms_[id].other}, element);
+  TensorChange copy = change_of(id, element);
+  copy.name = name_in(id, element);
+  return emit(copy, element);
 }
 
 Result<WireRope> ModelWriter::declaration(const WireField& field, std::uint32_t element, const std::string& name) {

@@ -18,6 +18,9 @@ namespace tensorcast::models::onnx::precision {
 struct TensorPlacement {
   // Larger ones go to the external file, as do those that were external.
   std::uint64_t inline_limit = formats::onnx::max_message_bytes;
+  bool only_larger = false;     // those that were external are judged by their size, too
+  bool all_inside = false;      // none is outside
+  bool per_tensor = false;      // each outside has its own file
   bool leave_external = false;  // those that were external and do not change stay where they are
 };
 
@@ -31,7 +34,7 @@ class ModelWriter {
   };
 
   // All outlive the writer.
-  ModelWriter(const io::InputFile& file, const PrecisionPlan& plan, const CastElision& elision, ExternalFile& external,
+  ModelWriter(const io::InputFile& file, const PrecisionPlan& plan, const CastElision& elision, ExternalFiles& external,
               const TensorPlacement& placement);
 
   // Errors: parse, unsupported, io.
@@ -39,11 +42,15 @@ class ModelWriter {
   [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
 
  private:
-  // The names of a value in its own type and in the other.
+  // A value in another type than that in which it is made.
+  struct Form {
+    std::uint32_t element = 0;
+    std::string name = {};
+    std::string cast_name = {};
+  };
   struct Forms {
-    std::string produced;
-    std::string other;  // empty: nothing needs it
-    std::uint32_t other_element = 0;
+    std::string produced;           // name
+    std::vector<Form> others = {};  // that something needs
   };
 
   void name_forms();
@@ -51,7 +58,10 @@ class ModelWriter {
   [[nodiscard]] std::string fresh(const std::string& base, std::set<std::string, std::less<>>& taken) const;
   [[nodiscard]] const std::string& name_in(ValueId id, std::uint32_t element) const;
   [[nodiscard]] bool keeps_name(ValueId id) const;
-  void add_cast(WireRope& rope, std::uint32_t field, ValueId id);
+  void add_casts(WireRope& rope, std::uint32_t field, ValueId id);
+  [[nodiscard]] std::string cast_node(ValueId id, const Form& form) const;
+  [[nodiscard]] std::string dequantize_node(ValueId id, const Form& form) const;
+  [[nodiscard]] TensorChange change_of(ValueId id, std::uint32_t element) const;
 
   [[nodiscard]] Result<WireRope> graph(const Graph& graph, bool& changed);
   [[nodiscard]] Result<WireRope> function(const Function& function, bool& changed);
@@ -60,6 +70,7 @@ class ModelWriter {
                                         std::string& added);
   [[nodiscard]] Result<WireRope> attribute_with(const Attribute& attribute, std::uint32_t member, WireRope contents);
   [[nodiscard]] Result<WireRope> constant_tensor(const Node& node, const Attribute& attribute, DType to);
+  [[nodiscard]] std::string scale_tensor(ValueId id) const;
   [[nodiscard]] Result<void> initializer(const Initializer& initializer, WireRope& rope, bool& changed);
   [[nodiscard]] Result<WireRope> sparse_tensor(const WireField& field, const TensorChange& change);
   [[nodiscard]] Result<WireRope> declaration(const WireField& field, std::uint32_t element, const std::string& name);
@@ -68,11 +79,11 @@ class ModelWriter {
   const io::InputFile& file_;
   const PrecisionPlan& plan_;
   const CastElision& elision_;
-  ExternalFile& external_;
+  ExternalFiles& external_;
   TensorPlacement placement_;
-  std::vector<Forms> forms_;             // by value
-  std::vector<bool> swapped_;            // by value: the other form has the value's own name
-  std::vector<std::string> cast_names_;  // by value
+  std::vector<Forms> forms_;                    // by value
+  std::vector<std::uint32_t> output_elements_;  // by value: the other type in which an output of the model has its name
+  std::vector<std::string> scale_names_;        // by value: of scales of int8 weights
   Counts counts_;
 };
 

@@ -14,7 +14,11 @@ constexpr std::uint64_t smallest_weight = 16;
 }  // namespace
 
 PrecisionPlan::PrecisionPlan(const Model& model, const Settings& settings)
-    : model_(model), settings_(settings), copied_(model.values.size()), fits_(model.values.size()) {
+    : model_(model),
+      settings_(settings),
+      copied_(model.values.size()),
+      fits_(model.values.size()),
+      quantizations_(model.values.size()) {
   SlotBuilder(*this).build();
   for (const Value& value : model.values) produced_.push_back(value.type.element);
 }
@@ -45,6 +49,9 @@ void PrecisionPlan::hold(SlotId slot, Hold how, std::string_view reason) {
 // Before IR version 4 every initializer had to be an input, too.
 bool PrecisionPlan::keeps_edge(const Declaration& edge) const {
   const ::tensorcast::onnx::ConvertRequest& request = *settings_.request;
+  if (const auto given = settings_.io_elements.find(edge.name); given != settings_.io_elements.end()) {
+    return given->second == model_.values[edge.value].type.element;
+  }
   const auto& names = request.keep_io_names;
   if (std::find(names.begin(), names.end(), edge.name) != names.end()) return true;
   const Value& value = model_.values[edge.value];
@@ -149,6 +156,7 @@ void PrecisionPlan::hold_adapting(const Graph& graph) {
 
 // Inputs and initializers take the type that their consumers want.
 void PrecisionPlan::decide_sources() {
+  const bool to_integer = family(static_cast<DType>(settings_.to)) == Family::integer;
   for (std::size_t id = 0; id < model_.values.size(); ++id) {
     const Value& value = model_.values[id];
     const bool is_constant = value.producer != nullptr && value.producer->op_type == "Constant";
@@ -159,7 +167,8 @@ void PrecisionPlan::decide_sources() {
     if (at(own).hold == Hold::rule) continue;
     bool low = false;
     bool high = false;
-    const bool small = value.initializer != nullptr && value.initializer->count < smallest_weight;
+    const bool small = value.initializer != nullptr &&
+                       (value.initializer->count < smallest_weight || (to_integer && quantizations_[id] == nullptr));
     for (const Use& use : uses_[id]) {
       const Hold held = use.slot == any_type ? Hold::free : use.slot == exact_type ? Hold::rule : at(use.slot).hold;
       const bool stays_high = held == Hold::rule || (held == Hold::runtime && !is_edge && (small || is_constant));
@@ -171,9 +180,20 @@ void PrecisionPlan::decide_sources() {
     if (is_edge || !high) {
       if (low) continue;
     } else if (wanted_low && !value.is_input && value.initializer != nullptr && !value.initializer->sparse) {
-      copied_[id] = true;
+      copied_[id] = settings_.request->shared_initializers == ::tensorcast::onnx::SharedInitializers::duplicate;
     }
     hold(own, Hold::rule, "its consumers keep the type");
+  }
+}
+
+// Inputs of the model, and outputs that no node makes, get the types that the request gives them.
+void PrecisionPlan::decide_edges() {
+  for (const auto* edges : {&model_.graph->inputs, &model_.graph->outputs}) {
+    for (const Declaration& edge : *edges) {
+      const auto given = settings_.io_elements.find(edge.name);
+      if (given == settings_.io_elements.end() || model_.values[edge.value].producer != nullptr) continue;
+      produced_[edge.value] = given->second;
+    }
   }
 }
 
@@ -182,7 +202,10 @@ void PrecisionPlan::decide_outputs() {
   for (const Declaration& output : model_.graph->outputs) {
     const Value& value = model_.values[output.value];
     std::uint32_t element = produced_[output.value];
-    if (settings_.converts(value.type) && value.type.is_tensor() && value.producer != nullptr) {
+    const auto given = settings_.io_elements.find(output.name);
+    if (given != settings_.io_elements.end() && value.producer != nullptr) {
+      element = given->second;
+    } else if (settings_.converts(value.type) && value.type.is_tensor() && value.producer != nullptr) {
       if (keeps_edge(output)) {
         element = value.type.element;
       } else if (at(value_slots_[output.value]).hold == Hold::runtime) {
@@ -214,6 +237,7 @@ void PrecisionPlan::decide() {
     if (!settings_.converts(value.type)) continue;
     produced_[id] = at(value_slots_[id]).hold == Hold::free ? settings_.to : value.type.element;
   }
+  decide_edges();
   decide_outputs();
 }
 
@@ -226,6 +250,37 @@ bool PrecisionPlan::is_converted(const Node& node) const {
   }
   return std::any_of(node.outputs.begin(), node.outputs.end(),
                      [&](ValueId id) { return id != no_value && changed(id, produced_[id]); });
+}
+
+std::string_view PrecisionPlan::reason_of(SlotId slot, ValueId id) const {
+  if (slot == exact_type) return "its consumer keeps the type";
+  if (slot == any_type) return produced_[id] == model_.values[id].type.element ? "it is made in this type" : "";
+  return at(slot).reason;
+}
+
+::tensorcast::onnx::NodeDecision PrecisionPlan::explain(const Node& node) const {
+  ::tensorcast::onnx::NodeDecision decision{.name = node.name, .op_type = node.op_type, .scope = {}};
+  const auto dtype = [&](ValueId id, std::uint32_t element) {
+    const auto number = static_cast<DType>(element);
+    return model_.values[id].type.kind != ValueType::Kind::unknown && is_castable(number) ? number : DType::undefined;
+  };
+  const auto add = [&](ValueId id, bool is_input, std::uint32_t element, SlotId slot) {
+    const Value& value = model_.values[id];
+    const bool stays = element == value.type.element && settings_.converts(value.type);
+    decision.values.push_back({.value = value.name,
+                               .is_input = is_input,
+                               .from = dtype(id, value.type.element),
+                               .to = dtype(id, element),
+                               .has_cast = is_input && element != produced_[id] && !copied_[id],
+                               .reason = stays ? reason_of(slot, id) : std::string_view()});
+  };
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] != no_value) add(node.inputs[i], true, taken(node, i), node_inputs_[node.id][i]);
+  }
+  for (const ValueId id : node.outputs) {
+    if (id != no_value) add(id, false, produced_[id], value_slots_[id]);
+  }
+  return decision;
 }
 
 std::vector<::tensorcast::onnx::KeptNode> PrecisionPlan::kept_nodes() const {

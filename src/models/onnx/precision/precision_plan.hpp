@@ -2,10 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "models/onnx/precision/model_ir.hpp"
+#include "models/onnx/precision/operator_types.hpp"
+#include "models/onnx/precision/weight_quantization.hpp"
 #include "tensorcast/onnx.hpp"
 
 namespace tensorcast::models::onnx::precision {
@@ -26,6 +31,9 @@ class PrecisionPlan {
     std::uint32_t to = 0;
     std::uint64_t from = 0;  // bit N: TensorProto.DataType N
     const ::tensorcast::onnx::ConvertRequest* request = nullptr;
+    std::vector<bool> blocked = {};  // by node, or empty: the request keeps it
+    std::map<std::string, std::uint32_t, std::less<>> io_elements = {};
+    std::vector<OperatorTypes> operators = {};
     [[nodiscard]] bool converts(const ValueType& type) const noexcept {
       return type.element != to && type.element < 64 && (from >> type.element & 1) != 0;
     }
@@ -40,6 +48,9 @@ class PrecisionPlan {
   // Of an initializer: also stored in the target type, under another name.
   [[nodiscard]] bool has_copy(ValueId id) const { return copied_[id]; }
   [[nodiscard]] Fit fit(ValueId id) const { return fits_[id]; }
+  // Of a weight that becomes int8; else null.
+  [[nodiscard]] const std::shared_ptr<const Quantization>& quantization(ValueId id) const { return quantizations_[id]; }
+  [[nodiscard]] ::tensorcast::onnx::NodeDecision explain(const Node& node) const;
 
   [[nodiscard]] std::vector<::tensorcast::onnx::KeptNode> kept_nodes() const;
   [[nodiscard]] bool is_converted(const Node& node) const;
@@ -56,6 +67,9 @@ class PrecisionPlan {
   // change, and says how; then decide().
   [[nodiscard]] bool may_change(ValueId id) const;
   void set_fit(ValueId id, Fit fit) { fits_[id] = fit; }
+  void set_quantization(ValueId id, std::shared_ptr<const Quantization> found) {
+    quantizations_[id] = std::move(found);
+  }
   void keep_high(ValueId id, std::string_view reason);
   void decide();
 
@@ -80,7 +94,9 @@ class PrecisionPlan {
   void hold_movers(const Graph& graph);
   void hold_adapting(const Graph& graph);
   void decide_sources();
+  void decide_edges();
   void decide_outputs();
+  [[nodiscard]] std::string_view reason_of(SlotId slot, ValueId id) const;
 
   const Model& model_;
   Settings settings_;
@@ -94,6 +110,7 @@ class PrecisionPlan {
   std::vector<std::uint32_t> model_outputs_;        // types of the main graph's outputs
   std::vector<bool> copied_;
   std::vector<Fit> fits_;
+  std::vector<std::shared_ptr<const Quantization>> quantizations_;  // by value
 };
 
 template <class Visit>

@@ -102,12 +102,16 @@ void SlotBuilder::build_graph(const Graph& graph) {
 
 bool SlotBuilder::is_blocked(const Node& node) const {
   const ConvertRequest& request = *plan_.settings_.request;
+  if (!plan_.settings_.blocked.empty() && plan_.settings_.blocked[node.id]) return true;
   return listed(request.keep_op_types, node.op_type) || (!node.name.empty() && listed(request.keep_nodes, node.name));
 }
 
 void SlotBuilder::build_node(const Node& node, const Graph& graph) {
   if (const Function* function = plan_.model_.function(node)) return build_call(node, *function);
   if (is_control_flow(node)) return build_control_flow(node, graph);
+  for (const OperatorTypes& types : plan_.settings_.operators) {
+    if (types.names(node)) return is_blocked(node) ? build_opaque(node, by_request) : build_declared(node, types);
+  }
   const Schema* schema = schema_of(node, graph);
   if (schema == nullptr || node.op_type == "BitCast") return build_opaque(node, unknown_operator);
   if (graph.opset("") <= 0) return build_opaque(node, "the model imports no version of Cast");
@@ -116,6 +120,23 @@ void SlotBuilder::build_node(const Node& node, const Graph& graph) {
                                       [](const Attribute& attribute) { return !attribute.graphs.empty(); });
   if (has_bodies) return build_opaque(node, unknown_operator);
   if (is_blocked(node)) return hold_blocked(node);
+}
+
+// The request says which inputs and outputs become which type.
+void SlotBuilder::build_declared(const Node& node, const OperatorTypes& types) {
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    if (!converts(node.inputs[i])) continue;
+    if (types.input(i) == plan_.settings_.to) {
+      take(node, i, new_slot());
+    } else {
+      take_exactly(node, i);
+    }
+  }
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    const ValueId id = node.outputs[i];
+    if (id == no_value || types.output(i) == plan_.settings_.to) continue;
+    plan_.hold(plan_.value_slots_[id], Hold::rule, by_request);
+  }
 }
 
 // Its inputs and outputs keep their types, as do those of the graphs inside.

@@ -20,6 +20,7 @@ class SlotBuilder {
   void build_graph(const Graph& graph);
   void build_node(const Node& node, const Graph& graph);
   void build_opaque(const Node& node, std::string_view reason);
+  void build_declared(const Node& node, const OperatorTypes& types);
   void build_operator(const Node& node, const Schema& schema);
   void link_variables(const Node& node, const Schema& schema, std::vector<SlotId>& variables);
   void build_control_flow(const Node& node, const Graph& graph);

@@ -74,11 +74,26 @@ Result<void> stream_tensor(const io::InputFile& file, formats::onnx::ByteRange t
   const DType from = (*reader)->tensors().front().dtype;
   const DType to = change.to == DType::undefined ? from : change.to;
   std::vector<std::byte> converted;
+  std::uint64_t position = 0;
   return each_block(**reader, [&](std::size_t count, std::span<std::byte> src) -> Result<void> {
     if (from == to) return target.append(src);
     converted.resize(storage_bytes(to, count));
     const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
-    Result<void> done = cast(TensorView{from, shape, src}, MutableTensorView{to, shape, converted});
+    const std::uint64_t first = std::exchange(position, position + count);
+    Result<void> done;
+    if (change.quantization != nullptr || change.has_limits()) {
+      Result<std::vector<double>> numbers = as_doubles(from, count, src);
+      if (!numbers) return std::move(numbers).error();
+      limit_numbers(change, *numbers);
+      if (change.quantization != nullptr) {
+        quantize(*change.quantization, first, *numbers, converted);
+      } else {
+        done = cast(TensorView{DType::float64, shape, std::as_bytes(std::span(*numbers))},
+                    MutableTensorView{to, shape, converted});
+      }
+    } else {
+      done = cast(TensorView{from, shape, src}, MutableTensorView{to, shape, converted});
+    }
     if (done && change.clamp) done = clamp_block(from, src, to, converted, count);
     return done ? target.append(converted) : done;
   });
@@ -136,17 +151,63 @@ Result<NumberSurvey> survey_tensor(const io::InputFile& file, formats::onnx::Byt
   return survey;
 }
 
-std::uint64_t ExternalFile::add(std::uint64_t bytes, WireRope::Producer producer) {
+Result<void> each_number(const io::InputFile& file, formats::onnx::ByteRange tensor,
+                         const std::function<void(const std::vector<std::int64_t>&)>& begin,
+                         const std::function<void(std::uint64_t, const std::vector<double>&)>& take) {
+  auto reader = TensorProtoReader::open(file, tensor);
+  if (!reader) return std::move(reader).error();
+  const TensorInfo& info = (*reader)->tensors().front();
+  begin(info.shape);
+  std::uint64_t first = 0;
+  return each_block(**reader, [&](std::size_t count, std::span<std::byte> src) -> Result<void> {
+    const Result<std::vector<double>> numbers = as_doubles(info.dtype, count, src);
+    if (!numbers) return numbers.error();
+    take(first, *numbers);
+    first += count;
+    return {};
+  });
+}
+
+void limit_numbers(const TensorChange& change, std::span<double> numbers) noexcept {
+  for (double& number : numbers) {
+    const double magnitude = std::abs(number);
+    if (change.min_positive > 0.0 && magnitude > 0.0 && magnitude < change.min_positive) {
+      number = std::copysign(change.min_positive, number);
+    } else if (change.max_finite > 0.0 && magnitude > change.max_finite && std::isfinite(number)) {
+      number = std::copysign(change.max_finite, number);
+    }
+  }
+}
+
+ExternalFiles::Place ExternalFiles::add(const std::string& tensor, std::uint64_t bytes, WireRope::Producer producer) {
+  if (files_.empty() || per_tensor_) {
+    std::string location = model_name_ + ".data";
+    if (per_tensor_) {
+      // Names of tensors are anything; those of files must stay in the folder.
+      std::string word = tensor.substr(0, 100);
+      for (char& c : word) {
+        const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!is_plain && c != '.' && c != '_' && c != '-') c = '_';
+      }
+      const std::string base = fmt::format("{}.{}", model_name_, word);
+      location = base + ".data";
+      for (int number = 2; !locations_.insert(location).second; ++number) {
+        location = fmt::format("{}_{}.data", base, number);
+      }
+    }
+    files_.push_back({.location = std::move(location), .contents = {}});
+  }
+  File& file = files_.back();
   const std::uint64_t unit = bytes >= page_bytes ? page_bytes : 64;  // runtimes map large tensors
-  const std::uint64_t padding = (unit - contents_.size() % unit) % unit;
-  contents_.text(std::string(padding, '\0'));
-  const std::uint64_t offset = contents_.size();
-  contents_.produce(bytes, std::move(producer));
-  return offset;
+  const std::uint64_t padding = (unit - file.contents.size() % unit) % unit;
+  file.contents.text(std::string(padding, '\0'));
+  const std::uint64_t offset = file.contents.size();
+  file.contents.produce(bytes, std::move(producer));
+  return {.location = file.location, .offset = offset};
 }
 
 Result<WireRope> convert_tensor(const io::InputFile& file, formats::onnx::ByteRange tensor, const TensorChange& change,
-                                ExternalFile* external) {
+                                ExternalFiles* external) {
   const auto reader = TensorProtoReader::open(file, tensor);
   if (!reader) return reader.error();
   const TensorInfo& info = (*reader)->tensors().front();
@@ -182,8 +243,8 @@ Result<WireRope> convert_tensor(const io::InputFile& file, formats::onnx::ByteRa
     rope.message(static_cast<std::uint32_t>(Field::raw_data), std::move(data));
     return rope;
   }
-  const std::uint64_t offset = external->add(bytes, produce);
-  rope.text(entry("location", external->location()) + entry("offset", fmt::format("{}", offset)) +
+  const ExternalFiles::Place place = external->add(change.name.empty() ? info.name : change.name, bytes, produce);
+  rope.text(entry("location", place.location) + entry("offset", fmt::format("{}", place.offset)) +
             entry("length", fmt::format("{}", bytes)) +
             encode_varint_field(static_cast<std::uint32_t>(Field::data_location), formats::onnx::external_location));
   return rope;

@@ -2,21 +2,32 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "formats/onnx/wire_reader.hpp"
 #include "io/input_file.hpp"
 #include "io/output_file.hpp"
+#include "models/onnx/precision/weight_quantization.hpp"
 #include "models/onnx/precision/wire_rope.hpp"
 #include "tensorcast/dtype.hpp"
 
 namespace tensorcast::models::onnx::precision {
 
 struct TensorChange {
-  DType to = DType::undefined;  // undefined: the type stays
-  bool clamp = false;           // finite numbers stay finite
-  std::string name = {};        // empty: the name stays
+  DType to = DType::undefined;                            // undefined: the type stays
+  bool clamp = false;                                     // finite numbers stay finite
+  std::string name = {};                                  // empty: the name stays
+  double min_positive = 0.0;                              // smaller numbers other than 0 become it; 0: no limit
+  double max_finite = 0.0;                                // finite numbers beyond it become it; 0: no limit
+  std::shared_ptr<const Quantization> quantization = {};  // to int8
+
+  [[nodiscard]] bool has_limits() const noexcept { return min_positive > 0.0 || max_finite > 0.0; }
 };
 
 struct NumberSurvey {
@@ -29,27 +40,44 @@ struct NumberSurvey {
 // Errors: parse, unsupported, io.
 [[nodiscard]] Result<NumberSurvey> survey_tensor(const io::InputFile& file, formats::onnx::ByteRange tensor, DType to);
 
-// Where tensors go that do not stay in the model; the file is written after the model is known to be complete.
-class ExternalFile {
- public:
-  explicit ExternalFile(std::string location) : location_(std::move(location)) {}
+// Calls begin(shape) once, then take(first, numbers) for blocks of elements as float64. Errors: parse, unsupported, io.
+[[nodiscard]] Result<void> each_number(const io::InputFile& file, formats::onnx::ByteRange tensor,
+                                       const std::function<void(const std::vector<std::int64_t>&)>& begin,
+                                       const std::function<void(std::uint64_t, const std::vector<double>&)>& take);
 
-  // Returns the offset of the new data.
-  [[nodiscard]] std::uint64_t add(std::uint64_t bytes, WireRope::Producer producer);
-  [[nodiscard]] const std::string& location() const noexcept { return location_; }
-  [[nodiscard]] bool empty() const noexcept { return contents_.size() == 0; }
-  [[nodiscard]] Result<void> write(const io::InputFile& model, io::OutputFile& target) const {
-    return contents_.write(model, target);
-  }
+// Applies min_positive and max_finite of a change.
+void limit_numbers(const TensorChange& change, std::span<double> numbers) noexcept;
+
+// Where tensors go that do not stay in the model; the file is written after the model is known to be complete.
+class ExternalFiles {
+ public:
+  struct File {
+    std::string location;  // relative to the model
+    WireRope contents;
+  };
+  struct Place {
+    std::string location;
+    std::uint64_t offset = 0;
+  };
+
+  // `model_name`: the name of the model's file without folders. All tensors go to one file, "MODEL.data", or each to
+  // its own, "MODEL.TENSOR.data".
+  ExternalFiles(std::string model_name, bool per_tensor)
+      : model_name_(std::move(model_name)), per_tensor_(per_tensor) {}
+
+  [[nodiscard]] Place add(const std::string& tensor, std::uint64_t bytes, WireRope::Producer producer);
+  [[nodiscard]] const std::vector<File>& files() const noexcept { return files_; }
 
  private:
-  std::string location_;  // relative to the model
-  WireRope contents_;
+  std::string model_name_;
+  bool per_tensor_ = false;
+  std::vector<File> files_;
+  std::set<std::string> locations_;
 };
 
 // Returns the contents of the changed TensorProto, whose data is in the message, or in `external` unless it is null.
 // `file` outlives the result. Errors: parse, unsupported, io.
 [[nodiscard]] Result<WireRope> convert_tensor(const io::InputFile& file, formats::onnx::ByteRange tensor,
-                                              const TensorChange& change, ExternalFile* external);
+                                              const TensorChange& change, ExternalFiles* external);
 
 }  // namespace tensorcast::models::onnx::precision

@@ -1,0 +1,119 @@
+#include "models/onnx/precision/node_selection.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "convert/name_pattern.hpp"
+#include "models/onnx/model_tree.hpp"
+#include "models/onnx/precision/graph_scopes.hpp"
+
+namespace tensorcast::models::onnx::precision {
+namespace {
+
+using conversion::NamePattern;
+
+Error refused(std::string what, std::string hint = {}) {
+  return Error{.code = ErrorCode::invalid_argument, .message = std::move(what), .hint = std::move(hint)};
+}
+
+// `*` is any text, `?` any character; the whole name must match.
+std::string regex_of_glob(std::string_view glob) {
+  std::string regex = "^(?s:";
+  for (const char c : glob) {
+    if (c == '*') {
+      regex += ".*";
+    } else if (c == '?') {
+      regex += '.';
+    } else {
+      const bool is_word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+                           static_cast<unsigned char>(c) >= 0x80;
+      if (!is_word) regex += '\\';
+      regex += c;
+    }
+  }
+  return regex + ")$";
+}
+
+bool takes(const Node& node, std::string_view tensor) {
+  return std::find(node.input_names.begin(), node.input_names.end(), tensor) != node.input_names.end();
+}
+bool gives(const Node& node, std::string_view tensor) {
+  return std::find(node.output_names.begin(), node.output_names.end(), tensor) != node.output_names.end();
+}
+
+using Test = std::function<bool(const Node&, const std::string& scope)>;
+
+Result<Test> test_of(std::string_view entry) {
+  constexpr std::string_view kinds[] = {"op",    "name",   "glob",        "re",         "domain",
+                                        "graph", "tensor", "consumer-of", "producer-of"};
+  const std::size_t colon = entry.find(':');
+  const std::string_view kind = colon == std::string_view::npos ? std::string_view() : entry.substr(0, colon);
+  if (std::find(std::begin(kinds), std::end(kinds), kind) == std::end(kinds)) {
+    return refused(fmt::format("\"{}\" selects no nodes", shown(entry)),
+                   "write op:TYPE, name:NAME, glob:PATTERN, re:REGEX, domain:DOMAIN, graph:PATTERN, tensor:NAME, "
+                   "consumer-of:TENSOR or producer-of:TENSOR");
+  }
+  const std::string text(entry.substr(colon + 1));
+  if (kind == "op") return Test([text](const Node& node, const std::string&) { return node.op_type == text; });
+  if (kind == "name") return Test([text](const Node& node, const std::string&) { return node.name == text; });
+  if (kind == "domain") {
+    const std::string domain = text == "ai.onnx" ? std::string() : text;
+    return Test([domain](const Node& node, const std::string&) { return node.domain == domain; });
+  }
+  if (kind == "tensor") {
+    return Test([text](const Node& node, const std::string&) { return takes(node, text) || gives(node, text); });
+  }
+  if (kind == "consumer-of") return Test([text](const Node& node, const std::string&) { return takes(node, text); });
+  if (kind == "producer-of") return Test([text](const Node& node, const std::string&) { return gives(node, text); });
+  Result<NamePattern> pattern = NamePattern::compile(kind == "re" ? text : regex_of_glob(text));
+  if (!pattern) return std::move(pattern).error();
+  if (kind == "graph") {
+    return Test([regex = std::move(*pattern)](const Node&, const std::string& scope) {
+      return !scope.empty() && regex.matches(scope);
+    });
+  }
+  return Test(
+      [regex = std::move(*pattern)](const Node& node, const std::string&) { return regex.matches(shown_name(node)); });
+}
+
+template <class Visit>
+void each_node(const Graph& graph, const Visit& visit) {
+  for (const Node& node : graph.nodes) {
+    visit(node, graph);
+    for (const Attribute& attribute : node.attributes) {
+      for (const auto& inner : attribute.graphs) each_node(*inner, visit);
+    }
+  }
+}
+
+}  // namespace
+
+Result<std::vector<bool>> select_nodes(const Model& model, const std::vector<std::string>& entries,
+                                       std::string_view option) {
+  std::vector<bool> selected(model.node_count);
+  if (entries.empty()) return selected;
+  const std::vector<std::string> scopes = graph_scopes(model);
+  for (const std::string& entry : entries) {
+    const Result<Test> test = test_of(entry);
+    if (!test) return test.error();
+    bool any = false;
+    const auto visit = [&](const Node& node, const Graph& graph) {
+      if (!(*test)(node, scopes[graph.id])) return;
+      selected[node.id] = true;
+      any = true;
+    };
+    each_node(*model.graph, visit);
+    for (const auto& function : model.functions) each_node(function->body, visit);
+    if (!any) {
+      return refused(fmt::format("no node of the model matches \"{}\" of `{}`", shown(entry), option),
+                     "`tcast onnx convert MODEL --dry-run --json` lists nodes");
+    }
+  }
+  return selected;
+}
+
+}  // namespace tensorcast::models::onnx::precision

@@ -1,0 +1,93 @@
+#include "models/onnx/precision/operator_types.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "models/onnx/model_tree.hpp"
+#include "tensorcast/dtype.hpp"
+
+namespace tensorcast::models::onnx::precision {
+namespace {
+
+Error refused(const std::string& entry, std::string_view why) {
+  return Error{.code = ErrorCode::invalid_argument,
+               .message = fmt::format("\"{}\" {}", shown(entry), why),
+               .hint = "write DOMAIN::OPERATOR:in=TYPE,out=TYPE, or in0=TYPE for one input"};
+}
+
+bool has_operator(const Graph& graph, const OperatorTypes& types) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
+    if (types.names(node)) return true;
+    return std::any_of(node.attributes.begin(), node.attributes.end(), [&](const Attribute& attribute) {
+      return std::any_of(attribute.graphs.begin(), attribute.graphs.end(),
+                         [&](const auto& inner) { return has_operator(*inner, types); });
+    });
+  });
+}
+
+bool is_floating(DType dtype) { return is_castable(dtype) && family(dtype) == Family::floating; }
+
+// `in`, `out`, `in0`, `out12`.
+Result<void> take_type(std::string_view part, const std::string& entry, OperatorTypes& types) {
+  const std::size_t equals = part.find('=');
+  if (equals == std::string_view::npos) return refused(entry, "does not give the types of an operator");
+  std::string_view place = part.substr(0, equals);
+  const bool is_input = place.starts_with("in");
+  if (!is_input && !place.starts_with("out")) return refused(entry, "does not give the types of an operator");
+  place.remove_prefix(is_input ? 2 : 3);
+  const Result<DType> dtype = parse_dtype(part.substr(equals + 1));
+  if (!dtype) return dtype.error();
+  if (!is_floating(*dtype)) return refused(entry, "gives a type that is not floating-point");
+  const auto element = static_cast<std::uint32_t>(*dtype);
+  if (place.empty()) {
+    (is_input ? types.all_inputs : types.all_outputs) = element;
+    return {};
+  }
+  std::size_t index = 0;
+  const auto [end, status] = std::from_chars(place.data(), place.data() + place.size(), index);
+  if (status != std::errc() || end != place.data() + place.size()) {
+    return refused(entry, "does not give the types of an operator");
+  }
+  (is_input ? types.inputs : types.outputs)[index] = element;
+  return {};
+}
+
+std::uint32_t find_type(const std::map<std::size_t, std::uint32_t>& single, std::uint32_t all, std::size_t index) {
+  const auto found = single.find(index);
+  return found == single.end() ? all : found->second;
+}
+
+}  // namespace
+
+std::uint32_t OperatorTypes::input(std::size_t index) const { return find_type(inputs, all_inputs, index); }
+std::uint32_t OperatorTypes::output(std::size_t index) const { return find_type(outputs, all_outputs, index); }
+
+Result<std::vector<OperatorTypes>> parse_operator_types(const Model& model, const std::vector<std::string>& entries) {
+  std::vector<OperatorTypes> parsed;
+  for (const std::string& entry : entries) {
+    const std::size_t scope = entry.find("::");
+    const std::size_t colon = entry.find(':', scope == std::string::npos ? 0 : scope + 2);
+    if (colon == std::string::npos) return refused(entry, "does not give the types of an operator");
+    OperatorTypes& types = parsed.emplace_back();
+    if (scope != std::string::npos && scope < colon) types.domain = entry.substr(0, scope);
+    if (types.domain == "ai.onnx") types.domain.clear();
+    const std::size_t begin = scope == std::string::npos ? 0 : scope + 2;
+    types.op_type = entry.substr(begin, colon - begin);
+    std::string_view rest = std::string_view(entry).substr(colon + 1);
+    while (true) {
+      const std::size_t comma = rest.find(',');
+      if (Result<void> taken = take_type(rest.substr(0, comma), entry, types); !taken) return std::move(taken).error();
+      if (comma == std::string_view::npos) break;
+      rest.remove_prefix(comma + 1);
+    }
+    bool known = has_operator(*model.graph, types);
+    for (const auto& function : model.functions) known = known || has_operator(function->body, types);
+    if (!known) return refused(entry, "names an operator that the model does not have");
+  }
+  return parsed;
+}
+
+}  // namespace tensorcast::models::onnx::precision

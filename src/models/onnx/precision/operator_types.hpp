@@ -1,0 +1,33 @@
+// Types of the inputs and outputs of operators that the schemas do not know, as a request gives them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/onnx/precision/model_ir.hpp"
+
+namespace tensorcast::models::onnx::precision {
+
+struct OperatorTypes {
+  std::string domain;
+  std::string op_type;
+  std::uint32_t all_inputs = 0;  // TensorProto.DataType; 0: not said
+  std::uint32_t all_outputs = 0;
+  std::map<std::size_t, std::uint32_t> inputs;  // by index
+  std::map<std::size_t, std::uint32_t> outputs;
+
+  // 0: the type stays.
+  [[nodiscard]] std::uint32_t input(std::size_t index) const;
+  [[nodiscard]] std::uint32_t output(std::size_t index) const;
+  [[nodiscard]] bool names(const Node& node) const { return node.op_type == op_type && node.domain == domain; }
+};
+
+// Reads entries such as "com.microsoft::FusedMatMul:in=float16,out=float16" and "own::Op:in0=float16". Errors:
+// invalid_argument: an entry that is malformed, or names an operator that the model does not have.
+[[nodiscard]] Result<std::vector<OperatorTypes>> parse_operator_types(const Model& model,
+                                                                      const std::vector<std::string>& entries);
+
+}  // namespace tensorcast::models::onnx::precision

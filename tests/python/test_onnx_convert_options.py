@@ -1,0 +1,216 @@
+"""Options of `tcast onnx convert`: which nodes change, types of inputs and outputs, limits, where weights go, reports."""
+
+import json
+
+import numpy as np
+import onnx
+import onnx.parser
+import onnxruntime
+import pytest
+from onnx import TensorProto, numpy_helper
+
+F32, F16, BF16, F64 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE
+X = np.float32([[0.1, -1.7, 3.3]])
+LINE = 'g (float[1,3] x) => (float[1,3] y) { [a] t = Sin(x)  [b] u = Softmax(t)  ["c/d"] y = Neg(u) }'
+
+
+def parse(text, initializers=(), opset=21):
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : {opset}, "own" : 1]>\n{text}')
+    model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in initializers)
+    return model
+
+
+def run(path, **feeds):
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    return session.run(None, feeds)
+
+
+@pytest.fixture
+def convert(run_tcast, tmp_path):
+    """convert(model, "float16", ...) gives the new model, which is valid and which a second conversion leaves alone."""
+    def converted(model, to, *arguments, check=True):
+        onnx.save(model, tmp_path / "model.onnx")
+        again = "consumer-of:t" not in arguments  # which names another node in the new model
+        for source, target in (("model.onnx", "out.onnx"), ("out.onnx", "again.onnx"))[:1 + again]:
+            done = run_tcast("onnx", "convert", source, "-o", target, "--to", to, "--force", *arguments)
+            assert done.returncode == 0, done.stderr
+        assert not again or done.stdout == "again.onnx: 0 changes\n"
+        if check:
+            onnx.checker.check_model(str(tmp_path / "out.onnx"), full_check=True)
+        return onnx.load(tmp_path / "out.onnx")
+    return converted
+
+
+def types_of(model):
+    """The type of each value that a node makes, by type inference of ONNX."""
+    inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True)
+    values = [*inferred.graph.value_info, *inferred.graph.output]
+    return {value.name: value.type.tensor_type.elem_type for value in values}
+
+
+@pytest.mark.parametrize("arguments, low", [
+    (("--keep", "op:Softmax"), {"t", "y"}),
+    (("--keep", "name:b"), {"t", "y"}),
+    (("--keep", "glob:c/*"), {"t", "u"}),
+    (("--keep", "re:^[ab]$"), {"y"}),
+    (("--keep", "tensor:t"), {"y"}),
+    (("--keep", "consumer-of:t"), {"t", "y"}),
+    (("--keep", "producer-of:t"), {"u", "y"}),
+    (("--keep", "domain:ai.onnx"), set()),
+    (("--only", "op:Softmax"), {"u"}),
+    (("--only", "name:a", "--only", "name:b", "--keep", "name:b"), {"t"}),
+])
+def test_selected_nodes(convert, arguments, low):
+    types = types_of(convert(parse(LINE), "float16", "--keep-io-types", *arguments))
+    made = {name.removesuffix("_float16") for name, element in types.items() if element == F16 and name != "x_float16"}
+    assert made >= low
+    # what is not low is made in float32, and cast at most
+    assert {name for name in ("t", "u") if types[name] == F16} == low & {"t", "u"}
+
+
+def test_a_graph_is_selected_by_its_path(convert):
+    model = parse("""g (float[1,3] x, bool b) => (float[1,3] y) { [choice]
+        y = If(b) <then_branch = t () => (float[1,3] p) { q = Sin(x)  p = Softmax(q) },
+                   else_branch = e () => (float[1,3] p) { q = Sin(x)  p = Softmax(q) }> }""")
+    new = convert(model, "float16", "--keep", "graph:choice.then*")
+    branches = {a.name: a.g for node in new.graph.node if node.op_type == "If" for a in node.attribute}
+    assert "Cast" in [node.op_type for node in branches["then_branch"].node]
+    assert "Cast" not in [node.op_type for node in branches["else_branch"].node]
+
+
+@pytest.mark.parametrize("selector, complaint", [
+    ("op:Conv", 'no node of the model matches "op:Conv"'),
+    ("Softmax", '"Softmax" selects no nodes'),
+    ("re:(", "re"),
+])
+def test_a_selector_that_selects_nothing_is_a_mistake(run_tcast, tmp_path, selector, complaint):
+    onnx.save(parse(LINE), tmp_path / "m.onnx")
+    done = run_tcast("onnx", "convert", "m.onnx", "-o", "o.onnx", "--to", "float16", "--keep", selector)
+    assert done.returncode == 1 and complaint in done.stderr
+    assert not (tmp_path / "o.onnx").exists()
+
+
+@pytest.mark.parametrize("io, expected", [
+    ("x=float32,y=float16", (F32, F16)),
+    ("x=float16,y=float32", (F16, F32)),
+    ("x=float64,y=float64", (F64, F64)),
+    ("x,y=float64", (F32, F64)),
+])
+def test_types_of_inputs_and_outputs(convert, io, expected):
+    new = convert(parse(LINE), "float16", "--keep-io-types", io)
+    assert (new.graph.input[0].name, new.graph.output[0].name) == ("x", "y")
+    assert tuple(value.type.tensor_type.elem_type for value in (new.graph.input[0], new.graph.output[0])) == expected
+
+
+def test_a_value_needed_in_three_types(convert, tmp_path):
+    model = parse("g (float[1,3] x) => (float[1,3] y, float[1,3] z) { [a] y = Sin(x)  [b] z = Softmax(x) }")
+    new = convert(model, "float16", "--keep-io-types", "x=float64,y=float32,z=float64", "--keep", "name:a")
+    casts = [(node.input[0], node.output[0]) for node in new.graph.node if node.op_type == "Cast" and node.input[0] == "x"]
+    assert sorted(casts) == [("x", "x_float16"), ("x", "x_float32")]
+    new = run(str(tmp_path / "out.onnx"), x=X.astype(np.float64))
+    np.testing.assert_allclose(new[0], np.sin(X), rtol=1e-6)
+    assert new[1].dtype == np.float64
+
+
+def test_types_of_operators(convert, run_tcast, tmp_path):
+    model = parse("g (float[1,3] x) => (float[1,3] y) { a = Sin(x)  b = own.Op(a, a)  y = Neg(b) }")
+    types = [node.op_type for node in convert(model, "float16", check=False).graph.node]
+    assert types == ["Sin", "Cast", "Op", "Cast", "Neg"]
+    types = [node.op_type for node in convert(model, "float16", "--op-types", "own::Op:in=float16,out=float16", check=False).graph.node]
+    assert types == ["Sin", "Op", "Neg"]
+    new = convert(model, "float16", "--op-types", "own::Op:in1=f16,out=f16", check=False)
+    assert next(node for node in new.graph.node if node.op_type == "Op").input == ["a_float32", "a"]
+    for wrong in ("own::Op", "own::Op:in=int8", "own::Other:in=float16", "own::Op:at=float16"):
+        done = run_tcast("onnx", "convert", "model.onnx", "-o", "no.onnx", "--to", "float16", "--op-types", wrong)
+        assert done.returncode == 1, wrong
+
+
+@pytest.mark.parametrize("arguments, expected", [
+    ((), [1e5, 1e-9, -1e-9, 0, 2]),  # stays float32
+    (("--clamp", "finite"), [65504, 0, 0, 0, 2]),
+    (("--clamp", "onnxconverter-common"), [1e4, 1e-7, -1e-7, 0, 2]),
+    (("--clamp", "onnxruntime"), [65504, 5.96e-8, -5.96e-8, 0, 2]),
+    (("--min-positive", "0.001", "--max-finite", "1"), [1, 0.001, -0.001, 0, 1]),
+])
+def test_limits_of_numbers(convert, arguments, expected):
+    model = parse("g (float[5] x) => (float[5] y) { y = Mul(x, w) }", [("w", np.float32([1e5, 1e-9, -1e-9, 0, 2]))])
+    w = numpy_helper.to_array(convert(model, "float16", *arguments).graph.initializer[0])
+    assert w.dtype == (np.float16 if arguments else np.float32)
+    np.testing.assert_array_equal(w, np.array(expected, w.dtype))
+
+
+def test_shared_initializers(convert):
+    model = parse("g (float[1,3] x) => (float[1,3] y) { a = Mul(x, w)  [b] y = Add(a, w) }", [("w", X)])
+    names = [each.name for each in convert(model, "float16", "--keep", "name:b").graph.initializer]
+    assert sorted(names) == ["w", "w_float16"]
+    new = convert(model, "float16", "--keep", "name:b", "--shared-init", "cast")
+    assert [each.name for each in new.graph.initializer] == ["w"]
+    assert ["w"] in [list(node.input) for node in new.graph.node if node.op_type == "Cast"]
+
+
+@pytest.mark.parametrize("place, files", [
+    ("one", ["out.onnx.data"]), ("per-tensor", ["out.onnx.v.data", "out.onnx.w_1.data"]), ("inline", []),
+])
+def test_where_initializers_go(convert, run_tcast, tmp_path, place, files):
+    big = np.arange(4096, dtype=np.float32).reshape(1, 4096) / 4096
+    model = parse("g (float[1,4096] x) => (float[1,4096] y) { a = Mul(x, v)  b = Add(a, k)  y = Mul(b, w_1) }",
+                  [("v", big), ("w_1", big + 1), ("k", np.float32([2]))])
+    onnx.save(model, tmp_path / "in.onnx", save_as_external_data=True, location="old", size_threshold=0)
+    done = run_tcast("onnx", "convert", "in.onnx", "-o", "out.onnx", "--to", "float16", "--external-data", place)
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in tmp_path.glob("out.onnx.*")) == files
+    new = onnx.load(tmp_path / "out.onnx", load_external_data=False)
+    outside = {each.name for each in new.graph.initializer if each.data_location == TensorProto.EXTERNAL}
+    assert outside == ({"v", "w_1"} if files else set())
+    x = np.ones((1, 4096), np.float16)
+    np.testing.assert_allclose(run(tmp_path / "out.onnx", x=x)[0], (big + 2) * (big + 1), rtol=5e-3)
+
+
+@pytest.mark.parametrize("text, shape, axis", [
+    ("y = MatMul(x, w)", (16, 8), 1), ("y = Gemm<transB = 1>(x, w)", (8, 16), 0),
+    ("i = Constant<value = int64[2] {0, 3}>()  e = Gather(w, i)  y = MatMul(x, e)", (16, 16), 0),
+])
+def test_int8_weights(convert, tmp_path, text, shape, axis):
+    w = np.random.default_rng(7).normal(size=shape).astype(np.float32) * np.float32(3)
+    if "Gather" in text:
+        text = "i = Constant<value = int64[16] {0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15}>()  e = Gather(w, i)  y = MatMul(x, e)"
+    model = parse(f"g (float[2,16] x) => (float[2,N] y) {{ {text} }}", [("w", w), ("b", np.ones(32, np.float32))])
+    new = convert(model, "int8", "--weights-only")
+    stored = {each.name: numpy_helper.to_array(each) for each in new.graph.initializer}
+    assert stored["w"].dtype == np.int8 and stored["b"].dtype == np.float32
+    scale = np.abs(w).max(axis=1 - axis) / np.float32(127)
+    np.testing.assert_allclose(stored["w_scale"], scale, rtol=1e-6)
+    restored = stored["w"] * np.expand_dims(stored["w_scale"], 1 - axis)
+    assert np.all(np.abs(restored - w) <= np.expand_dims(scale, 1 - axis) * 0.5001)
+    x = np.ones((2, 16), np.float32)
+    np.testing.assert_allclose(run(tmp_path / "out.onnx", x=x)[0], run(tmp_path / "model.onnx", x=x)[0], atol=0.5)
+
+
+def test_a_dry_run_explains_and_writes_nothing(run_tcast, tmp_path):
+    w = np.float32([[1e5, 1e-9, 1]])
+    onnx.save(parse("g (float[1,3] x) => (float[1,3] y) { [a] t = Sin(x)  [b] u = Mul(t, w)  [c] y = Mul(u, v) }",
+                    [("w", w), ("v", w / 10)]), tmp_path / "m.onnx")
+    done = run_tcast("onnx", "convert", "m.onnx", "--to", "float16", "--dry-run", "--explain", "b", "--json")
+    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
+    said = json.loads(done.stdout)
+    assert said["nodes_by_type"] == {"float32": 1, "float16": 2}
+    assert said["initializers"] == [{"name": "v", "from": "float32", "to": "float16", "count": 3, "overflowed": 0,
+                                     "underflowed": 1, "clamped": False}]
+    (b,) = said["explained"]
+    assert [(v["value"], v["to"], v.get("cast")) for v in b["values"]] == [("t", "float32", True), ("w", "float32", False),
+                                                                          ("u", "float32", None)]
+    assert b["values"][1]["reason"] == "a number of it is beyond the type's range"
+    text = run_tcast("onnx", "convert", "m.onnx", "--to", "float16", "--dry-run", "--explain", "b").stdout
+    assert '  1 node stays, such as Mul "b": a number of it is beyond the type\'s range\n' in text
+    assert '  takes "t": float32, behind a Cast: a number' in text
+    assert "0 numbers beyond the range, 1 became zero" in text
+
+
+def test_quantized_models(convert, tmp_path):
+    """QDQ: scales follow the type that DequantizeLinear gives, where the opset has the type."""
+    model = parse("""g (float[1,3] x) => (float[1,3] y) <float s = {0.05}, int8 z = {0}> {
+        q = QuantizeLinear(x, s, z)  d = DequantizeLinear(q, s, z)  y = Sin(d) }""")
+    new = convert(model, "float16")
+    assert {each.name: each.data_type for each in new.graph.initializer}["s"] == F16
+    x = X.astype(np.float16)
+    np.testing.assert_allclose(run(tmp_path / "out.onnx", x=x)[0], np.sin(X), atol=0.05)
