@@ -74,8 +74,10 @@ def test_a_graph_is_selected_by_its_path(convert):
                    else_branch = e () => (float[1,3] p) { q = Sin(x)  p = Softmax(q) }> }""")
     new = convert(model, "float16", "--keep", "graph:choice.then*")
     branches = {a.name: a.g for node in new.graph.node if node.op_type == "If" for a in node.attribute}
-    assert "Cast" in [node.op_type for node in branches["then_branch"].node]
-    assert "Cast" not in [node.op_type for node in branches["else_branch"].node]
+    then, other = branches["then_branch"].node, branches["else_branch"].node
+    assert [(node.op_type, *node.input) for node in then] == [("Sin", "x_float32"), ("Softmax", "q")]
+    assert [(node.op_type, *node.input) for node in other] == [("Sin", "x"), ("Softmax", "q"), ("Cast", "p")]
+    assert new.graph.input[0].type.tensor_type.elem_type == F16
 
 
 @pytest.mark.parametrize("selector, complaint", [
@@ -113,7 +115,7 @@ def test_a_value_needed_in_three_types(convert, tmp_path):
 
 
 def test_types_of_operators(convert, run_tcast, tmp_path):
-    model = parse("g (float[1,3] x) => (float[1,3] y) { a = Sin(x)  b = own.Op(a, a)  y = Neg(b) }")
+    model = parse("g (float[1,3] x) => (float[1,3] y) <float[1,3] b> { a = Sin(x)  b = own.Op(a, a)  y = Neg(b) }")
     types = [node.op_type for node in convert(model, "float16", check=False).graph.node]
     assert types == ["Sin", "Cast", "Op", "Cast", "Neg"]
     types = [node.op_type for node in convert(model, "float16", "--op-types", "own::Op:in=float16,out=float16", check=False).graph.node]

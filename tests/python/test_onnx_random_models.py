@@ -14,6 +14,11 @@ def test_a_random_model(tcast, tmp_path, seed):
     assert random_onnx_models.judge(tcast, seed, to, tmp_path) is None
 
 
+def test_a_removed_cast_does_not_change_what_a_second_conversion_decides(tcast, tmp_path):
+    """An output keeps float32 because its Cast does; what the runtime holds in front of it would give float64."""
+    assert random_onnx_models.judge(tcast, 203, "float64", tmp_path) is None
+
+
 def test_the_models_have_what_they_are_for():
     seen = set()
     for seed in range(12):

@@ -28,6 +28,7 @@ enum class Clamp { none, finite, onnxconverter_common, onnxruntime };
 
 struct OnnxConvertArguments {
   ConvertRequest request;
+  std::string io_types;  // a list, such as x,y=float32
   Clamp clamp = Clamp::none;
   bool json = false;
   bool quiet = false;
@@ -189,20 +190,19 @@ int convert_onnx(const OnnxConvertArguments& arguments) {
 }
 
 // Entries with a type, such as x=float32, are types of inputs and outputs; others are names of those that stay.
-void take_io_types(ConvertRequest& request) {
-  std::vector<std::string> names;
-  for (std::string& entry : request.keep_io_names) {
+void take_io_types(std::string_view list, ConvertRequest& request) {
+  while (!list.empty()) {
+    const std::string_view entry = list.substr(0, list.find(','));
+    list.remove_prefix(std::min(entry.size() + 1, list.size()));
     const std::size_t equals = entry.rfind('=');
-    const auto dtype = equals == std::string::npos
-                           ? tensorcast::Result<tensorcast::DType>(tensorcast::Error{})
-                           : tensorcast::parse_dtype(std::string_view(entry).substr(equals + 1));
+    const auto dtype = equals == std::string_view::npos ? tensorcast::Result<tensorcast::DType>(tensorcast::Error{})
+                                                        : tensorcast::parse_dtype(entry.substr(equals + 1));
     if (dtype) {
       request.io_types.emplace_back(entry.substr(0, equals), *dtype);
     } else if (!entry.empty()) {
-      names.push_back(std::move(entry));
+      request.keep_io_names.emplace_back(entry);
     }
   }
-  request.keep_io_names = std::move(names);
 }
 
 void apply_clamp(Clamp clamp, ConvertRequest& request) {
@@ -235,11 +235,10 @@ void add_onnx_convert(CLI::App& group, Work& work) {
   add_dtypes(command, "--from", request.from, "only values of these types (default: all that --to can be)");
   CLI::Option* keep_io =
       command
-          .add_option("--keep-io-types", request.keep_io_names,
+          .add_option("--keep-io-types", arguments->io_types,
                       "all inputs and outputs of the model keep their types, or only those in NAMES; x=float32 "
                       "gives one a type")
           ->expected(0, 1)
-          ->delimiter(',')
           ->option_text("[NAMES]");
   repeatable(command.add_option("--keep-op", request.keep_op_types, "nodes of this operator stay; may be repeated"))
       ->option_text("TYPE");
@@ -301,7 +300,7 @@ void add_onnx_convert(CLI::App& group, Work& work) {
   command.callback([arguments, keep_io, output, &work] {
     ConvertRequest& wanted = arguments->request;
     if (output->count() == 0 && !wanted.dry_run) throw CLI::RequiredError("--output");
-    take_io_types(wanted);
+    take_io_types(arguments->io_types, wanted);
     wanted.keep_io_types = keep_io->count() > 0 && wanted.keep_io_names.empty() && wanted.io_types.empty();
     apply_clamp(arguments->clamp, wanted);
     work = [arguments] { return convert_onnx(*arguments); };

@@ -154,6 +154,7 @@ bool CastElision::can_replace(ValueId result, ValueId other, const Graph& graph)
     });
   };
   if (!is_output) return sees(result, other);
+  if (options_.only_changed && plan_.unsettles(result, other)) return false;
   const bool gives_output =
       std::any_of(uses_[other].begin(), uses_[other].end(), [](const Use& use) { return use.is_output; });
   return value.producer != nullptr && value.graph == &graph && !gives_output && !is_annotated(other) &&

@@ -216,6 +216,15 @@ void PrecisionPlan::decide_outputs() {
   }
 }
 
+// decide_outputs() looks at what makes an output: a Cast, or what the runtime holds.
+bool PrecisionPlan::unsettles(ValueId output, ValueId source) const {
+  if (at(value_slots_[source]).hold != Hold::runtime || produced_[source] == settings_.to) return false;
+  const auto& outputs = model_.graph->outputs;
+  return std::any_of(outputs.begin(), outputs.end(), [&](const Declaration& declared) {
+    return declared.value == output && !keeps_edge(declared) && !settings_.io_elements.contains(declared.name);
+  });
+}
+
 void PrecisionPlan::decide() {
   for (const Declaration& output : model_.graph->outputs) {
     uses_[output.value].push_back({.slot = keeps_edge(output) ? exact_type : any_type});

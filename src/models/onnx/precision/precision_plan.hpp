@@ -45,6 +45,8 @@ class PrecisionPlan {
   [[nodiscard]] std::uint32_t produced(ValueId id) const { return produced_[id]; }
   [[nodiscard]] std::uint32_t taken(const Node& node, std::size_t input) const;
   [[nodiscard]] std::uint32_t given_back(const Graph& graph, std::size_t output) const;
+  // Whether a conversion of the result would give this output of the model another type, if `source` made it.
+  [[nodiscard]] bool unsettles(ValueId output, ValueId source) const;
   // Of an initializer: also stored in the target type, under another name.
   [[nodiscard]] bool has_copy(ValueId id) const { return copied_[id]; }
   [[nodiscard]] Fit fit(ValueId id) const { return fits_[id]; }
