@@ -141,8 +141,8 @@ class InterruptTest(FilesTest):
             for limit in limits:
                 done = subprocess.run(["/bin/sh", "-c", f"ulimit {limit}; exec $0 {command} --quiet", TCAST], cwd=self.folder,
                                       capture_output=True, timeout=60)
-                if b"error while loading shared libraries" in done.stderr:
-                    continue  # the limit is below what the program itself takes
+                if done.returncode == 127:
+                    continue  # of the loader: the limit is below what the program itself takes
                 self.assertIn(done.returncode, (0, 1), (limit, command, done.stderr))
                 if done.returncode == 0:
                     succeeded += 1
