@@ -12,6 +12,7 @@
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/error.hpp"
 #include "tensorcast/export.hpp"
+#include "tensorcast/file.hpp"
 
 namespace tensorcast::inline TENSORCAST_ABI::onnx {
 
@@ -248,5 +249,10 @@ struct DiffOutcome {
 // Compares two models by the names of their values. Initializers are compared as float64, one block at a time.
 // Errors: io, parse, unsupported.
 [[nodiscard]] TENSORCAST_API Result<DiffOutcome> diff(const DiffRequest& request);
+
+// Lists the initializers of a model in the order of the file, without reading their elements. Those of a subgraph have
+// its scope, as in CastInfo, and a slash before their name. Of one that is sparse, or whose external data is missing,
+// TensorSummary::problem says so; the bytes of a sparse one are those of its values. Errors: io, parse, unsupported.
+[[nodiscard]] TENSORCAST_API Result<FileSummary> list_initializers(const std::string& model);
 
 }  // namespace tensorcast::inline TENSORCAST_ABI::onnx

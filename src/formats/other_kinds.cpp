@@ -44,7 +44,7 @@ std::optional<Error> other_kind(std::string_view path, std::span<const std::byte
   }
   if (name.ends_with(".onnx")) {
     return unsupported("this is an ONNX model, not a file of tensors",
-                       "`tcast run` runs a model of conversions, `tcast graph add-cast` puts a Cast into any model");
+                       "`tcast onnx convert` changes the types of a model, `tcast inspect` lists its initializers");
   }
   if (name.ends_with(".index.json")) {
     return unsupported("this is the index of a checkpoint; its tensors are in the files that it names",

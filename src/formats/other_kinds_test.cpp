@@ -24,7 +24,7 @@ TEST(OtherKinds, AreNamedWithWhatToDo) {
       {"model.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:0", "Git LFS", "git lfs pull"},
       {"model.safetensors", "\n<!DOCTYPE html><html>", "HTML", "download"},
       {"model.npy", "<HTML>", "HTML", "download"},
-      {"model.onnx", "\x08\x0a", "ONNX model", "tcast run"},
+      {"model.onnx", "\x08\x0a", "ONNX model", "tcast onnx convert"},
       {"model.safetensors.index.json", "{\"weight_map\"", "index", ".safetensors"},
   };
   const testing::TempFolder folder;

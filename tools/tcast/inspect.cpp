@@ -19,6 +19,7 @@
 #include "standard_streams.hpp"
 #include "table.hpp"
 #include "tensorcast/checkpoint.hpp"
+#include "tensorcast/onnx.hpp"
 #include "tensorcast/whole_file.hpp"
 #include "terminal.hpp"
 
@@ -72,6 +73,7 @@ constexpr const char* inspect_examples = R"(Examples:
   tcast inspect weights.npy --json | jq '.tensors[].dtype'
   tcast inspect dump.bin --raw --from bf16 --shape 4096,4096
   tcast inspect arrays.npz --from 'weight=float8_e4m3fn'
+  tcast inspect model.onnx              the initializers of a model
   tcast inspect folder/                 a checkpoint: totals per type and per kind of layer
   tcast inspect folder/ --tensors --sort bytes
 Files of more than 40 tensors are summed up by type, and checkpoints by type and kind of layer; --tensors, --include, --sort or --stats lists tensors.)";
@@ -385,6 +387,28 @@ int inspect_folder(const InspectArguments& arguments) {
   return exit_done;
 }
 
+bool is_onnx_model(const InspectArguments& arguments) {
+  return !arguments.raw && CLI::detail::to_lower(std::filesystem::path(arguments.path).extension().string()) == ".onnx";
+}
+
+// Initializers of a model are listed only; `tcast onnx` has what reads and changes them.
+Result<FileSummary> inspect_model(const InspectArguments& arguments) {
+  const auto refuse = [&](std::string message, std::string hint) {
+    return tensorcast::Error{.code = tensorcast::ErrorCode::unsupported,
+                             .message = std::move(message),
+                             .hint = std::move(hint),
+                             .file = arguments.path};
+  };
+  if (arguments.stats) {
+    return refuse("--stats does not read ONNX models",
+                  "`tcast onnx convert MODEL --to TYPE --dry-run --json` counts what overflows and underflows");
+  }
+  if (arguments.layout.from.all != DType::undefined || !arguments.layout.from.named.empty()) {
+    return refuse("--from is not for ONNX models, which name their types", "leave --from out");
+  }
+  return tensorcast::onnx::list_initializers(arguments.path);
+}
+
 int inspect(InspectArguments& arguments) {
   if (tensorcast::is_checkpoint(arguments.path)) return inspect_folder(arguments);
   if (arguments.path == standard_stream) {
@@ -393,7 +417,9 @@ int inspect(InspectArguments& arguments) {
     arguments.path = *std::move(path);
   }
   const Result<FileSummary> file =
-      tensorcast::inspect({.input = arguments.path, .raw = arguments.raw, .from = arguments.layout.from});
+      is_onnx_model(arguments)
+          ? inspect_model(arguments)
+          : tensorcast::inspect({.input = arguments.path, .raw = arguments.raw, .from = arguments.layout.from});
   if (!file) return fail(file.error());
   const Result<std::vector<Inspected>> tensors = inspect_tensors(arguments, *file, {});
   if (!tensors) {

@@ -1,0 +1,83 @@
+"""`tcast inspect` of ONNX models: their initializers."""
+
+import json
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+
+def graph(nodes, initializers, outputs, **more):
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
+    return helper.make_graph(nodes, "g", [], values, initializers, **more)
+
+
+def save(folder, initializers, sparse=(), **options):
+    inner = graph([helper.make_node("Identity", ["w"], ["o"])], [numpy_helper.from_array(np.ones(3, np.float32), "w")], ["o"])
+    other = graph([helper.make_node("Identity", ["first"], ["p"])], [], ["p"])
+    branch = helper.make_node("If", ["which"], ["y"], "choose", then_branch=inner, else_branch=other)
+    model = helper.make_model(graph([branch], initializers, ["y"], sparse_initializer=sparse))
+    onnx.save(model, folder / "m.onnx", **options)
+
+
+def inspected(run_tcast, *arguments):
+    done = run_tcast("inspect", "m.onnx", "--json", *arguments)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["format"] == "onnx model"
+    return said["tensors"]
+
+
+INITIALIZERS = [
+    numpy_helper.from_array(np.zeros((64, 8), np.float32), "first"),
+    numpy_helper.from_array(np.array(True), "which"),
+    helper.make_tensor("half", TensorProto.FLOAT16, [2], [1.0, 2.0]),
+    helper.make_tensor("nibbles", TensorProto.INT4, [3], [1, -2, 3]),
+    numpy_helper.from_array(np.array(["a", "bcd"], object), "texts"),
+    numpy_helper.from_array(np.zeros(2, np.complex64), "complex"),
+]
+
+
+def test_lists_initializers(run_tcast, tmp_path):
+    values = numpy_helper.from_array(np.float32([1, 2]), "few")
+    sparse = helper.make_sparse_tensor(values, numpy_helper.from_array(np.int64([3, 70])), [10, 20])
+    save(tmp_path, INITIALIZERS, [sparse])
+    assert inspected(run_tcast) == [
+        {"name": "first", "dtype": "float32", "shape": [64, 8], "bytes": 2048},
+        {"name": "which", "dtype": "bool", "shape": [], "bytes": 1},
+        {"name": "half", "dtype": "float16", "shape": [2], "bytes": 4},
+        {"name": "nibbles", "dtype": "int4", "shape": [3], "bytes": 2},
+        {"name": "texts", "dtype": "string", "shape": [2], "bytes": 4},
+        {"name": "complex", "dtype": "complex64", "shape": [2], "bytes": 16, "problem": "no type of tensorcast"},
+        {"name": "few", "dtype": "float32", "shape": [10, 20], "bytes": 8, "problem": "sparse, 2 elements are stored"},
+        {"name": "choose.then_branch/w", "dtype": "float32", "shape": [3], "bytes": 12},
+    ]
+    assert [tensor["name"] for tensor in inspected(run_tcast, "--include", "^h|/w$")] == ["half", "choose.then_branch/w"]
+    assert "onnx model: 8 tensors, " in run_tcast("inspect", "m.onnx").stdout
+
+
+def test_many_are_summed_up_by_type(run_tcast, tmp_path):
+    many = [numpy_helper.from_array(np.float64([number]), f"n{number}") for number in range(50)]
+    save(tmp_path, INITIALIZERS[:2] + many)
+    rows = [line.split() for line in run_tcast("inspect", "m.onnx").stdout.splitlines()]
+    assert ["float64", "50", "400"] in rows and ["float32", "2", "2,060"] in rows
+
+
+def test_external_data(run_tcast, tmp_path):
+    save(tmp_path, INITIALIZERS[:2], save_as_external_data=True, location="m.data", size_threshold=0)
+    first = {"name": "first", "dtype": "float32", "shape": [64, 8], "bytes": 2048}
+    assert inspected(run_tcast)[0] == first
+    (tmp_path / "m.data").write_bytes(b"short")
+    assert "the shape needs 2048" in inspected(run_tcast)[0]["problem"]
+    (tmp_path / "m.data").unlink()
+    listed = inspected(run_tcast)[0]
+    assert "m.data" in listed.pop("problem") and listed == first
+
+
+def test_refused(run_tcast, tmp_path):
+    save(tmp_path, INITIALIZERS)
+    converted = run_tcast("convert", "m.onnx", "-o", "o.npz", "--to", "float16")
+    assert converted.returncode == 1 and "`tcast onnx convert`" in converted.stderr
+    (tmp_path / "m.onnx").write_bytes((tmp_path / "m.onnx").read_bytes()[:-5])
+    cut = run_tcast("inspect", "m.onnx")
+    assert cut.returncode == 1 and cut.stderr.startswith("tcast: error: m.onnx: ") and cut.stdout == ""
