@@ -76,32 +76,13 @@ nb::dict verify(const std::string& checkpoint, const std::string& against, nb::h
   return row;
 }
 
-nb::object dtype_or_none(DType dtype) { return dtype == DType::undefined ? nb::none() : nb::cast(name(dtype)); }
-
 nb::list diff(const std::string& a, const std::string& b, bool headers_only, const std::vector<std::string>& include,
               nb::handle progress) {
   DiffRequest request{.a = a, .b = b, .headers_only = headers_only, .include = include};
   request.on_progress = progress_of(progress);
   const DiffOutcome done = run_released([&] { return diff_checkpoints(request); }, nothing_changed);
   nb::list rows;
-  for (const TensorDifference& tensor : done.tensors) {
-    nb::dict row;
-    row["name"] = tensor.name;
-    row["from_"] = dtype_or_none(tensor.from);
-    row["to"] = dtype_or_none(tensor.to);
-    row["from_shape"] = nb::tuple(nb::cast(tensor.from_shape));
-    row["to_shape"] = nb::tuple(nb::cast(tensor.to_shape));
-    row["in_a"] = tensor.in_a;
-    row["in_b"] = tensor.in_b;
-    row["equal"] = tensor.equal;
-    row["compared"] = tensor.compared;
-    row["count"] = tensor.count;
-    row["different"] = tensor.different;
-    row["max_abs_error"] = tensor.max_abs_error;
-    row["max_rel_error"] = tensor.max_rel_error;
-    row["snr_db"] = tensor.snr_db;
-    rows.append(row);
-  }
+  for (const TensorDifference& tensor : done.tensors) rows.append(difference_row(tensor));
   return rows;
 }
 

@@ -139,6 +139,27 @@ nb::dict summary_row(const TensorSummary& tensor) {
   return row;
 }
 
+nb::object name_or_none(DType dtype) { return dtype == DType::undefined ? nb::none() : nb::cast(name(dtype)); }
+
+nb::dict difference_row(const TensorDifference& tensor) {
+  nb::dict row;
+  row["name"] = tensor.name;
+  row["from_"] = name_or_none(tensor.from);
+  row["to"] = name_or_none(tensor.to);
+  row["from_shape"] = nb::tuple(nb::cast(tensor.from_shape));
+  row["to_shape"] = nb::tuple(nb::cast(tensor.to_shape));
+  row["in_a"] = tensor.in_a;
+  row["in_b"] = tensor.in_b;
+  row["equal"] = tensor.equal;
+  row["compared"] = tensor.compared;
+  row["count"] = tensor.count;
+  row["different"] = tensor.different;
+  row["max_abs_error"] = tensor.max_abs_error;
+  row["max_rel_error"] = tensor.max_rel_error;
+  row["snr_db"] = tensor.snr_db;
+  return row;
+}
+
 nb::dict outcome_of(const ConvertOutcome& done) {
   nb::list tensors;
   for (const TensorOutcome& tensor : done.tensors) tensors.append(tensor_row(tensor));

@@ -1,5 +1,6 @@
 #include "onnx_models.hpp"
 
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
@@ -9,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "bound_arguments.hpp"
+#include "convert_request.hpp"
 #include "tensorcast/onnx.hpp"
 
 namespace tensorcast::python {
@@ -34,11 +35,13 @@ std::vector<std::string> names_in(const nb::dict& options, const char* keyword) 
   return nb::cast<std::vector<std::string>>(options[keyword]);
 }
 
-// Returns the outcome as a dictionary. The GIL is released.
-nb::dict convert_model(const std::string& src, const std::string& dst, nb::handle to, const nb::dict& options) {
+onnx::ConvertRequest request_of_model(const std::string& src, const std::string& dst, nb::handle to,
+                                      const nb::dict& options) {
+  using onnx::ExternalData;
   using onnx::Masks;
   using onnx::OnOverflow;
   using onnx::Runtime;
+  using onnx::SharedInitializers;
   onnx::ConvertRequest request;
   request.input = src;
   request.output = dst;
@@ -46,9 +49,17 @@ nb::dict convert_model(const std::string& src, const std::string& dst, nb::handl
   for (const nb::handle from : nb::borrow<nb::list>(options["from_"])) request.from.push_back(dtype_of(from));
   request.keep_io_types = nb::cast<bool>(options["keep_io_types"]);
   request.keep_io_names = names_in(options, "keep_io_names");
+  for (const auto& [edge, dtype] : nb::cast<std::vector<std::pair<std::string, nb::object>>>(options["io_types"])) {
+    request.io_types.emplace_back(edge, dtype_of(dtype));
+  }
   request.keep_op_types = names_in(options, "keep_ops");
   request.keep_nodes = names_in(options, "keep_nodes");
+  request.keep = names_in(options, "keep");
+  request.only = names_in(options, "only");
+  request.operator_types = names_in(options, "op_types");
+  request.explain = names_in(options, "explain");
   request.weights_only = nb::cast<bool>(options["weights_only"]);
+  request.dry_run = nb::cast<bool>(options["dry_run"]);
   request.overwrite = nb::cast<bool>(options["overwrite"]);
   request.runtime =
       choice_of<Runtime>(options, "runtime", {{"onnxruntime_cpu", Runtime::onnxruntime_cpu}, {"any", Runtime::any}});
@@ -59,31 +70,196 @@ nb::dict convert_model(const std::string& src, const std::string& dst, nb::handl
                                                {"error", OnOverflow::error}});
   request.masks = choice_of<Masks>(options, "masks",
                                    {{"finite", Masks::finite}, {"inf", Masks::inf}, {"as_others", Masks::as_others}});
-  Result<onnx::ConvertOutcome> outcome = Error{};
-  {
-    const nb::gil_scoped_release released;
-    outcome = onnx::convert(request);
-  }
-  const onnx::ConvertOutcome done = checked(std::move(outcome));
-  nb::list kept;
-  for (const onnx::KeptNode& node : done.kept) {
+  request.min_positive = nb::cast<double>(options["min_positive"]);
+  request.max_finite = nb::cast<double>(options["max_finite"]);
+  request.shared_initializers = choice_of<SharedInitializers>(
+      options, "shared_init", {{"dup", SharedInitializers::duplicate}, {"cast", SharedInitializers::cast}});
+  request.external_data = choice_of<ExternalData>(options, "external_data",
+                                                  {{"as_is", ExternalData::as_is},
+                                                   {"one", ExternalData::one},
+                                                   {"per_tensor", ExternalData::per_tensor},
+                                                   {"inline", ExternalData::inside}});
+  request.external_threshold = nb::cast<std::uint64_t>(options["external_threshold"]);
+  return request;
+}
+
+// Runs work without the GIL.
+template <class Work>
+auto released(Work&& work) {
+  return run_released(std::forward<Work>(work), "cancelled");
+}
+
+nb::list rows_of(const std::vector<onnx::KeptNode>& kept) {
+  nb::list rows;
+  for (const onnx::KeptNode& node : kept) {
     nb::dict row;
     row["name"] = node.name;
     row["op_type"] = node.op_type;
     row["reason"] = node.reason;
-    kept.append(row);
+    rows.append(row);
   }
+  return rows;
+}
+
+nb::list rows_of(const std::vector<onnx::InitializerChange>& changes) {
+  nb::list rows;
+  for (const onnx::InitializerChange& change : changes) {
+    nb::dict row;
+    row["name"] = change.name;
+    row["from_"] = name_or_none(change.from);
+    row["to"] = name_or_none(change.to);
+    row["count"] = change.count;
+    row["overflowed"] = change.overflowed;
+    row["underflowed"] = change.underflowed;
+    row["clamped"] = change.clamped;
+    rows.append(row);
+  }
+  return rows;
+}
+
+nb::list rows_of(const std::vector<onnx::ValueDecision>& values) {
+  nb::list rows;
+  for (const onnx::ValueDecision& value : values) {
+    nb::dict row;
+    row["value"] = value.value;
+    row["is_input"] = value.is_input;
+    row["from_"] = name_or_none(value.from);
+    row["to"] = name_or_none(value.to);
+    row["cast"] = value.has_cast;
+    row["reason"] = value.reason;
+    rows.append(row);
+  }
+  return rows;
+}
+
+nb::list rows_of(const std::vector<onnx::NodeDecision>& nodes) {
+  nb::list rows;
+  for (const onnx::NodeDecision& node : nodes) {
+    nb::dict row;
+    row["name"] = node.name;
+    row["op_type"] = node.op_type;
+    row["scope"] = node.scope;
+    row["values"] = rows_of(node.values);
+    rows.append(row);
+  }
+  return rows;
+}
+
+nb::list rows_of(const std::vector<onnx::CastInfo>& casts) {
+  nb::list rows;
+  for (const onnx::CastInfo& cast : casts) {
+    nb::dict row;
+    row["name"] = cast.name;
+    row["op_type"] = cast.op_type;
+    row["scope"] = cast.scope;
+    row["input"] = cast.input;
+    row["output"] = cast.output;
+    row["from_"] = name_or_none(cast.from);
+    row["to"] = name_or_none(cast.to);
+    row["consumers"] = cast.consumers;
+    row["role"] = name(cast.role);
+    row["reason"] = cast.reason;
+    row["removable"] = cast.removable;
+    rows.append(row);
+  }
+  return rows;
+}
+
+nb::dict convert_model(const std::string& src, const std::string& dst, nb::handle to, const nb::dict& options) {
+  const onnx::ConvertRequest request = request_of_model(src, dst, to, options);
+  const onnx::ConvertOutcome done = released([&] { return onnx::convert(request); });
+  nb::dict by_type;
+  for (const auto& [dtype, count] : done.nodes_by_type) by_type[nb::cast(name(dtype))] = count;
   nb::dict summary;
   summary["nodes"] = done.nodes;
   summary["nodes_converted"] = done.nodes_converted;
+  summary["nodes_by_type"] = by_type;
   summary["values_changed"] = done.values_changed;
   summary["casts_before"] = done.casts_before;
   summary["casts_added"] = done.casts_added;
   summary["casts_removed"] = done.casts_removed;
+  summary["casts_after"] = done.casts_before + done.casts_added - done.casts_removed;
   summary["initializers_converted"] = done.initializers_converted;
   summary["initializer_bytes_before"] = done.initializer_bytes_before;
   summary["initializer_bytes_after"] = done.initializer_bytes_after;
-  summary["kept"] = kept;
+  summary["initializers"] = rows_of(done.initializers);
+  summary["kept"] = rows_of(done.kept);
+  summary["explained"] = rows_of(done.explained);
+  return summary;
+}
+
+nb::list list_model_casts(const std::string& model) {
+  return rows_of(released([&] { return onnx::list_casts(model); }));
+}
+
+nb::dict clean_model(const std::string& src, const std::string& dst, bool allow_lossy_cast_elision, bool dry_run,
+                     bool overwrite) {
+  const onnx::CleanRequest request{.input = src,
+                                   .output = dst,
+                                   .allow_lossy_cast_elision = allow_lossy_cast_elision,
+                                   .dry_run = dry_run,
+                                   .overwrite = overwrite};
+  const onnx::CleanOutcome done = released([&] { return onnx::clean(request); });
+  nb::list removed;
+  for (const onnx::RemovedNode& node : done.removed) {
+    nb::dict row;
+    row["name"] = node.name;
+    row["op_type"] = node.op_type;
+    row["scope"] = node.scope;
+    row["reason"] = node.reason;
+    removed.append(row);
+  }
+  nb::dict summary;
+  summary["nodes"] = done.nodes;
+  summary["nodes_removed"] = done.removed.size();
+  summary["casts_before"] = done.casts;
+  summary["casts_after"] = done.casts - done.casts_removed;
+  summary["removed"] = removed;
+  return summary;
+}
+
+nb::object text_or_none(const std::string& text) { return text.empty() ? nb::none() : nb::cast(text); }
+
+nb::dict diff_models(const std::string& a, const std::string& b, bool headers_only) {
+  const onnx::DiffRequest request{.a = a, .b = b, .headers_only = headers_only};
+  const onnx::DiffOutcome done = released([&] { return onnx::diff(request); });
+  nb::list opsets;
+  for (const onnx::OpsetDifference& opset : done.opsets) {
+    nb::dict row;
+    row["domain"] = opset.domain;
+    row["a"] = opset.a;
+    row["b"] = opset.b;
+    opsets.append(row);
+  }
+  nb::list operators;
+  for (const onnx::OperatorDifference& op : done.operators) {
+    nb::dict row;
+    row["op_type"] = op.op_type;
+    row["a"] = op.a;
+    row["b"] = op.b;
+    operators.append(row);
+  }
+  nb::list values;
+  for (const onnx::ValueDifference& value : done.values) {
+    nb::dict row;
+    row["scope"] = value.scope;
+    row["name"] = value.name;
+    row["a"] = text_or_none(value.a);
+    row["b"] = text_or_none(value.b);
+    values.append(row);
+  }
+  nb::list initializers;
+  for (const TensorDifference& tensor : done.initializers) initializers.append(difference_row(tensor));
+  nb::dict summary;
+  summary["equal"] = done.equal;
+  summary["ir_version_a"] = done.ir_version_a;
+  summary["ir_version_b"] = done.ir_version_b;
+  summary["opsets"] = opsets;
+  summary["operators"] = operators;
+  summary["values"] = values;
+  summary["casts_only_a"] = rows_of(done.casts_only_a);
+  summary["casts_only_b"] = rows_of(done.casts_only_b);
+  summary["initializers"] = initializers;
   return summary;
 }
 
@@ -92,6 +268,11 @@ nb::dict convert_model(const std::string& src, const std::string& dst, nb::handl
 void bind_onnx_models(nb::module_& module) {
   module.def("onnx_convert", &convert_model, nb::arg("src"), nb::arg("dst"), nb::arg("to"), nb::arg("options"),
              "Converts the precision of an ONNX model.");
+  module.def("onnx_casts", &list_model_casts, nb::arg("model"), "Lists the Casts of an ONNX model.");
+  module.def("onnx_clean", &clean_model, nb::arg("src"), nb::arg("dst"), nb::arg("allow_lossy_cast_elision"),
+             nb::arg("dry_run"), nb::arg("overwrite"), "Removes Casts and Identities that change no value.");
+  module.def("onnx_diff", &diff_models, nb::arg("a"), nb::arg("b"), nb::arg("headers_only"),
+             "Compares two ONNX models.");
 }
 
 }  // namespace tensorcast::python

@@ -198,8 +198,9 @@ def test_convert_float_to_float16(tmp_path):
     onnx.save(model, tmp_path / "m.onnx")
     assert float16.convert_float_to_float16(str(tmp_path / "m.onnx"), force_fp16_initializers=True) == made
     assert float16.convert_float_to_float16_model_path(tmp_path / "m.onnx") == made
-    with pytest.warns(UserWarning, match="are not used"):
-        float16.convert_float_to_float16(model, min_positive_val=1e-5)
+    limited = float16.convert_float_to_float16(model, min_positive_val=0.5, max_finite_val=1)
+    magnitudes = np.abs(numpy_helper.to_array(limited.graph.initializer[0]))
+    assert magnitudes.min() == 0.5 and magnitudes.max() == 1
     with pytest.raises(ValueError, match="ModelProto"):
         float16.convert_float_to_float16(b"")
 

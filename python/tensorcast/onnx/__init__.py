@@ -2,23 +2,54 @@
 
 >>> tc.onnx.convert("model.onnx", "model-f16.onnx", "float16", keep_io_types=True, validate=True)
 >>> half = tc.onnx.convert(onnx.load("model.onnx"), to="float16").model
+>>> [cast.name for cast in tc.onnx.casts(half) if cast.removable]
 
 ``tensorcast.onnx.float16`` and ``tensorcast.onnx.auto_mixed_precision`` have the functions of onnxconverter-common and
 of onnxruntime.transformers under their names, so that a program changes one import.
 """
 
+from ._casts import casts, clean, diff
 from ._convert import convert
-from ._results import ConvertResult, KeptNode, OutputDifference, SearchResult, Validation
+from ._results import (
+    CastInfo,
+    CleanResult,
+    ConvertResult,
+    DiffResult,
+    InitializerChange,
+    KeptNode,
+    NodeDecision,
+    OperatorDifference,
+    OpsetDifference,
+    OutputDifference,
+    RemovedNode,
+    SearchResult,
+    Validation,
+    ValueDecision,
+    ValueDifference,
+)
 from ._search import search
 from ._validate import ValidationError
 
 __all__ = [
+    "CastInfo",
+    "CleanResult",
     "ConvertResult",
+    "DiffResult",
+    "InitializerChange",
     "KeptNode",
+    "NodeDecision",
+    "OperatorDifference",
+    "OpsetDifference",
     "OutputDifference",
+    "RemovedNode",
     "SearchResult",
     "Validation",
     "ValidationError",
+    "ValueDecision",
+    "ValueDifference",
+    "casts",
+    "clean",
     "convert",
+    "diff",
     "search",
 ]

@@ -8,12 +8,20 @@ import os
 import pathlib
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from .. import _core
 from .._errors import CastError, make_error
-from ._results import ConvertResult, KeptNode, OutputDifference, Validation
+from ._results import (
+    ConvertResult,
+    InitializerChange,
+    KeptNode,
+    NodeDecision,
+    OutputDifference,
+    Validation,
+    ValueDecision,
+)
 from ._validate import check_model, validate_model
 
 if TYPE_CHECKING:
@@ -24,9 +32,20 @@ Path: TypeAlias = "str | os.PathLike[str]"
 Runtime: TypeAlias = Literal["onnxruntime_cpu", "any"]
 OnOverflow: TypeAlias = Literal["keep_high", "clamp", "inf", "error"]
 Masks: TypeAlias = Literal["finite", "inf", "as_others"]
+Clamp: TypeAlias = Literal["none", "finite", "onnxconverter_common", "onnxruntime"]
+SharedInit: TypeAlias = Literal["dup", "cast"]
+ExternalData: TypeAlias = Literal["as_is", "one", "per_tensor", "inline"]
 Opset: TypeAlias = "int | Literal['keep', 'auto']"
 
 MAX_MESSAGE_BYTES = 2**31 - 1
+
+# The smallest positive and largest finite number of other converters, by default.
+_LIMITS = {
+    "none": (0.0, 0.0),
+    "finite": (0.0, 0.0),
+    "onnxconverter_common": (1e-7, 1e4),
+    "onnxruntime": (5.96e-8, 65504.0),
+}
 
 
 def convert(
@@ -35,13 +54,24 @@ def convert(
     to: DTypeLike | None = None,
     *,
     from_: DTypeLike | Iterable[DTypeLike] = (),
-    keep_io_types: bool | str | Iterable[str] = False,
+    keep_io_types: bool | str | Iterable[str] | Mapping[str, DTypeLike | None] = False,
     keep_ops: str | Iterable[str] = (),
     keep_nodes: str | Iterable[str] = (),
+    keep: str | Iterable[str] = (),
+    only: str | Iterable[str] = (),
+    op_types: str | Iterable[str] = (),
     weights_only: bool = False,
     runtime: Runtime = "onnxruntime_cpu",
     on_overflow: OnOverflow = "keep_high",
     masks: Masks = "finite",
+    clamp: Clamp = "none",
+    min_positive: float = 0.0,
+    max_finite: float = 0.0,
+    shared_init: SharedInit = "dup",
+    external_data: ExternalData = "as_is",
+    external_threshold: int = 1024,
+    explain: str | Iterable[str] = (),
+    dry_run: bool = False,
     opset: Opset = "keep",
     validate: bool | Validation = False,
     overwrite: bool = False,
@@ -55,15 +85,30 @@ def convert(
         model: a path, the bytes of a model, or an ``onnx.ModelProto``, which is not changed.
         output: where the new model goes; external data goes beside it, into ``output`` with ``.data`` at the end.
             May be left out for bytes and protos: the result has the new model as ``model``.
-        to: float16, bfloat16, float32 or float64; with ``weights_only`` also float8 types.
+        to: float16, bfloat16, float32 or float64; with ``weights_only`` also float8 types and int8.
         from_: only values of these types become ``to``. Default: all that can.
-        keep_io_types: inputs and outputs of the model keep their types: all of them, or those of these names.
+        keep_io_types: inputs and outputs of the model keep their types: all of them, or those of these names. A
+            mapping gives them types: ``{"x": "float32", "y": None}``; ``None`` keeps one.
         keep_ops: nodes of these operators stay as they are.
         keep_nodes: nodes of these names stay as they are.
-        weights_only: only initializers change, and a Cast behind each gives back the old type.
+        keep: nodes that stay as they are, by selectors: ``"op:TYPE"``, ``"name:NAME"``, ``"glob:PATTERN"``,
+            ``"re:REGEX"``, ``"domain:DOMAIN"``, ``"graph:PATTERN"``, ``"tensor:NAME"``, ``"consumer-of:TENSOR"``,
+            ``"producer-of:TENSOR"``. One that selects nothing is an error.
+        only: the only nodes that change, by selectors.
+        op_types: types of operators that have no schema: ``"own::Op:in=float16,out=float16"``.
+        weights_only: only initializers change, and a Cast behind each gives back the old type; with int8 a
+            DequantizeLinear with a scale for each output channel.
         runtime: where the model must run; ``"any"`` decides by ONNX's schemas alone.
         on_overflow: what becomes of initializers beyond the range: they and their nodes keep the type, or ...
         masks: what becomes of constants such as -1e9 and -3.4e38: the lowest number, infinity, or ``on_overflow``.
+        clamp: limits numbers of initializers: ``"finite"`` to the type's range (as ``on_overflow="clamp"``), the others
+            as these tools do by default.
+        min_positive, max_finite: smaller numbers other than 0, and larger finite ones, become these; 0: no limit.
+        shared_init: an initializer that both types need is stored twice, or once with a Cast behind it.
+        external_data: where initializers of ``external_threshold`` bytes or more go: ``"one"`` file, a file each, or
+            ``"inline"`` into the model.
+        explain: names of nodes that ``explained`` of the result describes.
+        dry_run: writes nothing; ``output`` is not needed.
         opset: ``"auto"`` upgrades a model whose opset lacks the type, with ``onnx.version_converter``; a number
             upgrades to that opset.
         validate: check the new model with ONNX's checker and strict type inference, and compare it with the old one in
@@ -77,31 +122,67 @@ def convert(
     """
     if to is None:
         raise CastError("there is no type to convert to; name it with to=, such as to='float16'")
-    names = _listed(keep_io_types) if not isinstance(keep_io_types, bool) else []
+    if clamp not in _LIMITS:
+        raise ValueError(f"clamp= is one of {', '.join(_LIMITS)}, not {clamp!r}")
+    if not (min_positive >= 0 and max_finite >= 0 and external_threshold >= 0):
+        raise CastError("min_positive=, max_finite= and external_threshold= are 0 or more")
+    names: list[str] = []
+    types: dict[str, Any] = {}
+    if isinstance(keep_io_types, Mapping):
+        names = [name for name, dtype in keep_io_types.items() if dtype is None]
+        types = {name: dtype for name, dtype in keep_io_types.items() if dtype is not None}
+    elif not isinstance(keep_io_types, bool):
+        names = _listed(keep_io_types)
     options: dict[str, Any] = {
         "from_": [from_] if isinstance(from_, str) or not isinstance(from_, Iterable) else list(from_),
         "keep_io_types": keep_io_types is True,
         "keep_io_names": names,
+        "io_types": list(types.items()),
         "keep_ops": _listed(keep_ops),
         "keep_nodes": _listed(keep_nodes),
+        "keep": _listed(keep),
+        "only": _listed(only),
+        "op_types": _listed(op_types),
         "weights_only": weights_only,
         "runtime": runtime,
-        "on_overflow": on_overflow,
+        "on_overflow": "clamp" if clamp == "finite" else on_overflow,
         "masks": masks,
+        "min_positive": min_positive or _LIMITS[clamp][0],
+        "max_finite": max_finite or _LIMITS[clamp][1],
+        "shared_init": shared_init,
+        "external_data": external_data,
+        "external_threshold": external_threshold,
+        "explain": _listed(explain),
+        "dry_run": dry_run,
         "overwrite": overwrite,
     }
     checks = Validation() if validate is True else validate or None
     if isinstance(model, (str, os.PathLike)):
-        if output is None:
+        if output is None and not dry_run:
             raise CastError("there is no place for the new model; name it with output=")
+        if dry_run:
+            return _tried(os.fspath(model), to, options, opset, checks)
+        assert output is not None
         return _convert_file(os.fspath(model), os.fspath(output), to, options, opset, checks)
     with tempfile.TemporaryDirectory(prefix="tensorcast-onnx-") as folder:
         source = os.path.join(folder, "model.onnx")
         _write(model, source)
+        if dry_run:
+            return _tried(source, to, options, opset, checks)
         if output is not None:
             return _convert_file(source, os.fspath(output), to, options, opset, checks)
         made = _convert_file(source, os.path.join(folder, "new.onnx"), to, options, opset, checks)
         return dataclasses.replace(made, path=None, model=_read(model, os.path.join(folder, "new.onnx")))
+
+
+def _tried(source: str, to: Any, options: dict[str, Any], opset: Opset, checks: Validation | None) -> ConvertResult:
+    """What a conversion would do. One that is validated or upgraded is done, in a folder that goes."""
+    if checks is None and opset == "keep":
+        return _result(_core.onnx_convert(source, "", to, options), None)
+    with tempfile.TemporaryDirectory(prefix="tensorcast-onnx-") as folder:
+        made = os.path.join(folder, "new.onnx")
+        done = _convert_file(source, made, to, {**options, "dry_run": False}, opset, checks)
+        return dataclasses.replace(done, path=None)
 
 
 def _listed(names: str | Iterable[str]) -> list[str]:
@@ -127,7 +208,8 @@ def _write(model: bytes | ModelProto, path: str) -> None:
 
 def _read(model: bytes | ModelProto, path: str) -> Any:
     if isinstance(model, (bytes, bytearray, memoryview)):
-        if os.path.exists(path + ".data"):
+        folder, name = os.path.split(path)
+        if any(each.startswith(name + ".") for each in os.listdir(folder)):
             raise CastError("the new model has external data, which bytes cannot hold; name a file with output=")
         return pathlib.Path(path).read_bytes()
     import onnx
@@ -149,7 +231,9 @@ def _convert_file(
         raise make_error(f"{parent}: there is no such folder", "io", "", parent, "", None, errno.ENOENT)
     folder = tempfile.mkdtemp(prefix=".tensorcast-", dir=parent)
     try:
-        made = os.path.join(folder, os.path.basename(target))
+        staged = os.path.join(folder, "new")
+        os.mkdir(staged)
+        made = os.path.join(staged, os.path.basename(target))
         if opset != "keep":
             source = _upgraded(source, opset, to, folder)
         result = _result(_core.onnx_convert(source, made, to, options), target)
@@ -159,8 +243,9 @@ def _convert_file(
             if checks.run:
                 outputs = validate_model(source, made, _core.dtype_name(to), checks)
             result = dataclasses.replace(result, outputs=outputs)
-        if os.path.exists(made + ".data"):
-            os.replace(made + ".data", target + ".data")
+        for name in sorted(os.listdir(staged)):  # external data, which the model names without a folder
+            if name != os.path.basename(target):
+                os.replace(os.path.join(staged, name), os.path.join(parent, name))
         os.replace(made, target)
         return result
     finally:
@@ -191,6 +276,11 @@ def _upgraded(source: str, opset: Opset, to: Any, folder: str) -> str:
     return path
 
 
-def _result(row: dict[str, Any], path: str) -> ConvertResult:
+def _result(row: dict[str, Any], path: str | None) -> ConvertResult:
     kept = tuple(KeptNode(**node) for node in row.pop("kept"))
-    return ConvertResult(kept=kept, path=path, **row)
+    initializers = tuple(InitializerChange(**change) for change in row.pop("initializers"))
+    explained = tuple(
+        NodeDecision(**{**node, "values": tuple(ValueDecision(**value) for value in node["values"])})
+        for node in row.pop("explained")
+    )
+    return ConvertResult(kept=kept, initializers=initializers, explained=explained, path=path, **row)

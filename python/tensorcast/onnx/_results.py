@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from .._results import Result
+from .._results import Result, TensorDifference
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,30 +53,183 @@ class OutputDifference(Result):
 
 
 @dataclasses.dataclass(frozen=True)
-class ConvertResult(Result):
-    """What :func:`tensorcast.onnx.convert` did."""
+class InitializerChange(Result):
+    """An initializer or constant that becomes another type."""
+
+    __module__ = "tensorcast.onnx"
+
+    name: str
+    from_: str | None
+    to: str | None
+    count: int
+    overflowed: int  # elements beyond the new type's range
+    underflowed: int  # elements that become zero
+    clamped: bool  # those that overflowed are finite
+
+
+@dataclasses.dataclass(frozen=True)
+class ValueDecision(Result):
+    """What becomes of one input or output of a node."""
+
+    __module__ = "tensorcast.onnx"
+
+    value: str
+    is_input: bool
+    from_: str | None  # None: unknown, or no type of tensorcast
+    to: str | None
+    cast: bool  # of an input: the value is made in another type
+    reason: str  # why it keeps the type; "" if it changes, or is not of a type that changes
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeDecision(Result):
+    """What becomes of a node that ``explain=`` names."""
+
+    __module__ = "tensorcast.onnx"
+
+    name: str
+    op_type: str
+    scope: str  # as CastInfo.scope
+    values: tuple[ValueDecision, ...]
+
+
+class _WithModel(Result):
+    """A result that has the new model if it did not go to a file."""
+
+    model: Any
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields as JSON has them, without the model."""
+        # Not dataclasses.asdict(), which copies the model.
+        shown: Any = self
+        fields = Result.as_dict(self if self.model is None else dataclasses.replace(shown, model=None))
+        fields.pop("model", None)
+        return fields
+
+
+@dataclasses.dataclass(frozen=True)
+class ConvertResult(_WithModel):
+    """What :func:`tensorcast.onnx.convert` did, or with ``dry_run`` would do."""
 
     __module__ = "tensorcast.onnx"
 
     nodes: int
     nodes_converted: int
+    # Nodes by the type of their first floating output, or input if they have no such output.
+    nodes_by_type: Mapping[str, int]
     values_changed: int  # inputs, outputs, initializers and values between nodes with another type now
     casts_before: int
     casts_added: int
     casts_removed: int  # that the conversion made superfluous
+    casts_after: int
     initializers_converted: int
     initializer_bytes_before: int  # of those converted
     initializer_bytes_after: int
+    initializers: tuple[InitializerChange, ...]  # in the order of the file
     kept: tuple[KeptNode, ...]
+    explained: tuple[NodeDecision, ...] = ()  # with explain=
     outputs: tuple[OutputDifference, ...] = ()  # with validate=
     path: str | None = None  # of the new model, if it went to a file
     model: Any = dataclasses.field(default=None, repr=False)  # the new model if none: a ModelProto, or bytes for bytes
 
-    def as_dict(self) -> dict[str, Any]:
-        """The fields as JSON has them, without the model."""
-        fields = super().as_dict() if self.model is None else dataclasses.replace(self, model=None).as_dict()
-        fields.pop("model", None)
-        return fields
+
+@dataclasses.dataclass(frozen=True)
+class CastInfo(Result):
+    """A Cast or CastLike of a model, as :func:`tensorcast.onnx.casts` lists them."""
+
+    __module__ = "tensorcast.onnx"
+
+    name: str  # or that of its output
+    op_type: str
+    # The graph: "" for the main one, "NODE.ATTRIBUTE" in a subgraph, "DOMAIN::NAME" in a function.
+    scope: str
+    input: str
+    output: str
+    from_: str | None  # None: unknown, or no type of tensorcast
+    to: str | None
+    consumers: int  # inputs of nodes, and outputs of graphs, that take the result
+    role: str  # such as "same_type", "round_trip", "computation", "storage", "model_input"
+    reason: str  # one sentence
+    removable: bool  # by tensorcast.onnx.clean
+
+
+@dataclasses.dataclass(frozen=True)
+class RemovedNode(Result):
+    """A node that :func:`tensorcast.onnx.clean` removes, and why."""
+
+    __module__ = "tensorcast.onnx"
+
+    name: str  # or that of its output
+    op_type: str
+    scope: str  # as CastInfo.scope
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True)
+class CleanResult(_WithModel):
+    """What :func:`tensorcast.onnx.clean` did, or with ``dry_run`` would do."""
+
+    __module__ = "tensorcast.onnx"
+
+    nodes: int  # before
+    nodes_removed: int
+    casts_before: int
+    casts_after: int
+    removed: tuple[RemovedNode, ...]
+    path: str | None = None  # of the new model, if it went to a file
+    model: Any = dataclasses.field(default=None, repr=False)  # the new model if none: a ModelProto, or bytes for bytes
+
+
+@dataclasses.dataclass(frozen=True)
+class OpsetDifference(Result):
+    """An opset that two models import in different versions."""
+
+    __module__ = "tensorcast.onnx"
+
+    domain: str  # "" for the standard operators
+    a: int  # 0: not imported
+    b: int
+
+
+@dataclasses.dataclass(frozen=True)
+class OperatorDifference(Result):
+    """An operator of which two models have different numbers of nodes."""
+
+    __module__ = "tensorcast.onnx"
+
+    op_type: str  # with its domain: "ai.onnx.ml::Scaler"
+    a: int
+    b: int
+
+
+@dataclasses.dataclass(frozen=True)
+class ValueDifference(Result):
+    """A value whose type differs, or that one of two models lacks."""
+
+    __module__ = "tensorcast.onnx"
+
+    scope: str  # as CastInfo.scope
+    name: str
+    a: str | None  # such as "float32" or "sequence of float32"; None: the model lacks the value
+    b: str | None
+
+
+@dataclasses.dataclass(frozen=True)
+class DiffResult(Result):
+    """How two models differ, as :func:`tensorcast.onnx.diff` compares them."""
+
+    __module__ = "tensorcast.onnx"
+
+    equal: bool  # types, Casts, opsets, operators and initializers are the same
+    ir_version_a: int
+    ir_version_b: int
+    opsets: tuple[OpsetDifference, ...]  # that differ
+    operators: tuple[OperatorDifference, ...]  # whose number differs
+    values: tuple[ValueDifference, ...]  # with another type, or missing in one model
+    casts_only_a: tuple[CastInfo, ...]
+    casts_only_b: tuple[CastInfo, ...]
+    # All, those of a first; in subgraphs the scope, a slash and the name.
+    initializers: tuple[TensorDifference, ...]
 
 
 @dataclasses.dataclass(frozen=True)

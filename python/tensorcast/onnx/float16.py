@@ -8,7 +8,6 @@ from tensorcast.onnx import float16               # now
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +20,6 @@ __all__ = ["DEFAULT_OP_BLOCK_LIST", "convert_float_to_float16", "convert_float_t
 
 # The others' lists of operators that their converters break. Schemas decide here, so that none is needed.
 DEFAULT_OP_BLOCK_LIST: list[str] = []
-
-_DEFAULTS = ((1e-7, 1e4), (5.96e-08, 65504.0))  # of both functions
 
 
 def convert_float_to_float16(
@@ -42,22 +39,19 @@ def convert_float_to_float16(
     """Returns a new ``onnx.ModelProto`` with float32 converted to float16. ``model`` is not changed.
 
     The signature is that of onnxconverter-common; onnxruntime's arguments are keywords. What differs from theirs:
-    numbers are converted as ONNX's Cast does, never clamped to ``max_finite_val`` or raised to ``min_positive_val``;
-    initializers that overflow stay float32 with their nodes; block lists add to the rules instead of replacing them,
-    and may name what the model lacks; types are inferred without shapes; a model may be converted twice.
+    block lists add to the rules instead of replacing them, and may name what the model lacks; types are inferred
+    without shapes; a model may be converted twice. ``tensorcast.onnx.convert`` limits no numbers by default.
 
     Args:
         model: a ModelProto, or the path of a model.
-        min_positive_val, max_finite_val: not used; a :class:`UserWarning` says so if they are not the defaults.
+        min_positive_val, max_finite_val: absolute values of initializers and constants below the first, other than 0,
+            become it; finite ones beyond the second become that. 0 is no limit. onnxruntime's defaults are 5.96e-08 and
+            65504.
         keep_io_types: inputs and outputs keep their types: all of them, or those of these names.
         op_block_list, node_block_list: operators and names of nodes that stay float32.
         disable_shape_infer, check_fp16_ready, force_fp16_initializers, force_fp16_inputs: not needed, ignored.
         use_bfloat16_as_blocked_nodes_dtype: not offered: blocked nodes keep the type that they had.
     """
-    if (min_positive_val, max_finite_val) not in _DEFAULTS:
-        warnings.warn(
-            "min_positive_val and max_finite_val are not used: numbers are converted as ONNX's Cast does", stacklevel=2
-        )
     if use_bfloat16_as_blocked_nodes_dtype:
         raise ValueError(
             "use_bfloat16_as_blocked_nodes_dtype=True is not offered: blocked nodes keep the type they had"
@@ -75,6 +69,8 @@ def convert_float_to_float16(
         keep_io_types=keep_io_types if isinstance(keep_io_types, bool) else list(keep_io_types),
         keep_ops=[op for op in dict.fromkeys(op_block_list or ()) if op in operators],
         keep_nodes=[name for name in dict.fromkeys(node_block_list or ()) if name in names],
+        min_positive=min_positive_val,
+        max_finite=max_finite_val,
     ).model
 
 

@@ -1,0 +1,125 @@
+"""Lists and removes Casts of ONNX models, and compares models."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from .. import _core
+from .._errors import CastError
+from .._results import TensorDifference
+from ._convert import Path, _read, _write
+from ._results import (
+    CastInfo,
+    CleanResult,
+    DiffResult,
+    OperatorDifference,
+    OpsetDifference,
+    RemovedNode,
+    ValueDifference,
+)
+
+if TYPE_CHECKING:
+    from ..graph import ModelProto
+
+
+@contextlib.contextmanager
+def _as_file(model: Path | bytes | ModelProto) -> Iterator[str]:
+    if isinstance(model, (str, os.PathLike)):
+        yield os.fspath(model)
+        return
+    with tempfile.TemporaryDirectory(prefix="tensorcast-onnx-") as folder:
+        path = os.path.join(folder, "model.onnx")
+        _write(model, path)
+        yield path
+
+
+def casts(model: Path | bytes | ModelProto) -> tuple[CastInfo, ...]:
+    """Lists the Casts and CastLikes of a model in the order of the file, and says why each is there.
+
+    >>> [(cast.name, cast.role) for cast in tc.onnx.casts("model.onnx") if not cast.removable]
+
+    Args:
+        model: a path, the bytes of a model, or an ``onnx.ModelProto``.
+
+    Raises:
+        FileError: as ``builtins.open``. ParseError: a file that is no model.
+    """
+    with _as_file(model) as path:
+        return tuple(CastInfo(**row) for row in _core.onnx_casts(path))
+
+
+def clean(
+    model: Path | bytes | ModelProto,
+    output: Path | None = None,
+    *,
+    allow_lossy_cast_elision: bool = False,
+    dry_run: bool = False,
+    overwrite: bool = False,
+) -> CleanResult:
+    """Removes Casts and Identities that change no value. ``output`` is complete or absent, also after an error.
+
+    Those go that give the type that they take, pairs to a type that has all values of the first and back, second Casts
+    of a value to a type, and those whose result nothing takes. Inputs and outputs keep their names and types.
+    Everything else is copied byte for byte. Cleaning the result again changes nothing.
+
+    Args:
+        model: a path, the bytes of a model, or an ``onnx.ModelProto``, which is not changed.
+        output: where the new model goes; may be ``model`` with ``overwrite``. May be left out for bytes and protos: the
+            result has the new model as ``model``.
+        allow_lossy_cast_elision: also remove Casts to a narrower type and back, which changes values.
+        dry_run: only tell what would go; ``output`` is not needed.
+        overwrite: replace an existing ``output``.
+
+    Raises:
+        CastError: there is no ``output``. FileError: as ``builtins.open``. ParseError: a file that is no model.
+    """
+    in_memory = not isinstance(model, (str, os.PathLike))
+    if output is None and not in_memory and not dry_run:
+        raise CastError("there is no place for the new model; name it with output=")
+    with _as_file(model) as source:
+        made = os.path.join(os.path.dirname(source), "new.onnx") if output is None else os.fspath(output)
+        row = _core.onnx_clean(source, made, allow_lossy_cast_elision, dry_run, overwrite)
+        is_read = output is None and not dry_run
+        removed = tuple(RemovedNode(**node) for node in row.pop("removed"))
+        return CleanResult(
+            removed=removed,
+            path=None if dry_run or output is None else made,
+            model=_read(model, made) if is_read and not isinstance(model, (str, os.PathLike)) else None,
+            **row,
+        )
+
+
+def diff(
+    a: Path | bytes | ModelProto,
+    b: Path | bytes | ModelProto,
+    *,
+    headers_only: bool = False,
+) -> DiffResult:
+    """Compares opsets, types of values, Casts, operators and initializers of two models, by the names of values.
+
+    >>> worst = min(tc.onnx.diff("model.onnx", "model-f16.onnx").initializers, key=lambda row: row.snr_db)
+
+    Args:
+        a, b: paths, bytes of models, or ``onnx.ModelProto``.
+        headers_only: elements of initializers are not compared.
+
+    Raises:
+        FileError: as ``builtins.open``. ParseError: a file that is no model.
+    """
+    with _as_file(a) as path_a, _as_file(b) as path_b:
+        row: dict[str, Any] = _core.onnx_diff(path_a, path_b, headers_only)
+    return DiffResult(
+        equal=row["equal"],
+        ir_version_a=row["ir_version_a"],
+        ir_version_b=row["ir_version_b"],
+        opsets=tuple(OpsetDifference(**each) for each in row["opsets"]),
+        operators=tuple(OperatorDifference(**each) for each in row["operators"]),
+        values=tuple(ValueDifference(**each) for each in row["values"]),
+        casts_only_a=tuple(CastInfo(**each) for each in row["casts_only_a"]),
+        casts_only_b=tuple(CastInfo(**each) for each in row["casts_only_b"]),
+        initializers=tuple(TensorDifference(**each) for each in row["initializers"]),
+    )
