@@ -26,12 +26,13 @@ class CompletionTest(unittest.TestCase):
         self.assertIn("convert", completions("tcast "))
         self.assertEqual(completions("tcast in"), ["inspect", "info"])
         self.assertEqual(completions("tcast graph "), ["add-cast"])
+        self.assertEqual(completions("tcast onnx add"), ["add-cast"])
 
     def test_options(self):
         self.assertEqual(completions("tcast convert x --rep"), ["--report"])
         self.assertEqual(completions("tcast --v"), ["--version"])
         self.assertIn("--output", completions("tcast convert --"))
-        self.assertEqual(completions("tcast graph add-cast m.onnx --out"), ["--output-name", "--output"])
+        self.assertEqual(completions("tcast onnx add-cast m.onnx --out"), ["--output-name", "--output"])
 
     def test_values(self):
         self.assertEqual(completions("tcast convert x --to float8_e4"), ["float8_e4m3fn", "float8_e4m3fnuz"])

@@ -121,7 +121,7 @@ class InterruptTest(FilesTest):
             self.assertEqual(sorted(os.listdir(self.folder / "new")), ["out0.npy"])
 
     def test_add_cast(self):
-        self.expect_nothing_left("graph", "add-cast", "m.onnx", "--tensor", "x", "--to", "float16", "-o", "n.onnx")
+        self.expect_nothing_left("onnx", "add-cast", "m.onnx", "--tensor", "x", "--to", "float16", "-o", "n.onnx")
 
     def test_limits(self):
         """Each ends in success or an error in words; nothing incomplete is left, nor a temporary."""
@@ -130,7 +130,7 @@ class InterruptTest(FilesTest):
         commands = (("convert big.npy -o out.npy --to float64", ["out.npy"]),
                     ("convert big.npy -o out.npz --to string --verify", ["out.npz"]),
                     ("inspect big.npy --stats", []),
-                    ("graph add-cast m.onnx --tensor x --to float16 -o n.onnx", ["n.onnx"]),
+                    ("onnx add-cast m.onnx --tensor x --to float16 -o n.onnx", ["n.onnx"]),
                     ("run m.onnx -i in.npy -d new", ["new"]))
         # Files in blocks of 512 bytes, descriptors, KiB of address space: from what the program hardly starts with to
         # what it needs.

@@ -1,4 +1,4 @@
-"""`tcast graph add-cast`: the new models pass ONNX's checker, load in ONNX Runtime, and differ in nothing else."""
+"""`tcast onnx add-cast`: the new models pass ONNX's checker, load in ONNX Runtime, and differ in nothing else."""
 
 import json
 import resource
@@ -30,7 +30,7 @@ def add_cast(run_tcast, tmp_path):
 
     def run(model, tensor, to, *arguments, check=True, full_check=True):
         onnx.save(model, tmp_path / "model.onnx")
-        done = run_tcast("graph", "add-cast", "model.onnx", "--tensor", tensor, "--to", to, "-o", "out.onnx", "--force",
+        done = run_tcast("onnx", "add-cast", "model.onnx", "--tensor", tensor, "--to", to, "-o", "out.onnx", "--force",
                          "--json", *arguments)
         assert done.returncode == 0, done.stderr
         if check:
@@ -46,7 +46,7 @@ def refuse(run_tcast, tmp_path):
         if model is not None:
             onnx.save(model, tmp_path / "model.onnx")
         (tmp_path / output).unlink(missing_ok=True)
-        done = run_tcast("graph", "add-cast", "model.onnx", *arguments, "-o", output)
+        done = run_tcast("onnx", "add-cast", "model.onnx", *arguments, "-o", output)
         assert done.returncode == 1, done.stdout
         assert not (tmp_path / output).exists()
         assert done.stderr.startswith("tcast: error: model.onnx: ")
@@ -211,12 +211,12 @@ def test_external_data_stays_where_it_is(run_tcast, tmp_path):
     onnx.save(model, tmp_path / "model/m.onnx", save_as_external_data=True, location="w.bin", size_threshold=100)
     data = (tmp_path / "model/w.bin").read_bytes()
 
-    done = run_tcast("graph", "add-cast", "model/m.onnx", "--tensor", "y", "--to", "f16", "-o", "elsewhere.onnx")
+    done = run_tcast("onnx", "add-cast", "model/m.onnx", "--tensor", "y", "--to", "f16", "-o", "elsewhere.onnx")
     assert done.returncode == 1
     assert "external data" in done.stderr and "hint: write the new model into model" in done.stderr
     assert not (tmp_path / "elsewhere.onnx").exists()
 
-    done = run_tcast("graph", "add-cast", "model/m.onnx", "--tensor", "y", "--to", "f16", "-o", "model/new.onnx")
+    done = run_tcast("onnx", "add-cast", "model/m.onnx", "--tensor", "y", "--to", "f16", "-o", "model/new.onnx")
     assert done.returncode == 0, done.stderr
     onnx.checker.check_model(str(tmp_path / "model/new.onnx"), full_check=True)
     assert_same(run_session(str(tmp_path / "model/new.onnx"), {})[0], (-weight).astype(np.float16))
@@ -227,7 +227,7 @@ def test_in_place(run_tcast, tmp_path):
     model = make_model([helper.make_node("Neg", ["x"], ["y"])], [value("x", F32)], [value("y", F32)])
     onnx.save(model, tmp_path / "m.onnx")
     before = (tmp_path / "m.onnx").read_bytes()
-    command = ["graph", "add-cast", "m.onnx", "--tensor", "y", "--to", "f16", "-o", "m.onnx"]
+    command = ["onnx", "add-cast", "m.onnx", "--tensor", "y", "--to", "f16", "-o", "m.onnx"]
     done = run_tcast(*command)
     assert done.returncode == 1 and (tmp_path / "m.onnx").read_bytes() == before
     done = run_tcast(*command, "--force")
@@ -286,7 +286,7 @@ def test_refusals(refuse, run_tcast, tmp_path):
     assert "not a tensor" in refuse(sequence, "--tensor", "s", "--to", "f16")
     (tmp_path / "model.onnx").write_bytes(b"no model")
     assert "malformed protobuf" in refuse(None, "--tensor", "x", "--to", "f16")
-    assert run_tcast("graph", "add-cast", "model.onnx", "--tensor", "x", "--to", "float17", "-o", "o").returncode == 2
+    assert run_tcast("onnx", "add-cast", "model.onnx", "--tensor", "x", "--to", "float17", "-o", "o").returncode == 2
 
 
 def test_a_large_model_takes_little_memory(run_tcast, tmp_path, tcast):
@@ -306,7 +306,7 @@ def test_a_large_model_takes_little_memory(run_tcast, tmp_path, tcast):
     def limit():
         resource.setrlimit(resource.RLIMIT_DATA, (128 << 20, 128 << 20))
 
-    done = subprocess.run([tcast, "graph", "add-cast", "m.onnx", "--tensor", "y", "--to", "f16", "-o", "o.onnx"], cwd=tmp_path,
+    done = subprocess.run([tcast, "onnx", "add-cast", "m.onnx", "--tensor", "y", "--to", "f16", "-o", "o.onnx"], cwd=tmp_path,
                           preexec_fn=limit, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "o.onnx").stat().st_size > size

@@ -5,6 +5,7 @@
 
 namespace tcast {
 
+void add_onnx_add_cast(CLI::App& group, Work& work);
 void add_onnx_convert(CLI::App& group, Work& work);
 void add_onnx_casts(CLI::App& group, Work& work);
 void add_onnx_clean(CLI::App& group, Work& work);

@@ -1,12 +1,12 @@
-// tcast graph: changes ONNX models.
+// tcast onnx add-cast: puts a Cast into a model. `tcast graph add-cast` is its old name.
 #include <memory>
 #include <optional>
 
 #include <fmt/format.h>
 
-#include "command.hpp"
 #include "failure.hpp"
 #include "interrupt.hpp"
+#include "onnx_commands.hpp"
 #include "options.hpp"
 #include "printable.hpp"
 #include "report_json.hpp"
@@ -28,14 +28,14 @@ struct AddCastArguments {
 };
 
 constexpr const char* graph_examples = R"(Examples:
-  tcast graph add-cast model.onnx --tensor logits --to float16 -o model-f16.onnx
-`tcast graph add-cast --help` shows more.)";
+  tcast onnx add-cast model.onnx --tensor logits --to float16 -o model-f16.onnx
+`tcast graph add-cast` is the old name of `tcast onnx add-cast`, and does the same.)";
 
 constexpr const char* add_cast_examples = R"(Examples:
-  tcast graph add-cast model.onnx --tensor logits --to float16 -o model-f16.onnx
+  tcast onnx add-cast model.onnx --tensor logits --to float16 -o model-f16.onnx
       TENSOR may be an input of the graph, an initializer or an output of any node, in subgraphs too
-  tcast graph add-cast model.onnx --tensor x --to e4m3fn --name to_fp8 --output-name x_fp8 -o fp8.onnx
-  tcast graph add-cast model.onnx --tensor weight --to bf16 -o model.onnx --force
+  tcast onnx add-cast model.onnx --tensor x --to e4m3fn --name to_fp8 --output-name x_fp8 -o fp8.onnx
+  tcast onnx add-cast model.onnx --tensor weight --to bf16 -o model.onnx --force
       change the file itself; it is replaced only when the new one is complete
 All nodes that took TENSOR take the result of the Cast, those in subgraphs too; whether they accept its type is for
 onnx.checker to say. Where TENSOR is an output of the model, the result becomes the output in its place, under its own
@@ -75,12 +75,8 @@ int add_cast(AddCastArguments& arguments) {
 
 }  // namespace
 
-void add_graph(CLI::App& app, Work& work) {
-  CLI::App& graph = *app.add_subcommand("graph", "Change an ONNX model: add a Cast");
-  graph.footer(graph_examples);
-  graph.require_subcommand(1);
-
-  CLI::App& command = *graph.add_subcommand("add-cast", "Put a Cast behind a tensor of an ONNX model");
+void add_onnx_add_cast(CLI::App& group, Work& work) {
+  CLI::App& command = *group.add_subcommand("add-cast", "Put a Cast behind a tensor of an ONNX model");
   command.footer(add_cast_examples);
   const auto arguments = std::make_shared<AddCastArguments>();
   AddCastRequest& request = arguments->request;
@@ -104,6 +100,13 @@ void add_graph(CLI::App& app, Work& work) {
     arguments->request.saturate = !arguments->no_saturate;
     work = [arguments] { return add_cast(*arguments); };
   });
+}
+
+void add_graph(CLI::App& app, Work& work) {
+  CLI::App& graph = *app.add_subcommand("graph", "Old name of `tcast onnx`, for add-cast");
+  graph.footer(graph_examples);
+  graph.require_subcommand(1);
+  add_onnx_add_cast(graph, work);
 }
 
 }  // namespace tcast
