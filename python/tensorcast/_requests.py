@@ -6,7 +6,7 @@ import dataclasses
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from ._errors import CastError, LossWarning, in_python
 from ._options import DTypeLike
@@ -50,11 +50,11 @@ def _ranks(given: int | Iterable[int]) -> list[int]:
 def rule_rows(rules: Rules) -> list[tuple[str, Any, list[int], int]]:
     if isinstance(rules, str):
         raise TypeError("rules= is a mapping of regular expressions to dtypes, not a string")
-    rows = []
-    for rule in rules.items() if isinstance(rules, Mapping) else rules:
-        made = rule if isinstance(rule, Rule) else Rule(*rule)
-        rows.append((made.match, made.to, _ranks(made.rank), made.smaller))
-    return rows
+    if isinstance(rules, Mapping):
+        made = [Rule(match, to) for match, to in rules.items()]
+    else:
+        made = [rule if isinstance(rule, Rule) else Rule(*cast("tuple[Any, ...]", rule)) for rule in rules]
+    return [(rule.match, rule.to, _ranks(rule.rank), rule.smaller) for rule in made]
 
 
 def shard_bytes(size: int | str | None) -> int:

@@ -94,11 +94,11 @@ class _StraightThrough(torch.autograd.Function):
         return general_cast(grad_outputs[0], ctx.to, copy=False, scale=ctx.scale), None, None
 
 
-def node_forward(x: torch.Tensor, y: Any, backward: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+def node_forward(x: torch.Tensor, y: Any, backward: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     """``y``, which a CastNode made of ``x``, with the node's gradient."""
     if not isinstance(y, torch.Tensor) or not y.is_floating_point():
-        raise CastError("x requires a gradient, and the result cannot carry one; pass x.detach()")
-    return _NodeResult.apply(x, y, backward)  # type: ignore[no-any-return, no-untyped-call]
+        return y  # no gradient, as of Tensor.to
+    return _NodeResult.apply(x, y, backward)  # type: ignore[no-untyped-call]
 
 
 class _NodeResult(torch.autograd.Function):

@@ -98,7 +98,7 @@ def run_shard(
     """
     chosen = [shards] if isinstance(shards, int) else None if shards is None else [int(shard) for shard in shards]
     first, step = shard_of
-    if min([first, step, *(chosen or [])]) < 0:
+    if any(number < 0 for number in (first, step, *(chosen or []))):
         raise CastError(f"shards and parts are counted from 0: shards={shards!r}, shard_of={shard_of!r}")
     if chosen == []:
         raise CastError("shards=[] chooses no shard; leave it out for all")

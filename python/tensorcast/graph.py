@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from . import _core, _tensors
-from ._errors import CastError
 from ._options import CastOptions, DTypeLike, shows_options
 from ._results import AddCastResult
 
@@ -66,7 +65,7 @@ class Program:
             threads: 0 for all cores. The GIL is released.
 
         Returns:
-            NumPy arrays; torch tensors when all inputs are. An output that is an input unchanged is that very array;
+            NumPy arrays; torch tensors when all inputs are, which carry no gradient. An output that is an input unchanged is that very array;
             one that is a constant's memory is read-only.
 
         Raises:
@@ -74,12 +73,6 @@ class Program:
                 The message names the node.
         """
         given = dict(inputs or {})
-        for name, array in given.items():
-            if _tensors.requires_grad(array):
-                raise CastError(
-                    f"{name} requires a gradient, which a program does not carry; pass {name}.detach(), or use "
-                    "tensorcast.cast, which does"
-                )
         tensors = {name: _tensors.to_core(array) for name, array in given.items()}
         done = self._core.run(list(tensors.items()), threads)
         as_torch = bool(given) and all(_tensors.is_torch(array) for array in given.values())
