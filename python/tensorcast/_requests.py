@@ -51,9 +51,9 @@ def rule_rows(rules: Rules) -> list[tuple[str, Any, list[int], int]]:
     if isinstance(rules, str):
         raise TypeError("rules= is a mapping of regular expressions to dtypes, not a string")
     if isinstance(rules, Mapping):
-        made = [Rule(match, to) for match, to in rules.items()]
+        made = [Rule(match, to) for match, to in cast("Mapping[str, Any]", rules).items()]
     else:
-        made = [rule if isinstance(rule, Rule) else Rule(*cast("tuple[Any, ...]", rule)) for rule in rules]
+        made = [rule if isinstance(rule, Rule) else Rule(*rule) for rule in rules]
     return [(rule.match, rule.to, _ranks(rule.rank), rule.smaller) for rule in made]
 
 
