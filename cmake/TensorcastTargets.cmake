@@ -40,16 +40,14 @@ function(tensorcast_compile_quickly target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 
-# Of the time that sanitizers add to compiling, most is that of optimizing what they insert. So only layers that compute
-# are optimized.
-function(tensorcast_compile_sanitized layer)
-  if(NOT TENSORCAST_SANITIZE)
-    return()
-  endif()
-  target_compile_options(tensorcast_${layer} PRIVATE -O0)
-  if(TARGET ${layer}_test)
-    target_compile_options(${layer}_test PRIVATE -O0)
-  endif()
+# For code that computes little: of the time that sanitizers add to compiling, most is that of optimizing what they
+# insert.
+function(tensorcast_compile_sanitized)
+  foreach(target IN LISTS ARGN)
+    if(TENSORCAST_SANITIZE AND TARGET ${target})
+      target_compile_options(${target} PRIVATE -O0)
+    endif()
+  endforeach()
 endfunction()
 
 # For large code that is rarely hot, such as readers of graphs and documents: full optimization makes it 2.5 times as
@@ -112,7 +110,7 @@ function(tensorcast_component name library)
   foreach(layer IN LISTS ARGN)
     add_subdirectory(${layer})
     if(NOT name STREQUAL core)
-      tensorcast_compile_sanitized(${layer})
+      tensorcast_compile_sanitized(tensorcast_${layer} ${layer}_test)
     endif()
     get_property(layer_objects TARGET tensorcast_${layer} PROPERTY TENSORCAST_OBJECTS)
     get_property(layer_links TARGET tensorcast_${layer} PROPERTY TENSORCAST_LINKS)
