@@ -1,6 +1,6 @@
 // tcast diff: compares the tensors of two checkpoints.
 #include <algorithm>
-#include <cmath>
+#include <iterator>
 #include <memory>
 #include <vector>
 
@@ -8,6 +8,7 @@
 
 #include "command.hpp"
 #include "convert_rules.hpp"
+#include "difference_text.hpp"
 #include "failure.hpp"
 #include "interrupt.hpp"
 #include "options.hpp"
@@ -92,11 +93,7 @@ std::string text_of(const DiffOutcome& outcome, bool all, bool headers_only) {
     for (std::size_t i = 0; i < shown; ++i) {
       const TensorDifference& tensor = *changed[i];
       std::vector<std::string> cells = {printable(tensor.name), change_of(tensor)};
-      if (tensor.compared) {
-        cells.insert(cells.end(), {fmt::format("{} of {}", grouped(tensor.different), grouped(tensor.count)),
-                                   short_number(tensor.max_abs_error), short_number(tensor.max_rel_error),
-                                   decibel_text(tensor.snr_db)});
-      }
+      if (tensor.compared) std::ranges::copy(difference_cells(tensor), std::back_inserter(cells));
       table.add_row(std::move(cells));
     }
     text += table.to_string();
@@ -119,13 +116,7 @@ Json json_of(const DiffOutcome& outcome) {
     if (tensor.in_b) entry["to"] = name(tensor.to);
     if (tensor.in_b) entry["to_shape"] = tensor.to_shape;
     if (tensor.in_a && tensor.in_b) entry["equal"] = !differs(tensor);
-    if (tensor.compared) {
-      entry["count"] = tensor.count;
-      entry["different"] = tensor.different;
-      entry["max_abs_error"] = finite_or_null(tensor.max_abs_error);
-      entry["max_rel_error"] = finite_or_null(tensor.max_rel_error);
-      entry["snr_db"] = finite_or_null(tensor.snr_db);
-    }
+    if (tensor.compared) add_difference(entry, tensor);
     tensors.push_back(std::move(entry));
   }
   return {{"tensors", std::move(tensors)}};

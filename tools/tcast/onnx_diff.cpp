@@ -1,9 +1,11 @@
 // tcast onnx diff: compares two models.
 #include <algorithm>
+#include <iterator>
 #include <memory>
 
 #include <fmt/format.h>
 
+#include "difference_text.hpp"
 #include "failure.hpp"
 #include "interrupt.hpp"
 #include "onnx_commands.hpp"
@@ -96,11 +98,7 @@ std::string initializer_table(const tensorcast::onnx::DiffOutcome& outcome, bool
                                    ? type_or_none(tensor.from)
                                    : fmt::format("{} -> {}", type_or_none(tensor.from), type_or_none(tensor.to));
     std::vector<std::string> cells = {printable(tensor.name), change};
-    if (tensor.compared) {
-      cells.insert(cells.end(), {fmt::format("{} of {}", grouped(tensor.different), grouped(tensor.count)),
-                                 short_number(tensor.max_abs_error), short_number(tensor.max_rel_error),
-                                 decibel_text(tensor.snr_db)});
-    }
+    if (tensor.compared) std::ranges::copy(difference_cells(tensor), std::back_inserter(cells));
     table.add_row(std::move(cells));
   }
   std::string text = table.to_string();
@@ -178,13 +176,7 @@ Json onnx_diff_json(const tensorcast::onnx::DiffOutcome& outcome) {
     if (tensor.in_a) entry["from"] = type_or_none(tensor.from);
     if (tensor.in_b) entry["to"] = type_or_none(tensor.to);
     entry["equal"] = tensor.in_a && tensor.in_b && tensor.equal;
-    if (tensor.compared) {
-      entry["count"] = tensor.count;
-      entry["different"] = tensor.different;
-      entry["max_abs_error"] = finite_or_null(tensor.max_abs_error);
-      entry["max_rel_error"] = finite_or_null(tensor.max_rel_error);
-      entry["snr_db"] = finite_or_null(tensor.snr_db);
-    }
+    if (tensor.compared) add_difference(entry, tensor);
     initializers.push_back(std::move(entry));
   }
   return {{"equal", outcome.equal},
