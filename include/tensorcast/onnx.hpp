@@ -52,6 +52,9 @@ enum class ExternalData : std::uint8_t {
   inside,      // in the model
 };
 
+inline constexpr std::int64_t keep_opset = 0;
+inline constexpr std::int64_t auto_opset = -1;
+
 struct ConvertRequest {
   std::string input = {};       // an ONNX model
   std::string output = {};      // where the new one goes; equal to `input` is safe
@@ -71,6 +74,9 @@ struct ConvertRequest {
   SharedInitializers shared_initializers = SharedInitializers::duplicate;
   ExternalData external_data = ExternalData::as_is;
   std::uint64_t external_threshold = 1024;
+  // The opset of the new model: a number not below the model's; auto_opset: the first that has `to`, if the model's is
+  // older. Nodes stay as they are: where one would mean something else, the conversion is refused.
+  std::int64_t opset = keep_opset;
   // Types of inputs and outputs of the model, by name.
   std::vector<std::pair<std::string, DType>> io_types = {};
   // Nodes that stay as they are; and, unless empty, the only nodes that change. Entries are "op:TYPE", "name:NAME",
@@ -125,6 +131,7 @@ struct NodeDecision {
 };
 
 struct ConvertOutcome {
+  std::int64_t opset_before = 0, opset_after = 0;  // of the standard operators; 0: not imported
   std::size_t nodes = 0;
   std::size_t nodes_converted = 0;
   std::size_t casts_before = 0;
@@ -146,7 +153,8 @@ struct ConvertOutcome {
 // as they are. External data goes to one new file, `output` with ".data" at the end. Converting the result again
 // changes nothing.
 // Errors: io, parse; invalid_argument: a name in the request that the model does not have, a type that is no target;
-// unsupported: a Cast to the type that the model's opset does not have. Nothing is written unless all succeeds.
+// unsupported: a Cast to the type that the model's opset does not have, a node that `opset` would change. Nothing is
+// written unless all succeeds.
 [[nodiscard]] TENSORCAST_API Result<ConvertOutcome> convert(const ConvertRequest& request);
 
 // What a Cast is for.

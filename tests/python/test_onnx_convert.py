@@ -235,12 +235,46 @@ def test_functions(convert, arguments):
     np.testing.assert_allclose(run(new, x=X)[0], run(model, x=X)[0], atol=1e-2)
 
 
-def test_a_function_called_with_two_types_stays(convert):
-    text = "g (float[1,3] x, int64[1,3] i) => (float[1,3] y, int64[1,3] j) { y = mine.double(x)  j = mine.double(i) }"
-    model = parse(text + '\n<domain: "mine", opset_import: ["" : 21]> double (a) => (b) { b = Add(a, a) }',
-                  more=', "mine" : 1')
+DOUBLE = '\n<domain: "mine", opset_import: ["" : 21]> double (a) => (b) { b = Add(a, a) }'
+
+
+def test_a_function_called_with_two_types_gets_a_copy_for_each(convert):
+    text = """g (float[1,3] x, int64[1,3] i, double[1,3] d) => (float[1,3] y, int64[1,3] j, double[1,3] e) {
+        y = mine.double(x)  j = mine.double(i)  e = mine.double(d) }"""
+    model = parse(text + DOUBLE, more=', "mine" : 1')
     new = convert(model, "float16")
-    assert run(new, x=X, i=np.int64([[1, 2, 3]]))[1].tolist() == [[2, 4, 6]]
+    assert [function.name for function in new.functions] == ["double", "double_2", "double_3"]
+    assert operators(new.graph) == ["double", "double_2", "double_3"]
+    values = run(new, x=X.astype(np.float16), i=np.int64([[1, 2, 3]]), d=X.astype(np.float16))
+    assert [value.dtype for value in values] == [np.float16, np.int64, np.float16]
+    assert values[1].tolist() == [[2, 4, 6]]
+
+
+def test_functions_that_call_functions_with_several_types(convert):
+    text = """g (float[1,3] x, int64[1,3] i) => (float[1,3] y, int64[1,3] j, float[1,3] z) {
+        y = mine.four(x)  j = mine.four(i)  z = mine.double_2(x) }"""
+    functions = DOUBLE + """
+        <domain: "mine", opset_import: ["" : 21, "mine" : 1]> four (a) => (c) { b = mine.double(a) c = mine.double(b) }
+        <domain: "mine", opset_import: ["" : 21]> double_2 (a) => (b) { b = Neg(a) }"""
+    new = convert(parse(text + functions, more=', "mine" : 1'), "float16")
+    assert [function.name for function in new.functions] == ["double", "double_3", "four", "four_2", "double_2"]
+    called = {function.name: [node.op_type for node in function.node] for function in new.functions}
+    assert called["four"] == ["double"] * 2 and called["four_2"] == ["double_3"] * 2
+    y, j, z = run(new, x=X.astype(np.float16), i=np.int64([[1, 2, 3]]))
+    assert y.dtype == z.dtype == np.float16 and j.tolist() == [[4, 8, 12]]
+    np.testing.assert_array_equal(y, X.astype(np.float16) * 4)
+
+
+def test_functions_called_with_types_that_stay_get_no_copies(convert):
+    text = "g (int32[1,3] x, int64[1,3] i) => (int32[1,3] y, int64[1,3] j) { y = mine.double(x)  j = mine.double(i) }"
+    model = parse(text + DOUBLE, more=', "mine" : 1')
+    assert convert(model, "float16") == model
+
+
+def test_keep_op_names_all_copies_of_a_function(convert):
+    text = "g (float[1,3] x, int64[1,3] i) => (float[1,3] y, int64[1,3] j) { y = mine.double(x)  j = mine.double(i) }"
+    new = convert(parse(text + DOUBLE, more=', "mine" : 1'), "float16", "--keep-op", "double", "--keep-io-types")
+    assert "Cast" not in operators(new.graph)
 
 
 def test_sequences_have_one_type(convert):

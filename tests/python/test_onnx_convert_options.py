@@ -216,3 +216,42 @@ def test_quantized_models(convert, tmp_path):
     assert {each.name: each.data_type for each in new.graph.initializer}["s"] == F16
     x = X.astype(np.float16)
     np.testing.assert_allclose(run(tmp_path / "out.onnx", x=x)[0], np.sin(X), atol=0.05)
+
+
+OLD = "g (float[1,3] x) => (float[1,3] y) { t = Sin(x)  y = Neg(t) }"
+
+
+@pytest.mark.parametrize("opset, given, found", [(11, "auto", 13), (11, "17", 17), (13, "auto", 13), (21, "auto", 21),
+                                                 (21, "keep", 21), (21, "21", 21), (7, "28", 28)])
+def test_the_opset_rises(convert, run_tcast, tmp_path, opset, given, found):
+    new = convert(parse(OLD, opset=opset), "bfloat16", "--opset", given, check=found < 24)
+    assert [(each.domain, each.version) for each in new.opset_import] == [("", found), ("own", 1)]
+    said = json.loads(run_tcast("onnx", "convert", "model.onnx", "--to", "bfloat16", "--opset", given, "--dry-run", "--json").stdout)
+    assert (said["opset_before"], said["opset_after"]) == (opset, found)
+
+
+def test_the_opset_of_a_function_rises_with_it(convert):
+    model = parse("g (float[1,3] x) => (float[1,3] y) { t = own.F(x)  y = Neg(t) }", opset=11)
+    model.functions.append(onnx.parser.parse_function('<domain: "own", opset_import: ["" : 11]> F (a) => (b) { b = Sin(a) }'))
+    new = convert(model, "bfloat16", "--opset", "auto")
+    assert [each.version for each in new.functions[0].opset_import] == [13]
+
+
+def test_a_model_without_floats_keeps_its_opset(convert):
+    model = parse("g (int64[1,3] x) => (int64[1,3] y) { y = Identity(x) }", opset=11)
+    assert convert(model, "bfloat16", "--opset", "auto") == model
+
+
+@pytest.mark.parametrize("node, opset, complaint", [
+    ("[a] y = Softmax(x)", "13", '1 of the model\'s nodes would mean something else in opset 13: Softmax "a"'),
+    ("y = Hardmax(x)", "auto", 'would mean something else in opset 13: Hardmax "y"'),
+    ("y = Neg(x)", "7", "the model has opset 11 and cannot get 7"),
+    ("y = Neg(x)", "1000", "the model has opset 11 and cannot get 1000"),
+    ("y = Neg(x)", "new", '"new" is neither keep nor auto nor an opset'),
+    ("y = Neg(x)", "-3", '"-3" is neither keep nor auto nor an opset'),
+])
+def test_opsets_that_are_refused(run_tcast, tmp_path, node, opset, complaint):
+    onnx.save(parse("g (float[1,3] x) => (float[1,3] y) { " + node + " }", opset=11), tmp_path / "m.onnx")
+    done = run_tcast("onnx", "convert", "m.onnx", "-o", "o.onnx", "--to", "bfloat16", f"--opset={opset}")
+    assert done.returncode in (1, 2) and complaint in done.stderr, done.stderr
+    assert not (tmp_path / "o.onnx").exists()

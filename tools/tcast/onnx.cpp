@@ -1,5 +1,6 @@
 // tcast onnx: changes the precision of ONNX models.
 #include <algorithm>
+#include <charconv>
 #include <memory>
 
 #include <fmt/format.h>
@@ -29,6 +30,7 @@ enum class Clamp { none, finite, onnxconverter_common, onnxruntime };
 struct OnnxConvertArguments {
   ConvertRequest request;
   std::string io_types;  // a list, such as x,y=float32
+  std::string opset = "keep";
   Clamp clamp = Clamp::none;
   bool json = false;
   bool quiet = false;
@@ -53,6 +55,8 @@ constexpr const char* onnx_convert_examples = R"(Examples:
   tcast onnx convert model.onnx --to float16 --dry-run --explain /head/MatMul
       what would happen to the model, and why to this node
   tcast onnx convert model.onnx -o model-f16.onnx --to float16 --keep-io-types x=float32,y=float16
+  tcast onnx convert old.onnx -o model-bf16.onnx --to bfloat16 --opset auto
+      raises the opset of a model that is too old for bfloat16, if no node changes by that
 Each value gets one type: the new one where the schemas of the operators, in the model's own opset, and the runtime
 allow it. Sizes and indices that are computed as floats keep their type, as do initializers with numbers beyond the new
 range, and unknown operators. A Cast stands exactly where two types meet. Everything else is copied byte for byte.
@@ -98,6 +102,8 @@ ordered_json outcome_json(const ConvertRequest& request, const ConvertOutcome& o
   ordered_json json = {{"input", request.input},
                        {"output", request.output},
                        {"to", name(request.to)},
+                       {"opset_before", outcome.opset_before},
+                       {"opset_after", outcome.opset_after},
                        {"nodes", outcome.nodes},
                        {"nodes_converted", outcome.nodes_converted},
                        {"nodes_by_type", by_type},
@@ -138,6 +144,9 @@ std::string explanation_text(const NodeDecision& decision) {
 // What a person should know of a conversion: nodes that stay, by reason, and numbers that are lost.
 std::string notes_text(const ConvertOutcome& outcome) {
   std::string text;
+  if (outcome.opset_after != outcome.opset_before) {
+    text += fmt::format("  opset: {} -> {}\n", outcome.opset_before, outcome.opset_after);
+  }
   std::vector<std::pair<std::string_view, std::vector<const KeptNode*>>> reasons;
   for (const KeptNode& node : outcome.kept) {
     const auto known =
@@ -176,7 +185,7 @@ int convert_onnx(const OnnxConvertArguments& arguments) {
     return exit_done;
   }
   if (arguments.quiet) return exit_done;
-  const bool nothing = outcome->values_changed == 0 && outcome->casts_added == 0 && outcome->casts_removed == 0;
+  const bool nothing = outcome->opset_after == outcome->opset_before && outcome->values_changed == 0 && outcome->casts_added == 0 && outcome->casts_removed == 0;
   print(fmt::format("{}: {}\n", printable(request.dry_run ? request.input : request.output),
                     nothing ? std::string("0 changes")
                             : fmt::format("{} of {} in {}, {} and {} changed, {} added", outcome->nodes_converted,
@@ -203,6 +212,15 @@ void take_io_types(std::string_view list, ConvertRequest& request) {
       request.keep_io_names.emplace_back(entry);
     }
   }
+}
+
+std::int64_t parse_opset(const std::string& text) {
+  if (text == "keep") return tensorcast::onnx::keep_opset;
+  if (text == "auto") return tensorcast::onnx::auto_opset;
+  std::int64_t opset = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), opset);
+  if (status == std::errc() && end == text.data() + text.size() && opset > 0) return opset;
+  throw CLI::ValidationError("--opset", fmt::format("\"{}\" is neither keep nor auto nor an opset", printable(text)));
 }
 
 void apply_clamp(Clamp clamp, ConvertRequest& request) {
@@ -253,6 +271,8 @@ void add_onnx_convert(CLI::App& group, Work& work) {
       ->option_text("TYPES");
   command.add_flag("--weights-only", request.weights_only,
                    "only initializers change; float8 types, too, with opset 19 or later, and int8");
+  command.add_option("--opset", arguments->opset, "keep, auto (raise it if the type needs it) or a number (default keep)")
+      ->option_text("OPSET");
   add_choice(command, "--runtime", request.runtime,
              {{"onnxruntime_cpu", Runtime::onnxruntime_cpu}, {"any", Runtime::any}},
              "where the model must run (default onnxruntime_cpu; any: by ONNX's schemas alone)");
@@ -302,6 +322,7 @@ void add_onnx_convert(CLI::App& group, Work& work) {
     if (output->count() == 0 && !wanted.dry_run) throw CLI::RequiredError("--output");
     take_io_types(arguments->io_types, wanted);
     wanted.keep_io_types = keep_io->count() > 0 && wanted.keep_io_names.empty() && wanted.io_types.empty();
+    wanted.opset = parse_opset(arguments->opset);
     apply_clamp(arguments->clamp, wanted);
     work = [arguments] { return convert_onnx(*arguments); };
   });

@@ -10,10 +10,12 @@
 
 #include "dtype/guarded.hpp"
 #include "models/onnx/model_tree.hpp"
+#include "models/onnx/precision/function_copies.hpp"
 #include "models/onnx/precision/graph_scopes.hpp"
 #include "models/onnx/precision/model_files.hpp"
 #include "models/onnx/precision/model_ir.hpp"
 #include "models/onnx/precision/node_selection.hpp"
+#include "models/onnx/precision/opset_upgrade.hpp"
 #include "models/onnx/precision/precision_plan.hpp"
 #include "models/onnx/precision/type_inference.hpp"
 #include "tensorcast/cast.hpp"
@@ -26,6 +28,8 @@ using ::tensorcast::onnx::ConvertOutcome;
 using ::tensorcast::onnx::ConvertRequest;
 using ::tensorcast::onnx::Masks;
 using ::tensorcast::onnx::OnOverflow;
+
+constexpr std::int64_t first_dequantize = 10;
 
 constexpr DType converted_types[] = {DType::float64, DType::float32, DType::bfloat16, DType::float16};
 
@@ -140,19 +144,28 @@ bool has_source(const Model& model, const PrecisionPlan::Settings& settings) {
                      [&](const Value& value) { return settings.converts(value.type); });
 }
 
+// The first opset that can hold the new type.
+std::int64_t first_opset(DType to) { return to == DType::int8 ? first_dequantize : since_opset(to); }
+
 Result<void> check_opset(const Model& model, DType to) {
   const std::int64_t opset = model.graph->opset("");
-  constexpr std::int64_t first_dequantize = 10;
-  if (to == DType::int8 && opset > 0 && opset < first_dequantize) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("DequantizeLinear came with opset 10, but the model has opset {}", opset),
-                 .hint = "onnx.version_converter may convert the model to opset 13"};
-  }
-  if (opset <= 0 || opset >= since_opset(to)) return {};
-  return Error{
-      .code = ErrorCode::unsupported,
-      .message = fmt::format("{} came with opset {}, but the model has opset {}", name(to), since_opset(to), opset),
-      .hint = fmt::format("onnx.version_converter may convert the model to opset {}", since_opset(to))};
+  const std::int64_t first = first_opset(to);
+  if (opset <= 0 || opset >= first) return {};
+  return Error{.code = ErrorCode::unsupported,
+               .message = fmt::format("{} came with opset {}, but the model has opset {}",
+                                      to == DType::int8 ? "DequantizeLinear" : name(to), first, opset),
+               .hint = "--opset auto raises the model's where no node changes by that; onnx.version_converter converts "
+                       "others"};
+}
+
+Result<void> raise_opset(Model& model, const PrecisionPlan::Settings& settings) {
+  const ConvertRequest& request = *settings.request;
+  if (request.opset == ::tensorcast::onnx::keep_opset) return {};
+  if (request.opset != ::tensorcast::onnx::auto_opset) return upgrade_opset(model, request.opset);
+  const std::int64_t opset = model.graph->opset("");
+  if (opset <= 0 || opset >= first_opset(request.to)) return {};
+  infer_types(model);
+  return has_source(model, settings) ? upgrade_opset(model, first_opset(request.to)) : Result<void>();
 }
 
 class Survey {
@@ -350,7 +363,12 @@ Result<ConvertOutcome> convert(const ConvertRequest& request) {
   Result<std::unique_ptr<Model>> read = read_model(*file);
   if (!read) return std::move(read).error();
   Model& model = **read;
-  infer_types(model);
+  const std::int64_t old_opset = model.graph->opset("");
+  if (Result<void> raised = raise_opset(model, *settings); !raised) return std::move(raised).error();
+  const std::size_t nodes = model.node_count;  // without copies of functions
+  if (Result<void> separated = separate_signatures(*file, model, *settings); !separated) {
+    return std::move(separated).error();
+  }
 
   if (Result<void> taken = take_selection(model, request, *settings); !taken) return std::move(taken).error();
   PrecisionPlan plan(model, *settings);
@@ -371,7 +389,9 @@ Result<ConvertOutcome> convert(const ConvertRequest& request) {
     if (!written) return std::move(written).error();
   }
 
-  ConvertOutcome outcome{.nodes = model.node_count,
+  ConvertOutcome outcome{.opset_before = old_opset,
+                         .opset_after = model.graph->opset(""),
+                         .nodes = nodes,
                          .casts_added = counts.casts_added,
                          .casts_removed = elision.removed_casts(),
                          .initializers_converted = counts.initializers_converted,

@@ -27,7 +27,8 @@ std::vector<std::string> graph_scopes(const Model& model) {
   std::vector<std::string> scopes(model.graph_count);
   add_scopes(*model.graph, "", scopes);
   for (const auto& function : model.functions) {
-    std::string path = fmt::format("{}::{}", function->domain, function->name);
+    const Function& named = function->origin == nullptr ? *function : *function->origin;
+    std::string path = fmt::format("{}::{}", named.domain, named.name);
     if (!function->overload.empty()) path += ":" + function->overload;
     add_scopes(function->body, path, scopes);
   }

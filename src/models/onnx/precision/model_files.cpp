@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "models/onnx/precision/model_check.hpp"
+
 namespace tensorcast::models::onnx::precision {
 namespace {
 
@@ -78,6 +80,7 @@ Result<void> write_model(const io::InputFile& file, const BuiltModel& model, con
   if (!target) return std::move(target).error();
   if (Result<void> reserved = target->reserve(model.rope.size()); !reserved) return reserved;
   if (Result<void> written = model.rope.write(file, *target); !written) return written;
+  if (Result<void> right = check_new_model(file, target->temporary_path()); !right) return right;
   if (model.external.files().empty()) return target->commit();
 
   if (Result<void> synced = target->sync(); !synced) return synced;

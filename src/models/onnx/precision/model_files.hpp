@@ -21,8 +21,8 @@ struct BuiltModel {
                                              const CastElision& elision, TensorPlacement placement,
                                              const std::string& output);
 
-// Both files get their names only when both are complete; after an error, none is new and none has changed.
-// Errors: io; invalid_argument: a file exists and `overwrite` is off.
+// Both files get their names only when both are complete, and the model has no fault that `file` has not; after an
+// error, none is new and none has changed. Errors: io; internal: a fault; invalid_argument: a file exists and `overwrite` is off.
 [[nodiscard]] Result<void> write_model(const io::InputFile& file, const BuiltModel& model, const std::string& output,
                                        bool overwrite);
 

@@ -56,6 +56,7 @@ struct Node {
   std::string op_type;
   std::string domain;  // "" for the standard operators, however the file spells it
   std::string overload;
+  std::string callee = {};  // if not empty: the copy of a function that this node calls instead
   std::vector<std::string> input_names;
   std::vector<std::string> output_names;
   std::vector<ValueId> inputs;
@@ -88,6 +89,7 @@ struct Initializer {
 struct Opset {
   std::string domain;
   std::int64_t version = 0;
+  std::int64_t file_version = 0;  // differs after upgrade_opset()
 };
 
 struct Graph {
@@ -108,6 +110,8 @@ struct Graph {
 };
 
 struct Function {
+  Function* origin = nullptr;             // of a copy: the function in the file
+  std::vector<const Function*> copies{};  // of a function in the file
   std::string name;
   std::string domain;
   std::string overload;
@@ -143,5 +147,9 @@ struct Model {
 
 // Errors: parse; unsupported: nested too deep, names defined twice; io. Memory is bounded by the file's size.
 [[nodiscard]] Result<std::unique_ptr<Model>> read_model(const io::InputFile& file);
+
+// Adds a copy of a function under a name that no other has. Errors: as read_model().
+[[nodiscard]] Result<const Function*> copy_function(const io::InputFile& file, Model& model, Function& function,
+                                                    std::string name);
 
 }  // namespace tensorcast::models::onnx::precision

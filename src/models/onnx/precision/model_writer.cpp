@@ -9,6 +9,7 @@
 #include "models/onnx/message_edits.hpp"
 #include "models/onnx/message_fields.hpp"
 #include "models/onnx/precision/op_rules.hpp"
+#include "models/onnx/precision/retyped_declaration.hpp"
 #include "tensorcast/cast.hpp"
 
 namespace tensorcast::models::onnx::precision {
@@ -167,23 +168,50 @@ Result<WireRope> ModelWriter::model() {
   WireReader wire(file_, 0, file_.size());
   WireRope rope;
   std::size_t functions = 0;
+  std::size_t opsets = 0;
   Result<void> done = each_field(wire, [&](const WireField& field) -> Result<void> {
     if (Result<void> skipped = wire.skip(field); !skipped) return skipped;
     bool changed = false;
+    if (field.number == model_field::opset_import) {
+      return opset(plan_.model().opsets[opsets++], field, wire.position(), rope);
+    }
     if (field.number == model_field::graph) {
       Result<WireRope> contents = graph(*plan_.model().graph, changed);
       if (!contents) return std::move(contents).error();
       if (changed) rope.message(field.number, std::move(*contents));
     } else if (field.number == model_field::functions) {
-      Result<WireRope> contents = function(*plan_.model().functions[functions++], changed);
+      const Function& original = *plan_.model().functions[functions++];
+      Result<WireRope> contents = function(original, changed);
       if (!contents) return std::move(contents).error();
-      if (changed) rope.message(field.number, std::move(*contents));
+      if (changed) {
+        rope.message(field.number, std::move(*contents));
+      } else {
+        rope.copy(field.begin, wire.position());
+      }
+      return copies_of(original, field.number, rope);
     }
     if (!changed) rope.copy(field.begin, wire.position());
     return {};
   });
   if (!done) return std::move(done).error();
   return rope;
+}
+
+Result<void> ModelWriter::opset(const Opset& opset, const WireField& field, std::uint64_t end, WireRope& rope) {
+  if (opset.version == opset.file_version) {
+    rope.copy(field.begin, end);
+    return {};
+  }
+  WireRope contents;
+  WireReader wire(file_, field.offset, field.offset + field.length);
+  Result<void> done = each_field(wire, [&](const WireField& part) -> Result<void> {
+    if (Result<void> skipped = wire.skip(part); !skipped) return skipped;
+    if (part.number != opset_field::version) contents.copy(part.begin, wire.position());
+    return {};
+  });
+  contents.text(encode_varint_field(opset_field::version, static_cast<std::uint64_t>(opset.version)));
+  rope.message(field.number, std::move(contents));
+  return done;
 }
 
 Result<WireRope> ModelWriter::graph(const Graph& graph, bool& changed) {
@@ -213,7 +241,7 @@ Result<WireRope> ModelWriter::graph(const Graph& graph, bool& changed) {
       rope.copy(field.begin, wire.position());
       return {};
     }
-    Result<WireRope> contents = declaration(field, element, shown_name);
+    Result<WireRope> contents = retyped_declaration(file_, field, element, shown_name);
     if (!contents) return std::move(contents).error();
     rope.message(field.number, std::move(*contents));
     changed = true;
@@ -266,9 +294,19 @@ Result<WireRope> ModelWriter::function(const Function& function, bool& changed) 
   changed = changed || has_first;
   std::size_t nodes = 0;
   std::size_t infos = 0;
+  std::size_t opsets = 0;
   WireReader wire(file_, body.field.offset, body.field.offset + body.field.length);
   Result<void> done = each_field(wire, [&](const WireField& field) -> Result<void> {
     if (Result<void> skipped = wire.skip(field); !skipped) return skipped;
+    if (field.number == function_field::opset_import) {
+      const Opset& imported = function.opsets[opsets++];
+      changed = changed || imported.version != imported.file_version;
+      return opset(imported, field, wire.position(), rope);
+    }
+    if (field.number == function_field::name && function.origin != nullptr) {
+      rope.text(encode_field(field.number, function.name));
+      return {};
+    }
     if (field.number == function_field::node) {
       if (std::exchange(has_first, false)) rope.append(std::move(first));
       return node(body.nodes[nodes++], field.number, rope, changed);
@@ -281,7 +319,7 @@ Result<WireRope> ModelWriter::function(const Function& function, bool& changed) 
       }
       const std::uint32_t element = info.value == no_value ? 0 : plan_.produced(info.value);
       if (element != 0 && element != info.type.element) {
-        Result<WireRope> contents = declaration(field, element, info.name);
+        Result<WireRope> contents = retyped_declaration(file_, field, element, info.name);
         if (!contents) return std::move(contents).error();
         rope.message(field.number, std::move(*contents));
         changed = true;
@@ -296,6 +334,16 @@ Result<WireRope> ModelWriter::function(const Function& function, bool& changed) 
   return rope;
 }
 
+Result<void> ModelWriter::copies_of(const Function& original, std::uint32_t number, WireRope& rope) {
+  for (const Function* copy : original.copies) {
+    bool changed = false;
+    Result<WireRope> contents = function(*copy, changed);
+    if (!contents) return std::move(contents).error();
+    rope.message(number, std::move(*contents));
+  }
+  return {};
+}
+
 Result<void> ModelWriter::node(const Node& node, std::uint32_t number, WireRope& rope, bool& changed) {
   if (elision_.removal(node) != Removal::none) {
     changed = true;
@@ -305,7 +353,7 @@ Result<void> ModelWriter::node(const Node& node, std::uint32_t number, WireRope&
   std::string added;
   const Result<bool> edited = attributes(node, replaced, added);
   if (!edited) return edited.error();
-  bool renamed = *edited;
+  bool renamed = *edited || !node.callee.empty();
   std::vector<std::string> inputs = node.input_names;
   std::vector<std::string> outputs = node.output_names;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -331,6 +379,8 @@ Result<void> ModelWriter::node(const Node& node, std::uint32_t number, WireRope&
         contents.text(encode_field(field.number, inputs[input++]));
       } else if (field.number == node_field::output) {
         contents.text(encode_field(field.number, outputs[output++]));
+      } else if (field.number == node_field::op_type && !node.callee.empty()) {
+        contents.text(encode_field(field.number, node.callee));
       } else if (const auto found = replaced.find(field.begin); found != replaced.end()) {
         contents.message(field.number, std::move(found->second));
       } else {
@@ -539,60 +589,6 @@ Result<void> ModelWriter::initializer(const Initializer& initializer, WireRope& 
   TensorChange copy = change_of(id, element);
   copy.name = name_in(id, element);
   return emit(copy, element);
-}
-
-Result<WireRope> ModelWriter::declaration(const WireField& field, std::uint32_t element, const std::string& name) {
-  WireReader wire(file_, field.offset, field.offset + field.length);
-  WireRope rope;
-  Result<void> done = each_field(wire, [&](const WireField& part) -> Result<void> {
-    if (Result<void> skipped = wire.skip(part); !skipped) return skipped;
-    if (part.number == value_field::name) {
-      rope.text(encode_field(part.number, name));
-    } else if (part.number == value_field::type) {
-      Result<WireRope> contents = type(part, element);
-      if (!contents) return std::move(contents).error();
-      rope.message(part.number, std::move(*contents));
-    } else {
-      rope.copy(part.begin, wire.position());
-    }
-    return {};
-  });
-  if (!done) return std::move(done).error();
-  return rope;
-}
-
-// A TypeProto with another element type, however deep; the depth was checked when the model was read.
-Result<WireRope> ModelWriter::type(const WireField& field, std::uint32_t element) {
-  WireReader wire(file_, field.offset, field.offset + field.length);
-  WireRope rope;
-  Result<void> done = each_field(wire, [&](const WireField& part) -> Result<void> {
-    if (Result<void> skipped = wire.skip(part); !skipped) return skipped;
-    const bool is_tensor = part.number == type_field::tensor;
-    if (!is_tensor && part.number != type_field::sequence && part.number != type_field::optional) {
-      rope.copy(part.begin, wire.position());
-      return {};
-    }
-    WireRope inner;
-    WireReader inside(file_, part.offset, part.offset + part.length);
-    Result<void> rewritten = each_field(inside, [&](const WireField& fact) -> Result<void> {
-      if (Result<void> skipped = inside.skip(fact); !skipped) return skipped;
-      if (fact.number != 1) {
-        inner.copy(fact.begin, inside.position());
-      } else if (is_tensor) {
-        inner.text(encode_varint_field(tensor_type_field::elem_type, element));
-      } else {
-        Result<WireRope> contents = type(fact, element);
-        if (!contents) return std::move(contents).error();
-        inner.message(fact.number, std::move(*contents));
-      }
-      return {};
-    });
-    if (!rewritten) return rewritten;
-    rope.message(part.number, std::move(inner));
-    return {};
-  });
-  if (!done) return std::move(done).error();
-  return rope;
 }
 
 }  // namespace tensorcast::models::onnx::precision

@@ -63,8 +63,10 @@ class ModelWriter {
   [[nodiscard]] std::string dequantize_node(ValueId id, const Form& form) const;
   [[nodiscard]] TensorChange change_of(ValueId id, std::uint32_t element) const;
 
+  [[nodiscard]] Result<void> opset(const Opset& opset, const WireField& field, std::uint64_t end, WireRope& rope);
   [[nodiscard]] Result<WireRope> graph(const Graph& graph, bool& changed);
   [[nodiscard]] Result<WireRope> function(const Function& function, bool& changed);
+  [[nodiscard]] Result<void> copies_of(const Function& original, std::uint32_t number, WireRope& rope);
   [[nodiscard]] Result<void> node(const Node& node, std::uint32_t number, WireRope& rope, bool& changed);
   [[nodiscard]] Result<bool> attributes(const Node& node, std::unordered_map<std::uint64_t, WireRope>& replaced,
                                         std::string& added);
@@ -73,8 +75,6 @@ class ModelWriter {
   [[nodiscard]] std::string scale_tensor(ValueId id) const;
   [[nodiscard]] Result<void> initializer(const Initializer& initializer, WireRope& rope, bool& changed);
   [[nodiscard]] Result<WireRope> sparse_tensor(const WireField& field, const TensorChange& change);
-  [[nodiscard]] Result<WireRope> declaration(const WireField& field, std::uint32_t element, const std::string& name);
-  [[nodiscard]] Result<WireRope> type(const WireField& field, std::uint32_t element);
 
   const io::InputFile& file_;
   const PrecisionPlan& plan_;

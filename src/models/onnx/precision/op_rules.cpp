@@ -63,6 +63,22 @@ const Schema* schema_of(const Node& node, const Graph& graph) {
   return opset <= 0 ? nullptr : find_schema(node.domain, node.op_type, opset);
 }
 
+std::uint64_t elements_of(const TypeSet& set, ValueType::Kind kind) noexcept {
+  using Kind = ValueType::Kind;
+  switch (kind) {
+    case Kind::tensor:
+      return set.tensors;
+    case Kind::sequence:
+      return set.sequences;
+    case Kind::optional:
+      return set.optionals;
+    case Kind::optional_sequence:
+      return set.optional_sequences;
+    default:
+      return 0;
+  }
+}
+
 bool is_control_flow(const Node& node) noexcept {
   return node.domain.empty() &&
          (node.op_type == "If" || node.op_type == "Loop" || node.op_type == "Scan" || node.op_type == "SequenceMap");

@@ -21,6 +21,9 @@ struct TypeAttribute {
 // Returns the version of the operator that `node` is; null: of another domain, unknown, or not of the imported opset.
 [[nodiscard]] const Schema* schema_of(const Node& node, const Graph& graph);
 
+// Bit N: the set has tensors, sequences, ... of TensorProto.DataType N.
+[[nodiscard]] std::uint64_t elements_of(const TypeSet& set, ValueType::Kind kind) noexcept;
+
 // If, Loop, Scan, SequenceMap: their bodies decide their types.
 [[nodiscard]] bool is_control_flow(const Node& node) noexcept;
 // Builds or takes apart sequences and optionals: all its values have one element type.

@@ -19,7 +19,14 @@ Error broken(std::string what) { return Error{.code = ErrorCode::parse, .message
 
 class ModelReader {
  public:
-  explicit ModelReader(const io::InputFile& file) : wire_(file, 0, file.size()), budget_(file.size()) {}
+  explicit ModelReader(const io::InputFile& file)
+      : wire_(file, 0, file.size()),
+        budget_(file.size()),
+        owner_(std::make_unique<Model>()),
+        model_(*owner_) {}
+  // Reads more of what `field` holds into a model.
+  ModelReader(const io::InputFile& file, Model& model, const WireField& field)
+      : wire_(file, field.offset, field.offset + field.length), budget_(field.length), model_(model) {}
 
   Result<std::unique_ptr<Model>> read() {
     Result<void> done = each_field(wire_, [&](const WireField& field) -> Result<void> {
@@ -47,12 +54,19 @@ class ModelReader {
       return std::move(resolved).error();
     }
     for (const auto& function : model_.functions) {
-      model_.functions_by_name.emplace(function->name, function.get());
-      if (Result<void> resolved = resolve(function->body, nullptr, function->opsets); !resolved) {
-        return std::move(resolved).error();
-      }
+      if (Result<void> added = add_function(*function); !added) return std::move(added).error();
     }
     return std::move(owner_);
+  }
+
+  Result<const Function*> copy(Function& origin, std::string name) {
+    if (Result<void> taken = take_function(origin.body.field); !taken) return std::move(taken).error();
+    Function& function = *model_.functions.back();
+    function.origin = &origin;
+    origin.copies.push_back(&function);
+    function.name = std::move(name);
+    if (Result<void> added = add_function(function); !added) return std::move(added).error();
+    return &function;
   }
 
  private:
@@ -92,6 +106,7 @@ class ModelReader {
       return {};
     });
     opset.domain = normal_domain(std::move(opset.domain));
+    opset.file_version = opset.version;
     return done;
   }
 
@@ -165,6 +180,11 @@ class ModelReader {
     });
     function.domain = normal_domain(std::move(function.domain));
     return done;
+  }
+
+  Result<void> add_function(Function& function) {
+    model_.functions_by_name.emplace(function.name, &function);
+    return resolve(function.body, nullptr, function.opsets);
   }
 
   Result<void> take_node(const WireField& field, Graph& graph, int depth) {
@@ -454,8 +474,8 @@ class ModelReader {
 
   WireReader wire_;
   io::MemoryBudget budget_;
-  std::unique_ptr<Model> owner_ = std::make_unique<Model>();  // graphs point into it, so it must not move
-  Model& model_ = *owner_;
+  std::unique_ptr<Model> owner_ = nullptr;  // of a whole model; graphs point into it, so it must not move
+  Model& model_;
 };
 
 }  // namespace
@@ -475,7 +495,7 @@ std::int64_t Graph::opset(std::string_view domain) const noexcept {
 }
 
 const Function* Model::function(const Node& node) const noexcept {
-  const auto [begin, end] = functions_by_name.equal_range(node.op_type);
+  const auto [begin, end] = functions_by_name.equal_range(node.callee.empty() ? node.op_type : node.callee);
   for (auto found = begin; found != end; ++found) {
     const Function& function = *found->second;
     if (function.domain == node.domain && function.overload == node.overload) return &function;
@@ -488,6 +508,10 @@ Result<std::unique_ptr<Model>> read_model(const io::InputFile& file) {
     return broken("the model is larger than protobuf's limit of 2 GiB");
   }
   return ModelReader(file).read();
+}
+
+Result<const Function*> copy_function(const io::InputFile& file, Model& model, Function& function, std::string name) {
+  return ModelReader(file, model, function.body.field).copy(function, std::move(name));
 }
 
 }  // namespace tensorcast::models::onnx::precision

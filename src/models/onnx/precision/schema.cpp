@@ -1,5 +1,6 @@
 #include "models/onnx/precision/schema.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <string>
@@ -71,11 +72,20 @@ class Table {
     return newest == nullptr || newest->removed ? nullptr : newest;
   }
 
+  bool keeps_meaning(std::string_view domain, std::string_view op_type, std::int64_t from, std::int64_t to) const {
+    const auto found = operators_.find({domain, op_type});
+    if (found == operators_.end()) return true;
+    return std::all_of(found->second.begin(), found->second.end(), [&](const Schema& schema) {
+      return schema.since <= from || schema.since > to || schema.keeps_meaning;
+    });
+  }
+
  private:
   Schema parse(std::string_view text) const {
     Schema schema;
     schema.since = take_number<int>(text, 10);
-    text.remove_prefix(1);
+    schema.keeps_meaning = text.starts_with('+');
+    text.remove_prefix(text.find(':') + 1);
     if (text == "!") {
       schema.removed = true;
       return schema;
@@ -101,11 +111,19 @@ class Table {
   std::map<std::pair<std::string_view, std::string_view>, std::vector<Schema>> operators_;
 };
 
+const Table& table() {
+  static const Table made;
+  return made;
+}
+
 }  // namespace
 
 const Schema* find_schema(std::string_view domain, std::string_view op_type, std::int64_t opset) {
-  static const Table table;
-  return table.find(domain, op_type, opset);
+  return table().find(domain, op_type, opset);
+}
+
+bool keeps_meaning(std::string_view domain, std::string_view op_type, std::int64_t from, std::int64_t to) {
+  return table().keeps_meaning(domain, op_type, from, to);
 }
 
 }  // namespace tensorcast::models::onnx::precision

@@ -10,7 +10,8 @@ namespace tensorcast::models::onnx::precision {
 // schema_table.cpp. `schema_type_sets` are words, each a set of types: `t`, `s`, `o`, `q` (tensor, sequence, optional
 // tensor, optional sequence) and the mask of element types in hexadecimal, where bit N is TensorProto.DataType N; `x`
 // stands for maps and others. `schema_signatures` are words: @DOMAIN, then operators by name, each followed by its
-// versions `SINCE:INPUTS>OUTPUTS`, or `SINCE:!` for a removed operator. A parameter is the letter of its type variable,
+// versions `SINCE:INPUTS>OUTPUTS`, with `+` before the colon if it keeps the meaning of every node of the version
+// before, or `SINCE:!` for a removed operator. A parameter is the letter of its type variable,
 // at first sight with the number of its set, and `?` (optional), `*` (many of one type), `#` (many of any types).
 extern const std::string_view schema_table_version;
 extern const int schema_table_opset;
@@ -35,6 +36,7 @@ struct Parameter {
 struct Schema {
   int since = 0;
   bool removed = false;
+  bool keeps_meaning = false;  // every node of the version before is valid, and means the same
   std::vector<TypeSet> variables;
   std::vector<Parameter> inputs;
   std::vector<Parameter> outputs;
@@ -49,5 +51,8 @@ struct Schema {
 
 // Returns the operator's version in `opset`; null if it has none. `domain` is "" for the standard operators.
 [[nodiscard]] const Schema* find_schema(std::string_view domain, std::string_view op_type, std::int64_t opset);
+
+// Whether a node of opset `from` is valid and means the same in the later opset `to`. True for unknown operators.
+[[nodiscard]] bool keeps_meaning(std::string_view domain, std::string_view op_type, std::int64_t from, std::int64_t to);
 
 }  // namespace tensorcast::models::onnx::precision

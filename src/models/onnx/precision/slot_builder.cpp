@@ -18,21 +18,6 @@ constexpr std::string_view by_attribute = "an attribute of the function decides 
 constexpr std::string_view of_size = "it computes sizes or indices";
 constexpr std::string_view edge_kept = "an input or output of the model keeps its type";
 
-std::uint64_t elements_of(const TypeSet& set, Kind kind) {
-  switch (kind) {
-    case Kind::tensor:
-      return set.tensors;
-    case Kind::sequence:
-      return set.sequences;
-    case Kind::optional:
-      return set.optionals;
-    case Kind::optional_sequence:
-      return set.optional_sequences;
-    default:
-      return 0;
-  }
-}
-
 bool allows(const TypeSet& set, Kind kind, std::uint32_t element) {
   return element < 64 && (elements_of(set, kind) >> element & 1) != 0;
 }

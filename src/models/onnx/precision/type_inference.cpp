@@ -20,33 +20,20 @@ std::optional<Kind> only_kind(const TypeSet& set) {
   return names[std::find(std::begin(kinds), std::end(kinds), true) - std::begin(kinds)];
 }
 
-std::uint64_t elements_of(const TypeSet& set, Kind kind) {
-  switch (kind) {
-    case Kind::tensor:
-      return set.tensors;
-    case Kind::sequence:
-      return set.sequences;
-    case Kind::optional:
-      return set.optionals;
-    case Kind::optional_sequence:
-      return set.optional_sequences;
-    default:
-      return 0;
-  }
-}
-
 class Inference {
  public:
   explicit Inference(Model& model) : model_(model) {}
 
   void run() {
     // Twice: a type that a later node reveals may be that of an earlier node's input.
-    for (pass_ = 0; pass_ < 2; ++pass_) infer(*model_.graph);
+    for (pass_ = 0; pass_ <= last_pass; ++pass_) infer(*model_.graph);
     for (const auto& function : model_.functions) {
       if (!called_.contains(&function->body)) ambiguous_.insert(&function->body);
     }
     for (const Graph* body : ambiguous_) forget(*body);
   }
+
+  [[nodiscard]] std::map<const Graph*, std::vector<FunctionCall>> take_calls() { return std::move(calls_); }
 
  private:
   ValueType& type(ValueId id) { return model_.values[id].type; }
@@ -222,6 +209,7 @@ class Inference {
     for (std::size_t k = 0; k < body.inputs.size(); ++k) {
       signature.push_back(k < node.inputs.size() ? type_or_unknown(node.inputs[k]) : ValueType{});
     }
+    if (pass_ == last_pass) record({.node = &node, .signature = signature}, body);
     const auto [known, first_call] = called_.emplace(&body, signature);
     const bool changed = !first_call && known->second != signature;
     if (changed) {
@@ -245,6 +233,16 @@ class Inference {
     }
   }
 
+  void record(FunctionCall call, const Graph& body) {
+    std::vector<FunctionCall>& calls = calls_[&body];
+    const auto [known, is_new] = call_indices_.emplace(call.node, calls.size());
+    if (is_new) {
+      calls.push_back(std::move(call));
+    } else if (calls[known->second].signature != call.signature) {
+      calls[known->second].varies = true;
+    }
+  }
+
   void forget(const Graph& body) {
     for (const auto& [name, id] : body.names) type(id) = {};
     for (const Node& node : body.nodes) {
@@ -254,10 +252,13 @@ class Inference {
     }
   }
 
+  static constexpr int last_pass = 1;
   static constexpr std::uint64_t max_inferred_nodes = 10'000'000;  // in functions: calls of calls multiply
 
   Model& model_;
   std::map<const Graph*, std::vector<ValueType>> called_;
+  std::map<const Graph*, std::vector<FunctionCall>> calls_;
+  std::unordered_map<const Node*, std::size_t> call_indices_;  // into calls_ of the function that the node calls
   std::set<const Graph*> ambiguous_;
   std::set<const Graph*> calls_in_progress_;
   std::uint64_t inferred_nodes_ = 0;
@@ -267,5 +268,11 @@ class Inference {
 }  // namespace
 
 void infer_types(Model& model) { Inference(model).run(); }
+
+std::map<const Graph*, std::vector<FunctionCall>> infer_calls(Model& model) {
+  Inference inference(model);
+  inference.run();
+  return inference.take_calls();
+}
 
 }  // namespace tensorcast::models::onnx::precision

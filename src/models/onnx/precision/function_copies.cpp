@@ -1,0 +1,131 @@
+#include "models/onnx/precision/function_copies.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "models/onnx/precision/type_inference.hpp"
+
+namespace tensorcast::models::onnx::precision {
+namespace {
+
+// Calls whose types agree; an unknown type agrees with all.
+struct Group {
+  std::vector<ValueType> signature;
+  std::vector<Node*> nodes = {};
+
+  [[nodiscard]] bool takes(const FunctionCall& call) const {
+    return std::equal(signature.begin(), signature.end(), call.signature.begin(), call.signature.end(),
+                      [](const ValueType& a, const ValueType& b) {
+                        const bool known = a.kind != ValueType::Kind::unknown && b.kind != ValueType::Kind::unknown;
+                        return !known || a == b;
+                      });
+  }
+  void add(const FunctionCall& call) {
+    nodes.push_back(call.node);
+    for (std::size_t k = 0; k < signature.size(); ++k) {
+      if (signature[k].kind == ValueType::Kind::unknown) signature[k] = call.signature[k];
+    }
+  }
+};
+
+// Hostile models have functions of many inputs, and call them with all combinations of types.
+constexpr std::size_t most_signatures = 64;
+// Of functions that call functions.
+constexpr int most_levels = 32;
+
+// Empty if a caller's own types are not known yet, or there are too many signatures.
+std::vector<Group> group_by_signature(const std::vector<FunctionCall>& calls) {
+  std::vector<Group> groups;
+  for (const FunctionCall& call : calls) {
+    if (call.varies) return {};
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& each) { return each.takes(call); });
+    if (group == groups.end()) {
+      if (groups.size() == most_signatures) return {};
+      groups.push_back({.signature = call.signature});
+      group = std::prev(groups.end());
+    }
+    group->add(call);
+  }
+  return groups;
+}
+
+class Separation {
+ public:
+  Separation(const io::InputFile& file, Model& model, const PrecisionPlan::Settings& settings)
+      : file_(file), model_(model), settings_(settings), bytes_left_(file.size()) {
+    const auto take_names = [&](const Graph& graph) {
+      for (const Node& node : graph.nodes) names_.insert(node.op_type);
+    };
+    PrecisionPlan::each_graph(*model.graph, take_names);
+    for (const auto& function : model.functions) {
+      names_.insert(function->name);
+      PrecisionPlan::each_graph(function->body, take_names);
+    }
+  }
+
+  Result<void> run() {
+    for (int level = 0;; ++level) {
+      const auto calls = infer_calls(model_);
+      if (level == most_levels) return {};
+      bool copied = false;
+      const std::size_t count = model_.functions.size();
+      for (std::size_t k = 0; k < count; ++k) {
+        Function& function = *model_.functions[k];
+        const auto found = calls.find(&function.body);
+        if (found == calls.end()) continue;
+        const Result<bool> done = separate(function, group_by_signature(found->second));
+        if (!done) return done.error();
+        copied = copied || *done;
+      }
+      if (!copied) return {};
+    }
+  }
+
+ private:
+  [[nodiscard]] bool converts(const Group& group) const {
+    return std::any_of(group.signature.begin(), group.signature.end(),
+                       [&](const ValueType& type) { return settings_.converts(type); });
+  }
+
+  Result<bool> separate(Function& function, const std::vector<Group>& groups) {
+    if (groups.size() < 2 || std::none_of(groups.begin(), groups.end(), [&](const Group& g) { return converts(g); })) {
+      return false;
+    }
+    const std::uint64_t bytes = function.body.field.length * (groups.size() - 1);
+    if (bytes > bytes_left_) return false;
+    bytes_left_ -= bytes;
+    Function& origin = function.origin == nullptr ? function : *function.origin;
+    for (std::size_t k = 1; k < groups.size(); ++k) {
+      const Result<const Function*> copy = copy_function(file_, model_, origin, fresh_name(origin.name));
+      if (!copy) return copy.error();
+      for (Node* node : groups[k].nodes) node->callee = (*copy)->name;
+    }
+    return true;
+  }
+
+  std::string fresh_name(const std::string& name) {
+    for (int& number = numbers_.try_emplace(name, 2).first->second;;) {
+      std::string candidate = fmt::format("{}_{}", name, number++);
+      if (names_.insert(candidate).second) return candidate;
+    }
+  }
+
+  const io::InputFile& file_;
+  Model& model_;
+  const PrecisionPlan::Settings& settings_;
+  std::uint64_t bytes_left_;
+  std::set<std::string, std::less<>> names_;  // of functions and operators, whatever their domains
+  std::map<std::string, int> numbers_;        // of the next copy, by the name of the function
+};
+
+}  // namespace
+
+Result<void> separate_signatures(const io::InputFile& file, Model& model, const PrecisionPlan::Settings& settings) {
+  return Separation(file, model, settings).run();
+}
+
+}  // namespace tensorcast::models::onnx::precision
