@@ -56,7 +56,7 @@ std::vector<Group> group_by_signature(const std::vector<FunctionCall>& calls) {
 class Separation {
  public:
   Separation(const io::InputFile& file, Model& model, const PrecisionPlan::Settings& settings)
-      : file_(file), model_(model), settings_(settings), bytes_left_(file.size()) {
+      : file_(file), model_(model), settings_(settings), bytes_left_(file.size()), budget_(file.size()) {
     const auto take_names = [&](const Graph& graph) {
       for (const Node& node : graph.nodes) names_.insert(node.op_type);
     };
@@ -100,7 +100,7 @@ class Separation {
     bytes_left_ -= bytes;
     Function& origin = function.origin == nullptr ? function : *function.origin;
     for (std::size_t k = 1; k < groups.size(); ++k) {
-      const Result<const Function*> copy = copy_function(file_, model_, origin, fresh_name(origin.name));
+      const Result<const Function*> copy = copy_function(file_, model_, origin, fresh_name(origin.name), budget_);
       if (!copy) return copy.error();
       for (Node* node : groups[k].nodes) node->callee = (*copy)->name;
     }
@@ -118,6 +118,7 @@ class Separation {
   Model& model_;
   const PrecisionPlan::Settings& settings_;
   std::uint64_t bytes_left_;
+  io::MemoryBudget budget_;
   std::set<std::string, std::less<>> names_;  // of functions and operators, whatever their domains
   std::map<std::string, int> numbers_;        // of the next copy, by the name of the function
 };

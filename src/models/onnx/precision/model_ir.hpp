@@ -13,6 +13,7 @@
 
 #include "formats/onnx/wire_reader.hpp"
 #include "io/input_file.hpp"
+#include "io/memory_budget.hpp"
 #include "models/onnx/model_schema.hpp"
 #include "tensorcast/error.hpp"
 
@@ -148,8 +149,8 @@ struct Model {
 // Errors: parse; unsupported: nested too deep, names defined twice; io. Memory is bounded by the file's size.
 [[nodiscard]] Result<std::unique_ptr<Model>> read_model(const io::InputFile& file);
 
-// Adds a copy of a function under a name that no other has. Errors: as read_model().
+// Adds a copy of a function under a name that no other has; its memory is taken from `budget`. Errors: as read_model().
 [[nodiscard]] Result<const Function*> copy_function(const io::InputFile& file, Model& model, Function& function,
-                                                    std::string name);
+                                                    std::string name, io::MemoryBudget& budget);
 
 }  // namespace tensorcast::models::onnx::precision

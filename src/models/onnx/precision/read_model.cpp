@@ -21,12 +21,13 @@ class ModelReader {
  public:
   explicit ModelReader(const io::InputFile& file)
       : wire_(file, 0, file.size()),
-        budget_(file.size()),
+        own_budget_(file.size()),
+        budget_(own_budget_),
         owner_(std::make_unique<Model>()),
         model_(*owner_) {}
   // Reads more of what `field` holds into a model.
-  ModelReader(const io::InputFile& file, Model& model, const WireField& field)
-      : wire_(file, field.offset, field.offset + field.length), budget_(field.length), model_(model) {}
+  ModelReader(const io::InputFile& file, Model& model, const WireField& field, io::MemoryBudget& budget)
+      : wire_(file, field.offset, field.offset + field.length), own_budget_(0), budget_(budget), model_(model) {}
 
   Result<std::unique_ptr<Model>> read() {
     Result<void> done = each_field(wire_, [&](const WireField& field) -> Result<void> {
@@ -473,7 +474,8 @@ class ModelReader {
   }
 
   WireReader wire_;
-  io::MemoryBudget budget_;
+  io::MemoryBudget own_budget_;
+  io::MemoryBudget& budget_;
   std::unique_ptr<Model> owner_ = nullptr;  // of a whole model; graphs point into it, so it must not move
   Model& model_;
 };
@@ -510,8 +512,9 @@ Result<std::unique_ptr<Model>> read_model(const io::InputFile& file) {
   return ModelReader(file).read();
 }
 
-Result<const Function*> copy_function(const io::InputFile& file, Model& model, Function& function, std::string name) {
-  return ModelReader(file, model, function.body.field).copy(function, std::move(name));
+Result<const Function*> copy_function(const io::InputFile& file, Model& model, Function& function, std::string name,
+                                      io::MemoryBudget& budget) {
+  return ModelReader(file, model, function.body.field, budget).copy(function, std::move(name));
 }
 
 }  // namespace tensorcast::models::onnx::precision
