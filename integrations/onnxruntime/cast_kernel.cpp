@@ -8,7 +8,6 @@
 #include <string>
 
 #include "attributes.hpp"
-#include "cast_op.hpp"
 #include "element_type.hpp"
 #include "runtime.hpp"
 
@@ -106,13 +105,13 @@ std::byte* data_of(const OrtApi& api, const OrtValue& tensor) {
 
 }  // namespace
 
-CastKernel::CastKernel(const OrtApi& api, const OrtKernelInfo& info, const CastOp& op) : api_(api) {
-  options_ = read_options(api, info, !op.override);
+CastKernel::CastKernel(const OrtApi& api, const OrtKernelInfo& info, CastKind kind) : api_(api) {
+  options_ = read_options(api, info, kind == CastKind::own || kind == CastKind::own_like);
   const ONNXTensorElementDataType from = input_type(api, info);
   const ONNXTensorElementDataType to = output_type(api, info);
   from_ = dtype_of(from);
   to_ = dtype_of(to);
-  if (op.override) {
+  if (kind == CastKind::onnx_or_built_in) {
     // Texts of numbers are the runtime's own there, so that a model prints what it printed before.
     const bool taken = from_ != 0 && to_ != 0 && from_ != string_type && to_ != string_type &&
                        tc_cast(nullptr, from_, nullptr, to_, 0, &options_) == TC_OK;
@@ -122,7 +121,7 @@ CastKernel::CastKernel(const OrtApi& api, const OrtKernelInfo& info, const CastO
     }
   }
   if (from_ == 0 || to_ == 0) fail(api, ORT_NOT_IMPLEMENTED, "Cast of a type that is not in tensorcast.dtypes()");
-  if (!op.like) {
+  if (kind != CastKind::own_like) {
     const std::int64_t wanted = int_attribute(api, info, "to", 0);
     if (wanted != to_) fail(api, ORT_INVALID_GRAPH, "the output of Cast does not have the type that `to` names");
   }

@@ -13,13 +13,19 @@
 
 namespace tensorcast::onnxruntime {
 
-struct CastOp;
+// Which operator a kernel computes.
+enum class CastKind {
+  own,               // ai.tensorcast::Cast, whose attributes are all options of tc_cast()
+  own_like,          // ai.tensorcast::CastLike, with the same attributes
+  onnx,              // the ONNX domain's Cast
+  onnx_or_built_in,  // the ONNX domain's Cast; what tensorcast does not take goes to the runtime's own
+};
 
 class CastKernel {
  public:
-  // Reads the node's types and attributes. Fails if neither tensorcast nor, for a node of the ONNX domain, the runtime
-  // itself can do the conversion.
-  CastKernel(const OrtApi& api, const OrtKernelInfo& info, const CastOp& op);
+  // Reads the node's types and attributes. Fails if neither tensorcast nor, for onnx_or_built_in, the runtime itself
+  // can do the conversion.
+  CastKernel(const OrtApi& api, const OrtKernelInfo& info, CastKind kind);
 
   // Converts the node's input. Runs on many threads at once, of one session and of several.
   void compute(OrtKernelContext& context) const;

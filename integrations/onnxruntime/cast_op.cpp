@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "cast_kernel.hpp"
 #include "element_type.hpp"
 #include "runtime.hpp"
 
@@ -17,8 +16,10 @@ namespace {
 
 const CastOp& self(const OrtCustomOp* op) { return *static_cast<const CastOp*>(op); }
 
+bool is_like(const OrtCustomOp* op) { return self(op).kind == CastKind::own_like; }
+
 OrtStatus* create_kernel(const OrtCustomOp* op, const OrtApi* api, const OrtKernelInfo* info, void** kernel) {
-  return guarded(*api, [&] { *kernel = new CastKernel(*api, *info, self(op)); });
+  return guarded(*api, [&] { *kernel = new CastKernel(*api, *info, self(op).kind); });
 }
 
 // The output has the shape of the input, and the type that `to` or the second input names. The runtime calls this also
@@ -28,7 +29,7 @@ void infer_output(const CastOp& op, OrtShapeInferContext& context) {
   OrtTensorTypeAndShapeInfo* input = nullptr;  // belongs to the runtime
   check(api.ShapeInferContext_GetInputTypeShape(&context, 0, &input));
   ONNXTensorElementDataType type = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
-  if (op.like) {
+  if (is_like(&op)) {
     OrtTensorTypeAndShapeInfo* target = nullptr;
     check(api.ShapeInferContext_GetInputTypeShape(&context, 1, &target));
     check(api.GetTensorElementType(target, &type));
@@ -60,16 +61,18 @@ void infer_output(const CastOp& op, OrtShapeInferContext& context) {
   check(api.ShapeInferContext_SetOutputTypeShape(&context, 0, output));
 }
 
-CastOp declare(const OrtApi& api, std::uint32_t api_version, const TypeSystem& system, tc_dtype from, tc_dtype to) {
+CastOp declare(const OrtApi& api, std::uint32_t api_version, const TypeSystem& system, CastKind kind, tc_dtype from,
+               tc_dtype to) {
   CastOp op = {};
   op.version = api_version;
   op.api = &api;
   op.system = &system;
+  op.kind = kind;
   op.from = from;
   op.to = to;
-  op.GetName = [](const OrtCustomOp* me) { return self(me).like ? "CastLike" : "Cast"; };
+  op.GetName = [](const OrtCustomOp* me) { return is_like(me) ? "CastLike" : "Cast"; };
   op.GetExecutionProviderType = [](const OrtCustomOp*) -> const char* { return nullptr; };
-  op.GetInputTypeCount = [](const OrtCustomOp* me) -> std::size_t { return self(me).like ? 2 : 1; };
+  op.GetInputTypeCount = [](const OrtCustomOp* me) -> std::size_t { return is_like(me) ? 2 : 1; };
   op.GetInputType = [](const OrtCustomOp* me, std::size_t index) {
     return self(me).system->declared(index == 0 ? self(me).from : self(me).to);
   };
@@ -96,7 +99,7 @@ CastOp declare(const OrtApi& api, std::uint32_t api_version, const TypeSystem& s
     return guarded(*self(me).api, [&] { infer_output(self(me), *context); });
   };
   // The runtime then still compares the sizes, but takes types of fewer than 8 bits for bytes.
-  if (tc_storage_bytes(from, 8) < 8) return op;
+  if (is_packed(from)) return op;
   op.GetMayInplace = [](int** inputs, int** outputs) -> std::size_t {
     *inputs = new int(0);
     *outputs = new int(0);
@@ -122,11 +125,10 @@ struct Domains {
 // does not include the newest, so each is named. Targets need not be: with all pairs, sessions would take 10 ms to
 // make.
 void add_cast(const OrtApi& api, std::uint32_t api_version, Domains& domains, OrtCustomOpDomain& domain,
-              bool override) {
+              CastKind kind) {
   for (const tc_dtype from : domains.system.types) {
     const auto add = [&](tc_dtype to) {
-      CastOp& op = domains.ops.emplace_back(declare(api, api_version, domains.system, from, to));
-      op.override = override;
+      CastOp& op = domains.ops.emplace_back(declare(api, api_version, domains.system, kind, from, to));
       check(api.CustomOpDomain_Add(&domain, &op));
     };
     add(0);
@@ -140,8 +142,7 @@ void add_cast(const OrtApi& api, std::uint32_t api_version, Domains& domains, Or
 void add_cast_like(const OrtApi& api, std::uint32_t api_version, Domains& domains, OrtCustomOpDomain& domain) {
   for (const tc_dtype from : domains.system.types) {
     for (const tc_dtype to : domains.system.types) {
-      CastOp& op = domains.ops.emplace_back(declare(api, api_version, domains.system, from, to));
-      op.like = true;
+      CastOp& op = domains.ops.emplace_back(declare(api, api_version, domains.system, CastKind::own_like, from, to));
       check(api.CustomOpDomain_Add(&domain, &op));
     }
   }
@@ -159,7 +160,7 @@ void add_domains(const OrtApi& api, std::uint32_t api_version, OrtSessionOptions
     domains.system = type_system(api);
     OrtCustomOpDomain* domain = nullptr;
     check(api.CreateCustomOpDomain("ai.tensorcast", &domain));
-    if (api_version >= 22) add_cast(api, api_version, domains, *domain, false);
+    if (api_version >= 22) add_cast(api, api_version, domains, *domain, CastKind::own);
     add_cast_like(api, api_version, domains, *domain);
     domains.own = domain;
   }
@@ -168,7 +169,7 @@ void add_domains(const OrtApi& api, std::uint32_t api_version, OrtSessionOptions
   if (domains.onnx == nullptr) {
     OrtCustomOpDomain* domain = nullptr;
     check(api.CreateCustomOpDomain("", &domain));  // "ai.onnx" would be another domain to the runtime
-    add_cast(api, api_version, domains, *domain, true);
+    add_cast(api, api_version, domains, *domain, CastKind::onnx_or_built_in);
     domains.onnx = domain;
   }
   check(api.AddCustomOpDomain(&options, domains.onnx));

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "cast_kernel.hpp"
+
 namespace tensorcast::onnxruntime {
 
 struct TypeSystem;
@@ -15,8 +17,7 @@ struct TypeSystem;
 struct CastOp : OrtCustomOp {
   const OrtApi* api;
   const TypeSystem* system;
-  bool like;      // CastLike: the target type is that of a second input
-  bool override;  // the ONNX domain's Cast: what tensorcast does not take goes to the runtime's own
+  CastKind kind;
   tc_dtype from;
   tc_dtype to;  // 0: every type that the runtime knows by the word "undefined"
 };

@@ -18,6 +18,9 @@ inline constexpr tc_dtype int2 = 26;
 
 [[nodiscard]] constexpr bool is_new(tc_dtype type) { return type >= float8_e8m0fnu; }
 
+// Reports whether elements are smaller than a byte.
+[[nodiscard]] inline bool is_packed(tc_dtype type) { return tc_storage_bytes(type, 8) < 8; }
+
 // Both give 0 (undefined) for a type that the other side lacks, such as complex64 and float6_e2m3fn.
 [[nodiscard]] constexpr tc_dtype dtype_of(ONNXTensorElementDataType type) {
   const int number = type;

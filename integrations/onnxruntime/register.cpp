@@ -28,11 +28,7 @@ bool wants_override(const OrtApi& api, const OrtSessionOptions& options) {
 extern "C" __attribute__((visibility("default"))) OrtStatus* RegisterCustomOps(OrtSessionOptions* options,
                                                                                const OrtApiBase* base) {
   using namespace tensorcast::onnxruntime;
-  const std::uint32_t version = common_api_version(*base);
-  const OrtApi* api = version == 0 ? nullptr : base->GetApi(version);
-  if (api == nullptr) {
-    const OrtApi* oldest = base->GetApi(1);
-    return oldest == nullptr ? nullptr : oldest->CreateStatus(ORT_FAIL, "tensorcast: needs ONNX Runtime 1.21 or newer");
-  }
-  return guarded(*api, [&] { add_domains(*api, version, *options, wants_override(*api, *options)); });
+  return with_runtime(*base, 21, [&](const OrtApi& api, std::uint32_t version) {
+    add_domains(api, version, *options, wants_override(api, *options));
+  });
 }

@@ -10,9 +10,7 @@ std::uint32_t common_api_version(const OrtApiBase& base) {
   // GetApi() prints to standard error if it lacks a version, so the version is computed: release 1.N has version N.
   const char* version = base.GetVersionString();
   if (std::strncmp(version, "1.", 2) != 0) return ORT_API_VERSION;
-  const unsigned long minor = std::strtoul(version + 2, nullptr, 10);
-  if (minor < oldest_api) return 0;
-  return static_cast<std::uint32_t>(std::min<unsigned long>(minor, ORT_API_VERSION));
+  return static_cast<std::uint32_t>(std::min<unsigned long>(std::strtoul(version + 2, nullptr, 10), ORT_API_VERSION));
 }
 
 }  // namespace tensorcast::onnxruntime

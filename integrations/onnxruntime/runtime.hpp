@@ -10,9 +10,7 @@
 
 namespace tensorcast::onnxruntime {
 
-inline constexpr std::uint32_t oldest_api = 21;
-
-// The version of the function table that the runtime and this library both have; 0 if the runtime is older than 1.21.
+// The version of the function table that the runtime and this library both have: N for release 1.N.
 [[nodiscard]] std::uint32_t common_api_version(const OrtApiBase& base);
 
 // Carries a status through C++ code up to guarded(), which hands it to the runtime.
@@ -49,6 +47,19 @@ OrtStatus* guarded(const OrtApi& api, Function&& function) noexcept {
   } catch (const std::exception& error) {
     return api.CreateStatus(ORT_FAIL, error.what());
   }
+}
+
+// Runs `function(api, version)` with the newest function table that the runtime and this library both have. Fails if
+// the runtime is older than release 1.`oldest`.
+template <class Function>
+OrtStatus* with_runtime(const OrtApiBase& base, std::uint32_t oldest, Function&& function) noexcept {
+  const std::uint32_t version = common_api_version(base);
+  const OrtApi* api = base.GetApi(version);
+  if (api == nullptr) return nullptr;  // no runtime: each has the table of its own release
+  return guarded(*api, [&] {
+    if (version < oldest) fail(*api, ORT_FAIL, "needs ONNX Runtime 1." + std::to_string(oldest) + " or newer");
+    function(*api, version);
+  });
 }
 
 }  // namespace tensorcast::onnxruntime

@@ -7,13 +7,14 @@
 >>> session = onnxruntime.InferenceSession("model.onnx", options, providers=["CPUExecutionProvider"])
 
 The library adds the operators ``Cast`` and ``CastLike`` of the domain ``ai.tensorcast``. With ``override`` it also does
-the work of ONNX's own ``Cast``, including the ones that the runtime inserts into float16 models. ``docs/runtimes.md``
-says what changes then.
+the work of ONNX's own ``Cast``, including the ones that the runtime inserts into float16 models. With ``provider``, an
+execution provider does the work of those that are in the model. ``docs/runtimes.md`` says what changes then.
 """
 
 from __future__ import annotations
 
 import pathlib
+import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +25,11 @@ if TYPE_CHECKING:
     import onnx
     import onnxruntime  # type: ignore[import-untyped,unused-ignore]
 
-__all__ = ["library_path", "register", "use_tensorcast"]
+__all__ = ["library_path", "provider_library_path", "provider_name", "register", "use_tensorcast"]
 
 _DOMAIN = "ai.tensorcast"
 _OVERRIDE_KEY = "ai.tensorcast.override"
+_registering = threading.Lock()
 
 
 def library_path() -> pathlib.Path:
@@ -39,27 +41,61 @@ def library_path() -> pathlib.Path:
     return find_library("libtensorcast_onnxruntime.so")
 
 
-def register(session_options: onnxruntime.SessionOptions, override: bool = False) -> None:
+def provider_library_path() -> pathlib.Path:
+    """The library of the execution provider, for ``onnxruntime.register_execution_provider_library`` and other languages'
+    counterparts.
+
+    Raises:
+        CastError: this build of the package lacks it.
+    """
+    return find_library("libtensorcast_onnxruntime_provider.so")
+
+
+def provider_name() -> str:
+    """The name of the execution provider, as ``InferenceSession.get_providers`` and ``OrtEpDevice.ep_name`` give it."""
+    return "TensorcastExecutionProvider"
+
+
+def register(session_options: onnxruntime.SessionOptions, override: bool = False, *, provider: bool = False) -> None:
     """Adds tensorcast's operators to the sessions that are made with ``session_options``.
 
     Args:
         session_options: changed in place.
         override: replace the ``Cast`` of ONNX, too. Conversions that tensorcast leaves to others, such as those of
             strings, are still done by the runtime. Needs ONNX Runtime 1.22.
+        provider: add tensorcast's execution provider, which does the ``Cast`` nodes of the model. Make the session without
+            ``providers=``, which would replace it. Needs ONNX Runtime 1.24.
 
     Raises:
-        CastError: the runtime is older than that, or than 1.21.
+        CastError: the runtime is older than that, or than 1.21; or both ``override`` and ``provider`` are set.
     """
     import onnxruntime
 
+    if override and provider:
+        raise CastError("override and provider exclude each other: override leaves no Cast to the provider")
     version = tuple(int(part) for part in onnxruntime.__version__.split(".")[:2])
-    oldest = (1, 22) if override else (1, 21)
+    oldest = (1, 24) if provider else (1, 22) if override else (1, 21)
     if version < oldest:
-        needs = "override=True needs" if override else "tensorcast needs"
+        needs = "provider=True needs" if provider else "override=True needs" if override else "tensorcast needs"
         raise CastError(f"{needs} ONNX Runtime {oldest[0]}.{oldest[1]} or newer, and this is {onnxruntime.__version__}")
     if override:
         session_options.add_session_config_entry(_OVERRIDE_KEY, "1")
     session_options.register_custom_ops_library(str(library_path()))
+    if provider:
+        session_options.add_provider_for_devices(_provider_devices(), {})
+
+
+def _provider_devices() -> list[Any]:
+    """The devices of the provider, whose library the process registers once."""
+    import onnxruntime
+
+    def found() -> list[Any]:
+        return [device for device in onnxruntime.get_ep_devices() if device.ep_name == provider_name()]
+
+    with _registering:
+        if not found():
+            onnxruntime.register_execution_provider_library(provider_name(), str(provider_library_path()))
+        return found()
 
 
 def use_tensorcast(model: onnx.ModelProto) -> int:

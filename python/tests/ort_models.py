@@ -1,6 +1,9 @@
 """Models for the tests of ONNX Runtime, and sessions with and without tensorcast."""
 
+import collections
 import functools
+import json
+import pathlib
 
 import numpy as np
 import onnx
@@ -12,7 +15,7 @@ from tensorcast import ort
 OWN = "ai.tensorcast"
 RELEASE = tuple(int(part) for part in onnxruntime.__version__.split(".")[:2])
 # The newest opset that every release knows which the tests run on, and its file format.
-OPSET, IR = (25, 13) if RELEASE >= (1, 25) else (21, 10)
+OPSET, IR = (25, 13) if RELEASE >= (1, 24) else (21, 10)
 
 
 def value(name, dtype, shape=("n",)):
@@ -31,21 +34,31 @@ def cast(source, target, dtype, domain=OWN, **attributes):
     return helper.make_node("Cast", [source], [target], domain=domain, to=int(dtype), **attributes)
 
 
-def options(register=True, override=False, threads=1, **entries):
+def options(register=True, override=False, provider=False, threads=1, **entries):
     made = onnxruntime.SessionOptions()
     made.log_severity_level = 4  # errors are exceptions, too
     made.intra_op_num_threads = threads
     for name, text in entries.items():
         setattr(made, name, text)
     if register:
-        ort.register(made, override=override)
+        ort.register(made, override=override, provider=provider)
     return made
 
 
 def session(made, **settings):
     """The runtime's Python class tries again after an error and prints; its core does not."""
     data = made if isinstance(made, bytes) else made.SerializeToString()
-    return onnxruntime.InferenceSession(data, options(**settings), providers=["CPUExecutionProvider"])
+    built_in = {} if settings.get("provider") else {"providers": ["CPUExecutionProvider"]}
+    return onnxruntime.InferenceSession(data, options(**settings), **built_in)
+
+
+def profiled(made, feeds, folder, **settings):
+    """The outputs, and how many nodes of each operator each provider ran."""
+    run = session(made, enable_profiling=True, profile_file_prefix=str(folder / "profile"), **settings)
+    outputs = run.run(None, feeds)
+    events = json.loads(pathlib.Path(run.end_profiling()).read_text())
+    ran = [event["args"] for event in events if event.get("cat") == "Node" and event["name"].endswith("_kernel_time")]
+    return outputs, collections.Counter((node["op_name"], node["provider"]) for node in ran)
 
 
 def fails(made, **settings):

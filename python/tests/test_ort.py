@@ -15,7 +15,8 @@ import ml_dtypes
 from arrays import codes, samples
 from onnx import TensorProto, helper
 from ort_models import (
-    IR, OPSET, OWN, RELEASE, WHOLE_MODELS, cast, fails, feeds_of, float16_cnn, model, node, options, session, value,
+    IR, OPSET, OWN, RELEASE, WHOLE_MODELS, cast, fails, feeds_of, float16_cnn, float16_transformer, model, node, options,
+    profiled, session, value,
 )  # fmt: skip
 
 import tensorcast as tc
@@ -29,7 +30,11 @@ elif RELEASE < (1, 27):
     TYPES = [entry for entry in TYPES if entry.name != "float8_e8m0fnu"]
 NUMBER = {entry.name: entry.onnx for entry in TYPES}
 NUMERIC = [name for name in NUMBER if name != "string"]
-DOMAINS = [pytest.param(OWN, id="own"), pytest.param("", id="override")]
+needs_provider = pytest.mark.skipif(RELEASE < (1, 24), reason="ONNX Runtime before 1.24 has no kernels in plugins")
+OURS, THEIRS = ort.provider_name(), "CPUExecutionProvider"
+# The ways to a Cast of tensorcast: the domain of the nodes, and the settings of the session.
+WAYS = [pytest.param(OWN, {}, id="own"), pytest.param("", {"override": True}, id="override"),
+        pytest.param("", {"provider": True}, id="provider", marks=needs_provider)]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -49,12 +54,12 @@ def everything():
 
 
 @needs_cast
-@pytest.mark.parametrize("domain", DOMAINS)
-def test_every_pair_equals_tensorcast(everything, domain):
+@pytest.mark.parametrize(("domain", "way"), WAYS)
+def test_every_pair_equals_tensorcast(everything, domain, way, tmp_path):
     x = np.float32([0, -0.0, 1, -1, 1.5, 2.5, -3, 7, 8, 0.1, 240, 448, 465, -449, 65504, 1e-7, 3e9, np.inf, -np.inf, np.nan])
-    run = session(everything[domain], override=domain == "")
-    results = dict(zip([output.name for output in run.get_outputs()], run.run(None, {"x": x}), strict=True))
-    assert len(results) == len(NUMERIC) ** 2
+    outputs, ran = profiled(everything[domain], {"x": x}, tmp_path, **way)
+    results = dict(zip([output.name for output in everything[domain].graph.output], outputs, strict=True))
+    assert len(results) == len(NUMERIC) ** 2 and set(ran) == {("Cast", OURS if way.get("provider") else THEIRS)}
     for first in NUMERIC:
         middle = tc.cast(x, first)
         for second in NUMERIC:
@@ -64,12 +69,12 @@ def test_every_pair_equals_tensorcast(everything, domain):
 
 
 @needs_cast
-@pytest.mark.parametrize("domain", DOMAINS)
+@pytest.mark.parametrize(("domain", "way"), WAYS)
 @pytest.mark.parametrize(("source", "target"), [("float32", "float16"), ("float16", "float32"), ("float64", "float16"),
                                                 ("float32", "int8"), ("int64", "float16")])  # fmt: skip
-def test_arrays_of_every_size_have_the_same_bits(domain, source, target):
+def test_arrays_of_every_size_have_the_same_bits(domain, way, source, target):
     made = model([cast("x", "y", NUMBER[target], domain)], [value("x", NUMBER[source])], [value("y", NUMBER[target])])
-    runs = [session(made, override=domain == "", threads=threads) for threads in (1, 3)]
+    runs = [session(made, **way, threads=threads) for threads in (1, 3)]
     every = np.resize(samples(source), 300_001)
     for count in (0, 1, 7, 1000, 131_071, 131_072, 300_001):
         expected = codes(tc.cast(every[:count], target))
@@ -132,7 +137,9 @@ def test_strings():
 
 
 @needs_cast
-def test_node_tests_of_onnx():
+@pytest.mark.parametrize("way", [pytest.param({"override": True}, id="override"),
+                                 pytest.param({"provider": True}, id="provider", marks=needs_provider)])  # fmt: skip
+def test_node_tests_of_onnx(way):
     """ONNX's own tests of Cast and CastLike, whose tensors have types that the runtime's Python has not: so the inputs
     are in the model, and the outputs are shown as float64."""
     loader = pytest.importorskip("onnx.backend.test.loader")
@@ -162,7 +169,8 @@ def test_node_tests_of_onnx():
         made.graph.output.append(value("shown", TensorProto.DOUBLE, None))
         if OPSET < 24 and any(attribute.name == "round_mode" for node in made.graph.node for attribute in node.attribute):
             continue
-        (found,) = session(made, override=True).run(None, {})
+        unfolded = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        (found,) = session(made, **way, graph_optimization_level=unfolded).run(None, {})
         expected = tc.cast(onnx.numpy_helper.to_array(wanted), "float64")
         assert np.array_equal(found.view(np.uint64), expected.view(np.uint64)), case.name
         ran += 1
@@ -178,12 +186,13 @@ def test_strings_stay_the_runtimes_with_override():
 
 
 @needs_cast
+@pytest.mark.parametrize(("domain", "way"), WAYS[1:])
 @pytest.mark.parametrize("make", WHOLE_MODELS, ids=lambda make: make.__name__)
-def test_whole_models_give_the_same(make):
+def test_whole_models_give_the_same(make, domain, way):
     made, shapes = make()
     feeds = feeds_of(made, shapes)
     expected = session(made, register=False).run(None, feeds)
-    results = [session(made, override=True, threads=threads).run(None, feeds) for threads in (1, 2)]
+    results = [session(made, **way, threads=threads).run(None, feeds) for threads in (1, 2)]
     for found in results:
         for ours, theirs in zip(found, expected, strict=True):
             assert np.isfinite(theirs.astype(np.float32)).all() and theirs.any()
@@ -208,15 +217,17 @@ def test_override_takes_the_casts_that_the_runtime_inserts(tmp_path):
 
 
 @needs_cast
-def test_override_rounds_once():
+@pytest.mark.parametrize(("domain", "way"), WAYS[1:])
+def test_float64_is_rounded_once(domain, way):
     x = np.float64([1 + 2**-11 + 2**-40])  # float32 first, as the built-in does, gives a tie that rounds down
     made = model([cast("x", "y", 10, "")], [value("x", 11)], [value("y", 10)])
     assert session(made, register=False).run(None, {"x": x})[0] == 1
-    assert session(made, override=True).run(None, {"x": x})[0] == np.float16(1 + 2**-10)
+    assert session(made, **way).run(None, {"x": x})[0] == np.float16(1 + 2**-10)
 
 
 @needs_cast
-def test_override_inside_branches_functions_and_constants():
+@pytest.mark.parametrize(("domain", "way"), WAYS[1:])
+def test_casts_inside_branches_functions_and_constants(domain, way):
     then = helper.make_graph([cast("x", "t", 10, "")], "then", [], [value("t", 10)])
     other = helper.make_graph([cast("x", "e", 11, ""), cast("e", "f", 10, "")], "else", [], [value("f", 10)])
     branch = helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=other)
@@ -224,7 +235,7 @@ def test_override_inside_branches_functions_and_constants():
     nodes = [branch, cast("w", "k", 10, ""), cast("w", "d", 11, ""), helper.make_node("CastLike", ["x", "k"], ["l"])]
     made = session(model(nodes, [value("c", 9, []), value("x", 1)],
                          [value("y", 10), value("k", 10, [3]), value("d", 11, [3]), value("l", 10)], [constant]),
-                   override=True)  # fmt: skip
+                   **way)  # fmt: skip
     x = np.float32([0.1, 70000])
     for condition in (True, False):
         y, k, d, like = made.run(None, {"c": np.array(condition), "x": x})
@@ -233,10 +244,51 @@ def test_override_inside_branches_functions_and_constants():
 
 
 @needs_cast
+@pytest.mark.parametrize(("domain", "way"), WAYS[1:])
 @pytest.mark.parametrize("opset", [6, 9, 11, 13, 15, 17, 19, 21])
-def test_override_in_every_opset(opset):
+def test_every_opset(opset, domain, way):
     made = model([cast("x", "y", 10, "")], [value("x", 1)], [value("y", 10)], opset=opset, ir=8)
-    assert session(made, override=True).run(None, {"x": np.float32([0.1])})[0] == np.float16(0.1)
+    assert session(made, **way).run(None, {"x": np.float32([0.1])})[0] == np.float16(0.1)
+
+
+@needs_provider
+@pytest.mark.parametrize("opset", [9, 13, 19, OPSET])
+def test_the_provider_takes_the_numeric_casts_of_the_model(opset, tmp_path):
+    inner = helper.make_function("mine", "F", ["a"], ["b"], [cast("a", "b", 10, "")], [helper.make_opsetid("", opset)])
+    then = helper.make_graph([cast("x", "t", 10, "")], "then", [], [value("t", 10)])
+    constant = helper.make_tensor("w", 11, [2], np.float64([1, 2]).tobytes(), raw=True)
+    nodes = [
+        helper.make_node("If", ["c"], ["i"], then_branch=then, else_branch=then), node("F", "x", "f", domain="mine"),
+        cast("x", "s", 8, ""), cast("s", "n", 1, ""), cast("w", "k", 10, ""),
+        node("Neg", "x", "m"), cast("m", "h", 10, ""), node("Concat", "h k", "y", axis=0),
+    ]  # fmt: skip
+    made = model(nodes, [value("c", 9, []), value("x", 11)],
+                 [value("i", 10), value("f", 10), value("s", 8), value("n", 1), value("y", 10, ["m"])], [constant],
+                 opset=opset, ir=8 if opset < OPSET else IR, functions=[inner])  # fmt: skip
+    made.opset_import.append(helper.make_opsetid("mine", 1))
+    x = np.float64([1 + 2**-11 + 2**-40, 3])
+    (i, f, s, n, y), ran = profiled(made, {"c": np.array(True), "x": x}, tmp_path, provider=True)
+    once = np.float16([1 + 2**-10, 3])
+    assert np.array_equal(i, once) and np.array_equal(f, once) and np.array_equal(y, [*-once, 1, 2])
+    assert s[1] == "3" and np.array_equal(n, x.astype(np.float32))
+    # Those of the branch, the function and the graph. The runtime computed that of the constant when it made the session.
+    assert ran["Cast", OURS] == 3
+
+
+@needs_provider
+def test_the_provider_changes_nothing_else(tmp_path):
+    """The runtime fuses the layer norm and copies nothing between providers; the Casts that it inserts stay its own."""
+    for make in (float16_cnn, float16_transformer):
+        made, shapes = make()
+        feeds = feeds_of(made, shapes)
+        _, alone = profiled(made, feeds, tmp_path, register=False)
+        _, ran = profiled(made, feeds, tmp_path, provider=True)
+        assert {operator for operator, provider in ran if provider == OURS} <= {"Cast"}
+        together = ran.copy()
+        for name, provider in ran:
+            if provider == OURS:
+                together[name, THEIRS] += together.pop((name, OURS))
+        assert together == alone, make
 
 
 @needs_cast
@@ -285,14 +337,15 @@ def test_use_tensorcast_keeps_attributes_and_refuses_old_models():
 
 
 @needs_cast
-def test_sessions_on_many_threads():
-    made, shapes = float16_cnn()
+@pytest.mark.parametrize(("domain", "way"), WAYS[1:])
+def test_sessions_on_many_threads(domain, way):
+    made, shapes = float16_transformer()
     feeds = feeds_of(made, shapes)
-    shared = session(made, override=True, threads=2)
+    shared = session(made, **way, threads=2)
     expected = shared.run(None, feeds)[0]
 
     def work(index):
-        run = shared if index % 2 else session(made, override=True)
+        run = shared if index % 2 else session(made, **way)
         return all(np.array_equal(run.run(None, feeds)[0], expected) for _ in range(10))
 
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
@@ -300,7 +353,7 @@ def test_sessions_on_many_threads():
 
 
 @needs_cast
-@pytest.mark.parametrize("domain", DOMAINS)
+@pytest.mark.parametrize(("domain", "way"), WAYS)
 @pytest.mark.parametrize("nodes", [
     pytest.param(lambda d: [helper.make_node("Cast", ["x"], ["y"], domain=d)], id="no-to"),
     pytest.param(lambda d: [cast("x", "y", 0, d)], id="to-undefined"),
@@ -316,26 +369,39 @@ def test_sessions_on_many_threads():
     pytest.param(lambda d: [cast("missing", "y", 10, d)], id="missing-input"),
     pytest.param(lambda d: [helper.make_node("Cast", ["x"], ["y"], domain=d, to=10, round_mode="sideways")], id="round-mode"),
 ])  # fmt: skip
-def test_wrong_models_give_ordinary_errors(nodes, domain):
+def test_wrong_models_give_ordinary_errors(nodes, domain, way):
     made = model(nodes(domain), [value("x", 1)], [value("y", 10)])
     with pytest.raises(Exception, match=r"ONNXRuntimeError|tensorcast"):
-        fails(made, override=domain == "")
+        fails(made, **way)
 
 
-def test_the_library_links_no_runtime_and_shows_one_function():
-    path = ort.library_path()
-    assert path.name == "libtensorcast_onnxruntime.so" and path.is_file()
+@pytest.mark.parametrize(("library", "functions"), [
+    (ort.library_path, ["RegisterCustomOps"]), (ort.provider_library_path, ["CreateEpFactories", "ReleaseEpFactory"]),
+])  # fmt: skip
+def test_a_library_links_no_runtime_and_shows_what_the_runtime_looks_up(library, functions):
+    path = library()
+    assert path.name.startswith("libtensorcast_onnxruntime") and path.is_file()
     dynamic = subprocess.run(["readelf", "-d", path], capture_output=True, text=True)
     if dynamic.returncode == 0:
         assert "onnxruntime" not in "".join(line for line in dynamic.stdout.splitlines() if "NEEDED" in line)
         symbols = subprocess.run(["nm", "-D", "--defined-only", path], capture_output=True, text=True).stdout.split("\n")
-        assert [line.split()[-1] for line in symbols if " T " in line] == ["RegisterCustomOps"]
+        assert sorted(line.split()[-1] for line in symbols if " T " in line) == functions
 
 
 def test_old_releases_are_refused(monkeypatch):
-    monkeypatch.setattr(onnxruntime, "__version__", "1.20.1")
-    with pytest.raises(CastError, match=r"ONNX Runtime 1\.21 or newer, and this is 1\.20\.1"):
-        ort.register(onnxruntime.SessionOptions())
-    monkeypatch.setattr(onnxruntime, "__version__", "1.21.1")
-    with pytest.raises(CastError, match=r"override=True needs ONNX Runtime 1\.22"):
-        ort.register(onnxruntime.SessionOptions(), override=True)
+    for release, settings, message in [
+        ("1.20.1", {}, r"tensorcast needs ONNX Runtime 1\.21 or newer, and this is 1\.20\.1"),
+        ("1.21.1", {"override": True}, r"override=True needs ONNX Runtime 1\.22"),
+        ("1.23.2", {"provider": True}, r"provider=True needs ONNX Runtime 1\.24"),
+    ]:
+        monkeypatch.setattr(onnxruntime, "__version__", release)
+        with pytest.raises(CastError, match=message):
+            ort.register(onnxruntime.SessionOptions(), **settings)
+    with pytest.raises(CastError, match="override and provider exclude each other"):
+        ort.register(onnxruntime.SessionOptions(), override=True, provider=True)
+
+
+@pytest.mark.skipif(not (1, 22) <= RELEASE < (1, 24), reason="needs a release with plugins, but without their kernels")
+def test_the_provider_itself_refuses_old_releases():
+    with pytest.raises(Exception, match=r"tensorcast: needs ONNX Runtime 1\.24 or newer"):
+        onnxruntime.register_execution_provider_library(OURS, str(ort.provider_library_path()))

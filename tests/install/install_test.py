@@ -187,7 +187,7 @@ def test_only_what_belongs_to_users_is_installed(installed):
     wanted = re.compile(r"bin/tcast|share/bash-completion/completions/tcast|"
                         rf"include/tensorcast/\w+\.(hpp|h)|{library}/cmake/tensorcast/tensorcast-[\w-]+\.cmake|"
                         rf"{library}/pkgconfig/tensorcast(-\w+)?\.pc|{library}/libtensorcast(-\w+)?\.(a|so(\.\d+)*)|"
-                        rf"{library}/libtensorcast_(onnxruntime|openvino(_\d+\.\d+)?)\.so")
+                        rf"{library}/libtensorcast_(onnxruntime(_provider)?|openvino(_\d+\.\d+)?)\.so")
     assert not {name for name in files if not wanted.fullmatch(name)}
     suffix = "a" if kind == "static" else "so"
     assert {f"{library}/libtensorcast{name}.{suffix}" for name in ("", "-core", "-files")} <= files
