@@ -47,6 +47,7 @@ onnx::ConvertRequest request_of_model(const std::string& src, const std::string&
   request.output = dst;
   request.to = dtype_of(to);
   for (const nb::handle from : nb::borrow<nb::list>(options["from_"])) request.from.push_back(dtype_of(from));
+  request.opset = nb::cast<std::int64_t>(options["opset"]);
   request.keep_io_types = nb::cast<bool>(options["keep_io_types"]);
   request.keep_io_names = names_in(options, "keep_io_names");
   for (const auto& [edge, dtype] : nb::cast<std::vector<std::pair<std::string, nb::object>>>(options["io_types"])) {
@@ -171,6 +172,8 @@ nb::dict convert_model(const std::string& src, const std::string& dst, nb::handl
   nb::dict by_type;
   for (const auto& [dtype, count] : done.nodes_by_type) by_type[nb::cast(name(dtype))] = count;
   nb::dict summary;
+  summary["opset_before"] = done.opset_before;
+  summary["opset_after"] = done.opset_after;
   summary["nodes"] = done.nodes;
   summary["nodes_converted"] = done.nodes_converted;
   summary["nodes_by_type"] = by_type;

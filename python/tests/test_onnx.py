@@ -162,6 +162,21 @@ def test_opsets():
     made = tc.onnx.convert(old, to="bfloat16", opset="auto").model
     assert made.opset_import[0].version == 13 and types(made.graph.input) == [BF16]
     assert tc.onnx.convert(old, to="float16", opset="auto").model.opset_import[0].version == 11
+    tried = tc.onnx.convert(old, to="bfloat16", opset=17, dry_run=True)
+    assert (tried.opset_before, tried.opset_after) == (11, 17)
+    with pytest.raises(ValueError, match="opset= is a number, keep or auto, not 'newest'"):
+        tc.onnx.convert(old, to="bfloat16", opset="newest")
+
+
+def test_nodes_that_a_new_opset_changes_are_rewritten_by_onnx():
+    text = '<ir_version: 8, opset_import: ["" : 11]> g (float[2,3] x) => (float[2,3] y) { y = Softmax<axis=1>(x) }'
+    old = onnx.parser.parse_model(text)
+    with pytest.raises(tc.UnsupportedError, match="came with opset 13"):
+        tc.onnx.convert(old, to="bfloat16")
+    made = tc.onnx.convert(old, to="bfloat16", opset="auto")
+    assert (made.opset_before, made.opset_after) == (11, 13)
+    assert made.model.opset_import[0].version == 13
+    onnx.checker.check_model(made.model, full_check=True)
     assert tc.onnx.convert(old, to="float16", opset=17).model.opset_import[0].version == 17
     with pytest.raises(tc.CastError, match="only upgraded"):
         tc.onnx.convert(old, to="float16", opset=9)

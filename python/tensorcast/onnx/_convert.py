@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from .. import _core
-from .._errors import CastError, make_error
+from .._errors import CastError, UnsupportedError, make_error
 from ._results import (
     ConvertResult,
     InitializerChange,
@@ -109,8 +109,8 @@ def convert(
             ``"inline"`` into the model.
         explain: names of nodes that ``explained`` of the result describes.
         dry_run: writes nothing; ``output`` is not needed.
-        opset: ``"auto"`` upgrades a model whose opset lacks the type, with ``onnx.version_converter``; a number
-            upgrades to that opset.
+        opset: ``"auto"`` upgrades a model whose opset lacks the type; a number upgrades to that opset. Where nodes would
+            change their meaning, ``onnx.version_converter`` rewrites them.
         validate: check the new model with ONNX's checker and strict type inference, and compare it with the old one in
             ONNX Runtime, on random or given inputs. Needs the packages onnx and onnxruntime.
         overwrite: replace an existing ``output``.
@@ -124,6 +124,8 @@ def convert(
         raise CastError("there is no type to convert to; name it with to=, such as to='float16'")
     if clamp not in _LIMITS:
         raise ValueError(f"clamp= is one of {', '.join(_LIMITS)}, not {clamp!r}")
+    if not isinstance(opset, int) and opset not in _OPSETS:
+        raise ValueError(f"opset= is a number, {' or '.join(_OPSETS)}, not {opset!r}")
     if not (min_positive >= 0 and max_finite >= 0 and external_threshold >= 0):
         raise CastError("min_positive=, max_finite= and external_threshold= are 0 or more")
     names: list[str] = []
@@ -134,6 +136,7 @@ def convert(
     elif not isinstance(keep_io_types, bool):
         names = _listed(keep_io_types)
     options: dict[str, Any] = {
+        "opset": opset if isinstance(opset, int) else _OPSETS[opset],
         "from_": [from_] if isinstance(from_, str) or not isinstance(from_, Iterable) else list(from_),
         "keep_io_types": keep_io_types is True,
         "keep_io_names": names,
@@ -177,8 +180,12 @@ def convert(
 
 def _tried(source: str, to: Any, options: dict[str, Any], opset: Opset, checks: Validation | None) -> ConvertResult:
     """What a conversion would do. One that is validated or upgraded is done, in a folder that goes."""
-    if checks is None and opset == "keep":
-        return _result(_core.onnx_convert(source, "", to, options), None)
+    if checks is None:
+        try:
+            return _result(_core.onnx_convert(source, "", to, options), None)
+        except UnsupportedError:
+            if opset == "keep":
+                raise
     with tempfile.TemporaryDirectory(prefix="tensorcast-onnx-") as folder:
         made = os.path.join(folder, "new.onnx")
         done = _convert_file(source, made, to, {**options, "dry_run": False}, opset, checks)
@@ -220,8 +227,12 @@ def _read(model: bytes | ModelProto, path: str) -> Any:
 def _convert_file(
     source: str, target: str, to: Any, options: dict[str, Any], opset: Opset, checks: Validation | None
 ) -> ConvertResult:
-    if checks is None and opset == "keep":
-        return _result(_core.onnx_convert(source, target, to, options), target)
+    if checks is None:
+        try:
+            return _result(_core.onnx_convert(source, target, to, options), target)
+        except UnsupportedError:
+            if opset == "keep":
+                raise
     if os.path.lexists(target) and not options["overwrite"]:
         hint = "overwrite=True replaces it"
         raise make_error(f"{target}: it exists; {hint}", "io", hint, target, "", None, errno.EEXIST)
@@ -234,9 +245,14 @@ def _convert_file(
         staged = os.path.join(folder, "new")
         os.mkdir(staged)
         made = os.path.join(staged, os.path.basename(target))
-        if opset != "keep":
-            source = _upgraded(source, opset, to, folder)
-        result = _result(_core.onnx_convert(source, made, to, options), target)
+        try:
+            result = _result(_core.onnx_convert(source, made, to, options), target)
+        except UnsupportedError:
+            if opset == "keep":
+                raise
+            source, here = _upgraded(source, opset, to, folder)
+            rows = _core.onnx_convert(source, made, to, {**options, "opset": 0})
+            result = _result({**rows, "opset_before": here}, target)
         if checks is not None:
             outputs: tuple[OutputDifference, ...] = ()
             check_model(source, made)
@@ -252,11 +268,13 @@ def _convert_file(
         shutil.rmtree(folder, ignore_errors=True)
 
 
+_OPSETS = {"keep": 0, "auto": -1}
 # The first opset whose Cast has the type.
 _SINCE = {"bfloat16": 13, "float8_e4m3fn": 19, "float8_e4m3fnuz": 19, "float8_e5m2": 19, "float8_e5m2fnuz": 19}
 
 
-def _upgraded(source: str, opset: Opset, to: Any, folder: str) -> str:
+def _upgraded(source: str, opset: Opset, to: Any, folder: str) -> tuple[str, int]:
+    """The model with nodes that onnx's own converter has rewritten, and the opset that it had."""
     import onnx
     import onnx.version_converter
 
@@ -264,7 +282,7 @@ def _upgraded(source: str, opset: Opset, to: Any, folder: str) -> str:
     here = max((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), default=0)
     wanted = _SINCE.get(_core.dtype_name(to), 0) if opset == "auto" else int(opset)
     if opset == "auto" and here >= wanted:
-        return source
+        return source, here
     if wanted < here:
         raise CastError(f"the model has opset {here}, which is newer than {wanted}; models are only upgraded")
     try:
@@ -273,7 +291,7 @@ def _upgraded(source: str, opset: Opset, to: Any, folder: str) -> str:
         raise CastError(f"onnx cannot upgrade the model from opset {here} to {wanted}: {problem}") from problem
     path = os.path.join(folder, "upgraded.onnx")
     _write(upgraded, path)
-    return path
+    return path, here
 
 
 def _result(row: dict[str, Any], path: str | None) -> ConvertResult:

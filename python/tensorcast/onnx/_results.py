@@ -113,6 +113,8 @@ class ConvertResult(_WithModel):
 
     __module__ = "tensorcast.onnx"
 
+    opset_before: int  # of the standard operators; 0: not imported
+    opset_after: int
     nodes: int
     nodes_converted: int
     # Nodes by the type of their first floating output, or input if they have no such output.
