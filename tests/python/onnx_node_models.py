@@ -249,7 +249,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for name, path, model, values, outputs in candidates(options.only, options.every):
             for to in options.to:
-                if to == "bfloat16" and lacks_bfloat16(model):
+                if to == "bfloat16" and lacks_bfloat16(model) and "--opset" not in options.arguments:
                     continue
                 where = pathlib.Path(folder)
                 if options.back:
