@@ -43,6 +43,9 @@ _NAMES = {
     "u4": "uint4", "boolean": "bool",
 }  # fmt: skip
 _PACKED = {"int4", "uint4", "float4_e2m1fn"}
+# Exact in every implementation. The CPU plugin computes in float32, so it converts the input of an operation that is not
+# its own before it calls that, which would then only copy: 4.1 ms for 4 Mi elements, where its own takes 3.1 ms.
+_WIDENING = {("f16", "f32"), ("bf16", "f32")}
 
 
 def _name(dtype: Any) -> str | None:
@@ -156,7 +159,8 @@ def use_tensorcast(
     """Replaces the ``Convert`` and ``ConvertPromoteTypes`` of ``model``, also in the bodies of If, Loop, TensorIterator.
 
     Args:
-        model: changed in place. Conversions of types that tensorcast does not have stay. Promotions whose types are
+        model: changed in place. Conversions of types that tensorcast does not have stay, and so does a Convert of float16
+            or bfloat16 to float32 without ``scale``, which is exact and faster in OpenVINO. Promotions whose types are
             not known yet stay promotions.
         by_text: refuse a ConvertPromoteTypes that its text forbids, although OpenVINO accepts it (``docs/promotion.md``
             lists the pairs).
@@ -172,7 +176,9 @@ def use_tensorcast(
     """
     factory = _factory()
     attributes = {name: value for name, value in options.items() if name != "float_string"}
-    found = [node for node in _conversions(model, constants) if factory is not None or not _is_open(node)]
+    scaled = options.get("scale", 1) != 1
+    found = [node for node in _conversions(model, constants)
+             if (factory is not None or not _is_open(node)) and (scaled or not _is_widening(node))]  # fmt: skip
     if by_text:
         for node in found:
             if node.get_type_name() == "ConvertPromoteTypes" and not _is_open(node):
@@ -219,6 +225,11 @@ def _is_open(node: Any) -> bool:
     """Whether the types of a promotion are not known yet."""
     return node.get_type_name() == "ConvertPromoteTypes" and any(output.get_element_type().is_dynamic()
                                                                  for output in node.outputs())  # fmt: skip
+
+
+def _is_widening(node: Any) -> bool:
+    types = [value.get_element_type().to_string() for value in (*node.input_values(), *node.outputs())]
+    return node.get_type_name() == "Convert" and tuple(types) in _WIDENING
 
 
 def _conversions(model: Any, constants: bool) -> Any:

@@ -83,7 +83,7 @@ def test_promotion_that_the_text_forbids():
 
 def test_constants_stay_unless_asked_for():
     x = ops.parameter([-1, 4], ov.Type.f32, name="x")
-    weights = ops.constant(np.arange(8, dtype=np.float16).reshape(4, 2) / 8)
+    weights = ops.constant(np.arange(8, dtype=np.int8).reshape(4, 2))
     make = lambda: model_of([ops.matmul(x, ops.convert(weights, "f32"), False, False)], [x])
     given = np.float32([[1, 2, 3, 4]])
     expected = run(make(), given)[0]
@@ -91,6 +91,21 @@ def test_constants_stay_unless_asked_for():
         model = make()
         assert use_tensorcast(model, constants=constants) == count
         assert np.array_equal(run(model, given)[0], expected)
+
+
+@pytest.mark.parametrize("narrow", ["f16", "bf16"])
+def test_widening_stays_unless_scaled(narrow):
+    """The plugin does it before any operation that is not its own."""
+    x = ops.parameter([-1], ov.Type.f32, name="x")
+    make = lambda: model_of([ops.convert(ops.convert(x, narrow), "f32")], [x])
+    given = samples("float32")[:301]
+    rounded = tc.cast(tc.cast(given, TYPES[narrow]), "float32")
+    for options, count in (({}, 1), ({"scale": 0.5}, 2)):
+        model = make()
+        assert use_tensorcast(model, **options) == count and kinds(model).count("Convert.tensorcast") == count
+        expected = rounded if not options else tc.cast(tc.cast(given, TYPES[narrow], **options), "float32", **options)
+        found = run(model, given)[0]
+        assert np.array_equal(found, expected, equal_nan=True)
 
 
 def test_a_body_of_if():
