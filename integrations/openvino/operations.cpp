@@ -174,7 +174,14 @@ bool ConvertPromoteTypes::has_evaluate() const {
 }
 
 bool ConvertPromoteTypes::evaluate(ov::TensorVector& outputs, const ov::TensorVector& inputs) const {
-  return convert(*this, outputs.at(0), inputs.at(0), options_) && convert(*this, outputs.at(1), inputs.at(1), options_);
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (outputs.at(i).get_element_type() == inputs.at(i).get_element_type()) {
+      inputs.at(i).copy_to(outputs.at(i));  // has the common type already, so that the options do not concern it
+    } else if (!convert(*this, outputs.at(i), inputs.at(i), options_)) {
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace tensorcast::openvino

@@ -1,6 +1,9 @@
 """tensorcast inside OpenVINO models."""
 
 import concurrent.futures
+import pathlib
+import shutil
+import subprocess
 
 import ml_dtypes
 import numpy as np
@@ -258,3 +261,61 @@ def test_a_promotion_whose_types_come_later(tmp_path, by_text):
 def test_the_extension_links_no_openvino():
     for library in extension().parent.glob("libtensorcast_openvino*.so"):
         assert b"libopenvino.so" not in library.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    """A program in C++ that runs the pass of tensorcast/openvino.hpp, compiled with the OpenVINO of these tests."""
+    here, package = pathlib.Path(__file__).parent, pathlib.Path(ov.__file__).parent
+    sources = here.parents[1] / "integrations/openvino/include"
+    library = next(iter(package.glob("libs/libopenvino.so.*")), None)
+    if library is None or shutil.which("g++") is None or not sources.exists():
+        pytest.skip("needs g++, OpenVINO's library and the sources of tensorcast")
+    path = tmp_path_factory.mktemp("program") / "openvino_pass"
+    strings = int(ov.get_version()[:4] >= "2026")  # the Python packages before have the older string class
+    subprocess.run(["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", f"-D_GLIBCXX_USE_CXX11_ABI={strings}", f"-I{sources}",
+                    "-isystem", package / "include", here / "openvino_pass.cpp", "-o", path, library,
+                    f"-Wl,-rpath,{library.parent}", "-ldl"], check=True)  # fmt: skip
+    return path
+
+
+def passed(program, folder, *arguments):
+    files = [folder / "model.xml", folder / "passed.xml"]
+    result = subprocess.run([program, extension(), *files, *arguments], capture_output=True, text=True)
+    return (files[1] if result.returncode == 0 else None), result.stderr
+
+
+def test_the_pass_in_cpp_does_as_the_one_in_python(program, tmp_path):
+    core = extended()
+    x, a = ops.parameter([-1], ov.Type.f32, name="x"), ops.parameter([-1], ov.Type.i8, name="a")
+    make = lambda: model_of([ops.convert(ops.convert(x, "f8e4m3"), "f32"), ops.convert(ops.convert(x, "f16"), "f32"),
+                             *ops.convert_promote_types(a, ops.convert(x, "f16")).outputs(),
+                             ops.convert(ops.constant(np.int8([1, 2])), "f32"), ops.convert(x, "u1")], [x, a])  # fmt: skip
+    saved(make(), tmp_path)
+    given = [np.float32([1000, 0.3, np.nan]), np.int8([1, 2])]
+    for options in ({}, {"saturate": False, "scale": 0.1}):
+        model = make()
+        use_tensorcast(model, **options)
+        path, error = passed(program, tmp_path, *(f"{name}={value}" for name, value in options.items()))
+        assert path is not None, error
+        read = core.read_model(path)
+        # Python writes a promotion as its parts.
+        scaled = "scale" in options
+        assert kinds(read).count("Convert.tensorcast") == (5 if scaled else 4)
+        assert kinds(read).count("ConvertPromoteTypes.tensorcast") == 1 and kinds(read).count("Convert.opset1") == (2 if scaled else 3)
+        found, wanted = run(read, *given), run(model, *given)
+        for ours, expected in zip(found[:-1], wanted[:-1], strict=True):  # not OpenVINO's u1, whose last bits are random
+            assert np.array_equal(ours.view(np.uint8), expected.view(np.uint8))
+
+
+def test_the_pass_in_cpp_refuses_what_is_wrong(program, tmp_path):
+    a, b = ops.parameter([], ov.Type.u8, name="a"), ops.parameter([-1], ov.Type.i8, name="b")
+    saved(model_of([ops.convert_promote_types(a, b, pytorch_scalar_promotion=True).output(0)], [a, b]), tmp_path)
+    for arguments, message in [
+        (["out_of_range=never"], 'out_of_range is "never", and must be one of: auto, wrap, saturate, error'),
+        (["colour=red"], 'there is no option "colour"'), (["by_text=true"], "tensorcast: ConvertPromoteTypes"),
+        (["opset=soon"], "soon"),
+    ]:  # fmt: skip
+        path, error = passed(program, tmp_path, *arguments)
+        assert path is None and message in error and not (tmp_path / "passed.xml").exists()
+    assert passed(program, tmp_path)[0] is not None
