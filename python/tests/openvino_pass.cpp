@@ -16,7 +16,9 @@ int main(int argc, char** argv) {
     for (int i = 4; i < argc; ++i) {
       const std::string text = argv[i];
       const std::size_t equals = text.find('=');
-      options[text.substr(0, equals)] = equals == std::string::npos ? "" : text.substr(equals + 1);
+      const std::string value = equals == std::string::npos ? "" : text.substr(equals + 1);
+      const bool is_bool = value == "True" || value == "False";
+      options[text.substr(0, equals)] = is_bool ? ov::Any(value == "True") : ov::Any(value);
     }
     ov::Core core;
     const std::shared_ptr<ov::Model> model = core.read_model(argv[2]);

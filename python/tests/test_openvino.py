@@ -313,7 +313,7 @@ def test_the_pass_in_cpp_refuses_what_is_wrong(program, tmp_path):
     saved(model_of([ops.convert_promote_types(a, b, pytorch_scalar_promotion=True).output(0)], [a, b]), tmp_path)
     for arguments, message in [
         (["out_of_range=never"], 'out_of_range is "never", and must be one of: auto, wrap, saturate, error'),
-        (["colour=red"], 'there is no option "colour"'), (["by_text=true"], "tensorcast: ConvertPromoteTypes"),
+        (["colour=red"], 'there is no option "colour"'), (["by_text=True"], "tensorcast: ConvertPromoteTypes"),
         (["opset=soon"], "soon"),
     ]:  # fmt: skip
         path, error = passed(program, tmp_path, *arguments)
