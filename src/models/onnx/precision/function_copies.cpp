@@ -18,7 +18,8 @@ struct Group {
   std::vector<Node*> nodes = {};
 
   [[nodiscard]] bool takes(const FunctionCall& call) const {
-    return std::equal(signature.begin(), signature.end(), call.signature.begin(), call.signature.end(),
+    const std::size_t both = std::min(signature.size(), call.signature.size());
+    return std::equal(signature.begin(), signature.begin() + static_cast<std::ptrdiff_t>(both), call.signature.begin(),
                       [](const ValueType& a, const ValueType& b) {
                         const bool known = a.kind != ValueType::Kind::unknown && b.kind != ValueType::Kind::unknown;
                         return !known || a == b;
@@ -26,7 +27,8 @@ struct Group {
   }
   void add(const FunctionCall& call) {
     nodes.push_back(call.node);
-    for (std::size_t k = 0; k < signature.size(); ++k) {
+    if (signature.size() < call.signature.size()) signature.resize(call.signature.size());
+    for (std::size_t k = 0; k < call.signature.size(); ++k) {
       if (signature[k].kind == ValueType::Kind::unknown) signature[k] = call.signature[k];
     }
   }

@@ -2,6 +2,7 @@
 // Everything remembers its place in the file, so that what does not change is copied byte for byte.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -30,7 +31,7 @@ struct ValueType {
   std::uint32_t element = 0;  // TensorProto.DataType; 0: unknown
 
   [[nodiscard]] bool is_tensor() const noexcept { return kind == Kind::tensor; }
-  bool operator==(const ValueType&) const = default;
+  auto operator<=>(const ValueType&) const = default;
 };
 [[nodiscard]] inline ValueType tensor_of(std::uint32_t element) { return {ValueType::Kind::tensor, element}; }
 

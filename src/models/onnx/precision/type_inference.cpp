@@ -22,11 +22,15 @@ std::optional<Kind> only_kind(const TypeSet& set) {
 
 class Inference {
  public:
-  explicit Inference(Model& model) : model_(model) {}
+  explicit Inference(Model& model)
+      : model_(model), max_inferred_(200'000 + 64 * (std::uint64_t{model.node_count} + model.values.size())) {}
 
   void run() {
     // Twice: a type that a later node reveals may be that of an earlier node's input.
-    for (pass_ = 0; pass_ <= last_pass; ++pass_) infer(*model_.graph);
+    for (pass_ = 0; pass_ <= last_pass; ++pass_) {
+      made_.clear();
+      infer(*model_.graph);
+    }
     for (const auto& function : model_.functions) {
       if (!called_.contains(&function->body)) ambiguous_.insert(&function->body);
     }
@@ -203,33 +207,46 @@ class Inference {
     }
   }
 
+  // Infers a body once for each signature and pass: calls of calls multiply.
   void infer_call(Node& node, const Function& function) {
     auto& body = const_cast<Graph&>(function.body);  // of this model
-    std::vector<ValueType> signature;
-    for (std::size_t k = 0; k < body.inputs.size(); ++k) {
-      signature.push_back(k < node.inputs.size() ? type_or_unknown(node.inputs[k]) : ValueType{});
+    Signature signature;
+    for (std::size_t k = 0; k < body.inputs.size() && k < node.inputs.size(); ++k) {
+      signature.push_back(type_or_unknown(node.inputs[k]));
     }
+    while (!signature.empty() && signature.back() == ValueType{}) signature.pop_back();
     if (pass_ == last_pass) record({.node = &node, .signature = signature}, body);
     const auto [known, first_call] = called_.emplace(&body, signature);
-    const bool changed = !first_call && known->second != signature;
-    if (changed) {
-      const bool was_unknown = std::any_of(known->second.begin(), known->second.end(),
-                                           [](const ValueType& each) { return each.kind == Kind::unknown; });
-      if (!was_unknown) ambiguous_.insert(&body);
+    if (!first_call && known->second != signature) {
+      const Signature& before = known->second;
+      const auto is_unknown = [](const ValueType& each) { return each.kind == Kind::unknown; };
+      const bool was_complete =
+          before.size() == body.inputs.size() && std::none_of(before.begin(), before.end(), is_unknown);
+      bool conflicts = was_complete;
+      for (std::size_t k = 0; k < std::min(before.size(), signature.size()); ++k) {
+        conflicts = conflicts || (!is_unknown(before[k]) && !is_unknown(signature[k]) && before[k] != signature[k]);
+      }
+      if (conflicts) ambiguous_.insert(&body);
       known->second = signature;
     }
     if (calls_in_progress_.contains(&body)) return;
-    if (first_call || changed || ambiguous_.contains(&body) || pass_ > 0) {
-      inferred_nodes_ += body.nodes.size() + 1;
-      if (inferred_nodes_ > max_inferred_nodes) return;
+    auto made = made_.find({&body, signature});
+    if (made == made_.end()) {
+      inferred_ += size_of(body);
+      if (inferred_ > max_inferred_) return;
       calls_in_progress_.insert(&body);
       if (ambiguous_.contains(&body)) forget(body);
-      for (std::size_t k = 0; k < body.inputs.size(); ++k) type(body.inputs[k].value) = signature[k];
+      for (std::size_t k = 0; k < body.inputs.size(); ++k) {
+        type(body.inputs[k].value) = k < signature.size() ? signature[k] : ValueType{};
+      }
       infer(body);
       calls_in_progress_.erase(&body);
+      std::vector<ValueType> results;
+      for (const Declaration& output : body.outputs) results.push_back(type(output.value));
+      made = made_.emplace(std::pair(&body, std::move(signature)), std::move(results)).first;
     }
-    for (std::size_t k = 0; k < body.outputs.size() && k < node.outputs.size(); ++k) {
-      set(node.outputs[k], type(body.outputs[k].value));
+    for (std::size_t k = 0; k < made->second.size() && k < node.outputs.size(); ++k) {
+      set(node.outputs[k], made->second[k]);
     }
   }
 
@@ -243,6 +260,19 @@ class Inference {
     }
   }
 
+  // Nodes, inputs and outputs, those of graphs inside included.
+  std::uint64_t size_of(const Graph& graph) {
+    const auto [known, is_new] = sizes_.emplace(&graph, 1);
+    if (!is_new) return known->second;
+    std::uint64_t size = 1 + graph.nodes.size() + graph.inputs.size() + graph.outputs.size();
+    for (const Node& node : graph.nodes) {
+      for (const Attribute& attribute : node.attributes) {
+        for (const auto& inner : attribute.graphs) size += size_of(*inner);
+      }
+    }
+    return sizes_[&graph] = size;
+  }
+
   void forget(const Graph& body) {
     for (const auto& [name, id] : body.names) type(id) = {};
     for (const Node& node : body.nodes) {
@@ -253,15 +283,19 @@ class Inference {
   }
 
   static constexpr int last_pass = 1;
-  static constexpr std::uint64_t max_inferred_nodes = 10'000'000;  // in functions: calls of calls multiply
+  using Signature = std::vector<ValueType>;  // of a call: types of inputs, without unknown ones at the end
 
   Model& model_;
-  std::map<const Graph*, std::vector<ValueType>> called_;
+  std::map<const Graph*, Signature> called_;                                   // the last call
+  std::map<std::pair<const Graph*, Signature>, std::vector<ValueType>> made_;  // types of outputs, in this pass
+  std::map<const Graph*, std::uint64_t> sizes_;
   std::map<const Graph*, std::vector<FunctionCall>> calls_;
   std::unordered_map<const Node*, std::size_t> call_indices_;  // into calls_ of the function that the node calls
   std::set<const Graph*> ambiguous_;
   std::set<const Graph*> calls_in_progress_;
-  std::uint64_t inferred_nodes_ = 0;
+  // A function that is called with ever other types is not inferred again and again.
+  std::uint64_t max_inferred_ = 0;
+  std::uint64_t inferred_ = 0;
   int pass_ = 0;
 };
 

@@ -13,7 +13,7 @@ namespace tensorcast::models::onnx::precision {
 // otherwise.
 void infer_types(Model& model);
 
-// A node that calls a function, and the types that it gives; unknown for an omitted input.
+// A node that calls a function, and the types that it gives: unknown for an omitted input, and left out at the end.
 struct FunctionCall {
   Node* node = nullptr;
   std::vector<ValueType> signature;

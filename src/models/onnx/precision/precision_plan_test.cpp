@@ -1,0 +1,242 @@
+// Which values change their type: slots of operators, and what holds them.
+#include "models/onnx/precision/precision_plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include "models/onnx/precision/model_testing.hpp"
+#include "models/onnx/precision/node_selection.hpp"
+
+namespace tensorcast::models::onnx::precision {
+namespace {
+
+using namespace testing;
+using ::tensorcast::onnx::ConvertRequest;
+using ::tensorcast::onnx::Runtime;
+
+// A conversion of float32 to `to`, for any runtime.
+struct Planned {
+  explicit Planned(const GraphParts& main, const ModelParts& parts = {}, ConvertRequest asked = {},
+                   std::uint32_t to = f16)
+      : request(std::move(asked)), model(main, parts) {
+    request.runtime = Runtime::any;
+    PrecisionPlan::Settings settings{.to = to, .from = std::uint64_t{1} << f32, .request = &request};
+    settings.blocked = select_nodes(*model, request.keep, "keep").value();
+    plan = std::make_unique<PrecisionPlan>(*model, settings);
+    plan->decide();
+  }
+  std::uint32_t made(std::string_view value) const { return plan->produced(model.id(value)); }
+  // What the maker of `value` takes as input `i`.
+  std::uint32_t taken(std::string_view value, std::size_t i = 0) const { return plan->taken(model.maker(value), i); }
+  std::string reason(std::string_view value) const {
+    for (const auto& kept : plan->kept_nodes()) {
+      if (kept.name == value) return std::string(kept.reason);
+    }
+    return "";
+  }
+
+  ConvertRequest request;
+  TestModel model;
+  std::unique_ptr<PrecisionPlan> plan;
+};
+
+TEST(PrecisionPlan, OperatorsThatTakeTheTypeChange) {
+  const Planned planned({.nodes = {node("Neg", {"x"}, {"a"}), node("Add", {"a", "w"}, {"y"})},
+                         .inputs = {{"x", f32}},
+                         .outputs = {{"y", f32}},
+                         .initializers = {{"w", f32}}});
+  for (const char* value : {"x", "a", "w", "y"}) EXPECT_EQ(planned.made(value), f16) << value;
+  EXPECT_TRUE(planned.plan->kept_nodes().empty());
+}
+
+TEST(PrecisionPlan, OtherTypesAreLeftAlone) {
+  const Planned planned({.nodes = {node("Neg", {"x"}, {"a"}), node("Add", {"d", "d"}, {"b"})},
+                         .inputs = {{"x", f32}, {"d", f64}},
+                         .outputs = {{"a", f32}, {"b", f64}}});
+  EXPECT_EQ(planned.made("a"), f16);
+  EXPECT_EQ(planned.made("b"), f64);
+}
+
+TEST(PrecisionPlan, AnOperatorThatDoesNotTakeTheTypeKeepsItsOwn) {
+  // Relu takes bfloat16 from opset 13 on.
+  const GraphParts graph{.nodes = {node("Relu", {"x"}, {"y"})}, .inputs = {{"x", f32}}, .outputs = {{"y", f32}}};
+  EXPECT_EQ(Planned(graph, {.opset = 13}, {}, bf16).made("y"), bf16);
+  const Planned old(graph, {.opset = 12}, {}, bf16);
+  EXPECT_EQ(old.made("y"), f32);
+  EXPECT_EQ(old.reason("y"), "the operator does not take the type in this opset");
+}
+
+TEST(PrecisionPlan, UnknownOperatorsKeepTheirTypesExactly) {
+  const Planned planned(
+      {.nodes = {node("Neg", {"x"}, {"a"}), node("Own", {"a"}, {"b"}, {.domain = "own"}), node("Neg", {"b"}, {"y"})},
+       .inputs = {{"x", f32}},
+       .outputs = {{"y", f32}, {"b", f32}}});
+  EXPECT_EQ(planned.made("a"), f16);
+  EXPECT_EQ(planned.taken("b"), f32);  // behind a Cast
+  EXPECT_EQ(planned.made("b"), f32);
+  EXPECT_EQ(planned.taken("y"), f16);
+  EXPECT_EQ(planned.reason("b"), "the operator is unknown");
+}
+
+TEST(PrecisionPlan, BlockedNodesKeepTheirType) {
+  const GraphParts graph{.nodes = {node("Neg", {"x"}, {"a"}, {.name = "first"}), node("Abs", {"a"}, {"y"})},
+                         .inputs = {{"x", f32}},
+                         .outputs = {{"y", f32}}};
+  for (const ConvertRequest& request : {ConvertRequest{.keep_op_types = {"Abs"}}, ConvertRequest{.keep = {"op:Abs"}}}) {
+    const Planned planned(graph, {}, request);
+    EXPECT_EQ(planned.made("a"), f16);
+    EXPECT_EQ(planned.taken("y"), f32);
+    EXPECT_EQ(planned.reason("y"), "the request keeps it");
+  }
+  EXPECT_EQ(Planned(graph, {}, {.keep_nodes = {"first"}}).made("a"), f32);
+}
+
+TEST(PrecisionPlan, EdgesOfTheModelKeepTheirTypesIfAsked) {
+  const GraphParts graph{.nodes = {node("Neg", {"x"}, {"y"})}, .inputs = {{"x", f32}}, .outputs = {{"y", f32}}};
+  const Planned all(graph, {}, {.keep_io_types = true});
+  EXPECT_EQ(all.made("x"), f32);
+  EXPECT_EQ(all.taken("y"), f16);
+  EXPECT_EQ(all.plan->given_back(*all.model->graph, 0), f32);
+  const Planned one(graph, {}, {.keep_io_names = {"y"}});
+  EXPECT_EQ(one.made("x"), f16);
+  EXPECT_EQ(one.plan->given_back(*one.model->graph, 0), f32);
+}
+
+TEST(PrecisionPlan, SizesThatAreFloatsStay) {
+  // x * s is cast to integers for Reshape; Exp is the first operator that computes something else.
+  const Planned planned(
+      {.nodes = {node("Exp", {"x"}, {"e"}), node("Mul", {"e", "s"}, {"m"}), node("Floor", {"m"}, {"f"}),
+                 cast("f", "n", i64), node("Reshape", {"e", "n"}, {"y"})},
+       .inputs = {{"x", f32}, {"s", f32}},
+       .outputs = {{"y", f32}}});
+  EXPECT_EQ(planned.made("m"), f32);
+  EXPECT_EQ(planned.made("f"), f32);
+  EXPECT_EQ(planned.made("e"), f16);
+  EXPECT_EQ(planned.taken("m"), f32);
+  EXPECT_EQ(planned.made("y"), f16);
+}
+
+TEST(PrecisionPlan, ScalesOfResizeStayAndItsImageChanges) {
+  const Planned planned({.nodes = {node("Resize", {"x", "", "scales"}, {"y"})},
+                         .inputs = {{"x", f32}},
+                         .outputs = {{"y", f32}},
+                         .initializers = {{"scales", f32}}});
+  EXPECT_EQ(planned.made("scales"), f32);
+  EXPECT_EQ(planned.made("y"), f16);
+}
+
+TEST(PrecisionPlan, AnInitializerThatBothTypesNeedIsStoredTwiceOrCast) {
+  const GraphParts graph{.nodes = {node("Add", {"x", "w"}, {"a"}), node("Abs", {"w"}, {"y"})},
+                         .inputs = {{"x", f32}},
+                         .outputs = {{"a", f32}, {"y", f32}},
+                         .initializers = {{"w", f32}}};
+  const Planned twice(graph, {}, {.keep_op_types = {"Abs"}});
+  EXPECT_EQ(twice.made("w"), f32);
+  EXPECT_TRUE(twice.plan->has_copy(twice.model.id("w")));
+  const Planned once(graph, {},
+                     {.keep_op_types = {"Abs"}, .shared_initializers = ::tensorcast::onnx::SharedInitializers::cast});
+  EXPECT_EQ(once.made("w"), f32);
+  EXPECT_FALSE(once.plan->has_copy(once.model.id("w")));
+}
+
+TEST(PrecisionPlan, BothBranchesGiveOneType) {
+  const auto branches_by = [](const std::string& domain) {
+    const std::string then = graph({.nodes = {node("Neg", {"x"}, {"t"})}, .outputs = {{"t", f32}}});
+    const std::string other =
+        graph({.nodes = {node("Abs", {"x"}, {"e"}, {.domain = domain})}, .outputs = {{"e", f32}}});
+    return GraphParts{
+        .nodes = {node("If", {"c"}, {"a"},
+                       {.attributes = {graph_attribute("then_branch", then), graph_attribute("else_branch", other)}}),
+                  node("Neg", {"a"}, {"y"})},
+        .inputs = {{"x", f32}, {"c", boolean}},
+        .outputs = {{"y", f32}}};
+  };
+  for (const std::string domain : {"", "own"}) {
+    const Planned planned(branches_by(domain));
+    const auto& branches = planned.model.maker("a").attributes;
+    for (const Attribute& branch : branches) {
+      EXPECT_EQ(planned.plan->given_back(*branch.graphs[0], 0), planned.made("a")) << domain << branch.name;
+    }
+    EXPECT_EQ(planned.made("a"), domain.empty() ? f16 : f32);
+    EXPECT_EQ(planned.made("t"), f16);
+    EXPECT_EQ(planned.taken("y"), f16);
+  }
+}
+
+TEST(PrecisionPlan, WhatALoopCarriesHasOneType) {
+  const auto loop = [](const std::string& op_domain) {
+    const std::string body =
+        graph({.nodes = {node("Identity", {"go"}, {"more"}), node("Neg", {"a"}, {"b"}, {.domain = op_domain})},
+               .inputs = {{"k", i64}, {"go", boolean}, {"a", f32}},
+               .outputs = {{"more", boolean}, {"b", f32}}});
+    return GraphParts{.nodes = {node("Loop", {"n", "c", "x"}, {"y"}, {.attributes = {graph_attribute("body", body)}})},
+                      .inputs = {{"x", f32}, {"n", i64}, {"c", boolean}},
+                      .outputs = {{"y", f32}}};
+  };
+  for (const std::string domain : {"", "own"}) {
+    const Planned planned(loop(domain));
+    const Graph& body = *planned.model.maker("y").attributes[0].graphs[0];
+    EXPECT_EQ(planned.made("a"), planned.made("y")) << domain;
+    EXPECT_EQ(planned.taken("y", 2), planned.made("y")) << domain;
+    EXPECT_EQ(planned.plan->given_back(body, 1), planned.made("y")) << domain;
+    if (domain.empty()) EXPECT_EQ(planned.made("y"), f16);
+  }
+}
+
+TEST(PrecisionPlan, AFunctionChangesWithItsCallsIfTheyAgree) {
+  const auto call = [](const std::string& input, const std::string& output) {
+    return node("F", {input}, {output}, {.domain = "mine"});
+  };
+  const Names functions = {function("F", {"p"}, {"q"}, {node("Neg", {"p"}, {"q"})})};
+  const Planned one({.nodes = {call("x", "y")}, .inputs = {{"x", f32}}, .outputs = {{"y", f32}}},
+                    {.functions = functions});
+  EXPECT_EQ(one.made("q"), f16);
+  EXPECT_EQ(one.made("y"), f16);
+  const Planned two({.nodes = {call("x", "y"), call("d", "z")},
+                     .inputs = {{"x", f32}, {"d", f64}},
+                     .outputs = {{"y", f32}, {"z", f64}}},
+                    {.functions = functions});
+  EXPECT_EQ(two.made("q"), 0u);
+  EXPECT_EQ(two.taken("y"), f32);
+  EXPECT_EQ(two.made("y"), f32);
+}
+
+TEST(PrecisionPlan, MeanAndDeviationOfALayerNormKeepTheTypeOfTheComputation) {
+  const Planned planned({.nodes = {node("LayerNormalization", {"x", "s"}, {"y", "mean"})},
+                         .inputs = {{"x", f32}, {"s", f32}},
+                         .outputs = {{"y", f32}, {"mean", f32}}});
+  EXPECT_EQ(planned.made("y"), f16);
+  EXPECT_EQ(planned.made("mean"), f32);
+}
+
+TEST(PrecisionPlan, WhatOnlyMovesElementsKeepsTheTypeBetweenNodesThatDo) {
+  const auto between = [](const std::string& op) {
+    return GraphParts{.nodes = {node("Own", {"x"}, {"a"}, {.domain = "own"}), node(op, {"a"}, {"b"}),
+                                node("Own", {"b"}, {"y"}, {.domain = "own"})},
+                      .inputs = {{"x", f32}},
+                      .outputs = {{"y", f32}, {"a", f32}}};
+  };
+  const Planned moved(between("Transpose"));
+  EXPECT_EQ(moved.made("b"), f32);
+  EXPECT_EQ(moved.reason("b"), "the operator is unknown");  // that of its source
+  EXPECT_EQ(Planned(between("Neg")).made("b"), f16);
+}
+
+TEST(PrecisionPlan, ADecisionIsExplained) {
+  const Planned planned({.nodes = {node("Own", {"x"}, {"a"}, {.name = "own", .domain = "own"}),
+                                   node("Add", {"a", "x"}, {"y"}, {.name = "sum"})},
+                         .inputs = {{"x", f32}},
+                         .outputs = {{"y", f32}, {"a", f32}}});
+  const auto sum = planned.plan->explain(planned.model.maker("y"));
+  ASSERT_EQ(sum.values.size(), 3u);
+  EXPECT_TRUE(sum.values[0].is_input && sum.values[0].has_cast);
+  EXPECT_EQ(sum.values[0].to, DType::float16);
+  EXPECT_FALSE(sum.values[2].is_input);
+  EXPECT_EQ(sum.values[2].reason, "");
+  const auto own = planned.plan->explain(planned.model.maker("a"));
+  EXPECT_EQ(own.values[0].to, DType::float32);
+  EXPECT_EQ(own.values[0].reason, "its consumer keeps the type");
+  EXPECT_EQ(own.values[1].reason, "the operator is unknown");
+}
+
+}  // namespace
+}  // namespace tensorcast::models::onnx::precision
