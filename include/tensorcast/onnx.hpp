@@ -220,6 +220,24 @@ struct CleanOutcome {
 // with training_info stays as it is, because its graphs may name any value. Errors: as convert().
 [[nodiscard]] TENSORCAST_API Result<CleanOutcome> clean(const CleanRequest& request);
 
+struct UseTensorcastRequest {
+  std::string input = {};
+  std::string output = {};  // equal to `input` is safe
+  bool overwrite = false;
+};
+
+struct UseTensorcastOutcome {
+  std::size_t rewritten = 0;  // Casts
+  std::size_t left = 0;       // Casts of ONNX in functions whose opset is not the model's
+};
+
+// Rewrites the Casts of a model, also in subgraphs and functions, into calls of its own function ai.tensorcast::Cast,
+// whose body is ONNX's Cast. A session of ONNX Runtime with tensorcast's library runs the library's operator, and every
+// other one the body. Names of nodes and values stay; everything else is copied byte for byte. External data stays
+// where it is, or its files are copied if `output` is in another folder. Rewriting the result again changes nothing.
+// Errors: io, parse; unsupported: an opset before 13 or a file format before 8.
+[[nodiscard]] TENSORCAST_API Result<UseTensorcastOutcome> use_tensorcast(const UseTensorcastRequest& request);
+
 struct DiffRequest {
   std::string a = {}, b = {};  // ONNX models
   bool headers_only = false;   // elements of initializers are not compared
@@ -257,6 +275,17 @@ struct DiffOutcome {
 // Compares two models by the names of their values. Initializers are compared as float64, one block at a time.
 // Errors: io, parse, unsupported.
 [[nodiscard]] TENSORCAST_API Result<DiffOutcome> diff(const DiffRequest& request);
+
+struct DrawRequest {
+  std::string input = {};
+  // Most nodes, inputs and outputs of a picture. Initializers are left out where they would exceed it.
+  std::size_t max_vertices = 2000;
+};
+
+// Returns a picture of a model in the DOT language of Graphviz: nodes, values and initializers in the colour of their
+// precision with a legend, Casts marked, subgraphs and functions as clusters. Equal models give equal texts.
+// Errors: io, parse; unsupported: a model with more than `max_vertices`.
+[[nodiscard]] TENSORCAST_API Result<std::string> draw(const DrawRequest& request);
 
 // Lists the initializers of a model in the order of the file, without reading their elements. Those of a subgraph have
 // its scope, as in CastInfo, and a slash before their name. Of one that is sparse, or whose external data is missing,

@@ -8,7 +8,9 @@
 #include "failure.hpp"
 #include "interrupt.hpp"
 #include "onnx_commands.hpp"
+#include "onnx_text.hpp"
 #include "options.hpp"
+#include "picture_file.hpp"
 #include "printable.hpp"
 #include "report_json.hpp"
 #include "tensorcast/onnx.hpp"
@@ -32,6 +34,7 @@ struct OnnxConvertArguments {
   std::string io_types;  // a list, such as x,y=float32
   std::string opset = "keep";
   Clamp clamp = Clamp::none;
+  std::string picture;
   bool json = false;
   bool quiet = false;
 };
@@ -57,16 +60,14 @@ constexpr const char* onnx_convert_examples = R"(Examples:
   tcast onnx convert model.onnx -o model-f16.onnx --to float16 --keep-io-types x=float32,y=float16
   tcast onnx convert old.onnx -o model-bf16.onnx --to bfloat16 --opset auto
       raises the opset of a model that is too old for bfloat16, if no node changes by that
+  tcast onnx convert model.onnx -o model-f16.onnx --to float16 --picture model-f16.svg
+      a picture of the new model, with precisions in colour
 Each value gets one type: the new one where the schemas of the operators, in the model's own opset, and the runtime
 allow it. Sizes and indices that are computed as floats keep their type, as do initializers with numbers beyond the new
 range, and unknown operators. A Cast stands exactly where two types meet. Everything else is copied byte for byte.
 External data goes into OUT.data. Converting the result again changes nothing.)";
 
 using nlohmann::ordered_json;
-
-ordered_json type_json(tensorcast::DType dtype) {
-  return dtype == tensorcast::DType::undefined ? ordered_json() : ordered_json(name(dtype));
-}
 
 ordered_json decision_json(const NodeDecision& decision) {
   ordered_json values = ordered_json::array();
@@ -128,12 +129,9 @@ std::string explanation_text(const NodeDecision& decision) {
   std::string text = fmt::format("{} \"{}\"{}\n", printable(decision.op_type), printable(decision.name),
                                  decision.scope.empty() ? "" : " in " + printable(decision.scope));
   for (const ValueDecision& value : decision.values) {
-    const auto type_name = [](tensorcast::DType dtype) {
-      return dtype == tensorcast::DType::undefined ? std::string("?") : std::string(name(dtype));
-    };
     text += fmt::format("  {} \"{}\": {}", value.is_input ? "takes" : "gives", printable(value.value),
-                        type_name(value.from));
-    if (value.to != value.from) text += " -> " + type_name(value.to);
+                        type_text(value.from));
+    if (value.to != value.from) text += " -> " + type_text(value.to);
     if (value.has_cast) text += ", behind a Cast";
     if (!value.reason.empty()) text += fmt::format(": {}", value.reason);
     text += "\n";
@@ -178,8 +176,17 @@ std::string notes_text(const ConvertOutcome& outcome) {
 int convert_onnx(const OnnxConvertArguments& arguments) {
   const ConvertRequest& request = arguments.request;
   const CancellableWork cancellable;
+  const std::string files[] = {request.input, request.output};
+  if (!arguments.picture.empty()) {
+    const Result<void> usable = check_picture(arguments.picture, request.input, files, request.overwrite);
+    if (!usable) return fail(usable.error());
+  }
   const Result<ConvertOutcome> outcome = tensorcast::onnx::convert(request);
   if (!outcome) return fail(outcome.error());
+  if (!arguments.picture.empty()) {
+    const Result<void> drawn = write_picture(arguments.picture, request.output, files, request.overwrite);
+    if (!drawn) return fail(drawn.error());
+  }
   if (arguments.json) {
     print(json_text(outcome_json(request, *outcome)));
     return exit_done;
@@ -312,7 +319,8 @@ void add_onnx_convert(CLI::App& group, Work& work) {
       ->option_text("BYTES");
   repeatable(command.add_option("--explain", request.explain, "say what becomes of this node and why; may be repeated"))
       ->option_text("NODE");
-  command.add_flag("--dry-run", request.dry_run, "report what would happen, and write nothing");
+  CLI::Option* dry_run = command.add_flag("--dry-run", request.dry_run, "report what would happen, and write nothing");
+  add_picture(command, arguments->picture)->excludes(dry_run);
   command.add_flag("-f,--force", request.overwrite, "overwrite OUT");
   add_json(command, arguments->json);
   add_quiet(command, arguments->quiet);
@@ -332,7 +340,8 @@ void add_onnx(CLI::App& app, Work& work) {
   CLI::App& group = *app.add_subcommand("onnx", "Change, clean and compare ONNX models");
   group.footer(onnx_examples);
   group.require_subcommand(1);
-  for (const auto add : {add_onnx_convert, add_onnx_casts, add_onnx_clean, add_onnx_diff, add_onnx_add_cast})
+  for (const auto add :
+       {add_onnx_convert, add_onnx_casts, add_onnx_clean, add_onnx_diff, add_onnx_add_cast, add_onnx_use_tensorcast})
     add(group, work);
 }
 

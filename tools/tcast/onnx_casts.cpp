@@ -6,7 +6,9 @@
 #include "failure.hpp"
 #include "interrupt.hpp"
 #include "onnx_commands.hpp"
+#include "onnx_text.hpp"
 #include "options.hpp"
+#include "picture_file.hpp"
 #include "printable.hpp"
 #include "report_json.hpp"
 #include "table.hpp"
@@ -16,7 +18,6 @@
 namespace tcast {
 namespace {
 
-using tensorcast::DType;
 using tensorcast::Result;
 using tensorcast::onnx::CastInfo;
 using tensorcast::onnx::CleanOutcome;
@@ -25,6 +26,8 @@ using tensorcast::onnx::RemovedNode;
 
 struct OnnxCastsArguments {
   std::string model;
+  std::string picture;
+  bool overwrite = false;
   bool json = false;
 };
 
@@ -37,6 +40,8 @@ struct OnnxCleanArguments {
 constexpr const char* onnx_casts_examples = R"(Examples:
   tcast onnx casts model.onnx
   tcast onnx casts model.onnx --json
+  tcast onnx casts model.onnx --picture model.svg
+      a picture, too: nodes and values in the colour of their precision, Casts marked; model.dot needs no Graphviz
 Each Cast and CastLike, in subgraphs and functions too, with the types of its input and output, the number of those that
 take its result, and why it is there. `tcast onnx clean` removes those with a star.)";
 
@@ -50,25 +55,23 @@ values of the first and back, second Casts of a value to a type, and those whose
 of the model keep their names and types. Everything else is copied byte for byte. Cleaning the result again changes
 nothing.)";
 
-std::string_view type_name(DType dtype) { return dtype == DType::undefined ? "?" : name(dtype); }
-
 nlohmann::ordered_json cast_json(const CastInfo& cast) {
-  return {{"name", cast.name},
-          {"op_type", cast.op_type},
-          {"scope", cast.scope},
-          {"input", cast.input},
-          {"output", cast.output},
-          {"from", cast.from == DType::undefined ? nlohmann::ordered_json() : name(cast.from)},
-          {"to", cast.to == DType::undefined ? nlohmann::ordered_json() : name(cast.to)},
-          {"consumers", cast.consumers},
-          {"role", name(cast.role)},
-          {"reason", cast.reason},
-          {"removable", cast.removable}};
+  return {{"name", cast.name},        {"op_type", cast.op_type},     {"scope", cast.scope},
+          {"input", cast.input},      {"output", cast.output},       {"from", type_json(cast.from)},
+          {"to", type_json(cast.to)}, {"consumers", cast.consumers}, {"role", name(cast.role)},
+          {"reason", cast.reason},    {"removable", cast.removable}};
 }
 
 int list_onnx_casts(const OnnxCastsArguments& arguments) {
   const Result<std::vector<CastInfo>> casts = tensorcast::onnx::list_casts(arguments.model);
   if (!casts) return fail(casts.error());
+  if (!arguments.picture.empty()) {
+    const CancellableWork cancellable;
+    const std::string others[] = {arguments.model};
+    Result<void> done = check_picture(arguments.picture, arguments.model, others, arguments.overwrite);
+    if (done) done = write_picture(arguments.picture, arguments.model, others, arguments.overwrite);
+    if (!done) return fail(done.error());
+  }
   std::size_t removable = 0;
   for (const CastInfo& cast : *casts) removable += cast.removable ? 1 : 0;
   if (arguments.json) {
@@ -80,9 +83,8 @@ int list_onnx_casts(const OnnxCastsArguments& arguments) {
   if (!casts->empty()) {
     Table table({{"Cast"}, {"from"}, {"to"}, {"consumers", Align::right}, {"why"}});
     for (const CastInfo& cast : *casts) {
-      const std::string place = cast.scope.empty() ? cast.name : cast.scope + ": " + cast.name;
-      table.add_row({printable(place) + (cast.removable ? " *" : ""), std::string(type_name(cast.from)),
-                     std::string(type_name(cast.to)), grouped(cast.consumers), printable(cast.reason)});
+      table.add_row({place_text(cast.scope, cast.name) + (cast.removable ? " *" : ""), type_text(cast.from),
+                     type_text(cast.to), grouped(cast.consumers), printable(cast.reason)});
     }
     print(table.to_string() + "\n");
   }
@@ -121,8 +123,7 @@ int clean_onnx(const OnnxCleanArguments& arguments) {
                     outcome->casts - outcome->casts_removed, count_text(outcome->casts, "Cast")));
   if (request.dry_run) {
     for (const RemovedNode& node : outcome->removed) {
-      const std::string place = node.scope.empty() ? node.name : node.scope + ": " + node.name;
-      print(fmt::format("  {} \"{}\": {}\n", printable(node.op_type), printable(place), node.reason));
+      print(fmt::format("  {} \"{}\": {}\n", printable(node.op_type), place_text(node.scope, node.name), node.reason));
     }
   }
   return exit_done;
@@ -135,6 +136,8 @@ void add_onnx_casts(CLI::App& group, Work& work) {
   command.footer(onnx_casts_examples);
   const auto arguments = std::make_shared<OnnxCastsArguments>();
   command.add_option("MODEL", arguments->model, "the ONNX model")->required();
+  add_picture(command, arguments->picture);
+  command.add_flag("-f,--force", arguments->overwrite, "overwrite the picture");
   add_json(command, arguments->json);
   command.callback([arguments, &work] { work = [arguments] { return list_onnx_casts(*arguments); }; });
 }

@@ -9,6 +9,7 @@
 #include "failure.hpp"
 #include "interrupt.hpp"
 #include "onnx_commands.hpp"
+#include "onnx_text.hpp"
 #include "options.hpp"
 #include "printable.hpp"
 #include "report_json.hpp"
@@ -19,7 +20,6 @@
 namespace tcast {
 namespace {
 
-using tensorcast::DType;
 using tensorcast::Result;
 using tensorcast::TensorDifference;
 using tensorcast::onnx::CastInfo;
@@ -39,12 +39,6 @@ constexpr const char* onnx_diff_examples = R"(Examples:
   tcast onnx diff A B --headers-only       reads no elements
 Compares opsets, the types of values by their names, Casts, numbers of operators, and initializers, whose values are
 compared as float64. Initializers that differ most come first.)";
-
-std::string placed(const std::string& scope, const std::string& name) {
-  return printable(scope.empty() ? name : scope + ": " + name);
-}
-
-std::string type_or_none(DType dtype) { return dtype == DType::undefined ? "?" : std::string(name(dtype)); }
 
 class Listing {
  public:
@@ -95,8 +89,8 @@ std::string initializer_table(const tensorcast::onnx::DiffOutcome& outcome, bool
                                : tensor.from_shape != tensor.to_shape
                                    ? fmt::format("{} -> {}", shape_text(tensor.from_shape), shape_text(tensor.to_shape))
                                : tensor.from == tensor.to
-                                   ? type_or_none(tensor.from)
-                                   : fmt::format("{} -> {}", type_or_none(tensor.from), type_or_none(tensor.to));
+                                   ? type_text(tensor.from)
+                                   : fmt::format("{} -> {}", type_text(tensor.from), type_text(tensor.to));
     std::vector<std::string> cells = {printable(tensor.name), change};
     if (tensor.compared) std::ranges::copy(difference_cells(tensor), std::back_inserter(cells));
     table.add_row(std::move(cells));
@@ -123,13 +117,13 @@ std::string diff_text(const tensorcast::onnx::DiffOutcome& outcome, bool all) {
     const std::string change = value.a.empty()   ? fmt::format("only in B, {}", value.b)
                                : value.b.empty() ? fmt::format("only in A, {}", value.a)
                                                  : fmt::format("{} -> {}", value.a, value.b);
-    listing.line(fmt::format("{}: {}", placed(value.scope, value.name), change));
+    listing.line(fmt::format("{}: {}", place_text(value.scope, value.name), change));
   }
   text += listing.take("types of values");
   const auto list = [&](const std::vector<CastInfo>& casts, std::string_view title) {
     for (const CastInfo& cast : casts) {
-      listing.line(fmt::format("{}: {} -> {} of \"{}\"", placed(cast.scope, cast.name), type_or_none(cast.from),
-                               type_or_none(cast.to), printable(cast.input)));
+      listing.line(fmt::format("{}: {} -> {} of \"{}\"", place_text(cast.scope, cast.name), type_text(cast.from),
+                               type_text(cast.to), printable(cast.input)));
     }
     text += listing.take(title);
   };
@@ -152,8 +146,8 @@ Json casts_json(const std::vector<CastInfo>& casts) {
     list.push_back({{"name", cast.name},
                     {"scope", cast.scope},
                     {"input", cast.input},
-                    {"from", type_or_none(cast.from)},
-                    {"to", type_or_none(cast.to)}});
+                    {"from", type_json(cast.from)},
+                    {"to", type_json(cast.to)}});
   }
   return list;
 }
@@ -173,8 +167,8 @@ Json onnx_diff_json(const tensorcast::onnx::DiffOutcome& outcome) {
   Json initializers = Json::array();
   for (const TensorDifference& tensor : outcome.initializers) {
     Json entry = {{"name", tensor.name}, {"in_a", tensor.in_a}, {"in_b", tensor.in_b}};
-    if (tensor.in_a) entry["from"] = type_or_none(tensor.from);
-    if (tensor.in_b) entry["to"] = type_or_none(tensor.to);
+    if (tensor.in_a) entry["from"] = type_json(tensor.from);
+    if (tensor.in_b) entry["to"] = type_json(tensor.to);
     entry["equal"] = tensor.in_a && tensor.in_b && tensor.equal;
     if (tensor.compared) add_difference(entry, tensor);
     initializers.push_back(std::move(entry));

@@ -2,15 +2,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "dtype/guarded.hpp"
 #include "formats/onnx/tensor_proto_schema.hpp"
 #include "io/input_file.hpp"
 #include "io/memory_budget.hpp"
 #include "io/output_file.hpp"
+#include "models/onnx/encode_attribute.hpp"
 #include "models/onnx/message_edits.hpp"
 #include "models/onnx/message_fields.hpp"
+#include "models/onnx/model_folder.hpp"
 #include "models/onnx/model_schema.hpp"
 #include "models/onnx/value_survey.hpp"
 #include "tensorcast/model.hpp"
@@ -25,11 +26,6 @@ Error refused(std::string what, std::string hint = {}) {
 }
 Error unsupported(std::string what, std::string hint = {}) {
   return Error{.code = ErrorCode::unsupported, .message = std::move(what), .hint = std::move(hint)};
-}
-
-std::filesystem::path folder_of(const std::string& path) {
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  return folder.empty() ? "." : folder;
 }
 
 // Rewrites the graph that defines the value, and the nested graphs that see it.
@@ -218,11 +214,6 @@ bool is_utf8(std::string_view text) {
 }
 
 std::string encode_node(const AddCastRequest& request, const AddCastOutcome& names, int opset) {
-  const auto attribute = [](std::string_view name, AttributeType type, const std::string& value) {
-    return encode_field(node_field::attribute,
-                        encode_field(attribute_field::name, name) + value +
-                            encode_varint_field(attribute_field::type, static_cast<std::uint64_t>(type)));
-  };
   std::string node = encode_field(node_field::input, request.tensor) +
                      encode_field(node_field::output, names.output_name) +
                      encode_field(node_field::name, names.node_name) + encode_field(node_field::op_type, "Cast");
@@ -232,13 +223,12 @@ std::string encode_node(const AddCastRequest& request, const AddCastOutcome& nam
                                                     : name(request.to));
     std::transform(word.begin(), word.end(), word.begin(),
                    [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
-    node += attribute("to", AttributeType::string, encode_field(attribute_field::s, word));
+    node += encode_field(node_field::attribute, encode_string_attribute("to", word));
   } else {
-    node += attribute("to", AttributeType::int_,
-                      encode_varint_field(attribute_field::i, static_cast<std::uint64_t>(request.to)));
+    node += encode_field(node_field::attribute, encode_int_attribute("to", static_cast<std::uint64_t>(request.to)));
   }
   if (!request.saturate) {
-    node += attribute("saturate", AttributeType::int_, encode_varint_field(attribute_field::i, 0));
+    node += encode_field(node_field::attribute, encode_int_attribute("saturate", 0));
   }
   return encode_field(graph_field::node, node);
 }
@@ -255,8 +245,7 @@ Result<void> check_request(const AddCastRequest& request) {
 // The new model must be in the same folder, as it finds its external data beside itself.
 Result<void> check_place(const ValueSurvey& survey, const AddCastRequest& request) {
   if (!survey.has_external_data) return {};
-  std::error_code problem;
-  if (std::filesystem::equivalent(folder_of(request.input), folder_of(request.output), problem)) return {};
+  if (in_same_folder(request.input, request.output)) return {};
   return unsupported(
       "the model has external data, which is found only from the model's own folder",
       fmt::format("write the new model into {}, or copy model and data first", folder_of(request.input).string()));

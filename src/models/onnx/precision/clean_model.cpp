@@ -1,9 +1,8 @@
 // tensorcast::onnx::clean() and list_casts(): what Casts a model has, and which of them can go.
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "dtype/guarded.hpp"
+#include "models/onnx/model_folder.hpp"
 #include "models/onnx/precision/cast_elision.hpp"
 #include "models/onnx/precision/graph_scopes.hpp"
 #include "models/onnx/precision/model_files.hpp"
@@ -82,14 +81,8 @@ Result<CleanOutcome> clean(const CleanRequest& request) {
     }
   });
   if (request.dry_run) return outcome;
-  std::error_code differs;  // external data is found from the folder of the model
-  const auto folder = [](const std::string& path) {
-    const std::filesystem::path parent = std::filesystem::path(path).parent_path();
-    return parent.empty() ? std::filesystem::path(".") : parent;
-  };
-  const bool same_folder = std::filesystem::equivalent(folder(request.input), folder(request.output), differs);
-  const Result<BuiltModel> built =
-      build_model(source->file, plan, elision, {.leave_external = same_folder}, request.output);
+  const TensorPlacement placement{.leave_external = in_same_folder(request.input, request.output)};
+  const Result<BuiltModel> built = build_model(source->file, plan, elision, placement, request.output);
   if (!built) return built.error();
   if (Result<void> written = write_model(source->file, *built, request.output, request.overwrite); !written) {
     return std::move(written).error();

@@ -72,15 +72,6 @@ Result<Side> open_side(const std::string& path) {
   return side;
 }
 
-std::string type_text(const ValueType& type) {
-  constexpr std::string_view kinds[] = {"", "", "sequence of ", "optional ", "optional sequence of ", ""};
-  if (type.kind == ValueType::Kind::unknown) return "unknown";
-  if (type.kind == ValueType::Kind::other) return "map or other";
-  const auto dtype = static_cast<DType>(type.element);
-  const std::string element = is_castable(dtype) ? std::string(name(dtype)) : fmt::format("type {}", type.element);
-  return std::string(kinds[static_cast<std::size_t>(type.kind)]) + element;
-}
-
 using PlacedName = std::pair<std::string, std::string>;  // scope, name
 
 std::map<PlacedName, std::string> types_of(const Side& side) {

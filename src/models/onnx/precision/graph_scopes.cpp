@@ -2,8 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "tensorcast/dtype.hpp"
+
 namespace tensorcast::models::onnx::precision {
 namespace {
+
+// A path that is longer than this becomes "#ID": each graph inside, and all that is listed of it, would repeat it.
+constexpr std::size_t max_path_bytes = 1000;
 
 void add_scopes(const Graph& graph, const std::string& path, std::vector<std::string>& scopes) {
   scopes[graph.id] = path;
@@ -15,6 +20,7 @@ void add_scopes(const Graph& graph, const std::string& path, std::vector<std::st
         inner += node.name.empty() ? fmt::format("{}#{}", node.op_type, index) : node.name;
         inner += "." + attribute.name;
         if (attribute.graphs.size() > 1) inner += fmt::format("[{}]", k);
+        if (inner.size() > max_path_bytes) inner = fmt::format("#{}", attribute.graphs[k]->id);
         add_scopes(*attribute.graphs[k], inner, scopes);
       }
     }
@@ -22,6 +28,15 @@ void add_scopes(const Graph& graph, const std::string& path, std::vector<std::st
 }
 
 }  // namespace
+
+std::string type_text(const ValueType& type) {
+  constexpr std::string_view kinds[] = {"", "", "sequence of ", "optional ", "optional sequence of ", ""};
+  if (type.kind == ValueType::Kind::unknown) return "unknown";
+  if (type.kind == ValueType::Kind::other) return "map or other";
+  const auto dtype = static_cast<DType>(type.element);
+  const std::string element = is_castable(dtype) ? std::string(name(dtype)) : fmt::format("type {}", type.element);
+  return std::string(kinds[static_cast<std::size_t>(type.kind)]) + element;
+}
 
 std::vector<std::string> graph_scopes(const Model& model) {
   std::vector<std::string> scopes(model.graph_count);

@@ -206,6 +206,11 @@ ExternalFiles::Place ExternalFiles::add(const std::string& tensor, std::uint64_t
   return {.location = file.location, .offset = offset};
 }
 
+void ExternalFiles::add_file(std::string location, std::uint64_t bytes, WireRope::Producer producer) {
+  files_.push_back({.location = std::move(location), .contents = {}});
+  files_.back().contents.produce(bytes, std::move(producer));
+}
+
 Result<WireRope> convert_tensor(const io::InputFile& file, formats::onnx::ByteRange tensor, const TensorChange& change,
                                 ExternalFiles* external) {
   const auto reader = TensorProtoReader::open(file, tensor);

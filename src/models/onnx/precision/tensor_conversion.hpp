@@ -66,6 +66,8 @@ class ExternalFiles {
       : model_name_(std::move(model_name)), per_tensor_(per_tensor) {}
 
   [[nodiscard]] Place add(const std::string& tensor, std::uint64_t bytes, WireRope::Producer producer);
+  // Adds a file of its own, for tensors that name it already.
+  void add_file(std::string location, std::uint64_t bytes, WireRope::Producer producer);
   [[nodiscard]] const std::vector<File>& files() const noexcept { return files_; }
 
  private:
