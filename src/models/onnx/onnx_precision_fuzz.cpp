@@ -1,0 +1,69 @@
+// Reads arbitrary bytes as an ONNX model, and does all that `tcast onnx` can do to its precision. What is written must
+// be readable. The bytes also choose the options.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <numeric>
+#include <string>
+
+#include "tensorcast/onnx.hpp"
+
+namespace {
+
+using namespace tensorcast;
+
+onnx::ConvertRequest request_of(const std::string& path, unsigned choice) {
+  constexpr DType targets[] = {DType::float16, DType::bfloat16, DType::float32, DType::float64};
+  constexpr DType stored[] = {DType::float16, DType::bfloat16, DType::float8_e4m3fn, DType::int8};
+  onnx::ConvertRequest request{.input = path, .dry_run = true, .overwrite = true};
+  request.weights_only = choice % 3 == 0;
+  request.to = (request.weights_only ? stored : targets)[choice / 3 % 4];
+  request.keep_io_types = choice / 12 % 2 == 1;
+  request.runtime = choice / 24 % 2 == 1 ? onnx::Runtime::any : onnx::Runtime::onnxruntime_cpu;
+  request.shared_initializers = static_cast<onnx::SharedInitializers>(choice / 48 % 2);
+  request.on_overflow = static_cast<onnx::OnOverflow>(choice / 96 % 3);
+  if (choice / 288 % 4 == 1) request.keep = {"glob:*a*"};
+  if (choice / 288 % 4 == 2) request.external_data = onnx::ExternalData::per_tensor;
+  return request;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const int fd = ::memfd_create("model", MFD_CLOEXEC);
+  static const std::string path = "/proc/self/fd/" + std::to_string(fd);
+  if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, data, size, 0) != static_cast<ssize_t>(size)) std::abort();
+
+  const bool is_readable = onnx::list_casts(path).ok();
+  (void)onnx::list_initializers(path);
+  (void)onnx::draw({.input = path, .max_vertices = 100});
+  (void)onnx::diff({.a = path, .b = path});
+  if (!is_readable) return 0;
+  (void)onnx::clean({.input = path, .dry_run = true});
+  const unsigned choice =
+      std::accumulate(data, data + size, 0u, [](unsigned sum, unsigned byte) { return sum * 31 + byte; });
+  onnx::ConvertRequest request = request_of(path, choice);
+  const bool converts = onnx::convert(request).ok();
+
+  // Writing waits for the disk.
+  if (choice % 16 != 0) return 0;
+  static const std::string folder = [] {
+    std::string pattern = "/tmp/onnx-precision-fuzz-XXXXXX";
+    return std::string(::mkdtemp(pattern.data()));
+  }();
+  const std::string made = folder + "/made.onnx";
+  const auto must_be_readable = [&] {
+    if (!onnx::list_casts(made).ok()) std::abort();
+  };
+  request.dry_run = false;
+  request.output = made;
+  if (converts && onnx::convert(request)) must_be_readable();
+  if (onnx::clean({.input = path, .output = made, .overwrite = true})) must_be_readable();
+  if (onnx::use_tensorcast({.input = path, .output = made, .overwrite = true})) must_be_readable();
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) std::filesystem::remove(entry.path());
+  return 0;
+}
