@@ -266,6 +266,22 @@ nb::dict diff_models(const std::string& a, const std::string& b, bool headers_on
   return summary;
 }
 
+nb::dict use_tensorcast_in_model(const std::string& src, const std::string& dst, bool overwrite) {
+  const onnx::UseTensorcastRequest request{.input = src, .output = dst, .overwrite = overwrite};
+  const onnx::UseTensorcastOutcome done = released([&] { return onnx::use_tensorcast(request); });
+  nb::dict summary;
+  summary["rewritten"] = done.rewritten;
+  summary["left"] = done.left;
+  return summary;
+}
+
+nb::list list_model_initializers(const std::string& model) {
+  const FileSummary found = released([&] { return onnx::list_initializers(model); });
+  nb::list rows;
+  for (const TensorSummary& tensor : found.tensors) rows.append(summary_row(tensor));
+  return rows;
+}
+
 }  // namespace
 
 void bind_onnx_models(nb::module_& module) {
@@ -276,6 +292,10 @@ void bind_onnx_models(nb::module_& module) {
              nb::arg("dry_run"), nb::arg("overwrite"), "Removes Casts and Identities that change no value.");
   module.def("onnx_diff", &diff_models, nb::arg("a"), nb::arg("b"), nb::arg("headers_only"),
              "Compares two ONNX models.");
+  module.def("onnx_use_tensorcast", &use_tensorcast_in_model, nb::arg("src"), nb::arg("dst"), nb::arg("overwrite"),
+             "Rewrites the Casts of an ONNX model for tensorcast's library.");
+  module.def("onnx_initializers", &list_model_initializers, nb::arg("model"),
+             "Lists the initializers of an ONNX model.");
 }
 
 }  // namespace tensorcast::python

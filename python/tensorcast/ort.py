@@ -13,13 +13,16 @@ execution provider does the work of those that are in the model. ``docs/runtimes
 
 from __future__ import annotations
 
+import os
 import pathlib
+import tempfile
 import threading
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ._errors import CastError, UnsupportedError
+from . import _core
+from ._errors import CastError
 from ._libraries import find_library
+from .onnx._convert import _read as read_model, _write as write_model
 
 if TYPE_CHECKING:
     import onnx
@@ -27,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["library_path", "provider_library_path", "provider_name", "register", "use_tensorcast"]
 
-_DOMAIN = "ai.tensorcast"
 _OVERRIDE_KEY = "ai.tensorcast.override"
 _registering = threading.Lock()
 
@@ -98,71 +100,48 @@ def _provider_devices() -> list[Any]:
         return found()
 
 
-def use_tensorcast(model: onnx.ModelProto) -> int:
+def use_tensorcast(
+    model: onnx.ModelProto | str | os.PathLike[str],
+    output: str | os.PathLike[str] | None = None,
+    *,
+    overwrite: bool = False,
+) -> int:
     """Rewrites every ``Cast`` of the model into ``ai.tensorcast::Cast``, also in subgraphs and functions.
 
-    The model gets a function of that name whose body is ONNX's Cast. So it runs with the library and without it.
+    The model gets a function of that name whose body is ONNX's Cast. So it runs with the library and without it. The
+    command ``tcast onnx use-tensorcast`` does the same.
 
     Args:
-        model: changed in place. Opset 13 or newer, and a file format of version 8 or newer, which has functions.
+        model: an ``onnx.ModelProto``, which is changed in place, or a path. Opset 13 or newer, and a file format of
+            version 8 or newer, which has functions.
+        output: with a path, where the new model goes; may be ``model`` with ``overwrite``. External data stays where it
+            is, or its files are copied if ``output`` is in another folder.
+        overwrite: replace an existing ``output``.
 
     Returns:
         The number of nodes that were rewritten.
 
     Raises:
         UnsupportedError: the model is older. It is then unchanged.
+        CastError: a path without ``output``. FileError: as ``builtins.open``.
     """
-    from onnx import AttributeProto, helper
-
-    opset = max((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), default=0)
-    if opset < 13 or model.ir_version < 8:
-        raise UnsupportedError(
-            f"the model has opset {opset} and file format {model.ir_version}, and functions need 13 and 8; "
-            "convert it with onnx.version_converter first"
-        )
-    defaults: dict[str, int | str] = {}
-    if opset >= 19:
-        defaults["saturate"] = 1
-    if opset >= 24:
-        defaults["round_mode"] = "up"
-    nodes = list(_casts(model.graph.node))
-    inside = [function for function in model.functions if (function.domain, function.name) != (_DOMAIN, "Cast")]
-    changed = []
-    for function in inside:
-        versions = [entry.version for entry in function.opset_import if entry.domain in ("", "ai.onnx")]
-        found = list(_casts(function.node)) if versions == [opset] else []
-        if found:
-            changed.append(function)
-            nodes += found
-    if not nodes:
-        return 0
-    for node in nodes:
-        node.domain = _DOMAIN
-        given = {attribute.name for attribute in node.attribute}
-        node.attribute.extend(helper.make_attribute(name, text) for name, text in defaults.items() if name not in given)
-    for owner in (model, *changed):
-        if all(entry.domain != _DOMAIN for entry in owner.opset_import):
-            owner.opset_import.append(helper.make_opsetid(_DOMAIN, 1))
-    if len(inside) == len(model.functions):
-        body = helper.make_node("Cast", ["input"], ["output"])
-        types = {"to": AttributeProto.INT, "saturate": AttributeProto.INT, "round_mode": AttributeProto.STRING}
-        for name in ("to", *defaults):
-            attribute = body.attribute.add()
-            attribute.name, attribute.ref_attr_name, attribute.type = name, name, types[name]
-        model.functions.append(
-            helper.make_function(
-                _DOMAIN, "Cast", ["input"], ["output"], [body], [helper.make_opsetid("", opset)], ["to", *defaults]
-            )
-        )
-    return len(nodes)
+    if isinstance(model, (str, os.PathLike)):
+        if output is None:
+            raise CastError("there is no place for the new model; name it with output=")
+        return _rewritten(os.fspath(model), os.fspath(output), overwrite)
+    if output is not None:
+        raise TypeError("output= is for models that are files; a ModelProto is changed in place")
+    with tempfile.TemporaryDirectory(prefix="tensorcast-onnx-") as folder:
+        source, made = os.path.join(folder, "model.onnx"), os.path.join(folder, "new.onnx")
+        write_model(model, source)
+        rewritten = _rewritten(source, made, False)
+        if rewritten and len(os.listdir(folder)) > 2:  # the model is too large for one message
+            model.CopyFrom(read_model(model, made))
+        elif rewritten:
+            model.ParseFromString(pathlib.Path(made).read_bytes())
+    return rewritten
 
 
-def _casts(nodes: Any) -> Iterator[Any]:
-    for node in nodes:
-        if node.op_type == "Cast" and node.domain in ("", "ai.onnx"):
-            yield node
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                yield from _casts(attribute.g.node)
-            for graph in attribute.graphs:
-                yield from _casts(graph.node)
+def _rewritten(source: str, target: str, overwrite: bool) -> int:
+    rewritten: int = _core.onnx_use_tensorcast(source, target, overwrite)["rewritten"]
+    return rewritten

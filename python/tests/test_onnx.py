@@ -17,6 +17,8 @@ pytest.importorskip("onnxruntime")
 from onnx import TensorProto, numpy_helper  # noqa: E402
 
 from tensorcast.onnx import auto_mixed_precision, float16  # noqa: E402
+from tensorcast.onnx.__main__ import main  # noqa: E402
+from tensorcast.onnx._option_table import ROWS, SearchOptions  # noqa: E402
 
 F32, F16, BF16 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16
 WEIGHTS = np.random.default_rng(3).normal(size=(8, 8)).astype(np.float32)
@@ -272,3 +274,71 @@ def test_the_command(tmp_path):
                    "sys.exit(not n.allclose(a[\"arr_0\"], b[\"arr_0\"], 0.1, 0.1))'")  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "attempt 1: 6 of 6 nodes converted: fails" in done.stdout and (tmp_path / "s.onnx").exists()
+
+
+def test_the_table_has_every_option_of_convert():
+    keywords = inspect.signature(tc.onnx.convert).parameters
+    rows = {row.keyword: row for row in ROWS}
+    assert set(rows) == {name for name, each in keywords.items() if each.kind is each.KEYWORD_ONLY} - {"validate", "overwrite"}
+    shared = {row.keyword for row in ROWS if not row.only_convert} - {"keep_nodes", "opset"}
+    assert set(SearchOptions.__annotations__) == shared
+    assert {"keep_nodes", "opset"} < set(inspect.signature(tc.onnx.search).parameters)
+    assert all(keywords[name].default == row.choices[0] for name, row in rows.items() if row.choices)
+
+
+@pytest.mark.parametrize(
+    "arguments, options",
+    [
+        ([], {}),
+        (["--keep", "op:Relu", "--keep", "tensor:m"], {"keep": ["op:Relu", "tensor:m"]}),
+        (["--only", "op:MatMul"], {"only": "op:MatMul"}),
+        (["--from", "float32", "--from", "float64"], {"from_": ["float32", "float64"]}),
+        (["--keep-io-types"], {"keep_io_types": True}),
+        (["--keep-io-types", "x"], {"keep_io_types": "x"}),
+        (["--keep-io-types", "x=float64,y"], {"keep_io_types": {"x": "float64", "y": None}}),
+        (["--weights-only"], {"weights_only": True}),
+        (["--clamp", "onnxconverter-common"], {"clamp": "onnxconverter_common"}),
+        (["--min-positive", "0.5", "--max-finite", "0.75"], {"min_positive": 0.5, "max_finite": 0.75}),
+        (["--shared-init", "cast", "--keep-op", "MatMul"], {"shared_init": "cast", "keep_ops": "MatMul"}),
+        (["--on-overflow", "inf", "--masks", "as-others", "--runtime", "any"],
+         {"on_overflow": "inf", "masks": "as_others", "runtime": "any"}),
+        (["--opset", "22"], {"opset": 22}),
+        (["--op-types", "Relu:in=float16"], {"op_types": "Relu:in=float16"}),
+    ],
+)  # fmt: skip
+def test_options_of_the_command(tmp_path, monkeypatch, arguments, options):
+    onnx.save(small(), tmp_path / "m.onnx")
+    monkeypatch.chdir(tmp_path)
+    assert main(["convert", "m.onnx", "-o", "o.onnx", "--to", "float16", *arguments]) == 0
+    expected = tc.onnx.convert(small(), to="float16", **options).model
+    assert onnx.load("o.onnx") == expected
+    assert main(["search", "m.onnx", "-o", "s.onnx", "--rtol", "10", "--atol", "100", "--cosine", "-1", "-q", *arguments]) == 0
+    assert operators(onnx.load("s.onnx")) == operators(expected)
+
+
+def test_places_and_reports_of_the_command(tmp_path, monkeypatch, capsys):
+    model = small()
+    model.graph.node[1].name = "relu"
+    onnx.save(model, tmp_path / "m.onnx")
+    monkeypatch.chdir(tmp_path)
+    assert main(["convert", "m.onnx", "--to", "float16", "--dry-run", "--explain", "relu"]) == 0
+    said = capsys.readouterr().out
+    assert "m.onnx: 3 of 3 nodes" in said and "Relu 'relu'" in said and "takes 'm': float32 -> float16" in said
+    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
+    place = ["--external-data", "per-tensor", "--external-threshold", "16"]
+    assert main(["convert", "m.onnx", "-o", "o.onnx", "--to", "float16", *place]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "o.onnx", "o.onnx.w.data"]
+    assert main(["convert", "m.onnx", "--to", "float16"]) == 1
+    assert "output=" in capsys.readouterr().err
+    assert main(["convert", "m.onnx", "-o", "p.onnx", "--to", "float16", "--keep", "op:Conv"]) == 1
+    with pytest.raises(SystemExit):
+        main(["search", "m.onnx", "-o", "p.onnx", "--dry-run"])
+    assert not (tmp_path / "p.onnx").exists()
+
+
+def test_search_takes_the_options_of_convert():
+    found = tc.onnx.search(small(), keep=(name for name in ["op:Relu"]), progress=None)
+    assert types([*found.result.model.graph.input]) == [F16] and "Cast" in operators(found.result.model)
+    assert tc.onnx.search(small(), opset=22, progress=None).result.model.opset_import[0].version == 22
+    with pytest.raises(TypeError, match="dry_run"):
+        tc.onnx.search(small(), dry_run=True)

@@ -273,3 +273,27 @@ def test_diff(tmp_path):
     assert json.loads(found.to_json())["initializers"][0]["from"] == "float32"
     with pytest.raises(tc.ParseError):
         tc.onnx.diff(model, b"not a model")
+
+
+def test_initializers(tmp_path):
+    then = "a = Add(x, inner)"
+    model = parse(
+        f"""g (float[N,8] x, bool c) => (float[N,8] y) {{
+            m = MatMul(x, w)
+            [if_1] y = If(c) <then_branch: graph = t () => (float[N,8] a) <float[1] inner = {{1}}> {{ {then} }},
+                              else_branch: graph = e () => (float[N,8] b) {{ b = Neg(m) }}> }}""",
+        w=WEIGHTS, h=np.float16([1, 2]),
+    )  # fmt: skip
+    onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=64)
+    found = tc.onnx.initializers(tmp_path / "m.onnx")
+    assert [(each.name, each.dtype, each.shape, each.bytes) for each in found] == [
+        ("w", "float32", (8, 8), 256), ("h", "float16", (2,), 4), ("if_1.then_branch/inner", "float32", (1,), 4)
+    ]  # fmt: skip
+    assert all(each.problem == "" and each.stats is None for each in found)
+    (tmp_path / "w.bin").unlink()
+    assert [each.problem != "" for each in tc.onnx.initializers(tmp_path / "m.onnx")] == [True, False, False]
+    assert tc.onnx.initializers(layers()) == tc.onnx.initializers(layers().SerializeToString())
+    with pytest.raises(tc.ParseError):
+        tc.onnx.initializers(b"no model")
+    with pytest.raises(FileNotFoundError):
+        tc.onnx.initializers(tmp_path / "missing.onnx")

@@ -336,6 +336,23 @@ def test_use_tensorcast_keeps_attributes_and_refuses_old_models():
     assert old.SerializeToString() == before
 
 
+def test_use_tensorcast_with_files(tmp_path):
+    made = model([cast("x", "y", 10, "")], [value("x", 11)], [value("y", 10)])
+    onnx.save(made, tmp_path / "m.onnx")
+    with pytest.raises(CastError, match="output="):
+        ort.use_tensorcast(tmp_path / "m.onnx")
+    with pytest.raises(TypeError, match="output="):
+        ort.use_tensorcast(made, tmp_path / "new.onnx")
+    assert ort.use_tensorcast(tmp_path / "m.onnx", tmp_path / "new.onnx") == 1
+    with pytest.raises(FileExistsError):
+        ort.use_tensorcast(tmp_path / "m.onnx", str(tmp_path / "new.onnx"))
+    assert ort.use_tensorcast(tmp_path / "new.onnx", tmp_path / "new.onnx", overwrite=True) == 0
+    x = np.float64([1 + 2**-11 + 2**-40])  # the runtime rounds it twice, tensorcast once
+    assert onnx.load(tmp_path / "new.onnx") != made
+    assert session(onnx.load(tmp_path / "new.onnx"), register=False).run(None, {"x": x})[0] == 1
+    assert session(onnx.load(tmp_path / "new.onnx")).run(None, {"x": x})[0] == np.float16(1 + 2**-10)
+
+
 @needs_cast
 @pytest.mark.parametrize(("domain", "way"), WAYS[1:])
 def test_sessions_on_many_threads(domain, way):

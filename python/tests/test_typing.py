@@ -70,6 +70,8 @@ model = tc.onnx.convert("a.onnx", "b.onnx", "float16", keep_io_types=["x"], vali
 assert_type(model, tc.onnx.ConvertResult)
 assert_type(model.kept, tuple[tc.onnx.KeptNode, ...])
 assert_type(tc.onnx.search("a.onnx", "b.onnx", metric=lambda old, new: True).kept, tuple[str, ...])
+tc.onnx.search("a.onnx", "b.onnx", keep=["op:Softmax"], clamp="finite", external_data="inline", opset="auto")
+assert_type(tc.onnx.initializers("a.onnx"), tuple[tc.TensorInfo, ...])
 assert_type(tc.cast({"x": x, "t": t}, "float16", rules=[tc.Rule("x", rank=2)]), dict[str, Any])
 assert_type(tc.cast({"x": x}, None, rules={"x": "int8"}, report=True), tuple[dict[str, Any], dict[str, tc.CastReport]])
 assert_type(tc.convert("a", "b", max_shard_size="5GB").shards, tuple[tc.ConvertedShard, ...])
@@ -112,6 +114,7 @@ tc.promote_types("int8", "int16", rules="scipy")
 tc.load_model("a", format="tensorflow")
 tc.CastNode("float16", saturates=True)
 tc.onnx.convert("a.onnx", "b.onnx", "float16", runtime="cuda")
+tc.onnx.search("a.onnx", "b.onnx", dry_run=True)
 tc.onnx.convert("a.onnx", "b.onnx", "float16").model_proto
 tc.dtypes()[0].name = "x"
 """

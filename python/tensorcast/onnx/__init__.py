@@ -8,7 +8,7 @@
 of onnxruntime.transformers under their names, so that a program changes one import.
 """
 
-from ._casts import casts, clean, diff
+from ._casts import casts, clean, diff, initializers
 from ._convert import convert
 from ._results import (
     CastInfo,
@@ -51,5 +51,6 @@ __all__ = [
     "clean",
     "convert",
     "diff",
+    "initializers",
     "search",
 ]

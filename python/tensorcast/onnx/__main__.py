@@ -15,6 +15,7 @@ import numpy as np
 
 from .._errors import CastError
 from . import Validation, convert, search
+from ._option_table import ROWS, given_options
 
 
 def _dims(text: str) -> dict[str, int]:
@@ -33,16 +34,11 @@ def _parser() -> argparse.ArgumentParser:
     ):
         command = commands.add_parser(name, help=help, description=help)
         command.add_argument("model", metavar="MODEL")
-        command.add_argument("-o", "--output", required=True, metavar="OUT")
+        command.add_argument("-o", "--output", required=name == "search", metavar="OUT")
         command.add_argument("--to", required=name == "convert", default="float16", metavar="TYPE")
-        command.add_argument(
-            "--keep-io-types", nargs="?", const="", metavar="NAMES", help="all inputs and outputs, or these"
-        )
-        command.add_argument("--keep-op", action="append", default=[], metavar="TYPE")
-        command.add_argument("--keep-node", action="append", default=[], metavar="NAME")
-        command.add_argument("--runtime", choices=("onnxruntime_cpu", "any"), default="onnxruntime_cpu")
-        command.add_argument("--on-overflow", choices=("keep_high", "clamp", "inf", "error"), default="keep_high")
-        command.add_argument("--masks", choices=("finite", "inf", "as_others"), default="finite")
+        for row in ROWS:
+            if name == "convert" or not row.only_convert:
+                row.add_to(command)
         command.add_argument("-f", "--force", action="store_true", help="overwrite OUT")
         command.add_argument(
             "--inputs", metavar="NPZ", help="an npz file with an array for each input (default: random)"
@@ -59,8 +55,6 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument(
                 "--validate", action="store_true", help="check the new model, and run it beside the old one"
             )
-            command.add_argument("--weights-only", action="store_true")
-            command.add_argument("--opset", default="keep", help="keep, auto (if the type needs it) or a number")
         else:
             command.add_argument(
                 "--state", metavar="FILE", help="outcomes so far: a search that was interrupted goes on"
@@ -93,26 +87,15 @@ def _run(given: argparse.Namespace) -> Any:
     checks = Validation(
         inputs=inputs, rtol=given.rtol, atol=given.atol, cosine=given.cosine, dims=given.dims, seed=given.seed
     )
-    names = [name for name in (given.keep_io_types or "").split(",") if name]
-    shared: dict[str, Any] = {
-        "keep_io_types": names or given.keep_io_types is not None,
-        "keep_ops": given.keep_op,
-        "keep_nodes": given.keep_node,
-        "runtime": given.runtime,
-        "on_overflow": given.on_overflow,
-        "masks": given.masks,
-        "overwrite": given.force,
-    }
+    options = given_options(given)
     if given.command == "convert":
-        opset = given.opset if given.opset in ("keep", "auto") else int(given.opset)
         return convert(
             given.model,
             given.output,
             given.to,
-            weights_only=given.weights_only,
-            opset=opset,
             validate=checks if given.validate else False,
-            **shared,
+            overwrite=given.force,
+            **options,
         )
     quiet = given.quiet or given.json
     return search(
@@ -123,7 +106,8 @@ def _run(given: argparse.Namespace) -> Any:
         metric=_metric(given.metric) if given.metric else None,
         state=given.state,
         progress=None if quiet else lambda line: print(line, flush=True),
-        **shared,
+        overwrite=given.force,
+        **options,
     )
 
 
@@ -140,12 +124,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.json:
         print(done.to_json(indent=2))
     elif given.command == "convert":
-        print(f"{given.output}: {done.nodes_converted} of {done.nodes} nodes converted, {done.casts_added} Casts added")
+        print(f"{given.output or given.model}: {done.nodes_converted} of {done.nodes} nodes converted, {done.casts_added} Casts added")
         for output in done.outputs:
             print(
                 f"  {output.name}: error {output.max_abs_error:.3g}, relative {output.max_rel_error:.3g}, "
                 f"cosine {output.cosine:.6f}"
             )
+        for node in done.explained:
+            print(f"{node.op_type} {node.name!r}{' in ' + node.scope if node.scope else ''}")
+            for value in node.values:
+                words = f"  {'takes' if value.is_input else 'gives'} {value.value!r}: {value.from_ or '?'}"
+                words += f" -> {value.to or '?'}" if value.to != value.from_ else ""
+                print(words + (", behind a Cast" if value.cast else "") + (f": {value.reason}" if value.reason else ""))
     else:
         kept = f"; kept: {', '.join(done.kept)}" if done.kept else ""
         print(

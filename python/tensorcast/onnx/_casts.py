@@ -1,4 +1,4 @@
-"""Lists and removes Casts of ONNX models, and compares models."""
+"""Lists Casts and initializers of ONNX models, removes Casts, and compares models."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from .._errors import CastError
-from .._results import TensorDifference
+from .._results import TensorDifference, TensorInfo
 from ._convert import Path, _read, _write
 from ._results import (
     CastInfo,
@@ -50,6 +50,23 @@ def casts(model: Path | bytes | ModelProto) -> tuple[CastInfo, ...]:
     """
     with _as_file(model) as path:
         return tuple(CastInfo(**row) for row in _core.onnx_casts(path))
+
+
+def initializers(model: Path | bytes | ModelProto) -> tuple[TensorInfo, ...]:
+    """Lists the initializers of a model in the order of the file, without reading their elements.
+
+    >>> sum(tensor.bytes for tensor in tc.onnx.initializers("model.onnx"))
+
+    Args:
+        model: a path, the bytes of a model, or an ``onnx.ModelProto``. Names of initializers in subgraphs have the
+            scope, as in :class:`CastInfo`, and a slash before them. ``problem`` says which are sparse, or have external
+            data that is missing.
+
+    Raises:
+        FileError: as ``builtins.open``. ParseError: a file that is no model.
+    """
+    with _as_file(model) as path:
+        return tuple(TensorInfo(**row) for row in _core.onnx_initializers(path))
 
 
 def clean(

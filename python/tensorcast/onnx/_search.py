@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .. import _core
 from .._errors import CastError
-from ._convert import Masks, OnOverflow, Path, Runtime, _listed, _read, _write, convert
+from ._convert import Opset, Path, _listed, _read, _upgraded, _write, convert
+from ._option_table import SearchOptions, settled
 from ._results import SearchResult, Validation
 from ._validate import RTOL, ValidationError, compare_all, reference_run, run, session
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from .._options import DTypeLike
     from ..graph import ModelProto
 
@@ -34,15 +37,12 @@ def search(
     *,
     checks: Validation | None = None,
     metric: Metric | None = None,
-    keep_io_types: bool | str | Iterable[str] = False,
-    keep_ops: str | Iterable[str] = (),
     keep_nodes: str | Iterable[str] = (),
-    runtime: Runtime = "onnxruntime_cpu",
-    on_overflow: OnOverflow = "keep_high",
-    masks: Masks = "finite",
+    opset: Opset = "keep",
     state: Path | None = None,
     progress: Callable[[str], object] | None = print,
     overwrite: bool = False,
+    **options: Unpack[SearchOptions],
 ) -> SearchResult:
     """Converts as many nodes as the accuracy allows, on a CPU.
 
@@ -50,12 +50,13 @@ def search(
     stays converted, and a single node that fails keeps its type. The old model runs once.
 
     Args:
-        model, output, to, keep_io_types, keep_ops, keep_nodes, runtime, on_overflow, masks, overwrite: as
-            :func:`convert`. Nodes without names get some.
+        model, output, to, keep_nodes, opset, overwrite: as :func:`convert`. Nodes without names get some.
         checks: inputs and tolerances.
         metric: decides instead of tolerances: called with the outputs of the old and of the new model.
         state: a JSON file of outcomes so far. A search that was interrupted goes on with it.
         progress: called with a line of text after each attempt; ``None`` is silent.
+        **options: those of :func:`convert` that say what is converted and how, from ``from_`` to
+            ``external_threshold``.
 
     Raises:
         ValidationError: even with all nodes kept the metric is not satisfied.
@@ -72,25 +73,21 @@ def search(
             _write(model, given)
         # Beside the model, as its external data is named from there.
         folder = tempfile.mkdtemp(prefix=".tensorcast-", dir=scratch)
+        if opset != "keep":
+            given, _ = _upgraded(given, opset, to, folder)
         named, nodes = _named_copy(given, folder)
         target = os.path.join(scratch, "found.onnx") if output is None else os.fspath(output)
-        options: dict[str, Any] = {
-            "keep_io_types": keep_io_types,
-            "keep_ops": keep_ops,
-            "runtime": runtime,
-            "on_overflow": on_overflow,
-            "masks": masks,
-        }
+        handed_on = settled(options)
         always = _listed(keep_nodes)
         _check_names(always, nodes)
         nodes = [name for name in nodes if name not in always]
         opened, inputs, expected = reference_run(named, checks)
         found = _Search(
-            named, nodes, always, folder, to, options, checks, metric, opened, inputs, expected, state, progress
+            named, nodes, always, folder, to, handed_on, checks, metric, opened, inputs, expected, state, progress
         )
         kept = found.run()
         result = convert(
-            named, target, to, keep_nodes=[*always, *kept], overwrite=overwrite or output is None, **options
+            named, target, to, keep_nodes=[*always, *kept], overwrite=overwrite or output is None, **handed_on
         )
         if output is None:
             assert not isinstance(model, (str, os.PathLike))
