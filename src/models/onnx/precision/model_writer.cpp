@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "formats/onnx/tensor_proto_schema.hpp"
+#include "models/onnx/encode_attribute.hpp"
 #include "models/onnx/message_edits.hpp"
 #include "models/onnx/message_fields.hpp"
 #include "models/onnx/precision/op_rules.hpp"
@@ -14,11 +15,6 @@
 
 namespace tensorcast::models::onnx::precision {
 namespace {
-
-std::string int_attribute(std::string_view name, std::uint64_t value) {
-  return encode_field(attribute_field::name, name) + encode_varint_field(attribute_field::i, value) +
-         encode_varint_field(attribute_field::type, static_cast<std::uint64_t>(AttributeType::int_));
-}
 
 // Cast before opset 6 names the type.
 std::string cast_word(DType dtype) {
@@ -39,8 +35,7 @@ std::string encode_tensor(DType dtype, std::span<const std::int64_t> shape, std:
 }
 
 std::string tensor_attribute(std::string_view name, const std::string& tensor) {
-  return encode_field(attribute_field::name, name) + encode_field(attribute_field::t, tensor) +
-         encode_varint_field(attribute_field::type, static_cast<std::uint64_t>(AttributeType::tensor));
+  return encode_attribute(name, AttributeType::tensor, encode_field(attribute_field::t, tensor));
 }
 
 }  // namespace
@@ -124,11 +119,8 @@ bool ModelWriter::keeps_name(ValueId id) const {
 std::string ModelWriter::cast_node(ValueId id, const Form& form) const {
   const Graph& graph = *plan_.model().values[id].graph;
   const auto to = static_cast<DType>(form.element);
-  const std::string attribute =
-      graph.opset("") < 6
-          ? encode_field(attribute_field::name, "to") + encode_field(attribute_field::s, cast_word(to)) +
-                encode_varint_field(attribute_field::type, static_cast<std::uint64_t>(AttributeType::string))
-          : int_attribute("to", static_cast<std::uint64_t>(to));
+  const std::string attribute = graph.opset("") < 6 ? encode_string_attribute("to", cast_word(to))
+                                                    : encode_int_attribute("to", static_cast<std::uint64_t>(to));
   return encode_field(node_field::input, forms_[id].produced) + encode_field(node_field::output, form.name) +
          encode_field(node_field::name, form.cast_name) + encode_field(node_field::op_type, "Cast") +
          encode_field(node_field::attribute, attribute);
@@ -140,7 +132,8 @@ std::string ModelWriter::dequantize_node(ValueId id, const Form& form) const {
                      encode_field(node_field::input, scale_names_[id]) + encode_field(node_field::output, form.name) +
                      encode_field(node_field::name, form.cast_name) +
                      encode_field(node_field::op_type, "DequantizeLinear");
-  if (quantization.per_channel) node += encode_field(node_field::attribute, int_attribute("axis", quantization.axis));
+  if (quantization.per_channel)
+    node += encode_field(node_field::attribute, encode_int_attribute("axis", quantization.axis));
   return node;
 }
 
@@ -437,11 +430,8 @@ Result<bool> ModelWriter::attributes(const Node& node, std::unordered_map<std::u
     } else if (row != nullptr && attribute.name == row->attribute) {
       WireRope contents;
       const bool is_word = attribute.type == AttributeType::string;
-      contents.text(
-          is_word
-              ? encode_field(attribute_field::name, attribute.name) + encode_field(attribute_field::s, cast_word(to)) +
-                    encode_varint_field(attribute_field::type, static_cast<std::uint64_t>(AttributeType::string))
-              : int_attribute(attribute.name, static_cast<std::uint64_t>(to)));
+      contents.text(is_word ? encode_string_attribute(attribute.name, cast_word(to))
+                            : encode_int_attribute(attribute.name, static_cast<std::uint64_t>(to)));
       replaced.emplace(attribute.field.begin, std::move(contents));
     } else if (attribute.tensor_is_external && attribute.type == AttributeType::tensor && !placement_.leave_external) {
       Result<WireRope> tensor = convert_tensor(file_, attribute.tensor, {}, nullptr);
@@ -452,7 +442,7 @@ Result<bool> ModelWriter::attributes(const Node& node, std::unordered_map<std::u
     }
   }
   if (row != nullptr && row->absent != 0 && node.attribute(row->attribute) == nullptr) {
-    added = int_attribute(row->attribute, static_cast<std::uint64_t>(to));
+    added = encode_int_attribute(row->attribute, static_cast<std::uint64_t>(to));
   }
   if (retyped && node.op_type == "ConstantOfShape" && node.attribute("value") == nullptr) {
     const std::int64_t shape[] = {1};
