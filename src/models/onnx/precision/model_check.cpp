@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "models/onnx/model_tree.hpp"
+#include "models/onnx/precision/graph_scopes.hpp"
 #include "models/onnx/precision/op_rules.hpp"
 #include "models/onnx/precision/type_inference.hpp"
-#include "tensorcast/dtype.hpp"
 
 namespace tensorcast::models::onnx::precision {
 namespace {
@@ -19,12 +19,6 @@ bool is_known(const ValueType& type) {
 }
 
 bool differ(const ValueType& a, const ValueType& b) { return is_known(a) && is_known(b) && a != b; }
-
-std::string text_of(const ValueType& type) {
-  const auto dtype = static_cast<DType>(type.element);
-  const std::string element = is_castable(dtype) ? std::string(name(dtype)) : fmt::format("type {}", type.element);
-  return type.is_tensor() ? element : "a container of " + element;
-}
 
 class Check {
  public:
@@ -40,7 +34,7 @@ class Check {
   [[nodiscard]] ValueType type(ValueId id) const { return id == no_value ? ValueType{} : model_.values[id].type; }
 
   void add(const Node& node, std::string_view kind, std::string what) {
-    const std::string& named = node.name.empty() && !node.output_names.empty() ? node.output_names.front() : node.name;
+    const std::string& named = shown_name(node);
     faults_.push_back({.place = fmt::format("{}|{}|{}", kind, node.op_type, named),
                        .text = fmt::format("{} \"{}\" {}", shown(node.op_type), shown(named), what)});
   }
@@ -70,7 +64,7 @@ class Check {
         if (!differ(declared.type, type(declared.value))) continue;
         faults_.push_back({.place = "declared|" + declared.name,
                            .text = fmt::format("\"{}\" is declared as {} and is {}", shown(declared.name),
-                                               text_of(declared.type), text_of(type(declared.value)))});
+                                               type_text(declared.type), type_text(type(declared.value)))});
       }
     }
   }
@@ -85,10 +79,10 @@ class Check {
         if (parameter == nullptr || parameter->arity == Arity::heterogeneous || !is_known(here)) continue;
         const std::uint64_t allowed = elements_of(schema.variables[parameter->variable], here.kind);
         if (here.element < 64 && (allowed >> here.element & 1) == 0) {
-          add(node, "type", fmt::format("{} {}, which the operator does not allow there", verb, text_of(here)));
+          add(node, "type", fmt::format("{} {}, which the operator does not allow there", verb, type_text(here)));
         } else if (differ(bound[parameter->variable], here)) {
           add(node, "types", fmt::format("{} {} and {} where it needs one type", verb,
-                                         text_of(bound[parameter->variable]), text_of(here)));
+                                         type_text(bound[parameter->variable]), type_text(here)));
         } else {
           bound[parameter->variable] = here;
         }
@@ -114,7 +108,7 @@ class Check {
                                                 : ValueType{};
           if (!differ(made, wanted)) continue;
           add(node, "body",
-              fmt::format("needs {} from \"{}\", which gives {}", text_of(wanted), shown(attribute.name), text_of(made)));
+              fmt::format("needs {} from \"{}\", which gives {}", type_text(wanted), shown(attribute.name), type_text(made)));
         }
       }
     }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/onnx/model_tree.hpp"
+#include "models/onnx/precision/graph_scopes.hpp"
 #include "models/onnx/precision/precision_plan.hpp"
 #include "models/onnx/precision/schema.hpp"
 
@@ -21,9 +22,7 @@ void find_blocking(const Model& model, const Graph& graph, std::int64_t opset, s
     for (const Node& node : each.nodes) {
       if (!node.domain.empty() || from >= opset || model.function(node) != nullptr) continue;
       if (keeps_meaning("", node.op_type, from, opset)) continue;
-      const std::string& shown_name =
-          node.name.empty() && !node.output_names.empty() ? node.output_names.front() : node.name;
-      blocking.push_back(fmt::format("{} \"{}\"", shown(node.op_type), shown(shown_name)));
+      blocking.push_back(fmt::format("{} \"{}\"", shown(node.op_type), shown(shown_name(node))));
     }
   });
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/onnx/precision/graph_scopes.hpp"
 #include "models/onnx/precision/op_rules.hpp"
 #include "models/onnx/precision/slot_builder.hpp"
 
@@ -306,9 +307,7 @@ std::vector<::tensorcast::onnx::KeptNode> PrecisionPlan::kept_nodes() const {
       for (std::size_t i = 0; i < node.inputs.size(); ++i) look(node.inputs[i], node_inputs_[node.id][i]);
       for (const ValueId id : node.outputs) look(id, id == no_value ? any_type : value_slots_[id]);
       if (!has_float || is_converted(node)) continue;
-      const std::string shown_name =
-          !node.name.empty() || node.output_names.empty() ? node.name : node.output_names.front();
-      kept.push_back({.name = shown_name,
+      kept.push_back({.name = shown_name(node),
                       .op_type = node.op_type,
                       .reason = reason.empty() ? "its operator takes and gives the old type" : reason});
     }
