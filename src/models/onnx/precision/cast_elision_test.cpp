@@ -83,7 +83,7 @@ TEST(CastElision, CastsWithOtherAttributesAreNoDuplicates) {
 // A saturating Cast to float8_e5m2 makes the largest finite number of an infinity.
 TEST(CastElision, AnInfinityThatWouldBecomeFiniteKeepsItsCasts) {
   constexpr std::uint32_t e5m2 = 19;
-  for (const std::uint64_t saturate : {0, 1}) {
+  for (const std::uint64_t saturate : {0u, 1u}) {
     const std::string down =
         node("Cast", {"a"}, {"b"},
              {.attributes = {encode_int_attribute("to", e5m2), encode_int_attribute("saturate", saturate)}});

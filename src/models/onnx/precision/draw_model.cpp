@@ -234,7 +234,7 @@ class Drawing {
 
   void add_legend() {
     line(1, "subgraph cluster_legend {");
-    line(2, "label=\"precision\"");
+    line(2, R"(label="precision")");
     line(2, "color=\"#9e9e9e\"");
     for (std::size_t k = 0; k < colours.size(); ++k) {
       if (!used_[k]) continue;
@@ -245,7 +245,7 @@ class Drawing {
                         "fillcolor=\"#ffffff\"]",
                         cast_line));
     if (left_out_ > 0) {
-      line(2, fmt::format("legend_left_out [label=\"{} initializers are left out\", shape=plaintext, style=\"\"]",
+      line(2, fmt::format(R"(legend_left_out [label="{} initializers are left out", shape=plaintext, style=""])",
                           left_out_));
     }
     line(1, "}");

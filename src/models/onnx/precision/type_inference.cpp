@@ -242,6 +242,7 @@ class Inference {
       infer(body);
       calls_in_progress_.erase(&body);
       std::vector<ValueType> results;
+      results.reserve(body.outputs.size());
       for (const Declaration& output : body.outputs) results.push_back(type(output.value));
       made = made_.emplace(std::pair(&body, std::move(signature)), std::move(results)).first;
     }

@@ -40,7 +40,7 @@ TEST(WireRope, PiecesStandInOrder) {
 }
 
 TEST(WireRope, MessagesHaveTheLengthOfTheirContents) {
-  for (const std::size_t size : {0, 1, 127, 128, 16'383, 16'384, 3'000'000}) {
+  for (const std::size_t size : {0u, 1u, 127u, 128u, 16'383u, 16'384u, 3'000'000u}) {
     const std::string source(size, 's');
     WireRope inner;
     inner.copy(0, size);
