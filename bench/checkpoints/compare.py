@@ -79,7 +79,8 @@ def losses(source, out, expected):
     names, metadata = {}, True
     for path in sorted(out.glob("*.safetensors")):
         entries = header(path)
-        metadata = metadata and entries.pop("__metadata__", {}).get("training_run") == "17"
+        kept = entries.pop("__metadata__", {}).get("training_run") == "17"
+        metadata = metadata and kept
         names.update({name: (path, entry) for name, entry in entries.items()})
     if not metadata:
         found.append("`__metadata__`")
