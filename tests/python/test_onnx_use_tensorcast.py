@@ -202,3 +202,20 @@ def test_hostile_models(run_tcast, source_dir, tmp_path):
         assert (tmp_path / "out.onnx").exists() == (done.returncode == 0), path.name
         for made in tmp_path.iterdir():  # external data is copied, in its folder
             shutil.rmtree(made) if made.is_dir() else made.unlink()
+
+
+def test_a_model_with_calls_can_still_be_converted(rewrite, run_tcast, tmp_path):
+    """The calls keep their function, whatever types they take, and what they give is known."""
+    text = """g (float[1,3] x, int64[1,3] i) => (float[1,3] y) {
+        h = Cast<to = 10>(x)  k = Cast<to = 10>(i)  s = Add(h, k)  t = Neg(s)  y = Cast<to = 1>(t) }"""
+    rewrite(parse(text), 3)
+    done = run_tcast("onnx", "convert", "out.onnx", "-o", "f32.onnx", "--to", "float32", "--force")
+    assert done.returncode == 0, done.stderr
+    new = onnx.load(tmp_path / "f32.onnx")
+    onnx.checker.check_model(new, full_check=True)
+    assert [(each.domain, each.name) for each in new.functions] == [(OWN, "Cast")]
+    (add,) = (node for node in new.graph.node if node.op_type == "Add")
+    producers = {name: node for node in new.graph.node for name in node.output}
+    assert all(producers[name].op_type == "Cast" and producers[name].domain == "" for name in add.input)
+    x = np.float32([[1, 2, 3]])
+    np.testing.assert_array_equal(run(tmp_path / "f32.onnx", x=x, i=np.int64([[1, 1, 1]]))[0], [[-2, -3, -4]])

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "models/onnx/precision/op_rules.hpp"
 #include "models/onnx/precision/type_inference.hpp"
 
 namespace tensorcast::models::onnx::precision {
@@ -78,7 +79,7 @@ class Separation {
       for (std::size_t k = 0; k < count; ++k) {
         Function& function = *model_.functions[k];
         const auto found = calls.find(&function.body);
-        if (found == calls.end()) continue;
+        if (found == calls.end() || function.domain == tensorcast_domain) continue;
         const Result<bool> done = separate(function, group_by_signature(found->second));
         if (!done) return done.error();
         copied = copied || *done;

@@ -9,6 +9,9 @@
 
 namespace tensorcast::models::onnx::precision {
 
+// Of the operators of tensorcast's library for ONNX Runtime. Models have them as functions, which keep their names.
+inline constexpr std::string_view tensorcast_domain = "ai.tensorcast";
+
 // An attribute that names the element type of an output.
 struct TypeAttribute {
   std::string_view op_type;

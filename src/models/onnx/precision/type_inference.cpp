@@ -247,8 +247,19 @@ class Inference {
       made = made_.emplace(std::pair(&body, std::move(signature)), std::move(results)).first;
     }
     for (std::size_t k = 0; k < made->second.size() && k < node.outputs.size(); ++k) {
-      set(node.outputs[k], made->second[k]);
+      const ValueType result = made->second[k];
+      set(node.outputs[k], result.kind == Kind::unknown ? given_by_attribute(node, body.outputs[k].value) : result);
     }
+  }
+
+  // Of a function's output that a Cast makes, to a type that the call names, as calls of ai.tensorcast::Cast do.
+  [[nodiscard]] ValueType given_by_attribute(const Node& call, ValueId output) const {
+    const Node* producer = model_.values[output].producer;
+    if (producer == nullptr || producer->op_type != "Cast" || !producer->domain.empty()) return {};
+    const Attribute* to = producer->attribute("to");
+    const Attribute* given = to == nullptr ? nullptr : call.attribute(to->reference);
+    if (to == nullptr || to->reference.empty() || given == nullptr || !given->reference.empty()) return {};
+    return tensor_of(cast_target(*given));
   }
 
   void record(FunctionCall call, const Graph& body) {

@@ -14,6 +14,7 @@
 #include "models/onnx/model_folder.hpp"
 #include "models/onnx/precision/external_locations.hpp"
 #include "models/onnx/precision/model_files.hpp"
+#include "models/onnx/precision/op_rules.hpp"
 #include "tensorcast/onnx.hpp"
 
 namespace tensorcast::models::onnx::precision {
@@ -22,7 +23,6 @@ namespace {
 using ::tensorcast::onnx::UseTensorcastOutcome;
 using ::tensorcast::onnx::UseTensorcastRequest;
 
-constexpr std::string_view own_domain = "ai.tensorcast";
 constexpr std::int64_t oldest_opset = 13;
 constexpr std::int64_t oldest_ir_version = 8;  // has functions
 
@@ -67,15 +67,15 @@ std::string encode_function(std::int64_t opset, const std::vector<Default>& defa
   return encode_field(function_field::name, "Cast") + encode_field(function_field::input, "input") +
          encode_field(function_field::output, "output") + names + encode_field(function_field::node, node) +
          encode_field(function_field::opset_import, encode_opset("", opset)) +
-         encode_field(function_field::domain, own_domain);
+         encode_field(function_field::domain, tensorcast_domain);
 }
 
 bool imports_own(const std::vector<Opset>& opsets) {
-  return std::any_of(opsets.begin(), opsets.end(), [](const Opset& opset) { return opset.domain == own_domain; });
+  return std::any_of(opsets.begin(), opsets.end(), [](const Opset& opset) { return opset.domain == tensorcast_domain; });
 }
 
 bool is_own(const Function& function) {
-  return function.domain == own_domain && function.name == "Cast" && function.overload.empty();
+  return function.domain == tensorcast_domain && function.name == "Cast" && function.overload.empty();
 }
 
 // A message whose parts are replaced in the order of the file.
@@ -132,7 +132,7 @@ class Rewriting {
     WireRope rope = std::move(splice).finish(file_.size());
     if (outcome_.rewritten == 0) return rope;
     if (!imports_own(model_.opsets)) {
-      rope.text(encode_field(model_field::opset_import, encode_opset(own_domain, 1)));
+      rope.text(encode_field(model_field::opset_import, encode_opset(tensorcast_domain, 1)));
     }
     const auto own = std::find_if(model_.functions.begin(), model_.functions.end(),
                                   [](const auto& function) { return is_own(*function); });
@@ -168,7 +168,7 @@ class Rewriting {
     Result<WireRope> contents = graph_contents(function.body, changed);
     rewrites_ = true;
     if (contents && changed && !imports_own(function.opsets)) {
-      contents->text(encode_field(function_field::opset_import, encode_opset(own_domain, 1)));
+      contents->text(encode_field(function_field::opset_import, encode_opset(tensorcast_domain, 1)));
     }
     return contents;
   }
@@ -206,7 +206,7 @@ class Rewriting {
     for (const Default& entry : defaults_) {
       if (node.attribute(entry.name) == nullptr) rope.text(encode_field(node_field::attribute, entry.attribute));
     }
-    rope.text(encode_field(node_field::domain, own_domain));
+    rope.text(encode_field(node_field::domain, tensorcast_domain));
     return rope;
   }
 
