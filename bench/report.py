@@ -75,6 +75,8 @@ def summarize(folder):
     raw = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
     runs = [document for document in raw.values() if "variant" in document]
     best_target = next(run["machine"]["target"] for run in runs if run["variant"] != "plain")
+    if best_target in raw:  # as the other runs, on a machine without a better instruction set
+        runs.remove(raw.pop(best_target))
     results = {"date": datetime.date.today().isoformat(), "machine": runs[0]["machine"], "rounds": runs[0]["rounds"]}
     results["machine"]["target"] = best_target
     results["plain"], results["groups"] = [], []
@@ -230,6 +232,13 @@ Milliseconds for {python["count"] / 2**20:g} Mi elements. Each allocates its res
 """
 
 
+def other_machines(target):
+    """A line on the pages of earlier runs that are kept because their machines had other instruction sets."""
+    kept = [path.stem for path in sorted((ROOT / "docs/benchmarks").glob("*.md")) if path.stem != target]
+    links = ", ".join(f"[{name}](benchmarks/{name}.md)" for name in kept)
+    return f"\nEarlier runs, of machines with other instruction sets: {links}.\n" if kept else ""
+
+
 def page(results):
     machine = results["machine"]
     compiler = ("GCC " if machine["compiler"][0].isdigit() else "") + machine["compiler"]
@@ -242,7 +251,7 @@ transparent huge pages: {machine["huge_pages"]}.
 Unless a section says otherwise, a figure is a time over the time of a `memcpy` that reads and writes as many bytes; below
 1 is faster. Both are measured in turns, {results["rounds"]} times for each row of this page. A row shows the median, the lowest and
 the highest of these ratios. Means are geometric means of medians. The best of a row is bold.
-""",
+{other_machines(machine["target"])}""",
         goals_section(results),
         plain_section(results),
     ]
