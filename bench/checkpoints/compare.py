@@ -119,19 +119,31 @@ def tensors_of(out):
     return digest(names)
 
 
+def peak_memory(pid):
+    """Of resident memory so far, in bytes. `ru_maxrss` would count this process's, which the new one was forked from."""
+    try:
+        status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM:")), 0)
+
+
 def run(command, out):
     """Seconds until all is on the disk, and the peak of resident memory in MB."""
     shutil.rmtree(out, ignore_errors=True)
     os.sync()
-    start = time.monotonic()
-    process = subprocess.Popen([*map(str, command)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    said = process.stderr.read().decode()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(said)
-    os.sync()
-    return time.monotonic() - start, usage.ru_maxrss / 1024
+    with tempfile.TemporaryFile() as said:
+        start = time.monotonic()
+        process = subprocess.Popen([*map(str, command)], stdout=subprocess.DEVNULL, stderr=said)
+        peak = 0
+        while process.poll() is None:
+            peak = max(peak, peak_memory(process.pid))
+            time.sleep(0.005)
+        if process.returncode:
+            said.seek(0)
+            raise SystemExit(said.read().decode())
+        os.sync()
+        return time.monotonic() - start, peak / 1e6
 
 
 def main():
