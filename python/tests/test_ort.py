@@ -350,7 +350,8 @@ def test_use_tensorcast_with_files(tmp_path):
     x = np.float64([1 + 2**-11 + 2**-40])  # the runtime rounds it twice, tensorcast once
     assert onnx.load(tmp_path / "new.onnx") != made
     assert session(onnx.load(tmp_path / "new.onnx"), register=False).run(None, {"x": x})[0] == 1
-    assert session(onnx.load(tmp_path / "new.onnx")).run(None, {"x": x})[0] == np.float16(1 + 2**-10)
+    expected = 1 if RELEASE < (1, 22) else np.float16(1 + 2**-10)  # 1.21 runs the function's body
+    assert session(onnx.load(tmp_path / "new.onnx")).run(None, {"x": x})[0] == expected
 
 
 @needs_cast
