@@ -192,7 +192,8 @@ int convert_onnx(const OnnxConvertArguments& arguments) {
     return exit_done;
   }
   if (arguments.quiet) return exit_done;
-  const bool nothing = outcome->opset_after == outcome->opset_before && outcome->values_changed == 0 && outcome->casts_added == 0 && outcome->casts_removed == 0;
+  const bool nothing = outcome->opset_after == outcome->opset_before && outcome->values_changed == 0 &&
+                       outcome->casts_added == 0 && outcome->casts_removed == 0;
   print(fmt::format("{}: {}\n", printable(request.dry_run ? request.input : request.output),
                     nothing ? std::string("0 changes")
                             : fmt::format("{} of {} in {}, {} and {} changed, {} added", outcome->nodes_converted,
@@ -278,7 +279,8 @@ void add_onnx_convert(CLI::App& group, Work& work) {
       ->option_text("TYPES");
   command.add_flag("--weights-only", request.weights_only,
                    "only initializers change; float8 types, too, with opset 19 or later, and int8");
-  command.add_option("--opset", arguments->opset, "keep, auto (raise it if the type needs it) or a number (default keep)")
+  command
+      .add_option("--opset", arguments->opset, "keep, auto (raise it if the type needs it) or a number (default keep)")
       ->option_text("OPSET");
   add_choice(command, "--runtime", request.runtime,
              {{"onnxruntime_cpu", Runtime::onnxruntime_cpu}, {"any", Runtime::any}},

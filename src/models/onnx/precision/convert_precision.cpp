@@ -154,8 +154,9 @@ Result<void> check_opset(const Model& model, DType to) {
   return Error{.code = ErrorCode::unsupported,
                .message = fmt::format("{} came with opset {}, but the model has opset {}",
                                       to == DType::int8 ? "DequantizeLinear" : name(to), first, opset),
-               .hint = "--opset auto raises the model's where no node changes by that; onnx.version_converter converts "
-                       "others"};
+               .hint =
+                   "--opset auto raises the model's where no node changes by that; onnx.version_converter converts "
+                   "others"};
 }
 
 Result<void> raise_opset(Model& model, const PrecisionPlan::Settings& settings) {

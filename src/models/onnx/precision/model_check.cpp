@@ -81,8 +81,9 @@ class Check {
         if (here.element < 64 && (allowed >> here.element & 1) == 0) {
           add(node, "type", fmt::format("{} {}, which the operator does not allow there", verb, type_text(here)));
         } else if (differ(bound[parameter->variable], here)) {
-          add(node, "types", fmt::format("{} {} and {} where it needs one type", verb,
-                                         type_text(bound[parameter->variable]), type_text(here)));
+          add(node, "types",
+              fmt::format("{} {} and {} where it needs one type", verb, type_text(bound[parameter->variable]),
+                          type_text(here)));
         } else {
           bound[parameter->variable] = here;
         }
@@ -108,7 +109,8 @@ class Check {
                                                 : ValueType{};
           if (!differ(made, wanted)) continue;
           add(node, "body",
-              fmt::format("needs {} from \"{}\", which gives {}", type_text(wanted), shown(attribute.name), type_text(made)));
+              fmt::format("needs {} from \"{}\", which gives {}", type_text(wanted), shown(attribute.name),
+                          type_text(made)));
         }
       }
     }
@@ -141,7 +143,8 @@ Result<void> check_new_model(const io::InputFile& old_file, const std::string& n
   if (!old) return std::move(old).error();
   std::set<std::string> known;
   for (Fault& fault : find_faults(**old)) known.insert(std::move(fault.place));
-  const auto found = std::find_if(faults.begin(), faults.end(), [&](const Fault& f) { return !known.contains(f.place); });
+  const auto found =
+      std::find_if(faults.begin(), faults.end(), [&](const Fault& f) { return !known.contains(f.place); });
   if (found == faults.end()) return {};
   return Error{.code = ErrorCode::internal,
                .message = "the new model would be wrong: " + found->text,

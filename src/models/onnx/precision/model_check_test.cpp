@@ -91,9 +91,9 @@ TEST(ModelCheck, FindsBranchesOfTwoTypes) {
   const std::string other = graph({node("Neg", "m", {"h"}, "b")}, {}, value("b", float16));
   std::string both = node("If", "i", {"c"}, "y", branch("then_branch", one));
   both += encode_field(node_field::attribute, branch("else_branch", other));
-  EXPECT_EQ(faults_of(graph({both}, {value("x", float32), value("h", float16), value("c", boolean)},
-                            value("y", float16))),
-            Texts{"If \"i\" needs float16 from \"then_branch\", which gives float32"});
+  EXPECT_EQ(
+      faults_of(graph({both}, {value("x", float32), value("h", float16), value("c", boolean)}, value("y", float16))),
+      Texts{"If \"i\" needs float16 from \"then_branch\", which gives float32"});
 }
 
 TEST(ModelCheck, RefusesOnlyFaultsThatAreNew) {

@@ -49,8 +49,8 @@ Result<void> upgrade_opset(Model& model, std::int64_t opset) {
     const std::size_t count = blocking.size();
     if (count > most_shown) blocking.resize(most_shown);
     return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("{} of the model's nodes would mean something else in opset {}: {}{}", count, opset,
-                                        fmt::join(blocking, ", "), count > most_shown ? ", ..." : ""),
+                 .message = fmt::format("{} of the model's nodes would mean something else in opset {}: {}{}", count,
+                                        opset, fmt::join(blocking, ", "), count > most_shown ? ", ..." : ""),
                  .hint = "onnx.version_converter rewrites such nodes"};
   }
   raise(model.opsets, opset);
