@@ -180,12 +180,8 @@ def convert(
 
 def _tried(source: str, to: Any, options: dict[str, Any], opset: Opset, checks: Validation | None) -> ConvertResult:
     """What a conversion would do. One that is validated or upgraded is done, in a folder that goes."""
-    if checks is None:
-        try:
-            return _result(_core.onnx_convert(source, "", to, options), None)
-        except UnsupportedError:
-            if opset == "keep":
-                raise
+    if checks is None and (rows := _attempt(source, "", to, options, opset)) is not None:
+        return _result(rows, None)
     with tempfile.TemporaryDirectory(prefix="tensorcast-onnx-") as folder:
         made = os.path.join(folder, "new.onnx")
         done = _convert_file(source, made, to, {**options, "dry_run": False}, opset, checks)
@@ -224,15 +220,21 @@ def _read(model: bytes | ModelProto, path: str) -> Any:
     return onnx.load(path)
 
 
+def _attempt(source: str, target: str, to: Any, options: dict[str, Any], opset: Opset) -> dict[str, Any] | None:
+    """What the conversion says; None if it is refused in an opset that onnx's own converter may raise."""
+    try:
+        return _core.onnx_convert(source, target, to, options)
+    except UnsupportedError:
+        if opset == "keep":
+            raise
+        return None
+
+
 def _convert_file(
     source: str, target: str, to: Any, options: dict[str, Any], opset: Opset, checks: Validation | None
 ) -> ConvertResult:
-    if checks is None:
-        try:
-            return _result(_core.onnx_convert(source, target, to, options), target)
-        except UnsupportedError:
-            if opset == "keep":
-                raise
+    if checks is None and (rows := _attempt(source, target, to, options, opset)) is not None:
+        return _result(rows, target)
     if os.path.lexists(target) and not options["overwrite"]:
         hint = "overwrite=True replaces it"
         raise make_error(f"{target}: it exists; {hint}", "io", hint, target, "", None, errno.EEXIST)
@@ -245,14 +247,11 @@ def _convert_file(
         staged = os.path.join(folder, "new")
         os.mkdir(staged)
         made = os.path.join(staged, os.path.basename(target))
-        try:
-            result = _result(_core.onnx_convert(source, made, to, options), target)
-        except UnsupportedError:
-            if opset == "keep":
-                raise
+        rows = _attempt(source, made, to, options, opset)
+        if rows is None:
             source, here = _upgraded(source, opset, to, folder)
-            rows = _core.onnx_convert(source, made, to, {**options, "opset": 0})
-            result = _result({**rows, "opset_before": here}, target)
+            rows = {**_core.onnx_convert(source, made, to, {**options, "opset": 0}), "opset_before": here}
+        result = _result(rows, target)
         if checks is not None:
             outputs: tuple[OutputDifference, ...] = ()
             check_model(source, made)
