@@ -218,12 +218,7 @@ std::string encode_node(const AddCastRequest& request, const AddCastOutcome& nam
                      encode_field(node_field::output, names.output_name) +
                      encode_field(node_field::name, names.node_name) + encode_field(node_field::op_type, "Cast");
   if (opset < 6) {
-    std::string word(request.to == DType::float32   ? "FLOAT"
-                     : request.to == DType::float64 ? "DOUBLE"
-                                                    : name(request.to));
-    std::transform(word.begin(), word.end(), word.begin(),
-                   [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
-    node += encode_field(node_field::attribute, encode_string_attribute("to", word));
+    node += encode_field(node_field::attribute, encode_string_attribute("to", cast_word(request.to)));
   } else {
     node += encode_field(node_field::attribute, encode_int_attribute("to", static_cast<std::uint64_t>(request.to)));
   }

@@ -7,6 +7,7 @@
 
 #include "models/onnx/message_edits.hpp"
 #include "models/onnx/model_schema.hpp"
+#include "tensorcast/dtype.hpp"
 
 namespace tensorcast::models::onnx {
 
@@ -22,6 +23,13 @@ namespace tensorcast::models::onnx {
 
 [[nodiscard]] inline std::string encode_string_attribute(std::string_view name, std::string_view value) {
   return encode_attribute(name, AttributeType::string, encode_field(attribute_field::s, value));
+}
+
+// The type as `to` of a Cast before opset 6 names it.
+[[nodiscard]] inline std::string cast_word(DType dtype) {
+  std::string word(dtype == DType::float32 ? "FLOAT" : dtype == DType::float64 ? "DOUBLE" : name(dtype));
+  for (char& c : word) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  return word;
 }
 
 }  // namespace tensorcast::models::onnx

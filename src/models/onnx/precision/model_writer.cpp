@@ -16,13 +16,6 @@
 namespace tensorcast::models::onnx::precision {
 namespace {
 
-// Cast before opset 6 names the type.
-std::string cast_word(DType dtype) {
-  std::string word(dtype == DType::float32 ? "FLOAT" : dtype == DType::float64 ? "DOUBLE" : name(dtype));
-  for (char& c : word) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-  return word;
-}
-
 std::string encode_tensor(DType dtype, std::span<const std::int64_t> shape, std::span<const std::byte> bytes) {
   using formats::onnx::Field;
   std::string text;
