@@ -178,7 +178,9 @@ TEST(PrecisionPlan, WhatALoopCarriesHasOneType) {
     EXPECT_EQ(planned.made("a"), planned.made("y")) << domain;
     EXPECT_EQ(planned.taken("y", 2), planned.made("y")) << domain;
     EXPECT_EQ(planned.plan->given_back(body, 1), planned.made("y")) << domain;
-    if (domain.empty()) EXPECT_EQ(planned.made("y"), f16);
+    if (domain.empty()) {
+      EXPECT_EQ(planned.made("y"), f16);
+    }
   }
 }
 
