@@ -1,7 +1,7 @@
 // tensorcast::onnx::clean() and list_casts(): what Casts a model has, and which of them can go.
 #include <fmt/format.h>
 
-#include "dtype/guarded.hpp"
+#include "models/onnx/guarded_for_file.hpp"
 #include "models/onnx/model_folder.hpp"
 #include "models/onnx/precision/cast_elision.hpp"
 #include "models/onnx/precision/graph_scopes.hpp"
@@ -245,12 +245,6 @@ Result<std::vector<CastInfo>> list_casts(const std::string& path) {
   return casts;
 }
 
-template <class Outcome>
-Result<Outcome> located(Result<Outcome> outcome, const std::string& path) {
-  if (!outcome && outcome.error().file.empty()) outcome.error().file = path;
-  return outcome;
-}
-
 }  // namespace
 }  // namespace tensorcast::models::onnx::precision
 
@@ -267,11 +261,11 @@ std::string_view name(CastRole role) noexcept {
 }
 
 Result<CleanOutcome> clean(const CleanRequest& request) {
-  return precision::located(guarded([&] { return precision::clean(request); }), request.input);
+  return models::onnx::guarded_for_file(request.input, [&] { return precision::clean(request); });
 }
 
 Result<std::vector<CastInfo>> list_casts(const std::string& model) {
-  return precision::located(guarded([&] { return precision::list_casts(model); }), model);
+  return models::onnx::guarded_for_file(model, [&] { return precision::list_casts(model); });
 }
 
 }  // namespace tensorcast::inline TENSORCAST_ABI::onnx

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "dtype/guarded.hpp"
+#include "models/onnx/guarded_for_file.hpp"
 #include "models/onnx/model_tree.hpp"
 #include "models/onnx/precision/function_copies.hpp"
 #include "models/onnx/precision/graph_scopes.hpp"
@@ -413,9 +413,7 @@ Result<ConvertOutcome> convert(const ConvertRequest& request) {
 namespace tensorcast::inline TENSORCAST_ABI::onnx {
 
 Result<ConvertOutcome> convert(const ConvertRequest& request) {
-  Result<ConvertOutcome> outcome = guarded([&] { return models::onnx::precision::convert(request); });
-  if (!outcome && outcome.error().file.empty()) outcome.error().file = request.input;
-  return outcome;
+  return models::onnx::guarded_for_file(request.input, [&] { return models::onnx::precision::convert(request); });
 }
 
 }  // namespace tensorcast::inline TENSORCAST_ABI::onnx

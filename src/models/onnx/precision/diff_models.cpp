@@ -7,8 +7,8 @@
 #include <tuple>
 
 #include "convert/number_difference.hpp"
-#include "dtype/guarded.hpp"
 #include "formats/onnx/tensor_proto_reader.hpp"
+#include "models/onnx/guarded_for_file.hpp"
 #include "models/onnx/precision/graph_scopes.hpp"
 #include "models/onnx/precision/model_ir.hpp"
 #include "models/onnx/precision/precision_plan.hpp"
@@ -263,9 +263,7 @@ Result<DiffOutcome> diff(const DiffRequest& request) {
 namespace tensorcast::inline TENSORCAST_ABI::onnx {
 
 Result<DiffOutcome> diff(const DiffRequest& request) {
-  Result<DiffOutcome> outcome = guarded([&] { return models::onnx::precision::diff(request); });
-  if (!outcome && outcome.error().file.empty()) outcome.error().file = request.a;
-  return outcome;
+  return models::onnx::guarded_for_file(request.a, [&] { return models::onnx::precision::diff(request); });
 }
 
 }  // namespace tensorcast::inline TENSORCAST_ABI::onnx

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "dtype/guarded.hpp"
+#include "models/onnx/guarded_for_file.hpp"
 #include "models/onnx/model_tree.hpp"
 #include "models/onnx/precision/cast_elision.hpp"
 #include "models/onnx/precision/graph_scopes.hpp"
@@ -276,9 +276,7 @@ Result<std::string> draw(const DrawRequest& request) {
 namespace tensorcast::inline TENSORCAST_ABI::onnx {
 
 Result<std::string> draw(const DrawRequest& request) {
-  Result<std::string> text = guarded([&] { return models::onnx::precision::draw(request); });
-  if (!text && text.error().file.empty()) text.error().file = request.input;
-  return text;
+  return models::onnx::guarded_for_file(request.input, [&] { return models::onnx::precision::draw(request); });
 }
 
 }  // namespace tensorcast::inline TENSORCAST_ABI::onnx

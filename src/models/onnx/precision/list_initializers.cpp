@@ -1,8 +1,8 @@
 // tensorcast::onnx::list_initializers(): the tensors of a model without their elements.
 #include <fmt/format.h>
 
-#include "dtype/guarded.hpp"
 #include "formats/onnx/tensor_proto_reader.hpp"
+#include "models/onnx/guarded_for_file.hpp"
 #include "models/onnx/message_fields.hpp"
 #include "models/onnx/precision/graph_scopes.hpp"
 #include "models/onnx/precision/model_ir.hpp"
@@ -140,9 +140,7 @@ Result<FileSummary> list_initializers(const std::string& path) {
 namespace tensorcast::inline TENSORCAST_ABI::onnx {
 
 Result<FileSummary> list_initializers(const std::string& model) {
-  Result<FileSummary> summary = guarded([&] { return models::onnx::precision::list_initializers(model); });
-  if (!summary && summary.error().file.empty()) summary.error().file = model;
-  return summary;
+  return models::onnx::guarded_for_file(model, [&] { return models::onnx::precision::list_initializers(model); });
 }
 
 }  // namespace tensorcast::inline TENSORCAST_ABI::onnx

@@ -7,9 +7,9 @@
 #include <set>
 #include <utility>
 
-#include "dtype/guarded.hpp"
 #include "io/parent_folders.hpp"
 #include "models/onnx/encode_attribute.hpp"
+#include "models/onnx/guarded_for_file.hpp"
 #include "models/onnx/message_fields.hpp"
 #include "models/onnx/model_folder.hpp"
 #include "models/onnx/precision/external_locations.hpp"
@@ -285,9 +285,7 @@ Result<UseTensorcastOutcome> use_tensorcast(const UseTensorcastRequest& request)
 namespace tensorcast::inline TENSORCAST_ABI::onnx {
 
 Result<UseTensorcastOutcome> use_tensorcast(const UseTensorcastRequest& request) {
-  Result<UseTensorcastOutcome> outcome = guarded([&] { return models::onnx::precision::use_tensorcast(request); });
-  if (!outcome && outcome.error().file.empty()) outcome.error().file = request.input;
-  return outcome;
+  return models::onnx::guarded_for_file(request.input, [&] { return models::onnx::precision::use_tensorcast(request); });
 }
 
 }  // namespace tensorcast::inline TENSORCAST_ABI::onnx

@@ -1,0 +1,19 @@
+// The boundary of functions that work on one file: exceptions become errors, and errors name the file.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "dtype/guarded.hpp"
+
+namespace tensorcast::models::onnx {
+
+// As guarded(). An error that names no file gets `path`.
+template <class Body>
+[[nodiscard]] auto guarded_for_file(const std::string& path, Body&& body) -> decltype(std::forward<Body>(body)()) {
+  auto result = guarded(std::forward<Body>(body));
+  if (!result && result.error().file.empty()) result.error().file = path;
+  return result;
+}
+
+}  // namespace tensorcast::models::onnx
