@@ -18,8 +18,11 @@ namespace tensorcast::inline TENSORCAST_ABI::onnx {
 
 // Where the new model must run. An operator stays as it is if its schema, or the runtime, does not take the new type.
 enum class Runtime : std::uint8_t {
-  onnxruntime_cpu,  // ONNX Runtime on a CPU, which has the fewest kernels
-  any,              // by the schemas alone
+  onnxruntime_cpu,   // ONNX Runtime on a CPU, which has the fewest kernels
+  onnxruntime_cuda,  // with its execution provider for CUDA
+  tensorrt,
+  openvino,
+  any,  // by the schemas alone
 };
 
 // An initializer with a number beyond the new type's range.

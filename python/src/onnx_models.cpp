@@ -62,8 +62,12 @@ onnx::ConvertRequest request_of_model(const std::string& src, const std::string&
   request.weights_only = nb::cast<bool>(options["weights_only"]);
   request.dry_run = nb::cast<bool>(options["dry_run"]);
   request.overwrite = nb::cast<bool>(options["overwrite"]);
-  request.runtime =
-      choice_of<Runtime>(options, "runtime", {{"onnxruntime_cpu", Runtime::onnxruntime_cpu}, {"any", Runtime::any}});
+  request.runtime = choice_of<Runtime>(options, "runtime",
+                                       {{"onnxruntime_cpu", Runtime::onnxruntime_cpu},
+                                        {"onnxruntime_cuda", Runtime::onnxruntime_cuda},
+                                        {"tensorrt", Runtime::tensorrt},
+                                        {"openvino", Runtime::openvino},
+                                        {"any", Runtime::any}});
   request.on_overflow = choice_of<OnOverflow>(options, "on_overflow",
                                               {{"keep_high", OnOverflow::keep_high},
                                                {"clamp", OnOverflow::clamp},

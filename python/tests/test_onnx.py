@@ -86,12 +86,15 @@ def test_options_reach_the_library():
     clamped = tc.onnx.convert(model, to="float16", on_overflow="clamp", masks="inf").model
     stored = {t.name: numpy_helper.to_array(t) for t in clamped.graph.initializer}
     assert stored["w"][0, 0] == 65504 and stored["m"][0, 1] == -np.inf
-    assert operators(tc.onnx.convert(small(), to="bfloat16", runtime="any").model) == ["MatMul", "Relu", "Softmax"]
+    assert "Cast" in operators(tc.onnx.convert(small(), to="bfloat16", runtime="onnxruntime_cpu").model)
+    for runtime in ("onnxruntime_cuda", "tensorrt", "openvino", "any"):
+        new = tc.onnx.convert(small(), to="bfloat16", runtime=runtime).model
+        assert operators(new) == ["MatMul", "Relu", "Softmax"]
     weights = tc.onnx.convert(small(), to="float8_e4m3fn", weights_only=True).model
     assert operators(weights)[0] == "Cast" and weights.graph.initializer[0].data_type == TensorProto.FLOAT8E4M3FN
     half = tc.onnx.convert(small(), to="float16").model
     assert tc.onnx.convert(half, to="float64", from_=["bfloat16"]).values_changed == 0
-    with pytest.raises(ValueError, match="runtime= is one of onnxruntime_cpu, any, not 'cuda'"):
+    with pytest.raises(ValueError, match="runtime= is one of onnxruntime_cpu, onnxruntime_cuda, .*, any, not 'cuda'"):
         tc.onnx.convert(small(), to="float16", runtime="cuda")
 
 

@@ -1,8 +1,8 @@
 """ONNX's own node tests with float32 inputs, converted by `tcast onnx convert`: all of them, or a sample.
 
-    python tests/python/onnx_node_models.py --tcast PROGRAM [--to TYPE ...] [--only REGEX] [--every N] [--back]
+    python tests/python/onnx_node_models.py --tcast PROGRAM [--to TYPE ...] [--only REGEX] [--every N] [--back] [--openvino]
 
-A model that ONNX Runtime runs must be valid after its conversion, load, run, give nearly the same, and a second
+A model that ONNX Runtime, or OpenVINO on a CPU, runs must be valid after its conversion, load, run, give nearly the same, and a second
 conversion must change nothing. The last line counts.
 """
 
@@ -111,6 +111,28 @@ def from_ort(value):
     return raw.reshape(value.shape())
 
 
+def run_in_openvino(path, values):
+    """The same in OpenVINO, in float32 inside, as the model says more than the processor."""
+    import ml_dtypes
+    import openvino
+
+    def data(tensor):
+        is_bfloat16 = tensor.element_type == openvino.Type.bf16  # which OpenVINO shows as float16
+        return tensor.data.view(ml_dtypes.bfloat16) if is_bfloat16 else tensor.data
+
+    compiled = openvino.compile_model(path, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1})
+    request = compiled.create_infer_request()
+    for port in compiled.inputs:
+        value = next(values[name] for name in port.names if name in values)
+        if not isinstance(value, np.ndarray):
+            raise TypeError("no tensor")
+        tensor = openvino.Tensor(port.element_type, openvino.Shape(value.shape))
+        data(tensor)[...] = value
+        request.set_tensor(port, tensor)
+    request.infer()
+    return [np.array(data(request.get_tensor(port))) for port in compiled.outputs]
+
+
 def arrays(value):
     if isinstance(value, list):
         return [array for each in value for array in arrays(each)]
@@ -146,8 +168,8 @@ def close(before, after, tolerance):
     return ""
 
 
-def candidates(only=None, every=1):
-    """(name, path, model, inputs, outputs) of the node tests with float32 inputs that ONNX Runtime runs."""
+def candidates(only=None, every=1, run=run):
+    """(name, path, model, inputs, outputs) of the node tests with float32 inputs that `run` runs."""
     names = sorted(path.name for path in FOLDER.iterdir() if only is None or re.search(only, path.name))
     for name in names[::every]:
         path = FOLDER / name / "model.onnx"
@@ -197,7 +219,7 @@ def convert(tcast, source, target, *arguments):
     return done.stderr if done.returncode else ""
 
 
-def judge(tcast, path, model, values, outputs, to, folder, arguments=(), tolerance=None):
+def judge(tcast, path, model, values, outputs, to, folder, arguments=(), tolerance=None, run=run):
     """(stage, reason) of the first thing that is wrong with a converted model; None if all is right."""
     target, again = folder / "out.onnx", folder / "again.onnx"
     if to == "bfloat16" and has_sequences(model):  # ONNX Runtime passes no sequences of it to Python
@@ -244,18 +266,24 @@ def main():
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--with", dest="arguments", default="", help="more arguments for the command")
     parser.add_argument("--back", action="store_true", help="convert to --to, and then back to float32")
+    parser.add_argument("--openvino", action="store_true", help="convert for OpenVINO, and run the models there")
     options = parser.parse_args()
+    runner, arguments = run, options.arguments.split()
+    if options.openvino:
+        runner = run_in_openvino
+        if "--runtime" not in arguments:
+            arguments += ["--runtime", "openvino"]
     counts = {to: collections.Counter() for to in options.to}
     with tempfile.TemporaryDirectory() as folder:
-        for name, path, model, values, outputs in candidates(options.only, options.every):
+        for name, path, model, values, outputs in candidates(options.only, options.every, runner):
             for to in options.to:
-                if to == "bfloat16" and lacks_bfloat16(model) and "--opset" not in options.arguments:
+                if to == "bfloat16" and lacks_bfloat16(model) and "--opset" not in arguments:
                     continue
                 where = pathlib.Path(folder)
                 if options.back:
                     wrong = judge_back(options.tcast, path, model, values, outputs, to, where)
                 else:
-                    wrong = judge(options.tcast, path, model, values, outputs, to, where, options.arguments.split())
+                    wrong = judge(options.tcast, path, model, values, outputs, to, where, arguments, run=runner)
                 counts[to]["models"] += 1
                 counts[to][wrong[0] if wrong else "right"] += 1
                 if wrong:

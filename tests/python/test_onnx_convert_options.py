@@ -127,6 +127,38 @@ def test_types_of_operators(convert, run_tcast, tmp_path):
         assert done.returncode == 1, wrong
 
 
+@pytest.mark.parametrize("runtime, float16, bfloat16", [
+    ("onnxruntime_cpu", "mgrc", ""),
+    ("onnxruntime_cuda", "mrc", "m"),  # has GridSample in float32 only, and leaves CumProd to the CPU
+    ("tensorrt", "mgr", "mr"),  # has no CumProd
+    ("openvino", "mgrc", "mgrc"),
+    ("any", "mgrc", "mgrc"),
+])
+def test_runtimes_have_other_kernels(convert, runtime, float16, bfloat16):
+    model = parse("""g (float[1,1,4,4] x, float[1,4,4,2] s, int64 a) => (float[1,1,4,4] y) {
+        m = MatMul(x, x)  g = GridSample(m, s)  r = Reciprocal(g)  c = CumProd(r, a)  y = Neg(c) }""", opset=26)
+    for to, code, changed in (("float16", F16, float16), ("bfloat16", BF16, bfloat16)):
+        types = types_of(convert(model, to, "--runtime", runtime, check=False))
+        assert {name for name in "mgrc" if types[name] == code} == set(changed), to
+
+
+def test_float64_where_there_is_none_and_unknown_runtimes_are_refused(convert, run_tcast):
+    for runtime in ("tensorrt", "openvino"):
+        convert(parse(LINE), "float16", "--runtime", runtime)
+        done = run_tcast("onnx", "convert", "model.onnx", "-o", "no.onnx", "--to", "float64", "--runtime", runtime)
+        assert done.returncode == 1 and "the runtime computes nothing in float64" in done.stderr
+    done = run_tcast("onnx", "convert", "model.onnx", "-o", "no.onnx", "--to", "float16", "--runtime", "cuda")
+    assert done.returncode == 2 and "onnxruntime_cuda" in done.stderr
+
+
+@pytest.mark.parametrize("runtime", ["onnxruntime_cuda", "tensorrt", "openvino", "any"])
+def test_contributed_operators_keep_their_types(convert, runtime):
+    model = parse("g (float[1,3] x) => (float[1,3] y) <float[1,3] b> { a = Neg(x)  b = com.microsoft.FastGelu(a)  y = Neg(b) }")
+    model.opset_import.add(domain="com.microsoft", version=1)
+    new = convert(model, "float16", "--runtime", runtime, check=False)
+    assert [node.op_type for node in new.graph.node] == ["Neg", "Cast", "FastGelu", "Cast", "Neg"]
+
+
 @pytest.mark.parametrize("arguments, expected", [
     ((), [1e5, 1e-9, -1e-9, 0, 2]),  # stays float32
     (("--clamp", "finite"), [65504, 0, 0, 0, 2]),

@@ -283,7 +283,11 @@ void add_onnx_convert(CLI::App& group, Work& work) {
       .add_option("--opset", arguments->opset, "keep, auto (raise it if the type needs it) or a number (default keep)")
       ->option_text("OPSET");
   add_choice(command, "--runtime", request.runtime,
-             {{"onnxruntime_cpu", Runtime::onnxruntime_cpu}, {"any", Runtime::any}},
+             {{"onnxruntime_cpu", Runtime::onnxruntime_cpu},
+              {"onnxruntime_cuda", Runtime::onnxruntime_cuda},
+              {"tensorrt", Runtime::tensorrt},
+              {"openvino", Runtime::openvino},
+              {"any", Runtime::any}},
              "where the model must run (default onnxruntime_cpu; any: by ONNX's schemas alone)");
   add_choice(command, "--on-overflow", request.on_overflow,
              {{"keep_high", OnOverflow::keep_high},

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..graph import ModelProto
 
 Path: TypeAlias = "str | os.PathLike[str]"
-Runtime: TypeAlias = Literal["onnxruntime_cpu", "any"]
+Runtime: TypeAlias = Literal["onnxruntime_cpu", "onnxruntime_cuda", "tensorrt", "openvino", "any"]
 OnOverflow: TypeAlias = Literal["keep_high", "clamp", "inf", "error"]
 Masks: TypeAlias = Literal["finite", "inf", "as_others"]
 Clamp: TypeAlias = Literal["none", "finite", "onnxconverter_common", "onnxruntime"]
@@ -98,7 +98,8 @@ def convert(
         op_types: types of operators that have no schema: ``"own::Op:in=float16,out=float16"``.
         weights_only: only initializers change, and a Cast behind each gives back the old type; with int8 a
             DequantizeLinear with a scale for each output channel.
-        runtime: where the model must run; ``"any"`` decides by ONNX's schemas alone.
+        runtime: where the model must run: nodes that it has no kernel for keep their type. ``"any"`` decides by ONNX's
+            schemas alone.
         on_overflow: what becomes of initializers beyond the range: they and their nodes keep the type, or ...
         masks: what becomes of constants such as -1e9 and -3.4e38: the lowest number, infinity, or ``on_overflow``.
         clamp: limits numbers of initializers: ``"finite"`` to the type's range (as ``on_overflow="clamp"``), the others

@@ -23,7 +23,7 @@ onnx::ConvertRequest request_of(const std::string& path, unsigned choice) {
   request.weights_only = choice % 3 == 0;
   request.to = (request.weights_only ? stored : targets)[choice / 3 % 4];
   request.keep_io_types = choice / 12 % 2 == 1;
-  request.runtime = choice / 24 % 2 == 1 ? onnx::Runtime::any : onnx::Runtime::onnxruntime_cpu;
+  request.runtime = static_cast<onnx::Runtime>(choice / 24 % 5);
   request.shared_initializers = static_cast<onnx::SharedInitializers>(choice / 48 % 2);
   request.on_overflow = static_cast<onnx::OnOverflow>(choice / 96 % 3);
   if (choice / 288 % 4 == 1) request.keep = {"glob:*a*"};

@@ -17,6 +17,7 @@
 #include "models/onnx/precision/node_selection.hpp"
 #include "models/onnx/precision/opset_upgrade.hpp"
 #include "models/onnx/precision/precision_plan.hpp"
+#include "models/onnx/precision/runtime_overlay.hpp"
 #include "models/onnx/precision/type_inference.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/onnx.hpp"
@@ -49,6 +50,10 @@ Result<PrecisionPlan::Settings> settings_of(const ConvertRequest& request) {
     return refused(
         fmt::format("a model cannot become {}", name(request.to)),
         "targets are float16, bfloat16, float32 and float64; with --weights-only float8 types and int8, too");
+  }
+  if (!runtime_has_type(request.runtime, request.to)) {
+    return refused(fmt::format("the runtime computes nothing in {}", name(request.to)),
+                   "TensorRT and OpenVINO cast it to float32");
   }
   PrecisionPlan::Settings settings{.to = static_cast<std::uint32_t>(request.to), .from = 0, .request = &request};
   for (const DType from : request.from) {

@@ -5,9 +5,13 @@
 #include <string_view>
 
 #include "models/onnx/precision/model_ir.hpp"
+#include "tensorcast/dtype.hpp"
 #include "tensorcast/onnx.hpp"
 
 namespace tensorcast::models::onnx::precision {
+
+// false: the runtime computes nothing in the type
+[[nodiscard]] bool runtime_has_type(::tensorcast::onnx::Runtime runtime, DType dtype);
 
 [[nodiscard]] bool runtime_has_kernel(::tensorcast::onnx::Runtime runtime, const Node& node, int since,
                                       std::uint32_t element);
