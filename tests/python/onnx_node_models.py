@@ -168,8 +168,8 @@ def close(before, after, tolerance):
     return ""
 
 
-def candidates(only=None, every=1, run=run):
-    """(name, path, model, inputs, outputs) of the node tests with float32 inputs that `run` runs."""
+def candidates(only=None, every=1, engine=run):
+    """(name, path, model, inputs, outputs) of the node tests with float32 inputs that `engine` runs right."""
     names = sorted(path.name for path in FOLDER.iterdir() if only is None or re.search(only, path.name))
     for name in names[::every]:
         path = FOLDER / name / "model.onnx"
@@ -178,7 +178,10 @@ def candidates(only=None, every=1, run=run):
             continue
         try:
             values = test_input(FOLDER / name, model)
-            outputs = run(path, values)
+            outputs = engine(path, values)
+            # OpenVINO 2026.4.1 gives what memory had for Tile, if the numbers of repeats are an input.
+            if engine is not run and close(run(path, values), outputs, 1e-3):
+                continue
         except Exception:
             continue
         yield name, path, model, values, outputs
@@ -219,7 +222,7 @@ def convert(tcast, source, target, *arguments):
     return done.stderr if done.returncode else ""
 
 
-def judge(tcast, path, model, values, outputs, to, folder, arguments=(), tolerance=None, run=run):
+def judge(tcast, path, model, values, outputs, to, folder, arguments=(), tolerance=None, engine=run):
     """(stage, reason) of the first thing that is wrong with a converted model; None if all is right."""
     target, again = folder / "out.onnx", folder / "again.onnx"
     if to == "bfloat16" and has_sequences(model):  # ONNX Runtime passes no sequences of it to Python
@@ -231,13 +234,13 @@ def judge(tcast, path, model, values, outputs, to, folder, arguments=(), toleran
     except Exception as problem:
         return "check", str(problem)
     try:
-        got = run(target, values)
+        got = engine(target, values)
     except Exception as problem:
         return "run", str(problem)
     is_random = any(node.op_type in RANDOM for node in model.graph.node)
     difference = "" if is_random else close(outputs, got, tolerance or TOLERANCE[to])
     if difference and to in ("float16", "bfloat16"):  # perhaps only as the inputs were rounded
-        rounded_outputs = run(path, {name: rounded(value, to) for name, value in values.items()})
+        rounded_outputs = engine(path, {name: rounded(value, to) for name, value in values.items()})
         difference = close(rounded_outputs, got, tolerance or TOLERANCE[to])
     if difference:
         return "close", difference
@@ -268,14 +271,14 @@ def main():
     parser.add_argument("--back", action="store_true", help="convert to --to, and then back to float32")
     parser.add_argument("--openvino", action="store_true", help="convert for OpenVINO, and run the models there")
     options = parser.parse_args()
-    runner, arguments = run, options.arguments.split()
+    engine, arguments = run, options.arguments.split()
     if options.openvino:
-        runner = run_in_openvino
+        engine = run_in_openvino
         if "--runtime" not in arguments:
             arguments += ["--runtime", "openvino"]
     counts = {to: collections.Counter() for to in options.to}
     with tempfile.TemporaryDirectory() as folder:
-        for name, path, model, values, outputs in candidates(options.only, options.every, runner):
+        for name, path, model, values, outputs in candidates(options.only, options.every, engine):
             for to in options.to:
                 if to == "bfloat16" and lacks_bfloat16(model) and "--opset" not in arguments:
                     continue
@@ -283,7 +286,7 @@ def main():
                 if options.back:
                     wrong = judge_back(options.tcast, path, model, values, outputs, to, where)
                 else:
-                    wrong = judge(options.tcast, path, model, values, outputs, to, where, arguments, run=runner)
+                    wrong = judge(options.tcast, path, model, values, outputs, to, where, arguments, engine=engine)
                 counts[to]["models"] += 1
                 counts[to][wrong[0] if wrong else "right"] += 1
                 if wrong:

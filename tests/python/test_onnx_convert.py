@@ -82,14 +82,14 @@ def test_node_models_of_onnx(tcast, tmp_path, to):
 # All of them: tests/python/onnx_node_models.py --openvino.
 def test_node_models_of_onnx_in_openvino(tcast, tmp_path):
     pytest.importorskip("openvino")
-    run = onnx_node_models.run_in_openvino
+    engine = onnx_node_models.run_in_openvino
     names = ["affine_grid_2d", "attention_4d", "conv_with_strides_padding", "dft", "gemm_default_no_bias", "isinf",
              "layer_normalization_2d_axis0", "lstm_defaults", "matmul_2d", "max_example", "softmax_example"]
-    models = list(onnx_node_models.candidates(f"^test_({'|'.join(names)})$", run=run))
+    models = list(onnx_node_models.candidates(f"^test_({'|'.join(names)})$", engine=engine))
     assert len(models) == len(names)
     for name, path, model, values, outputs in models:
         for to in ("float16", "bfloat16"):
-            found = onnx_node_models.judge(tcast, path, model, values, outputs, to, tmp_path, ["--runtime", "openvino"], run=run)
+            found = onnx_node_models.judge(tcast, path, model, values, outputs, to, tmp_path, ["--runtime", "openvino"], engine=engine)
             assert found is None, (name, to)
 
 
