@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -96,6 +97,13 @@ struct ConvertRequest {
   std::vector<std::string> explain = {};  // names of nodes that ConvertOutcome::explained describes
   bool dry_run = false;                   // writes nothing
   bool overwrite = false;
+  // Called with the path of the new model when it and its external data are complete, under their names in a hidden
+  // folder, before they are in their place. An error refuses the conversion. With `dry_run`, the folder goes
+  // afterwards; `output` may then be empty: the folder is in that of temporary files.
+  std::function<Result<void>(const std::string& made)> check = {};
+  // Called before the output is created, now and then while it is written, and before it gets its name; returning false
+  // cancels.
+  std::function<bool()> on_progress = {};
 };
 
 // A node that keeps its type, and why.
@@ -156,8 +164,8 @@ struct ConvertOutcome {
 // as they are. External data goes to one new file, `output` with ".data" at the end. Converting the result again
 // changes nothing.
 // Errors: io, parse; invalid_argument: a name in the request that the model does not have, a type that is no target;
-// unsupported: a Cast to the type that the model's opset does not have, a node that `opset` would change. Nothing is
-// written unless all succeeds.
+// unsupported: a Cast to the type that the model's opset does not have, a node that `opset` would change; cancelled;
+// those of `check`. Nothing is written unless all succeeds.
 [[nodiscard]] TENSORCAST_API Result<ConvertOutcome> convert(const ConvertRequest& request);
 
 // What a Cast is for.

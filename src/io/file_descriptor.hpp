@@ -20,6 +20,7 @@ class FileDescriptor {
   ~FileDescriptor() { reset(); }
 
   void reset() noexcept;
+  int release() noexcept { return std::exchange(fd_, -1); }  // whoever takes it closes it
   [[nodiscard]] int get() const noexcept { return fd_; }
   explicit operator bool() const noexcept { return fd_ >= 0; }
 

@@ -1,5 +1,6 @@
 #include "io/hidden_name.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -39,7 +40,18 @@ bool remove_abandoned_file(int folder, const std::string& hidden) noexcept {
   if (!fd) return errno == ENOENT;
   // Only the holder of the file's lock may remove its name.
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return false;
-  return !is_named(folder, hidden, fd.get()) || ::unlinkat(folder, hidden.c_str(), 0) == 0;
+  if (!is_named(folder, hidden, fd.get()) || ::unlinkat(folder, hidden.c_str(), 0) == 0) return true;
+  return errno == EISDIR && remove_hidden_folder(folder, hidden, fd.get());
+}
+
+bool remove_hidden_folder(int folder, const std::string& hidden, int fd) noexcept {
+  FileDescriptor again(::openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  DIR* entries = again ? ::fdopendir(again.get()) : nullptr;
+  if (entries == nullptr) return false;
+  again.release();
+  while (const dirent* entry = ::readdir(entries)) ::unlinkat(fd, entry->d_name, 0);  // fails for "." and ".."
+  ::closedir(entries);
+  return ::unlinkat(folder, hidden.c_str(), AT_REMOVEDIR) == 0;
 }
 
 }  // namespace tensorcast::io

@@ -1,4 +1,5 @@
-// Names of half-written files. A writer holds the lock of its file, so a file without a lock was left by a dead writer.
+// Names of half-written files, and of folders of them. A writer holds the lock of its file, so a file without a lock
+// was left by a dead writer.
 #pragma once
 
 #include <string>
@@ -15,7 +16,11 @@ inline constexpr int hidden_slots = 64;
 // `hidden` no longer names it.
 [[nodiscard]] bool lock_hidden_file(int folder, const std::string& hidden, int fd) noexcept;
 
-// Removes `hidden` from `folder` if no writer holds it. Reports whether the name is free.
+// Removes `hidden` from `folder` if no writer holds it, and the files in it if it is a folder. Reports whether the name
+// is free.
 bool remove_abandoned_file(int folder, const std::string& hidden) noexcept;
+
+// Removes the folder `hidden`, open as `fd`, and the files in it. Reports whether it is gone.
+bool remove_hidden_folder(int folder, const std::string& hidden, int fd) noexcept;
 
 }  // namespace tensorcast::io

@@ -10,9 +10,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <system_error>
 
 #include "io/hidden_name.hpp"
 #include "io/system_error.hpp"
@@ -86,14 +88,23 @@ Error OutputFile::already_exists() const {
                .system_error = EEXIST};
 }
 
-Result<OutputFile> OutputFile::create(const std::string& path, bool overwrite) {
+// The file that `path` names before.
+struct OutputFile::Old {
+  bool exists = false;
+  std::string folder = {};
+  struct stat stat {};
+};
+
+// Finds the place of a file, which is not open yet.
+Result<OutputFile> OutputFile::locate(const std::string& path, bool overwrite, Old& found) {
   OutputFile file;
   file.path_ = path;
   file.overwrite_ = overwrite;
   std::string place = path;
 
-  struct stat old {};
+  struct stat& old = found.stat;
   const bool exists = ::lstat(path.c_str(), &old) == 0;
+  found.exists = exists;
   if (!exists && errno != ENOENT) return system_error("create", path, errno);
   if (exists && S_ISLNK(old.st_mode)) {
     const std::optional<std::string> behind = real_path(path);
@@ -108,24 +119,55 @@ Result<OutputFile> OutputFile::create(const std::string& path, bool overwrite) {
   }
 
   const std::size_t slash = place.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : place.substr(0, std::max<std::size_t>(slash, 1));
+  found.folder = slash == std::string::npos ? "." : place.substr(0, std::max<std::size_t>(slash, 1));
   file.name_ = slash == std::string::npos ? place : place.substr(slash + 1);
   if (file.name_.empty()) return wrong_kind(path, "no file name");
-  file.folder_ = FileDescriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  file.folder_ = FileDescriptor(::open(found.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!file.folder_ && errno == ENOENT) {
     return Error{.code = ErrorCode::io, .message = "the folder does not exist", .file = path, .system_error = ENOENT};
   }
   if (!file.folder_) return system_error("create", path, errno);
   remove_abandoned_file(file.folder_.get(), hidden_name(file.name_, 0));
+  return file;
+}
 
-  if (!file.open_unnamed(usual_mode)) {
-    if (auto opened = file.open_named(usual_mode, folder); !opened) return std::move(opened).error();
+// Best effort: permission to replace a file does not always include giving one away.
+void OutputFile::take_owner(const Old& old) const noexcept {
+  if (!old.exists) return;
+  if (::fchown(fd_.get(), old.stat.st_uid, old.stat.st_gid) != 0) errno = 0;
+  ::fchmod(fd_.get(), old.stat.st_mode & 0777);
+}
+
+Result<OutputFile> OutputFile::create(const std::string& path, bool overwrite) {
+  Old old;
+  Result<OutputFile> file = locate(path, overwrite, old);
+  if (!file) return file;
+  if (!file->open_unnamed(usual_mode)) {
+    if (auto opened = file->open_named(usual_mode, old.folder); !opened) return std::move(opened).error();
   }
-  if (exists) {
-    // Best effort: permission to replace a file does not always include giving one away.
-    if (::fchown(file.fd_.get(), old.st_uid, old.st_gid) != 0) errno = 0;
-    ::fchmod(file.fd_.get(), old.st_mode & 0777);
-  }
+  file->take_owner(old);
+  return file;
+}
+
+Result<void> OutputFile::check_place(const std::string& path, bool overwrite) {
+  Old old;
+  const Result<OutputFile> file = locate(path, overwrite, old);
+  return file ? Result<void>() : file.error();
+}
+
+Result<OutputFile> OutputFile::adopt(const std::string& made, const std::string& path, bool overwrite) {
+  Old old;
+  Result<OutputFile> file = locate(path, overwrite, old);
+  if (!file) return file;
+  std::error_code failed;
+  std::string whole = std::filesystem::absolute(made, failed).string();
+  file->fd_ = FileDescriptor(::open(whole.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  struct stat found {};
+  if (failed || !file->fd_ || ::fstat(file->fd_.get(), &found) != 0) return system_error("open", made, errno);
+  file->size_ = static_cast<std::uint64_t>(found.st_size);
+  file->temporary_ = whole;
+  file->hidden_name_ = std::move(whole);
+  file->take_owner(old);
   return file;
 }
 
@@ -252,6 +294,11 @@ Result<void> OutputFile::publish() {
   }
   const bool renamed = overwrite_ ? ::renameat(folder, hidden_name_.c_str(), folder, name_.c_str()) == 0
                                   : rename_to_free_name(folder, hidden_name_.c_str(), name_.c_str());
+  if (!renamed && errno == EXDEV) {  // only a file that was adopted
+    Error error = system_error("write", path_, errno);
+    error.hint = "it is a symbolic link to another file system; name the file itself";
+    return error;
+  }
   if (!renamed) return errno == EEXIST ? already_exists() : system_error("write", path_, errno);
   hidden_name_.clear();
   return {};

@@ -19,6 +19,11 @@ class OutputFile {
   // file.
   [[nodiscard]] static Result<OutputFile> create(const std::string& path, bool overwrite);
 
+  // Returns the errors of create() that show before a file is created.
+  [[nodiscard]] static Result<void> check_place(const std::string& path, bool overwrite);
+  // Takes `made`, a complete file elsewhere on the file system of `path`; commit() moves it there. Errors: as create().
+  [[nodiscard]] static Result<OutputFile> adopt(const std::string& made, const std::string& path, bool overwrite);
+
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&& other) noexcept;
   ~OutputFile();  // without commit(): removes the temporary, leaves the old file untouched
@@ -40,6 +45,9 @@ class OutputFile {
 
  private:
   OutputFile() noexcept = default;
+  struct Old;
+  [[nodiscard]] static Result<OutputFile> locate(const std::string& path, bool overwrite, Old& old);
+  void take_owner(const Old& old) const noexcept;
   void discard() noexcept;
   [[nodiscard]] bool open_unnamed(unsigned mode);
   [[nodiscard]] Result<void> open_named(unsigned mode, const std::string& folder);
@@ -55,7 +63,7 @@ class OutputFile {
   std::uint64_t flushing_ = 0;  // write-back has been started up to here
   std::string path_;
   std::string name_;         // in folder_
-  std::string hidden_name_;  // in folder_; empty if no file has that name
+  std::string hidden_name_;  // in folder_, or an absolute path; empty if no file has that name
   std::string temporary_;
   bool overwrite_ = false;
 };

@@ -84,7 +84,8 @@ Result<CleanOutcome> clean(const CleanRequest& request) {
   const TensorPlacement placement{.leave_external = in_same_folder(request.input, request.output)};
   const Result<BuiltModel> built = build_model(source->file, plan, elision, placement, request.output);
   if (!built) return built.error();
-  if (Result<void> written = write_model(source->file, *built, request.output, request.overwrite); !written) {
+  if (Result<void> written = write_model(source->file, *built, request.output, {.overwrite = request.overwrite});
+      !written) {
     return std::move(written).error();
   }
   return outcome;

@@ -2,12 +2,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 #include <map>
 #include <set>
+#include <system_error>
 #include <unordered_map>
 #include <utility>
 
+#include "io/output_file.hpp"
 #include "models/onnx/guarded_for_file.hpp"
 #include "models/onnx/model_tree.hpp"
 #include "models/onnx/precision/function_copies.hpp"
@@ -303,6 +306,17 @@ TensorPlacement placement_of(const ConvertRequest& request) {
   return placement;
 }
 
+// Where the new model is made. One that is only checked may have no place of its own.
+Result<std::string> place_of(const ConvertRequest& request) {
+  if (!request.output.empty() || !request.check) return request.output;
+  std::error_code failed;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(failed);
+  if (failed)
+    return Error{
+        .code = ErrorCode::io, .message = "there is no folder for temporary files", .system_error = failed.value()};
+  return (folder / "model.onnx").string();
+}
+
 DType castable(std::uint32_t element) {
   const auto dtype = static_cast<DType>(element);
   return is_castable(dtype) ? dtype : DType::undefined;
@@ -366,6 +380,10 @@ Result<ConvertOutcome> convert(const ConvertRequest& request) {
   if (!settings) return settings.error();
   const Result<io::InputFile> file = io::InputFile::open(request.input);
   if (!file) return file.error();
+  if (!request.dry_run) {  // a file that is in the way is an error before the work
+    const Result<void> place = io::OutputFile::check_place(request.output, request.overwrite);
+    if (!place) return place.error();
+  }
   Result<std::unique_ptr<Model>> read = read_model(*file);
   if (!read) return std::move(read).error();
   Model& model = **read;
@@ -387,12 +405,19 @@ Result<ConvertOutcome> convert(const ConvertRequest& request) {
   plan.decide();
 
   const CastElision elision(plan, {.only_changed = true});
-  const Result<BuiltModel> built = build_model(*file, plan, elision, placement_of(request), request.output);
+  const Result<std::string> output = place_of(request);
+  if (!output) return output.error();
+  const Result<BuiltModel> built = build_model(*file, plan, elision, placement_of(request), *output);
   if (!built) return built.error();
   const ModelWriter::Counts& counts = built->counts;
-  if (!request.dry_run) {
-    Result<void> written = write_model(*file, *built, request.output, request.overwrite);
-    if (!written) return std::move(written).error();
+  if (!request.dry_run || request.check) {
+    const WriteOptions options{.overwrite = request.overwrite,
+                               .dry_run = request.dry_run,
+                               .check = request.check,
+                               .on_progress = request.on_progress};
+    if (Result<void> written = write_model(*file, *built, *output, options); !written) {
+      return std::move(written).error();
+    }
   }
 
   ConvertOutcome outcome{.opset_before = old_opset,

@@ -8,10 +8,14 @@
 #include <utility>
 #include <vector>
 
+#include "io/output_file.hpp"
+#include "io/staging_folder.hpp"
 #include "models/onnx/precision/model_check.hpp"
 
 namespace tensorcast::models::onnx::precision {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr std::uint64_t small_bytes = 1024;
 
@@ -21,10 +25,10 @@ class Rollback {
   explicit Rollback(std::string path) : path_(std::move(path)) {
     std::error_code failed;
     std::string saved = path_ + ".tcast-old";
-    std::filesystem::remove(saved, failed);
-    std::filesystem::create_hard_link(path_, saved, failed);
+    fs::remove(saved, failed);
+    fs::create_hard_link(path_, saved, failed);
     if (!failed) saved_ = std::move(saved);
-    existed_ = std::filesystem::exists(path_, failed);
+    existed_ = fs::exists(path_, failed);
   }
   Rollback(const Rollback&) = delete;
   Rollback& operator=(const Rollback&) = delete;
@@ -32,12 +36,12 @@ class Rollback {
     std::error_code failed;
     if (committed_ && !kept_) {
       if (!saved_.empty()) {
-        std::filesystem::rename(saved_, path_, failed);
+        fs::rename(saved_, path_, failed);
       } else if (!existed_) {
-        std::filesystem::remove(path_, failed);
+        fs::remove(path_, failed);
       }
     }
-    if (!saved_.empty()) std::filesystem::remove(saved_, failed);
+    if (!saved_.empty()) fs::remove(saved_, failed);
   }
   void committed() noexcept { committed_ = true; }
   void keep() noexcept { kept_ = true; }
@@ -50,11 +54,59 @@ class Rollback {
   bool kept_ = false;
 };
 
+// Commits files one after the other. Brings back what they replaced, unless finish() commits the last one.
+class Commits {
+ public:
+  Result<void> commit(io::OutputFile& file) {
+    auto rollback = std::make_unique<Rollback>(file.path());
+    Result<void> committed = file.commit();
+    if (!committed) return committed;
+    rollback->committed();
+    rollbacks_.push_back(std::move(rollback));
+    return committed;
+  }
+  Result<void> finish(io::OutputFile& last) {
+    Result<void> committed = last.commit();
+    for (const auto& rollback : rollbacks_) {
+      if (committed) rollback->keep();
+    }
+    return committed;
+  }
+
+ private:
+  std::vector<std::unique_ptr<Rollback>> rollbacks_;
+};
+
+Error cancelled() { return Error{.code = ErrorCode::cancelled, .message = "cancelled; nothing was written"}; }
+
+Result<void> write_files(const io::InputFile& file, const BuiltModel& model, const std::string& output,
+                         const WriteOptions& options) {
+  const auto go_on = [&] { return !options.on_progress || options.on_progress(); };
+  if (!go_on()) return cancelled();
+  Result<io::OutputFile> target = io::OutputFile::create(output, options.overwrite);
+  if (!target) return std::move(target).error();
+  if (Result<void> reserved = target->reserve(model.rope.size()); !reserved) return reserved;
+  if (Result<void> written = model.rope.write(file, *target, go_on); !written) return written;
+  if (Result<void> right = check_new_model(file, target->temporary_path()); !right) return right;
+  if (Result<void> synced = target->sync(); !synced) return synced;
+
+  Commits commits;
+  for (const ExternalFiles::File& external : model.external.files()) {
+    const fs::path place = fs::path(output).parent_path() / external.location;
+    Result<io::OutputFile> data = io::OutputFile::create(place.string(), options.overwrite);
+    if (!data) return std::move(data).error();
+    if (Result<void> written = external.contents.write(file, *data, go_on); !written) return written;
+    if (Result<void> committed = commits.commit(*data); !committed) return committed;
+  }
+  if (!go_on()) return cancelled();
+  return commits.finish(*target);
+}
+
 }  // namespace
 
 Result<BuiltModel> build_model(const io::InputFile& file, const PrecisionPlan& plan, const CastElision& elision,
                                TensorPlacement placement, const std::string& output) {
-  const std::string model_name = std::filesystem::path(output).filename().string();
+  const std::string model_name = fs::path(output).filename().string();
   for (;;) {
     BuiltModel built{.rope = {}, .external = ExternalFiles(model_name, placement.per_tensor), .counts = {}};
     ModelWriter writer(file, plan, elision, built.external, placement);
@@ -75,31 +127,35 @@ Result<BuiltModel> build_model(const io::InputFile& file, const PrecisionPlan& p
 }
 
 Result<void> write_model(const io::InputFile& file, const BuiltModel& model, const std::string& output,
-                         bool overwrite) {
-  Result<io::OutputFile> target = io::OutputFile::create(output, overwrite);
-  if (!target) return std::move(target).error();
-  if (Result<void> reserved = target->reserve(model.rope.size()); !reserved) return reserved;
-  if (Result<void> written = model.rope.write(file, *target); !written) return written;
-  if (Result<void> right = check_new_model(file, target->temporary_path()); !right) return right;
-  if (model.external.files().empty()) return target->commit();
+                         const WriteOptions& options) {
+  if (!options.check) return write_files(file, model, output, options);
+  const fs::path folder = fs::path(output).parent_path();
+  if (!options.dry_run) {  // a file that is in the way is an error before the work
+    for (const ExternalFiles::File& external : model.external.files()) {
+      const std::string place = (folder / external.location).string();
+      if (Result<void> free = io::OutputFile::check_place(place, options.overwrite); !free) return free;
+    }
+  }
+  const Result<io::StagingFolder> stage = io::StagingFolder::create(output);
+  if (!stage) return stage.error();
+  const fs::path staged(stage->path());
+  const std::string made = (staged / fs::path(output).filename()).string();
+  if (Result<void> written = write_files(file, model, made, options); !written) return written;
+  if (Result<void> right = options.check(made); !right) return right;
+  if (options.dry_run) return {};
+  if (options.on_progress && !options.on_progress()) return cancelled();
 
-  if (Result<void> synced = target->sync(); !synced) return synced;
-  const std::filesystem::path folder = std::filesystem::path(output).parent_path();
-  std::vector<std::unique_ptr<Rollback>> rollbacks;
+  Commits commits;
   for (const ExternalFiles::File& external : model.external.files()) {
-    Result<io::OutputFile> data = io::OutputFile::create((folder / external.location).string(), overwrite);
+    const std::string place = (folder / external.location).string();
+    Result<io::OutputFile> data =
+        io::OutputFile::adopt((staged / external.location).string(), place, options.overwrite);
     if (!data) return std::move(data).error();
-    if (Result<void> written = external.contents.write(file, *data); !written) return written;
-    auto rollback = std::make_unique<Rollback>(data->path());
-    if (Result<void> committed = data->commit(); !committed) return committed;
-    rollback->committed();
-    rollbacks.push_back(std::move(rollback));
+    if (Result<void> committed = commits.commit(*data); !committed) return committed;
   }
-  Result<void> committed = target->commit();
-  for (const auto& rollback : rollbacks) {
-    if (committed) rollback->keep();
-  }
-  return committed;
+  Result<io::OutputFile> target = io::OutputFile::adopt(made, output, options.overwrite);
+  if (!target) return std::move(target).error();
+  return commits.finish(*target);
 }
 
 }  // namespace tensorcast::models::onnx::precision

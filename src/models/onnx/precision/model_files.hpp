@@ -1,6 +1,7 @@
 // A converted model before it is written, and its files: the model and, if it needs one, that of external data.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "io/input_file.hpp"
@@ -21,9 +22,18 @@ struct BuiltModel {
                                              const CastElision& elision, TensorPlacement placement,
                                              const std::string& output);
 
-// Both files get their names only when both are complete, and the model has no fault that `file` has not; after an
-// error, none is new and none has changed. Errors: io; internal: a fault; invalid_argument: a file exists and `overwrite` is off.
+// As the fields of ConvertRequest.
+struct WriteOptions {
+  bool overwrite = false;
+  bool dry_run = false;  // the files are made for `check`, and go
+  std::function<Result<void>(const std::string&)> check = {};
+  std::function<bool()> on_progress = {};
+};
+
+// The files get their names only when all are complete, the model has no fault that `file` has not, and `check` has
+// seen it; after an error, none is new and none has changed. Errors: io; internal: a fault; invalid_argument: a file
+// exists and `overwrite` is off; cancelled; those of `check`.
 [[nodiscard]] Result<void> write_model(const io::InputFile& file, const BuiltModel& model, const std::string& output,
-                                       bool overwrite);
+                                       const WriteOptions& options);
 
 }  // namespace tensorcast::models::onnx::precision

@@ -71,7 +71,8 @@ std::string encode_function(std::int64_t opset, const std::vector<Default>& defa
 }
 
 bool imports_own(const std::vector<Opset>& opsets) {
-  return std::any_of(opsets.begin(), opsets.end(), [](const Opset& opset) { return opset.domain == tensorcast_domain; });
+  return std::any_of(opsets.begin(), opsets.end(),
+                     [](const Opset& opset) { return opset.domain == tensorcast_domain; });
 }
 
 bool is_own(const Function& function) {
@@ -271,7 +272,7 @@ Result<UseTensorcastOutcome> use_tensorcast(const UseTensorcastRequest& request)
       made_folders.push_back(std::move(*made));
     }
   }
-  if (Result<void> written = write_model(*file, built, request.output, request.overwrite); !written) {
+  if (Result<void> written = write_model(*file, built, request.output, {.overwrite = request.overwrite}); !written) {
     while (!made_folders.empty()) made_folders.pop_back();  // inner ones first
     return std::move(written).error();
   }
@@ -285,7 +286,8 @@ Result<UseTensorcastOutcome> use_tensorcast(const UseTensorcastRequest& request)
 namespace tensorcast::inline TENSORCAST_ABI::onnx {
 
 Result<UseTensorcastOutcome> use_tensorcast(const UseTensorcastRequest& request) {
-  return models::onnx::guarded_for_file(request.input, [&] { return models::onnx::precision::use_tensorcast(request); });
+  return models::onnx::guarded_for_file(request.input,
+                                        [&] { return models::onnx::precision::use_tensorcast(request); });
 }
 
 }  // namespace tensorcast::inline TENSORCAST_ABI::onnx

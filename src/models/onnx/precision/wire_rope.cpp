@@ -69,8 +69,10 @@ void WireRope::message(std::uint32_t number, WireRope contents) {
   append(std::move(contents));
 }
 
-Result<void> WireRope::write(const io::InputFile& source, io::OutputFile& target) const {
+Result<void> WireRope::write(const io::InputFile& source, io::OutputFile& target,
+                             const std::function<bool()>& go_on) const {
   for (const Piece& piece : pieces_) {
+    if (go_on && !go_on()) return Error{.code = ErrorCode::cancelled, .message = "cancelled; nothing was written"};
     const std::uint64_t before = target.size();
     Result<void> done;
     switch (piece.kind) {

@@ -27,8 +27,10 @@ class WireRope {
   void append(WireRope other);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  // Errors: io; those of producers; internal if one writes another amount than announced.
-  [[nodiscard]] Result<void> write(const io::InputFile& source, io::OutputFile& target) const;
+  // Stops between pieces when `go_on` returns false. Errors: io; cancelled; those of producers; internal if one writes
+  // another amount than announced.
+  [[nodiscard]] Result<void> write(const io::InputFile& source, io::OutputFile& target,
+                                   const std::function<bool()>& go_on = {}) const;
 
  private:
   struct Piece {
