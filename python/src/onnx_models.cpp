@@ -5,6 +5,7 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -170,8 +171,28 @@ nb::list rows_of(const std::vector<onnx::CastInfo>& casts) {
   return rows;
 }
 
-nb::dict convert_model(const std::string& src, const std::string& dst, nb::handle to, const nb::dict& options) {
-  const onnx::ConvertRequest request = request_of_model(src, dst, to, options);
+// Calls `check(path)` with the GIL. An exception stays pending.
+std::function<Result<void>(const std::string&)> check_of(nb::handle check) {
+  return [check](const std::string& made) -> Result<void> {
+    const nb::gil_scoped_acquire acquired;
+    try {
+      check(made);
+      return {};
+    } catch (nb::python_error& error) {
+      error.restore();
+      return Error{.code = ErrorCode::cancelled};
+    }
+  };
+}
+
+nb::dict convert_model(const std::string& src, const std::string& dst, nb::handle to, const nb::dict& options,
+                       nb::handle check) {
+  onnx::ConvertRequest request = request_of_model(src, dst, to, options);
+  if (!check.is_none()) request.check = check_of(check);
+  request.on_progress = [] {
+    const nb::gil_scoped_acquire acquired;
+    return PyErr_CheckSignals() == 0;
+  };
   const onnx::ConvertOutcome done = released([&] { return onnx::convert(request); });
   nb::dict by_type;
   for (const auto& [dtype, count] : done.nodes_by_type) by_type[nb::cast(name(dtype))] = count;
@@ -290,7 +311,7 @@ nb::list list_model_initializers(const std::string& model) {
 
 void bind_onnx_models(nb::module_& module) {
   module.def("onnx_convert", &convert_model, nb::arg("src"), nb::arg("dst"), nb::arg("to"), nb::arg("options"),
-             "Converts the precision of an ONNX model.");
+             nb::arg("check").none(), "Converts the precision of an ONNX model.");
   module.def("onnx_casts", &list_model_casts, nb::arg("model"), "Lists the Casts of an ONNX model.");
   module.def("onnx_clean", &clean_model, nb::arg("src"), nb::arg("dst"), nb::arg("allow_lossy_cast_elision"),
              nb::arg("dry_run"), nb::arg("overwrite"), "Removes Casts and Identities that change no value.");

@@ -9,6 +9,7 @@ import sys
 
 def main() -> None:
     """Replaces this process by the command, so that the exit status and the reaction to signals are the command's."""
+    os.environ.setdefault("TCAST_PYTHON", sys.executable)  # that of `tcast onnx convert --validate`
     program = pathlib.Path(__file__).with_name("bin") / "tcast"
     sys.stdout.flush()
     try:

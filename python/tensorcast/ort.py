@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from . import _core
 from ._errors import CastError
 from ._libraries import find_library
-from .onnx._convert import _read as read_model, _write as write_model
+from .onnx._model_files import read_model, write_model
 
 if TYPE_CHECKING:
     import onnx

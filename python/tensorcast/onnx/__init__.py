@@ -28,7 +28,7 @@ from ._results import (
     ValueDifference,
 )
 from ._search import search
-from ._validate import ValidationError
+from ._validate import ValidationError, validate
 
 __all__ = [
     "CastInfo",
@@ -53,4 +53,5 @@ __all__ = [
     "diff",
     "initializers",
     "search",
+    "validate",
 ]

@@ -1,8 +1,9 @@
-"""``python -m tensorcast.onnx convert`` and ``search``: what `tcast onnx convert` does, and what needs ONNX Runtime."""
+"""``python -m tensorcast.onnx convert``, ``search`` and ``validate``: what `tcast onnx convert` does, and what needs ONNX Runtime."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shlex
 import subprocess
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import CastError
-from . import Validation, convert, search
+from . import OutputDifference, Validation, convert, search, validate
 from ._option_table import ROWS, given_options
 
 
@@ -23,6 +24,34 @@ def _dims(text: str) -> dict[str, int]:
     if not all(name and length.isdigit() for name, _, length in pairs):
         raise argparse.ArgumentTypeError(f'"{text}" is no list of lengths, such as batch=1,sequence=16')
     return {name: int(length) for name, _, length in pairs}
+
+
+def _add_checks(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--inputs", metavar="NPZ", help="an npz file with an array for each input (default: random)")
+    parser.add_argument(
+        "--dims", type=_dims, default={}, metavar="LENGTHS", help="lengths of symbolic dimensions: batch=1,sequence=16"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="NUMBER", help="of random inputs")
+    parser.add_argument("--rtol", type=float, metavar="NUMBER", help="relative error that passes (default by the type)")
+    parser.add_argument("--atol", type=float, metavar="NUMBER", help="absolute error that passes (default as --rtol)")
+    parser.add_argument(
+        "--cosine", type=float, default=0.99, metavar="NUMBER", help="the least cosine between both outputs"
+    )
+    parser.add_argument("--json", action="store_true")
+
+
+_VALIDATE = """\
+Checks NEW with ONNX's checker and strict type inference, and runs OLD and NEW in ONNX Runtime on the same inputs.
+
+An output passes if every number is within atol + rtol * |expected|, or within rtol of the output's largest number, and
+if the cosine of the angle between both outputs is large enough. Status 1: NEW does not pass, and the reason."""
+_EXAMPLES = """\
+examples:
+  python -m tensorcast.onnx validate model.onnx model-f16.onnx --to float16
+  python -m tensorcast.onnx validate model.onnx model-f16.onnx --to float16 --dims batch=1,sequence=128 --seed 7
+  python -m tensorcast.onnx validate model.onnx model-bf16.onnx --to bfloat16 --inputs samples.npz --rtol 0.05 --json
+
+`tcast onnx convert --validate` does this before it writes the new model."""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -40,17 +69,7 @@ def _parser() -> argparse.ArgumentParser:
             if name == "convert" or not row.only_convert:
                 row.add_to(command)
         command.add_argument("-f", "--force", action="store_true", help="overwrite OUT")
-        command.add_argument(
-            "--inputs", metavar="NPZ", help="an npz file with an array for each input (default: random)"
-        )
-        command.add_argument(
-            "--dims", type=_dims, default={}, help="lengths of symbolic dimensions: batch=1,sequence=16"
-        )
-        command.add_argument("--seed", type=int, default=0, help="of random inputs")
-        command.add_argument("--rtol", type=float)
-        command.add_argument("--atol", type=float)
-        command.add_argument("--cosine", type=float, default=0.99, help="the least cosine between both outputs")
-        command.add_argument("--json", action="store_true")
+        _add_checks(command)
         if name == "convert":
             command.add_argument(
                 "--validate", action="store_true", help="check the new model, and run it beside the old one"
@@ -65,6 +84,17 @@ def _parser() -> argparse.ArgumentParser:
                 help="gets two npz files, of the old and the new outputs; status 0 accepts",
             )
             command.add_argument("-q", "--quiet", action="store_true")
+    command = commands.add_parser(
+        "validate",
+        help="compare a converted model with the one it was made from",
+        description=_VALIDATE,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument("model", metavar="OLD", help="the model before")
+    command.add_argument("new", metavar="NEW", help="the converted model")
+    command.add_argument("--to", required=True, metavar="TYPE", help="the type of NEW, from which tolerances follow")
+    _add_checks(command)
     return parser
 
 
@@ -87,6 +117,8 @@ def _run(given: argparse.Namespace) -> Any:
     checks = Validation(
         inputs=inputs, rtol=given.rtol, atol=given.atol, cosine=given.cosine, dims=given.dims, seed=given.seed
     )
+    if given.command == "validate":
+        return validate(given.model, given.new, given.to, checks)
     options = given_options(given)
     if given.command == "convert":
         return convert(
@@ -111,6 +143,14 @@ def _run(given: argparse.Namespace) -> Any:
     )
 
 
+def _print_outputs(outputs: Sequence[OutputDifference]) -> None:
+    for output in outputs:
+        print(
+            f"  {output.name}: error {output.max_abs_error:.3g}, relative {output.max_rel_error:.3g}, "
+            f"cosine {output.cosine:.6f}"
+        )
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     try:
@@ -119,17 +159,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"tensorcast: error: {problem}", file=sys.stderr)
         return 1
     except ImportError as problem:
-        print(f"tensorcast: error: {problem}; pip install onnx onnxruntime", file=sys.stderr)
+        print(f"tensorcast: error: {problem}; pip install tensorcast[validate]", file=sys.stderr)
         return 1
-    if given.json:
+    if given.command == "validate":
+        if given.json:
+            print(json.dumps({"validated": True, "outputs": [output.as_dict() for output in done]}, indent=2))
+        else:
+            _print_outputs(done)
+    elif given.json:
         print(done.to_json(indent=2))
     elif given.command == "convert":
         print(f"{given.output or given.model}: {done.nodes_converted} of {done.nodes} nodes converted, {done.casts_added} Casts added")
-        for output in done.outputs:
-            print(
-                f"  {output.name}: error {output.max_abs_error:.3g}, relative {output.max_rel_error:.3g}, "
-                f"cosine {output.cosine:.6f}"
-            )
+        _print_outputs(done.outputs)
         for node in done.explained:
             print(f"{node.op_type} {node.name!r}{' in ' + node.scope if node.scope else ''}")
             for value in node.values:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import tempfile
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from .._errors import CastError
 from .._results import TensorDifference, TensorInfo
-from ._convert import Path, _read, _write
+from ._model_files import Path, as_file, read_model
 from ._results import (
     CastInfo,
     CleanResult,
@@ -26,17 +24,6 @@ if TYPE_CHECKING:
     from ..graph import ModelProto
 
 
-@contextlib.contextmanager
-def _as_file(model: Path | bytes | ModelProto) -> Iterator[str]:
-    if isinstance(model, (str, os.PathLike)):
-        yield os.fspath(model)
-        return
-    with tempfile.TemporaryDirectory(prefix="tensorcast-onnx-") as folder:
-        path = os.path.join(folder, "model.onnx")
-        _write(model, path)
-        yield path
-
-
 def casts(model: Path | bytes | ModelProto) -> tuple[CastInfo, ...]:
     """Lists the Casts and CastLikes of a model in the order of the file, and says why each is there.
 
@@ -48,7 +35,7 @@ def casts(model: Path | bytes | ModelProto) -> tuple[CastInfo, ...]:
     Raises:
         FileError: as ``builtins.open``. ParseError: a file that is no model.
     """
-    with _as_file(model) as path:
+    with as_file(model) as path:
         return tuple(CastInfo(**row) for row in _core.onnx_casts(path))
 
 
@@ -65,7 +52,7 @@ def initializers(model: Path | bytes | ModelProto) -> tuple[TensorInfo, ...]:
     Raises:
         FileError: as ``builtins.open``. ParseError: a file that is no model.
     """
-    with _as_file(model) as path:
+    with as_file(model) as path:
         return tuple(TensorInfo(**row) for row in _core.onnx_initializers(path))
 
 
@@ -97,7 +84,7 @@ def clean(
     in_memory = not isinstance(model, (str, os.PathLike))
     if output is None and not in_memory and not dry_run:
         raise CastError("there is no place for the new model; name it with output=")
-    with _as_file(model) as source:
+    with as_file(model) as source:
         made = os.path.join(os.path.dirname(source), "new.onnx") if output is None else os.fspath(output)
         row = _core.onnx_clean(source, made, allow_lossy_cast_elision, dry_run, overwrite)
         is_read = output is None and not dry_run
@@ -105,7 +92,7 @@ def clean(
         return CleanResult(
             removed=removed,
             path=None if dry_run or output is None else made,
-            model=_read(model, made) if is_read and not isinstance(model, (str, os.PathLike)) else None,
+            model=read_model(model, made) if is_read and not isinstance(model, (str, os.PathLike)) else None,
             **row,
         )
 
@@ -127,7 +114,7 @@ def diff(
     Raises:
         FileError: as ``builtins.open``. ParseError: a file that is no model.
     """
-    with _as_file(a) as path_a, _as_file(b) as path_b:
+    with as_file(a) as path_a, as_file(b) as path_b:
         row: dict[str, Any] = _core.onnx_diff(path_a, path_b, headers_only)
     return DiffResult(
         equal=row["equal"],

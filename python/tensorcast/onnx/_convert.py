@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import errno
 import os
-import pathlib
-import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from .. import _core
-from .._errors import CastError, UnsupportedError, make_error
+from .._errors import CastError, UnsupportedError
+from ._model_files import Path, read_model, write_model
 from ._results import (
     ConvertResult,
     InitializerChange,
@@ -22,13 +20,12 @@ from ._results import (
     Validation,
     ValueDecision,
 )
-from ._validate import check_model, validate_model
+from ._validate import compare_models
 
 if TYPE_CHECKING:
     from .._options import DTypeLike
     from ..graph import ModelProto
 
-Path: TypeAlias = "str | os.PathLike[str]"
 Runtime: TypeAlias = Literal["onnxruntime_cpu", "onnxruntime_cuda", "tensorrt", "openvino", "any"]
 OnOverflow: TypeAlias = Literal["keep_high", "clamp", "inf", "error"]
 Masks: TypeAlias = Literal["finite", "inf", "as_others"]
@@ -36,8 +33,7 @@ Clamp: TypeAlias = Literal["none", "finite", "onnxconverter_common", "onnxruntim
 SharedInit: TypeAlias = Literal["dup", "cast"]
 ExternalData: TypeAlias = Literal["as_is", "one", "per_tensor", "inline"]
 Opset: TypeAlias = "int | Literal['keep', 'auto']"
-
-MAX_MESSAGE_BYTES = 2**31 - 1
+Check: TypeAlias = "Callable[[str], None]"
 
 # The smallest positive and largest finite number of other converters, by default.
 _LIMITS = {
@@ -164,67 +160,27 @@ def convert(
     if isinstance(model, (str, os.PathLike)):
         if output is None and not dry_run:
             raise CastError("there is no place for the new model; name it with output=")
-        if dry_run:
-            return _tried(os.fspath(model), to, options, opset, checks)
-        assert output is not None
-        return _convert_file(os.fspath(model), os.fspath(output), to, options, opset, checks)
+        return _convert_file(os.fspath(model), os.fspath(output or ""), to, options, opset, checks)
     with tempfile.TemporaryDirectory(prefix="tensorcast-onnx-") as folder:
         source = os.path.join(folder, "model.onnx")
-        _write(model, source)
-        if dry_run:
-            return _tried(source, to, options, opset, checks)
-        if output is not None:
-            return _convert_file(source, os.fspath(output), to, options, opset, checks)
-        made = _convert_file(source, os.path.join(folder, "new.onnx"), to, options, opset, checks)
-        return dataclasses.replace(made, path=None, model=_read(model, os.path.join(folder, "new.onnx")))
-
-
-def _tried(source: str, to: Any, options: dict[str, Any], opset: Opset, checks: Validation | None) -> ConvertResult:
-    """What a conversion would do. One that is validated or upgraded is done, in a folder that goes."""
-    if checks is None and (rows := _attempt(source, "", to, options, opset)) is not None:
-        return _result(rows, None)
-    with tempfile.TemporaryDirectory(prefix="tensorcast-onnx-") as folder:
-        made = os.path.join(folder, "new.onnx")
-        done = _convert_file(source, made, to, {**options, "dry_run": False}, opset, checks)
-        return dataclasses.replace(done, path=None)
+        write_model(model, source)
+        made = os.path.join(folder, "new.onnx") if output is None else os.fspath(output)
+        result = _convert_file(source, made, to, options, opset, checks)
+        if dry_run or output is not None:
+            return result
+        return dataclasses.replace(result, path=None, model=read_model(model, made))
 
 
 def _listed(names: str | Iterable[str]) -> list[str]:
     return [names] if isinstance(names, str) else list(names)
 
 
-def _write(model: bytes | ModelProto, path: str) -> None:
-    if isinstance(model, (bytes, bytearray, memoryview)):
-        pathlib.Path(path).write_bytes(model)
-        return
-    if not hasattr(model, "SerializeToString"):
-        raise TypeError(f"model is a path, bytes or an onnx.ModelProto, not {type(model).__name__}")
-    import onnx
-
-    proto: Any = model
-    if proto.ByteSize() <= MAX_MESSAGE_BYTES:
-        pathlib.Path(path).write_bytes(proto.SerializeToString())
-        return
-    # onnx can only write such a model by taking its tensors out, so that they are put back.
-    onnx.save_model(proto, path, save_as_external_data=True, location="model.onnx.data")
-    onnx.load_external_data_for_model(proto, os.path.dirname(path))
-
-
-def _read(model: bytes | ModelProto, path: str) -> Any:
-    if isinstance(model, (bytes, bytearray, memoryview)):
-        folder, name = os.path.split(path)
-        if any(each.startswith(name + ".") for each in os.listdir(folder)):
-            raise CastError("the new model has external data, which bytes cannot hold; name a file with output=")
-        return pathlib.Path(path).read_bytes()
-    import onnx
-
-    return onnx.load(path)
-
-
-def _attempt(source: str, target: str, to: Any, options: dict[str, Any], opset: Opset) -> dict[str, Any] | None:
+def _attempt(
+    source: str, target: str, to: Any, options: dict[str, Any], opset: Opset, check: Check | None
+) -> dict[str, Any] | None:
     """What the conversion says; None if it is refused in an opset that onnx's own converter may raise."""
     try:
-        return _core.onnx_convert(source, target, to, options)
+        return _core.onnx_convert(source, target, to, options, check)
     except UnsupportedError:
         if opset == "keep":
             raise
@@ -234,38 +190,23 @@ def _attempt(source: str, target: str, to: Any, options: dict[str, Any], opset: 
 def _convert_file(
     source: str, target: str, to: Any, options: dict[str, Any], opset: Opset, checks: Validation | None
 ) -> ConvertResult:
-    if checks is None and (rows := _attempt(source, target, to, options, opset)) is not None:
-        return _result(rows, target)
-    if os.path.lexists(target) and not options["overwrite"]:
-        hint = "overwrite=True replaces it"
-        raise make_error(f"{target}: it exists; {hint}", "io", hint, target, "", None, errno.EEXIST)
-    # A folder beside the target: what is validated there is renamed into place.
-    parent = os.path.dirname(os.path.abspath(target))
-    if not os.path.isdir(parent):
-        raise make_error(f"{parent}: there is no such folder", "io", "", parent, "", None, errno.ENOENT)
-    folder = tempfile.mkdtemp(prefix=".tensorcast-", dir=parent)
-    try:
-        staged = os.path.join(folder, "new")
-        os.mkdir(staged)
-        made = os.path.join(staged, os.path.basename(target))
-        rows = _attempt(source, made, to, options, opset)
-        if rows is None:
-            source, here = _upgraded(source, opset, to, folder)
-            rows = {**_core.onnx_convert(source, made, to, {**options, "opset": 0}), "opset_before": here}
-        result = _result(rows, target)
-        if checks is not None:
-            outputs: tuple[OutputDifference, ...] = ()
-            check_model(source, made)
-            if checks.run:
-                outputs = validate_model(source, made, _core.dtype_name(to), checks)
-            result = dataclasses.replace(result, outputs=outputs)
-        for name in sorted(os.listdir(staged)):  # external data, which the model names without a folder
-            if name != os.path.basename(target):
-                os.replace(os.path.join(staged, name), os.path.join(parent, name))
-        os.replace(made, target)
-        return result
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    outputs: tuple[OutputDifference, ...] = ()
+
+    def check(made: str) -> None:  # before the new model is in its place
+        nonlocal outputs
+        assert checks is not None
+        outputs = compare_models(source, made, _core.dtype_name(to), checks)
+
+    wanted = None if checks is None else check
+    rows = _attempt(source, target, to, options, opset, wanted)
+    if rows is None:
+        beside = None if options["dry_run"] else os.path.dirname(os.path.abspath(target))
+        with tempfile.TemporaryDirectory(prefix=".tensorcast-", dir=beside) as folder:
+            upgraded, here = _upgraded(source, opset, to, folder)
+            rows = _core.onnx_convert(upgraded, target, to, {**options, "opset": 0}, wanted)
+            rows["opset_before"] = here
+    path = None if options["dry_run"] else target
+    return dataclasses.replace(_result(rows, path), validated=checks is not None, outputs=outputs)
 
 
 _OPSETS = {"keep": 0, "auto": -1}
@@ -290,7 +231,7 @@ def _upgraded(source: str, opset: Opset, to: Any, folder: str) -> tuple[str, int
     except Exception as problem:
         raise CastError(f"onnx cannot upgrade the model from opset {here} to {wanted}: {problem}") from problem
     path = os.path.join(folder, "upgraded.onnx")
-    _write(upgraded, path)
+    write_model(upgraded, path)
     return path, here
 
 

@@ -130,7 +130,8 @@ class ConvertResult(_WithModel):
     initializers: tuple[InitializerChange, ...]  # in the order of the file
     kept: tuple[KeptNode, ...]
     explained: tuple[NodeDecision, ...] = ()  # with explain=
-    outputs: tuple[OutputDifference, ...] = ()  # with validate=
+    validated: bool = False  # with validate=, as the next
+    outputs: tuple[OutputDifference, ...] = ()
     path: str | None = None  # of the new model, if it went to a file
     model: Any = dataclasses.field(default=None, repr=False)  # the new model if none: a ModelProto, or bytes for bytes
 

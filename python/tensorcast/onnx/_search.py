@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .. import _core
 from .._errors import CastError
-from ._convert import Opset, Path, _listed, _read, _upgraded, _write, convert
+from ._convert import Opset, _listed, _upgraded, convert
+from ._model_files import Path, read_model, write_model
 from ._option_table import SearchOptions, settled
 from ._results import SearchResult, Validation
 from ._validate import RTOL, ValidationError, compare_all, reference_run, run, session
@@ -70,7 +71,7 @@ def search(
             given = os.fspath(model)
         else:
             given = os.path.join(scratch, "model.onnx")
-            _write(model, given)
+            write_model(model, given)
         # Beside the model, as its external data is named from there.
         folder = tempfile.mkdtemp(prefix=".tensorcast-", dir=scratch)
         if opset != "keep":
@@ -91,7 +92,7 @@ def search(
         )
         if output is None:
             assert not isinstance(model, (str, os.PathLike))
-            result = dataclasses.replace(result, path=None, model=_read(model, target))
+            result = dataclasses.replace(result, path=None, model=read_model(model, target))
         shutil.rmtree(folder, ignore_errors=True)
     converted = tuple(name for name in nodes if name not in set(kept))
     return SearchResult(

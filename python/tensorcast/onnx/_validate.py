@@ -5,14 +5,20 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+from .. import _core
 from .._errors import CastError
+from ._model_files import Path, as_file
 from ._results import OutputDifference, Validation
+
+if TYPE_CHECKING:
+    from .._options import DTypeLike
+    from ..graph import ModelProto
 
 RTOL = {"float16": 2e-2, "bfloat16": 1.2e-1}
 _NUMPY: dict[str, Any] = {
@@ -27,7 +33,7 @@ _FLOATS = ("float16", "bfloat16", "float", "double")
 
 
 class ValidationError(CastError):
-    """The new model is invalid, does not run, or differs too much from the old one. It was not written.
+    """The new model is invalid, does not run, or differs too much from the old one. A conversion did not write it.
 
     Attributes:
         outputs: how each output differs, if the model ran.
@@ -36,6 +42,35 @@ class ValidationError(CastError):
     __module__ = "tensorcast.onnx"
 
     outputs: tuple[OutputDifference, ...] = ()
+
+
+def validate(
+    old: Path | bytes | ModelProto,
+    new: Path | bytes | ModelProto,
+    to: DTypeLike,
+    checks: Validation | None = None,
+) -> tuple[OutputDifference, ...]:
+    """Checks a model with ONNX's checker and strict type inference, and compares it with the one it was made from in
+    ONNX Runtime, as :func:`convert` does with ``validate=``.
+
+    >>> [output.max_rel_error for output in tc.onnx.validate("model.onnx", "model-f16.onnx", "float16")]
+
+    Args:
+        old, new: paths, bytes or ``onnx.ModelProto``.
+        to: the type that the new model has; tolerances follow from it unless given.
+        checks: inputs and tolerances.
+
+    Raises:
+        ValidationError: the new model is invalid, does not run, or differs too much.
+        CastError: the old model does not run, so that there is nothing to compare.
+    """
+    with as_file(old) as source, as_file(new) as made:
+        return compare_models(source, made, _core.dtype_name(to), checks or Validation())
+
+
+def compare_models(source: str, made: str, to: str, checks: Validation) -> tuple[OutputDifference, ...]:
+    check_model(source, made)
+    return run_both(source, made, to, checks) if checks.run else ()
 
 
 def check_model(source: str, made: str) -> None:
@@ -208,9 +243,10 @@ def reference_run(source: str, checks: Validation) -> tuple[Any, dict[str, Any],
     raise CastError(f"the old model does not run: {problems[0]}{hint}") from problems[0]
 
 
-def validate_model(source: str, made: str, to: str, checks: Validation) -> tuple[OutputDifference, ...]:
+def run_both(source: str, made: str, to: str, checks: Validation) -> tuple[OutputDifference, ...]:
     opened, inputs, expected = reference_run(source, checks)
     names = [value.name for value in opened.get_outputs()]
+    del opened  # and its weights
     try:
         got = run(session(made), inputs)
     except CastError:

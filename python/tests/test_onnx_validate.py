@@ -1,0 +1,197 @@
+"""Validation of converted models: `tcast onnx convert --validate`, `python -m tensorcast.onnx validate`, in Python.
+
+tests/python/test_onnx_validate.py has what becomes of files and signals, with stand-ins for Python.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import tensorcast as tc
+
+onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+
+from onnx import numpy_helper  # noqa: E402
+
+from tensorcast.onnx import _convert  # noqa: E402
+
+WEIGHTS = np.random.default_rng(3).normal(size=(8, 8)).astype(np.float32)
+X = np.random.default_rng(5).normal(size=(2, 8)).astype(np.float32)
+
+
+def parse(text, **initializers):
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]>\n{text}')
+    model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in initializers.items())
+    return model
+
+
+def good():
+    return parse("g (float[N,8] x) => (float[N,8] y) { m = MatMul(x, w)  r = Relu(m)  y = Softmax(r) }", w=WEIGHTS)
+
+
+def ill():
+    """float16 has no 2049."""
+    return parse(
+        "g (float[2,8] x) => (float[2,8] y) { a = MatMul(x, w)  c = Add(a, odd)  d = Sub(c, even)  y = MatMul(d, w) }",
+        w=WEIGHTS, odd=np.float32([2049]), even=np.float32([2048]),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "in").mkdir()
+    for name, model in (("good", good()), ("ill", ill())):
+        onnx.save(model, tmp_path / f"in/{name}.onnx", save_as_external_data=True, location=f"{name}.bin", size_threshold=0)
+    np.savez(tmp_path / "in/x.npz", x=X)
+    (tmp_path / "out").mkdir()
+    return tmp_path
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def python(folder, *arguments, **environment):
+    words = [sys.executable, "-m", *map(str, arguments)]
+    environment = {**{key: value for key, value in os.environ.items() if key != "TCAST_PYTHON"}, **environment}
+    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
+
+
+def tcast(folder, *arguments, **environment):
+    return python(folder, "tensorcast", "onnx", "convert", *arguments, "--to", "float16", "--validate", **environment)
+
+
+def test_the_command_that_the_package_has_uses_its_own_python(folder):
+    done = tcast(folder, "in/good.onnx", "-o", "out/o.onnx", "--json", PATH="/nonexistent")
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    same = tc.onnx.convert(folder / "in/good.onnx", to="float16", dry_run=True, validate=True)
+    assert said["validated"] is same.validated is True
+    assert said["outputs"] == [output.as_dict() for output in same.outputs] and said["outputs"][0]["passed"] is True
+    assert names(folder / "out") == ["o.onnx", "o.onnx.data"]
+    onnx.checker.check_model(str(folder / "out/o.onnx"), full_check=True)
+    done = tcast(folder, "in/good.onnx", "-o", "out/p.onnx", TCAST_PYTHON="/nonexistent")  # the user's word counts
+    assert done.returncode == 1 and "there is no program /nonexistent" in done.stderr
+
+
+def test_text_and_inputs(folder):
+    done = tcast(folder, "in/good.onnx", "-o", "out/o.onnx", "--inputs", "in/x.npz", "--external-data", "per-tensor")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].startswith("  y: error ") and ", cosine " in done.stdout
+    done = tcast(folder, "in/good.onnx", "-o", "out/p.onnx", "--dims", "N=5", "--rtol", "1e-9", "--atol", "0")
+    assert done.returncode == 1 and "allowed are rtol 1e-09, atol 0, cosine 0.99" in done.stderr
+    np.savez(folder / "in/z.npz", z=X)
+    done = tcast(folder, "in/good.onnx", "-o", "out/p.onnx", "--inputs", "in/z.npz")
+    assert done.returncode == 1 and "the model has no input 'z'" in done.stderr
+    (folder / "in/no.npz").write_text("no npz")
+    done = tcast(folder, "in/good.onnx", "-o", "out/p.onnx", "--inputs", "in/no.npz")
+    assert done.returncode == 1 and "tcast: error: " in done.stderr and "Traceback" not in done.stderr
+    assert not [name for name in names(folder / "out") if not name.startswith("o.onnx")]
+
+
+def test_a_model_that_differs_leaves_nothing(folder):
+    before = names(folder / "in")
+    done = tcast(folder, "in/ill.onnx", "-o", "out/o.onnx")
+    assert done.returncode == 1 and "in/ill.onnx: the output 'y' differs" in done.stderr
+    assert "nothing was written" in done.stderr
+    done = tcast(folder, "in/ill.onnx", "-o", "in/ill.onnx", "--force")
+    assert done.returncode == 1 and names(folder / "in") == before and names(folder / "out") == []
+    for name in ("o.onnx", "o.onnx.data"):
+        (folder / "out" / name).write_text("old")
+    assert tcast(folder, "in/ill.onnx", "-o", "out/o.onnx", "--force").returncode == 1
+    assert [path.read_text() for path in (folder / "out").iterdir()] == ["old", "old"]
+    done = tcast(folder, "in/ill.onnx", "-o", "out/o.onnx", "--force", "--keep-op", "Add", "--keep-op", "Sub")
+    assert done.returncode == 0 and names(folder / "out") == ["o.onnx", "o.onnx.data"]
+
+
+def test_packages_of_the_current_folder_are_not_imported(folder):
+    for name in ("onnx", "onnxruntime", "numpy", "tensorcast"):
+        (folder / f"{name}.py").write_text("import pathlib; pathlib.Path('seen').touch(); raise ImportError('not this one')")
+    program = os.path.join(os.path.dirname(tc.__file__), "bin", "tcast")
+    words = [program, "onnx", "convert", "in/good.onnx", "-o", "out/o.onnx", "--to", "float16", "--validate"]
+    done = subprocess.run(words, cwd=folder, env={**os.environ, "TCAST_PYTHON": sys.executable}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert not (folder / "seen").exists()
+
+
+def test_validate_in_python(folder):
+    half = tc.onnx.convert(good(), to="float16").model
+    (output,) = tc.onnx.validate(good(), half, "float16")
+    assert output.passed and output.name == "y"
+    checks = tc.onnx.Validation(inputs={"x": X}, rtol=1e-9, atol=0)
+    with pytest.raises(tc.onnx.ValidationError, match="rtol 1e-09"):
+        tc.onnx.validate(good().SerializeToString(), half.SerializeToString(), np.float16, checks)
+    assert tc.onnx.validate(folder / "in/good.onnx", half, "float16", tc.onnx.Validation(run=False)) == ()
+    broken = onnx.ModelProto.FromString(half.SerializeToString())
+    broken.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.DOUBLE
+    with pytest.raises(tc.onnx.ValidationError, match="the new model is invalid"):
+        tc.onnx.validate(good(), broken, "float16")
+
+
+def test_validate_as_a_command(folder):
+    tc.onnx.convert(folder / "in/good.onnx", folder / "out/o.onnx", "float16")
+    tc.onnx.convert(folder / "in/ill.onnx", folder / "out/i.onnx", "float16")
+    words = ["tensorcast.onnx", "validate", "--to", "float16"]
+    done = python(folder, *words, "in/good.onnx", "out/o.onnx")
+    assert done.returncode == 0 and done.stdout.startswith("  y: error "), done.stderr
+    done = python(folder, *words, "in/good.onnx", "out/o.onnx", "--inputs", "in/x.npz", "--json")
+    said = json.loads(done.stdout)
+    assert said["validated"] is True and said["outputs"][0]["cosine"] > 0.999
+    done = python(folder, *words, "in/ill.onnx", "out/i.onnx", "--json")
+    assert done.returncode == 1 and done.stdout == "" and "tensorcast: error: the output 'y' differs" in done.stderr
+    done = python(folder, *words, "in/good.onnx", "out/none.onnx")
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    done = python(folder, "tensorcast.onnx", "validate", "--help")
+    assert all(word in done.stdout for word in ("examples:", "--dims", "an npz file", "tcast onnx convert --validate"))
+
+
+def test_the_new_model_is_seen_under_its_name_beside_its_place(folder, monkeypatch):
+    seen = []
+
+    def look(source, made, to, checks):
+        seen.extend((source, made, names(folder / "out")))
+        return ()
+
+    monkeypatch.setattr(_convert, "compare_models", look)
+    result = tc.onnx.convert(folder / "in/good.onnx", folder / "out/o.onnx", "float16", validate=True)
+    assert result.validated and result.outputs == ()
+    source, made, during = seen
+    assert source == str(folder / "in/good.onnx") and os.path.basename(made) == "o.onnx"
+    assert during == [os.path.basename(os.path.dirname(made))] and names(folder / "out") == ["o.onnx", "o.onnx.data"]
+
+
+def test_exceptions_of_the_check_pass_through(folder, monkeypatch):
+    for problem in (KeyboardInterrupt(), MemoryError("no"), tc.onnx.ValidationError("no")):
+
+        def fail(*given, problem=problem):
+            raise problem
+
+        monkeypatch.setattr(_convert, "compare_models", fail)
+        with pytest.raises(type(problem)) as caught:
+            tc.onnx.convert(folder / "in/good.onnx", folder / "out/o.onnx", "float16", validate=True)
+        assert caught.value is problem
+        assert names(folder / "out") == [] and names(folder) == ["in", "out"]
+
+
+def test_a_file_that_appears_meanwhile_stays(folder, monkeypatch):
+    def look(*given):
+        (folder / "out/o.onnx").write_text("theirs")
+        return ()
+
+    monkeypatch.setattr(_convert, "compare_models", look)
+    with pytest.raises(FileExistsError):
+        tc.onnx.convert(folder / "in/good.onnx", folder / "out/o.onnx", "float16", validate=True)
+    assert names(folder / "out") == ["o.onnx"] and (folder / "out/o.onnx").read_text() == "theirs"
+
+
+def test_models_that_onnx_upgrades_are_compared_with_the_old_one(folder, monkeypatch):
+    text = '<ir_version: 8, opset_import: ["" : 11]> g (float[2,3] x) => (float[2,3] y) { y = Softmax<axis=1>(x) }'
+    onnx.save(onnx.parser.parse_model(text), folder / "in/old.onnx")
+    made = tc.onnx.convert(folder / "in/old.onnx", folder / "out/o.onnx", "bfloat16", opset="auto", validate=True)
+    assert made.outputs[0].passed and (made.opset_before, made.opset_after) == (11, 13)
+    assert names(folder / "out") == ["o.onnx"] and names(folder) == ["in", "out"]
