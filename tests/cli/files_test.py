@@ -123,6 +123,9 @@ class InterruptTest(FilesTest):
     def test_add_cast(self):
         self.expect_nothing_left("onnx", "add-cast", "m.onnx", "--tensor", "x", "--to", "float16", "-o", "n.onnx")
 
+    def test_onnx_convert(self):
+        self.expect_nothing_left("onnx", "convert", "m.onnx", "--to", "float16", "-o", "n.onnx")
+
     def test_limits(self):
         """Each ends in success or an error in words; nothing incomplete is left, nor a temporary."""
         (self.folder / "big.npy").write_bytes(fixtures.npy("<f4", (1 << 20,), bytes(4 << 20)))

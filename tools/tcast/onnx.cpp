@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <charconv>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -9,6 +11,7 @@
 #include "interrupt.hpp"
 #include "onnx_commands.hpp"
 #include "onnx_text.hpp"
+#include "onnx_validation.hpp"
 #include "options.hpp"
 #include "picture_file.hpp"
 #include "printable.hpp"
@@ -35,6 +38,7 @@ struct OnnxConvertArguments {
   std::string opset = "keep";
   Clamp clamp = Clamp::none;
   std::string picture;
+  ValidationArguments validation;
   bool json = false;
   bool quiet = false;
 };
@@ -60,6 +64,8 @@ constexpr const char* onnx_convert_examples = R"(Examples:
   tcast onnx convert model.onnx -o model-f16.onnx --to float16 --keep-io-types x=float32,y=float16
   tcast onnx convert old.onnx -o model-bf16.onnx --to bfloat16 --opset auto
       raises the opset of a model that is too old for bfloat16, if no node changes by that
+  tcast onnx convert model.onnx -o model-f16.onnx --to float16 --validate --dims batch=1,sequence=128
+      writes the new model only if ONNX's checker accepts it and its outputs in ONNX Runtime are close to the old ones
   tcast onnx convert model.onnx -o model-f16.onnx --to float16 --picture model-f16.svg
       a picture of the new model, with precisions in colour
 Each value gets one type: the new one where the schemas of the operators, in the model's own opset, and the runtime
@@ -174,21 +180,43 @@ std::string notes_text(const ConvertOutcome& outcome) {
 }
 
 int convert_onnx(const OnnxConvertArguments& arguments) {
-  const ConvertRequest& request = arguments.request;
-  const CancellableWork cancellable;
+  ConvertRequest request = arguments.request;
   const std::string files[] = {request.input, request.output};
   if (!arguments.picture.empty()) {
     const Result<void> usable = check_picture(arguments.picture, request.input, files, request.overwrite);
     if (!usable) return fail(usable.error());
   }
+  std::optional<CancellableWork> cancellable;  // from the first call on; before, a signal ends the program at once
+  request.on_progress = [&] {
+    if (!cancellable) cancellable.emplace();
+    return !interrupted();
+  };
+  ordered_json compared = ordered_json::array();
+  if (arguments.validation.wanted) {
+    const Result<Validator> validator = Validator::find(arguments.validation, arguments.quiet);
+    if (!validator) return fail(validator.error());
+    request.check = [&, validator = *validator](const std::string& made) -> Result<void> {
+      Result<ordered_json> outputs = validator.compare(request.input, made, request.to);
+      if (!outputs) return std::move(outputs).error();
+      compared = std::move(*outputs);
+      return {};
+    };
+  }
   const Result<ConvertOutcome> outcome = tensorcast::onnx::convert(request);
+  if (!outcome && interrupted()) return report_interruption();
   if (!outcome) return fail(outcome.error());
   if (!arguments.picture.empty()) {
     const Result<void> drawn = write_picture(arguments.picture, request.output, files, request.overwrite);
+    if (!drawn && interrupted()) return report_interruption("the model is written, the picture is not");
     if (!drawn) return fail(drawn.error());
   }
   if (arguments.json) {
-    print(json_text(outcome_json(request, *outcome)));
+    ordered_json json = outcome_json(request, *outcome);
+    if (request.check) {
+      json["validated"] = true;
+      json["outputs"] = compared;
+    }
+    print(json_text(json));
     return exit_done;
   }
   if (arguments.quiet) return exit_done;
@@ -202,6 +230,7 @@ int convert_onnx(const OnnxConvertArguments& arguments) {
                                           count_text(outcome->initializers_converted, "initializer"),
                                           count_text(outcome->casts_added, "Cast"))));
   if (!nothing) print(notes_text(*outcome));
+  print(validation_text(compared));
   for (const NodeDecision& decision : outcome->explained) print(explanation_text(decision));
   return exit_done;
 }
@@ -327,6 +356,7 @@ void add_onnx_convert(CLI::App& group, Work& work) {
       ->option_text("NODE");
   CLI::Option* dry_run = command.add_flag("--dry-run", request.dry_run, "report what would happen, and write nothing");
   add_picture(command, arguments->picture)->excludes(dry_run);
+  add_validation(command, arguments->validation);
   command.add_flag("-f,--force", request.overwrite, "overwrite OUT");
   add_json(command, arguments->json);
   add_quiet(command, arguments->quiet);
