@@ -48,6 +48,12 @@ enum class SharedInitializers : std::uint8_t {
   cast,       // it keeps its type, and a Cast behind it gives the other
 };
 
+// Functions of the model.
+enum class Functions : std::uint8_t {
+  copied,   // one that is called with several types gets a copy for each
+  inlined,  // their nodes stand in the place of each call
+};
+
 // Where initializers of the new model are.
 enum class ExternalData : std::uint8_t {
   as_is,       // outside if they were, and if the model would exceed protobuf's 2 GiB
@@ -76,6 +82,9 @@ struct ConvertRequest {
   OnOverflow on_overflow = OnOverflow::keep_high;
   Masks masks = Masks::finite;
   SharedInitializers shared_initializers = SharedInitializers::duplicate;
+  // Inlined before all else, so that names and selectors are those of the new nodes. Functions whose opset is not the
+  // model's, and those that get a graph as an attribute, are copied.
+  Functions functions = Functions::copied;
   ExternalData external_data = ExternalData::as_is;
   std::uint64_t external_threshold = 1024;
   // The opset of the new model: a number not below the model's; auto_opset: the first that has `to`, if the model's is
@@ -144,6 +153,7 @@ struct NodeDecision {
 struct ConvertOutcome {
   std::int64_t opset_before = 0, opset_after = 0;  // of the standard operators; 0: not imported
   std::size_t nodes = 0;
+  std::size_t calls_inlined = 0;
   std::size_t nodes_converted = 0;
   std::size_t casts_before = 0;
   std::size_t casts_added = 0;

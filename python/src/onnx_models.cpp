@@ -39,6 +39,7 @@ std::vector<std::string> names_in(const nb::dict& options, const char* keyword) 
 onnx::ConvertRequest request_of_model(const std::string& src, const std::string& dst, nb::handle to,
                                       const nb::dict& options) {
   using onnx::ExternalData;
+  using onnx::Functions;
   using onnx::Masks;
   using onnx::OnOverflow;
   using onnx::Runtime;
@@ -80,6 +81,8 @@ onnx::ConvertRequest request_of_model(const std::string& src, const std::string&
   request.max_finite = nb::cast<double>(options["max_finite"]);
   request.shared_initializers = choice_of<SharedInitializers>(
       options, "shared_init", {{"dup", SharedInitializers::duplicate}, {"cast", SharedInitializers::cast}});
+  request.functions =
+      choice_of<Functions>(options, "functions", {{"copy", Functions::copied}, {"inline", Functions::inlined}});
   request.external_data = choice_of<ExternalData>(options, "external_data",
                                                   {{"as_is", ExternalData::as_is},
                                                    {"one", ExternalData::one},
@@ -200,6 +203,7 @@ nb::dict convert_model(const std::string& src, const std::string& dst, nb::handl
   summary["opset_before"] = done.opset_before;
   summary["opset_after"] = done.opset_after;
   summary["nodes"] = done.nodes;
+  summary["calls_inlined"] = done.calls_inlined;
   summary["nodes_converted"] = done.nodes_converted;
   summary["nodes_by_type"] = by_type;
   summary["values_changed"] = done.values_changed;

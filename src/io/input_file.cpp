@@ -45,6 +45,9 @@ InputFile& InputFile::operator=(InputFile&& other) noexcept {
   modified_ns_ = other.modified_ns_;
   path_ = std::move(other.path_);
   memory_ = other.memory_;
+  source_ = other.source_;
+  parts_ = std::move(other.parts_);
+  part_ends_ = std::move(other.part_ends_);
   ahead_ = other.ahead_.load();
   return *this;
 }
@@ -61,6 +64,19 @@ InputFile InputFile::in_memory(std::span<const std::byte> bytes) noexcept {
   const Identity identity{.device = ~std::uint64_t{0}, .inode = reinterpret_cast<std::uintptr_t>(bytes.data())};
   InputFile file(FileDescriptor(), identity, bytes.size(), {});
   file.memory_ = bytes;
+  return file;
+}
+
+InputFile InputFile::spliced(const InputFile& source, std::vector<Part> parts) {
+  InputFile file(FileDescriptor(), source.identity_, 0, source.path_);
+  file.modified_ns_ = source.modified_ns_;
+  file.source_ = &source;
+  file.part_ends_.reserve(parts.size());
+  for (const Part& part : parts) {
+    file.size_ += part.bytes;
+    file.part_ends_.push_back(file.size_);
+  }
+  file.parts_ = std::move(parts);
   return file;
 }
 
@@ -114,6 +130,7 @@ Result<InputFile> InputFile::from_descriptor(FileDescriptor fd, const std::strin
 
 Result<void> InputFile::read(std::uint64_t offset, std::span<std::byte> out) const {
   if (offset > size_ || out.size() > size_ - offset) return ends_early(path_);
+  if (source_ != nullptr) return read_parts(offset, out);
   if (is_in_memory()) {
     std::copy_n(memory_.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
     return {};
@@ -133,6 +150,25 @@ Result<void> InputFile::read(std::uint64_t offset, std::span<std::byte> out) con
   return {};
 }
 
+Result<void> InputFile::read_parts(std::uint64_t offset, std::span<std::byte> out) const {
+  auto part =
+      static_cast<std::size_t>(std::upper_bound(part_ends_.begin(), part_ends_.end(), offset) - part_ends_.begin());
+  for (; !out.empty(); ++part) {
+    const Part& from = parts_[part];
+    const std::uint64_t skipped = from.bytes - (part_ends_[part] - offset);
+    const std::span<std::byte> head = out.first(std::min<std::uint64_t>(out.size(), from.bytes - skipped));
+    if (from.text.empty()) {
+      if (Result<void> got = source_->read(from.offset + skipped, head); !got) return got;
+    } else {
+      std::copy_n(std::as_bytes(std::span(from.text)).begin() + static_cast<std::ptrdiff_t>(skipped), head.size(),
+                  head.begin());
+    }
+    offset += head.size();
+    out = out.subspan(head.size());
+  }
+  return {};
+}
+
 void InputFile::read_ahead(std::uint64_t end) const noexcept {
   // Prefetches the next window when half of the current one is left; a jump in either direction starts anew.
   const std::uint64_t ahead = ahead_.load(std::memory_order_relaxed);
@@ -144,11 +180,11 @@ void InputFile::read_ahead(std::uint64_t end) const noexcept {
 }
 
 void InputFile::will_need(std::uint64_t offset, std::uint64_t bytes) const noexcept {
-  if (!is_in_memory()) advise(fd_.get(), offset, bytes, POSIX_FADV_WILLNEED);
+  if (fd_) advise(fd_.get(), offset, bytes, POSIX_FADV_WILLNEED);
 }
 
 void InputFile::dont_need(std::uint64_t offset, std::uint64_t bytes) const noexcept {
-  if (!is_in_memory()) advise(fd_.get(), offset, bytes, POSIX_FADV_DONTNEED);
+  if (fd_) advise(fd_.get(), offset, bytes, POSIX_FADV_DONTNEED);
 }
 
 }  // namespace tensorcast::io

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "io/file_descriptor.hpp"
 #include "tensorcast/error.hpp"
@@ -24,6 +25,14 @@ class InputFile {
 
   // Reads from memory, which outlives the result. The path is empty.
   [[nodiscard]] static InputFile in_memory(std::span<const std::byte> bytes) noexcept;
+
+  // Reads bytes of a file, and text between them, as one file with the path of `source`, which outlives the result.
+  struct Part {
+    std::uint64_t bytes = 0;
+    std::uint64_t offset = 0;  // in `source`
+    std::string text = {};     // unless empty, stands here instead
+  };
+  [[nodiscard]] static InputFile spliced(const InputFile& source, std::vector<Part> parts);
 
   InputFile(InputFile&& other) noexcept;
   InputFile& operator=(InputFile&& other) noexcept;
@@ -47,13 +56,14 @@ class InputFile {
   // The time of the last change when the file was opened, in nanoseconds since 1970.
   [[nodiscard]] std::int64_t modified_ns() const noexcept { return modified_ns_; }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  [[nodiscard]] bool is_in_memory() const noexcept { return !fd_; }
+  [[nodiscard]] bool is_in_memory() const noexcept { return !fd_ && source_ == nullptr; }
 
  private:
   InputFile(FileDescriptor fd, Identity identity, std::uint64_t size, std::string path) noexcept;
   [[nodiscard]] static Result<InputFile> from_descriptor(FileDescriptor fd, const std::string& path);
 
   void read_ahead(std::uint64_t end) const noexcept;
+  [[nodiscard]] Result<void> read_parts(std::uint64_t offset, std::span<std::byte> out) const;
 
   FileDescriptor fd_;
   mutable std::atomic<std::uint64_t> ahead_{0};  // everything before this offset has been prefetched
@@ -62,6 +72,9 @@ class InputFile {
   std::int64_t modified_ns_ = 0;
   std::string path_;
   std::span<const std::byte> memory_;  // without a descriptor
+  const InputFile* source_ = nullptr;  // of parts
+  std::vector<Part> parts_;
+  std::vector<std::uint64_t> part_ends_;
 };
 
 }  // namespace tensorcast::io

@@ -48,6 +48,29 @@ TEST_F(InputFileTest, ReadsMemoryAsAFile) {
   file.dont_need(0, 10);
 }
 
+TEST_F(InputFileTest, ReadsPartsOfAFileAndTextAsOne) {
+  const Result<InputFile> source = InputFile::open(path_);
+  ASSERT_TRUE(source.ok());
+  const InputFile file = InputFile::spliced(
+      *source,
+      {{.bytes = 3, .offset = 7}, {.bytes = 2, .text = "ab"}, {.bytes = 2, .offset = 0}, {.bytes = 1, .text = "c"}});
+  const std::string expected = "789ab01c";
+  ASSERT_EQ(file.size(), expected.size());
+  EXPECT_EQ(file.path(), path_);
+  EXPECT_FALSE(file.is_in_memory());
+  for (std::size_t begin = 0; begin <= expected.size(); ++begin) {
+    for (std::size_t count = 0; begin + count <= expected.size(); ++count) {
+      std::string got(count, '?');
+      ASSERT_TRUE(file.read(begin, std::as_writable_bytes(std::span(got))).ok());
+      EXPECT_EQ(got, expected.substr(begin, count));
+    }
+  }
+  std::array<std::byte, 2> beyond{};
+  EXPECT_EQ(file.read(7, beyond).error().code, ErrorCode::parse);
+  file.will_need(0, 8);
+  file.dont_need(0, 8);
+}
+
 TEST_F(InputFileTest, AFileThatShrinksWhileReadIsAnError) {
   const Result<InputFile> file = InputFile::open(path_);
   ASSERT_TRUE(file.ok());

@@ -187,6 +187,27 @@ def candidates(only=None, every=1, engine=run):
         yield name, path, model, values, outputs
 
 
+def inside_if(model, values):
+    """The model with its nodes in both branches of an If, where ONNX Runtime expands no operators into functions."""
+    graph = model.graph
+    given = {value.name for value in graph.input} | {each.name for each in graph.initializer}
+    made = [value for value in graph.output if value.name not in given]
+    branch = helper.make_graph(graph.node, "branch", [], made, value_info=graph.value_info)
+    outer = [f"outer_{value.name}" for value in made]
+    node = helper.make_node("If", ["inside_if"], outer, then_branch=branch, else_branch=branch)
+    edges = [onnx.ValueInfoProto.FromString(value.SerializeToString()) for value in made]
+    for edge, name in zip(edges, outer, strict=True):
+        edge.name = name
+    flag = helper.make_tensor_value_info("inside_if", TensorProto.BOOL, [])
+    whole = helper.make_graph([node], "whole", [*graph.input, flag], edges, graph.initializer,
+                              sparse_initializer=graph.sparse_initializer)
+    new = onnx.ModelProto.FromString(model.SerializeToString())
+    new.graph.CopyFrom(whole)
+    if not any(each.domain == "" for each in new.opset_import):
+        new.opset_import.append(helper.make_opsetid("", 13))
+    return new, {**values, "inside_if": np.array(True)}
+
+
 def rounded(value, to):
     """`value` as it arrives in a model whose inputs have the type."""
     if isinstance(value, list):
@@ -268,6 +289,7 @@ def main():
     parser.add_argument("--only")
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--with", dest="arguments", default="", help="more arguments for the command")
+    parser.add_argument("--inside-if", action="store_true", help="put the nodes into the branches of an If")
     parser.add_argument("--back", action="store_true", help="convert to --to, and then back to float32")
     parser.add_argument("--openvino", action="store_true", help="convert for OpenVINO, and run the models there")
     options = parser.parse_args()
@@ -279,6 +301,14 @@ def main():
     counts = {to: collections.Counter() for to in options.to}
     with tempfile.TemporaryDirectory() as folder:
         for name, path, model, values, outputs in candidates(options.only, options.every, engine):
+            if options.inside_if:
+                model, values = inside_if(model, values)
+                path = pathlib.Path(folder) / "inside_if.onnx"
+                onnx.save(model, path)
+                try:
+                    outputs = engine(path, values)
+                except Exception:
+                    continue
             for to in options.to:
                 if to == "bfloat16" and lacks_bfloat16(model) and "--opset" not in arguments:
                     continue

@@ -205,6 +205,9 @@ class Maker:
         if self.random.random() < 0.6:
             operators = sorted({node.op_type for node in model.graph.node})
             chosen += ["--keep-op", self.random.choice(operators)]
+        # Inlined functions have no name that could be kept.
+        if self.functions and self.numbers.random() < 0.5 and not {each.name for each in self.functions} & set(chosen):
+            chosen += ["--functions", "inline"]
         return chosen
 
 

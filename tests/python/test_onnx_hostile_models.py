@@ -15,9 +15,9 @@ F32 = TensorProto.FLOAT
 def attempt(tcast, tmp_path):
     """attempt(path) converts with 2 GiB of memory; gives the status and the complaint. A failure leaves no file."""
 
-    def attempted(path):
+    def attempted(path, *options):
         target = tmp_path / "new.onnx"
-        command = [tcast, "onnx", "convert", path, "-o", target, "--to", "float16", "--quiet"]
+        command = [tcast, "onnx", "convert", path, "-o", target, "--to", "float16", "--quiet", *options]
         bounded = lambda: resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))  # noqa: E731
         before = set(tmp_path.iterdir())
         done = subprocess.run(command, capture_output=True, text=True, timeout=20, preexec_fn=bounded)
@@ -79,7 +79,21 @@ def test_functions_that_call_functions(attempt, tmp_path):
                  helper.make_node(f"f{i + 1}", ["t"], ["b"], domain="mine")]
         functions.append(helper.make_function("mine", f"f{i}", ["a"], ["b"], calls, opsets))
     graph = helper.make_graph([helper.make_node("f0", ["x"], ["y"], domain="mine")], "g", [edge()], [edge("y")])
-    attempt(save(helper.make_model(graph, functions=functions, opset_imports=opsets), tmp_path / "many.onnx"))
+    path = save(helper.make_model(graph, functions=functions, opset_imports=opsets), tmp_path / "many.onnx")
+    attempt(path)
+    status, complaint = attempt(path, "--functions", "inline")
+    assert status == 1 and "--functions copy" in complaint
+
+
+def test_a_function_that_calls_itself(attempt, tmp_path):
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("mine", 1)]
+    call = helper.make_node("f", ["a"], ["b"], domain="mine")
+    function = helper.make_function("mine", "f", ["a"], ["b"], [call], opsets)
+    graph = helper.make_graph([helper.make_node("f", ["x"], ["y"], domain="mine")], "g", [edge()], [edge("y")])
+    path = save(helper.make_model(graph, functions=[function], opset_imports=opsets), tmp_path / "self.onnx")
+    attempt(path)
+    status, complaint = attempt(path, "--functions", "inline")
+    assert status == 1 and "64 deep" in complaint
 
 
 def test_types_in_types(attempt, tmp_path):

@@ -112,6 +112,7 @@ ordered_json outcome_json(const ConvertRequest& request, const ConvertOutcome& o
                        {"opset_before", outcome.opset_before},
                        {"opset_after", outcome.opset_after},
                        {"nodes", outcome.nodes},
+                       {"calls_inlined", outcome.calls_inlined},
                        {"nodes_converted", outcome.nodes_converted},
                        {"nodes_by_type", by_type},
                        {"values_changed", outcome.values_changed},
@@ -150,6 +151,9 @@ std::string notes_text(const ConvertOutcome& outcome) {
   std::string text;
   if (outcome.opset_after != outcome.opset_before) {
     text += fmt::format("  opset: {} -> {}\n", outcome.opset_before, outcome.opset_after);
+  }
+  if (outcome.calls_inlined > 0) {
+    text += fmt::format("  {} of functions inlined\n", count_text(outcome.calls_inlined, "call"));
   }
   std::vector<std::pair<std::string_view, std::vector<const KeptNode*>>> reasons;
   for (const KeptNode& node : outcome.kept) {
@@ -221,7 +225,7 @@ int convert_onnx(const OnnxConvertArguments& arguments) {
   }
   if (arguments.quiet) return exit_done;
   const bool nothing = outcome->opset_after == outcome->opset_before && outcome->values_changed == 0 &&
-                       outcome->casts_added == 0 && outcome->casts_removed == 0;
+                       outcome->casts_added == 0 && outcome->casts_removed == 0 && outcome->calls_inlined == 0;
   print(fmt::format("{}: {}\n", printable(request.dry_run ? request.input : request.output),
                     nothing ? std::string("0 changes")
                             : fmt::format("{} of {} in {}, {} and {} changed, {} added", outcome->nodes_converted,
@@ -274,6 +278,7 @@ void apply_clamp(Clamp clamp, ConvertRequest& request) {
 
 void add_onnx_convert(CLI::App& group, Work& work) {
   using tensorcast::onnx::ExternalData;
+  using tensorcast::onnx::Functions;
   using tensorcast::onnx::Masks;
   using tensorcast::onnx::OnOverflow;
   using tensorcast::onnx::Runtime;
@@ -342,6 +347,9 @@ void add_onnx_convert(CLI::App& group, Work& work) {
   add_choice(command, "--shared-init", request.shared_initializers,
              {{"dup", SharedInitializers::duplicate}, {"cast", SharedInitializers::cast}},
              "initializers that both types need (default dup: stored twice; cast: once, and a Cast)");
+  add_choice(command, "--functions", request.functions, {{"copy", Functions::copied}, {"inline", Functions::inlined}},
+             "functions of the model (default copy: one for each set of types that calls have; inline: their nodes "
+             "stand in the place of each call)");
   add_choice(command, "--external-data", request.external_data,
              {{"as_is", ExternalData::as_is},
               {"one", ExternalData::one},

@@ -31,6 +31,7 @@ OnOverflow: TypeAlias = Literal["keep_high", "clamp", "inf", "error"]
 Masks: TypeAlias = Literal["finite", "inf", "as_others"]
 Clamp: TypeAlias = Literal["none", "finite", "onnxconverter_common", "onnxruntime"]
 SharedInit: TypeAlias = Literal["dup", "cast"]
+Functions: TypeAlias = Literal["copy", "inline"]
 ExternalData: TypeAlias = Literal["as_is", "one", "per_tensor", "inline"]
 Opset: TypeAlias = "int | Literal['keep', 'auto']"
 Check: TypeAlias = "Callable[[str], None]"
@@ -64,6 +65,7 @@ def convert(
     min_positive: float = 0.0,
     max_finite: float = 0.0,
     shared_init: SharedInit = "dup",
+    functions: Functions = "copy",
     external_data: ExternalData = "as_is",
     external_threshold: int = 1024,
     explain: str | Iterable[str] = (),
@@ -102,6 +104,8 @@ def convert(
             as these tools do by default.
         min_positive, max_finite: smaller numbers other than 0, and larger finite ones, become these; 0: no limit.
         shared_init: an initializer that both types need is stored twice, or once with a Cast behind it.
+        functions: one that is called with several types gets a copy for each; ``"inline"`` puts the nodes of all in the
+            place of their calls.
         external_data: where initializers of ``external_threshold`` bytes or more go: ``"one"`` file, a file each, or
             ``"inline"`` into the model.
         explain: names of nodes that ``explained`` of the result describes.
@@ -150,6 +154,7 @@ def convert(
         "min_positive": min_positive or _LIMITS[clamp][0],
         "max_finite": max_finite or _LIMITS[clamp][1],
         "shared_init": shared_init,
+        "functions": functions,
         "external_data": external_data,
         "external_threshold": external_threshold,
         "explain": _listed(explain),

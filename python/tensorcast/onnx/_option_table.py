@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, get_args
 
 from .. import _core
 from . import _convert
-from ._convert import Clamp, ExternalData, Masks, OnOverflow, Runtime, SharedInit
+from ._convert import Clamp, ExternalData, Functions, Masks, OnOverflow, Runtime, SharedInit
 
 if TYPE_CHECKING:
     from .._options import DTypeLike
@@ -32,6 +32,7 @@ class SearchOptions(TypedDict, total=False):
     min_positive: float
     max_finite: float
     shared_init: SharedInit
+    functions: Functions
     external_data: ExternalData
     external_threshold: int
 
@@ -103,6 +104,8 @@ ROWS = (
     Row("min_positive", "smaller numbers other than 0 become it", "NUMBER", type=float),
     Row("max_finite", "larger finite numbers become it", "NUMBER", type=float),
     Row("shared_init", "initializers that both types need", choices=get_args(SharedInit)),
+    Row("functions", "functions of the model: a copy for each set of types, or their nodes in the place of calls",
+        choices=get_args(Functions)),
     Row("external_data", "where initializers go", choices=get_args(ExternalData)),
     Row("external_threshold", "bytes from which on initializers go outside", "BYTES", type=int),
     Row("opset", "keep, auto (if the type needs it) or a number", "OPSET", type=opset),

@@ -116,6 +116,7 @@ class ConvertResult(_WithModel):
     opset_before: int  # of the standard operators; 0: not imported
     opset_after: int
     nodes: int
+    calls_inlined: int  # of functions of the model
     nodes_converted: int
     # Nodes by the type of their first floating output, or input if they have no such output.
     nodes_by_type: Mapping[str, int]

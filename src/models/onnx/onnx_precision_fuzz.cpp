@@ -26,6 +26,7 @@ onnx::ConvertRequest request_of(const std::string& path, unsigned choice) {
   request.runtime = static_cast<onnx::Runtime>(choice / 24 % 5);
   request.shared_initializers = static_cast<onnx::SharedInitializers>(choice / 48 % 2);
   request.on_overflow = static_cast<onnx::OnOverflow>(choice / 96 % 3);
+  request.functions = static_cast<onnx::Functions>(choice / 1152 % 2);
   if (choice / 288 % 4 == 1) request.keep = {"glob:*a*"};
   if (choice / 288 % 4 == 2) request.external_data = onnx::ExternalData::per_tensor;
   return request;

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <system_error>
 #include <unordered_map>
@@ -15,6 +16,7 @@
 #include "models/onnx/model_tree.hpp"
 #include "models/onnx/precision/function_copies.hpp"
 #include "models/onnx/precision/graph_scopes.hpp"
+#include "models/onnx/precision/inline_functions.hpp"
 #include "models/onnx/precision/model_files.hpp"
 #include "models/onnx/precision/model_ir.hpp"
 #include "models/onnx/precision/node_selection.hpp"
@@ -30,6 +32,7 @@ namespace {
 
 using ::tensorcast::onnx::ConvertOutcome;
 using ::tensorcast::onnx::ConvertRequest;
+using ::tensorcast::onnx::Functions;
 using ::tensorcast::onnx::Masks;
 using ::tensorcast::onnx::OnOverflow;
 
@@ -378,14 +381,27 @@ void describe_initializers(const PrecisionPlan& plan, const std::vector<Survey::
 Result<ConvertOutcome> convert(const ConvertRequest& request) {
   Result<PrecisionPlan::Settings> settings = settings_of(request);
   if (!settings) return settings.error();
-  const Result<io::InputFile> file = io::InputFile::open(request.input);
-  if (!file) return file.error();
+  const Result<io::InputFile> given = io::InputFile::open(request.input);
+  if (!given) return given.error();
   if (!request.dry_run) {  // a file that is in the way is an error before the work
     const Result<void> place = io::OutputFile::check_place(request.output, request.overwrite);
     if (!place) return place.error();
   }
-  Result<std::unique_ptr<Model>> read = read_model(*file);
+  Result<std::unique_ptr<Model>> read = read_model(*given);
   if (!read) return std::move(read).error();
+  const io::InputFile* file = &*given;
+  std::optional<io::InputFile> without_calls;
+  std::size_t inlined_calls = 0;
+  if (request.functions == Functions::inlined) {
+    Result<InlinedModel> inlined = inline_functions(*given, **read);
+    if (!inlined) return std::move(inlined).error();
+    inlined_calls = inlined->calls;
+    if (inlined_calls > 0) {
+      file = &without_calls.emplace(std::move(inlined->rope).as_file(*given));
+      read = read_model(*file);
+      if (!read) return std::move(read).error();
+    }
+  }
   Model& model = **read;
   const std::int64_t old_opset = model.graph->opset("");
   if (Result<void> raised = raise_opset(model, *settings); !raised) return std::move(raised).error();
@@ -423,6 +439,7 @@ Result<ConvertOutcome> convert(const ConvertRequest& request) {
   ConvertOutcome outcome{.opset_before = old_opset,
                          .opset_after = model.graph->opset(""),
                          .nodes = nodes,
+                         .calls_inlined = inlined_calls,
                          .casts_added = counts.casts_added,
                          .casts_removed = elision.removed_casts(),
                          .initializers_converted = counts.initializers_converted,

@@ -79,30 +79,6 @@ bool is_own(const Function& function) {
   return function.domain == tensorcast_domain && function.name == "Cast" && function.overload.empty();
 }
 
-// A message whose parts are replaced in the order of the file.
-class Splice {
- public:
-  explicit Splice(std::uint64_t begin) : position_(begin) {}
-  void replace(const WireField& part, WireRope contents) {
-    rope_.copy(position_, part.begin);
-    rope_.message(part.number, std::move(contents));
-    position_ = part.offset + part.length;
-    changed_ = true;
-  }
-  [[nodiscard]] bool changed() const noexcept { return changed_; }
-  [[nodiscard]] WireRope finish(std::uint64_t end) && {
-    rope_.copy(position_, end);
-    return std::move(rope_);
-  }
-
- private:
-  WireRope rope_;
-  std::uint64_t position_;
-  bool changed_ = false;
-};
-
-std::uint64_t end_of(const WireField& field) { return field.offset + field.length; }
-
 class Rewriting {
  public:
   Rewriting(const io::InputFile& file, const Model& model)
@@ -128,7 +104,7 @@ class Rewriting {
       if (changed) parts.emplace_back(function->body.field, std::move(*body));
     }
     std::sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first.begin < b.first.begin; });
-    Splice splice(0);
+    RopeSplice splice(0);
     for (auto& [field, contents] : parts) splice.replace(field, std::move(contents));
     WireRope rope = std::move(splice).finish(file_.size());
     if (outcome_.rewritten == 0) return rope;
@@ -152,7 +128,7 @@ class Rewriting {
 
  private:
   Result<WireRope> graph_contents(const Graph& graph, bool& changed) {
-    Splice splice(graph.field.offset);
+    RopeSplice splice(graph.field.offset);
     for (const Node& node : graph.nodes) {
       bool node_changed = false;
       Result<WireRope> contents = node_contents(node, node_changed);
@@ -180,9 +156,9 @@ class Rewriting {
       changed = rewrites_;
       return rewrites_ ? cast_contents(node) : WireRope();
     }
-    Splice splice(node.field.offset);
+    RopeSplice splice(node.field.offset);
     for (const Attribute& attribute : node.attributes) {
-      Splice inside(attribute.field.offset);
+      RopeSplice inside(attribute.field.offset);
       for (const auto& graph : attribute.graphs) {
         bool graph_changed = false;
         Result<WireRope> contents = graph_contents(*graph, graph_changed);

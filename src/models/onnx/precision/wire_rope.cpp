@@ -69,6 +69,15 @@ void WireRope::message(std::uint32_t number, WireRope contents) {
   append(std::move(contents));
 }
 
+io::InputFile WireRope::as_file(const io::InputFile& source) && {
+  std::vector<io::InputFile::Part> parts;
+  parts.reserve(pieces_.size());
+  for (Piece& piece : pieces_) {
+    parts.push_back({.bytes = piece.bytes, .offset = piece.begin, .text = std::move(piece.text)});
+  }
+  return io::InputFile::spliced(source, std::move(parts));
+}
+
 Result<void> WireRope::write(const io::InputFile& source, io::OutputFile& target,
                              const std::function<bool()>& go_on) const {
   for (const Piece& piece : pieces_) {
@@ -93,6 +102,24 @@ Result<void> WireRope::write(const io::InputFile& source, io::OutputFile& target
     }
   }
   return {};
+}
+
+void RopeSplice::replace(const formats::onnx::WireField& part, WireRope contents) {
+  WireRope field;
+  field.message(part.number, std::move(contents));
+  replace_by_fields(part, std::move(field));
+}
+
+void RopeSplice::replace_by_fields(const formats::onnx::WireField& part, WireRope fields) {
+  rope_.copy(position_, part.begin);
+  rope_.append(std::move(fields));
+  position_ = end_of(part);
+  changed_ = true;
+}
+
+WireRope RopeSplice::finish(std::uint64_t end) && {
+  rope_.copy(position_, end);
+  return std::move(rope_);
 }
 
 }  // namespace tensorcast::models::onnx::precision

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/onnx/wire_reader.hpp"
 #include "io/input_file.hpp"
 #include "io/output_file.hpp"
 
@@ -27,6 +28,8 @@ class WireRope {
   void append(WireRope other);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  // The same bytes as a file, unless a part is produced. `source` outlives the result.
+  [[nodiscard]] io::InputFile as_file(const io::InputFile& source) &&;
   // Stops between pieces when `go_on` returns false. Errors: io; cancelled; those of producers; internal if one writes
   // another amount than announced.
   [[nodiscard]] Result<void> write(const io::InputFile& source, io::OutputFile& target,
@@ -45,5 +48,27 @@ class WireRope {
   std::vector<Piece> pieces_;
   std::uint64_t size_ = 0;
 };
+
+// A message whose parts are replaced in the order of the file.
+class RopeSplice {
+ public:
+  // `begin`: of the message's contents.
+  explicit RopeSplice(std::uint64_t begin) : position_(begin) {}
+  // A field gets new contents.
+  void replace(const formats::onnx::WireField& part, WireRope contents);
+  // Whole fields stand in the place of one.
+  void replace_by_fields(const formats::onnx::WireField& part, WireRope fields);
+  [[nodiscard]] bool changed() const noexcept { return changed_; }
+  [[nodiscard]] WireRope finish(std::uint64_t end) &&;
+
+ private:
+  WireRope rope_;
+  std::uint64_t position_;
+  bool changed_ = false;
+};
+
+[[nodiscard]] inline std::uint64_t end_of(const formats::onnx::WireField& field) noexcept {
+  return field.offset + field.length;
+}
 
 }  // namespace tensorcast::models::onnx::precision
