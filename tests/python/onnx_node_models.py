@@ -208,6 +208,29 @@ def inside_if(model, values):
     return new, {**values, "inside_if": np.array(True)}
 
 
+def in_newest_opset(model, newest):
+    """The model in the newest opset, up to `newest`, where its operators are the same: kernels may end before."""
+    new = onnx.ModelProto.FromString(model.SerializeToString())
+    for each in new.opset_import:
+        if each.domain not in ("", "ai.onnx") or any(has_graphs(node) for node in model.graph.node):
+            continue
+        while each.version < newest and all(is_in_both(node.op_type, each.version) for node in model.graph.node):
+            each.version += 1
+    return new
+
+
+def has_graphs(node):
+    return any(attribute.g.node or attribute.graphs for attribute in node.attribute)
+
+
+def is_in_both(op_type, opset):
+    try:
+        here, there = (onnx.defs.get_schema(op_type, each, "").since_version for each in (opset, opset + 1))
+    except onnx.defs.SchemaError:
+        return False
+    return here == there
+
+
 def rounded(value, to):
     """`value` as it arrives in a model whose inputs have the type."""
     if isinstance(value, list):
@@ -290,6 +313,7 @@ def main():
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--with", dest="arguments", default="", help="more arguments for the command")
     parser.add_argument("--inside-if", action="store_true", help="put the nodes into the branches of an If")
+    parser.add_argument("--newest", type=int, help="raise the opset to this at most, where operators stay the same")
     parser.add_argument("--back", action="store_true", help="convert to --to, and then back to float32")
     parser.add_argument("--openvino", action="store_true", help="convert for OpenVINO, and run the models there")
     options = parser.parse_args()
@@ -301,9 +325,12 @@ def main():
     counts = {to: collections.Counter() for to in options.to}
     with tempfile.TemporaryDirectory() as folder:
         for name, path, model, values, outputs in candidates(options.only, options.every, engine):
-            if options.inside_if:
-                model, values = inside_if(model, values)
-                path = pathlib.Path(folder) / "inside_if.onnx"
+            if options.inside_if or options.newest:
+                if options.inside_if:
+                    model, values = inside_if(model, values)
+                if options.newest:
+                    model = in_newest_opset(model, options.newest)
+                path = pathlib.Path(folder) / "changed.onnx"
                 onnx.save(model, path)
                 try:
                     outputs = engine(path, values)
