@@ -56,7 +56,7 @@ enum class Functions : std::uint8_t {
 
 // Where initializers of the new model are.
 enum class ExternalData : std::uint8_t {
-  as_is,       // outside if they were, and if the model would exceed protobuf's 2 GiB
+  as_is,       // outside if they were, a new file for each old one, and if the model would exceed protobuf's 2 GiB
   one,         // in one file, from external_threshold bytes on
   per_tensor,  // in a file each, from external_threshold bytes on
   inside,      // in the model
@@ -87,6 +87,7 @@ struct ConvertRequest {
   Functions functions = Functions::copied;
   ExternalData external_data = ExternalData::as_is;
   std::uint64_t external_threshold = 1024;
+  std::uint64_t external_alignment = 4096;  // of tensors there that are not smaller; a power of two; 1 packs them
   // The opset of the new model: a number not below the model's; auto_opset: the first that has `to`, if the model's is
   // older. Nodes stay as they are: where one would mean something else, the conversion is refused.
   std::int64_t opset = keep_opset;
@@ -103,6 +104,8 @@ struct ConvertRequest {
   // become it, finite ones beyond `max_finite` that; 0 is no limit.
   double min_positive = 0.0;
   double max_finite = 0.0;
+  // Also removes Casts to a narrower type and back whose types change, which changes values.
+  bool allow_lossy_cast_elision = false;
   std::vector<std::string> explain = {};  // names of nodes that ConvertOutcome::explained describes
   bool dry_run = false;                   // writes nothing
   bool overwrite = false;
@@ -171,11 +174,11 @@ struct ConvertOutcome {
 
 // Converts a model. The types of values follow from the schemas of the model's own opset; a Cast stands exactly where a
 // producer and a consumer differ. Initializers are converted one at a time. Unknown operators, and unknown fields, stay
-// as they are. External data goes to one new file, `output` with ".data" at the end. Converting the result again
-// changes nothing.
-// Errors: io, parse; invalid_argument: a name in the request that the model does not have, a type that is no target;
-// unsupported: a Cast to the type that the model's opset does not have, a node that `opset` would change; cancelled;
-// those of `check`. Nothing is written unless all succeeds.
+// as they are. External data goes to one new file, `output` with ".data" at the end; that of several old files to one
+// for each, with the name of the old one before that. Converting the result again changes nothing. Errors: io, parse;
+// invalid_argument: a name in the request that the model does not have, a type that is no target; unsupported: a Cast
+// to the type that the model's opset does not have, a node that `opset` would change; cancelled; those of `check`.
+// Nothing is written unless all succeeds.
 [[nodiscard]] TENSORCAST_API Result<ConvertOutcome> convert(const ConvertRequest& request);
 
 // What a Cast is for.

@@ -89,6 +89,8 @@ onnx::ConvertRequest request_of_model(const std::string& src, const std::string&
                                                    {"per_tensor", ExternalData::per_tensor},
                                                    {"inline", ExternalData::inside}});
   request.external_threshold = nb::cast<std::uint64_t>(options["external_threshold"]);
+  request.external_alignment = nb::cast<std::uint64_t>(options["external_alignment"]);
+  request.allow_lossy_cast_elision = nb::cast<bool>(options["allow_lossy_cast_elision"]);
   return request;
 }
 

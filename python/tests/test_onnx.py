@@ -16,7 +16,7 @@ pytest.importorskip("onnxruntime")
 
 from onnx import TensorProto, numpy_helper  # noqa: E402
 
-from tensorcast.onnx import auto_mixed_precision, float16  # noqa: E402
+from tensorcast.onnx import _convert, _search, _validate, auto_mixed_precision, float16  # noqa: E402
 from tensorcast.onnx.__main__ import main  # noqa: E402
 from tensorcast.onnx._option_table import ROWS, SearchOptions  # noqa: E402
 
@@ -306,6 +306,8 @@ def test_the_table_has_every_option_of_convert():
         (["--on-overflow", "inf", "--masks", "as-others", "--runtime", "any"],
          {"on_overflow": "inf", "masks": "as_others", "runtime": "any"}),
         (["--opset", "22"], {"opset": 22}),
+        (["--allow-lossy-cast-elision", "--external-alignment", "64"],
+         {"allow_lossy_cast_elision": True, "external_alignment": 64}),
         (["--op-types", "Relu:in=float16"], {"op_types": "Relu:in=float16"}),
     ],
 )  # fmt: skip
@@ -345,3 +347,40 @@ def test_search_takes_the_options_of_convert():
     assert tc.onnx.search(small(), opset=22, progress=None).result.model.opset_import[0].version == 22
     with pytest.raises(TypeError, match="dry_run"):
         tc.onnx.search(small(), dry_run=True)
+
+
+def test_search_upgrades_as_convert_does(monkeypatch):
+    """By onnx's converter only where a node changes; the model is compared with the one before."""
+    asked = []
+    monkeypatch.setattr(_search, "_upgraded", lambda *given: asked.append(given) or upgraded(*given))
+    upgraded = _convert._upgraded
+    old = parse("g (float[2,3] x) => (float[2,3] y) { y = Relu(x) }", opset=11)
+    found = tc.onnx.search(old, to="bfloat16", opset="auto", progress=None)
+    assert found.result.model.opset_import[0].version == 13 and (found.result.opset_before, asked) == (11, [])
+    old = parse("g (float[2,3] x) => (float[2,3] y) { y = Softmax<axis = 1>(x) }", opset=11)
+    found = tc.onnx.search(old, to="bfloat16", opset="auto", progress=None)
+    assert found.result.model.opset_import[0].version == 13 and len(asked) == 1
+
+
+def test_search_runs_the_old_model_once(monkeypatch, tmp_path):
+    opened = []
+    session = _validate.session
+    for module in (_search, _validate):
+        monkeypatch.setattr(module, "session", lambda path: opened.append(path) or session(path))
+    found = tc.onnx.search(ill(), checks=tc.onnx.Validation(inputs={"x": X}), progress=None)
+    assert found.attempts > 2 and len(opened) == found.attempts + 1
+    assert [path.endswith("trial.onnx") for path in opened] == [False] + [True] * found.attempts
+
+
+def test_data_of_several_files(tmp_path):
+    model = small()
+    model.graph.initializer.add().CopyFrom(numpy_helper.from_array(WEIGHTS, "v"))
+    model.graph.node.insert(0, onnx.helper.make_node("MatMul", ["x", "v"], ["n"]))
+    model.graph.node[1].input[0] = "n"
+    for tensor in model.graph.initializer:
+        onnx.external_data_helper.set_external_data(tensor, f"{tensor.name}.bin")
+    onnx.save(model, tmp_path / "m.onnx")
+    tc.onnx.convert(tmp_path / "m.onnx", tmp_path / "o.onnx", "float16", validate=True)
+    assert sorted(path.name for path in tmp_path.glob("o.*")) == ["o.onnx", "o.onnx.v.bin.data", "o.onnx.w.bin.data"]
+    with pytest.raises(tc.CastError, match="external_alignment. is a power of two"):
+        tc.onnx.convert(model, to="float16", external_alignment=3)

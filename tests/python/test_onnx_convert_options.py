@@ -200,6 +200,108 @@ def test_where_initializers_go(convert, run_tcast, tmp_path, place, files):
     np.testing.assert_allclose(run(tmp_path / "out.onnx", x=x)[0], (big + 2) * (big + 1), rtol=5e-3)
 
 
+BIG = np.arange(2048, dtype=np.float32).reshape(1, 2048) / 4096
+SCALED = "g (float[1,2048] x) => (float[1,2048] y) { a = Mul(x, u)  b = Mul(a, v)  c = Mul(b, w)  y = Add(c, k) }"
+
+
+def save_outside(path, places):
+    """Saves the model of SCALED with initializers outside, at (file, offset) by name."""
+    arrays = {"u": BIG + 1, "v": BIG + 2, "w": BIG + 3, "k": BIG}
+    model = parse(SCALED)
+    for name, array in arrays.items():
+        tensor = model.graph.initializer.add()
+        if name not in places:
+            tensor.CopyFrom(numpy_helper.from_array(array, name))
+            continue
+        file, offset = places[name]
+        tensor.name, tensor.data_type, tensor.data_location = name, F32, TensorProto.EXTERNAL
+        tensor.dims.extend(array.shape)
+        for key, value in (("location", file), ("offset", str(offset)), ("length", str(array.nbytes))):
+            tensor.external_data.add(key=key, value=value)
+        place = path.parent / file
+        place.parent.mkdir(exist_ok=True)
+        with open(place, "r+b" if place.exists() else "wb") as data:
+            data.seek(offset)
+            data.write(array.tobytes())
+    path.write_bytes(model.SerializeToString())
+
+
+def expect_scaled(path):
+    expected = (BIG + 1) * (BIG + 2) * (BIG + 3) + BIG
+    np.testing.assert_allclose(run(path, x=np.ones((1, 2048), np.float16))[0], expected, rtol=5e-3)
+
+
+def places_of(path):
+    tensors = onnx.load(path, load_external_data=False).graph.initializer
+    return {each.name: {entry.key: entry.value for entry in each.external_data} for each in tensors}
+
+
+def test_each_old_file_becomes_a_new_one(run_tcast, tmp_path):
+    save_outside(tmp_path / "in.onnx", {"u": ("a/w.bin", 0), "v": ("b/w.bin", 64), "w": ("a/w.bin", 8192)})
+    (tmp_path / "other").mkdir()
+    for source, target in (("in.onnx", "out.onnx"), ("out.onnx", "other/out.onnx"), ("out.onnx", "out2.onnx")):
+        done = run_tcast("onnx", "convert", source, "-o", target, "--to", "float16")
+        assert done.returncode == 0, done.stderr
+        expect_scaled(tmp_path / target)
+    names = ["out.onnx.w.bin.data", "out.onnx.w.bin_2.data"]
+    assert sorted(path.name for path in tmp_path.glob("out.onnx.*")) == names
+    assert [places_of(tmp_path / "out.onnx")[name].get("location") for name in "uvwk"] == [names[0], names[1], names[0], None]
+    for name in ["out.onnx", *names]:
+        assert (tmp_path / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
+    assert sorted(path.name for path in tmp_path.glob("out2.onnx.*")) == ["out2.onnx.w.bin.data", "out2.onnx.w.bin_2.data"]
+
+
+@pytest.mark.parametrize("files, arguments", [
+    ({"u": "a", "v": "m.onnx.a.data", "w": "a"}, []),  # the new file for "a" has the name of the next old one
+    ({"u": "m.onnx.u.data", "v": "m.onnx.u.data", "w": "m.onnx.w.data"}, ["--external-data", "per-tensor"]),
+])
+def test_a_model_whose_files_take_the_place_of_each_other(run_tcast, tmp_path, files, arguments):
+    save_outside(tmp_path / "m.onnx", {name: (file, 8192 * i) for i, (name, file) in enumerate(files.items())})
+    done = run_tcast("onnx", "convert", "m.onnx", "-o", "m.onnx", "--to", "float16", "--force", *arguments)
+    assert done.returncode == 0, done.stderr
+    expect_scaled(tmp_path / "m.onnx")
+    assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("alignment", [1, 64, 2048, 4096, 8192, None])
+def test_alignment(run_tcast, tmp_path, alignment):
+    save_outside(tmp_path / "in.onnx", {})
+    model = onnx.load(tmp_path / "in.onnx")
+    model.graph.initializer.insert(3, numpy_helper.from_array(np.float32([1, 2, 3]), "small"))
+    onnx.save(model, tmp_path / "in.onnx")
+    option = [] if alignment is None else ["--external-alignment", alignment]
+    done = run_tcast("onnx", "convert", "in.onnx", "-o", "out.onnx", "--to", "float16", "--external-data", "one",
+                     "--external-threshold", "0", *option)
+    assert done.returncode == 0, done.stderr
+    end, alignment = 0, alignment or 4096
+    for place in places_of(tmp_path / "out.onnx").values():
+        offset, length = int(place["offset"]), int(place["length"])
+        unit = alignment if length >= alignment else min(alignment, 64)
+        assert offset == -(-end // unit) * unit
+        end = offset + length
+    assert (tmp_path / "out.onnx.data").stat().st_size == end
+    expect_scaled(tmp_path / "out.onnx")
+
+
+def test_alignments_that_are_none(run_tcast, tmp_path):
+    onnx.save(parse(LINE), tmp_path / "in.onnx")
+    for text, status in (("0", 1), ("3", 1), (str(1 << 31), 1), ("-1", 1), ("x", 2)):
+        done = run_tcast("onnx", "convert", "in.onnx", "-o", "out.onnx", "--to", "float16", "--external-alignment", text)
+        assert done.returncode == status and "--external-alignment" in done.stderr, done.stderr
+    assert not (tmp_path / "out.onnx").exists()
+
+
+def test_casts_that_round(convert):
+    """Down and up again: where the types change, where they do not, and where the request keeps them."""
+    text = "g (float[1,3] x) => (float[1,3] y) { a = Sin(x)  b = Cast<to = 16>(a)  c = Cast<to = 1>(b)  y = Neg(c) }"
+    casts = lambda *arguments: [  # noqa: E731
+        node.op_type for node in convert(parse(text), *arguments).graph.node].count("Cast")
+    assert casts("float16", "--from", "float32") == 2
+    assert casts("float16", "--from", "float32", "--allow-lossy-cast-elision") == 0
+    assert casts("float64", "--from", "float16", "--allow-lossy-cast-elision") == 2
+    assert casts("float16", "--from", "float32", "--allow-lossy-cast-elision", "--keep", "op:Cast") == 4
+
+
 @pytest.mark.parametrize("text, shape, axis", [
     ("y = MatMul(x, w)", (16, 8), 1), ("y = Gemm<transB = 1>(x, w)", (8, 16), 0),
     ("i = Constant<value = int64[2] {0, 3}>()  e = Gather(w, i)  y = MatMul(x, e)", (16, 16), 0),

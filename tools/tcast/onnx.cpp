@@ -360,6 +360,12 @@ void add_onnx_convert(CLI::App& group, Work& work) {
       .add_option("--external-threshold", request.external_threshold,
                   "bytes from which on initializers go outside (default 1024)")
       ->option_text("BYTES");
+  command
+      .add_option("--external-alignment", request.external_alignment,
+                  "of tensors outside that are not smaller, a power of two; 1 packs them (default 4096)")
+      ->option_text("BYTES");
+  command.add_flag("--allow-lossy-cast-elision", request.allow_lossy_cast_elision,
+                   "also remove Casts to a narrower type and back whose types change, which changes values");
   repeatable(command.add_option("--explain", request.explain, "say what becomes of this node and why; may be repeated"))
       ->option_text("NODE");
   CLI::Option* dry_run = command.add_flag("--dry-run", request.dry_run, "report what would happen, and write nothing");

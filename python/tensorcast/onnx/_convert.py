@@ -68,6 +68,8 @@ def convert(
     functions: Functions = "copy",
     external_data: ExternalData = "as_is",
     external_threshold: int = 1024,
+    external_alignment: int = 4096,
+    allow_lossy_cast_elision: bool = False,
     explain: str | Iterable[str] = (),
     dry_run: bool = False,
     opset: Opset = "keep",
@@ -107,7 +109,9 @@ def convert(
         functions: one that is called with several types gets a copy for each; ``"inline"`` puts the nodes of all in the
             place of their calls.
         external_data: where initializers of ``external_threshold`` bytes or more go: ``"one"`` file, a file each, or
-            ``"inline"`` into the model.
+            ``"inline"`` into the model; ``"as_is"``: a new file for each old one.
+        external_alignment: of tensors there that are not smaller, a power of two; 1 packs them.
+        allow_lossy_cast_elision: also removes Casts to a narrower type and back whose types change.
         explain: names of nodes that ``explained`` of the result describes.
         dry_run: writes nothing; ``output`` is not needed.
         opset: ``"auto"`` upgrades a model whose opset lacks the type; a number upgrades to that opset. Where nodes would
@@ -127,8 +131,8 @@ def convert(
         raise ValueError(f"clamp= is one of {', '.join(_LIMITS)}, not {clamp!r}")
     if not isinstance(opset, int) and opset not in _OPSETS:
         raise ValueError(f"opset= is a number, {' or '.join(_OPSETS)}, not {opset!r}")
-    if not (min_positive >= 0 and max_finite >= 0 and external_threshold >= 0):
-        raise CastError("min_positive=, max_finite= and external_threshold= are 0 or more")
+    if not (min_positive >= 0 and max_finite >= 0 and external_threshold >= 0 and external_alignment >= 0):
+        raise CastError("min_positive=, max_finite=, external_threshold= and external_alignment= are 0 or more")
     names: list[str] = []
     types: dict[str, Any] = {}
     if isinstance(keep_io_types, Mapping):
@@ -157,6 +161,8 @@ def convert(
         "functions": functions,
         "external_data": external_data,
         "external_threshold": external_threshold,
+        "external_alignment": external_alignment,
+        "allow_lossy_cast_elision": allow_lossy_cast_elision,
         "explain": _listed(explain),
         "dry_run": dry_run,
         "overwrite": overwrite,
@@ -209,7 +215,7 @@ def _convert_file(
         with tempfile.TemporaryDirectory(prefix=".tensorcast-", dir=beside) as folder:
             upgraded, here = _upgraded(source, opset, to, folder)
             rows = _core.onnx_convert(upgraded, target, to, {**options, "opset": 0}, wanted)
-            rows["opset_before"] = here
+            rows.update(opset_before=here, rewritten_by_onnx=True)
     path = None if options["dry_run"] else target
     return dataclasses.replace(_result(rows, path), validated=checks is not None, outputs=outputs)
 

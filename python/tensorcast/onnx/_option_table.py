@@ -35,6 +35,8 @@ class SearchOptions(TypedDict, total=False):
     functions: Functions
     external_data: ExternalData
     external_threshold: int
+    external_alignment: int
+    allow_lossy_cast_elision: bool
 
 
 def io_types(text: str) -> bool | dict[str, str | None]:
@@ -108,6 +110,8 @@ ROWS = (
         choices=get_args(Functions)),
     Row("external_data", "where initializers go", choices=get_args(ExternalData)),
     Row("external_threshold", "bytes from which on initializers go outside", "BYTES", type=int),
+    Row("external_alignment", "of tensors outside that are not smaller, a power of two; 1 packs them", "BYTES", type=int),
+    Row("allow_lossy_cast_elision", "also remove Casts to a narrower type and back whose types change"),
     Row("opset", "keep, auto (if the type needs it) or a number", "OPSET", type=opset),
     Row("explain", "say what becomes of this node and why; may be repeated", "NODE", repeated=True, only_convert=True),
     Row("dry_run", "report what would happen, and write nothing", only_convert=True),

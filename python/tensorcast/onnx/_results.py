@@ -131,6 +131,7 @@ class ConvertResult(_WithModel):
     initializers: tuple[InitializerChange, ...]  # in the order of the file
     kept: tuple[KeptNode, ...]
     explained: tuple[NodeDecision, ...] = ()  # with explain=
+    rewritten_by_onnx: bool = False  # with opset=: onnx.version_converter rewrote nodes
     validated: bool = False  # with validate=, as the next
     outputs: tuple[OutputDifference, ...] = ()
     path: str | None = None  # of the new model, if it went to a file

@@ -72,13 +72,14 @@ def search(
         else:
             given = os.path.join(scratch, "model.onnx")
             write_model(model, given)
-        # Beside the model, as its external data is named from there.
         folder = tempfile.mkdtemp(prefix=".tensorcast-", dir=scratch)
-        if opset != "keep":
-            given, _ = _upgraded(given, opset, to, folder)
+        handed_on = settled(options)
+        if opset != "keep" and convert(given, to=to, opset=opset, dry_run=True, **handed_on).rewritten_by_onnx:
+            given, _ = _upgraded(given, opset, to, folder)  # once for all attempts
+            opset = "keep"
+        handed_on["opset"] = opset
         named, nodes = _named_copy(given, folder)
         target = os.path.join(scratch, "found.onnx") if output is None else os.fspath(output)
-        handed_on = settled(options)
         always = _listed(keep_nodes)
         _check_names(always, nodes)
         nodes = [name for name in nodes if name not in always]

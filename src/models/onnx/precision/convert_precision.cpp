@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <filesystem>
 #include <iterator>
 #include <map>
@@ -49,6 +50,11 @@ bool is_converted_type(DType dtype) {
 }
 
 Result<PrecisionPlan::Settings> settings_of(const ConvertRequest& request) {
+  constexpr std::uint64_t largest_alignment = std::uint64_t{1} << 30;
+  if (!std::has_single_bit(request.external_alignment) || request.external_alignment > largest_alignment) {
+    return refused(fmt::format("`external_alignment` is a power of two up to {}, not {}", largest_alignment,
+                               request.external_alignment));
+  }
   const bool to_int8 = request.weights_only && request.to == DType::int8;
   const bool is_target = is_converted_type(request.to) || to_int8 ||
                          (request.weights_only && is_castable(request.to) && family(request.to) == Family::floating);
@@ -299,7 +305,7 @@ class Survey {
 
 TensorPlacement placement_of(const ConvertRequest& request) {
   using ::tensorcast::onnx::ExternalData;
-  TensorPlacement placement;
+  TensorPlacement placement{.alignment = request.external_alignment};
   if (request.external_data == ExternalData::inside) placement.all_inside = true;
   if (request.external_data == ExternalData::one || request.external_data == ExternalData::per_tensor) {
     placement.inline_limit = request.external_threshold == 0 ? 0 : request.external_threshold - 1;
@@ -420,7 +426,7 @@ Result<ConvertOutcome> convert(const ConvertRequest& request) {
   if (Result<void> surveyed = survey.run(); !surveyed) return std::move(surveyed).error();
   plan.decide();
 
-  const CastElision elision(plan, {.only_changed = true});
+  const CastElision elision(plan, {.lossy = request.allow_lossy_cast_elision, .only_changed = true});
   const Result<std::string> output = place_of(request);
   if (!output) return output.error();
   const Result<BuiltModel> built = build_model(*file, plan, elision, placement_of(request), *output);

@@ -2,14 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "io/output_file.hpp"
 #include "io/staging_folder.hpp"
+#include "models/onnx/precision/external_locations.hpp"
 #include "models/onnx/precision/model_check.hpp"
 
 namespace tensorcast::models::onnx::precision {
@@ -106,9 +109,17 @@ Result<void> write_files(const io::InputFile& file, const BuiltModel& model, con
 
 Result<BuiltModel> build_model(const io::InputFile& file, const PrecisionPlan& plan, const CastElision& elision,
                                TensorPlacement placement, const std::string& output) {
-  const std::string model_name = fs::path(output).filename().string();
+  ExternalFiles::Layout layout{.model_name = fs::path(output).filename().string(),
+                               .old_name = fs::path(file.path()).filename().string(),
+                               .per_tensor = placement.per_tensor,
+                               .alignment = placement.alignment};
+  if (!placement.only_larger && !placement.all_inside) {
+    const Result<std::set<std::string>> locations = external_locations(file, plan.model());
+    if (!locations) return locations.error();
+    layout.per_old_file = locations->size() > 1;
+  }
   for (;;) {
-    BuiltModel built{.rope = {}, .external = ExternalFiles(model_name, placement.per_tensor), .counts = {}};
+    BuiltModel built{.rope = {}, .external = ExternalFiles(layout), .counts = {}};
     ModelWriter writer(file, plan, elision, built.external, placement);
     Result<WireRope> rope = writer.model();
     if (!rope) return std::move(rope).error();
@@ -128,8 +139,14 @@ Result<BuiltModel> build_model(const io::InputFile& file, const PrecisionPlan& p
 
 Result<void> write_model(const io::InputFile& file, const BuiltModel& model, const std::string& output,
                          const WriteOptions& options) {
-  if (!options.check) return write_files(file, model, output, options);
   const fs::path folder = fs::path(output).parent_path();
+  const auto& files = model.external.files();
+  // A file that is replaced may be one that the next is made from.
+  const bool replaces = files.size() > 1 && std::any_of(files.begin(), files.end(), [&](const auto& external) {
+                          std::error_code ignored;
+                          return fs::exists(folder / external.location, ignored);
+                        });
+  if (!options.check && !replaces) return write_files(file, model, output, options);
   if (!options.dry_run) {  // a file that is in the way is an error before the work
     for (const ExternalFiles::File& external : model.external.files()) {
       const std::string place = (folder / external.location).string();
@@ -141,7 +158,9 @@ Result<void> write_model(const io::InputFile& file, const BuiltModel& model, con
   const fs::path staged(stage->path());
   const std::string made = (staged / fs::path(output).filename()).string();
   if (Result<void> written = write_files(file, model, made, options); !written) return written;
-  if (Result<void> right = options.check(made); !right) return right;
+  if (options.check) {
+    if (Result<void> right = options.check(made); !right) return right;
+  }
   if (options.dry_run) return {};
   if (options.on_progress && !options.on_progress()) return cancelled();
 

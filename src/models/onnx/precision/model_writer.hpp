@@ -18,10 +18,11 @@ namespace tensorcast::models::onnx::precision {
 struct TensorPlacement {
   // Larger ones go to the external file, as do those that were external.
   std::uint64_t inline_limit = formats::onnx::max_message_bytes;
-  bool only_larger = false;     // those that were external are judged by their size, too
-  bool all_inside = false;      // none is outside
-  bool per_tensor = false;      // each outside has its own file
-  bool leave_external = false;  // those that were external and do not change stay where they are
+  bool only_larger = false;        // those that were external are judged by their size, too
+  bool all_inside = false;         // none is outside
+  bool per_tensor = false;         // each outside has its own file
+  bool leave_external = false;     // those that were external and do not change stay where they are
+  std::uint64_t alignment = 4096;  // in files outside
 };
 
 class ModelWriter {

@@ -24,7 +24,6 @@ using formats::onnx::TensorProtoReader;
 constexpr std::size_t block_elements = std::size_t{1} << 18;
 constexpr double mask_limit = -1e9;
 constexpr double bound_limit = 1e30;
-constexpr std::uint64_t page_bytes = 4096;
 
 // Calls take(first, elements, bytes) for blocks of whole bytes.
 template <class Take>
@@ -120,6 +119,29 @@ bool holds_data(Field field) {
   }
 }
 
+Result<void> write_zeros(std::uint64_t bytes, io::OutputFile& target) {
+  constexpr std::size_t block_bytes = 4096;
+  const std::vector<std::byte> zeros(std::min<std::uint64_t>(bytes, block_bytes));
+  for (; bytes > 0; bytes -= std::min<std::uint64_t>(bytes, block_bytes)) {
+    Result<void> put = target.append(std::span(zeros).first(std::min<std::uint64_t>(bytes, block_bytes)));
+    if (!put) return put;
+  }
+  return {};
+}
+
+// What stands for an old file in the name of the new one, so that a second conversion gives the same: "w.bin" for
+// "w.bin" and, of the model "m.onnx", for "m.onnx.w.bin.data".
+std::string word_of(std::string_view origin, const std::string& model_name) {
+  std::string_view word = origin.substr(origin.rfind('/') + 1);
+  constexpr std::string_view ending = ".data";
+  const std::string beginning = model_name + ".";
+  if (word.size() > beginning.size() + ending.size() && word.starts_with(beginning) && word.ends_with(ending)) {
+    word.remove_prefix(beginning.size());
+    word.remove_suffix(ending.size());
+  }
+  return std::string(word);
+}
+
 }  // namespace
 
 Result<NumberSurvey> survey_tensor(const io::InputFile& file, formats::onnx::ByteRange tensor, DType to) {
@@ -179,28 +201,35 @@ void limit_numbers(const TensorChange& change, std::span<double> numbers) noexce
   }
 }
 
-ExternalFiles::Place ExternalFiles::add(const std::string& tensor, std::uint64_t bytes, WireRope::Producer producer) {
-  if (files_.empty() || per_tensor_) {
-    std::string location = model_name_ + ".data";
-    if (per_tensor_) {
-      // Names of tensors are anything; those of files must stay in the folder.
-      std::string word = tensor.substr(0, 100);
-      for (char& c : word) {
-        const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-        if (!is_plain && c != '.' && c != '_' && c != '-') c = '_';
-      }
-      const std::string base = fmt::format("{}.{}", model_name_, word);
-      location = base + ".data";
-      for (int number = 2; !locations_.insert(location).second; ++number) {
-        location = fmt::format("{}_{}.data", base, number);
-      }
-    }
-    files_.push_back({.location = std::move(location), .contents = {}});
+// "MODEL.data", or "MODEL.WORD.data". Names of tensors are anything; those of files must stay in the folder.
+std::string ExternalFiles::new_location(const std::string& word) {
+  std::string plain = word.substr(0, 100);
+  for (char& c : plain) {
+    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (!is_plain && c != '.' && c != '_' && c != '-') c = '_';
   }
-  File& file = files_.back();
-  const std::uint64_t unit = bytes >= page_bytes ? page_bytes : 64;  // runtimes map large tensors
+  const std::string base = plain.empty() ? layout_.model_name : fmt::format("{}.{}", layout_.model_name, plain);
+  std::string location = base + ".data";
+  for (int number = 2; !locations_.insert(location).second; ++number) {
+    location = fmt::format("{}_{}.data", base, number);
+  }
+  return location;
+}
+
+ExternalFiles::Place ExternalFiles::add(const std::string& tensor, const std::string& origin, std::uint64_t bytes,
+                                        WireRope::Producer producer) {
+  const auto [place, is_new] = by_origin_.try_emplace(layout_.per_old_file ? origin : std::string(), files_.size());
+  if (is_new || layout_.per_tensor) {
+    const std::string& word = layout_.per_tensor ? tensor : word_of(place->first, layout_.old_name);
+    files_.push_back({.location = new_location(word), .contents = {}});
+    place->second = files_.size() - 1;
+  }
+  File& file = files_[place->second];
+  // Runtimes map large tensors.
+  const std::uint64_t unit =
+      bytes >= layout_.alignment ? layout_.alignment : std::min<std::uint64_t>(layout_.alignment, 64);
   const std::uint64_t padding = (unit - file.contents.size() % unit) % unit;
-  file.contents.text(std::string(padding, '\0'));
+  file.contents.produce(padding, [padding](io::OutputFile& target) { return write_zeros(padding, target); });
   const std::uint64_t offset = file.contents.size();
   file.contents.produce(bytes, std::move(producer));
   return {.location = file.location, .offset = offset};
@@ -248,7 +277,8 @@ Result<WireRope> convert_tensor(const io::InputFile& file, formats::onnx::ByteRa
     rope.message(static_cast<std::uint32_t>(Field::raw_data), std::move(data));
     return rope;
   }
-  const ExternalFiles::Place place = external->add(change.name.empty() ? info.name : change.name, bytes, produce);
+  const ExternalFiles::Place place = external->add(change.name.empty() ? info.name : change.name,
+                                                   (*reader)->outline().external.location, bytes, produce);
   rope.text(entry("location", place.location) + entry("offset", fmt::format("{}", place.offset)) +
             entry("length", fmt::format("{}", bytes)) +
             encode_varint_field(static_cast<std::uint32_t>(Field::data_location), formats::onnx::external_location));

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <span>
@@ -60,20 +61,30 @@ class ExternalFiles {
     std::uint64_t offset = 0;
   };
 
-  // `model_name`: the name of the model's file without folders. All tensors go to one file, "MODEL.data", or each to
-  // its own, "MODEL.TENSOR.data".
-  ExternalFiles(std::string model_name, bool per_tensor)
-      : model_name_(std::move(model_name)), per_tensor_(per_tensor) {}
+  // All tensors go to one file, "MODEL.data", unless each has its own, "MODEL.TENSOR.data", or each old file a new one,
+  // "MODEL.FILE.data".
+  struct Layout {
+    std::string model_name;     // that of the file without folders
+    std::string old_name = {};  // the same of the old model
+    bool per_tensor = false;
+    bool per_old_file = false;
+    std::uint64_t alignment = 4096;  // of tensors that are not smaller; a power of two
+  };
+  explicit ExternalFiles(Layout layout) : layout_(std::move(layout)) {}
 
-  [[nodiscard]] Place add(const std::string& tensor, std::uint64_t bytes, WireRope::Producer producer);
+  // `origin`: where the tensor was outside, "" if it was not.
+  [[nodiscard]] Place add(const std::string& tensor, const std::string& origin, std::uint64_t bytes,
+                          WireRope::Producer producer);
   // Adds a file of its own, for tensors that name it already.
   void add_file(std::string location, std::uint64_t bytes, WireRope::Producer producer);
   [[nodiscard]] const std::vector<File>& files() const noexcept { return files_; }
 
  private:
-  std::string model_name_;
-  bool per_tensor_ = false;
+  [[nodiscard]] std::string new_location(const std::string& word);
+
+  Layout layout_;
   std::vector<File> files_;
+  std::map<std::string, std::size_t> by_origin_;  // index in files_
   std::set<std::string> locations_;
 };
 

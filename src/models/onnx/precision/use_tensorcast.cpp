@@ -226,7 +226,7 @@ Result<UseTensorcastOutcome> use_tensorcast(const UseTensorcastRequest& request)
 
   const std::filesystem::path folder = folder_of(request.output);
   BuiltModel built{.rope = std::move(*rope),
-                   .external = ExternalFiles(std::filesystem::path(request.output).filename().string(), true),
+                   .external = ExternalFiles({.model_name = std::filesystem::path(request.output).filename().string()}),
                    .counts = {}};
   std::vector<io::ParentFolders> made_folders;
   if (!in_same_folder(request.input, request.output)) {
