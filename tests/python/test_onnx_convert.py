@@ -66,14 +66,15 @@ def initializer_types(graph):
 
 
 # All of them: tests/python/onnx_node_models.py.
-@pytest.mark.parametrize("to", ["float16", "bfloat16", "float64"])
-def test_node_models_of_onnx(tcast, tmp_path, to):
+@pytest.mark.parametrize(("to", "arguments"), [("float16", []), ("bfloat16", []), ("float64", []), ("float16", ["--keep-io-types"]),
+                                               ("float64", ["--keep-io-types"])])
+def test_node_models_of_onnx(tcast, tmp_path, to, arguments):
     wrong, models = {}, 0
     for name, path, model, values, outputs in onnx_node_models.candidates(every=29):
         if to == "bfloat16" and onnx_node_models.lacks_bfloat16(model):
             continue
         models += 1
-        if found := onnx_node_models.judge(tcast, path, model, values, outputs, to, tmp_path):
+        if found := onnx_node_models.judge(tcast, path, model, values, outputs, to, tmp_path, arguments):
             wrong[name] = found
     assert not wrong
     assert models > 20
@@ -403,3 +404,56 @@ def test_a_kept_node_around_a_cast_stays_as_it_is(convert):
     new = convert(parse(IF), "float16", "--keep-op", "If")
     (branch, _) = (attribute.g for attribute in new.graph.node[-1].attribute)
     assert element_types(branch.output) == [F32]
+
+
+# ONNX's bodies of these functions and ONNX Runtime's kernels take one type, although the schemas have several.
+@pytest.mark.parametrize("text", [
+    "g (float[1,2,3,4] q, float[1,2,3,4] x) => (float[1,2,3,4] y) { r = Relu(x)  y = Attention(q, r, x) }",
+    "g (float[2,4] x) => (float[2,4] y) <float[4] s = {1.0, 2.0, 1.0, 1.0}> { y = RMSNormalization(x, s) }",
+    "g (float[1,1,4,4] x, float[1,2,2,2] p) => (float[1,1,2,2] y) { r = Relu(x)  y = GridSample(r, p) }",
+    "g (float[1,2,3] x, float[2] s) => (float[1,2,3] y) { r = Relu(x)  y = BatchNormalization(r, s, s, s, s) }",
+    "g (float[2,4] x) => (float[2,4] y) <float s = {0.1}> { q = QuantizeLinear(x, s)  y = DequantizeLinear(q, s) }"])
+@pytest.mark.parametrize("to", ["float16", "float64", "bfloat16"])
+def test_operators_whose_inputs_keep_one_type(convert, text, to):
+    model = parse(text, opset=23)
+    feeds = {each.name: np.linspace(0.1, 0.9, int(np.prod(shape)), dtype=np.float32).reshape(shape)
+             for each in model.graph.input for shape in [[d.dim_value for d in each.type.tensor_type.shape.dim]]}
+    new = convert(model, to, "--keep-io-types")
+    np.testing.assert_allclose(run(new, **feeds)[0], run(model, **feeds)[0], rtol=2e-2, atol=1e-2)
+
+
+def test_a_type_that_only_consumers_tell(convert):
+    """A node of an unknown operator gives a value without value_info: those that take it say which type it has."""
+    model = parse("""g (float[3] x, bool c) => (float[3] y, float[3] z, float[3] v, float[3] u) {
+        f = com.microsoft.FastGelu(x)  s = Sin(f)  t = Cos(s)  y = Neg(t)
+        g = com.microsoft.FastGelu(x)  z = Add(g, x)
+        h = com.microsoft.FastGelu(x)
+        v = If(c) <then_branch = a () => (float[3] p) { p = Sin(h) }, else_branch = b () => (float[3] q) { q = Cos(h) }>
+        k = com.microsoft.FastGelu(x)  n = Constant <value = int64 {2}> ()
+        u = Loop(n, , k) <body = l (int64 i, bool m, float[3] e) => (bool o, float[3] w) { o = Identity(m)  w = Sin(e) }>
+        }""", more=', "com.microsoft" : 1')
+    new = convert(model, "float16", check=False)
+    types = {node.output[0]: node.op_type for node in new.graph.node}
+    assert types["f_float16"] == types["g_float16"] == types["h_float16"] == types["k_float16"] == "Cast"
+    feeds = {"x": X[0], "c": np.array(True)}
+    for got, expected in zip(run(new, **feeds), run(model, **feeds)):
+        np.testing.assert_allclose(got, expected, rtol=1e-2, atol=1e-2)
+
+
+def test_a_dequantization_that_names_its_type(convert):
+    """ONNX Runtime does not load it where it computes in another type than the attribute names."""
+    model = parse("""g (float[2,4] x) => (float[2,4] y) <float s = {0.1}> {
+        q = QuantizeLinear(x, s)  d = DequantizeLinear <output_dtype: int = 1> (q, s)  y = Sin(d) }""", opset=23)
+    new = convert(model, "float16")
+    assert new.graph.node[1].attribute[0].i == 0
+    x = np.linspace(0, 2, 8, dtype=np.float32).reshape(2, 4)
+    np.testing.assert_allclose(run(new, x=x)[0], run(model, x=x)[0], atol=5e-3)
+
+
+@pytest.mark.parametrize("text", [
+    "g (float[1,3] x) => (int32[1,4] y) { y = Multinomial <sample_size: int = 4> (x) }",
+    "g (float[1,3] x) => (int64[2,k] y) { y = NonZero(x) }"])
+def test_operators_without_a_float64_kernel(convert, text):
+    new = convert(parse(text), "float64")
+    assert element_types(new.graph.input) == [F64] and operators(new.graph)[0] == "Cast"
+    run(new, x=abs(X))

@@ -423,8 +423,13 @@ Result<bool> ModelWriter::attributes(const Node& node, std::unordered_map<std::u
     } else if (row != nullptr && attribute.name == row->attribute) {
       WireRope contents;
       const bool is_word = attribute.type == AttributeType::string;
+      // 0: as the scale. ONNX Runtime 1.31.1 does not load a model where it computes this node in another type than
+      // the attribute names.
+      const bool as_scale = node.op_type == "DequantizeLinear" && node.inputs.size() > 1 &&
+                            plan_.taken(node, 1) == plan_.produced(first);
+      const std::uint64_t number = as_scale ? 0 : static_cast<std::uint64_t>(to);
       contents.text(is_word ? encode_string_attribute(attribute.name, cast_word(to))
-                            : encode_int_attribute(attribute.name, static_cast<std::uint64_t>(to)));
+                            : encode_int_attribute(attribute.name, number));
       replaced.emplace(attribute.field.begin, std::move(contents));
     } else if (attribute.tensor_is_external && attribute.type == AttributeType::tensor && !placement_.leave_external) {
       Result<WireRope> tensor = convert_tensor(file_, attribute.tensor, {}, nullptr);

@@ -31,6 +31,8 @@ struct TypeAttribute {
 [[nodiscard]] bool is_control_flow(const Node& node) noexcept;
 // Builds or takes apart sequences and optionals: all its values have one element type.
 [[nodiscard]] bool is_container_operator(std::string_view op_type) noexcept;
+// Its inputs that have one type must keep one, although the schema allows several.
+[[nodiscard]] bool has_one_type(std::string_view op_type) noexcept;
 // Copies elements and computes nothing, so that it keeps the precision of what it gets.
 [[nodiscard]] bool only_moves_elements(std::string_view op_type) noexcept;
 // May compute sizes, indices and lengths that become integers.

@@ -38,10 +38,9 @@ constexpr Overlay onnxruntime_cpu{
     .float64 = {.others = Kernels::Others::have,
                 .lack = "Acos Acosh Asin Asinh Atan Atanh Attention AveragePool Bernoulli Celu Clip<12 Col2Im Conv "
                         "ConvTranspose Cosh Det Elu Erf GRU Gelu GlobalAveragePool GlobalLpPool GlobalMaxPool "
-                        "HardSigmoid HardSwish Hardmax InstanceNormalization LRN LSTM LeakyRelu>=16 LpPool "
-                        "MaxRoiPool MaxUnpool Mean MelWeightMatrix Mish OneHot PRelu>=16 RNN Resize RoiAlign Selu Sinh "
-                        "Softplus Softsign Tan "
-                        "ThresholdedRelu Upsample"},
+                        "GridSample<20 HardSigmoid HardSwish Hardmax InstanceNormalization LRN LSTM LeakyRelu>=16 "
+                        "LpPool MaxRoiPool MaxUnpool Mean MelWeightMatrix Mish Multinomial NonZero OneHot PRelu>=16 "
+                        "RNN Resize RoiAlign Selu Sinh Softplus Softsign Tan ThresholdedRelu Upsample"},
 };
 
 // The kernels that onnxruntime-gpu 1.31.1 registers, by get_all_opkernel_def(), where they differ from the CPU's. An

@@ -223,7 +223,7 @@ void SlotBuilder::build_operator(const Node& node, const Schema& schema) {
 // Variables that are one although the schema does not say so.
 void SlotBuilder::link_variables(const Node& node, const Schema& schema, std::vector<SlotId>& variables) {
   const std::string_view op = node.op_type;
-  if (is_container_operator(op)) {
+  if (is_container_operator(op) || has_one_type(op)) {
     SlotId first = any_type;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const Parameter* parameter = Schema::at(schema.inputs, i);

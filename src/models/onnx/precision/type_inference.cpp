@@ -57,6 +57,14 @@ class Inference {
 
   void infer(Graph& graph) {
     for (Node& node : graph.nodes) infer(node, graph);
+    if (pass_ == last_pass) return;
+    // A node of an unknown operator gives a value whose type only its consumers tell, even those behind them.
+    for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+      const bool is_unknown = std::any_of(node->inputs.begin(), node->inputs.end(), [&](ValueId id) {
+        return id != no_value && type(id).kind == Kind::unknown;
+      });
+      if (is_unknown && !is_control_flow(*node) && model_.function(*node) == nullptr) infer_operator(*node, graph);
+    }
   }
 
   void infer(Node& node, Graph& graph) {
@@ -65,6 +73,10 @@ class Inference {
     for (const Attribute& attribute : node.attributes) {
       for (const auto& inner : attribute.graphs) infer(*inner);
     }
+    infer_operator(node, graph);
+  }
+
+  void infer_operator(Node& node, Graph& graph) {
     const Schema* schema = schema_of(node, graph);
     if (schema == nullptr) return;
     std::vector<ValueType> bound(schema->variables.size());
@@ -78,6 +90,12 @@ class Inference {
       }
     }
     bind_by_operator(node, *schema, bound);
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {  // of which no input tells
+      const Parameter* parameter = Schema::at(schema->outputs, i);
+      if (parameter == nullptr || parameter->arity == Arity::heterogeneous) continue;
+      ValueType& variable = bound[parameter->variable];
+      if (variable.kind == Kind::unknown) variable = type_or_unknown(node.outputs[i]);
+    }
     for (std::size_t i = 0; i < bound.size(); ++i) {
       if (bound[i].kind != Kind::unknown) continue;
       const std::optional<Kind> kind = only_kind(schema->variables[i]);
@@ -194,6 +212,7 @@ class Inference {
           ValueType given = type_or_unknown(node.inputs[source]);
           if (node.op_type == "SequenceMap" && given.kind == Kind::sequence) given.kind = Kind::tensor;
           set(body->inputs[k].value, given);
+          if (node.op_type != "SequenceMap") reveal(node.inputs[source], type(body->inputs[k].value));
         }
         infer(*body);
         for (std::size_t k = 0; k < body->outputs.size(); ++k) {
