@@ -389,3 +389,26 @@ def test_opsets_that_are_refused(run_tcast, tmp_path, node, opset, complaint):
     done = run_tcast("onnx", "convert", "m.onnx", "-o", "o.onnx", "--to", "bfloat16", f"--opset={opset}")
     assert done.returncode in (1, 2) and complaint in done.stderr, done.stderr
     assert not (tmp_path / "o.onnx").exists()
+
+
+def test_a_node_without_a_name_has_that_of_its_first_output(run_tcast, tmp_path):
+    onnx.save(parse("g (float[3] x) => (float[3] y) { a = Relu(x)  y = Sin(a) }"), tmp_path / "model.onnx")
+    run = lambda *more: run_tcast("onnx", "convert", "model.onnx", "--to", "float16", "--dry-run", "--json", *more)  # noqa: E731
+    found = json.loads(run("--keep", "name:y", "--explain", "y").stdout)
+    assert [each["name"] for each in found["kept"]] == [each["name"] for each in found["explained"]] == ["y"]
+    assert run("--explain", "x").returncode == run("--keep", "name:x").returncode == 1
+
+
+@pytest.mark.parametrize(("option", "given"), [("--min-positive", "-1"), ("--min-positive", "nan"), ("--max-finite", "inf"),
+                                               ("--max-finite", "much"), ("--external-threshold", "-1")])
+def test_limits_that_are_no_numbers(run_tcast, option, given):
+    done = run_tcast("onnx", "convert", "model.onnx", "-o", "out.onnx", "--to", "float16", option, given)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[0] == f'tcast: error: {option}: "{given}" is not a number of 0 or more'
+
+
+def test_limits_that_leave_no_number(run_tcast, tmp_path):
+    onnx.save(parse("g (float[3] x) => (float[3] y) { y = Relu(x) }"), tmp_path / "model.onnx")
+    done = run_tcast("onnx", "convert", "model.onnx", "-o", "out.onnx", "--to", "float16", "--min-positive", "10", "--max-finite", "1")
+    assert done.returncode == 1 and "the smallest number, 10, is above the largest, 1" in done.stderr
+    assert not (tmp_path / "out.onnx").exists()

@@ -339,10 +339,10 @@ void add_onnx_convert(CLI::App& group, Work& work) {
               {"onnxruntime", Clamp::onnxruntime}},
              "limit numbers of initializers (finite: to the type's range; the others: as these tools do)");
   command.add_option("--min-positive", request.min_positive, "smaller numbers other than 0 become it")
-      ->check(CLI::NonNegativeNumber)
+      ->check(not_negative())
       ->option_text("NUMBER");
   command.add_option("--max-finite", request.max_finite, "larger finite numbers become it")
-      ->check(CLI::NonNegativeNumber)
+      ->check(not_negative())
       ->option_text("NUMBER");
   add_choice(command, "--shared-init", request.shared_initializers,
              {{"dup", SharedInitializers::duplicate}, {"cast", SharedInitializers::cast}},
@@ -359,6 +359,7 @@ void add_onnx_convert(CLI::App& group, Work& work) {
   command
       .add_option("--external-threshold", request.external_threshold,
                   "bytes from which on initializers go outside (default 1024)")
+      ->check(not_negative())
       ->option_text("BYTES");
   command
       .add_option("--external-alignment", request.external_alignment,

@@ -3,6 +3,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "printable.hpp"
+
 namespace tcast {
 namespace {
 
@@ -202,6 +204,19 @@ std::optional<tensorcast::RawLayout> InputLayout::raw_layout() const {
 }
 
 std::string format_names() { return fmt::format("{}", fmt::join(tensorcast::file_formats(), ", ")); }
+
+CLI::Validator not_negative() {
+  return CLI::Validator(
+      [](std::string& given) {
+            double number = 0.0;
+            const auto [end, problem] = std::from_chars(given.data(), given.data() + given.size(), number);
+            const bool is_number = problem == std::errc() && end == given.data() + given.size();
+            return is_number && number >= 0.0 && std::isfinite(number)
+                       ? std::string()
+                       : fmt::format("\"{}\" is not a number of 0 or more", printable(given));
+      },
+      "");
+}
 
 void add_json(CLI::App& app, bool& json) { app.add_flag("--json", json, "print the result as JSON"); }
 

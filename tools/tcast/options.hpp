@@ -76,6 +76,9 @@ void add_input_layout(CLI::App& app, InputLayout& layout);
 // Returns "npy, npz, ...".
 [[nodiscard]] std::string format_names();
 
+// A check of an option that takes a number of 0 or more.
+[[nodiscard]] CLI::Validator not_negative();
+
 void add_json(CLI::App& app, bool& json);
 void add_quiet(CLI::App& app, bool& quiet);
 

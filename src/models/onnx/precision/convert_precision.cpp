@@ -67,6 +67,13 @@ Result<PrecisionPlan::Settings> settings_of(const ConvertRequest& request) {
     return refused(fmt::format("the runtime computes nothing in {}", name(request.to)),
                    "TensorRT and OpenVINO cast it to float32");
   }
+  if (!(request.min_positive >= 0.0) || !(request.max_finite >= 0.0)) {
+    return refused("the limits of numbers must be 0 or more");
+  }
+  if (request.max_finite > 0.0 && request.min_positive > request.max_finite) {
+    return refused(fmt::format("the smallest number, {}, is above the largest, {}", request.min_positive,
+                               request.max_finite));
+  }
   PrecisionPlan::Settings settings{.to = static_cast<std::uint32_t>(request.to), .from = 0, .request = &request};
   for (const DType from : request.from) {
     if (to_int8 && from != DType::float32) return refused("only float32 weights become int8");
@@ -139,9 +146,12 @@ Result<void> check_names(const Model& model, const PrecisionPlan& plan, const Co
   for (const auto* declarations : {&model.graph->inputs, &model.graph->outputs}) {
     for (const Declaration& edge : *declarations) edges.insert(edge.name);
   }
-  std::set<std::string, std::less<>> operators;
+  std::set<std::string, std::less<>> operators, nodes;
   plan.each_graph([&](const Graph& graph) {
-    for (const Node& node : graph.nodes) operators.insert(node.op_type);
+    for (const Node& node : graph.nodes) {
+      operators.insert(node.op_type);
+      nodes.insert(shown_name(node));
+    }
   });
   const auto check = [](const std::vector<std::string>& names, const auto& known,
                         std::string_view what) -> Result<void> {
@@ -152,7 +162,7 @@ Result<void> check_names(const Model& model, const PrecisionPlan& plan, const Co
   };
   if (Result<void> right = check(request.keep_io_names, edges, "input or output"); !right) return right;
   if (Result<void> right = check(request.keep_op_types, operators, "operator"); !right) return right;
-  if (Result<void> right = check(request.explain, model.node_names, "node"); !right) return right;
+  if (Result<void> right = check(request.explain, nodes, "node"); !right) return right;
   return check(request.keep_nodes, model.node_names, "node");
 }
 
@@ -355,8 +365,9 @@ void describe_nodes(const PrecisionPlan& plan, const CastElision& elision, Conve
     for (const Node& node : graph.nodes) {
       outcome.nodes_converted += plan.is_converted(node) ? 1 : 0;
       outcome.casts_before += node.op_type == "Cast" && node.domain.empty() ? 1 : 0;
-      const bool wanted = !node.name.empty() &&
-                          std::find(request.explain.begin(), request.explain.end(), node.name) != request.explain.end();
+      const std::string& named = shown_name(node);
+      const bool wanted =
+          !named.empty() && std::find(request.explain.begin(), request.explain.end(), named) != request.explain.end();
       if (wanted) {
         outcome.explained.push_back(plan.explain(node));
         outcome.explained.back().scope = scopes[graph.id];

@@ -59,7 +59,7 @@ Result<Test> test_of(std::string_view entry) {
   }
   const std::string text(entry.substr(colon + 1));
   if (kind == "op") return Test([text](const Node& node, const std::string&) { return node.op_type == text; });
-  if (kind == "name") return Test([text](const Node& node, const std::string&) { return node.name == text; });
+  if (kind == "name") return Test([text](const Node& node, const std::string&) { return shown_name(node) == text; });
   if (kind == "domain") {
     const std::string domain = text == "ai.onnx" ? std::string() : text;
     return Test([domain](const Node& node, const std::string&) { return node.domain == domain; });
@@ -110,7 +110,7 @@ Result<std::vector<bool>> select_nodes(const Model& model, const std::vector<std
     for (const auto& function : model.functions) each_node(function->body, visit);
     if (!any) {
       return refused(fmt::format("no node of the model matches \"{}\" of `{}`", shown(entry), option),
-                     "`tcast onnx convert MODEL --dry-run --json` lists nodes");
+                     "`tcast onnx casts MODEL --picture model.dot` draws its nodes with their names");
     }
   }
   return selected;

@@ -269,7 +269,7 @@ std::string_view PrecisionPlan::reason_of(SlotId slot, ValueId id) const {
 }
 
 ::tensorcast::onnx::NodeDecision PrecisionPlan::explain(const Node& node) const {
-  ::tensorcast::onnx::NodeDecision decision{.name = node.name, .op_type = node.op_type, .scope = {}};
+  ::tensorcast::onnx::NodeDecision decision{.name = shown_name(node), .op_type = node.op_type, .scope = {}};
   const auto dtype = [&](ValueId id, std::uint32_t element) {
     const auto number = static_cast<DType>(element);
     return model_.values[id].type.kind != ValueType::Kind::unknown && is_castable(number) ? number : DType::undefined;
