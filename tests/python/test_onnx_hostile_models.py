@@ -145,3 +145,12 @@ def varint(number):
         made += bytes([number & 127 | 128])
         number >>= 7
     return made + bytes([number])
+
+
+def test_many_small_nodes(attempt, tmp_path):
+    """200,000 nodes are 6 MB, and the Casts of the new model are no larger."""
+    graph = b"".join(message(1, message(1, f"v{i}".encode()) + message(2, f"v{i + 1}".encode()) + message(4, b"Sin" if i % 2 else b"Relu"))
+                     for i in range(200_000))
+    graph += message(2, b"g") + message(11, edge("v0").SerializeToString()) + message(12, edge("v200000").SerializeToString())
+    (tmp_path / "nodes.onnx").write_bytes(b"\x08\x0a" + message(7, graph) + b"\x42\x02\x10\x15")
+    assert attempt(tmp_path / "nodes.onnx", "--keep", "op:Sin") == (0, "")

@@ -17,11 +17,15 @@ using protozero::pbf_wire_type;
 
 Error broken(std::string what) { return Error{.code = ErrorCode::parse, .message = std::move(what)}; }
 
+// A node of 25 bytes in the file becomes a Node, its names and its values. The new model of a conversion has smaller
+// ones than the old: Casts.
+constexpr std::uint64_t node_bytes_per_byte = 4;
+
 class ModelReader {
  public:
   explicit ModelReader(const io::InputFile& file)
       : wire_(file, 0, file.size()),
-        own_budget_(file.size()),
+        own_budget_(node_bytes_per_byte * file.size()),
         budget_(own_budget_),
         owner_(std::make_unique<Model>()),
         model_(*owner_) {}
