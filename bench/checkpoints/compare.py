@@ -18,6 +18,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from peak_memory import wait_and_measure  # noqa: E402
+
 PYTHON_LOOP = """
 import json, pathlib, shutil, sys, torch
 from safetensors.torch import load_file, save_file
@@ -119,15 +122,6 @@ def tensors_of(out):
     return digest(names)
 
 
-def peak_memory(pid):
-    """Of resident memory so far, in bytes. `ru_maxrss` would count this process's, which the new one was forked from."""
-    try:
-        status = pathlib.Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM:")), 0)
-
-
 def run(command, out):
     """Seconds until all is on the disk, and the peak of resident memory in MB."""
     shutil.rmtree(out, ignore_errors=True)
@@ -135,10 +129,7 @@ def run(command, out):
     with tempfile.TemporaryFile() as said:
         start = time.monotonic()
         process = subprocess.Popen([*map(str, command)], stdout=subprocess.DEVNULL, stderr=said)
-        peak = 0
-        while process.poll() is None:
-            peak = max(peak, peak_memory(process.pid))
-            time.sleep(0.005)
+        peak = wait_and_measure(process)
         if process.returncode:
             said.seek(0)
             raise SystemExit(said.read().decode())

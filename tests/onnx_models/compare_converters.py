@@ -21,8 +21,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2] / folder) for folder in ("tests/python", "bench")]
 import onnx_node_models as judge  # noqa: E402
+from peak_memory import wait_and_measure  # noqa: E402
 
 DATA = pathlib.Path(onnx.__file__).parent / "backend/test/data"
 OTHERS = ("onnxconverter-common", "onnxruntime", "modelopt")
@@ -155,12 +156,12 @@ def measure_big(program, converters, gib, folder):
             command = [program, "onnx", "convert", source, "-o", target, "--to", "float16", "--force", "--quiet"]
         else:
             command = [sys.executable, "-c", f"{maker}c.convert_with({name!r}, {str(source)!r}, {str(target)!r}, 'float16')"]
-        start = time.perf_counter()
+        before, start = os.times(), time.perf_counter()
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        _, status, usage = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - start
-        cpu = usage.ru_utime + usage.ru_stime
-        print(f"{gib} GiB, {name}: {seconds:.1f} s, of the CPU {cpu:.1f} s, {usage.ru_maxrss / 1024:.0f} MiB, status {status}",
+        peak = wait_and_measure(process)
+        seconds, after = time.perf_counter() - start, os.times()
+        cpu = after.children_user + after.children_system - before.children_user - before.children_system
+        print(f"{gib} GiB, {name}: {seconds:.1f} s, of the CPU {cpu:.1f} s, {peak >> 20} MiB, status {process.returncode}",
               flush=True)
         target.unlink(missing_ok=True)
 
