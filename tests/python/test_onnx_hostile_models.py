@@ -96,6 +96,25 @@ def test_a_function_that_calls_itself(attempt, tmp_path):
     assert status == 1 and "64 deep" in complaint
 
 
+def test_names_that_are_wanted_again_and_again(attempt, tmp_path):
+    """Calls of one name, and Ifs with values of one name, of which each needs a Cast."""
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("mine", 1)]
+    halves = [helper.make_node("Neg", ["a"], ["t"], name="k"), helper.make_node("Abs", ["t"], ["b"], name="k")]
+    function = helper.make_function("mine", "f", ["a"], ["b"], halves, opsets[:1])
+    calls = [helper.make_node("f", [f"v{i}"], [f"v{i + 1}"], name="same", domain="mine") for i in range(20000)]
+    graph = helper.make_graph(calls, "g", [edge("v0")], [edge("v20000")])
+    path = save(helper.make_model(graph, functions=[function], opset_imports=opsets), tmp_path / "calls.onnx")
+    assert attempt(path, "--functions", "inline")[0] == 0
+
+    inside = [helper.make_node("Neg", ["x"], ["t"]), helper.make_node("Own", ["t"], ["u"], domain="own")]
+    branch = helper.make_graph(inside, "b", [], [edge("u")])
+    ifs = [helper.make_node("If", ["c"], [f"y{i}"], then_branch=branch, else_branch=branch) for i in range(20000)]
+    condition = helper.make_tensor_value_info("c", TensorProto.BOOL, [])
+    graph = helper.make_graph(ifs, "g", [edge(), condition], [edge("y0")])
+    path = save(helper.make_model(graph, opset_imports=[opsets[0], helper.make_opsetid("own", 1)]), tmp_path / "ifs.onnx")
+    assert attempt(path)[0] == 0
+
+
 def test_types_in_types(attempt, tmp_path):
     """A sequence of sequences of ..., 4000 deep."""
     value = helper.make_tensor_type_proto(F32, [1]).SerializeToString()

@@ -228,9 +228,9 @@ int convert_onnx(const OnnxConvertArguments& arguments) {
                        outcome->casts_added == 0 && outcome->casts_removed == 0 && outcome->calls_inlined == 0;
   print(fmt::format("{}: {}\n", printable(request.dry_run ? request.input : request.output),
                     nothing ? std::string("0 changes")
-                            : fmt::format("{} of {} in {}, {} and {} changed, {} added", outcome->nodes_converted,
-                                          count_text(outcome->nodes, "node"), name(request.to),
-                                          count_text(outcome->values_changed, "value"),
+                            : fmt::format("{} of {} in {}, {} and {} changed, {} added",
+                                          grouped(outcome->nodes_converted), count_text(outcome->nodes, "node"),
+                                          name(request.to), count_text(outcome->values_changed, "value"),
                                           count_text(outcome->initializers_converted, "initializer"),
                                           count_text(outcome->casts_added, "Cast"))));
   if (!nothing) print(notes_text(*outcome));

@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <set>
 #include <utility>
 
+#include "models/onnx/precision/fresh_names.hpp"
 #include "models/onnx/precision/op_rules.hpp"
 #include "models/onnx/precision/type_inference.hpp"
 
@@ -61,11 +60,11 @@ class Separation {
   Separation(const io::InputFile& file, Model& model, const PrecisionPlan::Settings& settings)
       : file_(file), model_(model), settings_(settings), bytes_left_(file.size()), budget_(file.size()) {
     const auto take_names = [&](const Graph& graph) {
-      for (const Node& node : graph.nodes) names_.insert(node.op_type);
+      for (const Node& node : graph.nodes) names_.add(node.op_type);
     };
     PrecisionPlan::each_graph(*model.graph, take_names);
     for (const auto& function : model.functions) {
-      names_.insert(function->name);
+      names_.add(function->name);
       PrecisionPlan::each_graph(function->body, take_names);
     }
   }
@@ -103,18 +102,11 @@ class Separation {
     bytes_left_ -= bytes;
     Function& origin = function.origin == nullptr ? function : *function.origin;
     for (std::size_t k = 1; k < groups.size(); ++k) {
-      const Result<const Function*> copy = copy_function(file_, model_, origin, fresh_name(origin.name), budget_);
+      const Result<const Function*> copy = copy_function(file_, model_, origin, names_.take(origin.name), budget_);
       if (!copy) return copy.error();
       for (Node* node : groups[k].nodes) node->callee = (*copy)->name;
     }
     return true;
-  }
-
-  std::string fresh_name(const std::string& name) {
-    for (int& number = numbers_.try_emplace(name, 2).first->second;;) {
-      std::string candidate = fmt::format("{}_{}", name, number++);
-      if (names_.insert(candidate).second) return candidate;
-    }
   }
 
   const io::InputFile& file_;
@@ -122,8 +114,7 @@ class Separation {
   const PrecisionPlan::Settings& settings_;
   std::uint64_t bytes_left_;
   io::MemoryBudget budget_;
-  std::set<std::string, std::less<>> names_;  // of functions and operators, whatever their domains
-  std::map<std::string, int> numbers_;        // of the next copy, by the name of the function
+  FreshNames names_;  // of functions and operators, whatever their domains
 };
 
 }  // namespace

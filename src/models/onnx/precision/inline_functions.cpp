@@ -11,6 +11,7 @@
 #include "formats/onnx/tensor_proto_schema.hpp"
 #include "models/onnx/message_edits.hpp"
 #include "models/onnx/message_fields.hpp"
+#include "models/onnx/precision/fresh_names.hpp"
 #include "models/onnx/precision/graph_scopes.hpp"
 #include "models/onnx/precision/op_rules.hpp"
 #include "models/onnx/precision/precision_plan.hpp"
@@ -117,11 +118,9 @@ class Inlining {
     return function != nullptr && fitting_.contains(function) && !has_graphs(node) ? function : nullptr;
   }
 
-  std::string fresh(const std::string& wanted, std::set<std::string, std::less<>>& taken) {
-    new_bytes_ += wanted.size();
-    std::string candidate = wanted;
-    for (int number = 2; !taken.insert(candidate).second; ++number) candidate = fmt::format("{}_{}", wanted, number);
-    return candidate;
+  std::string fresh(const Call& call, const std::string& name, FreshNames& names) {
+    new_bytes_ += call.name.size() + name.size();
+    return names.take(call.name + "/" + name);
   }
 
   // A graph of the file, in which calls are replaced.
@@ -207,7 +206,7 @@ class Inlining {
   // Values that are defined inside.
   void name_values(const Graph& graph, Call& call) {
     const auto add = [&](ValueId id, const std::string& name) {
-      if (id != no_value && !call.values.contains(id)) call.values.emplace(id, fresh(call.name + "/" + name, values_));
+      if (id != no_value && !call.values.contains(id)) call.values.emplace(id, fresh(call, name, values_));
     };
     for (const Declaration& input : graph.inputs) add(input.value, input.name);
     for (const Initializer& initializer : graph.initializers) add(initializer.value, initializer.name);
@@ -309,7 +308,7 @@ class Inlining {
           return {};
         }
         case node_field::name:
-          if (!node.name.empty()) rope.text(encode_field(field.number, fresh(call.name + "/" + node.name, nodes_)));
+          if (!node.name.empty()) rope.text(encode_field(field.number, fresh(call, node.name, nodes_)));
           return {};
         case node_field::attribute: {
           Result<WireRope> contents = body_attribute(node.attributes[attributes++], call);
@@ -459,8 +458,8 @@ class Inlining {
 
   const io::InputFile& file_;
   const Model& model_;
-  std::set<std::string, std::less<>> values_;
-  std::set<std::string, std::less<>> nodes_;
+  FreshNames values_;
+  FreshNames nodes_;
   std::unordered_map<const Function*, std::size_t> calls_;  // in the file
   std::set<const Function*> fitting_;                       // that can be inlined
   std::set<const Function*> inlined_;

@@ -9,6 +9,7 @@
 #include "models/onnx/encode_attribute.hpp"
 #include "models/onnx/message_edits.hpp"
 #include "models/onnx/message_fields.hpp"
+#include "models/onnx/precision/fresh_names.hpp"
 #include "models/onnx/precision/op_rules.hpp"
 #include "models/onnx/precision/retyped_declaration.hpp"
 #include "tensorcast/cast.hpp"
@@ -37,12 +38,6 @@ ModelWriter::ModelWriter(const io::InputFile& file, const PrecisionPlan& plan, c
                          ExternalFiles& external, const TensorPlacement& placement)
     : file_(file), plan_(plan), elision_(elision), external_(external), placement_(placement) {
   name_forms();
-}
-
-std::string ModelWriter::fresh(const std::string& base, std::set<std::string, std::less<>>& taken) const {
-  std::string candidate = base;
-  for (int number = 2; !taken.insert(candidate).second; ++number) candidate = fmt::format("{}_{}", base, number);
-  return candidate;
 }
 
 void ModelWriter::need_other(ValueId id, std::uint32_t element) {
@@ -75,23 +70,23 @@ void ModelWriter::name_forms() {
       }
     }
   });
-  std::set<std::string, std::less<>> values = model.value_names;
-  std::set<std::string, std::less<>> nodes = model.node_names;
+  FreshNames values(model.value_names);
+  FreshNames nodes(model.node_names);
   for (ValueId id = 0; id < forms_.size(); ++id) {
     Forms& forms = forms_[id];
     const std::string& own = elision_.name(id);
     forms.produced = own;
     if (plan_.has_copy(id)) need_other(id, plan_.settings().to);
     const auto named = [&](std::uint32_t element) {
-      return fresh(fmt::format("{}_{}", own, name(static_cast<DType>(element))), values);
+      return values.take(fmt::format("{}_{}", own, name(static_cast<DType>(element))));
     };
     if (output_elements_[id] != 0) forms.produced = named(plan_.produced(id));
     for (Form& form : forms.others) {
       form.name = form.element == output_elements_[id] ? own : named(form.element);
-      form.cast_name = fresh(fmt::format("Cast_{}_{}", own, name(static_cast<DType>(form.element))), nodes);
+      form.cast_name = nodes.take(fmt::format("Cast_{}_{}", own, name(static_cast<DType>(form.element))));
     }
     const bool is_quantized = plan_.quantization(id) != nullptr && plan_.produced(id) == plan_.settings().to;
-    if (is_quantized && !forms.others.empty()) scale_names_[id] = fresh(own + "_scale", values);
+    if (is_quantized && !forms.others.empty()) scale_names_[id] = values.take(own + "_scale");
   }
 }
 
@@ -425,8 +420,8 @@ Result<bool> ModelWriter::attributes(const Node& node, std::unordered_map<std::u
       const bool is_word = attribute.type == AttributeType::string;
       // 0: as the scale. ONNX Runtime 1.31.1 does not load a model where it computes this node in another type than
       // the attribute names.
-      const bool as_scale = node.op_type == "DequantizeLinear" && node.inputs.size() > 1 &&
-                            plan_.taken(node, 1) == plan_.produced(first);
+      const bool as_scale =
+          node.op_type == "DequantizeLinear" && node.inputs.size() > 1 && plan_.taken(node, 1) == plan_.produced(first);
       const std::uint64_t number = as_scale ? 0 : static_cast<std::uint64_t>(to);
       contents.text(is_word ? encode_string_attribute(attribute.name, cast_word(to))
                             : encode_int_attribute(attribute.name, number));

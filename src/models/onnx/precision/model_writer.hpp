@@ -56,7 +56,6 @@ class ModelWriter {
 
   void name_forms();
   void need_other(ValueId id, std::uint32_t element);
-  [[nodiscard]] std::string fresh(const std::string& base, std::set<std::string, std::less<>>& taken) const;
   [[nodiscard]] const std::string& name_in(ValueId id, std::uint32_t element) const;
   [[nodiscard]] bool keeps_name(ValueId id) const;
   void add_casts(WireRope& rope, std::uint32_t field, ValueId id);

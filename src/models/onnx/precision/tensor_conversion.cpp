@@ -209,11 +209,7 @@ std::string ExternalFiles::new_location(const std::string& word) {
     if (!is_plain && c != '.' && c != '_' && c != '-') c = '_';
   }
   const std::string base = plain.empty() ? layout_.model_name : fmt::format("{}.{}", layout_.model_name, plain);
-  std::string location = base + ".data";
-  for (int number = 2; !locations_.insert(location).second; ++number) {
-    location = fmt::format("{}_{}.data", base, number);
-  }
-  return location;
+  return locations_.take(base) + ".data";
 }
 
 ExternalFiles::Place ExternalFiles::add(const std::string& tensor, const std::string& origin, std::uint64_t bytes,

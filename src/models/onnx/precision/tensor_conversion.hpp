@@ -14,6 +14,7 @@
 #include "formats/onnx/wire_reader.hpp"
 #include "io/input_file.hpp"
 #include "io/output_file.hpp"
+#include "models/onnx/precision/fresh_names.hpp"
 #include "models/onnx/precision/weight_quantization.hpp"
 #include "models/onnx/precision/wire_rope.hpp"
 #include "tensorcast/dtype.hpp"
@@ -85,7 +86,7 @@ class ExternalFiles {
   Layout layout_;
   std::vector<File> files_;
   std::map<std::string, std::size_t> by_origin_;  // index in files_
-  std::set<std::string> locations_;
+  FreshNames locations_;                          // without ".data"
 };
 
 // Returns the contents of the changed TensorProto, whose data is in the message, or in `external` unless it is null.
