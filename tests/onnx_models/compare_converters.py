@@ -21,7 +21,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2] / folder) for folder in ("tests/python", "bench")]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
 import onnx_node_models as judge  # noqa: E402
 from peak_memory import wait_and_measure  # noqa: E402
 

@@ -22,7 +22,7 @@ namespace {
 // Of functions that call functions.
 constexpr int most_levels = 64;
 // Hostile models have functions that call functions twice, and so on.
-constexpr std::size_t most_parts = 10'000'000;  // calls, and values in them
+constexpr std::size_t most_parts = 2'000'000;  // calls, and values in them
 constexpr std::uint64_t most_new_bytes = std::uint64_t{256} << 20;
 
 bool has_annotations(const Graph& graph) {
