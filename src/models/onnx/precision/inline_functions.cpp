@@ -22,7 +22,8 @@ namespace {
 // Of functions that call functions.
 constexpr int most_levels = 64;
 // Hostile models have functions that call functions twice, and so on.
-constexpr std::size_t most_parts = 2'000'000;  // calls, and values in them
+constexpr std::uint64_t most_parts = 50'000;  // calls, and values in them; more in a larger file
+constexpr std::uint64_t parts_per_byte = 8;
 constexpr std::uint64_t most_new_bytes = std::uint64_t{256} << 20;
 
 bool has_annotations(const Graph& graph) {
@@ -163,7 +164,8 @@ class Inlining {
     }
     ++count_;
     parts_ += 1 + function.body.names.size();
-    if (parts_ > most_parts) return unsupported("the functions of the model are called too often to be inlined");
+    if (parts_ > most_parts + parts_per_byte * file_.size())
+      return unsupported("the functions of the model are called too often to be inlined");
     inlined_.insert(&function);
     for (const Opset& opset : function.opsets) {
       if (model_.graph->opset(opset.domain) == 0) imports_.emplace(opset.domain, opset.version);
@@ -468,7 +470,7 @@ class Inlining {
   std::map<std::string, std::int64_t> versions_;  // of domains that the model does not import, as functions do
   std::map<std::string, std::int64_t> imports_;   // of those, what the new model needs
   std::size_t count_ = 0;
-  std::size_t parts_ = 0;
+  std::uint64_t parts_ = 0;
   std::uint64_t new_bytes_ = 0;
 };
 
