@@ -15,6 +15,7 @@
 #include "models/onnx/precision/graph_scopes.hpp"
 #include "models/onnx/precision/op_rules.hpp"
 #include "models/onnx/precision/precision_plan.hpp"
+#include "models/onnx/precision/splice_subgraphs.hpp"
 
 namespace tensorcast::models::onnx::precision {
 namespace {
@@ -75,22 +76,16 @@ class Inlining {
     if (!changed) return InlinedModel{};
     keep_called_functions();
 
-    std::vector<std::pair<WireField, WireRope>> parts;
-    parts.emplace_back(model_.graph->field, std::move(*graph));
+    std::vector<std::pair<WireField, WireRope>> parts(1);
+    parts[0].first = model_.graph->field;
+    parts[0].second.message(model_field::graph, std::move(*graph));
     for (const auto& function : model_.functions) {
-      if (inlined_.contains(function.get()) && !kept_.contains(function.get())) {
-        parts.emplace_back(function->body.field, WireRope());
-      }
+      const bool is_gone = inlined_.contains(function.get()) && !kept_.contains(function.get());
+      if (is_gone) parts.emplace_back(function->body.field, WireRope());
     }
     std::sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first.begin < b.first.begin; });
     RopeSplice splice(0);
-    for (auto& [field, contents] : parts) {
-      if (field.begin == model_.graph->field.begin) {
-        splice.replace(field, std::move(contents));
-      } else {
-        splice.replace_by_fields(field, {});
-      }
-    }
+    for (auto& [field, fields] : parts) splice.replace_by_fields(field, std::move(fields));
     InlinedModel made{.rope = std::move(splice).finish(file_.size()), .calls = count_};
     for (const auto& [domain, version] : imports_) {
       made.rope.text(encode_field(model_field::opset_import,
@@ -136,18 +131,11 @@ class Inlining {
         continue;
       }
       note_call(node);
-      RopeSplice inside(node.field.offset);
-      for (const Attribute& attribute : node.attributes) {
-        RopeSplice value(attribute.field.offset);
-        for (const auto& inner : attribute.graphs) {
-          bool inner_changed = false;
-          Result<WireRope> contents = graph_contents(*inner, inner_changed);
-          if (!contents) return contents;
-          if (inner_changed) value.replace(inner->field, std::move(*contents));
-        }
-        if (value.changed()) inside.replace(attribute.field, std::move(value).finish(end_of(attribute.field)));
-      }
-      if (inside.changed()) splice.replace(node.field, std::move(inside).finish(end_of(node.field)));
+      bool node_changed = false;
+      Result<WireRope> contents = splice_subgraphs(
+          node, node_changed, [&](const Graph& inner, bool& there) { return graph_contents(inner, there); });
+      if (!contents) return contents;
+      if (node_changed) splice.replace(node.field, std::move(*contents));
     }
     changed = splice.changed();
     WireRope rope = std::move(splice).finish(end_of(graph.field));
@@ -293,11 +281,10 @@ class Inlining {
   }
 
   Result<WireRope> body_node(const Node& node, Call& call) {
-    WireRope rope;
     std::size_t inputs = 0;
     std::size_t outputs = 0;
     std::size_t attributes = 0;
-    Result<void> done = each_part(node.field, [&](const WireField& field, std::uint64_t end) -> Result<void> {
+    return rewritten(node.field, [&](const WireField& field, std::uint64_t end, WireRope& rope) -> Result<void> {
       switch (field.number) {
         case node_field::input: {
           const std::size_t k = inputs++;
@@ -323,8 +310,6 @@ class Inlining {
           return {};
       }
     });
-    if (!done) return std::move(done).error();
-    return rope;
   }
 
   // Empty if it refers to an attribute that the call does not give.
@@ -345,13 +330,12 @@ class Inlining {
   // A graph inside a function: all its values get new names.
   Result<WireRope> subgraph(const Graph& graph, Call& call) {
     name_values(graph, call);
-    WireRope rope;
     std::size_t inputs = 0;
     std::size_t outputs = 0;
     std::size_t declared = 0;
     std::size_t initializers = 0;
     bool has_nodes = false;
-    Result<void> done = each_part(graph.field, [&](const WireField& field, std::uint64_t end) -> Result<void> {
+    return rewritten(graph.field, [&](const WireField& field, std::uint64_t end, WireRope& rope) -> Result<void> {
       const auto declaration = [&](const Declaration& given) -> Result<void> {
         if (given.value == no_value) return {};
         Result<WireRope> renamed = with_name(field, value_field::name, call.values.at(given.value));
@@ -386,16 +370,13 @@ class Inlining {
           return {};
       }
     });
-    if (!done) return std::move(done).error();
-    return rope;
   }
 
   Result<WireRope> renamed_initializer(const Initializer& initializer, const WireField& field,
                                        const std::string& name) {
     constexpr auto name_field = static_cast<std::uint32_t>(formats::onnx::Field::name);
     if (!initializer.sparse) return with_name(field, name_field, name);
-    WireRope rope;
-    Result<void> done = each_part(field, [&](const WireField& part, std::uint64_t end) -> Result<void> {
+    return rewritten(field, [&](const WireField& part, std::uint64_t end, WireRope& rope) -> Result<void> {
       if (part.number != sparse_tensor_field::values) {
         rope.copy(part.begin, end);
         return {};
@@ -405,30 +386,33 @@ class Inlining {
       rope.message(part.number, std::move(*values));
       return {};
     });
-    if (!done) return std::move(done).error();
-    return rope;
   }
 
   // The contents of a message whose field `number` is the name.
   Result<WireRope> with_name(const WireField& message, std::uint32_t number, const std::string& name) {
+    Result<WireRope> others =
+        rewritten(message, [&](const WireField& field, std::uint64_t end, WireRope& rope) -> Result<void> {
+          if (field.number != number) rope.copy(field.begin, end);
+          return {};
+        });
+    if (!others) return others;
     WireRope rope;
     rope.text(encode_field(number, name));
-    Result<void> done = each_part(message, [&](const WireField& field, std::uint64_t end) -> Result<void> {
-      if (field.number != number) rope.copy(field.begin, end);
-      return {};
-    });
-    if (!done) return std::move(done).error();
+    rope.append(std::move(*others));
     return rope;
   }
 
-  // Calls take(field, end) for the fields of a message.
+  // The contents of a message, to which take(field, end, rope) adds what each field becomes.
   template <class Take>
-  Result<void> each_part(const WireField& message, Take take) {
+  Result<WireRope> rewritten(const WireField& message, Take take) {
+    WireRope rope;
     WireReader wire(file_, message.offset, end_of(message));
-    return each_field(wire, [&](const WireField& field) -> Result<void> {
+    Result<void> done = each_field(wire, [&](const WireField& field) -> Result<void> {
       if (Result<void> skipped = wire.skip(field); !skipped) return skipped;
-      return take(field, wire.position());
+      return take(field, wire.position(), rope);
     });
+    if (!done) return std::move(done).error();
+    return rope;
   }
 
   // A call that stays.

@@ -15,6 +15,7 @@
 #include "models/onnx/precision/external_locations.hpp"
 #include "models/onnx/precision/model_files.hpp"
 #include "models/onnx/precision/op_rules.hpp"
+#include "models/onnx/precision/splice_subgraphs.hpp"
 #include "tensorcast/onnx.hpp"
 
 namespace tensorcast::models::onnx::precision {
@@ -156,19 +157,8 @@ class Rewriting {
       changed = rewrites_;
       return rewrites_ ? cast_contents(node) : WireRope();
     }
-    RopeSplice splice(node.field.offset);
-    for (const Attribute& attribute : node.attributes) {
-      RopeSplice inside(attribute.field.offset);
-      for (const auto& graph : attribute.graphs) {
-        bool graph_changed = false;
-        Result<WireRope> contents = graph_contents(*graph, graph_changed);
-        if (!contents) return contents;
-        if (graph_changed) inside.replace(graph->field, std::move(*contents));
-      }
-      if (inside.changed()) splice.replace(attribute.field, std::move(inside).finish(end_of(attribute.field)));
-    }
-    changed = splice.changed();
-    return std::move(splice).finish(end_of(node.field));
+    return splice_subgraphs(node, changed,
+                            [&](const Graph& graph, bool& there) { return graph_contents(graph, there); });
   }
 
   Result<WireRope> cast_contents(const Node& node) {
