@@ -68,6 +68,16 @@ class ScalingTest(unittest.TestCase):
                                  zipfile.ZIP_DEFLATED if i % 2 else zipfile.ZIP_STORED)
         (self.folder / "in.npz").write_bytes(buffer.getvalue())
 
+    def make_pt(self, pickled):
+        with zipfile.ZipFile(self.folder / "in.pt", "w") as archive:
+            archive.writestr("archive/data.pkl", b"\x80\x02" + pickled + b".")
+            archive.writestr("archive/version", b"3\n")
+
+    def make_dictionaries(self, count):
+        """Dictionaries that share their attributes, of which there are as many."""
+        attributes = b"}q\0(" + b"".join(b"X" + struct.pack("<I", 5) + b"%05d" % i + b"N" for i in range(count)) + b"u0"
+        self.make_pt(attributes + b"](" + b"}h\0b" * count + b"e")
+
     def make_model(self, count):
         """Names of outputs share their first 100 characters."""
         names = ["output" * 20 + str(i) for i in range(count)]
@@ -79,6 +89,18 @@ class ScalingTest(unittest.TestCase):
         for name, make in (("in.safetensors", self.make_safetensors), ("in.npz", self.make_npz)):
             self.expect_linear(make, "inspect", name)
             self.expect_linear(make, "inspect", name, "--stats", "--threads", "1", "--candidates", "float16")
+
+    def test_dictionaries_that_share_attributes(self):
+        self.expect_linear(self.make_dictionaries, "inspect", "in.pt")
+
+    def test_long_integers(self):
+        """They take about the work of as many digits; digit by digit they took a thousand times that."""
+        count, content = 3000, b"\xa5" * 1024
+        digits = b"%d" % int.from_bytes(content, "little", signed=True)
+        self.make_pt(b"](" + (b"L" + digits + b"L\n") * count + b"e")
+        text = self.seconds("inspect", "in.pt")
+        self.make_pt(b"](" + (b"\x8b" + struct.pack("<I", len(content)) + content) * count + b"e")
+        self.assertLess(self.seconds("inspect", "in.pt"), MOST * max(text, 0.03))
 
     def test_convert(self):
         for name, make in (("in.safetensors", self.make_safetensors), ("in.npz", self.make_npz)):

@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <unordered_map>
 #include <unordered_set>
 
 namespace tensorcast::formats::pytorch {
@@ -118,12 +119,8 @@ class Sorter {
       }
     }
     if (value.attributes != no_ref && !places.contains(std::string(metadata_key))) {
-      const Value& attributes = objects_[value.attributes];
-      for (std::size_t i = 0; i < attributes.items.size(); i += 2) {
-        Result<std::string> key = key_text(objects_[attributes.items[i]], path);
-        if (!key) return std::move(key).error();
-        if (*key == metadata_key) entries.emplace_back(*std::move(key), attributes.items[i + 1]);
-      }
+      const Ref metadata = metadata_among(value.attributes);
+      if (metadata != no_ref) entries.emplace_back(metadata_key, metadata);
     }
     for (const auto& [key, entry] : entries) {
       Result<Plain> item = visit(entry, joined(path, key), depth + 1);
@@ -137,6 +134,19 @@ class Sorter {
     }
     if (depth == 0 && json.size() > 1) json += "\n";
     return plain ? Plain(json + "}") : Plain();
+  }
+
+  // Returns the attribute that a state_dict keeps its versions in; no_ref if there is none. Many dicts may share their
+  // attributes, which are searched once.
+  Ref metadata_among(Ref attributes) {
+    const auto [known, is_new] = metadata_.emplace(attributes, no_ref);
+    if (!is_new) return known->second;
+    const std::vector<Ref>& items = objects_[attributes].items;
+    for (std::size_t i = 0; i < items.size(); i += 2) {
+      const Value& key = objects_[items[i]];
+      if (key.kind == Kind::string && key.text == metadata_key) known->second = items[i + 1];
+    }
+    return known->second;
   }
 
   Result<std::string> key_text(const Value& key, const std::string& path) {
@@ -178,6 +188,7 @@ class Sorter {
 
   const Objects& objects_;
   const std::string null_ = "null";
+  std::unordered_map<Ref, Ref> metadata_;  // by the attributes that it is among
   CheckpointTree tree_;
 };
 

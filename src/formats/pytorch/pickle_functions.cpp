@@ -139,9 +139,10 @@ Result<Ref> rebuild_tensor(Objects& objects, const Arguments& arguments, bool ha
 // Returns the tensor if it has no attributes, which would be lost.
 Result<Ref> without_state(const Objects& objects, Ref tensor, Ref state) {
   const Value& value = objects[state];
+  // A pair has those of __dict__ and of __slots__.
   const bool empty =
-      is_empty(value) || (value.kind == Kind::tuple && std::all_of(value.items.begin(), value.items.end(),
-                                                                   [&](Ref item) { return is_empty(objects[item]); }));
+      is_empty(value) || (value.kind == Kind::tuple && value.items.size() == 2 &&
+                          std::ranges::all_of(value.items, [&](Ref item) { return is_empty(objects[item]); }));
   if (empty) return tensor;
   return Error{.code = ErrorCode::unsupported,
                .message = "the checkpoint has a tensor with attributes of its own, which no other file can hold",
@@ -364,7 +365,9 @@ Result<Ref> make_storage(Objects& objects, Ref identifier) {
       return malformed_pickle("a view of a storage that is not a tuple");
     }
   }
-  if (auto taken = objects.budget().take_grown<Storage>(); !taken) return std::move(taken).error();
+  // Many storages may share the text of their key, of which each has a copy.
+  const std::uint64_t bytes = io::MemoryBudget::grown_bytes<Storage> + 2 * storage.key.size();
+  if (auto taken = objects.budget().take(bytes); !taken) return std::move(taken).error();
   objects.storages.push_back(std::move(storage));
   Value value{.kind = Kind::storage};
   value.integer = static_cast<std::int64_t>(objects.storages.size() - 1);

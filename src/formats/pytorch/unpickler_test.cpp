@@ -49,6 +49,33 @@ TEST(Unpickler, LongsAreExact) {
   EXPECT_EQ(plain(bytes({0x8a, 9, 255, 255, 255, 255, 255, 255, 255, 0x7F, 255, '.'})), "-9223372036854775809\n");
 }
 
+TEST(Unpickler, PowersOfTenAreExact) {
+  std::string power = bytes({1});
+  std::string digits = "1";
+  for (int exponent = 0; exponent < 2400; ++exponent) {
+    const bool has_sign = (static_cast<unsigned char>(power.back()) & 0x80) == 0;
+    const std::string content = has_sign ? power : power + '\0';
+    const int size = static_cast<int>(content.size());
+    ASSERT_EQ(plain(bytes({0x8b, size & 255, size >> 8, 0, 0}) + content + "."), digits + "\n");
+    unsigned carry = 0;
+    for (char& byte : power) {
+      carry += static_cast<unsigned char>(byte) * 10u;
+      byte = static_cast<char>(carry);
+      carry >>= 8;
+    }
+    if (carry != 0) power += static_cast<char>(carry);
+    digits += '0';
+  }
+}
+
+TEST(Unpickler, TheLastMetadataOfAStateDictCounts) {
+  // An OrderedDict with attributes: BUILD.
+  const std::string dict = "ccollections\nOrderedDict\n)R(S'a'\nI1\nu";
+  EXPECT_EQ(plain(dict + "}(S'_metadata'\nI2\nS'b'\nI3\nS'_metadata'\nI4\nub."),
+            "{\n  \"a\": 1,\n  \"_metadata\": 4\n}\n");
+  EXPECT_EQ(plain(dict + "}(S'b'\nI3\nub."), "{\n  \"a\": 1\n}\n");
+}
+
 TEST(Unpickler, ContainersAndTheMemo) {
   EXPECT_EQ(plain("(lp0\nI1\nag0\n0."), "[1]\n");
   EXPECT_EQ(plain("(I1\nI2\nt."), "[1,2]\n");
@@ -81,6 +108,10 @@ TEST(Unpickler, MemoryIsBoundedBeforeItIsTaken) {
     doubling += bytes({'0', ']', '(', 'h', i, 'h', i, 'e', 'q', i + 1});
   }
   EXPECT_NE(plain(doubling + ".").find("memory"), std::string::npos);
+  // Storages whose keys are one long text.
+  std::string storages = "ctorch\nFloatStorage\np1\n0X" + bytes({0, 0, 16, 0}) + std::string(std::size_t{1} << 20, 'k') + "p2\n0(lp3\n";
+  for (int i = 0; i < 1000; ++i) storages += "(S'storage'\ng1\ng2\nS'cpu'\nI0\ntQa";
+  EXPECT_NE(plain(storages + ".").find("memory"), std::string::npos);
 }
 
 }  // namespace
