@@ -2,6 +2,7 @@
 """What the command does to files when names, limits and signals get in its way."""
 
 import argparse
+import json
 import os
 import pathlib
 import signal
@@ -211,6 +212,9 @@ class NamesTest(FilesTest):
             shown = self.tcast("inspect", "in.safetensors").stdout.decode()
             self.assertNotIn(character, shown)
             self.assertIn("a\\x", shown)
+            shown = self.tcast("inspect", "in.safetensors", "--json").stdout.decode()
+            self.assertNotIn(character, shown)
+            self.assertEqual(json.loads(shown)["tensors"][0]["name"], f"a{character}b")
 
 
 if __name__ == "__main__":

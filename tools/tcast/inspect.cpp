@@ -211,11 +211,11 @@ std::string metadata_table(const FileSummary& file) {
 }
 
 // The start of a PyTorch checkpoint's data that are no tensors.
-std::string other_data_text(const Json& other_data) {
+std::string other_data_text(const std::string& other_data) {
   constexpr std::size_t longest = 400;
-  if (other_data.is_null()) return "";
+  if (other_data.empty()) return "";
   return fmt::format("\nother data, which `tcast convert` writes to a JSON file\n{}\n",
-                     abbreviated(printable(other_data.dump()), longest));
+                     abbreviated(printable(other_data), longest));
 }
 
 Json inspected_json(const FileSummary& file, const std::vector<Inspected>& tensors) {
@@ -427,16 +427,15 @@ int inspect(InspectArguments& arguments) {
     if (error.file.empty()) error.file = arguments.path;
     return fail(error);
   }
-  Json other_data;
+  std::string other_data;  // JSON; not parsed, as it may have integers of thousands of digits
   if (file->format == "pytorch") {
     const Result<std::string> text = tensorcast::read_other_data(arguments.path);
     if (!text) return fail(text.error());
-    if (!text->empty()) other_data = Json::parse(*text);
+    other_data = one_line(*text);
   }
   if (arguments.json) {
-    Json json = inspected_json(*file, *tensors);
-    if (!other_data.is_null()) json["other_data"] = std::move(other_data);
-    print(json_text(json));
+    const Json json = inspected_json(*file, *tensors);
+    print(other_data.empty() ? json_text(json) : json_text_with(json, "other_data", other_data));
     return exit_done;
   }
   if (arguments.quiet) return exit_done;

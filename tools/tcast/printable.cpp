@@ -64,24 +64,47 @@ bool is_deceptive(char32_t code) {
   return std::ranges::any_of(ranges, [&](Range range) { return code >= range.first && code <= range.last; });
 }
 
-bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
-
-}  // namespace
-
-std::string printable(std::string_view text) {
+// Returns `text` with the result of `escape` for deceptive characters and bytes that are not UTF-8.
+template <class Escape>
+std::string escaped(std::string_view text, const Escape& escape) {
   std::string shown;
   shown.reserve(text.size());
   while (!text.empty()) {
     const std::size_t length = utf8_length(text);
     const std::string_view character = text.substr(0, length == 0 ? 1 : length);
     if (length == 0 || is_deceptive(code_point(character))) {
-      for (const char byte : character) shown += fmt::format("\\x{:02X}", static_cast<unsigned char>(byte));
+      escape(shown, character);
     } else {
       shown += character;
     }
     text.remove_prefix(character.size());
   }
   return shown;
+}
+
+bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  return escaped(text, [](std::string& shown, std::string_view character) {
+    for (const char byte : character) shown += fmt::format("\\x{:02X}", static_cast<unsigned char>(byte));
+  });
+}
+
+std::string json_printable(std::string_view json) {
+  return escaped(json, [](std::string& shown, std::string_view character) {
+    const char32_t code = code_point(character);
+    constexpr char32_t first_of_pairs = 0x10000;
+    if (character.size() == 1 && character[0] != 0x7F) {
+      shown += character;  // white space between strings
+    } else if (code < first_of_pairs) {
+      shown += fmt::format("\\u{:04x}", static_cast<unsigned>(code));
+    } else {
+      const auto rest = static_cast<unsigned>(code - first_of_pairs);
+      shown += fmt::format("\\u{:04x}\\u{:04x}", 0xD800U + (rest >> 10), 0xDC00U + (rest & 0x3FFU));
+    }
+  });
 }
 
 std::size_t display_width(std::string_view text) {

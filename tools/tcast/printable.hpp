@@ -14,6 +14,9 @@ namespace tcast {
 // \xNN, so that names in malicious files cannot control the terminal.
 [[nodiscard]] std::string printable(std::string_view text);
 
+// Returns the text of a JSON document with the same characters as \uXXXX. Line breaks stay.
+[[nodiscard]] std::string json_printable(std::string_view json);
+
 // Returns the columns of `text`: UTF-8 code points, without colour sequences.
 [[nodiscard]] std::size_t display_width(std::string_view text);
 

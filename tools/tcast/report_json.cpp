@@ -1,6 +1,9 @@
 #include "report_json.hpp"
 
+#include <algorithm>
 #include <cmath>
+
+#include "printable.hpp"
 
 namespace tcast {
 
@@ -22,6 +25,26 @@ Json to_json(const tensorcast::CastReport& report) {
           {"snr_db", finite_or_null(report.snr_db())}};
 }
 
-std::string json_text(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+std::string json_text(const Json& json) {
+  return json_printable(json.dump(2, ' ', false, Json::error_handler_t::replace)) + "\n";
+}
+
+std::string json_text_with(Json object, const std::string& key, std::string_view value) {
+  object.erase(key);
+  object[key] = nullptr;  // the last member
+  std::string text = json_text(object);
+  constexpr std::string_view placeholder = "null";
+  return text.replace(text.rfind(placeholder), placeholder.size(), json_printable(value));
+}
+
+std::string one_line(std::string_view json) {
+  std::string line;
+  for (std::size_t begin = 0; begin < json.size();) {
+    const std::size_t end = std::min(json.find('\n', begin), json.size());
+    line += json.substr(begin, end - begin);
+    begin = std::min(json.find_first_not_of("\n ", end), json.size());
+  }
+  return line;
+}
 
 }  // namespace tcast

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
@@ -19,7 +20,14 @@ using Json = nlohmann::ordered_json;
 // Returns null for numbers that JSON does not have.
 [[nodiscard]] Json finite_or_null(double value);
 
-// Returns indented text with a newline; bytes that are not UTF-8 become U+FFFD.
+// Returns indented text with a newline; bytes that are not UTF-8 become U+FFFD, and characters that could deceive a
+// reader (see printable()) \uXXXX.
 [[nodiscard]] std::string json_text(const Json& json);
+
+// Returns json_text() of the object with one more member, whose value is JSON already.
+[[nodiscard]] std::string json_text_with(Json object, const std::string& key, std::string_view value);
+
+// Returns JSON without its line breaks and the spaces after them.
+[[nodiscard]] std::string one_line(std::string_view json);
 
 }  // namespace tcast
