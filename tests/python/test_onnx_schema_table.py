@@ -1,4 +1,4 @@
-"""The table of operator schemas is what its generator makes of the package onnx."""
+"""The table of operator schemas is what its generator makes of the packages onnx and onnxruntime."""
 
 import collections
 import importlib.util
@@ -8,6 +8,7 @@ import sys
 
 import onnx
 import onnx.version_converter
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
@@ -19,9 +20,10 @@ def version(text):
 def test_the_table_is_that_of_its_package(source_dir):
     folder = source_dir / "src/models/onnx/precision"
     table = (folder / "schema_table.cpp").read_text()
-    (made_from,) = re.findall(r"from onnx ([\d.]+);", table)
-    if version(onnx.__version__) != version(made_from):
-        pytest.skip(f"the table is of onnx {made_from}, this is {onnx.__version__}")
+    (made_from,) = re.findall(r"from onnx ([\d.]+), onnxruntime ([\d.]+);", table)
+    here = onnx.__version__, onnxruntime.__version__
+    if [*map(version, here)] != [*map(version, made_from)]:
+        pytest.skip(f"the table is of onnx and onnxruntime {made_from}, these are {here}")
     generated = subprocess.run([sys.executable, folder / "generate_schema_table.py"], capture_output=True, text=True, check=True)
     assert generated.stdout == table
 

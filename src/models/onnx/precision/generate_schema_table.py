@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Writes schema_table.cpp: the types that every version of every operator takes and gives, from the package onnx.
+"""Writes schema_table.cpp: the types that every version of every operator takes and gives, from the package onnx, and
+those of the operators into which ONNX Runtime fuses transformers, from the package onnxruntime.
 
     generate_schema_table.py > schema_table.cpp
 
-The package must have the version that the table names, or be newer. schema.hpp explains the notation.
+The packages must have the versions that the table names, or be newer. schema.hpp explains the notation.
 """
 
 import re
@@ -12,8 +13,18 @@ import textwrap
 
 import onnx
 import onnx.defs
+import onnxruntime
+from onnxruntime.capi import onnxruntime_pybind11_state
 
 DOMAINS = ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training")
+MICROSOFT = "com.microsoft"
+# ONNX Runtime's, by domain. Versions that ONNX has, too, are ONNX's.
+FUSED = {
+    "": ("LayerNormalization", "SimplifiedLayerNormalization"),
+    MICROSOFT: ("Attention", "BiasGelu", "EmbedLayerNormalization", "FastGelu", "FusedMatMul", "Gelu",
+                "GroupQueryAttention", "MultiHeadAttention", "QuickGelu", "RotaryEmbedding", "SkipLayerNormalization",
+                "SkipSimplifiedLayerNormalization"),
+}
 ELEMENTS = {
     "float": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "string": 8, "bool": 9,
     "float16": 10, "double": 11, "uint32": 12, "uint64": 13, "complex64": 14, "complex128": 15, "bfloat16": 16,
@@ -37,6 +48,10 @@ def type_set(types):
     return "".join(letter + (f"{mask:x}" if mask else "") for letter, mask in sorted(masks.items()))
 
 
+def type_variable(parameter):
+    return parameter.typeStr if hasattr(parameter, "typeStr") else parameter.type_str  # onnxruntime's; onnx's
+
+
 def signature(schema, previous, sets):
     allowed = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
     letters = {}
@@ -44,16 +59,16 @@ def signature(schema, previous, sets):
     def parameters(formal):
         text = ""
         for parameter in formal:
-            word = parameter.type_str
+            word = type_variable(parameter)
             known = word in letters
             letter = letters.setdefault(word, string.ascii_letters[len(letters)])
             text += letter
             if not known:
                 text += str(sets.setdefault(type_set(allowed.get(word, [word])), len(sets)))
-            option = onnx.defs.OpSchema.FormalParameterOption
-            if parameter.option == option.Optional:
+            option = parameter.option.name  # two classes: onnx's and onnxruntime's
+            if option == "Optional":
                 text += "?"
-            elif parameter.option == option.Variadic:
+            elif option == "Variadic":
                 text += "*" if parameter.is_homogeneous else "#"
         return text
 
@@ -72,19 +87,18 @@ def keeps_meaning(old, new):
     """Whether every node of the version before is valid and means the same: the new schema only adds to the old one."""
     if old.deprecated or new.deprecated or (new.name, new.since_version) in CHANGED_MEANING:
         return False
-    option = onnx.defs.OpSchema.FormalParameterOption
 
     def types(schema, parameter):
         allowed = {c.type_param_str: set(c.allowed_type_strs) for c in schema.type_constraints}
-        return allowed.get(parameter.type_str, {parameter.type_str})
+        return allowed.get(type_variable(parameter), {type_variable(parameter)})
 
     for formal in ("inputs", "outputs"):
         before, after = getattr(old, formal), getattr(new, formal)
-        if len(before) > len(after) or any(extra.option == option.Single for extra in after[len(before):]):
+        if len(before) > len(after) or any(extra.option.name == "Single" for extra in after[len(before):]):
             return False
         for a, b in zip(before, after):
-            relaxed = (a.option, b.option) == (option.Single, option.Optional)
-            if (a.option != b.option and not relaxed) or not types(old, a) <= types(new, b):
+            relaxed = (a.option.name, b.option.name) == ("Single", "Optional")
+            if (a.option.name != b.option.name and not relaxed) or not types(old, a) <= types(new, b):
                 return False
     for name, attribute in new.attributes.items():
         if attribute.required and name not in old.attributes:
@@ -108,10 +122,16 @@ def main():
     for schema in onnx.defs.get_all_schemas_with_history():
         assert schema.domain in DOMAINS, schema.domain
         schemas.setdefault((schema.domain, schema.name), []).append(schema)
+    for schema in onnxruntime_pybind11_state.get_all_operator_schema():
+        known = schemas.setdefault((schema.domain, schema.name), [])
+        is_new = all(schema.since_version < other.since_version for other in known)
+        if is_new and schema.name in FUSED.get(schema.domain, ()):
+            known.append(schema)
+    assert all(schemas[domain, name] for domain in FUSED for name in FUSED[domain])
     sets = {}
     table = ""
-    for domain in DOMAINS:
-        names = sorted(name for where, name in schemas if where == domain)
+    for domain in (*DOMAINS, MICROSOFT):
+        names = sorted(name for (where, name), versions in schemas.items() if where == domain and versions)
         if domain:
             table += f"@{domain} "
         for name in names:
@@ -119,7 +139,7 @@ def main():
             pairs = zip([None, *versions], versions)
             table += f"{name} {' '.join(signature(schema, previous, sets) for previous, schema in pairs)} "
     newest = onnx.defs.onnx_opset_version()
-    print(f"""// Generated by generate_schema_table.py from onnx {onnx.__version__}; do not edit.
+    print(f"""// Generated by generate_schema_table.py from onnx {onnx.__version__}, onnxruntime {onnxruntime.__version__}; do not edit.
 #include "models/onnx/precision/schema.hpp"
 
 namespace tensorcast::models::onnx::precision {{

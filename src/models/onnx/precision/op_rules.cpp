@@ -32,8 +32,9 @@ constexpr std::string_view container_operators[] = {
     "SequenceConstruct",  "SequenceErase", "SequenceInsert",     "SequenceLength",     "SplitToSequence",
 };
 // Their schemas allow several types, but ONNX's bodies of these functions and ONNX Runtime's kernels take one.
-constexpr std::string_view one_type_operators[] = {"Attention", "BatchNormalization", "GridSample", "QuantizeLinear",
-                                                   "RMSNormalization"};
+constexpr std::string_view one_type_operators[] = {
+    "Attention",          "BatchNormalization", "GridSample",       "GroupQueryAttention",         "LayerNormalization",
+    "MultiHeadAttention", "QuantizeLinear",     "RMSNormalization", "SimplifiedLayerNormalization"};
 constexpr std::string_view element_movers[] = {
     "CenterCropPad", "Compress",     "Concat",          "DepthToSpace",    "Expand",
     "Flatten",       "Gather",       "GatherElements",  "GatherND",        "Identity",
@@ -89,6 +90,12 @@ bool is_control_flow(const Node& node) noexcept {
 
 bool is_container_operator(std::string_view op_type) noexcept { return contains(container_operators, op_type); }
 bool has_one_type(std::string_view op_type) noexcept { return contains(one_type_operators, op_type); }
+bool outputs_have_one_type(std::string_view op_type) noexcept {
+  return op_type == "Attention" || op_type == "GroupQueryAttention" || op_type == "MultiHeadAttention";
+}
+bool has_stash_type(std::string_view op_type) noexcept {
+  return op_type == "LayerNormalization" || op_type == "SimplifiedLayerNormalization";
+}
 bool only_moves_elements(std::string_view op_type) noexcept { return contains(element_movers, op_type); }
 bool may_compute_sizes(std::string_view op_type) noexcept { return contains(size_operators, op_type); }
 

@@ -12,6 +12,9 @@ namespace tensorcast::models::onnx::precision {
 // Of the operators of tensorcast's library for ONNX Runtime. Models have them as functions, which keep their names.
 inline constexpr std::string_view tensorcast_domain = "ai.tensorcast";
 
+// Of the operators that ONNX Runtime makes of several.
+inline constexpr std::string_view fused_domain = "com.microsoft";
+
 // An attribute that names the element type of an output.
 struct TypeAttribute {
   std::string_view op_type;
@@ -33,6 +36,10 @@ struct TypeAttribute {
 [[nodiscard]] bool is_container_operator(std::string_view op_type) noexcept;
 // Its inputs that have one type must keep one, although the schema allows several.
 [[nodiscard]] bool has_one_type(std::string_view op_type) noexcept;
+// So must its outputs: the new keys and values have the type of the old ones, and of the query.
+[[nodiscard]] bool outputs_have_one_type(std::string_view op_type) noexcept;
+// The attribute stash_type names the type of the second output and those behind it.
+[[nodiscard]] bool has_stash_type(std::string_view op_type) noexcept;
 // Copies elements and computes nothing, so that it keeps the precision of what it gets.
 [[nodiscard]] bool only_moves_elements(std::string_view op_type) noexcept;
 // May compute sizes, indices and lengths that become integers.

@@ -39,11 +39,24 @@ TEST(OpRules, SchemasAreThoseOfTheOpset) {
   EXPECT_NE(elements("Relu", 6) & float16_bit, 0u);
   EXPECT_EQ(elements("Relu", 12) & bfloat16_bit, 0u);
   EXPECT_NE(elements("Relu", 13) & bfloat16_bit, 0u);
-  EXPECT_EQ(find_schema("", "LayerNormalization", 16), nullptr);
+  EXPECT_EQ(find_schema("", "GroupNormalization", 17), nullptr);
+  EXPECT_EQ(find_schema("", "LayerNormalization", 16)->since, 1);  // ONNX Runtime's, before ONNX had one
   EXPECT_EQ(find_schema("", "LayerNormalization", 17)->since, 17);
   EXPECT_EQ(find_schema("", "LayerNormalization", 20)->since, 17);
   EXPECT_EQ(find_schema("own", "Relu", 13), nullptr);
   EXPECT_NE(find_schema("ai.onnx.ml", "Scaler", 1), nullptr);
+}
+
+TEST(OpRules, FusedOperatorsHaveSchemas) {
+  for (const std::string_view op : {"Attention", "BiasGelu", "EmbedLayerNormalization", "FastGelu", "FusedMatMul",
+                                    "Gelu", "GroupQueryAttention", "MultiHeadAttention", "QuickGelu", "RotaryEmbedding",
+                                    "SkipLayerNormalization", "SkipSimplifiedLayerNormalization"}) {
+    ASSERT_NE(find_schema(fused_domain, op, 1), nullptr) << op;
+  }
+  EXPECT_NE(find_schema("", "SimplifiedLayerNormalization", 13), nullptr);
+  EXPECT_EQ(find_schema(fused_domain, "Inverse", 1), nullptr);
+  EXPECT_TRUE(has_one_type("GroupQueryAttention") && outputs_have_one_type("GroupQueryAttention"));
+  EXPECT_FALSE(outputs_have_one_type("LinearAttention"));  // its state may have a type of its own
 }
 
 TEST(OpRules, TheLastParameterMayRepeat) {

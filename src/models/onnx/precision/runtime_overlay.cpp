@@ -5,6 +5,7 @@
 #include <charconv>
 #include <string>
 
+#include "models/onnx/precision/op_rules.hpp"
 #include "tensorcast/dtype.hpp"
 
 namespace tensorcast::models::onnx::precision {
@@ -18,11 +19,17 @@ struct Kernels {
   enum class Others : std::uint8_t { have, lack, as_on_cpu } others;  // operators in neither list
   std::string_view have = {};
   std::string_view lack = {};
+  std::string_view fused = {};  // operators of com.microsoft that have one
 };
 
 struct Overlay {
   Kernels float16, bfloat16, float64;
 };
+
+// Those that schema_table.cpp has.
+constexpr std::string_view all_fused =
+    "Attention BiasGelu EmbedLayerNormalization FastGelu FusedMatMul Gelu GroupQueryAttention MultiHeadAttention "
+    "QuickGelu RotaryEmbedding SkipLayerNormalization SkipSimplifiedLayerNormalization";
 
 // Measured with ONNX Runtime 1.31.1: each operator of ONNX's node tests, alone in a model of the type, also in the
 // newest opset, where ONNX Runtime no longer expands LeakyRelu and PRelu into other operators. It runs float16 in
@@ -31,7 +38,8 @@ constexpr Overlay onnxruntime_cpu{
     .float16 = {.others = Kernels::Others::have,
                 .lack = "Bernoulli BlackmanWindow Celu EyeLike GlobalLpPool HammingWindow HannWindow MaxRoiPool "
                         "MelWeightMatrix Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike "
-                        "RoiAlign ScatterElements+reduction ScatterND+reduction"},
+                        "RoiAlign ScatterElements+reduction ScatterND+reduction",
+                .fused = all_fused},
     .bfloat16 = {.others = Kernels::Others::lack,
                  .have = "Cast CastLike Concat Constant ConstantOfShape Flatten Gather GatherElements GatherND "
                          "Identity IsInf IsNaN Reshape Shape Slice Split Squeeze Transpose Unsqueeze"},
@@ -40,7 +48,8 @@ constexpr Overlay onnxruntime_cpu{
                         "ConvTranspose Cosh Det Elu Erf GRU Gelu GlobalAveragePool GlobalLpPool GlobalMaxPool "
                         "GridSample<20 HardSigmoid HardSwish Hardmax InstanceNormalization LRN LSTM LeakyRelu>=16 "
                         "LpPool MaxRoiPool MaxUnpool Mean MelWeightMatrix Mish Multinomial NonZero OneHot PRelu>=16 "
-                        "RNN Resize RoiAlign Selu Sinh Softplus Softsign Tan ThresholdedRelu Upsample"},
+                        "RNN Resize RoiAlign Selu Sinh Softplus Softsign Tan ThresholdedRelu Upsample",
+                .fused = "FusedMatMul"},
 };
 
 // The kernels that onnxruntime-gpu 1.31.1 registers, by get_all_opkernel_def(), where they differ from the CPU's. An
@@ -50,19 +59,24 @@ constexpr Overlay onnxruntime_cpu{
 constexpr Overlay onnxruntime_cuda{
     .float16 = {.others = Kernels::Others::as_on_cpu,
                 .have = "RandomNormal RandomNormalLike RandomUniform RandomUniformLike RoiAlign>=16",
-                .lack = "Clip<12 GridSample Range"},
+                .lack = "Clip<12 GridSample Range",
+                .fused = all_fused},
     .bfloat16 = {.others = Kernels::Others::as_on_cpu,
                  .have = "Abs Add Attention AveragePool Conv Cos DeformConv Div Dropout<22 Erf Exp Expand Gelu "
                          "Gemm HardSigmoid HardSwish LayerNormalization LpNormalization MatMul Max Min Mod Mul Neg "
                          "Pow>=15 RMSNormalization RandomNormal RandomNormalLike RandomUniform RandomUniformLike "
                          "ReduceMean ReduceSum Relu RoiAlign RotaryEmbedding ScatterND Sigmoid Sign "
-                         "Sin Size Softmax Softplus Softsign Sqrt Sub Sum Tanh TensorScatter Tile TopK Trilu Where"},
+                         "SimplifiedLayerNormalization Sin Size Softmax Softplus Softsign Sqrt Sub Sum Tanh "
+                         "TensorScatter Tile TopK Trilu Where",
+                 .fused = "Attention BiasGelu FastGelu FusedMatMul Gelu GroupQueryAttention MultiHeadAttention "
+                          "QuickGelu RotaryEmbedding SkipLayerNormalization SkipSimplifiedLayerNormalization"},
     .float64 = {.others = Kernels::Others::as_on_cpu,
                 .have =
                     "AveragePool Conv ConvTranspose Elu<22 Erf GRU Gelu GlobalAveragePool GlobalMaxPool HardSigmoid "
                     "HardSwish InstanceNormalization<22 LRN LSTM RNN Resize RoiAlign Selu<22 Softplus Softsign "
                     "ThresholdedRelu<22 Upsample",
-                .lack = "GridSample LpNormalization NonZero ScatterElements+reduction ScatterND+reduction"},
+                .lack = "GridSample LpNormalization NonZero ScatterElements+reduction ScatterND+reduction",
+                .fused = "BiasGelu FastGelu FusedMatMul Gelu QuickGelu"},
 };
 
 // docs/operators.md of onnx-tensorrt for TensorRT 10.15; it leaves out the output of DequantizeLinear, whose type is in
@@ -91,14 +105,20 @@ constexpr Overlay tensorrt{
 };
 
 // Measured with OpenVINO 2026.4.1 on a CPU, in the same way: tests/python/onnx_node_models.py --openvino --with
-// '--runtime any'. It casts float64 to float32, and infinite numbers to finite ones.
+// '--runtime any', and tests/python/onnx_fused_models.py. It casts float64 to float32, and infinite numbers to finite
+// ones.
+constexpr std::string_view openvino_fused =
+    "Attention BiasGelu FastGelu FusedMatMul Gelu MultiHeadAttention SkipLayerNormalization "
+    "SkipSimplifiedLayerNormalization";
 constexpr Overlay openvino{
     .float16 = {.others = Kernels::Others::have,
                 .lack = "AffineGrid Bernoulli CausalConvWithState DeformConv Det LinearAttention MaxUnpool "
-                        "MelWeightMatrix RandomUniform RandomUniformLike TensorScatter"},
+                        "MelWeightMatrix RandomUniform RandomUniformLike TensorScatter",
+                .fused = openvino_fused},
     .bfloat16 = {.others = Kernels::Others::have,
                  .lack = "AffineGrid Bernoulli CausalConvWithState DeformConv Det LinearAttention MaxRoiPool MaxUnpool "
-                         "MelWeightMatrix RandomUniform RandomUniformLike TensorScatter"},
+                         "MelWeightMatrix RandomUniform RandomUniformLike TensorScatter",
+                 .fused = openvino_fused},
     .float64 = {.others = Kernels::Others::lack},
 };
 
@@ -165,7 +185,11 @@ bool runtime_has_type(Runtime runtime, DType dtype) {
 bool runtime_has_kernel(Runtime runtime, const Node& node, int since, std::uint32_t element) {
   const auto dtype = static_cast<DType>(element);
   if (runtime == Runtime::any) return true;
-  if (!node.domain.empty()) return dtype == DType::float32;
+  if (!node.domain.empty()) {
+    const Kernels* kernels = kernels_of(overlay_of(runtime), dtype);
+    return kernels == nullptr ? dtype == DType::float32
+                              : node.domain == fused_domain && is_listed(kernels->fused, node.op_type, since);
+  }
   std::string name(node.op_type);
   const Attribute* reduction = name.starts_with("Scatter") ? node.attribute("reduction") : nullptr;
   if (reduction != nullptr && reduction->s != "none") name += "+reduction";

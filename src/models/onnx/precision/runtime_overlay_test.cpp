@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "models/onnx/precision/model_testing.hpp"
+#include "models/onnx/precision/op_rules.hpp"
 
 namespace tensorcast::models::onnx::precision {
 namespace {
@@ -102,6 +103,24 @@ TEST(RuntimeOverlay, OpenvinoRunsNearlyAll) {
     EXPECT_FALSE(has(Runtime::openvino, "AffineGrid", 20, element));
     EXPECT_EQ(has(Runtime::openvino, "MaxRoiPool", 1, element), element == f16);
   }
+}
+
+TEST(RuntimeOverlay, FusedOperatorsOfTransformers) {
+  const auto fused = [](Runtime runtime, std::string_view op, std::uint32_t element) {
+    return has(runtime, op, 1, element, fused_domain);
+  };
+  for (const std::string_view op : {"Attention", "FastGelu", "SkipLayerNormalization"}) {
+    EXPECT_TRUE(fused(Runtime::onnxruntime_cpu, op, f16)) << op;
+    EXPECT_TRUE(fused(Runtime::onnxruntime_cuda, op, bf16)) << op;
+    EXPECT_TRUE(fused(Runtime::openvino, op, f16)) << op;
+    EXPECT_FALSE(fused(Runtime::onnxruntime_cpu, op, bf16)) << op;
+    EXPECT_FALSE(fused(Runtime::tensorrt, op, f16)) << op;
+  }
+  EXPECT_FALSE(fused(Runtime::openvino, "QuickGelu", f16));
+  EXPECT_TRUE(fused(Runtime::onnxruntime_cpu, "FusedMatMul", f64));
+  EXPECT_FALSE(fused(Runtime::onnxruntime_cpu, "Gelu", f64));
+  EXPECT_TRUE(fused(Runtime::onnxruntime_cuda, "Gelu", f64));
+  EXPECT_FALSE(fused(Runtime::onnxruntime_cpu, "Inverse", f16));
 }
 
 TEST(RuntimeOverlay, AScatterThatReducesIsAnotherOperator) {

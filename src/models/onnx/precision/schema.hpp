@@ -1,4 +1,5 @@
-// The types that every version of every operator of ONNX takes and gives: schema_table.cpp, generated from onnx.
+// The types that every version of every operator of ONNX takes and gives, and those of the operators into which ONNX
+// Runtime fuses transformers: schema_table.cpp, generated from onnx and onnxruntime.
 #pragma once
 
 #include <cstdint>

@@ -234,9 +234,14 @@ void SlotBuilder::link_variables(const Node& node, const Schema& schema, std::ve
     if (first != any_type && !node.outputs.empty() && node.outputs[0] != no_value && converts(node.outputs[0])) {
       plan_.unite(first, variables[schema.outputs.front().variable]);
     }
+    for (std::size_t i = 1; first != any_type && outputs_have_one_type(op) && i < node.outputs.size(); ++i) {
+      const Parameter* parameter = Schema::at(schema.outputs, i);
+      if (parameter == nullptr || node.outputs[i] == no_value || !converts(node.outputs[i])) continue;
+      plan_.unite(first, variables[parameter->variable]);
+    }
   }
   const SlotId out = schema.outputs.empty() ? any_type : variables[schema.outputs.front().variable];
-  if (op == "LayerNormalization") {  // stash_type decides
+  if (has_stash_type(op)) {
     if (schema.outputs.size() > 1) plan_.hold(variables[schema.outputs[1].variable], Hold::rule, by_schema);
   }
   const auto has_reference = [&](std::string_view name) {

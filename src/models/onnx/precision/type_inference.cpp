@@ -60,9 +60,8 @@ class Inference {
     if (pass_ == last_pass) return;
     // A node of an unknown operator gives a value whose type only its consumers tell, even those behind them.
     for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
-      const bool is_unknown = std::any_of(node->inputs.begin(), node->inputs.end(), [&](ValueId id) {
-        return id != no_value && type(id).kind == Kind::unknown;
-      });
+      const bool is_unknown = std::any_of(node->inputs.begin(), node->inputs.end(),
+                                          [&](ValueId id) { return id != no_value && type(id).kind == Kind::unknown; });
       if (is_unknown && !is_control_flow(*node) && model_.function(*node) == nullptr) infer_operator(*node, graph);
     }
   }
@@ -142,7 +141,13 @@ class Inference {
       if (value != nullptr && value->tensor_element != 0) out = tensor_of(value->tensor_element);
       return;
     }
-    if (op == "LayerNormalization") {  // mean and deviation have the type of the computation
+    if (outputs_have_one_type(op)) {
+      for (const Parameter& output : schema.outputs) {
+        if (bound[output.variable].kind == Kind::unknown) bound[output.variable] = first;
+      }
+      return;
+    }
+    if (has_stash_type(op)) {  // mean and deviation have the type of the computation
       const Attribute* stash = node.attribute("stash_type");
       if (schema.outputs.size() > 1) {
         bound[schema.outputs[1].variable] = tensor_of(stash == nullptr ? 1u : static_cast<std::uint32_t>(stash->i));
