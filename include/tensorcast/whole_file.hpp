@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -27,5 +28,17 @@ struct WriteFileOptions {
 // file.
 [[nodiscard]] TENSORCAST_API Result<void> write_whole_file(const std::string& path, std::string_view bytes,
                                                            const WriteFileOptions& options = {});
+
+// A path that a run reads or writes, with the noun that messages have for it.
+struct PathUse {
+  std::string path = {};
+  std::string noun = {};  // "report"
+  bool folder = false;    // all below it is used, too
+};
+
+// Checks that writing `written` changes none of `others`: it is none of them, in none of their folders and, if it is a
+// folder itself, has none of them below it. Files and folders are compared by device and inode, through links; names
+// that do not exist yet by the nearest folder that does. Errors: invalid_argument, with the nouns of both; io.
+[[nodiscard]] TENSORCAST_API Result<void> check_apart(const PathUse& written, std::span<const PathUse> others);
 
 }  // namespace tensorcast::inline TENSORCAST_ABI

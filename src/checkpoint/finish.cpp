@@ -14,9 +14,9 @@
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/json_text.hpp"
 #include "checkpoint/remote_folder.hpp"
-#include "checkpoint/sha256.hpp"
 #include "convert/aligned_buffer.hpp"
 #include "io/file_descriptor.hpp"
+#include "io/sha256.hpp"
 #include "io/system_error.hpp"
 
 namespace tensorcast::checkpoint {
@@ -112,7 +112,7 @@ class Finishing {
     if (!sink) return std::move(sink).error();
     constexpr std::size_t block = std::size_t{1} << 20;
     const conversion::AlignedBuffer buffer(block);
-    Sha256 hash;
+    io::Sha256 hash;
     for (std::uint64_t offset = 0; offset < (*source)->size();) {
       const auto bytes = buffer.span().first(std::min<std::uint64_t>(block, (*source)->size() - offset));
       if (Result<void> got = (*source)->read(offset, bytes); !got) return got;
@@ -139,7 +139,7 @@ class Finishing {
       error.file = plan_.source + "/" + config.name;
       return error;
     }
-    add(config.name, sha256_of(*rewritten));
+    add(config.name, io::sha256_of(*rewritten));
     return stage(config.name, *rewritten);
   }
 
@@ -148,7 +148,7 @@ class Finishing {
     if (!model.source_index.empty()) {
       Result<std::string> text = read_source_text(model.source_index, max_index_bytes);
       if (!text) return std::move(text).error();
-      if (sha256_of(*text) != model.source_index_sha256) {
+      if (io::sha256_of(*text) != model.source_index_sha256) {
         return Error{.code = ErrorCode::io,
                      .message = "the index has changed since the conversion was planned",
                      .hint = "plan the conversion again; `overwrite` replaces the old plan",
@@ -168,7 +168,7 @@ class Finishing {
     }
     const Result<std::string> text = rewritten_index(old, total_size, map);
     if (!text) return text.error();
-    add(model.index, sha256_of(*text));
+    add(model.index, io::sha256_of(*text));
     return stage(model.index, *text);
   }
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "checkpoint/sha256.hpp"
+#include "io/sha256.hpp"
 
 namespace tensorcast::checkpoint {
 
@@ -29,7 +29,7 @@ class HashThread {
  private:
   void run();
 
-  Sha256 hash_;
+  io::Sha256 hash_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::span<const std::byte> bytes_;

@@ -10,8 +10,8 @@
 
 #include "checkpoint/config_file.hpp"
 #include "checkpoint/file_name.hpp"
-#include "checkpoint/sha256.hpp"
 #include "formats/safetensors/safetensors_format.hpp"
+#include "io/sha256.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {
@@ -138,7 +138,7 @@ class Planning {
     }
     if (!model.index.empty()) {
       planned.source_index = model.index;
-      planned.source_index_sha256 = sha256_of(model.index_text);
+      planned.source_index_sha256 = io::sha256_of(model.index_text);
     }
     plan_.models.push_back(std::move(planned));
     return {};

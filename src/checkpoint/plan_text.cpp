@@ -8,9 +8,9 @@
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/json_text.hpp"
 #include "checkpoint/plan.hpp"
-#include "checkpoint/sha256.hpp"
 #include "formats/safetensors/safetensors_dtypes.hpp"
 #include "formats/safetensors/safetensors_format.hpp"
+#include "io/sha256.hpp"
 #include "tensorcast/version.hpp"
 
 namespace tensorcast::checkpoint {
@@ -265,7 +265,7 @@ void set_fingerprint(const CheckpointPlan& plan, PlannedShard& shard) {
   for (const ShardTensor& tensor : shard.tensors) inputs.insert(tensor.input);
   for (const std::size_t input : inputs) text += fmt::format("{} {}\n", input, input_json(plan.inputs[input]).dump());
   append_shard(text, shard);
-  shard.fingerprint = sha256_of(text);
+  shard.fingerprint = io::sha256_of(text);
 }
 
 std::string plan_text(const CheckpointPlan& plan) {

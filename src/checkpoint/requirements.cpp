@@ -4,9 +4,9 @@
 #include <chrono>
 
 #include "checkpoint/file_name.hpp"
-#include "checkpoint/sha256.hpp"
 #include "convert/aligned_buffer.hpp"
 #include "convert/element_blocks.hpp"
+#include "io/sha256.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {
@@ -40,7 +40,7 @@ Costs measure(const CheckpointPlan& plan, const ShardTensor& tensor, const Execu
   bool got = false;
   costs.read = seconds_of([&] { got = (*source)->read(tensor.begin, data.span()).ok(); }) / static_cast<double>(bytes);
   if (!got) return costs;
-  Sha256 hash;
+  io::Sha256 hash;
   const std::uint64_t hashed = std::min(bytes, sample_bytes / 4);
   costs.hash = seconds_of([&] { hash.update(data.span().first(hashed)); }) / static_cast<double>(hashed);
   if (!tensor.planned.converts) return costs;

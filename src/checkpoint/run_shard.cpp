@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "checkpoint/hash_thread.hpp"
-#include "checkpoint/sha256.hpp"
 #include "checkpoint/shard_reader.hpp"
 #include "convert/progress_meter.hpp"
 #include "convert/transfer.hpp"
 #include "convert/verify.hpp"
+#include "io/sha256.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {
@@ -121,7 +121,7 @@ class ShardRun {
     const Result<formats::safetensors::FileHeader> header = formats::safetensors::read_file_header(
         (*source)->size(),
         [&](std::uint64_t offset, std::span<std::byte> out) { return (*source)->read(offset, out); });
-    if (!header || sha256_of(header->json) != input.header_sha256 || header->data_begin != input.data_begin) {
+    if (!header || io::sha256_of(header->json) != input.header_sha256 || header->data_begin != input.data_begin) {
       return Error{.code = ErrorCode::io,
                    .message = "the file has changed since the conversion was planned",
                    .hint = "plan the conversion again; `overwrite` replaces the old plan",

@@ -9,8 +9,8 @@
 #include <unordered_map>
 
 #include "checkpoint/file_name.hpp"
-#include "checkpoint/sha256.hpp"
 #include "formats/other_kinds.hpp"
+#include "io/sha256.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {
@@ -44,7 +44,7 @@ Result<SourceShard> read_shard(const std::string& folder, const std::string& nam
   return SourceShard{.name = name,
                      .bytes = (*source)->size(),
                      .version = (*source)->version(),
-                     .header_sha256 = sha256_of(header->json),
+                     .header_sha256 = io::sha256_of(header->json),
                      .data_begin = header->data_begin,
                      .header = std::move(header->header)};
 }

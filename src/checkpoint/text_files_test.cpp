@@ -6,7 +6,7 @@
 #include "checkpoint/finish.hpp"
 #include "checkpoint/index_file.hpp"
 #include "checkpoint/json_text.hpp"
-#include "checkpoint/sha256.hpp"
+#include "io/sha256.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast::checkpoint {
@@ -133,8 +133,8 @@ TEST(IndexFile, KeepsEverythingButSizeAndMap) {
 }
 
 TEST(Sha256, OfKnownTexts) {
-  EXPECT_EQ(sha256_of(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-  EXPECT_EQ(sha256_of("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(io::sha256_of(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(io::sha256_of("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(sums_line("00", "a b"), "00  a b\n");
   EXPECT_EQ(sums_line("00", "a\\b\nc"), "\\00  a\\\\b\\nc\n");
 }

@@ -7,12 +7,12 @@
 #include <unordered_map>
 
 #include "checkpoint/file_name.hpp"
-#include "checkpoint/sha256.hpp"
 #include "checkpoint/tensor_set.hpp"
 #include "convert/aligned_buffer.hpp"
 #include "convert/progress_meter.hpp"
 #include "convert/verify.hpp"
 #include "dtype/guarded.hpp"
+#include "io/sha256.hpp"
 #include "tensorcast/checkpoint.hpp"
 
 namespace tensorcast::inline TENSORCAST_ABI {
@@ -115,7 +115,7 @@ class Verification {
     if (!source) return source.error();
     constexpr std::size_t block = std::size_t{1} << 20;
     const conversion::AlignedBuffer buffer(block);
-    Sha256 hash;
+    io::Sha256 hash;
     for (std::uint64_t offset = 0; offset < (*source)->size();) {
       const auto bytes = buffer.span().first(std::min<std::uint64_t>(block, (*source)->size() - offset));
       if (Result<void> got = (*source)->read(offset, bytes); !got) return got;

@@ -18,6 +18,7 @@
 #include "io/output_file.hpp"
 #include "io/parent_folders.hpp"
 #include "tensorcast/file.hpp"
+#include "tensorcast/whole_file.hpp"
 
 namespace tensorcast::inline TENSORCAST_ABI {
 namespace {
@@ -159,7 +160,12 @@ Result<ConvertOutcome> convert_opened(const ConvertRequest& request) {
   const Result<Plan> plan = conversion::make_plan(request, *input->reader, *input->format, **format);
   if (!plan) return at_file(plan.error(), request.input);
   ConvertOutcome outcome = outcome_of(*plan, *input->format, **format);
-  if (!input->reader->other_data().empty() && (*format)->many_tensors) outcome.other_data = request.output + ".json";
+  if (!input->reader->other_data().empty() && (*format)->many_tensors) {
+    outcome.other_data = request.output + ".json";
+    const PathUse others[] = {{.path = request.input, .noun = "input"}, {.path = request.output, .noun = "output"}};
+    const PathUse written{.path = outcome.other_data, .noun = "checkpoint's other data"};
+    if (Result<void> apart = check_apart(written, others); !apart) return std::move(apart).error();
+  }
   if (request.dry_run) return outcome;
   return execute(request, *plan, *input, **format, std::move(outcome));
 }

@@ -25,6 +25,10 @@ Error ends_early(const std::string& path) {
   return Error{.code = ErrorCode::parse, .message = "the file ends before its data does", .file = path};
 }
 
+Error not_followed(const std::string& path) {
+  return Error{.code = ErrorCode::io, .message = "cannot open: symbolic links are not followed here", .file = path};
+}
+
 void advise(int fd, std::uint64_t offset, std::uint64_t bytes, int advice) noexcept {
   constexpr auto limit = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
   if (offset > limit || bytes == 0) return;  // 0 would mean "to the end"
@@ -55,6 +59,13 @@ InputFile& InputFile::operator=(InputFile&& other) noexcept {
 Result<InputFile> InputFile::open(const std::string& path) {
   // O_NONBLOCK: opening a pipe without a writer must not hang; it means nothing for regular files.
   FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!fd) return system_error("open", path, errno);
+  return from_descriptor(std::move(fd), path);
+}
+
+Result<InputFile> InputFile::open_in(int folder, const std::string& name, const std::string& path) {
+  FileDescriptor fd(::openat(folder, name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW));
+  if (!fd && (errno == ELOOP || errno == EMLINK)) return not_followed(path);
   if (!fd) return system_error("open", path, errno);
   return from_descriptor(std::move(fd), path);
 }
@@ -101,9 +112,7 @@ Result<InputFile> InputFile::open_below(const std::string& folder, std::string_v
     if (component.empty() || component == ".") continue;
     const bool last = begin > relative.size();
     FileDescriptor next(::openat(fd.get(), component.c_str(), flags | O_NOFOLLOW | (last ? 0 : O_DIRECTORY)));
-    if (!next && (errno == ELOOP || errno == EMLINK)) {
-      return Error{.code = ErrorCode::io, .message = "cannot open: symbolic links are not followed here", .file = path};
-    }
+    if (!next && (errno == ELOOP || errno == EMLINK)) return not_followed(path);
     if (!next) return system_error("open", path, errno);
     fd = std::move(next);
   }

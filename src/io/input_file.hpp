@@ -23,6 +23,8 @@ class InputFile {
   // links. Errors: parse if `relative` leads elsewhere; io.
   [[nodiscard]] static Result<InputFile> open_below(const std::string& folder, std::string_view relative);
 
+  // Opens `name`, one part, in an open folder; no link is followed. `path` is for messages. Errors: io.
+  [[nodiscard]] static Result<InputFile> open_in(int folder, const std::string& name, const std::string& path);
   // Reads from memory, which outlives the result. The path is empty.
   [[nodiscard]] static InputFile in_memory(std::span<const std::byte> bytes) noexcept;
 

@@ -149,6 +149,25 @@ Result<OutputFile> OutputFile::create(const std::string& path, bool overwrite) {
   return file;
 }
 
+Result<OutputFile> OutputFile::create_in(FileDescriptor folder, const std::string& name, const std::string& path) {
+  OutputFile file;
+  file.path_ = path;
+  file.name_ = name;
+  file.overwrite_ = true;
+  file.folder_ = std::move(folder);
+  struct stat old {};
+  if (::fstatat(file.folder_.get(), name.c_str(), &old, AT_SYMLINK_NOFOLLOW) == 0) {
+    if (S_ISDIR(old.st_mode)) return wrong_kind(path, "a directory");
+  } else if (errno != ENOENT) {
+    return system_error("create", path, errno);
+  }
+  remove_abandoned_file(file.folder_.get(), hidden_name(name, 0));
+  if (file.open_unnamed(usual_mode)) return file;
+  const std::size_t slash = path.rfind('/');
+  if (auto opened = file.open_named(usual_mode, path.substr(0, slash)); !opened) return std::move(opened).error();
+  return file;
+}
+
 Result<void> OutputFile::check_place(const std::string& path, bool overwrite) {
   Old old;
   const Result<OutputFile> file = locate(path, overwrite, old);

@@ -19,6 +19,10 @@ class OutputFile {
   // file.
   [[nodiscard]] static Result<OutputFile> create(const std::string& path, bool overwrite);
 
+  // Creates `name`, one part, in an open folder, and replaces what has the name on commit(), a link itself and not the
+  // file that it names. `path` is for messages. Errors: io; invalid_argument, for a folder of this name.
+  [[nodiscard]] static Result<OutputFile> create_in(FileDescriptor folder, const std::string& name,
+                                                    const std::string& path);
   // Returns the errors of create() that show before a file is created.
   [[nodiscard]] static Result<void> check_place(const std::string& path, bool overwrite);
   // Takes `made`, a complete file elsewhere on the file system of `path`; commit() moves it there. Errors: as create().

@@ -344,6 +344,19 @@ class RefusalTest(CheckpointTest):
         self.done("convert", source, "-o", "out", "--to", "bf16", "--force")
         self.assertIn("mine", self.files(self.out))
 
+    def test_a_report_is_not_written_over_a_file_of_the_conversion(self):
+        source = self.source()
+        self.done("convert", source, "-o", "out", "--to", "bf16")
+        (self.folder / "link").symlink_to("in")
+        before = {path: path.read_bytes() for path in self.folder.rglob("*") if path.is_file()}
+        for folder in ("in", "out", "link", "in/sub/..", "./out"):
+            for name in (FIRST, INDEX, "config.json", "SHA256SUMS", "new.json", "sub/new.json"):
+                for given in (source, source / INDEX):
+                    message = self.refused("convert", given, "-o", "out", "--to", "bf16", "--force", "--report", f"{folder}/{name}")
+                    self.assertIn("the report would be inside the folder of the", message)
+        self.assertIn("would overwrite", self.refused("convert", source, "-o", "out", "--to", "bf16", "--force", "--report", "out"))
+        self.assertEqual(before, {path: path.read_bytes() for path in self.folder.rglob("*") if path.is_file()})
+
     def test_force_leaves_nothing_of_the_old_model(self):
         source = self.source()
         self.done("convert", source, "-o", "out", "--to", "bf16", "--max-shard-size", "100")

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -27,6 +28,7 @@ namespace {
 
 using tensorcast::ConvertOutcome;
 using tensorcast::ConvertRequest;
+using tensorcast::PathUse;
 using tensorcast::Result;
 
 struct ConvertArguments {
@@ -68,12 +70,38 @@ under 3 dB, if an element wraps around, or if more than 1 % of the elements are 
 REGEX is RE2's syntax: it may match any part of a name, and has no backreferences and no lookaround.
 OUT may be IN. OUT appears only when it is complete; nothing is left behind after an error or Ctrl-C.)";
 
-// The files that a report must not overwrite.
-std::vector<std::string> files_of(const ConvertArguments& arguments) {
-  std::vector<std::string> files = arguments.rule_files;
-  files.push_back(arguments.request.input);
-  files.push_back(arguments.request.output);
-  return files;
+// What the conversion reads and writes. A checkpoint's index stands for its folder.
+std::vector<PathUse> paths_of(const ConvertArguments& arguments) {
+  const ConvertRequest& request = arguments.request;
+  const bool checkpoint = tensorcast::is_checkpoint(request.input);
+  std::string input = request.input;
+  std::error_code ignored;
+  if (checkpoint && !std::filesystem::is_directory(input, ignored)) {
+    input = std::filesystem::path(input).parent_path().string();
+    if (input.empty()) input = ".";
+  }
+  std::vector<PathUse> paths = {{.path = input, .noun = "input", .folder = checkpoint},
+                                {.path = request.output, .noun = "output", .folder = checkpoint}};
+  for (const std::string& file : arguments.rule_files) paths.push_back({.path = file, .noun = "file of rules"});
+  return paths;
+}
+
+// Checks that neither the output nor the report takes the place of something else that the conversion reads or writes.
+// The library compares the output with the input.
+Result<void> check_paths(const ConvertArguments& arguments) {
+  const ConvertRequest& request = arguments.request;
+  const std::vector<PathUse> paths = paths_of(arguments);
+  const std::span<const PathUse> rules = std::span(paths).subspan(2);
+  if (Result<void> apart = tensorcast::check_apart(paths[1], rules); !apart) return apart;
+  if (arguments.report_path.empty()) return {};
+  const PathUse report{.path = arguments.report_path, .noun = "report"};
+  if (Result<void> apart = tensorcast::check_apart(report, paths); !apart) return apart;
+  // A PyTorch checkpoint may have other data, which get this name.
+  const PathUse beside[] = {{.path = request.output + ".json", .noun = "checkpoint's other data"}};
+  Result<void> apart = tensorcast::check_apart(report, beside);
+  if (apart || paths[0].folder) return {};
+  const Result<std::string> data = tensorcast::read_other_data(request.input);
+  return data && !data->empty() ? apart : Result<void>();
 }
 
 void print_other_data(const ConvertOutcome& outcome) {
@@ -158,12 +186,13 @@ int convert(ConvertArguments& arguments) {
   for (const std::string& path : arguments.rule_files) {
     if (const Result<void> added = add_rules(path, request); !added) return fail(added.error());
   }
+  if (const Result<void> apart = check_paths(arguments); !apart) return fail(apart.error());
   if (!arguments.report_path.empty()) {
     std::error_code ignored;  // the later check reports it
     if (request.parents) {
       std::filesystem::create_directories(std::filesystem::path(arguments.report_path).parent_path(), ignored);
     }
-    const Result<void> usable = check_report_path(arguments.report_path, files_of(arguments), request.overwrite);
+    const Result<void> usable = check_report_path(arguments.report_path, paths_of(arguments), request.overwrite);
     if (!usable) return fail(usable.error());
   }
 
@@ -210,7 +239,7 @@ int convert(ConvertArguments& arguments) {
     Json json = outcome_json(request, *outcome, seconds);
     add_checkpoint_json(json, *outcome);
     const Result<void> written =
-        write_report(arguments.report_path, files_of(arguments), json_text(json), request.overwrite);
+        write_report(arguments.report_path, paths_of(arguments), json_text(json), request.overwrite);
     if (!written) return fail(written.error());
   }
   const bool sends = shown_output == standard_stream && !request.dry_run;

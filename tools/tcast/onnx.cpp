@@ -185,7 +185,8 @@ std::string notes_text(const ConvertOutcome& outcome) {
 
 int convert_onnx(const OnnxConvertArguments& arguments) {
   ConvertRequest request = arguments.request;
-  const std::string files[] = {request.input, request.output};
+  const tensorcast::PathUse files[] = {{.path = request.input, .noun = "input"},
+                                       {.path = request.output, .noun = "output"}};
   if (!arguments.picture.empty()) {
     const Result<void> usable = check_picture(arguments.picture, request.input, files, request.overwrite);
     if (!usable) return fail(usable.error());

@@ -67,7 +67,7 @@ int list_onnx_casts(const OnnxCastsArguments& arguments) {
   if (!casts) return fail(casts.error());
   if (!arguments.picture.empty()) {
     const CancellableWork cancellable;
-    const std::string others[] = {arguments.model};
+    const tensorcast::PathUse others[] = {{.path = arguments.model, .noun = "model"}};
     Result<void> done = check_picture(arguments.picture, arguments.model, others, arguments.overwrite);
     if (done) done = write_picture(arguments.picture, arguments.model, others, arguments.overwrite);
     if (!done) return fail(done.error());

@@ -52,8 +52,8 @@ CLI::Option* add_picture(CLI::App& command, std::string& path) {
       ->option_text("FILE");
 }
 
-Result<void> check_picture(const std::string& path, const std::string& model, std::span<const std::string> others,
-                           bool overwrite) {
+Result<void> check_picture(const std::string& path, const std::string& model,
+                           std::span<const tensorcast::PathUse> others, bool overwrite) {
   if (Result<void> usable = check_report_path(path, others, overwrite, "picture"); !usable) return usable;
   if (is_svg(path) && find_program("dot").empty()) {
     return Error{.code = ErrorCode::unsupported,
@@ -65,8 +65,8 @@ Result<void> check_picture(const std::string& path, const std::string& model, st
   return drawn ? Result<void>() : drawn.error();
 }
 
-Result<void> write_picture(const std::string& path, const std::string& model, std::span<const std::string> others,
-                           bool overwrite) {
+Result<void> write_picture(const std::string& path, const std::string& model,
+                           std::span<const tensorcast::PathUse> others, bool overwrite) {
   Result<std::string> text = tensorcast::onnx::draw({.input = model});
   if (!text && text.error().code == ErrorCode::unsupported) {
     text = tensorcast::onnx::draw({.input = model, .max_vertices = max_new_vertices});

@@ -2,11 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <system_error>
-
-#include "tensorcast/whole_file.hpp"
 
 namespace tcast {
 namespace {
@@ -16,28 +13,13 @@ using tensorcast::Error;
 using tensorcast::ErrorCode;
 using tensorcast::Result;
 
-// Reports whether both names mean one file, which need not exist yet.
-bool same_place(const std::string& a, const std::string& b) {
-  std::error_code ignored;
-  if (fs::equivalent(a, b, ignored)) return true;
-  if (fs::exists(a, ignored) || fs::exists(b, ignored)) return false;
-  const fs::path folder_a = fs::absolute(a, ignored).parent_path();
-  const fs::path folder_b = fs::absolute(b, ignored).parent_path();
-  return fs::path(a).filename() == fs::path(b).filename() && fs::equivalent(folder_a, folder_b, ignored);
-}
-
-Result<void> check_apart(const std::string& path, std::span<const std::string> others, std::string_view noun) {
-  if (std::none_of(others.begin(), others.end(), [&](const std::string& other) { return same_place(path, other); })) {
-    return {};
-  }
-  return Error{.code = ErrorCode::invalid_argument,
-               .message = fmt::format("the {} would overwrite a file of this conversion", noun),
-               .file = path};
+Result<void> check_apart(const std::string& path, std::span<const tensorcast::PathUse> others, std::string_view noun) {
+  return tensorcast::check_apart({.path = path, .noun = std::string(noun)}, others);
 }
 
 }  // namespace
 
-Result<void> check_report_path(const std::string& path, std::span<const std::string> others, bool overwrite,
+Result<void> check_report_path(const std::string& path, std::span<const tensorcast::PathUse> others, bool overwrite,
                                std::string_view noun) {
   if (auto apart = check_apart(path, others, noun); !apart) return apart;
   const auto refuse = [&](ErrorCode code, std::string message, std::string hint = {}) {
@@ -62,7 +44,7 @@ Result<void> check_report_path(const std::string& path, std::span<const std::str
   return {};
 }
 
-Result<void> write_report(const std::string& path, std::span<const std::string> others, const std::string& text,
+Result<void> write_report(const std::string& path, std::span<const tensorcast::PathUse> others, const std::string& text,
                           bool overwrite, std::string_view noun) {
   if (auto apart = check_apart(path, others, noun); !apart) return apart;
   return tensorcast::write_whole_file(path, text, {.overwrite = overwrite});

@@ -11,7 +11,7 @@
 
 struct evp_md_ctx_st;
 
-namespace tensorcast::checkpoint {
+namespace tensorcast::io {
 
 class Sha256 {
  public:
@@ -30,4 +30,4 @@ class Sha256 {
 
 [[nodiscard]] std::string sha256_of(std::string_view text);
 
-}  // namespace tensorcast::checkpoint
+}  // namespace tensorcast::io

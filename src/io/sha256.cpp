@@ -1,4 +1,4 @@
-#include "checkpoint/sha256.hpp"
+#include "io/sha256.hpp"
 
 #include <openssl/evp.h>
 
@@ -6,7 +6,7 @@
 #include <new>
 #include <stdexcept>
 
-namespace tensorcast::checkpoint {
+namespace tensorcast::io {
 
 void Sha256::Free::operator()(evp_md_ctx_st* context) const noexcept { EVP_MD_CTX_free(context); }
 
@@ -40,4 +40,4 @@ std::string sha256_of(std::string_view text) {
   return hash.digest();
 }
 
-}  // namespace tensorcast::checkpoint
+}  // namespace tensorcast::io
