@@ -45,6 +45,7 @@ from ._results import (
     TensorStats,
     VerifyResult,
 )
+from ._torch_hooks import register_with_torch as _register_with_torch
 from .graph import add_cast, load_model
 
 __all__ = [
@@ -102,6 +103,7 @@ __all__ = [
 ]
 
 _core.set_general_cast(_mappings.cast)
+_register_with_torch()
 
 
 def __dir__() -> list[str]:

@@ -23,6 +23,20 @@ def is_tensor(x: Any) -> bool:
     return hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")
 
 
+def is_jax(x: Any) -> bool:
+    return type(x).__module__.partition(".")[0] in ("jax", "jaxlib")
+
+
+def _check_jax_holds(name: str) -> None:
+    """JAX makes 64-bit types 32 bits wide unless told otherwise, which would cut values off after the cast."""
+    jax = sys.modules.get("jax")
+    if jax is not None and name in ("float64", "int64", "uint64") and not jax.config.jax_enable_x64:
+        raise CastError(
+            f'JAX holds no {name} unless jax.config.update("jax_enable_x64", True) is called first; '
+            "pass numpy.asarray(x) for a NumPy result"
+        )
+
+
 def on_a_device(device: Any) -> CastError:
     return CastError(f"the tensor is on a device ({device}); move it to the host first, e.g. with .cpu()")
 
@@ -44,6 +58,8 @@ def cast_tensor(
         return _torch.cast_tensor(x, name, out, copy, order, report, scale, options)
     from . import _arrays
 
+    if is_jax(x):
+        _check_jax_holds(name)
     if out is not None:
         raise TypeError(f"out= is for NumPy arrays and torch tensors, not for {type(x).__name__}")
     codes, from_name, shape = _core.from_dlpack(capsule_of(x))
@@ -175,6 +191,9 @@ def from_dlpack(x: Any, /, *, device: Literal["cpu"] | None = None, copy: bool |
         device: ``"cpu"`` asks the library to move a tensor of another device to the host, if it can.
         copy: ``True`` always copies, ``False`` never, ``None`` where it must.
 
+    Returns:
+        An array that cannot be written to if the tensor's library says so, or never changes its arrays, as JAX.
+
     Raises:
         CastError: a tensor on a device. BufferError: ``copy=False`` where a copy is due. TypeError: an unknown type.
     """
@@ -187,7 +206,11 @@ def from_dlpack(x: Any, /, *, device: Literal["cpu"] | None = None, copy: bool |
     on_host = int(x.__dlpack_device__()[0]) in _CPU_DEVICES
     codes, name, shape = _core.from_dlpack(capsule_of(x, _CPU if device == "cpu" and not on_host else None))
     if _core.dtype_name(codes.dtype) == name:
-        return codes.copy() if copy else codes
+        if copy:
+            return codes.copy()
+        if is_jax(x):
+            codes.flags.writeable = False
+        return codes
     if copy is False:
         raise BufferError(f"packed {name} becomes one element per byte, which needs a copy")
     return _arrays.unpack(codes, name, shape)

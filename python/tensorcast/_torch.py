@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy.typing as npt
 import torch
+from torch.autograd import forward_ad
 
 from . import _core
 from ._arrays import _shares_memory, cast_numbers, cast_scaled, scale_is_one, scales_of
@@ -23,12 +24,22 @@ _TORCH_TYPE = {
     if hasattr(torch, name)
 }
 _NAME = {dtype: name for name, dtype in _TORCH_TYPE.items()}
+_PYTORCH: Any = torch  # what its stubs leave out
 _CARRIER = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 if hasattr(torch, "float4_e2m1fn_x2"):
     _NAME[torch.float4_e2m1fn_x2] = "float4_e2m1fn"  # two elements a byte: the last dimension counts pairs
 
 
 _PAIRS = "float4_e2m1fn"
+
+
+def type_name(to: Any) -> str:
+    """The canonical name of a type in any spelling, also ``torch.bfloat16``."""
+    if isinstance(to, torch.dtype):
+        if to not in _NAME:
+            raise TypeError(f"no cast knows {to}; see tensorcast.dtypes()")
+        return _NAME[to]
+    return _core.dtype_name(to)
 
 
 def _codes(tensor: torch.Tensor) -> npt.NDArray[Any]:
@@ -50,6 +61,8 @@ def cast_tensor(
     from_name = _NAME.get(x.dtype)
     if from_name is None:
         raise TypeError(f"no cast knows {x.dtype}; see tensorcast.dtypes()")
+    if is_traced(x):
+        return _through_operator(x, name, out, copy, order, report, scale, options)
     if x.device.type != "cpu":
         raise on_a_device(x.device)
     if x.layout != torch.strided or x.is_quantized:
@@ -63,14 +76,49 @@ def cast_tensor(
         reports: list[Any] = []
 
         def work(values: torch.Tensor) -> torch.Tensor:
-            result, done = _cast(values, from_name, name, None, order, report, scale, options)
+            result, done = cast_elements(values, from_name, name, None, order, report, scale, options)
             reports.append(done)
             return result
 
         result = _StraightThrough.apply(x, work, scale)  # type: ignore[no-untyped-call]
         return (result, reports[0]) if report else result
-    result, done = _cast(x, from_name, name, out, order, report, scale, options)
+    result, done = cast_elements(x, from_name, name, out, order, report, scale, options)
     return (result, done) if report else result
+
+
+def may_have_tangents() -> bool:
+    """Reports whether a forward derivative may be computed, and if PyTorch only traces: it may enter a level later."""
+    return (
+        forward_ad._current_level >= 0
+        or _PYTORCH._C._are_functorch_transforms_active()
+        or _PYTORCH._C._len_torch_dispatch_stack() > 0
+    )
+
+
+def is_traced(x: torch.Tensor) -> bool:
+    """Reports whether PyTorch must see the cast as an operator: while it traces, transforms or only infers shapes."""
+    return (
+        may_have_tangents()
+        or x.device.type == "meta"
+        or _PYTORCH._C._functorch.is_functorch_wrapped_tensor(x)
+        or getattr(type(x), "__torch_dispatch__") is not _PYTORCH.Tensor.__torch_dispatch__
+        or _PYTORCH.jit.is_tracing()
+    )
+
+
+def _through_operator(
+    x: torch.Tensor, name: str, out: Any, copy: bool, order: Any, report: bool, scale: Any, options: dict[str, Any]
+) -> torch.Tensor:
+    from . import _torch_operator  # noqa: F401: defines it
+
+    if out is not None or report or order == "C" or not isinstance(scale, (int, float)):
+        raise CastError("a traced or transformed tensor has no elements yet, so out=, report=, order='C' and an array "
+                        "as scale= are not available; call cast outside of torch.compile, export, vmap, jvp and trace")  # fmt: skip
+    if name == _NAME[x.dtype] and not copy and scale == 1:
+        return x
+    known = {option: value for option, value in options.items() if option != "float_string"}  # of no meaning here
+    result: torch.Tensor = torch.ops.tensorcast.cast(x, name, **known)
+    return result
 
 
 def _check_gradient(name: str, out: Any) -> None:
@@ -114,7 +162,7 @@ class _NodeResult(torch.autograd.Function):
         return ctx.work(grad_outputs[0].contiguous()), None, None
 
 
-def _cast(
+def cast_elements(
     x: torch.Tensor,
     from_name: str,
     name: str,

@@ -19,9 +19,9 @@ import torch
 from torch import nn
 from torch.nn.utils import parametrize
 
-from . import _core
+from . import _core, _torch_operator  # noqa: F401: the operator
 from ._errors import CastError
-from ._torch import _NAME, _PAIRS, _TORCH_TYPE
+from ._torch import _NAME, type_name
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -45,104 +45,8 @@ def cast(x: torch.Tensor, to: DTypeLike, **options: Unpack[CastOptions]) -> torc
         CastError: as :func:`tensorcast.cast`.
         TypeError: PyTorch or the operator lacks the type.
     """
-    result: torch.Tensor = torch.ops.tensorcast.cast(x, _name(to), **options)
+    result: torch.Tensor = torch.ops.tensorcast.cast(x, type_name(to), **options)
     return result
-
-
-def _name(to: Any) -> str:
-    if isinstance(to, torch.dtype):
-        if to not in _NAME:
-            raise TypeError(f"no cast knows {to}; see tensorcast.dtypes()")
-        return _NAME[to]
-    return _core.dtype_name(to)
-
-
-def _target(to: str) -> torch.dtype:
-    name = _core.dtype_name(to)
-    if name == _PAIRS and hasattr(torch, "float4_e2m1fn_x2"):
-        return torch.float4_e2m1fn_x2
-    if name not in _TORCH_TYPE:
-        raise TypeError(f"PyTorch has no {name}; pass NumPy arrays to tensorcast.cast()")
-    dtype: torch.dtype = _TORCH_TYPE[name]
-    return dtype
-
-
-def _empty(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """The tensor that the operator returns for ``x``, without its elements."""
-    if x.dtype not in _NAME:
-        raise TypeError(f"no cast knows {x.dtype}; see tensorcast.dtypes()")
-    pairs_in, pairs_out = _NAME[x.dtype] == _PAIRS, _NAME[dtype] == _PAIRS
-    if pairs_in == pairs_out:
-        return torch.empty_like(x, dtype=dtype, requires_grad=False)
-    shape = list(x.shape)
-    if not shape or (pairs_out and shape[-1] % 2):
-        raise CastError("float4_e2m1fn_x2 holds pairs: the last dimension must be even")
-    shape[-1] = shape[-1] * 2 if pairs_in else shape[-1] // 2
-    return torch.empty(shape, dtype=dtype, device=x.device)
-
-
-@torch.library.custom_op("tensorcast::cast", mutates_args=(), device_types="cpu")
-def _cast(
-    x: torch.Tensor,
-    to: str,
-    *,
-    opset: int = 0,
-    saturate: bool = True,
-    round_mode: str = "up",
-    out_of_range: str = "auto",
-    int_rounding: str = "trunc",
-    invalid: str = "default",
-    fnuz_inf: str = "spec",
-    threads: int = 0,
-    scale: float = 1.0,
-) -> torch.Tensor:
-    dtype = _target(to)
-    options: dict[str, Any] = {
-        "opset": opset, "saturate": saturate, "round_mode": round_mode, "out_of_range": out_of_range,
-        "int_rounding": int_rounding, "invalid": invalid, "fnuz_inf": fnuz_inf, "threads": threads, "scale": scale,
-    }  # fmt: skip
-    x = x.detach()
-    if _PAIRS in (_NAME.get(x.dtype), _NAME.get(dtype)):
-        pairs: torch.Tensor = _core.cast(x.contiguous(), _NAME[dtype], **options)
-        return pairs
-    out = _empty(x, dtype)
-    if x.stride() == out.stride() and not x.is_contiguous():
-        # The same order in memory, without gaps: both as one dimension.
-        _core.cast(_flat(x), _NAME[dtype], out=_flat(out), **options)
-    else:
-        _core.cast(x, _NAME[dtype], out=out, **options)
-    return out
-
-
-def _flat(x: torch.Tensor) -> torch.Tensor:
-    return x.as_strided((x.numel(),), (1,))
-
-
-@_cast.register_fake
-def _(x: torch.Tensor, to: str, **options: Any) -> torch.Tensor:
-    return _empty(x, _target(to))
-
-
-def _save_for_backward(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: dict[str, Any], output: Any) -> None:
-    x, _ = inputs
-    ctx.from_ = _NAME[x.dtype]
-    ctx.straight = x.is_floating_point() and output.is_floating_point() and x.shape == output.shape
-    ctx.options = {name: keyword_only_inputs[name] for name in ("saturate", "round_mode", "threads", "scale")}
-
-
-def _backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, None]:
-    if not ctx.straight:
-        return None, None
-    return torch.ops.tensorcast.cast(grad, ctx.from_, **ctx.options), None
-
-
-_cast.register_autograd(_backward, setup_context=_save_for_backward)
-
-
-@_cast.register_vmap
-def _(info: Any, in_dims: Any, x: torch.Tensor, to: str, **options: Any) -> tuple[torch.Tensor, int]:
-    x = x.movedim(in_dims[0], 0)
-    return torch.ops.tensorcast.cast(x, to, **options), 0
 
 
 class _CastWhenRead(nn.Module):
@@ -189,8 +93,8 @@ def convert_module(
     if isinstance(rules, str):
         raise TypeError("rules is a mapping of regular expressions to dtypes, not a string")
     listed: Any = rules.items() if isinstance(rules, Mapping) else rules
-    pairs: list[tuple[str, re.Pattern[str], str]] = [(text, re.compile(text), _name(to)) for text, to in listed]
-    compute = None if compute_dtype is None else _name(compute_dtype)
+    pairs: list[tuple[str, re.Pattern[str], str]] = [(text, re.compile(text), type_name(to)) for text, to in listed]
+    compute = None if compute_dtype is None else type_name(compute_dtype)
     unused = {pattern for pattern, _, _ in pairs}
     targets: dict[int, str] = {}
     converted: dict[int, torch.Tensor] = {}

@@ -143,3 +143,24 @@ def test_what_dlpack_cannot_express():
         tc.dlpack([1.0])
     with pytest.raises(TypeError, match="an object with __dlpack__, not list"):
         tc.from_dlpack([1.0])
+
+
+def test_jax_without_64_bits():
+    jax = pytest.importorskip("jax")
+    x = jax.numpy.array([3e9, 1e18], "float32")
+    with jax.enable_x64(False):
+        for to in ("int64", "uint64", "float64"):
+            with pytest.raises(tc.CastError, match=f"JAX holds no {to} unless .*jax_enable_x64.*numpy.asarray"):
+                tc.cast(x, to)
+        assert tc.cast(x, "int32", out_of_range="saturate").tolist() == [2**31 - 1] * 2
+    with jax.enable_x64(True):
+        assert tc.cast(x, "int64").tolist() == [3_000_000_000, 999_999_984_306_749_440]
+
+
+def test_arrays_of_jax_cannot_be_changed():
+    jax = pytest.importorskip("jax")
+    x = jax.numpy.ones(3)
+    array = tc.from_dlpack(x)
+    with pytest.raises(ValueError, match="read-only"):
+        array[0] = 2
+    assert tc.from_dlpack(x, copy=True).flags.writeable and x[0] == 1

@@ -1,6 +1,8 @@
 """tensorcast.torch: the operator under compilers, autograd and in modules."""
 
 import copy
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -84,6 +86,107 @@ def test_the_gradient_has_the_scale_and_integers_have_none():
     assert x.grad.tolist() == [4, 4]
     assert not torch.ops.tensorcast.cast(x, "int32").requires_grad
     assert not torch.ops.tensorcast.cast(torch.tensor([1, 2]), "float32").requires_grad
+
+
+BY_NAME = lambda x: torch.ops.tensorcast.cast(x, "float16", scale=2.0)
+GENERAL = lambda x: tc.cast(x, torch.bfloat16, scale=2.0)
+
+
+@pytest.mark.parametrize("cast", [BY_NAME, GENERAL], ids=["operator", "cast"])
+def test_derivatives_of_torch_func(cast):
+    x, one = torch.randn(3), torch.ones(3)
+    expected = torch.full((3,), 2.0)
+    value, tangent = torch.func.jvp(cast, (x,), (one,))
+    assert torch.equal(value, cast(x)) and tangent.dtype == value.dtype and torch.equal(tangent.float(), expected)
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(x, one)
+        assert torch.equal(torch.autograd.forward_ad.unpack_dual(cast(dual)).tangent.float(), expected)
+    assert torch.equal(torch.func.grad(lambda x: cast(x).float().sum())(x), expected)
+    for jacobian in (torch.func.jacfwd, torch.func.jacrev):
+        assert torch.equal(jacobian(lambda x: cast(x).float())(x), torch.diag(expected))
+    cube = lambda x: (cast(x).float() ** 3).sum()
+    hessian = torch.func.hessian(cube)(x)
+    assert torch.equal(hessian, torch.func.jacrev(torch.func.jacrev(cube))(x)) and torch.all(hessian.diagonal() != 0)
+    rows = torch.randn(5, 3)
+    assert torch.equal(torch.vmap(cast)(rows), cast(rows))
+    assert torch.equal(torch.vmap(torch.func.grad(lambda x: cast(x).float().sum()))(rows), torch.full((5, 3), 2.0))
+    integers = torch.func.jvp(lambda x: tc.cast(x, "int8").float(), (x,), (one,))[1]
+    assert torch.equal(integers, torch.zeros(3))
+
+
+def test_cast_is_the_operator_where_pytorch_traces():
+    x = torch.randn(2, 3)
+    narrow_and_back = lambda x: tc.cast(tc.cast(x, "float8_e4m3fn"), np.float32)
+    assert narrow_and_back(x.to("meta")).shape == (2, 3)
+    assert str(torch.jit.trace(narrow_and_back, (x,)).graph).count("tensorcast::cast") == 2
+
+    class Module(nn.Module):
+        def forward(self, x):
+            return narrow_and_back(x)
+
+    assert str(torch.export.export(Module(), (x,)).graph).count("tensorcast.cast") == 2
+    for changed in (narrow_and_back, GENERAL, lambda x: tc.cast(x, "float32", copy=False) + 1,
+                    lambda x: torch.func.jvp(GENERAL, (x,), (x,))[1]):  # fmt: skip
+        assert torch.equal(torch.compile(changed, fullgraph=True, backend="aot_eager")(x), changed(x))
+    weight = torch.randn(3, requires_grad=True)
+    torch.compile(lambda w: GENERAL(w).float().sum(), fullgraph=True, backend="aot_eager")(weight).backward()
+    assert weight.grad.tolist() == [2, 2, 2]
+
+
+def test_what_the_operator_lacks_breaks_the_graph():
+    x = torch.randn(3)
+    for changed in (lambda x: tc.cast(x, "float16", report=True)[0], lambda x: tc.cast(x, "float16", scale=[1, 2, 3])):
+        assert torch.equal(torch.compile(changed, backend="eager")(x), changed(x))
+        with pytest.raises(CastError, match="no elements yet"):
+            changed(x.to("meta"))
+
+
+def test_the_compiler_learns_of_cast_when_it_is_loaded():
+    code = ("import tensorcast as tc, torch; assert 'torch._dynamo' not in __import__('sys').modules;"
+            "print(torch.compile(lambda x: tc.cast(x, 'float16'), fullgraph=True, backend='eager')(torch.ones(2)).dtype)")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "torch.float16\n"
+    assert "torch" not in subprocess.run([sys.executable, "-c", "import tensorcast, sys; print(*sys.modules)"],
+                                         capture_output=True, text=True, check=True).stdout.split()  # fmt: skip
+
+
+class Exported(nn.Module):
+    def __init__(self, cast):
+        super().__init__()
+        self.cast = cast
+
+    def forward(self, x):
+        return self.cast(x) + 1
+
+
+@pytest.mark.parametrize("dynamo", [True, False])
+@pytest.mark.parametrize(
+    "cast, expected",
+    [
+        (lambda x: torch.ops.tensorcast.cast(x, "float16"), [{"to": 10}]),
+        (lambda x: tc.cast(tc.cast(x, "float8_e4m3fn", saturate=False), "float32"), [{"to": 17, "saturate": 0}, {"to": 1}]),
+    ],
+)
+def test_export_to_onnx_writes_cast(cast, expected, dynamo, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    if dynamo:
+        pytest.importorskip("onnxscript")
+    path = tmp_path / "m.onnx"
+    torch.onnx.export(Exported(cast), (torch.randn(2, 3),), path, dynamo=dynamo, opset_version=20, verbose=False)
+    model = onnx.load(path)
+    onnx.checker.check_model(model, full_check=True)
+    casts = [node for node in model.graph.node if node.op_type == "Cast" and not node.domain]
+    assert [{attribute.name: attribute.i for attribute in node.attribute} for node in casts] == expected
+
+
+@pytest.mark.parametrize("dynamo", [True, False])
+def test_export_refuses_what_cast_lacks(dynamo, tmp_path):
+    if dynamo:
+        pytest.importorskip("onnxscript")
+    module = Exported(lambda x: torch.ops.tensorcast.cast(x, "float16", scale=2.0))
+    with pytest.raises(Exception, match="ONNX's Cast has no scale") as caught:
+        torch.onnx.export(module, (torch.ones(2),), tmp_path / "m.onnx", dynamo=dynamo, opset_version=20, verbose=False)
+    assert not (tmp_path / "m.onnx").exists(), caught
 
 
 class Block(nn.Module):

@@ -1,0 +1,149 @@
+"""``torch.ops.tensorcast.cast``: the cast as PyTorch's tracers, transforms and exporters see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch._functorch.utils import enable_single_level_autograd_function
+from torch.autograd import forward_ad
+
+from . import _core
+from ._errors import CastError
+from ._torch import _NAME, _PAIRS, _PYTORCH, _TORCH_TYPE, cast_elements, may_have_tangents
+
+
+def torch_type(to: str) -> torch.dtype:
+    name = _core.dtype_name(to)
+    if name == _PAIRS and hasattr(torch, "float4_e2m1fn_x2"):
+        return torch.float4_e2m1fn_x2
+    if name not in _TORCH_TYPE:
+        raise TypeError(f"PyTorch has no {name}; pass NumPy arrays to tensorcast.cast()")
+    dtype: torch.dtype = _TORCH_TYPE[name]
+    return dtype
+
+
+def _empty(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """The tensor that the operator returns for ``x``, without its elements."""
+    if x.dtype not in _NAME:
+        raise TypeError(f"no cast knows {x.dtype}; see tensorcast.dtypes()")
+    pairs_in, pairs_out = _NAME[x.dtype] == _PAIRS, _NAME[dtype] == _PAIRS
+    if pairs_in == pairs_out:
+        return torch.empty_like(x, dtype=dtype, requires_grad=False)
+    shape = list(x.shape)
+    if not shape or (pairs_out and shape[-1] % 2):
+        raise CastError("float4_e2m1fn_x2 holds pairs: the last dimension must be even")
+    shape[-1] = shape[-1] * 2 if pairs_in else shape[-1] // 2
+    return torch.empty(shape, dtype=dtype, device=x.device)
+
+
+_SCHEMA = (
+    '(Tensor x, str to, *, int opset=0, bool saturate=True, str round_mode="up", str out_of_range="auto", '
+    'str int_rounding="trunc", str invalid="default", str fnuz_inf="spec", int threads=0, float scale=1.0) -> Tensor'
+)
+_LIBRARY: Any = _PYTORCH.library.Library("tensorcast", "DEF")
+_LIBRARY.define("cast" + _SCHEMA, tags=torch.Tag.pt2_compliant_tag)
+OPERATOR = torch.ops.tensorcast.cast.default
+
+
+def _cast(x: torch.Tensor, to: str, **options: Any) -> torch.Tensor:
+    """The operator on the CPU."""
+    name = _NAME[torch_type(to)]
+    if x.dtype not in _NAME:
+        raise TypeError(f"no cast knows {x.dtype}; see tensorcast.dtypes()")
+    return cast_elements(x.detach(), _NAME[x.dtype], name, None, None, False, 1.0, options)[0]
+
+
+_LIBRARY.impl("cast", _cast, "CPU")
+
+
+def _shape_only(x: torch.Tensor, to: str, **options: Any) -> torch.Tensor:
+    return _empty(x, torch_type(to))
+
+
+_PYTORCH.library.register_fake("tensorcast::cast", _shape_only, lib=_LIBRARY)
+
+
+def _batched(info: Any, in_dims: Any, x: torch.Tensor, to: str, **options: Any) -> tuple[torch.Tensor, int]:
+    x = x.movedim(in_dims[0], 0)
+    return torch.ops.tensorcast.cast(x, to, **options), 0
+
+
+_PYTORCH.library.register_vmap("tensorcast::cast", _batched, lib=_LIBRARY)
+
+
+class _StraightThrough(torch.autograd.Function):
+    """The derivative of the operator, backward and forward: that of ``x * scale``."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, to: str, keys: Any, options: dict[str, Any]) -> torch.Tensor:
+        ctx.from_, ctx.to = _NAME[x.dtype], to
+        ctx.options = {name: options[name] for name in ("saturate", "round_mode", "threads", "scale") if name in options}
+        # A transform further out, as in jvp(grad(f)), has derivatives of its own to compute.
+        with torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True):
+            return _below_autograd(x, to, keys, options)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
+        return torch.ops.tensorcast.cast(grads[0], ctx.from_, **ctx.options), None, None, None
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> torch.Tensor:
+        tangent: torch.Tensor = torch.ops.tensorcast.cast(tangents[0], ctx.to, **ctx.options)
+        return tangent
+
+
+def _below_autograd(x: torch.Tensor, to: str, keys: Any, options: dict[str, Any]) -> torch.Tensor:
+    with torch._C._AutoDispatchBelowAutograd():
+        result: torch.Tensor = OPERATOR.redispatch(keys & torch._C._after_autograd_keyset, x, to, **options)
+    return result
+
+
+def _with_derivatives(keys: Any, x: torch.Tensor, to: str, **options: Any) -> torch.Tensor:
+    """Casts with derivatives where both types are floating point; elsewhere the result has none."""
+    if (torch.is_grad_enabled() and x.requires_grad) or may_have_tangents():
+        target = torch_type(to)
+        if x.is_floating_point() and target.is_floating_point and _PAIRS not in (_NAME.get(x.dtype), _NAME[target]):
+            # Not Function.apply: the dispatcher has chosen the level of torch.func's transforms already.
+            with enable_single_level_autograd_function():
+                single_level: Any = super(torch.autograd.Function, _StraightThrough)
+                result: torch.Tensor = single_level.apply(x, to, keys, options)
+            return result
+    return _below_autograd(x, to, keys, options)
+
+
+_LIBRARY.impl("cast", _with_derivatives, "Autograd", with_keyset=True)
+
+
+# ONNX's Cast has these attributes; what another option changes, a model cannot say.
+_IN_CAST = ("saturate", "round_mode", "threads")
+
+
+def onnx_attributes(to: str, **options: Any) -> dict[str, int | str]:
+    """The attributes of the Cast that an exported model gets. CastError for options that Cast does not have."""
+    defaults = {argument.name: argument.default_value for argument in OPERATOR._schema.arguments}
+    lost = [name for name, value in options.items() if name not in _IN_CAST and value != defaults[name]]
+    if lost:
+        raise CastError(f"ONNX's Cast has no {lost[0]}; leave it away, or run the cast outside of the model")
+    name = _core.dtype_name(to)
+    attributes: dict[str, int | str] = {"to": next(row["onnx"] for row in _core.dtypes() if row["name"] == name)}
+    if name.startswith("float8") and not options.get("saturate", True):
+        attributes["saturate"] = 0
+    if name == "float8_e8m0fnu" and options.get("round_mode", "up") != "up":
+        attributes["round_mode"] = options["round_mode"]
+    return attributes
+
+
+def _symbolic(graph: Any, x: Any, to: Any, *given: Any) -> Any:
+    """The node for the older exporter, torch.onnx.export(dynamo=False)."""
+    constant = _PYTORCH.onnx.symbolic_helper._maybe_get_const
+    names = [argument.name for argument in OPERATOR._schema.arguments[2:]]
+    kinds = {"saturate": "b", "opset": "i", "threads": "i", "scale": "f"}
+    options = {name: constant(value, kinds.get(name, "s")) for name, value in zip(names, given)}
+    attributes = onnx_attributes(constant(to, "s"), **options)
+    suffixed = {f"{name}_{'s' if isinstance(value, str) else 'i'}": value for name, value in attributes.items()}
+    return graph.op("Cast", x, **suffixed)
+
+
+_PYTORCH.onnx.register_custom_op_symbolic("tensorcast::cast", _symbolic, 9)
