@@ -22,13 +22,14 @@ namespace tensorcast::inline TENSORCAST_ABI {
 [[nodiscard]] TENSORCAST_API bool is_checkpoint(const std::string& path);
 
 // Converts a file as convert() does, or a checkpoint: a folder or an index. `request.output` is then a folder,
-// which must not exist, or be empty, unless `overwrite` is set.
+// which must not exist, or be empty, unless `overwrite` is set. Then what a former conversion wrote there is replaced, and
+// files of anybody else are not (docs/outputs.md). It is never the input's folder, one above it or inside it.
 //
 // Shards     keep their names and tensors unless max_shard_bytes or single_file is set.
 // Others     indexes get their new total_size, config.json its new torch_dtype or dtype; all other files are copied.
 // Checks     everything that headers tell is checked before the first byte is written: missing, truncated and
 //            contradictory files, tensors that occur twice, space on the disk.
-// Crash      the folder has a plan.json and a hidden folder until the conversion is complete. The same request goes on
+// Crash      the folder has a hidden folder .tcast until the conversion is complete. The same request goes on
 //            where the last one stopped. Old files of an overwritten folder stay until all new ones are complete.
 // Memory     bounded: that of the headers and about 64 MiB, whatever the size of the checkpoint.
 // Errors     as convert().
@@ -37,7 +38,7 @@ namespace tensorcast::inline TENSORCAST_ABI {
 // The same conversion in steps, which may run on different machines that share the folders:
 // plan_checkpoint() once, convert_shards() for every shard, finish_checkpoint() once.
 
-// Plans the conversion of a checkpoint and writes `request.output`/plan.json. The outcome has the plan's tensors and
+// Plans the conversion of a checkpoint and writes `request.output`/.tcast/plan.json. The outcome has the plan's tensors and
 // shards. Errors: as convert_checkpoint(); nothing is written then.
 [[nodiscard]] TENSORCAST_API Result<ConvertOutcome> plan_checkpoint(const ConvertRequest& request);
 

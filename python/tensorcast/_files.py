@@ -64,7 +64,7 @@ def convert(
 ) -> ConvertResult:
     """Converts every tensor of a file, or of a checkpoint: a folder, or the index of one.
 
-    A file ``dst`` is complete or absent, also after an error. A folder ``dst`` has a ``plan.json`` until it is
+    A file ``dst`` is complete or absent, also after an error. A folder ``dst`` has a hidden folder ``.tcast`` until it is
     complete; the same call then goes on where the last one stopped (``docs/checkpoints.md``).
 
     Args:

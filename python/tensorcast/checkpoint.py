@@ -1,7 +1,7 @@
 """The steps of :func:`tensorcast.convert` for folders, which may run on different machines; and what reads its results.
 
 >>> from tensorcast import checkpoint
->>> checkpoint.plan("model", "model-bf16", "bfloat16")  # once: writes model-bf16/plan.json
+>>> checkpoint.plan("model", "model-bf16", "bfloat16")  # once: writes model-bf16/.tcast/plan.json
 >>> checkpoint.run_shard("model-bf16", shard_of=(2, 8))  # on each of 8 machines that see both folders
 >>> checkpoint.finish("model-bf16")  # once
 >>> checkpoint.verify("model-bf16", against="model")
@@ -49,7 +49,7 @@ def plan(
     raw_codes: bool = False,
     **options: Unpack[CastOptions],
 ) -> ConvertResult:
-    """Plans the conversion of a folder or an index, and writes ``dst/plan.json``.
+    """Plans the conversion of a folder or an index, and writes ``dst/.tcast/plan.json``.
 
     The arguments are those of :func:`tensorcast.convert`. The result has the plan's shards and tensors.
 

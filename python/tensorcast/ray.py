@@ -4,7 +4,7 @@
 >>> tc.checkpoint.plan("/shared/model", "/shared/model-bf16", "bfloat16")
 >>> tensorcast.ray.convert("/shared/model-bf16", address="auto")
 
-``python -m tensorcast.ray /shared/model-bf16/plan.json --address auto`` does the same. Every node needs the package, and
+``python -m tensorcast.ray /shared/model-bf16 --address auto`` does the same. Every node needs the package, and
 must see both folders under the names that the plan has.
 """
 

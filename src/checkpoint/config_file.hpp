@@ -1,6 +1,7 @@
 // The type that a model's config.json names.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -8,6 +9,8 @@
 #include "tensorcast/error.hpp"
 
 namespace tensorcast::checkpoint {
+
+inline constexpr std::uint64_t max_config_bytes = std::uint64_t{64} << 20;
 
 // Reports whether frameworks load models in this type, so that a config can name it.
 [[nodiscard]] bool is_loadable(DType dtype) noexcept;

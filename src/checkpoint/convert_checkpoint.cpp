@@ -2,9 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <optional>
 
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/finish.hpp"
+#include "checkpoint/moves.hpp"
+#include "checkpoint/placement.hpp"
 #include "checkpoint/plan.hpp"
 #include "checkpoint/remote_folder.hpp"
 #include "checkpoint/requirements.hpp"
@@ -22,78 +26,121 @@ using checkpoint::JobProgress;
 using checkpoint::PlannedShard;
 using checkpoint::WorkFolder;
 
-Error exists_already(const WorkFolder& folder) {
+Error exists_already(const std::string& output) {
   return Error{.code = ErrorCode::invalid_argument,
                .message = "the output exists already",
-               .hint = "`overwrite` replaces it",
-               .file = folder.output(),
+               .hint = "`overwrite` replaces what tensorcast wrote there",
+               .file = output,
                .system_error = EEXIST};
 }
 
-Result<void> check_place(const ConvertRequest& request, const WorkFolder& folder) {
-  if (!checkpoint::is_folder(folder.output()) && checkpoint::file_bytes(folder.output()) != UINT64_MAX) {
+Result<void> check_place(const ConvertRequest& request, const std::string& output) {
+  if (!checkpoint::is_folder(output) && checkpoint::file_bytes(output) != UINT64_MAX) {
     return Error{.code = ErrorCode::invalid_argument,
                  .message = "a checkpoint is written to a folder, and this is a file",
-                 .file = folder.output()};
+                 .file = output};
   }
-  const std::string above = checkpoint::folder_of(folder.output());
-  if (!request.parents && !checkpoint::is_remote(folder.output()) && !above.empty() && !checkpoint::is_folder(above)) {
+  const std::string above = checkpoint::folder_of(output);
+  if (!request.parents && !checkpoint::is_remote(output) && !above.empty() && !checkpoint::is_folder(above)) {
     return Error{.code = ErrorCode::io,
                  .message = "the folder of the output does not exist",
                  .hint = "`parents` creates it",
-                 .file = folder.output(),
+                 .file = output,
                  .system_error = ENOENT};
   }
   return {};
 }
 
-Result<void> check_space(const CheckpointPlan& plan, const WorkFolder& folder) {
-  std::uint64_t needed = plan.disk_bytes();
-  for (const PlannedShard& shard : plan.shards) {
-    if (checkpoint::file_bytes(folder.staged(shard.name)) == shard.bytes) needed -= shard.bytes;
-  }
-  const std::uint64_t free = checkpoint::free_bytes(folder.output());
+Result<void> check_free(std::uint64_t needed, const std::string& output) {
+  const std::uint64_t free = checkpoint::free_bytes(output);
   if (needed <= free) return {};
   return Error{.code = ErrorCode::io,
                .message = fmt::format("the output needs {} bytes, and the disk has {} left", needed, free),
                .hint = "free some space, or write to another disk",
-               .file = folder.output(),
+               .file = output,
                .system_error = ENOSPC};
 }
 
-// A plan whose files are on the disk, and whether an earlier run wrote them.
+// Checks the space, and the files of an output folder that exists and has no state: before anything is written, and in
+// a dry run.
+Result<void> check_folder(const ConvertRequest& request, const CheckpointPlan& plan, const std::string& output) {
+  if (Result<void> place = check_place(request, output); !place) return place;
+  if (!checkpoint::is_folder(output)) {
+    return request.dry_run ? Result<void>() : check_free(plan.disk_bytes(), output);
+  }
+  const Result<checkpoint::OutputFolder> folder = checkpoint::OutputFolder::open(output);
+  if (!folder) return folder.error();
+  const Result<bool> stateless = WorkFolder::has_no_state(*folder);
+  if (!stateless) return stateless.error();
+  if (!*stateless && !request.dry_run) return {};  // begin() does, behind the lock
+  const auto moving = folder->find(checkpoint::moving_name);
+  if (!moving) return moving.error();
+  if (moving->has_value()) return {};
+  // A crash may have left it beside a complete checkpoint.
+  if (!request.dry_run) {
+    if (Result<void> removed = WorkFolder::remove_finished(*folder); !removed) return removed;
+  }
+  const Result<bool> empty = WorkFolder::is_empty(*folder);
+  if (!empty) return empty.error();
+  if (*stateless && !*empty && !request.overwrite) return exists_already(output);
+  const auto old = checkpoint::check_old_files(plan, *folder);
+  if (!old) return old.error();
+  return request.dry_run ? Result<void>() : check_free(plan.disk_bytes(), output);
+}
+
+Result<void> check_space(const CheckpointPlan& plan, const WorkFolder& folder) {
+  std::uint64_t needed = plan.disk_bytes();
+  for (const PlannedShard& shard : plan.shards) {
+    const auto staged = folder.files().find(WorkFolder::staged(shard));
+    if (!staged) return staged.error();
+    if (staged->has_value() && (*staged)->bytes == shard.bytes) needed -= shard.bytes;
+  }
+  return check_free(needed, folder.output());
+}
+
+// A folder that is locked for this process and has the plan, and whether an earlier run wrote it.
 struct Begun {
-  CheckpointPlan plan;
+  WorkFolder folder;
   bool resumed = false;
 };
 
 // Writes the plan, unless the same one is there already.
-Result<Begun> begin(const ConvertRequest& request, CheckpointPlan plan, const WorkFolder& folder) {
-  if (Result<void> place = check_place(request, folder); !place) return std::move(place).error();
-  // A crash may have left it beside a complete checkpoint.
-  if (Result<void> removed = folder.remove_finished(); !removed) return std::move(removed).error();
-  const Result<std::optional<std::string>> old = folder.plan_text();
-  if (!old) return old.error();
-  if (old->has_value() && **old == plan_text(plan)) {
-    if (Result<void> space = check_space(plan, folder); !space) return std::move(space).error();
-    return Begun{.plan = std::move(plan), .resumed = true};
-  }
-  if (old->has_value() && !request.overwrite) {
+Result<Begun> begin(const ConvertRequest& request, const CheckpointPlan& plan) {
+  const std::string output = WorkFolder::folder_of_output(request.output);
+  if (Result<void> checked = check_folder(request, plan, output); !checked) return std::move(checked).error();
+  Result<WorkFolder> folder = WorkFolder::create(output);
+  if (!folder) return std::move(folder).error();
+  Result<std::optional<CheckpointPlan>> old = folder->find_plan();
+  if (!old && !request.overwrite) return std::move(old).error();
+  const bool has_plan = old && old->has_value();
+  const bool same = has_plan && plan_text(**old) == plan_text(plan);
+  const Result<bool> moving = folder->is_moving();
+  if (!moving) return moving.error();
+  if (same && *moving) return Begun{.folder = std::move(folder).value(), .resumed = true};
+  if (has_plan && *moving) {
+    // Another conversion is complete but for its last step, which is done first.
+    if (Result<void> carried = checkpoint::carry_out(*folder); !carried) return std::move(carried).error();
+    if (!request.overwrite) return exists_already(output);
+    folder = WorkFolder::create(output);
+    if (!folder) return std::move(folder).error();
+  } else if (has_plan && !same && !request.overwrite) {
     return Error{.code = ErrorCode::invalid_argument,
                  .message = "the folder has an unfinished conversion of another source or with other options",
                  .hint = "repeat that command to complete it; `overwrite` plans anew, and keeps shards that fit",
-                 .file = folder.output()};
+                 .file = output};
   }
-  if (!old->has_value() && !request.overwrite && !folder.is_empty()) return exists_already(folder);
-  if (checkpoint::is_file(folder.moving_path())) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = "the folder has another conversion, which is complete but for its last step",
-                 .hint = "`tcast finish` completes it",
-                 .file = folder.output()};
+  if (!has_plan && !request.overwrite) {
+    const Result<bool> empty = WorkFolder::is_empty(folder->files());
+    if (!empty) return empty.error();
+    if (!*empty) return exists_already(output);
   }
-  if (Result<void> space = check_space(plan, folder); !space) return std::move(space).error();
-  if (Result<void> written = folder.begin(plan); !written) return std::move(written).error();
-  return Begun{.plan = std::move(plan), .resumed = false};
+  const auto old_files = checkpoint::check_old_files(plan, folder->files());
+  if (!old_files) return old_files.error();
+  if (Result<void> space = check_space(plan, *folder); !space) return std::move(space).error();
+  if (!same) {
+    if (Result<void> written = folder->begin(plan); !written) return std::move(written).error();
+  }
+  return Begun{.folder = std::move(folder).value(), .resumed = same};
 }
 
 void add_done(ConvertOutcome& outcome, std::size_t shard, std::size_t first_tensor, DoneShard done) {
@@ -109,13 +156,14 @@ void add_done(ConvertOutcome& outcome, std::size_t shard, std::size_t first_tens
 }
 
 // The plan's outcome with what the records of its shards say.
-ConvertOutcome outcome_so_far(const CheckpointPlan& plan, const WorkFolder& folder) {
+Result<ConvertOutcome> outcome_so_far(const CheckpointPlan& plan, const WorkFolder& folder) {
   ConvertOutcome outcome = outcome_of(plan);
   std::size_t first = 0;
   for (std::size_t i = 0; i < plan.shards.size(); ++i) {
-    std::optional<DoneShard> done = folder.done(plan.shards[i]);
-    outcome.shards[i].done_before = done.has_value();
-    if (done) add_done(outcome, i, first, *std::move(done));
+    Result<std::optional<DoneShard>> done = folder.done(plan.shards[i]);
+    if (!done) return std::move(done).error();
+    outcome.shards[i].done_before = done->has_value();
+    if (done->has_value()) add_done(outcome, i, first, **std::move(done));
     first += plan.shards[i].tensors.size();
   }
   return outcome;
@@ -136,26 +184,22 @@ Result<void> run_shards(const CheckpointPlan& plan, const std::vector<std::size_
   for (const std::size_t index : chosen) {
     const PlannedShard& shard = plan.shards[index];
     progress.shard = index + 1;
-    std::optional<DoneShard> done = folder.done(shard);
-    outcome.shards[index].done_before = done.has_value();
-    if (!done) {
-      Result<std::optional<DoneShard>> ran = run_shard(plan, index, folder, execution, progress);
-      if (!ran) {
-        // Another process may have finished the whole conversion, and removed the folder of unfinished files.
-        if (checkpoint::is_folder(folder.hidden())) return std::move(ran).error();
-        if (checkpoint::file_bytes(folder.place(shard.name)) != shard.bytes) return std::move(ran).error();
-        continue;
-      }
-      if (!ran->has_value()) {
+    if (Result<void> same = folder.check_identity(); !same) return same;
+    Result<std::optional<DoneShard>> done = folder.done(shard);
+    if (!done) return std::move(done).error();
+    outcome.shards[index].done_before = done->has_value();
+    if (!done->has_value()) {
+      done = run_shard(plan, index, folder, execution, progress);
+      if (!done) return std::move(done).error();
+      if (!done->has_value()) {
         return Error{.code = ErrorCode::cancelled,
                      .message = "cancelled; the converted shards are kept",
                      .hint = "the same command goes on where it stopped",
                      .file = folder.output()};
       }
-      done = *std::move(ran);
     }
     progress.bytes_done += work_bytes(plan, shard);
-    add_done(outcome, index, first_tensors[index], *std::move(done));
+    add_done(outcome, index, first_tensors[index], **std::move(done));
   }
   return {};
 }
@@ -167,18 +211,15 @@ std::string missing_shards(const std::vector<std::string>& names) {
   return names.size() > most ? text + ", ..." : text;
 }
 
-// Finishes a plan, and fills in what its shards' records say.
-Result<void> finish_plan(const CheckpointPlan& plan, const WorkFolder& folder, ConvertOutcome& outcome) {
+// Finishes a plan all of whose shards are done. `folder` is locked for this process alone.
+Result<void> finish_plan(const CheckpointPlan& plan, WorkFolder& folder) {
   std::vector<DoneShard> all;
   std::vector<std::string> missing;
   for (const PlannedShard& shard : plan.shards) {
-    std::optional<DoneShard> done = folder.done(shard);
-    if (!done && !checkpoint::is_folder(folder.hidden())) {
-      // Another process has finished; finish() compares the hashes.
-      done = DoneShard{.sha256 = outcome.shards[all.size()].sha256, .bytes = 0, .fingerprint = {}, .tensors = {}};
-    }
-    if (done) {
-      all.push_back(*std::move(done));
+    Result<std::optional<DoneShard>> done = folder.done(shard);
+    if (!done) return std::move(done).error();
+    if (done->has_value()) {
+      all.push_back(**std::move(done));
     } else {
       missing.push_back(shard.name);
     }
@@ -204,19 +245,18 @@ Result<ConvertOutcome> convert_folder(const ConvertRequest& request) {
   if (!plan) return std::move(plan).error();
   ConvertOutcome outcome = outcome_of(*plan);
   if (request.dry_run) {
+    const std::string output = WorkFolder::folder_of_output(request.output);
+    if (Result<void> checked = check_folder(request, *plan, output); !checked) return std::move(checked).error();
     outcome.requirements = checkpoint::measure_requirements(*plan, request.output, request.execution);
     return outcome;
   }
-  const WorkFolder folder(request.output);
-  Result<Begun> begun = begin(request, std::move(plan).value(), folder);
+  Result<Begun> begun = begin(request, *plan);
   if (!begun) return std::move(begun).error();
   outcome.resumed = begun->resumed;
   Result<void> ran =
-      run_shards(begun->plan, all_shards(begun->plan), folder, request.execution, request.on_progress, outcome);
+      run_shards(*plan, all_shards(*plan), begun->folder, request.execution, request.on_progress, outcome);
   if (!ran) return std::move(ran).error();
-  if (Result<void> finished = finish_plan(begun->plan, folder, outcome); !finished) {
-    return std::move(finished).error();
-  }
+  if (Result<void> finished = finish_plan(*plan, begun->folder); !finished) return std::move(finished).error();
   outcome.verified = request.verify;
   return outcome;
 }
@@ -274,8 +314,7 @@ Result<ConvertOutcome> plan_checkpoint(const ConvertRequest& request) {
     Result<CheckpointPlan> plan = checkpoint::make_checkpoint_plan(request);
     if (!plan) return std::move(plan).error();
     ConvertOutcome outcome = outcome_of(*plan);
-    const WorkFolder folder(request.output);
-    const Result<Begun> begun = begin(request, std::move(plan).value(), folder);
+    const Result<Begun> begun = begin(request, *plan);
     if (!begun) return begun.error();
     outcome.resumed = begun->resumed;
     return outcome;
@@ -284,13 +323,14 @@ Result<ConvertOutcome> plan_checkpoint(const ConvertRequest& request) {
 
 Result<ConvertOutcome> convert_shards(const ShardRequest& request) {
   return guarded([&]() -> Result<ConvertOutcome> {
-    const WorkFolder folder(request.output);
-    const Result<CheckpointPlan> plan = folder.load_plan();
+    Result<WorkFolder> folder = WorkFolder::open(request.output, io::LockKind::shared);
+    if (!folder) return std::move(folder).error();
+    const Result<CheckpointPlan> plan = folder->load_plan();
     if (!plan) return plan.error();
     const Result<std::vector<std::size_t>> chosen = choose_shards(request, *plan);
     if (!chosen) return chosen.error();
     ConvertOutcome outcome = outcome_of(*plan);
-    Result<void> ran = run_shards(*plan, *chosen, folder, request.execution, request.on_progress, outcome);
+    Result<void> ran = run_shards(*plan, *chosen, *folder, request.execution, request.on_progress, outcome);
     if (!ran) return std::move(ran).error();
     outcome.verified = plan->settings.verify;
     keep_shards(outcome, *chosen);
@@ -300,22 +340,27 @@ Result<ConvertOutcome> convert_shards(const ShardRequest& request) {
 
 Result<ConvertOutcome> planned_checkpoint(const std::string& output) {
   return guarded([&]() -> Result<ConvertOutcome> {
-    const WorkFolder folder(output);
-    const Result<CheckpointPlan> plan = folder.load_plan();
+    Result<WorkFolder> folder = WorkFolder::open(output, std::nullopt);
+    if (!folder) return std::move(folder).error();
+    const Result<CheckpointPlan> plan = folder->load_plan();
     if (!plan) return plan.error();
-    return outcome_so_far(*plan, folder);
+    return outcome_so_far(*plan, *folder);
   });
 }
 
 Result<ConvertOutcome> finish_checkpoint(const std::string& output) {
   return guarded([&]() -> Result<ConvertOutcome> {
-    const WorkFolder folder(output);
-    if (Result<void> removed = folder.remove_finished(); !removed) return std::move(removed).error();
-    const Result<CheckpointPlan> plan = folder.load_plan();
+    const Result<checkpoint::OutputFolder> files = checkpoint::OutputFolder::open(WorkFolder::folder_of_output(output));
+    if (!files) return files.error();
+    if (Result<void> removed = WorkFolder::remove_finished(*files); !removed) return std::move(removed).error();
+    Result<WorkFolder> folder = WorkFolder::open(output, io::LockKind::exclusive);
+    if (!folder) return std::move(folder).error();
+    const Result<CheckpointPlan> plan = folder->load_plan();
     if (!plan) return plan.error();
-    ConvertOutcome outcome = outcome_so_far(*plan, folder);
-    if (Result<void> finished = finish_plan(*plan, folder, outcome); !finished) return std::move(finished).error();
-    outcome.verified = plan->settings.verify;
+    Result<ConvertOutcome> outcome = outcome_so_far(*plan, *folder);
+    if (!outcome) return outcome;
+    if (Result<void> finished = finish_plan(*plan, *folder); !finished) return std::move(finished).error();
+    outcome->verified = plan->settings.verify;
     return outcome;
   });
 }

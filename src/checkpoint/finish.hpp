@@ -8,9 +8,9 @@
 
 namespace tensorcast::checkpoint {
 
-// `done` are the records of all shards. Errors: io, parse.
-[[nodiscard]] Result<void> finish(const CheckpointPlan& plan, const std::vector<DoneShard>& done,
-                                  const WorkFolder& folder);
+// `done` are the records of all shards, `folder` is locked for this process alone. Goes on from wherever a crash
+// stopped. Errors: io, parse; invalid_argument: files of somebody else are in the way.
+[[nodiscard]] Result<void> finish(const CheckpointPlan& plan, const std::vector<DoneShard>& done, WorkFolder& folder);
 
 // Returns the names of a line of SHA256SUMS, as sha256sum writes it.
 [[nodiscard]] std::string sums_line(const std::string& sha256, const std::string& name);

@@ -116,13 +116,11 @@ Result<std::unique_ptr<ByteSource>> open_source(const std::string& folder, const
   return std::unique_ptr<ByteSource>(std::make_unique<LocalSource>(std::move(file).value(), path));
 }
 
-Result<std::unique_ptr<ByteSink>> create_sink(const std::string& path, std::uint64_t bytes) {
-  if (is_remote(path)) return create_remote(path);
-  Result<io::OutputFile> file = io::OutputFile::create(path, true);
-  if (!file) return std::move(file).error();
-  if (Result<void> reserved = file->reserve(bytes); !reserved) return std::move(reserved).error();
-  return std::unique_ptr<ByteSink>(std::make_unique<LocalSink>(std::move(file).value()));
+std::unique_ptr<ByteSource> local_source(io::InputFile file, std::string path) {
+  return std::make_unique<LocalSource>(std::move(file), std::move(path));
 }
+
+std::unique_ptr<ByteSink> local_sink(io::OutputFile file) { return std::make_unique<LocalSink>(std::move(file)); }
 
 Result<std::string> read_text(const ByteSource& source, std::uint64_t max_bytes) {
   if (source.size() > max_bytes) {
@@ -144,12 +142,16 @@ static Result<std::vector<ListedFile>> list_remote_files(const std::string& fold
     std::string name = file.url.substr(folder.size() + 1);
     if (name.starts_with('.') && name.find('/') != std::string::npos) continue;
     if (name.find("/.") != std::string::npos && name.find("/.") < name.rfind('/')) continue;
+    if (const std::string last = last_component(name);
+        last.starts_with('.') && last.find(".tcast-") != std::string::npos) {
+      continue;
+    }
     files.push_back({.name = std::move(name), .bytes = file.bytes});
   }
   return files;
 }
 
-Result<std::vector<ListedFile>> list_files(const std::string& folder, const std::string& except) {
+Result<std::vector<ListedFile>> list_files(const std::string& folder) {
   if (is_remote(folder)) return list_remote_files(folder);
   constexpr std::size_t most_files = 1000000;
   constexpr int deepest = 16;
@@ -163,7 +165,7 @@ Result<std::vector<ListedFile>> list_files(const std::string& folder, const std:
     const bool link = entry->is_symlink(status);
     const bool hidden = file_name.starts_with('.');
     if (!link && entry->is_directory(status)) {
-      if (hidden || path == except || entry.depth() == deepest) entry.disable_recursion_pending();
+      if (hidden || entry.depth() == deepest) entry.disable_recursion_pending();
       if (!hidden && entry.depth() == deepest) {
         return Error{.code = ErrorCode::unsupported, .message = "folders are nested too deep", .file = path};
       }
@@ -193,17 +195,6 @@ Result<std::vector<ListedFile>> list_files(const std::string& folder, const std:
   if (status) return io_error("list", folder, status);
   std::ranges::sort(files, {}, &ListedFile::name);
   return files;
-}
-
-Result<std::string> read_file_text(const std::string& path, std::uint64_t max_bytes) {
-  if (!is_remote(path)) return read_whole_file(path, max_bytes);
-  const Result<std::unique_ptr<ByteSource>> source = open_remote(path);
-  if (!source) return source.error();
-  return read_text(**source, max_bytes);
-}
-
-Result<void> write_file_text(const std::string& path, const std::string& text) {
-  return is_remote(path) ? write_remote(path, text) : write_whole_file(path, text, {.overwrite = true});
 }
 
 Error with_given_path(Error error, const std::string& given) {
@@ -240,34 +231,6 @@ Result<void> create_folders(const std::string& path) {
   std::error_code status;
   fs::create_directories(path, status);
   if (status) return io_error("create the folder", path, status);
-  return {};
-}
-
-Result<void> rename_file(const std::string& from, const std::string& to) {
-  if (is_remote(from)) return move_remote(from, to);
-  std::error_code status;
-  fs::rename(from, to, status);
-  if (status) return io_error("write", to, status);
-  return {};
-}
-
-Result<void> sync_folder(const std::string& path) {
-  if (is_remote(path)) return {};
-  const io::FileDescriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder) return io::system_error("open", path, errno);
-  ::fsync(folder.get());  // file systems that cannot sync folders return EINVAL
-  return {};
-}
-
-Result<void> remove_tree(const std::string& path) {
-  if (is_remote(path)) return remove_remote(path);
-  std::error_code status;
-  fs::remove_all(path, status);
-  // Another process is removing it too.
-  for (int tries = 0; status == std::errc::no_such_file_or_directory && tries < 100; ++tries) {
-    fs::remove_all(path, status);
-  }
-  if (status) return io_error("remove", path, status);
   return {};
 }
 

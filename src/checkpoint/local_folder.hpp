@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "checkpoint/byte_source.hpp"
+#include "io/input_file.hpp"
+#include "io/output_file.hpp"
 #include "tensorcast/error.hpp"
 
 namespace tensorcast::checkpoint {
@@ -15,13 +17,9 @@ namespace tensorcast::checkpoint {
 // cache (FOLDER/snapshots/REVISION), to one in FOLDER/blobs. Errors: io, parse (the name or a link leads elsewhere).
 [[nodiscard]] Result<std::unique_ptr<ByteSource>> open_source(const std::string& folder, const std::string& name);
 
-// Creates a file at `path`, replacing one that is there. The folder must exist. Errors: io, also if the disk has no
-// `bytes` left.
-[[nodiscard]] Result<std::unique_ptr<ByteSink>> create_sink(const std::string& path, std::uint64_t bytes);
-
-// Reads and writes whole small files; a written one is complete or absent, and replaces another. Errors: io.
-[[nodiscard]] Result<std::string> read_file_text(const std::string& path, std::uint64_t max_bytes);
-[[nodiscard]] Result<void> write_file_text(const std::string& path, const std::string& text);
+// Files of the local file system behind the interfaces; `path` is for messages.
+[[nodiscard]] std::unique_ptr<ByteSource> local_source(io::InputFile file, std::string path);
+[[nodiscard]] std::unique_ptr<ByteSink> local_sink(io::OutputFile file);
 
 // Reads a whole small file. Errors: io; unsupported when it is over `max_bytes`.
 [[nodiscard]] Result<std::string> read_text(const ByteSource& source, std::uint64_t max_bytes);
@@ -30,9 +28,9 @@ struct ListedFile {
   std::string name;  // relative, such as "unet/config.json"
   std::uint64_t bytes = 0;
 };
-// Lists all files below `folder` by name. Hidden folders, hidden files of this program and the folder `except` (a real
-// path; may be empty) are left out. Errors: io; parse, for links to folders; unsupported, for devices and pipes.
-[[nodiscard]] Result<std::vector<ListedFile>> list_files(const std::string& folder, const std::string& except);
+// Lists all files below `folder` by name. Hidden folders and hidden files of this program are left out. Errors: io;
+// parse, for links to folders; unsupported, for devices and pipes.
+[[nodiscard]] Result<std::vector<ListedFile>> list_files(const std::string& folder);
 
 // Returns the path without symbolic links and "..". Parts at the end need not exist.
 [[nodiscard]] Result<std::string> real_path(const std::string& path);
@@ -41,11 +39,8 @@ struct ListedFile {
 [[nodiscard]] bool is_folder(const std::string& path) noexcept;
 [[nodiscard]] bool is_file(const std::string& path) noexcept;
 [[nodiscard]] std::uint64_t file_bytes(const std::string& path) noexcept;  // UINT64_MAX if there is none
-// Errors: io.
+// Creates a folder, and those above it. Errors: io.
 [[nodiscard]] Result<void> create_folders(const std::string& path);
-[[nodiscard]] Result<void> rename_file(const std::string& from, const std::string& to);
-[[nodiscard]] Result<void> sync_folder(const std::string& path);
-[[nodiscard]] Result<void> remove_tree(const std::string& path);
 
 // The space that the file system of `path`, or of its nearest folder that exists, has left; UINT64_MAX if unknown.
 [[nodiscard]] std::uint64_t free_bytes(const std::string& path) noexcept;

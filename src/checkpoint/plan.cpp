@@ -10,13 +10,15 @@
 
 #include "checkpoint/config_file.hpp"
 #include "checkpoint/file_name.hpp"
+#include "checkpoint/placement.hpp"
+#include "checkpoint/remote_folder.hpp"
+#include "checkpoint/work_folder.hpp"
 #include "formats/safetensors/safetensors_format.hpp"
 #include "io/sha256.hpp"
+#include "tensorcast/whole_file.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {
-
-constexpr std::string_view sums_name = "SHA256SUMS";
 
 // Cuts tensors into shards in their order, as transformers does.
 std::vector<std::vector<ShardTensor>> cut(std::vector<ShardTensor> tensors, std::uint64_t max_bytes) {
@@ -65,6 +67,7 @@ class Planning {
     }
     plan_others();
     if (Result<void> apart = check_names_differ(); !apart) return std::move(apart).error();
+    if (Result<void> readable = check_others(); !readable) return std::move(readable).error();
     return std::move(plan_);
   }
 
@@ -197,7 +200,7 @@ class Planning {
 
   void plan_others() {
     for (ListedFile& file : source_.others) {
-      if (file.name == sums_name) continue;  // of the source's files
+      if (file.name == sums_name || file.name == record_name) continue;  // of the source's files
       const std::string last = last_component(file.name);
       const DType dtype = last == "config.json" ? config_dtype(folder_of(file.name)) : DType::undefined;
       if (dtype != DType::undefined) {
@@ -208,25 +211,43 @@ class Planning {
     }
   }
 
+  // Checks that all names of the output can be in one folder: none is there twice, or the folder of another.
   [[nodiscard]] Result<void> check_names_differ() const {
-    std::set<std::string_view> names = {sums_name};
-    const auto add = [&](const std::string& name) -> Result<void> {
-      if (name.empty() || names.insert(name).second) return {};
+    std::vector<std::string> names = output_names(plan_);
+    names.emplace_back(record_name);
+    const std::set<std::string_view> all(names.begin(), names.end());
+    const auto fail = [](std::string message) {
       return Error{.code = ErrorCode::unsupported,
-                   .message = fmt::format("two files of the output would be \"{}\"", name),
+                   .message = std::move(message),
                    .hint = "convert the models of the folder one by one, by their indexes or files"};
     };
-    for (const PlannedShard& shard : plan_.shards) {
-      if (Result<void> added = add(shard.name); !added) return added;
+    std::set<std::string_view> seen;
+    for (const std::string_view name : names) {
+      if (!seen.insert(name).second) return fail(fmt::format("two files of the output would be \"{}\"", name));
+      for (std::size_t slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/', slash + 1)) {
+        if (!all.contains(name.substr(0, slash))) continue;
+        return fail(fmt::format("the output would have \"{}\" as a file and as a folder", name.substr(0, slash)));
+      }
     }
-    for (const PlannedModel& model : plan_.models) {
-      if (Result<void> added = add(model.index); !added) return added;
+    return {};
+  }
+
+  // Opens what finish will read, so that a damaged config or a link that leads out is known before the work.
+  [[nodiscard]] Result<void> check_others() const {
+    for (const ListedFile& file : plan_.copies) {
+      if (is_remote(plan_.source)) break;  // a store has no links, and each look takes a request
+      if (const auto source = open_source(plan_.source, file.name); !source) return source.error();
     }
     for (const PlannedConfig& config : plan_.configs) {
-      if (Result<void> added = add(config.name); !added) return added;
-    }
-    for (const ListedFile& file : plan_.copies) {
-      if (Result<void> added = add(file.name); !added) return added;
+      const auto source = open_source(plan_.source, config.name);
+      if (!source) return source.error();
+      const Result<std::string> text = read_text(**source, max_config_bytes);
+      if (!text) return text.error();
+      if (const Result<std::string> rewritten = with_dtype(*text, config.dtype); !rewritten) {
+        Error error = rewritten.error();
+        error.file = (*source)->path();
+        return error;
+      }
     }
     return {};
   }
@@ -292,21 +313,15 @@ std::vector<std::string> CheckpointPlan::folders() const {
 
 Result<CheckpointPlan> make_checkpoint_plan(const ConvertRequest& request) {
   if (Result<void> checked = check_request(request); !checked) return std::move(checked).error();
-  const Result<std::string> output = real_path(request.output);
-  if (!output) return output.error();
-  const Result<std::string> input = real_path(request.input);
-  if (!input) return input.error();
-  if (*input == *output) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = "the output is the input",
-                 .hint = "write to another folder",
-                 .file = request.output};
+  const PathUse input[] = {{.path = source_folder(request.input), .noun = "input", .folder = true}};
+  if (Result<void> apart = check_apart({.path = request.output, .noun = "output", .folder = true}, input); !apart) {
+    return std::move(apart).error();
   }
   // Patterns are checked first, so that a typing error costs nothing.
   Result<conversion::TensorPlanner> planner =
       conversion::TensorPlanner::create(request, formats::safetensors_format, formats::safetensors_format);
   if (!planner) return std::move(planner).error();
-  Result<SourceCheckpoint> source = read_source(request.input, *output);
+  Result<SourceCheckpoint> source = read_source(request.input);
   if (!source) return std::move(source).error();
   return Planning(request, std::move(source).value(), std::move(planner).value()).run();
 }

@@ -150,13 +150,6 @@ Result<std::unique_ptr<ByteSink>> create_remote(const std::string& url) {
   return std::unique_ptr<ByteSink>(std::make_unique<RemoteSink>(std::move(writer).value(), url));
 }
 
-Result<void> write_remote(const std::string& url, const std::string& text) {
-  Result<std::unique_ptr<ByteSink>> sink = create_remote(url);
-  if (!sink) return std::move(sink).error();
-  if (Result<void> put = (*sink)->append(std::as_bytes(std::span(text))); !put) return put;
-  return (*sink)->commit();
-}
-
 std::uint64_t remote_bytes(const std::string& url) noexcept {
   const Result<std::shared_ptr<RemoteStore>> store = remote_store(url);
   const Result<std::optional<RemoteFile>> file = store ? (*store)->find(url) : store.error();
@@ -185,15 +178,17 @@ Result<void> move_remote(const std::string& from, const std::string& to) {
   return store ? (*store)->move(from, to) : store.error();
 }
 
+Result<std::optional<RemoteFile>> find_remote(const std::string& url) {
+  const Result<std::shared_ptr<RemoteStore>> store = remote_store(url);
+  return store ? (*store)->find(url) : store.error();
+}
+
 Result<void> remove_remote(const std::string& url) {
+  const Result<std::optional<RemoteFile>> file = find_remote(url);
+  if (!file) return file.error();
   const Result<std::shared_ptr<RemoteStore>> store = remote_store(url);
   if (!store) return store.error();
-  const Result<std::vector<RemoteFile>> below = list_remote(url);
-  if (!below) return below.error();
-  std::vector<std::string> urls;
-  if (remote_bytes(url) != std::numeric_limits<std::uint64_t>::max()) urls.push_back(url);
-  for (const RemoteFile& file : *below) urls.push_back(file.url);
-  return urls.empty() ? Result<void>() : (*store)->remove(urls);
+  return file->has_value() ? (*store)->remove({url}) : Result<void>();
 }
 
 }  // namespace tensorcast::checkpoint

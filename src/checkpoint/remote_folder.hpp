@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,13 +20,13 @@ namespace tensorcast::checkpoint {
 
 [[nodiscard]] Result<std::unique_ptr<ByteSource>> open_remote(const std::string& url);
 [[nodiscard]] Result<std::unique_ptr<ByteSink>> create_remote(const std::string& url);
-[[nodiscard]] Result<void> write_remote(const std::string& url, const std::string& text);
 [[nodiscard]] std::uint64_t remote_bytes(const std::string& url) noexcept;  // UINT64_MAX if there is none
 [[nodiscard]] bool is_remote_folder(const std::string& url) noexcept;
 // The URLs below a folder, without the folder, by name.
 [[nodiscard]] Result<std::vector<RemoteFile>> list_remote(const std::string& folder);
 [[nodiscard]] Result<void> move_remote(const std::string& from, const std::string& to);
-// Removes a file, or all files below a folder.
-[[nodiscard]] Result<void> remove_remote(const std::string& url);
+// Returns nullopt only if there is no such file. Errors: io.
+[[nodiscard]] Result<std::optional<RemoteFile>> find_remote(const std::string& url);
+[[nodiscard]] Result<void> remove_remote(const std::string& url);  // a file; one that is not there is no error
 
 }  // namespace tensorcast::checkpoint

@@ -63,7 +63,7 @@ class ShardRun {
 
   Result<std::optional<DoneShard>> run() {
     if (Result<void> opened = open_inputs(); !opened) return std::move(opened).error();
-    Result<std::unique_ptr<ByteSink>> sink = create_sink(folder_.staged(shard_.name), shard_.bytes);
+    Result<std::unique_ptr<ByteSink>> sink = folder_.files().create_file(WorkFolder::staged(shard_), shard_.bytes);
     if (!sink) return at_output(std::move(sink).error());
     HashingWriter writer(**sink);
     std::vector<formats::TensorInfo> targets;
@@ -83,6 +83,7 @@ class ShardRun {
       if (!*verified) return std::optional<DoneShard>();
     }
     if (Result<void> same = check_inputs(); !same) return std::move(same).error();
+    if (Result<void> same = folder_.check_identity(); !same) return std::move(same).error();
     if (Result<void> committed = (*sink)->commit(); !committed) return at_output(std::move(committed).error());
     DoneShard done{.sha256 = writer.digest(), .bytes = shard_.bytes, .fingerprint = shard_.fingerprint, .tensors = {}};
     for (std::size_t i = 0; i < work_.tensors.size(); ++i) {
@@ -127,7 +128,8 @@ class ShardRun {
                    .hint = "plan the conversion again; `overwrite` replaces the old plan",
                    .file = (*source)->path()};
     }
-    return reader_.add_file(std::move(source).value());
+    return reader_.add_file(
+        {.folder = plan_.source, .name = input.name, .bytes = input.bytes, .version = input.version});
   }
 
   // Checks that no input was written meanwhile.
@@ -144,7 +146,7 @@ class ShardRun {
     Result<std::unique_ptr<ByteSource>> written = sink.read_back();
     if (!written) return std::move(written).error();
     ShardReader output;
-    const std::size_t file = output.add_file(std::move(written).value());
+    const std::size_t file = output.add_open_file(std::move(written).value());
     std::uint64_t begin = header_bytes;
     for (const ShardTensor& tensor : shard_.tensors) {
       output.add_tensor(tensor.planned.target, file, begin);
@@ -153,13 +155,15 @@ class ShardRun {
     return conversion::verify(request_, work_, reader_, output, meter);
   }
 
+  [[nodiscard]] std::string staged_path() const { return folder_.files().path_of(WorkFolder::staged(shard_)); }
+
   [[nodiscard]] Error at_output(Error error) const {
-    if (error.file.empty() || error.file == folder_.staged(shard_.name)) error.file = folder_.place(shard_.name);
+    if (error.file.empty() || error.file == staged_path()) error.file = folder_.files().path_of(shard_.name);
     return error;
   }
 
   [[nodiscard]] Error at_source(Error error) const {
-    if (error.file == folder_.staged(shard_.name)) return at_output(std::move(error));
+    if (error.file == staged_path()) return at_output(std::move(error));
     for (const ShardTensor& tensor : shard_.tensors) {
       if (!error.file.empty()) break;
       if (tensor.planned.target.name == error.tensor) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,13 +13,24 @@
 
 namespace tensorcast::checkpoint {
 
+// A file, as it was when its header was read.
+struct ReadFile {
+  std::string folder;
+  std::string name;
+  std::uint64_t bytes = 0;
+  std::string version;  // ByteSource::version()
+};
+
+// Files are opened when they are read first. At most `most_open` are open at a time, as a process may have a few
+// hundred descriptors for a thousand shards. Not thread-safe.
 class ShardReader final : public formats::Reader {
  public:
+  static constexpr std::size_t most_open = 8;
+
   // Adds a file; returns its index.
-  std::size_t add_file(std::unique_ptr<ByteSource> file) {
-    files_.push_back(std::move(file));
-    return files_.size() - 1;
-  }
+  std::size_t add_file(ReadFile file);
+  // Adds a file that is open, and stays so.
+  std::size_t add_open_file(std::unique_ptr<ByteSource> file);
   // Adds a tensor whose bytes begin at `begin` of a file.
   void add_tensor(formats::TensorInfo tensor, std::size_t file, std::uint64_t begin) {
     tensors_.push_back(std::move(tensor));
@@ -27,16 +39,23 @@ class ShardReader final : public formats::Reader {
 
   [[nodiscard]] const std::vector<formats::TensorInfo>& tensors() const override { return tensors_; }
   [[nodiscard]] const formats::Metadata& metadata() const override { return metadata_; }
-  [[nodiscard]] Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override {
-    return files_[places_[index].file]->read(places_[index].begin + offset, out);
-  }
+  // Errors: io, also if the file has changed since its header was read.
+  [[nodiscard]] Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override;
 
  private:
   struct Place {
     std::size_t file;
     std::uint64_t begin;
   };
-  std::vector<std::unique_ptr<ByteSource>> files_;
+  struct File {
+    ReadFile file;
+    std::unique_ptr<ByteSource> open;
+    bool stays = false;
+  };
+  [[nodiscard]] Result<void> open(std::size_t index);
+
+  std::vector<File> files_;
+  std::list<std::size_t> open_;  // the one read last is first
   std::vector<formats::TensorInfo> tensors_;
   std::vector<Place> places_;
   formats::Metadata metadata_;

@@ -53,8 +53,8 @@ class Reading {
  public:
   explicit Reading(std::string folder) { checkpoint_.folder = std::move(folder); }
 
-  Result<SourceCheckpoint> read_folder(const std::string& except) {
-    Result<std::vector<ListedFile>> files = list_files(checkpoint_.folder, except);
+  Result<SourceCheckpoint> read_folder() {
+    Result<std::vector<ListedFile>> files = list_files(checkpoint_.folder);
     if (!files) return std::move(files).error();
     for (const ListedFile& file : *files) {
       if (stem_of_index(last_component(file.name)).empty()) continue;
@@ -73,7 +73,7 @@ class Reading {
   // Reads one model and the files beside it.
   Result<SourceCheckpoint> read_index(const std::string& name) {
     if (Result<void> added = add_index(name); !added) return std::move(added).error();
-    Result<std::vector<ListedFile>> files = list_files(checkpoint_.folder, "");
+    Result<std::vector<ListedFile>> files = list_files(checkpoint_.folder);
     if (!files) return std::move(files).error();
     // Another model's files, and folders, are not this model's.
     std::erase_if(*files, [](const ListedFile& file) {
@@ -239,18 +239,23 @@ class Reading {
 
 }  // namespace
 
-Result<SourceCheckpoint> read_source(const std::string& path, const std::string& except) {
+std::string source_folder(const std::string& path) {
+  if (is_folder(path)) return path;
+  const std::string above = folder_of(path);
+  return above.empty() ? "." : above;
+}
+
+Result<SourceCheckpoint> read_source(const std::string& path) {
   Result<std::string> real = real_path(path);
   if (!real) return std::move(real).error();
   if (is_folder(*real)) {
-    Result<SourceCheckpoint> checkpoint = Reading(std::move(real).value()).read_folder(except);
+    Result<SourceCheckpoint> checkpoint = Reading(std::move(real).value()).read_folder();
     if (!checkpoint) return with_given_path(std::move(checkpoint).error(), path);
     return checkpoint;
   }
   // A link to a file is the user's own; its name counts, and its folder.
   const std::string name = last_component(path);
-  const std::string above = folder_of(path);
-  Result<std::string> folder = real_path(above.empty() ? "." : above);
+  Result<std::string> folder = real_path(source_folder(path));
   if (!folder) return std::move(folder).error();
   Reading reading(std::move(folder).value());
   return stem_of_index(name).empty() ? reading.read_file(name) : reading.read_index(name);

@@ -37,10 +37,12 @@ struct SourceCheckpoint {
   std::vector<ListedFile> others;  // all other files
 };
 
-// Reads the headers of a checkpoint: `path` is a folder, an index, or a safetensors file. `except` is a real path below
-// the folder that does not belong to it. Memory: that of the headers.
+// Reads the headers of a checkpoint: `path` is a folder, an index, or a safetensors file. Memory: that of the
+// headers.
 // Errors: io, parse, unsupported: shards or tensors that are missing, truncated or there twice, links that lead out.
-[[nodiscard]] Result<SourceCheckpoint> read_source(const std::string& path, const std::string& except = {});
+[[nodiscard]] Result<SourceCheckpoint> read_source(const std::string& path);
+// Returns the folder that is read: `path` itself, or that of an index or file.
+[[nodiscard]] std::string source_folder(const std::string& path);
 
 // Opens a shard again, and checks that it is still the file that was planned. Errors: io, parse.
 [[nodiscard]] Result<std::unique_ptr<ByteSource>> reopen(const std::string& folder, const std::string& name,

@@ -2,17 +2,15 @@
 
 namespace tensorcast::checkpoint {
 
-Result<void> add_model(const SourceCheckpoint& checkpoint, const SourceModel& model, ShardReader& reader) {
+void add_model(const SourceCheckpoint& checkpoint, const SourceModel& model, ShardReader& reader) {
   for (const std::size_t index : model.shards) {
     const SourceShard& shard = checkpoint.shards[index];
-    Result<std::unique_ptr<ByteSource>> source = open_source(checkpoint.folder, shard.name);
-    if (!source) return std::move(source).error();
-    const std::size_t file = reader.add_file(std::move(source).value());
+    const std::size_t file = reader.add_file(
+        {.folder = checkpoint.folder, .name = shard.name, .bytes = shard.bytes, .version = shard.version});
     for (std::size_t i = 0; i < shard.header.tensors.size(); ++i) {
       reader.add_tensor(shard.header.tensors[i], file, shard.data_begin + shard.header.begin_offsets[i]);
     }
   }
-  return {};
 }
 
 std::string name_prefix(const SourceModel& model) {

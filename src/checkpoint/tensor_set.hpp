@@ -9,8 +9,8 @@
 
 namespace tensorcast::checkpoint {
 
-// Adds the tensors of one model to `reader`, in the order of its shards; opens its files. Errors: io, parse.
-[[nodiscard]] Result<void> add_model(const SourceCheckpoint& checkpoint, const SourceModel& model, ShardReader& reader);
+// Adds the tensors of one model to `reader`, in the order of its shards.
+void add_model(const SourceCheckpoint& checkpoint, const SourceModel& model, ShardReader& reader);
 
 // Returns what tells a model's tensors from those of the folder's other models:
 // "unet/", "fp16:", mostly "".

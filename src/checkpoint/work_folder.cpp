@@ -3,215 +3,288 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <filesystem>
-#include <limits>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <system_error>
 
 #include "checkpoint/file_name.hpp"
-#include "checkpoint/remote_folder.hpp"
+#include "checkpoint/local_folder.hpp"
+#include "checkpoint/shard_record.hpp"
+#include "io/sha256.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {
 
-namespace fs = std::filesystem;
-using Json = nlohmann::json;
-
 constexpr std::uint64_t max_plan_bytes = std::uint64_t{2} << 30;
 constexpr std::uint64_t max_done_bytes = std::uint64_t{1} << 30;
+constexpr std::uint64_t max_identity_bytes = 4096;
+constexpr const char* plan_name = ".tcast/plan.json";
+constexpr const char* identity_name = ".tcast/identity";
+constexpr const char* lock_name = "lock";
 
-// JSON has no infinity.
-Json number_json(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-double number_of(const Json& json) {
-  return json.is_null() ? std::numeric_limits<double>::infinity() : json.get<double>();
+Error busy(const std::string& output) {
+  return Error{.code = ErrorCode::invalid_argument,
+               .message = "another run of tensorcast works in this folder",
+               .hint = "wait until it ends; its lock ends with it",
+               .file = output,
+               .system_error = EBUSY};
 }
 
-Json report_json(const CastReport& report) {
-  return Json::array({report.count, report.overflowed, report.saturated, report.underflowed_to_zero, report.inexact,
-                      report.nan_made, report.nan_lost, report.wrapped, number_json(report.max_abs_error),
-                      number_json(report.max_rel_error), number_json(report.signal_power),
-                      number_json(report.noise_power)});
+Error no_plan(const std::string& output, bool complete) {
+  return Error{.code = ErrorCode::invalid_argument,
+               .message = complete ? "the folder has no plan: the conversion is complete"
+                                   : "the folder has no plan of a conversion",
+               .hint = "`tcast plan` makes one",
+               .file = output};
 }
 
-CastReport report_of(const Json& json) {
-  CastReport report;
-  std::size_t at = 0;
-  for (std::uint64_t* count : {&report.count, &report.overflowed, &report.saturated, &report.underflowed_to_zero,
-                               &report.inexact, &report.nan_made, &report.nan_lost, &report.wrapped}) {
-    *count = json.at(at++).get<std::uint64_t>();
+Error disappeared(const std::string& path) {
+  return Error{.code = ErrorCode::io,
+               .message = "the state of the conversion was removed or replaced by somebody else meanwhile",
+               .hint = "start the conversion again",
+               .file = path};
+}
+
+// Reports whether a run of ours makes a file of this name, relative to its state.
+bool is_state_file(const std::string& name) {
+  return name == "plan.json" || name == "identity" || name == "moving.json" || name == lock_name ||
+         name.starts_with("shards/") || name.starts_with("files/") ||
+         (name.starts_with('.') && name.find(".tcast-") != std::string::npos);
+}
+
+// Removes the files of a state, and the folders that are empty then. Anything else stays.
+Result<void> remove_state(const OutputFolder& folder, const std::string& state) {
+  const Result<std::vector<std::string>> names = folder.names_below(state);
+  if (!names) return names.error();
+  for (const std::string& name : *names) {
+    if (!is_state_file(name.substr(state.size() + 1))) continue;
+    if (Result<void> removed = folder.remove(name); !removed) return removed;
   }
-  for (double* value : {&report.max_abs_error, &report.max_rel_error, &report.signal_power, &report.noise_power}) {
-    *value = number_of(json.at(at++));
-  }
-  return report;
-}
-
-std::string done_text(const std::string& name, const DoneShard& done) {
-  Json tensors = Json::array();
-  for (const TensorOutcome& tensor : done.tensors) {
-    Json entry = Json::object();
-    entry["name"] = tensor.name;
-    if (!tensor.damage.empty()) entry["damage"] = tensor.damage;
-    if (!tensor.remedy.empty()) entry["remedy"] = tensor.remedy;
-    if (tensor.report) entry["report"] = report_json(*tensor.report);
-    tensors.push_back(std::move(entry));
-  }
-  const Json document = {{"file", name},
-                         {"bytes", done.bytes},
-                         {"sha256", done.sha256},
-                         {"fingerprint", done.fingerprint},
-                         {"tensors", std::move(tensors)}};
-  return document.dump(1) + "\n";
-}
-
-// Throws Json::exception.
-DoneShard done_of(const std::string& text) {
-  const Json document = Json::parse(text);
-  DoneShard done{.sha256 = document.at("sha256").get<std::string>(),
-                 .bytes = document.at("bytes").get<std::uint64_t>(),
-                 .fingerprint = document.at("fingerprint").get<std::string>(),
-                 .tensors = {}};
-  for (const Json& entry : document.at("tensors")) {
-    TensorOutcome& tensor = done.tensors.emplace_back();
-    tensor.name = entry.at("name").get<std::string>();
-    tensor.damage = entry.value("damage", "");
-    tensor.remedy = entry.value("remedy", "");
-    if (entry.contains("report")) tensor.report = report_of(entry.at("report"));
-  }
-  return done;
-}
-
-bool is_sha256(const std::string& text) {
-  constexpr std::size_t digits = 64;
-  return text.size() == digits && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+  return folder.remove_empty_folders(state);
 }
 
 }  // namespace
 
-WorkFolder::WorkFolder(const std::string& output) : output_(output) {
-  if (last_component(output) == "plan.json" && is_file(output)) {
-    const std::string folder = folder_of(output);
-    output_ = folder.empty() ? "." : folder;
-  }
-  while (output_.size() > 1 && output_.ends_with('/')) output_.pop_back();
-  if (output_.ends_with("/.tcast")) output_.resize(output_.size() - std::string_view("/.tcast").size());
+std::string WorkFolder::folder_of_output(const std::string& output) {
+  std::string folder = output;
+  const auto drop_slashes = [&] {
+    while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
+  };
+  const auto drop = [&](std::string_view last) {
+    drop_slashes();
+    if (last_component(folder) != last) return;
+    folder = folder_of(folder);
+    if (folder.empty()) folder = ".";
+  };
+  if (!is_folder(folder)) drop("plan.json");
+  drop(state_name);
+  drop_slashes();
+  return folder;
 }
 
-Result<std::optional<std::string>> WorkFolder::plan_text() const {
-  const bool moving = is_file(moving_path());  // then a file of the checkpoint may have the plan's place
-  for (const std::string& path : {plan_path(), moved_plan_path()}) {
-    if (!is_file(path) || (moving && path == plan_path())) continue;
-    Result<std::string> text = read_file_text(path, max_plan_bytes);
-    if (!text) return std::move(text).error();
-    // A checkpoint may have a file of this name of its own.
-    if (path == plan_path() && !is_folder(hidden())) return std::optional<std::string>();
-    return std::optional(std::move(text).value());
-  }
-  return std::optional<std::string>();
+Result<WorkFolder> WorkFolder::create(const std::string& output) {
+  const std::string path = folder_of_output(output);
+  Result<OutputFolder> folder = OutputFolder::create(path);
+  if (!folder) return std::move(folder).error();
+  WorkFolder work(std::move(folder).value());
+  if (work.folder_.is_remote()) return work;
+  if (Result<void> checked = work.check_state(); !checked) return std::move(checked).error();
+  if (Result<void> created = work.folder_.create_folder(state_name); !created) return std::move(created).error();
+  if (Result<void> locked = work.lock(io::LockKind::exclusive); !locked) return std::move(locked).error();
+  if (Result<void> synced = work.folder_.sync_folder(""); !synced) return std::move(synced).error();
+  return work;
 }
 
-Result<CheckpointPlan> WorkFolder::load_plan() const {
-  Result<std::optional<std::string>> text = plan_text();
-  if (!text) return std::move(text).error();
-  if (!text->has_value()) {
+Result<WorkFolder> WorkFolder::open(const std::string& output, std::optional<io::LockKind> kind) {
+  const std::string path = folder_of_output(output);
+  Result<OutputFolder> folder = OutputFolder::open(path);
+  if (!folder) return std::move(folder).error();
+  WorkFolder work(std::move(folder).value());
+  const Result<std::optional<OutputFolder::Entry>> identity = work.folder_.find(identity_name);
+  if (!identity) return identity.error();
+  if (!identity->has_value()) {
+    const Result<std::optional<OutputFolder::Entry>> sums = work.folder_.find(sums_name);
+    if (!sums) return sums.error();
+    return no_plan(path, sums->has_value());
+  }
+  if (kind && !work.folder_.is_remote()) {
+    if (Result<void> locked = work.lock(*kind); !locked) return std::move(locked).error();
+  }
+  return work;
+}
+
+Result<void> WorkFolder::lock(io::LockKind kind) {
+  Result<io::Folder> state = folder_.local().open_below(state_name);
+  if (!state) return std::move(state).error();
+  Result<io::FolderLock> lock = io::FolderLock::take(*state, lock_name, kind, busy(output()));
+  if (!lock) return std::move(lock).error();
+  // Whoever had the lock before may have finished, and removed the state.
+  const Result<bool> still = state->is_still(folder_.local(), state_name);
+  if (!still) return still.error();
+  if (!*still) return busy(output());
+  state_ = std::move(state).value();
+  lock_ = std::move(lock).value();
+  return {};
+}
+
+// A folder .tcast of somebody else is left alone.
+Result<void> WorkFolder::check_state() const {
+  const Result<std::vector<std::string>> names = folder_.names_below(state_name);
+  if (!names) return names.error();
+  for (const std::string& name : *names) {
+    if (is_state_file(name.substr(std::string_view(state_name).size() + 1))) continue;
     return Error{.code = ErrorCode::invalid_argument,
-                 .message = is_file(place("SHA256SUMS")) ? "the folder has no plan: the conversion is complete"
-                                                         : "the folder has no plan of a conversion",
-                 .hint = "`tcast plan` makes one",
-                 .file = output_};
+                 .message = "this file is not part of the state of a conversion, which is kept in this folder",
+                 .hint = "remove it, or write to another folder",
+                 .file = folder_.path_of(name)};
   }
-  return parse_plan(**text, plan_path());
+  return {};
 }
 
-Result<void> WorkFolder::begin(const CheckpointPlan& plan) const {
-  for (const std::string& folder : plan.folders()) {
-    for (const std::string& path : {staged(folder), hidden() + "/done/" + folder}) {
-      if (Result<void> created = create_folders(path); !created) return created;
-    }
+std::string WorkFolder::staged(const std::string& name) const {
+  constexpr std::size_t digits = 16;
+  return fmt::format(".tcast/files/{}/{}", identity_.substr(0, digits), name);
+}
+
+Result<std::optional<CheckpointPlan>> WorkFolder::find_plan() {
+  const Result<std::optional<OutputFolder::Entry>> found = folder_.find(identity_name);
+  if (!found) return found.error();
+  if (!found->has_value()) return std::optional<CheckpointPlan>();
+  Result<std::string> identity = folder_.read_text(identity_name, max_identity_bytes);
+  if (!identity) return std::move(identity).error();
+  if (identity->ends_with('\n')) identity->pop_back();
+  const Result<std::string> text = folder_.read_text(plan_name, max_plan_bytes);
+  if (!text) return text.error();
+  Result<CheckpointPlan> plan = parse_plan(*text, folder_.path_of(plan_name));
+  if (!plan) return std::move(plan).error();
+  if (io::sha256_of(*text) != *identity) {
+    return Error{.code = ErrorCode::parse,
+                 .message = "the plan is damaged: it is not the one that was written",
+                 .hint = "`overwrite` plans anew",
+                 .file = folder_.path_of(plan_name)};
   }
-  // Objects have no empty folders.
-  if (is_remote(output_)) {
-    if (Result<void> begun = write_file_text(hidden() + "/begun", "\n"); !begun) return begun;
+  identity_ = std::move(identity).value();
+  return std::optional(std::move(plan).value());
+}
+
+Result<CheckpointPlan> WorkFolder::load_plan() {
+  Result<std::optional<CheckpointPlan>> plan = find_plan();
+  if (!plan) return std::move(plan).error();
+  if (!plan->has_value()) return no_plan(output(), false);
+  return **std::move(plan);
+}
+
+Result<void> WorkFolder::begin(const CheckpointPlan& plan) {
+  if (Result<void> removed = folder_.remove(identity_name); !removed) return removed;
+  for (const char* name : {".tcast/shards", ".tcast/files"}) {
+    if (Result<void> created = folder_.create_folder(name); !created) return created;
   }
   if (Result<void> clean = remove_strangers(plan); !clean) return clean;
-  return write_file_text(plan_path(), checkpoint::plan_text(plan));
+  const std::string text = plan_text(plan);
+  if (Result<void> written = folder_.write_text(plan_name, text); !written) return written;
+  identity_ = io::sha256_of(text);
+  if (Result<void> written = folder_.write_text(identity_name, identity_ + "\n"); !written) return written;
+  return folder_.sync_folder("");
 }
 
 Result<void> WorkFolder::remove_strangers(const CheckpointPlan& plan) const {
-  std::set<std::string> known;
+  std::set<std::string> known = {".tcast/lock", plan_name};
   for (const PlannedShard& shard : plan.shards) {
-    known.insert(staged(shard.name));
-    known.insert(done_path(shard.name));
+    known.insert(staged(shard));
+    known.insert(record(shard));
   }
-  if (is_remote(output_)) return remove_remote_strangers(known);
-  std::error_code status;
-  std::vector<fs::path> strangers;
-  for (const auto& entry : fs::recursive_directory_iterator(hidden(), status)) {
-    // A file of another writer is locked, and hidden.
-    const bool writing = entry.path().filename().string().find(".tcast-") != std::string::npos;
-    if (entry.is_regular_file(status) && !writing && !known.contains(entry.path().string())) {
-      strangers.push_back(entry.path());
-    }
-  }
-  for (const fs::path& path : strangers) fs::remove(path, status);
-  return {};
-}
-
-Result<void> WorkFolder::remove_remote_strangers(const std::set<std::string>& known) const {
-  const Result<std::vector<RemoteFile>> files = list_remote(hidden());
-  if (!files) return files.error();
-  for (const RemoteFile& file : *files) {
-    if (known.contains(file.url) || file.url == hidden() + "/begun") continue;
-    if (Result<void> removed = remove_tree(file.url); !removed) return removed;
+  const Result<std::vector<std::string>> names = folder_.names_below(state_name);
+  if (!names) return names.error();
+  for (const std::string& name : *names) {
+    if (known.contains(name)) continue;
+    if (Result<void> removed = folder_.remove(name); !removed) return removed;
   }
   return {};
 }
 
-Result<void> WorkFolder::finish_hidden() const {
-  if (is_remote(output_)) return remove_tree(hidden());
-  if (Result<void> removed = remove_finished(); !removed) return removed;
-  if (Result<void> moved = rename_file(hidden(), finished()); !moved) return moved;
-  return remove_finished();
+Result<void> WorkFolder::check_identity() const {
+  if (state_) {
+    const Result<bool> still = state_->is_still(folder_.local(), state_name);
+    if (!still) return still.error();
+    if (!*still) return disappeared(folder_.path_of(state_name));
+  }
+  const Result<std::optional<OutputFolder::Entry>> found = folder_.find(identity_name);
+  if (!found) return found.error();
+  if (!found->has_value()) return disappeared(folder_.path_of(state_name));
+  const Result<std::string> identity = folder_.read_text(identity_name, max_identity_bytes);
+  if (!identity) return identity.error();
+  if (identity_.empty() || *identity != identity_ + "\n") return disappeared(folder_.path_of(state_name));
+  return {};
 }
 
-Result<void> WorkFolder::remove_finished() const { return remove_tree(finished()); }
-
-bool WorkFolder::is_empty() const {
-  if (is_remote(output_)) {
-    const Result<std::vector<RemoteFile>> files = list_remote(output_);
-    if (!files) return false;
-    return std::ranges::all_of(*files, [&](const RemoteFile& file) { return file.url.starts_with(hidden() + "/"); });
-  }
-  std::error_code status;
-  for (const auto& entry : fs::directory_iterator(output_, status)) {
-    const std::string name = entry.path().filename().string();
-    if (name != ".tcast" && name.find(".tcast-") == std::string::npos) return false;
-  }
-  return true;
+Result<bool> WorkFolder::is_moving() const {
+  const Result<std::optional<OutputFolder::Entry>> found = folder_.find(moving_name);
+  if (!found) return found.error();
+  return found->has_value();
 }
 
-std::optional<DoneShard> WorkFolder::done(const PlannedShard& shard) const {
-  if (!is_file(done_path(shard.name))) return std::nullopt;
-  const Result<std::string> text = read_file_text(done_path(shard.name), max_done_bytes);
-  if (!text) return std::nullopt;
-  try {
-    DoneShard done = done_of(*text);
-    const bool fits = done.fingerprint == shard.fingerprint && is_sha256(done.sha256) && done.bytes == shard.bytes &&
-                      done.tensors.size() == shard.tensors.size();
-    if (!fits) return std::nullopt;
-    // While files get their places, a shard is in one of two.
-    const bool moved = is_file(moving_path()) && file_bytes(place(shard.name)) == shard.bytes;
-    if (file_bytes(staged(shard.name)) != shard.bytes && !moved) return std::nullopt;
-    return done;
-  } catch (const Json::exception&) {
-    return std::nullopt;  // it is converted again
+Result<bool> WorkFolder::is_empty(const OutputFolder& folder) {
+  if (folder.is_remote()) {
+    const Result<std::vector<std::string>> names = folder.names_below("");
+    if (!names) return names.error();
+    return std::ranges::all_of(*names, [](const std::string& name) { return name.starts_with(".tcast/"); });
   }
+  const auto entries = folder.local().list();
+  if (!entries) return entries.error();
+  return std::ranges::all_of(*entries, [](const auto& entry) {
+    const std::string& name = entry.first;
+    const bool hidden = name.starts_with('.') && name.find(".tcast-") != std::string::npos;
+    return name == state_name || (hidden && name != record_name);
+  });
+}
+
+Result<bool> WorkFolder::has_no_state(const OutputFolder& folder) {
+  const Result<std::optional<OutputFolder::Entry>> found = folder.find(folder.is_remote() ? identity_name : state_name);
+  if (!found) return found.error();
+  return !found->has_value();
+}
+
+Result<void> WorkFolder::finish_state() {
+  if (folder_.is_remote()) {
+    if (Result<void> removed = folder_.remove(identity_name); !removed) return removed;
+    return remove_state(folder_, state_name);
+  }
+  if (Result<void> removed = remove_finished(folder_); !removed) return removed;
+  // At once, so that a crash leaves no part of the state, which would look like a conversion to go on with.
+  if (Result<void> moved = folder_.move(state_name, finished_name); !moved) return moved;
+  if (Result<void> synced = folder_.sync_folder(""); !synced) return synced;
+  return remove_finished(folder_);
+}
+
+Result<void> WorkFolder::remove_finished(const OutputFolder& folder) {
+  if (folder.is_remote()) return {};
+  const Result<std::optional<OutputFolder::Entry>> found = folder.find(finished_name);
+  if (!found) return found.error();
+  return found->has_value() ? remove_state(folder, finished_name) : Result<void>();
+}
+
+Result<std::optional<DoneShard>> WorkFolder::done(const PlannedShard& shard) const {
+  const Result<std::optional<OutputFolder::Entry>> record = folder_.find(this->record(shard));
+  if (!record) return record.error();
+  if (!record->has_value()) return std::optional<DoneShard>();
+  const Result<std::string> text = folder_.read_text(this->record(shard), max_done_bytes);
+  if (!text) return text.error();
+  std::optional<DoneShard> done = parse_shard_record(*text);
+  const bool fits = done && done->fingerprint == shard.fingerprint && done->bytes == shard.bytes &&
+                    done->tensors.size() == shard.tensors.size();
+  if (!fits) return std::optional<DoneShard>();  // it is converted again
+  const Result<std::optional<OutputFolder::Entry>> staged = folder_.find(this->staged(shard));
+  if (!staged) return staged.error();
+  if (staged->has_value()) {
+    const bool whole = (*staged)->kind == io::Found::Kind::file && (*staged)->bytes == shard.bytes;
+    return whole ? std::move(done) : std::optional<DoneShard>();
+  }
+  // While files get their places, a shard may have its place already; the mover compares its hash.
+  const Result<bool> moving = is_moving();
+  if (!moving) return moving.error();
+  return *moving ? std::move(done) : std::optional<DoneShard>();
 }
 
 Result<void> WorkFolder::set_done(const PlannedShard& shard, const DoneShard& done) const {
-  return write_file_text(done_path(shard.name), done_text(shard.name, done));
+  return folder_.write_text(record(shard), shard_record_text(shard.name, done));
 }
 
 }  // namespace tensorcast::checkpoint

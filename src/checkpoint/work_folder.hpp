@@ -1,22 +1,34 @@
-// The state of a conversion inside its output folder, until it is complete:
+// The state of a conversion inside its output folder, until it is complete (docs/outputs.md):
 //
-//   OUT/plan.json                       what is to be done
-//   OUT/.tcast/files/NAME               complete files that have no place yet
-//   OUT/.tcast/done/NAME.done.json      one for each shard that is done
-//   OUT/.tcast/plan.json                the plan again, and
-//   OUT/.tcast/moving.json              all files, as soon as all are complete and get their places
-//   OUT/.tcast-finished.tmp             the rest of .tcast, after all files have their places
+//   OUT/.tcast/lock                 locked by every run that works here
+//   OUT/.tcast/plan.json            what is to be done
+//   OUT/.tcast/identity             the SHA-256 of plan.json; without it the state is of no use
+//   OUT/.tcast/shards/F             a complete shard without a place yet; F is its fingerprint
+//   OUT/.tcast/shards/F.json        its record
+//   OUT/.tcast/files/ID/NAME        complete other files; ID is the identity
+//   OUT/.tcast/moving.json          all moves and removals, as soon as all files are complete
+//   OUT/.tcast-finished.tmp         the rest of .tcast, after all files have their places
+//   OUT/.tcast-files.json           what a complete conversion wrote
 #pragma once
 
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "checkpoint/output_folder.hpp"
 #include "checkpoint/plan.hpp"
+#include "io/folder_lock.hpp"
 #include "tensorcast/error.hpp"
 
 namespace tensorcast::checkpoint {
+
+inline constexpr const char* state_name = ".tcast";
+inline constexpr const char* finished_name = ".tcast-finished.tmp";
+inline constexpr const char* record_name = ".tcast-files.json";
+inline constexpr const char* sums_name = "SHA256SUMS";
+inline constexpr const char* moving_name = ".tcast/moving.json";
 
 // A shard that was converted.
 struct DoneShard {
@@ -28,46 +40,54 @@ struct DoneShard {
 
 class WorkFolder {
  public:
-  // `output` is the folder or its plan.json.
-  explicit WorkFolder(const std::string& output);
+  // Returns the folder of `output`, which may also be its .tcast or plan.json.
+  [[nodiscard]] static std::string folder_of_output(const std::string& output);
+  // Opens, or creates, the folder and its state, and locks it. Errors: io; invalid_argument: another run has it.
+  [[nodiscard]] static Result<WorkFolder> create(const std::string& output);
+  // Opens a folder that has a plan; without a kind it is not locked. Errors: io; invalid_argument: no plan, or another
+  // run has it.
+  [[nodiscard]] static Result<WorkFolder> open(const std::string& output, std::optional<io::LockKind> kind);
 
-  [[nodiscard]] const std::string& output() const noexcept { return output_; }
-  [[nodiscard]] std::string plan_path() const { return output_ + "/plan.json"; }
-  [[nodiscard]] std::string moved_plan_path() const { return hidden() + "/plan.json"; }
-  [[nodiscard]] std::string moving_path() const { return hidden() + "/moving.json"; }
-  [[nodiscard]] std::string hidden() const { return output_ + "/.tcast"; }
-  [[nodiscard]] std::string finished() const { return output_ + "/.tcast-finished.tmp"; }
-  [[nodiscard]] std::string staged(const std::string& name) const { return hidden() + "/files/" + name; }
-  [[nodiscard]] std::string done_path(const std::string& name) const {
-    return hidden() + "/done/" + name + ".done.json";
-  }
-  [[nodiscard]] std::string place(const std::string& name) const { return output_ + "/" + name; }
+  [[nodiscard]] const OutputFolder& files() const noexcept { return folder_; }
+  [[nodiscard]] const std::string& output() const noexcept { return folder_.path(); }
+  [[nodiscard]] static std::string staged(const PlannedShard& shard) { return ".tcast/shards/" + shard.fingerprint; }
+  [[nodiscard]] static std::string record(const PlannedShard& shard) { return staged(shard) + ".json"; }
+  [[nodiscard]] std::string staged(const std::string& name) const;  // a file that is not a shard
+  [[nodiscard]] const std::string& identity() const noexcept { return identity_; }
 
-  // Returns the text of the plan; nullopt if the folder has none. Errors: io.
-  [[nodiscard]] Result<std::optional<std::string>> plan_text() const;
-  // Errors: io; invalid_argument if there is no plan; parse.
-  [[nodiscard]] Result<CheckpointPlan> load_plan() const;
-  // Creates the folders and writes the plan. Errors: io.
-  [[nodiscard]] Result<void> begin(const CheckpointPlan& plan) const;
-  // Removes the files of an earlier plan that `plan` does not have. Errors: io.
-  [[nodiscard]] Result<void> remove_strangers(const CheckpointPlan& plan) const;
-  // Removes the state of a conversion whose files all have their places.
-  // Errors: io.
-  [[nodiscard]] Result<void> finish_hidden() const;
-  // Removes what is left of a conversion that is complete. Errors: io.
-  [[nodiscard]] Result<void> remove_finished() const;
-  // Reports whether the folder is missing or has nothing but abandoned state.
-  [[nodiscard]] bool is_empty() const;
+  // Returns the plan that the state has; nullopt if it has none. Sets the identity. Errors: io; parse.
+  [[nodiscard]] Result<std::optional<CheckpointPlan>> find_plan();
+  // Errors: as find_plan(); invalid_argument if there is no plan.
+  [[nodiscard]] Result<CheckpointPlan> load_plan();
+  // Replaces the plan, and removes what the former one had and `plan` does not. Errors: io.
+  [[nodiscard]] Result<void> begin(const CheckpointPlan& plan);
+  // Checks that the state is still there and that of this plan. Errors: io.
+  [[nodiscard]] Result<void> check_identity() const;
+  // Reports whether files are getting their places. Errors: io.
+  [[nodiscard]] Result<bool> is_moving() const;
+  // Report whether a folder has nothing but state, and whether it has none. Errors: io.
+  [[nodiscard]] static Result<bool> is_empty(const OutputFolder& folder);
+  [[nodiscard]] static Result<bool> has_no_state(const OutputFolder& folder);
+  // Removes the state. Call when all files have their places. Errors: io.
+  [[nodiscard]] Result<void> finish_state();
+  // Removes what a crash in finish_state() left in a folder. Errors: io.
+  [[nodiscard]] static Result<void> remove_finished(const OutputFolder& folder);
 
-  // Returns the record of a shard if it is complete; nullopt if it has to be converted.
-  [[nodiscard]] std::optional<DoneShard> done(const PlannedShard& shard) const;
+  // Returns the record of a shard if it is complete; nullopt if it has to be converted. Errors: io.
+  [[nodiscard]] Result<std::optional<DoneShard>> done(const PlannedShard& shard) const;
   // Errors: io.
   [[nodiscard]] Result<void> set_done(const PlannedShard& shard, const DoneShard& done) const;
 
  private:
-  [[nodiscard]] Result<void> remove_remote_strangers(const std::set<std::string>& known) const;
+  explicit WorkFolder(OutputFolder folder) : folder_(std::move(folder)) {}
+  [[nodiscard]] Result<void> lock(io::LockKind kind);
+  [[nodiscard]] Result<void> check_state() const;
+  [[nodiscard]] Result<void> remove_strangers(const CheckpointPlan& plan) const;
 
-  std::string output_;
+  OutputFolder folder_;
+  std::optional<io::Folder> state_;  // held open; none for a URL
+  io::FolderLock lock_;
+  std::string identity_;
 };
 
 }  // namespace tensorcast::checkpoint

@@ -16,6 +16,7 @@ import fixtures
 TCAST = ""
 INDEX = "model.safetensors.index.json"
 FIRST, SECOND = checkpoints.SHARDS
+RECORD = ".tcast-files.json"  # of what a run wrote; it has times
 
 
 class CheckpointTest(unittest.TestCase):
@@ -48,7 +49,7 @@ class CheckpointTest(unittest.TestCase):
         return checkpoints.write_sharded(self.folder / "in")
 
     def files(self, folder):
-        return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+        return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and path.name != RECORD)
 
     def tensors(self, folder):
         tensors = {}
@@ -338,7 +339,7 @@ class RefusalTest(CheckpointTest):
         self.out.mkdir()
         (self.out / "mine").write_text("old")
         self.assertIn("exists already", self.refused("convert", source, "-o", "out", "--to", "bf16"))
-        self.assertIn("the output is the input", self.refused("convert", source, "-o", source, "--to", "bf16", "--force"))
+        self.assertIn("the output would overwrite the input", self.refused("convert", source, "-o", source, "--to", "bf16", "--force"))
         self.assertIn("--parents", self.refused("convert", source, "-o", "a/b", "--to", "bf16"))
         self.assertEqual(self.files(self.out), ["mine"])
         self.done("convert", source, "-o", "out", "--to", "bf16", "--force")
@@ -363,6 +364,136 @@ class RefusalTest(CheckpointTest):
         self.done("convert", source, "-o", "out", "--to", "bf16", "--force", "--output-layout", "single")
         weights = [name for name in self.files(self.out) if "model" in name]
         self.assertEqual(weights, ["model.safetensors"])
+
+
+class PlaceTest(CheckpointTest):
+    """Nothing is replaced or removed but what a former run wrote."""
+
+    def tree(self):
+        """All of the folder, links and times included."""
+        tree = {}
+        for path in sorted(self.folder.rglob("*")):
+            content = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else ""
+            tree[os.fsencode(path)] = (content, path.lstat().st_mtime_ns, path.lstat().st_ino)
+        return tree
+
+    def refused_and_untouched(self, *arguments):
+        before = self.tree()
+        message = self.refused(*arguments)
+        self.assertEqual(before, self.tree(), arguments)
+        return message
+
+    def test_the_input_is_never_the_output(self):
+        models = self.folder / "m"
+        source = checkpoints.write_sharded(models / "a")
+        checkpoints.write_sharded(models / "b")
+        (self.folder / "link").symlink_to("m")
+        (self.folder / "deep").symlink_to("m/a")
+        for given in ("m/a", "link/a", "deep", f"m/a/{INDEX}", f"link/a/{INDEX}"):
+            for output in ("m", "link", ".", "m/a", "deep", "link/a/", "m/a/new", "link/a/sub", "deep/new/deeper", "m/b/../a"):
+                for options in ([], ["--force"], ["--force", "--parents"], ["--dry-run"]):
+                    for command in ("convert", "plan"):
+                        if command == "plan" and "--dry-run" in options:
+                            continue
+                        message = self.refused_and_untouched(command, given, "-o", output, "--to", "bf16", *options)
+                        self.assertRegex(message, "would overwrite the input|inside the folder of the (in|out)put")
+        os.chdir(source)
+        self.addCleanup(os.chdir, "/")
+        self.assertIn("would overwrite the input", self.refused_and_untouched("convert", "m/a", "-o", source, "--to", "bf16"))
+        self.done("convert", "m/a", "-o", "m/c", "--to", "bf16")
+
+    def test_files_of_others_refuse_the_run(self):
+        source = self.source()
+        convert = ("convert", source, "-o", "out", "--to", "bf16", "--force")
+        for name in (FIRST, INDEX, "config.json", "SHA256SUMS", "tokenizer.json", "sub/README.md", "model.safetensors", "sub/x.bin",
+                     "pytorch_model.bin", "model.gguf", "consolidated.00.pth", "other.safetensors.index.json"):
+            path = self.out / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("mine")
+            for options in ([], ["--dry-run"]):
+                self.assertIn(f'"{name}"', self.refused_and_untouched(*convert, *options))
+            path.unlink()
+            path.mkdir()  # a folder in the place of a file
+            if name in (FIRST, INDEX, "config.json", "SHA256SUMS", "tokenizer.json", "sub/README.md"):
+                self.assertIn(f'"{name}"', self.refused_and_untouched(*convert))
+            path.rmdir()
+            path.symlink_to("nowhere")
+            self.assertIn(f'"{name}"', self.refused_and_untouched(*convert))
+            path.unlink()
+        (self.out / "sub").rmdir()
+        (self.out / "sub").symlink_to("../in")
+        self.assertIn('"sub"', self.refused_and_untouched(*convert))
+
+    def test_anything_else_stays(self):
+        source = self.source()
+        self.done("convert", source, "-o", "out", "--to", "bf16")
+        deep = self.out / "/".join(["d"] * 17)
+        deep.mkdir(parents=True)
+        (self.out / "other-model").mkdir()
+        (self.out / "other-model/model.safetensors").write_text("mine")
+        (self.out / ".git").mkdir()
+        (self.out / ".git/x.safetensors").write_text("mine")
+        (self.out / "dangling").symlink_to("nowhere")
+        (self.out / "training_args.bin").write_text("mine")
+        os.mkfifo(self.out / "pipe")
+        with open(os.fsencode(self.out) + b"/caf\xe9.txt", "wb"):
+            pass
+        listed = set(self.files(self.out)) - {"other-model/model.safetensors"}
+        kept = {path: path.lstat().st_ino for path in self.out.rglob("*") if path.name not in {pathlib.Path(n).name for n in listed}
+                and path.name not in (RECORD, "sub")}
+        self.done("convert", source, "-o", "out", "--to", "f16", "--force", "--output-layout", "single")
+        for path, inode in kept.items():
+            self.assertEqual(path.lstat().st_ino, inode, path)
+        self.assertFalse((self.out / FIRST).exists())
+        self.assertTrue((self.out / "model.safetensors").exists())
+
+    def test_the_record_decides(self):
+        source = self.source()
+        convert = ("convert", source, "-o", "out", "--to", "f16", "--force")
+        self.done(*convert)
+        config = self.out / "config.json"
+        content = config.read_bytes()
+        config.write_bytes(content[:-1] + b" ")  # the same size
+        self.assertIn('"config.json"', self.refused_and_untouched(*convert))
+        config.write_bytes(content)  # another time, the same hash
+        self.done(*convert)
+        shard = self.out / SECOND
+        shard.write_bytes(shard.read_bytes() + b"x")
+        self.assertIn(f'"{SECOND}"', self.refused_and_untouched(*convert))
+        # Without the record nothing is ours: anybody may have written SHA256SUMS.
+        shard.write_bytes(shard.read_bytes()[:-1])
+        self.done(*convert)
+        (self.out / RECORD).unlink()
+        self.assertIn(f'"{FIRST}"', self.refused_and_untouched(*convert))
+        (self.out / RECORD).write_text("{}")
+        self.assertIn(RECORD, self.refused_and_untouched(*convert))
+
+    def test_found_before_the_work(self):
+        """What finish will read or write is checked before a shard is converted, and by --dry-run."""
+        source = self.source()
+        spoilers = {"config.json": lambda path: path.write_text('{"torch_dtype": '),
+                    "SHA256SUMS": lambda path: (path.mkdir(), (path / "x").write_text("")),
+                    "sub/README.md": lambda path: path.symlink_to("/etc/hostname")}
+        for name, spoil in spoilers.items():
+            path = source / name
+            content = path.read_bytes() if path.exists() else None
+            path.unlink(missing_ok=True)
+            spoil(path)
+            for options in ([], ["--dry-run"]):
+                self.assertIn(name, self.refused_before_writing("convert", "in", "-o", "out", "--to", "bf16", *options))
+            subprocess.run(["rm", "-r", path], check=True)
+            if content is not None:
+                path.write_bytes(content)
+
+    def test_few_files_are_open_at_a_time(self):
+        source = checkpoints.write_many(self.folder / "in", shards=60, elements=100)
+        for command in (["convert", source, "-o", "out", "--to", "bf16"], ["verify", "out", "--against", source],
+                        ["diff", source, "out"], ["convert", source, "-o", "one", "--to", "bf16", "--output-layout", "single"],
+                        ["convert", source, "-o", "cut", "--to", "bf16", "--max-shard-size", "1kB", "--verify"],
+                        ["verify", "one", "--against", source]):
+            done = subprocess.run(["bash", "-c", 'ulimit -n 32; exec "$0" "$@"', TCAST, *command], cwd=self.folder,
+                                  capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 0, done.stderr)
 
 
 class LookingTest(CheckpointTest):

@@ -84,6 +84,20 @@ class ReportTest(FilesTest):
         self.assertEqual(self.names(), ["in.npy", "in.safetensors", "out.safetensors", "r.json"])
 
 
+class RunTest(FilesTest):
+    def test_an_output_is_not_written_over_what_is_read(self):
+        (self.folder / "m.onnx").write_bytes(fixtures.onnx_model(
+            [fixtures.onnx_node("Identity", ["x"], "in", "")], {"x": fixtures.FLOAT}, {"in": fixtures.FLOAT}))
+        (self.folder / "link").symlink_to(".")
+        content = (self.folder / "in.npy").read_bytes()
+        for folder in (".", "link"):
+            message = self.refused("run", "m.onnx", "-i", "in.npy", "-d", folder, "--force")
+            self.assertIn("would overwrite the input", message)
+            message = self.refused("run", "m.onnx", "-i", "x=in.npy", "-d", folder, "--force")
+            self.assertIn("would overwrite the input", message)
+        self.assertEqual((self.folder / "in.npy").read_bytes(), content)
+
+
 class InterruptTest(FilesTest):
     """Signals and limits leave no temporary, not even where files need names from the start."""
 

@@ -2,6 +2,8 @@
 """Conversions of checkpoints in steps: plan, run-shard, finish; crashes at any moment, full disks, several processes."""
 
 import argparse
+import fcntl
+import hashlib
 import json
 import os
 import pathlib
@@ -24,7 +26,15 @@ SEED = 16
 
 class ShardsTest(checkpoint_test.CheckpointTest):
     def tree(self, folder):
-        return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*")
+                if path.is_file() and path.name != checkpoint_test.RECORD}
+
+    def plan(self):
+        return json.loads((self.out / ".tcast/plan.json").read_text())
+
+    def staged(self, name):
+        fingerprint, = (shard["fingerprint"] for shard in self.plan()["shards"] if shard["file"] == name)
+        return self.out / ".tcast/shards" / fingerprint
 
     def converted(self, source, *options):
         self.done("convert", source, "-o", "whole", "--to", "bf16", *options)
@@ -35,20 +45,20 @@ class StepsTest(ShardsTest):
     def test_the_steps_give_what_convert_gives(self):
         source = self.source()
         self.assertIn("plan.json", self.done("plan", source, "-o", "out", "--to", "bf16"))
-        plan = json.loads((self.out / "plan.json").read_text())
+        plan = self.plan()
         self.assertEqual([shard["file"] for shard in plan["shards"]], list(checkpoints.SHARDS))
         message = self.refused("finish", "out")
         self.assertIn("2 of 2 shards are not converted yet", message)
         self.assertIn("model-00001", message)
         self.done("run-shard", "out/plan.json", "1")
         self.assertIn("1 of 2 shards", self.refused("finish", "out"))
-        records = list((self.out / ".tcast").rglob("*.done.json"))
-        self.assertEqual([path.name for path in records], [checkpoint_test.SECOND + ".done.json"])
+        records = list((self.out / ".tcast/shards").glob("*.json"))
+        self.assertEqual([path.name for path in records], [plan["shards"][1]["fingerprint"] + ".json"])
         record = json.loads(records[0].read_text())
         self.assertEqual(len(record["sha256"]), 64)
         self.assertEqual(record["fingerprint"], plan["shards"][1]["fingerprint"])
         # Until finish there is no checkpoint.
-        self.assertEqual(sorted(os.listdir(self.out)), [".tcast", "plan.json"])
+        self.assertEqual(sorted(os.listdir(self.out)), [".tcast"])
         self.assertIn("done before", self.done("run-shard", "out"))
         self.done("finish", "out")
         self.assertEqual(self.tree(self.out), self.converted(source))
@@ -102,15 +112,14 @@ class StepsTest(ShardsTest):
         source = self.source()
         self.done("plan", source, "-o", "out", "--to", "bf16")
         self.done("run-shard", "out")
-        staged = self.out / ".tcast/files" / checkpoint_test.FIRST
-        staged.write_bytes(b"short")
+        self.staged(checkpoint_test.FIRST).write_bytes(b"short")
         self.assertIn("1 of 2 shards", self.refused("finish", "out"))
         self.done("convert", source, "-o", "out", "--to", "bf16")
         self.assertEqual(self.tree(self.out), self.converted(source))
 
     def test_hostile_plans(self):
         self.done("plan", self.source(), "-o", "out", "--to", "bf16")
-        path = self.out / "plan.json"
+        path = self.out / ".tcast/plan.json"
         original = path.read_text()
         plan = json.loads(original)
 
@@ -128,7 +137,8 @@ class StepsTest(ShardsTest):
                  changed("models", 0, "index", to="../i"), changed("shards", 0, "tensors", 0, "begin", to=1 << 62),
                  changed("shards", 0, "tensors", 0, "input", to=99), changed("shards", 0, "tensors", 0, "shape", to=[1 << 40] * 3),
                  changed("shards", 0, "tensors", 0, "to", to="float32"), changed("settings", "scale", to=2),
-                 changed("settings", "out_of_range", to=9), changed("models", 0, "shards", to=[7])]
+                 changed("settings", "out_of_range", to=9), changed("models", 0, "shards", to=[7]), changed("source", to="/"),
+                 changed("copies", to=[]), original + " "]
         for text in texts:
             path.write_text(text)
             message = self.refused("run-shard", "out")
@@ -136,6 +146,93 @@ class StepsTest(ShardsTest):
             self.assertIn("plan is damaged", self.refused("finish", "out"))
         self.assertEqual(sorted(os.listdir(self.folder)), ["in", "out"])
         self.assertTrue(plan["shards"])
+
+
+class StateTest(ShardsTest):
+    """The hidden state of a conversion that somebody removes, replaces or shares."""
+
+    def planned(self):
+        source = self.source()
+        self.done("plan", source, "-o", "out", "--to", "bf16")
+        return source
+
+    def test_locks(self):
+        source = self.planned()
+        commands = (["run-shard", "out"], ["finish", "out"], ["plan", source, "-o", "out", "--to", "bf16"],
+                    ["convert", source, "-o", "out", "--to", "bf16"], ["convert", source, "-o", "out", "--to", "f16", "--force"])
+        with open(self.out / ".tcast/lock", "r+") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            for command in commands:
+                self.assertIn("another run of tensorcast works in this folder", self.refused(*command))
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            for command in commands[1:]:
+                self.assertIn("another run of tensorcast works in this folder", self.refused(*command))
+            self.done(*commands[0])
+        self.done("finish", "out")
+
+    def test_a_missing_record_is_an_error(self):
+        self.planned()
+        self.done("run-shard", "out")
+        record = pathlib.Path(str(self.staged(checkpoint_test.FIRST)) + ".json")
+        text = record.read_text()
+        for content in ("", "{}", json.dumps({**json.loads(text), "sha256": ""}), json.dumps({**json.loads(text), "bytes": 7})):
+            record.write_text(content)
+            self.assertIn("1 of 2 shards are not converted yet", self.refused("finish", "out"))
+        record.unlink()
+        self.assertIn("1 of 2 shards are not converted yet", self.refused("finish", "out"))
+        shutil.rmtree(self.out / ".tcast")
+        self.assertIn("no plan", self.refused("finish", "out"))
+        self.assertIn("no plan", self.refused("run-shard", "out"))
+
+    def test_the_state_removed_meanwhile(self):
+        """A run whose state is gone fails; it never ends in success without all of its files."""
+        source = checkpoints.write_many(self.folder / "in")
+        wanted = self.converted(source)
+        for _ in range(4):
+            shutil.rmtree(self.out, ignore_errors=True)
+            process = subprocess.Popen([TCAST, "convert", source, "-o", "out", "--to", "bf16"], cwd=self.folder,
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            while process.poll() is None and not (self.out / ".tcast/identity").exists():
+                time.sleep(0.001)
+            process.send_signal(signal.SIGSTOP)
+            shutil.rmtree(self.out / ".tcast", ignore_errors=True)
+            process.send_signal(signal.SIGCONT)
+            process.communicate(timeout=60)
+            if process.returncode == 0:
+                self.assertEqual(self.tree(self.out), wanted)
+
+    def test_links_in_the_place_of_state(self):
+        source = self.source()
+        other = self.folder / "other"
+        for name in ("shards", "files", "done"):
+            (other / name).mkdir(parents=True)
+            (other / name / "mine").write_text("kept")
+        (other / "identity").write_text("kept")
+        before = self.tree(other)
+        self.out.mkdir()
+        (self.out / ".tcast").symlink_to("../other")
+        for command in (["convert", source, "-o", "out", "--to", "bf16"], ["convert", source, "-o", "out", "--to", "bf16", "--force"],
+                        ["plan", source, "-o", "out", "--to", "bf16", "--force"], ["run-shard", "out"], ["finish", "out"]):
+            self.refused(*command)
+        (self.out / ".tcast").unlink()
+        (self.out / ".tcast").mkdir()
+        (self.out / ".tcast/shards").symlink_to("../../other/shards")
+        self.refused("convert", source, "-o", "out", "--to", "bf16", "--force")
+        self.assertEqual(self.tree(other), before)
+        shutil.rmtree(self.out)
+        self.done("plan", source, "-o", "out", "--to", "bf16")
+        self.staged(checkpoint_test.FIRST).symlink_to(other / "identity")
+        self.done("run-shard", "out")
+        self.done("finish", "out")
+        self.assertEqual(self.tree(other), before)
+        self.assertEqual(self.tree(self.out), self.converted(source))
+
+    def test_a_folder_of_somebody_else_for_the_state(self):
+        source = self.source()
+        (self.out / ".tcast").mkdir(parents=True)
+        (self.out / ".tcast/mine").write_text("kept")
+        self.assertIn("not part of the state", self.refused("convert", source, "-o", "out", "--to", "bf16", "--force"))
+        self.assertEqual(self.tree(self.out), {".tcast/mine": b"kept"})
 
 
 class CrashTest(ShardsTest):
@@ -166,6 +263,25 @@ class CrashTest(ShardsTest):
                     self.assertIn("exists already", done.stderr)
                 self.assertEqual(self.tree(self.out), wanted)
 
+    def move_by_hand(self, wanted, moved, old=()):
+        """Makes the state that a crash leaves behind the moves of some files."""
+        hidden = self.out / ".tcast"
+        identity = (hidden / "identity").read_text().strip()
+        moves = []
+        for name, content in wanted.items():
+            shard = name.endswith(".safetensors")
+            staged = self.staged(name) if shard else hidden / "files" / identity[:16] / name
+            staged.parent.mkdir(parents=True, exist_ok=True)
+            staged.write_bytes(content)
+            moves.append({"from": str(staged.relative_to(self.out)), "file": name, "bytes": len(content),
+                          "sha256": hashlib.sha256(content).hexdigest()})
+        (hidden / "moving.json").write_text(json.dumps(
+            {"format": "tensorcast moves", "version": 1, "identity": identity, "moves": moves, "old": list(old)}))
+        for move in moves:
+            if move["file"] in moved:
+                (self.out / move["from"]).rename(self.out / move["file"])
+        return moves
+
     def test_every_step_of_finishing_may_run_twice(self):
         """A crash between two renames: some files have their places, the rest have not."""
         source = self.source()
@@ -175,24 +291,49 @@ class CrashTest(ShardsTest):
             shutil.rmtree(self.out, ignore_errors=True)
             self.done("plan", source, "-o", "out", "--to", "bf16")
             self.done("run-shard", "out")
-            hidden = self.out / ".tcast"
-            for name, content in wanted.items():
-                (hidden / "files" / name).parent.mkdir(parents=True, exist_ok=True)
-                (hidden / "files" / name).write_bytes(content)
-            (self.out / "plan.json").rename(hidden / "plan.json")
-            (hidden / "moving.json").write_text(json.dumps(list(wanted)))
-            for name in names[:moved]:
-                (hidden / "files" / name).rename(self.out / name)
+            self.move_by_hand(wanted, names[:moved])
             self.done(*(["finish", "out"] if moved % 2 else ["convert", source, "-o", "out", "--to", "bf16"]))
             self.assertEqual(self.tree(self.out), wanted)
+
+    def test_moved_already_means_its_size_and_hash(self):
+        source = self.source()
+        wanted = self.converted(source)
+        names = [name for name in wanted if name.endswith(".safetensors")]
+        for content in (None, b"other", bytes(len(wanted[names[0]]))):
+            shutil.rmtree(self.out, ignore_errors=True)
+            self.done("plan", source, "-o", "out", "--to", "bf16")
+            self.done("run-shard", "out")
+            self.move_by_hand(wanted, names)
+            if content is None:
+                (self.out / names[0]).unlink()
+            else:
+                (self.out / names[0]).write_bytes(content)
+            for command in (["finish", "out"], ["convert", source, "-o", "out", "--to", "bf16"]):
+                self.assertIn("has disappeared or was changed", self.refused(*command))
+
+    def test_another_conversion_completes_the_moves_first(self):
+        source = self.source()
+        wanted = self.converted(source)
+        for options in ([], ["--force"]):
+            shutil.rmtree(self.out, ignore_errors=True)
+            self.done("plan", source, "-o", "out", "--to", "bf16")
+            self.done("run-shard", "out")
+            self.move_by_hand(wanted, list(wanted)[:2])
+            if options:
+                self.done("convert", source, "-o", "out", "--to", "f16", *options)
+                self.done("convert", source, "-o", "half", "--to", "f16")
+                self.assertEqual(self.tree(self.out), self.tree(self.folder / "half"))
+            else:
+                self.assertIn("exists already", self.refused("convert", source, "-o", "out", "--to", "f16"))
+                self.assertEqual(self.tree(self.out), wanted)
 
     def test_a_crash_while_the_state_is_removed(self):
         source = self.source()
         wanted = self.converted(source)
         for command in (["finish", "whole"], ["convert", source, "-o", "whole", "--to", "bf16"]):
-            rest = self.folder / "whole/.tcast-finished.tmp/done"
+            rest = self.folder / "whole/.tcast-finished.tmp/shards"
             rest.mkdir(parents=True)
-            (rest / "one.done.json").write_text("{}")
+            (rest / "one.json").write_text("{}")
             self.refused(*command)
             self.assertEqual(self.tree(self.folder / "whole"), wanted)
 
@@ -233,7 +374,7 @@ class CrashTest(ShardsTest):
                                   "bf16"], cwd=self.folder, capture_output=True, text=True, timeout=60)
         self.assertEqual(limited.returncode, 1, limited.stderr)
         self.assertIn("model-00002-of-00002.safetensors", limited.stderr)
-        self.assertEqual(sorted(os.listdir(self.out)), [".tcast", "plan.json"])
+        self.assertEqual(sorted(os.listdir(self.out)), [".tcast"])
         text = self.done("convert", source, "-o", "out", "--to", "bf16")
         self.assertIn("1 of 2 shards had been converted by an earlier run", text)
         self.assertEqual(self.tree(self.out), wanted)
@@ -253,8 +394,8 @@ class CrashTest(ShardsTest):
             (disk / "filler").write_bytes(bytes(1500000))
             self.assertIn("No space left", self.refused("run-shard", "disk/out"))
             self.assertIn("the disk has", self.refused("convert", source, "-o", "disk/out", "--to", "bf16"))
-            for name, content in self.tree(disk / "out/.tcast/files").items():  # complete, or absent
-                self.assertEqual(content, wanted[name])
+            for name, content in self.tree(disk / "out/.tcast/shards").items():  # complete, or absent
+                self.assertTrue(name.endswith(".json") or content in wanted.values())
             (disk / "filler").unlink()
             self.assertIn("done before", self.done("run-shard", "disk/out"))
             self.done("finish", "disk/out")
@@ -267,7 +408,7 @@ class CrashTest(ShardsTest):
         wanted = self.converted(source)
         command = [TCAST, "convert", source, "-o", "out", "--to", "bf16"]
         process = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        while process.poll() is None and not (self.out / "plan.json").exists():
+        while process.poll() is None and not (self.out / ".tcast/identity").exists():
             time.sleep(0.001)
         process.send_signal(signal.SIGINT)
         message = process.communicate(timeout=60)[1]

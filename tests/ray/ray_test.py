@@ -24,7 +24,8 @@ ELEMENTS = 8 << 20  # of a shard: 32 MiB, so that a worker can be killed in the 
 
 
 def files_of(folder):
-    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*")
+            if path.is_file() and path.name != ".tcast-files.json"}
 
 
 def shard_workers():

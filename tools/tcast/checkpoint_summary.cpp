@@ -104,7 +104,7 @@ std::string checkpoint_text(const tensorcast::ConvertRequest& request, const Con
                                                bytes_text(bytes_in), bytes_text(bytes_out));
     if (outcome.requirements) text += needs_text(*outcome.requirements);
     if (request.dry_run) return text + "nothing was written\n";
-    return text + fmt::format("wrote {}/plan.json; `tcast run-shard {}` converts, `tcast finish {}` completes\n",
+    return text + fmt::format("wrote {}/.tcast/plan.json; `tcast run-shard {}` converts, `tcast finish {}` completes\n",
                               output, output, output);
   }
   if (has_reports(outcome)) text += loss_summary(outcome) + "\n";

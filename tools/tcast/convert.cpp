@@ -285,8 +285,8 @@ constexpr const char* plan_examples = R"(Examples:
   tcast plan folder/ -o folder-bf16 --to bfloat16
   tcast run-shard folder-bf16                    on one machine, or on many with --shard-of
   tcast finish folder-bf16
-The options are those of tcast convert, which does all three steps. OUT gets a plan.json with every tensor of every
-shard; nothing else of OUT is visible until tcast finish.)";
+The options are those of tcast convert, which does all three steps. OUT/.tcast/plan.json has every tensor of every shard;
+nothing of OUT is visible until tcast finish.)";
 
 // What a tensor is decides whether it is converted, and how shards are cut.
 void add_selection(CLI::App& command, ConvertArguments& arguments) {
@@ -364,7 +364,7 @@ void add_conversion(CLI::App& command, Work& work, bool plan_only) {
                    "to float4, which PyTorch then cannot load (default: leave them as they are)");
   command.add_flag("--raw-codes", request.raw_codes,
                    "convert weights of 8 bits although a tensor beside them, such as NAME_scale_inv, has their scales");
-  command.add_flag("-f,--force", request.overwrite, "overwrite OUT and the report");
+  command.add_flag("-f,--force", request.overwrite, "overwrite OUT and the report; in a folder only what tcast wrote there");
   command.add_flag("--parents", request.parents, "create the folders of OUT that do not exist");
   add_input_layout(command, arguments->layout);
   command

@@ -18,6 +18,7 @@
 #include "table.hpp"
 #include "tensorcast/model.hpp"
 #include "tensorcast/tensor_file.hpp"
+#include "tensorcast/whole_file.hpp"
 #include "terminal.hpp"
 
 namespace tcast {
@@ -177,6 +178,18 @@ class OutputFolder {
   std::vector<std::filesystem::path> created_;  // deepest first
 };
 
+// The files that a run reads. An input is NAME=FILE or FILE, and either may have a "=" in its name.
+std::vector<tensorcast::PathUse> read_paths(const RunArguments& arguments) {
+  std::vector<tensorcast::PathUse> paths = {{.path = arguments.model, .noun = "model"}};
+  for (const std::string& argument : arguments.inputs) {
+    paths.push_back({.path = argument, .noun = "input"});
+    if (const std::size_t equals = argument.find('='); equals != std::string::npos && equals + 1 < argument.size()) {
+      paths.push_back({.path = argument.substr(equals + 1), .noun = "input"});
+    }
+  }
+  return paths;
+}
+
 // Makes every check that is possible before the work starts.
 Result<std::vector<OutputPlace>> place_outputs(const Program& program, const RunArguments& arguments) {
   std::error_code problem;
@@ -184,6 +197,7 @@ Result<std::vector<OutputPlace>> place_outputs(const Program& program, const Run
   for (const ValueInfo& output : program.outputs()) names.push_back(output.name);
   const std::vector<std::string> files =
       output_file_names(names, arguments.output_format == OutputFormat::npy ? ".npy" : ".pb");
+  const std::vector<tensorcast::PathUse> paths = read_paths(arguments);
   std::vector<OutputPlace> places;
   for (std::size_t i = 0; i < files.size(); ++i) {
     OutputPlace place{.name = names[i], .path = (std::filesystem::path(arguments.output_dir) / files[i]).string()};
@@ -192,6 +206,10 @@ Result<std::vector<OutputPlace>> place_outputs(const Program& program, const Run
                    .message = "the file exists already",
                    .hint = "--force overwrites it",
                    .file = place.path};
+    }
+    if (std::filesystem::exists(place.path, problem)) {  // what is read exists, too
+      const tensorcast::PathUse output{.path = place.path, .noun = "output"};
+      if (Result<void> apart = tensorcast::check_apart(output, paths); !apart) return std::move(apart).error();
     }
     places.push_back(std::move(place));
   }

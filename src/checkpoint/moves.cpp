@@ -1,0 +1,205 @@
+#include "checkpoint/moves.hpp"
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "checkpoint/file_name.hpp"
+#include "checkpoint/index_file.hpp"
+
+namespace tensorcast::checkpoint {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Kind = io::Found::Kind;
+
+constexpr const char* format_name = "tensorcast moves";
+constexpr int format_version = 1;
+
+Json file_json(const io::WrittenFile& file) {
+  return {{"file", file.name}, {"bytes", file.bytes}, {"version", file.version}, {"sha256", file.sha256}};
+}
+
+std::string moves_text(const Moves& moves, const std::string& identity) {
+  Json document = {{"format", format_name},
+                   {"version", format_version},
+                   {"identity", identity},
+                   {"moves", Json::array()},
+                   {"old", Json::array()}};
+  for (const Move& move : moves.moves) {
+    document["moves"].push_back(
+        {{"from", move.from}, {"file", move.name}, {"bytes", move.bytes}, {"sha256", move.sha256}});
+  }
+  for (const io::WrittenFile& file : moves.old) document["old"].push_back(file_json(file));
+  return document.dump(1) + "\n";
+}
+
+Result<Moves> parse_moves(const std::string& text, const std::string& identity, const std::string& path) {
+  const Error damaged{.code = ErrorCode::parse,
+                      .message = "the list of moves is damaged",
+                      .hint = "all new files are complete in the folder .tcast beside it",
+                      .file = path};
+  try {
+    const Json document = Json::parse(text);
+    if (document.at("format") != format_name || document.at("version") != format_version) return damaged;
+    if (document.at("identity") != identity) return damaged;
+    Moves moves;
+    for (const Json& entry : document.at("moves")) {
+      Move& move = moves.moves.emplace_back(Move{.from = entry.at("from").get<std::string>(),
+                                                 .name = entry.at("file").get<std::string>(),
+                                                 .bytes = entry.at("bytes").get<std::uint64_t>(),
+                                                 .sha256 = entry.at("sha256").get<std::string>()});
+      const bool inside = move.from.starts_with(".tcast/") && check_file_name(move.from, path).ok() &&
+                          check_file_name(move.name, path).ok();
+      if (!inside || !io::is_sha256(move.sha256)) return damaged;
+    }
+    for (const Json& entry : document.at("old")) {
+      const io::WrittenFile& file =
+          moves.old.emplace_back(io::WrittenFile{.name = entry.at("file").get<std::string>(),
+                                                 .bytes = entry.at("bytes").get<std::uint64_t>(),
+                                                 .version = entry.at("version").get<std::string>(),
+                                                 .sha256 = entry.at("sha256").get<std::string>()});
+      if (!check_file_name(file.name, path).ok() || !io::is_sha256(file.sha256)) return damaged;
+    }
+    return moves;
+  } catch (const Json::exception&) {
+    return damaged;
+  }
+}
+
+class Carrier {
+ public:
+  Carrier(Moves moves, WorkFolder& folder) : moves_(std::move(moves)), work_(folder), folder_(folder.files()) {}
+
+  Result<void> run() {
+    for (const Move& move : moves_.moves) from_.emplace(move.name, move.from);
+    if (Result<void> read = read_written(); !read) return read;
+    if (Result<void> removed = remove_old(); !removed) return removed;
+    for (const Move& move : moves_.moves) {
+      if (Result<void> moved = carry(move); !moved) return moved;
+    }
+    for (const std::string& folder : folders_) {
+      if (Result<void> synced = folder_.sync_folder(folder); !synced) return synced;
+    }
+    if (Result<void> written = write_record(); !written) return written;
+    return work_.finish_state();
+  }
+
+ private:
+  // After a crash behind write_record() all files have their places, and need not be read again.
+  Result<void> read_written() {
+    constexpr std::uint64_t max_record_bytes = std::uint64_t{256} << 20;
+    const Result<std::optional<OutputFolder::Entry>> found = folder_.find(record_name);
+    if (!found) return found.error();
+    if (!found->has_value()) return {};
+    const Result<std::string> text = folder_.read_text(record_name, max_record_bytes);
+    if (!text) return text.error();
+    Result<io::WrittenFiles> written = io::parse_written_files(*text, folder_.path_of(record_name));
+    if (!written || written->identity != work_.identity()) return {};
+    for (io::WrittenFile& file : written->files) written_.emplace(file.name, std::move(file));
+    return {};
+  }
+
+  // Removes what a former run wrote, indexes first: an index must not outlive any of its shards, and no old shard may
+  // stand beside a new one.
+  Result<void> remove_old() {
+    std::set<std::string> emptied;
+    for (const bool indexes : {true, false}) {
+      for (const io::WrittenFile& file : moves_.old) {
+        if (!stem_of_index(last_component(file.name)).empty() != indexes) continue;
+        if (from_.contains(file.name) && !is_weight_file(file.name)) continue;  // is replaced in one step
+        const Result<bool> goes = is_old(file);
+        if (!goes) return goes.error();
+        if (!*goes) continue;
+        if (Result<void> removed = folder_.remove(file.name); !removed) return removed;
+        if (const std::string inside = folder_of(file.name); !inside.empty()) {
+          emptied.insert(inside.substr(0, inside.size() - 1));
+        }
+      }
+      if (Result<void> synced = folder_.sync_folder(""); !synced) return synced;
+    }
+    for (auto inside = emptied.rbegin(); inside != emptied.rend(); ++inside) {
+      if (Result<void> removed = folder_.remove_empty_folder(*inside); !removed) return removed;
+    }
+    return {};
+  }
+
+  static bool is_weight_file(const std::string& name) {
+    return name.ends_with(".safetensors") || !stem_of_index(last_component(name)).empty();
+  }
+
+  // Reports whether the place still has the old file: not another one, and not the new one.
+  Result<bool> is_old(const io::WrittenFile& file) const {
+    if (const auto from = from_.find(file.name); from != from_.end()) {
+      const Result<std::optional<OutputFolder::Entry>> staged = folder_.find(from->second);
+      if (!staged) return staged.error();
+      if (!staged->has_value()) return false;
+    }
+    return folder_.is_as_written(file);
+  }
+
+  Result<void> carry(const Move& move) {
+    const std::string above = folder_of(move.name);
+    const std::string inside = above.empty() ? "" : above.substr(0, above.size() - 1);
+    folders_.insert(inside);
+    const Result<std::optional<OutputFolder::Entry>> staged = folder_.find(move.from);
+    if (!staged) return staged.error();
+    if (!staged->has_value()) return check_moved(move);
+    if ((*staged)->kind != Kind::file || (*staged)->bytes != move.bytes) return damaged(move.from);
+    if (Result<void> created = folder_.create_folder(inside); !created) return created;
+    return folder_.move(move.from, move.name);
+  }
+
+  Result<void> check_moved(const Move& move) const {
+    io::WrittenFile wanted{.name = move.name, .bytes = move.bytes, .version = {}, .sha256 = move.sha256};
+    const auto written = written_.find(move.name);
+    if (written != written_.end() && written->second.sha256 == move.sha256) wanted.version = written->second.version;
+    const Result<bool> there = folder_.is_as_written(wanted);
+    if (!there) return there.error();
+    return *there ? Result<void>() : damaged(move.name);
+  }
+
+  [[nodiscard]] Error damaged(const std::string& name) const {
+    return Error{.code = ErrorCode::io,
+                 .message = "the file was converted, and has disappeared or was changed since",
+                 .hint = "to convert again, remove the output's .tcast and its new files",
+                 .file = folder_.path_of(name)};
+  }
+
+  Result<void> write_record() {
+    io::WrittenFiles written{.identity = work_.identity(), .files = {}};
+    for (const Move& move : moves_.moves) {
+      const Result<std::optional<OutputFolder::Entry>> found = folder_.find(move.name);
+      if (!found) return found.error();
+      if (!found->has_value() || (*found)->bytes != move.bytes) return damaged(move.name);
+      written.files.push_back(
+          {.name = move.name, .bytes = move.bytes, .version = (*found)->version, .sha256 = move.sha256});
+    }
+    return folder_.write_text(record_name, io::written_files_text(written));
+  }
+
+  Moves moves_;
+  WorkFolder& work_;
+  const OutputFolder& folder_;
+  std::map<std::string, std::string> from_;  // by place
+  std::set<std::string> folders_;
+  std::map<std::string, io::WrittenFile> written_;
+};
+
+}  // namespace
+
+Result<void> begin_moves(const Moves& moves, const WorkFolder& folder) {
+  if (Result<void> same = folder.check_identity(); !same) return same;
+  return folder.files().write_text(moving_name, moves_text(moves, folder.identity()));
+}
+
+Result<void> carry_out(WorkFolder& folder) {
+  if (Result<void> same = folder.check_identity(); !same) return same;
+  const Result<std::string> text = folder.files().read_text(moving_name, 4 * max_index_bytes);
+  if (!text) return text.error();
+  Result<Moves> moves = parse_moves(*text, folder.identity(), folder.files().path_of(moving_name));
+  if (!moves) return std::move(moves).error();
+  return Carrier(std::move(moves).value(), folder).run();
+}
+
+}  // namespace tensorcast::checkpoint
