@@ -74,9 +74,20 @@ class Carrier {
   Result<void> run() {
     for (const Move& move : moves_.moves) from_.emplace(move.name, move.from);
     if (Result<void> read = read_written(); !read) return read;
-    if (Result<void> removed = remove_old(); !removed) return removed;
+    // First, so that the old files stay if a new one is damaged.
+    std::vector<const Move*> left;
     for (const Move& move : moves_.moves) {
-      if (Result<void> moved = carry(move); !moved) return moved;
+      const Result<bool> staged = is_staged(move);
+      if (!staged) return staged.error();
+      if (*staged) left.push_back(&move);
+      note_folders(move.name);
+    }
+    if (Result<void> removed = remove_old(); !removed) return removed;
+    for (const Move* move : left) {
+      const std::string above = folder_of(move->name);
+      const std::string inside = above.empty() ? "" : above.substr(0, above.size() - 1);
+      if (Result<void> created = folder_.create_folder(inside); !created) return created;
+      if (Result<void> moved = folder_.move(move->from, move->name); !moved) return moved;
     }
     for (const std::string& folder : folders_) {
       if (Result<void> synced = folder_.sync_folder(folder); !synced) return synced;
@@ -118,6 +129,9 @@ class Carrier {
       }
       if (Result<void> synced = folder_.sync_folder(""); !synced) return synced;
     }
+    for (const std::string& inside : emptied) {
+      if (Result<void> synced = folder_.sync_folder(inside); !synced) return synced;
+    }
     for (auto inside = emptied.rbegin(); inside != emptied.rend(); ++inside) {
       if (Result<void> removed = folder_.remove_empty_folder(*inside); !removed) return removed;
     }
@@ -138,16 +152,24 @@ class Carrier {
     return folder_.is_as_written(file);
   }
 
-  Result<void> carry(const Move& move) {
-    const std::string above = folder_of(move.name);
-    const std::string inside = above.empty() ? "" : above.substr(0, above.size() - 1);
-    folders_.insert(inside);
+  // Notes the folders that get new names: that of a file, and those above it.
+  void note_folders(const std::string& name) {
+    folders_.insert("");
+    for (std::size_t slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1)) {
+      folders_.insert(name.substr(0, slash));
+    }
+  }
+
+  // Reports whether a file waits for its place. If not, it must have it already.
+  Result<bool> is_staged(const Move& move) const {
     const Result<std::optional<OutputFolder::Entry>> staged = folder_.find(move.from);
     if (!staged) return staged.error();
-    if (!staged->has_value()) return check_moved(move);
+    if (!staged->has_value()) {
+      if (Result<void> moved = check_moved(move); !moved) return std::move(moved).error();
+      return false;
+    }
     if ((*staged)->kind != Kind::file || (*staged)->bytes != move.bytes) return damaged(move.from);
-    if (Result<void> created = folder_.create_folder(inside); !created) return created;
-    return folder_.move(move.from, move.name);
+    return true;
   }
 
   Result<void> check_moved(const Move& move) const {

@@ -62,7 +62,16 @@ Result<OutputFolder> OutputFolder::open(const std::string& path) {
 }
 
 Result<OutputFolder> OutputFolder::create(const std::string& path) {
+  const bool there = is_folder(path);
   if (Result<void> created = create_folders(path); !created) return std::move(created).error();
+  if (!there && !checkpoint::is_remote(path)) {
+    // A folder that may not be read cannot be synced.
+    const std::string above = folder_of(path);
+    const Result<io::Folder> parent = io::Folder::open(above.empty() ? "." : above);
+    if (parent) {
+      if (Result<void> synced = parent->sync(); !synced) return std::move(synced).error();
+    }
+  }
   return open(path);
 }
 

@@ -246,6 +246,12 @@ std::string source_folder(const std::string& path) {
 }
 
 Result<SourceCheckpoint> read_source(const std::string& path) {
+  if (is_file(source_folder(path) + "/.tcast/moving.json")) {
+    return Error{.code = ErrorCode::io,
+                 .message = "the folder is not complete: its files are getting their places",
+                 .hint = "`tcast finish` completes it",
+                 .file = path};
+  }
   Result<std::string> real = real_path(path);
   if (!real) return std::move(real).error();
   if (is_folder(*real)) {

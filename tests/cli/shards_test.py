@@ -311,6 +311,37 @@ class CrashTest(ShardsTest):
             for command in (["finish", "out"], ["convert", source, "-o", "out", "--to", "bf16"]):
                 self.assertIn("has disappeared or was changed", self.refused(*command))
 
+    def test_a_folder_between_moves_is_not_read(self):
+        source = self.source()
+        wanted = self.converted(source)
+        self.done("plan", source, "-o", "out", "--to", "bf16")
+        self.done("run-shard", "out")
+        self.move_by_hand(wanted, list(wanted)[:2])
+        for command in (["convert", "out", "-o", "new", "--to", "f32"], ["verify", "out"], ["inspect", "out"], ["diff", source, "out"]):
+            self.assertIn("the folder is not complete", self.refused(*command))
+        self.done("finish", "out")
+        self.done("verify", "out")
+
+    def test_old_files_stay_if_a_new_one_is_damaged(self):
+        source = self.source()
+        self.done("convert", source, "-o", "out", "--to", "f16")
+        old = self.tree(self.out)
+        written = json.loads((self.out / checkpoint_test.RECORD).read_text())["files"]
+        wanted = self.converted(source)
+        self.done("plan", source, "-o", "out", "--to", "bf16", "--force")
+        self.done("run-shard", "out")
+        moves = self.move_by_hand(wanted, [], written)
+        move = next(move for move in moves if move["file"].endswith(".safetensors"))
+        staged = self.out / move["from"]
+        for spoil in (lambda: staged.write_bytes(b"short"), staged.unlink, lambda: staged.symlink_to("/etc/hostname")):
+            spoil()
+            self.refused("finish", "out")
+            self.assertEqual({name: content for name, content in self.tree(self.out).items() if not name.startswith(".tcast")}, old)
+        staged.unlink()
+        staged.write_bytes(wanted[move["file"]])
+        self.done("finish", "out")
+        self.assertEqual(self.tree(self.out), wanted)
+
     def test_another_conversion_completes_the_moves_first(self):
         source = self.source()
         wanted = self.converted(source)

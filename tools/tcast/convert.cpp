@@ -92,7 +92,10 @@ Result<void> check_paths(const ConvertArguments& arguments) {
   const ConvertRequest& request = arguments.request;
   const std::vector<PathUse> paths = paths_of(arguments);
   const std::span<const PathUse> rules = std::span(paths).subspan(2);
-  if (Result<void> apart = tensorcast::check_apart(paths[1], rules); !apart) return apart;
+  // In a folder, the library leaves files of others alone.
+  if (!paths[0].folder) {
+    if (Result<void> apart = tensorcast::check_apart(paths[1], rules); !apart) return apart;
+  }
   if (arguments.report_path.empty()) return {};
   const PathUse report{.path = arguments.report_path, .noun = "report"};
   if (Result<void> apart = tensorcast::check_apart(report, paths); !apart) return apart;
@@ -364,7 +367,8 @@ void add_conversion(CLI::App& command, Work& work, bool plan_only) {
                    "to float4, which PyTorch then cannot load (default: leave them as they are)");
   command.add_flag("--raw-codes", request.raw_codes,
                    "convert weights of 8 bits although a tensor beside them, such as NAME_scale_inv, has their scales");
-  command.add_flag("-f,--force", request.overwrite, "overwrite OUT and the report; in a folder only what tcast wrote there");
+  command.add_flag("-f,--force", request.overwrite,
+                   "overwrite OUT and the report; in a folder only what tcast wrote there");
   command.add_flag("--parents", request.parents, "create the folders of OUT that do not exist");
   add_input_layout(command, arguments->layout);
   command
