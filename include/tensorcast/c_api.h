@@ -94,7 +94,7 @@ typedef struct tc_cast_options {
   int32_t opset;        /* 0 = newest */
   int32_t saturate;     /* 1 */
   int32_t round_mode;   /* 0 up, 1 down, 2 nearest */
-  int32_t out_of_range; /* 0 auto, 1 wrap, 2 saturate, 3 error */
+  int32_t out_of_range; /* of every source and target: 0 auto, 1 wrap, 2 saturate, 3 error */
   int32_t int_rounding; /* 0 trunc, 1 nearest_even */
   int32_t invalid;      /* 0 default, 1 error */
   int32_t fnuz_inf;     /* 0 spec, 1 flt_max */

@@ -39,7 +39,7 @@ typedef enum {
   TC_CONVERT_PARENTS = 2,     /* create the folders of the output */
   TC_CONVERT_ALLOW_ODD = 3,   /* safetensors: rows that do not fill whole bytes */
   TC_CONVERT_RAW_CODES = 4,   /* weights of 8 bits or fewer although the file has their scales */
-  TC_CONVERT_REFUSE_WRAP = 5, /* an element that would wrap around is an error */
+  TC_CONVERT_REFUSE_WRAP = 5, /* out_of_range auto means error if the target is an integer type */
   TC_CONVERT_DRY_RUN = 6,     /* plan only */
   TC_CONVERT_REPORT = 7,      /* fill tc_tensor_outcome's report */
   TC_CONVERT_VERIFY = 8,      /* read the output back and compare it */

@@ -17,7 +17,7 @@ namespace tensorcast::inline TENSORCAST_ABI {
 
 // Enumerator numbers are those of tc_cast_options in c_api.h.
 enum class RoundMode : std::int32_t { up = 0, down = 1, nearest = 2 };                      // float8_e8m0fnu only
-enum class OutOfRange : std::int32_t { automatic = 0, wrap = 1, saturate = 2, error = 3 };  // real to integer
+enum class OutOfRange : std::int32_t { automatic = 0, wrap = 1, saturate = 2, error = 3 };  // D6 of docs/semantics.md
 enum class IntRounding : std::int32_t { trunc = 0, nearest_even = 1 };                      // real to integer
 // NaN and Inf to integer, NaN to float4 and float6, negative to float8_e8m0fnu.
 enum class Invalid : std::int32_t { default_value = 0, error = 1 };
@@ -38,16 +38,16 @@ struct CastOptions {
 
   // The defaults, which are ONNX's: integers wrap.
   [[nodiscard]] static CastOptions onnx() noexcept { return {}; }
-  // No integer is lost: out_of_range and invalid are errors. So are numbers out of an integer type's range, NaN and
-  // infinity to an integer, NaN to float4 and float6, negative numbers to float8_e8m0fnu. Fractions are still
-  // truncated.
+  // No integer is lost: out_of_range and invalid are errors. So are numbers out of the target's range, of a float too,
+  // NaN and infinity to an integer, infinity to a type that lacks it, NaN to float4 and float6, zeros and negative
+  // numbers to float8_e8m0fnu. Fractions are still truncated.
   [[nodiscard]] static CastOptions lossless_integers() noexcept {
     CastOptions options;
     options.out_of_range = OutOfRange::error;
     options.invalid = Invalid::error;
     return options;
   }
-  // Numbers out of an integer type's range become its lowest or largest; fractions round to the nearest, ties to even.
+  // Finite numbers out of the target's range become its lowest or largest; fractions round to nearest, ties to even.
   [[nodiscard]] static CastOptions saturating_integers() noexcept {
     CastOptions options;
     options.out_of_range = OutOfRange::saturate;

@@ -106,7 +106,7 @@ struct ConvertRequest {
   bool allow_odd =
       false;  // convert tensors whose rows would not fill whole bytes, which readers of safetensors do not accept
   bool raw_codes = false;    // convert weights of 8 bits or fewer although the file has a tensor with their scales
-  bool refuse_wrap = false;  // an element that would wrap around in an integer type is an error
+  bool refuse_wrap = false;  // options.out_of_range = automatic means error if the target is an integer type
   OnLoss on_loss = OnLoss::ignore;
   // Of checkpoints only. By default each output shard has the tensors of an input shard.
   std::uint64_t max_shard_bytes = 0;  // not 0: cut anew, in the order of the input, so that no file has more bytes of

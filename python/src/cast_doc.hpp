@@ -35,7 +35,8 @@ Args:
     opset: version of ONNX ``Cast`` whose rules apply, 1 to 28; default the newest.
     saturate: float8 targets: clamp (default), or let overflow become NaN or infinity.
     round_mode: ``"up"`` (default), ``"down"``, ``"nearest"``; float8_e8m0fnu only.
-    out_of_range: integer targets: ``"auto"`` (default), ``"wrap"``, ``"saturate"``, ``"error"``.
+    out_of_range: a number that the target lacks: ``"saturate"`` makes it the lowest or largest, ``"error"`` refuses it;
+        ``"auto"`` (default) and ``"wrap"`` are ONNX's rules: integers wrap, floats become infinity or as ``saturate`` says.
     int_rounding: integer targets: ``"trunc"`` (default), ``"nearest_even"``.
     invalid: ``"default"``, or ``"error"`` for NaN and infinities that the target cannot express.
     fnuz_inf: ``"spec"`` (default) or ``"flt_max"``; opset 19 to 23.

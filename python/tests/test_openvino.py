@@ -61,6 +61,10 @@ def test_options_and_names():
     assert "to_bytes" in {node.get_friendly_name() for node in model.get_ops()}
     assert run(model, np.float32([[300, -5], [7, 255]]))[0].tolist() == [[255, 0], [7, 255]]
     assert use_tensorcast(model) == 0  # already done
+    x = ops.parameter([-1], ov.Type.i32, name="x")
+    model = model_of([ops.convert(x, "u8"), ops.convert(x, "f16")], [x])
+    use_tensorcast(model, out_of_range="saturate")
+    assert [found.tolist() for found in run(model, np.int32([300, -5, 10**6]))] == [[255, 0, 255], [300, -5, 65504]]
 
 
 def test_promotion():

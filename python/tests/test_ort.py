@@ -89,7 +89,7 @@ def test_attributes_and_options():
                                                   [value("x", 1)], [value("y", 1)]))  # fmt: skip
     for to, attributes in [
         ("float8_e4m3fn", {"saturate": 0}), ("int8", {"out_of_range": "saturate"}), ("int32", {"int_rounding": "nearest_even"}),
-        ("float16", {"scale": 0.5}), ("float8_e5m2fnuz", {"opset": 19, "fnuz_inf": "flt_max"}),
+        ("float16", {"scale": 0.5}), ("float16", {"out_of_range": "saturate"}), ("float8_e5m2fnuz", {"opset": 19, "fnuz_inf": "flt_max"}),
     ]:  # fmt: skip
         expected = tc.cast(tc.cast(x, to, **attributes), "float32")
         assert np.array_equal(made(to, **attributes).run(None, {"x": x})[0], expected, equal_nan=True), to
@@ -98,6 +98,10 @@ def test_attributes_and_options():
             assert made("float8_e8m0fnu", round_mode=mode).run(None, {"x": x[2:3]})[0] == (2 if mode == "down" else 4)
     with pytest.raises(Exception, match='tensorcast: element 1: |tensorcast: .*element 3'):
         made("uint8", out_of_range="error").run(None, {"x": np.float32([1, 1e9])})
+    integers = lambda rule: session(model([cast("x", "y", 2, out_of_range=rule)], [value("x", 7)], [value("y", 2)]))
+    assert integers("saturate").run(None, {"x": np.int64([300, -5])})[0].tolist() == [255, 0]
+    with pytest.raises(Exception, match="300 does not fit uint8"):
+        integers("error").run(None, {"x": np.int64([300, -5])})
     with pytest.raises(Exception, match='out_of_range is "clip", and must be one of: auto, wrap, saturate, error'):
         fails(model([cast("x", "y", 3, out_of_range="clip")], [value("x", 1)], [value("y", 3)]))
 

@@ -98,6 +98,22 @@ def test_convert(checkpoint, tmp_path):
         assert archive["layer.weight"].itemsize == 1 and np.array_equal(archive["layer.bias"], tensors["layer.bias"])
 
 
+def test_convert_obeys_out_of_range(tmp_path):
+    numbers, halves = tmp_path / "numbers.npy", tmp_path / "halves.npy"
+    np.save(numbers, np.int64([300, -300, 7]))
+    np.save(halves, np.float32([1e6, -np.inf]))
+    convert = lambda path, to, **options: tc.convert(path, tmp_path / "out.npy", to, overwrite=True, **options)
+    for options, expected in [({}, [44, -44, 7]), ({"out_of_range": "saturate"}, [127, -128, 7])]:
+        convert(numbers, "int8", **options)
+        assert np.load(tmp_path / "out.npy").tolist() == expected
+    convert(halves, "float16", out_of_range="saturate")
+    assert np.load(tmp_path / "out.npy").tolist() == [65504, -np.inf]
+    with pytest.raises(tc.OutOfRangeError, match="300 does not fit int8"):
+        convert(numbers, "int8", out_of_range="error")
+    with pytest.raises(tc.OutOfRangeError, match=r"1e\+06 does not fit float16"):
+        convert(halves, "float16", out_of_range="error")
+
+
 def test_convert_refusals_leave_nothing(checkpoint, tmp_path):
     path, _ = checkpoint
     target = tmp_path / "out.safetensors"

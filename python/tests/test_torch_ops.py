@@ -38,6 +38,12 @@ def test_options():
         assert torch.equal(bits(torch.ops.tensorcast.cast(x, to, **options)), bits(tc.cast(x, to, **options)))
     with pytest.raises(CastError, match="element 0"):
         torch.ops.tensorcast.cast(x, "int8", out_of_range="error")
+    numbers = torch.tensor([300, -5])
+    assert torch.ops.tensorcast.cast(numbers, "uint8", out_of_range="saturate").tolist() == [255, 0]
+    assert torch.ops.tensorcast.cast(x, "float16", out_of_range="saturate")[0] == 65504
+    for refused, to in [(numbers, "uint8"), (x, "float16")]:
+        with pytest.raises(CastError, match="element 0"):
+            torch.ops.tensorcast.cast(refused, to, out_of_range="error")
     with pytest.raises(TypeError, match="PyTorch has no int4"):
         torch.ops.tensorcast.cast(x, "int4")
     with pytest.raises(CastError, match="e4m3"):

@@ -229,12 +229,32 @@ TEST(Cast, LargeTargetsHaveWhatComesBeforeAnError) {
   }
 }
 
+// Targets of the source's width, which copy unless they saturate, and others; small, and large enough for threads.
+TEST(Cast, IntegersSaturate) {
+  for (const std::size_t count : {std::size_t{1}, std::size_t{4095}, std::size_t{9'000'000}}) {
+    std::vector<std::int16_t> numbers(count, -5);
+    numbers[count / 2] = 300;
+    const auto saturated = [&](DType to) {
+      const Conversion whole{reinterpret_cast<const std::byte*>(numbers.data()), DType::int16, nullptr, to, count};
+      const Placed got = cast_at(whole, 0, {.out_of_range = OutOfRange::saturate}, nullptr);
+      EXPECT_TRUE(got.done.ok());
+      return std::pair(codec::load_code(to, got.bytes.data() + 64, 0),
+                       codec::load_code(to, got.bytes.data() + 64, count / 2));
+    };
+    const std::uint64_t first = count == 1 ? 300 : 0;
+    EXPECT_EQ(saturated(DType::uint16), (std::pair<std::uint64_t, std::uint64_t>(first, 300)));
+    EXPECT_EQ(saturated(DType::uint64), (std::pair<std::uint64_t, std::uint64_t>(first, 300)));
+    EXPECT_EQ(saturated(DType::int8), (std::pair<std::uint64_t, std::uint64_t>(count == 1 ? 127 : 0xfb, 127)));
+  }
+}
+
 // Whether one is refused is asked behind the conversion, of several of its pieces at a time where the source is narrow.
 TEST(Cast, LargeTensorsNameTheFirstElementRefused) {
   for (const auto& [from, to] :
        {std::pair{DType::float8_e4m3fnuz, DType::int8}, std::pair{DType::float8_e4m3fnuz, DType::int64},
         std::pair{DType::float8_e5m2, DType::int16}, std::pair{DType::bfloat16, DType::int8},
-        std::pair{DType::float64, DType::int32}}) {
+        std::pair{DType::float64, DType::int32}, std::pair{DType::int32, DType::uint8},
+        std::pair{DType::int16, DType::uint16}, std::pair{DType::float32, DType::float16}}) {
     const std::string pair = std::string(name(from)) + " to " + std::string(name(to));
     const std::size_t bits = static_cast<std::size_t>(bit_width(from) + bit_width(to));
     const std::size_t count = (std::size_t{33} << 20) * 8 / bits + 5;
@@ -245,7 +265,10 @@ TEST(Cast, LargeTensorsNameTheFirstElementRefused) {
     for (int digit = 0; digit < 7; ++digit) digits.push_back(code_of(digit));
     std::vector<std::byte> source(storage_bytes(from, count));
     for (std::size_t i = 0; i < count; ++i) codec::store_code(from, source.data(), i, digits[i % 7]);
-    codec::store_code(from, source.data(), count / 3, code_of(-128.0));  // at the end of a range
+    const bool is_float = family(from) == Family::floating;
+    const std::uint64_t end = code_of(!is_float ? 255.0 : family(to) == Family::floating ? INFINITY : -128.0);
+    const std::uint64_t refused_code = code_of(!is_float ? -1.0 : family(to) == Family::floating ? -65520.0 : NAN);
+    codec::store_code(from, source.data(), count / 3, end);  // at the end of a range
     const Conversion whole{source.data(), from, nullptr, to, count};
     const Placed usual = cast_at(whole, 3, {}, nullptr);
     for (const int threads : {1, 2}) {
@@ -254,7 +277,7 @@ TEST(Cast, LargeTensorsNameTheFirstElementRefused) {
       ASSERT_TRUE(accepted.done.ok()) << pair;
       EXPECT_TRUE(accepted.bytes == usual.bytes) << pair;
       for (const std::size_t bad : {count - 1, count - 1000, count / 2, std::size_t{4097}, std::size_t{0}}) {
-        codec::store_code(from, source.data(), bad, code_of(NAN));
+        codec::store_code(from, source.data(), bad, refused_code);
         const Placed refused = cast_at(whole, 3, strict, nullptr, threads);
         ASSERT_FALSE(refused.done.ok()) << pair << " at " << bad;
         EXPECT_EQ(refused.done.error().element, bad) << pair;

@@ -8,10 +8,11 @@
 namespace tensorcast::inline TENSORCAST_ABI {
 namespace {
 
-// D0 and D6: the same type keeps its bits, and integers of one width share their codes.
-bool shares_codes(DType from, DType to) {
+// D0 and D7: the same type keeps its bits, and integers of one width share their codes unless they saturate.
+bool shares_codes(DType from, DType to, const codec::Policy& policy) {
   if (from == to) return true;
-  return family(from) == Family::integer && family(to) == Family::integer && bit_width(from) == bit_width(to);
+  const bool are_integers = family(from) == Family::integer && family(to) == Family::integer;
+  return are_integers && bit_width(from) == bit_width(to) && policy.range == codec::RangeRule::wrap;
 }
 
 }  // namespace
@@ -19,7 +20,7 @@ bool shares_codes(DType from, DType to) {
 Converter::Converter(Target target, const Conversion& whole, const codec::Policy& policy) : policy_(policy) {
   const DType from = whole.from, to = whole.to;
   if (policy.scale == 1.0) {
-    is_copy_ = shares_codes(from, to);
+    is_copy_ = shares_codes(from, to, policy);
     if (!is_copy_) kernel_ = kernels::find_kernel(target, from, to)->run;
   } else if (kernels::TableConversion::pays(from, whole.count)) {
     table_.emplace(target, from, to, policy);

@@ -41,7 +41,9 @@ TEST(Promote, RankZeroIsAScalar) {
   const auto both = promote(wide, narrow, options);
   EXPECT_EQ(elements_of<std::uint8_t>(both->first), std::vector<std::uint8_t>{44});  // modulo 2^8
   EXPECT_EQ(promote(one, narrow, options)->second.dtype(), DType::int64);
-  EXPECT_EQ(promote(wide, narrow, options, {.out_of_range = OutOfRange::error}).ok(), true);  // integers keep low bits
+  EXPECT_EQ(promote(wide, narrow, options, {.out_of_range = OutOfRange::error}).error().element, 0u);
+  const auto saturated = promote(wide, narrow, options, {.out_of_range = OutOfRange::saturate});
+  EXPECT_EQ(elements_of<std::uint8_t>(saturated->first), std::vector<std::uint8_t>{255});
 }
 
 TEST(Promote, OtherRulesAndCastOptions) {

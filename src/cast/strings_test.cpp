@@ -56,14 +56,16 @@ Result<std::uint64_t> reference(std::string_view text, DType to, const CastOptio
   return cast_text(text, to, codec::resolve_policy(options, DType::string, to).value());
 }
 
-std::array<CastOptions, 5> choices_of_options() {
-  std::array<CastOptions, 5> choices;
+std::array<CastOptions, 6> choices_of_options() {
+  std::array<CastOptions, 6> choices;
   choices[1].saturate = false;
   choices[1].round_mode = RoundMode::down;
   choices[2].int_rounding = IntRounding::nearest_even;
   choices[2].round_mode = RoundMode::nearest;
   choices[3].out_of_range = OutOfRange::saturate;
   choices[4].scale = 0.3;
+  choices[5].saturate = false;
+  choices[5].out_of_range = OutOfRange::saturate;
   return choices;
 }
 

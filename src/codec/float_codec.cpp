@@ -11,12 +11,12 @@ constexpr std::uint64_t sign_bit(const DTypeRow& type) {
   return type.format.has_sign ? std::uint64_t{1} << (type.bits - 1) : 0;
 }
 
-// The result of a value out of range. Only the 8-bit floats let the user choose.
-enum class Overflow : std::uint8_t { infinity_or_nan, largest };
-
-Overflow overflow_result(const DTypeRow& type, const Policy& policy) {
-  if (!type.format.has_nan()) return Overflow::largest;
-  return type.bits == 8 && policy.saturate ? Overflow::largest : Overflow::infinity_or_nan;
+// Report whether finite numbers out of range, and infinities, become the largest number; else infinity or NaN.
+bool saturates(const DTypeRow& type, const Policy& policy) {
+  return !type.format.has_nan() || (type.bits == 8 ? policy.saturate : policy.range == RangeRule::saturate);
+}
+bool infinity_saturates(const DTypeRow& type, const Policy& policy) {
+  return !type.format.has_nan() || (type.bits == 8 && policy.saturate && !policy.keeps_infinity);
 }
 
 std::uint64_t infinity_code(const FloatFormat& format) { return format.largest_code() + 1; }
@@ -51,8 +51,8 @@ Encoded encode_nan(const Real& value, const DTypeRow& type, const Policy& policy
 
 Encoded encode_infinite(const Real& value, const DTypeRow& type, const Policy& policy) {
   const std::uint64_t sign = value.negative ? sign_bit(type) : 0;
-  const bool is_fnuz = type.format.nonfinite == NonFinite::nan_negative_zero;
-  if (overflow_result(type, policy) == Overflow::largest && !(is_fnuz && policy.fnuz_inf_is_nan)) {
+  if (policy.range == RangeRule::error && !type.format.has_infinity()) return {.events = event_error};
+  if (infinity_saturates(type, policy)) {
     return {.bits = sign | type.format.largest_code(), .events = event_saturated};
   }
   if (type.format.has_infinity()) return {.bits = sign | infinity_code(type.format)};
@@ -61,7 +61,8 @@ Encoded encode_infinite(const Real& value, const DTypeRow& type, const Policy& p
 
 Encoded encode_beyond(const Real& value, const DTypeRow& type, const Policy& policy) {
   const std::uint64_t sign = value.negative ? sign_bit(type) : 0;
-  if (overflow_result(type, policy) == Overflow::largest) {
+  if (policy.range == RangeRule::error) return {.events = event_error};
+  if (saturates(type, policy)) {
     return {.bits = sign | type.format.largest_code(), .events = event_saturated | event_inexact};
   }
   if (type.format.has_infinity()) return {.bits = sign | infinity_code(type.format), .events = event_overflowed};
@@ -104,8 +105,9 @@ Encoded encode_power_of_two(const Real& value, const DTypeRow& type, const Polic
   const bool above =
       !below && (infinite || leading > format.max_exponent() || (leading == format.max_exponent() && !exact));
   if (below || above) {
+    if (policy.range == RangeRule::error) return {.events = event_error};
     const std::uint16_t changed = infinite ? 0 : event_inexact;
-    if (policy.saturate) {
+    if (infinite ? infinity_saturates(type, policy) : saturates(type, policy)) {
       return {.bits = below ? 0 : format.largest_code(),
               .events = static_cast<std::uint16_t>(event_saturated | changed)};
     }

@@ -119,6 +119,47 @@ TEST(FloatCodec, WideFloatsOverflowToInfinityWhateverSaturateSays) {
   }
 }
 
+// D6: only finite numbers saturate, in every type; infinity fails where the type has none.
+TEST(FloatCodec, RangeRuleOfWideFloats) {
+  const Policy saturating{.range = RangeRule::saturate}, strict{.range = RangeRule::error};
+  EXPECT_EQ(code_of(65520.0, DType::float16, saturating), 0x7BFFu);
+  EXPECT_EQ(code_of(-1e300, DType::float32, saturating), 0xFF7FFFFFu);
+  EXPECT_EQ(code_of(-infinity, DType::bfloat16, saturating), 0xFF80u);
+  EXPECT_EQ(from_double(1e39, DType::bfloat16, saturating).events, event_saturated | event_inexact);
+  EXPECT_EQ(from_double(infinity, DType::bfloat16, saturating).events, 0);
+  EXPECT_EQ(cast_code(DType::int32, 70000, DType::float16, saturating).bits, 0x7BFFu);
+  EXPECT_EQ(code_of(std::nextafter(65520.0, 0.0), DType::float16, strict), 0x7BFFu);
+  EXPECT_EQ(from_double(65520.0, DType::float16, strict).events, event_error);
+  EXPECT_EQ(code_of(infinity, DType::float16, strict), 0x7C00u);
+  EXPECT_EQ(code_of(nan, DType::float16, strict), 0x7E00u);
+}
+
+TEST(FloatCodec, RangeRuleOfNarrowFloats) {
+  for (const bool saturate : {true, false}) {
+    const Policy strict{.saturate = saturate, .range = RangeRule::error};
+    for (const DType to : {DType::float8_e4m3fn, DType::float8_e4m3fnuz, DType::float8_e5m2, DType::float8_e5m2fnuz,
+                           DType::float6_e2m3fn, DType::float6_e3m2fn, DType::float4_e2m1fn}) {
+      EXPECT_EQ(from_double(1e9, to, strict).events, event_error) << name(to);
+      EXPECT_EQ(from_double(-infinity, to, strict).events == event_error, to != DType::float8_e5m2) << name(to);
+      EXPECT_NE(from_double(nan, to, strict).events, event_error) << name(to);
+      EXPECT_NE(from_double(-2.0, to, strict).events, event_error) << name(to);
+    }
+    EXPECT_EQ(code_of(464.0, DType::float8_e4m3fn, strict), 0x7Eu);
+    for (const double outside : {0.0, -1.0, 0x1p-128, 0x1.8p127, infinity, -infinity}) {
+      EXPECT_EQ(from_double(outside, DType::float8_e8m0fnu, strict).events, event_error) << outside;
+    }
+    EXPECT_EQ(code_of(0x1p-127, DType::float8_e8m0fnu, strict), 0x00u);
+    EXPECT_EQ(code_of(nan, DType::float8_e8m0fnu, strict), 0xFFu);
+  }
+  const Policy keeps{.keeps_infinity = true};
+  EXPECT_EQ(code_of(-1e9, DType::float8_e4m3fn, keeps), 0xFEu);
+  EXPECT_EQ(code_of(-infinity, DType::float8_e4m3fn, keeps), 0xFFu);
+  EXPECT_EQ(code_of(1e9, DType::float8_e5m2, keeps), 0x7Bu);
+  EXPECT_EQ(code_of(infinity, DType::float8_e5m2, keeps), 0x7Cu);
+  EXPECT_EQ(code_of(0.0, DType::float8_e8m0fnu, keeps), 0x00u);
+  EXPECT_EQ(code_of(-infinity, DType::float8_e8m0fnu, keeps), 0xFFu);
+}
+
 TEST(FloatCodec, E4M3FNEndsAt464) {
   const Policy no_saturate{.saturate = false};
   for (const double in_range : {448.0, 463.0, 464.0}) {
@@ -158,7 +199,7 @@ TEST(FloatCodec, FnuzInfinityByOpset) {
   for (const DType to : {DType::float8_e4m3fnuz, DType::float8_e5m2fnuz}) {
     EXPECT_EQ(code_of(infinity, to), 0x7Fu);
     EXPECT_EQ(code_of(-infinity, to), 0xFFu);
-    const Policy opset_19{.fnuz_inf_is_nan = true};
+    const Policy opset_19{.keeps_infinity = true};
     EXPECT_EQ(code_of(infinity, to, opset_19), 0x80u);
     EXPECT_EQ(code_of(-infinity, to, opset_19), 0x80u);
     EXPECT_EQ(code_of(1e9, to, opset_19), 0x7Fu);  // finite values saturate at every opset

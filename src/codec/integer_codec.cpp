@@ -49,9 +49,9 @@ Encoded encoded(std::uint64_t bits, unsigned events) {
 }
 
 Encoded encode_nonfinite(const Real& value, const DTypeRow& type, const Policy& policy) {
-  if (policy.invalid_is_error || policy.integer_range == IntegerRange::error) return error();
+  if (policy.invalid_is_error || policy.range == RangeRule::error) return error();
   if (value.is_nan()) return {.bits = 0, .events = event_nan_lost};
-  if (policy.integer_range == IntegerRange::wrap) return {.bits = 0, .events = event_wrapped};
+  if (policy.range == RangeRule::wrap) return {.bits = 0, .events = event_wrapped};
   const int128 extreme = value.negative ? lowest(type) : largest(type);
   return {.bits = static_cast<std::uint64_t>(extreme) & code_mask(type), .events = event_saturated};
 }
@@ -63,14 +63,14 @@ Encoded encode_finite(const Real& value, const DTypeRow& type, const Policy& pol
     return encoded(static_cast<std::uint64_t>(signed_part) & code_mask(type),
                    part.rounded ? unsigned{event_inexact} : 0U);
   }
-  switch (policy.integer_range) {
-    case IntegerRange::wrap:
+  switch (policy.range) {
+    case RangeRule::wrap:
       return encoded(static_cast<std::uint64_t>(signed_part) & code_mask(type), event_wrapped | event_inexact);
-    case IntegerRange::saturate: {
+    case RangeRule::saturate: {
       const int128 extreme = value.negative ? lowest(type) : largest(type);
       return encoded(static_cast<std::uint64_t>(extreme) & code_mask(type), event_saturated | event_inexact);
     }
-    case IntegerRange::error:
+    case RangeRule::error:
       break;
   }
   return error();
@@ -94,14 +94,6 @@ Encoded encode_integer(const Real& value, DType to, const Policy& policy) noexce
       break;
   }
   return encode_nonfinite(value, row(to), policy);
-}
-
-Encoded integer_to_integer(DType from, std::uint64_t bits, DType to) noexcept {
-  const DTypeRow& target = row(to);
-  const int128 value = from == DType::boolean ? int128{bits != 0} : number(row(from), bits);
-  const bool in_range = value >= lowest(target) && value <= largest(target);
-  const std::uint64_t code = static_cast<std::uint64_t>(value) & code_mask(target);
-  return in_range ? Encoded{.bits = code} : encoded(code, event_wrapped | event_inexact);
 }
 
 }  // namespace tensorcast::codec

@@ -10,9 +10,8 @@
 
 namespace tensorcast::codec {
 
-// Precondition of all: the types are of the integer family, `from` of integer_to_integer() may also be bool.
+// Precondition of both: the type is of the integer family.
 [[nodiscard]] Real decode_integer(DType from, std::uint64_t bits) noexcept;
-[[nodiscard]] Encoded encode_integer(const Real& value, DType to, const Policy& policy) noexcept;  // D6
-[[nodiscard]] Encoded integer_to_integer(DType from, std::uint64_t bits, DType to) noexcept;       // D7
+[[nodiscard]] Encoded encode_integer(const Real& value, DType to, const Policy& policy) noexcept;
 
 }  // namespace tensorcast::codec

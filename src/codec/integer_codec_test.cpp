@@ -13,8 +13,8 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr Policy saturating{.integer_range = IntegerRange::saturate};
-constexpr Policy strict{.integer_range = IntegerRange::error};
+constexpr Policy saturating{.range = RangeRule::saturate};
+constexpr Policy strict{.range = RangeRule::error};
 
 Encoded from_double(double value, DType to, const Policy& policy = {}) {
   return cast_code(DType::float64, std::bit_cast<std::uint64_t>(value), to, policy);
@@ -55,7 +55,7 @@ TEST(IntegerCodec, NearestEvenRoundsTiesToEven) {
   EXPECT_EQ(integer(-2.5, DType::int8, nearest), -2);
   EXPECT_EQ(integer(std::nextafter(2.5, 3.0), DType::int8, nearest), 3);
   EXPECT_EQ(integer(1e-300, DType::int8, nearest), 0);
-  const Policy strict_nearest{.integer_range = IntegerRange::error, .int_rounding = IntRounding::nearest_even};
+  const Policy strict_nearest{.range = RangeRule::error, .int_rounding = IntRounding::nearest_even};
   EXPECT_EQ(integer(255.4, DType::uint8, strict_nearest), 255);
   EXPECT_EQ(from_double(255.5, DType::uint8, strict_nearest).events, event_error);
   EXPECT_EQ(integer(-0.5, DType::uint8, strict_nearest), 0);
@@ -103,16 +103,30 @@ TEST(IntegerCodec, InvalidIsRefusedOnDemand) {
   EXPECT_EQ(integer(300.0, DType::uint8, invalid), 44);
 }
 
-TEST(IntegerCodec, IntegersKeepLowBitsWhateverTheOptions) {
-  for (const Policy& policy : {Policy{}, saturating, strict}) {
-    EXPECT_EQ(cast_code(DType::int32, 300, DType::uint8, policy).bits, 44u);
-    EXPECT_EQ(cast_code(DType::int8, 0xFF, DType::uint64, policy).bits, ~std::uint64_t{0});
-    EXPECT_EQ(cast_code(DType::int4, 0x8, DType::int16, policy).bits, 0xFFF8u);
-    EXPECT_EQ(cast_code(DType::uint64, ~std::uint64_t{0}, DType::int64, policy).bits, ~std::uint64_t{0});
-    EXPECT_EQ(cast_code(DType::boolean, 0x80, DType::int2, policy).bits, 1u);
+TEST(IntegerCodec, IntegersOutOfRangeWrapSaturateOrFail) {
+  struct Case {
+    DType from;
+    std::uint64_t code;
+    DType to;
+    std::uint64_t wrapped, saturated;
+  };
+  for (const Case& c : {Case{DType::int32, 300, DType::uint8, 44, 255},
+                        {DType::int8, 0xFF, DType::uint64, ~std::uint64_t{0}, 0},
+                        {DType::int64, 0xFFFFFFFFFFFFFFFB, DType::uint8, 251, 0},
+                        {DType::uint64, ~std::uint64_t{0}, DType::int64, ~std::uint64_t{0}, ~std::uint64_t{0} >> 1},
+                        {DType::int16, 0x8000, DType::int8, 0, 0x80}}) {
+    EXPECT_EQ(cast_code(c.from, c.code, c.to, {}).bits, c.wrapped);
+    EXPECT_EQ(cast_code(c.from, c.code, c.to, {}).events & ~event_underflowed, event_wrapped | event_inexact);
+    EXPECT_EQ(cast_code(c.from, c.code, c.to, saturating).bits, c.saturated);
+    EXPECT_EQ(cast_code(c.from, c.code, c.to, saturating).events & ~event_underflowed, event_saturated | event_inexact);
+    EXPECT_EQ(cast_code(c.from, c.code, c.to, strict).events, event_error);
   }
-  EXPECT_EQ(cast_code(DType::int32, 300, DType::uint8, {}).events, event_wrapped | event_inexact);
-  EXPECT_EQ(cast_code(DType::int32, 200, DType::uint8, {}).events, 0);
+  for (const Policy& policy : {Policy{}, saturating, strict}) {
+    EXPECT_EQ(cast_code(DType::int4, 0x8, DType::int16, policy).bits, 0xFFF8u);
+    EXPECT_EQ(cast_code(DType::boolean, 0x80, DType::int2, policy).bits, 1u);
+    EXPECT_EQ(cast_code(DType::int32, 200, DType::uint8, policy).events, 0);
+    EXPECT_EQ(cast_code(DType::int32, 300, DType::boolean, policy).bits, 1u);
+  }
 }
 
 TEST(IntegerCodec, AScaleMakesIntegersRealNumbers) {

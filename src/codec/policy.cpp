@@ -4,6 +4,7 @@
 
 #include "dtype/dtype_table.hpp"
 #include "dtype/formatted.hpp"
+#include "dtype/number_range.hpp"
 
 namespace tensorcast::codec {
 namespace {
@@ -85,14 +86,19 @@ bool is_fnuz(DType dtype) { return row(dtype).format.nonfinite == NonFinite::nan
 
 bool is_whole(Family family) { return family == Family::integer || family == Family::boolean; }
 
-IntegerRange integer_range(const CastOptions& options, DType from, DType to, int opset) {
+// `wrap` if no element can be out of range; NaN is out of an integer's.
+RangeRule range_rule(const CastOptions& options, DType from, DType to, int opset) {
+  const bool to_integer = family(to) == Family::integer, to_float = family(to) == Family::floating;
+  const bool has_nan = family(from) == Family::floating && row(from).format.has_nan();
+  const bool may_matter = options.scale != 1.0 || (to_integer && has_nan) || may_be_out_of_range(row(from), row(to));
+  if (!(to_integer || to_float) || !may_matter) return RangeRule::wrap;
   switch (options.out_of_range) {
     case OutOfRange::wrap:
-      return IntegerRange::wrap;
+      return RangeRule::wrap;
     case OutOfRange::saturate:
-      return IntegerRange::saturate;
+      return RangeRule::saturate;
     case OutOfRange::error:
-      return IntegerRange::error;
+      return RangeRule::error;
     case OutOfRange::automatic:
       break;
   }
@@ -100,7 +106,7 @@ IntegerRange integer_range(const CastOptions& options, DType from, DType to, int
   const bool is_real = !is_whole(row(from).family) || options.scale != 1.0;
   const bool is_4_bit = to == DType::int4 || to == DType::uint4;
   const bool saturates = is_real && is_4_bit && opset >= int4_since && opset < round_mode_since;
-  return saturates ? IntegerRange::saturate : IntegerRange::wrap;
+  return saturates ? RangeRule::saturate : RangeRule::wrap;
 }
 
 int opset_of(const CastOptions& options) { return options.opset == 0 ? newest_known_opset : options.opset; }
@@ -125,11 +131,17 @@ Policy policy_of(const CastOptions& options, DType from, DType to) noexcept {
   const int opset = opset_of(options);
   Policy policy;
   policy.saturate = options.saturate;
-  policy.fnuz_inf_is_nan = is_fnuz(to) && options.saturate && options.fnuz_inf == FnuzInf::spec &&
-                           opset >= saturate_since && opset < round_mode_since;
+  policy.keeps_infinity = is_fnuz(to) && options.saturate && options.fnuz_inf == FnuzInf::spec &&
+                          opset >= saturate_since && opset < round_mode_since;
   policy.float4_nan_is_zero = opset >= round_mode_since;
   policy.invalid_is_error = options.invalid == Invalid::error;
-  policy.integer_range = integer_range(options, from, to, opset);
+  policy.range = range_rule(options, from, to, opset);
+  if (policy.range == RangeRule::saturate && row(to).family == Family::floating && bit_width(to) <= 8) {
+    // Finite numbers saturate, and infinities become what they become without `saturate`.
+    policy.keeps_infinity |= !policy.saturate && row(to).format.has_nan();
+    policy.saturate = true;
+    policy.range = RangeRule::wrap;
+  }
   policy.int_rounding = options.int_rounding;
   policy.e8m0_rounding = options.round_mode;
   policy.float_string = options.float_string;

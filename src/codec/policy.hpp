@@ -10,29 +10,29 @@ namespace tensorcast::codec {
 // newest_opset() as a constant.
 inline constexpr int newest_known_opset = 28;
 
-enum class IntegerRange : std::uint8_t { wrap, saturate, error };
+// What becomes of a number out of range. `wrap`, to a float: what the version says.
+enum class RangeRule : std::uint8_t { wrap, saturate, error };
 
 // Defaults are those of the newest opset. Rules by their names in docs/semantics.md.
 struct Policy {
-  bool saturate = true;            // D2, D4
-  bool fnuz_inf_is_nan = false;    // D2: opset 19 to 23 with saturate and fnuz_inf = spec
+  bool saturate = true;            // D2, D4, of floats of 8 bits
+  bool keeps_infinity = false;     // of floats of 8 bits that saturate: infinities become infinity, or else NaN
   bool float4_nan_is_zero = true;  // D5: NaN becomes code 0x8 (-0); false: 0x7 (+6)
   bool invalid_is_error = false;
-  IntegerRange integer_range = IntegerRange::wrap;  // D6
-  IntRounding int_rounding = IntRounding::trunc;    // D6
-  RoundMode e8m0_rounding = RoundMode::up;          // D4
-  FloatString float_string = FloatString::plain;    // D9
+  // D6, D7. Never `saturate` for floats of 8 bits or fewer, as the two fields above say it.
+  RangeRule range = RangeRule::wrap;
+  IntRounding int_rounding = IntRounding::trunc;  // D6
+  RoundMode e8m0_rounding = RoundMode::up;        // D4
+  FloatString float_string = FloatString::plain;  // D9
   double scale = 1.0;
 
   // Reports whether an element may make the conversion fail.
-  [[nodiscard]] bool demands_errors() const noexcept {
-    return invalid_is_error || integer_range == IntegerRange::error;
-  }
+  [[nodiscard]] bool demands_errors() const noexcept { return invalid_is_error || range == RangeRule::error; }
   // The same policy without errors: elements that would fail are converted as the defaults say.
   [[nodiscard]] Policy without_errors() const noexcept {
     Policy lenient = *this;
     lenient.invalid_is_error = false;
-    if (integer_range == IntegerRange::error) lenient.integer_range = IntegerRange::wrap;
+    if (range == RangeRule::error) lenient.range = RangeRule::wrap;
     return lenient;
   }
 

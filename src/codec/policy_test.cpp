@@ -109,27 +109,60 @@ TEST(Policy, ValuesThatDoNotExistAreRefused) {
 TEST(Policy, FnuzInfinityIsNanFromOpset19To23) {
   for (int opset = 19; opset <= newest_known_opset; ++opset) {
     for (const DType to : {DType::float8_e4m3fnuz, DType::float8_e5m2fnuz}) {
-      EXPECT_EQ(resolved({.opset = opset}, DType::float32, to).fnuz_inf_is_nan, opset < 24) << opset;
-      EXPECT_FALSE(resolved({.opset = opset, .saturate = false}, DType::float32, to).fnuz_inf_is_nan);
-      EXPECT_FALSE(resolved({.opset = opset, .fnuz_inf = FnuzInf::flt_max}, DType::float32, to).fnuz_inf_is_nan);
+      EXPECT_EQ(resolved({.opset = opset}, DType::float32, to).keeps_infinity, opset < 24) << opset;
+      EXPECT_FALSE(resolved({.opset = opset, .saturate = false}, DType::float32, to).keeps_infinity);
+      EXPECT_FALSE(resolved({.opset = opset, .fnuz_inf = FnuzInf::flt_max}, DType::float32, to).keeps_infinity);
     }
-    EXPECT_FALSE(resolved({.opset = opset}, DType::float32, DType::float8_e4m3fn).fnuz_inf_is_nan);
+    EXPECT_FALSE(resolved({.opset = opset}, DType::float32, DType::float8_e4m3fn).keeps_infinity);
   }
 }
 
 TEST(Policy, RealsSaturateInto4BitsFromOpset21To23) {
   for (int opset = 21; opset <= newest_known_opset; ++opset) {
-    const IntegerRange expected = opset < 24 ? IntegerRange::saturate : IntegerRange::wrap;
+    const RangeRule expected = opset < 24 ? RangeRule::saturate : RangeRule::wrap;
     for (const DType to : {DType::int4, DType::uint4}) {
-      EXPECT_EQ(resolved({.opset = opset}, DType::float32, to).integer_range, expected) << opset;
-      EXPECT_EQ(resolved({.opset = opset}, DType::string, to).integer_range, expected) << opset;
-      EXPECT_EQ(resolved({.opset = opset, .scale = 2.0}, DType::int32, to).integer_range, expected) << opset;
-      EXPECT_EQ(resolved({.opset = opset}, DType::int32, to).integer_range, IntegerRange::wrap);
+      EXPECT_EQ(resolved({.opset = opset}, DType::float32, to).range, expected) << opset;
+      EXPECT_EQ(resolved({.opset = opset}, DType::string, to).range, expected) << opset;
+      EXPECT_EQ(resolved({.opset = opset, .scale = 2.0}, DType::int32, to).range, expected) << opset;
+      EXPECT_EQ(resolved({.opset = opset}, DType::int32, to).range, RangeRule::wrap);
       const CastOptions wrap{.opset = opset, .out_of_range = OutOfRange::wrap};
-      EXPECT_EQ(resolved(wrap, DType::float32, to).integer_range, IntegerRange::wrap);
+      EXPECT_EQ(resolved(wrap, DType::float32, to).range, RangeRule::wrap);
     }
-    EXPECT_EQ(resolved({.opset = opset}, DType::float32, DType::int8).integer_range, IntegerRange::wrap);
+    EXPECT_EQ(resolved({.opset = opset}, DType::float32, DType::int8).range, RangeRule::wrap);
   }
+}
+
+TEST(Policy, RangeCountsOnlyWhereItCanMatter) {
+  for (const OutOfRange rule : {OutOfRange::saturate, OutOfRange::error}) {
+    const RangeRule wanted = rule == OutOfRange::error ? RangeRule::error : RangeRule::saturate;
+    const CastOptions options{.out_of_range = rule};
+    const std::pair<DType, DType> may_leave[] = {
+        {DType::int32, DType::uint32},          {DType::int8, DType::uint64},         {DType::uint64, DType::int64},
+        {DType::uint16, DType::float16},        {DType::float8_e4m3fn, DType::int64}, {DType::float32, DType::int64},
+        {DType::float64, DType::float32},       {DType::float32, DType::bfloat16},    {DType::string, DType::float64},
+        {DType::float8_e8m0fnu, DType::float16}};
+    for (const auto& [from, to] : may_leave) EXPECT_EQ(resolved(options, from, to).range, wanted) << name(to);
+    const std::pair<DType, DType> never[] = {
+        {DType::int8, DType::int16},          {DType::boolean, DType::int2},   {DType::int16, DType::float16},
+        {DType::float16, DType::float32},     {DType::int64, DType::bfloat16}, {DType::float32, DType::boolean},
+        {DType::float8_e5m2, DType::float16}, {DType::int8, DType::int8},      {DType::float64, DType::float64}};
+    for (const auto& [from, to] : never) EXPECT_EQ(resolved(options, from, to).range, RangeRule::wrap) << name(to);
+    CastOptions scaled = options;
+    scaled.scale = 2.0;
+    EXPECT_EQ(resolved(scaled, DType::float64, DType::float64).range, wanted);
+    EXPECT_EQ(resolved(scaled, DType::float32, DType::boolean).range, RangeRule::wrap);
+  }
+}
+
+TEST(Policy, SaturationOfNarrowFloatsIsInTheirOwnFields) {
+  const auto policy = [](bool saturate, DType to) {
+    return resolved({.saturate = saturate, .out_of_range = OutOfRange::saturate}, DType::float32, to);
+  };
+  for (const DType to : {DType::float8_e4m3fn, DType::float8_e5m2, DType::float8_e5m2fnuz, DType::float8_e8m0fnu}) {
+    EXPECT_EQ(policy(true, to), Policy{});
+    EXPECT_EQ(policy(false, to), Policy{.keeps_infinity = true}) << name(to);
+  }
+  EXPECT_EQ(policy(false, DType::float4_e2m1fn), Policy{});
 }
 
 TEST(Policy, Float4NanIsZeroSinceOpset24) {
@@ -157,7 +190,7 @@ TEST(Policy, OptionsArriveAsTheyAre) {
   const Policy policy = resolved(options, DType::float32, DType::int8);
   EXPECT_FALSE(policy.saturate);
   EXPECT_TRUE(policy.invalid_is_error);
-  EXPECT_EQ(policy.integer_range, IntegerRange::error);
+  EXPECT_EQ(policy.range, RangeRule::error);
   EXPECT_EQ(policy.int_rounding, IntRounding::nearest_even);
   EXPECT_EQ(policy.e8m0_rounding, RoundMode::nearest);
   EXPECT_EQ(policy.float_string, FloatString::g8);

@@ -50,8 +50,6 @@ Encoded encode(const Real& value, DType to, const Policy& policy) noexcept {
 Encoded cast_code(DType from, std::uint64_t bits, DType to, const Policy& policy) noexcept {
   if (policy.scale != 1.0) return encode(scaled(decode(from, bits), policy.scale), to, policy);
   if (from == to) return {.bits = bits};
-  const bool from_integer = family(from) == Family::integer || family(from) == Family::boolean;
-  if (from_integer && family(to) == Family::integer) return integer_to_integer(from, bits, to);
   return encode(decode(from, bits), to, policy);
 }
 

@@ -127,7 +127,7 @@ TEST(ReferenceCast, InPlaceEqualsOutOfPlace) {
 TEST(ReferenceCast, RefusalNamesElementValueAndTypes) {
   const float values[] = {1.0f, 300.0f, 400.0f};
   std::byte dst[3];
-  const Policy strict{.integer_range = IntegerRange::error};
+  const Policy strict{.range = RangeRule::error};
   const Result<void> refused =
       reference_cast(reinterpret_cast<const std::byte*>(values), DType::float32, dst, DType::uint8, 3, strict);
   ASSERT_FALSE(refused.ok());

@@ -124,11 +124,11 @@ TEST(TextToInteger, WrapsBeyond128Bits) {
   EXPECT_EQ(code_of(power_of_ten(41) + ".5000001", DType::uint64, nearest),
             code_of("1e41", DType::uint64, nearest) + 1);
   EXPECT_EQ(code_of("1e999999999", DType::uint64), 0u);
-  EXPECT_EQ(code_of("1e300", DType::uint8, {.integer_range = IntegerRange::saturate}), 255u);
+  EXPECT_EQ(code_of("1e300", DType::uint8, {.range = RangeRule::saturate}), 255u);
 }
 
 TEST(TextToInteger, RefusalsCarryTheText) {
-  const Result<std::uint64_t> refused = cast_text(" 300 ", DType::uint8, {.integer_range = IntegerRange::error});
+  const Result<std::uint64_t> refused = cast_text(" 300 ", DType::uint8, {.range = RangeRule::error});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, ErrorCode::out_of_range);
   EXPECT_EQ(refused.error().message, "value 300 does not fit uint8 (from string)");

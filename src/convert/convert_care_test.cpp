@@ -207,8 +207,39 @@ TEST_F(ConvertCare, AnElementThatWouldWrapIsNamed) {
   error = failure(convert);
   EXPECT_EQ(error.element, 1u);
   EXPECT_EQ(error.message, "value 256 does not fit int8 (from int16)");
+  EXPECT_NE(error.hint, "");
   convert.refuse_wrap = false;
   convert_ok(convert);
+}
+
+TEST_F(ConvertCare, OutOfRangeHoldsForIntegersAndForFloatingPointTargets) {
+  const std::string in = put({make_tensor("ids", DType::int16, {2}, std::string("\xfb\xff\x00\x01", 4)),  // -5, 256
+                              floats("x", {1.0F, 1e6F})});
+  ConvertRequest convert = request(in, out_, DType::float16);
+  convert.rules = {{"ids", DType::uint8}};
+  convert.overwrite = true;
+  convert.verify = true;
+  const auto converted = [&](const std::string& name) {
+    for (const FileTensor& tensor : read_safetensors(out_)) {
+      if (tensor.info.name == name) return tensor.bytes;
+    }
+    return std::string("missing");
+  };
+  convert_ok(convert);
+  EXPECT_EQ(converted("ids"), std::string("\xfb\x00", 2));
+  EXPECT_EQ(converted("x"), std::string("\x00\x3c\x00\x7c", 4));
+  convert.options.out_of_range = OutOfRange::saturate;
+  for (const bool refuse_wrap : {false, true}) {  // the option is explicit
+    convert.refuse_wrap = refuse_wrap;
+    convert_ok(convert);
+    EXPECT_EQ(converted("ids"), std::string("\x00\xff", 2));
+    EXPECT_EQ(converted("x"), std::string("\x00\x3c\xff\x7b", 4));
+  }
+  fs::remove(out_);
+  convert.options.out_of_range = OutOfRange::error;
+  EXPECT_EQ(failure(convert).element, 0u);
+  convert.rules = {};
+  EXPECT_EQ(failure(convert).message, "value 1e+06 does not fit float16 (from float32)");
 }
 
 TEST_F(ConvertCare, FoldersOfTheOutput) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "codec/reference_cast.hpp"
 #include "convert/aligned_buffer.hpp"
 #include "convert/block_writer.hpp"
 #include "convert/damage.hpp"
@@ -70,9 +69,9 @@ class Transfer {
     const DType to = tensor.target.dtype;
     const std::uint64_t per_block = block_elements(from, to, block_bytes_);
     const bool judged = request_.on_loss != OnLoss::ignore && may_damage(from, to, request_.options);
-    const bool may_wrap = request_.refuse_wrap && family(to) == Family::integer;
+    const CastOptions options = options_for(to);
     std::optional<CastReport> report;
-    if (request_.report || judged || may_wrap) report.emplace();
+    if (request_.report || judged) report.emplace();
     NonzeroCounts nonzero;
     for (std::uint64_t first = 0; first < tensor.target.count && !outcome_.cancelled; first += per_block) {
       const std::size_t count = std::min(per_block, tensor.target.count - first);
@@ -82,13 +81,9 @@ class Transfer {
       Result<std::span<std::byte>> block = blocks_.acquire();
       if (!block) return std::move(block).error();
       const MutableTensorView target{to, shape, block->first(storage_bytes(to, count))};
-      Result<void> done = report ? cast({from, shape, source}, target, request_.options, *report, request_.execution)
-                                 : cast({from, shape, source}, target, request_.options, request_.execution);
-      if (!done) {
-        if (done.error().element) *done.error().element += first;
-        return done;
-      }
-      if (may_wrap && report->wrapped != 0) return wrapped_element(tensor, source, count, first);
+      Result<void> done = report ? cast({from, shape, source}, target, options, *report, request_.execution)
+                                 : cast({from, shape, source}, target, options, request_.execution);
+      if (!done) return located(std::move(done).error(), first, from);
       if (judged) {
         nonzero.before += count_nonzero(from, source, count);
         nonzero.after += count_nonzero(to, target.bytes, count);
@@ -135,9 +130,8 @@ class Transfer {
   }
 
   Result<void> move_parsed_strings(const PlannedTensor& tensor) {
-    CastOptions options = request_.options;
-    if (request_.refuse_wrap && options.out_of_range == OutOfRange::automatic) options.out_of_range = OutOfRange::error;
-    for (NumberBlocks numbers(options, tensor, reader_, block_bytes_); !numbers.at_end() && !outcome_.cancelled;) {
+    for (NumberBlocks numbers(options_for(tensor.target.dtype), tensor, reader_, block_bytes_);
+         !numbers.at_end() && !outcome_.cancelled;) {
       const std::uint64_t before = share(tensor, numbers.done());
       const Result<std::span<std::byte>> block = blocks_.acquire();
       if (!block) return block.error();
@@ -156,22 +150,24 @@ class Transfer {
     return static_cast<std::uint64_t>(all * static_cast<double>(elements) / static_cast<double>(tensor.target.count));
   }
 
-  // Finds the first element that wraps, in a block that has one.
-  [[nodiscard]] Error wrapped_element(const PlannedTensor& tensor, std::span<const std::byte> source, std::size_t count,
-                                      std::uint64_t first) const {
-    const DType to = tensor.target.dtype;
-    const Result<codec::Policy> policy = codec::resolve_policy(request_.options, tensor.from, to);
-    if (!policy) return policy.error();
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::uint64_t code = codec::load_code(tensor.from, source.data(), i);
-      if ((codec::cast_code(tensor.from, code, to, *policy).events & codec::event_wrapped) == 0) continue;
-      Error error = codec::does_not_fit(tensor.from, code, to, *policy, first + i);
-      error.hint = family(tensor.from) == Family::floating
+  // With `refuse_wrap`, a number out of an integer type's range is an error unless the options say more.
+  [[nodiscard]] CastOptions options_for(DType to) const {
+    CastOptions options = request_.options;
+    const bool is_default = options.out_of_range == OutOfRange::automatic;
+    if (request_.refuse_wrap && is_default && family(to) == Family::integer) options.out_of_range = OutOfRange::error;
+    return options;
+  }
+
+  // The error of a block that begins at element `first`.
+  [[nodiscard]] Error located(Error error, std::uint64_t first, DType from) const {
+    if (error.element) *error.element += first;
+    const bool may_say_more = request_.refuse_wrap && request_.options.out_of_range == OutOfRange::automatic;
+    if (error.code == ErrorCode::out_of_range && error.hint.empty() && may_say_more) {
+      error.hint = family(from) == Family::floating
                        ? "`out_of_range` wrap or saturate converts it all the same; `scale` may make it fit"
-                       : "`out_of_range` wrap keeps its low bits; a wider type holds it";
-      return error;
+                       : "`out_of_range` wrap or saturate converts it all the same; a wider type holds it";
     }
-    return Error{.message = "an element was reported as wrapped and is not"};
+    return error;
   }
 
   void advance(std::uint64_t bytes, const PlannedTensor& tensor) {

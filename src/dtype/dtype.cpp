@@ -7,6 +7,7 @@
 
 #include "dtype/dtype_table.hpp"
 #include "dtype/formatted.hpp"
+#include "dtype/number_range.hpp"
 #include "dtype/spellings.hpp"
 
 namespace tensorcast::inline TENSORCAST_ABI {
@@ -66,16 +67,14 @@ DTypeFacts facts_of(const DTypeRow& row, std::string_view special_codes) {
       facts.bias = format.bias;
       facts.has_infinity = format.has_infinity();
       facts.has_nan = format.has_nan();
-      const std::uint64_t mantissa = format.largest_code() & ((std::uint64_t{1} << format.mantissa_bits) - 1);
-      const double significand = 1.0 + std::ldexp(static_cast<double>(mantissa), -format.mantissa_bits);
-      facts.largest = std::ldexp(significand, format.max_exponent());
-      facts.lowest = format.has_sign ? -facts.largest : std::ldexp(1.0, format.min_exponent());
+      facts.largest = largest_of(row);
+      facts.lowest = lowest_of(row);
       facts.smallest_positive = std::ldexp(1.0, format.min_exponent() - (format.has_zero ? format.mantissa_bits : 0));
       break;
     }
     case Family::integer:
-      facts.largest = std::ldexp(1.0, row.bits - (row.is_signed ? 1 : 0)) - (row.bits < 64 ? 1.0 : 0.0);
-      facts.lowest = row.is_signed ? -std::ldexp(1.0, row.bits - 1) : 0.0;
+      facts.largest = largest_of(row);
+      facts.lowest = lowest_of(row);
       facts.smallest_positive = 1.0;
       break;
     case Family::boolean:

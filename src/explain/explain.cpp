@@ -186,13 +186,14 @@ Result<Explanation> explain(std::string_view literal, DType from, DType to, cons
 
   Explanation result;
   result.dtype = to;
-  // The options of a number without a type are those of the widest floating type.
-  const DType judged = source->dtype == DType::undefined ? DType::float64 : source->dtype;
-  const Result<Policy> policy = codec::resolve_policy(options, judged, to);
+  // A number without a type has the options of the widest floating type, but may be out of the range of each.
+  const bool is_typed = source->dtype != DType::undefined;
+  Result<Policy> policy = codec::resolve_policy(options, is_typed ? source->dtype : DType::float64, to);
   if (!policy) {
     result.error = policy.error().message;
     return result;
   }
+  if (to == DType::float64 && !is_typed) policy = codec::policy_of(options, DType::string, to);
   if (to == DType::string) {
     if (policy->scale != 1.0) {
       result.error = "a cast to string has no scale";

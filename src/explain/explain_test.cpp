@@ -73,6 +73,12 @@ TEST(Explain, NamesWhatHappened) {
   EXPECT_EQ(explained("1e-60", DType::float32).events, Events{"underflowed"});
   EXPECT_EQ(explained("300", DType::uint8).events, Events{"wrapped"});
   EXPECT_EQ(explained("300", DType::uint8, {.out_of_range = OutOfRange::saturate}).events, Events{"saturated"});
+  const CastOptions saturate{.out_of_range = OutOfRange::saturate}, error{.out_of_range = OutOfRange::error};
+  EXPECT_EQ(explained("300", DType::int32, DType::uint8, saturate).events, Events{"saturated"});
+  EXPECT_EQ(explained("300", DType::int32, DType::uint8, error).error, "value 300 does not fit uint8 (from int32)");
+  EXPECT_EQ(explained("1e6", DType::float16, saturate).code, 0x7BFFu);
+  EXPECT_EQ(explained("1e6", DType::float16, error).error, "value 1e6 does not fit float16");
+  EXPECT_EQ(explained("1e999", DType::float64, error).error, "value 1e999 does not fit float64");
   EXPECT_EQ(explained("2.7", DType::int8).events, Events{"truncated"});
   EXPECT_EQ(explained("2.7", DType::int8, {.int_rounding = IntRounding::nearest_even}).events, Events{"rounded"});
   EXPECT_EQ(explained("nan", DType::int8).events, Events{"NaN lost"});

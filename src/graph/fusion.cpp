@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "codec/policy.hpp"
-#include "dtype/dtype_table.hpp"
+#include "dtype/number_range.hpp"
 #include "graph/plan.hpp"
 
 namespace tensorcast::graph {
@@ -51,14 +51,7 @@ bool asks_the_same(const CastOptions& options, const DTypeRow& from, DType middl
   const Result<codec::Policy> chained = codec::resolve_policy(options, middle, to);
   Result<codec::Policy> fused = codec::resolve_policy(options, from.id, to);
   if (!chained || !fused) return false;
-  const bool to_integer = family(to) == Family::integer;
-  // D7: between integers the low bits count, with any options; 0 and 1 are in every range.
-  const bool range_is_free = !to_integer || from.family == Family::boolean ||
-                             (from.family == Family::integer && family(middle) == Family::integer);
-  if (from.family == Family::integer && to_integer && family(middle) == Family::floating) {
-    return chained->integer_range == codec::IntegerRange::wrap;
-  }
-  if (range_is_free) fused->integer_range = chained->integer_range;
+  if (!may_be_out_of_range(from, row(to))) fused->range = chained->range;
   return *fused == *chained;
 }
 
@@ -94,9 +87,14 @@ bool fusible(DType from_id, const CastOptions& first, DType middle, const CastOp
   if (from_id == to && !has_one_code_per_value(*from)) return false;
   if (keeps_every_code(from_id, middle)) return true;
   // D7: the low bits of the low bits are the low bits.
+  const auto wraps = [](const CastOptions& options, DType a, DType b) {
+    const Result<codec::Policy> policy = codec::resolve_policy(options, a, b);
+    return policy && policy->range == codec::RangeRule::wrap;
+  };
   const bool integers =
       from->family == Family::integer && family(middle) == Family::integer && family(to) == Family::integer;
-  return integers && from_id != to && bit_width(to) <= bit_width(middle) && bit_width(middle) <= bit_width(from_id);
+  if (!integers || !wraps(first, from_id, middle) || !wraps(second, middle, to)) return false;
+  return from_id != to && bit_width(to) <= bit_width(middle) && bit_width(middle) <= bit_width(from_id);
 }
 
 void fuse_casts(Block& block, const std::vector<ValueType>& types) {

@@ -61,6 +61,8 @@ std::vector<CastOptions> option_sets() {
   sets.push_back({.int_rounding = IntRounding::nearest_even});
   sets.push_back({.invalid = Invalid::error});
   sets.push_back({.opset = 21, .out_of_range = OutOfRange::wrap, .fnuz_inf = FnuzInf::flt_max});
+  sets.push_back({.saturate = false, .out_of_range = OutOfRange::saturate});
+  sets.push_back({.opset = 23, .out_of_range = OutOfRange::error});
   sets.push_back(CastOptions::lossless_integers());
   return sets;
 }
@@ -71,6 +73,8 @@ std::string words(DType from, DType middle, DType to) {
 
 TEST(Fusion, EqualsTwoCastsForEveryCodeOfSmallTypes) {
   const std::vector<CastOptions> sets = option_sets();
+  constexpr std::size_t saturating = 11;
+  ASSERT_EQ(sets[saturating].out_of_range, OutOfRange::saturate);
   std::size_t accepted = 0;
   for (const DType from : all_dtypes()) {
     if (from == DType::string || bit_width(from) > 16) continue;
@@ -81,8 +85,8 @@ TEST(Fusion, EqualsTwoCastsForEveryCodeOfSmallTypes) {
       for (const DType to : all_dtypes()) {
         std::map<std::size_t, Outcome> directs;
         for (std::size_t second = 0; second < sets.size(); ++second) {
-          // The first cast has the defaults, the most different options, or the same options as the second.
-          for (const std::size_t first : {std::size_t{0}, std::size_t{7}, sets.size() - 1, second}) {
+          // The first cast has the defaults, options that change much, or the same options as the second.
+          for (const std::size_t first : {std::size_t{0}, std::size_t{7}, saturating, sets.size() - 1, second}) {
             if (!fusible(from, sets[first], middle, sets[second], to) || to == DType::string) continue;
             const auto [half, is_new] = middles.try_emplace(first);
             if (is_new) half->second = cast_bytes(from, codes, count, middle, sets[first]);
@@ -130,12 +134,15 @@ TEST(Fusion, EqualsTwoCastsForHardCodesOfWideTypes) {
     for (const DType middle : all_dtypes()) {
       for (const DType to : all_dtypes()) {
         for (const CastOptions& options : sets) {
-          if (to == DType::string || !fusible(from, options, middle, options, to)) continue;
-          const Outcome half = cast_bytes(from, codes, count, middle, options);
-          if (!half.ok) continue;
-          ASSERT_TRUE(cast_bytes(middle, half.bytes, count, to, options) == cast_bytes(from, codes, count, to, options))
-              << words(from, middle, to);
-          ++accepted;
+          for (const CastOptions& first : {options, CastOptions{}, CastOptions{.out_of_range = OutOfRange::saturate}}) {
+            if (to == DType::string || !fusible(from, first, middle, options, to)) continue;
+            const Outcome half = cast_bytes(from, codes, count, middle, first);
+            if (!half.ok) continue;
+            ASSERT_TRUE(cast_bytes(middle, half.bytes, count, to, options) ==
+                        cast_bytes(from, codes, count, to, options))
+                << words(from, middle, to);
+            ++accepted;
+          }
         }
       }
     }
@@ -163,8 +170,12 @@ TEST(Fusion, SaysWhatItShouldSay) {
   EXPECT_FALSE(fusible(DType::uint8, plain, DType::float32, plain, DType::string)) << "5.0 is not 5";
   EXPECT_FALSE(fusible(DType::string, plain, DType::float64, plain, DType::float32)) << "two roundings";
   EXPECT_FALSE(fusible(DType::float8_e8m0fnu, plain, DType::float16, plain, DType::float32)) << "beyond float16";
-  EXPECT_FALSE(fusible(DType::int16, plain, DType::float32, {.out_of_range = OutOfRange::saturate}, DType::int8))
-      << "between integers the low bits stay, from floats the range is obeyed";
+  const CastOptions saturate{.out_of_range = OutOfRange::saturate};
+  EXPECT_TRUE(fusible(DType::int16, plain, DType::float32, saturate, DType::int8));
+  EXPECT_TRUE(fusible(DType::float16, saturate, DType::float32, plain, DType::bfloat16)) << "nothing is out of range";
+  EXPECT_FALSE(fusible(DType::int64, saturate, DType::int32, plain, DType::int8)) << "saturates first, then wraps";
+  EXPECT_FALSE(fusible(DType::int64, plain, DType::int32, saturate, DType::int8)) << "wraps first, then saturates";
+  EXPECT_FALSE(fusible(DType::int8, plain, DType::uint8, saturate, DType::int16)) << "-1 became 255";
   EXPECT_FALSE(fusible(DType::int16, plain, DType::float32, {.opset = 21}, DType::int4)) << "saturates from float32";
   EXPECT_FALSE(fusible(DType::float16, {.scale = 2.0}, DType::float32, plain, DType::int8));
   EXPECT_FALSE(fusible(DType::float16, plain, DType::float32, {.scale = 2.0}, DType::int8));

@@ -213,8 +213,8 @@ TEST(CastNode, ZeroesTheGradientWhereForwardSaturated) {
   std::size_t masked = 0;
   for (const DType to : all_dtypes()) {
     if (family(to) != Family::floating) continue;
-    for (const bool saturate : {true, false}) {
-      const CastOptions options{.saturate = saturate};
+    for (const CastOptions& options : {CastOptions{}, CastOptions{.saturate = false},
+                                       CastOptions{.saturate = false, .out_of_range = OutOfRange::saturate}}) {
       CastNode node = node_of({.to = to, .options = options, .zero_saturated_gradient = true});
       ASSERT_TRUE(node.forward(x).ok());
       const Result<Tensor> result = node.backward(grad);
@@ -225,7 +225,7 @@ TEST(CastNode, ZeroesTheGradientWhereForwardSaturated) {
         std::vector<std::byte> bytes(storage_bytes(to, 1));
         ASSERT_TRUE(cast(one.view(), {to, one.shape(), bytes}, options, report).ok());
         EXPECT_EQ(elements_of<float>(*result)[i], report.saturated != 0 ? 0.0F : 2.5F)
-            << elements[i] << " to " << name(to) << (saturate ? "" : " without saturation");
+            << elements[i] << " to " << name(to) << (options.saturate ? "" : " without saturation");
         masked += report.saturated;
       }
       EXPECT_EQ(elements_of<float>(grad)[0], 2.5F) << "the given gradient is not written to";

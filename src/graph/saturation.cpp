@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "codec/policy.hpp"
@@ -13,42 +14,57 @@ namespace {
 
 constexpr std::size_t block_elements = 64;  // small enough that many blocks have no extreme element
 
-// The codes of the largest and the lowest finite value of a type of at most 8 bits: a saturated element has one of
-// them.
+// The codes of the largest and the lowest finite value of a type: a saturated element has one of them.
 class Extremes {
  public:
-  explicit Extremes(const DTypeRow& type) : type_(type) {
-    largest_ = static_cast<std::uint8_t>(type.format.largest_code());
-    lowest_ = type.format.has_sign ? static_cast<std::uint8_t>(largest_ | (1U << (type.bits - 1))) : std::uint8_t{0};
+  explicit Extremes(const DTypeRow& type) : type_(type), largest_(type.format.largest_code()) {
+    lowest_ = type.format.has_sign ? largest_ | std::uint64_t{1} << (type.bits - 1) : 0;
   }
 
   [[nodiscard]] bool contains(std::uint64_t code) const { return code == largest_ || code == lowest_; }
 
   // Reports whether any element has an extreme code. Packed types: always true.
   [[nodiscard]] bool any_in(std::span<const std::byte> bytes) const {
-    if (type_.bits != 8) return true;
+    switch (type_.bits) {
+      case 8:
+        return any_of<std::uint8_t>(bytes);
+      case 16:
+        return any_of<std::uint16_t>(bytes);
+      case 32:
+        return any_of<std::uint32_t>(bytes);
+      case 64:
+        return any_of<std::uint64_t>(bytes);
+      default:
+        return true;
+    }
+  }
+
+ private:
+  template <class Code>
+  [[nodiscard]] bool any_of(std::span<const std::byte> bytes) const {
+    const auto largest = static_cast<Code>(largest_), lowest = static_cast<Code>(lowest_);
     unsigned found = 0;  // no early exit, so that the compiler vectorizes the loop
-    for (const std::byte byte : bytes) {
-      const auto code = std::to_integer<unsigned>(byte);
-      found |= static_cast<unsigned>(code == largest_) | static_cast<unsigned>(code == lowest_);
+    for (std::size_t at = 0; at < bytes.size(); at += sizeof(Code)) {
+      Code code;
+      std::memcpy(&code, bytes.data() + at, sizeof code);
+      found |= static_cast<unsigned>(code == largest) | static_cast<unsigned>(code == lowest);
     }
     return found != 0;
   }
 
- private:
   const DTypeRow& type_;
-  std::uint8_t largest_ = 0;
-  std::uint8_t lowest_ = 0;
+  std::uint64_t largest_;
+  std::uint64_t lowest_;
 };
 
 }  // namespace
 
 Result<std::vector<std::byte>> saturated_elements(const Tensor& src, const Tensor& dst, const CastOptions& options) {
   const DTypeRow& target = row(dst.dtype());
-  const bool overflows_to_infinity = target.bits > 8;
-  if (overflows_to_infinity || (src.dtype() == dst.dtype() && options.scale == 1.0)) return std::vector<std::byte>{};
   const Result<codec::Policy> policy = codec::resolve_policy(options, src.dtype(), dst.dtype());
   if (!policy) return policy.error();
+  const bool overflows_to_infinity = target.bits > 8 && policy->range != codec::RangeRule::saturate;
+  if (overflows_to_infinity || (src.dtype() == dst.dtype() && options.scale == 1.0)) return std::vector<std::byte>{};
   const Extremes extremes(target);
   std::vector<std::byte> mask;
   const auto mark = [&](std::size_t i) {

@@ -75,7 +75,13 @@ std::optional<double> nearby_float32(double scale, int source_digits, int bounda
 }
 
 bool wraps(const DTypeRow& to, const Policy& policy) {
-  return to.family == Family::integer && policy.integer_range != codec::IntegerRange::saturate;
+  return to.family == Family::integer && policy.range != codec::RangeRule::saturate;
+}
+
+// Reports whether infinity and a finite product that overflows float32 or float64 have different results.
+bool tells_infinity(const DTypeRow& to, const Policy& policy) {
+  if (to.family != Family::floating || !to.format.has_nan()) return false;
+  return to.bits == 8 ? policy.saturate && policy.keeps_infinity : policy.range == codec::RangeRule::saturate;
 }
 
 std::uint64_t float32_bits(double x) { return std::bit_cast<std::uint32_t>(static_cast<float>(x)); }
@@ -85,9 +91,7 @@ std::uint64_t float32_bits(double x) { return std::bit_cast<std::uint32_t>(stati
 Multiplication in_float32(const DTypeRow& to, const Policy& policy, double scale, double limit = 0x1p22) {
   constexpr std::uint64_t infinity = 0x7f800000;
   if (wraps(to, policy)) return {.scale = scale, .first = float32_bits(limit), .end = infinity};
-  // Some targets have different results for infinity and for a finite product that overflows float32.
-  const bool tells_infinity = to.format.nonfinite == NonFinite::nan_negative_zero && policy.saturate;
-  if (to.family != Family::floating || !tells_infinity || !policy.fnuz_inf_is_nan) return {.scale = scale};
+  if (!tells_infinity(to, policy)) return {.scale = scale};
   return {.scale = scale, .first = float32_bits(0x1p127), .end = infinity + 1};
 }
 
@@ -130,6 +134,7 @@ std::optional<Float32Way> quick_way(const DTypeRow& from, const DTypeRow& to, co
   }
   // Near float32's subnormals, products lack bits that a target with float32's exponents has.
   if (is_floating && from.format.exponent_bits == 8 && to_floating && to.format.exponent_bits == 8) {
+    if (tells_infinity(to, policy)) return std::nullopt;  // one range is rejected, not two
     way.by.first = 1;
     way.by.end = float32_bits(0x1p-100);
   }
@@ -144,8 +149,11 @@ Multiplication in_float64(const DTypeRow& from, const DTypeRow& to, const Policy
   const bool needs_all_digits = to.family == Family::integer && (wraps(to, policy) || to.bits == 64);
   double limit = needs_all_digits ? 0x1p51 : HUGE_VAL;
   if (is_long) limit = std::min(limit, 0x1p53 * std::fabs(policy.scale));  // larger numbers may be inexact in float64
-  return {
-      .scale = policy.scale, .first = std::bit_cast<std::uint64_t>(limit), .end = is_long ? infinity + 1 : infinity};
+  // Rounded to odd, a finite product stays finite; the nearest one may not.
+  const bool needs_finite = is_long || (to.id == DType::float64 && tells_infinity(to, policy));
+  return {.scale = policy.scale,
+          .first = std::bit_cast<std::uint64_t>(limit),
+          .end = needs_finite ? infinity + 1 : infinity};
 }
 
 }  // namespace

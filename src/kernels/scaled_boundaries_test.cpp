@@ -41,7 +41,7 @@ std::vector<double> boundaries(DType to, std::mt19937_64& random) {
 // Both signs; each number with those whose codes are next to its.
 Bytes neighbourhoods(DType from, const std::vector<double>& numbers, std::size_t& elements) {
   codec::Policy saturating;
-  saturating.integer_range = codec::IntegerRange::saturate;
+  saturating.range = codec::RangeRule::saturate;
   saturating.int_rounding = IntRounding::nearest_even;
   std::vector<std::uint64_t> codes;
   for (const double number : numbers) {
@@ -118,7 +118,7 @@ TEST_P(ScaledWide, OrdinaryNumbersEqualReference) {
         numbers[i] = i % 700 == 699 ? rare[i % rare.size()] / scale : i % 500 == 499 ? 0.0 : normal(random);
       }
       codec::Policy saturating;
-      saturating.integer_range = codec::IntegerRange::saturate;
+      saturating.range = codec::RangeRule::saturate;
       Bytes src(storage_bytes(from, elements));
       if (from == DType::float64) {
         std::memcpy(src.data(), numbers.data(), src.size());

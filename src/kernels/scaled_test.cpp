@@ -55,9 +55,9 @@ std::vector<codec::Policy> policies(double scale) {
     codec::Policy policy;
     policy.scale = scale;
     policy.saturate = saturate;
-    policy.fnuz_inf_is_nan = saturate;
+    policy.keeps_infinity = saturate;
     policy.int_rounding = saturate ? IntRounding::trunc : IntRounding::nearest_even;
-    policy.integer_range = saturate ? codec::IntegerRange::saturate : codec::IntegerRange::wrap;
+    policy.range = saturate ? codec::RangeRule::saturate : codec::RangeRule::wrap;
     policy.e8m0_rounding = saturate ? RoundMode::up : RoundMode::nearest;
     result.push_back(policy);
   }

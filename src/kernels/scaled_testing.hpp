@@ -24,8 +24,8 @@ inline codec::Policy policy_of(std::size_t index, double scale) {
   policy.scale = scale;
   policy.saturate = index % 2 == 0;
   policy.int_rounding = index % 4 == 1 || index % 4 == 2 ? IntRounding::nearest_even : IntRounding::trunc;
-  policy.integer_range = index % 4 < 2 ? codec::IntegerRange::wrap : codec::IntegerRange::saturate;
-  policy.fnuz_inf_is_nan = index % 4 == 2;
+  policy.range = index % 4 < 2 ? codec::RangeRule::wrap : codec::RangeRule::saturate;
+  policy.keeps_infinity = index % 4 == 2;
   policy.float4_nan_is_zero = index % 4 != 3;
   policy.e8m0_rounding = index % 4 == 1 ? RoundMode::nearest : index % 4 == 2 ? RoundMode::down : RoundMode::up;
   return policy;

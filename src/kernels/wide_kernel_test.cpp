@@ -54,22 +54,28 @@ std::vector<NamedPolicy> policies(DType from, DType to) {
               policy.saturate = saturate;
             });
       }
+      add("round_mode " + std::to_string(static_cast<int>(mode)) + " keeps infinity", [=](codec::Policy& policy) {
+        policy.e8m0_rounding = mode;
+        policy.keeps_infinity = true;
+      });
     }
   } else if (to == DType::float4_e2m1fn) {
     add("float4 nan is six", [](codec::Policy& policy) { policy.float4_nan_is_zero = false; });
   } else if (family(to) == Family::floating && bit_width(to) == 8) {
     add("unsaturated", [](codec::Policy& policy) { policy.saturate = false; });
-    add("fnuz inf is nan", [](codec::Policy& policy) { policy.fnuz_inf_is_nan = true; });
-    add("unsaturated, fnuz inf is nan", [](codec::Policy& policy) {
+    add("keeps infinity", [](codec::Policy& policy) { policy.keeps_infinity = true; });
+    add("unsaturated, keeps infinity", [](codec::Policy& policy) {
       policy.saturate = false;
-      policy.fnuz_inf_is_nan = true;
+      policy.keeps_infinity = true;
     });
-  } else if (family(to) == Family::integer && family(from) == Family::floating) {
+  } else if (family(to) != Family::boolean && (family(to) == Family::floating || family(from) != Family::floating)) {
+    add("saturate", [](codec::Policy& policy) { policy.range = codec::RangeRule::saturate; });
+  } else if (family(to) == Family::integer) {
     for (const bool nearest : {false, true}) {
       for (const bool saturate : {false, true}) {
         add(std::string(saturate ? "saturate" : "wrap") + (nearest ? " nearest" : " trunc"),
             [=](codec::Policy& policy) {
-              policy.integer_range = saturate ? codec::IntegerRange::saturate : codec::IntegerRange::wrap;
+              policy.range = saturate ? codec::RangeRule::saturate : codec::RangeRule::wrap;
               policy.int_rounding = nearest ? IntRounding::nearest_even : IntRounding::trunc;
             });
       }
@@ -319,7 +325,7 @@ TEST_P(WideKernel, SaturatesWithAndWithoutNumbersBeyondInt32) {
     const Bytes src = pack(from, codes);
     for (const IntRounding rounding : {IntRounding::trunc, IntRounding::nearest_even}) {
       codec::Policy policy;
-      policy.integer_range = codec::IntegerRange::saturate;
+      policy.range = codec::RangeRule::saturate;
       policy.int_rounding = rounding;
       Bytes expected(storage_bytes(to, codes.size()));
       ASSERT_TRUE(codec::reference_cast(src.data(), from, expected.data(), to, codes.size(), policy));

@@ -14,7 +14,7 @@
 namespace tensorcast::report {
 namespace {
 
-using codec::IntegerRange;
+using codec::RangeRule;
 
 static_assert(block_elements % piece_multiple == 0);
 
@@ -183,9 +183,7 @@ CastReport Reporter::report(const ReportAccumulator& accumulator) const {
   if (accumulator.counts != nullptr) add_byte_counts(*accumulator.counts, report);
 
   const kernels::CompareSums& sums = accumulator.sums;
-  // Without a scale, integers keep their low bits whatever the options say (D7).
-  const bool keeps_low_bits = family(from_) != Family::floating && policy_.scale == 1.0;
-  const bool wraps = family(to_) == Family::integer && (keeps_low_bits || policy_.integer_range == IntegerRange::wrap);
+  const bool wraps = family(to_) == Family::integer && policy_.range == RangeRule::wrap;
   report.overflowed += sums.overflowed;
   (wraps ? report.wrapped : report.saturated) += sums.out_of_range;
   report.underflowed_to_zero += sums.zeroed;

@@ -27,14 +27,16 @@ DoubleDouble just_below(DoubleDouble x) { return {.high = x.high, .low = std::ne
 
 Range<DoubleDouble> range_of_float(const DTypeRow& target) {
   const FloatFormat& format = target.format;
-  if (target.bits >= 16) return no_range;
   const double lowest = facts(target.id).lowest, largest = facts(target.id).largest;
   if (!format.has_zero) return {.below = just_below({lowest}), .above = just_above({largest})};
-  // Half a step above the largest value, where a tie goes to the even mantissa.
-  const double middle = largest + std::ldexp(1.0, format.max_exponent() - format.mantissa_bits - 1);
+  // Half a step above the largest value, where a tie goes to the even mantissa. float64 needs both parts of the sum.
+  const double half_step = std::ldexp(1.0, format.max_exponent() - format.mantissa_bits - 1);
+  const bool is_one_number = target.bits < 64;
+  const DoubleDouble middle = {is_one_number ? largest + half_step : largest, is_one_number ? 0.0 : half_step};
+  const DoubleDouble mirrored = {-middle.high, -middle.low};
   const bool tie_goes_up = format.largest_code() % 2 == 1;
-  if (tie_goes_up) return {.below = {-middle}, .above = {middle}};
-  return {.below = just_below({-middle}), .above = just_above({middle})};
+  if (tie_goes_up) return {.below = mirrored, .above = middle};
+  return {.below = just_below(mirrored), .above = just_above(middle)};
 }
 
 // If numbers are truncated, those at least 1 past an end are out of range. If they are rounded to nearest, those at

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "codec/reference_cast.hpp"
-#include "dtype/dtype_table.hpp"
+#include "dtype/number_range.hpp"
 #include "kernels/ops.hpp"
 #include "report/decode.hpp"
 #include "report/rules.hpp"
@@ -15,33 +15,60 @@
 namespace tensorcast::report {
 namespace {
 
-using codec::IntegerRange;
+using codec::RangeRule;
 using kernels::Interval;
 
-// The numbers that do not fail, if sources are compared as `Number`. NaN is outside.
+// The numbers that do not fail, if sources are compared as `Number`. NaN is outside, as are infinities if finite
+// numbers may be out of range.
 template <class Number>
-Interval accepted_numbers(DType to, const codec::Policy& policy, const kernels::Range<Number>& range) {
+Interval accepted_numbers(DType to, const codec::Policy& policy, const kernels::Range<Number>& range,
+                          const kernels::Range<double>& range_of_products) {
   constexpr Number infinity = std::numeric_limits<Number>::infinity(), largest = std::numeric_limits<Number>::max();
   const DTypeRow& target = row(to);
   Interval accepted = {-largest, largest};
-  if (target.family == Family::floating) {
+  // The lowest of a float without zero is subnormal in float32, and callers may flush subnormal numbers to zero.
+  const bool is_positive = target.family == Family::floating && !target.format.has_zero;
+  constexpr double least = std::numeric_limits<Number>::min();
+  if (policy.range == RangeRule::error) {
+    if (policy.scale == 1.0) {
+      accepted = {std::nextafter(range.below, infinity), std::nextafter(range.above, -infinity)};
+    } else {
+      constexpr double end = std::numeric_limits<double>::infinity();
+      accepted = {std::nextafter(range_of_products.below, end), std::nextafter(range_of_products.above, -end)};
+    }
+    if (is_positive) accepted.low = std::max(accepted.low, least);
+  } else if (target.family == Family::floating) {
     const bool accepts_negative = target.format.has_sign;  // float8_e8m0fnu does not
     accepted = {accepts_negative ? -infinity : 0.0, infinity};
-  } else if (policy.integer_range == IntegerRange::error) {
-    accepted = {std::nextafter(range.below, infinity), std::nextafter(range.above, -infinity)};
   }
   if (policy.scale == 1.0) return accepted;
-  if (policy.scale == 0.0) return {-largest, largest};
+  if (policy.scale == 0.0) return accepted.low <= 0.0 ? Interval{-largest, largest} : Interval{infinity, -infinity};
 
   // One step less on each side, as the quotient is rounded.
-  const auto source_of = [&](double product) {
+  const auto source_of = [&](double product, Number inward) {
     const double quotient = product / policy.scale;
     if (std::isinf(product)) return quotient;
     const auto nearest = static_cast<Number>(std::clamp<double>(quotient, -largest, largest));
-    return static_cast<double>(std::nextafter(nearest, Number{0}));
+    return nearest == Number{0} ? 0.0 : static_cast<double>(std::nextafter(nearest, inward));
   };
   if (policy.scale < 0.0) std::swap(accepted.low, accepted.high);
-  return {source_of(accepted.low), source_of(accepted.high)};
+  const Interval sources = {source_of(accepted.low, infinity), source_of(accepted.high, -infinity)};
+  if (!is_positive || policy.range != RangeRule::error) return sources;
+  return policy.scale < 0.0 ? Interval{sources.low, std::min(sources.high, -least)}
+                            : Interval{std::max(sources.low, least), sources.high};
+}
+
+// Reports whether a number is neither accepted nor a NaN or infinity that is.
+template <class Number>
+bool any_fails(const std::byte* numbers, std::size_t count, const Interval& accepted,
+               const AcceptedSpecials& specials) {
+  for (std::size_t i = 0; i < count; ++i) {
+    Number x;
+    std::memcpy(&x, numbers + i * sizeof x, sizeof x);
+    const bool is_inside = x >= accepted.low && x <= accepted.high;
+    if (!is_inside && !(specials.nan && std::isnan(x)) && !(specials.infinity && std::isinf(x))) return true;
+  }
+  return false;
 }
 
 bool any_set(const std::byte* bytes, std::size_t count) {
@@ -59,15 +86,13 @@ bool any_set(const std::byte* bytes, std::size_t count) {
 
 bool may_ever_fail(DType from, DType to, const codec::Policy& policy) noexcept {
   const bool is_scaled = policy.scale != 1.0;
-  if (from == to && !is_scaled) return false;
   const DTypeRow& target = row(to);
-  if (target.family == Family::integer) {
-    // Without a scale, integers keep their low bits whatever the options say (D7).
-    const bool is_range_checked =
-        policy.integer_range == IntegerRange::error && (family(from) == Family::floating || is_scaled);
-    return is_range_checked || (policy.invalid_is_error && family(from) == Family::floating);
-  }
-  if (target.family != Family::floating || !policy.invalid_is_error) return false;
+  if ((from == to && !is_scaled) || target.family == Family::boolean) return false;
+  const bool to_integer = target.family == Family::integer;  // NaN is out of its range, too
+  if (policy.range == RangeRule::error && (is_scaled || to_integer || may_be_out_of_range(row(from), target)))
+    return true;
+  if (!policy.invalid_is_error) return false;
+  if (to_integer) return family(from) == Family::floating;
   return !target.format.has_sign || !target.format.has_nan();
 }
 
@@ -112,25 +137,31 @@ bool StrictScan::CodeTable::may_fail(const std::byte* source, std::size_t count)
 StrictScan::StrictScan(DType from, DType to, const codec::Policy& policy, std::size_t total, Target target) noexcept
     : from_(from), as_(fits_float32(from) ? DType::float32 : DType::float64), target_(target) {
   const kernels::CompareRules rules = rules_of(to, policy);
-  const Interval accepted = as_ == DType::float32 ? accepted_numbers(to, policy, rules.of_float32)
-                                                  : accepted_numbers(to, policy, rules.of_float64);
-  low_ = accepted.low;
-  high_ = accepted.high;
+  accepted_ = as_ == DType::float32 ? accepted_numbers(to, policy, rules.of_float32, rules.of_float64)
+                                    : accepted_numbers(to, policy, rules.of_float64, rules.of_float64);
+  if (const DTypeRow& type = row(to); type.family == Family::floating) {
+    specials_.nan = type.format.has_nan() || !policy.invalid_is_error;
+    specials_.infinity = policy.range == RangeRule::error && type.format.has_infinity() && policy.scale != 0.0;
+  }
   if (kernels::TableConversion::pays(from, total)) codes_.emplace(from, to, policy, target);
 }
 
 bool StrictScan::may_fail(const std::byte* source, std::size_t count) const noexcept {
   if (codes_) return codes_->may_fail(source, count);
   const kernels::Ops& ops = kernels::ops_of(target_);
-  const auto any_outside = as_ == DType::float32 ? ops.any_outside_float32 : ops.any_outside_float64;
-  if (from_ == as_) return any_outside(source, count, low_, high_);
+  const auto may_any_fail = [&](const std::byte* numbers, std::size_t elements) {
+    const auto any_outside = as_ == DType::float32 ? ops.any_outside_float32 : ops.any_outside_float64;
+    if (!any_outside(numbers, elements, accepted_.low, accepted_.high)) return false;
+    return (as_ == DType::float32 ? any_fails<float> : any_fails<double>)(numbers, elements, accepted_, specials_);
+  };
+  if (from_ == as_) return may_any_fail(source, count);
   alignas(64) std::byte buffer[block_elements * sizeof(double)];
   const std::size_t block = as_ == DType::float32 ? 2 * block_elements : block_elements;
   for (std::size_t first = 0; first < count; first += block) {
     const std::size_t elements = std::min(block, count - first);
     const std::byte* const numbers =
         decode(target_, from_, source + storage_bytes(from_, first), elements, as_, buffer);
-    if (any_outside(numbers, elements, low_, high_)) return true;
+    if (may_any_fail(numbers, elements)) return true;
   }
   return false;
 }

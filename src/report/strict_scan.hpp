@@ -8,6 +8,7 @@
 
 #include "codec/policy.hpp"
 #include "kernels/byte_table/table_conversion.hpp"
+#include "kernels/compare.hpp"
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/target.hpp"
 
@@ -16,6 +17,12 @@ namespace tensorcast::report {
 // Reports whether elements of a conversion can fail at all. Preconditions: both types are numeric or bool.
 [[nodiscard]] bool may_ever_fail(DType from, DType to, const codec::Policy& policy) noexcept;
 
+// Whether sources that are NaN or infinite do not fail, though they are in no interval.
+struct AcceptedSpecials {
+  bool nan = false;
+  bool infinity = false;
+};
+
 // Tests pieces of one source. Any number of threads may use it.
 class StrictScan {
  public:
@@ -23,8 +30,9 @@ class StrictScan {
   StrictScan(DType from, DType to, const codec::Policy& policy, std::size_t total,
              Target target = active_target()) noexcept;
 
-  // Reports whether an element may fail; the reference then names the one that does. False is always right. True is
-  // wrong only for NaN to float8_e8m0fnu, and for products with a scale next to the end of the target's range.
+  // Reports whether an element may fail; the reference then names the one that does. False is always right. True may be
+  // wrong next to the end of the target's range, for products with a scale and for 64-bit integers to int64; for the
+  // lowest binade of float8_e8m0fnu; and for infinity times zero.
   [[nodiscard]] bool may_fail(const std::byte* source, std::size_t count) const noexcept;
 
  private:
@@ -45,9 +53,8 @@ class StrictScan {
   DType from_;
   DType as_;  // float32 or float64: numbers are compared in it
   Target target_;
-  // Numbers that surely do not fail; NaN is outside. `as_` has both exactly.
-  double low_;
-  double high_;
+  kernels::Interval accepted_;  // numbers that surely do not fail; `as_` has both ends exactly
+  AcceptedSpecials specials_;
   std::optional<CodeTable> codes_;
 };
 

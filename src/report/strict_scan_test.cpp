@@ -11,12 +11,12 @@
 namespace tensorcast::report {
 namespace {
 
-using codec::IntegerRange;
 using codec::Policy;
+using codec::RangeRule;
 
 Policy strict() {
   Policy policy;
-  policy.integer_range = IntegerRange::error;
+  policy.range = RangeRule::error;
   policy.invalid_is_error = true;
   return policy;
 }
@@ -47,7 +47,7 @@ bool fails_by_scan(Target target, DType from, std::uint64_t code, DType to, cons
 TEST(StrictScan, NeverMissesASingleCode) {
   std::vector<Policy> policies(5, strict());
   policies[1].int_rounding = IntRounding::nearest_even;
-  policies[2].integer_range = IntegerRange::wrap;
+  policies[2].range = RangeRule::wrap;
   policies[3].scale = 3.7;
   policies[4].scale = 1e-300;  // products underflow
   for (const DType from : all_dtypes()) {
@@ -66,7 +66,7 @@ TEST(StrictScan, NeverMissesASingleCode) {
           ASSERT_TRUE(found || !fails) << name(from) << " -> " << name(to) << " code " << code;
           if (found && !fails) ++false_alarms;
         }
-        // Exact but for a few: ties at the very end of a range, NaN to float8_e8m0fnu, products.
+        // Exact but for a few: ties at the very end of a range, products, and float8_e8m0fnu's lowest binade.
         const bool exact = policy.scale == 1.0 && policy.int_rounding == IntRounding::trunc;
         if (exact && to != DType::float8_e8m0fnu) {
           EXPECT_EQ(false_alarms, 0) << name(from) << " -> " << name(to);
@@ -99,10 +99,10 @@ std::vector<std::uint64_t> sample_codes(DType from) {
 }
 
 // With a scale, few products are next to the end of a range, where rounding leaves it open.
-TEST(StrictScan, IsExactButForNaNAndProductsNextToTheEnd) {
+TEST(StrictScan, IsExactButForProductsNextToTheEnd) {
   std::vector<Policy> policies(8, strict());
   policies[1].int_rounding = IntRounding::nearest_even;
-  policies[2].integer_range = IntegerRange::wrap;
+  policies[2].range = RangeRule::wrap;
   policies[3].scale = 3.7;
   policies[4].scale = 1e-300;
   policies[5].scale = -0.01;
@@ -124,9 +124,13 @@ TEST(StrictScan, IsExactButForNaNAndProductsNextToTheEnd) {
         for (const std::uint64_t code : codes) {
           std::byte src[8] = {};
           codec::store_code(from, src, 0, code);
-          // NaN becomes NaN in float8_e8m0fnu, and may fail as the negative numbers do.
-          const bool is_nan = codec::decode(from, code).kind == codec::Real::Kind::nan;
-          if (to == DType::float8_e8m0fnu && is_nan) continue;
+          // The lowest binade of float8_e8m0fnu is subnormal in float32; infinity times zero is NaN.
+          const codec::Real source = codec::decode(from, code);
+          const bool is_lowest = source.kind == codec::Real::Kind::finite && source.leading_exponent() == -127;
+          if (to == DType::float8_e8m0fnu && is_lowest && policy.scale == 1.0) continue;
+          // float64 rounds the integers below 2^63 to it.
+          if (from == DType::uint64 && to == DType::int64 && source.leading_exponent() == 62) continue;
+          if (policy.scale == 0.0 && source.kind == codec::Real::Kind::infinite) continue;
           const bool fails = fails_by_reference(from, code, to, policy);
           for (const StrictScan& scan : scans) {
             const bool found = scan.may_fail(src, 1);
@@ -246,6 +250,10 @@ TEST(StrictScan, NothingIsRefusedUnlessThePolicySaysSo) {
   EXPECT_FALSE(may_fail(Target::portable, src, DType::float64, DType::int8, 1, {}));
   EXPECT_FALSE(may_fail(Target::portable, src, DType::float64, DType::boolean, 1, strict()));
   EXPECT_FALSE(may_fail(Target::portable, src, DType::float64, DType::float8_e4m3fn, 1, strict()));
+  const double infinity = std::numeric_limits<double>::infinity();
+  const auto* const infinite = reinterpret_cast<const std::byte*>(&infinity);
+  EXPECT_FALSE(may_fail(Target::portable, infinite, DType::float64, DType::float16, 1, strict()));
+  EXPECT_TRUE(may_fail(Target::portable, infinite, DType::float64, DType::float8_e4m3fn, 1, strict()));
   EXPECT_FALSE(may_fail(Target::portable, nullptr, DType::float64, DType::int8, 0, strict()));
 }
 

@@ -42,12 +42,14 @@ std::vector<NamedOptions> sweeps_of(Type to) {
     add("saturate", [](auto&) {});
     add("no saturate", [](auto& o) { o.saturate = 0; });
     if (is_fnuz(to)) add("saturate, opset 23", [](auto& o) { o.opset = 23; });
+    add("saturate finite", [](auto& o) { o.saturate = 0, o.out_of_range = 2; });
   } else if (to == e8m0) {
     static constexpr const char* modes[] = {"up", "down", "nearest"};
     for (int mode = 0; mode < 3; ++mode) {
       add(std::string(modes[mode]) + ", saturate", [&](auto& o) { o.round_mode = mode; });
       add(std::string(modes[mode]) + ", no saturate", [&](auto& o) { o.round_mode = mode, o.saturate = 0; });
     }
+    add("down, saturate finite", [](auto& o) { o.round_mode = 1, o.saturate = 0, o.out_of_range = 2; });
   } else if (to == e2m1) {
     add("newest opset", [](auto&) {});
     add("opset 23", [](auto& o) { o.opset = 23; });
@@ -62,6 +64,7 @@ std::vector<NamedOptions> sweeps_of(Type to) {
     }
   } else {
     add("", [](auto&) {});
+    if (to == f16 || to == bf16) add("saturate finite", [](auto& o) { o.out_of_range = 2; });
   }
   return sweeps;
 }

@@ -126,7 +126,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   }
   require(std::equal(first, last, expected.begin()));
   const bool demands_errors =
-      policy->invalid_is_error || policy->integer_range == tc::codec::IntegerRange::error || policy->scale != 1.0;
+      policy->invalid_is_error || policy->range == tc::codec::RangeRule::error || policy->scale != 1.0;
   if (!demands_errors) check_kernels(source, from, to, count, *policy, expected);
   return 0;
 }

@@ -303,16 +303,20 @@ std::vector<tc_cast_options> option_sets(Type from, Type to) {
     add(saturate(0));
     for (const int sat : {0, 1})
       add(opset(std::max(first, 19)), saturate(sat)), add(opset(23), saturate(sat), fnuz_inf(1));
+    for (const int policy : {2, 3}) add(range(policy)), add(range(policy), saturate(0));
+    add(opset(23), range(2));
     add(fnuz_inf(1), round_mode(2), range(3), rounding(1), invalid(1));
   } else if (to == e8m0) {
     for (const int sat : {0, 1}) {
       for (const int mode : {0, 1, 2})
         add(opset(24), saturate(sat), round_mode(mode)), add(saturate(sat), round_mode(mode), invalid(1));
     }
-    add(range(3), rounding(1), fnuz_inf(1), text_form(1));
+    for (const int policy : {2, 3}) add(range(policy), round_mode(1)), add(range(policy), saturate(0));
+    add(range(1), rounding(1), fnuz_inf(1), text_form(1));
   } else if (is_float(to) && info(to).special == Special::none) {
     for (const int bad : {0, 1}) add(opset(23), invalid(bad)), add(opset(24), invalid(bad)), add(invalid(bad));
-    add(saturate(0), round_mode(1), range(3), rounding(1), fnuz_inf(1));
+    add(saturate(0), round_mode(1), range(1), rounding(1), fnuz_inf(1));
+    add(range(2)), add(range(3)), add(range(3), invalid(1));
   } else if (is_integer(to) && from_real) {
     for (const int nearest : {0, 1}) {
       for (const int policy : {0, 1, 2, 3}) add(range(policy), rounding(nearest));
@@ -322,7 +326,7 @@ std::vector<tc_cast_options> option_sets(Type from, Type to) {
     add(saturate(0), round_mode(1), fnuz_inf(1), text_form(2));
   } else {
     add(saturate(0), round_mode(1), range(3), rounding(1), invalid(1), fnuz_inf(1), text_form(1));
-    add(opset(23), range(2));
+    add(opset(23), range(2)), add(opset(23), range(1));
   }
   return sets;
 }

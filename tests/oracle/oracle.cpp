@@ -70,7 +70,7 @@ Conversion::Conversion(Type from, std::uint64_t code, const Exact& source, Type 
     : to_(to),
       code_(code),
       bit_copy_(from == to && scale == 1.0),
-      low_bits_((is_integer(from) || from == boolean) && is_integer(to) && scale == 1.0),
+      from_whole_((is_integer(from) || from == boolean) && scale == 1.0),
       x_(product(source, scale)) {
   if (bit_copy_ || !x_.finite()) return;
   if (to == e8m0) {
@@ -101,7 +101,7 @@ Outcome Conversion::to_float(const tc_cast_options& options) const {
   if (to_ == e8m0) return to_power(options);
   if (info(to_).special == Special::none) return to_finite_float(options);
   if (is_float8(to_)) return to_float8(options);
-  return to_ieee();
+  return to_ieee(options);
 }
 
 // D3 for types with payloads: leading payload bits kept, quiet bit forced.
@@ -112,17 +112,19 @@ std::uint64_t Conversion::quiet_nan() const {
   return infinity | quiet | (x_.payload >> (64 - (mantissa_bits - 1)));
 }
 
-// D1 and D3.
-Outcome Conversion::to_ieee() const {
+// D1, D3 and D6.
+Outcome Conversion::to_ieee(const tc_cast_options& options) const {
   const std::uint64_t sign = x_.negative ? sign_bit(to_) : 0;
   if (x_.nan()) return {.code = sign | quiet_nan()};
   const std::uint64_t infinity = to_ == f64 ? 0x7FF0000000000000 : to_ == f32 ? 0x7F800000 : largest_finite(to_) + 1;
   if (!x_.finite()) return {.code = sign | infinity};
-  if (float_.beyond) return {.code = sign | infinity, .events = overflowed};
-  return {.code = sign | float_.magnitude};
+  if (!float_.beyond) return {.code = sign | float_.magnitude};
+  if (options.out_of_range == error_range) return {.refused = true};
+  if (options.out_of_range == saturate_range) return {.code = sign | (infinity - 1), .events = saturated};
+  return {.code = sign | infinity, .events = overflowed};
 }
 
-// D2: the tables of Cast 19 and Cast 24.
+// D2: the tables of Cast 19 and Cast 24; D6.
 Outcome Conversion::to_float8(const tc_cast_options& options) const {
   const std::uint64_t sign = x_.negative ? 0x80 : 0;
   const std::uint64_t largest = sign | largest_finite(to_);
@@ -133,6 +135,8 @@ Outcome Conversion::to_float8(const tc_cast_options& options) const {
   const bool table_19 = opset_of(options) < 24;
   const bool infinity_is_nan = is_fnuz(to_) && table_19 && options.fnuz_inf == 0;
   if (!x_.finite() || float_.beyond) {
+    if (options.out_of_range == error_range && (x_.finite() || !has_infinity)) return {.refused = true};
+    if (options.out_of_range == saturate_range && x_.finite()) return {.code = largest, .events = saturated};
     if (options.saturate != 0 && (x_.finite() || !infinity_is_nan)) return {.code = largest, .events = saturated};
     const std::uint16_t events = x_.finite() ? overflowed : no_event;
     if (is_fnuz(to_)) return {.code = fnuz_nan, .events = events};
@@ -150,7 +154,9 @@ Outcome Conversion::to_finite_float(const tc_cast_options& options) const {
     return {.code = sign_bit(to_)};
   }
   const std::uint64_t sign = x_.negative ? sign_bit(to_) : 0;
-  if (!x_.finite() || float_.beyond) return {.code = sign | largest_finite(to_), .events = saturated};
+  const bool outside = !x_.finite() || float_.beyond;
+  if (outside && options.out_of_range == error_range) return {.refused = true};
+  if (outside) return {.code = sign | largest_finite(to_), .events = saturated};
   return {.code = sign | float_.magnitude};
 }
 
@@ -160,7 +166,9 @@ Outcome Conversion::to_power(const tc_cast_options& options) const {
   if (x_.negative && !x_.zero() && options.invalid == 1) return {.refused = true};
   const int side = x_.finite() ? power_.side : (x_.negative ? -1 : 1);
   if (side != 0) {
-    if (options.saturate != 0) return {.code = side < 0 ? 0x00U : 0xFEU, .events = saturated};
+    if (options.out_of_range == error_range) return {.refused = true};
+    const bool clamps = options.saturate != 0 || (options.out_of_range == saturate_range && x_.finite());
+    if (clamps) return {.code = side < 0 ? 0x00U : 0xFEU, .events = saturated};
     return {.code = 0xFF, .events = x_.finite() ? overflowed : no_event};
   }
   switch (options.round_mode) {
@@ -175,13 +183,10 @@ Outcome Conversion::to_power(const tc_cast_options& options) const {
 
 // D6 and D7.
 Outcome Conversion::to_integer(const tc_cast_options& options) const {
-  if (low_bits_) {
-    return {.code = truncated_.low_bits, .events = truncated_.side != 0 ? wrapped : no_event};
-  }
   int policy = options.out_of_range;
   if (policy == 0) {
     const int opset = opset_of(options);
-    policy = (to_ == i4 || to_ == u4) && opset >= 21 && opset <= 23 ? saturate_range : wrap_range;
+    policy = !from_whole_ && (to_ == i4 || to_ == u4) && opset >= 21 && opset <= 23 ? saturate_range : wrap_range;
   }
   if (!x_.finite() && (options.invalid == 1 || policy == error_range)) return {.refused = true};
   if (x_.nan()) return {};

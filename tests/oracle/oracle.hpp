@@ -48,7 +48,7 @@ class Conversion {
 
  private:
   [[nodiscard]] Outcome to_float(const tc_cast_options& options) const;
-  [[nodiscard]] Outcome to_ieee() const;
+  [[nodiscard]] Outcome to_ieee(const tc_cast_options& options) const;
   [[nodiscard]] Outcome to_float8(const tc_cast_options& options) const;
   [[nodiscard]] Outcome to_finite_float(const tc_cast_options& options) const;
   [[nodiscard]] Outcome to_power(const tc_cast_options& options) const;
@@ -58,7 +58,7 @@ class Conversion {
   Type to_;
   std::uint64_t code_;
   bool bit_copy_;
-  bool low_bits_;  // D7: integers and bool to integers, unscaled
+  bool from_whole_;  // D7: an integer or bool, unscaled
   Exact x_;
   NearestFloat float_;
   PowerOfTwo power_;

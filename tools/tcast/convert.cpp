@@ -380,11 +380,11 @@ void add_conversion(CLI::App& command, Work& work, bool plan_only) {
   add_threads(command, request.execution.threads);
   add_json(command, arguments->json);
   add_quiet(command, arguments->quiet);
-  CLI::Option* out_of_range =
-      add_cast_options(command, request.options, "values out of an integer type's range (default: an error)");
+  CLI::Option* out_of_range = add_cast_options(
+      command, request.options, "numbers out of the target's range (default: to an integer type, error; else auto)");
 
   command.callback([arguments, out_of_range, &work] {
-    // Without the option the user may not know that numbers wrap, so that is an error.
+    // Without the option the user may not know that integers wrap, so that is an error.
     arguments->request.refuse_wrap = out_of_range->count() == 0;
     check_usage(*arguments);
     work = [arguments] { return convert(*arguments); };

@@ -56,8 +56,7 @@ CLI::Option* add_choice(CLI::App& app, const std::string& option_name, Value& ta
 // Adds every conversion option of CastOptions, under the names of C++ and Python. Returns --out-of-range.
 CLI::Option* add_cast_options(CLI::App& app, tensorcast::CastOptions& options,
                               const std::string& out_of_range_help =
-                                  "values out of an integer type's range (default auto: wrap; saturate real numbers to "
-                                  "int4, uint4 at opset 21 to 23)");
+                                  "numbers out of the target's range (default auto: as ONNX, which wraps integers)");
 
 // Adds the number of threads; the default is the value of `threads`, and 0 is all cores.
 void add_threads(CLI::App& app, int& threads);

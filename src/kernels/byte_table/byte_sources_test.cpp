@@ -16,8 +16,8 @@
 namespace tensorcast::kernels {
 namespace {
 
-using codec::IntegerRange;
 using codec::Policy;
+using codec::RangeRule;
 
 constexpr std::byte canary{0xa5};
 
@@ -55,22 +55,25 @@ std::vector<Policy> policies() {
       all.push_back({.saturate = saturate, .e8m0_rounding = mode});
     }
   }
-  all.push_back({.fnuz_inf_is_nan = true});
-  all.push_back({.fnuz_inf_is_nan = true, .float4_nan_is_zero = false});
-  all.push_back({.integer_range = IntegerRange::saturate});
+  for (const RoundMode mode : {RoundMode::down, RoundMode::nearest}) {
+    all.push_back({.keeps_infinity = true, .e8m0_rounding = mode});
+  }
+  all.push_back({.keeps_infinity = true});
+  all.push_back({.keeps_infinity = true, .float4_nan_is_zero = false});
+  all.push_back({.range = RangeRule::saturate});
   all.push_back({.int_rounding = IntRounding::nearest_even});
   all.push_back({.saturate = false,
                  .float4_nan_is_zero = false,
-                 .integer_range = IntegerRange::saturate,
+                 .range = RangeRule::saturate,
                  .int_rounding = IntRounding::nearest_even,
                  .e8m0_rounding = RoundMode::nearest});
   return all;
 }
 
 std::string description(const Policy& policy) {
-  return "saturate " + std::to_string(policy.saturate) + " fnuz_inf_is_nan " + std::to_string(policy.fnuz_inf_is_nan) +
-         " float4_nan_is_zero " + std::to_string(policy.float4_nan_is_zero) + " integer_range " +
-         std::to_string(static_cast<int>(policy.integer_range)) + " int_rounding " +
+  return "saturate " + std::to_string(policy.saturate) + " keeps_infinity " + std::to_string(policy.keeps_infinity) +
+         " float4_nan_is_zero " + std::to_string(policy.float4_nan_is_zero) + " range " +
+         std::to_string(static_cast<int>(policy.range)) + " int_rounding " +
          std::to_string(static_cast<int>(policy.int_rounding)) + " e8m0_rounding " +
          std::to_string(static_cast<int>(policy.e8m0_rounding));
 }

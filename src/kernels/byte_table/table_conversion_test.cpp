@@ -16,7 +16,7 @@ constexpr std::byte canary{0xa5};
 std::vector<Policy> policies() {
   std::vector<Policy> all(12);
   all[1].saturate = false;
-  all[2].integer_range = codec::IntegerRange::saturate;
+  all[2].range = codec::RangeRule::saturate;
   all[2].int_rounding = IntRounding::nearest_even;
   all[3].scale = 0.1;
   all[4].scale = -3.0;
@@ -25,7 +25,7 @@ std::vector<Policy> policies() {
   all[6].saturate = false;
   all[7].scale = 0.0;
   all[8].scale = 448.0 / 0.7;
-  all[8].integer_range = codec::IntegerRange::saturate;
+  all[8].range = codec::RangeRule::saturate;
   all[9].scale = 1.1e-308;  // float64's subnormals and overflow
   all[10].scale = -1.7e305;
   all[11].scale = 5e-324;

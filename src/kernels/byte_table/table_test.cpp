@@ -103,7 +103,7 @@ TEST(FillTableTest, ChoosesTheFirstLoopThatGivesTheResults) {
   };
   EXPECT_EQ(loop_of(DType::float8_e4m3fn, DType::float32, {}), &to_32[0]);
   EXPECT_EQ(loop_of(DType::uint8, DType::int32, {}), &to_32[1]);
-  EXPECT_EQ(loop_of(DType::float8_e5m2, DType::int32, {.integer_range = codec::IntegerRange::saturate}), &to_32[2]);
+  EXPECT_EQ(loop_of(DType::float8_e5m2, DType::int32, {.range = codec::RangeRule::saturate}), &to_32[2]);
   EXPECT_EQ(loop_of(DType::uint8, DType::float32, {.scale = 0.1}), &to_32[2]);
 }
 

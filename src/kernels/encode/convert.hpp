@@ -3,6 +3,7 @@
 
 #include "kernels/encode/encode_integer.hpp"
 #include "kernels/encode/encode_lane16.hpp"
+#include "kernels/encode/limit.hpp"
 #include "kernels/for_each_block.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/simd/environment.hpp"
@@ -43,7 +44,20 @@ SIMD_INLINE auto load_block_for(const std::byte* src) {
 }
 
 template <DType from, DType to>
+[[gnu::noinline]] void convert_limited(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy) {
+  const auto encoder = make_encoder<from, to>(policy_of_limited<to>(policy));
+  for_each_block<kBlock, bits_of<from>, bits_of<to>>(
+      src, dst, count, [&encoder](const std::byte* block, std::byte* result) SIMD_INLINE_LAMBDA {
+        encoder.store_block(
+            result, map(load_block<from>(block), [](auto unit) SIMD_INLINE_LAMBDA { return limited<from, to>(unit); }));
+      });
+}
+
+template <DType from, DType to>
 [[gnu::noinline]] void convert(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy) {
+  if constexpr (may_be_limited<from, to>) {
+    if (is_limited<to>(policy)) return convert_limited<from, to>(src, dst, count, policy);
+  }
   const auto encoder = make_encoder<from, to>(policy);
   for_each_block<kBlock, bits_of<from>, bits_of<to>>(
       src, dst, count, [&encoder](const std::byte* block, std::byte* result) SIMD_INLINE_LAMBDA {
@@ -57,16 +71,17 @@ void run_in_default_environment(const std::byte* src, std::byte* dst, std::size_
 }
 
 // Copies integers to integers of the same width, which have the same codes.
-template <int bytes>
-void copy_codes(const std::byte* src, std::byte* dst, std::size_t count, const Policy&) {
-  if (src != dst && count != 0) __builtin_memcpy(dst, src, count * bytes);
+template <DType from, DType to>
+void copy_codes(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy) {
+  if (is_limited<to>(policy)) return convert_limited<from, to>(src, dst, count, policy);
+  if (src != dst && count != 0) __builtin_memcpy(dst, src, bytes_of<from>(count));
 }
 
 template <DType from, DType to>
 constexpr Kernel kernel_row() {
   constexpr bool integers = !is_float<from> && row(to).family == Family::integer;
   if constexpr (integers && bits_of<from> == bits_of<to>) {
-    return {from, to, copy_codes<bits_of<from> / 8>, "copy"};
+    return {from, to, copy_codes<from, to>, "copy"};
   } else if constexpr (integers || (to == DType::boolean && !is_float<from>)) {
     return {from, to, convert<from, to>, "fused"};
   } else {

@@ -24,20 +24,9 @@ SIMD_INLINE F32 float32_hub_of_float64(F64x2 x) {
   } else if constexpr (reaches_float32_subnormals<to>) {
     return narrow_odd(x);
   } else {
-    // Only float32 subnormals are rounded twice here, and those are zero in the target.
-    constexpr bool infinity_matters = row(to).format.nonfinite == NonFinite::nan_negative_zero;
-    const F32 hub = narrow({round_to_odd_24(x.lo), round_to_odd_24(x.hi)});
-    if constexpr (infinity_matters) {
-      constexpr std::int32_t infinity_of_float64 = 0x7ff00000;  // the upper half
-      const I32 bits = as<I32>(hub);
-      const Mask32 is_infinite = equal(bits & INT32_MAX, splat(0x7f800000));
-      if (any(is_infinite)) [[unlikely]] {
-        const I32 upper = high_u32({as<I64>(x.lo), as<I64>(x.hi)}) & INT32_MAX;
-        return as<F32>(select(mask_and(is_infinite, greater(splat(infinity_of_float64), upper)),
-                              as<I32>(as<U32>(bits) - 1), bits));
-      }
-    }
-    return hub;
+    // Only float32 subnormals are rounded twice here, and those are zero in the target. Where infinity differs from
+    // numbers that are infinite in float32, encode/limit.hpp has clamped these.
+    return narrow({round_to_odd_24(x.lo), round_to_odd_24(x.hi)});
   }
 }
 
@@ -106,7 +95,7 @@ class FloatEncoder {
       // The code after the largest is the infinity or NaN that overflow becomes.
       : limit_(splat(policy.saturate || !format.has_nan() ? largest : after_largest)),
         special_above_(keep_in_register(
-            splat(!has_negative_zero && policy.saturate && policy.fnuz_inf_is_nan ? 0x7f7fffff : 0x7f800000))),
+            splat(format.has_nan() && policy.saturate && policy.keeps_infinity ? 0x7f7fffff : 0x7f800000))),
         no_nan_(splat(static_cast<std::uint8_t>(bits_of<to> == 4 && !policy.float4_nan_is_zero ? 0x7 : sign_bit))) {}
 
   SIMD_INLINE void store_block(std::byte* dst, const Block<F32>& x) const {
@@ -158,10 +147,11 @@ class FloatEncoder {
       nan = no_nan_;
     } else if constexpr (format.nonfinite == NonFinite::nan_all_ones) {
       nan = signs | 0x7f;
-    } else if constexpr (format.nonfinite == NonFinite::ieee) {  // the quiet bit, then the payload's first
+    } else if constexpr (format.nonfinite == NonFinite::ieee) {  // the quiet bit of NaN, then the payload's first
       constexpr int payload_bits = format.mantissa_bits - 1;
-      constexpr auto quiet = static_cast<std::int32_t>(format.largest_code() + 1) | 1 << payload_bits;
+      constexpr auto infinity = static_cast<std::int32_t>(format.largest_code() + 1);
       nan = (signs & 0x80) | pack_bytes(map(bits, [](I32 lanes) {
+              const I32 quiet = select(is_nan(as<F32>(lanes)), splat(infinity | 1 << payload_bits), splat(infinity));
               return ((lanes >> (22 - payload_bits)) & ((1 << payload_bits) - 1)) | quiet;
             }));
     }
@@ -263,7 +253,9 @@ class E8m0Encoder {
 
  public:
   explicit E8m0Encoder(const Policy& policy)
-      : outside_(splat(policy.saturate ? 0 : 0xff)), largest_(splat(policy.saturate ? 0xfe : 0xff)) {
+      : outside_(splat(policy.saturate ? 0 : 0xff)),
+        largest_(splat(policy.saturate ? 0xfe : 0xff)),
+        nan_above_(splat(policy.saturate && policy.keeps_infinity ? 0x7f7fffff : 0x7f800000)) {
     // Rounding up gives an integer above 1 the exponent of its predecessor plus one.
     const bool up = policy.e8m0_rounding == RoundMode::up;
     const bool down = policy.e8m0_rounding == RoundMode::down;
@@ -307,7 +299,7 @@ class E8m0Encoder {
   // As code(), also for infinities and NaN.
   SIMD_INLINE I32 code_of_any(I32 bits) const {
     const I32 ordinary = select(equal(bits, splat(0x7f800000)), largest_, code(as<F32>(bits)));
-    return select(is_nan(as<F32>(bits)), splat(0xff), ordinary);
+    return select(greater(bits & INT32_MAX, nan_above_), splat(0xff), ordinary);
   }
 
   SIMD_INLINE I32 leading_bits(I32 x) const {
@@ -327,6 +319,7 @@ class E8m0Encoder {
 
   I32 outside_;
   I32 largest_;
+  I32 nan_above_;
   I32 round_up_;
   I32 least_bits_;
   std::uint32_t step_back_;
@@ -348,6 +341,7 @@ class E8m0OfFloat64Encoder {
                          : policy.e8m0_rounding == RoundMode::down ? 0
                                                                    : 1 << (mantissa_bits - 1)) -
                         least)),
+        nan_above_(splat(policy.saturate && policy.keeps_infinity ? infinity - 1 : infinity)),
         makes_nan_(mask_if(!policy.saturate)) {}
 
   SIMD_INLINE void store_block(std::byte* dst, const Block<F64x2>& x) const {
@@ -363,11 +357,12 @@ class E8m0OfFloat64Encoder {
     const I32 clamped = min(max(bits, splat(least)), splat(largest));
     const I32 exponent = (clamped + round_up_) >> mantissa_bits;
     const Mask32 outside = greater(as<U32>(bits) - least, as<U32>(splat(largest - least)));
-    const Mask32 nan = greater(bits & INT32_MAX, splat(infinity));
+    const Mask32 nan = greater(bits & INT32_MAX, nan_above_);
     return select(mask_or(nan, mask_and(outside, makes_nan_)), splat(0xff), exponent);
   }
 
   I32 round_up_;
+  I32 nan_above_;
   Mask32 makes_nan_;
 };
 

@@ -63,7 +63,9 @@ struct IntegerEncoder {
 
   template <class Unit>
   SIMD_INLINE void store_block(std::byte* dst, const Block<Unit>& x) const {
-    if constexpr (bits_of<to> == 64) {
+    if constexpr (bits_of<to> == 64 && bits_of<from> == 64) {
+      store_unit_pairs(dst, x);
+    } else if constexpr (bits_of<to> == 64) {
       store_unit_pairs(dst, map(x, [](Unit unit) { return widen<is_signed_type<from>>(unit); }));
     } else if constexpr (bits_of<from> == 64) {
       store_low_bits<to>(dst, map(x, [](Unit unit) { return low_u32(unit); }));
@@ -91,7 +93,7 @@ class FloatToIntegerEncoder {
 
  public:
   explicit FloatToIntegerEncoder(const Policy& policy)
-      : saturates_(policy.integer_range == codec::IntegerRange::saturate),
+      : saturates_(policy.range == codec::RangeRule::saturate),
         rounds_(policy.int_rounding == IntRounding::nearest_even) {}
 
   SIMD_INLINE void store_block(std::byte* dst, const Block<Hub>& input) const {

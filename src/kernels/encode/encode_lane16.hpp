@@ -23,20 +23,24 @@ SIMD_INLINE U8 bytes_greater(const U16x2& x, I16 limit) {
       {0 - count_greater(U16{}, as<I16>(x.lo), limit), 0 - count_greater(U16{}, as<I16>(x.hi), limit)});
 }
 
-// The target's codes for NaN `x`.
+// The target's codes for NaN and infinities `x`, which have these magnitudes. Infinities become NaN if the target has
+// no infinity.
 template <DType from, DType to>
-SIMD_INLINE U8 nan_codes(const U16x2& x, U8 signs, U8 float4_nan) {
+SIMD_INLINE U8 special_codes(const U16x2& x, const U16x2& magnitudes, U8 signs, U8 float4_nan) {
   constexpr FloatFormat format = row(to).format;
   if constexpr (bits_of<to> == 4) {
     return float4_nan;
   } else if constexpr (format.nonfinite == NonFinite::nan_all_ones) {
     return signs | 0x7f;
-  } else if constexpr (format.nonfinite == NonFinite::ieee) {  // the quiet bit, then the payload's first
+  } else if constexpr (format.nonfinite == NonFinite::ieee) {  // the quiet bit of NaN, then the payload's first
     constexpr int payload_bits = format.mantissa_bits - 1;
     constexpr int first = row(from).format.mantissa_bits - 1 - payload_bits;
     constexpr auto payload = static_cast<std::uint16_t>((1 << payload_bits) - 1);
-    constexpr auto quiet = static_cast<std::uint8_t>((format.largest_code() + 1) | 1 << payload_bits);
-    return signs | quiet | pack_low_bytes({(x.lo >> first) & payload, (x.hi >> first) & payload});
+    constexpr auto infinity = static_cast<std::uint8_t>(format.largest_code() + 1);
+    constexpr auto infinity_of_source = static_cast<std::int16_t>(row(from).format.largest_code() + 1);
+    const U8 quiet =
+        bytes_greater(magnitudes, splat(infinity_of_source)) & static_cast<std::uint8_t>(1 << payload_bits);
+    return signs | quiet | infinity | pack_low_bytes({(x.lo >> first) & payload, (x.hi >> first) & payload});
   } else {
     return splat(std::uint8_t{0x80});
   }
@@ -55,7 +59,6 @@ class Lane16Encoder {
   static constexpr FloatFormat source = row(from).format;
   static constexpr FloatFormat format = row(to).format;
   static constexpr bool four_bits = bits_of<to> == 4;
-  static constexpr bool has_negative_zero = format.nonfinite != NonFinite::nan_negative_zero;
   // Bits of the source's mantissa that the target lacks. For integers, this and the next constants mean nothing.
   static constexpr int dropped_bits = is_float<from> ? source.mantissa_bits - format.mantissa_bits : 0;
   static constexpr int infinity = ((1 << source.exponent_bits) - 1) << source.mantissa_bits;
@@ -74,8 +77,8 @@ class Lane16Encoder {
   explicit Lane16Encoder(const Policy& policy)
       // The code after the largest is the infinity or NaN that overflow becomes.
       : limit_(constant(policy.saturate ? largest : after_largest)),
-        special_above_(as<I16>(
-            constant(!has_negative_zero && policy.saturate && policy.fnuz_inf_is_nan ? infinity - 1 : infinity))),
+        special_above_(
+            as<I16>(constant(format.has_nan() && policy.saturate && policy.keeps_infinity ? infinity - 1 : infinity))),
         float4_nan_(splat(static_cast<std::uint8_t>(policy.float4_nan_is_zero ? 0x8 : 0x7))) {}
 
   SIMD_INLINE void store_block(std::byte* dst, const U16x2& x) const {
@@ -168,7 +171,7 @@ class Lane16Encoder {
 
   SIMD_INLINE U8 with_nan(U8 codes, const U16x2& x, const U16x2& magnitudes, U8 signs) const {
     const U8 where = bytes_greater(magnitudes, special_above_);
-    return (codes & ~where) | (nan_codes<from, to>(x, signs, float4_nan_) & where);
+    return (codes & ~where) | (special_codes<from, to>(x, magnitudes, signs, float4_nan_) & where);
   }
 
   // 1.0 less two units of the last place, as its code is 2, and less the half unit that rounding would add.
@@ -228,12 +231,13 @@ class Lane16Encoder<DType::bfloat16, DType::float8_e8m0fnu> {
       : round_up_(splat(static_cast<std::int16_t>(policy.e8m0_rounding == RoundMode::up     ? 0x7f
                                                   : policy.e8m0_rounding == RoundMode::down ? 0
                                                                                             : 0x40))),
+        nan_above_(splat(static_cast<std::int16_t>(policy.saturate && policy.keeps_infinity ? 0x7f7f : 0x7f80))),
         makes_nan_(!policy.saturate) {}
 
   SIMD_INLINE void store_block(std::byte* dst, const U16x2& x) const {
     U8 codes = pack_low_bytes({code(as<I16>(x.lo)), code(as<I16>(x.hi))});
     const I16 greatest = max(as<I16>(x.lo & 0x7fff), as<I16>(x.hi & 0x7fff));
-    if (makes_nan_ || any_greater(greatest, splat(std::int16_t{0x7f80}))) [[unlikely]]
+    if (makes_nan_ || any_greater(greatest, nan_above_)) [[unlikely]]
       codes |= pack_low_bytes({nan_lanes(as<I16>(x.lo)), nan_lanes(as<I16>(x.hi))});
     store(dst, codes);
   }
@@ -244,9 +248,9 @@ class Lane16Encoder<DType::bfloat16, DType::float8_e8m0fnu> {
     const I16 normal = clamped + min(clamped - 0x80, I16{});
     return as<U16>((normal + round_up_) >> 7);
   }
-  // All ones in lanes that become NaN: NaN and, without saturation, numbers out of range.
+  // All ones in lanes that become NaN: NaN, infinities that are kept and, without saturation, numbers out of range.
   SIMD_INLINE U16 nan_lanes(I16 x) const {
-    U16 count = count_greater(U16{}, x & INT16_MAX, splat(std::int16_t{0x7f80}));
+    U16 count = count_greater(U16{}, x & INT16_MAX, nan_above_);
     if (makes_nan_) {
       count = count_greater(count, splat(least), x);
       count = count_greater(count, x, splat(largest));
@@ -255,6 +259,7 @@ class Lane16Encoder<DType::bfloat16, DType::float8_e8m0fnu> {
   }
 
   I16 round_up_;
+  I16 nan_above_;
   bool makes_nan_;
 };
 

@@ -56,7 +56,7 @@ Result<Tensor> converted_to(DType dtype, const Tensor& tensor) {
   }
   std::vector<std::byte> bytes(storage_bytes(dtype, tensor.count()));
   CastOptions options;
-  options.out_of_range = OutOfRange::error;
+  if (family(dtype) == Family::integer) options.out_of_range = OutOfRange::error;
   const Result<void> converted = cast(tensor.view(), {dtype, tensor.shape(), bytes}, options);
   if (!converted) return converted.error();
   return Tensor::own(dtype, tensor.shape(), std::move(bytes));
