@@ -167,6 +167,7 @@ struct ConvertOutcome {
   // OUT.json, with the plain data of a PyTorch checkpoint that are no tensors, such as an optimizer's settings; empty
   // if there are none, or one tensor is extracted. It appears just before the output does.
   std::string other_data = {};
+  std::vector<std::string> warnings = {};  // what the output lacks, as sentences: objects that are no tensors
   // The rest is of checkpoints only.
   std::vector<ShardOutcome> shards = {};
   std::vector<std::string> copied_files = {};     // files without tensors

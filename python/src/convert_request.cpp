@@ -182,6 +182,7 @@ nb::dict outcome_of(const ConvertOutcome& done) {
   summary["bytes_written"] = done.bytes_written;
   summary["verified"] = done.verified;
   summary["other_data"] = done.other_data;
+  summary["warnings"] = nb::tuple(nb::cast(done.warnings));
   summary["shards"] = shards;
   summary["copied_files"] = nb::tuple(nb::cast(done.copied_files));
   summary["rewritten_files"] = nb::tuple(nb::cast(done.rewritten_files));

@@ -160,6 +160,7 @@ Result<ConvertOutcome> convert_opened(const ConvertRequest& request) {
   const Result<Plan> plan = conversion::make_plan(request, *input->reader, *input->format, **format);
   if (!plan) return at_file(plan.error(), request.input);
   ConvertOutcome outcome = outcome_of(*plan, *input->format, **format);
+  outcome.warnings = input->reader->warnings();
   if (!input->reader->other_data().empty() && (*format)->many_tensors) {
     outcome.other_data = request.output + ".json";
     const PathUse others[] = {{.path = request.input, .noun = "input"}, {.path = request.output, .noun = "output"}};

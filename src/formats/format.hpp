@@ -52,6 +52,12 @@ class Reader {
   // none.
   [[nodiscard]] virtual std::string_view other_data() const { return {}; }
 
+  // Returns sentences about objects of the file that no output can hold, and that are left out.
+  [[nodiscard]] virtual const std::vector<std::string>& warnings() const {
+    static const std::vector<std::string> none;
+    return none;
+  }
+
   // Reads the bytes [offset, offset + out.size()) of tensor `index` as dense little-endian C-order storage, packed low
   // bits first. Within a tensor, offsets ascend without gaps from 0 (streams may be compressed); 0 starts again.
   // Errors: io, parse (contents that contradict the header).

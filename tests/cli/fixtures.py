@@ -196,6 +196,8 @@ def write_all(folder):
     write("kinds/pickle.bin", b"\x80\x04\x95")
     write("plain.pt", checkpoint(b"}(X\x04\x00\x00\x00stepK\x07X\x01\x00\x00\x00w" + TENSOR_PICKLE + b"u"))
     write("evil.pt", checkpoint(b"cposix\nsystem\n(X\x04\x00\x00\x00truetR"))
+    write("kinds/foreign.pt", checkpoint(b"}(X\x04\x00\x00\x00argscargparse\nNamespace\n)\x81}X\x02\x00\x00\x00lrK\x07sb"
+                                         b"X\x01\x00\x00\x00w" + TENSOR_PICKLE + b"u"))
     write("kinds/pointer.safetensors", b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n")
     write("kinds/download.safetensors", b"<!doctype html>\n<html><title>Not found</title></html>\n")
     write("kinds/model.safetensors.index.json", b'{"weight_map": {}}\n')

@@ -238,6 +238,7 @@ Json outcome_json(const ConvertRequest& request, const ConvertOutcome& outcome, 
                {"totals", std::move(totals)},
                {"tensors", std::move(tensors)}};
   if (!outcome.other_data.empty()) json["other_data"] = outcome.other_data;
+  if (!outcome.warnings.empty()) json["warnings"] = outcome.warnings;
   return json;
 }
 

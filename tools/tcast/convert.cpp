@@ -107,6 +107,10 @@ Result<void> check_paths(const ConvertArguments& arguments) {
   return data && !data->empty() ? apart : Result<void>();
 }
 
+void warn_of_omissions(const ConvertOutcome& outcome) {
+  for (const std::string& warning : outcome.warnings) warn(printable(warning));
+}
+
 void print_other_data(const ConvertOutcome& outcome) {
   if (outcome.other_data.empty()) return;
   print(fmt::format("{}: the checkpoint's other data\n", printable(outcome.other_data)));
@@ -114,6 +118,7 @@ void print_other_data(const ConvertOutcome& outcome) {
 
 void print_outcome(const ConvertArguments& arguments, const ConvertOutcome& outcome, double seconds) {
   const ConvertRequest& request = arguments.request;
+  warn_of_omissions(outcome);
   if (arguments.json) {
     Json json = outcome_json(request, outcome, seconds);
     add_checkpoint_json(json, outcome);

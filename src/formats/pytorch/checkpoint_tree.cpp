@@ -4,10 +4,13 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
+
+#include "formats/npy/npy_text.hpp"
 
 namespace tensorcast::formats::pytorch {
 namespace {
@@ -24,6 +27,7 @@ class Sorter {
     Result<std::optional<std::string>> rest = visit(root, "", 0);
     if (!rest) return std::move(rest).error();
     if (*rest && **rest != "{}") tree_.other_data = *std::move(*rest) + "\n";
+    add_warnings();
     std::unordered_set<std::string_view> names;
     for (const NamedTensor& tensor : tree_.tensors) {
       if (names.insert(tensor.name).second) continue;
@@ -72,18 +76,67 @@ class Sorter {
       case Kind::dict:
         return visit_dict(value, path, depth);
       case Kind::function:
+      case Kind::foreign:
+        return skip(ref, path);
       case Kind::numpy_dtype:
+        return Plain(nlohmann::json(value.text).dump());
       case Kind::numpy_array:
       case Kind::storage:
         break;
     }
-    const std::string what = value.kind == Kind::function  ? value.text
-                             : value.kind == Kind::storage ? "a storage without a tensor"
-                                                           : "a part of a NumPy array";
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("the checkpoint has {} where data belong", what),
-                 .hint = "save tensors and plain data only, as torch.save(model.state_dict(), path) does",
-                 .tensor = path};
+    return Error{
+        .code = ErrorCode::unsupported,
+        .message = fmt::format("the checkpoint has {} where data belong",
+                               value.kind == Kind::storage ? "a storage without a tensor" : "a part of a NumPy array"),
+        .hint = "save tensors and plain data only, as torch.save(model.state_dict(), path) does",
+        .tensor = path};
+  }
+
+  // Names an object of another class. Its tensors would be lost, so it must have none.
+  Result<Plain> skip(Ref object, const std::string& path) {
+    std::vector<Ref> open = {object};
+    while (!open.empty()) {
+      const Ref ref = open.back();
+      open.pop_back();
+      if (auto taken = take(64); !taken) return std::move(taken).error();
+      if (!harmless_.insert(ref).second) continue;
+      const Value& value = objects_[ref];
+      if (value.kind == Kind::tensor || value.kind == Kind::storage || value.kind == Kind::numpy_array) {
+        return Error{.code = ErrorCode::unsupported,
+                     .message = fmt::format("the checkpoint has tensors inside of an object of {}", name_of(object)),
+                     .hint = "save tensors and plain data only, as torch.save(model.state_dict(), path) does",
+                     .tensor = path};
+      }
+      if (auto taken = take(4 * value.items.size()); !taken) return std::move(taken).error();
+      open.insert(open.end(), value.items.begin(), value.items.end());
+      if (value.attributes != no_ref) open.push_back(value.attributes);
+    }
+    constexpr std::uint64_t node_bytes = 512;  // of an entry in the map
+    if (auto taken = take(node_bytes); !taken) return std::move(taken).error();
+    const auto [found, is_new] = skipped_.emplace(name_of(object), Skipped{.first = path, .count = 0});
+    ++found->second.count;
+    return Plain("{\"object\":" + nlohmann::json(name_of(object)).dump() + "}");
+  }
+
+  std::string name_of(Ref object) const {
+    constexpr std::size_t longest_name = 200;
+    const std::string& name = objects_[object].text;
+    return npy::count_characters(name).ok() ? name.substr(0, longest_name) : "a name that is not UTF-8";
+  }
+
+  void add_warnings() {
+    constexpr std::size_t most = 8;
+    for (const auto& [name, skipped] : skipped_) {
+      if (tree_.warnings.size() == most) {
+        tree_.warnings.push_back(fmt::format("objects of {} more classes are not written", skipped_.size() - most));
+        break;
+      }
+      const std::string first = skipped.first.empty() ? "the checkpoint" : fmt::format("\"{}\"", skipped.first);
+      tree_.warnings.push_back(
+          skipped.count == 1 ? fmt::format("{} is an object of {} without tensors, which is not written", first, name)
+                             : fmt::format("{} objects of {} without tensors are not written; the first is {}",
+                                           skipped.count, name, first));
+    }
   }
 
   Result<Plain> visit_list(const Value& value, const std::string& path, int depth) {
@@ -190,6 +243,12 @@ class Sorter {
   const std::string null_ = "null";
   std::unordered_map<Ref, Ref> metadata_;  // by the attributes that it is among
   CheckpointTree tree_;
+  struct Skipped {
+    std::string first;  // where it is
+    std::size_t count = 0;
+  };
+  std::map<std::string, Skipped> skipped_;  // by class
+  std::unordered_set<Ref> harmless_;        // values that are no tensors and have none inside
 };
 
 }  // namespace

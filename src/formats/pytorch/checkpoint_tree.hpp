@@ -17,9 +17,11 @@ struct CheckpointTree {
   std::vector<NamedTensor> tensors;
   // Everything else as JSON, with null where a list has a tensor; "" if there is nothing else.
   std::string other_data;
+  std::vector<std::string> warnings;  // objects that other_data only names, as sentences
 };
 
-// Errors: parse (nested too deep, two tensors of one name), unsupported (keys that are not text or numbers; memory).
+// Errors: parse (nested too deep, two tensors of one name), unsupported (keys that are not text or numbers; objects of
+// other classes that hold tensors; memory).
 [[nodiscard]] Result<CheckpointTree> sort_checkpoint(const Objects& objects, Ref root);
 
 }  // namespace tensorcast::formats::pytorch

@@ -9,103 +9,52 @@
 #include "formats/npy/npy_text.hpp"
 #include "formats/pytorch/numpy_objects.hpp"
 #include "formats/pytorch/pickle_arguments.hpp"
+#include "formats/pytorch/pickle_names.hpp"
 
 namespace tensorcast::formats::pytorch {
 namespace {
 
-enum class Function : std::uint8_t {
-  dict,
-  list,
-  tuple,
-  set,
-  constant,  // a class that is only named, such as the factory of a defaultdict
-  counter,
-  default_dict,
-  encode,
-  device,
-  layout,
-  storage,  // text: torch.FloatStorage
-  rebuild_tensor,
-  rebuild_tensor_v3,
-  rebuild_parameter,
-  rebuild_parameter_with_state,
-  rebuild_from_type,
-  numpy_scalar,
-  numpy_dtype,
-  numpy_reconstruct,
-  numpy_from_buffer,
-};
-
-struct AllowedName {
-  std::string_view name;
-  Function function;
-};
-
-constexpr auto allowed_names = std::to_array<AllowedName>({
-    {"collections.OrderedDict", Function::dict},
-    {"collections.Counter", Function::counter},
-    {"collections.defaultdict", Function::default_dict},
-    {"builtins.dict", Function::dict},
-    {"builtins.list", Function::list},
-    {"builtins.tuple", Function::tuple},
-    {"builtins.set", Function::set},
-    {"builtins.frozenset", Function::set},
-    {"builtins.int", Function::constant},
-    {"builtins.float", Function::constant},
-    {"builtins.str", Function::constant},
-    {"builtins.bool", Function::constant},
-    {"_codecs.encode", Function::encode},
-    {"torch.Size", Function::tuple},
-    {"torch.device", Function::device},
-    {"torch.serialization._get_layout", Function::layout},
-    {"torch.Tensor", Function::constant},
-    {"torch.nn.parameter.Parameter", Function::constant},
-    {"torch._utils._rebuild_tensor", Function::rebuild_tensor},
-    {"torch._utils._rebuild_tensor_v2", Function::rebuild_tensor},
-    {"torch._utils._rebuild_tensor_v3", Function::rebuild_tensor_v3},
-    {"torch._utils._rebuild_parameter", Function::rebuild_parameter},
-    {"torch._utils._rebuild_parameter_with_state", Function::rebuild_parameter_with_state},
-    {"torch._tensor._rebuild_from_type_v2", Function::rebuild_from_type},
-    {"torch.storage.UntypedStorage", Function::storage},
-    {"torch.storage._UntypedStorage", Function::storage},
-    {"numpy.ndarray", Function::constant},
-    {"numpy.dtype", Function::numpy_dtype},
-    {"numpy.core.multiarray.scalar", Function::numpy_scalar},
-    {"numpy._core.multiarray.scalar", Function::numpy_scalar},
-    {"numpy.core.multiarray._reconstruct", Function::numpy_reconstruct},
-    {"numpy._core.multiarray._reconstruct", Function::numpy_reconstruct},
-    {"numpy.core.numeric._frombuffer", Function::numpy_from_buffer},
-    {"numpy._core.numeric._frombuffer", Function::numpy_from_buffer},
-});
-
-constexpr std::array<std::string_view, 6> torch_constants = {"strided",         "sparse_coo",    "contiguous_format",
-                                                             "preserve_format", "channels_last", "channels_last_3d"};
 constexpr std::size_t max_rank = 64;
-
-Result<Ref> add_function(Objects& objects, Function function, const std::string& name) {
-  Value value{.kind = Kind::function, .text = name};
-  value.integer = static_cast<std::int64_t>(function);
-  return objects.add(std::move(value));
-}
-
-Error not_allowed(const std::string& name) {
-  constexpr std::size_t longest_name = 200;
-  const std::string shown =
-      npy::count_characters(name).ok() ? name.substr(0, longest_name) : "a name that is not UTF-8";
-  return Error{
-      .code = ErrorCode::unsupported,
-      .message = fmt::format("the checkpoint has an object made by {}, which is neither a tensor of a known kind "
-                             "nor plain data",
-                             shown),
-      .hint = "save tensors and plain data only, as torch.save(model.state_dict(), path) does"};
-}
+constexpr std::size_t longest_name = 200;
 
 bool is_empty(const Value& value) {
   return value.kind == Kind::none ||
          (value.items.empty() && (value.kind == Kind::dict || value.kind == Kind::tuple || value.kind == Kind::list));
 }
 
-// (storage, offset, size, strides, requires_grad, hooks ...); v3 also has the type.
+bool has_sign(const TorchType& type) {
+  return is_complex(type) || type.dtype == DType::float64 || type.dtype == DType::float32 ||
+         type.dtype == DType::float16 || type.dtype == DType::bfloat16;
+}
+
+// Applies {'conj': True, 'neg': True}: the elements are those of the storage with other signs.
+Result<void> set_view(const Objects& objects, Ref properties, StridedTensor& tensor) {
+  const Value& dict = objects[properties];
+  if (dict.kind == Kind::none) return {};
+  constexpr std::size_t most = 4;  // keys and values
+  if (dict.kind != Kind::dict || dict.items.size() > most) {
+    return malformed_pickle("properties of a tensor that are not a dict of two");
+  }
+  for (std::size_t i = 0; i + 1 < dict.items.size(); i += 2) {
+    const Value& key = objects[dict.items[i]];
+    const Value& value = objects[dict.items[i + 1]];
+    const bool is_set = value.kind == Kind::boolean && value.integer == 1;
+    if (key.kind == Kind::string && key.text == "conj" && is_set && is_complex(*tensor.type)) {
+      tensor.conjugated = true;
+    } else if (key.kind == Kind::string && key.text == "neg" && is_set && has_sign(*tensor.type)) {
+      tensor.negated = true;
+    } else {
+      return Error{
+          .code = ErrorCode::unsupported,
+          .message = fmt::format("the checkpoint has a tensor of {} with the property \"{}\", which is not known",
+                                 tensor.type->name, key.kind == Kind::string ? key.text.substr(0, 40) : ""),
+          .hint = "save tensor.clone() instead"};
+    }
+  }
+  return {};
+}
+
+// (storage, offset, size, strides, requires_grad, hooks[, properties]); v3 has the type before the properties.
 Result<Ref> rebuild_tensor(Objects& objects, const Arguments& arguments, bool has_type) {
   StridedTensor tensor;
   const Result<Ref> storage = arguments.at(0, Kind::storage);
@@ -133,17 +82,33 @@ Result<Ref> rebuild_tensor(Objects& objects, const Arguments& arguments, bool ha
   tensor.offset = *offset;
   tensor.shape = *std::move(shape);
   tensor.strides = *std::move(strides);
+  const std::size_t properties = has_type ? 7 : 6;
+  if (arguments.count() > properties) {
+    if (auto set = set_view(objects, *arguments.at(properties), tensor); !set) return std::move(set).error();
+  }
   return add_tensor(objects, std::move(tensor));
+}
+
+// Reports whether a state is empty, or has only the attributes by which modules know their buffers.
+bool is_plain_state(const Objects& objects, const Value& state) {
+  constexpr std::size_t most = 4;  // keys and values
+  if (state.kind != Kind::dict || state.items.size() > most) return is_empty(state);
+  for (std::size_t i = 0; i < state.items.size(); i += 2) {
+    const Value& key = objects[state.items[i]];
+    if (key.kind != Kind::string || (key.text != "_is_buffer" && key.text != "persistent")) return false;
+  }
+  return true;
 }
 
 // Returns the tensor if it has no attributes, which would be lost.
 Result<Ref> without_state(const Objects& objects, Ref tensor, Ref state) {
   const Value& value = objects[state];
   // A pair has those of __dict__ and of __slots__.
-  const bool empty =
-      is_empty(value) || (value.kind == Kind::tuple && value.items.size() == 2 &&
-                          std::ranges::all_of(value.items, [&](Ref item) { return is_empty(objects[item]); }));
-  if (empty) return tensor;
+  const bool plain =
+      is_plain_state(objects, value) ||
+      (value.kind == Kind::tuple && value.items.size() == 2 &&
+       std::ranges::all_of(value.items, [&](Ref item) { return is_plain_state(objects, objects[item]); }));
+  if (plain) return tensor;
   return Error{.code = ErrorCode::unsupported,
                .message = "the checkpoint has a tensor with attributes of its own, which no other file can hold",
                .hint = "save tensor.detach() instead"};
@@ -160,13 +125,32 @@ Result<Ref> rebuild_from_type(Objects& objects, const Arguments& arguments) {
   const bool plain = name == "torch.Tensor" || name == "torch.nn.parameter.Parameter";
   const bool known = rebuilds == Function::rebuild_tensor || rebuilds == Function::rebuild_tensor_v3 ||
                      rebuilds == Function::rebuild_parameter;
-  if (!plain || !known) return not_allowed(plain ? objects[*function].text : name);
+  if (!plain || !known) {
+    return Error{.code = ErrorCode::unsupported,
+                 .message = fmt::format("the checkpoint has a tensor of a class of its own, {}, made by {}",
+                                        name.substr(0, longest_name), objects[*function].text.substr(0, longest_name)),
+                 .hint = "save tensor.detach().as_subclass(torch.Tensor) instead"};
+  }
   const Result<Ref> inner = arguments.at(2, Kind::tuple);
   if (!inner) return inner.error();
   const Result<Ref> tensor = call(objects, *function, *inner);
   if (!tensor) return tensor;
   const Result<Ref> state = arguments.at(3);
   return state ? without_state(objects, *tensor, *state) : state;
+}
+
+// (tensor or array, type, device, requires_grad): tensors of devices whose storages cannot be saved.
+Result<Ref> rebuild_device_tensor(const Objects& objects, const Arguments& arguments) {
+  const Result<Ref> data = arguments.at(0, Kind::tensor);
+  if (!data) return data;
+  const Result<Ref> type = arguments.at(1, Kind::symbol);
+  if (!type) return type;
+  const StridedTensor& tensor = objects.tensors[static_cast<std::size_t>(objects[*data].integer)];
+  if (objects[*type].text == fmt::format("torch.{}", tensor.type->name)) return data;
+  return Error{.code = ErrorCode::unsupported,
+               .message = fmt::format("the checkpoint has a tensor of {} that was saved as {}",
+                                      objects[*type].text.substr(0, longest_name), tensor.type->name),
+               .hint = "save tensor.cpu() instead"};
 }
 
 // Bytes in protocols that lack them: a text whose characters are the bytes.
@@ -228,6 +212,16 @@ Result<Ref> make_device(Objects& objects, const Arguments& arguments) {
   return objects.add({.kind = Kind::symbol, .text = std::move(text)});
 }
 
+// copyreg's functions make an object of the class that is their first argument.
+Result<Ref> make_foreign(Objects& objects, Ref function, Ref arguments) {
+  const std::string* name = &objects[function].text;
+  if (name->starts_with("copyreg.") || name->starts_with("copy_reg.")) {
+    const std::vector<Ref>& items = objects[arguments].items;
+    if (!items.empty() && objects[items[0]].kind == Kind::function) name = &objects[items[0]].text;
+  }
+  return objects.add({.kind = Kind::foreign, .text = *name, .items = {arguments}});
+}
+
 Result<Ref> make_layout(Objects& objects, const Arguments& arguments) {
   const Result<Ref> name = arguments.at(0, Kind::string);
   if (!name) return name;
@@ -243,22 +237,6 @@ Result<Ref> add_tensor(Objects& objects, StridedTensor tensor) {
   Value value{.kind = Kind::tensor};
   value.integer = static_cast<std::int64_t>(objects.tensors.size() - 1);
   return objects.add(std::move(value));
-}
-
-Result<Ref> find_name(Objects& objects, const std::string& module, const std::string& name) {
-  const std::string full = (module == "__builtin__" ? "builtins" : module) + "." + name;
-  const auto* found = std::find_if(allowed_names.begin(), allowed_names.end(),
-                                   [&](const AllowedName& allowed) { return allowed.name == full; });
-  if (found != allowed_names.end()) return add_function(objects, found->function, full);
-  if (module == "torch" || module == "torch.cuda") {
-    if (find_storage_type(name) != nullptr) return add_function(objects, Function::storage, full);
-  }
-  if (module == "torch") {
-    const bool is_constant = find_torch_type(name) != nullptr ||
-                             std::find(torch_constants.begin(), torch_constants.end(), name) != torch_constants.end();
-    if (is_constant) return objects.add({.kind = Kind::symbol, .text = full});
-  }
-  return not_allowed(full);
 }
 
 Result<Ref> call(Objects& objects, Ref function, Ref arguments_ref) {
@@ -297,6 +275,10 @@ Result<Ref> call(Objects& objects, Ref function, Ref arguments_ref) {
     }
     case Function::rebuild_from_type:
       return rebuild_from_type(objects, arguments);
+    case Function::rebuild_device_tensor:
+      return rebuild_device_tensor(objects, arguments);
+    case Function::foreign:
+      return make_foreign(objects, function, arguments_ref);
     case Function::numpy_scalar:
       return make_numpy_scalar(objects, arguments);
     case Function::numpy_dtype:
@@ -312,6 +294,14 @@ Result<Ref> call(Objects& objects, Ref function, Ref arguments_ref) {
   return not_allowed(objects[function].text);
 }
 
+Result<Ref> call_with_names(Objects& objects, Ref function, Ref arguments, Ref named) {
+  const Result<Ref> made = call(objects, function, arguments);
+  if (!made || is_empty(objects[named])) return made;
+  if (objects[*made].kind != Kind::foreign) return malformed_pickle("a call with named arguments");
+  if (auto added = objects.append(*made, named); !added) return std::move(added).error();
+  return made;
+}
+
 Result<void> set_state(Objects& objects, Ref object, Ref state) {
   Value& value = objects[object];
   switch (value.kind) {
@@ -319,6 +309,9 @@ Result<void> set_state(Objects& objects, Ref object, Ref state) {
       if (objects[state].kind != Kind::dict) break;
       if (!objects[state].items.empty()) value.attributes = state;
       return {};
+    case Kind::foreign:
+      value.attributes = state;
+      return objects.append(object, state);
     case Kind::numpy_dtype:
       return set_numpy_dtype_state(objects, object, state);
     case Kind::numpy_array:

@@ -34,6 +34,8 @@ enum class Kind : std::uint8_t {
   tensor,       // integer: index into Objects::tensors
   numpy_dtype,  // text: "<f4"
   numpy_array,  // an array that BUILD fills
+  foreign,      // an object of another class. text: its class; items: its arguments, states and items; attributes: the
+                // last state
 };
 
 struct Value {
@@ -60,6 +62,8 @@ struct StridedTensor {
   std::vector<std::int64_t> shape = {};
   std::vector<std::int64_t> strides = {};
   bool big_endian = false;  // NumPy's byte order; that of storages is the checkpoint's
+  bool conjugated = false;  // the elements are the conjugates of those in the storage
+  bool negated = false;     // the elements are the negatives of those in the storage
 };
 
 // All values of a pickle.

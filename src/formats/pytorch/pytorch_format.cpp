@@ -34,6 +34,17 @@ Error damaged(std::string what) {
   return Error{.code = ErrorCode::parse, .message = "damaged checkpoint: " + std::move(what)};
 }
 
+// Changes the signs of what a view negates or conjugates. `bytes` are those from `offset` of the tensor on.
+void flip_signs(const StridedTensor& tensor, std::uint64_t offset, std::span<std::byte> bytes) {
+  const TorchType& type = *tensor.type;
+  const bool complex = is_complex(type);
+  const std::uint64_t word = complex ? type.item_bytes / 2 : type.item_bytes;
+  for (std::uint64_t i = word - 1 - offset % word; i < bytes.size(); i += word) {
+    const bool imaginary = complex && (offset + i) / word % 2 == 1;
+    if (tensor.negated != (imaginary && tensor.conjugated)) bytes[i] ^= std::byte{0x80};
+  }
+}
+
 class PytorchReader final : public Reader {
  public:
   PytorchReader(const io::InputFile& file, std::unique_ptr<CheckpointFile> checkpoint)
@@ -43,6 +54,7 @@ class PytorchReader final : public Reader {
     Result<CheckpointTree> tree = sort_checkpoint(checkpoint_->objects, checkpoint_->root);
     if (!tree) return std::move(tree).error();
     other_data_ = std::move(tree->other_data);
+    warnings_ = std::move(tree->warnings);
     // Tied and repeated elements are written once for each tensor, so bound what a small file can become.
     constexpr std::uint64_t base_bytes = std::uint64_t{64} << 20;
     constexpr std::uint64_t bytes_per_byte = 16;
@@ -71,11 +83,14 @@ class PytorchReader final : public Reader {
   const std::vector<TensorInfo>& tensors() const override { return tensors_; }
   const Metadata& metadata() const override { return metadata_; }
   std::string_view other_data() const override { return other_data_; }
+  const std::vector<std::string>& warnings() const override { return warnings_; }
 
   Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override {
     if (index != current_ || !elements_) open_source(index);
     auto got = elements_->read(offset, out);
     if (got && check_) got = check(offset, out);
+    const StridedTensor& tensor = checkpoint_->objects.tensors[sources_[index]];
+    if (tensor.conjugated || tensor.negated) flip_signs(tensor, offset, out);
     if (!got && got.error().tensor.empty()) got.error().tensor = tensors_[index].name;
     if (!got && got.error().file.empty()) got.error().file = file_.path();
     return got;
@@ -185,6 +200,7 @@ class PytorchReader final : public Reader {
   std::vector<std::size_t> sources_;        // indices into Objects::tensors
   Metadata metadata_ = {{"format", "pt"}};  // what Hugging Face's readers of safetensors expect of PyTorch
   std::string other_data_;
+  std::vector<std::string> warnings_;
   std::size_t current_ = 0;
   std::unique_ptr<ByteSource> source_;  // of the tensor `current_`
   std::optional<StridedElements> elements_;

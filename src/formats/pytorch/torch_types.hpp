@@ -19,6 +19,8 @@ struct TorchType {
   std::uint32_t packed = 1;      // elements in an item
 };
 
+[[nodiscard]] inline bool is_complex(const TorchType& type) noexcept { return type.name.starts_with("complex"); }
+
 // Return null for an unknown type.
 [[nodiscard]] const TorchType* find_torch_type(std::string_view name) noexcept;        // "float32"
 [[nodiscard]] const TorchType* find_storage_type(std::string_view storage) noexcept;   // "FloatStorage"

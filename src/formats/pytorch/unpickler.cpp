@@ -9,6 +9,7 @@
 
 #include "formats/npy/npy_text.hpp"
 #include "formats/pytorch/pickle_functions.hpp"
+#include "formats/pytorch/pickle_names.hpp"
 
 namespace tensorcast::formats::pytorch {
 namespace {
@@ -204,6 +205,12 @@ class Unpickler {
         const Ref arguments = take();
         return push(call(objects_, take(), arguments));
       }
+      case 0x92: {  // NEWOBJ_EX
+        TENSORCAST_TRY(need(3));
+        const Ref named = take();
+        const Ref arguments = take();
+        return push(call_with_names(objects_, take(), arguments, named));
+      }
       case 'b': {
         TENSORCAST_TRY(need(2));
         const Ref state = take();
@@ -219,7 +226,6 @@ class Unpickler {
       case 0x82:
       case 0x83:
       case 0x84:
-      case 0x92:
       case 0x97:
       case 0x98:
         return Error{
@@ -394,7 +400,10 @@ class Unpickler {
   }
   Result<void> append_to(Kind kind, std::span<const Ref> items) {
     TENSORCAST_TRY(need(1));
-    if (objects_[stack_.back()].kind != kind) return malformed_pickle("items for a value that is not their container");
+    const Kind container = objects_[stack_.back()].kind;
+    if (container != kind && container != Kind::foreign) {
+      return malformed_pickle("items for a value that is not their container");
+    }
     if (kind == Kind::dict && items.size() % 2 != 0) return malformed_pickle("a key without a value");
     for (const Ref item : items) TENSORCAST_TRY(objects_.append(stack_.back(), item));
     return {};

@@ -95,7 +95,20 @@ TEST(Unpickler, NamesThatAreAllowed) {
 TEST(Unpickler, OtherNamesAreErrorsThatSayThem) {
   EXPECT_NE(plain("cposix\nsystem\n(S'true'\ntR.").find("posix.system"), std::string::npos);
   EXPECT_NE(plain("c__builtin__\neval\n(S'1'\ntR.").find("builtins.eval"), std::string::npos);
-  EXPECT_NE(plain("ctorch\nQInt8Storage\n.").find("torch.QInt8Storage"), std::string::npos);
+  EXPECT_NE(plain("ctorch\nQInt8Storage\n.").find("a quantized tensor"), std::string::npos);
+  EXPECT_NE(plain("ctorch._utils\n_rebuild_sparse_tensor\n.").find("a sparse tensor"), std::string::npos);
+  EXPECT_NE(plain("ctorch._utils\n_rebuild_of_tomorrow\n.").find("_rebuild_of_tomorrow"), std::string::npos);
+}
+
+TEST(Unpickler, ObjectsOfOtherClassesAreNamed) {
+  EXPECT_EQ(plain("(S'a'\ncargparse\nNamespace\n)R}S'lr'\nI1\nsbd."),
+            "{\n  \"a\": {\"object\":\"argparse.Namespace\"}\n}\n");
+  EXPECT_EQ(plain("ccopyreg\n_reconstructor\n(cargparse\nNamespace\ncbuiltins\nobject\nNtR."),
+            "{\"object\":\"argparse.Namespace\"}\n");
+  EXPECT_EQ(plain("cargparse\nNamespace\n)}" + bytes({0x92, '.'})), "{\"object\":\"argparse.Namespace\"}\n");
+  EXPECT_EQ(plain("ceasydict\nEasyDict\n)RS'a'\nI1\ns."), "{\"object\":\"easydict.EasyDict\"}\n");
+  EXPECT_EQ(plain("(ca\nB\n)Rp0\ng0\nca\nC\nl."), "[{\"object\":\"a.B\"},{\"object\":\"a.B\"},{\"object\":\"a.C\"}]\n");
+  EXPECT_EQ(plain("ca\nB\n)Rp0\ng0\nb."), "{\"object\":\"a.B\"}\n") << "it has itself inside";
   EXPECT_NE(plain("c\xFF\nx\n.").find("not UTF-8"), std::string::npos);
 }
 
@@ -109,7 +122,8 @@ TEST(Unpickler, MemoryIsBoundedBeforeItIsTaken) {
   }
   EXPECT_NE(plain(doubling + ".").find("memory"), std::string::npos);
   // Storages whose keys are one long text.
-  std::string storages = "ctorch\nFloatStorage\np1\n0X" + bytes({0, 0, 16, 0}) + std::string(std::size_t{1} << 20, 'k') + "p2\n0(lp3\n";
+  std::string storages =
+      "ctorch\nFloatStorage\np1\n0X" + bytes({0, 0, 16, 0}) + std::string(std::size_t{1} << 20, 'k') + "p2\n0(lp3\n";
   for (int i = 0; i < 1000; ++i) storages += "(S'storage'\ng1\ng2\nS'cpu'\nI0\ntQa";
   EXPECT_NE(plain(storages + ".").find("memory"), std::string::npos);
 }

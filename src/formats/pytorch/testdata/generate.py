@@ -5,6 +5,9 @@ generate.py            writes all files again
 generate.py --check    fails unless PyTorch reads from valid/ what expected.json says
 """
 
+import argparse
+import collections
+import datetime
 import io
 import json
 import math
@@ -46,9 +49,25 @@ def checkpoints(torch):
                 "score": numpy.float64(0.75), "count": numpy.int32(-5), "array": numpy.arange(6.0).reshape(2, 3),
                 "fortran": numpy.asfortranarray(numpy.arange(6, dtype=numpy.int16).reshape(2, 3)),
                 "big_endian": numpy.arange(3, dtype=">i4"), "parameter": torch.nn.Parameter(torch.ones(2))}
+    special = torch.tensor([[1, -2, 0, float("nan")], [-0.0, float("inf"), -3, 0.5], [4, -5, 6, -7]])
+    numbers = torch.complex(special, special.flip(0))
+    # PyTorch subtracts complex numbers from zero, which loses the signs of zero and NaN; the views have them.
+    finite = torch.complex(base[1:13].reshape(3, 4), base[2:14].reshape(3, 4))
+    views = {"imaginary": numbers.clone().conj().imag, "conjugated": numbers.clone().conj(),
+             "negated": finite.clone()._neg_view(), "both": finite.clone().conj()._neg_view(),
+             "strided": numbers.clone().conj()[1:, ::2].t(), "doubles": numbers.to(torch.complex128).conj().imag,
+             "halves": torch.complex(special.half(), special.half()).conj().imag, "brains": special.nan_to_num(1.0, float("inf")).bfloat16()._neg_view(),
+             "parameter": torch.nn.Parameter(numbers.clone().conj())}
+    module = torch.nn.Module()
+    module.kept = torch.nn.Buffer(matrix)
+    state = collections.OrderedDict(w=matrix)
+    state._metadata = {"": {"version": 1}}
+    objects = {"w": matrix, "args": argparse.Namespace(lr=0.5, names=["a"]), "path": pathlib.PurePosixPath("a/b"),
+               "days": [datetime.date(2020, 1, 2), datetime.date(2020, 1, 3)], "class": argparse.Namespace,
+               "dtype": numpy.dtype("<f4"), "module_kept": module.kept, "state": state, "complex": 1 + 2j}
     plain = {"w": matrix, "t": matrix.t(), "half": base[:3].half(), "step": 7}
     return {"every-type": types, "strided": strided, "state_dict": model.state_dict(), "training": training,
-            "tensor": base[:4].clone(), "plain": plain}
+            "tensor": base[:4].clone(), "plain": plain, "views": views, "objects": objects}
 
 
 def big_endian(archive):
@@ -77,7 +96,7 @@ def valid_files(torch):
     values = checkpoints(torch)
     files = {name: (saved(value), value) for name, value in values.items()}
     stacked = {"_use_new_zipfile_serialization": False}
-    for name in ("strided", "training", "plain"):
+    for name in ("strided", "training", "plain", "views"):
         files[f"{name}-stacked"] = (saved(values[name], **stacked), values[name])
     for protocol in (3, 4, 5):
         files[f"training-protocol-{protocol}"] = (saved(values["training"], pickle_protocol=protocol), values["training"])
@@ -101,7 +120,7 @@ def expectation(torch, value):
             shape = list(value.shape)
             if value.dtype == torch.float4_e2m1fn_x2:
                 shape[-1] *= 2
-            data = value.detach().contiguous()
+            data = value.detach().resolve_conj().resolve_neg().contiguous()
             data = b"" if value.numel() == 0 else data.reshape(-1).view(torch.uint8).numpy().tobytes()
             tensors[path] = [TYPES[str(value.dtype).removeprefix("torch.")], shape, data.hex()]
             return None, False
@@ -115,6 +134,11 @@ def expectation(torch, value):
             return rest, bool(rest) or not value
         if isinstance(value, (torch.dtype, torch.device)):
             return str(value), True
+        if isinstance(value, numpy.dtype):
+            return value.str, True
+        if isinstance(value, (argparse.Namespace, pathlib.PurePath, datetime.date, complex, type)):
+            made_by = value if isinstance(value, type) else type(value)
+            return {"object": f"{made_by.__module__}.{made_by.__qualname__}"}, True
         if isinstance(value, (list, tuple, set)):
             items = [visit(entry, f"{path}.{i}" if path else str(i)) for i, entry in enumerate(value)]
             return [item if is_plain else None for item, is_plain in items], not items or any(is_plain for _, is_plain in items)
@@ -189,7 +213,22 @@ def stacked(root, keys=("0",), storages=struct.pack("<q", 6) + bytes(24), magic=
     return b"".join(map(pickled, (magic, version, system))) + root + pickled(list(keys)) + storages
 
 
-def invalid_files():
+def other_tensors(torch):
+    """Tensors that torch.save writes in ways that are not read."""
+    matrix = torch.arange(6.0).reshape(2, 3)
+    values = {"quantized-tensor": torch.quantize_per_tensor(matrix, 0.5, 1, torch.quint8), "sparse-coo": matrix.to_sparse(),
+              "sparse-csr": matrix.to_sparse_csr(), "nested": torch.nested.nested_tensor([matrix, matrix[0:1]]),
+              "meta": matrix.to("meta"), "nested-jagged": torch.nested.nested_tensor([matrix[0], matrix[1]],
+                                                                                     layout=torch.jagged)}
+    files = {}
+    for name, value in values.items():
+        buffer = io.BytesIO()
+        torch.save({"w": value}, buffer)
+        files[f"unsupported--{name}"] = buffer.getvalue()
+    return files
+
+
+def invalid_files(torch):
     good = pickled({"w": tensor()})
     put = b"q\x00"
     # A list in a list in a list, each twice: 2^40 visits unless they are counted.
@@ -218,13 +257,26 @@ def invalid_files():
         "unsupported--os-system": pickled(Stub("posix.system", ("true",))),
         "unsupported--builtins-eval": pickled(Stub("builtins.eval", ("1",))),
         "unsupported--builtins-getattr": pickled(Stub("builtins.getattr", ("a", "b"))),
-        "unsupported--class-of-a-user": pickled({"args": Stub("argparse.Namespace", (), {"lr": 1})}),
+        "unsupported--tensor-in-an-object": pickled({"args": Stub("argparse.Namespace", (), {"w": [tensor()]})}),
+        "unsupported--storage-in-an-object": pickled({"args": Stub("torchao.Weight", (StorageStub(), 3))}),
+        "unsupported--object-as-key": pickled({Stub("pathlib.PurePosixPath", ("a",)): 1}),
+        "unsupported--storage-as-data": pickled({"a": StorageStub()}),
+        "unsupported--property-unknown": pickled(tensor(extra=({"other": True},))),
+        "unsupported--property-false": pickled(tensor(extra=({"neg": False},))),
+        "unsupported--conjugated-floats": pickled(tensor(extra=({"conj": True},))),
+        "unsupported--negated-integers": pickled(tensor(StorageStub(kind="torch.IntStorage"), extra=({"neg": True},))),
+        "parse--properties-not-a-dict": pickled(tensor(extra=(7,))),
+        "unsupported--tensor-of-a-class": pickled(Stub("torch._tensor._rebuild_from_type_v2",
+                                                       (Stub("torch._utils._rebuild_tensor_v2", None),
+                                                        Stub("user.Weight", None), tensor().arguments, {}))),
+        "unsupported--device-tensor-of-another-type": pickled(Stub("torch._utils._rebuild_device_tensor_from_cpu_tensor",
+                                                                   (tensor(), Stub("torch.bfloat16", None), "xla", False))),
+        "unsupported--rebuilt-by-the-future": pickled(Stub("torch._utils._rebuild_tensor_v9", (1,))),
         "unsupported--quantized": pickled(tensor(function="torch._utils._rebuild_qtensor")),
         "unsupported--sparse": pickled(Stub("torch._utils._rebuild_sparse_tensor", ())),
         "unsupported--extension-registry": b"\x80\x02\x82\x01.",
         "unsupported--instance": b"(iposix\nsystem\n.",
         "unsupported--state-of-a-list": b"\x80\x02]}b.",
-        "unsupported--function-as-data": pickled({"a": Stub("torch.Size", None)}),
         "unsupported--numpy-objects": pickled(Stub("numpy._core.multiarray._reconstruct", (Stub("numpy.ndarray", None), (0,), b"b"),
                                                    (1, (1,), Stub("numpy.dtype", ("O8", False, True)), False, [1]))),
         "parse--numpy-array-too-short": pickled(Stub("numpy._core.multiarray._reconstruct",
@@ -253,7 +305,7 @@ def invalid_files():
         "parse--untyped-tensor-without-type": pickled(tensor(StorageStub(items=24, kind="torch.storage.UntypedStorage"))),
         "unsupported--expanded-to-a-terabyte": pickled(tensor(size=(1 << 38,), strides=(0,))),
     }
-    files = {name: archive(data) for name, data in pickles.items()}
+    files = {name: archive(data) for name, data in pickles.items()} | other_tensors(torch)
     files["parse--byteorder-middle"] = archive(good, order=b"middle")
     files["parse--checksum-of-a-storage"] = archive(good, {"0": b"checksum" * 3}).replace(b"checksum" * 3, bytes(24))
     files["unsupported--compressed-storages"] = archive(good, compression=zipfile.ZIP_DEFLATED)
@@ -283,13 +335,13 @@ def main():
             torch.serialization.set_default_load_endianness(None)
             loaded = torch.load(FOLDER / "valid" / f"{name}.pt", weights_only=False)
             assert json.dumps(expectation(torch, loaded)) == json.dumps(expected[name]), name
-        assert {path.name for path in (FOLDER / "invalid").iterdir()} == {f"{name}.pt" for name in invalid_files()}
+        assert {path.name for path in (FOLDER / "invalid").iterdir()} == {f"{name}.pt" for name in invalid_files(torch)}
         return
     for folder in ("valid", "invalid"):
         (FOLDER / folder).mkdir(exist_ok=True)
     for name, (data, _) in files.items():
         (FOLDER / "valid" / f"{name}.pt").write_bytes(data)
-    for name, data in invalid_files().items():
+    for name, data in invalid_files(torch).items():
         (FOLDER / "invalid" / f"{name}.pt").write_bytes(data)
     lines = [f"{json.dumps(name)}: {json.dumps(entry)}" for name, entry in expected.items()]
     (FOLDER / "expected.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
