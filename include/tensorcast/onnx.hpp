@@ -316,4 +316,8 @@ struct DrawRequest {
 // TensorSummary::problem says so; the bytes of a sparse one are those of its values. Errors: io, parse, unsupported.
 [[nodiscard]] TENSORCAST_API Result<FileSummary> list_initializers(const std::string& model);
 
+// Returns the paths of the files of external data that a model names, whether they exist or not: what must not be
+// overwritten. Errors: io, parse.
+[[nodiscard]] TENSORCAST_API Result<std::vector<std::string>> list_external_files(const std::string& model);
+
 }  // namespace tensorcast::inline TENSORCAST_ABI::onnx

@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import warnings
 import json
 import subprocess
 import sys
@@ -16,7 +17,8 @@ pytest.importorskip("onnxruntime")
 
 from onnx import TensorProto, numpy_helper  # noqa: E402
 
-from tensorcast.onnx import _convert, _search, _validate, auto_mixed_precision, float16  # noqa: E402
+from tensorcast.onnx import _convert, _search, auto_mixed_precision, float16, transformers  # noqa: E402
+from tensorcast.onnx._runtime_process import RuntimeProcess  # noqa: E402
 from tensorcast.onnx.__main__ import main  # noqa: E402
 from tensorcast.onnx._option_table import ROWS, SearchOptions  # noqa: E402
 
@@ -196,6 +198,9 @@ def test_signatures_of_others():
     parameters = inspect.signature(float16.convert_float_to_float16).parameters
     assert list(parameters) == COMMON + ORT
     assert [parameters[name].default for name in COMMON[1:]] == [1e-7, 1e4, False, False, None, None, True]
+    parameters = inspect.signature(transformers.float16.convert_float_to_float16).parameters
+    assert list(parameters) == COMMON[:-1] + ORT
+    assert [each.default for each in parameters.values()][1:] == [5.96e-08, 65504.0, False, False, None, None, False, None, False]
     parameters = inspect.signature(float16.convert_float_to_float16_model_path).parameters
     assert list(parameters) == ["model_path", "min_positive_val", "max_finite_val", "keep_io_types"]
     parameters = inspect.signature(auto_mixed_precision.auto_convert_mixed_precision).parameters
@@ -218,11 +223,27 @@ def test_convert_float_to_float16(tmp_path):
     onnx.save(model, tmp_path / "m.onnx")
     assert float16.convert_float_to_float16(str(tmp_path / "m.onnx"), force_fp16_initializers=True) == made
     assert float16.convert_float_to_float16_model_path(tmp_path / "m.onnx") == made
-    limited = float16.convert_float_to_float16(model, min_positive_val=0.5, max_finite_val=1)
+    with pytest.warns(UserWarning, match="numbers of initializers beyond 1 become that"):
+        limited = float16.convert_float_to_float16(model, min_positive_val=0.5, max_finite_val=1)
     magnitudes = np.abs(numpy_helper.to_array(limited.graph.initializer[0]))
     assert magnitudes.min() == 0.5 and magnitudes.max() == 1
     with pytest.raises(ValueError, match="ModelProto"):
         float16.convert_float_to_float16(b"")
+
+
+def test_defaults_of_the_replaced_converters():
+    model = parse("g (float[2] x) => (float[2] y) { y = Mul(x, w) }", w=np.float32([12000, 60000]))
+    with pytest.warns(UserWarning, match=r"2 numbers of initializers beyond 10000 become that.* of 'w'"):
+        (limited,) = float16.convert_float_to_float16(model).graph.initializer
+    np.testing.assert_array_equal(numpy_helper.to_array(limited), np.float16([10000, 10000]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (kept,) = transformers.float16.convert_float_to_float16(model).graph.initializer
+        float16.convert_float_to_float16(model, max_finite_val=0)
+    np.testing.assert_array_equal(numpy_helper.to_array(kept), np.float16([12000, 60000]))
+    small_ones = parse("g (float[2] x) => (float[2] y) { y = Mul(x, w) }", w=np.float32([1e-9, 1e5]))
+    with pytest.warns(UserWarning, match="1 numbers of initializers beyond 65504 become that, and 1 below 5.96e-08"):
+        transformers.float16.convert_float_to_float16(small_ones)
 
 
 X = np.random.default_rng(5).normal(size=(2, 8)).astype(np.float32)
@@ -364,10 +385,9 @@ def test_search_upgrades_as_convert_does(monkeypatch):
 
 def test_search_runs_the_old_model_once(monkeypatch, tmp_path):
     opened = []
-    session = _validate.session
-    for module in (_search, _validate):
-        monkeypatch.setattr(module, "session", lambda path: opened.append(path) or session(path))
-    found = tc.onnx.search(ill(), checks=tc.onnx.Validation(inputs={"x": X}), progress=None)
+    load = RuntimeProcess.load
+    monkeypatch.setattr(RuntimeProcess, "load", lambda self, path, exposed=(): opened.append(path) or load(self, path, exposed))
+    found = tc.onnx.search(ill(), checks=tc.onnx.Validation(inputs={"x": X}, ranges=False), progress=None)
     assert found.attempts > 2 and len(opened) == found.attempts + 1
     assert [path.endswith("trial.onnx") for path in opened] == [False] + [True] * found.attempts
 

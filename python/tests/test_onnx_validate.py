@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ pytest.importorskip("onnxruntime")
 
 from onnx import numpy_helper  # noqa: E402
 
-from tensorcast.onnx import _convert  # noqa: E402
+from tensorcast.onnx import _convert, auto_mixed_precision  # noqa: E402
 
 WEIGHTS = np.random.default_rng(3).normal(size=(8, 8)).astype(np.float32)
 X = np.random.default_rng(5).normal(size=(2, 8)).astype(np.float32)
@@ -195,3 +196,117 @@ def test_models_that_onnx_upgrades_are_compared_with_the_old_one(folder, monkeyp
     made = tc.onnx.convert(folder / "in/old.onnx", folder / "out/o.onnx", "bfloat16", opset="auto", validate=True)
     assert made.outputs[0].passed and (made.opset_before, made.opset_after) == (11, 13)
     assert names(folder / "out") == ["o.onnx"] and names(folder) == ["in", "out"]
+
+
+def overflowing():
+    """Numbers beyond 65504 between small ones: outputs are close where a CPU computes in float32."""
+    return parse(
+        "g (float[8,4] x) => (float[8,4] y) { a = Mul(x, k)  b = Mul(a, a)  c = Mul(b, s)  y = Relu(c) }",
+        k=np.float32([300]), s=np.float32([1e-5]),
+    )  # fmt: skip
+
+
+def test_values_beyond_the_range_of_float16(folder):
+    with pytest.raises(tc.onnx.ValidationError, match=r"the value 'b', which Mul makes, is beyond the range of float16 in \d+ of 32"):
+        tc.onnx.convert(overflowing(), to="float16", validate=True)
+    tc.onnx.convert(overflowing(), to="float16", validate=tc.onnx.Validation(ranges=False))
+    tc.onnx.convert(overflowing(), to="bfloat16", validate=True)
+    x = np.full((8, 4), 0.5, np.float32)
+    tc.onnx.convert(overflowing(), to="float16", validate=tc.onnx.Validation(inputs={"x": x}))  # of 22500
+    onnx.save(overflowing(), folder / "in/large.onnx", save_as_external_data=True, location="large.bin", size_threshold=0)
+    done = tcast(folder, "in/large.onnx", "-o", "out/o.onnx")
+    assert done.returncode == 1 and "beyond the range of float16" in done.stderr and names(folder / "out") == []
+
+
+def test_search_keeps_what_overflows():
+    found = tc.onnx.search(overflowing(), to="float16", progress=None)
+    made = {node.output[0]: node for node in found.result.model.graph.node}
+    assert {"Mul_g_1", "Mul_g_2"} <= set(found.kept)  # a Cast between them would overflow
+    assert "Mul_g_0" in found.converted and "b" in made
+    accepted = auto_mixed_precision.auto_convert_mixed_precision(overflowing(), {"x": np.full((8, 4), 3, np.float32)}, rtol=0.1, atol=0.1)
+    assert [node.op_type for node in accepted.graph.node] != ["Mul", "Mul", "Mul", "Relu"]
+
+
+def test_masks_may_become_infinite():
+    text = """g (float[2,4] x, float[2,4] m) => (float[2,4] y) {
+        i = Sub(one, m)  b = Mul(i, low)  s = Add(x, b)  t = Add(s, b)  y = Softmax(t) }"""
+    model = parse(text, one=np.float32([1]), low=np.float32([-3.4e38]))
+    inputs = {"x": np.full((2, 4), -50, np.float32), "m": np.float32([[1, 1, 0, 0], [1, 0, 0, 0]])}
+    tc.onnx.convert(model, to="float16", validate=tc.onnx.Validation(inputs=inputs))
+    inputs["m"][1] = 0  # Softmax of -infinity alone is NaN
+    with pytest.raises(tc.onnx.ValidationError, match="beyond the range|differs"):
+        tc.onnx.convert(model, to="float16", validate=tc.onnx.Validation(inputs=inputs))
+
+
+def test_values_of_functions_are_looked_at():
+    function = onnx.helper.make_function(
+        "own", "Square", ["a"], ["c"],
+        [onnx.helper.make_node("Mul", ["a", "a"], ["b"]), onnx.helper.make_node("Mul", ["b", "s"], ["c"])],
+        [onnx.helper.make_opsetid("", 21)],
+    )  # fmt: skip
+    function.node.insert(0, onnx.helper.make_node("Constant", [], ["s"], value_float=1e-5))
+    model = parse("g (float[8,4] x) => (float[8,4] y) { y = Relu(x) }")
+    del model.graph.node[:]
+    model.graph.node.extend([onnx.helper.make_node("Square", ["x"], ["z"], domain="own"), onnx.helper.make_node("Relu", ["z"], ["y"])])
+    model.functions.append(function)
+    model.opset_import.append(onnx.helper.make_opsetid("own", 1))
+    inputs = {"x": np.full((8, 4), 400, np.float32)}
+    with pytest.raises(tc.onnx.ValidationError, match="beyond the range"):
+        tc.onnx.convert(model, to="float16", validate=tc.onnx.Validation(inputs=inputs))
+
+
+def crashing():
+    """ONNX Runtime 1.31.1 does not survive loading this: its NchwcTransformer reads a node without a schema."""
+    model = parse("g (float16[a,b,8] x) => (float16[b,a,8] y) { t = Transpose <perm = [1, 0, 2]> (x)  y = MatMul(t, w) }")
+    model.graph.initializer.append(numpy_helper.from_array(WEIGHTS.astype(np.float16), "w"))
+    return model
+
+
+def test_a_crash_of_the_runtime_is_a_result(folder):
+    """A stand-in for a crash: whether a model crashes the runtime depends on the processor."""
+    onnx.save(good(), folder / "in/old.onnx")
+    before = names(folder)
+    stand_in = folder / "sitecustomize.py"
+    stand_in.write_text(CRASH)
+    done = python(folder, "tensorcast.onnx", "convert", "in/old.onnx", "-o", "out/o.onnx", "--to", "float16", "--validate", PYTHONPATH=str(folder))
+    assert done.returncode == 1 and "the new model does not run: ONNX Runtime crashed (SIGSEGV) while it loaded the model" in done.stderr
+    assert names(folder / "out") == [] and names(folder) == [*before, "sitecustomize.py"]
+    done = python(folder, "tensorcast.onnx", "search", "in/old.onnx", "-o", "out/o.onnx", "--to", "float16", "--json", PYTHONPATH=str(folder))
+    assert done.returncode == 0 and len(json.loads(done.stdout)["kept"]) > 0, done.stderr  # a crash is an attempt that fails
+    assert names(folder / "out") == ["o.onnx"]
+
+
+CRASH = """
+import builtins, os, signal
+plain_import = builtins.__import__
+def hooked(name, *given, **options):
+    module = plain_import(name, *given, **options)
+    if name == "onnxruntime" and hasattr(module, "InferenceSession") and not hasattr(module, "hooked"):
+        module.hooked = real = module.InferenceSession
+        def session(model, *given, **options):
+            opened = real(model, *given, **options)
+            if any("float16" in value.type for value in opened.get_inputs()):
+                os.kill(os.getpid(), signal.SIGSEGV)
+            return opened
+        module.InferenceSession = session
+    return module
+builtins.__import__ = hooked
+"""
+
+
+def test_models_that_crash_the_runtime_are_made_in_another_form():
+    from tensorcast.onnx._runtime_process import RuntimeProblem, RuntimeProcess
+
+    text = "g (float[a,b,8] x) => (float[b,a,8] y) { t = Transpose <perm = [1, 0, 2]> (x)  y = MatMul(t, w) }"
+    made = tc.onnx.convert(parse(text, w=WEIGHTS), to="float16", validate=True)  # which runs it
+    assert [node.op_type for node in made.model.graph.node] == ["Cast", "Transpose", "Cast", "MatMul"]
+    # Where this fails, ONNX Runtime has mended it, or the processor has no such kernels.
+    with RuntimeProcess() as runtime, tempfile.TemporaryDirectory() as folder:
+        onnx.save(crashing(), f"{folder}/m.onnx")
+        try:
+            runtime.load(f"{folder}/m.onnx")
+        except RuntimeProblem as problem:
+            assert "crashed (SIGSEGV) while it loaded the model" in str(problem)
+        onnx.save(good(), f"{folder}/m.onnx")
+        runtime.load(f"{folder}/m.onnx")  # starts again
+        assert runtime.run({"x": X})[0].shape == (2, 8)

@@ -269,6 +269,12 @@ Result<void> OutputFile::reserve(std::uint64_t bytes) {
   return {};
 }
 
+void OutputFile::take_name(std::string name, std::string path) {
+  name_ = std::move(name);
+  path_ = std::move(path);
+  overwrite_ = false;
+}
+
 Result<void> OutputFile::sync() {
   if (::fsync(fd_.get()) != 0) return system_error("write", path_, errno);
   return {};

@@ -37,6 +37,8 @@ class OutputFile {
   [[nodiscard]] Result<void> patch(std::uint64_t offset, std::span<const std::byte> bytes);
   // Reserves space so that a full disk is detected before the work; never fails if the system cannot tell.
   [[nodiscard]] Result<void> reserve(std::uint64_t bytes);
+  // Gives the file another final name in its folder, one part, which commit() does not replace. `path` is for messages.
+  void take_name(std::string name, std::string path);
   // Waits until all appended bytes are on the disk.
   [[nodiscard]] Result<void> sync();
   // Syncs, renames to the final name, syncs the folder. Errors: io; invalid_argument if another process created `path`

@@ -180,7 +180,7 @@ def test_a_failure_leaves_nothing(external, run_tcast, break_it):
 def test_the_output_may_not_be_the_external_data(external, run_tcast):
     (external / "b").mkdir()
     done = run_tcast("onnx", "use-tensorcast", "a/in.onnx", "-o", "b/w.bin")
-    assert done.returncode == 1 and "name of the model's external data" in done.stderr
+    assert done.returncode == 1 and "the output would overwrite the external data of the model" in done.stderr
     assert not list((external / "b").iterdir())
 
 

@@ -4,6 +4,7 @@
 
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "printable.hpp"
 #include "report_file.hpp"
@@ -55,6 +56,11 @@ CLI::Option* add_picture(CLI::App& command, std::string& path) {
 Result<void> check_picture(const std::string& path, const std::string& model,
                            std::span<const tensorcast::PathUse> others, bool overwrite) {
   if (Result<void> usable = check_report_path(path, others, overwrite, "picture"); !usable) return usable;
+  const Result<std::vector<std::string>> external = tensorcast::onnx::list_external_files(model);
+  if (!external) return external.error();
+  std::vector<tensorcast::PathUse> data;
+  for (const std::string& file : *external) data.push_back({.path = file, .noun = "external data of the model"});
+  if (Result<void> apart = check_report_path(path, data, overwrite, "picture"); !apart) return apart;
   if (is_svg(path) && find_program("dot").empty()) {
     return Error{.code = ErrorCode::unsupported,
                  .message = "an SVG picture needs the program dot of Graphviz, which is not in PATH",

@@ -36,6 +36,7 @@ class Validation:
     cosine: float = 0.99
     dims: Mapping[str, int] = dataclasses.field(default_factory=dict)  # lengths of symbolic dimensions; default 2
     seed: int = 0  # of random inputs
+    ranges: bool = True  # of float16 also hold the values inside the model, which a CPU computes in float32
     run: bool = True  # False: only ONNX's checker and strict type inference
 
 

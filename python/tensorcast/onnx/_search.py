@@ -17,7 +17,9 @@ from ._convert import Opset, _listed, _upgraded, convert
 from ._model_files import Path, read_model, write_model
 from ._option_table import SearchOptions, settled
 from ._results import SearchResult, Validation
-from ._validate import RTOL, ValidationError, compare_all, reference_run, run, session
+from ._ranges import find_overflow
+from ._runtime_process import RuntimeProblem, RuntimeProcess
+from ._validate import RTOL, ValidationError, compare_all, reference_run
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -64,7 +66,7 @@ def search(
         CastError: the model has no nodes, or the state file is of another search.
     """
     checks = checks or Validation()
-    with tempfile.TemporaryDirectory(prefix="tensorcast-onnx-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="tensorcast-onnx-") as scratch, RuntimeProcess() as runtime:
         if isinstance(model, (str, os.PathLike)):
             if output is None:
                 raise CastError("there is no place for the new model; name it with output=")
@@ -83,9 +85,9 @@ def search(
         always = _listed(keep_nodes)
         _check_names(always, nodes)
         nodes = [name for name in nodes if name not in always]
-        opened, inputs, expected = reference_run(named, checks)
+        names, inputs, expected = reference_run(runtime, named, checks)
         found = _Search(
-            named, nodes, always, folder, to, handed_on, checks, metric, opened, inputs, expected, state, progress
+            named, nodes, always, folder, to, handed_on, checks, metric, runtime, names, inputs, expected, state, progress
         )
         kept = found.run()
         result = convert(
@@ -177,7 +179,8 @@ class _Search:
         options: dict[str, Any],
         checks: Validation,
         metric: Metric | None,
-        opened: Any,
+        runtime: RuntimeProcess,
+        names: list[str],
         inputs: dict[str, Any],
         expected: list[Any],
         state: Path | None,
@@ -185,7 +188,7 @@ class _Search:
     ) -> None:
         self.model, self.nodes, self.always, self.to, self.options = model, nodes, always, to, options
         self.checks, self.metric, self.inputs, self.expected = checks, metric, inputs, expected
-        self.names = [value.name for value in opened.get_outputs()]
+        self.runtime, self.names = runtime, names
         self.trial = os.path.join(folder, "trial.onnx")
         self.progress = progress
         self.attempts = self.resumed = 0
@@ -200,7 +203,7 @@ class _Search:
         with open(self.model, "rb") as file:
             while block := file.read(1 << 20):
                 digest.update(block)
-        tolerances = (self.checks.rtol, self.checks.atol, self.checks.cosine, self.checks.seed, self.metric is None)
+        tolerances = (self.checks.rtol, self.checks.atol, self.checks.cosine, self.checks.seed, self.metric is None, self.checks.ranges)
         digest.update(repr((self.always, sorted(self.options.items()), tolerances)).encode())
         for name, value in sorted(self.inputs.items()):
             digest.update(name.encode() + (value.tobytes() if hasattr(value, "tobytes") else repr(value).encode()))
@@ -239,13 +242,12 @@ class _Search:
         keep_nodes = [*self.always, *(name for name in self.nodes if name in kept)]
         convert(self.model, self.trial, self.to, keep_nodes=keep_nodes, overwrite=True, **self.options)
         try:
-            got = run(session(self.trial), self.inputs)
-        except CastError:
-            raise
-        except Exception:
+            self.runtime.load(self.trial)
+            got = self.runtime.run(self.inputs)
+        except RuntimeProblem:
             passed = False  # it does not run
         else:
-            passed = self._judge(got)
+            passed = self._judge(got) and not self._overflows()
         self.outcomes[key] = passed
         self._save()
         if self.progress is not None:
@@ -253,6 +255,11 @@ class _Search:
             verdict = "passes" if passed else "fails"
             self.progress(f"attempt {self.attempts}: {converted} of {len(self.nodes)} nodes converted: {verdict}")
         return passed
+
+    def _overflows(self) -> bool:
+        if not self.checks.ranges or _core.dtype_name(self.to) != "float16":
+            return False
+        return find_overflow(self.runtime, self.model, self.trial, self.inputs) is not None
 
     def _judge(self, got: list[Any]) -> bool:
         if self.metric is not None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,22 +12,16 @@ import numpy.typing as npt
 from .. import _core
 from .._errors import CastError
 from ._model_files import Path, as_file
+from ._ranges import find_overflow
 from ._results import OutputDifference, Validation
+from ._runtime_process import RuntimeProblem, RuntimeProcess
+from ._runtime_worker import FLOATS, NUMPY, element
 
 if TYPE_CHECKING:
     from .._options import DTypeLike
     from ..graph import ModelProto
 
 RTOL = {"float16": 2e-2, "bfloat16": 1.2e-1}
-_NUMPY: dict[str, Any] = {
-    "float16": np.float16,
-    "bfloat16": ml_dtypes.bfloat16,
-    "float": np.float32,
-    "double": np.float64,
-    "bool": np.bool_,
-    **{name: np.dtype(name) for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
-}
-_FLOATS = ("float16", "bfloat16", "float", "double")
 
 
 class ValidationError(CastError):
@@ -94,77 +86,22 @@ def check_model(source: str, made: str) -> None:
         raise ValidationError(f"the new model is invalid: {problem}") from problem
 
 
-def session(path: str) -> Any:
-    import onnxruntime  # type: ignore[import-untyped,unused-ignore]
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-
-
-def _element(kind: str) -> str:
-    found = re.search(r"tensor\((\w+)\)", kind)
-    return found[1] if found else ""
-
-
-def random_inputs(opened: Any, seed: int, dims: Mapping[str, int], length: int) -> dict[str, Any]:
+def random_inputs(opened: RuntimeProcess, seed: int, dims: Mapping[str, int], length: int) -> dict[str, Any]:
     """Normal numbers for floats, 0 and 1 for integers; `length` for symbolic dimensions that `dims` does not have."""
     generator = np.random.default_rng(seed)
     made: dict[str, Any] = {}
-    for value in opened.get_inputs():
-        element = _element(value.type)
-        if not value.type.startswith("tensor(") or element not in _NUMPY:
+    for value in opened.inputs:
+        kind = element(value.type)
+        if not value.type.startswith("tensor(") or kind not in NUMPY:
             raise CastError(
                 f"there are no random values for the input {value.name!r} of type {value.type}; give inputs"
             )
         shape = [each if isinstance(each, int) else dims.get(each or "", length) for each in value.shape]
-        if element in _FLOATS:
-            made[value.name] = generator.normal(size=shape).astype(_NUMPY[element])
+        if kind in FLOATS:
+            made[value.name] = generator.normal(size=shape).astype(NUMPY[kind])
         else:
-            made[value.name] = generator.integers(0, 2, size=shape).astype(_NUMPY[element])
+            made[value.name] = generator.integers(0, 2, size=shape).astype(NUMPY[kind])
     return made
-
-
-def run(opened: Any, inputs: Mapping[str, Any]) -> list[Any]:
-    """The outputs, in order; inputs of floats come in the model's types."""
-    import onnxruntime
-
-    kinds = {value.name: value.type for value in opened.get_inputs()}
-    unknown = sorted(set(inputs) - set(kinds))
-    if unknown:
-        raise CastError(f"the model has no input {unknown[0]!r}; it has {', '.join(map(repr, kinds))}")
-
-    def array(value: Any, kind: str) -> Any:
-        if isinstance(value, (list, tuple)):
-            return [array(each, kind) for each in value]
-        given = np.asarray(value)
-        is_float = given.dtype.kind == "f" or given.dtype == ml_dtypes.bfloat16
-        with np.errstate(over="ignore"):
-            return given.astype(_NUMPY[_element(kind)]) if is_float and _element(kind) in _FLOATS else given
-
-    feeds = {name: array(value, kinds[name]) for name, value in inputs.items()}
-    edges = [*opened.get_inputs(), *opened.get_outputs()]
-    if not any(_element(value.type) == "bfloat16" for value in edges):
-        return list(opened.run(None, feeds))
-    if not all(value.type.startswith("tensor(") for value in edges):
-        raise CastError("ONNX Runtime passes no sequences of bfloat16 to Python; keep the types of inputs and outputs")
-    values = {}
-    for name, given in feeds.items():
-        if given.dtype == ml_dtypes.bfloat16:
-            given = np.ascontiguousarray(given).view(np.uint16)
-            values[name] = onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(given, 16)
-        else:
-            values[name] = onnxruntime.OrtValue.ortvalue_from_numpy(given)
-    return [_of_ort(value) for value in opened.run_with_ort_values(None, values)]
-
-
-def _of_ort(value: Any) -> npt.NDArray[Any]:
-    if value.element_type() != 16:
-        array: npt.NDArray[Any] = value.numpy()
-        return array
-    count = int(np.prod(value.shape()))
-    raw = ctypes.string_at(value.data_ptr(), count * 2) if count else b""
-    return np.frombuffer(raw, ml_dtypes.bfloat16).reshape(value.shape())
 
 
 def _arrays(value: Any) -> list[npt.NDArray[Any]]:
@@ -216,26 +153,25 @@ def compare_all(
     )
 
 
-def reference_run(source: str, checks: Validation) -> tuple[Any, dict[str, Any], list[Any]]:
-    """A session of the old model, inputs, and what it gives. Random inputs are tried with two lengths."""
+def reference_run(runtime: RuntimeProcess, source: str, checks: Validation) -> tuple[list[str], dict[str, Any], list[Any]]:
+    """Names of the outputs of the old model, inputs, and what it gives. Random inputs are tried with two lengths."""
     try:
-        opened = session(source)
-    except Exception as problem:
+        runtime.load(source)
+    except RuntimeProblem as problem:
         raise CastError(
             f"ONNX Runtime does not load the old model, so that there is nothing to compare: {problem}"
         ) from problem
+    names = [value.name for value in runtime.outputs]
     problems = []
     for length in (2, 1):
         inputs = (
             dict(checks.inputs)
             if checks.inputs is not None
-            else random_inputs(opened, checks.seed, checks.dims, length)
+            else random_inputs(runtime, checks.seed, checks.dims, length)
         )
         try:
-            return opened, inputs, run(opened, inputs)
-        except CastError:
-            raise
-        except Exception as problem:
+            return names, inputs, runtime.run(inputs)
+        except RuntimeProblem as problem:
             problems.append(problem)
             if checks.inputs is not None:
                 break
@@ -244,25 +180,32 @@ def reference_run(source: str, checks: Validation) -> tuple[Any, dict[str, Any],
 
 
 def run_both(source: str, made: str, to: str, checks: Validation) -> tuple[OutputDifference, ...]:
-    opened, inputs, expected = reference_run(source, checks)
-    names = [value.name for value in opened.get_outputs()]
-    del opened  # and its weights
-    try:
-        got = run(session(made), inputs)
-    except CastError:
-        raise
-    except Exception as problem:
-        raise ValidationError(f"the new model does not run: {problem}") from problem
-    rtol = RTOL.get(to, 1e-4) if checks.rtol is None else checks.rtol
-    atol = rtol if checks.atol is None else checks.atol
-    outputs = compare_all(names, expected, got, rtol, atol, checks.cosine)
-    failed = [each for each in outputs if not each.passed]
-    if failed:
-        worst = failed[0]
-        error = ValidationError(
-            f"the output {worst.name!r} differs: by up to {worst.max_abs_error:.3g}, "
-            f"relative {worst.max_rel_error:.3g}, cosine {worst.cosine:.5f}; allowed are rtol {rtol:g}, atol {atol:g}, cosine {checks.cosine:g}"
-        )
-        error.outputs = outputs
-        raise error
+    with RuntimeProcess() as runtime:
+        names, inputs, expected = reference_run(runtime, source, checks)
+        try:
+            runtime.load(made)
+            got = runtime.run(inputs)
+        except RuntimeProblem as problem:
+            raise ValidationError(f"the new model does not run: {problem}") from problem
+        rtol = RTOL.get(to, 1e-4) if checks.rtol is None else checks.rtol
+        atol = rtol if checks.atol is None else checks.atol
+        outputs = compare_all(names, expected, got, rtol, atol, checks.cosine)
+        failed = [each for each in outputs if not each.passed]
+        if failed:
+            worst = failed[0]
+            raise _failed(
+                f"the output {worst.name!r} differs: by up to {worst.max_abs_error:.3g}, relative "
+                f"{worst.max_rel_error:.3g}, cosine {worst.cosine:.5f}; allowed are rtol {rtol:g}, atol {atol:g}, "
+                f"cosine {checks.cosine:g}",
+                outputs,
+            )
+        overflow = find_overflow(runtime, source, made, inputs) if checks.ranges and to == "float16" else None
+        if overflow is not None:
+            raise _failed(f"{overflow.describe()}; keep the type of the node, or of all with search", outputs)
     return outputs
+
+
+def _failed(message: str, outputs: tuple[OutputDifference, ...]) -> ValidationError:
+    error = ValidationError(message)
+    error.outputs = outputs
+    return error

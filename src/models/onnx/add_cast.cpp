@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <set>
 
 #include "dtype/guarded.hpp"
 #include "formats/onnx/tensor_proto_schema.hpp"
@@ -13,6 +15,7 @@
 #include "models/onnx/message_fields.hpp"
 #include "models/onnx/model_folder.hpp"
 #include "models/onnx/model_schema.hpp"
+#include "models/onnx/precision/external_locations.hpp"
 #include "models/onnx/value_survey.hpp"
 #include "tensorcast/model.hpp"
 
@@ -238,9 +241,14 @@ Result<void> check_request(const AddCastRequest& request) {
 }
 
 // The new model must be in the same folder, as it finds its external data beside itself.
-Result<void> check_place(const ValueSurvey& survey, const AddCastRequest& request) {
+Result<void> check_place(const io::InputFile& file, const ValueSurvey& survey, const AddCastRequest& request) {
   if (!survey.has_external_data) return {};
-  if (in_same_folder(request.input, request.output)) return {};
+  const Result<std::unique_ptr<precision::Model>> model = precision::read_model(file);
+  if (!model) return model.error();
+  const Result<std::set<std::string>> locations = precision::external_locations(file, **model);
+  if (!locations) return locations.error();
+  Result<void> apart = precision::check_apart_from_data(request.input, *locations, request.output);
+  if (!apart || in_same_folder(request.input, request.output)) return apart;
   return unsupported(
       "the model has external data, which is found only from the model's own folder",
       fmt::format("write the new model into {}, or copy model and data first", folder_of(request.input).string()));
@@ -277,7 +285,7 @@ Result<AddCastOutcome> edit(const AddCastRequest& request) {
   const Result<int> opset = cast_opset(*survey);
   if (!opset) return opset.error();
   if (Result<void> known = check_types(*survey, request, *opset); !known) return std::move(known).error();
-  if (Result<void> right = check_place(*survey, request); !right) return std::move(right).error();
+  if (Result<void> right = check_place(*file, *survey, request); !right) return std::move(right).error();
   if (!request.output_name.empty() && survey->value_names.contains(request.output_name)) {
     return refused(fmt::format("the model has a value \"{}\" already", request.output_name));
   }

@@ -6,7 +6,14 @@
 namespace tensorcast::models::onnx {
 
 namespace model_field {
-enum : std::uint32_t { ir_version = 1, graph = 7, opset_import = 8, training_info = 20, functions = 25 };
+enum : std::uint32_t {
+  ir_version = 1,
+  graph = 7,
+  opset_import = 8,
+  metadata_props = 14,
+  training_info = 20,
+  functions = 25
+};
 }
 namespace opset_field {
 enum : std::uint32_t { domain = 1, version = 2 };

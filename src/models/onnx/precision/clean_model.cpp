@@ -82,12 +82,14 @@ Result<CleanOutcome> clean(const CleanRequest& request) {
   });
   if (request.dry_run) return outcome;
   const TensorPlacement placement{.leave_external = in_same_folder(request.input, request.output)};
-  const Result<BuiltModel> built = build_model(source->file, plan, elision, placement, request.output);
-  if (!built) return built.error();
-  if (Result<void> written = write_model(source->file, *built, request.output, {.overwrite = request.overwrite});
-      !written) {
-    return std::move(written).error();
-  }
+  const Rebuild build = [&](const std::map<std::string, std::string>& names) {
+    return build_model(source->file, plan, elision, placement, request.output, names);
+  };
+  Result<BuiltModel> built = build({});
+  if (!built) return std::move(built).error();
+  Result<void> written =
+      write_model(source->file, model, std::move(*built), request.output, {.overwrite = request.overwrite}, build);
+  if (!written) return std::move(written).error();
   return outcome;
 }
 

@@ -71,8 +71,8 @@ Result<PrecisionPlan::Settings> settings_of(const ConvertRequest& request) {
     return refused("the limits of numbers must be 0 or more");
   }
   if (request.max_finite > 0.0 && request.min_positive > request.max_finite) {
-    return refused(fmt::format("the smallest number, {}, is above the largest, {}", request.min_positive,
-                               request.max_finite));
+    return refused(
+        fmt::format("the smallest number, {}, is above the largest, {}", request.min_positive, request.max_finite));
   }
   PrecisionPlan::Settings settings{.to = static_cast<std::uint32_t>(request.to), .from = 0, .request = &request};
   for (const DType from : request.from) {
@@ -440,15 +440,18 @@ Result<ConvertOutcome> convert(const ConvertRequest& request) {
   const CastElision elision(plan, {.lossy = request.allow_lossy_cast_elision, .only_changed = true});
   const Result<std::string> output = place_of(request);
   if (!output) return output.error();
-  const Result<BuiltModel> built = build_model(*file, plan, elision, placement_of(request), *output);
-  if (!built) return built.error();
-  const ModelWriter::Counts& counts = built->counts;
+  const Rebuild build = [&](const std::map<std::string, std::string>& names) {
+    return build_model(*file, plan, elision, placement_of(request), *output, names);
+  };
+  Result<BuiltModel> built = build({});
+  if (!built) return std::move(built).error();
+  const ModelWriter::Counts counts = built->counts;
   if (!request.dry_run || request.check) {
     const WriteOptions options{.overwrite = request.overwrite,
                                .dry_run = request.dry_run,
                                .check = request.check,
                                .on_progress = request.on_progress};
-    if (Result<void> written = write_model(*file, *built, *output, options); !written) {
+    if (Result<void> written = write_model(*file, model, std::move(*built), *output, options, build); !written) {
       return std::move(written).error();
     }
   }

@@ -9,6 +9,8 @@
 #include "formats/onnx/tensor_proto_schema.hpp"
 #include "io/memory_budget.hpp"
 #include "models/onnx/message_fields.hpp"
+#include "models/onnx/model_folder.hpp"
+#include "tensorcast/whole_file.hpp"
 
 namespace tensorcast::models::onnx::precision {
 namespace {
@@ -92,6 +94,16 @@ Result<std::set<std::string>> external_locations(const io::InputFile& file, cons
     if (Result<void> taken = reader.take_graph(function->body); !taken) return std::move(taken).error();
   }
   return std::move(reader.locations());
+}
+
+Result<void> check_apart_from_data(const std::string& model, const std::set<std::string>& locations,
+                                   const std::string& output) {
+  if (output.empty()) return {};
+  std::vector<PathUse> data;
+  for (const std::string& location : locations) {
+    data.push_back({.path = (folder_of(model) / location).string(), .noun = "external data of the model"});
+  }
+  return check_apart({.path = output, .noun = "output"}, data);
 }
 
 Result<void> copy_external_files(const io::InputFile& file, const std::set<std::string>& locations,

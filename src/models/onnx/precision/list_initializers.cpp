@@ -4,6 +4,8 @@
 #include "formats/onnx/tensor_proto_reader.hpp"
 #include "models/onnx/guarded_for_file.hpp"
 #include "models/onnx/message_fields.hpp"
+#include "models/onnx/model_folder.hpp"
+#include "models/onnx/precision/external_locations.hpp"
 #include "models/onnx/precision/graph_scopes.hpp"
 #include "models/onnx/precision/model_ir.hpp"
 #include "tensorcast/onnx.hpp"
@@ -134,6 +136,18 @@ Result<FileSummary> list_initializers(const std::string& path) {
   return summary;
 }
 
+Result<std::vector<std::string>> list_external_files(const std::string& path) {
+  const Result<io::InputFile> file = io::InputFile::open(path);
+  if (!file) return file.error();
+  const Result<std::unique_ptr<Model>> model = read_model(*file);
+  if (!model) return model.error();
+  const Result<std::set<std::string>> locations = external_locations(*file, **model);
+  if (!locations) return locations.error();
+  std::vector<std::string> files;
+  for (const std::string& location : *locations) files.push_back((folder_of(path) / location).string());
+  return files;
+}
+
 }  // namespace
 }  // namespace tensorcast::models::onnx::precision
 
@@ -141,6 +155,10 @@ namespace tensorcast::inline TENSORCAST_ABI::onnx {
 
 Result<FileSummary> list_initializers(const std::string& model) {
   return models::onnx::guarded_for_file(model, [&] { return models::onnx::precision::list_initializers(model); });
+}
+
+Result<std::vector<std::string>> list_external_files(const std::string& model) {
+  return models::onnx::guarded_for_file(model, [&] { return models::onnx::precision::list_external_files(model); });
 }
 
 }  // namespace tensorcast::inline TENSORCAST_ABI::onnx

@@ -2,16 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <memory>
+#include <optional>
 #include <set>
-#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "io/folder.hpp"
 #include "io/output_file.hpp"
 #include "io/staging_folder.hpp"
+#include "models/onnx/model_folder.hpp"
+#include "models/onnx/precision/data_files.hpp"
+#include "models/onnx/precision/data_record.hpp"
 #include "models/onnx/precision/external_locations.hpp"
 #include "models/onnx/precision/model_check.hpp"
 
@@ -22,97 +24,48 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t small_bytes = 1024;
 
-// Brings back what a committed file replaced, unless keep() is called.
-class Rollback {
- public:
-  explicit Rollback(std::string path) : path_(std::move(path)) {
-    std::error_code failed;
-    std::string saved = path_ + ".tcast-old";
-    fs::remove(saved, failed);
-    fs::create_hard_link(path_, saved, failed);
-    if (!failed) saved_ = std::move(saved);
-    existed_ = fs::exists(path_, failed);
-  }
-  Rollback(const Rollback&) = delete;
-  Rollback& operator=(const Rollback&) = delete;
-  ~Rollback() {
-    std::error_code failed;
-    if (committed_ && !kept_) {
-      if (!saved_.empty()) {
-        fs::rename(saved_, path_, failed);
-      } else if (!existed_) {
-        fs::remove(path_, failed);
-      }
-    }
-    if (!saved_.empty()) fs::remove(saved_, failed);
-  }
-  void committed() noexcept { committed_ = true; }
-  void keep() noexcept { kept_ = true; }
-
- private:
-  std::string path_;
-  std::string saved_;
-  bool existed_ = false;
-  bool committed_ = false;
-  bool kept_ = false;
-};
-
-// Commits files one after the other. Brings back what they replaced, unless finish() commits the last one.
-class Commits {
- public:
-  Result<void> commit(io::OutputFile& file) {
-    auto rollback = std::make_unique<Rollback>(file.path());
-    Result<void> committed = file.commit();
-    if (!committed) return committed;
-    rollback->committed();
-    rollbacks_.push_back(std::move(rollback));
-    return committed;
-  }
-  Result<void> finish(io::OutputFile& last) {
-    Result<void> committed = last.commit();
-    for (const auto& rollback : rollbacks_) {
-      if (committed) rollback->keep();
-    }
-    return committed;
-  }
-
- private:
-  std::vector<std::unique_ptr<Rollback>> rollbacks_;
-};
-
 Error cancelled() { return Error{.code = ErrorCode::cancelled, .message = "cancelled; nothing was written"}; }
 
-Result<void> write_files(const io::InputFile& file, const BuiltModel& model, const std::string& output,
-                         const WriteOptions& options) {
-  const auto go_on = [&] { return !options.on_progress || options.on_progress(); };
-  if (!go_on()) return cancelled();
-  Result<io::OutputFile> target = io::OutputFile::create(output, options.overwrite);
-  if (!target) return std::move(target).error();
-  if (Result<void> reserved = target->reserve(model.rope.size()); !reserved) return reserved;
-  if (Result<void> written = model.rope.write(file, *target, go_on); !written) return written;
-  if (Result<void> right = check_new_model(file, target->temporary_path()); !right) return right;
-  if (Result<void> synced = target->sync(); !synced) return synced;
+// What must be known of the files around before the model is replaced.
+struct Surroundings {
+  std::set<io::InputFile::Identity> in_use;  // read by a model that stays
+  std::vector<io::WrittenFile> old_data;     // of the model that is replaced, by its own record
+};
 
-  Commits commits;
-  for (const ExternalFiles::File& external : model.external.files()) {
-    const fs::path place = fs::path(output).parent_path() / external.location;
-    Result<io::OutputFile> data = io::OutputFile::create(place.string(), options.overwrite);
-    if (!data) return std::move(data).error();
-    if (Result<void> written = external.contents.write(file, *data, go_on); !written) return written;
-    if (Result<void> committed = commits.commit(*data); !committed) return committed;
+Surroundings look_around(const io::InputFile& file, const std::set<std::string>& locations, const std::string& output) {
+  Surroundings around{.in_use = {}, .old_data = read_data_record(output)};
+  const Result<io::InputFile> replaced = io::InputFile::open(output);
+  const Result<io::InputFile> input = io::InputFile::open(file.path());
+  if (replaced && input && replaced->identity() == input->identity()) return around;
+  for (const std::string& location : locations) {
+    const Result<io::InputFile> data = io::InputFile::open_below(folder_of(file.path()).string(), location);
+    if (data) around.in_use.insert(data->identity());
   }
-  if (!go_on()) return cancelled();
-  return commits.finish(*target);
+  return around;
+}
+
+// Writes, checks and syncs the model, which has no name yet.
+Result<io::OutputFile> write_message(const io::InputFile& file, const WireRope& rope, const std::string& output,
+                                     const WriteOptions& options, const std::function<bool()>& go_on) {
+  Result<io::OutputFile> target = io::OutputFile::create(output, options.overwrite);
+  if (!target) return target;
+  if (Result<void> reserved = target->reserve(rope.size()); !reserved) return std::move(reserved).error();
+  if (Result<void> written = rope.write(file, *target, go_on); !written) return std::move(written).error();
+  if (Result<void> right = check_new_model(file, target->temporary_path()); !right) return std::move(right).error();
+  if (Result<void> synced = target->sync(); !synced) return std::move(synced).error();
+  return target;
 }
 
 }  // namespace
 
 Result<BuiltModel> build_model(const io::InputFile& file, const PrecisionPlan& plan, const CastElision& elision,
-                               TensorPlacement placement, const std::string& output) {
+                               TensorPlacement placement, const std::string& output,
+                               const std::map<std::string, std::string>& names) {
   ExternalFiles::Layout layout{.model_name = fs::path(output).filename().string(),
                                .old_name = fs::path(file.path()).filename().string(),
                                .per_tensor = placement.per_tensor,
-                               .alignment = placement.alignment};
+                               .alignment = placement.alignment,
+                               .names = names};
   if (!placement.only_larger && !placement.all_inside) {
     const Result<std::set<std::string>> locations = external_locations(file, plan.model());
     if (!locations) return locations.error();
@@ -137,44 +90,59 @@ Result<BuiltModel> build_model(const io::InputFile& file, const PrecisionPlan& p
   }
 }
 
-Result<void> write_model(const io::InputFile& file, const BuiltModel& model, const std::string& output,
-                         const WriteOptions& options) {
-  const fs::path folder = fs::path(output).parent_path();
-  const auto& files = model.external.files();
-  // A file that is replaced may be one that the next is made from.
-  const bool replaces = files.size() > 1 && std::any_of(files.begin(), files.end(), [&](const auto& external) {
-                          std::error_code ignored;
-                          return fs::exists(folder / external.location, ignored);
-                        });
-  if (!options.check && !replaces) return write_files(file, model, output, options);
-  if (!options.dry_run) {  // a file that is in the way is an error before the work
-    for (const ExternalFiles::File& external : model.external.files()) {
-      const std::string place = (folder / external.location).string();
-      if (Result<void> free = io::OutputFile::check_place(place, options.overwrite); !free) return free;
-    }
+Result<void> write_model(const io::InputFile& file, const Model& old, BuiltModel model, const std::string& output,
+                         const WriteOptions& options, const Rebuild& rebuild) {
+  const auto go_on = [&] { return !options.on_progress || options.on_progress(); };
+  if (!go_on()) return cancelled();
+  const Result<std::set<std::string>> locations = external_locations(file, old);
+  if (!locations) return locations.error();
+  if (Result<void> apart = check_apart_from_data(file.path(), *locations, output); !apart) return apart;
+  if (!options.dry_run) {
+    if (Result<void> free = io::OutputFile::check_place(output, options.overwrite); !free) return free;
   }
-  const Result<io::StagingFolder> stage = io::StagingFolder::create(output);
-  if (!stage) return stage.error();
-  const fs::path staged(stage->path());
-  const std::string made = (staged / fs::path(output).filename()).string();
-  if (Result<void> written = write_files(file, model, made, options); !written) return written;
+  const Result<io::Folder> folder = io::Folder::open(folder_of(output).string());
+  if (!folder) return folder.error();
+  std::optional<io::StagingFolder> stage;
+  std::optional<io::Folder> staged;
+  std::string made = output;
   if (options.check) {
-    if (Result<void> right = options.check(made); !right) return right;
+    Result<io::StagingFolder> created = io::StagingFolder::create(output);
+    if (!created) return std::move(created).error();
+    Result<io::Folder> opened = io::Folder::open(created->path());
+    if (!opened) return std::move(opened).error();
+    made = (fs::path(created->path()) / fs::path(output).filename()).string();
+    stage.emplace(std::move(*created));
+    staged.emplace(std::move(*opened));
   }
-  if (options.dry_run) return {};
-  if (options.on_progress && !options.on_progress()) return cancelled();
 
-  Commits commits;
+  DataFiles data(*folder, staged ? &*staged : nullptr);
   for (const ExternalFiles::File& external : model.external.files()) {
-    const std::string place = (folder / external.location).string();
-    Result<io::OutputFile> data =
-        io::OutputFile::adopt((staged / external.location).string(), place, options.overwrite);
-    if (!data) return std::move(data).error();
-    if (Result<void> committed = commits.commit(*data); !committed) return committed;
+    if (Result<void> written = data.write(file, external, go_on); !written) return written;
   }
-  Result<io::OutputFile> target = io::OutputFile::adopt(made, output, options.overwrite);
+  if (!data.new_names().empty()) {
+    Result<BuiltModel> renamed = rebuild(data.new_names());
+    if (!renamed) return std::move(renamed).error();
+    model = std::move(*renamed);
+  }
+  if (!data.written().empty()) model.rope.text(encode_data_record(data.written()));
+  Result<io::OutputFile> target = write_message(file, model.rope, made, options, go_on);
   if (!target) return std::move(target).error();
-  return commits.finish(*target);
+  if (options.check) {
+    if (Result<void> committed = target->commit(); !committed) return committed;
+    if (Result<void> right = options.check(made); !right) return right;
+    if (options.dry_run) return {};
+    target = io::OutputFile::adopt(made, output, options.overwrite);
+    if (!target) return std::move(target).error();
+  }
+  const Surroundings around = look_around(file, *locations, output);
+  if (!go_on()) return cancelled();
+  if (Result<void> placed = data.place(); !placed) return placed;
+  if (!go_on()) return cancelled();
+  if (Result<void> committed = target->commit(); !committed) return committed;
+  data.keep();
+
+  remove_old_data(*folder, around.old_data, around.in_use);
+  return {};
 }
 
 }  // namespace tensorcast::models::onnx::precision

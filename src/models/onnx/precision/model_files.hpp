@@ -1,7 +1,8 @@
-// A converted model before it is written, and its files: the model and, if it needs one, that of external data.
+// A converted model before it is written, and its files: the model, and those of external data.
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 
 #include "io/input_file.hpp"
@@ -16,11 +17,12 @@ struct BuiltModel {
   ModelWriter::Counts counts;
 };
 
-// Puts initializers outside if the model would exceed protobuf's limit. `output` is where it will be written. `file`
-// outlives the result. Errors: parse, unsupported, io.
+// Puts initializers outside if the model would exceed protobuf's limit. `output` is where it will be written; `names`
+// are other locations of its external data. `file` outlives the result. Errors: parse, unsupported, io.
 [[nodiscard]] Result<BuiltModel> build_model(const io::InputFile& file, const PrecisionPlan& plan,
                                              const CastElision& elision, TensorPlacement placement,
-                                             const std::string& output);
+                                             const std::string& output,
+                                             const std::map<std::string, std::string>& names = {});
 
 // As the fields of ConvertRequest.
 struct WriteOptions {
@@ -30,10 +32,15 @@ struct WriteOptions {
   std::function<bool()> on_progress = {};
 };
 
-// The files get their names only when all are complete, the model has no fault that `file` has not, and `check` has
-// seen it; after an error, none is new and none has changed. Errors: io; internal: a fault; invalid_argument: a file
-// exists and `overwrite` is off; cancelled; those of `check`.
-[[nodiscard]] Result<void> write_model(const io::InputFile& file, const BuiltModel& model, const std::string& output,
-                                       const WriteOptions& options);
+// Makes the model again, with other locations of its external data: no byte of the data changes.
+using Rebuild = std::function<Result<BuiltModel>(const std::map<std::string, std::string>& names)>;
+
+// Writes a model that was made from `old`, which `file` holds. The rename of the model decides: its external data has
+// its names before, and replaces nothing; then the data that the model replaced goes, if it was ours. After an error no
+// file is new and none has changed; docs/onnx.md says what a crash leaves. Errors: io; internal: a fault that `file`
+// has not; invalid_argument: the output exists and `overwrite` is off, or is external data of `old`; cancelled; those
+// of `check` and `rebuild`.
+[[nodiscard]] Result<void> write_model(const io::InputFile& file, const Model& old, BuiltModel model,
+                                       const std::string& output, const WriteOptions& options, const Rebuild& rebuild);
 
 }  // namespace tensorcast::models::onnx::precision

@@ -41,8 +41,12 @@ class ModelFilesTest : public ::testing::Test {
     names_during_ = names();
     EXPECT_EQ(fs::path(made).filename(), fs::path(request_.output).filename());
     EXPECT_EQ(fs::hard_link_count(made), 1u);  // ONNX's checker demands it
-    EXPECT_TRUE(fs::exists(made + ".data"));
-    EXPECT_EQ(fs::hard_link_count(made + ".data"), 1u);
+    std::size_t data_files = 0;
+    for (const auto& entry : fs::directory_iterator(fs::path(made).parent_path())) {
+      data_files += entry.path().extension() == ".data" ? 1 : 0;
+      EXPECT_EQ(fs::hard_link_count(entry.path()), 1u);
+    }
+    EXPECT_EQ(data_files, 1u);
     const auto tensors = ::tensorcast::onnx::list_initializers(made);
     EXPECT_TRUE(tensors.ok() && tensors->tensors.front().problem.empty());
     return answer_;
@@ -95,14 +99,89 @@ TEST_F(ModelFilesTest, AnExceptionOfTheCheckLeavesNothing) {
   EXPECT_EQ(names(), Names{"m.onnx"});
 }
 
-TEST_F(ModelFilesTest, AFileInTheWayIsAnErrorBeforeTheCheck) {
-  for (const char* name : {"o.onnx", "o.onnx.data"}) {
-    io::put_file(folder_ / name, "theirs");
-    EXPECT_EQ(::tensorcast::onnx::convert(request_).error().message, "the file exists already");
-    EXPECT_EQ(names(), (Names{"m.onnx", name}));
-    fs::remove(folder_ / name);
-  }
+TEST_F(ModelFilesTest, AModelInTheWayIsAnErrorBeforeTheCheck) {
+  io::put_file(folder_ / "o.onnx", "theirs");
+  EXPECT_EQ(::tensorcast::onnx::convert(request_).error().message, "the file exists already");
+  EXPECT_EQ(names(), (Names{"m.onnx", "o.onnx"}));
   EXPECT_EQ(checks_, 0);
+}
+
+// Names of external data with 8 digits of its hash.
+std::set<std::string> hashed(const std::set<std::string>& names) {
+  std::set<std::string> found;
+  for (const std::string& name : names) {
+    if (name.starts_with("o.onnx.") && name.ends_with(".data") &&
+        name.size() == std::string("o.onnx.12345678.data").size())
+      found.insert(name);
+  }
+  return found;
+}
+
+TEST_F(ModelFilesTest, DataNeverTakesTheNameOfAnotherFile) {
+  io::put_file(folder_ / "o.onnx.data", "theirs");
+  io::put_file(folder_ / "o.onnx.data.tcast-old", "theirs, too");
+  for (const bool checked : {false, true}) {
+    request_.overwrite = true;
+    if (checked) {
+      request_.check = [](const std::string& made) -> Result<void> {
+        const auto tensors = ::tensorcast::onnx::list_initializers(made);
+        EXPECT_TRUE(tensors.ok() && tensors->tensors.front().problem.empty());
+        return {};
+      };
+    } else {
+      request_.check = {};
+    }
+    ASSERT_TRUE(::tensorcast::onnx::convert(request_).ok());
+    EXPECT_EQ(io::file_contents(folder_ / "o.onnx.data"), "theirs");
+    EXPECT_EQ(io::file_contents(folder_ / "o.onnx.data.tcast-old"), "theirs, too");
+    EXPECT_EQ(hashed(names()).size(), 1u);  // the second time it has the data already
+    EXPECT_EQ(names().size(), 5u);
+    const auto tensors = ::tensorcast::onnx::list_initializers(folder_ / "o.onnx");
+    EXPECT_TRUE(tensors.ok() && tensors->tensors.front().problem.empty());
+  }
+}
+
+TEST_F(ModelFilesTest, OldDataGoesOnlyIfItIsOursAndNobodyNeedsIt) {
+  request_.check = {};
+  ASSERT_TRUE(::tensorcast::onnx::convert(request_).ok());
+  ConvertRequest back{
+      .input = folder_ / "o.onnx", .output = folder_ / "o.onnx", .to = DType::float32, .overwrite = true};
+  ASSERT_TRUE(::tensorcast::onnx::convert(back).ok());
+  EXPECT_EQ(names().size(), 3u);  // in place: the data of float16 was ours
+  EXPECT_EQ(hashed(names()).size(), 1u);
+  back.to = DType::float16;
+  ASSERT_TRUE(::tensorcast::onnx::convert(back).ok());
+  EXPECT_EQ(names(), (Names{"m.onnx", "o.onnx", "o.onnx.data"}));
+
+  fs::copy_file(folder_ / "o.onnx", folder_ / "other.onnx");  // names the same data
+  back.to = DType::float32;
+  ASSERT_TRUE(::tensorcast::onnx::convert(back).ok());
+  EXPECT_TRUE(fs::exists(folder_ / "o.onnx.data"));
+  const auto tensors = ::tensorcast::onnx::list_initializers(folder_ / "other.onnx");
+  EXPECT_TRUE(tensors.ok() && tensors->tensors.front().problem.empty());
+
+  const std::string ours = *hashed(names()).begin();
+  io::put_file(folder_ / ours, "changed since");
+  request_.overwrite = true;
+  ASSERT_TRUE(::tensorcast::onnx::convert(request_).ok());
+  EXPECT_EQ(io::file_contents(folder_ / ours), "changed since");
+}
+
+TEST_F(ModelFilesTest, AnOutputThatTheInputReadsIsRefused) {
+  request_.check = {};
+  ASSERT_TRUE(::tensorcast::onnx::convert(request_).ok());
+  const std::string data = io::file_contents(folder_ / "o.onnx.data");
+  ConvertRequest onto{
+      .input = folder_ / "o.onnx", .output = folder_ / "o.onnx.data", .to = DType::float32, .overwrite = true};
+  const Result<ConvertOutcome> done = ::tensorcast::onnx::convert(onto);
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(
+      ::tensorcast::onnx::clean({.input = folder_ / "o.onnx", .output = folder_ / "o.onnx.data", .overwrite = true})
+          .error()
+          .code,
+      ErrorCode::invalid_argument);
+  EXPECT_EQ(io::file_contents(folder_ / "o.onnx.data"), data);
 }
 
 TEST_F(ModelFilesTest, AFileThatAppearsMeanwhileStays) {
@@ -159,11 +238,13 @@ TEST_F(ModelFilesTest, TheModelItselfCanBeReplaced) {
   request_.overwrite = true;
   ASSERT_TRUE(::tensorcast::onnx::convert(request_).ok());
   EXPECT_EQ(names(), (Names{"m.onnx", "m.onnx.data"}));
+  EXPECT_EQ(checks_, 1);
+  request_.check = {};
   request_.external_data = ExternalData::as_is;  // the data that the new model takes the place of
   request_.to = DType::float32;
   ASSERT_TRUE(::tensorcast::onnx::convert(request_).ok());
-  EXPECT_EQ(checks_, 2);
-  EXPECT_EQ(names(), (Names{"m.onnx", "m.onnx.data"}));
+  EXPECT_EQ(names().size(), 2u);  // the old data was ours
+  EXPECT_FALSE(fs::exists(folder_ / "m.onnx.data"));
 }
 
 }  // namespace

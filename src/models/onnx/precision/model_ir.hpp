@@ -38,6 +38,8 @@ struct ValueType {
 struct Graph;
 
 struct Attribute {
+  static constexpr std::size_t max_ints = 8;
+
   WireField field;
   std::string name;
   std::string reference;  // the attribute of the function that stands here; may be empty
@@ -45,6 +47,7 @@ struct Attribute {
   std::int64_t i = 0;
   std::string s;
   std::vector<float> floats;         // of value_float and value_floats
+  std::vector<std::int64_t> ints;    // the first max_ints
   ByteRange tensor;                  // a TensorProto, or the values of a SparseTensorProto
   std::uint32_t tensor_element = 0;  // its DataType
   bool tensor_is_external = false;

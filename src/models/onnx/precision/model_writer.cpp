@@ -9,6 +9,7 @@
 #include "models/onnx/encode_attribute.hpp"
 #include "models/onnx/message_edits.hpp"
 #include "models/onnx/message_fields.hpp"
+#include "models/onnx/precision/data_record.hpp"
 #include "models/onnx/precision/fresh_names.hpp"
 #include "models/onnx/precision/op_rules.hpp"
 #include "models/onnx/precision/retyped_declaration.hpp"
@@ -155,6 +156,11 @@ Result<WireRope> ModelWriter::model() {
     bool changed = false;
     if (field.number == model_field::opset_import) {
       return opset(plan_.model().opsets[opsets++], field, wire.position(), rope);
+    }
+    if (field.number == model_field::metadata_props && !placement_.leave_external) {
+      const Result<bool> is_old = is_data_record(file_, field);
+      if (!is_old) return is_old.error();
+      if (*is_old) return {};
     }
     if (field.number == model_field::graph) {
       Result<WireRope> contents = graph(*plan_.model().graph, changed);

@@ -245,6 +245,8 @@ class ModelReader {
         case attribute_field::f:
         case attribute_field::floats:
           return take_floats(part, attribute.floats);
+        case attribute_field::ints:
+          return take_ints(part, attribute.ints);
         case attribute_field::t:
           return take_tensor(part, attribute);
         case attribute_field::sparse_tensor:
@@ -278,6 +280,23 @@ class ModelReader {
     const std::size_t before = floats.size();
     floats.resize(before + count);
     return wire_.read(std::as_writable_bytes(std::span(floats).subspan(before)));
+  }
+
+  // As take_floats(), but only the first few: such as a permutation of axes.
+  Result<void> take_ints(const WireField& field, std::vector<std::int64_t>& ints) {
+    const bool packed = field.type == pbf_wire_type::length_delimited;
+    if (!packed) {
+      if (Result<void> right = expect(field, pbf_wire_type::varint); !right) return right;
+    }
+    while (ints.size() < Attribute::max_ints && (!packed || wire_.position() < field.offset + field.length)) {
+      if (Result<void> fits = budget_.take(sizeof(std::int64_t)); !fits) return fits;
+      const Result<std::uint64_t> number = wire_.varint();
+      if (!number) return number.error();
+      ints.push_back(static_cast<std::int64_t>(*number));
+      if (!packed) return {};
+    }
+    if (packed) wire_.seek(field.offset + field.length);
+    return {};
   }
 
   Result<void> take_tensor(const WireField& field, Attribute& attribute) {

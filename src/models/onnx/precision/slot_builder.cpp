@@ -16,7 +16,11 @@ constexpr std::string_view by_request = "the request keeps it";
 constexpr std::string_view unknown_operator = "the operator is unknown";
 constexpr std::string_view by_attribute = "an attribute of the function decides the type";
 constexpr std::string_view of_size = "it computes sizes or indices";
+constexpr std::string_view crashes = "ONNX Runtime 1.24 to 1.31 crashes when it loads it in the type";
 constexpr std::string_view edge_kept = "an input or output of the model keeps its type";
+
+// Nodes that are followed back, one after the other: a malformed model may have a circle of them.
+constexpr int max_chain = 16;
 
 bool allows(const TypeSet& set, Kind kind, std::uint32_t element) {
   return element < 64 && (elements_of(set, kind) >> element & 1) != 0;
@@ -70,6 +74,9 @@ void SlotBuilder::build() {
   });
   plan_.each_graph([&](const Graph& graph) { build_graph(graph); });
   plan_.each_graph([&](const Graph& graph) { hold_sizes(graph); });
+  if (plan_.settings_.to == 10 && plan_.settings_.request->runtime == ::tensorcast::onnx::Runtime::onnxruntime_cpu) {
+    plan_.each_graph([&](const Graph& graph) { hold_crashing(graph); });
+  }
 
   for (const Declaration& input : model.graph->inputs) {
     if (plan_.keeps_edge(input)) plan_.hold(plan_.value_slots_[input.value], Hold::rule, edge_kept);
@@ -379,6 +386,64 @@ void SlotBuilder::hold_size(ValueId id) {
       left.push_back(node.inputs[i]);
     }
   }
+}
+
+// ONNX Runtime 1.31.1 does not survive loading MatMul of a constant and a float16 tensor whose first axis a Transpose
+// has moved next to the last one, or behind it, for this MatMul alone: its NchwcTransformer finds the new Transpose
+// that MatmulTransposeFusion makes without its schema. With the Transpose in float32 it loads.
+void SlotBuilder::hold_crashing(const Graph& graph) {
+  const auto is_constant = [&](ValueId id) {
+    for (int step = 0; step < max_chain; ++step) {
+      const Value& value = plan_.model_.values[id];
+      if (value.initializer != nullptr) return true;
+      if (value.producer == nullptr) return false;
+      const Node& maker = *value.producer;
+      if (maker.op_type != "Identity" || maker.inputs.empty() || maker.inputs[0] == no_value)
+        return maker.op_type == "Constant";
+      id = maker.inputs[0];
+    }
+    return false;
+  };
+  for (const Node& node : graph.nodes) {
+    if (!node.domain.empty() || node.op_type != "MatMul" || node.inputs.size() != 2) continue;
+    if (node.inputs[0] == no_value || node.inputs[1] == no_value) continue;
+    for (const std::size_t side : {0, 1}) {
+      if (is_constant(node.inputs[1 - side])) hold_rotations(node.inputs[side]);
+    }
+  }
+}
+
+// Holds the Transposes that make the value, if together they turn its axes in this way.
+void SlotBuilder::hold_rotations(ValueId id) {
+  std::vector<std::int64_t> axes;  // of the value, by the axes of the first Transpose's input
+  std::vector<ValueId> made;
+  for (int step = 0; step < max_chain && plan_.uses_[id].size() == 1; ++step) {
+    const Node* node = plan_.model_.values[id].producer;
+    if (node == nullptr || !node->domain.empty() || node->inputs.empty() || node->inputs[0] == no_value) break;
+    if (node->op_type == "Transpose") {
+      const Attribute* perm = node->attribute("perm");
+      if (perm == nullptr || (!made.empty() && !axes.empty() && perm->ints.size() != axes.size())) break;
+      if (axes.empty()) {
+        axes = perm->ints;
+      } else {
+        for (std::int64_t& axis : axes) {
+          if (axis < 0 || axis >= static_cast<std::int64_t>(perm->ints.size())) return;
+          axis = perm->ints[static_cast<std::size_t>(axis)];
+        }
+      }
+    } else if (node->op_type != "Identity") {
+      break;
+    }
+    made.push_back(id);
+    id = node->inputs[0];
+  }
+  const std::size_t rank = axes.size();
+  if (rank < 3) return;
+  for (std::size_t i = 0; i + 2 < rank; ++i) {
+    if (axes[i] != static_cast<std::int64_t>(i) + 1) return;
+  }
+  if (axes[rank - 2] != 0 && axes[rank - 1] != 0) return;
+  for (const ValueId value : made) plan_.hold(plan_.value_slots_[value], Hold::runtime, crashes);
 }
 
 }  // namespace tensorcast::models::onnx::precision

@@ -28,6 +28,8 @@ class SlotBuilder {
   void hold_blocked(const Node& node);
   void hold_sizes(const Graph& graph);
   void hold_size(ValueId id);
+  void hold_crashing(const Graph& graph);
+  void hold_rotations(ValueId id);
   [[nodiscard]] bool is_blocked(const Node& node) const;
 
   PrecisionPlan& plan_;

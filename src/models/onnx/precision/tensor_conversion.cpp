@@ -209,7 +209,9 @@ std::string ExternalFiles::new_location(const std::string& word) {
     if (!is_plain && c != '.' && c != '_' && c != '-') c = '_';
   }
   const std::string base = plain.empty() ? layout_.model_name : fmt::format("{}.{}", layout_.model_name, plain);
-  return locations_.take(base) + ".data";
+  std::string location = locations_.take(base) + ".data";
+  const auto other = layout_.names.find(location);
+  return other == layout_.names.end() ? location : other->second;
 }
 
 ExternalFiles::Place ExternalFiles::add(const std::string& tensor, const std::string& origin, std::uint64_t bytes,
@@ -232,7 +234,7 @@ ExternalFiles::Place ExternalFiles::add(const std::string& tensor, const std::st
 }
 
 void ExternalFiles::add_file(std::string location, std::uint64_t bytes, WireRope::Producer producer) {
-  files_.push_back({.location = std::move(location), .contents = {}});
+  files_.push_back({.location = std::move(location), .contents = {}, .is_copy = true});
   files_.back().contents.produce(bytes, std::move(producer));
 }
 

@@ -56,6 +56,7 @@ class ExternalFiles {
   struct File {
     std::string location;  // relative to the model
     WireRope contents;
+    bool is_copy = false;  // of a file that tensors name already, so that it keeps its name
   };
   struct Place {
     std::string location;
@@ -69,7 +70,8 @@ class ExternalFiles {
     std::string old_name = {};  // the same of the old model
     bool per_tensor = false;
     bool per_old_file = false;
-    std::uint64_t alignment = 4096;  // of tensors that are not smaller; a power of two
+    std::uint64_t alignment = 4096;                 // of tensors that are not smaller; a power of two
+    std::map<std::string, std::string> names = {};  // other locations for files whose own are taken
   };
   explicit ExternalFiles(Layout layout) : layout_(std::move(layout)) {}
 

@@ -222,12 +222,9 @@ Result<UseTensorcastOutcome> use_tensorcast(const UseTensorcastRequest& request)
   if (!in_same_folder(request.input, request.output)) {
     const Result<std::set<std::string>> locations = external_locations(*file, **model);
     if (!locations) return locations.error();
-    for (const std::string& location : *locations) {
-      const std::filesystem::path copy = folder / location;
-      if (copy.lexically_normal() == std::filesystem::path(request.output).lexically_normal()) {
-        return Error{.code = ErrorCode::invalid_argument,
-                     .message = "the output has the name of the model's external data"};
-      }
+    // The copies have the names of the files.
+    if (Result<void> apart = check_apart_from_data(request.output, *locations, request.output); !apart) {
+      return std::move(apart).error();
     }
     if (Result<void> copied = copy_external_files(*file, *locations, built.external); !copied) {
       return std::move(copied).error();
@@ -238,7 +235,12 @@ Result<UseTensorcastOutcome> use_tensorcast(const UseTensorcastRequest& request)
       made_folders.push_back(std::move(*made));
     }
   }
-  if (Result<void> written = write_model(*file, built, request.output, {.overwrite = request.overwrite}); !written) {
+  const Rebuild never = [](const auto&) -> Result<BuiltModel> {  // copies keep their names
+    return Error{.code = ErrorCode::internal, .message = "a copy of external data cannot get another name"};
+  };
+  Result<void> written =
+      write_model(*file, **model, std::move(built), request.output, {.overwrite = request.overwrite}, never);
+  if (!written) {
     while (!made_folders.empty()) made_folders.pop_back();  // inner ones first
     return std::move(written).error();
   }
