@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -61,9 +62,15 @@ class TensorFile {
   // Reads tensor `index` of summary().tensors into memory of its own. Errors: io, parse, unsupported;
   // invalid_argument: there is no such tensor. Error::file is set.
   [[nodiscard]] TENSORCAST_API Result<Tensor> read(std::size_t index);
+  // Reads `count` elements from element `first` on, in C order, as a tensor of one dimension. `first` is at a whole
+  // byte: a multiple of 8 for types under 8 bits. Errors: as above; invalid_argument: a range that is not inside the
+  // tensor, strings. Cost: reads these elements, but an entry of a compressed archive up to them.
+  [[nodiscard]] TENSORCAST_API Result<Tensor> read(std::size_t index, std::uint64_t first, std::uint64_t count);
 
  private:
   struct State;
+  template <class Read>
+  Result<Tensor> read_with(std::size_t index, const Read& read);
   explicit TensorFile(std::unique_ptr<State> state) noexcept;
   std::unique_ptr<State> state_;
 };

@@ -93,36 +93,66 @@ DType resolve(PyObject* argument) {
   return DType::undefined;
 }
 
+// Sets CastError for the value of an option. Returns -1.
+int refuse(PyObject* keyword, const char* needed, PyObject* value) {
+  PyObject* text = PyUnicode_FromFormat("%U must be %s, not %R", keyword, needed, value);
+  const char* words = text == nullptr ? nullptr : PyUnicode_AsUTF8(text);
+  if (words != nullptr) raise_error({.code = ErrorCode::invalid_argument, .message = words});
+  Py_XDECREF(text);
+  return -1;
+}
+
 struct Choice {
   const char* name;
   std::int32_t value;
 };
+constexpr Choice round_modes[] = {{"up", 0}, {"down", 1}, {"nearest", 2}};
+constexpr Choice out_of_ranges[] = {{"auto", 0}, {"wrap", 1}, {"saturate", 2}, {"error", 3}};
+constexpr Choice int_roundings[] = {{"trunc", 0}, {"nearest_even", 1}};
+constexpr Choice invalids[] = {{"default", 0}, {"error", 1}};
+constexpr Choice fnuz_infs[] = {{"spec", 0}, {"flt_max", 1}};
+constexpr Choice float_strings[] = {{"plain", 0}, {"shortest", 1}, {"g8", 2}};
+
 template <class Enum, std::size_t count>
 int choose(PyObject* keyword, PyObject* value, const Choice (&choices)[count], Enum& result) {
   const char* text = PyUnicode_Check(value) ? PyUnicode_AsUTF8(value) : nullptr;
-  std::string allowed;
+  std::string allowed = "one of ";
   for (const Choice& choice : choices) {
     if (text != nullptr && std::strcmp(text, choice.name) == 0) {
       result = static_cast<Enum>(choice.value);
       return 1;
     }
-    allowed += allowed.empty() ? "'" : ", '";
+    allowed += &choice == choices ? "'" : ", '";
     allowed += choice.name;
     allowed += "'";
   }
-  PyErr_Format(PyExc_ValueError, "%U must be one of %s, not %R", keyword, allowed.c_str(), value);
-  return -1;
+  return refuse(keyword, allowed.c_str(), value);
 }
 
 int whole_number(PyObject* keyword, PyObject* value, int& result) {
-  const long number = PyLong_Check(value) ? PyLong_AsLong(value) : -1;
+  PyObject* index = PyBool_Check(value) ? nullptr : PyNumber_Index(value);  // of NumPy, too
+  const long number = index == nullptr ? -1 : PyLong_AsLong(index);
+  Py_XDECREF(index);
   if (number < 0 || number > 1'000'000) {
     PyErr_Clear();
-    PyErr_Format(PyExc_ValueError, "%U must be a whole number from 0 on, not %R", keyword, value);
-    return -1;
+    return refuse(keyword, "a whole number from 0 on", value);
   }
   result = static_cast<int>(number);
   return 1;
+}
+
+// Takes bools, NumPy's too, and the 0 and 1 of ONNX's attributes. Anything else is a mistake that truth would hide:
+// "no" is true.
+int truth_value(PyObject* keyword, PyObject* value, bool& result) {
+  const bool is_bool = PyBool_Check(value) || PyArray_IsScalar(value, Bool);
+  const long number = !is_bool && PyLong_CheckExact(value) ? PyLong_AsLong(value) : -1;
+  if (!is_bool && number != 0 && number != 1) {
+    PyErr_Clear();
+    return refuse(keyword, "True or False", value);
+  }
+  const int truth = PyObject_IsTrue(value);
+  result = truth == 1;
+  return truth < 0 ? -1 : 1;
 }
 
 }  // namespace
@@ -146,11 +176,7 @@ int option_argument(PyObject* keyword, PyObject* value, CastOptions& options) {
   const std::string_view option(name);
   if (option == "opset") return whole_number(keyword, value, options.opset);
   if (option == "threads") return whole_number(keyword, value, options.execution.threads);
-  if (option == "saturate") {
-    const int truth = PyObject_IsTrue(value);
-    options.saturate = truth == 1;
-    return truth < 0 ? -1 : 1;
-  }
+  if (option == "saturate") return truth_value(keyword, value, options.saturate);
   if (option == "scale") {
     options.scale = PyFloat_AsDouble(value);
     if (options.scale != -1.0 || PyErr_Occurred() == nullptr) return 1;
@@ -159,21 +185,31 @@ int option_argument(PyObject* keyword, PyObject* value, CastOptions& options) {
     }
     return -1;
   }
-  if (option == "round_mode") {
-    return choose(keyword, value, {{"up", 0}, {"down", 1}, {"nearest", 2}}, options.round_mode);
-  }
-  if (option == "out_of_range") {
-    return choose(keyword, value, {{"auto", 0}, {"wrap", 1}, {"saturate", 2}, {"error", 3}}, options.out_of_range);
-  }
-  if (option == "int_rounding") {
-    return choose(keyword, value, {{"trunc", 0}, {"nearest_even", 1}}, options.int_rounding);
-  }
-  if (option == "invalid") return choose(keyword, value, {{"default", 0}, {"error", 1}}, options.invalid);
-  if (option == "fnuz_inf") return choose(keyword, value, {{"spec", 0}, {"flt_max", 1}}, options.fnuz_inf);
-  if (option == "float_string") {
-    return choose(keyword, value, {{"plain", 0}, {"shortest", 1}, {"g8", 2}}, options.float_string);
-  }
+  if (option == "round_mode") return choose(keyword, value, round_modes, options.round_mode);
+  if (option == "out_of_range") return choose(keyword, value, out_of_ranges, options.out_of_range);
+  if (option == "int_rounding") return choose(keyword, value, int_roundings, options.int_rounding);
+  if (option == "invalid") return choose(keyword, value, invalids, options.invalid);
+  if (option == "fnuz_inf") return choose(keyword, value, fnuz_infs, options.fnuz_inf);
+  if (option == "float_string") return choose(keyword, value, float_strings, options.float_string);
   return 0;
+}
+
+std::vector<GivenOption> given_options(const tensorcast::CastOptions& options) {
+  const CastOptions defaults;
+  std::vector<GivenOption> given;
+  const auto choice = [&](const char* name, const auto& choices, auto value, auto usual) {
+    if (value != usual) given.push_back({name, choices[static_cast<std::size_t>(value)].name});
+  };
+  if (options.opset != defaults.opset) given.push_back({"opset", options.opset});
+  if (options.saturate != defaults.saturate) given.push_back({"saturate", options.saturate});
+  choice("round_mode", round_modes, options.round_mode, defaults.round_mode);
+  choice("out_of_range", out_of_ranges, options.out_of_range, defaults.out_of_range);
+  choice("int_rounding", int_roundings, options.int_rounding, defaults.int_rounding);
+  choice("invalid", invalids, options.invalid, defaults.invalid);
+  choice("fnuz_inf", fnuz_infs, options.fnuz_inf, defaults.fnuz_inf);
+  choice("float_string", float_strings, options.float_string, defaults.float_string);
+  if (options.scale != defaults.scale) given.push_back({"scale", options.scale});
+  return given;
 }
 
 PyObject* raise_error(const Error& error) {

@@ -4,6 +4,8 @@
 #include "numpy_api.hpp"
 
 #include <string>
+#include <variant>
+#include <vector>
 
 #include "strided.hpp"
 #include "tensorcast/cast.hpp"
@@ -18,6 +20,14 @@ namespace tensorcast::python {
 
 // Reads one keyword of CastOptions. Returns 1: read; 0: no such option; -1: a Python error is set.
 int option_argument(PyObject* keyword, PyObject* value, CastOptions& options);
+
+// A keyword of CastOptions and the value that option_argument() reads.
+struct GivenOption {
+  const char* name;
+  std::variant<bool, int, double, const char*> value;
+};
+// Lists the options that differ from their defaults; those of Execution are not among them.
+[[nodiscard]] std::vector<GivenOption> given_options(const tensorcast::CastOptions& options);
 
 // Sets tensorcast.CastError or one of its subclasses, or keeps a pending KeyboardInterrupt. Returns null.
 PyObject* raise_error(const Error& error);

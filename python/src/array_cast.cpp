@@ -81,7 +81,11 @@ PyObject* cast_array(PyObject*, PyObject* const* arguments, Py_ssize_t positiona
   auto* array = reinterpret_cast<PyArrayObject*>(arguments[0]);
   const ArrayType from = array_type(PyArray_DESCR(array));
   const DType to = dtype_argument(arguments[1]);
-  if (to == DType::undefined) return nullptr;
+  if (to == DType::undefined) {  // perhaps a text type of NumPy, such as U12; the general form reports the error
+    if (!PyUnicode_Check(arguments[1])) return nullptr;
+    PyErr_Clear();
+    return hand_over();
+  }
   if (from.dtype == DType::undefined || from.one_per_byte || to == DType::string) return hand_over();
 
   CastOptions options;

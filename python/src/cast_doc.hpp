@@ -5,7 +5,7 @@ namespace tensorcast::python {
 
 // The first line is what inspect.signature() reads.
 inline constexpr const char* cast_doc =
-    R"(cast(x, to, /, *, out=None, copy=True, order=None, packed=False, from_=None, report=False, rules=(), include=(), exclude=(), keep_rank=(), keep_smaller=0, preset=None, raw_codes=False, opset=0, saturate=True, round_mode='up', out_of_range='auto', int_rounding='trunc', invalid='default', fnuz_inf='spec', float_string='plain', threads=0, scale=1.0)
+    R"(cast(x, /, to, *, out=None, copy=True, order=None, packed=False, from_=None, shape=None, report=False, rules=(), include=(), exclude=(), keep_rank=(), keep_smaller=0, preset=None, raw_codes=False, opset=0, saturate=True, round_mode='up', out_of_range='auto', int_rounding='trunc', invalid='default', fnuz_inf='spec', float_string='plain', threads=0, scale=1.0)
 --
 
 Converts every element of ``x`` to the type ``to`` with one rounding.
@@ -13,8 +13,10 @@ Converts every element of ``x`` to the type ``to`` with one rounding.
 Args:
     x: a NumPy array (ml_dtypes types included) of any shape, strides and byte order; a tensor with ``__dlpack__`` in
         host memory (PyTorch, JAX); an object with the buffer protocol; or an array of strings (``U``,
-        ``StringDType``, objects). Or a mapping of names to arrays and tensors, such as a PyTorch ``state_dict``: its
-        floating-point tensors become ``to``, tied tensors stay tied, and what is no tensor stays as it is.
+        ``StringDType``, objects); a Series of pandas or polars, a tensor of OpenVINO, an ONNX ``TensorProto``. Or a
+        mapping of names to arrays and tensors, such as a PyTorch ``state_dict``: its floating-point tensors become
+        ``to``, tied tensors stay tied, and what is no tensor stays as it is. It may have mappings, lists and tuples
+        inside; ``"optimizer.0.exp_avg"`` is then the name of ``x["optimizer"][0]["exp_avg"]``.
     to: a name such as ``"float8_e4m3fn"``, a NumPy, ml_dtypes or torch type, or an ONNX number. A NumPy type of the
         other byte order, such as ``">f4"``, gives an array of it. ``None``, of a mapping: only ``rules`` name types.
     out: an array of the result's shape and type to write into. It must not overlap ``x``, unless it is the same
@@ -24,6 +26,7 @@ Args:
         the memory format of the tensor, as ``Tensor.to`` does.
     packed: types under 8 bits as ``uint8`` bytes, low bits first, instead of ml_dtypes' one element per byte.
     from_: with ``packed=True``, the type of the codes in a ``uint8`` array.
+    shape: with ``from_``, the shape of the elements, as ``(4096, 4096)``; ``scale`` may then be an array.
     report: ``True`` returns ``(result, CastReport)``: what the conversion did to the numbers.
     rules: of a mapping: ``{regular expression: dtype}``, or a list of :class:`Rule`, as in :func:`convert`.
     include: of a mapping: regular expressions (RE2) of the names to convert; a string is one.

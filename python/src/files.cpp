@@ -121,12 +121,13 @@ nb::dict summary_of_file(const GuardedFile& self) {
   return summary_of(self.file.summary(), tensors);
 }
 
-Tensor read_tensor(GuardedFile& self, std::size_t index) {
+template <class... Range>
+Tensor read_tensor(GuardedFile& self, std::size_t index, Range... range) {
   Result<Tensor> tensor = Error{};
   {
     const nb::gil_scoped_release released;
     const std::scoped_lock lock(self.mutex);
-    tensor = self.file.read(index);
+    tensor = self.file.read(index, range...);
   }
   return checked(std::move(tensor));
 }
@@ -157,7 +158,9 @@ void bind_files(nb::module_& module) {
   nb::class_<GuardedFile>(module, "TensorFile", "A file of tensors that stays open.")
       .def("__init__", &open_file, nb::arg("path"), nb::arg("format"), nb::arg("from_").none(), nb::arg("raw").none())
       .def("summary", &summary_of_file, "What inspect() says of the file.")
-      .def("read", &read_tensor, nb::arg("index"), "One tensor, by its place in the file.");
+      .def("read", &read_tensor<>, nb::arg("index"), "One tensor, by its place in the file.")
+      .def("read_range", &read_tensor<std::uint64_t, std::uint64_t>, nb::arg("index"), nb::arg("first"),
+           nb::arg("count"), "Some of its elements, as one dimension.");
 }
 
 }  // namespace tensorcast::python

@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "bound_arguments.hpp"
+#include "graph_steps.hpp"
 #include "graph_tensor.hpp"
 #include "tensorcast/graph.hpp"
 #include "tensorcast/model.hpp"
@@ -143,6 +145,17 @@ void bind_builder(nb::module_& module) {
             add_node(self, name, IdentityOp{}, {input}, {output});
           },
           nb::arg("name"), nb::arg("input"), nb::arg("output"))
+      .def(
+          "add_if",
+          [](Graph& self, const std::string& name, const std::string& condition,
+             const std::vector<std::string>& outputs, const Graph& then_branch, const Graph& else_branch) {
+            add_node(self, name,
+                     IfOp{std::make_shared<const Graph>(then_branch), std::make_shared<const Graph>(else_branch)},
+                     {condition}, outputs);
+          },
+          nb::arg("name"), nb::arg("condition"), nb::arg("outputs"), nb::arg("then_branch"), nb::arg("else_branch"))
+      .def_ro("name", &Graph::name)
+      .def("steps", &steps_of, "The calls of these methods that build the graph again.")
       .def("compile", [](const Graph& self) { return checked(Program::compile(self)); });
 }
 
@@ -187,10 +200,10 @@ void bind_program(nb::module_& module) {
         }
         const Model loaded = checked(std::move(model));
         if (!program && program.error().file.empty()) program.error().file = path.value_or("");
-        return nb::make_tuple(loaded.format, loaded.graph.name, checked(std::move(program)));
+        return nb::make_tuple(loaded.format, loaded.graph, checked(std::move(program)));
       },
       nb::arg("path").none(), nb::arg("content").none(), nb::arg("format"), nb::arg("mdf_reference"),
-      nb::arg("input_types"), "Format, name and program of a model in a file or in memory.");
+      nb::arg("input_types"), "Format, graph and program of a model in a file or in memory.");
   module.def(
       "add_cast",
       [](const std::string& src, const std::string& dst, const std::string& tensor, nb::handle to, bool saturate,

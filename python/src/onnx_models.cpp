@@ -18,7 +18,7 @@ namespace tensorcast::python {
 
 namespace {
 
-// Returns the choice of this name. ValueError names the keyword and the choices.
+// Returns the choice of this name. CastError names the keyword and the choices.
 template <class Choice, std::size_t count>
 Choice choice_of(const nb::dict& options, const char* keyword,
                  const std::pair<std::string_view, Choice> (&choices)[count]) {
@@ -29,7 +29,9 @@ Choice choice_of(const nb::dict& options, const char* keyword,
     known += known.empty() ? "" : ", ";
     known += word;
   }
-  throw nb::value_error((std::string(keyword) + "= is one of " + known + ", not '" + given + "'").c_str());
+  raise_error({.code = ErrorCode::invalid_argument,
+               .message = std::string(keyword) + "= is one of " + known + ", not '" + given + "'"});
+  throw nb::python_error();
 }
 
 std::vector<std::string> names_in(const nb::dict& options, const char* keyword) {

@@ -7,6 +7,9 @@ array([0.101562, 448, 448], dtype=float8_e4m3fn)
 Every conversion is the one that ONNX ``Cast`` defines: one rounding from the exact value, the same bits on every CPU.
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from . import _core, _mappings, checkpoint, graph, onnx
 from ._core import CastReport, __version__, cast
 from ._errors import (
@@ -20,7 +23,8 @@ from ._errors import (
 )
 from ._exchange import DLPackArray, dlpack, from_dlpack
 from ._explain import explain
-from ._files import TensorFile, TensorFolder, convert, dtypes, inspect, load, open, save
+from ._files import TensorFile, TensorFolder, convert, dtypes, inspect, load, save
+from ._files import open as open  # not of __all__: `import *` leaves Python's own alone
 from ._nodes import CastLikeNode, CastNode
 from ._options import CastOptions
 from ._promote import promote, promote_types
@@ -45,8 +49,13 @@ from ._results import (
     TensorStats,
     VerifyResult,
 )
+from ._scales import absmax_scale
+from ._slices import TensorSlice
 from ._torch_hooks import register_with_torch as _register_with_torch
 from .graph import add_cast, load_model
+
+if TYPE_CHECKING:
+    from . import mdf, onnx_backend, openvino, ort, ray, torch
 
 __all__ = [
     "AddCastResult",
@@ -77,10 +86,12 @@ __all__ = [
     "TensorFile",
     "TensorFolder",
     "TensorInfo",
+    "TensorSlice",
     "TensorStats",
     "UnsupportedError",
     "VerifyResult",
     "__version__",
+    "absmax_scale",
     "add_cast",
     "cast",
     "checkpoint",
@@ -94,7 +105,6 @@ __all__ = [
     "load",
     "load_model",
     "onnx",
-    "open",
     "plot_report",
     "promote",
     "promote_types",
@@ -106,5 +116,15 @@ _core.set_general_cast(_mappings.cast)
 _register_with_torch()
 
 
+# Modules that import a library of their own, each when it is first named.
+_LAZY = ("mdf", "onnx_backend", "openvino", "ort", "ray", "torch")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'tensorcast' has no attribute {name!r}")
+    return importlib.import_module("tensorcast." + name)
+
+
 def __dir__() -> list[str]:
-    return sorted({*__all__, "__doc__", "__file__", "__name__", "__path__"})
+    return sorted({*__all__, *_LAZY, "open", "__doc__", "__file__", "__name__", "__path__"})

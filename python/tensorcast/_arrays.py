@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
 import weakref
 from collections.abc import Iterable, Iterator
@@ -12,12 +13,13 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from . import _core, _exchange
+from . import _core, _exchange, _foreign
 from ._errors import CastError, OutOfRangeError, ParseError
 
 Array: TypeAlias = npt.NDArray[Any]
 
 _TEXT_KINDS = "UTSO"  # fixed-width and variable-width strings, bytes, objects
+_NUMPY_TEXT = re.compile(r"[<=|]?U\d+")  # texts of at most so many characters, as U12
 _CHUNK = 1 << 16  # strings per call of the core
 
 
@@ -67,6 +69,8 @@ def as_plain_array(x: Any) -> Array:
         raise TypeError(f"{type(x).__name__} is a subclass of numpy.ndarray; pass numpy.asarray(x) for its numbers")
     if isinstance(x, np.generic):
         return np.asarray(x)
+    if _foreign.is_foreign(x):
+        return _foreign.array_of(x)
     if isinstance(x, (list, tuple)):
         kind = type(x).__name__
         if _is_ragged(x):
@@ -275,20 +279,36 @@ def _check_out(out: Any, array: Array, name: str, from_name: str) -> None:
         raise CastError("out overlaps the input; give it memory of its own")
 
 
-def _cast_packed(x: Array, from_: Any, target: Any, name: str, report: bool, options: dict[str, Any]) -> Any:
-    """Types under 8 bits as packed bytes on either side; the result is flat where the shape is not known."""
+def _coded(x: Array, from_: Any, shape: Any) -> tuple[Array, str, tuple[int, ...]]:
+    """Packed bytes, the type of their elements, and their shape, which is one dimension unless it is given."""
+    name = _core.dtype_name(from_)
+    if x.dtype != np.uint8 or not is_packable(name):
+        raise CastError(f"from_= names the type under 8 bits in a uint8 array, not {name} in {x.dtype}")
+    dense = np.ascontiguousarray(x).reshape(-1)
+    if shape is None:
+        return dense, name, (dense.size * 8 // _core.bit_width(name),)
+    lengths = (shape,) if isinstance(shape, int) else tuple(shape)
+    if any(not isinstance(length, (int, np.integer)) or length < 0 for length in lengths):
+        raise CastError(f"shape= is the shape in elements, of whole numbers from 0 on, not {shape!r}")
+    count = math.prod(lengths)
+    if packed_bytes(count, name) != dense.size:
+        needs = packed_bytes(count, name)
+        raise CastError(f"{count} elements of {name}, shape {lengths}, take {needs} bytes, but x has {dense.size}")
+    return dense, name, lengths
+
+
+def _cast_packed(
+    x: Array, from_: Any, shape: Any, target: Any, name: str, report: bool, options: dict[str, Any]
+) -> Any:
+    """Types under 8 bits as packed bytes on either side; packed results are flat."""
     if from_ is None:
         from_name, count, shape = name_of(x), x.size, x.shape
         if from_name == "string":
             return _cast_from_text(x, name, True, options)
         dense = _packed_storage(x, from_name)
     else:
-        from_name = _core.dtype_name(from_)
-        if x.dtype != np.uint8 or not is_packable(from_name):
-            raise CastError(f"from_= names the type under 8 bits in a uint8 array, not {from_name} in {x.dtype}")
-        dense = np.ascontiguousarray(x).reshape(-1)
-        count = dense.size * 8 // _core.bit_width(from_name)
-        shape = (count,)
+        dense, from_name, shape = _coded(x, from_, shape)
+        count = math.prod(shape)
     if name == "string":
 
         def texts(chunk: slice) -> list[str]:
@@ -343,6 +363,13 @@ def scales_of(scale: Any, shape: tuple[int, ...]) -> Array | None:
         raise CastError(f"scale= has shape {numbers.shape}, which does not broadcast to {shape}{advice}") from None
 
 
+def _number(scale: Any) -> float:
+    try:
+        return float(scale)
+    except (TypeError, ValueError):
+        raise TypeError(f"scale must be a real number or an array of them, not {scale!r}") from None
+
+
 def cast_scaled(
     src: Array, from_name: str, dst: Array, name: str, scales: Array, report: bool, options: dict[str, Any]
 ) -> _core.CastReport | None:
@@ -369,11 +396,12 @@ def cast(
     order: Literal["C", "K"] | None = None,
     packed: bool = False,
     from_: Any = None,
+    shape: Any = None,
     report: bool = False,
     **options: Any,
 ) -> Any:
     """The general form of ``tensorcast.cast``; the package's front page documents it."""
-    done = _cast(x, to, out, copy, order, packed, from_, report, options)
+    done = _cast(x, to, out, copy, order, packed, from_, shape, report, options)
     if report and not packed:
         _remember(done[1], x, done[0], options.get("scale", 1.0))
     return done
@@ -387,10 +415,11 @@ def _cast(
     order: Literal["C", "K"] | None,
     packed: bool,
     from_: Any,
+    shape: Any,
     report: bool,
     options: dict[str, Any],
 ) -> Any:
-    if isinstance(to, str) and to.startswith(">"):
+    if isinstance(to, str) and (to.startswith(">") or _NUMPY_TEXT.fullmatch(to)):
         to = np.dtype(to)
     name = _core.dtype_name(to)
     swapped = isinstance(to, np.dtype) and not to.isnative
@@ -398,28 +427,33 @@ def _cast(
     options = {option: value for option, value in options.items() if option != "scale"}
     _core.check_options(options)  # even where there is nothing to do
     if np.ndim(scale) == 0 and not isinstance(scale, str) and not hasattr(scale, "detach"):
-        scale = scale if isinstance(scale, (int, float)) else float(scale)
+        scale = scale if isinstance(scale, (int, float)) else _number(scale)
         options["scale"] = scale
     if order not in ("C", "K", None):
-        raise ValueError(f"order must be 'C', 'K' or None, not {order!r}")
+        raise CastError(f"order must be 'C', 'K' or None, not {order!r}")
     if from_ is not None and not packed:
-        raise ValueError("from_= says what packed bytes are; it needs packed=True")
+        raise CastError("from_= says what packed bytes are; it needs packed=True")
+    if shape is not None and from_ is None:
+        raise CastError("shape= says how the packed elements of from_= are arranged; pass both, with packed=True")
     if packed and (out is not None or not copy):
-        raise ValueError("packed=True makes a new array; leave out= and copy= away")
+        raise CastError("packed=True makes a new array; leave out= and copy= away")
     if not isinstance(x, (np.ndarray, np.generic)) and _exchange.is_tensor(x):
         if packed or swapped:
-            raise ValueError("packed= and other byte orders are for NumPy arrays")
+            raise CastError("packed= and other byte orders are for NumPy arrays")
         return _exchange.cast_tensor(x, name, out, copy, order, report, scale, options)
     array = as_plain_array(x)
     if packed and isinstance(scale, (int, float)):
-        return _cast_packed(array, from_, to, name, report, options)
+        return _cast_packed(array, from_, shape, to, name, report, options)
     if from_ is not None:
-        raise ValueError("with packed bytes, scale= is one number")
+        if shape is None:
+            raise CastError("with packed bytes, scale= is one number; with shape=, it may be an array")
+        dense, from_type, lengths = _coded(array, from_, shape)
+        array = unpack(dense, from_type, lengths)
 
     from_name = name_of(array)
     if "string" in (from_name, name):
         if report or out is not None or not isinstance(scale, (int, float)):
-            raise ValueError("conversions of text have no report=, no out= and no array as scale=")
+            raise CastError("conversions of text have no report=, no out= and no array as scale=")
         if from_name == name:
             if isinstance(to, (type, np.dtype)) and _text_type(to) != array.dtype:
                 return _text_of(array, from_name, to, options)

@@ -57,6 +57,20 @@ class _SupportsDLPack(Protocol):
     def __dlpack__(self) -> Any: ...
     def __dlpack_device__(self) -> Any: ...
 
+class _HasToNumPy(Protocol):  # Series
+    def to_numpy(self) -> npt.NDArray[Any]: ...
+
+class _HasElementType(Protocol):  # tensors of OpenVINO
+    @property
+    def element_type(self) -> Any: ...
+    @property
+    def data(self) -> npt.NDArray[Any]: ...
+
+class _HasDataType(Protocol):  # TensorProtos
+    data_type: int
+    def SerializeToString(self) -> bytes: ...
+
+_Foreign = _HasToNumPy | _HasElementType | _HasDataType
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 _Shape = TypeVar("_Shape", bound=tuple[int, ...])
 _Out = TypeVar("_Out")
@@ -67,8 +81,8 @@ _Order = Literal["C", "K"] | None
 @overload
 def cast(
     x: Mapping[str, Any],
-    to: DTypeLike | None,
     /,
+    to: DTypeLike | None,
     *,
     rules: Rules = (),
     include: Patterns = (),
@@ -85,8 +99,8 @@ def cast(
 @overload
 def cast(
     x: Mapping[str, Any],
-    to: DTypeLike | None,
     /,
+    to: DTypeLike | None,
     *,
     rules: Rules = (),
     include: Patterns = (),
@@ -105,11 +119,12 @@ def cast(
 @overload
 def cast(
     x: npt.NDArray[Any] | np.generic | Buffer,
-    to: DTypeLike,
     /,
+    to: DTypeLike,
     *,
     packed: Literal[True],
     from_: DTypeLike | None = None,
+    shape: int | Sequence[int] | None = None,
     order: _Order = None,
     report: Literal[False] = False,
     **options: Unpack[ArrayCastOptions],
@@ -117,11 +132,12 @@ def cast(
 @overload
 def cast(
     x: npt.NDArray[Any] | np.generic | Buffer,
-    to: DTypeLike,
     /,
+    to: DTypeLike,
     *,
     packed: Literal[True],
     from_: DTypeLike | None = None,
+    shape: int | Sequence[int] | None = None,
     order: _Order = None,
     report: Literal[True],
     **options: Unpack[ArrayCastOptions],
@@ -130,8 +146,8 @@ def cast(
 @overload
 def cast(
     x: object,
-    to: DTypeLike,
     /,
+    to: DTypeLike,
     *,
     out: _Out,
     copy: bool = True,
@@ -141,8 +157,8 @@ def cast(
 @overload
 def cast(
     x: object,
-    to: DTypeLike,
     /,
+    to: DTypeLike,
     *,
     out: _Out,
     copy: bool = True,
@@ -153,8 +169,8 @@ def cast(
 @overload
 def cast(
     x: np.ndarray[_Shape, Any],
-    to: type[_Scalar] | np.dtype[_Scalar],
     /,
+    to: type[_Scalar] | np.dtype[_Scalar],
     *,
     out: None = None,
     copy: bool = True,
@@ -166,8 +182,8 @@ def cast(
 @overload
 def cast(
     x: np.ndarray[_Shape, Any],
-    to: type[_Scalar] | np.dtype[_Scalar],
     /,
+    to: type[_Scalar] | np.dtype[_Scalar],
     *,
     out: None = None,
     copy: bool = True,
@@ -179,8 +195,8 @@ def cast(
 @overload
 def cast(
     x: np.ndarray[_Shape, Any],
-    to: DTypeLike,
     /,
+    to: DTypeLike,
     *,
     out: None = None,
     copy: bool = True,
@@ -192,8 +208,8 @@ def cast(
 @overload
 def cast(
     x: np.ndarray[_Shape, Any],
-    to: DTypeLike,
     /,
+    to: DTypeLike,
     *,
     out: None = None,
     copy: bool = True,
@@ -206,8 +222,8 @@ def cast(
 @overload
 def cast(
     x: np.generic | Buffer,
-    to: type[_Scalar] | np.dtype[_Scalar],
     /,
+    to: type[_Scalar] | np.dtype[_Scalar],
     *,
     out: None = None,
     copy: bool = True,
@@ -219,8 +235,8 @@ def cast(
 @overload
 def cast(
     x: np.generic | Buffer,
-    to: type[_Scalar] | np.dtype[_Scalar],
     /,
+    to: type[_Scalar] | np.dtype[_Scalar],
     *,
     out: None = None,
     copy: bool = True,
@@ -233,8 +249,8 @@ def cast(
 @overload
 def cast(
     x: _Tensor,
-    to: DTypeLike,
     /,
+    to: DTypeLike,
     *,
     out: None = None,
     copy: bool = True,
@@ -245,8 +261,8 @@ def cast(
 @overload
 def cast(
     x: _Tensor,
-    to: DTypeLike,
     /,
+    to: DTypeLike,
     *,
     out: None = None,
     copy: bool = True,
@@ -257,8 +273,8 @@ def cast(
 @overload
 def cast(
     x: np.generic | Buffer,
-    to: DTypeLike,
     /,
+    to: DTypeLike,
     *,
     out: None = None,
     copy: bool = True,
@@ -270,13 +286,95 @@ def cast(
 @overload
 def cast(
     x: np.generic | Buffer,
-    to: DTypeLike,
     /,
+    to: DTypeLike,
     *,
     out: None = None,
     copy: bool = True,
     order: _Order = None,
     packed: Literal[False] = False,
+    report: Literal[True],
+    **options: Unpack[ArrayCastOptions],
+) -> tuple[npt.NDArray[Any], CastReport]: ...
+# report= that is only known at run time.
+@overload
+def cast(
+    x: Mapping[str, Any],
+    /,
+    to: DTypeLike | None,
+    *,
+    rules: Rules = (),
+    include: Patterns = (),
+    exclude: Patterns = (),
+    keep_rank: int | Iterable[int] = (),
+    keep_smaller: int = 0,
+    preset: Preset | None = None,
+    raw_codes: bool = False,
+    copy: bool = True,
+    order: _Order = None,
+    report: bool,
+    **options: Unpack[CastOptions],
+) -> dict[str, Any] | tuple[dict[str, Any], dict[str, CastReport]]: ...
+@overload
+def cast(
+    x: np.ndarray[_Shape, Any],
+    /,
+    to: type[_Scalar] | np.dtype[_Scalar],
+    *,
+    copy: bool = True,
+    order: _Order = None,
+    report: bool,
+    **options: Unpack[ArrayCastOptions],
+) -> np.ndarray[_Shape, np.dtype[_Scalar]] | tuple[np.ndarray[_Shape, np.dtype[_Scalar]], CastReport]: ...
+@overload
+def cast(
+    x: npt.NDArray[Any] | np.generic | Buffer,
+    /,
+    to: DTypeLike,
+    *,
+    copy: bool = True,
+    order: _Order = None,
+    packed: bool = False,
+    from_: DTypeLike | None = None,
+    shape: int | Sequence[int] | None = None,
+    report: bool,
+    **options: Unpack[ArrayCastOptions],
+) -> npt.NDArray[Any] | tuple[npt.NDArray[Any], CastReport]: ...
+@overload
+def cast(
+    x: _Tensor,
+    /,
+    to: DTypeLike,
+    *,
+    copy: bool = True,
+    order: _Order = None,
+    report: bool,
+    **options: Unpack[ArrayCastOptions],
+) -> _Tensor | tuple[_Tensor, CastReport]: ...
+# Series, tensors of OpenVINO, TensorProtos.
+@overload
+def cast(
+    x: _Foreign,
+    /,
+    to: DTypeLike,
+    *,
+    out: None = None,
+    copy: bool = True,
+    order: _Order = None,
+    packed: bool = False,
+    report: Literal[False] = False,
+    **options: Unpack[ArrayCastOptions],
+) -> npt.NDArray[Any]: ...
+@overload
+def cast(
+    x: _Foreign,
+    /,
+    to: DTypeLike,
+    *,
+    out: None = None,
+    copy: bool = True,
+    order: _Order = None,
+    packed: bool = False,
     report: Literal[True],
     **options: Unpack[ArrayCastOptions],
 ) -> tuple[npt.NDArray[Any], CastReport]: ...
@@ -378,7 +476,7 @@ def onnx_use_tensorcast(src: str, dst: str, overwrite: bool) -> dict[str, Any]: 
 def onnx_initializers(model: str) -> list[dict[str, Any]]: ...
 def load_model(
     path: str | None, content: bytes | None, format: str, mdf_reference: bool, input_types: dict[str, Any]
-) -> tuple[str, str, Program]: ...
+) -> tuple[str, Graph, Program]: ...
 def add_cast(
     src: str,
     dst: str,
@@ -394,6 +492,7 @@ class TensorFile:
     def __init__(self, path: str, format: str, from_: Any, raw: tuple[Any, Sequence[int]] | None) -> None: ...
     def summary(self) -> dict[str, Any]: ...
     def read(self, index: int) -> Tensor: ...
+    def read_range(self, index: int, first: int, count: int) -> Tensor: ...
 
 class Tensor:
     def __init__(self, storage: npt.NDArray[Any], dtype: Any, shape: Sequence[int]) -> None: ...
@@ -434,6 +533,12 @@ class Graph:
         options: dict[str, Any],
     ) -> None: ...
     def add_identity(self, name: str, input: str, output: str) -> None: ...
+    def add_if(
+        self, name: str, condition: str, outputs: Sequence[str], then_branch: Graph, else_branch: Graph
+    ) -> None: ...
+    @property
+    def name(self) -> str: ...
+    def steps(self) -> list[tuple[str, tuple[Any, ...]]]: ...
     def compile(self) -> Program: ...
 
 class CastNode:

@@ -148,8 +148,13 @@ def _file_class(errno: int | None) -> type[FileError]:
     return FileError if errno is None else _OF_SYSTEM_ERROR.get(type(OSError(errno, "")), FileError)
 
 
-_FLAGS = ("overwrite", "parents", "allow_odd", "raw_codes", "single_file", "promote_unsafe", "pytorch_scalar_promotion")
+_FLAGS = (
+    "overwrite", "parents", "allow_odd", "raw_codes", "single_file", "promote_unsafe", "pytorch_scalar_promotion",
+    "weights_only", "allow_lossy_cast_elision", "strict_loss", "dry_run", "verify", "report",
+)  # fmt: skip
 _PYTHON = {
+    "`tcast onnx casts MODEL --picture model.dot` draws its nodes with their names": "onnx.load(model).graph.node lists them",
+    "`tcast onnx convert`": "tensorcast.onnx.convert()",
     "`tcast inspect`": "tensorcast.inspect()",
     "`tcast plan`": "tensorcast.checkpoint.plan()",
     "`tcast run-shard`": "tensorcast.checkpoint.run_shard()",
@@ -157,22 +162,21 @@ _PYTHON = {
     "the same command goes on": "the same call goes on",
     "repeat that command": "repeat that call",
     "pass promote_unsafe to allow it": "promote_unsafe=True allows it",
-    "--to": "to=",
 }
+_RENAMED = {"from": "from_", "keep_op": "keep_ops", "keep_node": "keep_nodes", "rule": "rules"}
 
 
 def _keyword(field: re.Match[str]) -> str:
-    word = field[1]
-    if word in _FLAGS:
-        return f"{word}=True"
-    return "from_=" if word == "from" else f"{word}="
+    word = (field[1] or field[2]).replace("-", "_")
+    return f"{word}=True" if word in _FLAGS else f"{_RENAMED.get(word, word)}="
 
 
 def in_python(words: str) -> str:
     """Replaces the library's fields and the command in a text by keywords and functions of this package."""
     for theirs, ours in _PYTHON.items():
         words = words.replace(theirs, ours)
-    return re.sub("`([a-z_]+)`", _keyword, words)
+    words = re.sub("--(opset|functions) (auto|copy|inline|keep)\\b", r'\1="\2"', words)
+    return re.sub("(?<![\\w-])--([a-z][a-z-]*[a-z])|`([a-z_]+)`", _keyword, words)
 
 
 def make_error(

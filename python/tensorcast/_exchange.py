@@ -202,7 +202,7 @@ def from_dlpack(x: Any, /, *, device: Literal["cpu"] | None = None, copy: bool |
     if not is_tensor(x):
         raise TypeError(f"from_dlpack() takes an object with __dlpack__, not {type(x).__name__}")
     if device not in ("cpu", None):
-        raise ValueError(f"device must be 'cpu' or None, not {device!r}")
+        raise CastError(f"device must be 'cpu' or None, not {device!r}")
     on_host = int(x.__dlpack_device__()[0]) in _CPU_DEVICES
     codes, name, shape = _core.from_dlpack(capsule_of(x, _CPU if device == "cpu" and not on_host else None))
     if _core.dtype_name(codes.dtype) == name:

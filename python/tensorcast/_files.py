@@ -7,13 +7,15 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
 import numpy.typing as npt
 
-from . import _core, _remote, _requests, _tensors
+from . import _arrays, _core, _progress, _remote, _requests, _tensors
+from ._arguments import plain_errors
 from ._errors import CastError, UnsupportedError
 from ._options import CastOptions, DTypeLike, shows_options
+from ._progress import Progress
 from ._requests import Path, Patterns, Preset, Rules
 from ._results import (
     CheckpointFile,
@@ -24,18 +26,29 @@ from ._results import (
     FileInfo,
     TensorInfo,
     TensorStats,
+    cut,
+    html_table,
 )
+from ._slices import TensorSlice
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from typing_extensions import Self, Unpack
+    import torch
+    from typing_extensions import Self, TypeVar as DefaultingTypeVar, Unpack
+
+    _Kind = DefaultingTypeVar("_Kind", default=npt.NDArray[Any])
+else:
+    _Kind = TypeVar("_Kind")
 
 SourceTypes: TypeAlias = "DTypeLike | Mapping[str, DTypeLike] | None"
+NumPyName: TypeAlias = Literal["np", "numpy"]
+TorchName: TypeAlias = Literal["pt", "torch"]
 FileFormat: TypeAlias = Literal["npy", "npz", "safetensors", "gguf", "pytorch", "tensor_proto", "raw"]
 
 
 @shows_options
+@plain_errors
 def convert(
     src: Path,
     dst: Path,
@@ -59,7 +72,7 @@ def convert(
     strict_loss: bool = False,
     allow_odd: bool = False,
     raw_codes: bool = False,
-    progress: Callable[[int, int, str], object] | None = None,
+    progress: Progress = None,
     **options: Unpack[CastOptions],
 ) -> ConvertResult:
     """Converts every tensor of a file, or of a checkpoint: a folder, or the index of one.
@@ -94,7 +107,8 @@ def convert(
         allow_odd: convert also tensors that PyTorch could not load from safetensors, as their last dimension would end
             within a byte; else they are left as they are.
         raw_codes: convert weights of 8 bits although a tensor beside them has their scales.
-        progress: called with bytes done, bytes in all, tensor name; returning ``False`` cancels.
+        progress: ``True`` for a line on standard error; or a function, called with bytes done, bytes in all, tensor
+            name, which cancels by returning ``False``.
         **options: those of :func:`cast`; ``scale`` is one number.
 
     Raises:
@@ -124,12 +138,15 @@ def convert(
         raise CastError("max_shard_size= and single_file= are for folders and indexes; a file is written as one file")
     if to is None and not request["rules"] and not request["include"] and not cuts:
         raise CastError("there is no type to convert to; name it with to=, or types for tensors with rules=")
-    with _remote.files_here(request):
-        done = _core.convert(request, progress, {**options})
-    return _requests.convert_result(done, 2)
+    with _progress.shown(progress) as tell, _remote.files_here(request), _remote.staged(request):
+        done = _core.convert(request, tell, {**options})
+        if done["other_data"]:  # beside `dst`, also where that is written elsewhere first
+            done["other_data"] = os.path.join(os.path.dirname(dst), os.path.basename(done["other_data"]))
+        return _requests.convert_result(done, 3)
 
 
 @shows_options
+@plain_errors
 def inspect(
     path: Path,
     *,
@@ -142,20 +159,31 @@ def inspect(
 
     Args:
         path: ``.npy``, ``.npz``, ``.safetensors``, ``.gguf``, ``.pb``, or a checkpoint of PyTorch. A folder of
-            safetensors files, or the index of one, gives a :class:`CheckpointInfo`.
+            safetensors files, or the index of one, gives a :class:`CheckpointInfo`. May be a URL of fsspec; other
+            files than safetensors are then fetched whole.
         stats: read the data too, in blocks; without it only the header is read.
-        candidates: with ``stats``, the types to try; ``None``: float16, bfloat16, float8_e4m3fn and float8_e5m2 on
+        candidates: the types to try, only with ``stats``; ``None``: float16, bfloat16, float8_e4m3fn and float8_e5m2 on
             floating-point tensors.
         from_: as in :func:`convert`.
-        **options: with ``stats``, those of :func:`cast`; the candidates are tried under them.
+        **options: only with ``stats``: those of :func:`cast`; the candidates are tried under them.
 
     Raises:
         CastError: a file that cannot be read or breaks its format.
     """
+    _core.check_options({**options})
+    if options and not stats:
+        raise CastError(f"{next(iter(options))}= is for casts to candidates, which only stats=True tries; pass both")
+    if candidates is not None and not stats:
+        raise CastError("candidates= are tried on the elements, which only stats=True reads; pass both")
+    if isinstance(candidates, str):
+        raise TypeError(f"candidates= are types, such as [{candidates!r}], not a text")
     tried = None if candidates is None else list(candidates)
     name = _remote.path_of(path)
     if not _core.is_checkpoint(name):
-        return _file_info(_core.inspect(name, from_, stats, tried, {**options}))
+        if _remote.is_url(name) and name.endswith(".safetensors") and not stats:
+            return _remote_info(name)
+        with _remote.copy_of(name) as here:
+            return _file_info(_core.inspect(here, from_, stats, tried, {**options}))
     info = _checkpoint_info(name)
     if not stats:
         return info
@@ -175,6 +203,14 @@ def _file_info(found: dict[str, Any]) -> FileInfo:
         numbers = row.pop("stats", None)
         tensors.append(TensorInfo(**row, stats=None if numbers is None else TensorStats(**numbers)))
     return FileInfo(format=found["format"], tensors=tuple(tensors), metadata=found["metadata"])
+
+
+def _remote_info(url: str) -> FileInfo:
+    """What a safetensors file behind a URL has; only its header is fetched."""
+    found = _checkpoint_info(url)
+    fields = [field.name for field in dataclasses.fields(TensorInfo)]
+    tensors = tuple(TensorInfo(**{name: getattr(row, name) for name in fields}) for row in found.tensors)
+    return FileInfo(format="safetensors", tensors=tensors, metadata=found.metadata)
 
 
 def _checkpoint_info(path: str) -> CheckpointInfo:
@@ -205,18 +241,21 @@ def dtypes() -> tuple[DTypeInfo, ...]:
     return tuple(DTypeInfo(**row) for row in _core.dtypes())
 
 
-class TensorFile(Mapping[str, npt.NDArray[Any]]):
+class TensorFile(Mapping[str, _Kind]):
     """A file of tensors that :func:`tensorcast.open` opened: a mapping of names to arrays, each read when asked for.
 
     ``len``, ``in`` and iteration read no elements. Arrays stay valid after :meth:`close`. Any number of threads may
-    read at once.
+    read at once. With ``framework="pt"`` the values are tensors of PyTorch. ``get_tensor``, ``get_slice`` and
+    ``metadata`` are those of ``safetensors.safe_open``.
     """
 
     __module__ = "tensorcast"
 
-    def __init__(self, core: _core.TensorFile, path: str) -> None:
+    _as_torch = False
+
+    def __init__(self, core: _core.TensorFile, path: str, as_torch: bool = False) -> None:
         self._core: _core.TensorFile | None = core
-        self._path = path
+        self._path, self._as_torch = path, as_torch
         self._info = _file_info(core.summary())
         self._index = {tensor.name: index for index, tensor in enumerate(self._info.tensors)}
 
@@ -234,29 +273,62 @@ class TensorFile(Mapping[str, npt.NDArray[Any]]):
     def path(self) -> str:
         return self._path
 
-    def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        """Reads a tensor: a new array, whose narrow types are ml_dtypes', one element per byte.
+    def __getitem__(self, name: str) -> _Kind:
+        """Reads a tensor: a new array, whose narrow types are ml_dtypes', one element per byte; or PyTorch's tensor.
 
         Raises:
             KeyError: the file has no such tensor.
             CastError: a type that no cast knows, or contents that contradict the header.
         """
-        return self.read(name)
+        return self._made(self._core_tensor(name))
 
-    def read(self, name: str, *, packed: bool = False) -> npt.NDArray[Any]:
+    get_tensor = __getitem__
+
+    def read(self, name: str, *, packed: bool = False) -> _Kind:
         """Reads a tensor as ``file[name]`` does; with ``packed``, types under 8 bits as flat uint8 storage."""
         tensor = self._core_tensor(name)
         if packed and tensor.dtype != "string" and _core.bit_width(tensor.dtype) < 8:
-            return tensor.storage()
-        array: npt.NDArray[Any] = _tensors.from_core(tensor, False)
+            return self._as_kind(tensor.storage(), "uint8")
+        return self._made(tensor)
+
+    def get_slice(self, name: str) -> TensorSlice[_Kind]:
+        """The tensor, to be read in parts: ``file.get_slice(name)[10:20]``.
+
+        Raises:
+            KeyError: the file has no such tensor.
+        """
+        return TensorSlice(self, name)
+
+    def _made(self, tensor: _core.Tensor) -> _Kind:
+        array: _Kind = _tensors.from_core(tensor, self._as_torch and tensor.dtype != "string")
         return array
 
-    def _core_tensor(self, name: str) -> _core.Tensor:
-        if self._core is None:
-            raise ValueError(f"{self._path} is closed; read its tensors before, or open it again")
+    def _as_kind(self, array: npt.NDArray[Any], name: str = "") -> _Kind:
+        """The array, or PyTorch's tensor of its elements."""
+        kind: Any = array
+        if self._as_torch:
+            from . import _torch_memory
+
+            name = name or _arrays.name_of(array)
+            kind = _torch_memory.tensor_of(_arrays._packed_storage(array, name).view("uint8").reshape(-1), name, array.shape)
+        return kind  # type: ignore[no-any-return]
+
+    def _row(self, name: str) -> TensorInfo:
         if name not in self._index:
             raise KeyError(name)
-        return self._core.read(self._index[name])
+        return self._info.tensors[self._index[name]]
+
+    def _place(self, name: str) -> tuple[_core.TensorFile, int]:
+        """The file with the tensor, and the tensor's place in it."""
+        if self._core is None:
+            raise CastError(f"{self._path} is closed; read its tensors before, or open it again")
+        if name not in self._index:
+            raise KeyError(name)
+        return self._core, self._index[name]
+
+    def _core_tensor(self, name: str) -> _core.Tensor:
+        core, index = self._place(name)
+        return core.read(index)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._index)
@@ -281,10 +353,14 @@ class TensorFile(Mapping[str, npt.NDArray[Any]]):
 
     def __repr__(self) -> str:
         state = "closed, " if self._core is None else ""
-        return f"<TensorFile {self._path!r}: {state}{self._info.format}, {len(self)} tensors>"
+        return f"<TensorFile {cut(repr(self._path))}: {state}{self._info.format}, {len(self)} tensors>"
+
+    def _repr_html_(self) -> str:
+        rows = [(row.name, row.dtype, row.shape, f"{row.bytes:,}") for row in self.info.tensors]
+        return html_table(repr(self), ["name", "dtype", "shape", "bytes"], rows)
 
 
-class TensorFolder(TensorFile):
+class TensorFolder(TensorFile[_Kind]):
     """A checkpoint that :func:`tensorcast.open` opened: one mapping of the tensors of all shards.
 
     Shards are opened when a tensor of theirs is read; few are open at a time. The names are those of the shards; a
@@ -296,14 +372,15 @@ class TensorFolder(TensorFile):
 
     _most_open = 8
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, as_torch: bool = False) -> None:
         if _remote.is_url(path):
             raise UnsupportedError(f"{path}: URLs are converted and inspected, not opened; copy the folder first")
-        self._path = path
+        self._path, self._as_torch = path, as_torch
         self._checkpoint = _checkpoint_info(path)
         tensors = self._checkpoint.tensors
         plain = len({row.full_name[: len(row.full_name) - len(row.name)] for row in tensors}) < 2
         self._places: dict[str, tuple[str, str]] = {}  # shard, name in it
+        self._rows: dict[str, CheckpointTensor] = {}
         for row in tensors:
             name = row.name if plain else row.full_name
             if name in self._places:
@@ -313,6 +390,7 @@ class TensorFolder(TensorFile):
                     tensor=name,
                 )
             self._places[name] = row.file, row.name
+            self._rows[name] = row
         self._open: OrderedDict[str, tuple[_core.TensorFile, dict[str, int]]] | None = OrderedDict()
         self._lock = threading.Lock()
 
@@ -324,7 +402,7 @@ class TensorFolder(TensorFile):
     def _shard(self, shard: str) -> tuple[_core.TensorFile, dict[str, int]]:
         with self._lock:
             if self._open is None:
-                raise ValueError(f"{self._path} is closed; read its tensors before, or open it again")
+                raise CastError(f"{self._path} is closed; read its tensors before, or open it again")
             if shard not in self._open:
                 core = _core.TensorFile(_shard_path(self._path, shard), "safetensors", None, None)
                 names = {row["name"]: index for index, row in enumerate(core.summary()["tensors"])}
@@ -334,14 +412,17 @@ class TensorFolder(TensorFile):
                 self._open.popitem(last=False)
             return self._open[shard]
 
-    def _core_tensor(self, name: str) -> _core.Tensor:
+    def _row(self, name: str) -> TensorInfo:
+        return self._rows[name]
+
+    def _place(self, name: str) -> tuple[_core.TensorFile, int]:
         if name not in self._places and self._open is not None:
             raise KeyError(name)
         shard, tensor = self._places.get(name, ("", ""))
         core, names = self._shard(shard)
         if tensor not in names:
             raise CastError(f"{shard} has changed since it was opened: tensor {tensor!r} is gone", file=shard)
-        return core.read(names[tensor])
+        return core, names[tensor]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._places)
@@ -359,16 +440,42 @@ class TensorFolder(TensorFile):
 
     def __repr__(self) -> str:
         state = "closed, " if self._open is None else ""
-        return f"<TensorFolder {self._path!r}: {state}{len(self._checkpoint.shards)} shards, {len(self)} tensors>"
+        return f"<TensorFolder {cut(repr(self._path))}: {state}{len(self._checkpoint.shards)} shards, {len(self)} tensors>"
 
 
+def _is_torch(framework: str) -> bool:
+    if framework not in ("np", "numpy", "pt", "torch"):
+        raise CastError(f"framework= is 'np' for NumPy or 'pt' for PyTorch, not {framework!r}")
+    return framework in ("pt", "torch")
+
+
+@overload
 def open(
     path: Path,
     *,
     from_: SourceTypes = None,
     raw: tuple[DTypeLike, Sequence[int]] | None = None,
     format: FileFormat | None = None,
-) -> TensorFile:
+    framework: NumPyName = "np",
+) -> TensorFile[npt.NDArray[Any]]: ...
+@overload
+def open(
+    path: Path,
+    *,
+    from_: SourceTypes = None,
+    raw: tuple[DTypeLike, Sequence[int]] | None = None,
+    format: FileFormat | None = None,
+    framework: TorchName,
+) -> TensorFile[torch.Tensor]: ...
+@plain_errors
+def open(
+    path: Path,
+    *,
+    from_: SourceTypes = None,
+    raw: tuple[DTypeLike, Sequence[int]] | None = None,
+    format: FileFormat | None = None,
+    framework: NumPyName | TorchName = "np",
+) -> TensorFile[Any]:
     """Opens a file or folder of tensors: a mapping of names to arrays, which are read when asked for.
 
     >>> with tc.open("model.safetensors") as file:
@@ -376,35 +483,61 @@ def open(
 
     Args:
         path: ``.npy``, ``.npz``, ``.safetensors``, ``.gguf``, ``.pb``, or a checkpoint of PyTorch. The array of an npy
-            file is named ``""``. A folder of safetensors files, or the index of one, is a :class:`TensorFolder`.
+            file is named ``""``. A folder of safetensors files, or the index of one, is a :class:`TensorFolder`. A
+            file behind a URL of fsspec, such as ``s3://bucket/x.npz``, is copied to a file without a name.
         from_: the ml_dtypes type of opaque npy descriptors; ``{tensor: dtype}`` names it for single arrays of an npz.
         raw: type and shape of a file of raw elements.
         format: where extension and content do not tell.
+        framework: ``"np"`` for NumPy arrays, ``"pt"`` for tensors of PyTorch, as of ``safetensors.safe_open``.
 
     Raises:
         CastError: a file that cannot be read or breaks its format. FileError: as ``builtins.open``.
     """
+    as_torch = _is_torch(framework)
     name = _remote.path_of(path)
     if format is None and _core.is_checkpoint(name):
-        return TensorFolder(name)
-    return TensorFile(_core.TensorFile(name, format or "", from_, raw), name)
+        return TensorFolder(name, as_torch)
+    with _remote.copy_of(name) as here:  # whose memory an open file keeps
+        return TensorFile(_core.TensorFile(here, format or "", from_, raw), name, as_torch)
 
 
+@overload
 def load(
     path: Path,
     *,
     from_: SourceTypes = None,
     raw: tuple[DTypeLike, Sequence[int]] | None = None,
     format: FileFormat | None = None,
-) -> dict[str, npt.NDArray[Any]]:
-    """Reads all tensors of a file: ``dict(tensorcast.open(path))``.
+    framework: NumPyName = "np",
+) -> dict[str, npt.NDArray[Any]]: ...
+@overload
+def load(
+    path: Path,
+    *,
+    from_: SourceTypes = None,
+    raw: tuple[DTypeLike, Sequence[int]] | None = None,
+    format: FileFormat | None = None,
+    framework: TorchName,
+) -> dict[str, torch.Tensor]: ...
+def load(
+    path: Path,
+    *,
+    from_: SourceTypes = None,
+    raw: tuple[DTypeLike, Sequence[int]] | None = None,
+    format: FileFormat | None = None,
+    framework: NumPyName | TorchName = "np",
+) -> dict[str, Any]:
+    """Reads all tensors of a file: ``dict(tensorcast.open(path))``, whose arguments it has.
 
     >>> (array,) = tc.load("one.npy").values()
+    >>> model.load_state_dict(tc.load("model.safetensors", framework="pt"))
     """
-    with open(path, from_=from_, raw=raw, format=format) as file:
+    whole: Any = framework
+    with open(path, from_=from_, raw=raw, format=format, framework=whole) as file:
         return {name: file[name] for name in file}
 
 
+@plain_errors
 def save(
     path: Path,
     tensors: Mapping[str, Any],
@@ -417,7 +550,7 @@ def save(
     """Writes tensors to a file, which is complete or absent, also after an error.
 
     Args:
-        path: ``.npy``, ``.npz``, ``.safetensors``, ``.pb``; npy and pb hold one tensor.
+        path: ``.npy``, ``.npz``, ``.safetensors``, ``.pb``; npy and pb hold one tensor. May be a URL of fsspec.
         tensors: arrays or tensors as in :func:`cast`, by name. Types under 8 bits are stored packed.
         metadata: texts for the header of safetensors; other formats have no place for them.
         format: where the extension does not tell.
@@ -435,4 +568,5 @@ def save(
         if not isinstance(name, str):
             raise TypeError(f"the name of a tensor is a string, not {name!r}")
         named.append((name, _tensors.to_core(tensor)))
-    _core.save(os.fspath(path), named, list((metadata or {}).items()), format or "", overwrite, parents)
+    with _remote.written(_remote.path_of(path), overwrite) as here:
+        _core.save(here, named, list((metadata or {}).items()), format or "", overwrite, parents)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from . import _arrays, _core, _requests, _tensors
+from . import _arrays, _core, _foreign, _requests, _tensors
 from ._errors import CastError
 
 _SELECTION: dict[str, Any] = {
@@ -23,8 +23,15 @@ _SELECTION: dict[str, Any] = {
 _PER_TENSOR = ("copy", "order", "report")
 
 
-def cast(x: Any, to: Any, /, **keywords: Any) -> Any:
+_MISSING = object()
+
+
+def cast(x: Any = _MISSING, /, to: Any = _MISSING, **keywords: Any) -> Any:
     """The general form of ``tensorcast.cast``: arrays, tensors, texts, and mappings of them."""
+    if x is _MISSING:
+        raise TypeError("cast() takes the array first, without a keyword: tensorcast.cast(x, 'float16')")
+    if to is _MISSING:
+        raise TypeError("cast() needs a type to convert to, such as tensorcast.cast(x, 'float16')")
     if isinstance(x, Mapping):
         return _cast_mapping(x, to, keywords)
     for name, default in _SELECTION.items():
@@ -36,17 +43,58 @@ def cast(x: Any, to: Any, /, **keywords: Any) -> Any:
 
 
 def _is_tensor(value: Any) -> bool:
-    return hasattr(value, "dtype") and hasattr(value, "shape")
+    return hasattr(value, "dtype") and hasattr(value, "shape") or _foreign.is_foreign(value)
+
+
+def _items(x: Any) -> Iterator[tuple[Any, Any]] | None:
+    """What a container holds, by key or index; None for anything else."""
+    if isinstance(x, Mapping):
+        return iter(x.items())
+    return enumerate(x) if type(x) in (list, tuple) or hasattr(x, "_fields") else None
+
+
+def _leaves(x: Any, prefix: str = "") -> Iterator[tuple[Any, Any]]:
+    """The tensors of a container and of those inside it: ``"a.0.b"`` is in ``x["a"][0]["b"]``."""
+    for key, value in _items(x) or ():
+        if _is_tensor(value):
+            yield f"{prefix}{key}" if prefix else key, value
+        elif _items(value) is not None:
+            yield from _leaves(value, f"{prefix}{key}.")
+
+
+def _rebuilt(x: Any, tensors: Iterator[Any]) -> Any:
+    """The container with other tensors; what holds none is the same object."""
+    found = [
+        (key, next(tensors) if _is_tensor(value) else value if _items(value) is None else _rebuilt(value, tensors))
+        for key, value in _items(x) or ()
+    ]
+    if isinstance(x, OrderedDict):
+        made = OrderedDict(found)
+        vars(made).update(vars(x))  # _metadata of PyTorch's state_dict
+        return made
+    if isinstance(x, Mapping):
+        return dict(found)
+    values = [value for _, value in found]
+    return type(x)(*values) if hasattr(x, "_fields") else type(x)(values)
 
 
 def _dtype_of(value: Any) -> str:
     """The type's name; that of another library for a type that no cast knows."""
+    if isinstance(value, np.ndarray) or _foreign.is_foreign(value):
+        value = _arrays.as_plain_array(value)
     try:
         if isinstance(value, (np.ndarray, np.generic)):
-            return _arrays.name_of(_arrays.as_plain_array(value))
+            return _arrays.name_of(np.asarray(value))
         return _core.dtype_name(value.dtype)
     except (TypeError, CastError):
         return f"{value.dtype} of {type(value).__module__.partition('.')[0]}"
+
+
+def _named_type(name: Any, value: Any) -> str:
+    try:
+        return _dtype_of(value)
+    except TypeError as error:  # what cast() of the tensor alone refuses, too
+        raise TypeError(f"tensor {name!r}: {error}") from None
 
 
 def _memory_of(value: Any) -> object:
@@ -67,42 +115,43 @@ def _kept(value: Any, copy: bool) -> Any:
 def _cast_mapping(x: Mapping[Any, Any], to: Any, keywords: dict[str, Any]) -> Any:
     chosen = {name: keywords.pop(name, default) for name, default in _SELECTION.items()}
     per_tensor = {name: keywords.pop(name) for name in _PER_TENSOR if name in keywords}
-    for name, default in (("out", None), ("packed", False), ("from_", None)):
+    for name, default in (("out", None), ("packed", False), ("from_", None), ("shape", None)):
         if keywords.pop(name, default) is not default:
             raise TypeError(f"{name}= is for one array, not for a mapping")
     _core.check_options({name: value for name, value in keywords.items() if name != "scale"})
     scale = keywords.get("scale", 1.0)
     if not isinstance(scale, (int, float)):
         raise TypeError("scale= of a mapping is one number")
-    rows = []
-    for name, value in x.items():
-        if isinstance(value, Mapping):
-            raise TypeError(f"x[{name!r}] is a mapping itself; cast the mapping that has the tensors")
-        if _is_tensor(value):
-            rows.append((str(name), _dtype_of(value), tuple(value.shape)))
-    request = _requests.selection(to, **chosen)
+    leaves = list(_leaves(x))
+    rows = [(str(name), _named_type(name, value), _shape_of(value)) for name, value in leaves]
+    rules = chosen["rules"] = _requests.listed_rules(chosen["rules"])
+    request = _requests.selection(to, **chosen, of_files=False)
     if to is None and not request["rules"]:
         raise CastError("there is no type to convert to; name it as the second argument, or types with rules=")
     plan = iter(_core.plan_tensors(rows, request, keywords))
     report = bool(per_tensor.get("report", False))
     copy = bool(per_tensor.get("copy", True))
-    result: dict[Any, Any] = OrderedDict() if isinstance(x, OrderedDict) else {}
+    results: list[Any] = []
     reports: dict[Any, _core.CastReport] = {}
     made: dict[object, Any] = {}
-    for name, value in x.items():
-        if not _is_tensor(value):
-            result[name] = value
-            continue
+    scales = [scale if rule.scale is None else rule.scale for rule in rules]
+    for name, value in leaves:
         row = next(plan)
-        key = (_memory_of(value), row["to"])
+        number = row["reason"].removeprefix("rule ")
+        factor = scales[int(number) - 1] if number != row["reason"] else scale
+        key = (_memory_of(value), row["to"], factor)
         if key not in made:
-            made[key] = _converted(name, value, row, scale, per_tensor, keywords, copy)
-        result[name], of_this = made[key]
+            made[key] = _converted(name, value, row, factor, per_tensor, {**keywords, "scale": factor}, copy)
+        done, of_this = made[key]
+        results.append(done)
         if report and of_this is not None:
             reports[name] = of_this
-    if isinstance(x, OrderedDict) and isinstance(result, OrderedDict):
-        vars(result).update(vars(x))  # _metadata of PyTorch's state_dict
+    result = _rebuilt(x, iter(results))
     return (result, reports) if report else result
+
+
+def _shape_of(value: Any) -> tuple[int, ...]:
+    return tuple(value.dims) if type(value).__name__ == "TensorProto" else tuple(value.shape)
 
 
 def _converted(

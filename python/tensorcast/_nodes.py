@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
 
 from . import _core, _tensors
+from ._arguments import plain_errors
 from ._options import CastOptions, DTypeLike, shows_options
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from ._core import _SupportsDLPack
+
+_Tensor = TypeVar("_Tensor", bound="_SupportsDLPack")
 
 
 def _forward(core: Any, x: Any, *others: Any) -> Any:
@@ -23,6 +31,10 @@ def _backward(core: Any, grad_output: Any) -> Any:
     tensor = _tensors.to_core(grad_output)
     done = core.backward(tensor)
     return _tensors.result(done, [(tensor, grad_output)], _tensors.is_torch(grad_output))
+
+
+def _made(kind: type[Any], parameters: dict[str, Any]) -> Any:
+    return kind(**parameters)
 
 
 class _Node:
@@ -48,6 +60,10 @@ class _Node:
             **options,
         }
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A copy waits for no gradient: forward() comes first again.
+        return _made, (type(self), self._parameters)
+
     @property
     def parameters(self) -> dict[str, Any]:
         """The arguments of the constructor, without omitted options."""
@@ -70,6 +86,10 @@ class _Node:
         name: str = self._core.output_name
         return name
 
+    @overload
+    def backward(self, grad_output: npt.NDArray[Any] | np.generic) -> npt.NDArray[Any]: ...
+    @overload
+    def backward(self, grad_output: _Tensor) -> _Tensor: ...
     def backward(self, grad_output: Any) -> Any:
         """The gradient of the input of the last :meth:`forward`: ``cast(lda_coeff * grad_output, input's type)``.
 
@@ -119,6 +139,7 @@ class CastNode(_Node):
     """
 
     @shows_options
+    @plain_errors
     def __init__(
         self,
         to: DTypeLike | None = None,
@@ -138,6 +159,10 @@ class CastNode(_Node):
         )
         self._parameters["to"] = _core.dtype_name(to)
 
+    @overload
+    def forward(self, x: npt.NDArray[Any] | np.generic) -> npt.NDArray[Any]: ...
+    @overload
+    def forward(self, x: _Tensor) -> _Tensor: ...
     def forward(self, x: Any) -> Any:
         """Casts ``x`` to the node's type. Returns an array or tensor of ``x``'s kind; ``x`` itself if nothing changes.
 
@@ -155,6 +180,7 @@ class CastLikeNode(_Node):
     """CastLike as a layer: as :class:`CastNode`, but the second input of :meth:`forward` gives the type."""
 
     @shows_options
+    @plain_errors
     def __init__(
         self,
         *,
@@ -170,6 +196,10 @@ class CastLikeNode(_Node):
             name, list(specified_outputs_name), training, lda_coeff, zero_saturated_gradient, {**options}
         )
 
+    @overload
+    def forward(self, x: npt.NDArray[Any] | np.generic, target_type: object) -> npt.NDArray[Any]: ...
+    @overload
+    def forward(self, x: _Tensor, target_type: object) -> _Tensor: ...
     def forward(self, x: Any, target_type: Any) -> Any:
         """Casts ``x`` to the dtype of ``target_type``, whose elements are ignored and which gets no gradient."""
         return self._forward(x, target_type)

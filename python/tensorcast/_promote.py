@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _arrays, _core, _exchange
+from ._arguments import plain_errors
 from ._core import cast
 from ._options import CastOptions, DTypeLike, PromoteRules, shows_options
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
+@plain_errors
 def promote_types(
     a: DTypeLike,
     b: DTypeLike,

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from . import _core
 from ._errors import CastError, UnsupportedError, make_error
+from ._requests import loss_may_raise
 
 _TRIES = 4
 _WAIT_SECONDS = 0.2  # before the second try; doubled with each
@@ -27,6 +28,17 @@ _storage_options: dict[str, dict[str, Any]] = {}
 def is_url(path: str) -> bool:
     protocol, found, _ = path.partition("://")
     return bool(found) and bool(protocol) and "/" not in protocol
+
+
+def _beside(folder: str, name: str) -> str:
+    """The URL of a file in a folder, which may be the root of its protocol, such as ``memory://``."""
+    protocol, _, path = folder.partition("://")
+    path = path.rstrip("/")
+    return f"{protocol}://{path}/{name}" if path else f"{protocol}://{name}"
+
+
+def _folder_of(url: str) -> str:
+    return url[: url.rindex("/") + 1]
 
 
 def _again(work: Callable[[], _T]) -> _T:
@@ -99,9 +111,8 @@ class Store:
         system, path = self._of(folder)
         found = _again(lambda: system.find(path, detail=True))
         prefix = path.rstrip("/") + "/"
-        base = folder.rstrip("/") + "/"
         return [
-            self._row(base + name[len(prefix) :], info)
+            self._row(_beside(folder, name[len(prefix) :]), info)
             for name, info in found.items()
             if name.startswith(prefix) and info["type"] == "file"
         ]
@@ -184,26 +195,87 @@ def path_of(path: str | os.PathLike[str]) -> str:
 
 
 @contextlib.contextmanager
-def files_here(request: dict[str, Any]) -> Iterator[None]:
-    """Copies single files behind URLs to this machine and back; folders are converted where they are."""
-    source, target = request["input"], request["output"]
-    if _core.is_checkpoint(source) or not (is_url(source) or is_url(target)):
+def named(urls: dict[str, str]) -> Iterator[None]:
+    """Errors name URLs, not the copies that stand for them on this machine."""
+    try:
         yield
+    except CastError as error:
+        for copy, url in urls.items():
+            error.args = tuple(arg.replace(copy, url) if isinstance(arg, str) else arg for arg in error.args)
+            if error.file == copy:
+                error.file = url
+            if isinstance(error, OSError) and error.filename == copy:
+                error.filename = url
+        raise
+
+
+@contextlib.contextmanager
+def copy_of(path: str) -> Iterator[str]:
+    """The path itself, or that of a copy of the file behind a URL, which is removed afterwards."""
+    if not is_url(path):
+        yield path
         return
     with tempfile.TemporaryDirectory(prefix="tensorcast-") as folder:
-        store = Store()
-        if is_url(source):
-            request["input"] = os.path.join(folder, os.path.basename(source))
-            store.download(source, request["input"])
-        if is_url(target):
-            if not request["overwrite"] and store.find(target) is not None:
-                raise make_error(f"{target}: the output exists already; `overwrite` replaces it", "io", "", target, "", None, errno.EEXIST)
-            os.mkdir(os.path.join(folder, "out"))
-            request["output"] = os.path.join(folder, "out", os.path.basename(target))
+        copy = os.path.join(folder, os.path.basename(path))
+        Store().download(path, copy)
+        with named({copy: path}):
+            yield copy
+
+
+@contextlib.contextmanager
+def written(path: str, overwrite: bool) -> Iterator[str]:
+    """The path itself, or one on this machine whose file goes to the URL afterwards, and those beside it before it."""
+    if not is_url(path):
+        yield path
+        return
+    store = Store()
+    if not overwrite and store.find(path) is not None:
+        raise make_error(f"{path}: the output exists already; `overwrite` replaces it", "io", "", path, "", None, errno.EEXIST)
+    with tempfile.TemporaryDirectory(prefix="tensorcast-") as folder:
+        made = os.path.join(folder, os.path.basename(path))
+        with named({made: path}):
+            yield made
+        for name in sorted(os.listdir(folder), key=lambda name: name == os.path.basename(path)):
+            store.upload(os.path.join(folder, name), _beside(_folder_of(path), name))
+
+
+@contextlib.contextmanager
+def files_here(request: dict[str, Any]) -> Iterator[None]:
+    """Copies single files behind URLs to this machine and back; folders are converted where they are."""
+    if _core.is_checkpoint(request["input"]):
         yield
-        if is_url(target) and not request["dry_run"]:
-            for name in sorted(os.listdir(os.path.join(folder, "out")), reverse=True):
-                store.upload(os.path.join(folder, "out", name), os.path.dirname(target) + "/" + name)
+        return
+    with copy_of(request["input"]) as source, written(request["output"], request["overwrite"]) as target:
+        request["input"], request["output"] = source, target
+        yield
+
+
+@contextlib.contextmanager
+def staged(request: dict[str, Any]) -> Iterator[None]:
+    """Where a LossWarning is an error, it comes before the output: a file is first written beside its place.
+
+    A folder is then converted as with ``strict_loss``.
+    """
+    output, of_folder = request["output"], _core.is_checkpoint(request["input"])
+    may_raise = not request["dry_run"] and loss_may_raise()
+    if may_raise and of_folder:
+        request["strict_loss"] = True
+    if not may_raise or of_folder:
+        yield
+        return
+    parent = os.path.dirname(os.path.abspath(output))
+    if request["parents"]:
+        os.makedirs(parent, exist_ok=True)
+    taken = os.path.lexists(output) and not (request["overwrite"] and os.path.isfile(output))
+    if taken or os.path.islink(output) or not os.path.isdir(parent):
+        yield  # an error, or a place that only the library writes to with care
+        return
+    with tempfile.TemporaryDirectory(prefix=".tensorcast-", dir=parent) as folder:
+        request["output"] = os.path.join(folder, os.path.basename(output))
+        with named({request["output"]: output}):
+            yield
+        for name in sorted(os.listdir(folder), key=lambda name: name == os.path.basename(output)):
+            os.replace(os.path.join(folder, name), os.path.join(parent, name))
 
 
 def set_storage_options(protocol: str, **options: Any) -> None:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ._arrays import scales_of
 from ._core import CastReport, cast
+from ._errors import CastError
 from ._options import Scale
 from ._tensors import is_torch
 
@@ -67,7 +68,7 @@ def _compared(report: CastReport) -> tuple[Any, Any, Any]:
     """The arrays that the report compared, if they still exist."""
     source, result, scale = getattr(report, "_compared", (lambda: None, lambda: None, 1.0))
     if (before := source()) is None or (after := result()) is None:
-        raise ValueError(
+        raise CastError(
             "the arrays of this report are gone, or were never NumPy arrays or tensors; "
             "pass them: plot_report(report, source, result)"
         )
@@ -106,12 +107,12 @@ def plot_report(
         as unsigned integers. Needs matplotlib.
 
     Raises:
-        ValueError: arrays that are gone, or of different shapes.
+        CastError: arrays that are gone, or of different shapes.
     """
     from matplotlib.figure import Figure
 
     if (source is None) != (result is None):
-        raise ValueError("pass both source and result, or neither")
+        raise CastError("pass both source and result, or neither")
     if source is None:
         source, result, of_report = _compared(report)
         scale = of_report if scale is None else scale
@@ -121,7 +122,7 @@ def plot_report(
         before = before * (scale if factors is None else factors.ravel())
     after = _values(result)
     if before.shape != after.shape:
-        raise ValueError(f"source has {before.size} elements, but result {after.size}")
+        raise CastError(f"source has {before.size} elements, but result {after.size}")
     usable = np.isfinite(before) & np.isfinite(after) & (before != 0)
     errors = np.abs(after[usable] - before[usable]) / np.abs(before[usable])
     figure = Figure(figsize=(9, 3.2), layout="constrained")

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
-from ._errors import CastError, LossWarning, in_python
+from ._errors import CastError, LossWarning, UnsupportedError, in_python
 from ._options import DTypeLike
 from ._results import ConvertedShard, ConvertedTensor, ConvertResult, Requirements
 
 Path: TypeAlias = "str | os.PathLike[str]"
-Patterns: TypeAlias = "str | Iterable[str]"
+Pattern: TypeAlias = "str | re.Pattern[str]"
+Patterns: TypeAlias = "Pattern | Iterable[Pattern]"
 Progress: TypeAlias = "Callable[[int, int, str], object]"
 Preset: TypeAlias = Literal["weights-only"]
 
@@ -27,34 +29,88 @@ class Rule:
 
     __module__ = "tensorcast"
 
-    match: str = ""  # a regular expression (RE2) that any part of the name may match; "": all names
+    match: Pattern = ""  # a regular expression (RE2) that any part of the name may match; "": all names
     to: DTypeLike | None = None  # None: the tensors stay as they are
     rank: int | tuple[int, ...] = ()  # only tensors with one of these numbers of dimensions; (): any
     smaller: int = 0  # only tensors with fewer elements; 0: any
+    scale: float | None = None  # in the place of that of the call; only of tensorcast.cast
 
 
-Rules: TypeAlias = "Mapping[str, DTypeLike | None] | Iterable[Rule | tuple[str, DTypeLike | None]]"
+Rules: TypeAlias = (
+    "Mapping[str, DTypeLike | None] | Mapping[re.Pattern[str], DTypeLike | None] | Mapping[Pattern, DTypeLike | None] "
+    "| Iterable[Rule | tuple[Pattern, DTypeLike | None]]"
+)
 
 _SHARD_UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
                 "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}  # fmt: skip
 
 
-def patterns(given: Patterns) -> list[str]:
-    return [given] if isinstance(given, str) else list(given)
+_LETTERS = {re.IGNORECASE: "i", re.MULTILINE: "m", re.DOTALL: "s"}
 
 
-def _ranks(given: int | Iterable[int]) -> list[int]:
-    return [given] if isinstance(given, int) else list(given)
+def pattern_text(given: Any, keyword: str) -> str:
+    """The regular expression as RE2 reads it; the flags of a compiled one stand before it."""
+    if isinstance(given, str):
+        return given
+    if not isinstance(given, re.Pattern) or not isinstance(given.pattern, str):
+        raise TypeError(f"{keyword}= takes regular expressions, as texts or compiled, not {given!r}")
+    if given.flags & re.VERBOSE:
+        raise CastError(f"{keyword}=: RE2 has no re.VERBOSE; write {given.pattern!r} without spaces and comments")
+    letters = "".join(letter for flag, letter in _LETTERS.items() if given.flags & flag)
+    return f"(?{letters}){given.pattern}" if letters else given.pattern
+
+
+def patterns(given: Patterns, keyword: str = "include") -> list[str]:
+    listed = [given] if isinstance(given, (str, re.Pattern)) or not isinstance(given, Iterable) else given
+    return [pattern_text(each, keyword) for each in listed]
+
+
+def _ranks(given: int | Iterable[int], keyword: str = "keep_rank") -> list[int]:
+    listed = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    if not all(isinstance(rank, int) and not isinstance(rank, bool) for rank in listed):
+        raise TypeError(f"{keyword}= is a number of dimensions, or several, not {given!r}")
+    return listed  # type: ignore[return-value]
+
+
+def _elements(given: int, keyword: str) -> int:
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise TypeError(f"{keyword}= is a number of elements, not {given!r}")
+    if given < 0:
+        raise CastError(f"{keyword}= is a number of elements from 0 on, not {given}")
+    return given
+
+
+def _rule(given: Any) -> Rule:
+    if isinstance(given, Rule):
+        return given
+    if isinstance(given, (tuple, list)) and len(given) == 2:
+        return Rule(*given)
+    raise TypeError(f"one of rules= is a Rule or a pair of regular expression and dtype, not {given!r}")
+
+
+def listed_rules(rules: Rules) -> list[Rule]:
+    if isinstance(rules, (str, re.Pattern)) or not isinstance(rules, Iterable):
+        raise TypeError(f"rules= is a mapping of regular expressions to dtypes, not {rules!r}")
+    listed: Any = rules.items() if isinstance(rules, Mapping) else rules
+    found = [_rule(rule) for rule in listed]
+    for rule in found:
+        if rule.scale is not None and (isinstance(rule.scale, bool) or not isinstance(rule.scale, (int, float))):
+            raise TypeError(f"the scale of a rule is a number, not {rule.scale!r}")
+        if rule.scale is not None and rule.to is None:
+            raise CastError(f"the rule {rule.match!r} keeps its tensors, and so has no use for scale={rule.scale}")
+    return found
 
 
 def rule_rows(rules: Rules) -> list[tuple[str, Any, list[int], int]]:
-    if isinstance(rules, str):
-        raise TypeError("rules= is a mapping of regular expressions to dtypes, not a string")
-    if isinstance(rules, Mapping):
-        made = [Rule(match, to) for match, to in cast("Mapping[str, Any]", rules).items()]
-    else:
-        made = [rule if isinstance(rule, Rule) else Rule(*rule) for rule in rules]
-    return [(rule.match, rule.to, _ranks(rule.rank), rule.smaller) for rule in made]
+    return [
+        (
+            pattern_text(rule.match, "rules"),
+            rule.to,
+            _ranks(rule.rank, "rank"),
+            _elements(rule.smaller, "smaller"),
+        )
+        for rule in listed_rules(rules)
+    ]
 
 
 def shard_bytes(size: int | str | None) -> int:
@@ -82,20 +138,32 @@ def selection(
     keep_smaller: int,
     preset: Preset | None,
     raw_codes: bool,
+    *,
+    of_files: bool = True,
 ) -> dict[str, Any]:
     """The fields of a request that choose tensors and types."""
     if preset not in (None, "weights-only"):
         raise CastError(f'preset={preset!r} is not a preset; the only one is "weights-only"')
+    rules = listed_rules(rules)
+    if of_files and any(rule.scale is not None for rule in rules):
+        raise UnsupportedError(
+            "files have one scale=, without those of rules; cast the mapping that tensorcast.open() gives, and save it"
+        )
     return {
         "to": to,
         "rules": rule_rows(rules),
         "include": patterns(include),
-        "exclude": patterns(exclude),
+        "exclude": patterns(exclude, "exclude"),
         "keep_rank": _ranks(keep_rank),
-        "keep_smaller": keep_smaller,
+        "keep_smaller": _elements(keep_smaller, "keep_smaller"),
         "weights_only": preset is not None,
         "raw_codes": raw_codes,
     }
+
+
+def loss_may_raise() -> bool:
+    """Reports whether a filter may turn a LossWarning into an error."""
+    return any(issubclass(LossWarning, each[2]) and each[0] == "error" for each in warnings.filters)
 
 
 def convert_result(done: dict[str, Any], stacklevel: int) -> ConvertResult:

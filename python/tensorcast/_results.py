@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import html
+import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,8 +26,87 @@ def _plain(value: Any) -> Any:
     return value.as_dict() if isinstance(value, Result) else value
 
 
+_WIDTH = 110  # of a line of a repr
+_ROWS = 5  # of a table in a repr
+_HTML_ROWS = 50
+
+
+def cut(text: str, width: int = _WIDTH) -> str:
+    """The text, or as much of it as fits."""
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def html_table(caption: str, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """A table for notebooks; of many rows the first ones."""
+    titles = "".join(f"<th>{html.escape(title)}</th>" for title in head)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(cut(str(cell)))}</td>" for cell in row) + "</tr>" for row in rows[:_HTML_ROWS]
+    )
+    more = f"<p>{len(rows) - _HTML_ROWS:,} more</p>" if len(rows) > _HTML_ROWS else ""
+    return f"<table><caption>{html.escape(caption)}</caption><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+
+def _short(value: Any) -> str:
+    """The repr of a field on one line, without walking through all of a long one."""
+    if isinstance(value, Result):
+        return f"{type(value).__name__}({', '.join(f'{name}={_short(item)}' for name, item in value._fields())})"
+    if isinstance(value, CastReport):
+        return f"<CastReport: {value.count:,} elements, {value.snr_db:.1f} dB>"
+    if isinstance(value, Mapping):
+        shown = ", ".join(f"{_short(key)}: {_short(item)}" for key, item in itertools.islice(value.items(), _ROWS))
+        return "{" + shown + (f", ... {len(value) - _ROWS:,} more" if len(value) > _ROWS else "") + "}"
+    if isinstance(value, tuple):
+        shown = ", ".join(_short(item) for item in value[:_ROWS])
+        more = f", ... {len(value) - _ROWS:,} more" if len(value) > _ROWS else "," if len(value) == 1 else ""
+        return f"({shown}{more})"
+    if isinstance(value, (bytes, str)):
+        return cut(repr(value[: 2 * _WIDTH]), _WIDTH)
+    return repr(value) if isinstance(value, (int, float, type(None))) else f"<{type(value).__name__}>"
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, tuple) and bool(value) and isinstance(value[0], Result)
+
+
 class Result:
     """What all results can do."""
+
+    def _fields(self) -> list[tuple[str, Any]]:
+        """The fields that say something: a default says nothing."""
+        rows = []
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            default = field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
+            if field.repr and (value is not default and not (type(value) is type(default) and value == default)):
+                rows.append((field.name, value))
+        return rows
+
+    def __repr__(self) -> str:
+        """On one line if it fits, or else a line for each field, with the first rows of tables."""
+        fields = self._fields()
+        if sum(len(value) for _, value in fields if _is_table(value)) <= 1 and len(line := _short(self)) <= _WIDTH:
+            return line
+        lines = [f"{type(self).__name__}("]
+        for name, value in fields:
+            if not _is_table(value):
+                lines.append(cut(f"  {name}={_short(value)},"))
+                continue
+            lines.append(f"  {name}=(  # {len(value):,}")
+            lines += [cut(f"    {_short(row)},") for row in value[:_ROWS]]
+            lines.append(f"    ... {len(value) - _ROWS:,} more\n  )," if len(value) > _ROWS else "  ),")
+        return "\n".join([*lines, ")"])
+
+    def _repr_html_(self) -> str:
+        fields = self._fields()
+        plain = [(name, _short(value)) for name, value in fields if not _is_table(value)]
+        parts = [html_table(type(self).__name__, ["", ""], plain)]
+        for name, table in fields:
+            if _is_table(table):
+                columns = [field.name for field in dataclasses.fields(table[0])]
+                cells = [[_short(getattr(row, column)).strip("'\"") for column in columns] for row in table[:_HTML_ROWS]]
+                cells += [()] * (len(table) - len(cells))
+                parts.append(html_table(f"{name}: {len(table):,}", columns, cells))
+        return "".join(parts)
 
     def as_dict(self) -> dict[str, Any]:
         """The fields as JSON has them: lists for tuples, ``None`` for infinity and NaN, ``"from"`` for ``from_``."""
@@ -38,7 +118,7 @@ class Result:
         return json.dumps(self.as_dict(), indent=indent, ensure_ascii=False)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class DTypeInfo(Result):
     """A type, as :func:`tensorcast.dtypes` lists them."""
 
@@ -60,7 +140,7 @@ class DTypeInfo(Result):
     spellings: tuple[str, ...]  # which the functions of this package take in any case
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class TensorStats(Result):
     """The numbers of a tensor, and how it would fare as other types."""
 
@@ -77,7 +157,7 @@ class TensorStats(Result):
     candidates: Mapping[str, CastReport] = dataclasses.field(default_factory=dict)  # by type
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class TensorInfo(Result):
     """A tensor in a file."""
 
@@ -92,7 +172,7 @@ class TensorInfo(Result):
     stats: TensorStats | None = None  # with stats=True; None for tensors without numbers
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class FileInfo(Result):
     """What :func:`tensorcast.inspect` finds in a file."""
 
@@ -103,7 +183,7 @@ class FileInfo(Result):
     metadata: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class CheckpointTensor(TensorInfo):
     """A tensor of a checkpoint's folder."""
 
@@ -114,7 +194,7 @@ class CheckpointTensor(TensorInfo):
     kind: str = ""  # what it is by its name: "embedding", "attention", "feed-forward", "norm", "head" ... "other"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class CheckpointFile(Result):
     """A file of a checkpoint's folder."""
 
@@ -126,7 +206,7 @@ class CheckpointFile(Result):
     metadata: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class CheckpointInfo(FileInfo):
     """What :func:`tensorcast.inspect` finds in a folder or through an index; ``metadata`` is that of all shards."""
 
@@ -138,7 +218,7 @@ class CheckpointInfo(FileInfo):
     indexes: tuple[str, ...] = ()
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class ConvertedTensor(Result):
     """A tensor that :func:`tensorcast.convert` wrote or, with ``dry_run=True``, would write."""
 
@@ -158,7 +238,7 @@ class ConvertedTensor(Result):
     file: str = ""  # of a checkpoint: the output file with the tensor, relative to the output
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class ConvertedShard(Result):
     """An output file with tensors of a checkpoint."""
 
@@ -172,7 +252,7 @@ class ConvertedShard(Result):
     done_before: bool  # by an earlier run or another process
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Requirements(Result):
     """What the conversion of a checkpoint needs, by ``dry_run=True``."""
 
@@ -184,7 +264,7 @@ class Requirements(Result):
     disk_free_bytes: int
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class ConvertResult(Result):
     """What :func:`tensorcast.convert` did."""
 
@@ -205,7 +285,7 @@ class ConvertResult(Result):
     resumed: bool = False  # an earlier run had begun the conversion
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class VerifyResult(Result):
     """What :func:`tensorcast.checkpoint.verify` has compared."""
 
@@ -216,7 +296,7 @@ class VerifyResult(Result):
     bytes_read: int
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class TensorDifference(Result):
     """A tensor of two checkpoints, as :func:`tensorcast.checkpoint.diff` compares them."""
 
@@ -238,7 +318,7 @@ class TensorDifference(Result):
     snr_db: float  # infinity: equal
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class AddCastResult(Result):
     """What :func:`tensorcast.add_cast` changed in a model."""
 
@@ -250,7 +330,7 @@ class AddCastResult(Result):
     graph_output_renamed: bool
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Explanation(Result):
     """A number in one type."""
 

@@ -174,7 +174,7 @@ def cast_elements(
 ) -> tuple[torch.Tensor, Any]:
     if _PAIRS in (from_name, name):
         if not isinstance(scale, (int, float)):
-            raise ValueError("float4_e2m1fn_x2 is packed, and with packed bytes, scale= is one number")
+            raise CastError("float4_e2m1fn_x2 is packed, and with packed bytes, scale= is one number")
         return _cast_pairs(x, from_name, name, out, report, options)
     if out is None:
         if name not in _TORCH_TYPE:

@@ -22,8 +22,8 @@ _untraced: Any = _PYTORCH.compiler.disable(lambda *arguments, **options: _core.c
 
 def traced_cast(
     x: Any,
-    to: Any,
     /,
+    to: Any,
     *,
     out: Any = None,
     copy: bool = True,

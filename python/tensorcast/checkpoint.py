@@ -11,12 +11,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from . import _core, _remote, _requests
+from . import _core, _progress, _remote, _requests
+from ._arguments import plain_errors
 from ._errors import CastError
 from ._options import CastOptions, DTypeLike, shows_options
+from ._progress import Progress
 from ._requests import Path, Patterns, Preset, Rules
 from ._results import ConvertResult, TensorDifference, VerifyResult
 
@@ -27,6 +29,7 @@ __all__ = ["diff", "finish", "plan", "run_shard", "status", "verify"]
 
 
 @shows_options
+@plain_errors
 def plan(
     src: Path,
     dst: Path,
@@ -69,16 +72,17 @@ def plan(
         "strict_loss": strict_loss,
         "allow_odd": allow_odd,
     }
-    return _requests.convert_result(_core.plan_checkpoint(request, {**options}), 2)
+    return _requests.convert_result(_core.plan_checkpoint(request, {**options}), 3)
 
 
+@plain_errors
 def run_shard(
     output: Path,
     shards: int | Iterable[int] | None = None,
     *,
     shard_of: tuple[int, int] = (0, 1),
     threads: int = 0,
-    progress: Callable[[int, int, str], object] | None = None,
+    progress: Progress = None,
 ) -> ConvertResult:
     """Converts shards of a plan; those that are done are left alone, so that doing it twice does no harm.
 
@@ -102,19 +106,22 @@ def run_shard(
         raise CastError(f"shards and parts are counted from 0: shards={shards!r}, shard_of={shard_of!r}")
     if chosen == []:
         raise CastError("shards=[] chooses no shard; leave it out for all")
-    done = _core.convert_shards(_remote.path_of(output), chosen or [], first, step, threads, progress)
-    return _requests.convert_result(done, 2)
+    with _progress.shown(progress) as tell:
+        done = _core.convert_shards(_remote.path_of(output), chosen or [], first, step, threads, tell)
+    return _requests.convert_result(done, 3)
 
 
+@plain_errors
 def status(output: Path) -> ConvertResult:
     """Tells how far a planned conversion is: a shard that is done has its ``.sha256`` and ``.done_before``.
 
     Raises:
         CastError: there is no plan, as after :func:`finish`.
     """
-    return _requests.convert_result(_core.planned_checkpoint(_remote.path_of(output)), 2)
+    return _requests.convert_result(_core.planned_checkpoint(_remote.path_of(output)), 3)
 
 
+@plain_errors
 def finish(output: Path) -> ConvertResult:
     """Makes a planned folder whose shards are converted a checkpoint: indexes, configs, ``SHA256SUMS``, other files.
 
@@ -123,15 +130,16 @@ def finish(output: Path) -> ConvertResult:
     Raises:
         CastError: naming the shards that are not converted.
     """
-    return _requests.convert_result(_core.finish_checkpoint(_remote.path_of(output)), 2)
+    return _requests.convert_result(_core.finish_checkpoint(_remote.path_of(output)), 3)
 
 
 @shows_options
+@plain_errors
 def verify(
     path: Path,
     *,
     against: Path | None = None,
-    progress: Callable[[int, int, str], object] | None = None,
+    progress: Progress = None,
     **options: Unpack[CastOptions],
 ) -> VerifyResult:
     """Reads a checkpoint again and compares it with its ``SHA256SUMS``, and with its source.
@@ -146,16 +154,18 @@ def verify(
         CastError: with ``.file`` and ``.tensor``: the first that differs; or there is nothing to compare with.
     """
     source = "" if against is None else _remote.path_of(against)
-    return VerifyResult(**_core.verify_checkpoint(_remote.path_of(path), source, progress, {**options}))
+    with _progress.shown(progress) as tell:
+        return VerifyResult(**_core.verify_checkpoint(_remote.path_of(path), source, tell, {**options}))
 
 
+@plain_errors
 def diff(
     a: Path,
     b: Path,
     *,
     headers_only: bool = False,
     include: Patterns = (),
-    progress: Callable[[int, int, str], object] | None = None,
+    progress: Progress = None,
 ) -> tuple[TensorDifference, ...]:
     """Compares the tensors of two checkpoints by name: all of ``a`` in its order, then those that only ``b`` has.
 
@@ -167,7 +177,8 @@ def diff(
         include: regular expressions of names.
         progress: as in :func:`tensorcast.convert`.
     """
-    rows: list[dict[str, Any]] = _core.diff_checkpoints(
-        _remote.path_of(a), _remote.path_of(b), headers_only, _requests.patterns(include), progress
-    )
+    with _progress.shown(progress) as tell:
+        rows: list[dict[str, Any]] = _core.diff_checkpoints(
+            _remote.path_of(a), _remote.path_of(b), headers_only, _requests.patterns(include), tell
+        )
     return tuple(TensorDifference(**row) for row in rows)

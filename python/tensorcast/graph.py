@@ -10,13 +10,16 @@
 
 from __future__ import annotations
 
+import copyreg
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from . import _core, _tensors
+from ._arguments import plain_errors
+from ._errors import CastError
 from ._options import CastOptions, DTypeLike, shows_options
-from ._results import AddCastResult
+from ._results import AddCastResult, cut, html_table
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -44,10 +47,13 @@ class ValueInfo(NamedTuple):
 class Program:
     """A graph that was checked and put in order. Any number of threads may run it at once."""
 
-    def __init__(self, core: _core.Program, format: str | None = None, name: str = "") -> None:
-        self._core = core
+    def __init__(self, core: _core.Program, graph: _core.Graph, format: str | None = None) -> None:
+        self._core, self._graph = core, graph
         self.format = format  # of the file it was loaded from
-        self.name = name
+        self.name = graph.name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _compiled, (self._graph, self.format)
 
     @property
     def inputs(self) -> list[ValueInfo]:
@@ -57,6 +63,7 @@ class Program:
     def outputs(self) -> list[ValueInfo]:
         return [ValueInfo(*row) for row in self._core.outputs()]
 
+    @plain_errors
     def run(self, inputs: Mapping[str, Any] | None = None, *, threads: int = 0) -> dict[str, Any]:
         """Values of the outputs, by name and in order.
 
@@ -80,7 +87,16 @@ class Program:
         return {name: _tensors.result(tensor, pairs, as_torch and tensor.dtype != "string") for name, tensor in done}
 
     def __repr__(self) -> str:
-        return f"Program(inputs={[i.name for i in self.inputs]}, outputs={[o.name for o in self.outputs]})"
+        given, made = (cut(repr([value.name for value in values]), 400) for values in (self.inputs, self.outputs))
+        return f"Program(inputs={given}, outputs={made})"
+
+    def _repr_html_(self) -> str:
+        rows = [["input", *value[:3]] for value in self.inputs] + [["output", *value[:3]] for value in self.outputs]
+        return html_table(cut(f"Program {self.name!r}", 80), ["", "name", "dtype", "shape"], rows)
+
+
+def _compiled(graph: _core.Graph, format: str | None) -> Program:
+    return Program(graph.compile(), graph, format)
 
 
 class Graph:
@@ -89,6 +105,7 @@ class Graph:
     Nodes may be added in any order, and may name values that are defined later.
     """
 
+    @plain_errors
     def __init__(self, name: str = "") -> None:
         self._core = _core.Graph(name)
         self._taken: set[str] = set()
@@ -101,6 +118,7 @@ class Graph:
         self._taken.add(name)
         return name
 
+    @plain_errors
     def input(self, name: str, dtype: DTypeLike | None = None, shape: _Shape | None = None, *, default: Any = None) -> str:
         """Adds an input. Without ``dtype`` it has any type, without ``shape`` any shape; unknown lengths are ``None``.
 
@@ -110,6 +128,7 @@ class Graph:
         self._core.add_input(self._name(name, name), dtype, _lengths(shape), value)
         return name
 
+    @plain_errors
     def constant(self, value: Any, *, name: str = "", output: str | None = None) -> str:
         """Adds a constant. The array is not copied and must not be changed."""
         made = self._name(output, name or "constant")
@@ -117,6 +136,7 @@ class Graph:
         return made
 
     @shows_options
+    @plain_errors
     def cast(
         self, x: str, to: DTypeLike, *, name: str = "", output: str | None = None, **options: Unpack[CastOptions]
     ) -> str:
@@ -126,6 +146,7 @@ class Graph:
         return made
 
     @shows_options
+    @plain_errors
     def cast_like(
         self, x: str, target_type: str, *, name: str = "", output: str | None = None, **options: Unpack[CastOptions]
     ) -> str:
@@ -135,6 +156,7 @@ class Graph:
         return made
 
     @shows_options
+    @plain_errors
     def convert_promote_types(
         self,
         a: str,
@@ -156,12 +178,14 @@ class Graph:
         )
         return made
 
+    @plain_errors
     def identity(self, x: str, *, name: str = "", output: str | None = None) -> str:
         """The same value under another name; nothing is copied."""
         made = self._name(output, name or "identity")
         self._core.add_identity(name, x, made)
         return made
 
+    @plain_errors
     def output(self, value: str, dtype: DTypeLike | None = None, shape: _Shape | None = None) -> str:
         """Makes a value an output; ``dtype`` and ``shape``, if given, are checked against it."""
         self._core.add_output(value, dtype, _lengths(shape))
@@ -174,13 +198,60 @@ class Graph:
             CastError: cycles, values that are used but not defined or defined twice, types and shapes that disagree,
                 types that an operation or its opset does not have. The message names the node.
         """
-        return Program(self._core.compile())
+        return Program(self._core.compile(), _built(self._core.name, self._core.steps()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _graph, (_built(self._core.name, self._core.steps()), set(self._taken))
+
+    def __repr__(self) -> str:
+        kinds: dict[str, list[str]] = {"add_input": [], "add_output": []}
+        nodes = 0
+        for kind, arguments in self._core.steps():
+            if kind in kinds:
+                kinds[kind].append(arguments[0])
+            else:
+                nodes += 1
+        given, made = (cut(repr(names), 400) for names in kinds.values())
+        return f"<Graph {cut(repr(self._core.name), 80)}: inputs={given}, outputs={made}, {nodes} nodes>"
+
+
+def _graph(core: _core.Graph, taken: set[str]) -> Graph:
+    graph = Graph()
+    graph._core, graph._taken = core, taken
+    return graph
+
+
+def _built(name: str, steps: list[tuple[str, tuple[Any, ...]]]) -> _core.Graph:
+    graph = _core.Graph(name)
+    for method, arguments in steps:
+        getattr(graph, method)(*arguments)
+    return graph
+
+
+def _parts_of(graph: _core.Graph) -> tuple[Any, ...]:
+    return _built, (graph.name, graph.steps())
+
+
+def _tensor_of_texts(texts: list[str], shape: tuple[int, ...]) -> _core.Tensor:
+    return _core.Tensor.of_texts(texts, shape)
+
+
+def _parts_of_tensor(tensor: _core.Tensor) -> tuple[Any, ...]:
+    if tensor.dtype == "string":
+        return _tensor_of_texts, (tensor.texts(), tensor.shape)
+    return _core.Tensor, (tensor.storage(), tensor.dtype, tensor.shape)
+
+
+# Graphs, programs and their constants are pickled and copied by these.
+copyreg.pickle(_core.Graph, _parts_of)
+copyreg.pickle(_core.Tensor, _parts_of_tensor)
 
 
 def _lengths(shape: _Shape | None) -> list[int] | None:
     return None if shape is None else [-1 if length is None else length for length in shape]
 
 
+@plain_errors
 def load_model(
     model: str | os.PathLike[str] | bytes | ModelProto,
     *,
@@ -205,7 +276,7 @@ def load_model(
             (UnsupportedError), and what :meth:`Graph.compile` refuses. The message names file and node.
     """
     if semantics not in ("onnx", "mdf-reference"):
-        raise ValueError(f"semantics must be 'onnx' or 'mdf-reference', not {semantics!r}")
+        raise CastError(f"semantics must be 'onnx' or 'mdf-reference', not {semantics!r}")
     path = content = None
     if isinstance(model, (bytes, bytearray, memoryview)):
         content = bytes(model)
@@ -216,12 +287,13 @@ def load_model(
         format = format or "onnx"
     else:
         raise TypeError(f"a model is a path, bytes or an onnx.ModelProto, not {type(model).__name__}")
-    found, name, core = _core.load_model(
+    found, graph, core = _core.load_model(
         path, content, format or "", semantics == "mdf-reference", dict(input_types or {})
     )
-    return Program(core, found, name)
+    return Program(core, graph, found)
 
 
+@plain_errors
 def add_cast(
     src: str | os.PathLike[str],
     dst: str | os.PathLike[str],

@@ -102,6 +102,7 @@ class Convert(_Op):  # type: ignore[misc,unused-ignore]
         if _Op is object:
             raise UnsupportedError(f"operations in Python need OpenVINO 2025.0, and this is {openvino.__version__}")
         super().__init__(self, None)
+        _core.check_options({**options})
         self._destination = destination_type
         self._options = options
         if inputs is not None:
@@ -174,6 +175,7 @@ def use_tensorcast(
     Raises:
         CastError: ``by_text``, and the text forbids a promotion. The model is then unchanged.
     """
+    _core.check_options({**options})
     factory = _factory()
     attributes = {name: value for name, value in options.items() if name != "float_string"}
     scaled = options.get("scale", 1) != 1

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from . import _core
 from ._errors import CastError
 from ._libraries import find_library
-from .onnx._model_files import read_model, write_model
+from .onnx._model_files import read_model, unnamed, write_model
 
 if TYPE_CHECKING:
     import onnx
@@ -134,7 +134,8 @@ def use_tensorcast(
     with tempfile.TemporaryDirectory(prefix="tensorcast-onnx-") as folder:
         source, made = os.path.join(folder, "model.onnx"), os.path.join(folder, "new.onnx")
         write_model(model, source)
-        rewritten = _rewritten(source, made, False)
+        with unnamed(folder):
+            rewritten = _rewritten(source, made, False)
         if rewritten and len(os.listdir(folder)) > 2:  # the model is too large for one message
             model.CopyFrom(read_model(model, made))
         elif rewritten:

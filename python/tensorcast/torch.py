@@ -45,6 +45,8 @@ def cast(x: torch.Tensor, to: DTypeLike, **options: Unpack[CastOptions]) -> torc
         CastError: as :func:`tensorcast.cast`.
         TypeError: PyTorch or the operator lacks the type.
     """
+    if not isinstance(options.get("saturate", True), (bool, int)):  # PyTorch takes None for the default
+        raise CastError(f"saturate must be True or False, not {options['saturate']!r}")
     result: torch.Tensor = torch.ops.tensorcast.cast(x, type_name(to), **options)
     return result
 
@@ -64,6 +66,28 @@ class _CastWhenRead(nn.Module):
         return self.to_type
 
 
+def _stored_key(prefix: str, name: str) -> str:
+    return f"{prefix}parametrizations.{name}.original"
+
+
+def _cast_names(module: nn.Module) -> list[str]:
+    """The tensors of a module that are cast when they are read."""
+    lists: Any = getattr(module, "parametrizations", {})
+    return [name for name, steps in lists.items() if any(isinstance(step, _CastWhenRead) for step in steps)]
+
+
+def _save_under_old_names(module: nn.Module, state: dict[str, Any], prefix: str, _: Any) -> None:
+    for name in _cast_names(module):
+        if _stored_key(prefix, name) in state:
+            state[prefix + name] = state.pop(_stored_key(prefix, name))
+
+
+def _load_from_old_names(module: nn.Module, state: dict[str, Any], prefix: str, *_: Any) -> None:
+    for name in _cast_names(module):
+        if prefix + name in state:
+            state[_stored_key(prefix, name)] = state.pop(prefix + name)
+
+
 def convert_module(
     model: _Module,
     rules: Mapping[str, DTypeLike] | Iterable[tuple[str, DTypeLike]],
@@ -80,7 +104,7 @@ def convert_module(
         rules: ``{regular expression: dtype}``; the first that matches anywhere in a tensor's name, as of
             ``state_dict()``, decides. Others stay as they are.
         compute_dtype: the type in which the model sees the tensors; they are cast to it whenever they are read, so that
-            layers can compute on float8 weights. ``None``: it sees them as they are stored. PyTorch cannot add float8
+            layers can compute on float8 weights. ``state_dict()`` keeps its keys and has the stored tensors. ``None``: it sees them as they are stored. PyTorch cannot add float8
             gradients, as training a float8 tensor that the model reads twice would need.
         **options: those of :func:`tensorcast.cast`, but ``float_string``.
 
@@ -128,5 +152,8 @@ def convert_module(
         else:
             module._buffers[name] = result
         if compute is not None and _NAME[result.dtype] != compute:
+            if not _cast_names(module):
+                module._register_state_dict_hook(_save_under_old_names)
+                module._register_load_state_dict_pre_hook(_load_from_old_names, with_module=True)
             parametrize.register_parametrization(module, name, _CastWhenRead(compute), unsafe=True)
     return model

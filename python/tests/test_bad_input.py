@@ -106,8 +106,7 @@ def test_wrong_out_of_pytorch():
             tc.cast(x, "float16", out=out)
     with pytest.raises(CastError, match=r"on a device \(meta\)"):
         tc.cast(x, "float16", out=torch.zeros(3, dtype=torch.float16, device="meta"))
-    with pytest.raises(CastError, match=r"on a device \(meta\)"):
-        tc.cast(x.to("meta"), "float16")
+    assert tc.cast(x.to("meta"), "float16").device.type == "meta"  # traced, by the operator
     memory = np.arange(6, dtype=np.float32)
     with pytest.raises(CastError, match="overlaps the input"):  # one memory, two storages
         tc.cast(torch.from_numpy(memory[:4]), "float32", out=torch.from_numpy(memory[2:]))
@@ -188,8 +187,6 @@ def test_lists(rows, words):
 def test_pandas():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"a": [1.5, 2.5], "b": [1, 2]})
-    with pytest.raises(TypeError, match=r"a pandas Series is not an array; pass x.to_numpy\(\)"):
-        tc.cast(frame["a"], "float16")
     with pytest.raises(TypeError, match=r"a dtype for each column; pass x.to_numpy\(\), or cast the columns one by one"):
         tc.cast(frame, "float16")
     assert tc.cast(frame["a"].to_numpy(), "float16").tolist() == [1.5, 2.5]

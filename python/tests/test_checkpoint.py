@@ -219,8 +219,8 @@ def test_mistakes_with_mappings():
     with pytest.raises(tc.OutOfRangeError, match="tensor 'a.weight'") as caught:
         tc.cast(weights, "int8", out_of_range="error")
     assert (caught.value.tensor, caught.value.index) == ("a.weight", 1)
-    with pytest.raises(TypeError, match="mapping itself"):
-        tc.cast({"model": weights}, "float16")
+    with pytest.raises(tc.OutOfRangeError, match="tensor 'model.a.weight'"):
+        tc.cast({"model": weights}, "int8", out_of_range="error")
     with pytest.raises(TypeError, match="rules= chooses tensors of a mapping"):
         tc.cast(weights["b"], "float16", rules={"b": "int8"})
     with pytest.raises(TypeError, match="unexpected keyword"):

@@ -41,10 +41,11 @@ def test_properties_of_the_report():
 def test_options_of_cast():
     """Every keyword of the signature is taken with its default, and changes nothing; the stub has the same ones."""
     parameters = inspect.signature(tc.cast).parameters
-    assert [name for name, p in parameters.items() if p.kind is p.POSITIONAL_ONLY] == ["x", "to"]
+    assert [name for name, p in parameters.items() if p.kind is p.POSITIONAL_ONLY] == ["x"]
+    assert list(parameters)[:2] == ["x", "to"]
     defaults = {name: p.default for name, p in parameters.items() if p.kind is p.KEYWORD_ONLY}
     overloads = [node.args for node in STUB.body if isinstance(node, ast.FunctionDef) and node.name == "cast"]
-    assert all([argument.arg for argument in each.posonlyargs] == ["x", "to"] for each in overloads)
+    assert all([argument.arg for argument in (*each.posonlyargs, *each.args)] == ["x", "to"] for each in overloads)
     described = {argument.arg for each in overloads for argument in each.kwonlyargs}
     assert described | set(tc.CastOptions.__annotations__) == set(defaults)
     assert {name: defaults[name] for name in _options.DEFAULTS} == _options.DEFAULTS

@@ -22,11 +22,14 @@ PACKAGE = pathlib.Path(tensorcast.__file__).parent
 LARGE = ("torch", "onnx", "onnxruntime", "matplotlib", "modeci_mdf")
 
 CALLS = """
+import re
 from typing import Any
 
+import jax
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
+import onnx
 import torch
 from torch.utils.dlpack import from_dlpack
 from typing_extensions import Unpack, assert_type
@@ -63,6 +66,27 @@ assert_type(tc.dtypes()[0].bits, int)
 with tc.open("a") as file:
     assert_type(file["x"], npt.NDArray[Any])
 assert_type(tc.load("a"), dict[str, npt.NDArray[Any]])
+assert_type(tc.load("a", framework="pt"), dict[str, torch.Tensor])
+with tc.open("a", framework="pt") as tensors:
+    assert_type(tensors["x"], torch.Tensor)
+    assert_type(tensors.get_slice("x")[1:], torch.Tensor)
+opened: tc.TensorFile = tc.open("a")
+assert_type(opened.get_slice("x")[0, 1], npt.NDArray[Any])
+flag = bool(x.size)
+assert_type(tc.cast(flat, np.float16, report=flag), npt.NDArray[np.float16] | tuple[npt.NDArray[np.float16], tc.CastReport])
+assert_type(tc.cast(t, "float16", report=flag), torch.Tensor | tuple[torch.Tensor, tc.CastReport])
+assert_type(tc.CastNode("float16").forward(t), torch.Tensor)
+assert_type(tc.CastNode("float16").backward(x), npt.NDArray[Any])
+assert_type(tc.cast(jax.numpy.ones(2), "float16"), jax.Array)
+assert_type(tc.cast(flat, to="float16"), npt.NDArray[Any])
+assert_type(tc.cast(onnx.TensorProto(), "float16"), npt.NDArray[Any])
+assert_type(tc.absmax_scale(x, "int8"), float)
+assert_type(tc.absmax_scale(x, "int8", axis=0), npt.NDArray[np.float64])
+tc.cast({"x": x}, None, rules={re.compile("x"): "int8"}, include=[re.compile("x"), "y"])
+tc.cast({"x": x}, None, rules=[tc.Rule(re.compile("x"), "int8", scale=2.0)])
+tc.cast(x.view(np.uint8), "float32", packed=True, from_="int4", shape=(2, 3))
+tc.torch.convert_module(torch.nn.Linear(1, 1), {"weight": "float16"})
+tc.convert("a", "b", "float16", progress=True)
 tc.save("a", {"x": x, "t": t}, metadata={"format": "pt"})
 assert_type(tc.from_dlpack(tc.dlpack(x)), npt.NDArray[Any])
 from_dlpack(tc.dlpack(x))

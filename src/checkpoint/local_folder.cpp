@@ -80,7 +80,7 @@ std::string blobs_of_snapshot(const std::string& folder) {
 }  // namespace
 
 Result<std::string> real_path(const std::string& path) {
-  if (is_remote(path)) return path.substr(0, path.find_last_not_of('/') + 1);
+  if (is_remote(path)) return path.substr(0, std::max(path.find("://") + 3, path.find_last_not_of('/') + 1));
   std::error_code status;
   const fs::path absolute = fs::absolute(path, status);
   const fs::path real = status ? fs::path() : fs::weakly_canonical(absolute, status);

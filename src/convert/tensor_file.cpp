@@ -48,15 +48,19 @@ Result<std::size_t> choose_tensor(const formats::Reader& reader, const std::stri
   return Error{.code = ErrorCode::invalid_argument, .message = "the file has no such tensor", .tensor = wanted};
 }
 
+// Fails for tensors whose elements this library cannot hold.
+Result<void> check_readable(const TensorInfo& info) {
+  if (info.problem) return *info.problem;
+  if (info.dtype != DType::undefined) return {};
+  return Error{.code = ErrorCode::unsupported,
+               .message = fmt::format("elements of type {} are not supported", info.foreign_dtype),
+               .tensor = info.name};
+}
+
 Result<Tensor> read_elements(const OpenedInput& input, std::size_t index) {
   formats::Reader& reader = *input.reader;
   const TensorInfo& info = reader.tensors()[index];
-  if (info.problem) return *info.problem;
-  if (info.dtype == DType::undefined) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("elements of type {} are not supported", info.foreign_dtype),
-                 .tensor = info.name};
-  }
+  if (Result<void> readable = check_readable(info); !readable) return std::move(readable).error();
   if (info.dtype == DType::string) {
     Result<StringBuffer> strings = formats::read_all_strings(reader, index, io::MemoryBudget(input.file->size()));
     if (!strings) return std::move(strings).error();
@@ -65,6 +69,23 @@ Result<Tensor> read_elements(const OpenedInput& input, std::size_t index) {
   auto buffer = std::make_shared<conversion::AlignedBuffer>(info.bytes);
   if (Result<void> got = reader.read(index, 0, buffer->span()); !got) return std::move(got).error();
   return Tensor::share({info.dtype, info.shape, buffer->span()}, buffer);
+}
+
+Result<Tensor> read_range(const OpenedInput& input, std::size_t index, std::uint64_t first, std::uint64_t count) {
+  const TensorInfo& info = input.reader->tensors()[index];
+  if (Result<void> readable = check_readable(info); !readable) return std::move(readable).error();
+  const bool whole_bytes = bit_width(info.dtype) >= 8 || first % 8 == 0;
+  if (info.dtype == DType::string || !whole_bytes || first > info.count || count > info.count - first) {
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = fmt::format("elements {} to {} cannot be read from {} of {}", first, first + count,
+                                        info.count, name(info.dtype)),
+                 .tensor = info.name};
+  }
+  auto buffer = std::make_shared<conversion::AlignedBuffer>(storage_bytes(info.dtype, count));
+  if (Result<void> got = input.reader->read(index, storage_bytes(info.dtype, first), buffer->span()); !got) {
+    return std::move(got).error();
+  }
+  return Tensor::share({info.dtype, {static_cast<std::int64_t>(count)}, buffer->span()}, buffer);
 }
 
 Result<NamedTensor> read(const std::string& path, const ReadTensorOptions& options) {
@@ -198,20 +219,28 @@ Result<TensorFile> TensorFile::open(const std::string& path, const OpenTensorFil
 
 const FileSummary& TensorFile::summary() const noexcept { return state_->summary; }
 
-Result<Tensor> TensorFile::read(std::size_t index) {
+template <class Read>
+Result<Tensor> TensorFile::read_with(std::size_t index, const Read& read) {
   return guarded([&]() -> Result<Tensor> {
-    formats::Reader& reader = *state_->input.reader;
-    if (index >= reader.tensors().size()) {
-      return Error{
-          .code = ErrorCode::invalid_argument,
-          .message = fmt::format("the file has {} tensors, and so none of index {}", reader.tensors().size(), index),
-          .file = state_->input.file->path()};
+    const std::vector<TensorInfo>& tensors = state_->input.reader->tensors();
+    if (index >= tensors.size()) {
+      return Error{.code = ErrorCode::invalid_argument,
+                   .message = fmt::format("the file has {} tensors, and so none of index {}", tensors.size(), index),
+                   .file = state_->input.file->path()};
     }
-    Result<Tensor> tensor = read_elements(state_->input, index);
+    Result<Tensor> tensor = read(state_->input);
     if (tensor) return tensor;
-    if (tensor.error().tensor.empty()) tensor.error().tensor = reader.tensors()[index].name;
+    if (tensor.error().tensor.empty()) tensor.error().tensor = tensors[index].name;
     return at_file(std::move(tensor).error(), state_->input.file->path());
   });
+}
+
+Result<Tensor> TensorFile::read(std::size_t index) {
+  return read_with(index, [&](const OpenedInput& input) { return read_elements(input, index); });
+}
+
+Result<Tensor> TensorFile::read(std::size_t index, std::uint64_t first, std::uint64_t count) {
+  return read_with(index, [&](const OpenedInput& input) { return read_range(input, index, first, count); });
 }
 
 }  // namespace tensorcast::inline TENSORCAST_ABI

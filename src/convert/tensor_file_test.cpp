@@ -125,6 +125,14 @@ TEST(TensorFile, WritesManyTensorsAndReadsThemOneByOne) {
       EXPECT_EQ(read->dtype(), expected->tensor.dtype());
       EXPECT_TRUE(std::ranges::equal(read->bytes(), expected->tensor.bytes()));
     }
+    const std::size_t wide = file->summary().tensors[0].name == "a" ? 0 : file->summary().tensors[1].name == "a" ? 1 : 2;
+    const Result<Tensor> some = file->read(wide, 0, 1);
+    ASSERT_TRUE(some.ok()) << some.error().describe();
+    EXPECT_EQ(some->bytes().size(), 8u);
+    EXPECT_EQ(file->read(wide, 1, 0)->count(), 0u);
+    for (const auto& [first, count] : {std::pair{0u, 2u}, {2u, 0u}, {~0u, 1u}}) {
+      EXPECT_EQ(file->read(wide, first, count).error().code, ErrorCode::invalid_argument);
+    }
     const Result<Tensor> none = file->read(3);
     EXPECT_EQ(none.error().code, ErrorCode::invalid_argument);
     EXPECT_EQ(none.error().file, folder / name);

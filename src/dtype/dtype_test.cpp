@@ -75,7 +75,6 @@ TEST(ParseDType, TakesTheSpellingsOfTheNeighbours) {
       {"FLOAT8E4M3FN", DType::float8_e4m3fn},
       {"17", DType::float8_e4m3fn},
       {"tensor(float16)", DType::float16},
-      {"f8e4m3", DType::float8_e4m3fn},
       {"boolean", DType::boolean},
       {"BF16", DType::bfloat16},
       {"F8_E4M3", DType::float8_e4m3fn},
@@ -119,6 +118,8 @@ TEST(ParseDType, NamesTheNearestOnes) {
   EXPECT_EQ(parsed.error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(parsed.error().message, "unknown dtype \"flaot16\"");
   EXPECT_EQ(parsed.error().hint, "did you mean float16, bfloat16, float64?");
+  EXPECT_EQ(parse_dtype("float4").error().hint, "did you mean float4_e2m1fn?");
+  EXPECT_EQ(parse_dtype("bfloat").error().hint, "did you mean bfloat16?");
 }
 
 TEST(ParseDType, RefusesWordsThatMeanSeveralTypesAndNamesThem) {
@@ -133,6 +134,11 @@ TEST(ParseDType, RefusesWordsThatMeanSeveralTypesAndNamesThem) {
       {"u4", "write one of uint4, uint32"},
       {"u8", "write one of uint8, uint64"},
       {"int", "write one of int32, int64"},
+      {"e4m3", "write one of float8_e4m3fn, float8_e4m3fnuz"},
+      {"f8e4m3", "write one of float8_e4m3fn, float8_e4m3fnuz"},
+      {"fp8_e4m3", "write one of float8_e4m3fn, float8_e4m3fnuz"},
+      {"float8_e4m3", "write one of float8_e4m3fn, float8_e4m3fnuz"},
+      {"ml_dtypes.float8_e4m3", "write one of float8_e4m3fn, float8_e4m3fnuz"},
       {"float", "write one of float32, float64"},
       {"Float", "write one of float32, float64"},
       {"np.float", "write one of float32, float64"},

@@ -65,7 +65,7 @@ struct Spelled {
 };
 
 // Spellings of ONNX and safetensors; NumPy and OpenVINO write theirs in lower case.
-constexpr std::string_view settled_by_capitals[] = {"FLOAT", "F4", "I8", "U8"};
+constexpr std::string_view settled_by_capitals[] = {"FLOAT", "F4", "F8_E4M3", "I8", "U8"};
 
 Spelled read_spelling(std::string_view spelling) {
   while (!spelling.empty() && (spelling.front() == ' ' || spelling.front() == '\t')) spelling.remove_prefix(1);
@@ -128,9 +128,16 @@ std::vector<DType> floats_of(int bits) {
   return found;
 }
 
+std::vector<DType> e4m3_types() {
+  std::vector<DType> found = floats_of(8);
+  std::erase_if(found, [](DType dtype) { return name(dtype).find("e4m3") == std::string_view::npos; });
+  return found;
+}
+
 const std::vector<Ambiguity>& ambiguities() {
   constexpr std::string_view width = "means different types, as NumPy counts bytes and others count bits";
   constexpr std::string_view several = "names several types";
+  constexpr std::string_view e4m3 = "means different types: ml_dtypes' has infinities, and that of others is e4m3fn";
   constexpr std::string_view sizes = "has different sizes in different systems";
   static const std::vector<Ambiguity> all = {
       {"f4", width, {float4_e2m1fn, float32}},
@@ -150,6 +157,10 @@ const std::vector<Ambiguity>& ambiguities() {
       {"u8", width, {uint8, uint64}},
       {"fp8", several, floats_of(8)},
       {"float8", several, floats_of(8)},
+      {"e4m3", e4m3, e4m3_types()},
+      {"f8e4m3", e4m3, e4m3_types()},
+      {"fp8e4m3", e4m3, e4m3_types()},
+      {"float8e4m3", e4m3, e4m3_types()},
       {"fp6", several, floats_of(6)},
       {"float6", several, floats_of(6)},
       {"int", sizes, {int32, int64}},
@@ -187,8 +198,13 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-// The three types with the nearest spellings.
+// The types whose names begin with `key`, or else the three with the nearest spellings.
 std::vector<DType> nearest_dtypes(const std::string& key) {
+  std::vector<DType> begun;
+  for (const Group& group : groups()) {
+    if (key.size() > 3 && read_spelling(group.names[0]).key.starts_with(key)) begun.push_back(group.dtype);
+  }
+  if (!begun.empty()) return begun;
   std::vector<std::pair<std::size_t, DType>> ranked;
   for (const Group& group : groups()) {
     std::size_t best = longest_spelling;

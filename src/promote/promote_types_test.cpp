@@ -37,15 +37,15 @@ TEST(PromoteTypes, FollowsTheTableOfTheText) {
       {"i64", "f64", "float64", "error"},
       {"i32", "f64", "float64", "float64"},
       {"f16", "bf16", "float32", "error"},
-      {"f8e4m3", "f8e5m2", "float16", "error"},
-      {"f8e4m3", "f16", "float16", "float16"},
+      {"e4m3fn", "f8e5m2", "float16", "error"},
+      {"e4m3fn", "f16", "float16", "float16"},
       {"bool", "int8", "int8", "int8"},
       {"bool", "f8e5m2", "float8_e5m2", "float8_e5m2"},
       {"uint4", "f8e5m2", "float8_e5m2", "float8_e5m2"},
       {"uint8", "f8e5m2", "float8_e5m2", "error"},
       {"uint1", "int4", "int4", "int4"},
       {"uint1", "uint4", "uint4", "uint4"},
-      {"uint1", "f8e4m3", "float8_e4m3fn", "float8_e4m3fn"},
+      {"uint1", "e4m3fn", "float8_e4m3fn", "float8_e4m3fn"},
       {"uint4", "int4", "int8", "error"},
       {"uint4", "int8", "int8", "int8"},
       {"u64", "int8", "float32", "error"},
@@ -67,7 +67,7 @@ TEST(PromoteTypes, ScalarModeRefusesLowerRangesAsTheTextDemands) {
   const PromoteOptions scalar_unsafe{.promote_unsafe = true, .pytorch_scalar_promotion = true};
   const std::pair<const char*, const char*> pairs[] = {
       {"uint4", "int4"}, {"uint8", "int4"}, {"uint8", "int8"}, {"u16", "int8"}, {"u16", "i16"},      {"u32", "i16"},
-      {"u32", "i32"},    {"u64", "i32"},    {"u64", "i64"},    {"bf16", "f16"}, {"f8e5m2", "f8e4m3"}};
+      {"u32", "i32"},    {"u64", "i32"},    {"u64", "i64"},    {"bf16", "f16"}, {"f8e5m2", "e4m3fn"}};
   for (const auto& [scalar, tensor] : pairs) {
     EXPECT_EQ(promoted(scalar, tensor, scalar_safe, true, false), "error") << scalar << " " << tensor;
     EXPECT_EQ(promoted(tensor, scalar, scalar_safe, false, true), "error") << scalar << " " << tensor;
@@ -83,7 +83,7 @@ TEST(PromoteTypes, ScalarMode) {
   EXPECT_EQ(promoted("f64", "f16", scalar_unsafe, true, false), "float16");
   EXPECT_EQ(promoted("f64", "f16", scalar_safe, true, false), "error");
   EXPECT_EQ(promoted("f16", "bf16", scalar_safe, true, false), "bfloat16");
-  EXPECT_EQ(promoted("f8e4m3", "f8e5m2", scalar_safe, true, false), "float8_e5m2");
+  EXPECT_EQ(promoted("e4m3fn", "f8e5m2", scalar_safe, true, false), "float8_e5m2");
   EXPECT_EQ(promoted("f32", "bf16", scalar_safe, true, false), "error");
   EXPECT_EQ(promoted("int8", "uint8", scalar_safe, true, false), "error");
   EXPECT_EQ(promoted("uint8", "i16", scalar_safe, true, false), "int16");

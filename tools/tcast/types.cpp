@@ -104,9 +104,10 @@ std::string markdown() {
       "|---|---|---|---|---|---|---|---|---|---|\n";
   std::string spellings =
       "\n## Spellings\n\n"
-      "In any case, except `FLOAT`, `F4`, `I8` and `U8`; underscores do not matter. Words that mean different types to "
-      "different systems are refused, with the candidates: `f4 f8 i1 i2 i4 i8 u1 u2 u4 u8` (NumPy counts bytes, "
-      "OpenVINO bits; with a byte order, as in `<f4`, they are NumPy's), `fp8 float8 fp6 float6`, `int float`.\n\n"
+      "In any case, except `FLOAT`, `F4`, `F8_E4M3`, `I8` and `U8`; underscores do not matter. Words that mean "
+      "different types to different systems are refused, with the candidates: `f4 f8 i1 i2 i4 i8 u1 u2 u4 u8` (NumPy "
+      "counts bytes, OpenVINO bits; with a byte order, as in `<f4`, they are NumPy's), `fp8 float8 fp6 float6`, "
+      "`float8_e4m3 fp8_e4m3 f8e4m3 e4m3` (ml_dtypes has another type of the first name), `int float`.\n\n"
       "| type | also |\n|---|---|\n";
   for (const tensorcast::DType dtype : tensorcast::all_dtypes()) {
     const DTypeFacts& facts = tensorcast::facts(dtype);

@@ -7,6 +7,7 @@ import tempfile
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
+from .._arguments import plain_errors
 from .._errors import CastError
 from .._results import TensorDifference, TensorInfo
 from ._model_files import Path, as_file, read_model
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from ..graph import ModelProto
 
 
+@plain_errors
 def casts(model: Path | bytes | ModelProto) -> tuple[CastInfo, ...]:
     """Lists the Casts and CastLikes of a model in the order of the file, and says why each is there.
 
@@ -39,6 +41,7 @@ def casts(model: Path | bytes | ModelProto) -> tuple[CastInfo, ...]:
         return tuple(CastInfo(**row) for row in _core.onnx_casts(path))
 
 
+@plain_errors
 def initializers(model: Path | bytes | ModelProto) -> tuple[TensorInfo, ...]:
     """Lists the initializers of a model in the order of the file, without reading their elements.
 
@@ -56,6 +59,7 @@ def initializers(model: Path | bytes | ModelProto) -> tuple[TensorInfo, ...]:
         return tuple(TensorInfo(**row) for row in _core.onnx_initializers(path))
 
 
+@plain_errors
 def clean(
     model: Path | bytes | ModelProto,
     output: Path | None = None,
@@ -97,6 +101,7 @@ def clean(
         )
 
 
+@plain_errors
 def diff(
     a: Path | bytes | ModelProto,
     b: Path | bytes | ModelProto,

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from .. import _core
+from .._arguments import plain_errors
 from .._errors import CastError, UnsupportedError
-from ._model_files import Path, read_model, write_model
+from ._model_files import Path, read_model, unnamed, write_model
 from ._results import (
     ConvertResult,
     InitializerChange,
@@ -45,6 +46,7 @@ _LIMITS = {
 }
 
 
+@plain_errors
 def convert(
     model: Path | bytes | ModelProto,
     output: Path | None = None,
@@ -128,9 +130,13 @@ def convert(
     if to is None:
         raise CastError("there is no type to convert to; name it with to=, such as to='float16'")
     if clamp not in _LIMITS:
-        raise ValueError(f"clamp= is one of {', '.join(_LIMITS)}, not {clamp!r}")
+        raise CastError(f"clamp= is one of {', '.join(_LIMITS)}, not {clamp!r}")
     if not isinstance(opset, int) and opset not in _OPSETS:
-        raise ValueError(f"opset= is a number, {' or '.join(_OPSETS)}, not {opset!r}")
+        raise CastError(f"opset= is a number, {' or '.join(_OPSETS)}, not {opset!r}")
+    for name, number in {"min_positive": min_positive, "max_finite": max_finite, "external_threshold": external_threshold,
+                         "external_alignment": external_alignment}.items():  # fmt: skip
+        if isinstance(number, bool) or not isinstance(number, (int, float)):
+            raise TypeError(f"{name}= must be a number, not {number!r}")
     if not (min_positive >= 0 and max_finite >= 0 and external_threshold >= 0 and external_alignment >= 0):
         raise CastError("min_positive=, max_finite=, external_threshold= and external_alignment= are 0 or more")
     names: list[str] = []
@@ -176,14 +182,19 @@ def convert(
         source = os.path.join(folder, "model.onnx")
         write_model(model, source)
         made = os.path.join(folder, "new.onnx") if output is None else os.fspath(output)
-        result = _convert_file(source, made, to, options, opset, checks)
+        with unnamed(folder):
+            result = _convert_file(source, made, to, options, opset, checks)
         if dry_run or output is not None:
             return result
         return dataclasses.replace(result, path=None, model=read_model(model, made))
 
 
 def _listed(names: str | Iterable[str]) -> list[str]:
-    return [names] if isinstance(names, str) else list(names)
+    listed = [names] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
+    for name in listed:
+        if not isinstance(name, str):
+            raise TypeError(f"a name or selector is a text, not {name!r}")
+    return listed
 
 
 def _attempt(
@@ -214,7 +225,8 @@ def _convert_file(
         beside = None if options["dry_run"] else os.path.dirname(os.path.abspath(target))
         with tempfile.TemporaryDirectory(prefix=".tensorcast-", dir=beside) as folder:
             upgraded, here = _upgraded(source, opset, to, folder)
-            rows = _core.onnx_convert(upgraded, target, to, {**options, "opset": 0}, wanted)
+            with unnamed(folder):
+                rows = _core.onnx_convert(upgraded, target, to, {**options, "opset": 0}, wanted)
             rows.update(opset_before=here, rewritten_by_onnx=True)
     path = None if options["dry_run"] else target
     return dataclasses.replace(_result(rows, path), validated=checks is not None, outputs=outputs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
+import re
 import tempfile
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -48,6 +49,21 @@ def read_model(model: bytes | ModelProto, path: str) -> Any:
 
 
 @contextlib.contextmanager
+def unnamed(folder: str) -> Iterator[None]:
+    """Errors do not name the files of a folder that is gone when they are read."""
+    try:
+        yield
+    except CastError as error:
+        said = re.compile(re.escape(folder) + r"[\w./-]*?(?=$|[^\w./-]|[:.,;](?:\s|$))")
+        error.args = tuple(said.sub("the model", arg) if isinstance(arg, str) else arg for arg in error.args)
+        if error.file is not None and error.file.startswith(folder):
+            error.file = None
+        if isinstance(error, OSError) and str(error.filename).startswith(folder):
+            error.filename = None
+        raise
+
+
+@contextlib.contextmanager
 def as_file(model: Path | bytes | ModelProto) -> Iterator[str]:
     if isinstance(model, (str, os.PathLike)):
         yield os.fspath(model)
@@ -55,4 +71,5 @@ def as_file(model: Path | bytes | ModelProto) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="tensorcast-onnx-") as folder:
         path = os.path.join(folder, "model.onnx")
         write_model(model, path)
-        yield path
+        with unnamed(folder):
+            yield path

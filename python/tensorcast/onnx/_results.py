@@ -9,7 +9,7 @@ from typing import Any
 from .._results import Result, TensorDifference
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class KeptNode(Result):
     """A node that keeps its type, and why."""
 
@@ -40,7 +40,7 @@ class Validation:
     run: bool = True  # False: only ONNX's checker and strict type inference
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class OutputDifference(Result):
     """How an output of the new model differs from that of the old one."""
 
@@ -53,7 +53,7 @@ class OutputDifference(Result):
     passed: bool
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class InitializerChange(Result):
     """An initializer or constant that becomes another type."""
 
@@ -68,7 +68,7 @@ class InitializerChange(Result):
     clamped: bool  # those that overflowed are finite
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class ValueDecision(Result):
     """What becomes of one input or output of a node."""
 
@@ -82,7 +82,7 @@ class ValueDecision(Result):
     reason: str  # why it keeps the type; "" if it changes, or is not of a type that changes
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class NodeDecision(Result):
     """What becomes of a node that ``explain=`` names."""
 
@@ -108,7 +108,7 @@ class _WithModel(Result):
         return fields
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class ConvertResult(_WithModel):
     """What :func:`tensorcast.onnx.convert` did, or with ``dry_run`` would do."""
 
@@ -139,7 +139,7 @@ class ConvertResult(_WithModel):
     model: Any = dataclasses.field(default=None, repr=False)  # the new model if none: a ModelProto, or bytes for bytes
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class CastInfo(Result):
     """A Cast or CastLike of a model, as :func:`tensorcast.onnx.casts` lists them."""
 
@@ -159,7 +159,7 @@ class CastInfo(Result):
     removable: bool  # by tensorcast.onnx.clean
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class RemovedNode(Result):
     """A node that :func:`tensorcast.onnx.clean` removes, and why."""
 
@@ -171,7 +171,7 @@ class RemovedNode(Result):
     reason: str
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class CleanResult(_WithModel):
     """What :func:`tensorcast.onnx.clean` did, or with ``dry_run`` would do."""
 
@@ -186,7 +186,7 @@ class CleanResult(_WithModel):
     model: Any = dataclasses.field(default=None, repr=False)  # the new model if none: a ModelProto, or bytes for bytes
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class OpsetDifference(Result):
     """An opset that two models import in different versions."""
 
@@ -197,7 +197,7 @@ class OpsetDifference(Result):
     b: int
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class OperatorDifference(Result):
     """An operator of which two models have different numbers of nodes."""
 
@@ -208,7 +208,7 @@ class OperatorDifference(Result):
     b: int
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class ValueDifference(Result):
     """A value whose type differs, or that one of two models lacks."""
 
@@ -220,7 +220,7 @@ class ValueDifference(Result):
     b: str | None
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class DiffResult(Result):
     """How two models differ, as :func:`tensorcast.onnx.diff` compares them."""
 
@@ -238,7 +238,7 @@ class DiffResult(Result):
     initializers: tuple[TensorDifference, ...]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class SearchResult(Result):
     """What :func:`tensorcast.onnx.search` found."""
 

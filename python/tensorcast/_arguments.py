@@ -1,0 +1,96 @@
+"""Says which argument of a call has a wrong type, where the extension module would list its own signatures."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def _is_int(x: Any) -> bool:
+    return isinstance(x, int) and not isinstance(x, bool)
+
+
+def _all(x: Any, fits: Callable[[Any], bool]) -> bool:
+    return isinstance(x, Sequence) and not isinstance(x, (str, bytes)) and all(map(fits, x))
+
+
+def _is_text(x: Any) -> bool:
+    return isinstance(x, str)
+
+
+# How annotations read in messages, and what fits them; any object fits other annotations.
+_KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "None": ("None", lambda x: x is None),
+    "str": ("a text", _is_text),
+    "bool": ("True or False", lambda x: isinstance(x, bool)),
+    "int": ("a whole number", _is_int),
+    "float": ("a number", lambda x: isinstance(x, (int, float))),
+    "Path": ("a path", lambda x: isinstance(x, (str, os.PathLike))),
+    "FileFormat": ("a text", _is_text),
+    "PromoteRules": ("a text", _is_text),
+    "Sequence[int]": ("whole numbers", lambda x: _all(x, _is_int)),
+    "Sequence[str]": ("texts", lambda x: _all(x, _is_text)),
+    "_Shape": ("a shape", lambda x: _all(x, lambda length: length is None or _is_int(length))),
+    "tuple[str, str]": ("two texts", lambda x: _all(x, _is_text) and len(x) == 2),
+    "tuple[int, int]": ("two whole numbers", lambda x: _all(x, _is_int) and len(x) == 2),
+    "tuple[DTypeLike, Sequence[int]]": (
+        "a type and a shape, such as ('float32', (2, 3))",
+        lambda x: isinstance(x, (tuple, list)) and len(x) == 2 and _all(x[1], _is_int),
+    ),
+    "Mapping[str, str]": (
+        "a mapping of texts to texts",
+        lambda x: isinstance(x, Mapping) and all(_is_text(part) for item in x.items() for part in item),
+    ),
+}
+
+
+def _alternatives(annotation: str) -> Iterator[str]:
+    depth, first = 0, 0
+    for place, character in enumerate(annotation + "|"):
+        depth += (character == "[") - (character == "]")
+        if character == "|" and depth == 0:
+            yield annotation[first:place].strip()
+            first = place + 1
+
+
+def _mistake(annotation: str, value: Any) -> str | None:
+    kinds = []
+    for each in _alternatives(annotation):
+        if each.startswith("Literal["):
+            each = "str"
+        if each not in _KINDS:
+            return None
+        words, fits = _KINDS[each]
+        if fits(value):
+            return None
+        kinds.append(words)
+    return " or ".join(word for word in kinds if word != "None" or len(kinds) == 1)
+
+
+def _words(function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> str:
+    name = function.__qualname__.removesuffix(".__init__")
+    for parameter, value in inspect.signature(function).bind(*args, **keywords).arguments.items():
+        needed = _mistake(str(function.__annotations__.get(parameter, "")), value)
+        if needed is not None:
+            return f"{name}(): {parameter} must be {needed}, not {value!r}"
+    return f"{name}() got an argument of a type that it cannot take; help() describes its arguments"
+
+
+def plain_errors(function: _F) -> _F:
+    """Makes a function name the argument whose type the extension module refuses. Calls that succeed cost nothing."""
+
+    @functools.wraps(function)
+    def called(*args: Any, **keywords: Any) -> Any:
+        try:
+            return function(*args, **keywords)
+        except (TypeError, RuntimeError) as error:
+            if "incompatible function arguments" not in str(error) and str(error) != "std::bad_cast":
+                raise
+        raise TypeError(_words(function, args, keywords))
+
+    return called  # type: ignore[return-value]

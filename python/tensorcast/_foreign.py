@@ -1,0 +1,64 @@
+"""Arrays of libraries that have neither DLPack nor buffers: Series, tensors of OpenVINO, TensorProtos of ONNX."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _arrays
+
+
+def _library(x: Any) -> str:
+    return type(x).__module__.partition(".")[0]
+
+
+def is_foreign(x: Any) -> bool:
+    kind, library = type(x).__name__, _library(x)
+    return (
+        (kind in ("Series", "Index", "RangeIndex") and library in ("pandas", "polars"))
+        or (kind == "Tensor" and library == "openvino")
+        or (kind == "TensorProto" and hasattr(x, "SerializeToString"))
+    )
+
+
+def array_of(x: Any) -> npt.NDArray[Any]:
+    """The elements as a NumPy array; those of OpenVINO, and of most Series, are not copied.
+
+    Raises:
+        TypeError: missing values, or a type that no cast knows.
+    """
+    if type(x).__name__ == "TensorProto":
+        return _of_proto(x)
+    if _library(x) == "openvino":
+        return _of_openvino(x)
+    if _library(x) == "polars" and x.null_count():
+        raise TypeError(f"the Series has {x.null_count()} missing values; pass x.fill_null(value)")
+    array: npt.NDArray[Any] = x.to_numpy()
+    if _library(x) == "pandas" and getattr(x.dtype, "kind", "O") != "f" and x.isna().any():
+        raise TypeError(f"the {type(x).__name__} has {int(x.isna().sum())} missing values; pass x.fillna(value)")
+    return array
+
+
+def _of_openvino(x: Any) -> npt.NDArray[Any]:
+    ours: Any = importlib.import_module("tensorcast.openvino")
+    name = ours._name(x.element_type)
+    if name is None:
+        raise TypeError(f"no cast knows OpenVINO's {x.element_type.to_string()}")
+    if name in ours._PACKED:
+        return _arrays.unpack(x.data.view(np.uint8).reshape(-1), name, tuple(x.shape))
+    array: npt.NDArray[Any] = ours._array(x, name)
+    return array
+
+
+def _of_proto(x: Any) -> npt.NDArray[Any]:
+    from onnx import TensorProto, numpy_helper
+
+    from . import _onnx_arrays
+
+    if x.data_location == TensorProto.EXTERNAL:
+        raise TypeError("the TensorProto has its elements in a file; onnx.load_external_data_for_model() reads them")
+    array: npt.NDArray[Any] = _onnx_arrays.native(numpy_helper.to_array(x), x.data_type)
+    return array
