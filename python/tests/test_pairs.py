@@ -67,10 +67,10 @@ def test_integers_equal_numpy_in_range(source, to):
 def test_options_have_their_meaning():
     assert np.isnan(tc.cast(np.float32([1e6]), "float8_e4m3fn", saturate=False).astype(np.float32)[0])
     assert tc.cast(np.float32([300, -1]), "uint8", out_of_range="saturate").tolist() == [255, 0]
-    assert tc.cast([300, -300], "int8", out_of_range="saturate").tolist() == [127, -128]
+    assert tc.cast(np.array([300, -300]), "int8", out_of_range="saturate").tolist() == [127, -128]
     assert tc.cast(np.int64([-5]), "uint64", out_of_range="saturate").tolist() == [0]
     assert tc.cast(np.float32([1e6, -np.inf]), "float16", out_of_range="saturate").tolist() == [65504, -np.inf]
-    for x, to in [([1, -300], "int8"), (np.float32([1, 1e6]), "float16"), (np.float32([1, np.inf]), "float8_e4m3fn")]:
+    for x, to in [(np.array([1, -300]), "int8"), (np.float32([1, 1e6]), "float16"), (np.float32([1, np.inf]), "float8_e4m3fn")]:
         with pytest.raises(tc.OutOfRangeError) as caught:
             tc.cast(x, to, out_of_range="error")
         assert caught.value.index == 1
