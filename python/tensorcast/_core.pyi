@@ -55,7 +55,6 @@ class CastReport:
 
 class _SupportsDLPack(Protocol):
     def __dlpack__(self) -> Any: ...
-    def __dlpack_device__(self) -> Any: ...
 
 class _HasToNumPy(Protocol):  # Series
     def to_numpy(self) -> npt.NDArray[Any]: ...
@@ -218,6 +217,31 @@ def cast(
     report: Literal[True],
     **options: Unpack[ArrayCastOptions],
 ) -> tuple[np.ndarray[_Shape, np.dtype[Any]], CastReport]: ...
+# Tensors of other libraries.
+@overload
+def cast(
+    x: _Tensor,
+    /,
+    to: DTypeLike,
+    *,
+    out: None = None,
+    copy: bool = True,
+    order: _Order = None,
+    report: Literal[False] = False,
+    **options: Unpack[ArrayCastOptions],
+) -> _Tensor: ...
+@overload
+def cast(
+    x: _Tensor,
+    /,
+    to: DTypeLike,
+    *,
+    out: None = None,
+    copy: bool = True,
+    order: _Order = None,
+    report: Literal[True],
+    **options: Unpack[ArrayCastOptions],
+) -> tuple[_Tensor, CastReport]: ...
 # Scalars and buffers.
 @overload
 def cast(
@@ -245,31 +269,6 @@ def cast(
     report: Literal[True],
     **options: Unpack[ArrayCastOptions],
 ) -> tuple[npt.NDArray[_Scalar], CastReport]: ...
-# Tensors of other libraries.
-@overload
-def cast(
-    x: _Tensor,
-    /,
-    to: DTypeLike,
-    *,
-    out: None = None,
-    copy: bool = True,
-    order: _Order = None,
-    report: Literal[False] = False,
-    **options: Unpack[ArrayCastOptions],
-) -> _Tensor: ...
-@overload
-def cast(
-    x: _Tensor,
-    /,
-    to: DTypeLike,
-    *,
-    out: None = None,
-    copy: bool = True,
-    order: _Order = None,
-    report: Literal[True],
-    **options: Unpack[ArrayCastOptions],
-) -> tuple[_Tensor, CastReport]: ...
 @overload
 def cast(
     x: np.generic | Buffer,
@@ -315,17 +314,6 @@ def cast(
     report: bool,
     **options: Unpack[CastOptions],
 ) -> dict[str, Any] | tuple[dict[str, Any], dict[str, CastReport]]: ...
-@overload
-def cast(
-    x: np.ndarray[_Shape, Any],
-    /,
-    to: type[_Scalar] | np.dtype[_Scalar],
-    *,
-    copy: bool = True,
-    order: _Order = None,
-    report: bool,
-    **options: Unpack[ArrayCastOptions],
-) -> np.ndarray[_Shape, np.dtype[_Scalar]] | tuple[np.ndarray[_Shape, np.dtype[_Scalar]], CastReport]: ...
 @overload
 def cast(
     x: npt.NDArray[Any] | np.generic | Buffer,

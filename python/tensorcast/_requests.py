@@ -36,10 +36,9 @@ class Rule:
     scale: float | None = None  # in the place of that of the call; only of tensorcast.cast
 
 
-Rules: TypeAlias = (
-    "Mapping[str, DTypeLike | None] | Mapping[re.Pattern[str], DTypeLike | None] | Mapping[Pattern, DTypeLike | None] "
-    "| Iterable[Rule | tuple[Pattern, DTypeLike | None]]"
-)
+_To: TypeAlias = "DTypeLike | None"
+_ByPattern: TypeAlias = "Mapping[str, _To] | Mapping[re.Pattern[str], _To] | Mapping[Pattern, _To]"
+Rules: TypeAlias = "_ByPattern | Iterable[Rule | tuple[Pattern, _To]]"
 
 _SHARD_UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
                 "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}  # fmt: skip
@@ -66,10 +65,10 @@ def patterns(given: Patterns, keyword: str = "include") -> list[str]:
 
 
 def _ranks(given: int | Iterable[int], keyword: str = "keep_rank") -> list[int]:
-    listed = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    listed: list[Any] = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
     if not all(isinstance(rank, int) and not isinstance(rank, bool) for rank in listed):
         raise TypeError(f"{keyword}= is a number of dimensions, or several, not {given!r}")
-    return listed  # type: ignore[return-value]
+    return listed
 
 
 def _elements(given: int, keyword: str) -> int:
@@ -179,6 +178,8 @@ def convert_result(done: dict[str, Any], stacklevel: int) -> ConvertResult:
                 LossWarning,
                 stacklevel=stacklevel + 1,
             )
+    for words in done["warnings"]:
+        warnings.warn(in_python(words), UserWarning, stacklevel=stacklevel + 1)
     shards = tuple(ConvertedShard(**row) for row in done.pop("shards"))
     needs = done.pop("requirements")
     requirements = None if needs is None else Requirements(**needs)

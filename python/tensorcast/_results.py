@@ -104,7 +104,7 @@ class Result:
             if _is_table(table):
                 columns = [field.name for field in dataclasses.fields(table[0])]
                 cells = [[_short(getattr(row, column)).strip("'\"") for column in columns] for row in table[:_HTML_ROWS]]
-                cells += [()] * (len(table) - len(cells))
+                cells += [[]] * (len(table) - len(cells))
                 parts.append(html_table(f"{name}: {len(table):,}", columns, cells))
         return "".join(parts)
 
@@ -277,6 +277,7 @@ class ConvertResult(Result):
     bytes_written: int
     verified: bool
     other_data: str = ""  # the JSON file beside the output, with what a PyTorch checkpoint has besides tensors
+    warnings: tuple[str, ...] = ()  # what the output lacks: objects of a PyTorch checkpoint that are no tensors
     # The rest is of checkpoints only.
     shards: tuple[ConvertedShard, ...] = ()
     copied_files: tuple[str, ...] = ()  # files without tensors

@@ -63,7 +63,7 @@ class TensorSlice(Generic[_Kind]):
         core, index = self._file._place(self._name)
         flat = _tensors.from_core(core.read_range(index, first - before, count + before), False)
         part = flat[before:].reshape(shape)[rest]
-        return self._file._as_kind(part)  # type: ignore[return-value]
+        return self._file._as_kind(part)
 
     def _range(self, key: tuple[Any, ...]) -> tuple[int, tuple[int, ...], Any]:
         """The first element to read, the shape of what follows it, and the index into that."""

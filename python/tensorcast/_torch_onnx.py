@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import onnxscript
+import onnxscript  # type: ignore[import-not-found,unused-ignore]  # pyright: ignore[reportMissingImports]
 from torch.onnx._internal.exporter._torchlib._torchlib_registry import onnx_impl
 
 from ._torch_operator import OPERATOR, onnx_attributes

@@ -46,7 +46,7 @@ def cast(x: torch.Tensor, to: DTypeLike, **options: Unpack[CastOptions]) -> torc
         TypeError: PyTorch or the operator lacks the type.
     """
     if not isinstance(options.get("saturate", True), (bool, int)):  # PyTorch takes None for the default
-        raise CastError(f"saturate must be True or False, not {options['saturate']!r}")
+        raise CastError(f"saturate must be True or False, not {options.get('saturate')!r}")
     result: torch.Tensor = torch.ops.tensorcast.cast(x, type_name(to), **options)
     return result
 
@@ -153,7 +153,9 @@ def convert_module(
             module._buffers[name] = result
         if compute is not None and _NAME[result.dtype] != compute:
             if not _cast_names(module):
-                module._register_state_dict_hook(_save_under_old_names)
-                module._register_load_state_dict_pre_hook(_load_from_old_names, with_module=True)
+                module._register_state_dict_hook(_save_under_old_names)  # type: ignore[no-untyped-call]
+                module._register_load_state_dict_pre_hook(  # type: ignore[no-untyped-call]
+                    _load_from_old_names, with_module=True
+                )
             parametrize.register_parametrization(module, name, _CastWhenRead(compute), unsafe=True)
     return model

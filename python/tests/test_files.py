@@ -1,5 +1,6 @@
 """Files as users find and misuse them."""
 
+import argparse
 import pickle
 import re
 
@@ -92,6 +93,14 @@ def test_errors_of_files_are_os_errors(model, tmp_path):
     tc.convert(model, model, "float16", overwrite=True)
     again = pickle.loads(pickle.dumps(exists.value))
     assert type(again) is type(exists.value) and str(again) == str(exists.value)
+
+
+def test_what_a_pytorch_checkpoint_loses_is_a_warning(tmp_path):
+    torch = pytest.importorskip("torch")
+    torch.save({"w": torch.ones(2), "args": argparse.Namespace(lr=1)}, tmp_path / "x.pt")
+    with pytest.warns(UserWarning, match="Namespace") as said:
+        done = tc.convert(tmp_path / "x.pt", tmp_path / "x.npz", "float16")
+    assert len(done.warnings) == 1 and said[0].filename == __file__
 
 
 def test_a_destroyed_tensor_is_a_warning(model, tmp_path):

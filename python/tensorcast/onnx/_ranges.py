@@ -66,7 +66,7 @@ class _Graph:
             if name in known:
                 found[name] = name
             elif maker.op_type == "Cast":
-                source = maker.input[0]
+                source = str(maker.input[0])
                 if source in known or source in found:
                     found[name] = found.get(source, source)
         return {name: origin for name, origin in found.items() if name not in self.outputs}
