@@ -125,7 +125,9 @@ TEST(TensorFile, WritesManyTensorsAndReadsThemOneByOne) {
       EXPECT_EQ(read->dtype(), expected->tensor.dtype());
       EXPECT_TRUE(std::ranges::equal(read->bytes(), expected->tensor.bytes()));
     }
-    const std::size_t wide = file->summary().tensors[0].name == "a" ? 0 : file->summary().tensors[1].name == "a" ? 1 : 2;
+    const std::size_t wide = file->summary().tensors[0].name == "a"   ? 0
+                             : file->summary().tensors[1].name == "a" ? 1
+                                                                      : 2;
     const Result<Tensor> some = file->read(wide, 0, 1);
     ASSERT_TRUE(some.ok()) << some.error().describe();
     EXPECT_EQ(some->bytes().size(), 8u);
