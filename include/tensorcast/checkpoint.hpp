@@ -119,13 +119,16 @@ struct TensorDifference {
   bool compared = false;
   std::uint64_t count = 0;
   std::uint64_t different = 0;  // elements
-  double max_abs_error = 0.0;
+  // Of the differing ones: infinite in `b` only, or of another sign there; infinite in `a` only; the same for NaN.
+  std::uint64_t infinities_made = 0, infinities_lost = 0;
+  std::uint64_t nan_made = 0, nan_lost = 0;
+  double max_abs_error = 0.0;  // the errors are those of elements that are finite in both
   double max_rel_error = 0.0;
-  double snr_db = 0.0;  // infinity: equal
+  double snr_db = 0.0;  // infinity: all equal; NaN: only infinities and NaN differ
 };
 
 struct DiffRequest {
-  std::string a = {}, b = {};  // folders, indexes or safetensors files
+  std::string a = {}, b = {};  // folders, indexes, or files of any format with tensors
   bool headers_only = false;
   std::vector<std::string> include = {};                  // patterns, as in ConvertRequest
   std::function<bool(const Progress&)> on_progress = {};  // as in ShardRequest
@@ -135,7 +138,9 @@ struct DiffOutcome {
   std::vector<TensorDifference> tensors = {};  // all, in the order of `a`, then those that only `b` has
 };
 
-// Compares the tensors of two checkpoints by name. Errors: io, parse, invalid_argument (patterns).
+// Compares the tensors of two checkpoints or files by name; the array of a file without names is compared with the only
+// tensor of the other, if it has one. Errors: io, parse, unsupported (elements that cannot be read), invalid_argument
+// (patterns).
 // Cost: reads both once; memory is bounded.
 [[nodiscard]] TENSORCAST_API Result<DiffOutcome> diff_checkpoints(const DiffRequest& request);
 

@@ -121,6 +121,7 @@ nb::dict tensor_row(const TensorOutcome& tensor) {
   row["bytes_out"] = tensor.bytes_out;
   row["reason"] = tensor.reason;
   row["left"] = tensor.left;
+  row["scale"] = tensor.scale;
   row["damage"] = tensor.damage;
   row["remedy"] = tensor.remedy;
   row["report"] = tensor.report ? nb::cast(*tensor.report) : nb::none();
@@ -154,6 +155,10 @@ nb::dict difference_row(const TensorDifference& tensor) {
   row["compared"] = tensor.compared;
   row["count"] = tensor.count;
   row["different"] = tensor.different;
+  row["infinities_made"] = tensor.infinities_made;
+  row["infinities_lost"] = tensor.infinities_lost;
+  row["nan_made"] = tensor.nan_made;
+  row["nan_lost"] = tensor.nan_lost;
   row["max_abs_error"] = tensor.max_abs_error;
   row["max_rel_error"] = tensor.max_rel_error;
   row["snr_db"] = tensor.snr_db;

@@ -236,6 +236,7 @@ class ConvertedTensor(Result):
     remedy: str  # with `damage`: what would help
     report: CastReport | None = None  # with report=True
     file: str = ""  # of a checkpoint: the output file with the tensor, relative to the output
+    scale: float = 1.0  # what its elements were multiplied by; 1 if it was copied
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -314,9 +315,13 @@ class TensorDifference(Result):
     compared: bool  # as float64; the fields below are then set
     count: int
     different: int  # elements
-    max_abs_error: float
+    infinities_made: int  # of the different ones: infinite in b only
+    infinities_lost: int  # infinite in a only
+    nan_made: int
+    nan_lost: int
+    max_abs_error: float  # of elements that are finite in both, as the fields below
     max_rel_error: float
-    snr_db: float  # infinity: equal
+    snr_db: float  # infinity: equal; NaN: only infinities and NaN differ
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

@@ -1,14 +1,18 @@
 // Lists the tensors of a checkpoint, and compares those of two.
 #include <cstring>
+#include <filesystem>
 #include <unordered_map>
 
+#include "checkpoint/remote_folder.hpp"
 #include "checkpoint/tensor_set.hpp"
 #include "convert/aligned_buffer.hpp"
 #include "convert/element_blocks.hpp"
 #include "convert/number_difference.hpp"
+#include "convert/open_input.hpp"
 #include "convert/pattern_list.hpp"
 #include "convert/progress_meter.hpp"
 #include "dtype/guarded.hpp"
+#include "io/memory_budget.hpp"
 #include "tensorcast/checkpoint.hpp"
 
 namespace tensorcast::inline TENSORCAST_ABI {
@@ -17,25 +21,47 @@ namespace {
 using namespace checkpoint;
 using formats::TensorInfo;
 
-// The tensors of all models of a checkpoint, with the folder of their model before their names.
+// The tensors of a file, or those of all models of a checkpoint with the folder of their model before their names.
 struct TensorSet {
-  ShardReader reader;
+  std::string path;
+  std::unique_ptr<io::InputFile> file;  // of a file; the reader refers to it
+  std::unique_ptr<formats::Reader> reader;
   std::vector<std::string> names;
+
+  [[nodiscard]] const TensorInfo& info(std::size_t index) const { return reader->tensors()[index]; }
+  [[nodiscard]] bool is_one_array() const { return names.size() == 1 && names.front().empty(); }
 };
 
-Result<TensorSet> open_set(const std::string& path) {
+Result<TensorSet> open_checkpoint(const std::string& path) {
   Result<SourceCheckpoint> checkpoint = read_source(path);
   if (!checkpoint) return std::move(checkpoint).error();
-  TensorSet set;
+  TensorSet set{.path = path, .file = {}, .reader = {}, .names = {}};
+  auto reader = std::make_unique<ShardReader>();
   for (const SourceModel& model : checkpoint->models) {
-    const std::size_t first = set.reader.tensors().size();
-    add_model(*checkpoint, model, set.reader);
+    const std::size_t first = reader->tensors().size();
+    add_model(*checkpoint, model, *reader);
     const std::string prefix = name_prefix(model);
-    for (std::size_t i = first; i < set.reader.tensors().size(); ++i) {
-      set.names.push_back(prefix + set.reader.tensors()[i].name);
+    for (std::size_t i = first; i < reader->tensors().size(); ++i) {
+      set.names.push_back(prefix + reader->tensors()[i].name);
     }
   }
+  set.reader = std::move(reader);
   return set;
+}
+
+Result<TensorSet> open_set(const std::string& path) {
+  if (is_checkpoint(path) || is_remote(path)) return open_checkpoint(path);
+  Result<conversion::OpenedInput> input = conversion::open_input(path, "", {});
+  if (!input) return std::move(input).error();
+  TensorSet set{.path = path, .file = std::move(input->file), .reader = std::move(input->reader), .names = {}};
+  for (const TensorInfo& tensor : set.reader->tensors()) set.names.push_back(tensor.name);
+  return set;
+}
+
+// Gives an array without a name that of the only tensor of the other file, or of its own file.
+void name_array(TensorSet& set, const TensorSet& other) {
+  if (!set.is_one_array() || other.is_one_array()) return;
+  set.names.front() = other.names.size() == 1 ? other.names.front() : std::filesystem::path(set.path).stem().string();
 }
 
 bool has_numbers(const TensorInfo& tensor) {
@@ -49,30 +75,30 @@ class Comparison {
 
   // Returns false when cancelled.
   Result<bool> run(std::size_t in_a, std::size_t in_b, TensorDifference& result) {
-    const TensorInfo& a = a_.reader.tensors()[in_a];
-    const TensorInfo& b = b_.reader.tensors()[in_b];
+    const TensorInfo& a = a_.info(in_a);
+    const TensorInfo& b = b_.info(in_b);
+    for (const TensorInfo* tensor : {&a, &b}) {
+      if (tensor->problem) return *tensor->problem;
+    }
     const bool numbers = has_numbers(a) && has_numbers(b);
     result.count = a.count;
     result.equal = a.dtype == b.dtype && a.foreign_dtype == b.foreign_dtype && a.shape == b.shape;
     if (a.shape != b.shape || (!numbers && !result.equal)) return true;
+    if (a.dtype == DType::string) return compare_strings(in_a, in_b, result);
     if (!numbers) return compare_bytes(in_a, in_b, result);
     conversion::NumberDifference found;
     const std::uint64_t per_block = block / sizeof(double) / 64 * 64;
     for (std::uint64_t first = 0; first < a.count; first += per_block) {
       const auto count = static_cast<std::size_t>(std::min(per_block, a.count - first));
-      if (Result<void> got = load(a_.reader, in_a, first, count, values_a_); !got) return std::move(got).error();
+      if (Result<void> got = load(*a_.reader, in_a, first, count, values_a_); !got) return std::move(got).error();
       const auto* const x = reinterpret_cast<const double*>(values_a_.span().data());
-      if (Result<void> got = load(b_.reader, in_b, first, count, values_b_); !got) return std::move(got).error();
+      if (Result<void> got = load(*b_.reader, in_b, first, count, values_b_); !got) return std::move(got).error();
       const auto* const y = reinterpret_cast<const double*>(values_b_.span().data());
       for (std::size_t i = 0; i < count; ++i) found.add(x[i], y[i]);
       const std::uint64_t moved = storage_bytes(a.dtype, count) + storage_bytes(b.dtype, count);
       if (!meter_.advance(moved, a.name)) return false;
     }
-    result.compared = true;
-    result.different = found.different;
-    result.max_abs_error = found.max_abs_error;
-    result.max_rel_error = found.max_rel_error;
-    result.snr_db = found.snr_db();
+    found.fill(result);
     result.equal = result.equal && found.different == 0;
     return true;
   }
@@ -81,7 +107,7 @@ class Comparison {
   static constexpr std::size_t block = std::size_t{1} << 20;
 
   // Loads elements as float64.
-  Result<void> load(ShardReader& reader, std::size_t index, std::uint64_t first, std::size_t count,
+  Result<void> load(formats::Reader& reader, std::size_t index, std::uint64_t first, std::size_t count,
                     const conversion::AlignedBuffer& values) {
     const DType dtype = reader.tensors()[index].dtype;
     const auto source = raw_.span().first(storage_bytes(dtype, count));
@@ -90,12 +116,24 @@ class Comparison {
     return cast({dtype, shape, source}, {DType::float64, shape, values.span().first(count * sizeof(double))});
   }
 
+  Result<bool> compare_strings(std::size_t in_a, std::size_t in_b, TensorDifference& result) {
+    const auto read = [&](TensorSet& set, std::size_t index) {
+      return formats::read_all_strings(*set.reader, index, io::MemoryBudget(set.info(index).bytes));
+    };
+    const Result<StringBuffer> a = read(a_, in_a);
+    if (!a) return a.error();
+    const Result<StringBuffer> b = read(b_, in_b);
+    if (!b) return b.error();
+    result.equal = a->offsets == b->offsets && a->data == b->data;
+    return meter_.advance(a_.info(in_a).bytes + b_.info(in_b).bytes, result.name);
+  }
+
   Result<bool> compare_bytes(std::size_t in_a, std::size_t in_b, TensorDifference& result) {
-    const std::uint64_t total = a_.reader.tensors()[in_a].bytes;
+    const std::uint64_t total = a_.info(in_a).bytes;
     for (std::uint64_t offset = 0; offset < total; offset += block) {
       const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(block, total - offset));
-      if (auto got = a_.reader.read(in_a, offset, values_a_.span().first(bytes)); !got) return std::move(got).error();
-      if (auto got = b_.reader.read(in_b, offset, values_b_.span().first(bytes)); !got) return std::move(got).error();
+      if (auto got = a_.reader->read(in_a, offset, values_a_.span().first(bytes)); !got) return std::move(got).error();
+      if (auto got = b_.reader->read(in_b, offset, values_b_.span().first(bytes)); !got) return std::move(got).error();
       if (std::memcmp(values_a_.span().data(), values_b_.span().data(), bytes) != 0) result.equal = false;
       if (!meter_.advance(2 * bytes, result.name)) return false;
     }
@@ -117,6 +155,8 @@ Result<DiffOutcome> diff(const DiffRequest& request) {
   if (!a) return std::move(a).error();
   Result<TensorSet> b = open_set(request.b);
   if (!b) return std::move(b).error();
+  name_array(*a, *b);
+  name_array(*b, *a);
   std::unordered_map<std::string_view, std::size_t> in_b;
   for (std::size_t i = 0; i < b->names.size(); ++i) in_b.emplace(b->names[i], i);
   const auto chosen = [&](const std::string& name) {
@@ -127,7 +167,7 @@ Result<DiffOutcome> diff(const DiffRequest& request) {
   std::vector<std::pair<std::size_t, std::size_t>> pairs;  // in a, in b
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < a->names.size(); ++i) {
-    const TensorInfo& info = a->reader.tensors()[i];
+    const TensorInfo& info = a->reader->tensors()[i];
     const auto found = in_b.find(a->names[i]);
     const bool wanted = chosen(a->names[i]);
     const std::size_t other = found == in_b.end() ? SIZE_MAX : found->second;
@@ -140,12 +180,12 @@ Result<DiffOutcome> diff(const DiffRequest& request) {
     tensor.in_b = other != SIZE_MAX;
     pairs.emplace_back(i, other);
     if (!tensor.in_b) continue;
-    tensor.to = b->reader.tensors()[other].dtype;
-    tensor.to_shape = b->reader.tensors()[other].shape;
-    const TensorInfo& compared = b->reader.tensors()[other];
+    tensor.to = b->reader->tensors()[other].dtype;
+    tensor.to_shape = b->reader->tensors()[other].shape;
+    const TensorInfo& compared = b->reader->tensors()[other];
     tensor.equal =
         info.dtype == compared.dtype && info.foreign_dtype == compared.foreign_dtype && info.shape == compared.shape;
-    bytes += info.bytes + b->reader.tensors()[other].bytes;
+    bytes += info.bytes + b->reader->tensors()[other].bytes;
   }
   const std::size_t common = outcome.tensors.size();
   for (std::size_t i = 0; i < b->names.size(); ++i) {
@@ -153,8 +193,8 @@ Result<DiffOutcome> diff(const DiffRequest& request) {
     if (found == in_b.end() || found->second != i || !chosen(b->names[i])) continue;
     TensorDifference& tensor = outcome.tensors.emplace_back();
     tensor.name = b->names[i];
-    tensor.to = b->reader.tensors()[i].dtype;
-    tensor.to_shape = b->reader.tensors()[i].shape;
+    tensor.to = b->reader->tensors()[i].dtype;
+    tensor.to_shape = b->reader->tensors()[i].shape;
     tensor.in_a = false;
   }
   if (Result<void> matched = include->check_all_matched("include"); !matched) return std::move(matched).error();

@@ -317,8 +317,11 @@ class CrashTest(ShardsTest):
         self.done("plan", source, "-o", "out", "--to", "bf16")
         self.done("run-shard", "out")
         self.move_by_hand(wanted, list(wanted)[:2])
-        for command in (["convert", "out", "-o", "new", "--to", "f32"], ["verify", "out"], ["inspect", "out"], ["diff", source, "out"]):
+        for command in (["convert", "out", "-o", "new", "--to", "f32"], ["verify", "out"], ["inspect", "out"]):
             self.assertIn("the folder is not complete", self.refused(*command))
+        compared = self.tcast("diff", source, "out")
+        self.assertEqual(compared.returncode, 2)
+        self.assertIn("the folder is not complete", compared.stderr)
         self.done("finish", "out")
         self.done("verify", "out")
 

@@ -169,7 +169,7 @@ def test_diff(run_tcast, tmp_path):
     assert same.returncode == 0 and same.stdout.startswith("equal: ")
     done = run_tcast("onnx", "diff", "a.onnx", "b.onnx", "--json")
     said = json.loads(done.stdout)
-    assert done.returncode == 0 and not said["equal"]
+    assert done.returncode == 1 and not said["equal"]
     assert {"scope": "", "name": "r", "a": "float32", "b": "float16"} in said["values"]
     assert [cast["input"] for cast in said["casts_only_b"]] == ["x", "y_float16"]
     w = next(tensor for tensor in said["initializers"] if tensor["name"] == "w")
@@ -177,4 +177,4 @@ def test_diff(run_tcast, tmp_path):
     assert w["max_abs_error"] == abs(float(np.float32(1e-5)) - float(np.float16(1e-5)))
     assert "Casts only in B" in run_tcast("onnx", "diff", "a.onnx", "b.onnx").stdout
     missing = run_tcast("onnx", "diff", "a.onnx", "c.onnx")
-    assert missing.returncode == 1 and "c.onnx: cannot open" in missing.stderr
+    assert missing.returncode == 2 and "c.onnx: cannot open" in missing.stderr

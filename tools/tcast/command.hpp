@@ -16,6 +16,9 @@ namespace tcast {
 inline constexpr int exit_done = 0;
 inline constexpr int exit_failed = 1;  // an error of the input, the data, or input/output
 inline constexpr int exit_usage = 2;   // the command line itself is wrong
+// A comparison has statuses of its own, as those of diff and cmp.
+inline constexpr int exit_differs = 1;
+inline constexpr int exit_not_compared = 2;
 inline constexpr int exit_interrupted = 130;
 
 // The work of the parsed command line; returns the exit status.

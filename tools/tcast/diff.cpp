@@ -1,4 +1,4 @@
-// tcast diff: compares the tensors of two checkpoints.
+// tcast diff: compares the tensors of two checkpoints or files.
 #include <algorithm>
 #include <iterator>
 #include <memory>
@@ -29,8 +29,12 @@ using tensorcast::TensorDifference;
 constexpr const char* diff_examples = R"(Examples:
   tcast diff folder/ folder-bf16/              what changed type, by how much values differ, what is missing
   tcast diff a.safetensors b.safetensors --all
+  tcast diff model.pt model.gguf               files of any format that tcast reads
   tcast diff A B --headers-only                names, types and shapes only; reads no elements
-Differences are those of the values, compared as float64. Tensors that differ most come first.)";
+  tcast diff A B --quiet && echo equal         says it by its exit status alone
+Differences are those of the values, compared as float64. Tensors with new or lost infinities and NaN come first, then
+those that differ most.
+Exit status: 0 equal, types and values; 1 different; 2 failed.)";
 
 struct DiffArguments {
   tensorcast::DiffRequest request;
@@ -56,11 +60,15 @@ bool differs(const TensorDifference& tensor) {
          (tensor.compared ? tensor.different != 0 : !tensor.equal);
 }
 
-// Missing tensors first, then other shapes, then the worst signal to noise ratio.
-std::pair<int, double> order_of(const TensorDifference& tensor) {
-  if (!tensor.in_a || !tensor.in_b) return {0, 0.0};
-  if (tensor.from_shape != tensor.to_shape) return {1, 0.0};
-  return {2, tensor.compared ? tensor.snr_db : 0.0};
+// Missing tensors first, then other shapes, then what cannot be compared, then the worst.
+bool comes_before(const TensorDifference* a, const TensorDifference* b) {
+  const auto group = [](const TensorDifference& tensor) {
+    if (!tensor.in_a || !tensor.in_b) return 0;
+    if (tensor.from_shape != tensor.to_shape) return 1;
+    return tensor.compared ? 3 : 2;
+  };
+  if (group(*a) != group(*b)) return group(*a) < group(*b);
+  return a->compared && b->compared && is_worse(*a, *b);
 }
 
 std::string text_of(const DiffOutcome& outcome, bool all, bool headers_only) {
@@ -79,17 +87,11 @@ std::string text_of(const DiffOutcome& outcome, bool all, bool headers_only) {
       ++equal;
     }
   }
-  std::stable_sort(changed.begin(), changed.end(),
-                   [](const auto* a, const auto* b) { return order_of(*a) < order_of(*b); });
+  std::stable_sort(changed.begin(), changed.end(), comes_before);
   std::string text;
   const std::size_t shown = all ? changed.size() : std::min(changed.size(), most_listed);
   if (shown != 0) {
-    Table table({{"tensor"},
-                 {"change"},
-                 {"elements differ", Align::right},
-                 {"max abs error", Align::right},
-                 {"max rel error", Align::right},
-                 {"SNR", Align::right}});
+    Table table(difference_columns("tensor"));
     for (std::size_t i = 0; i < shown; ++i) {
       const TensorDifference& tensor = *changed[i];
       std::vector<std::string> cells = {printable(tensor.name), change_of(tensor)};
@@ -136,28 +138,31 @@ int diff(DiffArguments& arguments) {
   if (!outcome && outcome.error().code == tensorcast::ErrorCode::cancelled) {
     return report_interruption("the rest was not compared");
   }
-  if (!outcome) return fail(outcome.error());
+  if (!outcome) {
+    fail(outcome.error());
+    return exit_not_compared;
+  }
   if (arguments.json) {
     print(json_text(json_of(*outcome)));
   } else if (!arguments.quiet) {
     print(text_of(*outcome, arguments.all, request.headers_only));
   }
-  return exit_done;
+  return std::ranges::any_of(outcome->tensors, differs) ? exit_differs : exit_done;
 }
 
 }  // namespace
 
 void add_diff(CLI::App& app, Work& work) {
-  CLI::App& command = *app.add_subcommand("diff", "Compare the tensors of two checkpoints or safetensors files");
+  CLI::App& command = *app.add_subcommand("diff", "Compare the tensors of two checkpoints or files");
   command.footer(diff_examples);
   const auto arguments = std::make_shared<DiffArguments>();
-  command.add_option("A", arguments->request.a, "folder, index or safetensors file")->required();
+  command.add_option("A", arguments->request.a, "folder, index, or file of any format")->required();
   command.add_option("B", arguments->request.b, "the one to compare it with")->required();
   add_patterns(command, "--include", arguments->request.include, "only tensors whose name matches; repeatable");
   command.add_flag("--headers-only", arguments->request.headers_only, "compare names, types and shapes only");
   command.add_flag("--all", arguments->all, "list all tensors that differ, not only the worst 20");
   add_json(command, arguments->json);
-  add_quiet(command, arguments->quiet);
+  command.add_flag("-q,--quiet", arguments->quiet, "print nothing; the exit status tells whether A and B are equal");
   command.callback([arguments, &work] { work = [arguments] { return diff(*arguments); }; });
 }
 

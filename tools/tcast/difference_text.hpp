@@ -1,16 +1,30 @@
 // How far two tensors are apart, as cells of a table and as JSON.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "report_json.hpp"
+#include "table.hpp"
 #include "tensorcast/checkpoint.hpp"
 
 namespace tcast {
 
-// For columns of elements that differ, largest absolute and relative error, and SNR. `tensor` was compared.
+// Infinities and NaN that only one of two tensors has.
+struct Specials {
+  std::uint64_t infinities_made = 0, infinities_lost = 0;
+  std::uint64_t nan_made = 0, nan_lost = 0;
+};
+// "90 Inf made, 1 NaN lost"; "" if there are none.
+[[nodiscard]] std::string specials_text(const Specials& specials);
+
+// Columns of a list of tensors, which are called `kind`: name, change, and those of difference_cells().
+[[nodiscard]] std::vector<Column> difference_columns(const std::string& kind);
+// `tensor` was compared.
 [[nodiscard]] std::vector<std::string> difference_cells(const tensorcast::TensorDifference& tensor);
+// Orders compared tensors: those with more infinities and NaN made or lost first, then the worst SNR.
+[[nodiscard]] bool is_worse(const tensorcast::TensorDifference& x, const tensorcast::TensorDifference& y);
 // Adds the same numbers to `entry`. `tensor` was compared.
 void add_difference(Json& entry, const tensorcast::TensorDifference& tensor);
 

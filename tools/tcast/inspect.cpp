@@ -1,5 +1,7 @@
 // tcast inspect: lists the contents of a file, and the losses of its tensors as other types.
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <filesystem>
 #include <limits>
 #include <map>
@@ -11,6 +13,7 @@
 
 #include "command.hpp"
 #include "convert_rules.hpp"
+#include "difference_text.hpp"
 #include "failure.hpp"
 #include "interrupt.hpp"
 #include "options.hpp"
@@ -59,7 +62,8 @@ struct InspectArguments {
 struct Inspected {
   TensorSummary summary;
   std::optional<TensorStats> stats;
-  std::string file = {};  // of a checkpoint: the shard with the tensor
+  std::vector<Specials> specials = {};  // of each candidate
+  std::string file = {};                // of a checkpoint: the shard with the tensor
 };
 
 constexpr const char* inspect_examples = R"(Examples:
@@ -87,7 +91,7 @@ std::string_view shown_type(const TensorSummary& tensor) {
 
 std::string tensors_table(const std::vector<Inspected>& tensors) {
   Table table({{"tensor"}, {"dtype"}, {"shape"}, {"bytes", Align::right}});
-  for (const auto& [summary, stats, file_path] : tensors) {
+  for (const auto& [summary, stats, specials, file_path] : tensors) {
     table.add_row(
         {shown_name(summary), std::string(shown_type(summary)), shape_text(summary.shape), grouped(summary.bytes)});
   }
@@ -103,7 +107,7 @@ std::string stats_table(const std::vector<Inspected>& tensors) {
                {"zeros", Align::right},
                {"NaN", Align::right},
                {"Inf", Align::right}});
-  for (const auto& [summary, stats, file_path] : tensors) {
+  for (const auto& [summary, stats, specials, file_path] : tensors) {
     if (!stats) continue;
     const bool has_finite = stats->count > stats->nan + stats->infinite;
     const bool has_nonzero = stats->count > stats->nan + stats->infinite + stats->zero;
@@ -115,26 +119,59 @@ std::string stats_table(const std::vector<Inspected>& tensors) {
   return table.empty() ? "" : "\n" + table.to_string();
 }
 
+bool has_any(const Specials& specials) { return !specials_text(specials).empty(); }
+
+// The column of infinities and NaN is there if some tensor makes or loses one.
 std::string candidates_table(const std::vector<Inspected>& tensors) {
-  Table table({{"tensor"},
-               {"as"},
-               {"overflow", Align::right},
-               {"underflow", Align::right},
-               {"inexact", Align::right},
-               {"max rel error", Align::right},
-               {"SNR", Align::right}});
-  for (const auto& [summary, stats, file_path] : tensors) {
-    if (!stats) continue;
-    std::string shown = shown_name(summary);
-    for (const auto& [candidate, report] : stats->candidates) {
+  const bool any = std::ranges::any_of(
+      tensors, [](const Inspected& tensor) { return std::ranges::any_of(tensor.specials, has_any); });
+  std::vector<Column> columns = {{"tensor"},
+                                 {"as"},
+                                 {"overflow", Align::right},
+                                 {"underflow", Align::right},
+                                 {"inexact", Align::right},
+                                 {"max rel error", Align::right},
+                                 {"SNR", Align::right}};
+  if (any) columns.push_back({"Inf and NaN"});
+  Table table(std::move(columns));
+  for (const Inspected& tensor : tensors) {
+    if (!tensor.stats) continue;
+    std::string shown = shown_name(tensor.summary);
+    for (std::size_t i = 0; i < tensor.stats->candidates.size(); ++i) {
+      const auto& [candidate, report] = tensor.stats->candidates[i];
+      // Without noise among the finite numbers, "exact" would hide the others.
+      const bool exact_but = has_any(tensor.specials[i]) && report.noise_power == 0.0;
       table.add_row({std::move(shown), std::string(name(candidate)),
                      grouped(report.overflowed + report.saturated + report.wrapped),
                      grouped(report.underflowed_to_zero), grouped(report.inexact), short_number(report.max_rel_error),
-                     decibel_text(report.snr_db())});
+                     exact_but ? "-" : decibel_text(report.snr_db()), specials_text(tensor.specials[i])});
       shown.clear();  // the name is printed once, above its candidates
     }
   }
   return table.empty() ? "" : "\n" + table.to_string();
+}
+
+// Tells what becomes of the infinities of `stats` and which numbers become infinite or NaN.
+Specials specials_of(const TensorStats& stats, DType candidate, const tensorcast::CastReport& report,
+                     const tensorcast::CastOptions& options) {
+  const std::int64_t shape[] = {1};
+  const double infinity = std::numeric_limits<double>::infinity();
+  double back = 0.0;
+  std::array<std::byte, sizeof(double)> code{};
+  const std::span<std::byte> target = std::span(code).first(tensorcast::storage_bytes(candidate, 1));
+  const bool known =
+      tensorcast::cast({DType::float64, shape, std::as_bytes(std::span(&infinity, 1))}, {candidate, shape, target},
+                       options)
+          .ok() &&
+      tensorcast::cast({candidate, shape, target}, {DType::float64, shape, std::as_writable_bytes(std::span(&back, 1))})
+          .ok();
+  const std::uint64_t lost = known && !std::isinf(back) ? stats.infinite : 0;
+  const std::uint64_t infinite_to_nan = known && std::isnan(back) ? stats.infinite : 0;
+  const std::uint64_t finite_to_nan = report.nan_made - std::min(report.nan_made, infinite_to_nan);
+  return {.infinities_made = report.overflowed - std::min(report.overflowed, finite_to_nan),
+          .infinities_lost = lost,
+          .nan_made = report.nan_made,
+          .nan_lost = report.nan_lost};
 }
 
 // One row for each type, in order of first appearance.
@@ -145,7 +182,7 @@ std::string types_table(const std::vector<Inspected>& tensors) {
     std::uint64_t bytes = 0;
   };
   std::vector<Total> totals;
-  for (const auto& [summary, stats, file_path] : tensors) {
+  for (const auto& [summary, stats, specials, file_path] : tensors) {
     const std::string_view type = shown_type(summary);
     auto total = std::find_if(totals.begin(), totals.end(), [&](const Total& known) { return known.type == type; });
     if (total == totals.end()) total = totals.insert(total, Total{.type = type});
@@ -162,7 +199,7 @@ std::string types_table(const std::vector<Inspected>& tensors) {
 // Lists the reasons why some tensors can only be listed.
 std::string problems_text(const std::vector<Inspected>& tensors) {
   std::string text;
-  for (const auto& [summary, stats, file_path] : tensors) {
+  for (const auto& [summary, stats, specials, file_path] : tensors) {
     if (!summary.problem.empty()) {
       text += fmt::format("{}: {}\n", shown_name(summary), printable(summary.problem));
     }
@@ -172,18 +209,23 @@ std::string problems_text(const std::vector<Inspected>& tensors) {
 
 std::string totals_line(const FileSummary& file, const std::vector<Inspected>& tensors) {
   std::uint64_t bytes = 0;
-  for (const auto& [summary, stats, file_path] : tensors) bytes += summary.bytes;
+  for (const auto& [summary, stats, specials, file_path] : tensors) bytes += summary.bytes;
   std::string count = count_text(file.tensors.size(), "tensor");
   if (tensors.size() != file.tensors.size()) count = fmt::format("{} of {}", grouped(tensors.size()), count);
   return fmt::format("\n{}: {}, {}\n", file.format, count, bytes_text(bytes));
 }
 
-// Returns the smallest signal-to-noise ratio of the candidates; tensors without candidates come last.
-double worst_snr(const Inspected& tensor) {
+// Orders tensors by what the worst candidate does: infinities and NaN made or lost, then the smallest signal-to-noise
+// ratio; tensors without candidates come last.
+std::pair<double, double> harm(const Inspected& tensor) {
+  std::uint64_t most = 0;
   double worst = std::numeric_limits<double>::infinity();
-  if (!tensor.stats) return worst;
+  if (!tensor.stats) return {1.0, worst};
+  for (const Specials& specials : tensor.specials) {
+    most = std::max(most, specials.infinities_made + specials.infinities_lost + specials.nan_made + specials.nan_lost);
+  }
   for (const auto& [candidate, report] : tensor.stats->candidates) worst = std::min(worst, report.snr_db());
-  return worst;
+  return {-static_cast<double>(most), worst};
 }
 
 void sort(std::vector<Inspected>& tensors, Order order) {
@@ -196,7 +238,7 @@ void sort(std::vector<Inspected>& tensors, Order order) {
     case Order::name:
       return by([](const Inspected& a, const Inspected& b) { return a.summary.name < b.summary.name; });
     case Order::snr:
-      return by([](const Inspected& a, const Inspected& b) { return worst_snr(a) < worst_snr(b); });
+      return by([](const Inspected& a, const Inspected& b) { return harm(a) < harm(b); });
   }
 }
 
@@ -220,15 +262,19 @@ std::string other_data_text(const std::string& other_data) {
 
 Json inspected_json(const FileSummary& file, const std::vector<Inspected>& tensors) {
   Json list = Json::array();
-  for (const auto& [summary, stats, file_path] : tensors) {
+  for (const auto& [summary, stats, specials, file_path] : tensors) {
     Json entry = {{"name", summary.name}, {"dtype", shown_type(summary)}, {"shape", Json::array()}};
     for (const std::int64_t size : summary.shape) entry["shape"].push_back(size);
     entry["bytes"] = summary.bytes;
     if (!summary.problem.empty()) entry["problem"] = summary.problem;
     if (stats) {
       Json candidates = Json::object();
-      for (const auto& [candidate, report] : stats->candidates) {
-        candidates[std::string(name(candidate))] = to_json(report);
+      for (std::size_t i = 0; i < stats->candidates.size(); ++i) {
+        const auto& [candidate, report] = stats->candidates[i];
+        Json fare = to_json(report);
+        fare["infinities_made"] = specials[i].infinities_made;
+        fare["infinities_lost"] = specials[i].infinities_lost;
+        candidates[std::string(name(candidate))] = std::move(fare);
       }
       entry["stats"] = {{"count", stats->count},
                         {"min", finite_or_null(stats->min)},
@@ -299,11 +345,19 @@ Result<std::vector<Inspected>> inspect_tensors(const InspectArguments& arguments
   }
   std::vector<Inspected> tensors;
   for (const std::size_t index : chosen) {
-    tensors.push_back(
-        {.summary = file.tensors[index], .stats = {}, .file = files.empty() ? std::string() : files[index]});
+    tensors.push_back({.summary = file.tensors[index],
+                       .stats = {},
+                       .specials = {},
+                       .file = files.empty() ? std::string() : files[index]});
   }
   if (arguments.stats) {
     if (Result<void> measured = measure_all(arguments, tensors); !measured) return std::move(measured).error();
+    for (Inspected& tensor : tensors) {
+      if (!tensor.stats) continue;
+      for (const auto& [candidate, report] : tensor.stats->candidates) {
+        tensor.specials.push_back(specials_of(*tensor.stats, candidate, report, arguments.options));
+      }
+    }
   }
   sort(tensors, arguments.order);
   return tensors;
@@ -459,8 +513,8 @@ void add_inspect(CLI::App& app, Work& work) {
   add_choice<Order>(
       command, "--sort", arguments->order,
       {{"file", Order::file}, {"bytes", Order::bytes}, {"name", Order::name}, {"snr", Order::snr}},
-      "order of the tensors: as in the file (default), largest first, by name, or worst signal to noise ratio first, "
-      "which needs --stats");
+      "order of the tensors: as in the file (default), largest first, by name, or first those with infinities and "
+      "NaN made or lost, then the worst signal to noise ratio, which needs --stats");
   command.add_flag("--tensors,--all", arguments->all,
                    "list the tensors even if there are more than 40, or if it is a checkpoint");
   CLI::Option* stats = command.add_flag(

@@ -38,7 +38,8 @@ constexpr const char* onnx_diff_examples = R"(Examples:
   tcast onnx diff model.onnx model-f16.onnx --all --json
   tcast onnx diff A B --headers-only       reads no elements
 Compares opsets, the types of values by their names, Casts, numbers of operators, and initializers, whose values are
-compared as float64. Initializers that differ most come first.)";
+compared as float64. Initializers with new or lost infinities and NaN come first, then those that differ most.
+Exit status: 0 equal, 1 different, 2 failed.)";
 
 class Listing {
  public:
@@ -73,14 +74,9 @@ std::string initializer_table(const tensorcast::onnx::DiffOutcome& outcome, bool
   if (changed.empty()) return {};
   std::stable_sort(changed.begin(), changed.end(), [](const TensorDifference* x, const TensorDifference* y) {
     if (x->compared != y->compared) return !x->compared;
-    return x->compared && x->snr_db < y->snr_db;
+    return x->compared && is_worse(*x, *y);
   });
-  Table table({{"initializer"},
-               {"change"},
-               {"elements differ", Align::right},
-               {"max abs error", Align::right},
-               {"max rel error", Align::right},
-               {"SNR", Align::right}});
+  Table table(difference_columns("initializer"));
   const std::size_t shown = all ? changed.size() : std::min(changed.size(), most_listed_lines);
   for (std::size_t i = 0; i < shown; ++i) {
     const TensorDifference& tensor = *changed[i];
@@ -186,13 +182,16 @@ Json onnx_diff_json(const tensorcast::onnx::DiffOutcome& outcome) {
 int diff_onnx(const OnnxDiffArguments& arguments) {
   const CancellableWork cancellable;
   const auto outcome = tensorcast::onnx::diff(arguments.request);
-  if (!outcome) return fail(outcome.error());
+  if (!outcome) {
+    fail(outcome.error());
+    return exit_not_compared;
+  }
   if (arguments.json) {
     print(json_text(onnx_diff_json(*outcome)));
   } else if (!arguments.quiet) {
     print(diff_text(*outcome, arguments.all));
   }
-  return exit_done;
+  return outcome->equal ? exit_done : exit_differs;
 }
 
 }  // namespace
@@ -206,7 +205,7 @@ void add_onnx_diff(CLI::App& group, Work& work) {
   command.add_flag("--headers-only", arguments->request.headers_only, "compare no elements of initializers");
   command.add_flag("--all", arguments->all, "list everything, not only the first 20 of a kind");
   add_json(command, arguments->json);
-  add_quiet(command, arguments->quiet);
+  command.add_flag("-q,--quiet", arguments->quiet, "print nothing; the exit status tells whether A and B are equal");
   command.callback([arguments, &work] { work = [arguments] { return diff_onnx(*arguments); }; });
 }
 

@@ -186,11 +186,7 @@ Result<void> compare_elements(const Side& a, const Initializer& in_a, const Side
     if (Result<void> got = load(**reader_b, first, count, raw, y); !got) return got;
     for (std::size_t i = 0; i < count; ++i) found.add(x[i], y[i]);
   }
-  result.compared = true;
-  result.different = found.different;
-  result.max_abs_error = found.max_abs_error;
-  result.max_rel_error = found.max_rel_error;
-  result.snr_db = found.snr_db();
+  found.fill(result);
   result.equal = result.equal && found.different == 0;
   return {};
 }
