@@ -44,7 +44,7 @@ typedef enum {
   TC_CONVERT_REPORT = 7,      /* fill tc_tensor_outcome's report */
   TC_CONVERT_VERIFY = 8,      /* read the output back and compare it */
   TC_CONVERT_TELL_LOSS = 9,   /* say which tensors were destroyed, in tc_tensor_outcome.damage */
-  TC_CONVERT_FAIL_LOSS = 10   /* a destroyed tensor is an error */
+  TC_CONVERT_FAIL_LOSS = 10   /* the same, and any overflow or clamping, is an error: OnLoss::fail of file.hpp */
 } tc_convert_flag;
 /* `flag` is a tc_convert_flag. All are off at first. */
 TC_API tc_status tc_convert_request_set_flag(tc_convert_request* request, int32_t flag, int is_on);

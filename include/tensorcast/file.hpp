@@ -41,7 +41,8 @@ enum class TensorKind : std::uint8_t {
   norm,
   head,  // output head
   convolution,
-  scale,  // scales and zero points of quantized weights
+  state_space,  // A_log and conv1d of Mamba and the like
+  scale,        // scales and zero points of quantized weights
   other,
 };
 [[nodiscard]] TENSORCAST_API TensorKind tensor_kind(std::string_view tensor, std::size_t rank) noexcept;
@@ -49,7 +50,9 @@ enum class TensorKind : std::uint8_t {
 
 enum class Preset : std::uint8_t {
   none,
-  weights_only,  // `to` is for matrices of layers: no embeddings, no output head, no norms, no vectors
+  // `to` is for matrices of layers: no embeddings, no output head, no norms, no routers, no A_log and conv1d of state
+  // space models, no vectors.
+  weights_only,
 };
 
 // Checks a pattern of ConvertRule. Errors: invalid_argument, naming what is wrong in the pattern.
@@ -66,12 +69,14 @@ struct SourceTypes {
 };
 
 // What to do when a conversion destroys a tensor: more than half of the nonzero elements become zero, the signal to
-// noise ratio is under 3 dB, an element wraps, or more than 1 % of the elements saturate or overflow. Conversions to
-// bool and from strings are not judged.
+// noise ratio is under 3 dB, an element wraps, overflows to infinity or NaN, or loses a NaN, or more than 1 % of the
+// elements saturate. Conversions to bool and from strings are not judged.
 enum class OnLoss : std::uint8_t {
   ignore,
   tell,  // fill TensorOutcome::damage; costs as much as a report
-  fail,  // an error, before the output appears
+  // An error, before the output appears. Stricter: no element may overflow, saturate (also a negative number that
+  // becomes 0), or lose a NaN or an infinity, and of the nonzero ones at most `zero_limit` may become zero.
+  fail,
 };
 
 struct Progress {
@@ -105,9 +110,11 @@ struct ConvertRequest {
   bool parents = false;  // create the folders of `output` that do not exist
   bool allow_odd =
       false;  // convert tensors whose rows would not fill whole bytes, which readers of safetensors do not accept
-  bool raw_codes = false;    // convert weights of 8 bits or fewer although the file has a tensor with their scales
-  bool refuse_wrap = false;  // options.out_of_range = automatic means error if the target is an integer type
+  bool raw_codes = false;      // convert weights of 8 bits or fewer although the file has a tensor with their scales
+  bool refuse_wrap = false;    // options.out_of_range = automatic means error if the target is an integer type
+  bool refuse_zeroed = false;  // a tensor more than half of whose nonzero elements become zero is an error
   OnLoss on_loss = OnLoss::ignore;
+  double zero_limit = 0.01;  // with OnLoss::fail: the share of the nonzero elements of a tensor that may become zero
   // Of checkpoints only. By default each output shard has the tensors of an input shard.
   std::uint64_t max_shard_bytes = 0;  // not 0: cut anew, in the order of the input, so that no file has more bytes of
                                       // tensors, unless one tensor alone does
@@ -133,6 +140,7 @@ struct TensorOutcome {
   std::uint64_t bytes_out = 0;
   std::string reason = {};  // why: "--to", "rule 2", "excluded", "integer", ...
   bool left = false;        // a conversion was asked for and not done; `reason` says why
+  double scale = 1.0;       // what its elements were multiplied by; 1 if it was copied
   std::string damage =
       {};  // what destroyed the tensor, such as "22 of 24 nonzero elements became zero"; empty: nothing did
   std::string remedy = {};  // with `damage`: what would help; backquotes as in Error::hint

@@ -101,9 +101,10 @@ def convert(
         dry_run: plan only; of a checkpoint, ``.requirements`` has the time, memory and disk that it will need.
         report: measure what the conversion did to each tensor.
         verify: read the result back and compare it with the reference.
-        strict_loss: fail if the conversion destroys a tensor; else it is a :class:`LossWarning`. That is: more than half
-            of the nonzero elements become zero, the signal to noise ratio is under 3 dB, an element wraps around, or
-            more than 1 % of the elements are out of range.
+        strict_loss: fail if an element overflows, is clamped, wraps around, or loses a NaN or an infinity, or if more
+            than 1 % of a tensor's nonzero elements become zero. Else a tensor that is destroyed is a
+            :class:`LossWarning`: more than half of its nonzero elements become zero, the signal to noise ratio is under
+            3 dB, an element overflows to infinity or wraps around, or more than 1 % are out of range.
         allow_odd: convert also tensors that PyTorch could not load from safetensors, as their last dimension would end
             within a byte; else they are left as they are.
         raw_codes: convert weights of 8 bits although a tensor beside them has their scales.

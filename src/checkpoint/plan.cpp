@@ -13,6 +13,8 @@
 #include "checkpoint/placement.hpp"
 #include "checkpoint/remote_folder.hpp"
 #include "checkpoint/work_folder.hpp"
+#include "convert/quantization_claim.hpp"
+#include "convert/scale_record.hpp"
 #include "formats/safetensors/safetensors_format.hpp"
 #include "io/sha256.hpp"
 #include "tensorcast/whole_file.hpp"
@@ -43,7 +45,9 @@ class Planning {
     plan_.source = source_.folder;
     plan_.settings = {.options = request.options,
                       .on_loss = request.on_loss,
+                      .zero_limit = request.zero_limit,
                       .refuse_wrap = request.refuse_wrap,
+                      .refuse_zeroed = request.refuse_zeroed,
                       .report = request.report,
                       .verify = request.verify};
     plan_.overwrite = request.overwrite;
@@ -61,6 +65,7 @@ class Planning {
       if (Result<void> planned = plan_model(model); !planned) return std::move(planned).error();
     }
     if (Result<void> matched = planner_.check_all_matched(); !matched) return std::move(matched).error();
+    if (Result<void> claims = check_claims(); !claims) return std::move(claims).error();
     for (PlannedShard& shard : plan_.shards) {
       if (Result<void> laid_out = lay_out(shard); !laid_out) return std::move(laid_out).error();
       set_fingerprint(plan_, shard);
@@ -82,8 +87,10 @@ class Planning {
         places.emplace_back(index, shard.data_begin + shard.header.begin_offsets[i]);
       }
     }
-    Result<std::vector<conversion::PlannedTensor>> planned = planner_.plan(infos);
+    const std::string claim = claim_of(model);
+    Result<std::vector<conversion::PlannedTensor>> planned = planner_.plan(infos, claim);
     if (!planned) return at_shard(std::move(planned).error(), infos, places);
+    note_quantized(model, *planned, claim);
     std::vector<ShardTensor> tensors;
     tensors.reserve(planned->size());
     for (conversion::PlannedTensor& tensor : *planned) {
@@ -92,6 +99,54 @@ class Planning {
     }
     note_types(model, tensors);
     return add_shards(model, std::move(tensors));
+  }
+
+  // Returns what the configurations beside a model and the metadata of its files say about its quantization.
+  [[nodiscard]] std::string claim_of(const SourceModel& model) {
+    const auto known = claims_.find(model.folder);
+    std::string claim = known == claims_.end() ? std::string() : known->second;
+    if (known == claims_.end()) {
+      for (const ListedFile& file : source_.others) {
+        if (!claim.empty()) break;
+        const std::string last = last_component(file.name);
+        if (folder_of(file.name) != model.folder || !conversion::may_claim_quantization(last)) continue;
+        const Result<std::unique_ptr<ByteSource>> opened = open_source(source_.folder, file.name);
+        if (!opened) continue;  // copying it will tell
+        const Result<std::string> text = read_text(**opened, max_config_bytes);
+        if (text) claim = conversion::claim_of_text(last, *text);
+      }
+      claims_.emplace(model.folder, claim);
+    }
+    for (const std::size_t index : model.shards) {
+      if (claim.empty()) claim = conversion::claim_of_metadata(source_.shards[index].header.metadata);
+    }
+    return claim;
+  }
+
+  // Remembers whether the quantized tensors of a folder are known, if its files say that there are some.
+  void note_quantized(const SourceModel& model, const std::vector<conversion::PlannedTensor>& tensors,
+                      const std::string& claim) {
+    if (claim.empty()) return;
+    ClaimedFolder& folder = claimed_[model.folder];
+    folder.claim = claim;
+    for (const conversion::PlannedTensor& tensor : tensors) {
+      folder.found = folder.found || tensor.quantized;
+      folder.converts = folder.converts || tensor.converts;
+    }
+  }
+
+  // Quantized tensors that are not recognized could not be left alone.
+  [[nodiscard]] Result<void> check_claims() const {
+    for (const auto& [name, folder] : claimed_) {
+      if (folder.found || !folder.converts) continue;
+      return Error{.code = ErrorCode::unsupported,
+                   .message = fmt::format("{}, and none of the tensors is known to be quantized", folder.claim),
+                   .hint =
+                       "`exclude` . leaves all tensors as they are; if none is quantized, remove "
+                       "quantization_config from the configuration",
+                   .file = source_.folder + (name.empty() ? "" : "/" + name.substr(0, name.size() - 1))};
+    }
+    return {};
   }
 
   // Names the file of the tensor at fault.
@@ -108,6 +163,7 @@ class Planning {
     for (const ShardTensor& tensor : tensors) {
       const formats::TensorInfo& target = tensor.planned.target;
       if (family(target.dtype) != Family::floating || !is_castable(target.dtype)) continue;
+      if (tensor.planned.quantized && !tensor.planned.converts) continue;
       FolderTypes& types = types_[model.folder];
       types.bytes[target.dtype] += target.bytes;
       types.converts = types.converts || tensor.planned.converts;
@@ -160,6 +216,9 @@ class Planning {
         if (keys.insert(entry.first).second) shard.metadata.push_back(entry);
       }
     }
+    std::vector<const conversion::PlannedTensor*> written;
+    for (const ShardTensor& tensor : shard.tensors) written.push_back(&tensor.planned);
+    conversion::record_scale(written, shard.metadata);
     model.shards.push_back(plan_.shards.size());
     plan_.shards.push_back(std::move(shard));
   }
@@ -258,11 +317,19 @@ class Planning {
     bool uses_to = false;
   };
 
+  struct ClaimedFolder {
+    std::string claim;
+    bool found = false;     // a quantized tensor
+    bool converts = false;  // some tensor is converted
+  };
+
   const ConvertRequest& request_;
   SourceCheckpoint source_;
   conversion::TensorPlanner planner_;
   CheckpointPlan plan_;
   std::map<std::string, FolderTypes> types_;
+  std::map<std::string, std::string> claims_;  // of the configurations in a folder
+  std::map<std::string, ClaimedFolder> claimed_;
 };
 
 Result<void> check_request(const ConvertRequest& request) {

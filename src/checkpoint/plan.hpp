@@ -15,7 +15,9 @@ namespace tensorcast::checkpoint {
 struct Settings {
   CastOptions options;
   OnLoss on_loss = OnLoss::ignore;
+  double zero_limit = 0.01;
   bool refuse_wrap = false;
+  bool refuse_zeroed = false;
   bool report = false;
   bool verify = false;
 };

@@ -33,7 +33,9 @@ OrderedJson settings_json(const Settings& settings) {
           {"float_string", static_cast<int>(options.float_string)},
           {"scale", options.scale},
           {"on_loss", static_cast<int>(settings.on_loss)},
+          {"zero_limit", settings.zero_limit},
           {"refuse_wrap", settings.refuse_wrap},
+          {"refuse_zeroed", settings.refuse_zeroed},
           {"report", settings.report},
           {"verify", settings.verify}};
 }
@@ -127,7 +129,10 @@ Settings parse_settings(const Json& json) {
   options.scale = json.at("scale").get<double>();
   require(std::isfinite(options.scale), "the scale is not finite");
   settings.on_loss = enumerator<OnLoss>(json.at("on_loss"), 2);
+  settings.zero_limit = json.at("zero_limit").get<double>();
+  require(settings.zero_limit >= 0.0 && settings.zero_limit <= 1.0, "a share is not between 0 and 1");
   settings.refuse_wrap = json.at("refuse_wrap").get<bool>();
+  settings.refuse_zeroed = json.at("refuse_zeroed").get<bool>();
   settings.report = json.at("report").get<bool>();
   settings.verify = json.at("verify").get<bool>();
   return settings;
@@ -183,6 +188,7 @@ ShardTensor parse_tensor(const Json& json, const CheckpointPlan& plan) {
   planned.left = json.value("left", false);
   // With a scale, a tensor that keeps its type may be copied or converted.
   if (planned.converts && planned.from == target.dtype && json.contains("copy")) planned.converts = false;
+  if (planned.converts) planned.scale = plan.settings.options.scale;
   return tensor;
 }
 

@@ -42,7 +42,9 @@ class ShardRun {
     request_.options = plan.settings.options;
     request_.execution = execution;
     request_.on_loss = plan.settings.on_loss;
+    request_.zero_limit = plan.settings.zero_limit;
     request_.refuse_wrap = plan.settings.refuse_wrap;
+    request_.refuse_zeroed = plan.settings.refuse_zeroed;
     request_.report = plan.settings.report;
     if (progress.on_progress) {
       request_.on_progress = [&progress, this](const Progress& part) {

@@ -12,6 +12,7 @@
 #include "convert/open_input.hpp"
 #include "convert/plan.hpp"
 #include "convert/progress_meter.hpp"
+#include "convert/scale_record.hpp"
 #include "convert/transfer.hpp"
 #include "convert/verify.hpp"
 #include "dtype/guarded.hpp"
@@ -104,7 +105,14 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
   }
   if (auto reserved = output->reserve(plan.bytes_out()); !reserved) return std::move(reserved).error();
 
-  const formats::WriteOptions options{.metadata = input.reader->metadata(),
+  std::vector<const PlannedTensor*> written;
+  for (const PlannedTensor& tensor : plan.tensors) written.push_back(&tensor);
+  formats::Metadata metadata = input.reader->metadata();
+  conversion::record_scale(written, metadata);
+  // What has become longer is the record; a GGUF that has one already keeps its own.
+  const bool recorded = metadata.size() > input.reader->metadata().size();
+  const formats::WriteOptions options{.metadata = metadata,
+                                      .added = recorded ? formats::Metadata{metadata.back()} : formats::Metadata{},
                                       .source_format = std::string(input.format->name),
                                       .compressed = input.reader->compressed(),
                                       .native_metadata = input.reader->native_metadata()};

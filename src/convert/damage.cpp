@@ -44,6 +44,10 @@ std::string remedy_of(const CastReport& report, DType from, DType to) {
   return "`scale`, a wider type or a block scheme would help";
 }
 
+std::string zeros_text(const NonzeroCounts& nonzero) {
+  return fmt::format("{} of {} nonzero elements became zero", nonzero.before - nonzero.after, nonzero.before);
+}
+
 }  // namespace
 
 bool may_damage(DType from, DType to, const CastOptions& options) noexcept {
@@ -52,7 +56,8 @@ bool may_damage(DType from, DType to, const CastOptions& options) noexcept {
   const DTypeFacts& source = facts(from);
   const DTypeFacts& target = facts(to);
   return source.lowest < target.lowest || source.largest > target.largest ||
-         source.smallest_positive < target.smallest_positive;
+         source.smallest_positive < target.smallest_positive || (source.has_infinity && !target.has_infinity) ||
+         (source.has_nan && !target.has_nan);
 }
 
 std::uint64_t count_nonzero(DType dtype, std::span<const std::byte> data, std::size_t count) noexcept {
@@ -72,23 +77,45 @@ std::uint64_t count_nonzero(DType dtype, std::span<const std::byte> data, std::s
   }
 }
 
+bool became_mostly_zero(const NonzeroCounts& nonzero) noexcept { return nonzero.after * 2 < nonzero.before; }
+
 std::optional<Damage> find_damage(const CastReport& report, const NonzeroCounts& nonzero, DType from, DType to) {
   if (family(to) == Family::boolean) return std::nullopt;
   const auto damage = [&](std::string what) { return Damage{std::move(what), remedy_of(report, from, to)}; };
-  if (nonzero.after * 2 < nonzero.before) {
-    return damage(fmt::format("{} of {} nonzero elements became zero", nonzero.before - nonzero.after, nonzero.before));
-  }
+  if (became_mostly_zero(nonzero)) return damage(zeros_text(nonzero));
   if (report.wrapped != 0) {
     return damage(fmt::format("{} of {} elements wrapped around", report.wrapped, report.count));
   }
+  // A single new infinity spoils every sum that it enters.
   const std::uint64_t out_of_range = report.saturated + report.overflowed;
-  if (out_of_range * 100 > report.count * out_of_range_percent) {
+  if (report.overflowed != 0 || out_of_range * 100 > report.count * out_of_range_percent) {
     return damage(fmt::format("{} of {} elements are out of range", out_of_range, report.count));
+  }
+  if (report.nan_lost != 0) {
+    return damage(fmt::format("{} of {} elements were NaN and became numbers", report.nan_lost, report.count));
   }
   if (report.signal_power > 0.0 && report.snr_db() < least_snr_db) {
     constexpr double shown_as_zero = 0.05;  // "-0.0 dB" would look like a mistake
     const double decibels = std::fabs(report.snr_db()) < shown_as_zero ? 0.0 : report.snr_db();
     return damage(fmt::format("the signal to noise ratio is {:.1f} dB", decibels));
+  }
+  return std::nullopt;
+}
+
+std::optional<Damage> find_loss(const CastReport& report, const NonzeroCounts& nonzero, DType from, DType to,
+                                double zero_limit) {
+  if (std::optional<Damage> damage = find_damage(report, nonzero, from, to)) return damage;
+  if (family(to) == Family::boolean) return std::nullopt;
+  const auto loss = [&](std::string what) { return Damage{std::move(what), remedy_of(report, from, to)}; };
+  if (report.saturated != 0) {
+    return loss(fmt::format("{} of {} elements are out of range", report.saturated, report.count));
+  }
+  if (report.nan_made != 0) return loss(fmt::format("{} of {} elements became NaN", report.nan_made, report.count));
+  const std::uint64_t zeros = nonzero.before > nonzero.after ? nonzero.before - nonzero.after : 0;
+  if (static_cast<double>(zeros) > zero_limit * static_cast<double>(nonzero.before)) {
+    Damage damage = loss(fmt::format("{}, which is more than the share of {}", zeros_text(nonzero), zero_limit));
+    damage.remedy += "; `zero_limit` allows more";
+    return damage;
   }
   return std::nullopt;
 }

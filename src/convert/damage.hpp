@@ -15,7 +15,8 @@ struct Damage {
   std::string remedy;  // a suggestion; backquotes as in Error::hint
 };
 
-// Returns false if `to` has a value near every value of `from`: the conversion then needs no report.
+// Returns false if `to` has a value near every value of `from`, infinities and NaN included: the conversion then needs
+// no report.
 [[nodiscard]] bool may_damage(DType from, DType to, const CastOptions& options) noexcept;
 
 // Counts elements other than zero; NaN counts. `data` is packed storage of numbers or bools.
@@ -26,8 +27,16 @@ struct NonzeroCounts {
   std::uint64_t after = 0;
 };
 
+// Reports whether more than half of the nonzero elements became zero.
+[[nodiscard]] bool became_mostly_zero(const NonzeroCounts& nonzero) noexcept;
+
 // Returns the gravest damage of a conversion.
 [[nodiscard]] std::optional<Damage> find_damage(const CastReport& report, const NonzeroCounts& nonzero, DType from,
                                                 DType to);
+
+// Returns what a strict conversion does not allow: any damage; an element that overflowed, saturated, or lost a NaN or
+// an infinity; nonzero elements that became zero, beyond the share `zero_limit` of them.
+[[nodiscard]] std::optional<Damage> find_loss(const CastReport& report, const NonzeroCounts& nonzero, DType from,
+                                              DType to, double zero_limit);
 
 }  // namespace tensorcast::conversion

@@ -7,11 +7,12 @@
 #include <numeric>
 #include <optional>
 #include <set>
-#include <unordered_set>
 #include <utility>
 
+#include "convert/optimizer_state.hpp"
 #include "convert/pattern_list.hpp"
-#include "convert/scales_beside.hpp"
+#include "convert/quantization_claim.hpp"
+#include "convert/quantized_tensors.hpp"
 #include "dtype/dtype_table.hpp"
 #include "tensorcast/tensor.hpp"
 
@@ -25,6 +26,7 @@ struct Decision {
   DType to = DType::undefined;  // undefined: copied
   std::string reason;
   bool included = true;
+  bool left = false;  // a conversion was requested and is not done
 };
 
 // The request's patterns, compiled.
@@ -51,7 +53,8 @@ class Selection {
   }
 
   // The array of a format without names is converted whatever its type.
-  Result<Decision> decide(const ConvertRequest& request, const TensorInfo& tensor, const Format& input) {
+  Result<Decision> decide(const ConvertRequest& request, const TensorInfo& tensor, const Format& input,
+                          bool optimizer_state) {
     const std::size_t rule = first_rule(request, tensor);
     const std::size_t include = include_.first_match(tensor.name);
     const std::size_t exclude = exclude_.first_match(tensor.name);
@@ -79,6 +82,8 @@ class Selection {
         break;
     }
     if (std::string kept = reason_to_keep(request, tensor); !kept.empty()) return Decision{.reason = std::move(kept)};
+    // Rounded, a count of 1001 steps is 1000, and second moments are zero.
+    if (optimizer_state && request.to != tensor.dtype) return Decision{.reason = "optimizer state", .left = true};
     return Decision{.to = request.to, .reason = "--to"};
   }
 
@@ -112,7 +117,7 @@ class Selection {
     if (rank < 2) return "not a matrix";
     const TensorKind kind = tensor_kind(tensor.name, rank);
     const bool kept = kind == TensorKind::embedding || kind == TensorKind::head || kind == TensorKind::norm ||
-                      kind == TensorKind::scale;
+                      kind == TensorKind::router || kind == TensorKind::state_space || kind == TensorKind::scale;
     return kept ? std::string(name(kind)) : std::string();
   }
 
@@ -194,26 +199,16 @@ Result<void> check_count(const Format& output, std::size_t tensors, bool extract
                .hint = fmt::format("{} can; `include` takes one out", fmt::join(names, ", "))};
 }
 
-// Quantized weights need a multiplication by their scales, which no conversion does.
-Result<void> check_scales(const TensorInfo& weight, const std::unordered_set<std::string>& names) {
-  constexpr int widest_code_bits = 8;
-  if (family(weight.dtype) == Family::text || bit_width(weight.dtype) > widest_code_bits) return {};
-  const std::optional<std::string> scales = scales_beside(weight.name, names);
-  if (!scales) return {};
-  return Error{.code = ErrorCode::unsupported,
-               .message = fmt::format("its values are codes that \"{}\" scales, and scales are not applied", *scales),
-               .hint = "`raw_codes` converts the codes alone; `exclude` leaves them",
-               .tensor = weight.name};
-}
-
 Result<PlannedTensor> plan_tensor(const TensorInfo& source, Decision decision, const CastOptions& options) {
   PlannedTensor planned{
       .target = source,
       .from = source.dtype,
       .bytes_in = source.bytes,
       .converts = decision.to != DType::undefined && (decision.to != source.dtype || options.scale != 1.0),
-      .reason = std::move(decision.reason)};
+      .reason = std::move(decision.reason),
+      .left = decision.left};
   if (!planned.converts) return planned;
+  planned.scale = options.scale;
   planned.target.dtype = decision.to;
   planned.target.bytes = decision.to == DType::string ? 0 : storage_bytes(decision.to, source.count);
   if (planned.target.bytes == std::numeric_limits<std::size_t>::max()) {
@@ -260,19 +255,21 @@ class TensorPlanner::Implementation {
     return {};
   }
 
-  Result<std::vector<PlannedTensor>> plan(std::span<const TensorInfo> tensors) {
-    names_.clear();
-    if (!request_.raw_codes) {
-      for (const TensorInfo& tensor : tensors) names_.insert(tensor.name);
-    }
+  Result<std::vector<PlannedTensor>> plan(std::span<const TensorInfo> tensors, const std::string& claim) {
+    const std::vector<QuantizedPart> quantized = find_quantized(tensors, claim);
+    const std::vector<bool> optimizer_state = find_optimizer_state(tensors);
     std::vector<PlannedTensor> plan;
     for (std::size_t index = 0; index < tensors.size(); ++index) {
-      Result<Decision> decision = selection_.decide(request_, tensors[index], input_);
+      Result<Decision> decision = selection_.decide(request_, tensors[index], input_, optimizer_state[index]);
       if (!decision) return std::move(decision).error();
       if (extracting_ && !decision->included) continue;
       Result<PlannedTensor> planned = plan_one(tensors[index], std::move(decision).value());
       if (!planned) return std::move(planned).error();
       planned->source = index;
+      planned->quantized = quantized[index].role != QuantizedRole::none;
+      if (Result<void> left = leave_quantized(*planned, tensors, quantized, claim); !left) {
+        return std::move(left).error();
+      }
       plan.push_back(std::move(planned).value());
     }
     return plan;
@@ -283,6 +280,12 @@ class TensorPlanner::Implementation {
  private:
   Result<PlannedTensor> plan_one(const TensorInfo& source, Decision decision) {
     if (source.problem) return *source.problem;
+    if (output_.demanded_type != nullptr && decision.reason == "--to" && output_.can_hold(request_.to)) {
+      if (const DType demanded = output_.demanded_type(source); demanded != DType::undefined) {
+        decision.reason = fmt::format("{} in {}", name(demanded), output_.name);
+        decision.to = demanded;
+      }
+    }
     Result<PlannedTensor> planned = plan_tensor(source, std::move(decision), request_.options);
     if (!planned) return planned;
     TensorInfo& target = planned->target;
@@ -293,16 +296,47 @@ class TensorPlanner::Implementation {
       if (std::string objection = output_.objection(target); !objection.empty()) {
         target = source;
         planned->converts = false;
+        planned->scale = 1.0;
         planned->left = true;
         planned->reason = std::move(objection);
       }
     }
-    if (planned->converts) {
-      if (Result<void> scales = check_scales(source, names_); !scales) return std::move(scales).error();
-    }
     if (Result<void> holds = check_holds(output_, input_, target); !holds) return std::move(holds).error();
     if (output_.named_tensors && target.name.empty()) target.name = name_from_path(request_.input);
     return planned;
+  }
+
+  // Scales are not applied, so codes and what decodes them must stay as they are. With `raw_codes` the codes alone are
+  // converted, unless a configuration would then be wrong.
+  Result<void> leave_quantized(PlannedTensor& planned, std::span<const TensorInfo> tensors,
+                               std::span<const QuantizedPart> parts, const std::string& claim) const {
+    const TensorInfo& source = tensors[planned.source];
+    const QuantizedPart& part = parts[planned.source];
+    if (!planned.converts || part.role == QuantizedRole::none) return {};
+    const bool raw = request_.raw_codes && claim.empty();
+    if (raw && part.role == QuantizedRole::codes) return {};
+    if (raw && planned.reason == "--to") {
+      planned.target = source;
+      planned.converts = false;
+      planned.scale = 1.0;
+      planned.reason = "decodes codes";
+      return {};
+    }
+    std::string message;
+    if (part.role == QuantizedRole::decoder) {
+      const std::string codes = part.partner.empty() ? "quantized weights" : fmt::format("\"{}\"", part.partner);
+      message = fmt::format("it decodes the codes of {}, and rounding it would damage them", codes);
+    } else if (part.partner.empty()) {
+      message = fmt::format("its values are codes{}, and quantized tensors are not decoded",
+                            claim.empty() ? std::string() : ": " + claim);
+    } else {
+      message = fmt::format("its values are codes that \"{}\" scales, and scales are not applied", part.partner);
+    }
+    std::string hint =
+        fmt::format("`exclude` '{}' leaves what is quantized as it is", pattern_of_quantized(tensors, parts));
+    if (claim.empty()) hint += "; `raw_codes` converts the codes alone";
+    return Error{
+        .code = ErrorCode::unsupported, .message = std::move(message), .hint = std::move(hint), .tensor = source.name};
   }
 
   Result<void> check_options(const TensorInfo& source, DType to) {
@@ -317,7 +351,6 @@ class TensorPlanner::Implementation {
   const Format& output_;
   bool extracting_;
   Selection selection_;
-  std::unordered_set<std::string> names_;  // names of all tensors; empty if raw codes are converted
   std::set<std::pair<DType, DType>> checked_pairs_;
 };
 
@@ -340,8 +373,8 @@ Result<TensorPlanner> TensorPlanner::create(const ConvertRequest& request, const
   return TensorPlanner(std::move(implementation));
 }
 
-Result<std::vector<PlannedTensor>> TensorPlanner::plan(std::span<const TensorInfo> tensors) {
-  return implementation_->plan(tensors);
+Result<std::vector<PlannedTensor>> TensorPlanner::plan(std::span<const TensorInfo> tensors, const std::string& claim) {
+  return implementation_->plan(tensors, claim);
 }
 
 Result<void> TensorPlanner::check_all_matched() const { return implementation_->check_all_matched(); }
@@ -363,7 +396,9 @@ Result<Plan> make_plan(const ConvertRequest& request, const formats::Reader& inp
                        const Format& output_format) {
   Result<TensorPlanner> planner = TensorPlanner::create(request, input_format, output_format);
   if (!planner) return std::move(planner).error();
-  Result<std::vector<PlannedTensor>> tensors = planner->plan(input.tensors());
+  std::string claim = claim_of_metadata(input.metadata());
+  if (claim.empty() && input_format.many_tensors) claim = claim_beside(request.input);
+  Result<std::vector<PlannedTensor>> tensors = planner->plan(input.tensors(), claim);
   if (!tensors) return std::move(tensors).error();
   Plan plan{.tensors = std::move(tensors).value(), .layout = {}};
   if (Result<void> matched = planner->check_all_matched(); !matched) return std::move(matched).error();
@@ -385,7 +420,8 @@ TensorOutcome planned_outcome(const PlannedTensor& tensor) {
           .bytes_in = tensor.bytes_in,
           .bytes_out = tensor.target.bytes,
           .reason = tensor.reason,
-          .left = tensor.left};
+          .left = tensor.left,
+          .scale = tensor.scale};
 }
 
 }  // namespace tensorcast::conversion

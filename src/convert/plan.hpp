@@ -18,8 +18,10 @@ struct PlannedTensor {
   DType from = DType::undefined;
   std::uint64_t bytes_in = 0;
   bool converts = false;  // false: copied byte for byte
+  double scale = 1.0;     // what its elements are multiplied by
   std::string reason;
-  bool left = false;  // a conversion was requested and is not done
+  bool left = false;       // a conversion was requested and is not done
+  bool quantized = false;  // codes, or what decodes them
 };
 
 // Returns what the plan says of a tensor; the conversion adds its report and damage.
@@ -44,9 +46,11 @@ class TensorPlanner {
   TensorPlanner& operator=(TensorPlanner&& other) noexcept;
   ~TensorPlanner();
 
-  // Plans all tensors of one model, whose scales may be in another of its files. PlannedTensor::source is the index in
-  // `tensors`. Errors: those of make_plan().
-  [[nodiscard]] Result<std::vector<PlannedTensor>> plan(std::span<const formats::TensorInfo> tensors);
+  // Plans all tensors of one model, whose scales may be in another of its files. `claim`: what the model's files say
+  // about its quantization (quantization_claim.hpp). PlannedTensor::source is the index in `tensors`.
+  // Errors: those of make_plan().
+  [[nodiscard]] Result<std::vector<PlannedTensor>> plan(std::span<const formats::TensorInfo> tensors,
+                                                        const std::string& claim);
   // Errors: invalid_argument, naming a pattern that has matched no tensor so far.
   [[nodiscard]] Result<void> check_all_matched() const;
 
@@ -58,7 +62,7 @@ class TensorPlanner {
 };
 
 // Errors: invalid_argument (no type to convert to; patterns that are wrong or match nothing; options), unsupported
-// (types that the output's format or the opset does not have; weights whose scales are another tensor).
+// (types that the output's format or the opset does not have; quantized tensors that would change).
 [[nodiscard]] Result<Plan> make_plan(const ConvertRequest& request, const formats::Reader& input,
                                      const formats::Format& input_format, const formats::Format& output_format);
 

@@ -10,8 +10,9 @@
 namespace tensorcast::inline TENSORCAST_ABI {
 namespace {
 
-constexpr std::array<std::string_view, 10> kind_names = {"embedding", "attention", "feed-forward", "expert", "router",
-                                                         "norm",      "head",      "convolution",  "scale",  "other"};
+constexpr std::array<std::string_view, 11> kind_names = {"embedding",   "attention", "feed-forward", "expert",
+                                                         "router",      "norm",      "head",         "convolution",
+                                                         "state-space", "scale",     "other"};
 
 struct Clue {
   TensorKind kind;
@@ -31,6 +32,11 @@ constexpr Clue clues[] = {
     {TensorKind::scale, ".scale_input."},
     {TensorKind::scale, ".qzeros."},
     {TensorKind::scale, "zero_point"},
+    {TensorKind::state_space, ".a_log."},
+    {TensorKind::state_space, ".a_logs."},
+    {TensorKind::state_space, ".ssm_a."},
+    {TensorKind::state_space, "conv1d."},
+    {TensorKind::state_space, ".dt_bias."},
     {TensorKind::head, ".lm_head."},
     {TensorKind::head, ".embed_out."},
     {TensorKind::head, ".cls.predictions."},
@@ -53,6 +59,8 @@ constexpr Clue clues[] = {
     {TensorKind::embedding, ".relative_position"},
     {TensorKind::router, ".router."},
     {TensorKind::router, ".gate.weight."},
+    {TensorKind::router, ".gate.wg."},
+    {TensorKind::router, ".ffn_gate_inp"},
     {TensorKind::router, ".gate.e_score_correction_bias."},
     {TensorKind::router, "_gate.weight."},
     {TensorKind::expert, "expert"},

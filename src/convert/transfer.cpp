@@ -68,7 +68,8 @@ class Transfer {
     const DType from = tensor.from;
     const DType to = tensor.target.dtype;
     const std::uint64_t per_block = block_elements(from, to, block_bytes_);
-    const bool judged = request_.on_loss != OnLoss::ignore && may_damage(from, to, request_.options);
+    const bool judged =
+        (request_.on_loss != OnLoss::ignore || request_.refuse_zeroed) && may_damage(from, to, request_.options);
     const CastOptions options = options_for(to);
     std::optional<CastReport> report;
     if (request_.report || judged) report.emplace();
@@ -91,13 +92,21 @@ class Transfer {
       blocks_.push(target.bytes.size());
       advance(source.size() + target.bytes.size(), tensor);
     }
-    if (judged) outcome_.damages[index] = find_damage(*report, nonzero, from, to);
     if (request_.report) outcome_.reports[index] = report;
-    if (request_.on_loss == OnLoss::fail && outcome_.damages[index]) {
-      return Error{.code = ErrorCode::out_of_range,
-                   .message = outcome_.damages[index]->what,
-                   .hint = outcome_.damages[index]->remedy};
+    return judged && !outcome_.cancelled ? judge(index, *report, nonzero, from, to) : Result<void>();
+  }
+
+  Result<void> judge(std::size_t index, const CastReport& report, const NonzeroCounts& nonzero, DType from, DType to) {
+    const bool strict = request_.on_loss == OnLoss::fail;
+    std::optional<Damage> damage =
+        strict ? find_loss(report, nonzero, from, to, request_.zero_limit) : find_damage(report, nonzero, from, to);
+    if (!damage) return {};
+    const bool zeroed = request_.refuse_zeroed && family(to) != Family::boolean && became_mostly_zero(nonzero);
+    if (strict || zeroed) {
+      std::string hint = damage->remedy + (strict ? "" : "; `allow_loss` converts all the same");
+      return Error{.code = ErrorCode::out_of_range, .message = std::move(damage->what), .hint = std::move(hint)};
     }
+    if (request_.on_loss == OnLoss::tell) outcome_.damages[index] = std::move(damage);
     return {};
   }
 

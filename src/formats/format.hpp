@@ -103,7 +103,8 @@ struct ReadOptions {
 };
 
 struct WriteOptions {
-  Metadata metadata = {};          // carried over from the input
+  Metadata metadata = {};          // carried over from the input, and `added`
+  Metadata added = {};             // what the conversion adds; native_metadata does not have it
   std::string source_format = {};  // name of the input's format
   bool compressed = false;         // whether the input was; formats that can compress then do
   // The input's native_metadata(), which outlives the writer; of use to a writer of `source_format` only.
@@ -139,6 +140,9 @@ struct Format {
   // Returns in a few words why common readers of the format fail on a tensor that the format can hold; "" if they do
   // not. Null: they never fail.
   std::string (*objection)(const TensorInfo& tensor) = nullptr;
+  // Returns the type that programs demand of a tensor of floating-point numbers with its shape; undefined: none. It is
+  // used where the user names a type for all tensors. Null: never any.
+  DType (*demanded_type)(const TensorInfo& tensor) = nullptr;
   // Returns the best order of `tensors` in the file, as indices. Null: the given order.
   std::vector<std::size_t> (*layout)(std::span<const TensorInfo> tensors) = nullptr;
 };

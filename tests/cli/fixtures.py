@@ -67,14 +67,16 @@ def checkpoint(operations):
     return buffer.getvalue()
 
 
-def gguf(tensors):
-    """(name, dimensions from the fastest one, ggml's type, data) and two keys of metadata."""
+def gguf(tensors, file_type=None):
+    """(name, dimensions from the fastest one, ggml's type, data) and two or three keys of metadata."""
     def text(value):
         return struct.pack("<Q", len(value)) + value
 
-    header = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), 2)
+    header = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), 2 if file_type is None else 3)
     header += text(b"general.architecture") + struct.pack("<I", 8) + text(b"llama")
     header += text(b"llama.rope.freq_base") + struct.pack("<If", 6, 10000)
+    if file_type is not None:
+        header += text(b"general.file_type") + struct.pack("<II", 4, file_type)
     data = b""
     for name, dimensions, kind, content in tensors:
         header += text(name.encode()) + struct.pack(f"<I{len(dimensions)}QIQ", len(dimensions), *dimensions, kind, len(data))

@@ -195,8 +195,10 @@ std::string tensor_counts(const ConvertOutcome& outcome) {
   std::vector<std::string> parts;
   for (const auto& [dtype, count] : converted) parts.push_back(fmt::format("{} to {}", grouped(count), name(dtype)));
   if (copied != 0) parts.push_back(fmt::format("{} copied", grouped(copied)));
-  for (const auto& [reason, count] : left)
-    parts.push_back(fmt::format("{} left: {}, see --allow-odd", grouped(count), reason));
+  for (const auto& [reason, count] : left) {
+    const char* option = reason == "optimizer state" ? "--rule" : "--allow-odd";
+    parts.push_back(fmt::format("{} left: {}, see {}", grouped(count), reason, option));
+  }
   const std::string all = count_text(outcome.tensors.size(), "tensor");
   return parts.empty() ? all : fmt::format("{} ({})", all, fmt::join(parts, ", "));
 }
@@ -211,6 +213,7 @@ Json outcome_json(const ConvertRequest& request, const ConvertOutcome& outcome, 
                   {"bytes_in", tensor.bytes_in}, {"bytes_out", tensor.bytes_out},
                   {"reason", tensor.reason}};
     if (tensor.left) entry["left"] = true;
+    if (tensor.scale != 1.0) entry["scale"] = tensor.scale;
     if (!tensor.damage.empty()) entry["damage"] = tensor.damage;
     if (tensor.report) entry["report"] = to_json(*tensor.report);
     tensors.push_back(std::move(entry));

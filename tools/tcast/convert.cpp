@@ -39,6 +39,7 @@ struct ConvertArguments {
   std::string report_path;
   bool plan_only = false;  // tcast plan
   bool strict_loss = false;
+  bool allow_loss = false;
   bool json = false;
   bool quiet = false;
 };
@@ -56,7 +57,7 @@ constexpr const char* convert_examples = R"(Examples:
   tcast convert model.safetensors -o embedding.npy --include '^embed\.weight$'
       take one tensor out, as it is or with --to
   tcast convert model.safetensors -o new/folder/int8.safetensors --to int8 --scale 127 --parents --strict-loss
-      fail if the conversion destroys a tensor, instead of a warning
+      fail if any number overflows or is clamped, or more than 1 % of them become zero
   tcast convert folder/ -o folder-bf16 --to bfloat16
       a checkpoint: all shards, the index, config.json's torch_dtype; other files are copied. After a crash the same
       command goes on where it stopped
@@ -65,8 +66,11 @@ constexpr const char* convert_examples = R"(Examples:
 In safetensors, npz, gguf and PyTorch, --to converts floating-point tensors only: others are copied unless a rule names
 them. The array of an npy, pb or raw file is converted whatever its type.
 What a PyTorch checkpoint has besides tensors, such as an optimizer's settings, goes to OUT.json.
-A conversion destroys a tensor if more than half of its nonzero elements become zero, if the signal to noise ratio is
-under 3 dB, if an element wraps around, or if more than 1 % of the elements are out of range.
+A tensor more than half of whose nonzero elements become zero is an error; --allow-loss converts it all the same.
+A warning names a tensor if an element overflows to infinity, wraps around or was NaN and is not, if more than 1 % of
+the elements are out of range, or if the signal to noise ratio is under 3 dB.
+--strict-loss makes all that an error, and any element that is out of range, or infinite and then is not; of the nonzero
+elements of a tensor, --zero-limit may become zero.
 REGEX is RE2's syntax: it may match any part of a name, and has no backreferences and no lookaround.
 OUT may be IN. OUT appears only when it is complete; nothing is left behind after an error or Ctrl-C.)";
 
@@ -266,6 +270,7 @@ void check_usage(ConvertArguments& arguments) {
   request.from = arguments.layout.from;
   if (!arguments.quiet) request.on_loss = tensorcast::OnLoss::tell;
   if (arguments.strict_loss) request.on_loss = tensorcast::OnLoss::fail;
+  request.refuse_zeroed = !arguments.allow_loss;
   request.report = !arguments.report_path.empty() || arguments.json;
   for (const std::string& text : arguments.rules) {
     const Result<tensorcast::ConvertRule> rule = parse_rule(text);
@@ -365,8 +370,20 @@ void add_conversion(CLI::App& command, Work& work, bool plan_only) {
   command.add_flag(
       "--verify", request.verify,
       "read the output back; compare it with IN, a second conversion and, up to 64 Mi elements, the reference");
-  command.add_flag("--strict-loss", arguments->strict_loss,
-                   "fail if the conversion destroys a tensor (see below), instead of a warning");
+  CLI::Option* strict = command.add_flag("--strict-loss", arguments->strict_loss,
+                                         "fail if an element overflows, is clamped, or loses a NaN or an infinity, or "
+                                         "if too many become zero (see below)");
+  command
+      .add_option("--zero-limit", request.zero_limit,
+                  "with --strict-loss: the share of a tensor's nonzero elements that may become zero (default 0.01)")
+      ->option_text("SHARE")
+      ->check(CLI::Range(0.0, 1.0))
+      ->needs(strict);
+  command
+      .add_flag("--allow-loss", arguments->allow_loss,
+                "convert also tensors more than half of whose nonzero elements become zero, with a warning (default: "
+                "an error)")
+      ->excludes(strict);
   command.add_flag("--allow-odd", request.allow_odd,
                    "to safetensors: convert also tensors whose last dimension fills no whole bytes, such as an odd one "
                    "to float4, which PyTorch then cannot load (default: leave them as they are)");

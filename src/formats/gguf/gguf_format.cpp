@@ -123,6 +123,12 @@ Result<std::unique_ptr<Writer>> create(io::OutputFile& file, std::span<const Ten
   gguf::NativeMetadata native;
   if (options.source_format == gguf_format.name && !options.native_metadata.empty()) {
     native = gguf::unpack_native(options.native_metadata);
+    if (!options.added.empty()) {
+      Result<std::string> more = gguf::with_added(native.bytes, options.added);
+      if (!more) return std::move(more).error();
+      texts = *std::move(more);
+      native.bytes = texts;
+    }
   } else {
     Result<std::string> formatted = gguf::format_metadata(options.metadata);
     if (!formatted) return std::move(formatted).error();
@@ -148,6 +154,12 @@ constexpr Format gguf_format = {
     .open = open,
     .create = create,
     .check = check,
+    // ggml computes with 1-D tensors, such as norms and biases, in float32 only.
+    .demanded_type =
+        [](const TensorInfo& tensor) {
+          const bool demands = tensor.shape.size() <= 1 && family(tensor.dtype) == Family::floating;
+          return demands ? DType::float32 : DType::undefined;
+        },
 };
 
 }  // namespace tensorcast::formats

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <numeric>
+#include <optional>
 #include <unordered_set>
 
 #include "formats/gguf/gguf_metadata.hpp"
@@ -124,6 +126,22 @@ Result<void> check_names(const std::vector<TensorInfo>& tensors) {
   return malformed("the name occurs twice", std::string(*twice));
 }
 
+// Returns ggml's number for a file whose bytes are mostly of one type (LLAMA_FTYPE).
+std::optional<std::uint32_t> file_type_of(std::span<const TensorInfo> tensors) {
+  constexpr std::uint32_t all_float32 = 0, mostly_float16 = 1, mostly_bfloat16 = 32;
+  std::map<DType, std::uint64_t> bytes;
+  for (const TensorInfo& tensor : tensors) {
+    if (!tensor.foreign_dtype.empty()) return std::nullopt;
+    bytes[tensor.dtype] += tensor.bytes;
+  }
+  const auto most = std::ranges::max_element(bytes, {}, [](const auto& entry) { return entry.second; });
+  if (most == bytes.end()) return std::nullopt;
+  if (most->first == DType::float32) return all_float32;
+  if (most->first == DType::float16) return mostly_float16;
+  if (most->first == DType::bfloat16) return mostly_bfloat16;
+  return std::nullopt;
+}
+
 template <class Number>
 void put(std::string& bytes, Number number) {
   bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
@@ -160,10 +178,15 @@ Result<Header> read_header(const io::InputFile& file) {
   if (*tensor_count > reader.left() / least_bytes) {
     return malformed(fmt::format("{} tensors do not fit into the file", *tensor_count));
   }
-  Header header{.tensors = {},
-                .offsets = {},
-                .metadata = std::move(metadata->texts),
-                .native_metadata = pack_native({.alignment = metadata->alignment, .bytes = native})};
+  Header header{
+      .tensors = {},
+      .offsets = {},
+      .metadata = std::move(metadata->texts),
+      .native_metadata = pack_native(
+          {.alignment = metadata->alignment,
+           .file_type_at =
+               metadata->file_type_at == 0 ? 0 : static_cast<std::uint32_t>(metadata->file_type_at - native_begin),
+           .bytes = native})};
   for (std::uint64_t i = 0; i < *tensor_count; ++i) {
     if (auto taken = budget.take_grown<TensorInfo>(); !taken) return std::move(taken).error();
     std::uint64_t begin = 0;
@@ -188,8 +211,9 @@ Result<Header> read_header(const io::InputFile& file) {
 
 std::string pack_native(const NativeMetadata& native) {
   std::string packed;
-  packed.reserve(sizeof native.alignment + native.bytes.size());
+  packed.reserve(sizeof native.alignment + sizeof native.file_type_at + native.bytes.size());
   put(packed, native.alignment);
+  put(packed, native.file_type_at);
   packed += native.bytes;
   return packed;
 }
@@ -197,7 +221,9 @@ std::string pack_native(const NativeMetadata& native) {
 NativeMetadata unpack_native(std::string_view packed) {
   NativeMetadata native;
   std::memcpy(&native.alignment, packed.data(), sizeof native.alignment);
-  native.bytes = packed.substr(sizeof native.alignment);
+  packed.remove_prefix(sizeof native.alignment);
+  std::memcpy(&native.file_type_at, packed.data(), sizeof native.file_type_at);
+  native.bytes = packed.substr(sizeof native.file_type_at);
   return native;
 }
 
@@ -206,6 +232,10 @@ std::string format_header(std::span<const TensorInfo> tensors, const NativeMetad
   put(bytes, newest_version);
   put(bytes, std::uint64_t{tensors.size()});
   bytes += native.bytes;
+  if (const std::optional<std::uint32_t> type = file_type_of(tensors); type && native.file_type_at != 0) {
+    const std::size_t at = bytes.size() - native.bytes.size() + native.file_type_at;
+    std::memcpy(bytes.data() + at, &*type, sizeof *type);
+  }
   std::uint64_t begin = 0;
   for (const TensorInfo& tensor : tensors) {
     put(bytes, std::uint64_t{tensor.name.size()});

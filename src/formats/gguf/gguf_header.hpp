@@ -26,15 +26,18 @@ struct Header {
 // Reads and checks the header. Tensors lie inside the file and do not overlap. Errors: parse, unsupported, io.
 [[nodiscard]] Result<Header> read_header(const io::InputFile& file);
 
-// What Reader::native_metadata() holds: the alignment, and the file's bytes from the number of keys to the last value.
+// What Reader::native_metadata() holds: the alignment, the place of the value of general.file_type in `bytes` (0: it is
+// not there), and the file's bytes from the number of keys to the last value.
 struct NativeMetadata {
   std::uint32_t alignment = 0;
+  std::uint32_t file_type_at = 0;
   std::string_view bytes;
 };
 [[nodiscard]] std::string pack_native(const NativeMetadata& native);
 [[nodiscard]] NativeMetadata unpack_native(std::string_view packed);
 
-// Returns the bytes of a file up to the first tensor's data. Tensors have types of GGUF.
+// Returns the bytes of a file up to the first tensor's data. Tensors have types of GGUF. general.file_type names the
+// type that most bytes have, unless some are of block formats or none of ggml's numbers is for that type.
 [[nodiscard]] std::string format_header(std::span<const TensorInfo> tensors, const NativeMetadata& native);
 
 // Returns the bytes to add to `size` to make it a multiple of `alignment`.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <unordered_set>
@@ -10,6 +11,7 @@ namespace tensorcast::formats::gguf {
 namespace {
 
 constexpr std::string_view alignment_key = "general.alignment";
+constexpr std::string_view file_type_key = "general.file_type";
 constexpr int max_array_depth = 16;
 
 enum class ValueType : std::uint32_t {
@@ -180,9 +182,11 @@ Result<HeaderMetadata> read_metadata(WindowReader& reader, std::uint64_t count) 
     const Result<std::uint32_t> type = reader.get<std::uint32_t>();
     if (!type) return type.error();
     std::string text;
+    const std::uint64_t value_at = reader.position();
     if (Result<void> appended = ValueReader(reader).append_value(*type, 0, text); !appended) {
       return std::move(appended).error();
     }
+    if (*key == file_type_key && static_cast<ValueType>(*type) == ValueType::uint32) metadata.file_type_at = value_at;
     if (*key == alignment_key) {
       const Result<std::uint32_t> alignment = parse_alignment(*type, text);
       if (!alignment) return alignment.error();
@@ -191,6 +195,19 @@ Result<HeaderMetadata> read_metadata(WindowReader& reader, std::uint64_t count) 
     metadata.texts.emplace_back(*std::move(key), std::move(text));
   }
   return metadata;
+}
+
+Result<std::string> with_added(std::string_view native, const Metadata& added) {
+  const Result<std::string> more = format_metadata(added);
+  if (!more) return more;
+  std::uint64_t count = 0;
+  std::uint64_t more_count = 0;
+  std::memcpy(&count, native.data(), sizeof count);
+  std::memcpy(&more_count, more->data(), sizeof more_count);
+  std::string bytes;
+  put_number(bytes, count + more_count);
+  bytes += native.substr(sizeof count);
+  return bytes + more->substr(sizeof more_count);
 }
 
 Result<std::string> format_metadata(const Metadata& texts) {

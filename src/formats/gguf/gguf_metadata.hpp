@@ -16,6 +16,7 @@ inline constexpr std::uint32_t max_alignment = 1 << 20;
 struct HeaderMetadata {
   Metadata texts;  // values as text: strings as they are, numbers in decimal, arrays in JSON
   std::uint32_t alignment = default_alignment;
+  std::uint64_t file_type_at = 0;  // where the value of general.file_type is in the file; 0: it is not there
 };
 
 // The error for a header that contradicts itself or the file.
@@ -26,6 +27,10 @@ struct HeaderMetadata {
 
 // Reads `count` keys and values. Errors: parse, unsupported (an alignment that is too large, memory), io.
 [[nodiscard]] Result<HeaderMetadata> read_metadata(WindowReader& reader, std::uint64_t count);
+
+// Returns `native`, a number of keys and as many keys and values, with more keys that have strings.
+// Errors: unsupported (a key that occurs twice).
+[[nodiscard]] Result<std::string> with_added(std::string_view native, const Metadata& added);
 
 // Returns the number of keys, and keys and strings, as a file has them. An alignment is left out, as each file has its
 // own. Errors: unsupported (a key that occurs twice).

@@ -1,0 +1,24 @@
+// What the files of a model say about its quantization.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "formats/format.hpp"
+
+namespace tensorcast::conversion {
+
+// Reports whether a file with this name, without its folder, may say that a model is quantized.
+[[nodiscard]] bool may_claim_quantization(std::string_view file_name);
+
+// Returns what such a file says, such as `config.json names the quantization "fp8"`; "" if it says nothing, or is not
+// JSON. Only a configuration with a method or sizes counts: an empty one, or one with a type alone, claims nothing.
+[[nodiscard]] std::string claim_of_text(std::string_view file_name, std::string_view text);
+
+// The same, of the metadata inside a file of tensors.
+[[nodiscard]] std::string claim_of_metadata(const formats::Metadata& metadata);
+
+// The same, of the configuration files that stand beside a file of tensors. Files that cannot be read claim nothing.
+[[nodiscard]] std::string claim_beside(const std::string& path);
+
+}  // namespace tensorcast::conversion
