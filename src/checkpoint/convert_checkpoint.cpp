@@ -306,11 +306,11 @@ Result<ConvertOutcome> convert_checkpoint(const ConvertRequest& request) {
   if (!is_checkpoint(request.input))
     return TENSORCAST_ABI::convert(request);  // the function; `convert` alone is the layer's namespace
 
-  return guarded([&] { return convert_folder(request); });
+  return guarded(request.input, [&] { return convert_folder(request); });
 }
 
 Result<ConvertOutcome> plan_checkpoint(const ConvertRequest& request) {
-  return guarded([&]() -> Result<ConvertOutcome> {
+  return guarded(request.input, [&]() -> Result<ConvertOutcome> {
     Result<CheckpointPlan> plan = checkpoint::make_checkpoint_plan(request);
     if (!plan) return std::move(plan).error();
     ConvertOutcome outcome = outcome_of(*plan);
@@ -322,7 +322,7 @@ Result<ConvertOutcome> plan_checkpoint(const ConvertRequest& request) {
 }
 
 Result<ConvertOutcome> convert_shards(const ShardRequest& request) {
-  return guarded([&]() -> Result<ConvertOutcome> {
+  return guarded(request.output, [&]() -> Result<ConvertOutcome> {
     Result<WorkFolder> folder = WorkFolder::open(request.output, io::LockKind::shared);
     if (!folder) return std::move(folder).error();
     const Result<CheckpointPlan> plan = folder->load_plan();
@@ -339,7 +339,7 @@ Result<ConvertOutcome> convert_shards(const ShardRequest& request) {
 }
 
 Result<ConvertOutcome> planned_checkpoint(const std::string& output) {
-  return guarded([&]() -> Result<ConvertOutcome> {
+  return guarded(output, [&]() -> Result<ConvertOutcome> {
     Result<WorkFolder> folder = WorkFolder::open(output, std::nullopt);
     if (!folder) return std::move(folder).error();
     const Result<CheckpointPlan> plan = folder->load_plan();
@@ -349,7 +349,7 @@ Result<ConvertOutcome> planned_checkpoint(const std::string& output) {
 }
 
 Result<ConvertOutcome> finish_checkpoint(const std::string& output) {
-  return guarded([&]() -> Result<ConvertOutcome> {
+  return guarded(output, [&]() -> Result<ConvertOutcome> {
     const Result<checkpoint::OutputFolder> files = checkpoint::OutputFolder::open(WorkFolder::folder_of_output(output));
     if (!files) return files.error();
     if (Result<void> removed = WorkFolder::remove_finished(*files); !removed) return std::move(removed).error();

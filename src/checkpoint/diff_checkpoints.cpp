@@ -219,7 +219,7 @@ Result<DiffOutcome> diff(const DiffRequest& request) {
 }  // namespace
 
 Result<CheckpointSummary> inspect_checkpoint(const std::string& path) {
-  return guarded([&]() -> Result<CheckpointSummary> {
+  return guarded(path, [&]() -> Result<CheckpointSummary> {
     Result<SourceCheckpoint> checkpoint = read_source(path);
     if (!checkpoint) return std::move(checkpoint).error();
     CheckpointSummary summary;
@@ -251,7 +251,7 @@ Result<CheckpointSummary> inspect_checkpoint(const std::string& path) {
 }
 
 Result<DiffOutcome> diff_checkpoints(const DiffRequest& request) {
-  return guarded([&] { return diff(request); });
+  return guarded(request.a, [&] { return diff(request); });
 }
 
 }  // namespace tensorcast::inline TENSORCAST_ABI

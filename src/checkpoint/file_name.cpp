@@ -30,6 +30,8 @@ bool take_suffix(std::string_view& text, std::string_view suffix) {
   return true;
 }
 
+}  // namespace
+
 bool is_utf8(std::string_view text) {
   try {
     (void)nlohmann::json(text).dump();
@@ -38,8 +40,6 @@ bool is_utf8(std::string_view text) {
     return false;
   }
 }
-
-}  // namespace
 
 Result<void> check_file_name(std::string_view name, const std::string& where) {
   constexpr std::size_t longest = 4096;

@@ -12,6 +12,8 @@ namespace tensorcast::checkpoint {
 // ".", empty or overlong component, no zero byte. Errors: parse; `where` is the file that has the name.
 [[nodiscard]] Result<void> check_file_name(std::string_view name, const std::string& where);
 
+[[nodiscard]] bool is_utf8(std::string_view text);
+
 // "unet/model.safetensors" is in "unet/"; "model.safetensors" in "".
 [[nodiscard]] std::string folder_of(std::string_view name);
 [[nodiscard]] std::string last_component(std::string_view name);

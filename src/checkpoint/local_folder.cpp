@@ -17,6 +17,7 @@
 #include "io/file_descriptor.hpp"
 #include "io/input_file.hpp"
 #include "io/output_file.hpp"
+#include "io/path_name.hpp"
 #include "io/system_error.hpp"
 #include "tensorcast/whole_file.hpp"
 
@@ -71,6 +72,11 @@ bool is_below(const std::string& path, const std::string& folder) {
   return path.size() > folder.size() && path.starts_with(folder) && (folder == "/" || path[folder.size()] == '/');
 }
 
+// Returns the part of `path` that is below `folder`, which may be "/".
+std::string below(const std::string& folder, const std::string& path) {
+  return path.substr(folder.size() + (folder.ends_with('/') ? 0 : 1));
+}
+
 // Returns the folder of the blobs of a snapshot of Hugging Face's cache, "" for another folder.
 std::string blobs_of_snapshot(const std::string& folder) {
   const fs::path snapshots = fs::path(folder).parent_path();
@@ -80,6 +86,7 @@ std::string blobs_of_snapshot(const std::string& folder) {
 }  // namespace
 
 Result<std::string> real_path(const std::string& path) {
+  if (Result<void> checked = io::check_path(path); !checked) return std::move(checked).error();
   if (is_remote(path)) return path.substr(0, std::max(path.find("://") + 3, path.find_last_not_of('/') + 1));
   std::error_code status;
   const fs::path absolute = fs::absolute(path, status);
@@ -108,7 +115,7 @@ Result<std::unique_ptr<ByteSource>> open_source(const std::string& folder, const
                  .file = path};
   }
   // Follows no links, so a link that is put there meanwhile is an error.
-  Result<io::InputFile> file = io::InputFile::open_below(base, std::string_view(real).substr(base.size() + 1));
+  Result<io::InputFile> file = io::InputFile::open_below(base, below(base, real));
   if (!file) {
     file.error().file = path;
     return std::move(file).error();
@@ -188,7 +195,7 @@ Result<std::vector<ListedFile>> list_files(const std::string& folder) {
     if (files.size() == most_files) {
       return Error{.code = ErrorCode::unsupported, .message = "the folder has too many files", .file = folder};
     }
-    std::string name = path.substr(folder.size() + 1);
+    std::string name = below(folder, path);
     if (Result<void> named = check_file_name(name, folder); !named) return std::move(named).error();
     files.push_back({.name = std::move(name), .bytes = bytes});
   }
@@ -209,12 +216,14 @@ Error with_given_path(Error error, const std::string& given) {
 
 bool is_folder(const std::string& path) noexcept {
   if (is_remote(path)) return is_remote_folder(path);
+  if (!io::check_path(path)) return false;
   std::error_code ignored;
   return fs::is_directory(path, ignored);
 }
 
 bool is_file(const std::string& path) noexcept {
   if (is_remote(path)) return remote_bytes(path) != std::numeric_limits<std::uint64_t>::max();
+  if (!io::check_path(path)) return false;
   std::error_code ignored;
   return fs::is_regular_file(path, ignored);
 }
@@ -228,6 +237,7 @@ std::uint64_t file_bytes(const std::string& path) noexcept {
 
 Result<void> create_folders(const std::string& path) {
   if (is_remote(path)) return {};
+  if (Result<void> checked = io::check_path(path); !checked) return checked;
   std::error_code status;
   fs::create_directories(path, status);
   if (status) return io_error("create the folder", path, status);

@@ -384,6 +384,12 @@ Result<CheckpointPlan> make_checkpoint_plan(const ConvertRequest& request) {
   if (Result<void> apart = check_apart({.path = request.output, .noun = "output", .folder = true}, input); !apart) {
     return std::move(apart).error();
   }
+  if (!is_utf8(*input)) {
+    return Error{.code = ErrorCode::unsupported,
+                 .message = "the path of the folder is not UTF-8, so no plan can name it",
+                 .hint = "rename the folder",
+                 .file = request.input};
+  }
   // Patterns are checked first, so that a typing error costs nothing.
   Result<conversion::TensorPlanner> planner =
       conversion::TensorPlanner::create(request, formats::safetensors_format, formats::safetensors_format);

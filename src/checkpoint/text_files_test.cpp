@@ -7,7 +7,10 @@
 #include "checkpoint/index_file.hpp"
 #include "checkpoint/json_text.hpp"
 #include "io/sha256.hpp"
+#include "io/test_folder.hpp"
+#include "tensorcast/checkpoint.hpp"
 #include "tensorcast/file.hpp"
+#include "tensorcast/whole_file.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {
@@ -24,6 +27,24 @@ TEST(FileName, StaysInTheFolder) {
     EXPECT_EQ(checked.error().code, ErrorCode::parse);
     EXPECT_EQ(checked.error().file, "index");
   }
+}
+
+TEST(PathName, IsNotCutAtAZeroByte) {
+  const io::TestFolder folder;
+  const std::string kept = folder / "out";
+  ASSERT_TRUE(write_whole_file(kept, "kept").ok());
+  const std::string path = kept + std::string("\0more", 5);
+  const auto expect_refused = [](const auto& result) {
+    ASSERT_FALSE(result.ok());
+    EXPECT_EQ(result.error().message, "the path contains a zero byte");
+  };
+  expect_refused(read_whole_file(path, 100));
+  expect_refused(write_whole_file(path, "other", {.overwrite = true}));
+  expect_refused(convert({.input = kept, .output = path, .to = DType::float16, .parents = true}));
+  expect_refused(convert_checkpoint({.input = path, .output = kept, .to = DType::float16}));
+  expect_refused(convert_checkpoint({.input = ".", .output = path, .to = DType::float16}));
+  expect_refused(finish_checkpoint(path));
+  EXPECT_EQ(io::file_contents(kept), "kept");
 }
 
 TEST(FileName, OfShardsAndIndexes) {

@@ -57,6 +57,19 @@ Result<std::vector<Sum>> parse_sums(const std::string& text, const std::string& 
   return sums;
 }
 
+// Returns the names of all files but SHA256SUMS and hidden ones, such as .gitattributes.
+std::vector<std::string> files_of(const SourceCheckpoint& checkpoint) {
+  std::vector<std::string> names;
+  for (const SourceShard& shard : checkpoint.shards) names.push_back(shard.name);
+  for (const SourceModel& model : checkpoint.models) {
+    if (!model.index.empty()) names.push_back(model.index);
+  }
+  for (const ListedFile& file : checkpoint.others) {
+    if (file.name != "SHA256SUMS" && !last_component(file.name).starts_with('.')) names.push_back(file.name);
+  }
+  return names;
+}
+
 class Verification {
  public:
   explicit Verification(const VerifyRequest& request) : request_(request) {}
@@ -97,11 +110,12 @@ class Verification {
       if (bytes != UINT64_MAX) total += bytes;
       listed.emplace(sum.name, true);
     }
-    for (const SourceShard& shard : output_.shards) {
-      if (listed.contains(shard.name)) continue;
+    for (const std::string& name : files_of(output_)) {
+      if (listed.contains(name)) continue;
       return Error{.code = ErrorCode::parse,
                    .message = "SHA256SUMS does not have this file",
-                   .file = output_.folder + "/" + shard.name};
+                   .hint = "the conversion did not write it: remove it, or add what `sha256sum` prints for it",
+                   .file = output_.folder + "/" + name};
     }
     ConvertRequest hooks;
     hooks.on_progress = request_.on_progress;
@@ -248,7 +262,7 @@ class Verification {
 }  // namespace
 
 Result<VerifyOutcome> verify_checkpoint(const VerifyRequest& request) {
-  return guarded([&] { return Verification(request).run(); });
+  return guarded(request.checkpoint, [&] { return Verification(request).run(); });
 }
 
 }  // namespace tensorcast::inline TENSORCAST_ABI

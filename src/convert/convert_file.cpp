@@ -182,7 +182,7 @@ Result<ConvertOutcome> convert_opened(const ConvertRequest& request) {
 }  // namespace
 
 Result<ConvertOutcome> convert(const ConvertRequest& request) {
-  return guarded([&] { return convert_opened(request); });
+  return guarded(request.input, [&] { return convert_opened(request); });
 }
 
 }  // namespace tensorcast::inline TENSORCAST_ABI

@@ -25,7 +25,7 @@ FileSummary summary_of(const OpenedInput& input) {
 namespace tensorcast::inline TENSORCAST_ABI {
 
 Result<FileSummary> inspect(const InspectRequest& request) {
-  return guarded([&]() -> Result<FileSummary> {
+  return guarded(request.input, [&]() -> Result<FileSummary> {
     const Result<conversion::OpenedInput> input =
         conversion::open_input(request.input, request.input_format, {.raw = request.raw, .from = request.from});
     if (!input) return input.error();

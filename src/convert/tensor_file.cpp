@@ -179,12 +179,12 @@ Result<void> write(const std::string& path, std::span<const NamedTensor> tensors
 }  // namespace
 
 Result<NamedTensor> read_tensor(const std::string& path, const ReadTensorOptions& options) {
-  return guarded([&] { return read(path, options); });
+  return guarded(path, [&] { return read(path, options); });
 }
 
 Result<void> write_tensors(const std::string& path, std::span<const NamedTensor> tensors,
                            const WriteTensorsOptions& options) {
-  Result<void> written = guarded([&] { return write(path, tensors, options); });
+  Result<void> written = guarded(path, [&] { return write(path, tensors, options); });
   if (!written) return at_file(std::move(written).error(), path);
   return written;
 }
@@ -208,7 +208,7 @@ TensorFile& TensorFile::operator=(TensorFile&&) noexcept = default;
 TensorFile::~TensorFile() = default;
 
 Result<TensorFile> TensorFile::open(const std::string& path, const OpenTensorFileOptions& options) {
-  return guarded([&]() -> Result<TensorFile> {
+  return guarded(path, [&]() -> Result<TensorFile> {
     Result<OpenedInput> input =
         conversion::open_input(path, options.format, {.raw = options.raw, .from = options.from});
     if (!input) return std::move(input).error();

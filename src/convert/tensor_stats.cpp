@@ -107,7 +107,7 @@ Result<std::vector<TensorStats>> sum_up_all(formats::Reader& reader, const Stats
 }  // namespace
 
 Result<std::vector<TensorStats>> tensor_stats(const StatsRequest& request) {
-  return guarded([&]() -> Result<std::vector<TensorStats>> {
+  return guarded(request.input, [&]() -> Result<std::vector<TensorStats>> {
     if (Result<void> threads = check_execution(request.execution); !threads) return std::move(threads).error();
     const Result<conversion::OpenedInput> input =
         conversion::open_input(request.input, request.input_format, {.raw = request.raw, .from = request.from});

@@ -12,7 +12,7 @@
 namespace tensorcast::inline TENSORCAST_ABI {
 
 Result<std::string> read_whole_file(const std::string& path, std::uint64_t max_bytes) {
-  return guarded([&]() -> Result<std::string> {
+  return guarded(path, [&]() -> Result<std::string> {
     const Result<io::InputFile> file = io::InputFile::open(path);
     if (!file) return file.error();
     if (file->size() > max_bytes) {
@@ -27,7 +27,7 @@ Result<std::string> read_whole_file(const std::string& path, std::uint64_t max_b
 }
 
 Result<std::string> read_other_data(const std::string& path) {
-  return guarded([&]() -> Result<std::string> {
+  return guarded(path, [&]() -> Result<std::string> {
     const Result<conversion::OpenedInput> input = conversion::open_input(path, "", {});
     if (!input) return input.error();
     return std::string(input->reader->other_data());
@@ -35,7 +35,7 @@ Result<std::string> read_other_data(const std::string& path) {
 }
 
 Result<void> write_whole_file(const std::string& path, std::string_view bytes, const WriteFileOptions& options) {
-  return guarded([&]() -> Result<void> {
+  return guarded(path, [&]() -> Result<void> {
     Result<io::OutputFile> file = io::OutputFile::create(path, options.overwrite);
     if (!file) return std::move(file).error();
     if (auto put = file->append(std::as_bytes(std::span(bytes))); !put) return put;

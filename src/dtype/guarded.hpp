@@ -2,15 +2,19 @@
 #pragma once
 
 #include <exception>
+#include <string>
 #include <utility>
 
 #include "tensorcast/error.hpp"
 
 namespace tensorcast::inline TENSORCAST_ABI {
 
-// `thrown` as an Error. Code: internal. Message: "out of memory" if an allocation failed, otherwise the exception's
-// own.
+// `thrown` as an Error. Code: internal. Message: "out of memory" if an allocation failed, that no thread can be started
+// if the system said so, otherwise the exception's own.
 [[nodiscard]] Error error_of(const std::exception& thrown) noexcept;
+
+// The same, with the file that was worked on, and a hint if memory or threads were short.
+[[nodiscard]] Error error_of(const std::exception& thrown, const std::string& file) noexcept;
 
 // Returns what `body` returns, a Result, or an Error if `body` throws a std::exception.
 // Other exceptions pass: they come from a caller's callback, or from pthread_exit(), which must not be caught.
@@ -20,6 +24,16 @@ template <class Body>
     return std::forward<Body>(body)();
   } catch (const std::exception& thrown) {
     return error_of(thrown);
+  }
+}
+
+// As guarded(). The error of an exception names the file that `body` works on.
+template <class Body>
+[[nodiscard]] auto guarded(const std::string& file, Body&& body) -> decltype(std::forward<Body>(body)()) {
+  try {
+    return std::forward<Body>(body)();
+  } catch (const std::exception& thrown) {
+    return error_of(thrown, file);
   }
 }
 

@@ -1,8 +1,10 @@
 #include "dtype/guarded.hpp"
 
+#include <cerrno>
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -32,7 +34,17 @@ TEST(Guarded, MakesErrorsOfExceptions) {
   EXPECT_EQ(words_of([] { std::vector<int>().reserve(std::vector<int>().max_size() + 1); }), "out of memory");
   EXPECT_EQ(words_of([] { throw std::runtime_error("no more threads than there are already"); }),
             "no more threads than there are already");
+  EXPECT_EQ(words_of([] { throw std::system_error(EAGAIN, std::generic_category()); }),
+            "cannot start a thread: the memory or the threads that are allowed are used up");
   EXPECT_THROW((void)guarded([]() -> Result<int> { throw 1; }), int);
+}
+
+TEST(Guarded, NamesTheFileOfAnException) {
+  const Result<int> none = guarded("in.npy", []() -> Result<int> { throw std::bad_alloc(); });
+  EXPECT_EQ(none.error().file, "in.npy");
+  EXPECT_EQ(none.error().hint, "fewer `threads` need less memory");
+  const Result<int> own = guarded("in.npy", []() -> Result<int> { return Error{.message = "no"}; });
+  EXPECT_EQ(own.error().file, "") << "of errors, the body knows the file";
 }
 
 }  // namespace

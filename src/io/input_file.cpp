@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <limits>
 
+#include "io/path_name.hpp"
 #include "io/system_error.hpp"
 
 namespace tensorcast::io {
@@ -57,6 +58,7 @@ InputFile& InputFile::operator=(InputFile&& other) noexcept {
 }
 
 Result<InputFile> InputFile::open(const std::string& path) {
+  if (Result<void> checked = check_path(path); !checked) return std::move(checked).error();
   // O_NONBLOCK: opening a pipe without a writer must not hang; it means nothing for regular files.
   FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd) return system_error("open", path, errno);

@@ -17,6 +17,7 @@
 #include <system_error>
 
 #include "io/hidden_name.hpp"
+#include "io/path_name.hpp"
 #include "io/system_error.hpp"
 
 namespace tensorcast::io {
@@ -97,6 +98,7 @@ struct OutputFile::Old {
 
 // Finds the place of a file, which is not open yet.
 Result<OutputFile> OutputFile::locate(const std::string& path, bool overwrite, Old& found) {
+  if (Result<void> checked = check_path(path); !checked) return std::move(checked).error();
   OutputFile file;
   file.path_ = path;
   file.overwrite_ = overwrite;

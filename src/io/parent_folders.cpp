@@ -5,11 +5,13 @@
 
 #include <cerrno>
 
+#include "io/path_name.hpp"
 #include "io/system_error.hpp"
 
 namespace tensorcast::io {
 
 Result<ParentFolders> ParentFolders::create(const std::string& path) {
+  if (Result<void> checked = check_path(path); !checked) return std::move(checked).error();
   constexpr unsigned usual_mode = 0777;
   ParentFolders folders;
   for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {

@@ -105,7 +105,7 @@ Result<Model> parse(std::span<const std::byte> bytes, const LoadModelOptions& op
 }  // namespace
 
 Result<Model> load_model(const std::string& path, const LoadModelOptions& options) {
-  Result<Model> model = guarded([&] { return load(path, options); });
+  Result<Model> model = guarded(path, [&] { return load(path, options); });
   if (!model && model.error().file.empty() && model.error().code != ErrorCode::internal) model.error().file = path;
   return model;
 }

@@ -27,7 +27,7 @@ class CheckpointTest(unittest.TestCase):
         self.out = self.folder / "out"
 
     def tcast(self, *arguments, **options):
-        return subprocess.run([TCAST, *map(str, arguments)], cwd=self.folder, capture_output=True, text=True,
+        return subprocess.run([TCAST, *(a if isinstance(a, bytes) else str(a) for a in arguments)], cwd=self.folder, capture_output=True, text=True,
                               timeout=120, **options)
 
     def done(self, *arguments, **options):
@@ -534,6 +534,18 @@ class LookingTest(CheckpointTest):
         self.assertLess(worst["max_rel_error"], 1 / 256)
         self.assertEqual(checkpoints.to_bfloat16(before), after)
         self.assertIn("equal headers", self.done("diff", "in", "in", "--headers-only"))
+
+    def test_verify_finds_a_file_that_is_not_listed(self):
+        self.done("convert", self.source(), "-o", "out", "--to", "bf16")
+        (self.out / ".gitattributes").write_text("*.safetensors filter=lfs\n")
+        self.done("verify", "out")
+        (self.out / "sub/modeling.py").write_text("import os\n")
+        self.assertIn("modeling.py: SHA256SUMS does not have this file", self.refused("verify", "out"))
+
+    def test_a_folder_whose_name_is_not_utf8(self):
+        self.source().rename(os.fsdecode(os.fsencode(self.folder) + b"/in\xff"))
+        message = self.refused_before_writing("convert", b"in\xff", "-o", "out", "--to", "bf16")
+        self.assertIn("the path of the folder is not UTF-8", message)
 
     def test_verify_finds_a_changed_bit(self):
         source = self.source()

@@ -42,6 +42,15 @@ class ShardsTest(checkpoint_test.CheckpointTest):
 
 
 class StepsTest(ShardsTest):
+    def test_the_source_of_an_edited_plan_is_a_folder_by_its_whole_path(self):
+        self.done("plan", self.source(), "-o", "out", "--to", "bf16")
+        plan = self.out / "plan.json"
+        text = plan.read_text()
+        for source, said in (("in", "not an absolute path"), ("", "not an absolute path"), ("/in\\u0000", "a zero byte"),
+                             ("/", "cannot open: No such file or directory")):
+            plan.write_text(text.replace(json.dumps(str(self.folder / "in")), f'"{source}"'))
+            self.assertIn(said, self.refused("run-shard", "out"))
+
     def test_the_steps_give_what_convert_gives(self):
         source = self.source()
         self.assertIn("plan.json", self.done("plan", source, "-o", "out", "--to", "bf16"))

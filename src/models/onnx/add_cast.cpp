@@ -315,7 +315,7 @@ Result<AddCastOutcome> edit(const AddCastRequest& request) {
 namespace tensorcast::inline TENSORCAST_ABI {
 
 Result<AddCastOutcome> add_cast(const AddCastRequest& request) {
-  Result<AddCastOutcome> outcome = guarded([&] { return models::onnx::edit(request); });
+  Result<AddCastOutcome> outcome = guarded(request.input, [&] { return models::onnx::edit(request); });
   if (outcome) return outcome;
   if (outcome.error().file.empty()) outcome.error().file = request.input;
   if (outcome.error().code != ErrorCode::io && outcome.error().file == request.input) {

@@ -11,7 +11,7 @@ namespace tensorcast::models::onnx {
 // As guarded(). An error that names no file gets `path`.
 template <class Body>
 [[nodiscard]] auto guarded_for_file(const std::string& path, Body&& body) -> decltype(std::forward<Body>(body)()) {
-  auto result = guarded(std::forward<Body>(body));
+  auto result = guarded(path, std::forward<Body>(body));
   if (!result && result.error().file.empty()) result.error().file = path;
   return result;
 }
