@@ -5,37 +5,24 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 #if TENSORCAST_HAS_TBB
 #include <oneapi/tbb/info.h>
 #include <oneapi/tbb/task_arena.h>
+#include <pthread.h>
 
 #include "tensorcast/tbb.hpp"
-#else
-#include <system_error>
-#include <thread>
-#include <vector>
 #endif
 
 namespace tensorcast::inline TENSORCAST_ABI {
 namespace {
 
-#if TENSORCAST_HAS_TBB
-
-int core_count() noexcept { return oneapi::tbb::info::default_concurrency(); }
-
-void run_on_threads(std::size_t tasks, int threads, const Task& task) {
-  oneapi::tbb::task_arena arena(threads);
-  TbbExecutor(arena).run(tasks, task);
-}
-
-#else
-
-int core_count() noexcept { return static_cast<int>(std::thread::hardware_concurrency()); }
-
 // Starts threads for this call alone, 17 microseconds for one where oneTBB's standing threads take 1. Each runs the
 // next task until none is left, as the calling thread does.
-void run_on_threads(std::size_t tasks, int threads, const Task& task) {
+void run_on_own_threads(std::size_t tasks, int threads, const Task& task) {
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t t = next++; t < tasks; t = next++) task(t);
@@ -49,6 +36,30 @@ void run_on_threads(std::size_t tasks, int threads, const Task& task) {
   }
   work();
 }
+
+#if TENSORCAST_HAS_TBB
+
+int core_count() noexcept { return oneapi::tbb::info::default_concurrency(); }
+
+// After fork(), the child has none of oneTBB's threads but all of its state, locks that other threads held included: a
+// child that used it would hang. It starts threads of its own. The first cast that uses threads says so.
+std::atomic<bool> is_forked_child = false;
+
+void run_on_threads(std::size_t tasks, int threads, const Task& task) {
+  static const int registered = ::pthread_atfork(nullptr, nullptr, [] { is_forked_child = true; });
+  if (is_forked_child || registered != 0) {
+    run_on_own_threads(tasks, threads, task);
+    return;
+  }
+  oneapi::tbb::task_arena arena(threads);
+  TbbExecutor(arena).run(tasks, task);
+}
+
+#else
+
+int core_count() noexcept { return static_cast<int>(std::thread::hardware_concurrency()); }
+
+void run_on_threads(std::size_t tasks, int threads, const Task& task) { run_on_own_threads(tasks, threads, task); }
 
 #endif
 
