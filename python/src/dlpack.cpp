@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <iterator>
 #include <memory>
 #include <type_traits>
@@ -46,6 +47,7 @@ constexpr std::uint64_t flag_read_only = 1;
 constexpr std::uint64_t flag_copied = 2;
 constexpr std::uint64_t flag_one_per_byte = 4;
 constexpr std::int32_t device_cpu = 1;
+constexpr std::int32_t device_cuda_host = 3;
 
 template <class Managed>
 struct CapsuleName;
@@ -99,15 +101,64 @@ DType dtype_of(const DLDataType& type) {
   return DType::undefined;
 }
 
-// Returns the tensor to its library.
+// Returns the tensor to its library. Its deleter may run Python, which must not begin with an error that is set.
 template <class Managed>
 void release(PyObject* capsule) {
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  PyErr_Fetch(&type, &value, &trace);
   auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, CapsuleName<Managed>::used));
   if (managed == nullptr) {
     PyErr_Clear();
   } else if (managed->deleter != nullptr) {
     managed->deleter(managed);
   }
+  if (PyErr_Occurred() != nullptr) PyErr_WriteUnraisable(nullptr);
+  PyErr_Restore(type, value, trace);
+}
+
+// Checks what another library says before it is used. Returns false with a Python error set.
+bool check(const DLTensor& tensor) {
+  const auto fail = [](const char* why) {
+    PyErr_Format(PyExc_BufferError, "the DLPack tensor is damaged: %s", why);
+    return false;
+  };
+  if (tensor.device.type != device_cpu && tensor.device.type != device_cuda_host) {
+    PyErr_Format(PyExc_BufferError, "the DLPack tensor is on device %d, not in the host's memory", tensor.device.type);
+    return false;
+  }
+  if (tensor.ndim < 0 || tensor.ndim > NPY_MAXDIMS) {
+    PyErr_Format(PyExc_BufferError, "the DLPack tensor has %d dimensions; NumPy has 0 to %d", tensor.ndim, NPY_MAXDIMS);
+    return false;
+  }
+  if (tensor.ndim > 0 && tensor.shape == nullptr) return fail("it has no shape");
+  // More than the bytes from the first element to the last one; addresses must not wrap around.
+  constexpr std::int64_t most_bytes_each = 8;
+  std::int64_t count = 1;
+  std::int64_t reach = tensor.dtype.lanes * most_bytes_each;
+  bool empty = false;
+  for (std::int32_t axis = 0; axis < tensor.ndim; ++axis) {
+    const std::int64_t length = tensor.shape[axis];
+    if (length < 0) return fail("a dimension is negative");
+    empty = empty || length == 0;
+    if (length != 0 && __builtin_mul_overflow(count, length, &count)) return fail("its shape is too large");
+    if (tensor.strides == nullptr) continue;
+    std::int64_t step = 0;
+    std::int64_t distance = 0;
+    const bool overflow = tensor.strides[axis] == INT64_MIN ||
+                          __builtin_mul_overflow(std::abs(tensor.strides[axis]), most_bytes_each, &step) ||
+                          __builtin_mul_overflow(step, std::max<std::int64_t>(length, 1) - 1, &distance) ||
+                          __builtin_add_overflow(reach, distance, &reach);
+    if (overflow) return fail("its strides are too large");
+  }
+  if (empty) return true;
+  if (tensor.strides == nullptr && __builtin_mul_overflow(reach, count, &reach)) return fail("its shape is too large");
+  if (tensor.data == nullptr) return fail("it has elements, and no memory");
+  std::uintptr_t last = 0;
+  if (__builtin_add_overflow(reinterpret_cast<std::uintptr_t>(tensor.data), tensor.byte_offset, &last) ||
+      __builtin_add_overflow(last, static_cast<std::uintptr_t>(reach), &last)) {
+    return fail("its offset is too large");
+  }
+  return true;
 }
 
 bool is_c_order(const DLTensor& tensor) {
@@ -164,13 +215,12 @@ PyObject* view(const DLTensor& tensor, bool one_per_byte, bool read_only, PyObje
   if (descr == nullptr) {
     return PyErr_Format(PyExc_TypeError, "the installed ml_dtypes has no %s; upgrade it", name(dtype).data());
   }
-  void* data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
   static std::byte nothing[8];  // NumPy would allocate where an empty tensor has no memory
+  void* data = count == 0 ? nothing : static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
   Py_INCREF(descr);
-  PyObject* array =
-      PyArray_NewFromDescr(&PyArray_Type, descr, static_cast<int>(lengths.size()), lengths.data(),
-                           strides.empty() ? nullptr : strides.data(), tensor.data == nullptr ? nothing : data,
-                           read_only ? 0 : NPY_ARRAY_WRITEABLE, nullptr);
+  PyObject* array = PyArray_NewFromDescr(&PyArray_Type, descr, static_cast<int>(lengths.size()), lengths.data(),
+                                         strides.empty() ? nullptr : strides.data(), data,
+                                         read_only ? 0 : NPY_ARRAY_WRITEABLE, nullptr);
   if (array == nullptr) return nullptr;
   Py_INCREF(owner);
   if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array), owner) != 0) {
@@ -200,6 +250,7 @@ PyObject* take(PyObject* capsule) {
     one_per_byte = (managed->flags & flag_one_per_byte) != 0;
     read_only = (managed->flags & flag_read_only) != 0;
   }
+  if (!check(managed->tensor)) return nullptr;  // the capsule keeps the tensor
   PyObject* owner = PyCapsule_New(managed, CapsuleName<Managed>::used, &release<Managed>);
   if (owner == nullptr) return nullptr;
   if (PyCapsule_SetName(capsule, CapsuleName<Managed>::used) != 0 || PyCapsule_SetDestructor(capsule, nullptr) != 0) {

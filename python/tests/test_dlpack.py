@@ -1,5 +1,7 @@
 """DLPack both ways: tensorcast.dlpack lends the memory of arrays, tensorcast.from_dlpack borrows that of tensors."""
 
+import ctypes
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -96,6 +98,86 @@ def test_packed_tensors_are_unpacked():
     assert tc.cast(tc.from_dlpack(pairs), "float32").tolist() == [[0.5, -6.0, 1.5, 3.0]]
     with pytest.raises(BufferError, match="needs a copy"):
         tc.from_dlpack(pairs, copy=False)
+
+
+class Managed(ctypes.Structure):
+    """DLPack's tensor, with a deleter in Python."""
+
+    DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+        ("context", ctypes.c_void_p),
+        ("deleter", DELETER),
+    ]
+
+    def capsule(self):
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        return new(ctypes.addressof(self), b"dltensor", None)
+
+
+def managed(deleted, **changes):
+    memory = (ctypes.c_float * 4)(1, 2, 3, 4)
+    fields = {"data": ctypes.addressof(memory), "device_type": 1, "ndim": 1, "code": 2, "bits": 32, "lanes": 1,
+              "shape": (ctypes.c_int64 * 1)(4), "deleter": Managed.DELETER(lambda _: deleted.append(sum(range(10))))}
+    made = Managed(**{**fields, **changes})
+    made.memory = memory
+    return made
+
+
+def test_a_deleter_in_python_runs_after_a_refusal():
+    deleted = []
+    kept = managed(deleted, code=200)  # is refused when the capsule is consumed already
+    with pytest.raises(TypeError, match="code 200"):
+        tc.from_dlpack(Raw(kept.capsule()))
+    assert deleted == [45]
+    kept = managed(deleted)
+    array = tc.from_dlpack(Raw(kept.capsule()))
+    assert array.tolist() == [1, 2, 3, 4] and deleted == [45]
+    del array
+    assert deleted == [45, 45]
+
+
+def lengths(*values):
+    return (ctypes.c_int64 * len(values))(*values)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"data": None}, "no memory"),
+        ({"ndim": 2**31 - 1}, "2147483647 dimensions"),
+        ({"ndim": -1}, "-1 dimensions"),
+        ({"shape": None}, "no shape"),
+        ({"shape": lengths(-4)}, "negative"),
+        ({"ndim": 2, "shape": lengths(2**33, 2**33)}, "shape is too large"),
+        ({"shape": lengths(2**62)}, "shape is too large"),
+        ({"strides": lengths(2**61)}, "strides are too large"),
+        ({"strides": lengths(-(2**63))}, "strides are too large"),
+        ({"shape": lengths(1), "strides": lengths(2**62)}, "strides are too large"),
+        ({"byte_offset": 2**64 - 1}, "offset is too large"),
+        ({"device_type": 2}, "device 2"),
+    ],
+)
+def test_damaged_tensors_are_refused(changes, words):
+    deleted = []
+    kept = managed(deleted, **changes)
+    with pytest.raises(BufferError, match=words):
+        tc.from_dlpack(Raw(kept.capsule()))
+
+
+def test_an_empty_tensor_needs_no_memory():
+    kept = managed([], data=None, shape=lengths(0), byte_offset=2**64 - 1)
+    assert tc.from_dlpack(Raw(kept.capsule())).shape == (0,)
 
 
 def test_copies_are_made_on_demand():
