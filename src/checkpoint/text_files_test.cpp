@@ -40,7 +40,6 @@ TEST(PathName, IsNotCutAtAZeroByte) {
   };
   expect_refused(read_whole_file(path, 100));
   expect_refused(write_whole_file(path, "other", {.overwrite = true}));
-  expect_refused(convert({.input = kept, .output = path, .to = DType::float16, .parents = true}));
   expect_refused(convert_checkpoint({.input = path, .output = kept, .to = DType::float16}));
   expect_refused(convert_checkpoint({.input = ".", .output = path, .to = DType::float16}));
   expect_refused(finish_checkpoint(path));

@@ -12,6 +12,7 @@
 #include <random>
 #include <string>
 
+#include "checkpoint/text_fuzzing.hpp"
 #include "formats/format_fuzzing.hpp"
 #include "tensorcast/model.hpp"
 #include "whole_conversion.hpp"
@@ -106,6 +107,24 @@ TEST(Mutations, OfRuns) {
   mutate_fixtures("models", [&](const std::string&, const std::string& bytes) {
     fuzzing::load_and_run(folder, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
   });
+}
+
+// Indexes, configs, plans and records of checkpoints; the first byte says which it is, and stays.
+TEST(Mutations, OfTextsOfCheckpoints) {
+  int count = 0;
+  const fs::path corpus = fs::path(TENSORCAST_SOURCE_DIR) / "src/checkpoint/corpus/checkpoint_text_fuzz";
+  for (const auto& entry : fs::directory_iterator(corpus)) {
+    std::ifstream file(entry.path(), std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    std::mt19937 random(1);
+    for (int i = 0; i < mutations_each; ++i) {
+      SCOPED_TRACE(entry.path().string() + ", mutation " + std::to_string(i));
+      const std::string changed = bytes.substr(0, 1) + mutated(bytes.substr(1), random);
+      checkpoint::fuzzing::read_text(reinterpret_cast<const std::uint8_t*>(changed.data()), changed.size());
+      ++count;
+    }
+  }
+  EXPECT_GE(count, 4 * mutations_each);
 }
 
 TEST(Mutations, OfModels) {

@@ -1,0 +1,87 @@
+// The texts that a checkpoint's folder has, from arbitrary bytes. For each, the result is an error with a message, or
+// something that is the same after it was written and read again.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "checkpoint/config_file.hpp"
+#include "checkpoint/index_file.hpp"
+#include "checkpoint/json_text.hpp"
+#include "checkpoint/plan.hpp"
+#include "io/written_files.hpp"
+
+namespace tensorcast::checkpoint::fuzzing {
+
+inline void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+template <class T>
+bool is_read(const Result<T>& result) {
+  require(result.ok() || (!result.error().message.empty() && result.error().code != ErrorCode::internal));
+  return result.ok();
+}
+
+// An index: what is rewritten has the same map, or the new one.
+inline void read_index(std::string_view text) {
+  const Result<WeightMap> map = parse_index(text, "index");
+  if (!is_read(map)) return;
+  const Result<std::string> same = rewritten_index(text, 7, {});
+  require(same.ok());
+  const Result<WeightMap> again = parse_index(*same, "index");
+  require(again.ok() && *again == *map);
+  const std::map<std::string, std::string> other = {{"a \"tensor\"", "a file"}};
+  const Result<std::string> changed = rewritten_index(text, 7, other);
+  require(changed.ok());
+  const Result<WeightMap> named = parse_index(*changed, "index");
+  require(named.ok() && named->size() == 1 && named->front().second == "a file");
+}
+
+// A config: rewriting it twice gives what rewriting it once gave.
+inline void read_config(std::string_view text) {
+  const Result<std::string> once = with_dtype(text, DType::bfloat16);
+  if (!is_read(once)) return;
+  const Result<std::string> twice = with_dtype(*once, DType::bfloat16);
+  require(twice.ok() && *twice == *once);
+}
+
+// A plan: its text is the same after reading it.
+inline void read_plan(std::string_view text) {
+  const Result<CheckpointPlan> plan = parse_plan(std::string(text), "plan.json");
+  if (!is_read(plan)) return;
+  const std::string written = plan_text(*plan);
+  const Result<CheckpointPlan> again = parse_plan(written, "plan.json");
+  require(again.ok() && plan_text(*again) == written);
+}
+
+// The record of an output: its text is the same after reading it.
+inline void read_written_files(std::string_view text) {
+  const Result<io::WrittenFiles> files = io::parse_written_files(std::string(text), "record");
+  if (!is_read(files)) return;
+  const std::string written = io::written_files_text(*files);
+  const Result<io::WrittenFiles> again = io::parse_written_files(written, "record");
+  require(again.ok() && io::written_files_text(*again) == written);
+}
+
+// The first byte chooses.
+inline void read_text(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return;
+  const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
+  switch (data[0] % 4) {
+    case 0:
+      return read_index(text);
+    case 1:
+      return read_config(text);
+    case 2:
+      return read_plan(text);
+    default:
+      return read_written_files(text);
+  }
+}
+
+}  // namespace tensorcast::checkpoint::fuzzing
