@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 
+#include "io/path_name.hpp"
 #include "io/system_error.hpp"
 
 namespace tensorcast::io {
@@ -81,6 +82,7 @@ Error bad_name(const std::string& path) {
 }  // namespace
 
 Result<Folder> Folder::open(const std::string& path) {
+  if (Result<void> checked = check_path(path); !checked) return std::move(checked).error();
   Folder folder;
   folder.path_ = path;
   folder.fd_ = FileDescriptor(::open(path.c_str(), folder_flags));

@@ -26,8 +26,6 @@ void must(bool holds) {
   if (!holds) std::abort();
 }
 
-constexpr const char* record_name = "/.tcast/done/model.safetensors.done.json";
-
 // A checkpoint, a conversion of it whose shards are done, and one that is complete.
 class Checkpoints {
  public:
@@ -41,10 +39,10 @@ class Checkpoints {
     const ConvertRequest request = {.input = source(), .output = done(), .to = DType::float16};
     must(plan_checkpoint(request).ok());
     must(convert_shards({.output = done()}).ok());
-    const std::string record = text(done() + record_name);
-    const std::string key = "\"fingerprint\": \"";
-    constexpr std::size_t digits = 64;
-    fingerprint_ = record.substr(record.find(key) + key.size(), digits);
+    for (const auto& entry : fs::directory_iterator(done() + "/.tcast/shards")) {
+      if (entry.path().extension() == ".json") fingerprint_ = entry.path().stem().string();
+    }
+    must(!fingerprint_.empty());
     must(convert_checkpoint({.input = source(), .output = complete(), .to = DType::float16}).ok());
   }
 
@@ -58,7 +56,7 @@ class Checkpoints {
       const std::string output = folder_.file("try");
       fs::remove_all(output);
       fs::copy(done(), output, fs::copy_options::recursive);
-      put(output + (data[0] % 3 == 1 ? record_name : "/.tcast/moving.json"), data, size);
+      put(output + (data[0] % 3 == 1 ? "/.tcast/shards/" + fingerprint_ + ".json" : "/.tcast/moving.json"), data, size);
       (void)succeeded(planned_checkpoint(output));
       (void)succeeded(finish_checkpoint(output));
     }
