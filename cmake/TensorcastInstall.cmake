@@ -51,6 +51,10 @@ if(TARGET tcast)
   install(TARGETS tcast)
   install(FILES ${PROJECT_SOURCE_DIR}/tools/tcast/completion.bash RENAME tcast
           DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${PROJECT_SOURCE_DIR}/tools/tcast/completion.zsh RENAME _tcast
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  install(FILES ${PROJECT_SOURCE_DIR}/tools/tcast/completion.fish RENAME tcast.fish
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/tensorcast DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 

@@ -1,4 +1,4 @@
-// Checkpoints: folders of safetensors files with their indexes and configs. Converts them whole, on one machine or on
+// Checkpoints: folders of safetensors files, or of PyTorch's, with their indexes and configs. Converts them whole, on one machine or on
 // many, verifies, lists and compares them.
 #pragma once
 
@@ -18,7 +18,8 @@
 
 namespace tensorcast::inline TENSORCAST_ABI {
 
-// Reports whether `path` is read as a checkpoint: a folder, or the index of one (NAME.safetensors.index.json).
+// Reports whether `path` is read as a checkpoint: a folder, or the index of one (NAME.safetensors.index.json,
+// NAME.bin.index.json).
 [[nodiscard]] TENSORCAST_API bool is_checkpoint(const std::string& path);
 
 // Converts a file as convert() does, or a checkpoint: a folder or an index. `request.output` is then a folder,
@@ -69,6 +70,7 @@ struct VerifyRequest {
   std::string checkpoint = {};
   std::string against = {};  // the checkpoint that it was converted from; empty: compare with SHA256SUMS only
   CastOptions options = {};  // of the conversion
+  OutputFilter filter = {};  // of the conversion
   Execution execution = {};
   std::function<bool(const Progress&)> on_progress = {};  // as in ShardRequest
 };
@@ -130,6 +132,8 @@ struct TensorDifference {
 struct DiffRequest {
   std::string a = {}, b = {};  // folders, indexes, or files of any format with tensors
   bool headers_only = false;
+  OutputFilter filter = {};                               // of the conversion from `a` to `b`; `a` is compared as it
+                                                          // would be written
   std::vector<std::string> include = {};                  // patterns, as in ConvertRequest
   std::function<bool(const Progress&)> on_progress = {};  // as in ShardRequest
 };

@@ -55,6 +55,28 @@ enum class Preset : std::uint8_t {
   weights_only,
 };
 
+// "what `pattern` matches in a name becomes `replacement`". Every match is replaced. In the replacement, \1 to \9 are
+// the groups of the pattern, \0 is all that it matches, and two backslashes are one.
+struct Rename {
+  std::string pattern = {};  // as in ConvertRule
+  std::string replacement = {};
+};
+
+// What of the input is written, and under which names. Patterns match names of the input; one that matches nothing is
+// an error.
+struct OutputFilter {
+  std::vector<std::string> drop = {};  // tensors that match one are not written
+  std::vector<std::string> only = {};  // if not empty, only tensors that match one are written
+  // Applied one after another. Two tensors of one name are an error. Errors and reports say the input's names.
+  std::vector<Rename> rename = {};
+  // Of checkpoints: files and folders that match one of these globs are neither read nor copied. `*` and `?` match no
+  // slash, `**` does. A glob without a slash is for the names in every folder.
+  std::vector<std::string> skip_files = {};
+};
+
+// Checks a pattern and its replacement. Errors: invalid_argument.
+[[nodiscard]] TENSORCAST_API Result<void> check_rename(const Rename& rename);
+
 // Checks a pattern of ConvertRule. Errors: invalid_argument, naming what is wrong in the pattern.
 [[nodiscard]] TENSORCAST_API Result<void> check_pattern(const std::string& pattern);
 
@@ -82,9 +104,10 @@ enum class OnLoss : std::uint8_t {
 struct Progress {
   std::uint64_t bytes_done = 0;  // read and written
   std::uint64_t bytes_total = 0;
-  std::string_view tensor = {};  // the one being converted
-  std::string_view file = {};    // of a checkpoint: the output file being written
-  std::size_t shard = 0;         // of a checkpoint: its number, from 1
+  std::uint64_t bytes_before = 0;  // of bytes_done, those that an earlier run did
+  std::string_view tensor = {};    // the one being converted
+  std::string_view file = {};      // of a checkpoint: the output file being written
+  std::size_t shard = 0;           // of a checkpoint: its number, from 1
   std::size_t shards = 0;
 };
 
@@ -99,7 +122,8 @@ struct ConvertRequest {
   // matches is all that is written, converted or not. A pattern that matches nothing is an error.
   std::vector<std::string> include = {};
   std::vector<std::string> exclude = {};  // tensors that match one are left alone; one that matches nothing is an error
-  std::optional<RawLayout> raw = {};      // input is raw bytes of this layout
+  OutputFilter filter = {};
+  std::optional<RawLayout> raw = {};  // input is raw bytes of this layout
   // Tensors that no rule names stay as they are if they have one of these numbers of dimensions (0, 1: scalars, biases
   // and the weights of norms), or fewer than `keep_smaller` elements, or if the preset leaves them.
   std::vector<std::int64_t> keep_rank = {};
@@ -132,7 +156,8 @@ struct ConvertRequest {
 };
 
 struct TensorOutcome {
-  std::string name = {};
+  std::string name = {};         // in the input
+  std::string output_name = {};  // empty: the same
   DType from = DType::undefined;
   DType to = DType::undefined;  // equal to `from`: copied byte for byte
   std::vector<std::int64_t> shape = {};
@@ -157,6 +182,12 @@ struct ShardOutcome {
   bool done_before = false;  // by an earlier run or another process
 };
 
+// What of a checkpoint's folder is not in the output.
+struct LeftOut {
+  std::string name = {};  // relative to the folder; a folder's ends in /
+  std::uint64_t bytes = 0;
+};
+
 // What a conversion of a checkpoint needs; filled in by a dry run.
 struct Requirements {
   double seconds = 0.0;  // measured on the first bytes of the checkpoint; assumes that OUT is as fast
@@ -179,6 +210,7 @@ struct ConvertOutcome {
   // The rest is of checkpoints only.
   std::vector<ShardOutcome> shards = {};
   std::vector<std::string> copied_files = {};     // files without tensors
+  std::vector<LeftOut> left_out = {};             // .git, .cache and .tcast, and what `skip_files` names
   std::vector<std::string> rewritten_files = {};  // configs and indexes
   std::optional<Requirements> requirements = {};
   bool resumed = false;  // an earlier run had begun the conversion

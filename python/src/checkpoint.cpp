@@ -61,9 +61,10 @@ nb::dict finish(const std::string& output) {
   return outcome_of(run_released([&] { return finish_checkpoint(output); }, nothing_changed));
 }
 
-nb::dict verify(const std::string& checkpoint, const std::string& against, nb::handle progress,
+nb::dict verify(const std::string& checkpoint, const std::string& against, const nb::dict& filter, nb::handle progress,
                 const nb::dict& options) {
   VerifyRequest request{.checkpoint = checkpoint, .against = against};
+  request.filter = filter_of(filter);
   const CastOptions given = options_of(options);
   request.options = given;
   request.execution = given.execution;
@@ -77,8 +78,9 @@ nb::dict verify(const std::string& checkpoint, const std::string& against, nb::h
 }
 
 nb::list diff(const std::string& a, const std::string& b, bool headers_only, const std::vector<std::string>& include,
-              nb::handle progress) {
+              const nb::dict& filter, nb::handle progress) {
   DiffRequest request{.a = a, .b = b, .headers_only = headers_only, .include = include};
+  request.filter = filter_of(filter);
   request.on_progress = progress_of(progress);
   const DiffOutcome done = run_released([&] { return diff_checkpoints(request); }, nothing_changed);
   nb::list rows;
@@ -134,10 +136,10 @@ void bind_checkpoint(nb::module_& module) {
              nb::arg("threads"), nb::arg("progress").none(), "Converts shards of a plan.");
   module.def("planned_checkpoint", &status, nb::arg("output"), "How far a planned conversion is.");
   module.def("finish_checkpoint", &finish, nb::arg("output"), "Completes a planned conversion.");
-  module.def("verify_checkpoint", &verify, nb::arg("checkpoint"), nb::arg("against"), nb::arg("progress").none(),
-             nb::arg("options"), "Reads a checkpoint again.");
+  module.def("verify_checkpoint", &verify, nb::arg("checkpoint"), nb::arg("against"), nb::arg("filter"),
+             nb::arg("progress").none(), nb::arg("options"), "Reads a checkpoint again.");
   module.def("diff_checkpoints", &diff, nb::arg("a"), nb::arg("b"), nb::arg("headers_only"), nb::arg("include"),
-             nb::arg("progress").none(), "Compares two checkpoints.");
+             nb::arg("filter"), nb::arg("progress").none(), "Compares two checkpoints.");
   module.def("inspect_checkpoint", &inspect_folder, nb::arg("path"), "What is inside a checkpoint.");
 }
 

@@ -64,6 +64,20 @@ std::optional<RawLayout> raw_layout(nb::handle argument) {
   return RawLayout{.dtype = dtype_of(dtype), .shape = shape};
 }
 
+OutputFilter filter_of(const nb::dict& fields) {
+  OutputFilter filter;
+  take(fields, "drop", filter.drop);
+  take(fields, "only", filter.only);
+  if (fields.contains("rename")) {
+    for (const nb::handle row : fields["rename"]) {
+      const auto [pattern, replacement] = nb::cast<std::pair<std::string, std::string>>(row);
+      filter.rename.push_back({.pattern = pattern, .replacement = replacement});
+    }
+  }
+  take(fields, "skip_files", filter.skip_files);
+  return filter;
+}
+
 ConvertRequest request_of(const nb::dict& fields, const nb::dict& keywords) {
   ConvertRequest request;
   take(fields, "input", request.input);
@@ -72,6 +86,7 @@ ConvertRequest request_of(const nb::dict& fields, const nb::dict& keywords) {
   request.rules = rules_of(fields["rules"]);
   take(fields, "include", request.include);
   take(fields, "exclude", request.exclude);
+  request.filter = filter_of(fields);
   take(fields, "keep_rank", request.keep_rank);
   take(fields, "keep_smaller", request.keep_smaller);
   if (nb::cast<bool>(fields["weights_only"])) request.preset = Preset::weights_only;
@@ -126,6 +141,7 @@ nb::dict tensor_row(const TensorOutcome& tensor) {
   row["remedy"] = tensor.remedy;
   row["report"] = tensor.report ? nb::cast(*tensor.report) : nb::none();
   row["file"] = tensor.file;
+  row["output_name"] = tensor.output_name.empty() ? tensor.name : tensor.output_name;
   return row;
 }
 

@@ -19,6 +19,9 @@ namespace tensorcast::python {
 // None, or a pair of dtype and shape.
 [[nodiscard]] std::optional<RawLayout> raw_layout(nb::handle argument);
 
+// Reads drop, only, rename (pairs) and skip_files; each may be missing.
+[[nodiscard]] OutputFilter filter_of(const nb::dict& fields);
+
 // Reads the fields of a request, each under its name in ConvertRequest, those with defaults only if they are there, and
 // the keywords of CastOptions. Rules are tuples of pattern, dtype or None to keep, ranks, and `smaller`.
 [[nodiscard]] ConvertRequest request_of(const nb::dict& fields, const nb::dict& keywords);

@@ -428,13 +428,18 @@ def convert_shards(
 def planned_checkpoint(output: str) -> dict[str, Any]: ...
 def finish_checkpoint(output: str) -> dict[str, Any]: ...
 def verify_checkpoint(
-    checkpoint: str, against: str, progress: Callable[[int, int, str], object] | None, options: dict[str, Any]
+    checkpoint: str,
+    against: str,
+    filter: dict[str, Any],
+    progress: Callable[[int, int, str], object] | None,
+    options: dict[str, Any],
 ) -> dict[str, Any]: ...
 def diff_checkpoints(
     a: str,
     b: str,
     headers_only: bool,
     include: Sequence[str],
+    filter: dict[str, Any],
     progress: Callable[[int, int, str], object] | None,
 ) -> list[dict[str, Any]]: ...
 def inspect_checkpoint(path: str) -> dict[str, Any]: ...

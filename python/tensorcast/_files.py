@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
+import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +18,7 @@ from ._arguments import plain_errors
 from ._errors import CastError, UnsupportedError
 from ._options import CastOptions, DTypeLike, shows_options
 from ._progress import Progress
-from ._requests import Path, Patterns, Preset, Rules
+from ._requests import Path, Patterns, Preset, Renames, Rules
 from ._results import (
     CheckpointFile,
     CheckpointInfo,
@@ -57,6 +59,10 @@ def convert(
     rules: Rules = (),
     include: Patterns = (),
     exclude: Patterns = (),
+    drop: Patterns = (),
+    only: Patterns = (),
+    rename: Renames = (),
+    skip_files: Patterns = (),
     keep_rank: int | Iterable[int] = (),
     keep_smaller: int = 0,
     preset: Preset | None = None,
@@ -89,6 +95,10 @@ def convert(
             tensor as it is. A list of :class:`Rule` has conditions, too.
         include, exclude: regular expressions (RE2) of names to convert or to leave alone; a string is one. With a
             ``dst`` of one array, such as ``.npy``, the tensor that ``include`` matches is all that is written.
+        drop, only: regular expressions of names that are not, or that alone are, written.
+        rename: ``{regular expression: replacement}``, applied one after another to each name; ``\\1`` is the first
+            group. ``{r"^module\\.": ""}`` strips a prefix. Rules and messages have the names of ``src``.
+        skip_files: of a folder: globs of files and folders to leave out, such as ``"*.bin"`` and ``"original"``.
         keep_rank: leave tensors with this number of dimensions, or one of these: ``(0, 1)`` for biases and norms.
         keep_smaller: leave tensors with fewer elements.
         preset: ``"weights-only"`` leaves all but the matrices of layers: embeddings, output head, norms, vectors.
@@ -119,6 +129,7 @@ def convert(
         Cancelled: ``progress`` returned ``False``. The same holds for it, and for ``KeyboardInterrupt`` after Ctrl-C.
     """
     request = _requests.selection(to, rules, include, exclude, keep_rank, keep_smaller, preset, raw_codes)
+    request |= _requests.output_filter(drop, only, rename, skip_files)
     request |= {
         "input": _remote.path_of(src),
         "output": _remote.path_of(dst),
@@ -137,7 +148,10 @@ def convert(
     cuts = single_file or max_shard_size is not None
     if cuts and not _core.is_checkpoint(request["input"]):
         raise CastError("max_shard_size= and single_file= are for folders and indexes; a file is written as one file")
-    if to is None and not request["rules"] and not request["include"] and not cuts:
+    filters = request["drop"] or request["only"] or request["rename"]
+    asks = to is not None or request["rules"] or request["include"] or cuts or filters
+    same_format = os.path.splitext(request["input"])[1] == os.path.splitext(request["output"])[1]
+    if not asks and (same_format or _core.is_checkpoint(request["input"])):
         raise CastError("there is no type to convert to; name it with to=, or types for tensors with rules=")
     with _progress.shown(progress) as tell, _remote.files_here(request), _remote.staged(request):
         done = _core.convert(request, tell, {**options})

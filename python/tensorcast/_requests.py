@@ -36,6 +36,7 @@ class Rule:
     scale: float | None = None  # in the place of that of the call; only of tensorcast.cast
 
 
+Renames: TypeAlias = "Mapping[str, str] | Mapping[re.Pattern[str], str] | Iterable[tuple[Pattern, str]]"
 _To: TypeAlias = "DTypeLike | None"
 _ByPattern: TypeAlias = "Mapping[str, _To] | Mapping[re.Pattern[str], _To] | Mapping[Pattern, _To]"
 Rules: TypeAlias = "_ByPattern | Iterable[Rule | tuple[Pattern, _To]]"
@@ -45,6 +46,27 @@ _SHARD_UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
 
 
 _LETTERS = {re.IGNORECASE: "i", re.MULTILINE: "m", re.DOTALL: "s"}
+
+
+def output_filter(drop: Patterns, only: Patterns, rename: Renames, skip_files: Patterns) -> dict[str, Any]:
+    """The fields of a request that choose what is written, and under which names."""
+    if isinstance(rename, str):
+        raise TypeError("rename= is a mapping of regular expressions to what replaces them, not a string")
+    pairs = rename.items() if isinstance(rename, Mapping) else rename
+    return {
+        "drop": patterns(drop, "drop"),
+        "only": patterns(only, "only"),
+        "rename": [(pattern_text(pattern, "rename"), str(replacement)) for pattern, replacement in pairs],
+        "skip_files": _globs(skip_files),
+    }
+
+
+def _globs(given: Patterns) -> list[str]:
+    globs = [given] if isinstance(given, (str, re.Pattern)) else list(given)
+    for glob in globs:
+        if not isinstance(glob, str):
+            raise TypeError(f"skip_files= takes globs such as '*.bin', not {glob!r}")
+    return [str(glob) for glob in globs]
 
 
 def pattern_text(given: Any, keyword: str) -> str:

@@ -236,6 +236,7 @@ class ConvertedTensor(Result):
     remedy: str  # with `damage`: what would help
     report: CastReport | None = None  # with report=True
     file: str = ""  # of a checkpoint: the output file with the tensor, relative to the output
+    output_name: str = ""  # after rename=; else the same as `name`
     scale: float = 1.0  # what its elements were multiplied by; 1 if it was copied
 
 

@@ -19,7 +19,7 @@ from ._arguments import plain_errors
 from ._errors import CastError
 from ._options import CastOptions, DTypeLike, shows_options
 from ._progress import Progress
-from ._requests import Path, Patterns, Preset, Rules
+from ._requests import Path, Patterns, Preset, Renames, Rules
 from ._results import ConvertResult, TensorDifference, VerifyResult
 
 if TYPE_CHECKING:
@@ -38,6 +38,10 @@ def plan(
     rules: Rules = (),
     include: Patterns = (),
     exclude: Patterns = (),
+    drop: Patterns = (),
+    only: Patterns = (),
+    rename: Renames = (),
+    skip_files: Patterns = (),
     keep_rank: int | Iterable[int] = (),
     keep_smaller: int = 0,
     preset: Preset | None = None,
@@ -60,6 +64,7 @@ def plan(
         CastError: as :func:`tensorcast.convert`; nothing is written then.
     """
     request = _requests.selection(to, rules, include, exclude, keep_rank, keep_smaller, preset, raw_codes)
+    request |= _requests.output_filter(drop, only, rename, skip_files)
     request |= {
         "input": _remote.path_of(src),
         "output": _remote.path_of(dst),
@@ -139,6 +144,10 @@ def verify(
     path: Path,
     *,
     against: Path | None = None,
+    drop: Patterns = (),
+    only: Patterns = (),
+    rename: Renames = (),
+    skip_files: Patterns = (),
     progress: Progress = None,
     **options: Unpack[CastOptions],
 ) -> VerifyResult:
@@ -147,6 +156,7 @@ def verify(
     Args:
         path: the converted folder, an index or a safetensors file.
         against: what it was converted from: every tensor is converted again and compared.
+        drop, only, rename, skip_files: those of the conversion.
         progress: as in :func:`tensorcast.convert`.
         **options: those of the conversion.
 
@@ -154,8 +164,9 @@ def verify(
         CastError: with ``.file`` and ``.tensor``: the first that differs; or there is nothing to compare with.
     """
     source = "" if against is None else _remote.path_of(against)
+    chosen = _requests.output_filter(drop, only, rename, skip_files)
     with _progress.shown(progress) as tell:
-        return VerifyResult(**_core.verify_checkpoint(_remote.path_of(path), source, tell, {**options}))
+        return VerifyResult(**_core.verify_checkpoint(_remote.path_of(path), source, chosen, tell, {**options}))
 
 
 @plain_errors
@@ -165,6 +176,10 @@ def diff(
     *,
     headers_only: bool = False,
     include: Patterns = (),
+    drop: Patterns = (),
+    only: Patterns = (),
+    rename: Renames = (),
+    skip_files: Patterns = (),
     progress: Progress = None,
 ) -> tuple[TensorDifference, ...]:
     """Compares the tensors of two checkpoints by name: all of ``a`` in its order, then those that only ``b`` has.
@@ -175,10 +190,13 @@ def diff(
         a, b: folders, indexes or safetensors files.
         headers_only: compare types and shapes only.
         include: regular expressions of names.
+        drop, only, rename, skip_files: those of a conversion from ``a`` to ``b``; ``a`` is compared as it would be
+            written.
         progress: as in :func:`tensorcast.convert`.
     """
+    chosen = _requests.output_filter(drop, only, rename, skip_files)
     with _progress.shown(progress) as tell:
         rows: list[dict[str, Any]] = _core.diff_checkpoints(
-            _remote.path_of(a), _remote.path_of(b), headers_only, _requests.patterns(include), tell
+            _remote.path_of(a), _remote.path_of(b), headers_only, _requests.patterns(include), chosen, tell
         )
     return tuple(TensorDifference(**row) for row in rows)

@@ -272,3 +272,39 @@ def test_urls(source, tmp_path):
     with pytest.raises(tc.UnsupportedError, match="copy the folder first"):
         tc.open("memory://test_urls/out")
     memory.rm("/test_urls", recursive=True)
+
+
+def test_drop_only_and_rename(source, tmp_path):
+    folder, tensors = source
+    choice = {"drop": "steps|head", "rename": {r"^layers\.(\d+)": r"h.\1"}, "skip_files": "token*"}
+    done = tc.convert(folder, tmp_path / "out", "bfloat16", **choice)
+    rows = {row.name: row.output_name for row in done.tensors}
+    assert rows == {
+        "embed.weight": "embed.weight",
+        "layers.0.mlp.weight": "h.0.mlp.weight",
+        "layers.0.norm.weight": "h.0.norm.weight",
+    }
+    with tc.open(tmp_path / "out") as opened:
+        assert set(opened) == {*rows.values()}
+    assert not (tmp_path / "out/tokenizer.json").exists()
+    assert checkpoint.verify(tmp_path / "out", against=folder, **choice).tensors == 3
+    with pytest.raises(tc.CastError):
+        checkpoint.verify(tmp_path / "out", against=folder)
+    assert all(row.in_a and row.in_b for row in checkpoint.diff(folder, tmp_path / "out", **choice))
+    planned = checkpoint.plan(folder, tmp_path / "steps", "bfloat16", **choice)
+    assert [row.output_name for row in planned.tensors] == [*rows.values()]
+    checkpoint.run_shard(tmp_path / "steps")
+    checkpoint.finish(tmp_path / "steps")
+    assert files_of(tmp_path / "steps") == files_of(tmp_path / "out")
+    with pytest.raises(tc.CastError, match="both be named"):
+        tc.convert(folder, tmp_path / "no", rename={".*": "w"})
+
+
+def test_one_tensor_and_one_file_of_a_folder(source, tmp_path):
+    folder, tensors = source
+    tc.convert(folder, tmp_path / "head.npy", only="lm_head")
+    assert np.array_equal(np.load(tmp_path / "head.npy"), tensors["lm_head.weight"])
+    tc.convert(folder, tmp_path / "all.safetensors", single_file=True)
+    assert {*safetensors.numpy.load_file(tmp_path / "all.safetensors")} == {*tensors}
+    with pytest.raises(tc.CastError, match="single_file=True"):
+        tc.convert(folder, tmp_path / "no.safetensors", "bfloat16")

@@ -75,15 +75,15 @@ def test_nested_containers():
     point = types.SimpleNamespace(x=1)
     state = {
         "model": {"w": X, "tied": shared, 3: X},
-        "optimizer": [{"exp_avg": shared, "betas": (0.9, 0.99)}, (X, point)],
+        "others": [{"again": shared, "betas": (0.9, 0.99)}, (X, point)],
         "step": 5,
     }
-    done, reports = tc.cast(state, "float16", exclude=r"\.3$", rules={r"^optimizer\.1\.0$": "int8"}, report=True)
+    done, reports = tc.cast(state, "float16", exclude=r"\.3$", rules={r"^others\.1\.0$": "int8"}, report=True)
     assert done["model"]["w"].dtype == np.float16 and done["model"][3].dtype == np.float32
-    assert done["model"]["tied"] is done["optimizer"][0]["exp_avg"] and done["model"]["tied"].dtype == torch.float16
-    assert type(done["optimizer"][1]) is tuple and done["optimizer"][1][0].dtype == np.int8
-    assert done["optimizer"][1][1] is point and done["optimizer"][0]["betas"] == (0.9, 0.99) and done["step"] == 5
-    assert set(reports) == {"model.w", "model.tied", "optimizer.0.exp_avg", "optimizer.1.0"}
+    assert done["model"]["tied"] is done["others"][0]["again"] and done["model"]["tied"].dtype == torch.float16
+    assert type(done["others"][1]) is tuple and done["others"][1][0].dtype == np.int8
+    assert done["others"][1][1] is point and done["others"][0]["betas"] == (0.9, 0.99) and done["step"] == 5
+    assert set(reports) == {"model.w", "model.tied", "others.0.again", "others.1.0"}
     with pytest.raises(TypeError, match="tensor 'a.0'"):
         tc.cast({"a": [np.ma.array([1.0])]}, "float16")
 

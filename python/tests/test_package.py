@@ -180,7 +180,7 @@ def test_signals_reach_the_command(sent, tmp_path):
         time.sleep(0.01)
     time.sleep(0.2)
     process.send_signal(sent)
-    assert process.wait(60) == 130
+    assert process.wait(60) == 128 + sent
 
 
 def test_inspect_with_statistics(checkpoint):

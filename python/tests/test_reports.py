@@ -111,7 +111,7 @@ BAD_DTYPES = [
     ("flaot32", CastError, "did you mean float32"),
     ("", CastError, "dtype"),
     ("\ud800", UnicodeEncodeError, "surrogates"),
-    ("complex64", CastError, "dtype"),
+    ("complex64", CastError, "two numbers"),
     (np.complex64, TypeError, "complex64"),
     (object, TypeError, "object|'O'"),
     (np.dtype("M8[s]"), TypeError, "M8"),

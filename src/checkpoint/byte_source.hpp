@@ -22,12 +22,16 @@ class ByteSource {
   // Differs if the file was written again: a time in nanoseconds, or the entity tag of an object.
   [[nodiscard]] virtual std::string version() const = 0;
   [[nodiscard]] virtual const std::string& path() const noexcept = 0;  // for messages
+  // The file's permissions, such as 0644; 0 if the store has none.
+  [[nodiscard]] virtual unsigned mode() const noexcept { return 0; }
 };
 
 // A file that appears under its name on commit() only.
 class ByteSink {
  public:
   virtual ~ByteSink() = default;
+  // Sets the file's permissions, such as 0644, if the store has them; 0 leaves them.
+  virtual void set_mode(unsigned /*mode*/) noexcept {}
   [[nodiscard]] virtual Result<void> append(std::span<const std::byte> bytes) = 0;
   // Opens what was appended so far for reading, from the disk if possible.
   [[nodiscard]] virtual Result<std::unique_ptr<ByteSource>> read_back() = 0;

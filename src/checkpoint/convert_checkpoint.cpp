@@ -13,6 +13,7 @@
 #include "checkpoint/remote_folder.hpp"
 #include "checkpoint/requirements.hpp"
 #include "checkpoint/run_shard.hpp"
+#include "checkpoint/to_file.hpp"
 #include "checkpoint/work_folder.hpp"
 #include "dtype/guarded.hpp"
 #include "tensorcast/checkpoint.hpp"
@@ -199,6 +200,7 @@ Result<void> run_shards(const CheckpointPlan& plan, const std::vector<std::size_
       }
     }
     progress.bytes_done += work_bytes(plan, shard);
+    if (outcome.shards[index].done_before) progress.bytes_before += work_bytes(plan, shard);
     add_done(outcome, index, first_tensors[index], **std::move(done));
   }
   return {};
@@ -244,6 +246,7 @@ Result<ConvertOutcome> convert_folder(const ConvertRequest& request) {
   Result<CheckpointPlan> plan = checkpoint::make_checkpoint_plan(request);
   if (!plan) return std::move(plan).error();
   ConvertOutcome outcome = outcome_of(*plan);
+  outcome.warnings = plan->warnings;
   if (request.dry_run) {
     const std::string output = WorkFolder::folder_of_output(request.output);
     if (Result<void> checked = check_folder(request, *plan, output); !checked) return std::move(checked).error();
@@ -299,21 +302,32 @@ Result<std::vector<std::size_t>> choose_shards(const ShardRequest& request, cons
 }  // namespace
 
 bool is_checkpoint(const std::string& path) {
-  return checkpoint::is_folder(path) || !checkpoint::stem_of_index(checkpoint::last_component(path)).empty();
+  const std::string name = checkpoint::last_component(path);
+  return checkpoint::is_folder(path) || !checkpoint::stem_of_index(name).empty() ||
+         !checkpoint::stem_of_torch_index(name).empty();
 }
 
 Result<ConvertOutcome> convert_checkpoint(const ConvertRequest& request) {
   if (!is_checkpoint(request.input))
     return TENSORCAST_ABI::convert(request);  // the function; `convert` alone is the layer's namespace
 
-  return guarded(request.input, [&] { return convert_folder(request); });
+  return guarded(request.input, [&] {
+    return checkpoint::is_file_output(request) ? checkpoint::convert_to_file(request) : convert_folder(request);
+  });
 }
 
 Result<ConvertOutcome> plan_checkpoint(const ConvertRequest& request) {
   return guarded(request.input, [&]() -> Result<ConvertOutcome> {
+    if (checkpoint::is_file_output(request)) {
+      return Error{.code = ErrorCode::unsupported,
+                   .message = "a plan is for a folder, and this is the name of a file",
+                   .hint = "a name that ends in / is a folder's",
+                   .file = request.output};
+    }
     Result<CheckpointPlan> plan = checkpoint::make_checkpoint_plan(request);
     if (!plan) return std::move(plan).error();
     ConvertOutcome outcome = outcome_of(*plan);
+    outcome.warnings = plan->warnings;
     const Result<Begun> begun = begin(request, *plan);
     if (!begun) return begun.error();
     outcome.resumed = begun->resumed;

@@ -9,6 +9,7 @@
 #include "convert/element_blocks.hpp"
 #include "convert/number_difference.hpp"
 #include "convert/open_input.hpp"
+#include "convert/output_names.hpp"
 #include "convert/pattern_list.hpp"
 #include "convert/progress_meter.hpp"
 #include "dtype/guarded.hpp"
@@ -27,34 +28,61 @@ struct TensorSet {
   std::unique_ptr<io::InputFile> file;  // of a file; the reader refers to it
   std::unique_ptr<formats::Reader> reader;
   std::vector<std::string> names;
+  std::vector<bool> written;  // false: a conversion would leave the tensor out, so it is not compared
 
   [[nodiscard]] const TensorInfo& info(std::size_t index) const { return reader->tensors()[index]; }
   [[nodiscard]] bool is_one_array() const { return names.size() == 1 && names.front().empty(); }
 };
 
-Result<TensorSet> open_checkpoint(const std::string& path) {
-  Result<SourceCheckpoint> checkpoint = read_source(path);
+// Names tensor `name` of the model with `prefix` as a conversion would write it.
+Result<void> add_name(TensorSet& set, const std::string& prefix, const std::string& name,
+                      conversion::OutputNames& output) {
+  set.written.push_back(output.writes(name));
+  Result<std::string> new_name = set.written.back() ? output.new_name(name) : name;
+  if (!new_name) return std::move(new_name).error();
+  set.names.push_back(prefix + *new_name);
+  return {};
+}
+
+Result<TensorSet> open_checkpoint(const std::string& path, const OutputFilter& filter,
+                                  conversion::OutputNames& output) {
+  Result<SourceCheckpoint> checkpoint = read_source(path, filter.skip_files);
   if (!checkpoint) return std::move(checkpoint).error();
-  TensorSet set{.path = path, .file = {}, .reader = {}, .names = {}};
+  TensorSet set{.path = path, .file = {}, .reader = {}, .names = {}, .written = {}};
   auto reader = std::make_unique<ShardReader>();
   for (const SourceModel& model : checkpoint->models) {
     const std::size_t first = reader->tensors().size();
     add_model(*checkpoint, model, *reader);
     const std::string prefix = name_prefix(model);
     for (std::size_t i = first; i < reader->tensors().size(); ++i) {
-      set.names.push_back(prefix + reader->tensors()[i].name);
+      if (Result<void> named = add_name(set, prefix, reader->tensors()[i].name, output); !named) {
+        return std::move(named).error();
+      }
     }
   }
   set.reader = std::move(reader);
   return set;
 }
 
-Result<TensorSet> open_set(const std::string& path) {
-  if (is_checkpoint(path) || is_remote(path)) return open_checkpoint(path);
+Result<TensorSet> open_file_set(const std::string& path, conversion::OutputNames& output) {
   Result<conversion::OpenedInput> input = conversion::open_input(path, "", {});
   if (!input) return std::move(input).error();
-  TensorSet set{.path = path, .file = std::move(input->file), .reader = std::move(input->reader), .names = {}};
-  for (const TensorInfo& tensor : set.reader->tensors()) set.names.push_back(tensor.name);
+  TensorSet set{
+      .path = path, .file = std::move(input->file), .reader = std::move(input->reader), .names = {}, .written = {}};
+  for (const TensorInfo& tensor : set.reader->tensors()) {
+    if (Result<void> named = add_name(set, "", tensor.name, output); !named) return std::move(named).error();
+  }
+  return set;
+}
+
+// Opens a checkpoint or a file as a conversion with this filter would write it.
+Result<TensorSet> open_set(const std::string& path, const OutputFilter& filter = {}) {
+  Result<conversion::OutputNames> output = conversion::OutputNames::compile(filter);
+  if (!output) return std::move(output).error();
+  const bool folder = is_checkpoint(path) || is_remote(path);
+  Result<TensorSet> set = folder ? open_checkpoint(path, filter, *output) : open_file_set(path, *output);
+  if (!set) return set;
+  if (Result<void> matched = output->check_all_matched(); !matched) return std::move(matched).error();
   return set;
 }
 
@@ -151,7 +179,7 @@ class Comparison {
 Result<DiffOutcome> diff(const DiffRequest& request) {
   Result<conversion::PatternList> include = conversion::PatternList::compile(request.include);
   if (!include) return std::move(include).error();
-  Result<TensorSet> a = open_set(request.a);
+  Result<TensorSet> a = open_set(request.a, request.filter);
   if (!a) return std::move(a).error();
   Result<TensorSet> b = open_set(request.b);
   if (!b) return std::move(b).error();
@@ -168,8 +196,8 @@ Result<DiffOutcome> diff(const DiffRequest& request) {
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < a->names.size(); ++i) {
     const TensorInfo& info = a->reader->tensors()[i];
-    const auto found = in_b.find(a->names[i]);
-    const bool wanted = chosen(a->names[i]);
+    const auto found = a->written[i] ? in_b.find(a->names[i]) : in_b.end();
+    const bool wanted = a->written[i] && chosen(a->names[i]);
     const std::size_t other = found == in_b.end() ? SIZE_MAX : found->second;
     if (found != in_b.end()) in_b.erase(found);
     if (!wanted) continue;
@@ -223,11 +251,15 @@ Result<CheckpointSummary> inspect_checkpoint(const std::string& path) {
     Result<SourceCheckpoint> checkpoint = read_source(path);
     if (!checkpoint) return std::move(checkpoint).error();
     CheckpointSummary summary;
+    // In the root of a model of Hugging Face's cache, files are in a snapshot.
+    const Result<std::string> real = real_path(path);
+    const bool below = real && is_folder(*real) && checkpoint->folder.starts_with(*real + "/");
+    const std::string prefix = below ? checkpoint->folder.substr(real->size() + 1) + "/" : std::string();
     for (const SourceModel& model : checkpoint->models) {
-      if (!model.index.empty()) summary.indexes.push_back(model.index);
+      if (!model.index.empty()) summary.indexes.push_back(prefix + model.index);
       for (const std::size_t index : model.shards) {
         const SourceShard& shard = checkpoint->shards[index];
-        summary.shards.push_back({.name = shard.name,
+        summary.shards.push_back({.name = prefix + shard.name,
                                   .bytes = shard.bytes,
                                   .tensors = shard.header.tensors.size(),
                                   .metadata = shard.header.metadata});
@@ -237,14 +269,14 @@ Result<CheckpointSummary> inspect_checkpoint(const std::string& path) {
                                                  .shape = tensor.shape,
                                                  .bytes = tensor.bytes,
                                                  .foreign_dtype = tensor.foreign_dtype},
-                                     .file = shard.name,
+                                     .file = prefix + shard.name,
                                      .full_name = name_prefix(model) + tensor.name,
                                      .kind = tensor_kind(tensor.name, tensor.shape.size())});
         }
       }
     }
     for (const ListedFile& file : checkpoint->others) {
-      summary.other_files.push_back({.name = file.name, .bytes = file.bytes, .tensors = 0, .metadata = {}});
+      summary.other_files.push_back({.name = prefix + file.name, .bytes = file.bytes, .tensors = 0, .metadata = {}});
     }
     return summary;
   });

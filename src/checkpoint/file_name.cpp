@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
@@ -11,6 +12,8 @@ namespace {
 
 constexpr std::string_view extension = ".safetensors";
 constexpr std::string_view index_middle = ".safetensors.index";
+constexpr std::string_view torch_index_middle = ".bin.index";
+constexpr std::array<std::string_view, 4> torch_extensions = {".bin", ".pt", ".pth", ".ckpt"};
 constexpr std::string_view json_extension = ".json";
 
 // Reads the digits at the end of `text`, at least five of them, and removes them.
@@ -28,6 +31,25 @@ bool take_suffix(std::string_view& text, std::string_view suffix) {
   if (!text.ends_with(suffix)) return false;
   text.remove_suffix(suffix.size());
   return true;
+}
+
+std::string stem_around(std::string_view file, std::string_view index_name_part) {
+  if (!take_suffix(file, json_extension)) return {};
+  const std::size_t middle = file.rfind(index_name_part);
+  if (middle == std::string_view::npos || middle == 0) return {};
+  const std::string_view variant = file.substr(middle + index_name_part.size());
+  if (!variant.empty() && (variant.front() != '.' || variant.find('.', 1) != std::string_view::npos)) return {};
+  return std::string(file.substr(0, middle)) + std::string(variant);
+}
+
+// "pytorch_model.fp16-00001-of-00002" has the model "pytorch_model".
+std::string_view model_of(std::string_view stem) {
+  unsigned number = 0;
+  std::string_view rest = stem;
+  if (take_number(rest, number) && take_suffix(rest, "-of-") && take_number(rest, number) && take_suffix(rest, "-")) {
+    stem = rest;
+  }
+  return stem.substr(0, stem.find('.'));
 }
 
 }  // namespace
@@ -92,13 +114,33 @@ std::string index_name(std::string_view stem) {
   return fmt::format("{}{}{}{}", stem.substr(0, dot), index_middle, stem.substr(dot), json_extension);
 }
 
-std::string stem_of_index(std::string_view file) {
-  if (!take_suffix(file, json_extension)) return {};
-  const std::size_t middle = file.rfind(index_middle);
-  if (middle == std::string_view::npos || middle == 0) return {};
-  const std::string_view variant = file.substr(middle + index_middle.size());
-  if (!variant.empty() && (variant.front() != '.' || variant.find('.', 1) != std::string_view::npos)) return {};
-  return std::string(file.substr(0, middle)) + std::string(variant);
+std::string stem_of_index(std::string_view file) { return stem_around(file, index_middle); }
+
+std::string stem_of_torch_index(std::string_view file) { return stem_around(file, torch_index_middle); }
+
+bool is_torch_name(std::string_view file) {
+  return std::ranges::any_of(torch_extensions, [&](std::string_view end) { return file.ends_with(end); });
+}
+
+bool is_torch_weights_name(std::string_view file) {
+  file = file.substr(folder_of(file).size());
+  if (!take_suffix(file, torch_extensions[0])) return false;
+  const std::string_view model = model_of(file);
+  if (model.starts_with("pytorch_model_")) return true;  // accelerate's second model and on
+  return model.ends_with("model");
+}
+
+std::string safetensors_name(std::string_view name) {
+  const std::string folder = folder_of(name);
+  std::string_view file = name.substr(folder.size());
+  if (file.ends_with(extension)) return std::string(name);
+  if (file == distributed_metadata) return folder + "model" + std::string(extension);
+  for (const std::string_view end : torch_extensions) {
+    if (take_suffix(file, end)) break;
+  }
+  constexpr std::string_view pytorch = "pytorch_";
+  if (model_of(file) == "pytorch_model") file.remove_prefix(pytorch.size());
+  return folder + std::string(file) + std::string(extension);
 }
 
 }  // namespace tensorcast::checkpoint

@@ -32,5 +32,19 @@ struct ShardName {
 [[nodiscard]] std::string index_name(std::string_view stem);
 // Returns the stem of the shards of an index, "" if `file` is not the name of an index.
 [[nodiscard]] std::string stem_of_index(std::string_view file);
+// The same of an index of PyTorch's files, such as "pytorch_model.bin.index.json".
+[[nodiscard]] std::string stem_of_torch_index(std::string_view file);
+
+// torch.distributed.checkpoint's list of tensors, and its files with their chunks.
+inline constexpr std::string_view distributed_metadata = ".metadata";
+inline constexpr std::string_view distributed_extension = ".distcp";
+
+// Reports whether a file has an extension of torch.save's files: .bin, .pt, .pth, .ckpt.
+[[nodiscard]] bool is_torch_name(std::string_view file);
+// Reports whether the name is one that libraries give to a model's weights, such as "pytorch_model-00001-of-00002.bin".
+[[nodiscard]] bool is_torch_weights_name(std::string_view file);
+// Returns the name of the safetensors file that a file of weights is converted to, as transformers chooses it:
+// "model-00001-of-00002.safetensors". Folders stay; so does the name of a safetensors file.
+[[nodiscard]] std::string safetensors_name(std::string_view name);
 
 }  // namespace tensorcast::checkpoint

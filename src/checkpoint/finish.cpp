@@ -66,6 +66,9 @@ class Finishing {
     for (const std::string& synced : synced_) {
       if (Result<void> done = folder_.files().sync_folder(synced); !done) return done;
     }
+    for (const std::string& empty : plan_.empty_folders) {
+      if (Result<void> created = folder_.files().create_folder(empty); !created) return created;
+    }
     return begin_moves(moves_, folder_);
   }
 
@@ -91,9 +94,10 @@ class Finishing {
     return folder_.files().create_file(staged, bytes);
   }
 
-  Result<void> stage(const std::string& name, const std::string& text) {
+  Result<void> stage(const std::string& name, const std::string& text, unsigned mode = 0) {
     Result<std::unique_ptr<ByteSink>> sink = create(name, text.size());
     if (!sink) return std::move(sink).error();
+    (*sink)->set_mode(mode);
     if (Result<void> put = (*sink)->append(std::as_bytes(std::span(text))); !put) return put;
     add(name, text.size(), io::sha256_of(text));
     return (*sink)->commit();
@@ -104,6 +108,7 @@ class Finishing {
     if (!source) return std::move(source).error();
     Result<std::unique_ptr<ByteSink>> sink = create(name, (*source)->size());
     if (!sink) return std::move(sink).error();
+    (*sink)->set_mode((*source)->mode());
     constexpr std::size_t block = std::size_t{1} << 20;
     const conversion::AlignedBuffer buffer(block);
     io::Sha256 hash;
@@ -118,14 +123,17 @@ class Finishing {
     return (*sink)->commit();
   }
 
-  Result<std::string> read_source_text(const std::string& name, std::uint64_t max_bytes) const {
+  // Reads a file of the source, and its permissions.
+  Result<std::string> read_source_text(const std::string& name, std::uint64_t max_bytes, unsigned& mode) const {
     const Result<std::unique_ptr<ByteSource>> source = open_source(plan_.source, name);
     if (!source) return source.error();
+    mode = (*source)->mode();
     return read_text(**source, max_bytes);
   }
 
   Result<void> write_config(const PlannedConfig& config) {
-    const Result<std::string> text = read_source_text(config.name, max_config_bytes);
+    unsigned mode = 0;
+    const Result<std::string> text = read_source_text(config.name, max_config_bytes, mode);
     if (!text) return text.error();
     const Result<std::string> rewritten = with_dtype(*text, config.dtype);
     if (!rewritten) {
@@ -133,13 +141,14 @@ class Finishing {
       error.file = plan_.source + "/" + config.name;
       return error;
     }
-    return stage(config.name, *rewritten);
+    return stage(config.name, *rewritten, mode);
   }
 
   Result<void> write_index(const PlannedModel& model) {
     std::string old;
+    unsigned mode = 0;
     if (!model.source_index.empty()) {
-      Result<std::string> text = read_source_text(model.source_index, max_index_bytes);
+      Result<std::string> text = read_source_text(model.source_index, max_index_bytes, mode);
       if (!text) return std::move(text).error();
       if (io::sha256_of(*text) != model.source_index_sha256) {
         return Error{.code = ErrorCode::io,
@@ -161,7 +170,7 @@ class Finishing {
     }
     const Result<std::string> text = rewritten_index(old, total_size, map);
     if (!text) return text.error();
-    return stage(model.index, *text);
+    return stage(model.index, *text, mode);
   }
 
   const CheckpointPlan& plan_;

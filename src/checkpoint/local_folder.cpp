@@ -41,6 +41,7 @@ class LocalSource final : public ByteSource {
   }
   std::uint64_t size() const noexcept override { return file_.size(); }
   std::string version() const override { return std::to_string(file_.modified_ns()); }
+  unsigned mode() const noexcept override { return file_.mode(); }
   const std::string& path() const noexcept override { return path_; }
 
  private:
@@ -52,6 +53,9 @@ class LocalSink final : public ByteSink {
  public:
   explicit LocalSink(io::OutputFile file) : file_(std::move(file)) {}
 
+  void set_mode(unsigned mode) noexcept override {
+    if (mode != 0) file_.set_mode(mode);
+  }
   Result<void> append(std::span<const std::byte> bytes) override { return file_.append(bytes); }
   Result<std::unique_ptr<ByteSource>> read_back() override {
     if (Result<void> synced = file_.sync(); !synced) return std::move(synced).error();
@@ -97,10 +101,9 @@ Result<std::string> real_path(const std::string& path) {
   return text;
 }
 
-Result<std::unique_ptr<ByteSource>> open_source(const std::string& folder, const std::string& name) {
+Result<io::InputFile> open_local(const std::string& folder, const std::string& name) {
   const std::string path = folder + "/" + name;
   if (Result<void> checked = check_file_name(name, folder); !checked) return std::move(checked).error();
-  if (is_remote(folder)) return open_remote(path);
   std::error_code status;
   const std::string root = fs::canonical(folder, status).string();
   if (status) return io_error("open", folder, status);
@@ -116,10 +119,18 @@ Result<std::unique_ptr<ByteSource>> open_source(const std::string& folder, const
   }
   // Follows no links, so a link that is put there meanwhile is an error.
   Result<io::InputFile> file = io::InputFile::open_below(base, below(base, real));
-  if (!file) {
-    file.error().file = path;
-    return std::move(file).error();
+  if (!file) file.error().file = path;
+  return file;
+}
+
+Result<std::unique_ptr<ByteSource>> open_source(const std::string& folder, const std::string& name) {
+  const std::string path = folder + "/" + name;
+  if (is_remote(folder)) {
+    if (Result<void> checked = check_file_name(name, folder); !checked) return std::move(checked).error();
+    return open_remote(path);
   }
+  Result<io::InputFile> file = open_local(folder, name);
+  if (!file) return std::move(file).error();
   return std::unique_ptr<ByteSource>(std::make_unique<LocalSource>(std::move(file).value(), path));
 }
 
@@ -138,70 +149,6 @@ Result<std::string> read_text(const ByteSource& source, std::uint64_t max_bytes)
   std::string text(source.size(), '\0');
   if (Result<void> got = source.read(0, std::as_writable_bytes(std::span(text))); !got) return std::move(got).error();
   return text;
-}
-
-// As list_files() of a folder here: without hidden folders and files of this program.
-static Result<std::vector<ListedFile>> list_remote_files(const std::string& folder) {
-  Result<std::vector<RemoteFile>> found = list_remote(folder);
-  if (!found) return std::move(found).error();
-  std::vector<ListedFile> files;
-  for (const RemoteFile& file : *found) {
-    std::string name = file.url.substr(folder.size() + 1);
-    if (name.starts_with('.') && name.find('/') != std::string::npos) continue;
-    if (name.find("/.") != std::string::npos && name.find("/.") < name.rfind('/')) continue;
-    if (const std::string last = last_component(name);
-        last.starts_with('.') && last.find(".tcast-") != std::string::npos) {
-      continue;
-    }
-    files.push_back({.name = std::move(name), .bytes = file.bytes});
-  }
-  return files;
-}
-
-Result<std::vector<ListedFile>> list_files(const std::string& folder) {
-  if (is_remote(folder)) return list_remote_files(folder);
-  constexpr std::size_t most_files = 1000000;
-  constexpr int deepest = 16;
-  std::vector<ListedFile> files;
-  std::error_code status;
-  const auto end = fs::recursive_directory_iterator();
-  auto entry = fs::recursive_directory_iterator(folder, status);
-  for (; !status && entry != end; entry.increment(status)) {
-    const std::string path = entry->path().string();
-    const std::string file_name = entry->path().filename().string();
-    const bool link = entry->is_symlink(status);
-    const bool hidden = file_name.starts_with('.');
-    if (!link && entry->is_directory(status)) {
-      if (hidden || entry.depth() == deepest) entry.disable_recursion_pending();
-      if (!hidden && entry.depth() == deepest) {
-        return Error{.code = ErrorCode::unsupported, .message = "folders are nested too deep", .file = path};
-      }
-      continue;
-    }
-    if (hidden && file_name.find(".tcast-") != std::string::npos) continue;
-    if (link && fs::is_directory(entry->path(), status)) {
-      if (hidden) continue;
-      return Error{.code = ErrorCode::parse,
-                   .message = "this is a symbolic link to a folder, which is not followed",
-                   .hint = "replace it by the folder, as `cp -rL` does",
-                   .file = path};
-    }
-    std::error_code missing;
-    const std::uint64_t bytes = fs::file_size(entry->path(), missing);
-    if (missing) return io_error("open", path, missing);
-    if (!fs::is_regular_file(entry->path(), missing)) {
-      return Error{.code = ErrorCode::unsupported, .message = "this is not a regular file", .file = path};
-    }
-    if (files.size() == most_files) {
-      return Error{.code = ErrorCode::unsupported, .message = "the folder has too many files", .file = folder};
-    }
-    std::string name = below(folder, path);
-    if (Result<void> named = check_file_name(name, folder); !named) return std::move(named).error();
-    files.push_back({.name = std::move(name), .bytes = bytes});
-  }
-  if (status) return io_error("list", folder, status);
-  std::ranges::sort(files, {}, &ListedFile::name);
-  return files;
 }
 
 Error with_given_path(Error error, const std::string& given) {

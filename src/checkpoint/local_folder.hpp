@@ -17,6 +17,9 @@ namespace tensorcast::checkpoint {
 // cache (FOLDER/snapshots/REVISION), to one in FOLDER/blobs. Errors: io, parse (the name or a link leads elsewhere).
 [[nodiscard]] Result<std::unique_ptr<ByteSource>> open_source(const std::string& folder, const std::string& name);
 
+// The same, of a folder here.
+[[nodiscard]] Result<io::InputFile> open_local(const std::string& folder, const std::string& name);
+
 // Files of the local file system behind the interfaces; `path` is for messages.
 [[nodiscard]] std::unique_ptr<ByteSource> local_source(io::InputFile file, std::string path);
 [[nodiscard]] std::unique_ptr<ByteSink> local_sink(io::OutputFile file);
@@ -28,10 +31,6 @@ struct ListedFile {
   std::string name;  // relative, such as "unet/config.json"
   std::uint64_t bytes = 0;
 };
-// Lists all files below `folder` by name. Hidden folders and hidden files of this program are left out. Errors: io;
-// parse, for links to folders; unsupported, for devices and pipes.
-[[nodiscard]] Result<std::vector<ListedFile>> list_files(const std::string& folder);
-
 // Returns the path without symbolic links and "..". Parts at the end need not exist.
 [[nodiscard]] Result<std::string> real_path(const std::string& path);
 // Writes the path of an error as the caller gave it: below `given`, not below its real path.

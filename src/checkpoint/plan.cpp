@@ -12,15 +12,18 @@
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/placement.hpp"
 #include "checkpoint/remote_folder.hpp"
+#include "checkpoint/tensor_set.hpp"
 #include "checkpoint/work_folder.hpp"
-#include "convert/quantization_claim.hpp"
 #include "convert/scale_record.hpp"
 #include "formats/safetensors/safetensors_format.hpp"
+#include "io/path_name.hpp"
 #include "io/sha256.hpp"
 #include "tensorcast/whole_file.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {
+
+constexpr std::size_t max_config_bytes = std::size_t{4} << 20;
 
 // Cuts tensors into shards in their order, as transformers does.
 std::vector<std::vector<ShardTensor>> cut(std::vector<ShardTensor> tensors, std::uint64_t max_bytes) {
@@ -61,11 +64,18 @@ class Planning {
   }
 
   Result<CheckpointPlan> run() {
+    plan_.warnings = source_.warnings;
     for (const SourceModel& model : source_.models) {
       if (Result<void> planned = plan_model(model); !planned) return std::move(planned).error();
     }
     if (Result<void> matched = planner_.check_all_matched(); !matched) return std::move(matched).error();
     if (Result<void> claims = check_claims(); !claims) return std::move(claims).error();
+    if (plan_.shards.empty()) {
+      return Error{.code = ErrorCode::invalid_argument,
+                   .message = "no tensor is left to write",
+                   .hint = "`drop` and `only` choose tensors by their names, which `tcast inspect` lists",
+                   .file = source_.folder};
+    }
     for (PlannedShard& shard : plan_.shards) {
       if (Result<void> laid_out = lay_out(shard); !laid_out) return std::move(laid_out).error();
       set_fingerprint(plan_, shard);
@@ -87,7 +97,7 @@ class Planning {
         places.emplace_back(index, shard.data_begin + shard.header.begin_offsets[i]);
       }
     }
-    const std::string claim = claim_of(model);
+    const std::string claim = claim_of(source_, model);
     Result<std::vector<conversion::PlannedTensor>> planned = planner_.plan(infos, claim);
     if (!planned) return at_shard(std::move(planned).error(), infos, places);
     note_quantized(model, *planned, claim);
@@ -97,30 +107,9 @@ class Planning {
       const auto [input, begin] = places[tensor.source];
       tensors.push_back({.planned = std::move(tensor), .input = input, .begin = begin});
     }
+    if (tensors.empty() && !infos.empty()) return {};  // all are dropped
     note_types(model, tensors);
     return add_shards(model, std::move(tensors));
-  }
-
-  // Returns what the configurations beside a model and the metadata of its files say about its quantization.
-  [[nodiscard]] std::string claim_of(const SourceModel& model) {
-    const auto known = claims_.find(model.folder);
-    std::string claim = known == claims_.end() ? std::string() : known->second;
-    if (known == claims_.end()) {
-      for (const ListedFile& file : source_.others) {
-        if (!claim.empty()) break;
-        const std::string last = last_component(file.name);
-        if (folder_of(file.name) != model.folder || !conversion::may_claim_quantization(last)) continue;
-        const Result<std::unique_ptr<ByteSource>> opened = open_source(source_.folder, file.name);
-        if (!opened) continue;  // copying it will tell
-        const Result<std::string> text = read_text(**opened, max_config_bytes);
-        if (text) claim = conversion::claim_of_text(last, *text);
-      }
-      claims_.emplace(model.folder, claim);
-    }
-    for (const std::size_t index : model.shards) {
-      if (claim.empty()) claim = conversion::claim_of_metadata(source_.shards[index].header.metadata);
-    }
-    return claim;
   }
 
   // Remembers whether the quantized tensors of a folder are known, if its files say that there are some.
@@ -173,28 +162,28 @@ class Planning {
 
   Result<void> add_shards(const SourceModel& model, std::vector<ShardTensor> tensors) {
     PlannedModel planned;
-    const bool anew = request_.single_file || request_.max_shard_bytes != 0;
+    std::vector<std::vector<ShardTensor>> shards;
+    bool anew = request_.single_file || request_.max_shard_bytes != 0;
     if (anew) {
-      auto shards = cut(std::move(tensors), request_.single_file ? 0 : request_.max_shard_bytes);
-      const std::size_t count = shards.size();
-      for (std::size_t i = 0; i < count; ++i) {
-        add_shard(planned, model.folder + shard_name(model.stem, i + 1, count), std::move(shards[i]), model);
-      }
-      if (count > 1) planned.index = model.folder + index_name(model.stem);
-      if (count > 1 && !model.index.empty()) planned.index = model.index;
-      planned.new_map = true;
+      shards = cut(std::move(tensors), request_.single_file ? 0 : request_.max_shard_bytes);
     } else {
-      std::map<std::size_t, std::vector<ShardTensor>> by_input;
-      for (ShardTensor& tensor : tensors) by_input[tensor.input].push_back(std::move(tensor));
-      for (const std::size_t input : model.shards) {
-        add_shard(planned, source_.shards[input].name, std::move(by_input[input]), model);
-      }
-      planned.index = model.index;
-      if (model.index.empty() && model.shards.size() > 1) {
-        planned.index = model.folder + index_name(model.stem);
-        planned.new_map = true;
-      }
+      shards = shards_of_inputs(model, std::move(tensors));
+      anew = shards.size() < model.shards.size();  // a loader may count them by their names
     }
+    const std::size_t count = shards.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      std::string name = model.folder + shard_name(model.stem, i + 1, count);
+      if (!anew) {
+        const std::string& source_name = source_.shards[model.shards[i]].name;
+        name = safetensors_name(source_name);
+        planned.new_map = planned.new_map || name != source_name;
+      }
+      if (Result<void> added = add_shard(planned, std::move(name), std::move(shards[i]), model); !added) return added;
+    }
+    planned.index = model.output_index;
+    if (count > 1 && model.index.empty()) planned.index = model.folder + index_name(model.stem);
+    if (count == 1 && anew) planned.index.clear();
+    planned.new_map = planned.new_map || anew || names_change() || planned.index != model.index;
     if (!model.index.empty()) {
       planned.source_index = model.index;
       planned.source_index_sha256 = io::sha256_of(model.index_text);
@@ -203,7 +192,32 @@ class Planning {
     return {};
   }
 
-  void add_shard(PlannedModel& model, std::string name, std::vector<ShardTensor> tensors, const SourceModel& source) {
+  // Whether shards may lack tensors of their inputs, or have others.
+  [[nodiscard]] bool names_change() const noexcept {
+    const OutputFilter& filter = request_.filter;
+    return !filter.drop.empty() || !filter.only.empty() || !filter.rename.empty();
+  }
+
+  // Returns the tensors of each input, without the inputs whose tensors are all dropped.
+  std::vector<std::vector<ShardTensor>> shards_of_inputs(const SourceModel& model,
+                                                         std::vector<ShardTensor> tensors) const {
+    std::map<std::size_t, std::vector<ShardTensor>> by_input;
+    for (ShardTensor& tensor : tensors) by_input[tensor.input].push_back(std::move(tensor));
+    std::vector<std::vector<ShardTensor>> shards;
+    for (const std::size_t input : model.shards) {
+      const auto found = by_input.find(input);
+      const bool was_empty = source_.shards[input].header.tensors.empty();
+      if (found != by_input.end()) {
+        shards.push_back(std::move(found->second));
+      } else if (was_empty) {
+        shards.emplace_back();
+      }
+    }
+    return shards;
+  }
+
+  Result<void> add_shard(PlannedModel& model, std::string name, std::vector<ShardTensor> tensors,
+                         const SourceModel& source) {
     PlannedShard shard{
         .name = std::move(name), .metadata = {}, .tensors = std::move(tensors), .bytes = 0, .fingerprint = {}};
     // Metadata of all inputs of the shard; of an empty one, of the model's only file.
@@ -216,11 +230,15 @@ class Planning {
         if (keys.insert(entry.first).second) shard.metadata.push_back(entry);
       }
     }
+    Result<formats::Metadata> metadata = planner_.metadata_of(shard.metadata);
+    if (!metadata) return std::move(metadata).error();
+    shard.metadata = std::move(metadata).value();
     std::vector<const conversion::PlannedTensor*> written;
     for (const ShardTensor& tensor : shard.tensors) written.push_back(&tensor.planned);
     conversion::record_scale(written, shard.metadata);
     model.shards.push_back(plan_.shards.size());
     plan_.shards.push_back(std::move(shard));
+    return {};
   }
 
   Result<void> lay_out(PlannedShard& shard) const {
@@ -258,6 +276,8 @@ class Planning {
   }
 
   void plan_others() {
+    plan_.empty_folders = std::move(source_.empty_folders);
+    plan_.left_out = std::move(source_.left_out);
     for (ListedFile& file : source_.others) {
       if (file.name == sums_name || file.name == record_name) continue;  // of the source's files
       const std::string last = last_component(file.name);
@@ -328,7 +348,6 @@ class Planning {
   conversion::TensorPlanner planner_;
   CheckpointPlan plan_;
   std::map<std::string, FolderTypes> types_;
-  std::map<std::string, std::string> claims_;  // of the configurations in a folder
   std::map<std::string, ClaimedFolder> claimed_;
 };
 
@@ -343,8 +362,12 @@ Result<void> check_request(const ConvertRequest& request) {
   if (request.single_file && request.max_shard_bytes != 0) {
     return fail("a single file has no shards", "choose `single_file` or `max_shard_size`");
   }
-  if (request.to == DType::undefined && request.rules.empty() && !request.single_file && request.max_shard_bytes == 0) {
-    return fail("there is no type to convert to", "`to` names one; `max_shard_size` only cuts the shards anew");
+  const OutputFilter& filter = request.filter;
+  const bool filters = !filter.drop.empty() || !filter.only.empty() || !filter.rename.empty();
+  const bool cuts = request.single_file || request.max_shard_bytes != 0;
+  if (request.to == DType::undefined && request.rules.empty() && !cuts && !filters) {
+    return fail("there is no type to convert to",
+                "`to` names one; `max_shard_size`, `only`, `drop` and `rename` work without");
   }
   return {};
 }
@@ -380,11 +403,16 @@ std::vector<std::string> CheckpointPlan::folders() const {
 
 Result<CheckpointPlan> make_checkpoint_plan(const ConvertRequest& request) {
   if (Result<void> checked = check_request(request); !checked) return std::move(checked).error();
+  if (Result<void> path = io::check_path(request.output); !path) return std::move(path).error();
+  if (!is_remote(request.input) && !is_folder(request.input) && !is_file(request.input)) {
+    const Result<SourceCheckpoint> missing = read_source(request.input);
+    if (!missing) return missing.error();
+  }
   const PathUse input[] = {{.path = source_folder(request.input), .noun = "input", .folder = true}};
   if (Result<void> apart = check_apart({.path = request.output, .noun = "output", .folder = true}, input); !apart) {
     return std::move(apart).error();
   }
-  if (!is_utf8(*input)) {
+  if (!is_utf8(request.input)) {
     return Error{.code = ErrorCode::unsupported,
                  .message = "the path of the folder is not UTF-8, so no plan can name it",
                  .hint = "rename the folder",
@@ -394,14 +422,15 @@ Result<CheckpointPlan> make_checkpoint_plan(const ConvertRequest& request) {
   Result<conversion::TensorPlanner> planner =
       conversion::TensorPlanner::create(request, formats::safetensors_format, formats::safetensors_format);
   if (!planner) return std::move(planner).error();
-  Result<SourceCheckpoint> source = read_source(request.input);
+  Result<SourceCheckpoint> source = read_source(request.input, request.filter.skip_files);
   if (!source) return std::move(source).error();
   return Planning(request, std::move(source).value(), std::move(planner).value()).run();
 }
 
 ConvertOutcome outcome_of(const CheckpointPlan& plan) {
   ConvertOutcome outcome;
-  outcome.input_format = "safetensors";
+  const bool is_torch = !plan.inputs.empty() && safetensors_name(plan.inputs[0].name) != plan.inputs[0].name;
+  outcome.input_format = is_torch ? "pytorch" : "safetensors";
   outcome.output_format = "safetensors";
   for (const PlannedShard& shard : plan.shards) {
     outcome.shards.push_back(
@@ -411,6 +440,7 @@ ConvertOutcome outcome_of(const CheckpointPlan& plan) {
       outcome.tensors.back().file = shard.name;
     }
   }
+  outcome.left_out = plan.left_out;
   for (const ListedFile& file : plan.copies) outcome.copied_files.push_back(file.name);
   for (const PlannedConfig& config : plan.configs) outcome.rewritten_files.push_back(config.name);
   for (const PlannedModel& model : plan.models) {

@@ -70,6 +70,9 @@ struct CheckpointPlan {
   std::vector<PlannedModel> models;
   std::vector<PlannedConfig> configs;  // files that are rewritten
   std::vector<ListedFile> copies;
+  std::vector<std::string> empty_folders;
+  std::vector<LeftOut> left_out;  // for the outcome; not in the text, as it changes without an effect
+  std::vector<std::string> warnings;  // of the source; not in plan.json
 
   [[nodiscard]] std::uint64_t disk_bytes() const noexcept;
   // The folders that the output needs, such as "" and "unet/".

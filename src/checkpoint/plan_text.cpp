@@ -56,6 +56,7 @@ OrderedJson tensor_json(const ShardTensor& tensor) {
                       {"begin", tensor.begin},
                       {"bytes", planned.bytes_in},
                       {"shape", planned.target.shape}};
+  if (!planned.source_name.empty()) json["source_name"] = planned.source_name;
   if (planned.target.foreign_dtype.empty()) {
     json["from"] = name(planned.from);
     json["to"] = name(planned.target.dtype);
@@ -187,6 +188,7 @@ ShardTensor parse_tensor(const Json& json, const CheckpointPlan& plan) {
           "a tensor is outside of its file");
   planned.reason = json.at("why").get<std::string>();
   planned.left = json.value("left", false);
+  planned.source_name = json.value("source_name", "");
   // With a scale, a tensor that keeps its type may be copied or converted.
   if (planned.converts && planned.from == target.dtype && json.contains("copy")) planned.converts = false;
   if (planned.converts) planned.scale = plan.settings.options.scale;
@@ -251,6 +253,7 @@ CheckpointPlan parse_document(const Json& json) {
   for (const Json& file : json.at("copies")) {
     plan.copies.push_back({.name = file_name(file.at("file")), .bytes = number(file.at("bytes"))});
   }
+  for (const Json& folder : json.at("empty_folders")) plan.empty_folders.push_back(file_name(folder));
   return plan;
 }
 
@@ -302,6 +305,8 @@ std::string plan_text(const CheckpointPlan& plan) {
   append_list(text, "copies", plan.copies, [&](const ListedFile& file) {
     text += OrderedJson{{"file", file.name}, {"bytes", file.bytes}}.dump();
   });
+  append_list(text, "empty_folders", plan.empty_folders,
+              [&](const std::string& folder) { text += json_quoted(folder); });
   return text + "\n}\n";
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "checkpoint/file_name.hpp"
+#include "checkpoint/shard_file.hpp"
 #include "convert/aligned_buffer.hpp"
 #include "convert/element_blocks.hpp"
 #include "io/sha256.hpp"
@@ -33,7 +34,7 @@ struct Costs {
 
 Costs measure(const CheckpointPlan& plan, const ShardTensor& tensor, const Execution& execution) {
   Costs costs;
-  const auto source = open_source(plan.source, plan.inputs[tensor.input].name);
+  const auto source = open_shard(plan.source, plan.inputs[tensor.input].name);
   const std::uint64_t bytes = std::min(tensor.planned.bytes_in, sample_bytes) / 64 * 64;
   if (!source || bytes == 0) return costs;
   const conversion::AlignedBuffer data(bytes);

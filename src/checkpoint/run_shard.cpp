@@ -50,6 +50,7 @@ class ShardRun {
       request_.on_progress = [&progress, this](const Progress& part) {
         return progress.on_progress(Progress{.bytes_done = progress.bytes_done + part.bytes_done,
                                              .bytes_total = progress.bytes_total,
+                                             .bytes_before = progress.bytes_before,
                                              .tensor = part.tensor,
                                              .file = shard_.name,
                                              .shard = progress.shard,
@@ -67,6 +68,7 @@ class ShardRun {
     if (Result<void> opened = open_inputs(); !opened) return std::move(opened).error();
     Result<std::unique_ptr<ByteSink>> sink = folder_.files().create_file(WorkFolder::staged(shard_), shard_.bytes);
     if (!sink) return at_output(std::move(sink).error());
+    (*sink)->set_mode(mode_);
     HashingWriter writer(**sink);
     std::vector<formats::TensorInfo> targets;
     for (const ShardTensor& tensor : shard_.tensors) targets.push_back(tensor.planned.target);
@@ -90,7 +92,7 @@ class ShardRun {
     DoneShard done{.sha256 = writer.digest(), .bytes = shard_.bytes, .fingerprint = shard_.fingerprint, .tensors = {}};
     for (std::size_t i = 0; i < work_.tensors.size(); ++i) {
       TensorOutcome& tensor = done.tensors.emplace_back();
-      tensor.name = work_.tensors[i].target.name;
+      tensor.name = work_.tensors[i].name();
       tensor.report = std::move(moved->reports[i]);
       if (std::optional<conversion::Damage>& damage = moved->damages[i]) {
         tensor.damage = std::move(damage->what);
@@ -130,6 +132,8 @@ class ShardRun {
                    .hint = "plan the conversion again; `overwrite` replaces the old plan",
                    .file = (*source)->path()};
     }
+    const unsigned mode = (*source)->mode();
+    mode_ = files_.empty() ? mode : mode_ & mode;  // nobody may read who could not read all of it before
     return reader_.add_file(
         {.folder = plan_.source, .name = input.name, .bytes = input.bytes, .version = input.version});
   }
@@ -168,7 +172,7 @@ class ShardRun {
     if (error.file == staged_path()) return at_output(std::move(error));
     for (const ShardTensor& tensor : shard_.tensors) {
       if (!error.file.empty()) break;
-      if (tensor.planned.target.name == error.tensor) {
+      if (tensor.planned.name() == error.tensor) {
         error.file = plan_.source + "/" + plan_.inputs[tensor.input].name;
       }
     }
@@ -181,6 +185,7 @@ class ShardRun {
   ConvertRequest request_;
   conversion::Plan work_;
   ShardReader reader_;
+  unsigned mode_ = 0;                         // of the output
   std::map<std::size_t, std::size_t> files_;  // input of the plan, file of the reader
 };
 

@@ -10,7 +10,8 @@ namespace tensorcast::checkpoint {
 // Counts the bytes of a whole conversion, of which shards are parts.
 struct JobProgress {
   std::function<bool(const Progress&)> on_progress;
-  std::uint64_t bytes_done = 0;  // by complete shards
+  std::uint64_t bytes_done = 0;    // by complete shards
+  std::uint64_t bytes_before = 0;  // by shards that an earlier run completed
   std::uint64_t bytes_total = 0;
   std::size_t shard = 0;
   std::size_t shards = 0;

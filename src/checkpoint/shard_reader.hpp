@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,6 +37,12 @@ class ShardReader final : public formats::Reader {
     tensors_.push_back(std::move(tensor));
     places_.push_back({file, begin});
   }
+  // Adds the metadata of a file; the first value of a key stays.
+  void add_metadata(const formats::Metadata& metadata) {
+    for (const auto& entry : metadata) {
+      if (keys_.insert(entry.first).second) metadata_.push_back(entry);
+    }
+  }
 
   [[nodiscard]] const std::vector<formats::TensorInfo>& tensors() const override { return tensors_; }
   [[nodiscard]] const formats::Metadata& metadata() const override { return metadata_; }
@@ -59,6 +66,7 @@ class ShardReader final : public formats::Reader {
   std::vector<formats::TensorInfo> tensors_;
   std::vector<Place> places_;
   formats::Metadata metadata_;
+  std::set<std::string> keys_;  // of metadata_
 };
 
 }  // namespace tensorcast::checkpoint

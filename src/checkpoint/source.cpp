@@ -9,11 +9,22 @@
 #include <unordered_map>
 
 #include "checkpoint/file_name.hpp"
+#include "checkpoint/remote_folder.hpp"
+#include "checkpoint/shard_file.hpp"
 #include "formats/other_kinds.hpp"
+#include "formats/pytorch/pytorch_format.hpp"
 #include "io/sha256.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {
+
+std::string stem_of_any_index(const std::string& name) {
+  const std::string last = last_component(name);
+  const std::string stem = stem_of_index(last);
+  return stem.empty() ? stem_of_torch_index(last) : stem;
+}
+
+bool is_safetensors(const std::string& name) { return name.ends_with(".safetensors"); }
 
 // Names what a file is that a failed download left in the place of another.
 Result<void> check_kind(const ByteSource& source, const std::string& name) {
@@ -21,17 +32,23 @@ Result<void> check_kind(const ByteSource& source, const std::string& name) {
   const std::span<std::byte> head = std::span(buffer).first(std::min<std::uint64_t>(source.size(), buffer.size()));
   if (Result<void> got = source.read(0, head); !got) return got;
   // An index is read here, so its own extension is not a mistake.
-  const std::string judged = stem_of_index(last_component(name)).empty() ? name : "index.json";
+  const std::string judged = stem_of_any_index(name).empty() ? name : "index.json";
   std::optional<Error> other = formats::other_kind(judged, head);
   if (!other) return {};
   other->file = source.path();
   return *std::move(other);
 }
 
-Result<SourceShard> read_shard(const std::string& folder, const std::string& name) {
+Result<SourceShard> read_shard(const std::string& folder, const std::string& name, std::vector<std::string>& warnings) {
   Result<std::unique_ptr<ByteSource>> source = open_source(folder, name);
   if (!source) return std::move(source).error();
   if (Result<void> kind = check_kind(**source, name); !kind) return std::move(kind).error();
+  if (!is_safetensors(name)) {
+    Result<ShardFile> shard = open_shard_file(folder, name);
+    if (!shard) return std::move(shard).error();
+    source = std::move(shard->source);
+    warnings.insert(warnings.end(), shard->warnings.begin(), shard->warnings.end());
+  }
   Result<formats::safetensors::FileHeader> header = formats::safetensors::read_file_header(
       (*source)->size(), [&](std::uint64_t offset, std::span<std::byte> out) { return (*source)->read(offset, out); });
   if (!header) {
@@ -51,20 +68,37 @@ Result<SourceShard> read_shard(const std::string& folder, const std::string& nam
 
 class Reading {
  public:
-  explicit Reading(std::string folder) { checkpoint_.folder = std::move(folder); }
+  Reading(std::string folder, FileGlobs skip) : skip_(std::move(skip)) { checkpoint_.folder = std::move(folder); }
 
   Result<SourceCheckpoint> read_folder() {
-    Result<std::vector<ListedFile>> files = list_files(checkpoint_.folder);
+    Result<std::vector<ListedFile>> files = list();
     if (!files) return std::move(files).error();
+    // Files of PyTorch beside safetensors files are mostly the same weights again.
+    std::set<std::string> has_safetensors;
     for (const ListedFile& file : *files) {
-      if (stem_of_index(last_component(file.name)).empty()) continue;
+      if (is_safetensors(file.name) && !is_in_dot_folder(file.name)) has_safetensors.insert(folder_of(file.name));
+    }
+    const auto is_shard = [&](const std::string& name) {
+      if (is_in_dot_folder(name)) return false;
+      if (is_safetensors(name)) return true;
+      return is_torch_weights_name(name) && reads_torch() && !has_safetensors.contains(folder_of(name));
+    };
+    for (const ListedFile& file : *files) {
+      if (is_in_dot_folder(file.name)) continue;
+      const bool torch = !stem_of_torch_index(last_component(file.name)).empty();
+      if (torch && (!reads_torch() || has_safetensors.contains(folder_of(file.name)))) continue;
+      if (stem_of_any_index(file.name).empty()) continue;
       if (Result<void> added = add_index(file.name); !added) return std::move(added).error();
     }
-    if (Result<void> added = add_files_without_index(*files); !added) return std::move(added).error();
+    if (Result<void> added = add_files_without_index(*files, is_shard); !added) return std::move(added).error();
+    if (Result<void> added = add_distributed(*files, has_safetensors); !added) return std::move(added).error();
+    if (checkpoint_.models.empty() && reads_torch()) {
+      if (Result<void> added = add_saved_files(*files); !added) return std::move(added).error();
+    }
     if (checkpoint_.models.empty()) {
       return Error{.code = ErrorCode::unsupported,
-                   .message = "the folder has no .safetensors files",
-                   .hint = "a checkpoint is a folder with .safetensors files and their index",
+                   .message = "the folder has no .safetensors files, and none of PyTorch",
+                   .hint = "a checkpoint is a folder with files of weights and their index",
                    .file = checkpoint_.folder};
     }
     return finish(*files);
@@ -73,11 +107,13 @@ class Reading {
   // Reads one model and the files beside it.
   Result<SourceCheckpoint> read_index(const std::string& name) {
     if (Result<void> added = add_index(name); !added) return std::move(added).error();
-    Result<std::vector<ListedFile>> files = list_files(checkpoint_.folder);
+    Result<std::vector<ListedFile>> files = list();
     if (!files) return std::move(files).error();
+    checkpoint_.empty_folders.clear();
     // Another model's files, and folders, are not this model's.
     std::erase_if(*files, [](const ListedFile& file) {
-      const bool weights = file.name.ends_with(".safetensors") || !stem_of_index(file.name).empty();
+      const bool weights =
+          is_safetensors(file.name) || is_torch_weights_name(file.name) || !stem_of_any_index(file.name).empty();
       return weights || file.name.find('/') != std::string::npos;
     });
     return finish(*files);
@@ -89,6 +125,16 @@ class Reading {
   }
 
  private:
+  Result<std::vector<ListedFile>> list() {
+    Result<Listing> listing = list_folder(checkpoint_.folder, &skip_);
+    if (!listing) return std::move(listing).error();
+    if (Result<void> matched = skip_.check_all_matched(); !matched) return std::move(matched).error();
+    checkpoint_.empty_folders = std::move(listing->empty_folders);
+    checkpoint_.left_out = std::move(listing->left_out);
+    return std::move(listing->files);
+  }
+  [[nodiscard]] bool reads_torch() const { return !is_remote(checkpoint_.folder); }
+
   Result<SourceCheckpoint> finish(const std::vector<ListedFile>& files) {
     for (const ListedFile& file : files) {
       if (!taken_.contains(file.name)) checkpoint_.others.push_back(file);
@@ -101,7 +147,7 @@ class Reading {
       return Error{
           .code = ErrorCode::parse, .message = "two indexes name this file", .file = checkpoint_.folder + "/" + name};
     }
-    Result<SourceShard> shard = read_shard(checkpoint_.folder, name);
+    Result<SourceShard> shard = read_shard(checkpoint_.folder, name, checkpoint_.warnings);
     if (!shard) return std::move(shard).error();
     checkpoint_.shards.push_back(std::move(shard).value());
     return checkpoint_.shards.size() - 1;
@@ -118,14 +164,21 @@ class Reading {
     if (!map) return map.error();
     taken_.insert(name);
     SourceModel model{.folder = folder_of(name),
-                      .stem = stem_of_index(last_component(name)),
+                      .stem = stem_of_any_index(name),
                       .index = name,
+                      .output_index = name,
                       .index_text = std::move(text).value(),
                       .shards = {}};
     std::unordered_map<std::string, std::size_t> shard_of_file;
     for (const auto& [tensor, file] : *map) {
       if (shard_of_file.contains(file)) continue;
       const std::string shard_name = model.folder + file;
+      if (skip_.match(shard_name)) {
+        return Error{.code = ErrorCode::invalid_argument,
+                     .message = fmt::format("the index names the file \"{}\", which `skip_files` leaves out", file),
+                     .hint = "`drop` leaves out tensors; leave out the index to leave out its model",
+                     .file = path};
+      }
       if (!is_file(checkpoint_.folder + "/" + shard_name)) {
         return Error{.code = ErrorCode::io,
                      .message = fmt::format("the index names the file \"{}\", which is not there", file),
@@ -138,10 +191,13 @@ class Reading {
       shard_of_file.emplace(file, *shard);
       model.shards.push_back(*shard);
     }
+    std::ranges::sort(model.shards, {},
+                      [&](std::size_t shard) -> const std::string& { return checkpoint_.shards[shard].name; });
     ShardName shard;
-    if (!model.shards.empty() && parse_shard_name(last_component(checkpoint_.shards[model.shards[0]].name), shard)) {
+    if (!model.shards.empty() && parse_shard_name(output_file(checkpoint_.shards[model.shards[0]].name), shard)) {
       model.stem = shard.stem;
     }
+    if (stem_of_index(last_component(name)).empty()) model.output_index = model.folder + index_name(model.stem);
     if (Result<void> once = check_names_once(model); !once) return once;
     if (Result<void> there = check_index(*map, shard_of_file, path); !there) return there;
     checkpoint_.models.push_back(std::move(model));
@@ -186,12 +242,15 @@ class Reading {
     return {};
   }
 
+  static std::string output_file(const std::string& name) { return last_component(safetensors_name(name)); }
+
   Result<void> add_model_of(const std::vector<std::string>& names, const std::string& first_name) {
-    const std::string first = last_component(first_name);
+    const std::string first = output_file(first_name);
     ShardName shard;
     SourceModel model{.folder = folder_of(first_name),
                       .stem = first.substr(0, first.rfind('.')),
                       .index = {},
+                      .output_index = {},
                       .index_text = {},
                       .shards = {}};
     if (names.size() > 1 && parse_shard_name(first, shard)) model.stem = shard.stem;
@@ -206,34 +265,80 @@ class Reading {
   }
 
   // Files that no index names: complete sets of shards are a model each, and so is every other file.
-  Result<void> add_files_without_index(const std::vector<ListedFile>& files) {
+  template <class IsShard>
+  Result<void> add_files_without_index(const std::vector<ListedFile>& files, IsShard is_shard) {
     std::map<std::string, std::vector<std::string>> sets;  // files by the name that their set has
     for (const ListedFile& file : files) {
-      if (!file.name.ends_with(".safetensors") || taken_.contains(file.name)) continue;
+      if (!is_shard(file.name) || taken_.contains(file.name)) continue;
       ShardName shard;
       std::string set = file.name;
-      if (parse_shard_name(last_component(file.name), shard)) {
+      if (parse_shard_name(output_file(file.name), shard)) {
         set = fmt::format("{}{} of {}", folder_of(file.name), shard.stem, shard.count);
       }
       sets[set].push_back(file.name);
     }
     for (const auto& [set, names] : sets) {
       ShardName shard;
-      for (std::size_t i = 0; i < names.size() && parse_shard_name(last_component(names[i]), shard); ++i) {
+      for (std::size_t i = 0; i < names.size() && parse_shard_name(output_file(names[i]), shard); ++i) {
         if (shard.number == i + 1 && names.size() == shard.count) continue;
         const std::size_t missing = shard.number == i + 1 ? names.size() + 1 : i + 1;
         return Error{
             .code = ErrorCode::io,
             .message = fmt::format("shard {} of {} is not there, and no index names its shards", missing, shard.count),
             .hint = "fetch the missing files",
-            .file = checkpoint_.folder + "/" + folder_of(names[i]) + shard_name(shard.stem, missing, shard.count)};
+            .file = checkpoint_.folder + "/" + folder_of(names[i]) + missing_name(names[i], shard, missing)};
       }
       if (Result<void> added = add_model_of(names, names.front()); !added) return added;
     }
     return {};
   }
 
+  // "pytorch_model-00002-of-00003.bin" if that of number 1 is there.
+  static std::string missing_name(const std::string& there, const ShardName& shard, std::size_t missing) {
+    std::string name = last_component(there);
+    const std::string number = fmt::format("-{:05}-of-", shard.number);
+    return name.replace(name.rfind(number), number.size(), fmt::format("-{:05}-of-", missing));
+  }
+
+  // Folders that torch.distributed.checkpoint wrote: .metadata names the files.
+  Result<void> add_distributed(const std::vector<ListedFile>& files, const std::set<std::string>& has_safetensors) {
+    if (!reads_torch()) return {};
+    std::set<std::string> folders;
+    for (const ListedFile& file : files) {
+      if (file.name.ends_with(distributed_extension)) folders.insert(folder_of(file.name));
+    }
+    for (const std::string& folder : folders) {
+      const std::string name = folder + std::string(distributed_metadata);
+      if (has_safetensors.contains(folder) || !is_file(checkpoint_.folder + "/" + name)) continue;
+      if (Result<void> added = add_model_of({name}, name); !added) return added;
+      for (const ListedFile& file : files) {
+        if (folder_of(file.name) == folder && file.name.ends_with(distributed_extension)) taken_.insert(file.name);
+      }
+    }
+    return {};
+  }
+
+  // Folders without weights of a usual name: every file of torch.save that has tensors is a model.
+  Result<void> add_saved_files(const std::vector<ListedFile>& files) {
+    for (const ListedFile& file : files) {
+      if (!is_torch_name(file.name)) continue;
+      Result<std::unique_ptr<ByteSource>> source = open_source(checkpoint_.folder, file.name);
+      if (!source) return std::move(source).error();
+      std::array<std::byte, 512> buffer{};
+      const auto head = std::span(buffer).first(std::min<std::uint64_t>((*source)->size(), buffer.size()));
+      if (Result<void> got = (*source)->read(0, head); !got) return got;
+      if (!formats::pytorch_format.sniff(head, (*source)->size())) continue;
+      if (Result<void> added = add_model_of({file.name}, file.name); !added) return added;
+      if (!checkpoint_.shards.back().header.tensors.empty()) continue;
+      checkpoint_.shards.pop_back();
+      checkpoint_.models.pop_back();
+      taken_.erase(file.name);
+    }
+    return {};
+  }
+
   SourceCheckpoint checkpoint_;
+  FileGlobs skip_;
   std::set<std::string> taken_;  // names of files that belong to models
 };
 
@@ -245,7 +350,9 @@ std::string source_folder(const std::string& path) {
   return above.empty() ? "." : above;
 }
 
-Result<SourceCheckpoint> read_source(const std::string& path) {
+Result<SourceCheckpoint> read_source(const std::string& path, const std::vector<std::string>& skip_files) {
+  Result<FileGlobs> skip = FileGlobs::compile(skip_files);
+  if (!skip) return std::move(skip).error();
   if (is_file(source_folder(path) + "/.tcast/moving.json")) {
     return Error{.code = ErrorCode::io,
                  .message = "the folder is not complete: its files are getting their places",
@@ -255,7 +362,9 @@ Result<SourceCheckpoint> read_source(const std::string& path) {
   Result<std::string> real = real_path(path);
   if (!real) return std::move(real).error();
   if (is_folder(*real)) {
-    Result<SourceCheckpoint> checkpoint = Reading(std::move(real).value()).read_folder();
+    Result<std::string> folder = snapshot_of(*real);
+    if (!folder) return with_given_path(std::move(folder).error(), path);
+    Result<SourceCheckpoint> checkpoint = Reading(std::move(folder).value(), std::move(skip).value()).read_folder();
     if (!checkpoint) return with_given_path(std::move(checkpoint).error(), path);
     return checkpoint;
   }
@@ -263,13 +372,13 @@ Result<SourceCheckpoint> read_source(const std::string& path) {
   const std::string name = last_component(path);
   Result<std::string> folder = real_path(source_folder(path));
   if (!folder) return std::move(folder).error();
-  Reading reading(std::move(folder).value());
-  return stem_of_index(name).empty() ? reading.read_file(name) : reading.read_index(name);
+  Reading reading(std::move(folder).value(), std::move(skip).value());
+  return stem_of_any_index(name).empty() ? reading.read_file(name) : reading.read_index(name);
 }
 
 Result<std::unique_ptr<ByteSource>> reopen(const std::string& folder, const std::string& name, std::uint64_t bytes,
                                            const std::string& version) {
-  Result<std::unique_ptr<ByteSource>> source = open_source(folder, name);
+  Result<std::unique_ptr<ByteSource>> source = open_shard(folder, name);
   if (!source) return source;
   if ((*source)->size() != bytes || (*source)->version() != version) {
     return Error{.code = ErrorCode::io,

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/folder_listing.hpp"
 #include "checkpoint/index_file.hpp"
 #include "checkpoint/local_folder.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
@@ -12,6 +13,7 @@
 
 namespace tensorcast::checkpoint {
 
+// Offsets and sizes are those of open_shard(): of a file of PyTorch, those of the safetensors file that it appears as.
 struct SourceShard {
   std::string name;  // relative to the checkpoint's folder
   std::uint64_t bytes = 0;
@@ -26,8 +28,9 @@ struct SourceModel {
   std::string folder;               // "", "unet/"
   std::string stem;                 // "model", "model.fp16"
   std::string index;                // name of its index; "" if it has none
+  std::string output_index;         // the name of the index of its safetensors files; "" if it has no index
   std::string index_text;           //
-  std::vector<std::size_t> shards;  // in the order of the index
+  std::vector<std::size_t> shards;  // in the order of their names
 };
 
 struct SourceCheckpoint {
@@ -35,12 +38,17 @@ struct SourceCheckpoint {
   std::vector<SourceShard> shards;
   std::vector<SourceModel> models;
   std::vector<ListedFile> others;  // all other files
+  std::vector<std::string> empty_folders;
+  std::vector<LeftOut> left_out;
+  std::vector<std::string> warnings;  // what no safetensors file can hold, as sentences
 };
 
-// Reads the headers of a checkpoint: `path` is a folder, an index, or a safetensors file. Memory: that of the
-// headers.
+// Reads the headers of a checkpoint: `path` is a folder, an index, or a file of weights. Files of PyTorch are read in
+// folders that have no safetensors files. What `skip_files` names (OutputFilter) does not belong to the checkpoint. In
+// Hugging Face's cache, `path` may be the root of a model. Memory: that of the headers.
 // Errors: io, parse, unsupported: shards or tensors that are missing, truncated or there twice, links that lead out.
-[[nodiscard]] Result<SourceCheckpoint> read_source(const std::string& path);
+[[nodiscard]] Result<SourceCheckpoint> read_source(const std::string& path,
+                                                   const std::vector<std::string>& skip_files = {});
 // Returns the folder that is read: `path` itself, or that of an index or file.
 [[nodiscard]] std::string source_folder(const std::string& path);
 

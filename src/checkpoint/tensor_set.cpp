@@ -1,5 +1,10 @@
 #include "checkpoint/tensor_set.hpp"
 
+#include "checkpoint/config_file.hpp"
+#include "checkpoint/file_name.hpp"
+#include "checkpoint/local_folder.hpp"
+#include "convert/quantization_claim.hpp"
+
 namespace tensorcast::checkpoint {
 
 void add_model(const SourceCheckpoint& checkpoint, const SourceModel& model, ShardReader& reader) {
@@ -10,7 +15,25 @@ void add_model(const SourceCheckpoint& checkpoint, const SourceModel& model, Sha
     for (std::size_t i = 0; i < shard.header.tensors.size(); ++i) {
       reader.add_tensor(shard.header.tensors[i], file, shard.data_begin + shard.header.begin_offsets[i]);
     }
+    reader.add_metadata(shard.header.metadata);
   }
+}
+
+std::string claim_of(const SourceCheckpoint& checkpoint, const SourceModel& model) {
+  std::string claim;
+  for (const ListedFile& file : checkpoint.others) {
+    if (!claim.empty()) break;
+    const std::string last = last_component(file.name);
+    if (folder_of(file.name) != model.folder || !conversion::may_claim_quantization(last)) continue;
+    const Result<std::unique_ptr<ByteSource>> opened = open_source(checkpoint.folder, file.name);
+    if (!opened) continue;  // copying it will tell
+    const Result<std::string> text = read_text(**opened, max_config_bytes);
+    if (text) claim = conversion::claim_of_text(last, *text);
+  }
+  for (const std::size_t index : model.shards) {
+    if (claim.empty()) claim = conversion::claim_of_metadata(checkpoint.shards[index].header.metadata);
+  }
+  return claim;
 }
 
 std::string name_prefix(const SourceModel& model) {

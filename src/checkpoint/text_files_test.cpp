@@ -66,6 +66,26 @@ TEST(FileName, OfShardsAndIndexes) {
   EXPECT_EQ(stem_of_index("config.json"), "");
 }
 
+TEST(FileName, OfPyTorch) {
+  for (const char* weights : {"pytorch_model.bin", "a/pytorch_model-00001-of-00002.bin", "pytorch_model.fp16.bin",
+                              "diffusion_pytorch_model.bin", "adapter_model.bin", "pytorch_model_1.bin",
+                              "pytorch_model.fp16-00001-of-00002.bin"}) {
+    EXPECT_TRUE(is_torch_weights_name(weights)) << weights;
+  }
+  for (const char* other : {"training_args.bin", "optimizer.bin", "pytorch_model.pt", "model.safetensors", "bin"}) {
+    EXPECT_FALSE(is_torch_weights_name(other)) << other;
+  }
+  EXPECT_EQ(safetensors_name("unet/pytorch_model-00001-of-00002.bin"), "unet/model-00001-of-00002.safetensors");
+  EXPECT_EQ(safetensors_name("pytorch_model.fp16.bin"), "model.fp16.safetensors");
+  EXPECT_EQ(safetensors_name("diffusion_pytorch_model.bin"), "diffusion_pytorch_model.safetensors");
+  EXPECT_EQ(safetensors_name("pytorch_model_1.bin"), "pytorch_model_1.safetensors");
+  EXPECT_EQ(safetensors_name("consolidated.00.pth"), "consolidated.00.safetensors");
+  EXPECT_EQ(safetensors_name("step-1/.metadata"), "step-1/model.safetensors");
+  EXPECT_EQ(safetensors_name("pytorch_model.safetensors"), "pytorch_model.safetensors");
+  EXPECT_EQ(stem_of_torch_index("pytorch_model.bin.index.fp16.json"), "pytorch_model.fp16");
+  EXPECT_EQ(stem_of_torch_index("model.safetensors.index.json"), "");
+}
+
 TEST(JsonText, VisitsEveryValueWithItsPlace) {
   const std::string text = " {\"a\": [1, {\"b\\\"\": \"x,]}\"}, []], \"c\":{} , \"d\" : null}";
   std::vector<std::string> seen;

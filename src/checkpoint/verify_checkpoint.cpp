@@ -9,6 +9,7 @@
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/tensor_set.hpp"
 #include "convert/aligned_buffer.hpp"
+#include "convert/output_names.hpp"
 #include "convert/progress_meter.hpp"
 #include "convert/verify.hpp"
 #include "dtype/guarded.hpp"
@@ -150,11 +151,13 @@ class Verification {
   }
 
   Result<void> check_tensors() {
-    Result<SourceCheckpoint> source = read_source(request_.against);
+    Result<SourceCheckpoint> source = read_source(request_.against, request_.filter.skip_files);
     if (!source) return std::move(source).error();
     source_ = std::move(source).value();
+    Result<conversion::OutputNames> written = conversion::OutputNames::compile(request_.filter);
+    if (!written) return std::move(written).error();
     for (const SourceModel& model : source_.models) {
-      if (find_model(output_, model) == nullptr) {
+      if (has_tensors(model, *written) && find_model(output_, model) == nullptr) {
         return Error{.code = ErrorCode::internal,
                      .message = fmt::format("the model \"{}{}\" of \"{}\" is not there", model.folder, model.stem,
                                             source_.folder),
@@ -168,9 +171,21 @@ class Verification {
                      .message = fmt::format("\"{}\" has no model \"{}{}\"", source_.folder, model.folder, model.stem),
                      .file = output_.folder};
       }
-      if (Result<void> same = check_model(model, *of); !same) return same;
+      if (Result<void> same = check_model(model, *of, *written); !same) return same;
     }
-    return {};
+    return written->check_all_matched();
+  }
+
+  // Reports whether the output has a tensor of the model, or the model never had any.
+  bool has_tensors(const SourceModel& model, conversion::OutputNames& written) const {
+    bool empty = true;
+    for (const std::size_t shard : model.shards) {
+      for (const formats::TensorInfo& tensor : source_.shards[shard].header.tensors) {
+        if (written.writes(tensor.name)) return true;
+        empty = false;
+      }
+    }
+    return empty;
   }
 
   // Returns the model with the folder and stem of `wanted`, or else the only one of both folders.
@@ -185,13 +200,20 @@ class Verification {
     return only;
   }
 
-  Result<void> check_model(const SourceModel& model, const SourceModel& source_model) {
+  Result<void> check_model(const SourceModel& model, const SourceModel& source_model,
+                           conversion::OutputNames& written) {
     ShardReader input;
     add_model(source_, source_model, input);
     ShardReader output;
     add_model(output_, model, output);
-    std::unordered_map<std::string_view, std::size_t> sources;
-    for (std::size_t i = 0; i < input.tensors().size(); ++i) sources.emplace(input.tensors()[i].name, i);
+    std::unordered_map<std::string, std::size_t> sources;  // by the name in the output
+    for (std::size_t i = 0; i < input.tensors().size(); ++i) {
+      const std::string& name = input.tensors()[i].name;
+      if (!written.writes(name)) continue;
+      Result<std::string> new_name = written.new_name(name);
+      if (!new_name) return std::move(new_name).error();
+      sources.emplace(std::move(new_name).value(), i);
+    }
     conversion::Plan plan;
     for (const formats::TensorInfo& tensor : output.tensors()) {
       const auto found = sources.find(tensor.name);
@@ -212,7 +234,7 @@ class Verification {
                               .reason = {}});
       sources.erase(found);
     }
-    if (!sources.empty()) return differs("the tensor is missing", std::string(sources.begin()->first), output_, model);
+    if (!sources.empty()) return differs("the tensor is missing", sources.begin()->first, output_, model);
     ConvertRequest hooks;
     hooks.options = request_.options;
     hooks.execution = request_.execution;

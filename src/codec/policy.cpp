@@ -86,12 +86,8 @@ bool is_fnuz(DType dtype) { return row(dtype).format.nonfinite == NonFinite::nan
 
 bool is_whole(Family family) { return family == Family::integer || family == Family::boolean; }
 
-// `wrap` if no element can be out of range; NaN is out of an integer's.
-RangeRule range_rule(const CastOptions& options, DType from, DType to, int opset) {
-  const bool to_integer = family(to) == Family::integer, to_float = family(to) == Family::floating;
-  const bool has_nan = family(from) == Family::floating && row(from).format.has_nan();
-  const bool may_matter = options.scale != 1.0 || (to_integer && has_nan) || may_be_out_of_range(row(from), row(to));
-  if (!(to_integer || to_float) || !may_matter) return RangeRule::wrap;
+// What the options and the version ask for, whether or not an element can be out of range.
+RangeRule wanted_rule(const CastOptions& options, DType from, DType to, int opset) {
   switch (options.out_of_range) {
     case OutOfRange::wrap:
       return RangeRule::wrap;
@@ -103,10 +99,20 @@ RangeRule range_rule(const CastOptions& options, DType from, DType to, int opset
       break;
   }
   // D6: the operator tests of these opsets saturate real numbers. With a scale, every source is a real number.
-  const bool is_real = !is_whole(row(from).family) || options.scale != 1.0;
-  const bool is_4_bit = to == DType::int4 || to == DType::uint4;
-  const bool saturates = is_real && is_4_bit && opset >= int4_since && opset < round_mode_since;
-  return saturates ? RangeRule::saturate : RangeRule::wrap;
+  if (opset < int4_since || opset >= round_mode_since || (to != DType::int4 && to != DType::uint4)) {
+    return RangeRule::wrap;
+  }
+  return !is_whole(row(from).family) || options.scale != 1.0 ? RangeRule::saturate : RangeRule::wrap;
+}
+
+// `wrap` if no element can be out of range; NaN is out of an integer's.
+RangeRule range_rule(const CastOptions& options, DType from, DType to, int opset) {
+  const RangeRule wanted = wanted_rule(options, from, to, opset);
+  if (wanted == RangeRule::wrap) return wanted;  // nothing to look up, as in most calls
+  const bool to_integer = family(to) == Family::integer, to_float = family(to) == Family::floating;
+  const bool has_nan = family(from) == Family::floating && row(from).format.has_nan();
+  const bool may_matter = options.scale != 1.0 || (to_integer && has_nan) || may_be_out_of_range(row(from), row(to));
+  return (to_integer || to_float) && may_matter ? wanted : RangeRule::wrap;
 }
 
 int opset_of(const CastOptions& options) { return options.opset == 0 ? newest_known_opset : options.opset; }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cast/conversion.hpp"
+#include "convert/convert_reader.hpp"
 #include "convert/open_input.hpp"
 #include "convert/plan.hpp"
 #include "convert/progress_meter.hpp"
@@ -77,6 +78,12 @@ Result<bool> verify_output(const ConvertRequest& request, const Plan& plan, Open
   return verified;
 }
 
+// A new output has the permissions of its input, unless that is a stream.
+void keep_mode(const OpenedInput& input, io::OutputFile& output) {
+  const bool stream = input.file == nullptr || input.file->path().starts_with("/proc/self/fd/");
+  if (!stream && !output.replaces() && input.file->mode() != 0) output.set_mode(input.file->mode());
+}
+
 // Runs everything after the plan. `outcome` has the plan's tensors.
 Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, OpenedInput& input,
                                const Format& format, ConvertOutcome outcome) {
@@ -95,11 +102,13 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
     if (output.error().system_error == ENOENT) output.error().hint = "`parents` creates it";
     return std::move(output).error();
   }
+  keep_mode(input, *output);
   std::optional<io::OutputFile> other_data;
   if (!outcome.other_data.empty()) {
     Result<io::OutputFile> beside = io::OutputFile::create(outcome.other_data, request.overwrite);
     if (!beside) return std::move(beside).error();
     other_data = std::move(*beside);
+    keep_mode(input, *other_data);
     const std::string_view json = input.reader->other_data();
     if (auto written = other_data->append(std::as_bytes(std::span(json))); !written) return std::move(written).error();
   }
@@ -107,10 +116,10 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
 
   std::vector<const PlannedTensor*> written;
   for (const PlannedTensor& tensor : plan.tensors) written.push_back(&tensor);
-  formats::Metadata metadata = input.reader->metadata();
+  formats::Metadata metadata = plan.metadata;
   conversion::record_scale(written, metadata);
   // What has become longer is the record; a GGUF that has one already keeps its own.
-  const bool recorded = metadata.size() > input.reader->metadata().size();
+  const bool recorded = metadata.size() > plan.metadata.size();
   const formats::WriteOptions options{.metadata = metadata,
                                       .added = recorded ? formats::Metadata{metadata.back()} : formats::Metadata{},
                                       .source_format = std::string(input.format->name),
@@ -151,32 +160,21 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
       outcome.tensors[i].remedy = std::move(damage->remedy);
     }
   }
-  outcome.bytes_read = input.file->size();
+  outcome.bytes_read = input.file == nullptr ? plan.bytes_in() : input.file->size();
   outcome.bytes_written = output->size();
   return outcome;
 }
 
 Result<ConvertOutcome> convert_opened(const ConvertRequest& request) {
-  if (Result<void> threads = check_execution(request.execution); !threads) return std::move(threads).error();
+  if (!request.filter.skip_files.empty()) {
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = "`skip_files` is for checkpoints, and the input is a file",
+                 .file = request.input};
+  }
   Result<OpenedInput> input =
       conversion::open_input(request.input, request.input_format, {.raw = request.raw, .from = request.from});
   if (!input) return std::move(input).error();
-  const Result<const Format*> format = request.output_format.empty()
-                                           ? formats::format_for_output(request.output)
-                                           : conversion::output_format(request.output, request.output_format);
-  if (!format) return format.error();
-  const Result<Plan> plan = conversion::make_plan(request, *input->reader, *input->format, **format);
-  if (!plan) return at_file(plan.error(), request.input);
-  ConvertOutcome outcome = outcome_of(*plan, *input->format, **format);
-  outcome.warnings = input->reader->warnings();
-  if (!input->reader->other_data().empty() && (*format)->many_tensors) {
-    outcome.other_data = request.output + ".json";
-    const PathUse others[] = {{.path = request.input, .noun = "input"}, {.path = request.output, .noun = "output"}};
-    const PathUse written{.path = outcome.other_data, .noun = "checkpoint's other data"};
-    if (Result<void> apart = check_apart(written, others); !apart) return std::move(apart).error();
-  }
-  if (request.dry_run) return outcome;
-  return execute(request, *plan, *input, **format, std::move(outcome));
+  return conversion::convert_reader(request, *input);
 }
 
 }  // namespace
@@ -186,3 +184,27 @@ Result<ConvertOutcome> convert(const ConvertRequest& request) {
 }
 
 }  // namespace tensorcast::inline TENSORCAST_ABI
+
+namespace tensorcast::conversion {
+
+Result<ConvertOutcome> convert_reader(const ConvertRequest& request, OpenedInput& input) {
+  if (Result<void> threads = check_execution(request.execution); !threads) return std::move(threads).error();
+  const Result<const Format*> format = request.output_format.empty()
+                                           ? formats::format_for_output(request.output)
+                                           : output_format(request.output, request.output_format);
+  if (!format) return format.error();
+  const Result<Plan> plan = make_plan(request, *input.reader, *input.format, **format, input.claim);
+  if (!plan) return at_file(plan.error(), request.input);
+  ConvertOutcome outcome = outcome_of(*plan, *input.format, **format);
+  outcome.warnings = input.reader->warnings();
+  if (!input.reader->other_data().empty() && (*format)->many_tensors) {
+    outcome.other_data = request.output + ".json";
+    const PathUse others[] = {{.path = request.input, .noun = "input"}, {.path = request.output, .noun = "output"}};
+    const PathUse written{.path = outcome.other_data, .noun = "checkpoint's other data"};
+    if (Result<void> apart = check_apart(written, others); !apart) return std::move(apart).error();
+  }
+  if (request.dry_run) return outcome;
+  return execute(request, *plan, input, **format, std::move(outcome));
+}
+
+}  // namespace tensorcast::conversion

@@ -14,6 +14,7 @@ struct OpenedInput {
   std::unique_ptr<io::InputFile> file;  // the reader refers to it
   const formats::Format* format = nullptr;
   std::unique_ptr<formats::Reader> reader;
+  std::string claim = {};  // what other files say about the quantization (quantization_claim.hpp)
 };
 
 // If `format_name` is empty: raw if a layout is given, else detected by content and extension.

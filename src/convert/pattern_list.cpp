@@ -30,12 +30,15 @@ std::size_t PatternList::first_match(const std::string& name, const std::functio
 
 Result<void> PatternList::check_all_matched(std::string_view kind) const {
   for (std::size_t i = 0; i < patterns_.size(); ++i) {
-    if (patterns_[i].matched) continue;
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("{} {} (\"{}\") matches no tensor", kind, i + 1, patterns_[i].text),
-                 .hint = "`tcast inspect` lists the names"};
+    if (!patterns_[i].matched) return matches_nothing(kind, i, patterns_[i].text);
   }
   return {};
+}
+
+Error PatternList::matches_nothing(std::string_view kind, std::size_t index, std::string_view pattern) {
+  return Error{.code = ErrorCode::invalid_argument,
+               .message = fmt::format("{} {} (\"{}\") matches no tensor", kind, index + 1, pattern),
+               .hint = "`tcast inspect` lists the names"};
 }
 
 }  // namespace tensorcast::conversion

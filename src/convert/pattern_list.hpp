@@ -21,8 +21,10 @@ class PatternList {
   // The same, of the patterns for whose index `holds` is true.
   [[nodiscard]] std::size_t first_match(const std::string& name, const std::function<bool(std::size_t)>& holds);
 
-  // Errors: invalid_argument, if a pattern has matched no name so far. `kind` is "rule", "include" or "exclude".
+  // Errors: invalid_argument, if a pattern has matched no name so far. `kind` is "rule", "include" or the like.
   [[nodiscard]] Result<void> check_all_matched(std::string_view kind) const;
+  // The error of check_all_matched().
+  [[nodiscard]] static Error matches_nothing(std::string_view kind, std::size_t index, std::string_view pattern);
 
   [[nodiscard]] std::size_t size() const noexcept { return patterns_.size(); }
 

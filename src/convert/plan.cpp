@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "convert/optimizer_state.hpp"
+#include "convert/output_names.hpp"
 #include "convert/pattern_list.hpp"
 #include "convert/quantization_claim.hpp"
 #include "convert/quantized_tensors.hpp"
@@ -177,7 +178,7 @@ std::string name_from_path(const std::string& path) {
   return file.substr(0, std::max<std::size_t>(file.find('.', 1), 1));
 }
 
-// Reports whether the request extracts one tensor of many.
+// Reports whether `include` extracts one tensor of many.
 bool extracts(const ConvertRequest& request, const Format& input, const Format& output) {
   return input.many_tensors && !output.many_tensors && !request.include.empty();
 }
@@ -237,12 +238,13 @@ std::uint64_t Plan::bytes_out() const noexcept {
 class TensorPlanner::Implementation {
  public:
   Implementation(const ConvertRequest& request, const Format& input_format, const Format& output_format,
-                 Selection selection)
+                 Selection selection, OutputNames written)
       : request_(request),
         input_(input_format),
         output_(output_format),
         extracting_(extracts(request, input_format, output_format)),
-        selection_(std::move(selection)) {}
+        selection_(std::move(selection)),
+        written_(std::move(written)) {}
 
   [[nodiscard]] Result<void> check_request() const {
     const bool has_type = request_.to != DType::undefined || !request_.rules.empty();
@@ -256,11 +258,17 @@ class TensorPlanner::Implementation {
   }
 
   Result<std::vector<PlannedTensor>> plan(std::span<const TensorInfo> tensors, const std::string& claim) {
+    names_.clear();
+    if (!written_.keeps_all()) {
+      for (const TensorInfo& tensor : tensors) names_.insert(tensor.name);
+    }
     const std::vector<QuantizedPart> quantized = find_quantized(tensors, claim);
     const std::vector<bool> optimizer_state = find_optimizer_state(tensors);
     std::vector<PlannedTensor> plan;
     for (std::size_t index = 0; index < tensors.size(); ++index) {
+      const bool written = written_.writes(tensors[index].name);
       Result<Decision> decision = selection_.decide(request_, tensors[index], input_, optimizer_state[index]);
+      if (!written) continue;
       if (!decision) return std::move(decision).error();
       if (extracting_ && !decision->included) continue;
       Result<PlannedTensor> planned = plan_one(tensors[index], std::move(decision).value());
@@ -272,12 +280,35 @@ class TensorPlanner::Implementation {
       }
       plan.push_back(std::move(planned).value());
     }
+    if (Result<void> renamed = rename(plan); !renamed) return std::move(renamed).error();
     return plan;
   }
 
-  [[nodiscard]] Result<void> check_all_matched() const { return selection_.check_all_matched(); }
+  [[nodiscard]] Result<void> check_all_matched() const {
+    if (Result<void> matched = selection_.check_all_matched(); !matched) return matched;
+    return written_.check_all_matched();
+  }
+
+  Result<formats::Metadata> metadata_of(const formats::Metadata& metadata) {
+    return written_.metadata_of(metadata, names_);
+  }
 
  private:
+  Result<void> rename(std::vector<PlannedTensor>& plan) {
+    if (request_.filter.rename.empty()) return {};
+    std::vector<std::string> old_names;
+    std::vector<std::string> new_names;
+    for (PlannedTensor& tensor : plan) {
+      Result<std::string> name = written_.new_name(tensor.target.name);
+      if (!name) return std::move(name).error();
+      old_names.push_back(tensor.target.name);
+      new_names.push_back(*name);
+      if (*name == tensor.target.name || !output_.named_tensors) continue;
+      tensor.source_name = std::exchange(tensor.target.name, std::move(name).value());
+    }
+    return check_names_differ(old_names, new_names);
+  }
+
   Result<PlannedTensor> plan_one(const TensorInfo& source, Decision decision) {
     if (source.problem) return *source.problem;
     if (output_.demanded_type != nullptr && decision.reason == "--to" && output_.can_hold(request_.to)) {
@@ -351,6 +382,8 @@ class TensorPlanner::Implementation {
   const Format& output_;
   bool extracting_;
   Selection selection_;
+  OutputNames written_;
+  std::unordered_set<std::string> names_;  // of all tensors of the model, if they matter
   std::set<std::pair<DType, DType>> checked_pairs_;
 };
 
@@ -367,8 +400,10 @@ Result<TensorPlanner> TensorPlanner::create(const ConvertRequest& request, const
   }
   Result<Selection> selection = Selection::compile(request);
   if (!selection) return std::move(selection).error();
-  auto implementation =
-      std::make_unique<Implementation>(request, input_format, output_format, std::move(selection).value());
+  Result<OutputNames> written = OutputNames::compile(request.filter);
+  if (!written) return std::move(written).error();
+  auto implementation = std::make_unique<Implementation>(request, input_format, output_format,
+                                                         std::move(selection).value(), std::move(written).value());
   if (Result<void> checked = implementation->check_request(); !checked) return std::move(checked).error();
   return TensorPlanner(std::move(implementation));
 }
@@ -378,6 +413,10 @@ Result<std::vector<PlannedTensor>> TensorPlanner::plan(std::span<const TensorInf
 }
 
 Result<void> TensorPlanner::check_all_matched() const { return implementation_->check_all_matched(); }
+
+Result<formats::Metadata> TensorPlanner::metadata_of(const formats::Metadata& metadata) {
+  return implementation_->metadata_of(metadata);
+}
 
 Result<std::vector<std::size_t>> layout_of(const Format& output, std::span<const PlannedTensor> tensors) {
   std::vector<TensorInfo> targets;
@@ -393,10 +432,10 @@ Result<std::vector<std::size_t>> layout_of(const Format& output, std::span<const
 }
 
 Result<Plan> make_plan(const ConvertRequest& request, const formats::Reader& input, const Format& input_format,
-                       const Format& output_format) {
+                       const Format& output_format, std::string claim) {
   Result<TensorPlanner> planner = TensorPlanner::create(request, input_format, output_format);
   if (!planner) return std::move(planner).error();
-  std::string claim = claim_of_metadata(input.metadata());
+  if (claim.empty()) claim = claim_of_metadata(input.metadata());
   if (claim.empty() && input_format.many_tensors) claim = claim_beside(request.input);
   Result<std::vector<PlannedTensor>> tensors = planner->plan(input.tensors(), claim);
   if (!tensors) return std::move(tensors).error();
@@ -409,11 +448,15 @@ Result<Plan> make_plan(const ConvertRequest& request, const formats::Reader& inp
   Result<std::vector<std::size_t>> layout = layout_of(output_format, plan.tensors);
   if (!layout) return std::move(layout).error();
   plan.layout = std::move(layout).value();
+  Result<formats::Metadata> metadata = planner->metadata_of(input.metadata());
+  if (!metadata) return std::move(metadata).error();
+  plan.metadata = std::move(metadata).value();
   return plan;
 }
 
 TensorOutcome planned_outcome(const PlannedTensor& tensor) {
-  return {.name = tensor.target.name,
+  return {.name = tensor.name(),
+          .output_name = tensor.source_name.empty() ? std::string() : tensor.target.name,
           .from = tensor.from,
           .to = tensor.target.dtype,
           .shape = tensor.target.shape,

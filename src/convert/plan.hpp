@@ -20,8 +20,12 @@ struct PlannedTensor {
   bool converts = false;  // false: copied byte for byte
   double scale = 1.0;     // what its elements are multiplied by
   std::string reason;
-  bool left = false;       // a conversion was requested and is not done
-  bool quantized = false;  // codes, or what decodes them
+  bool left = false;             // a conversion was requested and is not done
+  bool quantized = false;        // codes, or what decodes them
+  std::string source_name = {};  // its name in the input; empty: that of `target`
+
+  // The name for messages, which is that of the input.
+  [[nodiscard]] const std::string& name() const noexcept { return source_name.empty() ? target.name : source_name; }
 };
 
 // Returns what the plan says of a tensor; the conversion adds its report and damage.
@@ -30,6 +34,7 @@ struct PlannedTensor {
 struct Plan {
   std::vector<PlannedTensor> tensors;  // tensors of the output, in the order of the input
   std::vector<std::size_t> layout;     // indices into `tensors`, in the order of the output's data
+  formats::Metadata metadata = {};     // of the output
 
   [[nodiscard]] std::uint64_t bytes_in() const noexcept;
   [[nodiscard]] std::uint64_t bytes_out() const noexcept;
@@ -53,6 +58,8 @@ class TensorPlanner {
                                                         const std::string& claim);
   // Errors: invalid_argument, naming a pattern that has matched no tensor so far.
   [[nodiscard]] Result<void> check_all_matched() const;
+  // Returns the metadata of an output: those of inputs of the model that was planned last. Errors: as OutputNames.
+  [[nodiscard]] Result<formats::Metadata> metadata_of(const formats::Metadata& metadata);
 
  private:
   class Implementation;
@@ -62,9 +69,11 @@ class TensorPlanner {
 };
 
 // Errors: invalid_argument (no type to convert to; patterns that are wrong or match nothing; options), unsupported
-// (types that the output's format or the opset does not have; quantized tensors that would change).
+// (types that the output's format or the opset does not have; quantized tensors that would change). `claim`: what the
+// input's folder says about its quantization; empty: what stands in the file and beside it.
 [[nodiscard]] Result<Plan> make_plan(const ConvertRequest& request, const formats::Reader& input,
-                                     const formats::Format& input_format, const formats::Format& output_format);
+                                     const formats::Format& input_format, const formats::Format& output_format,
+                                     std::string claim = {});
 
 // Checks the tensors of an output file, and returns the order of their data as indices into `tensors`.
 // Errors: unsupported, invalid_argument (the format cannot hold them together).

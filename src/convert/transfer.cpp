@@ -35,7 +35,7 @@ class Transfer {
     for (const std::size_t index : plan_.layout) {
       const PlannedTensor& tensor = plan_.tensors[index];
       if (Result<void> moved = move(index, tensor); !moved) {
-        if (moved.error().tensor.empty()) moved.error().tensor = tensor.target.name;
+        if (moved.error().tensor.empty()) moved.error().tensor = tensor.name();
         return std::move(moved).error();
       }
       if (outcome_.cancelled) return std::move(outcome_);
@@ -180,7 +180,7 @@ class Transfer {
   }
 
   void advance(std::uint64_t bytes, const PlannedTensor& tensor) {
-    if (!progress_.advance(bytes, tensor.target.name)) outcome_.cancelled = true;
+    if (!progress_.advance(bytes, tensor.name())) outcome_.cancelled = true;
   }
 
   const ConvertRequest& request_;

@@ -60,7 +60,7 @@ class Verification {
       Result<void> checked = check_header(tensor, output_.tensors()[place]);
       if (checked) checked = check_data(tensor, place);
       if (!checked) {
-        if (checked.error().tensor.empty()) checked.error().tensor = tensor.target.name;
+        if (checked.error().tensor.empty()) checked.error().tensor = tensor.name();
         return std::move(checked).error();
       }
     }
@@ -205,7 +205,7 @@ class Verification {
   }
 
   void advance(std::uint64_t bytes, const PlannedTensor& tensor) {
-    if (!progress_.advance(bytes, tensor.target.name)) cancelled_ = true;
+    if (!progress_.advance(bytes, tensor.name())) cancelled_ = true;
   }
 
   const ConvertRequest& request_;

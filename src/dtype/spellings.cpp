@@ -169,6 +169,38 @@ const std::vector<Ambiguity>& ambiguities() {
   return all;
 }
 
+// What a spelling is that names numbers, but no type of single numbers; empty: nothing known.
+std::string_view other_kind(std::string_view key) {
+  constexpr std::string_view scaled = "names blocks of codes that share a scale, not a type of single numbers";
+  struct Kind {
+    std::string_view key;
+    bool prefix;
+    std::string_view what;
+  };
+  constexpr Kind kinds[] = {
+      {"nf4", false, "names bitsandbytes' codes, which share a scale, not a type of single numbers"},
+      {"mxfp", true, scaled},
+      {"mxint", true, scaled},
+      {"nvfp4", true, scaled},
+      {"iq", true, "names blocks of GGUF, whose codes share a scale, not a type of single numbers"},
+      {"tq1", true, "names blocks of GGUF, whose codes share a scale, not a type of single numbers"},
+      {"tq2", true, "names blocks of GGUF, whose codes share a scale, not a type of single numbers"},
+      {"gptq", true, "is a method of quantization, not a type"},
+      {"awq", true, "is a method of quantization, not a type"},
+      {"tf32", false, "is how matrix units read float32, not a type of stored numbers"},
+      {"complex", true, "has two numbers in each element; tensors of it are only copied"},
+  };
+  for (const Kind& kind : kinds) {
+    if (kind.prefix ? key.starts_with(kind.key) : key == kind.key) return kind.what;
+  }
+  // Q4_0, Q8_1, Q4_K, Q5_K_M
+  const bool digit = key.size() > 2 && key[0] == 'q' && key[1] >= '1' && key[1] <= '8';
+  if (digit && (key.substr(2) == "0" || key.substr(2) == "1" || key[2] == 'k')) {
+    return "names blocks of GGUF, whose codes share a scale, not a type of single numbers";
+  }
+  return {};
+}
+
 // Returns null if `key` means one type or none.
 const Ambiguity* find_ambiguity(const std::string& key) {
   const auto found = std::find_if(ambiguities().begin(), ambiguities().end(), [&](const Ambiguity& ambiguity) {
@@ -243,6 +275,11 @@ Result<DType> parse_dtype(std::string_view spelling) {
     if (status == std::errc{} && end == key.data() + key.size() && is_castable(static_cast<DType>(number))) {
       return static_cast<DType>(number);
     }
+  }
+  if (const std::string_view kind = other_kind(key); !kind.empty()) {
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = formatted("\"{}\" {}", shown, kind),
+                 .hint = "`tcast types` lists the types"};
   }
   return Error{.code = ErrorCode::invalid_argument,
                .message = formatted("unknown dtype \"{}\"", shown),

@@ -149,6 +149,8 @@ struct Format {
 
 [[nodiscard]] std::span<const Format* const> all_formats() noexcept;  // formats/registry.cpp: the one list
 [[nodiscard]] const Format* find_format(std::string_view name) noexcept;
+// Reports whether the name of a file has the extension of a format.
+[[nodiscard]] bool has_extension(std::string_view path);
 
 // Detects by content first, then by extension. Errors: unsupported, naming the known formats.
 [[nodiscard]] Result<const Format*> detect_format(const io::InputFile& file);

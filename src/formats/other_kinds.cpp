@@ -42,6 +42,9 @@ std::optional<Error> other_kind(std::string_view path, std::span<const std::byte
   if (small.starts_with("<!doctype html") || small.starts_with("<html")) {
     return unsupported("this is an HTML page, as a download that failed leaves it", "download the file itself");
   }
+  if (name.ends_with(".distcp")) {
+    return unsupported("this is a part of a distributed checkpoint of PyTorch", "give its folder, which has .metadata");
+  }
   if (name.ends_with(".onnx")) {
     return unsupported("this is an ONNX model, not a file of tensors",
                        "`tcast onnx convert` changes the types of a model, `tcast inspect` lists its initializers");

@@ -63,6 +63,8 @@ Error only_read(const Format& format, std::string path) {
 
 std::span<const Format* const> all_formats() noexcept { return formats; }
 
+bool has_extension(std::string_view path) { return find_by_extension(path) != nullptr; }
+
 const Format* find_format(std::string_view name) noexcept {
   const auto found = std::find_if(formats.begin(), formats.end(), [&](const Format* f) { return f->name == name; });
   return found == formats.end() ? nullptr : *found;

@@ -48,6 +48,7 @@ InputFile& InputFile::operator=(InputFile&& other) noexcept {
   identity_ = other.identity_;
   size_ = other.size_;
   modified_ns_ = other.modified_ns_;
+  mode_ = other.mode_;
   path_ = std::move(other.path_);
   memory_ = other.memory_;
   source_ = other.source_;
@@ -83,6 +84,7 @@ InputFile InputFile::in_memory(std::span<const std::byte> bytes) noexcept {
 InputFile InputFile::spliced(const InputFile& source, std::vector<Part> parts) {
   InputFile file(FileDescriptor(), source.identity_, 0, source.path_);
   file.modified_ns_ = source.modified_ns_;
+  file.mode_ = source.mode_;
   file.source_ = &source;
   file.part_ends_.reserve(parts.size());
   for (const Part& part : parts) {
@@ -135,6 +137,7 @@ Result<InputFile> InputFile::from_descriptor(FileDescriptor fd, const std::strin
   const Identity identity{.device = status.st_dev, .inode = status.st_ino};
   InputFile file(std::move(fd), identity, static_cast<std::uint64_t>(status.st_size), path);
   constexpr std::int64_t ns_per_second = 1000000000;
+  file.mode_ = status.st_mode & 0777;
   file.modified_ns_ = std::int64_t{status.st_mtim.tv_sec} * ns_per_second + status.st_mtim.tv_nsec;
   return file;
 }

@@ -57,6 +57,8 @@ class InputFile {
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   // The time of the last change when the file was opened, in nanoseconds since 1970.
   [[nodiscard]] std::int64_t modified_ns() const noexcept { return modified_ns_; }
+  // The permissions, such as 0644; 0 if there is no file.
+  [[nodiscard]] unsigned mode() const noexcept { return mode_; }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] bool is_in_memory() const noexcept { return !fd_ && source_ == nullptr; }
 
@@ -72,6 +74,7 @@ class InputFile {
   Identity identity_;
   std::uint64_t size_ = 0;
   std::int64_t modified_ns_ = 0;
+  unsigned mode_ = 0;
   std::string path_;
   std::span<const std::byte> memory_;  // without a descriptor
   const InputFile* source_ = nullptr;  // of parts

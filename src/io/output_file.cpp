@@ -70,6 +70,7 @@ OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
   hidden_name_ = std::exchange(other.hidden_name_, {});
   temporary_ = std::move(other.temporary_);
   overwrite_ = other.overwrite_;
+  replaces_ = other.replaces_;
   return *this;
 }
 
@@ -107,6 +108,7 @@ Result<OutputFile> OutputFile::locate(const std::string& path, bool overwrite, O
   struct stat& old = found.stat;
   const bool exists = ::lstat(path.c_str(), &old) == 0;
   found.exists = exists;
+  file.replaces_ = exists;
   if (!exists && errno != ENOENT) return system_error("create", path, errno);
   if (exists && S_ISLNK(old.st_mode)) {
     const std::optional<std::string> behind = real_path(path);
@@ -216,6 +218,10 @@ Result<void> OutputFile::open_named(unsigned mode, const std::string& folder) {
     return {};
   }
   return system_error("create", path_, errno);
+}
+
+void OutputFile::set_mode(unsigned mode) noexcept {
+  if (::fchmod(fd_.get(), mode & 0777) != 0) errno = 0;
 }
 
 Result<void> OutputFile::append(std::span<const std::byte> bytes) {

@@ -32,6 +32,11 @@ class OutputFile {
   OutputFile& operator=(OutputFile&& other) noexcept;
   ~OutputFile();  // without commit(): removes the temporary, leaves the old file untouched
 
+  // Sets the permissions, such as 0644; best effort, as some file systems have none.
+  void set_mode(unsigned mode) noexcept;
+  // Reports whether commit() replaces a file.
+  [[nodiscard]] bool replaces() const noexcept { return replaces_; }
+
   [[nodiscard]] Result<void> append(std::span<const std::byte> bytes);
   // Overwrites appended bytes, for headers whose sizes are known only at the end.
   [[nodiscard]] Result<void> patch(std::uint64_t offset, std::span<const std::byte> bytes);
@@ -72,6 +77,7 @@ class OutputFile {
   std::string hidden_name_;  // in folder_, or an absolute path; empty if no file has that name
   std::string temporary_;
   bool overwrite_ = false;
+  bool replaces_ = false;
 };
 
 }  // namespace tensorcast::io

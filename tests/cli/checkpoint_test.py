@@ -16,7 +16,7 @@ import fixtures
 TCAST = ""
 INDEX = "model.safetensors.index.json"
 FIRST, SECOND = checkpoints.SHARDS
-RECORD = ".tcast-files.json"  # of what a run wrote; it has times
+RECORD = checkpoints.RECORD
 
 
 class CheckpointTest(unittest.TestCase):
@@ -113,7 +113,7 @@ class LayoutTest(CheckpointTest):
                 source = self.folder / name.replace(".safetensors", "")
                 source.mkdir()
                 (source / name).write_bytes(fixtures.safetensors(checkpoints.SHARDS[FIRST], {"a": "b"}))
-                out = self.folder / ("out-" + name)
+                out = self.folder / ("out-" + source.name)
                 self.done("convert", source, "-o", out, "--to", "bfloat16")
                 self.assertEqual(self.files(out), sorted(["SHA256SUMS", name]))
                 self.assertEqual(checkpoints.read(out / name)[1], {"a": "b"})

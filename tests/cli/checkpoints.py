@@ -6,6 +6,8 @@ import struct
 
 import fixtures
 
+RECORD = ".tcast-files.json"  # of what a run wrote; it has times
+
 
 def values(seed, count):
     """Numbers that bfloat16 does not hold exactly."""

@@ -117,7 +117,7 @@ class InterruptTest(FilesTest):
         for moment in ("CREATE", "WRITE", "SYNC"):
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 done = self.interrupted(number, *arguments, moment=moment)
-                self.assertEqual(done.returncode, 130, (moment, done.stderr))
+                self.assertEqual(done.returncode, 128 + number, (moment, done.stderr))
                 self.assertIn(b"interrupted; nothing was written", done.stderr)
                 self.assertEqual(self.names(), self.before, moment)
 
@@ -131,7 +131,7 @@ class InterruptTest(FilesTest):
     def test_run(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             done = self.interrupted(number, "run", "m.onnx", "-i", "in.npy", "-d", "new", "--force")
-            self.assertEqual(done.returncode, 130, done.stderr)
+            self.assertEqual(done.returncode, 128 + number, done.stderr)
             self.assertIn(b"interrupted; 1 of 3 outputs were written", done.stderr)
             self.assertEqual(sorted(os.listdir(self.folder / "new")), ["out0.npy"])
 

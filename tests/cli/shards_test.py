@@ -44,10 +44,10 @@ class ShardsTest(checkpoint_test.CheckpointTest):
 class StepsTest(ShardsTest):
     def test_the_source_of_an_edited_plan_is_a_folder_by_its_whole_path(self):
         self.done("plan", self.source(), "-o", "out", "--to", "bf16")
-        plan = self.out / "plan.json"
+        plan = self.out / ".tcast/plan.json"
         text = plan.read_text()
         for source, said in (("in", "not an absolute path"), ("", "not an absolute path"), ("/in\\u0000", "a zero byte"),
-                             ("/", "cannot open: No such file or directory")):
+                             ("/", "the plan is damaged")):
             plan.write_text(text.replace(json.dumps(str(self.folder / "in")), f'"{source}"'))
             self.assertIn(said, self.refused("run-shard", "out"))
 

@@ -70,7 +70,7 @@ class TerminalTest(unittest.TestCase):
         bar = terminal.read_until(lambda text: "left" in text)
         self.assertIn("B/s", bar, "the work ended before the progress bar appeared")
         terminal.process.send_signal(number)
-        self.assertEqual(terminal.finish(), 130, terminal.text)
+        self.assertEqual(terminal.finish(), 128 + number, terminal.text)
         self.assertIn("tcast: interrupted; nothing was written", terminal.text)
         self.assertEqual(sorted(os.listdir(self.folder)), ["huge.bin", "out.bin"])
         self.assertEqual((self.folder / "out.bin").read_bytes(), b"the old file")

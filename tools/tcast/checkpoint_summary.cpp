@@ -1,6 +1,7 @@
 #include "checkpoint_summary.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <vector>
 
 #include <fmt/format.h>
@@ -64,6 +65,19 @@ std::string files_text(const ConvertOutcome& outcome) {
   return text;
 }
 
+// Names what is not copied, the largest first.
+std::string left_out_text(const ConvertOutcome& outcome) {
+  constexpr std::size_t most_named = 5;
+  std::vector<tensorcast::LeftOut> left = outcome.left_out;
+  std::ranges::stable_sort(left, std::ranges::greater(), &tensorcast::LeftOut::bytes);
+  std::string text;
+  for (std::size_t i = 0; i < std::min(left.size(), most_named); ++i) {
+    text += fmt::format("{}{} ({})", i == 0 ? "left out: " : ", ", printable(left[i].name), bytes_text(left[i].bytes));
+  }
+  if (left.size() > most_named) text += fmt::format(" and {} more", left.size() - most_named);
+  return text.empty() ? text : text + "\n";
+}
+
 std::string needs_text(const tensorcast::Requirements& needs) {
   const bool fits = needs.disk_bytes <= needs.disk_free_bytes;
   return fmt::format("needs about {} if the output's disk is as fast as the input's, {} of memory, {} of disk: {}\n",
@@ -102,6 +116,7 @@ std::string checkpoint_text(const tensorcast::ConvertRequest& request, const Con
   if (request.dry_run || plan_only) {
     text = groups_table(outcome) + fmt::format("\n{} -> {}: {}, {} -> {}\n", printable(request.input), output, what,
                                                bytes_text(bytes_in), bytes_text(bytes_out));
+    text += left_out_text(outcome);
     if (outcome.requirements) text += needs_text(*outcome.requirements);
     if (request.dry_run) return text + "nothing was written\n";
     return text + fmt::format("wrote {}/.tcast/plan.json; `tcast run-shard {}` converts, `tcast finish {}` completes\n",
@@ -109,7 +124,12 @@ std::string checkpoint_text(const tensorcast::ConvertRequest& request, const Con
   }
   if (has_reports(outcome)) text += loss_summary(outcome) + "\n";
   if (const std::string resumed = resumed_text(outcome); !resumed.empty()) text += resumed + "\n";
-  const double rate = static_cast<double>(bytes_in + bytes_out) / std::max(seconds, 1e-9);
+  std::uint64_t moved = 0;  // by this run
+  for (const tensorcast::ShardOutcome& shard : outcome.shards) {
+    if (!shard.done_before) moved += shard.bytes_in + shard.bytes_out;
+  }
+  const double rate = static_cast<double>(moved) / std::max(seconds, 1e-9);
+  text += left_out_text(outcome);
   return text + fmt::format("{}: {}, {} -> {} in {}, {}{}\n", output, what, bytes_text(bytes_in), bytes_text(bytes_out),
                             duration_text(seconds), rate_text(rate), outcome.verified ? ", verified" : "");
 }
@@ -128,6 +148,10 @@ void add_checkpoint_json(Json& json, const ConvertOutcome& outcome) {
   json["resumed"] = outcome.resumed;
   json["rewritten_files"] = outcome.rewritten_files;
   json["copied_files"] = outcome.copied_files;
+  json["left_out"] = Json::array();
+  for (const tensorcast::LeftOut& left : outcome.left_out) {
+    json["left_out"].push_back({{"name", left.name}, {"bytes", left.bytes}});
+  }
   Json plan = Json::array();
   for (const Group& group : groups_of(outcome)) {
     plan.push_back({{"why", group.reason},

@@ -19,7 +19,7 @@ inline constexpr int exit_usage = 2;   // the command line itself is wrong
 // A comparison has statuses of its own, as those of diff and cmp.
 inline constexpr int exit_differs = 1;
 inline constexpr int exit_not_compared = 2;
-inline constexpr int exit_interrupted = 130;
+inline constexpr int exit_signal = 128;  // and the number of the signal that ended the work: 130 for Ctrl-C
 
 // The work of the parsed command line; returns the exit status.
 using Work = std::function<int()>;
@@ -40,6 +40,10 @@ void add_onnx(CLI::App& app, Work& work);
 void add_bench(CLI::App& app, Work& work);
 void add_types(CLI::App& app, Work& work);
 void add_info(CLI::App& app, Work& work);
+void add_completion(CLI::App& app, Work& work);
+
+// Prints what may stand in the place of the last word, a line each: the word, a tab, what it means.
+int print_candidates(const CLI::App& app, const std::vector<std::string>& words);
 
 // Sets `work`, or prints the help or an error and returns the exit status.
 [[nodiscard]] std::optional<int> parse_command_line(std::vector<std::string> arguments, Work& work);

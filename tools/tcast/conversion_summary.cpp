@@ -127,7 +127,7 @@ std::string worst_tensors_table(const ConvertOutcome& outcome) {
                {"lost"}});
   for (std::size_t i = 0; i < std::min(shown, worst.size()); ++i) {
     const TensorOutcome& tensor = *worst[i];
-    table.add_row({shown_name(tensor.name), std::string(name(tensor.to)), grouped(tensor.report->count),
+    table.add_row({shown_name(qualified_name(tensor)), std::string(name(tensor.to)), grouped(tensor.report->count),
                    decibel_text(tensor.report->snr_db()), short_number(tensor.report->max_abs_error),
                    short_number(tensor.report->max_rel_error), losses_text(*tensor.report)});
   }
@@ -160,11 +160,17 @@ Json options_json(const tensorcast::CastOptions& options) {
 
 }  // namespace
 
+std::string qualified_name(const TensorOutcome& tensor) {
+  return tensor.file.substr(0, tensor.file.rfind('/') + 1) + tensor.name;
+}
+
 std::string plan_table(const ConvertOutcome& outcome) {
   Table table(
       {{"tensor"}, {"shape"}, {"from"}, {"to"}, {"bytes in", Align::right}, {"bytes out", Align::right}, {"why"}});
   for (const TensorOutcome& tensor : outcome.tensors) {
-    table.add_row({shown_name(tensor.name), shape_text(tensor.shape), std::string(name(tensor.from)),
+    std::string shown = shown_name(tensor.name);
+    if (!tensor.output_name.empty()) shown += " -> " + shown_name(tensor.output_name);
+    table.add_row({std::move(shown), shape_text(tensor.shape), std::string(name(tensor.from)),
                    tensor.from == tensor.to ? "(copied)" : std::string(name(tensor.to)), grouped(tensor.bytes_in),
                    grouped(tensor.bytes_out), tensor.reason});
   }
@@ -212,6 +218,7 @@ Json outcome_json(const ConvertRequest& request, const ConvertOutcome& outcome, 
                   {"to", name(tensor.to)},       {"shape", shape_json(tensor.shape)},
                   {"bytes_in", tensor.bytes_in}, {"bytes_out", tensor.bytes_out},
                   {"reason", tensor.reason}};
+    if (!tensor.output_name.empty()) entry["output_name"] = tensor.output_name;
     if (tensor.left) entry["left"] = true;
     if (tensor.scale != 1.0) entry["scale"] = tensor.scale;
     if (!tensor.damage.empty()) entry["damage"] = tensor.damage;

@@ -8,6 +8,9 @@
 
 namespace tcast {
 
+// The tensor's name, with the folder of its component in diffusers' checkpoints: "unet/conv_in.weight".
+[[nodiscard]] std::string qualified_name(const tensorcast::TensorOutcome& tensor);
+
 // Returns the plan: each tensor's target type and the reason.
 [[nodiscard]] std::string plan_table(const tensorcast::ConvertOutcome& outcome);
 

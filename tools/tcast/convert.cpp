@@ -62,6 +62,10 @@ constexpr const char* convert_examples = R"(Examples:
       a checkpoint: all shards, the index, config.json's torch_dtype; other files are copied. After a crash the same
       command goes on where it stopped
   tcast convert folder/ -o folder-fp8 --to float8_e4m3fn --preset weights-only --dry-run
+  tcast convert folder/ -o head.npy --only '^lm_head.weight$'
+      one tensor of a checkpoint, whatever its shard
+  tcast convert train.pt -o model.safetensors --only '^model\.' --rename '^model\.module\.='
+      the weights of a training checkpoint, without the prefix
   tcast convert folder/ -o folder-f16 --to float16 --keep-rank 0,1 --max-shard-size 5GB
 In safetensors, npz, gguf and PyTorch, --to converts floating-point tensors only: others are copied unless a rule names
 them. The array of an npy, pb or raw file is converted whatever its type.
@@ -173,7 +177,7 @@ Result<void> replace_standard_streams(ConvertRequest& request, StandardOutput& o
 
 std::string shown_tensor(const tensorcast::TensorOutcome& tensor) {
   const std::string types = fmt::format("{} to {}", tensorcast::name(tensor.from), tensorcast::name(tensor.to));
-  return tensor.name.empty() ? types : fmt::format("tensor \"{}\" ({})", tensor.name, types);
+  return tensor.name.empty() ? types : fmt::format("tensor \"{}\" ({})", qualified_name(tensor), types);
 }
 
 // Lists on stderr the tensors that the conversion destroyed.
@@ -191,6 +195,19 @@ void warn_of_damage(const ConvertOutcome& outcome) {
     warn(fmt::format("{}: {}", shown_tensor(*damaged[i]), damaged[i]->damage), last ? hint : "");
   }
   if (named < damaged.size()) warn(count_text(damaged.size() - named, "more tensor"), hint);
+}
+
+// Says what other programs cannot read.
+void warn_of_float6(const ConvertOutcome& outcome) {
+  if (outcome.output_format != "safetensors") return;
+  const auto is_float6 = [](const tensorcast::TensorOutcome& tensor) {
+    return tensor.from != tensor.to &&
+           (tensor.to == tensorcast::DType::float6_e2m3fn || tensor.to == tensorcast::DType::float6_e3m2fn);
+  };
+  const auto count = static_cast<std::size_t>(std::count_if(outcome.tensors.begin(), outcome.tensors.end(), is_float6));
+  if (count == 0) return;
+  warn(fmt::format("{} in float6, which the safetensors library cannot load into PyTorch or NumPy",
+                   count_text(count, "tensor")));
 }
 
 int convert(ConvertArguments& arguments) {
@@ -221,7 +238,8 @@ int convert(ConvertArguments& arguments) {
     request.report = true;
     if (request.on_loss == tensorcast::OnLoss::ignore) request.on_loss = tensorcast::OnLoss::tell;
   }
-  if (arguments.plan_only && !folder) {
+  std::error_code ignored;
+  if (arguments.plan_only && !folder && std::filesystem::exists(request.input, ignored)) {
     return fail("only a checkpoint is planned: a folder or an index", "`tcast convert` converts a file");
   }
   const auto start = std::chrono::steady_clock::now();
@@ -261,7 +279,22 @@ int convert(ConvertArguments& arguments) {
     print_outcome(arguments, *outcome, seconds);
   }
   warn_of_damage(*outcome);
+  if (!arguments.quiet) warn_of_float6(*outcome);
   return exit_done;
+}
+
+bool asks_for_something(const ConvertArguments& arguments) {
+  const ConvertRequest& request = arguments.request;
+  const tensorcast::OutputFilter& filter = request.filter;
+  return request.to != tensorcast::DType::undefined || !arguments.rules.empty() || !arguments.rule_files.empty() ||
+         !request.include.empty() || request.single_file || request.max_shard_bytes != 0 || !filter.only.empty() ||
+         !filter.drop.empty() || !filter.rename.empty();
+}
+
+// Without reading: files are of one format if their extensions are equal.
+bool cannot_be_a_change_of_format(const ConvertRequest& request) {
+  const auto extension = [](const std::string& path) { return std::filesystem::path(path).extension(); };
+  return tensorcast::is_checkpoint(request.input) || extension(request.input) == extension(request.output);
 }
 
 void check_usage(ConvertArguments& arguments) {
@@ -283,9 +316,7 @@ void check_usage(ConvertArguments& arguments) {
   if (arguments.json && request.output == standard_stream) {
     throw CLI::ValidationError("--json", "standard output is taken by -o -");
   }
-  const bool has_type = request.to != tensorcast::DType::undefined || !request.rules.empty();
-  const bool cuts = request.single_file || request.max_shard_bytes != 0;
-  if (!has_type && arguments.rule_files.empty() && request.include.empty() && !cuts) {
+  if (!asks_for_something(arguments) && cannot_be_a_change_of_format(request)) {
     throw CLI::RequiredError("--to DTYPE or --rule REGEX=DTYPE");
   }
 }
@@ -331,6 +362,17 @@ void add_selection(CLI::App& command, ConvertArguments& arguments) {
       ->excludes(size);
 }
 
+// A checkpoint says all of this itself.
+void add_file_formats(CLI::App& command, ConvertArguments& arguments) {
+  add_input_layout(command, arguments.layout);
+  command
+      .add_option("--input-format", arguments.request.input_format,
+                  "format of IN (default: by content and extension): " + format_names())
+      ->option_text("FORMAT");
+  command.add_option("--output-format", arguments.request.output_format, "format of OUT (default: by its extension)")
+      ->option_text("FORMAT");
+}
+
 void add_conversion(CLI::App& command, Work& work, bool plan_only) {
   const auto arguments = std::make_shared<ConvertArguments>();
   arguments->plan_only = plan_only;
@@ -338,19 +380,23 @@ void add_conversion(CLI::App& command, Work& work, bool plan_only) {
 
   command
       .add_option("IN", request.input,
-                  "file to read, - for standard input; its kind is known by its content and extension; or a folder "
-                  "with a checkpoint, or its index")
+                  plan_only ? "folder of the checkpoint, or its index"
+                            : "file to read, - for standard input; its kind is known by its content and extension; or "
+                              "a folder with a checkpoint, or its index")
       ->required();
   command
       .add_option("-o,--output", request.output,
-                  "file to write, - for an npy on standard output; its extension says which kind; for a checkpoint, a "
-                  "folder")
+                  plan_only ? "folder to write"
+                            : "file to write, - for an npy on standard output; its extension says which kind; for a "
+                              "checkpoint, a folder, or a file for one tensor or with --output-layout single")
       ->required()
       ->option_text("OUT");
   add_dtype(command, "--to", request.to, "type for floating-point tensors that no rule names");
   add_patterns(command, "--include", request.include,
                "convert only tensors whose name matches; with an OUT of one array, write that tensor only; repeatable");
   add_patterns(command, "--exclude", request.exclude, "leave tensors alone whose name matches; repeatable");
+  add_output_filter(command, request.filter);
+  add_skip_files(command, request.filter);
   repeatable(command.add_option("--rule", arguments->rules,
                                 "type for tensors whose name matches; the first match wins; repeatable"))
       ->option_text("REGEX=DTYPE");
@@ -392,13 +438,7 @@ void add_conversion(CLI::App& command, Work& work, bool plan_only) {
   command.add_flag("-f,--force", request.overwrite,
                    "overwrite OUT and the report; in a folder only what tcast wrote there");
   command.add_flag("--parents", request.parents, "create the folders of OUT that do not exist");
-  add_input_layout(command, arguments->layout);
-  command
-      .add_option("--input-format", request.input_format,
-                  "format of IN (default: by content and extension): " + format_names())
-      ->option_text("FORMAT");
-  command.add_option("--output-format", request.output_format, "format of OUT (default: by its extension)")
-      ->option_text("FORMAT");
+  if (!plan_only) add_file_formats(command, *arguments);
   add_threads(command, request.execution.threads);
   add_json(command, arguments->json);
   add_quiet(command, arguments->quiet);

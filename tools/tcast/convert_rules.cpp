@@ -72,4 +72,45 @@ CLI::Option* add_patterns(CLI::App& app, const std::string& name, std::vector<st
   return option;
 }
 
+Result<tensorcast::Rename> parse_rename(std::string_view text) {
+  const auto split = text.rfind('=');
+  if (split == std::string_view::npos || split == 0) {
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = fmt::format("\"{}\" does not say what becomes what", text),
+                 .hint = "write REGEX=NEW, for example '^module\\.='"};
+  }
+  tensorcast::Rename rename{.pattern = std::string(text.substr(0, split)),
+                            .replacement = std::string(text.substr(split + 1))};
+  const Result<void> checked = tensorcast::check_rename(rename);
+  if (!checked) return checked.error();
+  return rename;
+}
+
+void add_output_filter(CLI::App& app, tensorcast::OutputFilter& filter) {
+  add_patterns(app, "--only", filter.only, "write only tensors whose name matches; repeatable");
+  add_patterns(app, "--drop", filter.drop, "leave out tensors whose name matches; repeatable");
+  CLI::Option* rename = app.add_option_function<std::vector<std::string>>(
+      "--rename",
+      [&filter](const std::vector<std::string>& texts) {
+        for (const std::string& text : texts) filter.rename.push_back(*parse_rename(text));
+      },
+      "replace what matches in each name by NEW, in which \\1 is the first group; repeatable, one after another");
+  repeatable(rename)->option_text("REGEX=NEW");
+  rename->check(CLI::Validator(
+      [](std::string& text) {
+        const Result<tensorcast::Rename> parsed = parse_rename(text);
+        if (parsed) return std::string();
+        const Error& error = parsed.error();
+        return error.hint.empty() ? error.message : fmt::format("{}; {}", error.message, error.hint);
+      },
+      ""));
+}
+
+void add_skip_files(CLI::App& app, tensorcast::OutputFilter& filter) {
+  repeatable(app.add_option("--skip-files", filter.skip_files,
+                            "checkpoints: leave out files and folders that match, such as '*.bin' or original; "
+                            "repeatable"))
+      ->option_text("GLOB");
+}
+
 }  // namespace tcast

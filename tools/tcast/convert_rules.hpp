@@ -24,4 +24,13 @@ namespace tcast {
 CLI::Option* add_patterns(CLI::App& app, const std::string& name, std::vector<std::string>& target,
                           const std::string& help);
 
+// Parses 'REGEX=NEW', split at the last '='. Errors: invalid_argument.
+[[nodiscard]] tensorcast::Result<tensorcast::Rename> parse_rename(std::string_view text);
+
+// Adds --skip-files.
+void add_skip_files(CLI::App& app, tensorcast::OutputFilter& filter);
+
+// Adds --only, --drop and --rename.
+void add_output_filter(CLI::App& app, tensorcast::OutputFilter& filter);
+
 }  // namespace tcast

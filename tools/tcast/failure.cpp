@@ -28,6 +28,7 @@ bool is_field(std::string_view word) {
 
 std::string option_of(std::string_view field) {
   if (field == "overwrite") return "--force";
+  if (field == "single_file") return "--output-layout single";
   std::string option = fmt::format("--{}", field);
   std::replace(option.begin(), option.end(), '_', '-');
   return option;

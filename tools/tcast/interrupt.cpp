@@ -14,15 +14,16 @@ namespace tcast {
 namespace {
 
 std::atomic<bool> cancellable = false;
-std::atomic<bool> signalled = false;
-static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may only touch lock-free atomics");
+std::atomic<int> signalled = 0;  // the signal's number
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free,
+              "a signal handler may only touch lock-free atomics");
 
-extern "C" void on_signal(int) {
-  signalled = true;
+extern "C" void on_signal(int number) {
+  signalled = number;
   if (cancellable) return;
   constexpr char message[] = "\ntcast: interrupted\n";
   [[maybe_unused]] const auto written = write(STDERR_FILENO, message, sizeof message - 1);
-  _exit(exit_interrupted);
+  _exit(exit_signal + number);
 }
 
 }  // namespace
@@ -42,11 +43,11 @@ void install_interrupt_handlers() {
 CancellableWork::CancellableWork() { cancellable = true; }
 CancellableWork::~CancellableWork() { cancellable = false; }
 
-bool interrupted() { return signalled; }
+bool interrupted() { return signalled != 0; }
 
 int report_interruption(std::string_view outcome) {
   fmt::print(stderr, "tcast: interrupted; {}\n", outcome);
-  return exit_interrupted;
+  return exit_signal + signalled;
 }
 
 }  // namespace tcast

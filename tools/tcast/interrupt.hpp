@@ -1,4 +1,5 @@
-// SIGINT, SIGTERM and SIGHUP: cancellable work is asked to stop, everything else ends at once with status 130.
+// SIGINT, SIGTERM and SIGHUP: cancellable work is asked to stop, everything else ends at once with the
+// status 128 + the signal's number.
 #pragma once
 
 #include <string_view>
@@ -18,7 +19,7 @@ class CancellableWork {
 
 [[nodiscard]] bool interrupted();
 
-// Prints how far the work came. Returns exit_interrupted.
+// Prints how far the work came. Returns the exit status.
 int report_interruption(std::string_view outcome = "nothing was written");
 
 }  // namespace tcast

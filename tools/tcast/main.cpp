@@ -27,7 +27,8 @@ constexpr const char* main_examples = R"(Examples:
   tcast inspect model.safetensors --stats
   tcast explain 0.1
 `tcast COMMAND --help` shows the options and more examples.
-Exit status: 0 done, 1 refused or failed, 2 wrong usage, 130 interrupted.)";
+Exit status: 0 done, 1 refused or failed, 2 wrong usage, 128 + the number of
+the signal that ended it (130: Ctrl-C).)";
 
 std::vector<std::string> names_of(const CLI::App& app) {
   std::vector<std::string> names;
@@ -36,6 +37,32 @@ std::vector<std::string> names_of(const CLI::App& app) {
     for (const std::string& long_name : option->get_lnames()) names.push_back("--" + long_name);
   }
   return names;
+}
+
+// Returns the command of this name, or null.
+const CLI::App* command_of(const CLI::App& app, const std::string& name) {
+  const auto commands = app.get_subcommands([&](const CLI::App* command) { return command->get_name() == name; });
+  return commands.empty() ? nullptr : commands.front();
+}
+
+// Checks the words before the first option: CLI11 would look for commands behind words that are none.
+std::optional<std::string> wrong_command(const CLI::App& app, const std::vector<std::string>& arguments) {
+  const CLI::App* command = &app;
+  std::string words = app.get_name();
+  for (const std::string& word : arguments) {
+    if (command->get_subcommands({}).empty() || word.starts_with('-')) return std::nullopt;
+    const CLI::App* next = command_of(*command, word);
+    if (next == nullptr) {
+      const std::string better = nearest(word, names_of(*command));
+      misuse(
+          fmt::format("\"{}\" is not a command", word),
+          fmt::format("{}{} --help shows how", better.empty() ? "" : fmt::format("did you mean {}? ", better), words));
+      return word;
+    }
+    command = next;
+    words += " " + word;
+  }
+  return std::nullopt;
 }
 
 // Explains the error of a command line that CLI11 rejected.
@@ -76,13 +103,21 @@ std::optional<int> parse_command_line(std::vector<std::string> arguments, Work& 
   app.formatter(std::make_shared<HelpFormatter>());
 
   for (const auto add : {add_convert, add_onnx, add_inspect, add_plan, add_run_shard, add_finish, add_verify, add_diff,
-                         add_explain, add_promote, add_run, add_graph, add_bench, add_types, add_info})
+                         add_explain, add_promote, add_run, add_graph, add_bench, add_types, add_info, add_completion})
     add(app, work);
   for (CLI::App* command : app.get_subcommands({})) {
     command->group("Commands");
     for (CLI::App* inner : command->get_subcommands({})) inner->group("Commands");
   }
 
+  if (!arguments.empty() && arguments.front() == "__complete") {
+    return print_candidates(app, {arguments.begin() + 1, arguments.end()});
+  }
+  if (!arguments.empty() && arguments.front() == "help") {
+    arguments.erase(arguments.begin());
+    arguments.emplace_back("--help");
+  }
+  if (wrong_command(app, arguments)) return exit_usage;
   try {
     std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the end
     app.parse(std::move(arguments));

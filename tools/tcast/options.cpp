@@ -208,12 +208,12 @@ std::string format_names() { return fmt::format("{}", fmt::join(tensorcast::file
 CLI::Validator not_negative() {
   return CLI::Validator(
       [](std::string& given) {
-            double number = 0.0;
-            const auto [end, problem] = std::from_chars(given.data(), given.data() + given.size(), number);
-            const bool is_number = problem == std::errc() && end == given.data() + given.size();
-            return is_number && number >= 0.0 && std::isfinite(number)
-                       ? std::string()
-                       : fmt::format("\"{}\" is not a number of 0 or more", printable(given));
+        double number = 0.0;
+        const auto [end, problem] = std::from_chars(given.data(), given.data() + given.size(), number);
+        const bool is_number = problem == std::errc() && end == given.data() + given.size();
+        return is_number && number >= 0.0 && std::isfinite(number)
+                   ? std::string()
+                   : fmt::format("\"{}\" is not a number of 0 or more", printable(given));
       },
       "");
 }

@@ -15,7 +15,8 @@ std::string progress_line(const tensorcast::Progress& progress, double seconds, 
   const double done = static_cast<double>(progress.bytes_done);
   const double total = static_cast<double>(std::max(progress.bytes_total, progress.bytes_done));
   const double fraction = total > 0 ? done / total : 0.0;
-  const double rate = seconds > 0 ? done / seconds : 0.0;
+  const double now = static_cast<double>(progress.bytes_done - std::min(progress.bytes_before, progress.bytes_done));
+  const double rate = seconds > 0 ? now / seconds : 0.0;
 
   std::string line = fmt::format("{:3.0f} %", fraction * 100);
   const auto add_if_it_fits = [&](const std::string& part) {

@@ -105,6 +105,12 @@ ConvertRule rule_of(const YAML::Node& node) {
   return rule;
 }
 
+tensorcast::Rename rename_of(const YAML::Node& node) {
+  auto rename = parse_rename(word_of(node));
+  if (!rename) throw Mistake{rename.error().message, node.Mark()};
+  return *std::move(rename);
+}
+
 void add_rules_of(const YAML::Node& node, ConvertRequest& request) {
   for_each(node, [&](const YAML::Node& rule) { request.rules.push_back(rule_of(rule)); });
 }
@@ -119,6 +125,14 @@ void add_entry(const std::string& key, const YAML::Node& key_node, const YAML::N
     for_each(value, [&](const YAML::Node& pattern) { request.include.push_back(pattern_of(pattern)); });
   } else if (key == "exclude") {
     for_each(value, [&](const YAML::Node& pattern) { request.exclude.push_back(pattern_of(pattern)); });
+  } else if (key == "only") {
+    for_each(value, [&](const YAML::Node& pattern) { request.filter.only.push_back(pattern_of(pattern)); });
+  } else if (key == "drop") {
+    for_each(value, [&](const YAML::Node& pattern) { request.filter.drop.push_back(pattern_of(pattern)); });
+  } else if (key == "skip-files") {
+    for_each(value, [&](const YAML::Node& glob) { request.filter.skip_files.push_back(word_of(glob)); });
+  } else if (key == "rename") {
+    for_each(value, [&](const YAML::Node& rename) { request.filter.rename.push_back(rename_of(rename)); });
   } else if (key == "keep-rank") {
     for_each(value,
              [&](const YAML::Node& rank) { request.keep_rank.push_back(static_cast<std::int64_t>(number_of(rank))); });
@@ -134,11 +148,11 @@ void add_entry(const std::string& key, const YAML::Node& key_node, const YAML::N
   } else if (key == "allow-odd") {
     request.allow_odd = truth_of(value);
   } else {
-    throw Mistake{
-        fmt::format("\"{}\" is not one of rules, to, include, exclude, keep-rank, keep-smaller, preset, raw-codes, "
-                    "allow-odd",
-                    key),
-        key_node.Mark()};
+    throw Mistake{fmt::format("\"{}\" is not one of rules, to, include, exclude, only, drop, rename, skip-files, "
+                              "keep-rank, keep-smaller, "
+                              "preset, raw-codes, allow-odd",
+                              key),
+                  key_node.Mark()};
   }
 }
 

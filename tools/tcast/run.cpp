@@ -109,7 +109,7 @@ Result<NamedTensor> read_input(const Program& program, const std::string& argume
   }
   if (!tensor) {
     // The model does not give the type either.
-    if (tensor.error().hint.starts_with("--from")) tensor.error().hint = "a .pb says it";
+    if (tensor.error().hint.starts_with("`from`")) tensor.error().hint = "a .pb says it";
     return tensor;
   }
   if (input == nullptr) input = find_input(program, tensor->name);

@@ -7,10 +7,15 @@
 namespace tcast {
 
 std::string Table::to_string() const {
+  // A cell that is longer only moves the rest of its own row.
+  constexpr std::size_t widest = 100;
   std::vector<std::size_t> widths;
   for (const Column& column : columns_) widths.push_back(display_width(column.title));
   for (const auto& row : rows_) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i]));
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::size_t width = display_width(row[i]);
+      if (width <= widest) widths[i] = std::max(widths[i], width);
+    }
   }
 
   std::string text;
@@ -18,7 +23,7 @@ std::string Table::to_string() const {
     std::size_t owed = 0;  // spaces before the next cell that has text
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       const std::string& cell = cell_of(i);
-      const std::size_t missing = widths[i] - display_width(cell);
+      const std::size_t missing = widths[i] - std::min(widths[i], display_width(cell));
       if (columns_[i].align == Align::right) owed += missing;
       if (!cell.empty()) {
         text.append(owed, ' ');

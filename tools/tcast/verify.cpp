@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "command.hpp"
+#include "convert_rules.hpp"
 #include "failure.hpp"
 #include "interrupt.hpp"
 #include "options.hpp"
@@ -71,6 +72,8 @@ void add_verify(CLI::App& app, Work& work) {
   command.add_option("OUT", arguments->request.checkpoint, "folder of the checkpoint")->required();
   command.add_option("--against", arguments->request.against, "the checkpoint that it was converted from")
       ->option_text("DIR");
+  add_output_filter(command, arguments->request.filter);
+  add_skip_files(command, arguments->request.filter);
   add_threads(command, arguments->request.execution.threads);
   add_json(command, arguments->json);
   add_quiet(command, arguments->quiet);

@@ -13,6 +13,7 @@ using ::tensorcast::onnx::ConvertRequest;
 constexpr std::string_view by_schema = "the operator does not take the type in this opset";
 constexpr std::string_view by_runtime = "the runtime has no kernel for the type";
 constexpr std::string_view by_request = "the request keeps it";
+constexpr std::string_view by_weights_only = "only initializers are stored in the new type";
 constexpr std::string_view unknown_operator = "the operator is unknown";
 constexpr std::string_view by_attribute = "an attribute of the function decides the type";
 constexpr std::string_view of_size = "it computes sizes or indices";
@@ -176,7 +177,7 @@ void SlotBuilder::build_operator(const Node& node, const Schema& schema) {
     ++places[variable];
     if (!converts(id)) return;
     if (settings.request->weights_only) {
-      plan_.hold(variables[variable], Hold::runtime, by_request);
+      plan_.hold(variables[variable], Hold::runtime, by_weights_only);
     } else if (only_float32 || makes_wide_codes || !allows(schema.variables[variable], type(id).kind, settings.to)) {
       plan_.hold(variables[variable], Hold::rule, by_schema);
     } else if (!has_kernel) {
@@ -289,7 +290,7 @@ void SlotBuilder::build_control_flow(const Node& node, const Graph& graph) {
     const bool known = parameter != nullptr && opset > 0 &&
                        allows(schema->variables[parameter->variable], type(id).kind, plan_.settings_.to);
     if (plan_.settings_.request->weights_only) {
-      plan_.hold(slot, Hold::runtime, by_request);
+      plan_.hold(slot, Hold::runtime, by_weights_only);
     } else if (!known) {
       plan_.hold(slot, Hold::rule, by_schema);
     }

@@ -1,0 +1,208 @@
+#include "checkpoint/shard_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/distributed_reader.hpp"
+#include "checkpoint/file_name.hpp"
+#include "checkpoint/local_folder.hpp"
+#include "checkpoint/remote_folder.hpp"
+#include "formats/pytorch/pytorch_format.hpp"
+#include "formats/safetensors/safetensors_format.hpp"
+#include "formats/safetensors/safetensors_header.hpp"
+
+namespace tensorcast::checkpoint {
+namespace {
+
+// The tensors of a reader in the layout of a safetensors file.
+class SafetensorsView final : public ByteSource {
+ public:
+  SafetensorsView(std::string path, std::string version, std::unique_ptr<formats::Reader> reader)
+      : path_(std::move(path)), version_(std::move(version)), reader_(std::move(reader)) {}
+
+  // Makes the header. Errors: unsupported.
+  Result<void> open(const std::string& lone_name) {
+    std::vector<formats::TensorInfo> tensors = reader_->tensors();
+    for (formats::TensorInfo& tensor : tensors) {
+      if (tensor.name.empty()) tensor.name = lone_name;
+      if (Result<void> holds = check(tensor); !holds) return holds;
+    }
+    if (Result<void> holds = formats::safetensors_format.check(tensors); !holds)
+      return at_file(std::move(holds).error());
+    Result<std::string> header = formats::safetensors::format_header(tensors, reader_->metadata());
+    if (!header) return at_file(std::move(header).error());
+    header_ = *std::move(header);
+    std::uint64_t end = header_.size();
+    for (const formats::TensorInfo& tensor : tensors) {
+      if (__builtin_add_overflow(end, tensor.bytes, &end)) {
+        return Error{
+            .code = ErrorCode::parse, .message = "the tensors have more bytes than can be counted", .file = path_};
+      }
+      ends_.push_back(end);
+    }
+    return {};
+  }
+
+  Result<void> read(std::uint64_t offset, std::span<std::byte> out) const override {
+    if (offset > size() || out.size() > size() - offset) {
+      return Error{.code = ErrorCode::parse, .message = "the file ends before its data does", .file = path_};
+    }
+    const std::lock_guard guard(lock_);  // a reader has a position
+    if (offset < header_.size()) {
+      const auto text = std::as_bytes(std::span(header_)).subspan(offset);
+      const auto count = std::min(out.size(), text.size());
+      std::copy_n(text.begin(), count, out.begin());
+      offset += count;
+      out = out.subspan(count);
+    }
+    while (!out.empty()) {
+      const auto index = static_cast<std::size_t>(std::ranges::upper_bound(ends_, offset) - ends_.begin());
+      const std::uint64_t begin = index == 0 ? header_.size() : ends_[index - 1];
+      const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), ends_[index] - offset));
+      if (Result<void> got = reader_->read(index, offset - begin, out.first(count)); !got) {
+        return at_file(std::move(got).error());
+      }
+      offset += count;
+      out = out.subspan(count);
+    }
+    return {};
+  }
+  std::uint64_t size() const noexcept override { return ends_.empty() ? header_.size() : ends_.back(); }
+  std::string version() const override { return version_; }
+  const std::string& path() const noexcept override { return path_; }
+
+ private:
+  Result<void> check(const formats::TensorInfo& tensor) const {
+    const bool held = tensor.dtype == DType::undefined
+                          ? formats::safetensors_format.can_hold_foreign(tensor.foreign_dtype)
+                          : formats::safetensors_format.can_hold(tensor.dtype);
+    if (held) return {};
+    return Error{.code = ErrorCode::unsupported,
+                 .message = fmt::format("safetensors cannot hold {}", tensor.dtype == DType::undefined
+                                                                          ? tensor.foreign_dtype
+                                                                          : std::string(name(tensor.dtype))),
+                 .hint = "save the checkpoint without this tensor",
+                 .tensor = tensor.name,
+                 .file = path_};
+  }
+  // Readers know the real path; messages have the one that was given.
+  Error at_file(Error error) const {
+    error.file = path_;
+    return error;
+  }
+
+  std::string path_;
+  std::string version_;
+  std::unique_ptr<formats::Reader> reader_;
+  std::string header_;
+  std::vector<std::uint64_t> ends_;  // of each tensor, in the file
+  mutable std::mutex lock_;
+};
+
+// A reader and the file that it reads.
+class TorchReader final : public formats::Reader {
+ public:
+  static Result<std::unique_ptr<formats::Reader>> open(io::InputFile file) {
+    auto reader = std::make_unique<TorchReader>(std::move(file));
+    Result<std::unique_ptr<formats::Reader>> opened = formats::pytorch_format.open(reader->file_, {});
+    if (!opened) return opened;
+    reader->reader_ = *std::move(opened);
+    return std::unique_ptr<formats::Reader>(std::move(reader));
+  }
+  explicit TorchReader(io::InputFile file) : file_(std::move(file)) {}
+
+  const std::vector<formats::TensorInfo>& tensors() const override { return reader_->tensors(); }
+  const formats::Metadata& metadata() const override { return reader_->metadata(); }
+  std::string_view other_data() const override { return reader_->other_data(); }
+  const std::vector<std::string>& warnings() const override { return reader_->warnings(); }
+  Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override {
+    return reader_->read(index, offset, out);
+  }
+
+ private:
+  io::InputFile file_;
+  std::unique_ptr<formats::Reader> reader_;
+};
+
+// Names the data that a folder of safetensors files has no place for. A state_dict's versions are none of them.
+void warn_of_data(const std::string& file, const formats::Reader& reader, std::vector<std::string>& warnings) {
+  constexpr std::size_t most = 5;
+  for (const std::string& warning : reader.warnings()) warnings.push_back(file + ": " + warning);
+  const nlohmann::json data = nlohmann::json::parse(reader.other_data(), nullptr, false);
+  if (data.is_discarded() || !data.is_object()) return;
+  std::string names;
+  std::size_t count = 0;
+  for (const auto& [key, value] : data.items()) {
+    const bool skipped = value.is_object() && value.contains("object");  // has a warning of its own
+    if (key == "_metadata" || skipped) continue;
+    if (value.is_object() && value.size() == 1 && value.contains("_metadata")) continue;
+    if (++count <= most) names += fmt::format("{}\"{}\"", count == 1 ? "" : ", ", key.substr(0, 100));
+  }
+  if (count == 0) return;
+  warnings.push_back(fmt::format("{}: the plain data {}{} are not written", file, names, count > most ? " ..." : ""));
+}
+
+// A reader of a file of PyTorch, and what tells whether it was written again.
+struct OpenedReader {
+  std::unique_ptr<formats::Reader> reader;
+  std::string version;
+};
+
+Result<OpenedReader> open_reader(const std::string& folder, const std::string& name, bool check_all) {
+  if (last_component(name) == distributed_metadata) {
+    Result<DistributedCheckpoint> opened = open_distributed(folder, name, check_all);
+    if (!opened) return std::move(opened).error();
+    return OpenedReader{.reader = std::move(opened->reader), .version = std::move(opened->version)};
+  }
+  Result<io::InputFile> file = open_local(folder, name);
+  if (!file) return std::move(file).error();
+  std::string version = fmt::format("{} {}", file->size(), file->modified_ns());
+  Result<std::unique_ptr<formats::Reader>> reader = TorchReader::open(*std::move(file));
+  if (!reader) return std::move(reader).error();
+  return OpenedReader{.reader = *std::move(reader), .version = std::move(version)};
+}
+
+Result<ShardFile> open_any(const std::string& folder, const std::string& name, bool check_all) {
+  ShardFile shard;
+  const std::string last = last_component(name);
+  if (!is_torch_name(name) && last != distributed_metadata) {
+    Result<std::unique_ptr<ByteSource>> source = open_source(folder, name);
+    if (!source) return std::move(source).error();
+    shard.source = *std::move(source);
+    return shard;
+  }
+  const std::string path = folder + "/" + name;
+  if (is_remote(folder)) {
+    return Error{.code = ErrorCode::unsupported,
+                 .message = "files of PyTorch are read from local folders only",
+                 .hint = "fetch the checkpoint first",
+                 .file = path};
+  }
+  Result<OpenedReader> opened = open_reader(folder, name, check_all);
+  if (!opened) {
+    if (!opened.error().file.starts_with(folder + "/")) opened.error().file = path;
+    return std::move(opened).error();
+  }
+  warn_of_data(name, *opened->reader, shard.warnings);
+  auto view = std::make_unique<SafetensorsView>(path, std::move(opened->version), std::move(opened->reader));
+  if (Result<void> made = view->open(last.substr(0, last.rfind('.'))); !made) return std::move(made).error();
+  shard.source = std::move(view);
+  return shard;
+}
+
+}  // namespace
+
+Result<ShardFile> open_shard_file(const std::string& folder, const std::string& name) {
+  return open_any(folder, name, true);
+}
+
+Result<std::unique_ptr<ByteSource>> open_shard(const std::string& folder, const std::string& name) {
+  Result<ShardFile> shard = open_any(folder, name, false);
+  if (!shard) return std::move(shard).error();
+  return std::move(shard->source);
+}
+
+}  // namespace tensorcast::checkpoint

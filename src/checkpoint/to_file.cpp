@@ -1,0 +1,109 @@
+#include "checkpoint/to_file.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "checkpoint/remote_folder.hpp"
+#include "checkpoint/source.hpp"
+#include "checkpoint/tensor_set.hpp"
+#include "convert/convert_reader.hpp"
+#include "convert/plan.hpp"
+#include "formats/safetensors/safetensors_format.hpp"
+
+namespace tensorcast::checkpoint {
+namespace {
+
+using formats::Format;
+using formats::safetensors_format;
+
+Result<const Format*> format_of(const ConvertRequest& request) {
+  return request.output_format.empty() ? formats::format_for_output(request.output)
+                                       : conversion::output_format(request.output, request.output_format);
+}
+
+Result<void> check_request(const ConvertRequest& request, const Format& format) {
+  const auto fail = [&](std::string message, std::string hint) {
+    return Error{
+        .code = ErrorCode::unsupported, .message = std::move(message), .hint = std::move(hint), .file = request.output};
+  };
+  if (is_remote(request.output)) return fail("a file of a checkpoint's tensors is written to this machine only", "");
+  if (request.max_shard_bytes != 0) {
+    return fail("a file has no shards", "a name that ends in / is a folder's");
+  }
+  if (format.many_tensors && &format != &safetensors_format) {
+    return fail(fmt::format("a checkpoint is written as safetensors, not as {}", format.name),
+                "a file of one array, such as .npy, takes one tensor out");
+  }
+  if (format.many_tensors && !request.single_file) {
+    return fail("a checkpoint is written to a folder, and this is the name of a file",
+                "`single_file` writes one file; a name that ends in / is a folder's");
+  }
+  if (!format.many_tensors && request.include.empty() && request.filter.only.empty()) {
+    return fail(fmt::format("{} holds exactly one array, and the input is a checkpoint", format.name),
+                "`only` names the tensor to take out: '^lm_head.weight$'");
+  }
+  return {};
+}
+
+// Returns the models that have a tensor to write.
+Result<std::vector<const SourceModel*>> chosen_models(const ConvertRequest& request, const SourceCheckpoint& source,
+                                                      const Format& format) {
+  Result<conversion::TensorPlanner> planner = conversion::TensorPlanner::create(request, safetensors_format, format);
+  if (!planner) return std::move(planner).error();
+  std::vector<const SourceModel*> chosen;
+  for (const SourceModel& model : source.models) {
+    ShardReader reader;
+    add_model(source, model, reader);
+    const Result<std::vector<conversion::PlannedTensor>> planned = planner->plan(reader.tensors(), claim_of(source, model));
+    if (!planned) {
+      Error error = planned.error();
+      if (error.file.empty()) error.file = request.input;
+      return error;
+    }
+    if (!planned->empty()) chosen.push_back(&model);
+  }
+  if (Result<void> matched = planner->check_all_matched(); !matched) return std::move(matched).error();
+  return chosen;
+}
+
+std::string model_name(const SourceModel& model) { return fmt::format("\"{}{}\"", model.folder, model.stem); }
+
+}  // namespace
+
+bool is_file_output(const ConvertRequest& request) {
+  if (request.output.ends_with('/') || is_folder(request.output)) return false;
+  if (!request.output_format.empty() && request.output_format != safetensors_format.name) return true;
+  return formats::has_extension(request.output);
+}
+
+Result<ConvertOutcome> convert_to_file(const ConvertRequest& request) {
+  const Result<const Format*> format = format_of(request);
+  if (!format) return format.error();
+  if (Result<void> checked = check_request(request, **format); !checked) return std::move(checked).error();
+  const Result<SourceCheckpoint> source = read_source(request.input, request.filter.skip_files);
+  if (!source) return source.error();
+  const Result<std::vector<const SourceModel*>> chosen = chosen_models(request, *source, **format);
+  if (!chosen) return chosen.error();
+  if (chosen->size() != 1) {
+    std::string names;
+    for (const SourceModel* model : *chosen) names += (names.empty() ? "" : ", ") + model_name(*model);
+    return Error{.code = ErrorCode::unsupported,
+                 .message = chosen->empty() ? "no tensor is chosen"
+                                            : fmt::format("a file holds one model, and the folder has {}: {}",
+                                                          chosen->size(), names),
+                 .hint = chosen->empty() ? "" : "name the index or the file of one model as the input",
+                 .file = request.input};
+  }
+  const SourceModel& model = *chosen->front();
+  auto reader = std::make_unique<ShardReader>();
+  add_model(*source, model, *reader);
+  conversion::OpenedInput input{.file = nullptr,
+                                .format = &safetensors_format,
+                                .reader = std::move(reader),
+                                .claim = claim_of(*source, model)};
+  return conversion::convert_reader(request, input);
+}
+
+}  // namespace tensorcast::checkpoint

@@ -1,0 +1,12 @@
+// Converts tensors that a reader has, which may be in several files, to one file.
+#pragma once
+
+#include "convert/open_input.hpp"
+#include "tensorcast/file.hpp"
+
+namespace tensorcast::conversion {
+
+// As convert(), of `input` instead of `request.input`, which is for messages. `input.file` may be null.
+[[nodiscard]] Result<ConvertOutcome> convert_reader(const ConvertRequest& request, OpenedInput& input);
+
+}  // namespace tensorcast::conversion

@@ -1,0 +1,121 @@
+#include "convert/output_names.hpp"
+
+#include <fmt/format.h>
+#include <re2/re2.h>
+
+#include <unordered_map>
+
+#include "dtype/guarded.hpp"
+
+namespace tensorcast::inline TENSORCAST_ABI {
+
+Result<void> check_rename(const Rename& rename) {
+  return guarded([&]() -> Result<void> {
+    const Result<conversion::OutputNames> compiled = conversion::OutputNames::compile({.rename = {rename}});
+    return compiled ? Result<void>() : compiled.error();
+  });
+}
+
+}  // namespace tensorcast::inline TENSORCAST_ABI
+
+namespace tensorcast::conversion {
+namespace {
+
+// Longer names would only come from a rewrite that repeats itself.
+constexpr std::size_t max_name_bytes = 65'535;
+
+}  // namespace
+
+Result<OutputNames> OutputNames::compile(const OutputFilter& filter) {
+  OutputNames names;
+  for (const auto& [list, texts] : {std::pair(&names.drop_, &filter.drop), std::pair(&names.only_, &filter.only)}) {
+    Result<PatternList> compiled = PatternList::compile(*texts);
+    if (!compiled) return std::move(compiled).error();
+    *list = std::move(compiled).value();
+  }
+  for (const Rename& rename : filter.rename) {
+    Result<Renaming> compiled = compile_renaming(rename);
+    if (!compiled) return std::move(compiled).error();
+    names.renames_.push_back(std::move(compiled).value());
+  }
+  return names;
+}
+
+Result<OutputNames::Renaming> OutputNames::compile_renaming(const Rename& rename) {
+  if (Result<NamePattern> pattern = NamePattern::compile(rename.pattern); !pattern) return std::move(pattern).error();
+  // NamePattern has no groups, and these are what a rewrite refers to.
+  Renaming renaming{.text = rename.pattern,
+                    .regex = std::make_shared<const re2::RE2>(rename.pattern, re2::RE2::Quiet),
+                    .replacement = rename.replacement};
+  std::string complaint;
+  if (rename.replacement.size() > max_name_bytes) complaint = "it is too long";
+  if (complaint.empty()) (void)renaming.regex->CheckRewriteString(rename.replacement, &complaint);
+  if (complaint.empty()) return renaming;
+  return Error{.code = ErrorCode::invalid_argument,
+               .message = fmt::format("\"{}\" is not a new name for what \"{}\" matches: {}",
+                                      rename.replacement.substr(0, 100), rename.pattern, complaint),
+               .hint = "\\1 is the first group of the pattern, \\0 all that it matches, \\\\ a backslash"};
+}
+
+bool OutputNames::writes(const std::string& name) {
+  const bool dropped = drop_.first_match(name) < drop_.size();
+  const bool chosen = only_.size() == 0 || only_.first_match(name) < only_.size();
+  return chosen && !dropped;
+}
+
+Result<std::string> OutputNames::new_name(const std::string& name) {
+  const auto fail = [&](std::string message) {
+    return Error{.code = ErrorCode::invalid_argument, .message = std::move(message), .tensor = name};
+  };
+  std::string renamed = name;
+  for (Renaming& renaming : renames_) {
+    if (re2::RE2::GlobalReplace(&renamed, *renaming.regex, renaming.replacement) > 0) renaming.matched = true;
+    if (renamed.size() > max_name_bytes) return fail(fmt::format("its new name would have {} bytes", renamed.size()));
+  }
+  if (renamed.empty() && !name.empty()) return fail("`rename` leaves nothing of its name");
+  return renamed;
+}
+
+Result<formats::Metadata> OutputNames::metadata_of(const formats::Metadata& metadata,
+                                                   const std::unordered_set<std::string>& tensors) {
+  if (keeps_all()) return metadata;
+  formats::Metadata kept;
+  for (const auto& [key, value] : metadata) {
+    if (!tensors.contains(value)) {
+      kept.emplace_back(key, value);
+      continue;
+    }
+    if (!writes(key) || !writes(value)) continue;
+    Result<std::string> new_key = new_name(key);
+    if (!new_key) return std::move(new_key).error();
+    Result<std::string> new_value = new_name(value);
+    if (!new_value) return std::move(new_value).error();
+    kept.emplace_back(std::move(new_key).value(), std::move(new_value).value());
+  }
+  return kept;
+}
+
+Result<void> OutputNames::check_all_matched() const {
+  if (Result<void> matched = drop_.check_all_matched("drop"); !matched) return matched;
+  if (Result<void> matched = only_.check_all_matched("only"); !matched) return matched;
+  for (std::size_t i = 0; i < renames_.size(); ++i) {
+    if (!renames_[i].matched) return PatternList::matches_nothing("rename", i, renames_[i].text);
+  }
+  return {};
+}
+
+Result<void> check_names_differ(const std::vector<std::string>& old_names, const std::vector<std::string>& new_names) {
+  std::unordered_map<std::string_view, std::size_t> known;
+  for (std::size_t i = 0; i < new_names.size(); ++i) {
+    const auto [first, added] = known.emplace(new_names[i], i);
+    if (added) continue;
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = fmt::format("\"{}\" and this one would both be named \"{}\"", old_names[first->second],
+                                        new_names[i]),
+                 .hint = "change `rename`, or leave one of them out by `drop`",
+                 .tensor = old_names[i]};
+  }
+  return {};
+}
+
+}  // namespace tensorcast::conversion
