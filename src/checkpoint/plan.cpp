@@ -23,8 +23,6 @@
 namespace tensorcast::checkpoint {
 namespace {
 
-constexpr std::size_t max_config_bytes = std::size_t{4} << 20;
-
 // Cuts tensors into shards in their order, as transformers does.
 std::vector<std::vector<ShardTensor>> cut(std::vector<ShardTensor> tensors, std::uint64_t max_bytes) {
   std::vector<std::vector<ShardTensor>> shards(1);
