@@ -95,7 +95,7 @@ class Planning {
         places.emplace_back(index, shard.data_begin + shard.header.begin_offsets[i]);
       }
     }
-    const std::string claim = claim_of(source_, model);
+    const std::string claim = claims_.of(model);
     Result<std::vector<conversion::PlannedTensor>> planned = planner_.plan(infos, claim);
     if (!planned) return at_shard(std::move(planned).error(), infos, places);
     note_quantized(model, *planned, claim);
@@ -343,6 +343,7 @@ class Planning {
 
   const ConvertRequest& request_;
   SourceCheckpoint source_;
+  Claims claims_{source_};
   conversion::TensorPlanner planner_;
   CheckpointPlan plan_;
   std::map<std::string, FolderTypes> types_;

@@ -19,19 +19,32 @@ void add_model(const SourceCheckpoint& checkpoint, const SourceModel& model, Sha
   }
 }
 
-std::string claim_of(const SourceCheckpoint& checkpoint, const SourceModel& model) {
-  std::string claim;
+Claims::Claims(const SourceCheckpoint& checkpoint) : checkpoint_(checkpoint) {
   for (const ListedFile& file : checkpoint.others) {
+    if (!conversion::may_claim_quantization(last_component(file.name))) continue;
+    configs_[folder_of(file.name)].push_back(file.name);
+  }
+}
+
+const std::string& Claims::of_folder(const std::string& folder) {
+  const auto [found, is_new] = claims_.try_emplace(folder);
+  std::string& claim = found->second;
+  const auto configs = configs_.find(folder);
+  if (!is_new || configs == configs_.end()) return claim;
+  for (const std::string& name : configs->second) {
     if (!claim.empty()) break;
-    const std::string last = last_component(file.name);
-    if (folder_of(file.name) != model.folder || !conversion::may_claim_quantization(last)) continue;
-    const Result<std::unique_ptr<ByteSource>> opened = open_source(checkpoint.folder, file.name);
+    const Result<std::unique_ptr<ByteSource>> opened = open_source(checkpoint_.folder, name);
     if (!opened) continue;  // copying it will tell
     const Result<std::string> text = read_text(**opened, max_config_bytes);
-    if (text) claim = conversion::claim_of_text(last, *text);
+    if (text) claim = conversion::claim_of_text(last_component(name), *text);
   }
+  return claim;
+}
+
+std::string Claims::of(const SourceModel& model) {
+  std::string claim = of_folder(model.folder);
   for (const std::size_t index : model.shards) {
-    if (claim.empty()) claim = conversion::claim_of_metadata(checkpoint.shards[index].header.metadata);
+    if (claim.empty()) claim = conversion::claim_of_metadata(checkpoint_.shards[index].header.metadata);
   }
   return claim;
 }

@@ -49,14 +49,14 @@ Result<void> check_request(const ConvertRequest& request, const Format& format) 
 
 // Returns the models that have a tensor to write.
 Result<std::vector<const SourceModel*>> chosen_models(const ConvertRequest& request, const SourceCheckpoint& source,
-                                                      const Format& format) {
+                                                      Claims& claims, const Format& format) {
   Result<conversion::TensorPlanner> planner = conversion::TensorPlanner::create(request, safetensors_format, format);
   if (!planner) return std::move(planner).error();
   std::vector<const SourceModel*> chosen;
   for (const SourceModel& model : source.models) {
     ShardReader reader;
     add_model(source, model, reader);
-    const Result<std::vector<conversion::PlannedTensor>> planned = planner->plan(reader.tensors(), claim_of(source, model));
+    const Result<std::vector<conversion::PlannedTensor>> planned = planner->plan(reader.tensors(), claims.of(model));
     if (!planned) {
       Error error = planned.error();
       if (error.file.empty()) error.file = request.input;
@@ -84,7 +84,8 @@ Result<ConvertOutcome> convert_to_file(const ConvertRequest& request) {
   if (Result<void> checked = check_request(request, **format); !checked) return std::move(checked).error();
   const Result<SourceCheckpoint> source = read_source(request.input, request.filter.skip_files);
   if (!source) return source.error();
-  const Result<std::vector<const SourceModel*>> chosen = chosen_models(request, *source, **format);
+  Claims claims(*source);
+  const Result<std::vector<const SourceModel*>> chosen = chosen_models(request, *source, claims, **format);
   if (!chosen) return chosen.error();
   if (chosen->size() != 1) {
     std::string names;
@@ -99,10 +100,8 @@ Result<ConvertOutcome> convert_to_file(const ConvertRequest& request) {
   const SourceModel& model = *chosen->front();
   auto reader = std::make_unique<ShardReader>();
   add_model(*source, model, *reader);
-  conversion::OpenedInput input{.file = nullptr,
-                                .format = &safetensors_format,
-                                .reader = std::move(reader),
-                                .claim = claim_of(*source, model)};
+  conversion::OpenedInput input{
+      .file = nullptr, .format = &safetensors_format, .reader = std::move(reader), .claim = claims.of(model)};
   return conversion::convert_reader(request, input);
 }
 
