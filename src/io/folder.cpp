@@ -90,10 +90,10 @@ Result<Folder> Folder::open(const std::string& path) {
   return folder;
 }
 
-Result<Folder> Folder::open_below(const std::string& name) const {
+Result<Folder> Folder::below(const std::string& name, bool create) const {
   const std::vector<std::string> parts = parts_of(name);
   if (parts.empty()) return bad_name(path_of(name));
-  Result<FileDescriptor> fd = walk(fd_.get(), parts, path_of(name), false);
+  Result<FileDescriptor> fd = walk(fd_.get(), parts, path_of(name), create);
   if (!fd) return std::move(fd).error();
   Folder folder;
   folder.path_ = path_of(name);
@@ -101,16 +101,9 @@ Result<Folder> Folder::open_below(const std::string& name) const {
   return folder;
 }
 
-Result<Folder> Folder::create_below(const std::string& name) const {
-  const std::vector<std::string> parts = parts_of(name);
-  if (parts.empty()) return bad_name(path_of(name));
-  Result<FileDescriptor> fd = walk(fd_.get(), parts, path_of(name), true);
-  if (!fd) return std::move(fd).error();
-  Folder folder;
-  folder.path_ = path_of(name);
-  folder.fd_ = std::move(fd).value();
-  return folder;
-}
+Result<Folder> Folder::open_below(const std::string& name) const { return below(name, false); }
+
+Result<Folder> Folder::create_below(const std::string& name) const { return below(name, true); }
 
 Result<FileDescriptor> Folder::above(const std::string& name, std::string& last) const {
   const std::vector<std::string> parts = parts_of(name);

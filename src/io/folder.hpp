@@ -59,6 +59,7 @@ class Folder {
  private:
   Folder() noexcept = default;
   [[nodiscard]] std::string path_of(std::string_view name) const { return path_ + "/" + std::string(name); }
+  [[nodiscard]] Result<Folder> below(const std::string& name, bool create) const;
   // Opens the folder that has `name`, and sets its last part.
   [[nodiscard]] Result<FileDescriptor> above(const std::string& name, std::string& last) const;
 
