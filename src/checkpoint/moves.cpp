@@ -99,15 +99,11 @@ class Carrier {
  private:
   // After a crash behind write_record() all files have their places, and need not be read again.
   Result<void> read_written() {
-    constexpr std::uint64_t max_record_bytes = std::uint64_t{256} << 20;
-    const Result<std::optional<OutputFolder::Entry>> found = folder_.find(record_name);
-    if (!found) return found.error();
-    if (!found->has_value()) return {};
-    const Result<std::string> text = folder_.read_text(record_name, max_record_bytes);
-    if (!text) return text.error();
-    Result<io::WrittenFiles> written = io::parse_written_files(*text, folder_.path_of(record_name));
-    if (!written || written->identity != work_.identity()) return {};
-    for (io::WrittenFile& file : written->files) written_.emplace(file.name, std::move(file));
+    Result<std::optional<io::WrittenFiles>> record = read_record(folder_);
+    if (!record && record.error().code == ErrorCode::parse) return {};  // it is written anew
+    if (!record) return std::move(record).error();
+    if (!record->has_value() || (*record)->identity != work_.identity()) return {};
+    for (io::WrittenFile& file : (*record)->files) written_.emplace(file.name, std::move(file));
     return {};
   }
 

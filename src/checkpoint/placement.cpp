@@ -15,8 +15,6 @@ namespace {
 
 using Kind = io::Found::Kind;
 
-constexpr std::uint64_t max_record_bytes = std::uint64_t{256} << 20;
-
 // Reports whether a loader may take a file of this name for weights, or for their index.
 bool is_weights(const std::string& name) {
   // Beside weights, and never loaded as such.
@@ -44,7 +42,11 @@ class OldFiles {
   OldFiles(const CheckpointPlan& plan, const OutputFolder& folder) : plan_(plan), folder_(folder) {}
 
   Result<std::vector<io::WrittenFile>> run() {
-    if (Result<void> read = read_record(); !read) return std::move(read).error();
+    Result<std::optional<io::WrittenFiles>> record = read_record(folder_);
+    if (!record) return std::move(record).error();
+    if (record->has_value()) {
+      for (io::WrittenFile& file : (*record)->files) written_.insert_or_assign(file.name, file);
+    }
     std::vector<std::string> names = output_names(plan_);
     for (const std::string& name : names) {
       if (Result<void> free = check_free(name); !free) return std::move(free).error();
@@ -65,21 +67,6 @@ class OldFiles {
   }
 
  private:
-  Result<void> read_record() {
-    const Result<std::optional<OutputFolder::Entry>> found = folder_.find(record_name);
-    if (!found) return found.error();
-    if (!found->has_value()) return {};
-    const Result<std::string> text = folder_.read_text(record_name, max_record_bytes);
-    if (!text) return text.error();
-    Result<io::WrittenFiles> written = io::parse_written_files(*text, folder_.path_of(record_name));
-    if (!written) return std::move(written).error();
-    for (io::WrittenFile& file : written->files) {
-      if (Result<void> named = check_file_name(file.name, folder_.path_of(record_name)); !named) return named;
-      written_.insert_or_assign(file.name, file);
-    }
-    return {};
-  }
-
   // Reports whether the folder has the file as a former run wrote it.
   Result<bool> is_ours(const std::string& name) {
     const auto known = ours_.find(name);

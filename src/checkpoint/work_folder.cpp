@@ -16,6 +16,7 @@ namespace {
 constexpr std::uint64_t max_plan_bytes = std::uint64_t{2} << 30;
 constexpr std::uint64_t max_done_bytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t max_identity_bytes = 4096;
+constexpr std::uint64_t max_record_bytes = std::uint64_t{256} << 20;
 constexpr const char* plan_name = ".tcast/plan.json";
 constexpr const char* identity_name = ".tcast/identity";
 constexpr const char* lock_name = "lock";
@@ -62,6 +63,21 @@ Result<void> remove_state(const OutputFolder& folder, const std::string& state) 
 }
 
 }  // namespace
+
+Result<std::optional<io::WrittenFiles>> read_record(const OutputFolder& folder) {
+  const Result<std::optional<OutputFolder::Entry>> found = folder.find(record_name);
+  if (!found) return found.error();
+  if (!found->has_value()) return std::optional<io::WrittenFiles>();
+  const Result<std::string> text = folder.read_text(record_name, max_record_bytes);
+  if (!text) return text.error();
+  const std::string path = folder.path_of(record_name);
+  Result<io::WrittenFiles> written = io::parse_written_files(*text, path);
+  if (!written) return std::move(written).error();
+  for (const io::WrittenFile& file : written->files) {
+    if (Result<void> named = check_file_name(file.name, path); !named) return std::move(named).error();
+  }
+  return std::optional(std::move(written).value());
+}
 
 std::string WorkFolder::folder_of_output(const std::string& output) {
   std::string folder = output;

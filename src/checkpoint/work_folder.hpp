@@ -38,6 +38,10 @@ struct DoneShard {
   std::vector<TensorOutcome> tensors;  // in the order of the plan
 };
 
+// Returns what the last complete conversion into a folder left as its record; nullopt if there is none. Its names are
+// checked. Errors: io; parse: it is damaged.
+[[nodiscard]] Result<std::optional<io::WrittenFiles>> read_record(const OutputFolder& folder);
+
 class WorkFolder {
  public:
   // Returns the folder of `output`, which may also be its .tcast or plan.json.
