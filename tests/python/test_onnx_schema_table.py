@@ -18,7 +18,7 @@ def version(text):
 
 
 def test_the_table_is_that_of_its_package(source_dir):
-    folder = source_dir / "src/models/onnx/precision"
+    folder = source_dir / "src/models/onnx/ir"
     table = (folder / "schema_table.cpp").read_text()
     (made_from,) = re.findall(r"from onnx ([\d.]+), onnxruntime ([\d.]+);", table)
     here = onnx.__version__, onnxruntime.__version__
@@ -55,7 +55,7 @@ def node_of(schema, optional):
 
 
 def test_versions_that_keep_the_meaning_are_those_that_the_official_converter_leaves_alone(source_dir):
-    path = source_dir / "src/models/onnx/precision/generate_schema_table.py"
+    path = source_dir / "src/models/onnx/ir/generate_schema_table.py"
     spec = importlib.util.spec_from_file_location("generator", path)
     generator = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(generator)

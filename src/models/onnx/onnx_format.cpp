@@ -3,8 +3,8 @@
 #include <array>
 
 #include "io/input_file.hpp"
-#include "models/onnx/graph_builder.hpp"
-#include "models/onnx/model_tree.hpp"
+#include "models/onnx/run/graph_builder.hpp"
+#include "models/onnx/run/model_tree.hpp"
 
 namespace tensorcast::models {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "models/onnx/value_survey.hpp"
+#include "models/onnx/edit/value_survey.hpp"
 #include "tensorcast/model.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

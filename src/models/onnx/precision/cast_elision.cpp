@@ -6,7 +6,7 @@
 
 #include "models/onnx/precision/lossless_cast.hpp"
 
-namespace tensorcast::models::onnx::precision {
+namespace tensorcast::models::onnx {
 namespace {
 
 bool is_identity(const Node& node) { return node.domain.empty() && node.op_type == "Identity"; }
@@ -213,4 +213,4 @@ bool CastElision::remove_dead(const Graph& graph) {
   return any;
 }
 
-}  // namespace tensorcast::models::onnx::precision
+}  // namespace tensorcast::models::onnx

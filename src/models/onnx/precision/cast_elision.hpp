@@ -9,7 +9,7 @@
 
 #include "models/onnx/precision/precision_plan.hpp"
 
-namespace tensorcast::models::onnx::precision {
+namespace tensorcast::models::onnx {
 
 enum class Removal : std::uint8_t {
   none,
@@ -80,4 +80,4 @@ class CastElision {
   return node.domain.empty() && (node.op_type == "Cast" || node.op_type == "CastLike");
 }
 
-}  // namespace tensorcast::models::onnx::precision
+}  // namespace tensorcast::models::onnx

@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "models/onnx/precision/model_testing.hpp"
+#include "models/onnx/ir/model_testing.hpp"
 #include "tensorcast/onnx.hpp"
 
-namespace tensorcast::models::onnx::precision {
+namespace tensorcast::models::onnx {
 namespace {
 
 using namespace testing;
@@ -152,4 +152,4 @@ TEST(CastElision, AConsumerInASubgraphTakesTheSource) {
 }
 
 }  // namespace
-}  // namespace tensorcast::models::onnx::precision
+}  // namespace tensorcast::models::onnx

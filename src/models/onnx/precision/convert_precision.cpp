@@ -13,22 +13,22 @@
 #include <utility>
 
 #include "io/output_file.hpp"
+#include "models/onnx/edit/inline_functions.hpp"
+#include "models/onnx/edit/model_files.hpp"
+#include "models/onnx/edit/opset_upgrade.hpp"
 #include "models/onnx/guarded_for_file.hpp"
-#include "models/onnx/model_tree.hpp"
+#include "models/onnx/ir/graph_scopes.hpp"
+#include "models/onnx/ir/model_ir.hpp"
+#include "models/onnx/ir/type_inference.hpp"
 #include "models/onnx/precision/function_copies.hpp"
-#include "models/onnx/precision/graph_scopes.hpp"
-#include "models/onnx/precision/inline_functions.hpp"
-#include "models/onnx/precision/model_files.hpp"
-#include "models/onnx/precision/model_ir.hpp"
 #include "models/onnx/precision/node_selection.hpp"
-#include "models/onnx/precision/opset_upgrade.hpp"
 #include "models/onnx/precision/precision_plan.hpp"
 #include "models/onnx/precision/runtime_overlay.hpp"
-#include "models/onnx/precision/type_inference.hpp"
+#include "models/onnx/run/model_tree.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/onnx.hpp"
 
-namespace tensorcast::models::onnx::precision {
+namespace tensorcast::models::onnx {
 namespace {
 
 using ::tensorcast::onnx::ConvertOutcome;
@@ -475,12 +475,12 @@ Result<ConvertOutcome> convert(const ConvertRequest& request) {
 }
 
 }  // namespace
-}  // namespace tensorcast::models::onnx::precision
+}  // namespace tensorcast::models::onnx
 
 namespace tensorcast::inline TENSORCAST_ABI::onnx {
 
 Result<ConvertOutcome> convert(const ConvertRequest& request) {
-  return models::onnx::guarded_for_file(request.input, [&] { return models::onnx::precision::convert(request); });
+  return models::onnx::guarded_for_file(request.input, [&] { return models::onnx::convert(request); });
 }
 
 }  // namespace tensorcast::inline TENSORCAST_ABI::onnx

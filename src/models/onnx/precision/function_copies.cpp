@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "models/onnx/precision/fresh_names.hpp"
-#include "models/onnx/precision/op_rules.hpp"
-#include "models/onnx/precision/type_inference.hpp"
+#include "models/onnx/ir/fresh_names.hpp"
+#include "models/onnx/ir/op_rules.hpp"
+#include "models/onnx/ir/type_inference.hpp"
 
-namespace tensorcast::models::onnx::precision {
+namespace tensorcast::models::onnx {
 namespace {
 
 // Calls whose types agree; an unknown type agrees with all.
@@ -123,4 +123,4 @@ Result<void> separate_signatures(const io::InputFile& file, Model& model, const 
   return Separation(file, model, settings).run();
 }
 
-}  // namespace tensorcast::models::onnx::precision
+}  // namespace tensorcast::models::onnx

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "io/input_file.hpp"
-#include "models/onnx/precision/model_ir.hpp"
+#include "models/onnx/ir/model_ir.hpp"
 #include "models/onnx/precision/precision_plan.hpp"
 
-namespace tensorcast::models::onnx::precision {
+namespace tensorcast::models::onnx {
 
 // Infers the types of a model. A function that is called with several signatures, of which one has a type that
 // `settings` convert, gets a copy for each but the first; Function::origin and Node::callee say so. Copies together are
@@ -13,4 +13,4 @@ namespace tensorcast::models::onnx::precision {
 [[nodiscard]] Result<void> separate_signatures(const io::InputFile& file, Model& model,
                                                const PrecisionPlan::Settings& settings);
 
-}  // namespace tensorcast::models::onnx::precision
+}  // namespace tensorcast::models::onnx

@@ -1,6 +1,6 @@
 #include "models/onnx/precision/lossless_cast.hpp"
 
-namespace tensorcast::models::onnx::precision {
+namespace tensorcast::models::onnx {
 
 bool keeps_every_value(DType from, DType to) noexcept {
   if (from == to) return from != DType::undefined;
@@ -21,4 +21,4 @@ bool keeps_every_value(DType from, DType to) noexcept {
          target.smallest_positive <= source.smallest_positive;
 }
 
-}  // namespace tensorcast::models::onnx::precision
+}  // namespace tensorcast::models::onnx

@@ -10,7 +10,7 @@
 #include "tensorcast/cast.hpp"
 #include "tensorcast/dtype.hpp"
 
-namespace tensorcast::models::onnx::precision {
+namespace tensorcast::models::onnx {
 namespace {
 
 std::vector<DType> numeric_types() {
@@ -85,4 +85,4 @@ TEST(LosslessCast, PairsOfWideTypes) {
 }
 
 }  // namespace
-}  // namespace tensorcast::models::onnx::precision
+}  // namespace tensorcast::models::onnx

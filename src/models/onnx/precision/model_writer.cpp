@@ -6,16 +6,16 @@
 #include <utility>
 
 #include "formats/onnx/tensor_proto_schema.hpp"
-#include "models/onnx/encode_attribute.hpp"
-#include "models/onnx/message_edits.hpp"
-#include "models/onnx/message_fields.hpp"
-#include "models/onnx/precision/data_record.hpp"
-#include "models/onnx/precision/fresh_names.hpp"
-#include "models/onnx/precision/op_rules.hpp"
-#include "models/onnx/precision/retyped_declaration.hpp"
+#include "models/onnx/edit/data_record.hpp"
+#include "models/onnx/edit/retyped_declaration.hpp"
+#include "models/onnx/ir/fresh_names.hpp"
+#include "models/onnx/ir/op_rules.hpp"
+#include "models/onnx/wire/encode_attribute.hpp"
+#include "models/onnx/wire/message_edits.hpp"
+#include "models/onnx/wire/message_fields.hpp"
 #include "tensorcast/cast.hpp"
 
-namespace tensorcast::models::onnx::precision {
+namespace tensorcast::models::onnx {
 namespace {
 
 std::string encode_tensor(DType dtype, std::span<const std::int64_t> shape, std::span<const std::byte> bytes) {
@@ -580,4 +580,4 @@ Result<void> ModelWriter::initializer(const Initializer& initializer, WireRope& 
   return emit(copy, element);
 }
 
-}  // namespace tensorcast::models::onnx::precision
+}  // namespace tensorcast::models::onnx

@@ -10,9 +10,9 @@
 #include "models/onnx/precision/cast_elision.hpp"
 #include "models/onnx/precision/precision_plan.hpp"
 #include "models/onnx/precision/tensor_conversion.hpp"
-#include "models/onnx/precision/wire_rope.hpp"
+#include "models/onnx/wire/wire_rope.hpp"
 
-namespace tensorcast::models::onnx::precision {
+namespace tensorcast::models::onnx {
 
 // Where initializers go.
 struct TensorPlacement {
@@ -87,4 +87,4 @@ class ModelWriter {
   Counts counts_;
 };
 
-}  // namespace tensorcast::models::onnx::precision
+}  // namespace tensorcast::models::onnx

@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "convert/name_pattern.hpp"
-#include "models/onnx/model_tree.hpp"
-#include "models/onnx/precision/graph_scopes.hpp"
+#include "models/onnx/ir/graph_scopes.hpp"
+#include "models/onnx/run/model_tree.hpp"
 
-namespace tensorcast::models::onnx::precision {
+namespace tensorcast::models::onnx {
 namespace {
 
 using conversion::NamePattern;
@@ -116,4 +116,4 @@ Result<std::vector<bool>> select_nodes(const Model& model, const std::vector<std
   return selected;
 }
 
-}  // namespace tensorcast::models::onnx::precision
+}  // namespace tensorcast::models::onnx

@@ -5,13 +5,13 @@
 #include <string_view>
 #include <vector>
 
-#include "models/onnx/precision/model_ir.hpp"
+#include "models/onnx/ir/model_ir.hpp"
 
-namespace tensorcast::models::onnx::precision {
+namespace tensorcast::models::onnx {
 
 // Returns for each node, by its id, whether one of `entries` selects it; ConvertRequest::keep has their form. `option`
 // is what messages call the list. Errors: invalid_argument: an entry that is malformed, or selects nothing.
 [[nodiscard]] Result<std::vector<bool>> select_nodes(const Model& model, const std::vector<std::string>& entries,
                                                      std::string_view option);
 
-}  // namespace tensorcast::models::onnx::precision
+}  // namespace tensorcast::models::onnx

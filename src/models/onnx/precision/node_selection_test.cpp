@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "models/onnx/precision/model_testing.hpp"
+#include "models/onnx/ir/model_testing.hpp"
 #include "models/onnx/precision/operator_types.hpp"
 
-namespace tensorcast::models::onnx::precision {
+namespace tensorcast::models::onnx {
 namespace {
 
 using namespace testing;
@@ -18,7 +18,7 @@ const TestModel& sample() {
     const std::string then =
         graph({.nodes = {node("Neg", {"b"}, {"t"}, {.name = "/head/inner"})}, .outputs = {{"t", 0}}});
     const std::string other = graph({.nodes = {node("Abs", {"b"}, {"e"})}, .outputs = {{"e", 0}}});
-    return precision::testing::model(
+    return testing::model(
         {.nodes = {node("Abs", {"x"}, {"a"}, {.name = "/head/A"}), node("Neg", {"a"}, {"b"}, {.name = "/head/B"}),
                    node("Neg", {"b"}, {"c"}, {.name = "/tail", .domain = "own"}),
                    node("If", {"k"}, {"y"},
@@ -105,4 +105,4 @@ TEST(OperatorTypes, WrongEntriesAreErrors) {
 }
 
 }  // namespace
-}  // namespace tensorcast::models::onnx::precision
+}  // namespace tensorcast::models::onnx

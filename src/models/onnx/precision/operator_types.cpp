@@ -6,10 +6,10 @@
 #include <charconv>
 #include <utility>
 
-#include "models/onnx/model_tree.hpp"
+#include "models/onnx/run/model_tree.hpp"
 #include "tensorcast/dtype.hpp"
 
-namespace tensorcast::models::onnx::precision {
+namespace tensorcast::models::onnx {
 namespace {
 
 Error refused(const std::string& entry, std::string_view why) {
@@ -90,4 +90,4 @@ Result<std::vector<OperatorTypes>> parse_operator_types(const Model& model, cons
   return parsed;
 }
 
-}  // namespace tensorcast::models::onnx::precision
+}  // namespace tensorcast::models::onnx

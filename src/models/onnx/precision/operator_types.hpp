@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "models/onnx/precision/model_ir.hpp"
+#include "models/onnx/ir/model_ir.hpp"
 
-namespace tensorcast::models::onnx::precision {
+namespace tensorcast::models::onnx {
 
 struct OperatorTypes {
   std::string domain;
@@ -30,4 +30,4 @@ struct OperatorTypes {
 [[nodiscard]] Result<std::vector<OperatorTypes>> parse_operator_types(const Model& model,
                                                                       const std::vector<std::string>& entries);
 
-}  // namespace tensorcast::models::onnx::precision
+}  // namespace tensorcast::models::onnx

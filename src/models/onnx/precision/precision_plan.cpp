@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "models/onnx/precision/graph_scopes.hpp"
-#include "models/onnx/precision/op_rules.hpp"
+#include "models/onnx/ir/graph_scopes.hpp"
+#include "models/onnx/ir/op_rules.hpp"
 #include "models/onnx/precision/slot_builder.hpp"
 
-namespace tensorcast::models::onnx::precision {
+namespace tensorcast::models::onnx {
 namespace {
 
 // Smaller ones are constants of a computation. They keep their precision where the computation does.
@@ -315,4 +315,4 @@ std::vector<::tensorcast::onnx::KeptNode> PrecisionPlan::kept_nodes() const {
   return kept;
 }
 
-}  // namespace tensorcast::models::onnx::precision
+}  // namespace tensorcast::models::onnx

@@ -8,12 +8,12 @@
 #include <string_view>
 #include <vector>
 
-#include "models/onnx/precision/model_ir.hpp"
+#include "models/onnx/ir/model_ir.hpp"
 #include "models/onnx/precision/operator_types.hpp"
 #include "models/onnx/precision/weight_quantization.hpp"
 #include "tensorcast/onnx.hpp"
 
-namespace tensorcast::models::onnx::precision {
+namespace tensorcast::models::onnx {
 
 // How strictly a slot keeps its type. Values at the edge of the model still change for `runtime`.
 enum class Hold : std::uint8_t { free, runtime, rule };
@@ -131,4 +131,4 @@ void PrecisionPlan::each_graph(Visit visit) const {
   for (const auto& function : model_.functions) each_graph(function->body, visit);
 }
 
-}  // namespace tensorcast::models::onnx::precision
+}  // namespace tensorcast::models::onnx

@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "models/onnx/precision/model_testing.hpp"
+#include "models/onnx/ir/model_testing.hpp"
 #include "models/onnx/precision/node_selection.hpp"
 
-namespace tensorcast::models::onnx::precision {
+namespace tensorcast::models::onnx {
 namespace {
 
 using namespace testing;
@@ -241,4 +241,4 @@ TEST(PrecisionPlan, ADecisionIsExplained) {
 }
 
 }  // namespace
-}  // namespace tensorcast::models::onnx::precision
+}  // namespace tensorcast::models::onnx

@@ -5,10 +5,10 @@
 #include <charconv>
 #include <string>
 
-#include "models/onnx/precision/op_rules.hpp"
+#include "models/onnx/ir/op_rules.hpp"
 #include "tensorcast/dtype.hpp"
 
-namespace tensorcast::models::onnx::precision {
+namespace tensorcast::models::onnx {
 namespace {
 
 using ::tensorcast::onnx::Runtime;
@@ -196,4 +196,4 @@ bool runtime_has_kernel(Runtime runtime, const Node& node, int since, std::uint3
   return has_kernel(overlay_of(runtime), name, since, dtype);
 }
 
-}  // namespace tensorcast::models::onnx::precision
+}  // namespace tensorcast::models::onnx

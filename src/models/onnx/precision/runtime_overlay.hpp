@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <string_view>
 
-#include "models/onnx/precision/model_ir.hpp"
+#include "models/onnx/ir/model_ir.hpp"
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/onnx.hpp"
 
-namespace tensorcast::models::onnx::precision {
+namespace tensorcast::models::onnx {
 
 // false: the runtime computes nothing in the type
 [[nodiscard]] bool runtime_has_type(::tensorcast::onnx::Runtime runtime, DType dtype);
@@ -16,4 +16,4 @@ namespace tensorcast::models::onnx::precision {
 [[nodiscard]] bool runtime_has_kernel(::tensorcast::onnx::Runtime runtime, const Node& node, int since,
                                       std::uint32_t element);
 
-}  // namespace tensorcast::models::onnx::precision
+}  // namespace tensorcast::models::onnx

@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "models/onnx/precision/model_testing.hpp"
-#include "models/onnx/precision/op_rules.hpp"
+#include "models/onnx/ir/model_testing.hpp"
+#include "models/onnx/ir/op_rules.hpp"
 
-namespace tensorcast::models::onnx::precision {
+namespace tensorcast::models::onnx {
 namespace {
 
 using ::tensorcast::onnx::Runtime;
@@ -141,4 +141,4 @@ TEST(RuntimeOverlay, AScatterThatReducesIsAnotherOperator) {
 }
 
 }  // namespace
-}  // namespace tensorcast::models::onnx::precision
+}  // namespace tensorcast::models::onnx

@@ -4,7 +4,7 @@
 
 #include "models/onnx/precision/runtime_overlay.hpp"
 
-namespace tensorcast::models::onnx::precision {
+namespace tensorcast::models::onnx {
 namespace {
 
 using Kind = ValueType::Kind;
@@ -447,4 +447,4 @@ void SlotBuilder::hold_rotations(ValueId id) {
   for (const ValueId value : made) plan_.hold(plan_.value_slots_[value], Hold::runtime, crashes);
 }
 
-}  // namespace tensorcast::models::onnx::precision
+}  // namespace tensorcast::models::onnx

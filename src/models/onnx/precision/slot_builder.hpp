@@ -1,10 +1,10 @@
 // Makes the slots of a PrecisionPlan from the schemas, and holds those that rules keep.
 #pragma once
 
-#include "models/onnx/precision/op_rules.hpp"
+#include "models/onnx/ir/op_rules.hpp"
 #include "models/onnx/precision/precision_plan.hpp"
 
-namespace tensorcast::models::onnx::precision {
+namespace tensorcast::models::onnx {
 
 class SlotBuilder {
  public:
@@ -36,4 +36,4 @@ class SlotBuilder {
   std::vector<bool> walked_;  // by value: hold_size() was there
 };
 
-}  // namespace tensorcast::models::onnx::precision
+}  // namespace tensorcast::models::onnx

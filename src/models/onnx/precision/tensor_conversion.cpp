@@ -10,11 +10,11 @@
 
 #include "formats/onnx/tensor_proto_reader.hpp"
 #include "formats/onnx/tensor_proto_schema.hpp"
-#include "models/onnx/message_edits.hpp"
-#include "models/onnx/message_fields.hpp"
+#include "models/onnx/wire/message_edits.hpp"
+#include "models/onnx/wire/message_fields.hpp"
 #include "tensorcast/cast.hpp"
 
-namespace tensorcast::models::onnx::precision {
+namespace tensorcast::models::onnx {
 namespace {
 
 using formats::TensorInfo;
@@ -283,4 +283,4 @@ Result<WireRope> convert_tensor(const io::InputFile& file, formats::onnx::ByteRa
   return rope;
 }
 
-}  // namespace tensorcast::models::onnx::precision
+}  // namespace tensorcast::models::onnx

@@ -14,12 +14,12 @@
 #include "formats/onnx/wire_reader.hpp"
 #include "io/input_file.hpp"
 #include "io/output_file.hpp"
-#include "models/onnx/precision/fresh_names.hpp"
+#include "models/onnx/ir/fresh_names.hpp"
 #include "models/onnx/precision/weight_quantization.hpp"
-#include "models/onnx/precision/wire_rope.hpp"
+#include "models/onnx/wire/wire_rope.hpp"
 #include "tensorcast/dtype.hpp"
 
-namespace tensorcast::models::onnx::precision {
+namespace tensorcast::models::onnx {
 
 struct TensorChange {
   DType to = DType::undefined;                            // undefined: the type stays
@@ -96,4 +96,4 @@ class ExternalFiles {
 [[nodiscard]] Result<WireRope> convert_tensor(const io::InputFile& file, formats::onnx::ByteRange tensor,
                                               const TensorChange& change, ExternalFiles* external);
 
-}  // namespace tensorcast::models::onnx::precision
+}  // namespace tensorcast::models::onnx

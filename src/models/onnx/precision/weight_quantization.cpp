@@ -5,7 +5,7 @@
 
 #include "models/onnx/precision/tensor_conversion.hpp"
 
-namespace tensorcast::models::onnx::precision {
+namespace tensorcast::models::onnx {
 namespace {
 
 constexpr double largest_code = 127.0;
@@ -61,4 +61,4 @@ void quantize(const Quantization& quantization, std::uint64_t first, const std::
   }
 }
 
-}  // namespace tensorcast::models::onnx::precision
+}  // namespace tensorcast::models::onnx

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "io/input_file.hpp"
-#include "models/onnx/precision/model_ir.hpp"
+#include "models/onnx/ir/model_ir.hpp"
 
-namespace tensorcast::models::onnx::precision {
+namespace tensorcast::models::onnx {
 
 struct Quantization {
   bool per_channel = true;
@@ -34,4 +34,4 @@ struct Quantization {
 void quantize(const Quantization& quantization, std::uint64_t first, const std::vector<double>& numbers,
               std::vector<std::byte>& codes);
 
-}  // namespace tensorcast::models::onnx::precision
+}  // namespace tensorcast::models::onnx

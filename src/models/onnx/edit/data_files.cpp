@@ -1,0 +1,134 @@
+#include "models/onnx/edit/data_files.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "formats/onnx/tensor_proto_schema.hpp"
+#include "models/onnx/edit/external_locations.hpp"
+
+namespace tensorcast::models::onnx {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view data_ending = ".data";
+
+std::string path_in(const io::Folder& folder, const std::string& name) { return folder.path() + "/" + name; }
+
+std::string normal(const std::string& location) { return fs::path(location).lexically_normal().string(); }
+
+// Reports whether a model of the folder might need `name`: one that names it, or one that cannot be read.
+bool is_named_beside(const io::Folder& folder, const std::string& name) {
+  const auto listed = folder.list();
+  if (!listed) return true;
+  return std::any_of(listed->begin(), listed->end(), [&](const auto& entry) {
+    const auto& [other, found] = entry;
+    if (found.kind != io::Found::Kind::file || other == name) return false;
+    if (found.bytes > formats::onnx::max_message_bytes) return false;
+    const Result<io::InputFile> file = folder.open_file(other);
+    const Result<std::unique_ptr<Model>> model = file ? read_model(*file) : file.error();
+    if (!model) return other.ends_with(".onnx");
+    const Result<std::set<std::string>> locations = external_locations(*file, **model);
+    if (!locations) return true;
+    return std::any_of(locations->begin(), locations->end(),
+                       [&](const std::string& location) { return normal(location) == normal(name); });
+  });
+}
+
+}  // namespace
+
+DataFiles::~DataFiles() {
+  for (const std::string& name : placed_) {
+    const Result<void> ignored = folder_.remove_file(name);
+    static_cast<void>(ignored);
+  }
+}
+
+Result<std::string> DataFiles::find_name(const ExternalFiles::File& external, io::WrittenFile& made, bool& exists) {
+  std::string_view base = external.location;
+  if (base.ends_with(data_ending)) base.remove_suffix(data_ending.size());
+  for (const std::size_t digits : {0, 8, 16, 64}) {
+    made.name = digits == 0
+                    ? external.location
+                    : fmt::format("{}.{}{}", base, std::string_view(made.sha256).substr(0, digits), data_ending);
+    const Result<std::optional<io::Found>> found = folder_.find(made.name);
+    if (!found) return found.error();
+    exists = found->has_value();
+    if (!exists) return made.name;
+    const Result<bool> is_same = io::is_as_written(folder_, made);
+    if (!is_same) return is_same.error();
+    if (*is_same) return made.name;
+    if (external.is_copy) break;
+  }
+  return Error{.code = ErrorCode::invalid_argument,
+               .message = "a file with other contents has the name of the model's external data",
+               .hint = "write the model into another folder",
+               .file = path_in(folder_, made.name),
+               .system_error = {}};
+}
+
+Result<void> DataFiles::write(const io::InputFile& file, const ExternalFiles::File& external,
+                              const std::function<bool()>& go_on) {
+  Result<io::OutputFile> data = (stage_ != nullptr ? *stage_ : folder_).create_file(external.location);
+  if (!data) return std::move(data).error();
+  if (Result<void> reserved = data->reserve(external.contents.size()); !reserved) return reserved;
+  if (Result<void> written = external.contents.write(file, *data, go_on); !written) return written;
+  io::WrittenFile made{.name = {}, .bytes = data->size(), .version = {}, .sha256 = {}};
+  {
+    const Result<io::InputFile> again = io::InputFile::open(data->temporary_path());
+    if (!again) return again.error();
+    Result<std::string> sha256 = io::sha256_of_file(*again);
+    if (!sha256) return std::move(sha256).error();
+    made.sha256 = std::move(*sha256);
+  }
+  bool exists = false;
+  const Result<std::string> name = find_name(external, made, exists);
+  if (!name) return name.error();
+  if (*name != external.location) new_names_[external.location] = *name;
+  if (!external.is_copy) written_.push_back(made);
+  data->take_name(fs::path(*name).filename().string(), path_in(folder_, *name));
+  if (stage_ != nullptr) {
+    if (!exists) staged_.push_back(*name);
+    return data->commit();
+  }
+  if (!exists) pending_.push_back({.location = *name, .file = std::move(*data)});
+  return {};
+}
+
+Result<void> DataFiles::place() {
+  for (Pending& pending : pending_) {
+    if (Result<void> committed = pending.file.commit(); !committed) return committed;
+    placed_.push_back(pending.location);
+  }
+  for (const std::string& name : staged_) {
+    Result<io::OutputFile> data = io::OutputFile::adopt(path_in(*stage_, name), path_in(folder_, name), false);
+    if (!data) return std::move(data).error();
+    if (Result<void> committed = data->commit(); !committed) return committed;
+    placed_.push_back(name);
+  }
+  return {};
+}
+
+void remove_old_data(const io::Folder& folder, const std::vector<io::WrittenFile>& old,
+                     const std::set<io::InputFile::Identity>& in_use) {
+  bool removed = false;
+  for (const io::WrittenFile& file : old) {
+    const Result<std::optional<io::Found>> found = folder.find(file.name);
+    if (!found || !found->has_value() || in_use.contains((*found)->identity)) continue;
+    if (is_named_beside(folder, file.name)) continue;
+    const Result<bool> is_ours = io::is_as_written(folder, file);
+    if (is_ours && *is_ours) removed = folder.remove_file(file.name).ok() || removed;
+  }
+  if (removed) {
+    const Result<void> ignored = folder.sync();
+    static_cast<void>(ignored);
+  }
+}
+
+}  // namespace tensorcast::models::onnx

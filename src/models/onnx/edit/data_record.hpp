@@ -1,0 +1,25 @@
+// Which files of external data a conversion wrote, as the model itself says: only these may a later conversion of the
+// model remove. It is an entry of metadata_props, so that the rename that decides about the model decides about it,
+// too.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "formats/onnx/wire_reader.hpp"
+#include "io/input_file.hpp"
+#include "io/written_files.hpp"
+#include "models/onnx/wire/message_fields.hpp"
+
+namespace tensorcast::models::onnx {
+
+// Returns a field of ModelProto. Names are relative to the folder of the model.
+[[nodiscard]] std::string encode_data_record(const std::vector<io::WrittenFile>& files);
+
+// Reports whether `field`, an entry of metadata_props of `file`, is such a record. Errors: parse, io.
+[[nodiscard]] Result<bool> is_data_record(const io::InputFile& file, const WireField& field);
+
+// Returns the files that the model at `path` says were written with it; none if it is no model, or says nothing.
+[[nodiscard]] std::vector<io::WrittenFile> read_data_record(const std::string& path);
+
+}  // namespace tensorcast::models::onnx

@@ -1,0 +1,121 @@
+#include "models/onnx/edit/external_locations.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "formats/onnx/tensor_proto_schema.hpp"
+#include "io/memory_budget.hpp"
+#include "models/onnx/model_folder.hpp"
+#include "models/onnx/wire/message_fields.hpp"
+#include "tensorcast/whole_file.hpp"
+
+namespace tensorcast::models::onnx {
+namespace {
+
+constexpr std::size_t block_bytes = std::size_t{1} << 20;
+
+class LocationReader {
+ public:
+  explicit LocationReader(const io::InputFile& file) : wire_(file, 0, file.size()), budget_(file.size()) {}
+
+  Result<void> take_graph(const Graph& graph) {
+    for (const Initializer& initializer : graph.initializers) {
+      if (!initializer.external) continue;
+      if (Result<void> taken = take_tensor(initializer.tensor); !taken) return taken;
+    }
+    for (const Node& node : graph.nodes) {
+      for (const Attribute& attribute : node.attributes) {
+        if (attribute.tensor_is_external) {
+          if (Result<void> taken = take_tensor(attribute.tensor); !taken) return taken;
+        }
+        for (const auto& inner : attribute.graphs) {
+          if (Result<void> taken = take_graph(*inner); !taken) return taken;
+        }
+      }
+    }
+    return {};
+  }
+
+  [[nodiscard]] std::set<std::string>& locations() { return locations_; }
+
+ private:
+  Result<void> take_tensor(ByteRange tensor) {
+    using formats::onnx::EntryField;
+    using formats::onnx::Field;
+    const WireField message{.type = protozero::pbf_wire_type::length_delimited,
+                            .begin = tensor.offset,
+                            .offset = tensor.offset,
+                            .length = tensor.length};
+    return each_field_of(wire_, message, [&](const WireField& field) -> Result<void> {
+      if (static_cast<Field>(field.number) != Field::external_data) return {};
+      std::string key;
+      std::string value;
+      Result<void> done = each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
+        const auto number = static_cast<EntryField>(part.number);
+        if (number != EntryField::key && number != EntryField::value) return {};
+        if (Result<void> right = expect(part, protozero::pbf_wire_type::length_delimited); !right) return right;
+        if (Result<void> fits = budget_.take(part.length); !fits) return fits;
+        Result<std::string> text = wire_.text(part.length);
+        if (!text) return std::move(text).error();
+        (number == EntryField::key ? key : value) = std::move(*text);
+        return {};
+      });
+      if (done && key == "location") locations_.insert(std::move(value));
+      return done;
+    });
+  }
+
+  WireReader wire_;
+  io::MemoryBudget budget_;
+  std::set<std::string> locations_;
+};
+
+Result<void> copy_whole(const io::InputFile& source, io::OutputFile& target) {
+  std::vector<std::byte> block(std::min<std::uint64_t>(source.size(), block_bytes));
+  for (std::uint64_t position = 0; position < source.size();) {
+    const std::span<std::byte> part =
+        std::span(block).first(std::min<std::uint64_t>(source.size() - position, block.size()));
+    if (Result<void> got = source.read(position, part); !got) return got;
+    if (Result<void> put = target.append(part); !put) return put;
+    position += part.size();
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::set<std::string>> external_locations(const io::InputFile& file, const Model& model) {
+  LocationReader reader(file);
+  if (Result<void> taken = reader.take_graph(*model.graph); !taken) return std::move(taken).error();
+  for (const auto& function : model.functions) {
+    if (Result<void> taken = reader.take_graph(function->body); !taken) return std::move(taken).error();
+  }
+  return std::move(reader.locations());
+}
+
+Result<void> check_apart_from_data(const std::string& model, const std::set<std::string>& locations,
+                                   const std::string& output) {
+  if (output.empty()) return {};
+  std::vector<PathUse> data;
+  for (const std::string& location : locations) {
+    data.push_back({.path = (folder_of(model) / location).string(), .noun = "external data of the model"});
+  }
+  return check_apart({.path = output, .noun = "output"}, data);
+}
+
+Result<void> copy_external_files(const io::InputFile& file, const std::set<std::string>& locations,
+                                 ExternalFiles& copies) {
+  const std::string folder = std::filesystem::path(file.path()).parent_path().string();
+  for (const std::string& location : locations) {
+    Result<io::InputFile> data = io::InputFile::open_below(folder.empty() ? "." : folder, location);
+    if (!data) return std::move(data).error();
+    const auto source = std::make_shared<const io::InputFile>(std::move(*data));
+    copies.add_file(location, source->size(), [source](io::OutputFile& target) { return copy_whole(*source, target); });
+  }
+  return {};
+}
+
+}  // namespace tensorcast::models::onnx

@@ -1,0 +1,467 @@
+#include "models/onnx/edit/inline_functions.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "formats/onnx/tensor_proto_schema.hpp"
+#include "models/onnx/edit/splice_subgraphs.hpp"
+#include "models/onnx/ir/fresh_names.hpp"
+#include "models/onnx/ir/graph_scopes.hpp"
+#include "models/onnx/ir/op_rules.hpp"
+#include "models/onnx/precision/precision_plan.hpp"
+#include "models/onnx/wire/message_edits.hpp"
+#include "models/onnx/wire/message_fields.hpp"
+
+namespace tensorcast::models::onnx {
+namespace {
+
+// Of functions that call functions.
+constexpr int most_levels = 64;
+// Hostile models have functions that call functions twice, and so on.
+constexpr std::uint64_t most_parts = 50'000;  // calls, and values in them; more in a larger file
+constexpr std::uint64_t parts_per_byte = 8;
+constexpr std::uint64_t most_new_bytes = std::uint64_t{256} << 20;
+
+bool has_annotations(const Graph& graph) {
+  if (!graph.annotated.empty()) return true;
+  for (const Node& node : graph.nodes) {
+    for (const Attribute& attribute : node.attributes) {
+      for (const auto& inner : attribute.graphs) {
+        if (has_annotations(*inner)) return true;
+      }
+    }
+  }
+  return false;
+}
+
+bool has_graphs(const Node& node) {
+  return std::any_of(node.attributes.begin(), node.attributes.end(),
+                     [](const Attribute& attribute) { return !attribute.graphs.empty(); });
+}
+
+// Inside a function, what a call of it makes of its parts.
+struct Call {
+  std::string name;
+  std::unordered_map<ValueId, std::string> values = {};      // "": an omitted input
+  std::map<std::string, WireField, std::less<>> given = {};  // attributes of the call, or their defaults
+  int level = 0;
+};
+
+class Inlining {
+ public:
+  Inlining(const io::InputFile& file, const Model& model)
+      : file_(file), model_(model), values_(model.value_names), nodes_(model.node_names) {
+    const auto count = [&](const Graph& graph) {
+      for (const Node& node : graph.nodes) {
+        if (const Function* function = model.function(node)) ++calls_[function];
+      }
+    };
+    PrecisionPlan::each_graph(*model.graph, count);
+    for (const auto& function : model.functions) PrecisionPlan::each_graph(function->body, count);
+  }
+
+  Result<InlinedModel> run() {
+    for (const auto& function : model_.functions) {
+      if (fits_model(*function)) fitting_.insert(function.get());
+    }
+    if (fitting_.empty()) return InlinedModel{};
+    bool changed = false;
+    Result<WireRope> graph = graph_contents(*model_.graph, changed);
+    if (!graph) return std::move(graph).error();
+    if (!changed) return InlinedModel{};
+    keep_called_functions();
+
+    std::vector<std::pair<WireField, WireRope>> parts(1);
+    parts[0].first = model_.graph->field;
+    parts[0].second.message(model_field::graph, std::move(*graph));
+    for (const auto& function : model_.functions) {
+      const bool is_gone = inlined_.contains(function.get()) && !kept_.contains(function.get());
+      if (is_gone) parts.emplace_back(function->body.field, WireRope());
+    }
+    std::sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first.begin < b.first.begin; });
+    RopeSplice splice(0);
+    for (auto& [field, fields] : parts) splice.replace_by_fields(field, std::move(fields));
+    InlinedModel made{.rope = std::move(splice).finish(file_.size()), .calls = count_};
+    for (const auto& [domain, version] : imports_) {
+      made.rope.text(encode_field(model_field::opset_import,
+                                  encode_field(opset_field::domain, domain) +
+                                      encode_varint_field(opset_field::version, static_cast<std::uint64_t>(version))));
+    }
+    return made;
+  }
+
+ private:
+  // Its nodes mean the same in the opsets of the model, and of the functions before.
+  bool fits_model(const Function& function) {
+    if (function.domain == tensorcast_domain || has_annotations(function.body)) return false;
+    std::map<std::string, std::int64_t> versions = versions_;
+    for (const Opset& opset : function.opsets) {
+      const std::int64_t own = model_.graph->opset(opset.domain);
+      const std::int64_t agreed = own != 0 ? own : versions.emplace(opset.domain, opset.version).first->second;
+      if (agreed != opset.version) return false;
+    }
+    versions_ = std::move(versions);
+    return true;
+  }
+
+  const Function* inlined(const Node& node) const {
+    const Function* function = model_.function(node);
+    return function != nullptr && fitting_.contains(function) && !has_graphs(node) ? function : nullptr;
+  }
+
+  std::string fresh(const Call& call, const std::string& name, FreshNames& names) {
+    new_bytes_ += call.name.size() + name.size();
+    return names.take(call.name + "/" + name);
+  }
+
+  // A graph of the file, in which calls are replaced.
+  Result<WireRope> graph_contents(const Graph& graph, bool& changed) {
+    RopeSplice splice(graph.field.offset);
+    WireRope infos;
+    for (const Node& node : graph.nodes) {
+      if (const Function* function = inlined(node)) {
+        Result<WireRope> nodes = expand(node, *function, nullptr, &infos);
+        if (!nodes) return nodes;
+        splice.replace_by_fields(node.field, std::move(*nodes));
+        continue;
+      }
+      note_call(node);
+      bool node_changed = false;
+      Result<WireRope> contents = splice_subgraphs(
+          node, node_changed, [&](const Graph& inner, bool& there) { return graph_contents(inner, there); });
+      if (!contents) return contents;
+      if (node_changed) splice.replace(node.field, std::move(*contents));
+    }
+    changed = splice.changed();
+    WireRope rope = std::move(splice).finish(end_of(graph.field));
+    rope.append(std::move(infos));
+    return rope;
+  }
+
+  // The nodes of a function instead of a call, as fields of the graph that calls. `outer`: the call whose function this
+  // call is in; null in a graph of the model, which takes `infos`.
+  Result<WireRope> expand(const Node& node, const Function& function, const Call* outer, WireRope* infos) {
+    Call call{.name = call_name(node, outer), .level = outer == nullptr ? 1 : outer->level + 1};
+    if (call.level > most_levels) {
+      return unsupported(fmt::format("functions call functions over {} deep", most_levels));
+    }
+    ++count_;
+    parts_ += 1 + function.body.names.size();
+    if (parts_ > most_parts + parts_per_byte * file_.size())
+      return unsupported("the functions of the model are called too often to be inlined");
+    inlined_.insert(&function);
+    for (const Opset& opset : function.opsets) {
+      if (model_.graph->opset(opset.domain) == 0) imports_.emplace(opset.domain, opset.version);
+    }
+    if (Result<void> taken = take_attributes(node, function, outer, call); !taken) return std::move(taken).error();
+
+    const Graph& body = function.body;
+    for (std::size_t k = 0; k < body.inputs.size(); ++k) {
+      call.values[body.inputs[k].value] =
+          k < node.inputs.size() ? name_of(node.inputs[k], node.input_names[k], outer) : std::string();
+    }
+    std::string identities;
+    for (std::size_t k = 0; k < body.outputs.size() && k < node.outputs.size(); ++k) {
+      if (node.outputs[k] == no_value) continue;
+      const std::string name = name_of(node.outputs[k], node.output_names[k], outer);
+      const auto [made, is_new] = call.values.emplace(body.outputs[k].value, name);
+      if (is_new) continue;
+      // It is an input, too, or another output.
+      if (made->second.empty()) return unsupported("a function gives back an input that a call of it omits");
+      identities += encode_field(graph_field::node, encode_field(node_field::input, made->second) +
+                                                        encode_field(node_field::output, name) +
+                                                        encode_field(node_field::op_type, "Identity"));
+    }
+    name_values(body, call);
+
+    Result<WireRope> nodes = body_nodes(body, graph_field::node, call);
+    if (!nodes) return nodes;
+    nodes->text(identities);
+    // What a function says of its values holds for one call.
+    if (infos == nullptr || calls_.at(&function) != 1) return nodes;
+    for (const Declaration& info : body.infos) {
+      if (info.value == no_value) continue;
+      Result<WireRope> renamed = with_name(info.field, value_field::name, call.values.at(info.value));
+      if (!renamed) return renamed;
+      infos->message(graph_field::value_info, std::move(*renamed));
+    }
+    return nodes;
+  }
+
+  // Values that are defined inside.
+  void name_values(const Graph& graph, Call& call) {
+    const auto add = [&](ValueId id, const std::string& name) {
+      if (id != no_value && !call.values.contains(id)) call.values.emplace(id, fresh(call, name, values_));
+    };
+    for (const Declaration& input : graph.inputs) add(input.value, input.name);
+    for (const Initializer& initializer : graph.initializers) add(initializer.value, initializer.name);
+    for (const Node& node : graph.nodes) {
+      for (std::size_t k = 0; k < node.outputs.size(); ++k) add(node.outputs[k], node.output_names[k]);
+    }
+  }
+
+  std::string name_of(ValueId id, const std::string& written, const Call* call) const {
+    if (call == nullptr || id == no_value) return id == no_value ? std::string() : written;
+    return call->values.at(id);
+  }
+
+  std::string call_name(const Node& node, const Call* outer) const {
+    return outer == nullptr ? shown_name(node) : outer->name + "/" + shown_name(node);
+  }
+
+  // The attributes that the function may refer to: those of the call, then its defaults.
+  Result<void> take_attributes(const Node& node, const Function& function, const Call* outer, Call& call) {
+    for (const Attribute& attribute : node.attributes) {
+      const WireField* field = resolved(attribute, outer);
+      if (field != nullptr) call.given.emplace(attribute.name, *field);
+    }
+    auto known = defaults_.find(&function);
+    if (known == defaults_.end()) {
+      Result<Defaults> read = read_defaults(function);
+      if (!read) return std::move(read).error();
+      known = defaults_.emplace(&function, std::move(*read)).first;
+    }
+    for (const auto& [name, field] : known->second) call.given.emplace(name, field);
+    return {};
+  }
+
+  // The attribute that stands in a node; null if it refers to one that the call does not give.
+  static const WireField* resolved(const Attribute& attribute, const Call* call) {
+    if (attribute.reference.empty() || call == nullptr) return &attribute.field;
+    const auto given = call->given.find(attribute.reference);
+    return given == call->given.end() ? nullptr : &given->second;
+  }
+
+  using Defaults = std::vector<std::pair<std::string, WireField>>;
+  Result<Defaults> read_defaults(const Function& function) {
+    Defaults defaults;
+    WireReader wire(file_, function.body.field.offset, end_of(function.body.field));
+    Result<void> done = each_field(wire, [&](const WireField& field) -> Result<void> {
+      if (field.number != function_field::attribute_proto) return {};
+      auto& [name, place] = defaults.emplace_back();
+      place = field;
+      return each_field_of(wire, field, [&, &text = name](const WireField& part) -> Result<void> {
+        if (part.number != attribute_field::name) return {};
+        if (Result<void> right = expect(part, protozero::pbf_wire_type::length_delimited); !right) return right;
+        Result<std::string> read = wire.text(part.length);
+        if (!read) return std::move(read).error();
+        text = std::move(*read);
+        return {};
+      });
+    });
+    if (!done) return std::move(done).error();
+    return defaults;
+  }
+
+  // Nodes inside a function, or a subgraph in it, as fields `number`.
+  Result<WireRope> body_nodes(const Graph& graph, std::uint32_t number, Call& call) {
+    WireRope rope;
+    for (const Node& node : graph.nodes) {
+      if (const Function* function = inlined(node)) {
+        Result<WireRope> nodes = expand(node, *function, &call, nullptr);
+        if (!nodes) return nodes;
+        rope.append(std::move(*nodes));
+        continue;
+      }
+      note_call(node);
+      Result<WireRope> contents = body_node(node, call);
+      if (!contents) return contents;
+      new_bytes_ += contents->size();
+      if (new_bytes_ > most_new_bytes) {
+        return unsupported(fmt::format("the functions of the model would become over {} MiB", most_new_bytes >> 20));
+      }
+      rope.message(number, std::move(*contents));
+    }
+    return rope;
+  }
+
+  Result<WireRope> body_node(const Node& node, Call& call) {
+    std::size_t inputs = 0;
+    std::size_t outputs = 0;
+    std::size_t attributes = 0;
+    return rewritten(node.field, [&](const WireField& field, std::uint64_t end, WireRope& rope) -> Result<void> {
+      switch (field.number) {
+        case node_field::input: {
+          const std::size_t k = inputs++;
+          rope.text(encode_field(field.number, name_of(node.inputs[k], node.input_names[k], &call)));
+          return {};
+        }
+        case node_field::output: {
+          const std::size_t k = outputs++;
+          rope.text(encode_field(field.number, name_of(node.outputs[k], node.output_names[k], &call)));
+          return {};
+        }
+        case node_field::name:
+          if (!node.name.empty()) rope.text(encode_field(field.number, fresh(call, node.name, nodes_)));
+          return {};
+        case node_field::attribute: {
+          Result<WireRope> contents = body_attribute(node.attributes[attributes++], call);
+          if (!contents) return std::move(contents).error();
+          if (contents->size() > 0) rope.message(field.number, std::move(*contents));
+          return {};
+        }
+        default:
+          rope.copy(field.begin, end);
+          return {};
+      }
+    });
+  }
+
+  // Empty if it refers to an attribute that the call does not give.
+  Result<WireRope> body_attribute(const Attribute& attribute, Call& call) {
+    if (!attribute.reference.empty()) {
+      const WireField* given = resolved(attribute, &call);
+      return given == nullptr ? WireRope() : with_name(*given, attribute_field::name, attribute.name);
+    }
+    RopeSplice splice(attribute.field.offset);
+    for (const auto& graph : attribute.graphs) {
+      Result<WireRope> contents = subgraph(*graph, call);
+      if (!contents) return contents;
+      splice.replace(graph->field, std::move(*contents));
+    }
+    return std::move(splice).finish(end_of(attribute.field));
+  }
+
+  // A graph inside a function: all its values get new names.
+  Result<WireRope> subgraph(const Graph& graph, Call& call) {
+    name_values(graph, call);
+    std::size_t inputs = 0;
+    std::size_t outputs = 0;
+    std::size_t declared = 0;
+    std::size_t initializers = 0;
+    bool has_nodes = false;
+    return rewritten(graph.field, [&](const WireField& field, std::uint64_t end, WireRope& rope) -> Result<void> {
+      const auto declaration = [&](const Declaration& given) -> Result<void> {
+        if (given.value == no_value) return {};
+        Result<WireRope> renamed = with_name(field, value_field::name, call.values.at(given.value));
+        if (!renamed) return std::move(renamed).error();
+        rope.message(field.number, std::move(*renamed));
+        return {};
+      };
+      switch (field.number) {
+        case graph_field::node: {
+          if (std::exchange(has_nodes, true)) return {};
+          Result<WireRope> nodes = body_nodes(graph, field.number, call);
+          if (!nodes) return std::move(nodes).error();
+          rope.append(std::move(*nodes));
+          return {};
+        }
+        case graph_field::input:
+          return declaration(graph.inputs[inputs++]);
+        case graph_field::output:
+          return declaration(graph.outputs[outputs++]);
+        case graph_field::value_info:
+          return declaration(graph.infos[declared++]);
+        case graph_field::initializer:
+        case graph_field::sparse_initializer: {
+          const Initializer& initializer = graph.initializers[initializers++];
+          Result<WireRope> renamed = renamed_initializer(initializer, field, call.values.at(initializer.value));
+          if (!renamed) return std::move(renamed).error();
+          rope.message(field.number, std::move(*renamed));
+          return {};
+        }
+        default:
+          rope.copy(field.begin, end);
+          return {};
+      }
+    });
+  }
+
+  Result<WireRope> renamed_initializer(const Initializer& initializer, const WireField& field,
+                                       const std::string& name) {
+    constexpr auto name_field = static_cast<std::uint32_t>(formats::onnx::Field::name);
+    if (!initializer.sparse) return with_name(field, name_field, name);
+    return rewritten(field, [&](const WireField& part, std::uint64_t end, WireRope& rope) -> Result<void> {
+      if (part.number != sparse_tensor_field::values) {
+        rope.copy(part.begin, end);
+        return {};
+      }
+      Result<WireRope> values = with_name(part, name_field, name);
+      if (!values) return std::move(values).error();
+      rope.message(part.number, std::move(*values));
+      return {};
+    });
+  }
+
+  // The contents of a message whose field `number` is the name.
+  Result<WireRope> with_name(const WireField& message, std::uint32_t number, const std::string& name) {
+    Result<WireRope> others =
+        rewritten(message, [&](const WireField& field, std::uint64_t end, WireRope& rope) -> Result<void> {
+          if (field.number != number) rope.copy(field.begin, end);
+          return {};
+        });
+    if (!others) return others;
+    WireRope rope;
+    rope.text(encode_field(number, name));
+    rope.append(std::move(*others));
+    return rope;
+  }
+
+  // The contents of a message, to which take(field, end, rope) adds what each field becomes.
+  template <class Take>
+  Result<WireRope> rewritten(const WireField& message, Take take) {
+    WireRope rope;
+    WireReader wire(file_, message.offset, end_of(message));
+    Result<void> done = each_field(wire, [&](const WireField& field) -> Result<void> {
+      if (Result<void> skipped = wire.skip(field); !skipped) return skipped;
+      return take(field, wire.position(), rope);
+    });
+    if (!done) return std::move(done).error();
+    return rope;
+  }
+
+  // A call that stays.
+  void note_call(const Node& node) {
+    if (const Function* function = model_.function(node)) kept_.insert(function);
+  }
+
+  // Functions that stay may call others.
+  void keep_called_functions() {
+    for (const auto& function : model_.functions) {
+      if (model_.has_training || !inlined_.contains(function.get())) kept_.insert(function.get());
+    }
+    std::vector<const Function*> pending(kept_.begin(), kept_.end());
+    while (!pending.empty()) {
+      const Function& function = *pending.back();
+      pending.pop_back();
+      PrecisionPlan::each_graph(function.body, [&](const Graph& graph) {
+        for (const Node& node : graph.nodes) {
+          const Function* called = model_.function(node);
+          if (called != nullptr && kept_.insert(called).second) pending.push_back(called);
+        }
+      });
+    }
+  }
+
+  static Error unsupported(std::string what) {
+    return Error{.code = ErrorCode::unsupported, .message = std::move(what), .hint = "--functions copy keeps them"};
+  }
+
+  const io::InputFile& file_;
+  const Model& model_;
+  FreshNames values_;
+  FreshNames nodes_;
+  std::unordered_map<const Function*, std::size_t> calls_;  // in the file
+  std::set<const Function*> fitting_;                       // that can be inlined
+  std::set<const Function*> inlined_;
+  std::set<const Function*> kept_;  // that calls of the new model need
+  std::map<const Function*, Defaults> defaults_;
+  std::map<std::string, std::int64_t> versions_;  // of domains that the model does not import, as functions do
+  std::map<std::string, std::int64_t> imports_;   // of those, what the new model needs
+  std::size_t count_ = 0;
+  std::uint64_t parts_ = 0;
+  std::uint64_t new_bytes_ = 0;
+};
+
+}  // namespace
+
+Result<InlinedModel> inline_functions(const io::InputFile& file, const Model& model) {
+  return Inlining(file, model).run();
+}
+
+}  // namespace tensorcast::models::onnx

@@ -1,0 +1,61 @@
+#include "models/onnx/edit/opset_upgrade.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "models/onnx/ir/graph_scopes.hpp"
+#include "models/onnx/ir/schema.hpp"
+#include "models/onnx/precision/precision_plan.hpp"
+#include "models/onnx/run/model_tree.hpp"
+
+namespace tensorcast::models::onnx {
+namespace {
+
+constexpr std::size_t most_shown = 10;
+
+// Nodes of a graph and those inside it that `opset` would change.
+void find_blocking(const Model& model, const Graph& graph, std::int64_t opset, std::vector<std::string>& blocking) {
+  PrecisionPlan::each_graph(graph, [&](const Graph& each) {
+    const std::int64_t from = each.opset("");
+    for (const Node& node : each.nodes) {
+      if (!node.domain.empty() || from >= opset || model.function(node) != nullptr) continue;
+      if (keeps_meaning("", node.op_type, from, opset)) continue;
+      blocking.push_back(fmt::format("{} \"{}\"", shown(node.op_type), shown(shown_name(node))));
+    }
+  });
+}
+
+void raise(std::vector<Opset>& opsets, std::int64_t version) {
+  for (Opset& opset : opsets) {
+    if (opset.domain.empty() && opset.version < version) opset.version = version;
+  }
+}
+
+}  // namespace
+
+Result<void> upgrade_opset(Model& model, std::int64_t opset) {
+  const std::int64_t here = model.graph->opset("");
+  if (opset < here || opset > schema_table_opset) {
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = fmt::format("the model has opset {} and cannot get {}", here, opset),
+                 .hint = fmt::format("opsets can only rise, up to {}", schema_table_opset)};
+  }
+  std::vector<std::string> blocking;
+  find_blocking(model, *model.graph, opset, blocking);
+  for (const auto& function : model.functions) find_blocking(model, function->body, opset, blocking);
+  if (!blocking.empty()) {
+    const std::size_t count = blocking.size();
+    if (count > most_shown) blocking.resize(most_shown);
+    return Error{.code = ErrorCode::unsupported,
+                 .message = fmt::format("{} of the model's nodes would mean something else in opset {}: {}{}", count,
+                                        opset, fmt::join(blocking, ", "), count > most_shown ? ", ..." : ""),
+                 .hint = "onnx.version_converter rewrites such nodes"};
+  }
+  raise(model.opsets, opset);
+  for (const auto& function : model.functions) raise(function->opsets, opset);
+  return {};
+}
+
+}  // namespace tensorcast::models::onnx

@@ -1,0 +1,16 @@
+// A ValueInfoProto with another element type and name.
+#pragma once
+
+#include <string>
+
+#include "io/input_file.hpp"
+#include "models/onnx/ir/model_ir.hpp"
+#include "models/onnx/wire/wire_rope.hpp"
+
+namespace tensorcast::models::onnx {
+
+// Copies all else of the message in `field`: shapes, text, unknown fields. Errors: parse, io.
+[[nodiscard]] Result<WireRope> retyped_declaration(const io::InputFile& file, const WireField& field,
+                                                   std::uint32_t element, const std::string& name);
+
+}  // namespace tensorcast::models::onnx

@@ -1,0 +1,260 @@
+// tensorcast::onnx::use_tensorcast(): Casts that run in tensorcast's library where a session has it, and in ONNX's Cast
+// elsewhere. All other bytes stay as they are.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <utility>
+
+#include "io/parent_folders.hpp"
+#include "models/onnx/edit/external_locations.hpp"
+#include "models/onnx/edit/model_files.hpp"
+#include "models/onnx/edit/splice_subgraphs.hpp"
+#include "models/onnx/guarded_for_file.hpp"
+#include "models/onnx/ir/op_rules.hpp"
+#include "models/onnx/model_folder.hpp"
+#include "models/onnx/wire/encode_attribute.hpp"
+#include "models/onnx/wire/message_fields.hpp"
+#include "tensorcast/onnx.hpp"
+
+namespace tensorcast::models::onnx {
+namespace {
+
+using ::tensorcast::onnx::UseTensorcastOutcome;
+using ::tensorcast::onnx::UseTensorcastRequest;
+
+constexpr std::int64_t oldest_opset = 13;
+constexpr std::int64_t oldest_ir_version = 8;  // has functions
+
+Error unsupported(std::string what, std::string hint = {}) {
+  return Error{.code = ErrorCode::unsupported, .message = std::move(what), .hint = std::move(hint)};
+}
+
+// An attribute of Cast that a call of the function must give, as functions of this version have no defaults.
+struct Default {
+  std::string_view name;
+  std::int64_t since;
+  AttributeType type;
+  std::string attribute;
+};
+
+std::vector<Default> defaults_of(std::int64_t opset) {
+  std::vector<Default> defaults = {
+      {"saturate", 19, AttributeType::int_, encode_int_attribute("saturate", 1)},
+      {"round_mode", 24, AttributeType::string, encode_string_attribute("round_mode", "up")},
+  };
+  std::erase_if(defaults, [&](const Default& entry) { return entry.since > opset; });
+  return defaults;
+}
+
+std::string encode_opset(std::string_view domain, std::int64_t version) {
+  return (domain.empty() ? std::string() : encode_field(opset_field::domain, domain)) +
+         encode_varint_field(opset_field::version, static_cast<std::uint64_t>(version));
+}
+
+// The function ai.tensorcast::Cast, whose body is ONNX's Cast.
+std::string encode_function(std::int64_t opset, const std::vector<Default>& defaults) {
+  std::string node = encode_field(node_field::input, "input") + encode_field(node_field::output, "output") +
+                     encode_field(node_field::op_type, "Cast");
+  std::string names;
+  const auto refer = [&](std::string_view name, AttributeType type) {
+    node += encode_field(node_field::attribute,
+                         encode_attribute(name, type, encode_field(attribute_field::ref_attr_name, name)));
+    names += encode_field(function_field::attribute, name);
+  };
+  refer("to", AttributeType::int_);
+  for (const Default& entry : defaults) refer(entry.name, entry.type);
+  return encode_field(function_field::name, "Cast") + encode_field(function_field::input, "input") +
+         encode_field(function_field::output, "output") + names + encode_field(function_field::node, node) +
+         encode_field(function_field::opset_import, encode_opset("", opset)) +
+         encode_field(function_field::domain, tensorcast_domain);
+}
+
+bool imports_own(const std::vector<Opset>& opsets) {
+  return std::any_of(opsets.begin(), opsets.end(),
+                     [](const Opset& opset) { return opset.domain == tensorcast_domain; });
+}
+
+bool is_own(const Function& function) {
+  return function.domain == tensorcast_domain && function.name == "Cast" && function.overload.empty();
+}
+
+class Rewriting {
+ public:
+  Rewriting(const io::InputFile& file, const Model& model)
+      : file_(file), model_(model), opset_(model.graph->opset("")), defaults_(defaults_of(opset_)) {}
+
+  // Errors: unsupported, parse, io.
+  Result<WireRope> run() {
+    if (opset_ < oldest_opset || model_.ir_version < oldest_ir_version) {
+      return unsupported(fmt::format("the model has opset {} and file format {}, and functions need {} and {}", opset_,
+                                     model_.ir_version, oldest_opset, oldest_ir_version),
+                         "convert it with onnx.version_converter first");
+    }
+    std::vector<std::pair<WireField, WireRope>> parts;
+    bool changed = false;
+    Result<WireRope> graph = graph_contents(*model_.graph, changed);
+    if (!graph) return graph;
+    if (changed) parts.emplace_back(model_.graph->field, std::move(*graph));
+    for (const auto& function : model_.functions) {
+      if (is_own(*function)) continue;
+      changed = false;
+      Result<WireRope> body = function_contents(*function, changed);
+      if (!body) return body;
+      if (changed) parts.emplace_back(function->body.field, std::move(*body));
+    }
+    std::sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first.begin < b.first.begin; });
+    RopeSplice splice(0);
+    for (auto& [field, contents] : parts) splice.replace(field, std::move(contents));
+    WireRope rope = std::move(splice).finish(file_.size());
+    if (outcome_.rewritten == 0) return rope;
+    if (!imports_own(model_.opsets)) {
+      rope.text(encode_field(model_field::opset_import, encode_opset(tensorcast_domain, 1)));
+    }
+    const auto own = std::find_if(model_.functions.begin(), model_.functions.end(),
+                                  [](const auto& function) { return is_own(*function); });
+    if (own == model_.functions.end()) {
+      rope.text(encode_field(model_field::functions, encode_function(opset_, defaults_)));
+    } else if (Result<void> fits = check_function(**own); !fits) {
+      return std::move(fits).error();
+    }
+    if (rope.size() > formats::onnx::max_message_bytes) {
+      return unsupported("the model would be larger than protobuf's limit of 2 GiB");
+    }
+    return rope;
+  }
+
+  [[nodiscard]] const UseTensorcastOutcome& outcome() const noexcept { return outcome_; }
+
+ private:
+  Result<WireRope> graph_contents(const Graph& graph, bool& changed) {
+    RopeSplice splice(graph.field.offset);
+    for (const Node& node : graph.nodes) {
+      bool node_changed = false;
+      Result<WireRope> contents = node_contents(node, node_changed);
+      if (!contents) return contents;
+      if (node_changed) splice.replace(node.field, std::move(*contents));
+    }
+    changed = splice.changed();
+    return std::move(splice).finish(end_of(graph.field));
+  }
+
+  Result<WireRope> function_contents(const Function& function, bool& changed) {
+    const bool same_opset = function.body.opset("") == opset_;
+    rewrites_ = same_opset;
+    Result<WireRope> contents = graph_contents(function.body, changed);
+    rewrites_ = true;
+    if (contents && changed && !imports_own(function.opsets)) {
+      contents->text(encode_field(function_field::opset_import, encode_opset(tensorcast_domain, 1)));
+    }
+    return contents;
+  }
+
+  Result<WireRope> node_contents(const Node& node, bool& changed) {
+    if (node.domain.empty() && node.op_type == "Cast" && node.overload.empty()) {
+      ++(rewrites_ ? outcome_.rewritten : outcome_.left);
+      changed = rewrites_;
+      return rewrites_ ? cast_contents(node) : WireRope();
+    }
+    return splice_subgraphs(node, changed,
+                            [&](const Graph& graph, bool& there) { return graph_contents(graph, there); });
+  }
+
+  Result<WireRope> cast_contents(const Node& node) {
+    WireRope rope;
+    WireReader wire(file_, node.field.offset, end_of(node.field));
+    Result<void> done = each_field(wire, [&](const WireField& field) -> Result<void> {
+      if (Result<void> skipped = wire.skip(field); !skipped) return skipped;
+      if (field.number != node_field::domain) rope.copy(field.begin, wire.position());
+      return {};
+    });
+    if (!done) return std::move(done).error();
+    for (const Default& entry : defaults_) {
+      if (node.attribute(entry.name) == nullptr) rope.text(encode_field(node_field::attribute, entry.attribute));
+    }
+    rope.text(encode_field(node_field::domain, tensorcast_domain));
+    return rope;
+  }
+
+  // The model brings the function: an attribute that it does not take would be lost.
+  Result<void> check_function(const Function& function) {
+    std::set<std::string> names;
+    const WireField& whole = function.body.field;
+    WireReader wire(file_, whole.offset, end_of(whole));
+    Result<void> done = each_field(wire, [&](const WireField& field) -> Result<void> {
+      if (field.number != function_field::attribute) return {};
+      Result<std::string> name = wire.text(field.length);
+      if (!name) return std::move(name).error();
+      names.insert(std::move(*name));
+      return {};
+    });
+    if (!done) return done;
+    const bool takes_all =
+        names.contains("to") && std::all_of(defaults_.begin(), defaults_.end(),
+                                            [&](const auto& entry) { return names.contains(std::string(entry.name)); });
+    if (takes_all && function.body.opset("") == opset_) return {};
+    return unsupported("the model has another function ai.tensorcast::Cast already");
+  }
+
+  const io::InputFile& file_;
+  const Model& model_;
+  std::int64_t opset_;
+  std::vector<Default> defaults_;
+  UseTensorcastOutcome outcome_;
+  bool rewrites_ = true;  // the Casts of this graph have the opset of the function
+};
+
+Result<UseTensorcastOutcome> use_tensorcast(const UseTensorcastRequest& request) {
+  const Result<io::InputFile> file = io::InputFile::open(request.input);
+  if (!file) return file.error();
+  const Result<std::unique_ptr<Model>> model = read_model(*file);
+  if (!model) return model.error();
+  Rewriting rewriting(*file, **model);
+  Result<WireRope> rope = rewriting.run();
+  if (!rope) return std::move(rope).error();
+
+  const std::filesystem::path folder = folder_of(request.output);
+  BuiltModel built{.rope = std::move(*rope),
+                   .external = ExternalFiles({.model_name = std::filesystem::path(request.output).filename().string()}),
+                   .counts = {}};
+  std::vector<io::ParentFolders> made_folders;
+  if (!in_same_folder(request.input, request.output)) {
+    const Result<std::set<std::string>> locations = external_locations(*file, **model);
+    if (!locations) return locations.error();
+    // The copies have the names of the files.
+    if (Result<void> apart = check_apart_from_data(request.output, *locations, request.output); !apart) {
+      return std::move(apart).error();
+    }
+    if (Result<void> copied = copy_external_files(*file, *locations, built.external); !copied) {
+      return std::move(copied).error();
+    }
+    for (const std::string& location : *locations) {
+      Result<io::ParentFolders> made = io::ParentFolders::create((folder / location).string());
+      if (!made) return std::move(made).error();
+      made_folders.push_back(std::move(*made));
+    }
+  }
+  const Rebuild never = [](const auto&) -> Result<BuiltModel> {  // copies keep their names
+    return Error{.code = ErrorCode::internal, .message = "a copy of external data cannot get another name"};
+  };
+  Result<void> written =
+      write_model(*file, **model, std::move(built), request.output, {.overwrite = request.overwrite}, never);
+  if (!written) {
+    while (!made_folders.empty()) made_folders.pop_back();  // inner ones first
+    return std::move(written).error();
+  }
+  for (io::ParentFolders& made : made_folders) made.keep();
+  return rewriting.outcome();
+}
+
+}  // namespace
+}  // namespace tensorcast::models::onnx
+
+namespace tensorcast::inline TENSORCAST_ABI::onnx {
+
+Result<UseTensorcastOutcome> use_tensorcast(const UseTensorcastRequest& request) {
+  return models::onnx::guarded_for_file(request.input, [&] { return models::onnx::use_tensorcast(request); });
+}
+
+}  // namespace tensorcast::inline TENSORCAST_ABI::onnx

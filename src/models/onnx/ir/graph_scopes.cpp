@@ -1,0 +1,53 @@
+#include "models/onnx/ir/graph_scopes.hpp"
+
+#include <fmt/format.h>
+
+#include "tensorcast/dtype.hpp"
+
+namespace tensorcast::models::onnx {
+namespace {
+
+// A path that is longer than this becomes "#ID": each graph inside, and all that is listed of it, would repeat it.
+constexpr std::size_t max_path_bytes = 1000;
+
+void add_scopes(const Graph& graph, const std::string& path, std::vector<std::string>& scopes) {
+  scopes[graph.id] = path;
+  for (std::size_t index = 0; index < graph.nodes.size(); ++index) {
+    const Node& node = graph.nodes[index];
+    for (const Attribute& attribute : node.attributes) {
+      for (std::size_t k = 0; k < attribute.graphs.size(); ++k) {
+        std::string inner = path.empty() ? std::string() : path + "/";
+        inner += node.name.empty() ? fmt::format("{}#{}", node.op_type, index) : node.name;
+        inner += "." + attribute.name;
+        if (attribute.graphs.size() > 1) inner += fmt::format("[{}]", k);
+        if (inner.size() > max_path_bytes) inner = fmt::format("#{}", attribute.graphs[k]->id);
+        add_scopes(*attribute.graphs[k], inner, scopes);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::string type_text(const ValueType& type) {
+  constexpr std::string_view kinds[] = {"", "", "sequence of ", "optional ", "optional sequence of ", ""};
+  if (type.kind == ValueType::Kind::unknown) return "unknown";
+  if (type.kind == ValueType::Kind::other) return "map or other";
+  const auto dtype = static_cast<DType>(type.element);
+  const std::string element = is_castable(dtype) ? std::string(name(dtype)) : fmt::format("type {}", type.element);
+  return std::string(kinds[static_cast<std::size_t>(type.kind)]) + element;
+}
+
+std::vector<std::string> graph_scopes(const Model& model) {
+  std::vector<std::string> scopes(model.graph_count);
+  add_scopes(*model.graph, "", scopes);
+  for (const auto& function : model.functions) {
+    const Function& named = function->origin == nullptr ? *function : *function->origin;
+    std::string path = fmt::format("{}::{}", named.domain, named.name);
+    if (!function->overload.empty()) path += ":" + function->overload;
+    add_scopes(function->body, path, scopes);
+  }
+  return scopes;
+}
+
+}  // namespace tensorcast::models::onnx

@@ -1,0 +1,123 @@
+#include "models/onnx/ir/op_rules.hpp"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+namespace tensorcast::models::onnx {
+namespace {
+
+constexpr std::uint32_t float32_number = 1;
+constexpr std::uint32_t as_input = 0;
+
+constexpr TypeAttribute type_attributes[] = {
+    {"Bernoulli", "dtype", as_input},
+    {"BlackmanWindow", "output_datatype", float32_number},
+    {"Cast", "to", as_input},
+    {"DequantizeLinear", "output_dtype", as_input},
+    {"EyeLike", "dtype", as_input},
+    {"HammingWindow", "output_datatype", float32_number},
+    {"HannWindow", "output_datatype", float32_number},
+    {"MelWeightMatrix", "output_datatype", float32_number},
+    {"RandomNormal", "dtype", float32_number},
+    {"RandomNormalLike", "dtype", as_input},
+    {"RandomUniform", "dtype", float32_number},
+    {"RandomUniformLike", "dtype", as_input},
+    {"SequenceEmpty", "dtype", float32_number},
+};
+
+// Sorted, for binary search.
+constexpr std::string_view container_operators[] = {
+    "ConcatFromSequence", "Optional",      "OptionalGetElement", "OptionalHasElement", "SequenceAt",
+    "SequenceConstruct",  "SequenceErase", "SequenceInsert",     "SequenceLength",     "SplitToSequence",
+};
+// Their schemas allow several types, but ONNX's bodies of these functions and ONNX Runtime's kernels take one.
+constexpr std::string_view one_type_operators[] = {
+    "Attention",          "BatchNormalization", "GridSample",       "GroupQueryAttention",         "LayerNormalization",
+    "MultiHeadAttention", "QuantizeLinear",     "RMSNormalization", "SimplifiedLayerNormalization"};
+constexpr std::string_view element_movers[] = {
+    "CenterCropPad", "Compress",     "Concat",          "DepthToSpace",    "Expand",
+    "Flatten",       "Gather",       "GatherElements",  "GatherND",        "Identity",
+    "Pad",           "Reshape",      "ReverseSequence", "ScatterElements", "ScatterND",
+    "Slice",         "SpaceToDepth", "Split",           "Squeeze",         "Tile",
+    "Transpose",     "Trilu",        "Unsqueeze",       "Where",
+};
+constexpr std::string_view size_operators[] = {
+    "Abs",     "Add",    "Cast",  "CastLike", "Ceil",      "Clip",      "Concat",     "CumSum",
+    "Div",     "Expand", "Floor", "Gather",   "Identity",  "Max",       "Min",        "Mod",
+    "Mul",     "Neg",    "Pow",   "Range",    "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum",
+    "Reshape", "Round",  "Slice", "Squeeze",  "Sub",       "Sum",       "Unsqueeze",  "Where",
+};
+
+template <std::size_t count>
+bool contains(const std::string_view (&words)[count], std::string_view word) {
+  return std::find(std::begin(words), std::end(words), word) != std::end(words);
+}
+
+}  // namespace
+
+const TypeAttribute* type_attribute(std::string_view op_type) noexcept {
+  const auto* found = std::find_if(std::begin(type_attributes), std::end(type_attributes),
+                                   [&](const TypeAttribute& row) { return row.op_type == op_type; });
+  return found == std::end(type_attributes) ? nullptr : found;
+}
+
+const Schema* schema_of(const Node& node, const Graph& graph) {
+  const std::int64_t opset = graph.opset(node.domain);
+  return opset <= 0 ? nullptr : find_schema(node.domain, node.op_type, opset);
+}
+
+std::uint64_t elements_of(const TypeSet& set, ValueType::Kind kind) noexcept {
+  using Kind = ValueType::Kind;
+  switch (kind) {
+    case Kind::tensor:
+      return set.tensors;
+    case Kind::sequence:
+      return set.sequences;
+    case Kind::optional:
+      return set.optionals;
+    case Kind::optional_sequence:
+      return set.optional_sequences;
+    default:
+      return 0;
+  }
+}
+
+bool is_control_flow(const Node& node) noexcept {
+  return node.domain.empty() &&
+         (node.op_type == "If" || node.op_type == "Loop" || node.op_type == "Scan" || node.op_type == "SequenceMap");
+}
+
+bool is_container_operator(std::string_view op_type) noexcept { return contains(container_operators, op_type); }
+bool has_one_type(std::string_view op_type) noexcept { return contains(one_type_operators, op_type); }
+bool outputs_have_one_type(std::string_view op_type) noexcept {
+  return op_type == "Attention" || op_type == "GroupQueryAttention" || op_type == "MultiHeadAttention";
+}
+bool has_stash_type(std::string_view op_type) noexcept {
+  return op_type == "LayerNormalization" || op_type == "SimplifiedLayerNormalization";
+}
+bool only_moves_elements(std::string_view op_type) noexcept { return contains(element_movers, op_type); }
+bool may_compute_sizes(std::string_view op_type) noexcept { return contains(size_operators, op_type); }
+
+bool is_size_input(std::string_view op_type, std::size_t index) noexcept {
+  if (op_type == "Resize") return index > 0;
+  if (op_type == "Upsample") return index > 0;
+  return op_type == "Range" || (op_type == "OneHot" && index == 1);
+}
+
+BodyWiring body_wiring(const Node& node, std::int64_t opset) {
+  if (node.op_type == "Loop") {  // (count, condition, carried...) -> body(iteration, condition, carried...)
+    const std::size_t carried = node.input_names.size() > 2 ? node.input_names.size() - 2 : 0;
+    return {.first_body_input = 2, .first_node_input = 2, .first_body_output = 1, .carried = carried};
+  }
+  if (node.op_type == "Scan") {  // opset 8 has the lengths first
+    const std::size_t first = opset < 9 ? 1 : 0;
+    const Attribute* scanned = node.attribute("num_scan_inputs");
+    const std::size_t all = node.input_names.size() > first ? node.input_names.size() - first : 0;
+    const auto count = static_cast<std::uint64_t>(scanned == nullptr ? 0 : scanned->i);
+    return {.first_node_input = first, .carried = count <= all ? all - static_cast<std::size_t>(count) : 0};
+  }
+  return {};
+}
+
+}  // namespace tensorcast::models::onnx

@@ -1,0 +1,461 @@
+#include "models/onnx/run/graph_builder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "models/onnx/run/node_attributes.hpp"
+#include "models/onnx/run/tensor_loader.hpp"
+
+namespace tensorcast::models::onnx {
+namespace {
+
+constexpr int max_call_depth = 64;
+constexpr std::uint64_t max_inlined_nodes = std::uint64_t{1} << 17;
+constexpr std::uint64_t max_inlined_bytes = std::uint64_t{32} << 20;  // limit for inlined function calls
+constexpr std::size_t bytes_per_part = 64;                            // per input, output and attribute
+
+Error broken(std::string what) { return Error{.code = ErrorCode::parse, .message = std::move(what)}; }
+
+std::string node_title(const NodeTree& node) {
+  const std::string op = shown(node.domain.empty() ? node.op_type : node.domain + "." + node.op_type);
+  if (!node.name.empty()) return fmt::format("node \"{}\" ({})", shown(node.name), op);
+  return fmt::format("the {} node of \"{}\"", op, shown(node.outputs.empty() ? "" : node.outputs.front()));
+}
+
+// Returns the version of the standard operators; 0 if there is none.
+Result<int> standard_opset(const std::vector<OpsetTree>& opsets) {
+  std::int64_t version = 0;
+  for (const OpsetTree& opset : opsets) {
+    if (!opset.domain.empty()) continue;
+    if (version != 0 && version != opset.version) {
+      return broken(fmt::format("the standard operators are imported in versions {} and {}", version, opset.version));
+    }
+    version = opset.version;
+    if (version <= 0) return broken(fmt::format("there is no version {} of the standard operators", version));
+  }
+  if (version > newest_opset()) {
+    return Error{
+        .code = ErrorCode::unsupported,
+        .message = fmt::format("version {} of the standard operators is newer than {}, the newest that is known",
+                               version, newest_opset()),
+        .hint = "onnx.version_converter may convert the model to an older one"};
+  }
+  return static_cast<int>(version);
+}
+
+constexpr int newest_cast_like_opset = 25;  // ONNX 28 has no CastLike of its own
+
+// The context of nodes: the main graph, or one call of a function.
+struct Frame {
+  const Frame* caller = nullptr;
+  const FunctionTree* function = nullptr;  // null: the main graph
+  int opset = 0;                           // of the standard operators; 0: not imported
+  Attributes attributes = {};              // of the call
+  std::string prefix = {};                 // of the names of values
+  std::string title = {};                  // of the call, for messages; ends with a slash
+  int depth = 0;
+};
+
+// Maps names of values in nodes to names in the result. The main graph and its subgraphs keep their names.
+struct Scope {
+  const Scope* outer = nullptr;
+  std::unordered_map<std::string, std::string> names = {};
+};
+
+class GraphBuilder {
+ public:
+  GraphBuilder(const ModelTree& model, const io::InputFile& file) : model_(model), loader_(file) {}
+
+  Result<Graph> build() {
+    if (Result<void> listed = list_functions(); !listed) return std::move(listed).error();
+    Result<int> opset = standard_opset(model_.opsets);
+    if (!opset) return std::move(opset).error();
+    // Models before IR version 3 do not name their operator sets.
+    if (*opset == 0 && model_.ir_version < 3 && model_.opsets.empty()) opset = 1;
+    find_unused_prefix(model_.graph);
+    const Frame frame{.opset = *opset};
+    return build_graph(model_.graph, frame, Scope{}, true);
+  }
+
+ private:
+  using FunctionKey = std::tuple<std::string_view, std::string_view, std::string_view>;
+
+  Result<void> list_functions() {
+    for (const FunctionTree& function : model_.functions) {
+      if (!functions_.emplace(FunctionKey{function.domain, function.name, function.overload}, &function).second) {
+        return broken(fmt::format("the function \"{}\" of domain \"{}\" is defined twice", shown(function.name),
+                                  shown(function.domain)));
+      }
+    }
+    return {};
+  }
+
+  // Finds a prefix that no value's name begins with, for values of inlined functions.
+  void find_unused_prefix(const GraphTree& graph) {
+    const auto avoid = [&](std::string_view name) {
+      const std::size_t marks = std::min(name.find_first_not_of('#'), name.size());
+      if (marks >= prefix_.size()) prefix_.assign(marks + 1, '#');
+    };
+    for (const ValueInfo& input : graph.inputs) avoid(input.name);
+    for (const ValueInfo& output : graph.outputs) avoid(output.name);
+    for (const NodeTree& node : graph.nodes) {
+      for (const std::string& output : node.outputs) avoid(output);
+      for (const std::string& input : node.inputs) avoid(input);
+      for (const AttributeTree& attribute : node.attributes) {
+        if (attribute.g != nullptr) find_unused_prefix(*attribute.g);
+      }
+    }
+  }
+
+  static Error too_large() {
+    return Error{.code = ErrorCode::unsupported,
+                 .message = "the model's functions grow too large when they are inlined"};
+  }
+
+  // Takes memory for data whose size grows with the calls of a function instead of the file.
+  Result<void> spend(std::size_t bytes) {
+    bytes_ += bytes;
+    if (bytes_ <= max_inlined_bytes) return {};
+    return too_large();
+  }
+
+  // Builds the main graph, or a branch.
+  Result<Graph> build_graph(const GraphTree& tree, const Frame& frame, const Scope& outer, bool is_main) {
+    Graph graph;
+    graph.name = tree.name;
+    if (!is_main && !tree.inputs.empty()) {
+      return broken(fmt::format("a branch has the input \"{}\", but branches take none", shown(tree.inputs[0].name)));
+    }
+    graph.inputs = tree.inputs;
+    Scope scope{.outer = is_main ? nullptr : &outer};
+    if (Result<void> added = add_initializers(tree, frame, scope, graph); !added) return std::move(added).error();
+    if (Result<void> added = add_nodes(tree.nodes, frame, scope, graph); !added) return std::move(added).error();
+    for (const ValueInfo& output : tree.outputs) {
+      Result<std::string> name = find_value(output.name, frame, scope);
+      if (!name) return std::move(name).error();
+      ValueInfo& info = graph.outputs.emplace_back(output);
+      info.name = std::move(*name);
+    }
+    return graph;
+  }
+
+  Result<void> add_initializers(const GraphTree& tree, const Frame& frame, Scope& scope, Graph& graph) {
+    std::unordered_map<std::string_view, ValueInfo*> inputs;
+    for (ValueInfo& input : graph.inputs) inputs.emplace(input.name, &input);
+    std::unordered_set<std::string> seen;
+    for (const formats::onnx::ByteRange& initializer : tree.initializers) {
+      Result<NamedTensor> tensor = loader_.load(initializer);
+      if (!tensor) {
+        if (tensor.error().tensor.empty()) {  // the name itself may be unreadable
+          tensor.error().message.insert(0, fmt::format("initializer {}: ", &initializer - tree.initializers.data()));
+        }
+        return std::move(tensor).error();
+      }
+      const std::string& name = tensor->name;
+      if (name.empty()) return broken("an initializer has no name");
+      if (!seen.insert(name).second) return broken(fmt::format("there are two initializers \"{}\"", shown(name)));
+      if (const auto input = inputs.find(name); input != inputs.end()) {
+        input->second->default_value = std::move(tensor->tensor);
+        continue;
+      }
+      if (Result<void> defined = define(name, frame, scope); !defined) return defined;
+      Result<std::string> value = find_value(name, frame, scope);
+      if (!value) return std::move(value).error();
+      GraphNode& node = graph.nodes.emplace_back();
+      node.name = name;
+      node.operation = ConstantOp{.value = std::move(tensor->tensor)};
+      node.outputs.push_back(std::move(*value));
+    }
+    return {};
+  }
+
+  // Names a value of a function or of its branches in the result, unless it already has a name.
+  Result<void> define(const std::string& name, const Frame& frame, Scope& scope) {
+    if (frame.function == nullptr || name.empty()) return {};
+    std::string fresh = frame.prefix + name;
+    if (Result<void> fits = spend(fresh.size()); !fits) return fits;
+    if (scope.outer != nullptr) {
+      // The names of a branch's values must differ from those of the function and the other branch.
+      fresh = fmt::format("{}{}/{}", frame.prefix, ++calls_, name);
+    }
+    scope.names.try_emplace(name, std::move(fresh));
+    return {};
+  }
+
+  static Result<std::string> find_value(const std::string& name, const Frame& frame, const Scope& scope) {
+    if (frame.function == nullptr) return name;
+    for (const Scope* level = &scope; level != nullptr; level = level->outer) {
+      if (const auto found = level->names.find(name); found != level->names.end()) return found->second;
+    }
+    return broken(fmt::format("the function \"{}\" has no value \"{}\"", shown(frame.function->name), shown(name)));
+  }
+
+  Result<void> add_nodes(const std::vector<NodeTree>& nodes, const Frame& frame, Scope& scope, Graph& graph) {
+    for (const NodeTree& node : nodes) {
+      for (const std::string& output : node.outputs) {
+        if (Result<void> defined = define(output, frame, scope); !defined) return defined;
+      }
+    }
+    for (const NodeTree& node : nodes) {
+      if (frame.function != nullptr && ++inlined_nodes_ > max_inlined_nodes) return too_large();
+      Result<void> added = add_node(node, frame, scope, graph);
+      if (added) continue;
+      // The error names the innermost node.
+      if (!std::exchange(node_named_, true)) {
+        added.error().message = fmt::format("{}{}: {}", frame.title, node_title(node), added.error().message);
+      }
+      return added;
+    }
+    return {};
+  }
+
+  Result<void> add_node(const NodeTree& node, const Frame& frame, Scope& scope, Graph& graph) {
+    const Attributes* outer = frame.function == nullptr ? nullptr : &frame.attributes;
+    if (outer != nullptr) {
+      const std::size_t parts = node.inputs.size() + node.outputs.size() + node.attributes.size();
+      if (Result<void> fits = spend(parts * bytes_per_part + frame.title.size() + node.name.size()); !fits) return fits;
+    }
+    Result<Attributes> attributes = resolve_attributes(node, outer);
+    if (!attributes) return std::move(attributes).error();
+
+    GraphNode result;
+    result.name = frame.title + node.name;
+    for (const std::string& input : node.inputs) {
+      if (input.empty()) {
+        result.inputs.emplace_back();
+        continue;
+      }
+      Result<std::string> name = find_value(input, frame, scope);
+      if (!name) return std::move(name).error();
+      if (Result<void> fits = spend(outer != nullptr ? name->size() : 0); !fits) return fits;
+      result.inputs.push_back(std::move(*name));
+    }
+    for (const std::string& output : node.outputs) {
+      Result<std::string> name = output.empty() ? unused_value() : find_value(output, frame, scope);
+      if (!name) return std::move(name).error();
+      result.outputs.push_back(std::move(*name));
+    }
+
+    const bool standard = node.domain.empty() && is_run(node.op_type);
+    if (!standard) {
+      const auto function = functions_.find(FunctionKey{node.domain, node.op_type, node.overload});
+      if (function == functions_.end()) return no_conversion(node);
+      return call(*function->second, std::move(*attributes), std::move(result), frame, graph);
+    }
+    if (const auto missing = std::find(result.inputs.begin(), result.inputs.end(), "");
+        missing != result.inputs.end()) {
+      return broken(fmt::format("input {} is left out, but is not optional", missing - result.inputs.begin()));
+    }
+    Result<Operation> operation = standard_operation(node, *attributes, frame, scope);
+    if (!operation) return std::move(operation).error();
+    result.operation = std::move(*operation);
+    graph.nodes.push_back(std::move(result));
+    return {};
+  }
+
+  // Unused outputs have no name in ONNX.
+  Result<std::string> unused_value() {
+    std::string name = fmt::format("{}{}", prefix_, ++calls_);
+    if (Result<void> fits = spend(name.size()); !fits) return std::move(fits).error();
+    return name;
+  }
+
+  static bool is_run(std::string_view op_type) {
+    return op_type == "Cast" || op_type == "CastLike" || op_type == "Identity" || op_type == "Constant" ||
+           op_type == "If";
+  }
+
+  static Error no_conversion(const NodeTree& node) {
+    return Error{.code = ErrorCode::unsupported,
+                 .message = fmt::format("{} is not an operator that is run here",
+                                        shown(node.domain.empty() ? node.op_type : node.domain + "." + node.op_type)),
+                 .hint = "Cast, CastLike, Constant, Identity, If and the model's own functions of these are"};
+  }
+
+  Result<Operation> standard_operation(const NodeTree& node, const Attributes& attributes, const Frame& frame,
+                                       const Scope& scope) {
+    const int opset = frame.opset;
+    if (opset == 0) {
+      return broken(fmt::format("the {} imports no version of the standard operators",
+                                frame.function == nullptr ? "model" : "function"));
+    }
+    if (node.op_type == "CastLike" && opset < 15) {
+      return Error{.code = ErrorCode::unsupported,
+                   .message = fmt::format("opset {} has no CastLike; it came with opset 15", opset)};
+    }
+    if (Result<void> known = check_attributes(node.op_type, opset, attributes); !known) return std::move(known).error();
+    if (node.op_type == "Cast" || node.op_type == "CastLike") {
+      const Result<CastOptions> options = cast_options(opset, attributes);
+      if (!options) return options.error();
+      if (node.op_type == "CastLike") {
+        CastOptions like_options = *options;  // CastLike lacks types that were added later
+        like_options.opset = std::min(like_options.opset, newest_cast_like_opset);
+        return Operation(CastLikeOp{.options = like_options});
+      }
+      const Result<DType> to = cast_target(opset, attributes);
+      if (!to) return to.error();
+      return Operation(CastOp{.to = *to, .options = *options});
+    }
+    if (node.op_type == "Identity") return Operation(IdentityOp{});
+    if (node.op_type == "Constant") return constant(attributes);
+    return branches(node, attributes, frame, scope);
+  }
+
+  // A constant of a function is made once for all its calls.
+  Result<Operation> constant(const Attributes& attributes) {
+    const AttributeTree* key = attributes.size() == 1 ? attributes.begin()->second : nullptr;
+    const auto known = constants_.find(key);
+    if (key != nullptr && known != constants_.end()) return Operation(ConstantOp{.value = known->second});
+    Result<Tensor> value = constant_value(attributes, loader_);
+    if (!value) return std::move(value).error();
+    if (key != nullptr) constants_.emplace(key, *value);
+    return Operation(ConstantOp{.value = std::move(*value)});
+  }
+
+  Result<Operation> branches(const NodeTree& node, const Attributes& attributes, const Frame& frame,
+                             const Scope& scope) {
+    IfOp operation;
+    for (const auto& [name, target] :
+         {std::pair("then_branch", &operation.then_branch), std::pair("else_branch", &operation.else_branch)}) {
+      const Result<const GraphTree*> tree = branch(name, attributes);
+      if (!tree) return tree.error();
+      // A branch passed as an attribute of the call would see the caller's values.
+      const bool is_own = std::any_of(node.attributes.begin(), node.attributes.end(),
+                                      [&](const AttributeTree& attribute) { return attribute.g.get() == *tree; });
+      if (!is_own) {
+        return Error{.code = ErrorCode::unsupported, .message = "branches passed to a function are not supported"};
+      }
+      Result<Graph> graph = build_graph(**tree, frame, scope, false);
+      if (!graph) return std::move(graph).error();
+      *target = std::make_shared<const Graph>(std::move(*graph));
+    }
+    return Operation(std::move(operation));
+  }
+
+  // Inlines a call. `node` has the call's inputs and outputs.
+  Result<void> call(const FunctionTree& function, Attributes attributes, GraphNode node, const Frame& caller,
+                    Graph& graph) {
+    for (const Frame* frame = &caller; frame != nullptr; frame = frame->caller) {
+      if (frame->function == &function) {
+        return broken(fmt::format("the function \"{}\" calls itself", shown(function.name)));
+      }
+    }
+    if (caller.depth == max_call_depth) {
+      return Error{.code = ErrorCode::unsupported,
+                   .message = fmt::format("functions call each other over {} deep", max_call_depth)};
+    }
+    const std::size_t parts =
+        function.inputs.size() + function.outputs.size() + function.attributes.size() + function.defaults.size();
+    if (Result<void> fits = spend(parts * bytes_per_part); !fits) return fits;
+    if (Result<void> known = complete_attributes(function, attributes); !known) return known;
+    if (!opsets_.contains(&function)) {
+      const Result<int> version = standard_opset(function.opsets);
+      if (!version) return version.error();
+      opsets_.emplace(&function, *version);
+    }
+
+    const bool named = node.name.size() > caller.title.size();
+    const std::string title = named ? node.name : caller.title + function.name;
+    const Frame frame{.caller = &caller,
+                      .function = &function,
+                      .opset = opsets_[&function],
+                      .attributes = std::move(attributes),
+                      .prefix = fmt::format("{}{}/", prefix_, ++calls_),
+                      .title = shown(title) + "/",
+                      .depth = caller.depth + 1};
+    Scope scope;
+    if (Result<void> bound = bind_inputs(function, node, scope); !bound) return bound;
+    std::vector<std::pair<std::string, std::string>> copies;  // outputs that already have another name
+    if (Result<void> bound = bind_outputs(function, node, scope, copies); !bound) return bound;
+    if (Result<void> added = add_nodes(function.nodes, frame, scope, graph); !added) return added;
+    for (auto& [source, target] : copies) {
+      GraphNode& copy = graph.nodes.emplace_back();
+      copy.name = frame.title + target;
+      copy.operation = IdentityOp{};
+      copy.inputs.push_back(std::move(source));
+      copy.outputs.push_back(std::move(target));
+    }
+    return {};
+  }
+
+  static Result<void> complete_attributes(const FunctionTree& function, Attributes& attributes) {
+    std::unordered_set<std::string_view> declared(function.attributes.begin(), function.attributes.end());
+    for (const AttributeTree& attribute : function.defaults) declared.insert(attribute.name);
+    for (const auto& [name, attribute] : attributes) {
+      if (declared.contains(name)) continue;
+      return broken(fmt::format("the function \"{}\" has no attribute \"{}\"", shown(function.name), shown(name)));
+    }
+    for (const AttributeTree& attribute : function.defaults) attributes.try_emplace(attribute.name, &attribute);
+    return {};
+  }
+
+  static Result<void> bind_inputs(const FunctionTree& function, const GraphNode& node, Scope& scope) {
+    if (node.inputs.size() > function.inputs.size()) {
+      return broken(fmt::format("the function \"{}\" takes {} inputs, not {}", shown(function.name),
+                                function.inputs.size(), node.inputs.size()));
+    }
+    for (std::size_t i = 0; i < function.inputs.size(); ++i) {
+      // An omitted input is also omitted for the nodes of the function.
+      std::string value = i < node.inputs.size() ? node.inputs[i] : std::string();
+      if (!scope.names.try_emplace(function.inputs[i], std::move(value)).second) {
+        return broken(
+            fmt::format("the function \"{}\" has two inputs \"{}\"", shown(function.name), shown(function.inputs[i])));
+      }
+    }
+    return {};
+  }
+
+  Result<void> bind_outputs(const FunctionTree& function, const GraphNode& node, Scope& scope,
+                            std::vector<std::pair<std::string, std::string>>& copies) {
+    if (node.outputs.size() > function.outputs.size()) {
+      return broken(fmt::format("the function \"{}\" has {} outputs, not {}", shown(function.name),
+                                function.outputs.size(), node.outputs.size()));
+    }
+    std::unordered_set<std::string_view> made;
+    for (const NodeTree& inner : function.nodes) {
+      for (const std::string& output : inner.outputs) {
+        if (!output.empty() && (scope.names.contains(output) || !made.insert(output).second)) {
+          return broken(fmt::format("the function \"{}\" defines \"{}\" twice", shown(function.name), shown(output)));
+        }
+      }
+    }
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      const std::string& inner = function.outputs[i];
+      const auto known = scope.names.find(inner);
+      if (known != scope.names.end()) {
+        copies.emplace_back(known->second, node.outputs[i]);
+      } else if (made.contains(inner)) {
+        scope.names.emplace(inner, node.outputs[i]);
+      } else {
+        return broken(
+            fmt::format("no node of the function \"{}\" makes its output \"{}\"", shown(function.name), shown(inner)));
+      }
+    }
+    return {};
+  }
+
+  const ModelTree& model_;
+  TensorLoader loader_;
+  std::map<FunctionKey, const FunctionTree*> functions_;
+  std::map<const FunctionTree*, int> opsets_;  // of the standard operators
+  std::map<const AttributeTree*, Tensor> constants_;
+  std::string prefix_ = "#";
+  std::uint64_t calls_ = 0;
+  std::uint64_t inlined_nodes_ = 0;
+  std::uint64_t bytes_ = 0;
+  bool node_named_ = false;  // whether the error names a node
+};
+
+}  // namespace
+
+Result<Graph> build_graph(const ModelTree& model, const io::InputFile& file) {
+  Result<Graph> graph = GraphBuilder(model, file).build();
+  if (!graph) graph.error().file = file.path();
+  return graph;
+}
+
+}  // namespace tensorcast::models::onnx

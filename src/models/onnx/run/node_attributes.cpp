@@ -1,0 +1,217 @@
+#include "models/onnx/run/node_attributes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "formats/onnx/tensor_proto_schema.hpp"
+
+namespace tensorcast::models::onnx {
+namespace {
+
+Error broken(std::string what) { return Error{.code = ErrorCode::parse, .message = std::move(what)}; }
+
+struct AttributeRow {
+  std::string_view op_type;
+  std::string_view attribute;
+  int since;
+};
+constexpr std::array attribute_rows = {
+    AttributeRow{"Cast", "to", 1},
+    AttributeRow{"Cast", "saturate", 19},
+    AttributeRow{"Cast", "round_mode", 24},
+    AttributeRow{"CastLike", "saturate", 19},
+    AttributeRow{"CastLike", "round_mode", 24},
+    AttributeRow{"Constant", "value", 1},
+    AttributeRow{"Constant", "sparse_value", 11},
+    AttributeRow{"Constant", "value_int", 12},
+    AttributeRow{"Constant", "value_ints", 12},
+    AttributeRow{"Constant", "value_float", 12},
+    AttributeRow{"Constant", "value_floats", 12},
+    AttributeRow{"Constant", "value_string", 12},
+    AttributeRow{"Constant", "value_strings", 12},
+    AttributeRow{"If", "then_branch", 1},
+    AttributeRow{"If", "else_branch", 1},
+};
+
+Result<void> expect_type(const AttributeTree& attribute, AttributeType type, std::string_view words) {
+  if (attribute.type == type) return {};
+  return broken(fmt::format("the attribute \"{}\" is not {}", shown(attribute.name), words));
+}
+
+const AttributeTree* find(const Attributes& attributes, std::string_view name) {
+  const auto found = attributes.find(name);
+  return found == attributes.end() ? nullptr : found->second;
+}
+
+// The names of TensorProto.DataType, as in Cast before opset 6.
+constexpr std::array<std::pair<std::string_view, DType>, 13> old_type_names = {{{"FLOAT", DType::float32},
+                                                                                {"UINT8", DType::uint8},
+                                                                                {"INT8", DType::int8},
+                                                                                {"UINT16", DType::uint16},
+                                                                                {"INT16", DType::int16},
+                                                                                {"INT32", DType::int32},
+                                                                                {"INT64", DType::int64},
+                                                                                {"STRING", DType::string},
+                                                                                {"BOOL", DType::boolean},
+                                                                                {"FLOAT16", DType::float16},
+                                                                                {"DOUBLE", DType::float64},
+                                                                                {"UINT32", DType::uint32},
+                                                                                {"UINT64", DType::uint64}}};
+
+template <class T>
+Result<Tensor> numbers(DType dtype, std::vector<std::int64_t> shape, std::span<const T> values) {
+  const std::span<const std::byte> bytes = std::as_bytes(values);
+  return Tensor::own(dtype, std::move(shape), {bytes.begin(), bytes.end()});
+}
+
+Result<Tensor> texts(std::vector<std::int64_t> shape, std::span<const std::string> values) {
+  StringBuffer buffer;
+  buffer.offsets.push_back(0);
+  for (const std::string& value : values) {
+    buffer.data.insert(buffer.data.end(), value.begin(), value.end());
+    buffer.offsets.push_back(static_cast<std::int64_t>(buffer.data.size()));
+  }
+  return Tensor::own(std::move(shape), std::move(buffer));
+}
+
+std::vector<std::int64_t> vector_shape(std::size_t count) { return {static_cast<std::int64_t>(count)}; }
+
+}  // namespace
+
+Result<Attributes> resolve_attributes(const NodeTree& node, const Attributes* outer) {
+  Attributes attributes;
+  for (const AttributeTree& attribute : node.attributes) {
+    const AttributeTree* value = &attribute;
+    if (!attribute.reference.empty()) {
+      if (outer == nullptr) {
+        return broken(fmt::format("the attribute \"{}\" refers to an attribute of a function, but stands in none",
+                                  shown(attribute.name)));
+      }
+      value = find(*outer, attribute.reference);
+      if (value == nullptr) continue;
+      if (attribute.type != AttributeType::undefined && attribute.type != value->type) {
+        return broken(fmt::format("the attribute \"{}\" is not of the type of \"{}\", to which it refers",
+                                  shown(attribute.name), shown(attribute.reference)));
+      }
+    }
+    if (!attributes.emplace(attribute.name, value).second) {
+      return broken(fmt::format("the attribute \"{}\" stands there twice", shown(attribute.name)));
+    }
+  }
+  return attributes;
+}
+
+int attribute_since(std::string_view op_type, std::string_view attribute) noexcept {
+  const auto row = std::find_if(attribute_rows.begin(), attribute_rows.end(), [&](const AttributeRow& candidate) {
+    return candidate.op_type == op_type && candidate.attribute == attribute;
+  });
+  return row == attribute_rows.end() ? 0 : row->since;
+}
+
+Result<void> check_attributes(std::string_view op_type, int opset, const Attributes& attributes) {
+  for (const auto& [name, attribute] : attributes) {
+    const int since = attribute_since(op_type, name);
+    if (since != 0 && since <= opset) continue;
+    return Error{.code = ErrorCode::unsupported,
+                 .message = fmt::format("{} of opset {} has no attribute \"{}\"{}", op_type, opset, shown(name),
+                                        since == 0 ? "" : fmt::format("; it came with opset {}", since))};
+  }
+  return {};
+}
+
+Result<CastOptions> cast_options(int opset, const Attributes& attributes) {
+  CastOptions options;
+  options.opset = opset;
+  if (const AttributeTree* saturate = find(attributes, "saturate")) {
+    if (auto right = expect_type(*saturate, AttributeType::int_, "an integer"); !right) return std::move(right).error();
+    options.saturate = saturate->i != 0;
+  }
+  if (const AttributeTree* mode = find(attributes, "round_mode")) {
+    if (auto right = expect_type(*mode, AttributeType::string, "a string"); !right) return std::move(right).error();
+    if (mode->s == "up") {
+      options.round_mode = RoundMode::up;
+    } else if (mode->s == "down") {
+      options.round_mode = RoundMode::down;
+    } else if (mode->s == "nearest") {
+      options.round_mode = RoundMode::nearest;
+    } else {
+      return broken(fmt::format("round_mode \"{}\" is not one of up, down, nearest", mode->s.substr(0, 40)));
+    }
+  }
+  return options;
+}
+
+Result<DType> cast_target(int opset, const Attributes& attributes) {
+  const AttributeTree* to = find(attributes, "to");
+  if (to == nullptr) return broken("the attribute \"to\" is missing");
+  if (opset < 6) {
+    if (auto right = expect_type(*to, AttributeType::string, "a string, as before opset 6"); !right) {
+      return std::move(right).error();
+    }
+    const auto* const known =
+        std::find_if(old_type_names.begin(), old_type_names.end(), [&](const auto& row) { return row.first == to->s; });
+    if (known != old_type_names.end()) return known->second;
+    return Error{
+        .code = ErrorCode::unsupported,
+        .message = fmt::format("\"to\" is \"{}\", which is not a type of opset {}", to->s.substr(0, 40), opset)};
+  }
+  if (auto right = expect_type(*to, AttributeType::int_, "an integer"); !right) return std::move(right).error();
+  if (to->i == 0) return broken("\"to\" is 0, UNDEFINED");
+  Result<DType> dtype = formats::onnx::parse_data_type(static_cast<std::uint64_t>(to->i));
+  if (dtype) return dtype;
+  return Error{.code = ErrorCode::unsupported,
+               .message = fmt::format("\"to\" is {}, which is not a supported type", to->i)};
+}
+
+Result<Tensor> constant_value(const Attributes& attributes, TensorLoader& loader) {
+  if (attributes.size() != 1) {
+    return broken(fmt::format("a Constant has exactly one value, not {}", attributes.size()));
+  }
+  const auto& [name, attribute] = *attributes.begin();
+  const auto is = [&](AttributeType type, std::string_view words) { return expect_type(*attribute, type, words); };
+  if (name == "value") {
+    if (auto right = is(AttributeType::tensor, "a tensor"); !right) return std::move(right).error();
+    Result<NamedTensor> tensor = loader.load(attribute->t);
+    if (!tensor) return std::move(tensor).error();
+    return std::move(tensor->tensor);
+  }
+  if (name == "value_int") {
+    if (auto right = is(AttributeType::int_, "an integer"); !right) return std::move(right).error();
+    return numbers(DType::int64, {}, std::span<const std::int64_t>(&attribute->i, 1));
+  }
+  if (name == "value_ints") {
+    if (auto right = is(AttributeType::ints, "a list of integers"); !right) return std::move(right).error();
+    return numbers(DType::int64, vector_shape(attribute->ints.size()), std::span<const std::int64_t>(attribute->ints));
+  }
+  if (name == "value_float") {
+    if (auto right = is(AttributeType::float_, "a float"); !right) return std::move(right).error();
+    return numbers(DType::float32, {}, std::span<const float>(&attribute->f, 1));
+  }
+  if (name == "value_floats") {
+    if (auto right = is(AttributeType::floats, "a list of floats"); !right) return std::move(right).error();
+    return numbers(DType::float32, vector_shape(attribute->floats.size()), std::span<const float>(attribute->floats));
+  }
+  if (name == "value_string") {
+    if (auto right = is(AttributeType::string, "a string"); !right) return std::move(right).error();
+    return texts({}, std::span(&attribute->s, 1));
+  }
+  if (name == "value_strings") {
+    if (auto right = is(AttributeType::strings, "a list of strings"); !right) return std::move(right).error();
+    return texts(vector_shape(attribute->strings.size()), attribute->strings);
+  }
+  return Error{.code = ErrorCode::unsupported, .message = "sparse tensors are not supported"};
+}
+
+Result<const GraphTree*> branch(std::string_view name, const Attributes& attributes) {
+  const AttributeTree* attribute = find(attributes, name);
+  if (attribute == nullptr) return broken(fmt::format("the attribute \"{}\" is missing", name));
+  if (attribute->type != AttributeType::graph || attribute->g == nullptr) {
+    return broken(fmt::format("the attribute \"{}\" is not a graph", name));
+  }
+  return static_cast<const GraphTree*>(attribute->g.get());
+}
+
+}  // namespace tensorcast::models::onnx

@@ -1,0 +1,62 @@
+#include "models/onnx/run/tensor_loader.hpp"
+
+#include <fmt/format.h>
+
+#include "io/memory_budget.hpp"
+
+namespace tensorcast::models::onnx {
+
+using formats::onnx::Outline;
+using formats::onnx::TensorProtoReader;
+
+Result<NamedTensor> TensorLoader::load(formats::onnx::ByteRange message) {
+  if (const auto known = by_offset_.find(message.offset); known != by_offset_.end()) return known->second;
+  Result<std::unique_ptr<TensorProtoReader>> reader = TensorProtoReader::open(file_, message);
+  if (!reader) return std::move(reader).error();
+  const std::string& name = (*reader)->outline().info.name;
+  const bool external = (*reader)->outline().storage == Outline::Storage::external;
+  Result<Tensor> tensor = external ? read_external(**reader) : read(**reader);
+  if (!tensor) {
+    tensor.error().file = file_.path();
+    tensor.error().tensor = name;
+    return std::move(tensor).error();
+  }
+  return by_offset_.emplace(message.offset, NamedTensor{.name = name, .tensor = std::move(*tensor)}).first->second;
+}
+
+Result<Tensor> TensorLoader::read(TensorProtoReader& reader) {
+  const formats::TensorInfo& info = reader.outline().info;
+  if (info.dtype == DType::string) {
+    constexpr std::uint64_t least_field_bytes = 2;  // a key and a length
+    const io::MemoryBudget budget(info.bytes + info.count * least_field_bytes);
+    Result<StringBuffer> strings = formats::read_all_strings(reader, 0, budget);
+    if (!strings) return std::move(strings).error();
+    return Tensor::own(info.shape, std::move(*strings));
+  }
+  std::vector<std::byte> bytes(info.bytes);
+  if (Result<void> got = reader.read(0, 0, bytes); !got) return std::move(got).error();
+  return Tensor::own(info.dtype, info.shape, std::move(bytes));
+}
+
+Result<Tensor> TensorLoader::read_external(TensorProtoReader& reader) {
+  const Outline& outline = reader.outline();
+  const io::InputFile& file = *reader.external_file();
+  const ExternalKey key{file.identity(), outline.external.offset, outline.info.bytes};
+  if (const auto known = external_.find(key); known != external_.end()) {
+    return Tensor::share({outline.info.dtype, outline.info.shape, known->second.bytes()},
+                         std::make_shared<Tensor>(known->second));
+  }
+  // Overlapping tensors could turn a small file into any amount of memory.
+  std::uint64_t& left = unread_.try_emplace(file.identity(), file.size()).first->second;
+  if (outline.info.bytes > left) {
+    return Error{
+        .code = ErrorCode::parse,
+        .message = fmt::format("external data \"{}\": tensors overlap in this file", outline.external.location)};
+  }
+  left -= outline.info.bytes;
+  Result<Tensor> tensor = read(reader);
+  if (tensor) external_.emplace(key, *tensor);
+  return tensor;
+}
+
+}  // namespace tensorcast::models::onnx

@@ -1,0 +1,265 @@
+// tensorcast::onnx::diff(): compares types, Casts, opsets and initializers of two models.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <tuple>
+
+#include "convert/number_difference.hpp"
+#include "formats/onnx/tensor_proto_reader.hpp"
+#include "models/onnx/guarded_for_file.hpp"
+#include "models/onnx/ir/graph_scopes.hpp"
+#include "models/onnx/ir/model_ir.hpp"
+#include "models/onnx/ir/type_inference.hpp"
+#include "models/onnx/precision/precision_plan.hpp"
+#include "tensorcast/cast.hpp"
+#include "tensorcast/onnx.hpp"
+
+namespace tensorcast::models::onnx {
+namespace {
+
+using formats::TensorInfo;
+using formats::onnx::TensorProtoReader;
+using ::tensorcast::onnx::CastInfo;
+using ::tensorcast::onnx::DiffOutcome;
+using ::tensorcast::onnx::DiffRequest;
+
+struct Side {
+  io::InputFile file;
+  std::unique_ptr<Model> model;
+  std::vector<std::string> scopes;  // by graph
+  std::map<std::string, const Initializer*> initializers;
+  std::vector<std::string> initializer_names;  // in the order of the file
+};
+
+template <class Visit>
+void each_graph(const Graph& graph, const Visit& visit) {
+  visit(graph);
+  for (const Node& node : graph.nodes) {
+    for (const Attribute& attribute : node.attributes) {
+      for (const auto& inner : attribute.graphs) each_graph(*inner, visit);
+    }
+  }
+}
+
+template <class Visit>
+void each_graph(const Model& model, const Visit& visit) {
+  each_graph(*model.graph, visit);
+  for (const auto& function : model.functions) each_graph(function->body, visit);
+}
+
+Result<Side> open_side(const std::string& path) {
+  Result<io::InputFile> file = io::InputFile::open(path);
+  if (!file) return std::move(file).error();
+  Result<std::unique_ptr<Model>> model = read_model(*file);
+  if (!model) {
+    Error error = std::move(model).error();
+    if (error.file.empty()) error.file = path;
+    return error;
+  }
+  infer_types(**model);
+  Side side{
+      .file = std::move(*file), .model = std::move(*model), .scopes = {}, .initializers = {}, .initializer_names = {}};
+  side.scopes = graph_scopes(*side.model);
+  each_graph(*side.model, [&](const Graph& graph) {
+    const std::string& scope = side.scopes[graph.id];
+    for (const Initializer& initializer : graph.initializers) {
+      std::string shown = scope.empty() ? initializer.name : scope + "/" + initializer.name;
+      if (side.initializers.emplace(shown, &initializer).second) side.initializer_names.push_back(std::move(shown));
+    }
+  });
+  return side;
+}
+
+using PlacedName = std::pair<std::string, std::string>;  // scope, name
+
+std::map<PlacedName, std::string> types_of(const Side& side) {
+  std::map<PlacedName, std::string> types;
+  for (const Value& value : side.model->values) {
+    types.emplace(PlacedName{side.scopes[value.graph->id], value.name}, type_text(value.type));
+  }
+  return types;
+}
+
+void compare_values(const Side& a, const Side& b, DiffOutcome& outcome) {
+  const auto types_a = types_of(a);
+  const auto types_b = types_of(b);
+  for (const auto& [key, type] : types_a) {
+    const auto other = types_b.find(key);
+    const std::string there = other == types_b.end() ? std::string() : other->second;
+    if (there != type) outcome.values.push_back({.scope = key.first, .name = key.second, .a = type, .b = there});
+  }
+  for (const auto& [key, type] : types_b) {
+    if (!types_a.contains(key)) outcome.values.push_back({.scope = key.first, .name = key.second, .a = "", .b = type});
+  }
+}
+
+std::map<std::string, std::int64_t> opsets_of(const Model& model) {
+  std::map<std::string, std::int64_t> opsets;
+  for (const Opset& opset : model.opsets) opsets[opset.domain] = opset.version;
+  for (const auto& function : model.functions) {
+    for (const Opset& opset : function->opsets) {
+      opsets[fmt::format("{}::{} {}", function->domain, function->name, opset.domain)] = opset.version;
+    }
+  }
+  return opsets;
+}
+
+std::map<std::string, std::size_t> operators_of(const Model& model) {
+  std::map<std::string, std::size_t> operators;
+  each_graph(model, [&](const Graph& graph) {
+    for (const Node& node : graph.nodes) {
+      ++operators[node.domain.empty() ? node.op_type : node.domain + "::" + node.op_type];
+    }
+  });
+  return operators;
+}
+
+// Calls take(key, a, b) for keys whose numbers differ; 0 where a map lacks the key.
+template <class Number, class Take>
+void compare_maps(const std::map<std::string, Number>& a, const std::map<std::string, Number>& b, const Take& take) {
+  std::map<std::string, std::pair<Number, Number>> both;
+  for (const auto& [key, number] : a) both[key].first = number;
+  for (const auto& [key, number] : b) both[key].second = number;
+  for (const auto& [key, pair] : both) {
+    if (pair.first != pair.second) take(key, pair.first, pair.second);
+  }
+}
+
+Result<void> compare_casts(const DiffRequest& request, DiffOutcome& outcome) {
+  Result<std::vector<CastInfo>> a = ::tensorcast::onnx::list_casts(request.a);
+  if (!a) return std::move(a).error();
+  Result<std::vector<CastInfo>> b = ::tensorcast::onnx::list_casts(request.b);
+  if (!b) return std::move(b).error();
+  const auto key = [](const CastInfo& cast) { return std::tie(cast.scope, cast.input, cast.from, cast.to); };
+  std::multimap<std::tuple<std::string, std::string, DType, DType>, const CastInfo*> left;
+  for (const CastInfo& cast : *b) left.emplace(key(cast), &cast);
+  for (const CastInfo& cast : *a) {
+    const auto found = left.find(key(cast));
+    if (found == left.end()) {
+      outcome.casts_only_a.push_back(cast);
+    } else {
+      left.erase(found);
+    }
+  }
+  for (const auto& [ignored, cast] : left) outcome.casts_only_b.push_back(*cast);
+  return {};
+}
+
+constexpr std::size_t block_elements = std::size_t{1} << 17;
+
+Result<void> load(TensorProtoReader& reader, std::uint64_t first, std::size_t count, std::vector<std::byte>& raw,
+                  std::vector<double>& numbers) {
+  const DType dtype = reader.tensors().front().dtype;
+  raw.resize(storage_bytes(dtype, count));
+  numbers.resize(count);
+  if (Result<void> got = reader.read(0, storage_bytes(dtype, first), raw); !got) return got;
+  const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
+  return cast(TensorView{dtype, shape, raw},
+              MutableTensorView{DType::float64, shape, std::as_writable_bytes(std::span(numbers))});
+}
+
+Result<void> compare_elements(const Side& a, const Initializer& in_a, const Side& b, const Initializer& in_b,
+                              bool headers_only, TensorDifference& result) {
+  const auto reader_a = TensorProtoReader::open(a.file, in_a.tensor);
+  if (!reader_a) return reader_a.error();
+  const auto reader_b = TensorProtoReader::open(b.file, in_b.tensor);
+  if (!reader_b) return reader_b.error();
+  const TensorInfo& from = (*reader_a)->tensors().front();
+  const TensorInfo& to = (*reader_b)->tensors().front();
+  result.from = from.dtype;
+  result.to = to.dtype;
+  result.from_shape = from.shape;
+  result.to_shape = to.shape;
+  result.count = from.count;
+  result.equal = from.dtype == to.dtype && from.shape == to.shape && in_a.sparse == in_b.sparse;
+  const bool numbers = from.dtype != DType::string && to.dtype != DType::string;
+  if (headers_only || from.shape != to.shape || !numbers || in_a.sparse) return {};
+  conversion::NumberDifference found;
+  std::vector<std::byte> raw;
+  std::vector<double> x;
+  std::vector<double> y;
+  for (std::uint64_t first = 0; first < from.count; first += block_elements) {
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(block_elements, from.count - first));
+    if (Result<void> got = load(**reader_a, first, count, raw, x); !got) return got;
+    if (Result<void> got = load(**reader_b, first, count, raw, y); !got) return got;
+    for (std::size_t i = 0; i < count; ++i) found.add(x[i], y[i]);
+  }
+  found.fill(result);
+  result.equal = result.equal && found.different == 0;
+  return {};
+}
+
+DType castable(std::uint32_t element) {
+  const auto dtype = static_cast<DType>(element);
+  return is_castable(dtype) ? dtype : DType::undefined;
+}
+
+Result<void> compare_initializers(const Side& a, const Side& b, bool headers_only, DiffOutcome& outcome) {
+  for (const std::string& shown : a.initializer_names) {
+    const Initializer& initializer = *a.initializers.at(shown);
+    TensorDifference& result = outcome.initializers.emplace_back();
+    result.name = shown;
+    result.from = castable(initializer.element);
+    const auto other = b.initializers.find(shown);
+    result.in_b = other != b.initializers.end();
+    if (!result.in_b) continue;
+    if (castable(initializer.element) == DType::undefined || castable(other->second->element) == DType::undefined) {
+      result.equal = initializer.element == other->second->element && initializer.count == other->second->count;
+      continue;
+    }
+    Result<void> done = compare_elements(a, initializer, b, *other->second, headers_only, result);
+    if (!done) {
+      Error error = std::move(done).error();
+      if (error.tensor.empty()) error.tensor = shown;
+      return error;
+    }
+  }
+  for (const std::string& shown : b.initializer_names) {
+    if (a.initializers.contains(shown)) continue;
+    TensorDifference& result = outcome.initializers.emplace_back();
+    result.name = shown;
+    result.in_a = false;
+    result.to = castable(b.initializers.at(shown)->element);
+  }
+  return {};
+}
+
+Result<DiffOutcome> diff(const DiffRequest& request) {
+  const Result<Side> a = open_side(request.a);
+  if (!a) return a.error();
+  const Result<Side> b = open_side(request.b);
+  if (!b) return b.error();
+  DiffOutcome outcome{.ir_version_a = a->model->ir_version, .ir_version_b = b->model->ir_version};
+  compare_maps(opsets_of(*a->model), opsets_of(*b->model),
+               [&](const std::string& domain, std::int64_t in_a, std::int64_t in_b) {
+                 outcome.opsets.push_back({.domain = domain, .a = in_a, .b = in_b});
+               });
+  compare_maps(operators_of(*a->model), operators_of(*b->model),
+               [&](const std::string& op_type, std::size_t in_a, std::size_t in_b) {
+                 outcome.operators.push_back({.op_type = op_type, .a = in_a, .b = in_b});
+               });
+  compare_values(*a, *b, outcome);
+  if (Result<void> done = compare_casts(request, outcome); !done) return std::move(done).error();
+  if (Result<void> done = compare_initializers(*a, *b, request.headers_only, outcome); !done) {
+    return std::move(done).error();
+  }
+  outcome.equal =
+      outcome.ir_version_a == outcome.ir_version_b && outcome.opsets.empty() && outcome.operators.empty() &&
+      outcome.values.empty() && outcome.casts_only_a.empty() && outcome.casts_only_b.empty() &&
+      std::all_of(outcome.initializers.begin(), outcome.initializers.end(),
+                  [](const TensorDifference& tensor) { return tensor.in_a && tensor.in_b && tensor.equal; });
+  return outcome;
+}
+
+}  // namespace
+}  // namespace tensorcast::models::onnx
+
+namespace tensorcast::inline TENSORCAST_ABI::onnx {
+
+Result<DiffOutcome> diff(const DiffRequest& request) {
+  return models::onnx::guarded_for_file(request.a, [&] { return models::onnx::diff(request); });
+}
+
+}  // namespace tensorcast::inline TENSORCAST_ABI::onnx

@@ -1,0 +1,164 @@
+// tensorcast::onnx::list_initializers(): the tensors of a model without their elements.
+#include <fmt/format.h>
+
+#include "formats/onnx/tensor_proto_reader.hpp"
+#include "models/onnx/edit/external_locations.hpp"
+#include "models/onnx/guarded_for_file.hpp"
+#include "models/onnx/ir/graph_scopes.hpp"
+#include "models/onnx/ir/model_ir.hpp"
+#include "models/onnx/model_folder.hpp"
+#include "models/onnx/wire/message_fields.hpp"
+#include "tensorcast/onnx.hpp"
+#include "tensorcast/tensor.hpp"
+
+namespace tensorcast::models::onnx {
+namespace {
+
+using formats::onnx::TensorProtoReader;
+
+constexpr std::size_t max_rank = 1024;
+
+// Types of TensorProto that tensorcast does not convert.
+struct ForeignType {
+  std::string name;
+  std::uint64_t bytes = 0;  // of an element
+};
+
+ForeignType foreign_type(std::uint32_t element) {
+  constexpr std::uint32_t complex64 = 14;
+  constexpr std::uint32_t complex128 = 15;
+  if (element == complex64) return {.name = "complex64", .bytes = 8};
+  if (element == complex128) return {.name = "complex128", .bytes = 16};
+  return {.name = fmt::format("type {}", element)};
+}
+
+// Reads the dimensions in field `number` of a message, one by one or packed.
+Result<std::vector<std::int64_t>> read_dims(const io::InputFile& file, ByteRange message, std::uint32_t number) {
+  std::vector<std::int64_t> dims;
+  const auto add = [&](std::uint64_t value, std::uint64_t offset) -> Result<void> {
+    const auto dimension = static_cast<std::int64_t>(value);
+    if (dimension < 0) return malformed_message(offset, "dims has a negative dimension");
+    if (dims.size() == max_rank) return malformed_message(offset, fmt::format("dims has over {} entries", max_rank));
+    dims.push_back(dimension);
+    return {};
+  };
+  WireReader wire(file, message.offset, message.offset + message.length);
+  Result<void> done = each_field(wire, [&](const WireField& field) -> Result<void> {
+    if (field.number != number) return {};
+    if (field.type == protozero::pbf_wire_type::varint) {
+      const Result<std::uint64_t> value = wire.varint();
+      return value ? add(*value, field.offset) : value.error();
+    }
+    if (Result<void> right = expect(field, protozero::pbf_wire_type::length_delimited); !right) return right;
+    const std::uint64_t end = field.offset + field.length;
+    while (wire.position() < end) {
+      const Result<std::uint64_t> value = wire.varint();
+      if (!value) return value.error();
+      if (wire.position() > end) return malformed_message(end, "a varint runs off the end of its field");
+      if (Result<void> added = add(*value, field.offset); !added) return added;
+    }
+    return {};
+  });
+  if (!done) return std::move(done).error();
+  return dims;
+}
+
+// What cannot be read is a problem of the tensor, not of the list: external data may be missing.
+Result<TensorSummary> summary_of(const io::InputFile& file, const Initializer& initializer, std::string shown) {
+  constexpr std::uint32_t sparse_dims = 3;  // of SparseTensorProto
+  const ByteRange whole{.offset = initializer.field.offset, .length = initializer.field.length};
+  Result<std::vector<std::int64_t>> shape =
+      initializer.sparse ? read_dims(file, whole, sparse_dims)
+                         : read_dims(file, whole, static_cast<std::uint32_t>(formats::onnx::Field::dims));
+  if (!shape) return std::move(shape).error();
+  TensorSummary summary{.name = std::move(shown), .shape = *std::move(shape)};
+  const auto dtype = static_cast<DType>(initializer.element);
+  if (!is_castable(dtype)) {
+    ForeignType foreign = foreign_type(initializer.element);
+    summary.foreign_dtype = std::move(foreign.name);
+    summary.problem = "no type of tensorcast";
+    const bool fits = foreign.bytes != 0 && initializer.count <= UINT64_MAX / foreign.bytes;
+    summary.bytes = fits ? initializer.count * foreign.bytes : 0;
+    return summary;
+  }
+  summary.dtype = dtype;
+  const auto reader = TensorProtoReader::open(file, initializer.tensor);
+  if (!reader) {
+    summary.problem = reader.error().message;
+    const Result<std::size_t> count = element_count(summary.shape);
+    const std::size_t bytes = count && dtype != DType::string ? storage_bytes(dtype, *count) : 0;
+    summary.bytes = bytes == SIZE_MAX ? 0 : bytes;
+    return summary;
+  }
+  summary.bytes = (*reader)->tensors().front().bytes;
+  if (initializer.sparse) summary.problem = fmt::format("sparse, {} elements are stored", initializer.count);
+  return summary;
+}
+
+Result<void> list(const io::InputFile& file, const Graph& graph, const std::vector<std::string>& scopes,
+                  std::vector<TensorSummary>& tensors) {
+  const std::string& scope = scopes[graph.id];
+  for (const Initializer& initializer : graph.initializers) {
+    std::string shown = scope.empty() ? initializer.name : scope + "/" + initializer.name;
+    Result<TensorSummary> summary = summary_of(file, initializer, shown);
+    if (!summary) {
+      Error error = std::move(summary).error();
+      error.tensor = std::move(shown);
+      return error;
+    }
+    tensors.push_back(*std::move(summary));
+  }
+  for (const Node& node : graph.nodes) {
+    for (const Attribute& attribute : node.attributes) {
+      for (const auto& inner : attribute.graphs) {
+        if (Result<void> listed = list(file, *inner, scopes, tensors); !listed) return listed;
+      }
+    }
+  }
+  return {};
+}
+
+Result<FileSummary> list_initializers(const std::string& path) {
+  const Result<io::InputFile> file = io::InputFile::open(path);
+  if (!file) return file.error();
+  const Result<std::unique_ptr<Model>> model = read_model(*file);
+  if (!model) return model.error();
+  const std::vector<std::string> scopes = graph_scopes(**model);
+  FileSummary summary{.format = "onnx model", .tensors = {}, .metadata = {}};
+  if (Result<void> listed = list(*file, *(*model)->graph, scopes, summary.tensors); !listed) {
+    return std::move(listed).error();
+  }
+  for (const auto& function : (*model)->functions) {
+    if (Result<void> listed = list(*file, function->body, scopes, summary.tensors); !listed) {
+      return std::move(listed).error();
+    }
+  }
+  return summary;
+}
+
+Result<std::vector<std::string>> list_external_files(const std::string& path) {
+  const Result<io::InputFile> file = io::InputFile::open(path);
+  if (!file) return file.error();
+  const Result<std::unique_ptr<Model>> model = read_model(*file);
+  if (!model) return model.error();
+  const Result<std::set<std::string>> locations = external_locations(*file, **model);
+  if (!locations) return locations.error();
+  std::vector<std::string> files;
+  for (const std::string& location : *locations) files.push_back((folder_of(path) / location).string());
+  return files;
+}
+
+}  // namespace
+}  // namespace tensorcast::models::onnx
+
+namespace tensorcast::inline TENSORCAST_ABI::onnx {
+
+Result<FileSummary> list_initializers(const std::string& model) {
+  return models::onnx::guarded_for_file(model, [&] { return models::onnx::list_initializers(model); });
+}
+
+Result<std::vector<std::string>> list_external_files(const std::string& model) {
+  return models::onnx::guarded_for_file(model, [&] { return models::onnx::list_external_files(model); });
+}
+
+}  // namespace tensorcast::inline TENSORCAST_ABI::onnx

@@ -1,0 +1,35 @@
+// Attributes of a new node, as they stand in a model's file.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "models/onnx/wire/message_edits.hpp"
+#include "models/onnx/wire/model_schema.hpp"
+#include "tensorcast/dtype.hpp"
+
+namespace tensorcast::models::onnx {
+
+// `value` is the field of the attribute that holds the value, or its ref_attr_name.
+[[nodiscard]] inline std::string encode_attribute(std::string_view name, AttributeType type, std::string_view value) {
+  return encode_field(attribute_field::name, name) + std::string(value) +
+         encode_varint_field(attribute_field::type, static_cast<std::uint64_t>(type));
+}
+
+[[nodiscard]] inline std::string encode_int_attribute(std::string_view name, std::uint64_t value) {
+  return encode_attribute(name, AttributeType::int_, encode_varint_field(attribute_field::i, value));
+}
+
+[[nodiscard]] inline std::string encode_string_attribute(std::string_view name, std::string_view value) {
+  return encode_attribute(name, AttributeType::string, encode_field(attribute_field::s, value));
+}
+
+// The type as `to` of a Cast before opset 6 names it.
+[[nodiscard]] inline std::string cast_word(DType dtype) {
+  std::string word(dtype == DType::float32 ? "FLOAT" : dtype == DType::float64 ? "DOUBLE" : name(dtype));
+  for (char& c : word) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  return word;
+}
+
+}  // namespace tensorcast::models::onnx

@@ -1,0 +1,125 @@
+#include "models/onnx/wire/wire_rope.hpp"
+
+#include <protozero/varint.hpp>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace tensorcast::models::onnx {
+namespace {
+
+constexpr std::size_t block_bytes = std::size_t{1} << 20;
+
+Result<void> copy_range(const io::InputFile& source, std::uint64_t begin, std::uint64_t bytes, io::OutputFile& target) {
+  std::vector<std::byte> block(std::min<std::uint64_t>(bytes, block_bytes));
+  while (bytes > 0) {
+    const std::span<std::byte> part = std::span(block).first(std::min<std::uint64_t>(bytes, block.size()));
+    if (Result<void> got = source.read(begin, part); !got) return got;
+    if (Result<void> put = target.append(part); !put) return put;
+    begin += part.size();
+    bytes -= part.size();
+  }
+  return {};
+}
+
+}  // namespace
+
+void WireRope::add(Piece piece) {
+  if (piece.bytes == 0) return;
+  size_ += piece.bytes;
+  if (!pieces_.empty() && pieces_.back().kind == piece.kind) {
+    Piece& last = pieces_.back();
+    if (piece.kind == Piece::Kind::copy && last.begin + last.bytes == piece.begin) {
+      last.bytes += piece.bytes;
+      return;
+    }
+    if (piece.kind == Piece::Kind::text) {
+      last.text += piece.text;
+      last.bytes += piece.bytes;
+      return;
+    }
+  }
+  pieces_.push_back(std::move(piece));
+}
+
+void WireRope::copy(std::uint64_t begin, std::uint64_t end) {
+  add({.begin = begin, .bytes = end - begin, .kind = Piece::Kind::copy});
+}
+
+void WireRope::text(std::string_view bytes) {
+  add({.bytes = bytes.size(), .kind = Piece::Kind::text, .text = std::string(bytes)});
+}
+
+void WireRope::produce(std::uint64_t bytes, Producer producer) {
+  add({.bytes = bytes,
+       .kind = Piece::Kind::produce,
+       .producer = std::make_shared<const Producer>(std::move(producer))});
+}
+
+void WireRope::append(WireRope other) {
+  for (Piece& piece : other.pieces_) add(std::move(piece));
+}
+
+void WireRope::message(std::uint32_t number, WireRope contents) {
+  std::string head;
+  protozero::write_varint(std::back_inserter(head), std::uint64_t{number} << 3 | 2);
+  protozero::write_varint(std::back_inserter(head), contents.size());
+  text(head);
+  append(std::move(contents));
+}
+
+io::InputFile WireRope::as_file(const io::InputFile& source) && {
+  std::vector<io::InputFile::Part> parts;
+  parts.reserve(pieces_.size());
+  for (Piece& piece : pieces_) {
+    parts.push_back({.bytes = piece.bytes, .offset = piece.begin, .text = std::move(piece.text)});
+  }
+  return io::InputFile::spliced(source, std::move(parts));
+}
+
+Result<void> WireRope::write(const io::InputFile& source, io::OutputFile& target,
+                             const std::function<bool()>& go_on) const {
+  for (const Piece& piece : pieces_) {
+    if (go_on && !go_on()) return Error{.code = ErrorCode::cancelled, .message = "cancelled; nothing was written"};
+    const std::uint64_t before = target.size();
+    Result<void> done;
+    switch (piece.kind) {
+      case Piece::Kind::copy:
+        done = copy_range(source, piece.begin, piece.bytes, target);
+        break;
+      case Piece::Kind::text:
+        done = target.append(std::as_bytes(std::span(piece.text)));
+        break;
+      case Piece::Kind::produce:
+        done = (*piece.producer)(target);
+        break;
+    }
+    if (!done) return done;
+    if (target.size() - before != piece.bytes) {
+      return Error{.code = ErrorCode::internal,
+                   .message = "a part of the model did not get the size that it should have"};
+    }
+  }
+  return {};
+}
+
+void RopeSplice::replace(const formats::onnx::WireField& part, WireRope contents) {
+  WireRope field;
+  field.message(part.number, std::move(contents));
+  replace_by_fields(part, std::move(field));
+}
+
+void RopeSplice::replace_by_fields(const formats::onnx::WireField& part, WireRope fields) {
+  rope_.copy(position_, part.begin);
+  rope_.append(std::move(fields));
+  position_ = end_of(part);
+  changed_ = true;
+}
+
+WireRope RopeSplice::finish(std::uint64_t end) && {
+  rope_.copy(position_, end);
+  return std::move(rope_);
+}
+
+}  // namespace tensorcast::models::onnx
