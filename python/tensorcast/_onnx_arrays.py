@@ -7,7 +7,6 @@ import functools
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from onnx import TensorProto, helper, numpy_helper
 
 from . import _arrays, _core

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from . import _arrays, _core, _tensors
+from . import _arrays, _tensors
 
 if TYPE_CHECKING:
     from ._files import TensorFile

@@ -58,9 +58,7 @@ def cast_tensor(
     scale: Any,
     options: dict[str, Any],
 ) -> Any:
-    from_name = _NAME.get(x.dtype)
-    if from_name is None:
-        raise TypeError(f"no cast knows {x.dtype}; see tensorcast.dtypes()")
+    from_name = type_name(x.dtype)
     if is_traced(x):
         return _through_operator(x, name, out, copy, order, report, scale, options)
     if x.device.type != "cpu":

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import torch
 
 from ._exchange import on_a_device
-from ._torch import _NAME, _TORCH_TYPE, _codes
+from ._torch import _TORCH_TYPE, _codes, type_name
 
 
 def storage_of(x: torch.Tensor) -> tuple[npt.NDArray[Any], str, tuple[int, ...]]:
     """Storage, type and shape in elements."""
-    name = _NAME.get(x.dtype)
-    if name is None:
-        raise TypeError(f"no cast knows {x.dtype}; see tensorcast.dtypes()")
+    name = type_name(x.dtype)
     if x.device.type != "cpu":
         raise on_a_device(x.device)
     if x.layout != torch.strided or x.is_quantized:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -11,7 +10,7 @@ from torch.autograd import forward_ad
 
 from . import _core
 from ._errors import CastError
-from ._torch import _NAME, _PAIRS, _PYTORCH, _TORCH_TYPE, cast_elements, may_have_tangents
+from ._torch import _NAME, _PAIRS, _PYTORCH, _TORCH_TYPE, cast_elements, may_have_tangents, type_name
 
 
 def torch_type(to: str) -> torch.dtype:
@@ -26,9 +25,7 @@ def torch_type(to: str) -> torch.dtype:
 
 def _empty(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """The tensor that the operator returns for ``x``, without its elements."""
-    if x.dtype not in _NAME:
-        raise TypeError(f"no cast knows {x.dtype}; see tensorcast.dtypes()")
-    pairs_in, pairs_out = _NAME[x.dtype] == _PAIRS, _NAME[dtype] == _PAIRS
+    pairs_in, pairs_out = type_name(x.dtype) == _PAIRS, _NAME[dtype] == _PAIRS
     if pairs_in == pairs_out:
         return torch.empty_like(x, dtype=dtype, requires_grad=False)
     shape = list(x.shape)
@@ -50,9 +47,7 @@ OPERATOR = torch.ops.tensorcast.cast.default
 def _cast(x: torch.Tensor, to: str, **options: Any) -> torch.Tensor:
     """The operator on the CPU."""
     name = _NAME[torch_type(to)]
-    if x.dtype not in _NAME:
-        raise TypeError(f"no cast knows {x.dtype}; see tensorcast.dtypes()")
-    return cast_elements(x.detach(), _NAME[x.dtype], name, None, None, False, 1.0, options)[0]
+    return cast_elements(x.detach(), type_name(x.dtype), name, None, None, False, 1.0, options)[0]
 
 
 _LIBRARY.impl("cast", _cast, "CPU")

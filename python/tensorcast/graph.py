@@ -72,8 +72,8 @@ class Program:
             threads: 0 for all cores. The GIL is released.
 
         Returns:
-            NumPy arrays; torch tensors when all inputs are, which carry no gradient. An output that is an input unchanged is that very array;
-            one that is a constant's memory is read-only.
+            NumPy arrays; torch tensors when all inputs are, which carry no gradient. An output that is an input unchanged
+            is that very array; one that is a constant's memory is read-only.
 
         Raises:
             CastError: an input that is missing, unknown, or not of its type or shape; or as :func:`tensorcast.cast`.

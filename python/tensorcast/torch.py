@@ -4,8 +4,8 @@
 >>> torch.ops.tensorcast.cast(torch.tensor([0.1, 465.0]), "float8_e4m3fn", saturate=False)
 tensor([0.1016,    nan], dtype=torch.float8_e4m3fn)
 
-The operator has the options of :func:`tensorcast.cast`. It always returns a new tensor, which has the layout of its input
-(``channels_last`` stays). Its gradient is straight-through, as that of :class:`tensorcast.CastNode`: ``cast(scale *
+The operator has the options of :func:`tensorcast.cast`. It always returns a new tensor, which has the layout of its
+input (``channels_last`` stays). Its gradient is straight-through, as that of :class:`tensorcast.CastNode`: ``cast(scale *
 grad_output, input's type)``; there is none from or to types that are not floating point.
 """
 
@@ -19,7 +19,7 @@ import torch
 from torch import nn
 from torch.nn.utils import parametrize
 
-from . import _core, _torch_operator  # noqa: F401: the operator
+from . import _torch_operator  # noqa: F401: the operator
 from ._errors import CastError
 from ._torch import _NAME, type_name
 
@@ -104,8 +104,9 @@ def convert_module(
         rules: ``{regular expression: dtype}``; the first that matches anywhere in a tensor's name, as of
             ``state_dict()``, decides. Others stay as they are.
         compute_dtype: the type in which the model sees the tensors; they are cast to it whenever they are read, so that
-            layers can compute on float8 weights. ``state_dict()`` keeps its keys and has the stored tensors. ``None``: it sees them as they are stored. PyTorch cannot add float8
-            gradients, as training a float8 tensor that the model reads twice would need.
+            layers can compute on float8 weights. ``state_dict()`` keeps its keys and has the stored tensors. ``None``: it
+            sees them as they are stored. PyTorch cannot add float8 gradients, as training a float8 tensor that the model
+            reads twice would need.
         **options: those of :func:`tensorcast.cast`, but ``float_string``.
 
     Returns:

@@ -6,7 +6,6 @@ import json
 import pathlib
 
 import numpy as np
-import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 

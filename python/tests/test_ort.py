@@ -11,7 +11,6 @@ import pytest
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 
-import ml_dtypes
 from arrays import codes, samples
 from onnx import TensorProto, helper
 from ort_models import (

@@ -1,49 +1,24 @@
 #!/usr/bin/env python3
 """Conversions of whole checkpoints: layouts, indexes, configs, and everything that is refused before a byte is written."""
 
-import argparse
 import hashlib
 import json
 import os
 import pathlib
 import subprocess
-import tempfile
-import unittest
 
 import checkpoints
 import fixtures
+import running
 
-TCAST = ""
 INDEX = "model.safetensors.index.json"
 FIRST, SECOND = checkpoints.SHARDS
 RECORD = checkpoints.RECORD
 
 
-class CheckpointTest(unittest.TestCase):
-    def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.folder = pathlib.Path(temporary.name).resolve()
-        self.out = self.folder / "out"
-
-    def tcast(self, *arguments, **options):
-        return subprocess.run([TCAST, *(a if isinstance(a, bytes) else str(a) for a in arguments)], cwd=self.folder, capture_output=True, text=True,
-                              timeout=120, **options)
-
-    def done(self, *arguments, **options):
-        done = self.tcast(*arguments, **options)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout
-
+class CheckpointTest(running.CommandTest):
     def differs(self, *arguments):
-        done = self.tcast("diff", *arguments)
-        self.assertEqual(done.returncode, 1, done.stderr)
-        return done.stdout
-
-    def refused(self, *arguments, **options):
-        done = self.tcast(*arguments, **options)
-        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
-        return done.stderr
+        return self.exits(1, "diff", *arguments).stdout
 
     def refused_before_writing(self, *arguments):
         message = self.refused(*arguments)
@@ -496,7 +471,7 @@ class PlaceTest(CheckpointTest):
                         ["diff", source, "out"], ["convert", source, "-o", "one", "--to", "bf16", "--output-layout", "single"],
                         ["convert", source, "-o", "cut", "--to", "bf16", "--max-shard-size", "1kB", "--verify"],
                         ["verify", "one", "--against", source]):
-            done = subprocess.run(["bash", "-c", 'ulimit -n 32; exec "$0" "$@"', TCAST, *command], cwd=self.folder,
+            done = subprocess.run(["bash", "-c", 'ulimit -n 32; exec "$0" "$@"', running.TCAST, *command], cwd=self.folder,
                                   capture_output=True, text=True, timeout=60)
             self.assertEqual(done.returncode, 1 if command[0] == "diff" else 0, done.stderr)
 
@@ -561,8 +536,4 @@ class LookingTest(CheckpointTest):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tcast", required=True)
-    known, rest = parser.parse_known_args()
-    TCAST = os.path.abspath(known.tcast)
-    unittest.main(argv=[__file__, *rest])
+    running.main(__doc__)

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """What the Tab key offers in bash, zsh and fish."""
 
-import argparse
 import os
 import pathlib
 import shutil
@@ -9,13 +8,14 @@ import subprocess
 import tempfile
 import unittest
 
-TCAST = ""
+import running
+
 SCRIPTS = pathlib.Path(__file__).parents[2] / "tools/tcast"
 SCRIPT = SCRIPTS / "completion.bash"
 
 
 def completions(line):
-    words = [TCAST, *line.split(" ")[1:]]
+    words = [running.TCAST, *line.split(" ")[1:]]
     program = 'source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _tcast; printf "%s\\n" "${COMPREPLY[@]}"'
     done = subprocess.run(["bash", "-c", program, SCRIPT, *words], capture_output=True, text=True, check=True, timeout=60)
     assert done.stderr == "", done.stderr
@@ -47,7 +47,7 @@ class CompletionTest(unittest.TestCase):
 
     def test_the_command_prints_the_scripts(self):
         for shell in ("bash", "zsh", "fish"):
-            done = subprocess.run([TCAST, "completion", shell], capture_output=True, text=True, check=True, timeout=60)
+            done = subprocess.run([running.TCAST, "completion", shell], capture_output=True, text=True, check=True, timeout=60)
             self.assertEqual(done.stdout, (SCRIPTS / f"completion.{shell}").read_text())
         self.assertEqual(completions("tcast completion z"), ["zsh"])
 
@@ -69,7 +69,7 @@ class ZshTest(unittest.TestCase):
             words=("$@"); CURRENT=$#
             _tcast
         """
-        done = subprocess.run(["zsh", "-f", "-c", program, "zsh", SCRIPTS / "completion.zsh", TCAST, *line.split(" ")[1:]],
+        done = subprocess.run(["zsh", "-f", "-c", program, "zsh", SCRIPTS / "completion.zsh", running.TCAST, *line.split(" ")[1:]],
                               capture_output=True, text=True, check=True, timeout=60)
         self.assertEqual(done.stderr, "")
         return done.stdout.splitlines()
@@ -91,7 +91,7 @@ class FishTest(unittest.TestCase):
             done = subprocess.run(["fish", "--no-config", "-c", 'source $argv[1]; complete -C $argv[2]',
                                    SCRIPTS / "completion.fish", line], capture_output=True, text=True, check=True,
                                   cwd=home, timeout=60,
-                                  env={**os.environ, "HOME": home, "PATH": f"{os.path.dirname(TCAST)}:{os.environ['PATH']}"})
+                                  env={**os.environ, "HOME": home, "PATH": f"{os.path.dirname(running.TCAST)}:{os.environ['PATH']}"})
         self.assertEqual(done.stderr, "")
         return done.stdout.splitlines()
 
@@ -104,8 +104,4 @@ class FishTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tcast", required=True)
-    known, rest = parser.parse_known_args()
-    TCAST = os.path.abspath(known.tcast)
-    unittest.main(argv=[__file__, *rest])
+    running.main(__doc__)

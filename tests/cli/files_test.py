@@ -1,35 +1,25 @@
 #!/usr/bin/env python3
 """What the command does to files when names, limits and signals get in its way."""
 
-import argparse
 import json
 import os
-import pathlib
 import signal
 import subprocess
-import tempfile
-import unittest
 
 import fixtures
-
-TCAST = ""
-SHIM = ""
+import running
 
 
-class FilesTest(unittest.TestCase):
+class FilesTest(running.CommandTest):
     def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.folder = pathlib.Path(temporary.name)
+        super().setUp()
         (self.folder / "in.npy").write_bytes(fixtures.npy("<f4", (2,), fixtures.float32(1.5, 2.5)))
 
     def tcast(self, *arguments, **options):
-        return subprocess.run([TCAST, *map(str, arguments)], cwd=self.folder, capture_output=True, timeout=60, **options)
+        return super().tcast(*arguments, text=False, **options)
 
     def refused(self, *arguments, **options):
-        done = self.tcast(*arguments, **options)
-        self.assertEqual(done.returncode, 1, done.stderr)
-        return done.stderr.decode()
+        return super().refused(*arguments, **options).decode()
 
     def names(self):
         return sorted(os.listdir(self.folder))
@@ -76,7 +66,7 @@ class ReportTest(FilesTest):
         (self.folder / "r.json").write_text("old")
         limit = 1_400_000 // 512  # sh counts blocks of 512 bytes
         done = subprocess.run(["/bin/sh", "-c", f"ulimit -f {limit}; trap '' XFSZ; exec \"$0\" convert in.safetensors"
-                               " -o out.safetensors --to float16 --report r.json --force", TCAST],
+                               " -o out.safetensors --to float16 --report r.json --force", running.TCAST],
                               cwd=self.folder, capture_output=True, timeout=60)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn(b"r.json: cannot write: File too large", done.stderr)
@@ -110,7 +100,7 @@ class InterruptTest(FilesTest):
         self.before = self.names()
 
     def interrupted(self, number, *arguments, moment="SYNC"):
-        environment = {**os.environ, "LD_PRELOAD": SHIM, f"SIGNAL_AT_{moment}": str(int(number))}
+        environment = {**os.environ, "LD_PRELOAD": running.given.shim, f"SIGNAL_AT_{moment}": str(int(number))}
         return self.tcast(*arguments, env=environment)
 
     def expect_nothing_left(self, *arguments):
@@ -157,7 +147,7 @@ class InterruptTest(FilesTest):
         failed = succeeded = 0
         for command, outputs in commands:
             for limit in limits:
-                done = subprocess.run(["/bin/sh", "-c", f"ulimit {limit}; exec $0 {command} --quiet", TCAST], cwd=self.folder,
+                done = subprocess.run(["/bin/sh", "-c", f"ulimit {limit}; exec $0 {command} --quiet", running.TCAST], cwd=self.folder,
                                       capture_output=True, timeout=60)
                 if done.returncode == 127:
                     continue  # of the loader: the limit is below what the program itself takes
@@ -232,10 +222,4 @@ class NamesTest(FilesTest):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tcast", required=True)
-    parser.add_argument("--shim", required=True, help="the built without_unnamed_files.c")
-    known, rest = parser.parse_known_args()
-    TCAST = os.path.abspath(known.tcast)
-    SHIM = os.path.abspath(known.shim)
-    unittest.main(argv=[__file__, *rest])
+    running.main(__doc__, [("--shim", {"required": True, "help": "the built without_unnamed_files.c", "type": os.path.abspath})])

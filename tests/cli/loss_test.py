@@ -1,21 +1,15 @@
 #!/usr/bin/env python3
 """What must not be lost in silence: quantized tensors, numbers that overflow, optimizers' state; and what diff says."""
 
-import argparse
 import json
-import os
-import pathlib
 import re
 import struct
-import subprocess
-import tempfile
-import unittest
 
 import checkpoints
 import fixtures
+import running
 from fixtures import float32
 
-TCAST = ""
 INFINITY, NAN = float("inf"), float("nan")
 SIZES = {"F32": 4, "BF16": 2, "F16": 2, "U8": 1, "I8": 1, "F8_E4M3": 1, "F8_E8M0": 1, "I32": 4, "U32": 4, "I64": 8}
 
@@ -34,25 +28,13 @@ def some(name, dtype, *shape):
     return name, dtype, list(shape), bytes(1 + i % 50 for i in range(count * SIZES[dtype]))
 
 
-class LossTest(unittest.TestCase):
+class LossTest(running.CommandTest):
     def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.folder = pathlib.Path(temporary.name).resolve()
+        super().setUp()
         self.count = 0
 
-    def tcast(self, *arguments):
-        return subprocess.run([TCAST, *map(str, arguments)], cwd=self.folder, capture_output=True, text=True, timeout=120)
-
     def done(self, *arguments):
-        done = self.tcast(*arguments)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        return done
-
-    def refused(self, *arguments):
-        done = self.tcast(*arguments)
-        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
-        return done.stderr
+        return self.exits(0, *arguments)
 
     def new(self, suffix=""):
         self.count += 1
@@ -320,8 +302,4 @@ class DiffTest(LossTest):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tcast", required=True)
-    known, rest = parser.parse_known_args()
-    TCAST = os.path.abspath(known.tcast)
-    unittest.main(argv=[__file__, *rest])
+    running.main(__doc__)

@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 """Small files that would like to be large in memory: every reader keeps to ten times the file and 128 MiB."""
 
-import argparse
 import io
-import os
 import pathlib
 import resource
 import struct
@@ -13,8 +11,8 @@ import unittest
 import zipfile
 
 import fixtures
+import running
 
-TCAST = ""
 MIB = 1 << 20
 
 
@@ -103,7 +101,7 @@ class MemoryTest(unittest.TestCase):
 
     def limited(self, bytes_of_files, *arguments):
         limit = 10 * bytes_of_files + 128 * MIB
-        return subprocess.run([TCAST, *arguments], cwd=self.folder, capture_output=True, timeout=300,
+        return subprocess.run([running.TCAST, *arguments], cwd=self.folder, capture_output=True, timeout=300,
                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
 
     def expect_bounded(self, done):
@@ -176,8 +174,4 @@ class MemoryTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tcast", required=True)
-    known, rest = parser.parse_known_args()
-    TCAST = os.path.abspath(known.tcast)
-    unittest.main(argv=[__file__, *rest])
+    running.main(__doc__)

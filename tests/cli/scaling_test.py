@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Ten times the tensors take about ten times the processor's work in every command; a quadratic step takes a hundred."""
 
-import argparse
 import io
 import json
 import os
@@ -14,8 +13,8 @@ import unittest
 import zipfile
 
 import fixtures
+import running
 
-TCAST = ""
 FEW, MANY = 1_000, 10_000
 MOST = 35  # times the work for ten times the tensors; caches and the allocator take more than ten
 
@@ -32,7 +31,7 @@ class ScalingTest(unittest.TestCase):
         """The smallest processor time of three runs."""
         def once():
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            done = subprocess.run([TCAST, *arguments], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            done = subprocess.run([running.TCAST, *arguments], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                   timeout=120)
             self.assertEqual(done.returncode, 0, done.stderr)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -116,8 +115,4 @@ class ScalingTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tcast", required=True)
-    known, rest = parser.parse_known_args()
-    TCAST = os.path.abspath(known.tcast)
-    unittest.main(argv=[__file__, *rest])
+    running.main(__doc__)

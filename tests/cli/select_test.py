@@ -1,41 +1,23 @@
 #!/usr/bin/env python3
 """What of a checkpoint or a file is written: tensors by name, under other names, to one file; other files and modes."""
 
-import argparse
 import json
-import os
-import pathlib
-import subprocess
-import tempfile
-import unittest
 
 import checkpoints
 import fixtures
+import running
 
-TCAST = ""
 INDEX = "model.safetensors.index.json"
 FIRST, SECOND = checkpoints.SHARDS
 
 
-class SelectTest(unittest.TestCase):
-    def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.folder = pathlib.Path(temporary.name).resolve()
-        self.out = self.folder / "out"
-
-    def tcast(self, *arguments):
-        return subprocess.run([TCAST, *map(str, arguments)], cwd=self.folder, capture_output=True, text=True,
-                              timeout=120)
-
+class SelectTest(running.CommandTest):
     def done(self, *arguments):
-        done = self.tcast(*arguments)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.exits(0, *arguments)
         return done.stdout + done.stderr
 
     def refused(self, *arguments, status=1):
-        done = self.tcast(*arguments)
-        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        done = self.exits(status, *arguments)
         self.assertFalse(self.out.exists(), "something was written")
         return done.stderr
 
@@ -324,8 +306,4 @@ class CommandTest(SelectTest):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tcast", required=True)
-    known, rest = parser.parse_known_args()
-    TCAST = os.path.abspath(known.tcast)
-    unittest.main(argv=[__file__, *rest])
+    running.main(__doc__)

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Conversions of checkpoints in steps: plan, run-shard, finish; crashes at any moment, full disks, several processes."""
 
-import argparse
 import fcntl
 import hashlib
 import json
@@ -11,17 +10,11 @@ import random
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
-import unittest
 
 import checkpoint_test
 import checkpoints
-import fixtures
-
-TCAST = ""
-KILLS = 4
-SEED = 16
+import running
 
 
 class ShardsTest(checkpoint_test.CheckpointTest):
@@ -199,7 +192,7 @@ class StateTest(ShardsTest):
         wanted = self.converted(source)
         for _ in range(4):
             shutil.rmtree(self.out, ignore_errors=True)
-            process = subprocess.Popen([TCAST, "convert", source, "-o", "out", "--to", "bf16"], cwd=self.folder,
+            process = subprocess.Popen([running.TCAST, "convert", source, "-o", "out", "--to", "bf16"], cwd=self.folder,
                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
             while process.poll() is None and not (self.out / ".tcast/identity").exists():
                 time.sleep(0.001)
@@ -246,7 +239,7 @@ class StateTest(ShardsTest):
 
 class CrashTest(ShardsTest):
     def kill_and_resume(self, command, source, delay):
-        process = subprocess.Popen([TCAST, *command], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen([running.TCAST, *command], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(delay)
         process.kill()
         process.wait()
@@ -260,12 +253,12 @@ class CrashTest(ShardsTest):
         start = time.monotonic()
         wanted = self.converted(source)
         seconds = time.monotonic() - start
-        moments = random.Random(SEED)
-        for kill in range(KILLS):
+        moments = random.Random(running.given.seed)
+        for kill in range(running.given.kills):
             shutil.rmtree(self.out, ignore_errors=True)
             command = ["convert", str(source), "-o", "out", "--to", "bf16"]
             delay = moments.uniform(0, seconds)
-            with self.subTest(seed=SEED, kill=kill, delay=delay):
+            with self.subTest(seed=running.given.seed, kill=kill, delay=delay):
                 self.kill_and_resume(command, source, delay)
                 done = self.tcast(*command)
                 if done.returncode == 1:  # the first one had completed it
@@ -393,15 +386,15 @@ class CrashTest(ShardsTest):
         source = checkpoints.write_many(self.folder / "in")
         wanted = self.converted(source)
         self.done("plan", source, "-o", "out", "--to", "bf16")
-        runs = [subprocess.Popen([TCAST, "run-shard", "out"], cwd=self.folder, stdout=subprocess.DEVNULL) for _ in range(2)]
+        runs = [subprocess.Popen([running.TCAST, "run-shard", "out"], cwd=self.folder, stdout=subprocess.DEVNULL) for _ in range(2)]
         self.assertEqual([run.wait(60) for run in runs], [0, 0])
-        ends = [subprocess.Popen([TCAST, "finish", "out"], cwd=self.folder, stdout=subprocess.DEVNULL,
+        ends = [subprocess.Popen([running.TCAST, "finish", "out"], cwd=self.folder, stdout=subprocess.DEVNULL,
                                  stderr=subprocess.PIPE) for _ in range(2)]
         texts = [end.communicate(timeout=60)[1] for end in ends]
         self.assertIn(0, [end.returncode for end in ends], texts)
         self.assertEqual(self.tree(self.out), wanted)
         shutil.rmtree(self.out)
-        runs = [subprocess.Popen([TCAST, "convert", source, "-o", "out", "--to", "bf16"], cwd=self.folder,
+        runs = [subprocess.Popen([running.TCAST, "convert", source, "-o", "out", "--to", "bf16"], cwd=self.folder,
                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for _ in range(2)]
         texts = [run.communicate(timeout=60)[1] for run in runs]
         self.assertIn(0, [run.returncode for run in runs], texts)
@@ -413,7 +406,7 @@ class CrashTest(ShardsTest):
                   "model-00002-of-00002.safetensors": [checkpoints.tensor("b.weight", [40000], 2)]}
         source = checkpoints.write_sharded(self.folder / "in", shards)
         wanted = self.converted(source)
-        limited = subprocess.run(["bash", "-c", 'ulimit -f 30; exec "$0" "$@"', TCAST, "convert", source, "-o", "out", "--to",
+        limited = subprocess.run(["bash", "-c", 'ulimit -f 30; exec "$0" "$@"', running.TCAST, "convert", source, "-o", "out", "--to",
                                   "bf16"], cwd=self.folder, capture_output=True, text=True, timeout=60)
         self.assertEqual(limited.returncode, 1, limited.stderr)
         self.assertIn("model-00002-of-00002.safetensors", limited.stderr)
@@ -449,7 +442,7 @@ class CrashTest(ShardsTest):
     def test_ctrl_c_can_be_resumed(self):
         source = checkpoints.write_many(self.folder / "in")
         wanted = self.converted(source)
-        command = [TCAST, "convert", source, "-o", "out", "--to", "bf16"]
+        command = [running.TCAST, "convert", source, "-o", "out", "--to", "bf16"]
         process = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         while process.poll() is None and not (self.out / ".tcast/identity").exists():
             time.sleep(0.001)
@@ -462,12 +455,6 @@ class CrashTest(ShardsTest):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tcast", required=True)
-    parser.add_argument("--kills", type=int, default=KILLS, help="how many conversions are killed")
-    parser.add_argument("--seed", type=int, default=SEED)
-    known, rest = parser.parse_known_args()
-    TCAST = checkpoint_test.TCAST = os.path.abspath(known.tcast)
-    KILLS, SEED = known.kills, known.seed
     # The cases of checkpoint_test run on their own.
-    unittest.main(argv=[__file__, *rest])
+    running.main(__doc__, [("--kills", {"type": int, "default": 4, "help": "how many conversions are killed"}),
+                           ("--seed", {"type": int, "default": 16})])

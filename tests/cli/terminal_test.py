@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """What only a terminal shows: the progress bar, colours, and that Ctrl-C leaves nothing behind."""
 
-import argparse
 import fcntl
 import os
 import pathlib
@@ -14,7 +13,8 @@ import tempfile
 import termios
 import unittest
 
-TCAST = ""
+import running
+
 COLUMNS = 100
 # Holes read as zeros and take no space. Long enough that the bar appears on any machine.
 HUGE_BYTES = 16 << 30
@@ -28,7 +28,7 @@ class Terminal:
         fcntl.ioctl(child_end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         variables = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
         variables.update({"TERM": "xterm", **environment})
-        self.process = subprocess.Popen([TCAST, *arguments], cwd=folder, env=variables, stdin=subprocess.DEVNULL,
+        self.process = subprocess.Popen([running.TCAST, *arguments], cwd=folder, env=variables, stdin=subprocess.DEVNULL,
                                         stdout=child_end, stderr=child_end)
         os.close(child_end)
         self.text = ""
@@ -107,8 +107,4 @@ class TerminalTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tcast", required=True)
-    known, rest = parser.parse_known_args()
-    TCAST = os.path.abspath(known.tcast)
-    unittest.main(argv=[__file__, *rest])
+    running.main(__doc__)

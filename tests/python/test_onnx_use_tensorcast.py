@@ -11,7 +11,7 @@ import onnx
 import onnx.parser
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, numpy_helper
 
 OWN = "ai.tensorcast"
 F16, F32 = TensorProto.FLOAT16, TensorProto.FLOAT

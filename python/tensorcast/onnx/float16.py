@@ -39,9 +39,9 @@ def convert_float_to_float16(
 ) -> Any:
     """Returns a new ``onnx.ModelProto`` with float32 converted to float16. ``model`` is not changed.
 
-    Signature and defaults are those of onnxconverter-common; onnxruntime's arguments are keywords. What differs: block lists add to the rules instead of
-    replacing them, and may name what the model lacks; types are inferred without shapes; a model may be converted
-    twice. ``tensorcast.onnx.convert`` limits no numbers by default.
+    Signature and defaults are those of onnxconverter-common; onnxruntime's arguments are keywords. What differs: block
+    lists add to the rules instead of replacing them, and may name what the model lacks; types are inferred without
+    shapes; a model may be converted twice. ``tensorcast.onnx.convert`` limits no numbers by default.
 
     Args:
         model: a ModelProto, or the path of a model.
