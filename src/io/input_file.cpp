@@ -1,6 +1,7 @@
 #include "io/input_file.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -192,6 +193,19 @@ void InputFile::read_ahead(std::uint64_t end) const noexcept {
   ahead_.store(end + read_ahead_bytes, std::memory_order_relaxed);
   will_need(begin, end + read_ahead_bytes - begin);
 }
+
+// File systems without locks take all of them.
+bool InputFile::lock(int operation) const noexcept {
+  while (fd_ && ::flock(fd_.get(), operation | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    return errno != EWOULDBLOCK;
+  }
+  return true;
+}
+
+bool InputFile::keep() const noexcept { return lock(LOCK_SH); }
+
+bool InputFile::may_go() const noexcept { return lock(LOCK_EX); }
 
 void InputFile::will_need(std::uint64_t offset, std::uint64_t bytes) const noexcept {
   if (fd_) advise(fd_.get(), offset, bytes, POSIX_FADV_WILLNEED);

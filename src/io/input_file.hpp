@@ -47,6 +47,11 @@ class InputFile {
   // Tells the system that this range will not be read again; never fails.
   void dont_need(std::uint64_t offset, std::uint64_t bytes) const noexcept;
 
+  // Tells other runs that the file must stay as long as it is open here. Returns false if one is about to remove it.
+  [[nodiscard]] bool keep() const noexcept;
+  // Reports whether it may be removed: nobody else has called keep(), and nobody can as long as it is open here.
+  [[nodiscard]] bool may_go() const noexcept;
+
   // Equal for two paths of one file, and different for any other open file.
   struct Identity {
     std::uint64_t device = 0;
@@ -67,6 +72,7 @@ class InputFile {
   [[nodiscard]] static Result<InputFile> from_descriptor(FileDescriptor fd, const std::string& path);
 
   void read_ahead(std::uint64_t end) const noexcept;
+  [[nodiscard]] bool lock(int operation) const noexcept;
   [[nodiscard]] Result<void> read_parts(std::uint64_t offset, std::span<std::byte> out) const;
 
   FileDescriptor fd_;

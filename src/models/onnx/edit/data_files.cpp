@@ -41,13 +41,27 @@ bool is_named_beside(const io::Folder& folder, const std::string& name) {
   });
 }
 
+// Removes a file of data, unless a model names it or a run is about to name it. Reports whether it has.
+bool remove_unless_needed(const io::Folder& folder, const std::string& name) {
+  const Result<io::InputFile> file = folder.open_file(name);
+  return file && file->may_go() && !is_named_beside(folder, name) && folder.remove_file(name).ok();
+}
+
 }  // namespace
 
 DataFiles::~DataFiles() {
-  for (const std::string& name : placed_) {
-    const Result<void> ignored = folder_.remove_file(name);
-    static_cast<void>(ignored);
-  }
+  for (const std::string& name : placed_) remove_unless_needed(folder_, name);
+}
+
+Result<bool> DataFiles::keep_same(const io::WrittenFile& made) {
+  Result<io::InputFile> file = folder_.open_file(made.name);
+  if (!file || !file->keep()) return false;
+  const Result<std::optional<io::Found>> found = folder_.find(made.name);
+  if (!found) return found.error();
+  if (!found->has_value() || (*found)->identity != file->identity()) return false;
+  const Result<bool> is_same = io::is_as_written(folder_, made);
+  if (is_same && *is_same) kept_.push_back(std::move(*file));
+  return is_same;
 }
 
 Result<std::string> DataFiles::find_name(const ExternalFiles::File& external, io::WrittenFile& made, bool& exists) {
@@ -61,7 +75,7 @@ Result<std::string> DataFiles::find_name(const ExternalFiles::File& external, io
     if (!found) return found.error();
     exists = found->has_value();
     if (!exists) return made.name;
-    const Result<bool> is_same = io::is_as_written(folder_, made);
+    const Result<bool> is_same = keep_same(made);
     if (!is_same) return is_same.error();
     if (*is_same) return made.name;
     if (external.is_copy) break;
@@ -121,9 +135,8 @@ void remove_old_data(const io::Folder& folder, const std::vector<io::WrittenFile
   for (const io::WrittenFile& file : old) {
     const Result<std::optional<io::Found>> found = folder.find(file.name);
     if (!found || !found->has_value() || in_use.contains((*found)->identity)) continue;
-    if (is_named_beside(folder, file.name)) continue;
     const Result<bool> is_ours = io::is_as_written(folder, file);
-    if (is_ours && *is_ours) removed = folder.remove_file(file.name).ok() || removed;
+    if (is_ours && *is_ours) removed = remove_unless_needed(folder, file.name) || removed;
   }
   if (removed) {
     const Result<void> ignored = folder.sync();

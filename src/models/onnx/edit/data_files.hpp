@@ -23,7 +23,7 @@ class DataFiles {
   DataFiles(const io::Folder& folder, const io::Folder* stage) : folder_(folder), stage_(stage) {}
   DataFiles(const DataFiles&) = delete;
   DataFiles& operator=(const DataFiles&) = delete;
-  ~DataFiles();  // without keep(): removes the files that place() has made
+  ~DataFiles();  // without keep(): removes the files that place() has made, unless another model names them by now
 
   // Writes a file, and finds its name: File::location, if nothing has this name, or the same data does. Otherwise
   // NAME.HASH.data with the first 8 digits of its SHA-256, or more. Errors: io; invalid_argument: a copy's name is
@@ -46,6 +46,9 @@ class DataFiles {
   };
   [[nodiscard]] Result<std::string> find_name(const ExternalFiles::File& external, io::WrittenFile& made, bool& exists);
 
+  // Reports whether the folder has the same data already, which stay then as long as this object lives.
+  [[nodiscard]] Result<bool> keep_same(const io::WrittenFile& made);
+
   const io::Folder& folder_;
   const io::Folder* stage_;
   std::map<std::string, std::string> new_names_;
@@ -53,6 +56,7 @@ class DataFiles {
   std::vector<Pending> pending_;
   std::vector<std::string> staged_;
   std::vector<std::string> placed_;
+  std::vector<io::InputFile> kept_;
 };
 
 // Removes the files of `old`, the record of a model that was replaced, that are as it says, that no model of the folder

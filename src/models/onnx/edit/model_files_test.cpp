@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
+#include <optional>
 #include <set>
 
 #include "io/test_folder.hpp"
@@ -195,6 +197,31 @@ TEST_F(ModelFilesTest, AFileThatAppearsMeanwhileStays) {
     EXPECT_EQ(io::file_contents(folder_ / name), "theirs");
     fs::remove(folder_ / name);
   }
+}
+
+TEST_F(ModelFilesTest, DataThatAnotherRunUsesStays) {
+  request_.check = {};
+  ConvertRequest other = request_;
+  const auto after_data = [&](const std::function<bool()>& then) {
+    request_.on_progress = [&, then] { return !fs::exists(folder_ / "o.onnx.data") || then(); };
+  };
+  after_data([&] {
+    EXPECT_TRUE(::tensorcast::onnx::convert(other).ok());  // finds the data, and is done first
+    return true;
+  });
+  EXPECT_EQ(::tensorcast::onnx::convert(request_).error().message, "the file exists already");
+  EXPECT_EQ(names(), (Names{"m.onnx", "o.onnx", "o.onnx.data"}));
+  fs::remove(folder_ / "o.onnx");
+  fs::remove(folder_ / "o.onnx.data");
+
+  std::optional<io::InputFile> used;
+  after_data([&] {
+    used.emplace(io::InputFile::open(folder_ / "o.onnx.data").value());
+    EXPECT_TRUE(used->keep());
+    return false;
+  });
+  EXPECT_EQ(::tensorcast::onnx::convert(request_).error().code, ErrorCode::cancelled);
+  EXPECT_EQ(names(), (Names{"m.onnx", "o.onnx.data"}));
 }
 
 TEST_F(ModelFilesTest, ADryRunIsCheckedToo) {
