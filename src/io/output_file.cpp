@@ -158,6 +158,7 @@ Result<OutputFile> OutputFile::create_in(FileDescriptor folder, const std::strin
   file.path_ = path;
   file.name_ = name;
   file.overwrite_ = true;
+  file.replaces_ = true;
   file.folder_ = std::move(folder);
   struct stat old {};
   if (::fstatat(file.folder_.get(), name.c_str(), &old, AT_SYMLINK_NOFOLLOW) == 0) {
@@ -318,6 +319,12 @@ std::string OutputFile::link_hidden() const {
 
 Result<void> OutputFile::publish() {
   const int folder = folder_.get();
+  // Nothing had the name before; a link that has it now leads to a file that nobody asked to replace.
+  struct stat now {};
+  if (overwrite_ && !replaces_ && ::fstatat(folder, name_.c_str(), &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+      S_ISLNK(now.st_mode)) {
+    return wrong_kind(path_, "a symbolic link, which was not there before");
+  }
   if (hidden_name_.empty()) {
     // linkat() never replaces a file, which suffices if overwriting is off.
     const std::string link = overwrite_ ? link_hidden() : link_to(name_) ? name_ : std::string();

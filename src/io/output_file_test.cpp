@@ -113,6 +113,17 @@ TEST_F(OutputFileTest, WritesThroughASymbolicLink) {
   EXPECT_EQ(file_contents(folder_ / "real/data"), "new");
 }
 
+TEST_F(OutputFileTest, DoesNotReplaceALinkThatAppearsMeanwhile) {
+  put_file(folder_ / "theirs", "theirs");
+  Result<OutputFile> file = OutputFile::create(folder_ / "out", true);
+  ASSERT_TRUE(file.ok()) << file.error().describe();
+  fs::create_symlink("theirs", folder_ / "out");
+  EXPECT_EQ(file->commit().error().message, "cannot write: a symbolic link, which was not there before");
+  EXPECT_TRUE(fs::is_symlink(folder_ / "out"));
+  EXPECT_EQ(file_contents(folder_ / "theirs"), "theirs");
+  EXPECT_EQ(folder_.entries(), 2u);
+}
+
 TEST_F(OutputFileTest, RefusesWhatIsNoFile) {
   fs::create_symlink("nowhere", folder_ / "dangling");
   ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
