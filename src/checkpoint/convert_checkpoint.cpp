@@ -105,25 +105,23 @@ struct Begun {
   bool resumed = false;
 };
 
-// Writes the plan, unless the same one is there already.
-Result<Begun> begin(const ConvertRequest& request, const CheckpointPlan& plan) {
-  const std::string output = WorkFolder::folder_of_output(request.output);
-  if (Result<void> checked = check_folder(request, plan, output); !checked) return std::move(checked).error();
-  Result<WorkFolder> folder = WorkFolder::create(output);
-  if (!folder) return std::move(folder).error();
-  Result<std::optional<CheckpointPlan>> old = folder->find_plan();
+// Writes the plan into a locked folder, unless the same one is there already. Returns whether it is.
+Result<bool> write_plan(const ConvertRequest& request, const CheckpointPlan& plan, WorkFolder& folder) {
+  const std::string output = folder.output();
+  Result<std::optional<CheckpointPlan>> old = folder.find_plan();
   if (!old && !request.overwrite) return std::move(old).error();
   const bool has_plan = old && old->has_value();
   const bool same = has_plan && plan_text(**old) == plan_text(plan);
-  const Result<bool> moving = folder->is_moving();
+  const Result<bool> moving = folder.is_moving();
   if (!moving) return moving.error();
-  if (same && *moving) return Begun{.folder = std::move(folder).value(), .resumed = true};
+  if (same && *moving) return true;
   if (has_plan && *moving) {
     // Another conversion is complete but for its last step, which is done first.
-    if (Result<void> carried = checkpoint::carry_out(*folder); !carried) return std::move(carried).error();
+    if (Result<void> carried = checkpoint::carry_out(folder); !carried) return std::move(carried).error();
     if (!request.overwrite) return exists_already(output);
-    folder = WorkFolder::create(output);
-    if (!folder) return std::move(folder).error();
+    Result<WorkFolder> again = WorkFolder::create(output);
+    if (!again) return std::move(again).error();
+    folder = std::move(again).value();
   } else if (has_plan && !same && !request.overwrite) {
     return Error{.code = ErrorCode::invalid_argument,
                  .message = "the folder has an unfinished conversion of another source or with other options",
@@ -131,17 +129,30 @@ Result<Begun> begin(const ConvertRequest& request, const CheckpointPlan& plan) {
                  .file = output};
   }
   if (!has_plan && !request.overwrite) {
-    const Result<bool> empty = WorkFolder::is_empty(folder->files());
+    const Result<bool> empty = WorkFolder::is_empty(folder.files());
     if (!empty) return empty.error();
     if (!*empty) return exists_already(output);
   }
-  const auto old_files = checkpoint::check_old_files(plan, folder->files());
+  const auto old_files = checkpoint::check_old_files(plan, folder.files());
   if (!old_files) return old_files.error();
-  if (Result<void> space = check_space(plan, *folder); !space) return std::move(space).error();
+  if (Result<void> space = check_space(plan, folder); !space) return std::move(space).error();
   if (!same) {
-    if (Result<void> written = folder->begin(plan); !written) return std::move(written).error();
+    if (Result<void> written = folder.begin(plan); !written) return std::move(written).error();
   }
-  return Begun{.folder = std::move(folder).value(), .resumed = same};
+  return same;
+}
+
+Result<Begun> begin(const ConvertRequest& request, const CheckpointPlan& plan) {
+  const std::string output = WorkFolder::folder_of_output(request.output);
+  if (Result<void> checked = check_folder(request, plan, output); !checked) return std::move(checked).error();
+  Result<WorkFolder> folder = WorkFolder::create(output);
+  if (!folder) return std::move(folder).error();
+  const Result<bool> resumed = write_plan(request, plan, *folder);
+  if (!resumed) {
+    folder->remove_unused();
+    return resumed.error();
+  }
+  return Begun{.folder = std::move(folder).value(), .resumed = *resumed};
 }
 
 void add_done(ConvertOutcome& outcome, std::size_t shard, std::size_t first_tensor, DoneShard done) {

@@ -258,6 +258,17 @@ Result<bool> WorkFolder::has_no_state(const OutputFolder& folder) {
   return !found->has_value();
 }
 
+void WorkFolder::remove_unused() const {
+  if (!state_) return;
+  const Result<bool> still = state_->is_still(folder_.local(), state_name);
+  if (!still || !*still) return;
+  const Result<std::vector<std::string>> names = folder_.names_below(state_name);
+  const std::string lock = std::string(state_name) + "/" + lock_name;
+  if (!names || *names != std::vector{lock} || !folder_.remove(lock)) return;
+  const Result<void> ignored = folder_.remove_empty_folders(state_name);
+  static_cast<void>(ignored);
+}
+
 Result<void> WorkFolder::finish_state() {
   if (folder_.is_remote()) {
     if (Result<void> removed = folder_.remove(identity_name); !removed) return removed;

@@ -72,6 +72,9 @@ class WorkFolder {
   // Report whether a folder has nothing but state, and whether it has none. Errors: io.
   [[nodiscard]] static Result<bool> is_empty(const OutputFolder& folder);
   [[nodiscard]] static Result<bool> has_no_state(const OutputFolder& folder);
+  // Removes the state if there is nothing in it but the lock, which is ours: another run may have completed the output
+  // just before. Best effort, as it is called after an error.
+  void remove_unused() const;
   // Removes the state. Call when all files have their places. Errors: io.
   [[nodiscard]] Result<void> finish_state();
   // Removes what a crash in finish_state() left in a folder. Errors: io.

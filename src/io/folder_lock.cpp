@@ -19,6 +19,7 @@ Result<FolderLock> FolderLock::take(const Folder& folder, const std::string& nam
     // NFS locks only files that are open for writing.
     lock.fd_ = FileDescriptor(::openat(folder.descriptor(), name.c_str(),
                                        O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, usual_mode));
+    if (!lock.fd_ && errno == ENOENT) return busy;  // the folder was removed meanwhile
     if (!lock.fd_) return system_error("lock", path, errno);
     while (::flock(lock.fd_.get(), (kind == LockKind::shared ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0) {
       if (errno == EINTR) continue;

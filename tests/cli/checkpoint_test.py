@@ -325,6 +325,22 @@ class RefusalTest(CheckpointTest):
         self.done("convert", source, "-o", "out", "--to", "bf16", "--force")
         self.assertIn("mine", self.files(self.out))
 
+    def test_a_refused_run_leaves_no_state(self):
+        source = self.source()
+        self.done("convert", source, "-o", "out", "--to", "bf16")
+        complete = self.files(self.out)
+        for state in ((), ("lock",)):  # of a run that began just before the other one was complete
+            (self.out / ".tcast").mkdir()
+            for name in state:
+                (self.out / ".tcast" / name).touch()
+            self.assertIn("exists already", self.refused("convert", source, "-o", "out", "--to", "bf16"))
+            self.assertEqual(self.files(self.out), complete)
+            self.assertFalse((self.out / ".tcast").exists())
+        (self.out / ".tcast/shards").mkdir(parents=True)
+        (self.out / ".tcast/shards/0123").touch()  # may be of use
+        self.assertIn("exists already", self.refused("convert", source, "-o", "out", "--to", "bf16"))
+        self.assertTrue((self.out / ".tcast/shards/0123").exists())
+
     def test_a_report_is_not_written_over_a_file_of_the_conversion(self):
         source = self.source()
         self.done("convert", source, "-o", "out", "--to", "bf16")
