@@ -51,12 +51,17 @@ class OldFiles {
     for (const std::string& name : names) {
       if (Result<void> free = check_free(name); !free) return std::move(free).error();
     }
+    for (const std::string& folder : plan_.empty_folders) {
+      if (Result<void> free = check_folders_of(folder + "/"); !free) return std::move(free).error();
+    }
     new_.insert(names.begin(), names.end());
     for (const std::string& inside : plan_.folders()) {
       if (Result<void> checked = check_weights(inside); !checked) return std::move(checked).error();
     }
-    if (!in_the_way_.empty()) return refuse("is in the way, and was not written by tensorcast", in_the_way_);
-    if (!weights_.empty()) return refuse("would be mixed with the output, and was not written by tensorcast", weights_);
+    if (!in_the_way_.empty())
+      return refuse("is in the way: tensorcast did not write it, or it was changed since", in_the_way_);
+    if (!weights_.empty())
+      return refuse("would be mixed with the output: tensorcast did not write it, or it was changed since", weights_);
     std::vector<io::WrittenFile> old;
     for (const auto& [name, file] : written_) {
       const Result<bool> ours = is_ours(name);
@@ -78,15 +83,24 @@ class OldFiles {
     return same;
   }
 
-  // Checks that the output may have a file of this name.
-  Result<void> check_free(const std::string& name) {
+  // Checks that what has the name of a folder that `name` is in is a folder.
+  Result<void> check_folders_of(const std::string& name) {
     for (std::size_t slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1)) {
       const std::string above = name.substr(0, slash);
+      if (std::ranges::find(in_the_way_, above) != in_the_way_.end()) return {};
       if (!checked_folders_.insert(above).second) continue;
       const Result<std::optional<OutputFolder::Entry>> found = folder_.find(above);
       if (!found) return found.error();
-      if (found->has_value() && (*found)->kind != Kind::folder) in_the_way_.push_back(above);
+      if (!found->has_value() || (*found)->kind == Kind::folder) continue;
+      in_the_way_.push_back(above);
+      return {};
     }
+    return {};
+  }
+
+  // Checks that the output may have a file of this name.
+  Result<void> check_free(const std::string& name) {
+    if (Result<void> checked = check_folders_of(name); !checked) return checked;
     if (!in_the_way_.empty() && name.starts_with(in_the_way_.back() + "/")) return {};
     const Result<std::optional<OutputFolder::Entry>> found = folder_.find(name);
     if (!found) return found.error();

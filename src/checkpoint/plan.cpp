@@ -306,6 +306,12 @@ class Planning {
         return fail(fmt::format("the output would have \"{}\" as a file and as a folder", name.substr(0, slash)));
       }
     }
+    for (const std::string& folder : plan_.empty_folders) {
+      if (!all.contains(folder)) continue;
+      Error error = fail(fmt::format("the output would have \"{}\" as a file and as a folder", folder));
+      error.hint = "remove the empty folder from the input";
+      return error;
+    }
     return {};
   }
 

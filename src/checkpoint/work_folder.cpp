@@ -68,6 +68,12 @@ Result<std::optional<io::WrittenFiles>> read_record(const OutputFolder& folder) 
   const Result<std::optional<OutputFolder::Entry>> found = folder.find(record_name);
   if (!found) return found.error();
   if (!found->has_value()) return std::optional<io::WrittenFiles>();
+  if ((*found)->kind != io::Found::Kind::file) {
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = "this name is kept for the record of what tensorcast wrote, and is a folder or a link",
+                 .hint = "remove it, or write to another folder",
+                 .file = folder.path_of(record_name)};
+  }
   const Result<std::string> text = folder.read_text(record_name, max_record_bytes);
   if (!text) return text.error();
   const std::string path = folder.path_of(record_name);

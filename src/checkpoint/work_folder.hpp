@@ -39,7 +39,7 @@ struct DoneShard {
 };
 
 // Returns what the last complete conversion into a folder left as its record; nullopt if there is none. Its names are
-// checked. Errors: io; parse: it is damaged.
+// checked. Errors: io; parse: it is damaged; invalid_argument: it is no file.
 [[nodiscard]] Result<std::optional<io::WrittenFiles>> read_record(const OutputFolder& folder);
 
 class WorkFolder {

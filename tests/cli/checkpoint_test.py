@@ -463,6 +463,9 @@ class PlaceTest(CheckpointTest):
         self.assertIn(f'"{FIRST}"', self.refused_and_untouched(*convert))
         (self.out / RECORD).write_text("{}")
         self.assertIn(RECORD, self.refused_and_untouched(*convert))
+        (self.out / RECORD).unlink()
+        (self.out / RECORD).mkdir()
+        self.assertIn("this name is kept for the record", self.refused_and_untouched(*convert))
 
     def test_found_before_the_work(self):
         """What finish will read or write is checked before a shard is converted, and by --dry-run."""
@@ -480,6 +483,20 @@ class PlaceTest(CheckpointTest):
             subprocess.run(["rm", "-r", path], check=True)
             if content is not None:
                 path.write_bytes(content)
+
+    def test_empty_folders_are_checked_too(self):
+        source = self.source()
+        (source / "SHA256SUMS").mkdir()
+        for options in ([], ["--dry-run"]):
+            self.assertIn('"SHA256SUMS" as a file and as a folder', self.refused_before_writing(
+                "convert", "in", "-o", "out", "--to", "bf16", *options))
+        (source / "SHA256SUMS").rmdir()
+        (source / "logs/new").mkdir(parents=True)
+        self.out.mkdir()
+        (self.out / "logs").write_text("mine")
+        for options in ([], ["--dry-run"]):
+            self.assertIn('"logs" is in the way', self.refused_and_untouched(
+                "convert", "in", "-o", "out", "--to", "bf16", "--force", *options))
 
     def test_few_files_are_open_at_a_time(self):
         source = checkpoints.write_many(self.folder / "in", shards=60, elements=100)
