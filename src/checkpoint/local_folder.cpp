@@ -1,10 +1,8 @@
 #include "checkpoint/local_folder.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -14,7 +12,6 @@
 
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/remote_folder.hpp"
-#include "io/file_descriptor.hpp"
 #include "io/input_file.hpp"
 #include "io/output_file.hpp"
 #include "io/path_name.hpp"
@@ -180,15 +177,6 @@ std::uint64_t file_bytes(const std::string& path) noexcept {
   std::error_code status;
   const std::uint64_t bytes = fs::file_size(path, status);
   return status ? std::numeric_limits<std::uint64_t>::max() : bytes;
-}
-
-Result<void> create_folders(const std::string& path) {
-  if (is_remote(path)) return {};
-  if (Result<void> checked = io::check_path(path); !checked) return checked;
-  std::error_code status;
-  fs::create_directories(path, status);
-  if (status) return io_error("create the folder", path, status);
-  return {};
 }
 
 std::uint64_t free_bytes(const std::string& path) noexcept {

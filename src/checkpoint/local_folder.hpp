@@ -38,9 +38,6 @@ struct ListedFile {
 [[nodiscard]] bool is_folder(const std::string& path) noexcept;
 [[nodiscard]] bool is_file(const std::string& path) noexcept;
 [[nodiscard]] std::uint64_t file_bytes(const std::string& path) noexcept;  // UINT64_MAX if there is none
-// Creates a folder, and those above it. Errors: io.
-[[nodiscard]] Result<void> create_folders(const std::string& path);
-
 // The space that the file system of `path`, or of its nearest folder that exists, has left; UINT64_MAX if unknown.
 [[nodiscard]] std::uint64_t free_bytes(const std::string& path) noexcept;
 

@@ -7,6 +7,7 @@
 #include "checkpoint/local_folder.hpp"
 #include "checkpoint/remote_folder.hpp"
 #include "convert/aligned_buffer.hpp"
+#include "io/parent_folders.hpp"
 #include "io/sha256.hpp"
 
 namespace tensorcast::checkpoint {
@@ -62,16 +63,10 @@ Result<OutputFolder> OutputFolder::open(const std::string& path) {
 }
 
 Result<OutputFolder> OutputFolder::create(const std::string& path) {
-  const bool there = is_folder(path);
-  if (Result<void> created = create_folders(path); !created) return std::move(created).error();
-  if (!there && !checkpoint::is_remote(path)) {
-    // A folder that may not be read cannot be synced.
-    const std::string above = folder_of(path);
-    const Result<io::Folder> parent = io::Folder::open(above.empty() ? "." : above);
-    if (parent) {
-      if (Result<void> synced = parent->sync(); !synced) return std::move(synced).error();
-    }
-  }
+  if (checkpoint::is_remote(path)) return open(path);
+  Result<io::ParentFolders> created = io::ParentFolders::create(path + "/");
+  if (!created) return std::move(created).error();
+  created->keep();
   return open(path);
 }
 

@@ -71,7 +71,7 @@ struct CheckpointPlan {
   std::vector<PlannedConfig> configs;  // files that are rewritten
   std::vector<ListedFile> copies;
   std::vector<std::string> empty_folders;
-  std::vector<LeftOut> left_out;  // for the outcome; not in the text, as it changes without an effect
+  std::vector<LeftOut> left_out;      // for the outcome; not in the text, as it changes without an effect
   std::vector<std::string> warnings;  // of the source; not in plan.json
 
   [[nodiscard]] std::uint64_t disk_bytes() const noexcept;

@@ -16,14 +16,16 @@ TEST(Claims, ReadTheConfigurationsOfAFolderOnce) {
   source.shards.resize(1);
   source.shards[0].header.metadata = {{"_quantization_metadata", R"({"layers": {"a": {}}})"}};
   Claims claims(source);
-  const std::string said = claims.of({.stem = "a"});
+  SourceModel model;
+  const std::string said = claims.of(model);
   EXPECT_EQ(said, "config.json names the quantization \"fp8\"");
   io::put_file(folder / "config.json", "{}");
-  EXPECT_EQ(claims.of({.stem = "b"}), said);
+  EXPECT_EQ(claims.of(model), said);
   // That of another folder has nothing to do with it; the metadata of the model's files do.
-  EXPECT_EQ(claims.of({.folder = "unet/", .stem = "a"}), "");
-  EXPECT_NE(claims.of({.folder = "unet/", .stem = "b", .shards = {0}}), "");
-  EXPECT_EQ(claims.of({.folder = "unet/", .stem = "c"}), "");
+  model.folder = "unet/";
+  EXPECT_EQ(claims.of(model), "");
+  model.shards = {0};
+  EXPECT_NE(claims.of(model), "");
 }
 
 }  // namespace

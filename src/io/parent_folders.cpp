@@ -5,10 +5,20 @@
 
 #include <cerrno>
 
+#include "io/folder.hpp"
 #include "io/path_name.hpp"
 #include "io/system_error.hpp"
 
 namespace tensorcast::io {
+namespace {
+
+// Waits until the name of a new folder is on the disk. A folder above that may not be read cannot be synced.
+Result<void> sync_above(const std::string& folder) {
+  const Result<Folder> above = Folder::open(folder + "/..");
+  return above ? above->sync() : Result<void>();
+}
+
+}  // namespace
 
 Result<ParentFolders> ParentFolders::create(const std::string& path) {
   if (Result<void> checked = check_path(path); !checked) return std::move(checked).error();
@@ -17,7 +27,8 @@ Result<ParentFolders> ParentFolders::create(const std::string& path) {
   for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
     std::string folder = path.substr(0, slash);
     if (::mkdir(folder.c_str(), usual_mode) == 0) {
-      folders.created_.push_back(std::move(folder));
+      folders.created_.push_back(folder);
+      if (Result<void> synced = sync_above(folder); !synced) return std::move(synced).error();
       continue;
     }
     if (errno != EEXIST && errno != EISDIR) return system_error("create the folder", folder, errno);

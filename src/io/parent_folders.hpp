@@ -8,7 +8,7 @@
 
 namespace tensorcast::io {
 
-// Creates the folders that a path needs, and removes them again unless keep() is called.
+// Creates the folders that a path needs, their names synced, and removes them again unless keep() is called.
 class ParentFolders {
  public:
   ParentFolders() noexcept = default;
