@@ -1,6 +1,6 @@
 // Finishes and verifies checkpoints with arbitrary bytes as one file of their state: the record of a shard, the list of
-// files that get their places, or SHA256SUMS. The result is a success or an error with a message, and no file outside
-// of the output changes.
+// files that get their places, or SHA256SUMS; converts checkpoints of torch.distributed.checkpoint with arbitrary bytes
+// as .metadata. The result is a success or an error with a message, and no file outside of the output changes.
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -44,26 +44,53 @@ class Checkpoints {
     }
     must(!fingerprint_.empty());
     must(convert_checkpoint({.input = source(), .output = complete(), .to = DType::float16}).ok());
+    fs::copy(TENSORCAST_SOURCE_DIR "/src/checkpoint/testdata/distributed", distributed(), fs::copy_options::recursive);
   }
 
   // The first byte chooses the file.
   void try_bytes(const std::uint8_t* data, std::size_t size) const {
     if (size == 0) return;
-    if (data[0] % 3 == 0) {
-      put(complete() + "/SHA256SUMS", data, size);
-      (void)succeeded(verify_checkpoint({.checkpoint = complete()}));
-    } else {
-      const std::string output = folder_.file("try");
-      fs::remove_all(output);
-      fs::copy(done(), output, fs::copy_options::recursive);
-      put(output + (data[0] % 3 == 1 ? "/.tcast/shards/" + fingerprint_ + ".json" : "/.tcast/moving.json"), data, size);
-      (void)succeeded(planned_checkpoint(output));
-      (void)succeeded(finish_checkpoint(output));
+    const std::string output = folder_.file("try");
+    fs::remove_all(output);
+    switch ((data[0] - '0') & 7) {
+      case 0:
+        put(complete() + "/SHA256SUMS", data, size);
+        (void)succeeded(verify_checkpoint({.checkpoint = complete()}));
+        break;
+      case 1:
+        try_state("/.tcast/shards/" + fingerprint_ + ".json", data, size);
+        break;
+      case 2:
+        try_state("/.tcast/moving.json", data, size);
+        break;
+      case 3:
+        try_distributed(distributed() + "/single", data, size);
+        break;
+      default:
+        try_distributed(distributed() + "/ranks", data, size);
     }
     must(text(source() + "/model.safetensors") == kept_);
   }
 
  private:
+  void try_state(const std::string& name, const std::uint8_t* data, std::size_t size) const {
+    const std::string output = folder_.file("try");
+    fs::copy(done(), output, fs::copy_options::recursive);
+    put(output + name, data, size);
+    (void)succeeded(planned_checkpoint(output));
+    (void)succeeded(finish_checkpoint(output));
+  }
+
+  // What is converted is complete.
+  void try_distributed(const std::string& input, const std::uint8_t* data, std::size_t size) const {
+    const std::string output = folder_.file("try");
+    put(input + "/.metadata", data, size);
+    if (succeeded(convert_checkpoint({.input = input, .output = output, .to = DType::float16}))) {
+      must(verify_checkpoint({.checkpoint = output}).ok());
+    }
+  }
+
+  [[nodiscard]] std::string distributed() const { return folder_.file("distributed"); }
   [[nodiscard]] std::string source() const { return folder_.file("source"); }
   [[nodiscard]] std::string done() const { return folder_.file("done"); }
   [[nodiscard]] std::string complete() const { return folder_.file("complete"); }
