@@ -1,31 +1,35 @@
 #include "attributes.hpp"
 
 #include <algorithm>
-#include <initializer_list>
 #include <string>
-#include <string_view>
+#include <type_traits>
 
+#include "options/cast_options.hpp"
+#include "options/option_text.hpp"
 #include "runtime.hpp"
 
 namespace tensorcast::onnxruntime {
 namespace {
 
-// Sets `option` to the position of the attribute's text in `values`; leaves it if the node lacks the attribute.
-void read_word(const OrtApi& api, const OrtKernelInfo& info, const char* name,
-               std::initializer_list<std::string_view> values, std::int32_t& option) {
+// Sets `number` to the position of the attribute's text in `words`; leaves it if the node lacks the attribute.
+void read_word(const OrtApi& api, const OrtKernelInfo& info, const char* name, const options::Words& words,
+               std::int32_t& number) {
   std::size_t size = 0;
   if (!succeeds(api, api.KernelInfoGetAttribute_string(&info, name, nullptr, &size))) return;
   std::string text(size, '\0');
   check(api.KernelInfoGetAttribute_string(&info, name, text.data(), &size));
   text.resize(size == 0 ? 0 : size - 1);  // without the terminator
-  const auto* found = std::find(values.begin(), values.end(), text);
-  if (found != values.end()) {
-    option = static_cast<std::int32_t>(found - values.begin());
-    return;
+  const auto* found = std::find(words.begin(), words.end(), text);
+  if (found == words.end()) {
+    fail(api, ORT_INVALID_GRAPH,
+         std::string(name) + " is \"" + text + "\", and must be one of: " + options::word_list(words));
   }
-  std::string list;
-  for (const std::string_view value : values) list.append(list.empty() ? "" : ", ").append(value);
-  fail(api, ORT_INVALID_GRAPH, std::string(name) + " is \"" + text + "\", and must be one of: " + list);
+  number = static_cast<std::int32_t>(found - words.begin());
+}
+
+void read_number(const OrtApi& api, const OrtKernelInfo& info, const char* name, double& number) {
+  float given = 0.0F;
+  if (succeeds(api, api.KernelInfoGetAttribute_float(&info, name, &given))) number = given;
 }
 
 }  // namespace
@@ -38,19 +42,24 @@ std::int64_t int_attribute(const OrtApi& api, const OrtKernelInfo& info, const c
 tc_cast_options read_options(const OrtApi& api, const OrtKernelInfo& info, bool all) {
   tc_cast_options options;
   tc_cast_options_init(&options);
-  options.saturate = int_attribute(api, info, "saturate", 1) != 0 ? 1 : 0;
-  read_word(api, info, "round_mode", {"up", "down", "nearest"}, options.round_mode);
-  if (!all) return options;
-  const std::int64_t opset = int_attribute(api, info, "opset", 0);
-  if (opset < 0 || opset > 1000) fail(api, ORT_INVALID_GRAPH, "opset is " + std::to_string(opset));
-  options.opset = static_cast<std::int32_t>(opset);
-  read_word(api, info, "out_of_range", {"auto", "wrap", "saturate", "error"}, options.out_of_range);
-  read_word(api, info, "int_rounding", {"trunc", "nearest_even"}, options.int_rounding);
-  read_word(api, info, "invalid", {"default", "error"}, options.invalid);
-  read_word(api, info, "fnuz_inf", {"spec", "flt_max"}, options.fnuz_inf);
-  read_word(api, info, "float_string", {"plain", "shortest", "g8"}, options.float_string);
-  float scale = 1.0F;
-  if (succeeds(api, api.KernelInfoGetAttribute_float(&info, "scale", &scale))) options.scale = scale;
+  options::for_each(options::cast_options, [&](const auto& option) {
+    if (!all && option.since_opset == 0) return;
+    using Value = typename std::decay_t<decltype(option)>::Type;
+    auto& value = options.*option.c_member;
+    if constexpr (std::is_enum_v<Value>) {
+      read_word(api, info, option.name, option.words, value);
+    } else if constexpr (std::is_same_v<Value, bool>) {
+      value = int_attribute(api, info, option.name, value) != 0 ? 1 : 0;
+    } else if constexpr (std::is_same_v<Value, int>) {
+      const std::int64_t given = int_attribute(api, info, option.name, value);
+      if (given < 0 || given > 1000) {
+        fail(api, ORT_INVALID_GRAPH, std::string(option.name) + " is " + std::to_string(given));
+      }
+      value = static_cast<std::int32_t>(given);
+    } else {
+      read_number(api, info, option.name, value);
+    }
+  });
   return options;
 }
 

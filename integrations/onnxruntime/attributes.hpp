@@ -13,8 +13,8 @@ namespace tensorcast::onnxruntime {
 [[nodiscard]] std::int64_t int_attribute(const OrtApi& api, const OrtKernelInfo& info, const char* name,
                                          std::int64_t otherwise);
 
-// `saturate` and `round_mode`; with `all`, also opset, out_of_range, int_rounding, invalid, fnuz_inf, float_string and
-// scale, by the names and values of the Python package. Fails on a value that an attribute does not have.
+// The options that ONNX's Cast has; with `all`, every option, by the names and values of the Python package. Fails on a
+// value that an attribute does not have.
 [[nodiscard]] tc_cast_options read_options(const OrtApi& api, const OrtKernelInfo& info, bool all);
 
 }  // namespace tensorcast::onnxruntime

@@ -1,22 +1,20 @@
 #include "cast_options.hpp"
 
 #include <algorithm>
-#include <initializer_list>
 #include <limits>
 #include <stdexcept>
-#include <string_view>
 
 #include "operations.hpp"
+#include "options/option_text.hpp"
 
 namespace tensorcast::openvino {
 namespace {
 
-std::int32_t position(const char* name, const std::string& word, std::initializer_list<std::string_view> values) {
-  const auto* found = std::find(values.begin(), values.end(), word);
-  if (found != values.end()) return static_cast<std::int32_t>(found - values.begin());
-  std::string list;
-  for (const std::string_view value : values) list.append(list.empty() ? "" : ", ").append(value);
-  throw std::runtime_error("tensorcast: " + std::string(name) + " is \"" + word + "\", and must be one of: " + list);
+std::int32_t position(const char* name, const std::string& word, const options::Words& words) {
+  const auto* found = std::find(words.begin(), words.end(), word);
+  if (found != words.end()) return static_cast<std::int32_t>(found - words.begin());
+  throw std::runtime_error("tensorcast: " + std::string(name) + " is \"" + word +
+                           "\", and must be one of: " + options::word_list(words));
 }
 
 std::int32_t number(const char* name, std::int64_t value) {
@@ -26,30 +24,36 @@ std::int32_t number(const char* name, std::int64_t value) {
 
 }  // namespace
 
+CastOptions::CastOptions() {
+  for_each(values_, [](const auto& option, auto& value) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::string>) {
+      value = option.word(option.usual());
+    } else {
+      value = option.usual();
+    }
+  });
+}
+
 void CastOptions::visit(ov::AttributeVisitor& visitor) {
-  visitor.on_attribute("opset", opset);
-  visitor.on_attribute("saturate", saturate);
-  visitor.on_attribute("round_mode", round_mode);
-  visitor.on_attribute("out_of_range", out_of_range);
-  visitor.on_attribute("int_rounding", int_rounding);
-  visitor.on_attribute("invalid", invalid);
-  visitor.on_attribute("fnuz_inf", fnuz_inf);
-  visitor.on_attribute("threads", threads);
-  visitor.on_attribute("scale", scale);
+  for_each(values_, [&](const auto& option, auto& value) { visitor.on_attribute(option.name, value); });
+  visitor.on_attribute("threads", threads_);
 }
 
 tc_cast_options CastOptions::checked() const {
   tc_cast_options options = {};
   functions().cast_options_init(&options, sizeof(options));
-  options.opset = number("opset", opset);
-  options.saturate = saturate ? 1 : 0;
-  options.round_mode = position("round_mode", round_mode, {"up", "down", "nearest"});
-  options.out_of_range = position("out_of_range", out_of_range, {"auto", "wrap", "saturate", "error"});
-  options.int_rounding = position("int_rounding", int_rounding, {"trunc", "nearest_even"});
-  options.invalid = position("invalid", invalid, {"default", "error"});
-  options.fnuz_inf = position("fnuz_inf", fnuz_inf, {"spec", "flt_max"});
-  options.threads = number("threads", threads);
-  options.scale = scale;
+  options.threads = number("threads", threads_);
+  for_each(values_, [&](const auto& option, const auto& value) {
+    using Value = std::decay_t<decltype(value)>;
+    auto& result = options.*option.c_member;
+    if constexpr (std::is_same_v<Value, std::string>) {
+      result = position(option.name, value, option.words);
+    } else if constexpr (std::is_same_v<Value, std::int64_t>) {
+      result = number(option.name, value);
+    } else {
+      result = value;
+    }
+  });
   return options;
 }
 

@@ -4,8 +4,10 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "array_types.hpp"
+#include "options/cast_options.hpp"
 
 namespace tensorcast::python {
 namespace {
@@ -102,29 +104,19 @@ int refuse(PyObject* keyword, const char* needed, PyObject* value) {
   return -1;
 }
 
-struct Choice {
-  const char* name;
-  std::int32_t value;
-};
-constexpr Choice round_modes[] = {{"up", 0}, {"down", 1}, {"nearest", 2}};
-constexpr Choice out_of_ranges[] = {{"auto", 0}, {"wrap", 1}, {"saturate", 2}, {"error", 3}};
-constexpr Choice int_roundings[] = {{"trunc", 0}, {"nearest_even", 1}};
-constexpr Choice invalids[] = {{"default", 0}, {"error", 1}};
-constexpr Choice fnuz_infs[] = {{"spec", 0}, {"flt_max", 1}};
-constexpr Choice float_strings[] = {{"plain", 0}, {"shortest", 1}, {"g8", 2}};
-
-template <class Enum, std::size_t count>
-int choose(PyObject* keyword, PyObject* value, const Choice (&choices)[count], Enum& result) {
+// Reads a word of an option.
+template <class Option>
+int choose(PyObject* keyword, PyObject* value, const Option& option, typename Option::Type& result) {
   const char* text = PyUnicode_Check(value) ? PyUnicode_AsUTF8(value) : nullptr;
-  std::string allowed = "one of ";
-  for (const Choice& choice : choices) {
-    if (text != nullptr && std::strcmp(text, choice.name) == 0) {
-      result = static_cast<Enum>(choice.value);
+  std::string allowed;
+  int number = 0;
+  for (const char* word : option.words) {
+    if (text != nullptr && std::strcmp(text, word) == 0) {
+      result = static_cast<typename Option::Type>(number);
       return 1;
     }
-    allowed += &choice == choices ? "'" : ", '";
-    allowed += choice.name;
-    allowed += "'";
+    ++number;
+    allowed.append(allowed.empty() ? "one of '" : ", '").append(word).append("'");
   }
   return refuse(keyword, allowed.c_str(), value);
 }
@@ -155,6 +147,15 @@ int truth_value(PyObject* keyword, PyObject* value, bool& result) {
   return truth < 0 ? -1 : 1;
 }
 
+int real_number(PyObject* keyword, PyObject* value, double& result) {
+  result = PyFloat_AsDouble(value);
+  if (result != -1.0 || PyErr_Occurred() == nullptr) return 1;
+  if (PyErr_ExceptionMatches(PyExc_TypeError) != 0) {
+    PyErr_Format(PyExc_TypeError, "%U must be a real number here, not %R", keyword, value);
+  }
+  return -1;
+}
+
 }  // namespace
 
 DType dtype_argument(PyObject* argument) {
@@ -173,42 +174,37 @@ DType dtype_argument(PyObject* argument) {
 int option_argument(PyObject* keyword, PyObject* value, CastOptions& options) {
   const char* name = PyUnicode_AsUTF8(keyword);
   if (name == nullptr) return -1;
-  const std::string_view option(name);
-  if (option == "opset") return whole_number(keyword, value, options.opset);
-  if (option == "threads") return whole_number(keyword, value, options.execution.threads);
-  if (option == "saturate") return truth_value(keyword, value, options.saturate);
-  if (option == "scale") {
-    options.scale = PyFloat_AsDouble(value);
-    if (options.scale != -1.0 || PyErr_Occurred() == nullptr) return 1;
-    if (PyErr_ExceptionMatches(PyExc_TypeError) != 0) {
-      PyErr_Format(PyExc_TypeError, "scale must be a real number here, not %R", value);
+  if (std::strcmp(name, "threads") == 0) return whole_number(keyword, value, options.execution.threads);
+  int read = 0;
+  options::all_of(options::cast_options, [&](const auto& option) {
+    if (std::strcmp(name, option.name) != 0) return true;
+    auto& result = options.*option.member;
+    using Value = std::decay_t<decltype(result)>;
+    if constexpr (std::is_enum_v<Value>) {
+      read = choose(keyword, value, option, result);
+    } else if constexpr (std::is_same_v<Value, bool>) {
+      read = truth_value(keyword, value, result);
+    } else if constexpr (std::is_same_v<Value, int>) {
+      read = whole_number(keyword, value, result);
+    } else {
+      read = real_number(keyword, value, result);
     }
-    return -1;
-  }
-  if (option == "round_mode") return choose(keyword, value, round_modes, options.round_mode);
-  if (option == "out_of_range") return choose(keyword, value, out_of_ranges, options.out_of_range);
-  if (option == "int_rounding") return choose(keyword, value, int_roundings, options.int_rounding);
-  if (option == "invalid") return choose(keyword, value, invalids, options.invalid);
-  if (option == "fnuz_inf") return choose(keyword, value, fnuz_infs, options.fnuz_inf);
-  if (option == "float_string") return choose(keyword, value, float_strings, options.float_string);
-  return 0;
+    return false;
+  });
+  return read;
 }
 
 std::vector<GivenOption> given_options(const tensorcast::CastOptions& options) {
-  const CastOptions defaults;
   std::vector<GivenOption> given;
-  const auto choice = [&](const char* name, const auto& choices, auto value, auto usual) {
-    if (value != usual) given.push_back({name, choices[static_cast<std::size_t>(value)].name});
-  };
-  if (options.opset != defaults.opset) given.push_back({"opset", options.opset});
-  if (options.saturate != defaults.saturate) given.push_back({"saturate", options.saturate});
-  choice("round_mode", round_modes, options.round_mode, defaults.round_mode);
-  choice("out_of_range", out_of_ranges, options.out_of_range, defaults.out_of_range);
-  choice("int_rounding", int_roundings, options.int_rounding, defaults.int_rounding);
-  choice("invalid", invalids, options.invalid, defaults.invalid);
-  choice("fnuz_inf", fnuz_infs, options.fnuz_inf, defaults.fnuz_inf);
-  choice("float_string", float_strings, options.float_string, defaults.float_string);
-  if (options.scale != defaults.scale) given.push_back({"scale", options.scale});
+  options::for_each(options::cast_options, [&](const auto& option) {
+    const auto value = options.*option.member;
+    if (value == option.usual()) return;
+    if constexpr (std::is_enum_v<decltype(value)>) {
+      given.push_back({option.name, option.word(value)});
+    } else {
+      given.push_back({option.name, value});
+    }
+  });
   return given;
 }
 

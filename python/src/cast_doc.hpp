@@ -1,11 +1,16 @@
 // help(tensorcast.cast).
 #pragma once
 
+#include <string>
+
+#include "options/cast_options.hpp"
+#include "options/option_text.hpp"
+
 namespace tensorcast::python {
 
-// The first line is what inspect.signature() reads.
-inline constexpr const char* cast_doc =
-    R"(cast(x, /, to, *, out=None, copy=True, order=None, packed=False, from_=None, shape=None, report=False, rules=(), include=(), exclude=(), keep_rank=(), keep_smaller=0, preset=None, raw_codes=False, opset=0, saturate=True, round_mode='up', out_of_range='auto', int_rounding='trunc', invalid='default', fnuz_inf='spec', float_string='plain', threads=0, scale=1.0)
+// The first line is what inspect.signature() reads; {signature} and {options} stand for those of the list.
+inline constexpr const char* cast_doc_frame =
+    R"(cast(x, /, to, *, out=None, copy=True, order=None, packed=False, from_=None, shape=None, report=False, rules=(), include=(), exclude=(), keep_rank=(), keep_smaller=0, preset=None, raw_codes=False, {signature})
 --
 
 Converts every element of ``x`` to the type ``to`` with one rounding.
@@ -35,18 +40,7 @@ Args:
     keep_smaller: of a mapping: leave tensors with fewer elements.
     preset: of a mapping: ``"weights-only"`` leaves all but the matrices of layers.
     raw_codes: of a mapping: convert weights of 8 bits although a tensor beside them has their scales.
-    opset: version of ONNX ``Cast`` whose rules apply, 1 to 28; default the newest.
-    saturate: float8 targets: clamp (default), or let overflow become NaN or infinity.
-    round_mode: ``"up"`` (default), ``"down"``, ``"nearest"``; float8_e8m0fnu only.
-    out_of_range: a number that the target lacks: ``"saturate"`` makes it the lowest or largest, ``"error"`` refuses it;
-        ``"auto"`` (default) and ``"wrap"`` are ONNX's rules: integers wrap, floats become infinity or as ``saturate`` says.
-    int_rounding: integer targets: ``"trunc"`` (default), ``"nearest_even"``.
-    invalid: ``"default"``, or ``"error"`` for NaN and infinities that the target cannot express.
-    fnuz_inf: ``"spec"`` (default) or ``"flt_max"``; opset 19 to 23.
-    float_string: ``"plain"`` (default), ``"shortest"``, ``"g8"``; string targets.
-    threads: 0 (default) for all cores. Results do not depend on it.
-    scale: values are multiplied by it before the one rounding; default 1. An array that broadcasts to the shape of
-        ``x`` has a scale for each row, channel or element.
+{options}    threads: 0 (default) for all cores. Results do not depend on it.
 
 Returns:
     The same kind of array as ``x``, shape kept; of a mapping a dictionary, with ``report`` and one of reports. A PyTorch tensor that requires a gradient gives one that passes it
@@ -59,5 +53,39 @@ Raises:
     TypeError: an ``x`` or ``to`` that no cast knows, with advice.
 
 Source: ONNX operator ``Cast``, versions 1 to 28; ``docs/semantics.md``.)";
+
+// ", opset=0, saturate=True".
+inline std::string options_signature() {
+  std::string text;
+  options::for_each(options::cast_options, [&](const auto& option) {
+    text += std::string(option.name) + "=" + options::python_default(option) + ", ";
+  });
+  return text + "threads=0";
+}
+
+// A line for each option.
+inline std::string options_doc() {
+  std::string text;
+  options::for_each(options::cast_options, [&](const auto& option) {
+    text += std::string("    ") + option.name + ": " + options::help_text(option);
+    const char* separator = ": ";
+    for (const char* word : option.words) {
+      text += separator + ("``\"" + std::string(word)) + "\"``";
+      separator = ", ";
+    }
+    text += ".\n";
+    if (*option.more != '\0') text += std::string("        ") + option.more + ".\n";
+  });
+  return text;
+}
+
+inline std::string make_cast_doc() {
+  std::string doc = cast_doc_frame;
+  for (const auto& [mark, text] :
+       {std::pair("{signature}", options_signature()), std::pair("{options}", options_doc())}) {
+    doc.replace(doc.find(mark), std::char_traits<char>::length(mark), text);
+  }
+  return doc;
+}
 
 }  // namespace tensorcast::python

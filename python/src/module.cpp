@@ -212,9 +212,10 @@ nb::list dtypes() {
   return rows;
 }
 
+const std::string cast_doc = tensorcast::python::make_cast_doc();
 PyMethodDef cast_method = {"cast",
                            reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&tensorcast::python::cast_array)),
-                           METH_FASTCALL | METH_KEYWORDS, tensorcast::python::cast_doc};
+                           METH_FASTCALL | METH_KEYWORDS, cast_doc.c_str()};
 
 }  // namespace
 

@@ -9,6 +9,11 @@ from typing import Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, get_ty
 import numpy as np
 import numpy.typing as npt
 
+from ._option_list import DEFAULTS as DEFAULTS
+from ._option_list import CastOptions as CastOptions
+from ._option_list import CommonOptions
+from ._option_list import FloatString as FloatString
+
 class TorchDType(Protocol):
     """A ``torch.dtype``, without importing PyTorch."""
 
@@ -23,55 +28,16 @@ class TorchDType(Protocol):
 DTypeLike: TypeAlias = "str | int | type[Any] | np.dtype[Any] | TorchDType"
 """A name such as ``"float8_e4m3fn"``, a NumPy, ml_dtypes or torch type, or an ONNX number."""
 
-RoundMode: TypeAlias = Literal["up", "down", "nearest"]
-OutOfRange: TypeAlias = Literal["auto", "wrap", "saturate", "error"]
-IntRounding: TypeAlias = Literal["trunc", "nearest_even"]
-Invalid: TypeAlias = Literal["default", "error"]
-FnuzInf: TypeAlias = Literal["spec", "flt_max"]
-FloatString: TypeAlias = Literal["plain", "shortest", "g8"]
 PromoteRules: TypeAlias = Literal["openvino", "numpy", "torch", "jax", "jax_strict", "tensorflow"]
 Scale: TypeAlias = "float | npt.NDArray[Any] | Sequence[float] | Sequence[Sequence[float]]"
 
 
-class _CommonOptions(TypedDict, total=False):
-    opset: int
-    saturate: bool
-    round_mode: RoundMode
-    out_of_range: OutOfRange
-    int_rounding: IntRounding
-    invalid: Invalid
-    fnuz_inf: FnuzInf
-    float_string: FloatString
-    threads: int
-
-
-class CastOptions(_CommonOptions, total=False):
-    """The options of every conversion. :func:`tensorcast.cast` describes them.
-
-    For a function of your own that hands them on: ``def f(x, **options: Unpack[tensorcast.CastOptions])``.
-    """
-
-    scale: float
-
-
-class ArrayCastOptions(_CommonOptions, total=False):
+class ArrayCastOptions(CommonOptions, total=False):
     """Those of :func:`tensorcast.cast`, whose ``scale`` may also be an array."""
 
     scale: Scale
 
 
-DEFAULTS: dict[str, Any] = {
-    "opset": 0,
-    "saturate": True,
-    "round_mode": "up",
-    "out_of_range": "auto",
-    "int_rounding": "trunc",
-    "invalid": "default",
-    "fnuz_inf": "spec",
-    "float_string": "plain",
-    "threads": 0,
-    "scale": 1.0,
-}
 CastOptions.__module__ = "tensorcast"
 _TYPES = get_type_hints(CastOptions)
 

@@ -2,6 +2,10 @@
 
 #include <cmath>
 #include <string>
+#include <type_traits>
+
+#include "options/cast_options.hpp"
+#include "options/cast_report.hpp"
 
 namespace {
 
@@ -17,20 +21,14 @@ thread_local LastError last;
 constexpr size_t first_report = sizeof(tc_cast_report);
 
 tc_cast_options default_cast_options() {
-  const tensorcast::CastOptions defaults;
-  return {.struct_size = sizeof(tc_cast_options),
-          .opset = defaults.opset,
-          .saturate = defaults.saturate,
-          .round_mode = static_cast<int32_t>(defaults.round_mode),
-          .out_of_range = static_cast<int32_t>(defaults.out_of_range),
-          .int_rounding = static_cast<int32_t>(defaults.int_rounding),
-          .invalid = static_cast<int32_t>(defaults.invalid),
-          .fnuz_inf = static_cast<int32_t>(defaults.fnuz_inf),
-          .float_string = static_cast<int32_t>(defaults.float_string),
-          .threads = tensorcast::Execution{}.threads,
-          .scale = defaults.scale,
-          .executor = nullptr,
-          .executor_data = nullptr};
+  tc_cast_options result = {};
+  result.struct_size = sizeof(tc_cast_options);
+  result.threads = tensorcast::Execution{}.threads;
+  tensorcast::options::for_each(tensorcast::options::cast_options, [&](const auto& option) {
+    auto& value = result.*option.c_member;
+    value = static_cast<std::decay_t<decltype(value)>>(option.usual());
+  });
+  return result;
 }
 
 }  // namespace
@@ -65,15 +63,12 @@ Result<tc_cast_options> read_options(const tc_cast_options* options) {
 }
 
 CastOptions options_of(const tc_cast_options& options) {
-  return {.opset = options.opset,
-          .saturate = options.saturate != 0,
-          .round_mode = static_cast<RoundMode>(options.round_mode),
-          .out_of_range = static_cast<OutOfRange>(options.out_of_range),
-          .int_rounding = static_cast<IntRounding>(options.int_rounding),
-          .invalid = static_cast<Invalid>(options.invalid),
-          .fnuz_inf = static_cast<FnuzInf>(options.fnuz_inf),
-          .float_string = static_cast<FloatString>(options.float_string),
-          .scale = options.scale};
+  CastOptions result;
+  options::for_each(options::cast_options, [&](const auto& option) {
+    using Value = typename std::decay_t<decltype(option)>::Type;
+    result.*option.member = static_cast<Value>(options.*option.c_member);
+  });
+  return result;
 }
 
 void CallersPool::run(std::size_t count, const Task& task) {
@@ -86,39 +81,20 @@ Result<CastReport> read_report(const tc_cast_report& report) {
   if (Result<void> checked = check_size(report.struct_size, first_report, "tc_cast_report"); !checked) {
     return std::move(checked).error();
   }
-  return CastReport{.count = report.count,
-                    .overflowed = report.overflowed,
-                    .saturated = report.saturated,
-                    .underflowed_to_zero = report.underflowed_to_zero,
-                    .inexact = report.inexact,
-                    .nan_made = report.nan_made,
-                    .nan_lost = report.nan_lost,
-                    .wrapped = report.wrapped,
-                    .max_abs_error = report.max_abs_error,
-                    .max_rel_error = report.max_rel_error,
-                    .signal_power = report.signal_power,
-                    .noise_power = report.noise_power};
+  CastReport result;
+  options::for_each(options::cast_report, [&](const auto& number) { result.*number.member = report.*number.c_member; });
+  return result;
 }
 
 Result<void> write_report(const CastReport& report, tc_cast_report* caller) {
   if (caller == nullptr) return invalid("the report is null");
   const std::size_t size = caller->struct_size;
   if (Result<void> checked = check_size(size, first_report, "tc_cast_report"); !checked) return checked;
-  write_struct(caller, size, first_report,
-               {.struct_size = size,
-                .count = report.count,
-                .overflowed = report.overflowed,
-                .saturated = report.saturated,
-                .underflowed_to_zero = report.underflowed_to_zero,
-                .inexact = report.inexact,
-                .nan_made = report.nan_made,
-                .nan_lost = report.nan_lost,
-                .wrapped = report.wrapped,
-                .max_abs_error = report.max_abs_error,
-                .max_rel_error = report.max_rel_error,
-                .signal_power = report.signal_power,
-                .noise_power = report.noise_power,
-                .snr_db = report.snr_db()});
+  tc_cast_report result = {};
+  result.struct_size = size;
+  options::for_each(options::cast_report, [&](const auto& number) { result.*number.c_member = report.*number.member; });
+  result.snr_db = report.snr_db();
+  write_struct(caller, size, first_report, result);
   return {};
 }
 

@@ -1,9 +1,9 @@
 // plan.json: the plan as text, and back from text that may be hostile.
 #include <fmt/format.h>
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <type_traits>
 
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/json_text.hpp"
@@ -12,6 +12,7 @@
 #include "formats/safetensors/safetensors_dtypes.hpp"
 #include "formats/safetensors/safetensors_format.hpp"
 #include "io/sha256.hpp"
+#include "options/cast_options.hpp"
 #include "tensorcast/version.hpp"
 
 namespace tensorcast::checkpoint {
@@ -23,22 +24,22 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr int plan_version = 1;
 
 OrderedJson settings_json(const Settings& settings) {
-  const CastOptions& options = settings.options;
-  return {{"opset", options.opset == 0 ? newest_opset() : options.opset},
-          {"saturate", options.saturate},
-          {"round_mode", static_cast<int>(options.round_mode)},
-          {"out_of_range", static_cast<int>(options.out_of_range)},
-          {"int_rounding", static_cast<int>(options.int_rounding)},
-          {"invalid", static_cast<int>(options.invalid)},
-          {"fnuz_inf", static_cast<int>(options.fnuz_inf)},
-          {"float_string", static_cast<int>(options.float_string)},
-          {"scale", options.scale},
-          {"on_loss", static_cast<int>(settings.on_loss)},
-          {"zero_limit", settings.zero_limit},
-          {"refuse_wrap", settings.refuse_wrap},
-          {"refuse_zeroed", settings.refuse_zeroed},
-          {"report", settings.report},
-          {"verify", settings.verify}};
+  OrderedJson json;
+  options::for_each(options::cast_options, [&](const auto& option) {
+    const auto value = settings.options.*option.member;
+    if constexpr (std::is_enum_v<decltype(value)>) {
+      json[option.name] = static_cast<int>(value);
+    } else {
+      json[option.name] = option.actual(value);
+    }
+  });
+  json["on_loss"] = static_cast<int>(settings.on_loss);
+  json["zero_limit"] = settings.zero_limit;
+  json["refuse_wrap"] = settings.refuse_wrap;
+  json["refuse_zeroed"] = settings.refuse_zeroed;
+  json["report"] = settings.report;
+  json["verify"] = settings.verify;
+  return json;
 }
 
 OrderedJson input_json(const PlannedInput& input) {
@@ -119,17 +120,16 @@ std::uint64_t number(const Json& json) {
 
 Settings parse_settings(const Json& json) {
   Settings settings;
-  CastOptions& options = settings.options;
-  options.opset = enumerator<int>(json.at("opset"), newest_opset());
-  options.saturate = json.at("saturate").get<bool>();
-  options.round_mode = enumerator<RoundMode>(json.at("round_mode"), 2);
-  options.out_of_range = enumerator<OutOfRange>(json.at("out_of_range"), 3);
-  options.int_rounding = enumerator<IntRounding>(json.at("int_rounding"), 1);
-  options.invalid = enumerator<Invalid>(json.at("invalid"), 1);
-  options.fnuz_inf = enumerator<FnuzInf>(json.at("fnuz_inf"), 1);
-  options.float_string = enumerator<FloatString>(json.at("float_string"), 2);
-  options.scale = json.at("scale").get<double>();
-  require(std::isfinite(options.scale), "the scale is not finite");
+  options::for_each(options::cast_options, [&](const auto& option) {
+    using Value = typename std::decay_t<decltype(option)>::Type;
+    auto& value = settings.options.*option.member;
+    if constexpr (std::is_enum_v<Value> || std::is_same_v<Value, int>) {
+      value = enumerator<Value>(json.at(option.name), option.last());
+    } else {
+      value = json.at(option.name).template get<Value>();
+      require(option.allows(value), "an option has no such value");
+    }
+  });
   settings.on_loss = enumerator<OnLoss>(json.at("on_loss"), 2);
   settings.zero_limit = json.at("zero_limit").get<double>();
   require(settings.zero_limit >= 0.0 && settings.zero_limit <= 1.0, "a share is not between 0 and 1");

@@ -3,37 +3,36 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 
 #include "io/written_files.hpp"
+#include "options/cast_report.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {
 
 using Json = nlohmann::json;
 
-// JSON has no infinity.
-Json number_json(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-double number_of(const Json& json) {
-  return json.is_null() ? std::numeric_limits<double>::infinity() : json.get<double>();
-}
-
 Json report_json(const CastReport& report) {
-  return Json::array({report.count, report.overflowed, report.saturated, report.underflowed_to_zero, report.inexact,
-                      report.nan_made, report.nan_lost, report.wrapped, number_json(report.max_abs_error),
-                      number_json(report.max_rel_error), number_json(report.signal_power),
-                      number_json(report.noise_power)});
+  Json json = Json::array();
+  options::for_each(options::cast_report, [&](const auto& number) {
+    const auto value = report.*number.member;
+    // JSON has no infinity.
+    json.push_back(std::isfinite(static_cast<double>(value)) ? Json(value) : Json(nullptr));
+  });
+  return json;
 }
 
 CastReport report_of(const Json& json) {
   CastReport report;
   std::size_t at = 0;
-  for (std::uint64_t* count : {&report.count, &report.overflowed, &report.saturated, &report.underflowed_to_zero,
-                               &report.inexact, &report.nan_made, &report.nan_lost, &report.wrapped}) {
-    *count = json.at(at++).get<std::uint64_t>();
-  }
-  for (double* value : {&report.max_abs_error, &report.max_rel_error, &report.signal_power, &report.noise_power}) {
-    *value = number_of(json.at(at++));
-  }
+  options::for_each(options::cast_report, [&](const auto& number) {
+    auto& value = report.*number.member;
+    using Value = std::decay_t<decltype(value)>;
+    const Json& given = json.at(at++);
+    constexpr bool may_be_infinite = std::is_floating_point_v<Value>;
+    value = may_be_infinite && given.is_null() ? std::numeric_limits<Value>::infinity() : given.get<Value>();
+  });
   return report;
 }
 

@@ -1,18 +1,21 @@
 #include "codec/policy.hpp"
 
-#include <cmath>
+#include <type_traits>
 
 #include "dtype/dtype_table.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/number_range.hpp"
+#include "options/cast_options.hpp"
 
 namespace tensorcast::codec {
 namespace {
 
-// Opsets whose Cast differs from the one before; section 1 of the semantics.
+// Opsets whose Cast differs from the one before, beside those that add an attribute; section 1 of the semantics.
 constexpr int saturate_since = 19;
 constexpr int int4_since = 21;
 constexpr int round_mode_since = 24;  // also: Inf to FNUZ and NaN to float4 as they are today, int4 wraps
+
+static_assert(newest_known_opset == options::newest_known_opset);
 
 [[gnu::cold]] Error invalid(std::string message) {
   return Error{.code = ErrorCode::invalid_argument, .message = std::move(message)};
@@ -27,49 +30,40 @@ constexpr int round_mode_since = 24;  // also: Inf to FNUZ and NaN to float4 as 
   return newer_than(formatted("{} is a type", name(dtype)), since_opset(dtype), opset);
 }
 
-bool has_known_choices(const CastOptions& options) {
-  const auto is_within = [](auto choice, auto last) { return choice >= decltype(choice){} && choice <= last; };
-  return is_within(options.round_mode, RoundMode::nearest) && is_within(options.out_of_range, OutOfRange::error) &&
-         is_within(options.int_rounding, IntRounding::nearest_even) && is_within(options.invalid, Invalid::error) &&
-         is_within(options.fnuz_inf, FnuzInf::flt_max) && is_within(options.float_string, FloatString::g8);
-}
-
-// Names the first option whose value is not an enumerator.
-[[gnu::cold]] Error unknown_choice(const CastOptions& options) {
-  struct Choice {
-    std::string_view option;
-    std::int32_t value;
-    std::int32_t last;
-  };
-  const auto number = [](auto choice) { return static_cast<std::int32_t>(choice); };
-  const Choice choices[] = {
-      {"round_mode", number(options.round_mode), number(RoundMode::nearest)},
-      {"out_of_range", number(options.out_of_range), number(OutOfRange::error)},
-      {"int_rounding", number(options.int_rounding), number(IntRounding::nearest_even)},
-      {"invalid", number(options.invalid), number(Invalid::error)},
-      {"fnuz_inf", number(options.fnuz_inf), number(FnuzInf::flt_max)},
-      {"float_string", number(options.float_string), number(FloatString::g8)},
-  };
-  for (const Choice& choice : choices) {
-    if (choice.value >= 0 && choice.value <= choice.last) continue;
-    return invalid(formatted("{} has no value {}", choice.option, choice.value));
-  }
-  return {};
-}
-
-// Precondition: an option has a wrong value. Returns its error.
-[[gnu::cold]] Error wrong_value(const CastOptions& options) {
-  if (!has_known_choices(options)) return unknown_choice(options);
-  if (options.opset < 0 || options.opset > newest_known_opset) {
-    return invalid(
-        formatted("opset {} does not exist; 1 to {} do, and 0 is the newest", options.opset, newest_known_opset));
-  }
-  return invalid("scale must be a finite number");
-}
-
 bool are_right(const CastOptions& options) {
-  return has_known_choices(options) && options.opset >= 0 && options.opset <= newest_known_opset &&
-         std::isfinite(options.scale);
+  return options::all_of(options::cast_options,
+                         [&](const auto& option) { return option.allows(options.*option.member); });
+}
+
+// Precondition: an option has a wrong value. Returns the error of the first one.
+[[gnu::cold]] Error wrong_value(const CastOptions& options) {
+  Error error;
+  options::all_of(options::cast_options, [&](const auto& option) {
+    const auto value = options.*option.member;
+    if (option.allows(value)) return true;
+    using Number = std::conditional_t<std::is_floating_point_v<decltype(value)>, double, std::int64_t>;
+    error = invalid(options::complaint(option, option.name, static_cast<Number>(value)));
+    return false;
+  });
+  return error;
+}
+
+// Reports whether the version has the attributes that are not at their defaults.
+bool has_attributes(const CastOptions& options, int opset) {
+  return options::all_of(options::cast_options, [&](const auto& option) {
+    return opset >= option.since_opset || options.*option.member == option.usual();
+  });
+}
+
+// Precondition: the version lacks an attribute. Returns the error of the first one.
+[[gnu::cold]] Error newer_attribute(const CastOptions& options, int opset) {
+  Error error;
+  options::all_of(options::cast_options, [&](const auto& option) {
+    if (opset >= option.since_opset || options.*option.member == option.usual()) return true;
+    error = newer_than(formatted("{} is an attribute", option.name), option.since_opset, opset);
+    return false;
+  });
+  return error;
 }
 
 Result<void> check_types(DType from, DType to, int opset) {
@@ -123,12 +117,7 @@ Result<void> check_options(const CastOptions& options, DType from, DType to) {
   if (!are_right(options)) return wrong_value(options);
   const int opset = opset_of(options);
   if (Result<void> types = check_types(from, to, opset); !types) return types;
-  if (!options.saturate && opset < saturate_since) {
-    return newer_than("saturate is an attribute", saturate_since, opset);
-  }
-  if (options.round_mode != RoundMode::up && opset < round_mode_since) {
-    return newer_than("round_mode is an attribute", round_mode_since, opset);
-  }
+  if (!has_attributes(options, opset)) return newer_attribute(options, opset);
   if (to == DType::string && options.scale != 1.0) return invalid("a cast to string has no scale");
   return {};
 }

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "options/cast_report.hpp"
 #include "tensorcast/cast.hpp"
 
 namespace tensorcast::inline TENSORCAST_ABI {
@@ -12,18 +13,11 @@ double CastReport::snr_db() const noexcept {
 }
 
 void CastReport::merge(const CastReport& other) noexcept {
-  count += other.count;
-  overflowed += other.overflowed;
-  saturated += other.saturated;
-  underflowed_to_zero += other.underflowed_to_zero;
-  inexact += other.inexact;
-  nan_made += other.nan_made;
-  nan_lost += other.nan_lost;
-  wrapped += other.wrapped;
-  max_abs_error = std::max(max_abs_error, other.max_abs_error);
-  max_rel_error = std::max(max_rel_error, other.max_rel_error);
-  signal_power += other.signal_power;
-  noise_power += other.noise_power;
+  options::for_each(options::cast_report, [&](const auto& number) {
+    auto& value = this->*number.member;
+    const auto& added = other.*number.member;
+    value = number.merged == options::Merged::sum ? value + added : std::max(value, added);
+  });
 }
 
 }  // namespace tensorcast::inline TENSORCAST_ABI

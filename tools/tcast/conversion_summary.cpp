@@ -1,12 +1,14 @@
 #include "conversion_summary.hpp"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "options/cast_options.hpp"
 #include "printable.hpp"
 #include "table.hpp"
 
@@ -141,21 +143,16 @@ Json shape_json(const std::vector<std::int64_t>& shape) {
 }
 
 Json options_json(const tensorcast::CastOptions& options) {
-  constexpr const char* round_modes[] = {"up", "down", "nearest"};
-  constexpr const char* out_of_range[] = {"auto", "wrap", "saturate", "error"};
-  constexpr const char* int_roundings[] = {"trunc", "nearest_even"};
-  constexpr const char* invalid[] = {"default", "error"};
-  constexpr const char* fnuz_inf[] = {"spec", "flt_max"};
-  constexpr const char* float_strings[] = {"plain", "shortest", "g8"};
-  return {{"opset", options.opset == 0 ? tensorcast::newest_opset() : options.opset},
-          {"saturate", options.saturate},
-          {"round_mode", round_modes[static_cast<int>(options.round_mode)]},
-          {"out_of_range", out_of_range[static_cast<int>(options.out_of_range)]},
-          {"int_rounding", int_roundings[static_cast<int>(options.int_rounding)]},
-          {"invalid", invalid[static_cast<int>(options.invalid)]},
-          {"fnuz_inf", fnuz_inf[static_cast<int>(options.fnuz_inf)]},
-          {"float_string", float_strings[static_cast<int>(options.float_string)]},
-          {"scale", options.scale}};
+  Json json;
+  tensorcast::options::for_each(tensorcast::options::cast_options, [&](const auto& option) {
+    const auto value = options.*option.member;
+    if constexpr (std::is_enum_v<decltype(value)>) {
+      json[option.name] = option.word(value);
+    } else {
+      json[option.name] = option.actual(value);
+    }
+  });
+  return json;
 }
 
 }  // namespace

@@ -442,8 +442,8 @@ void add_conversion(CLI::App& command, Work& work, bool plan_only) {
   add_threads(command, request.execution.threads);
   add_json(command, arguments->json);
   add_quiet(command, arguments->quiet);
-  CLI::Option* out_of_range = add_cast_options(
-      command, request.options, "numbers out of the target's range (default: to an integer type, error; else auto)");
+  add_cast_options(command, request.options, true);
+  const CLI::Option* out_of_range = command.get_option("--out-of-range");
 
   command.callback([arguments, out_of_range, &work] {
     // Without the option the user may not know that integers wrap, so that is an error.

@@ -1,8 +1,12 @@
 #include "options.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <type_traits>
 
+#include "options/cast_options.hpp"
+#include "options/option_text.hpp"
 #include "printable.hpp"
 
 namespace tcast {
@@ -39,25 +43,30 @@ std::optional<bool> parse_bool(const std::string& word) {
   return std::nullopt;
 }
 
-void add_saturate(CLI::App& app, CastOptions& options) {
-  CLI::Option* saturate = app.add_option_function<std::string>(
-      "--saturate", [&options](const std::string& word) { options.saturate = *parse_bool(word); },
-      "float8: out-of-range values become the nearest finite value (true, default), or infinity or NaN (false)");
-  saturate->option_text("true|false");
-  saturate->check(CLI::Validator(
+std::string option_name(std::string name) {
+  std::replace(name.begin(), name.end(), '_', '-');
+  return "--" + name;
+}
+
+// Adds --NAME true|false and --no-NAME.
+CLI::Option* add_truth(CLI::App& app, const std::string& name, bool& target, const std::string& help) {
+  CLI::Option* option = app.add_option_function<std::string>(
+      name, [&target](const std::string& word) { target = *parse_bool(word); }, help);
+  option->option_text("true|false");
+  option->check(CLI::Validator(
       [](std::string& word) {
         return parse_bool(word) ? std::string() : fmt::format("\"{}\" is neither true nor false", word);
       },
       ""));
   app.add_flag_callback(
-         "--no-saturate", [&options] { options.saturate = false; }, "the same as --saturate false")
-      ->excludes(saturate);
+         "--no-" + name.substr(2), [&target] { target = false; }, fmt::format("the same as {} false", name))
+      ->excludes(option);
+  return option;
 }
 
-void add_scale(CLI::App& app, CastOptions& options) {
-  CLI::Option* scale = app.add_option("--scale", options.scale, "multiply by X before the one rounding (default 1)");
-  scale->option_text("X");
-  scale->check(CLI::Validator(
+CLI::Option* add_finite(CLI::App& app, const std::string& name, double& target, const std::string& help) {
+  CLI::Option* option = app.add_option(name, target, help)->option_text("X");
+  option->check(CLI::Validator(
       [](std::string& text) {
         text.erase(0, text.find_first_not_of(' '));  // added by prepared_arguments()
         double value = 0.0;
@@ -66,6 +75,27 @@ void add_scale(CLI::App& app, CastOptions& options) {
         return finite ? std::string() : fmt::format("\"{}\" is not a finite number", text);
       },
       ""));
+  return option;
+}
+
+// Adds an option of a list.
+template <class Option>
+CLI::Option* add_listed(CLI::App& app, const Option& option, typename Option::Type& target, const std::string& help) {
+  const std::string name = option_name(option.name);
+  if constexpr (Option::is_choice) {
+    std::vector<std::pair<std::string, typename Option::Type>> choices;
+    for (const char* word : option.words) {
+      choices.emplace_back(word, static_cast<typename Option::Type>(choices.size()));
+    }
+    return add_choice(app, name, target, std::move(choices), help);
+  } else if constexpr (std::is_same_v<typename Option::Type, bool>) {
+    return add_truth(app, name, target, help);
+  } else if constexpr (std::is_same_v<typename Option::Type, int>) {
+    return add_checked_int(app, name, target, option.zero_means != 0 ? 1 : static_cast<int>(option.low), option.last(),
+                           help);
+  } else {
+    return add_finite(app, name, target, help);
+  }
 }
 
 // Parses "DTYPE" or "NAME=DTYPE". Returns an error message, or "".
@@ -120,36 +150,14 @@ CLI::Option* add_dtypes(CLI::App& app, const std::string& names, std::vector<DTy
   return option->option_text("DTYPE,...|all");
 }
 
-CLI::Option* add_cast_options(CLI::App& app, CastOptions& options, const std::string& out_of_range_help) {
-  using namespace tensorcast;
+void add_cast_options(CLI::App& app, CastOptions& options, bool converts_files) {
   const std::string outer_group = app.option_defaults()->get_group();
   app.option_defaults()->group("Conversion options");
-  add_checked_int(app, "--opset", options.opset, 1, newest_opset(),
-                  fmt::format("convert as this version of ONNX Cast does (default {})", newest_opset()));
-  add_saturate(app, options);
-  add_choice<RoundMode>(app, "--round-mode", options.round_mode,
-                        {{"up", RoundMode::up}, {"down", RoundMode::down}, {"nearest", RoundMode::nearest}},
-                        "rounding to float8_e8m0fnu (default up)");
-  CLI::Option* out_of_range = add_choice<OutOfRange>(app, "--out-of-range", options.out_of_range,
-                                                     {{"auto", OutOfRange::automatic},
-                                                      {"wrap", OutOfRange::wrap},
-                                                      {"saturate", OutOfRange::saturate},
-                                                      {"error", OutOfRange::error}},
-                                                     out_of_range_help);
-  add_choice<IntRounding>(app, "--int-rounding", options.int_rounding,
-                          {{"trunc", IntRounding::trunc}, {"nearest_even", IntRounding::nearest_even}},
-                          "fractions on the way to integers (default trunc)");
-  add_choice<Invalid>(app, "--invalid", options.invalid,
-                      {{"default", Invalid::default_value}, {"error", Invalid::error}},
-                      "NaN and Inf to integers, NaN to float4, negatives to float8_e8m0fnu");
-  add_choice<FnuzInf>(app, "--fnuz-inf", options.fnuz_inf, {{"spec", FnuzInf::spec}, {"flt_max", FnuzInf::flt_max}},
-                      "infinity to the fnuz types at opset 19 to 23 (default spec: NaN)");
-  add_choice<FloatString>(app, "--float-string", options.float_string,
-                          {{"plain", FloatString::plain}, {"shortest", FloatString::shortest}, {"g8", FloatString::g8}},
-                          "how floats become strings (default plain)");
-  add_scale(app, options);
+  tensorcast::options::for_each(tensorcast::options::cast_options, [&](const auto& option) {
+    const bool differs = converts_files && *option.convert_help != '\0';
+    add_listed(app, option, options.*option.member, differs ? option.convert_help : help_text(option));
+  });
   app.option_defaults()->group(outer_group);
-  return out_of_range;
 }
 
 void add_threads(CLI::App& app, int& threads) {

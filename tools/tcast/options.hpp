@@ -1,7 +1,6 @@
 // Command-line options shared by several commands. Values are checked while parsing, so that mistakes exit 2.
 #pragma once
 
-#include <initializer_list>
 #include <optional>
 #include <string>
 #include <utility>
@@ -29,8 +28,7 @@ CLI::Option* add_dtypes(CLI::App& app, const std::string& names, std::vector<ten
 // Adds an option that takes one of a few words; the first is the default. Underscores equal dashes in words.
 template <class Value>
 CLI::Option* add_choice(CLI::App& app, const std::string& option_name, Value& target,
-                        std::initializer_list<std::pair<std::string, Value>> choices, const std::string& help) {
-  const std::vector<std::pair<std::string, Value>> known = choices;
+                        std::vector<std::pair<std::string, Value>> known, const std::string& help) {
   std::vector<std::string> words;
   for (const auto& choice : known) words.push_back(choice.first);
   const auto find = [known](std::string word) -> const Value* {
@@ -53,10 +51,8 @@ CLI::Option* add_choice(CLI::App& app, const std::string& option_name, Value& ta
   return option;
 }
 
-// Adds every conversion option of CastOptions, under the names of C++ and Python. Returns --out-of-range.
-CLI::Option* add_cast_options(CLI::App& app, tensorcast::CastOptions& options,
-                              const std::string& out_of_range_help =
-                                  "numbers out of the target's range (default auto: as ONNX, which wraps integers)");
+// Adds every conversion option of CastOptions, under the names of C++ and Python.
+void add_cast_options(CLI::App& app, tensorcast::CastOptions& options, bool converts_files = false);
 
 // Adds the number of threads; the default is the value of `threads`, and 0 is all cores.
 void add_threads(CLI::App& app, int& threads);

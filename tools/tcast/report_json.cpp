@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
+#include "options/cast_report.hpp"
 #include "printable.hpp"
 
 namespace tcast {
@@ -10,19 +12,17 @@ namespace tcast {
 Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 Json to_json(const tensorcast::CastReport& report) {
-  return {{"count", report.count},
-          {"overflowed", report.overflowed},
-          {"saturated", report.saturated},
-          {"underflowed_to_zero", report.underflowed_to_zero},
-          {"inexact", report.inexact},
-          {"nan_made", report.nan_made},
-          {"nan_lost", report.nan_lost},
-          {"wrapped", report.wrapped},
-          {"max_abs_error", finite_or_null(report.max_abs_error)},
-          {"max_rel_error", finite_or_null(report.max_rel_error)},
-          {"signal_power", finite_or_null(report.signal_power)},
-          {"noise_power", finite_or_null(report.noise_power)},
-          {"snr_db", finite_or_null(report.snr_db())}};
+  Json json;
+  tensorcast::options::for_each(tensorcast::options::cast_report, [&](const auto& number) {
+    const auto value = report.*number.member;
+    if constexpr (std::is_floating_point_v<decltype(value)>) {
+      json[number.name] = finite_or_null(value);
+    } else {
+      json[number.name] = value;
+    }
+  });
+  json["snr_db"] = finite_or_null(report.snr_db());
+  return json;
 }
 
 std::string json_text(const Json& json) {

@@ -1,0 +1,99 @@
+// How a list describes the members of a struct, so that every interface shows them from one place.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+
+namespace tensorcast::options {
+
+// The words of an enum, in the order of its numbers, which begin at 0.
+struct Words {
+  std::array<const char*, 6> word = {};
+
+  [[nodiscard]] constexpr std::size_t size() const {
+    std::size_t count = 0;
+    while (count < word.size() && word[count] != nullptr) ++count;
+    return count;
+  }
+  [[nodiscard]] constexpr const char* const* begin() const { return word.data(); }
+  [[nodiscard]] constexpr const char* const* end() const { return word.data() + size(); }
+};
+
+// What is the same for members of all types.
+struct Facts {
+  Words words = {};  // of an enum
+  double low = std::numeric_limits<double>::lowest();
+  double high = std::numeric_limits<double>::max();
+  int zero_means = 0;         // what 0, the default, stands for
+  int since_opset = 0;        // the first opset whose Cast has this attribute; 0: ONNX has none
+  bool may_be_array = false;  // in Python's cast(), whose arrays have it for each row or element
+  bool for_strings = false;   // matters to conversions to strings only
+  const char* help = "";      // one sentence; {} is the default
+  const char* more = "";      // a second sentence, for pages that have room
+  // The sentence in `tcast convert` and `tcast plan`, if their default is another.
+  const char* convert_help = "";
+};
+
+// A member of `Struct` and of its counterpart in C.
+template <class Struct, class Value, class CStruct, class CValue>
+struct Option : Facts {
+  using Type = Value;
+  static constexpr bool is_choice = std::is_enum_v<Value>;
+
+  const char* name;  // in every interface; the command writes dashes for underscores
+  Value Struct::*member;
+  CValue CStruct::*c_member;
+
+  [[nodiscard]] constexpr Value usual() const { return Struct{}.*member; }
+  [[nodiscard]] constexpr bool allows(Value value) const {
+    if constexpr (is_choice) {
+      return value >= Value{} && value <= static_cast<Value>(words.size() - 1);
+    } else if constexpr (std::is_same_v<Value, bool>) {
+      return true;
+    } else if constexpr (std::is_integral_v<Value>) {
+      return value >= static_cast<Value>(low) && value <= static_cast<Value>(high);
+    } else {
+      return value >= low && value <= high;  // finite
+    }
+  }
+  // The value that a default of 0 stands for.
+  [[nodiscard]] constexpr Value actual(Value value) const {
+    if constexpr (std::is_same_v<Value, int>) return value == 0 ? zero_means : value;
+    return value;
+  }
+  // The largest number of a choice or a whole number.
+  [[nodiscard]] constexpr int last() const {
+    return is_choice ? static_cast<int>(words.size()) - 1 : static_cast<int>(high);
+  }
+  [[nodiscard]] constexpr const char* word(Value value) const { return words.word[static_cast<std::size_t>(value)]; }
+};
+
+template <class Struct, class Value, class CStruct, class CValue>
+constexpr Option<Struct, Value, CStruct, CValue> option(const char* name, Value Struct::*member,
+                                                        CValue CStruct::*c_member, const Facts& facts) {
+  return {facts, name, member, c_member};
+}
+
+// Calls `visit` with each option of a list.
+template <class List, class Visit>
+constexpr void for_each(const List& list, Visit&& visit) {
+  std::apply([&](const auto&... each) { (visit(each), ...); }, list);
+}
+
+// Reports whether `holds` is true for each option of a list; stops at the first for which it is not.
+template <class List, class Holds>
+constexpr bool all_of(const List& list, Holds&& holds) {
+  return std::apply([&](const auto&... each) { return (holds(each) && ...); }, list);
+}
+
+// What is wrong with a value that Option::allows() refuses.
+[[nodiscard]] std::string complaint(const Facts& facts, std::string_view name, std::int64_t value);
+[[nodiscard]] std::string complaint(const Facts& facts, std::string_view name, double value);
+
+}  // namespace tensorcast::options

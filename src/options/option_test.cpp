@@ -1,0 +1,94 @@
+#include "options/option.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "options/cast_options.hpp"
+
+namespace tensorcast::options {
+namespace {
+
+// Becomes a member of any type.
+struct Any {
+  template <class Member>
+  constexpr operator Member() const;  // NOLINT
+};
+
+// How many members an aggregate has.
+template <class Struct, class... Members>
+constexpr std::size_t member_count() {
+  if constexpr (requires { Struct{Members{}..., Any{}}; }) {
+    return member_count<Struct, Members..., Any>();
+  } else {
+    return sizeof...(Members);
+  }
+}
+static_assert(member_count<CastOptions>() == std::tuple_size_v<decltype(cast_options)>, "an option is not in the list");
+
+std::string text_of(const char* path) {
+  std::ifstream file(std::string(TENSORCAST_SOURCE_DIR "/") + path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST(Options, EachHasANameAndASentence) {
+  std::set<std::string> names;
+  for_each(cast_options, [&](const auto& option) {
+    EXPECT_TRUE(names.insert(option.name).second) << option.name;
+    EXPECT_GT(std::string_view(option.help).size(), 10U) << option.name;
+    EXPECT_TRUE(option.allows(option.usual())) << option.name;
+    using Value = typename std::decay_t<decltype(option)>::Type;
+    if constexpr (std::is_enum_v<Value>) {
+      EXPECT_GE(option.words.size(), 2U) << option.name;
+      EXPECT_EQ(static_cast<int>(option.usual()), 0) << option.name;
+    }
+  });
+}
+
+TEST(Options, RefuseNumbersWithoutAWord) {
+  for_each(cast_options, [](const auto& option) {
+    using Value = typename std::decay_t<decltype(option)>::Type;
+    if constexpr (std::is_enum_v<Value>) {
+      EXPECT_TRUE(option.allows(static_cast<Value>(option.words.size() - 1))) << option.name;
+      EXPECT_FALSE(option.allows(static_cast<Value>(option.words.size()))) << option.name;
+      EXPECT_FALSE(option.allows(static_cast<Value>(-1))) << option.name;
+    } else if constexpr (std::is_same_v<Value, double>) {
+      EXPECT_FALSE(option.allows(NAN)) << option.name;
+      EXPECT_FALSE(option.allows(INFINITY)) << option.name;
+      EXPECT_FALSE(option.allows(-INFINITY)) << option.name;
+    }
+  });
+}
+
+TEST(Options, TheHeaderOfCSaysTheWords) {
+  const std::string header = text_of("include/tensorcast/c_api.h");
+  for_each(cast_options, [&](const auto& option) {
+    std::string text;
+    int number = 0;
+    for (const char* word : option.words) {
+      text += (text.empty() ? "" : ", ") + std::to_string(number++) + " " + word;
+    }
+    const std::regex comment("  (int32_t|double) +" + std::string(option.name) + "; +/\\*[^*]*" + text);
+    EXPECT_TRUE(std::regex_search(header, comment)) << option.name << ": " << text;
+  });
+}
+
+TEST(Options, TheExampleOfABindingHasTheWords) {
+  const std::string page = text_of("docs/bindings.md");
+  for_each(cast_options, [&](const auto& option) {
+    EXPECT_NE(page.find('"' + std::string(option.name) + '"'), std::string::npos) << option.name;
+    if (option.words.size() == 0) return;
+    std::string line = '"' + std::string(option.name) + "\": (";
+    for (const char* word : option.words) line += (line.back() == '(' ? "\"" : ", \"") + std::string(word) + '"';
+    EXPECT_NE(page.find(line + "),"), std::string::npos) << line;
+  });
+}
+
+}  // namespace
+}  // namespace tensorcast::options

@@ -1,0 +1,51 @@
+// What interfaces say of an option. In a header, so that programs outside of the library have it, too.
+#pragma once
+
+#include <charconv>
+#include <string>
+
+#include "options/option.hpp"
+
+namespace tensorcast::options {
+
+// "up, down, nearest".
+inline std::string word_list(const Words& words) {
+  std::string list;
+  for (const char* word : words) list.append(list.empty() ? "" : ", ").append(word);
+  return list;
+}
+
+// The default: a word, "true", "28", "1".
+template <class Option>
+std::string default_text(const Option& option) {
+  using Value = typename Option::Type;
+  if constexpr (Option::is_choice) {
+    return option.word(option.usual());
+  } else if constexpr (std::is_same_v<Value, bool>) {
+    return option.usual() ? "true" : "false";
+  } else {
+    char text[64];
+    return {text, std::to_chars(text, text + sizeof text, option.actual(option.usual())).ptr};
+  }
+}
+
+// The default as Python writes it.
+template <class Option>
+std::string python_default(const Option& option) {
+  using Value = typename Option::Type;
+  std::string text = default_text(option);
+  if constexpr (Option::is_choice) return '"' + text + '"';
+  if constexpr (std::is_same_v<Value, bool>) return option.usual() ? "True" : "False";
+  if constexpr (std::is_same_v<Value, int>) return std::to_string(option.usual());
+  return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
+}
+
+// The sentence of help with the default in it.
+template <class Option>
+std::string help_text(const Option& option) {
+  std::string text = option.help;
+  const std::size_t place = text.find("{}");
+  return place == std::string::npos ? text : text.replace(place, 2, default_text(option));
+}
+
+}  // namespace tensorcast::options
