@@ -50,16 +50,15 @@ bool are_right(const CastOptions& options) {
 
 // Reports whether the version has the attributes that are not at their defaults.
 bool has_attributes(const CastOptions& options, int opset) {
-  return options::all_of(options::cast_options, [&](const auto& option) {
-    return opset >= option.since_opset || options.*option.member == option.usual();
-  });
+  return options::all_of(options::cast_options,
+                         [&](const auto& option) { return option.known_to(opset, options.*option.member); });
 }
 
 // Precondition: the version lacks an attribute. Returns the error of the first one.
 [[gnu::cold]] Error newer_attribute(const CastOptions& options, int opset) {
   Error error;
   options::all_of(options::cast_options, [&](const auto& option) {
-    if (opset >= option.since_opset || options.*option.member == option.usual()) return true;
+    if (option.known_to(opset, options.*option.member)) return true;
     error = newer_than(formatted("{} is an attribute", option.name), option.since_opset, opset);
     return false;
   });

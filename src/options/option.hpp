@@ -59,8 +59,13 @@ struct Option : Facts {
     } else if constexpr (std::is_integral_v<Value>) {
       return value >= static_cast<Value>(low) && value <= static_cast<Value>(high);
     } else {
-      return value >= low && value <= high;  // finite
+      const bool is_finite = value - value == 0.0;
+      return is_finite && (low == Facts{}.low || value >= low) && (high == Facts{}.high || value <= high);
     }
+  }
+  // Reports whether the opset has this attribute, or it is at its default.
+  [[nodiscard]] constexpr bool known_to(int opset, Value value) const {
+    return since_opset == 0 || opset >= since_opset || value == usual();
   }
   // The value that a default of 0 stands for.
   [[nodiscard]] constexpr Value actual(Value value) const {
