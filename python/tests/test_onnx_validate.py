@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import warnings
 
 import numpy as np
 import pytest
@@ -237,6 +238,20 @@ def test_masks_may_become_infinite():
     inputs["m"][1] = 0  # Softmax of -infinity alone is NaN
     with pytest.raises(tc.onnx.ValidationError, match="beyond the range|differs"):
         tc.onnx.convert(model, to="float16", validate=tc.onnx.Validation(inputs=inputs))
+
+
+def test_values_in_bodies_are_said_to_be_unseen():
+    text = """g (float[8,4] x, bool c) => (float[8,4] y) {
+        y = If(c) <then_branch = t () => (float[8,4] p) { a = Mul(x, k)  b = Mul(a, a)  p = Mul(b, s) },
+                   else_branch = e () => (float[8,4] q) { q = Relu(x) }> }"""
+    model = parse(text, k=np.float32([300]), s=np.float32([1e-5]))
+    inputs = {"x": np.full((8, 4), 1, np.float32), "c": np.bool_(True)}
+    with pytest.warns(UserWarning, match="bodies of If were not compared"):
+        tc.onnx.convert(model, to="float16", validate=tc.onnx.Validation(inputs=inputs))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tc.onnx.convert(model, to="float16", validate=tc.onnx.Validation(inputs=inputs, ranges=False))
+        tc.onnx.convert(model, to="bfloat16", validate=tc.onnx.Validation(inputs=inputs))
 
 
 def test_values_of_functions_are_looked_at():

@@ -91,6 +91,19 @@ class _Graph:
         return any(node.op_type in _SOFTMAX for node in self.takers.get(name, ()))
 
 
+def unseen_bodies(path: str) -> list[str]:
+    """The nodes of the main graph with values of float16 in a body, which find_overflow() does not see."""
+    import onnx
+
+    graph = onnx.load(path, load_external_data=False).graph
+    return [f"{node.op_type} {node.name!r}" if node.name else node.op_type for node in graph.node if _has_body(node)]
+
+
+def _has_body(node: Any) -> bool:
+    bodies = [body for attribute in node.attribute for body in (attribute.g, *attribute.graphs)]
+    return any(body.node for body in bodies)
+
+
 def find_overflow(runtime: RuntimeProcess, old: str, new: str, inputs: Mapping[str, Any]) -> Overflow | None:
     """The first value of the main graph that overflows with these inputs; functions are looked into, bodies of If, Loop
     and Scan are not. None, too, for models that cannot be run in this way."""

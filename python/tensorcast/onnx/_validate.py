@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from .. import _core
 from .._errors import CastError
 from ._model_files import Path, as_file
-from ._ranges import find_overflow
+from ._ranges import find_overflow, unseen_bodies
 from ._results import OutputDifference, Validation
 from ._runtime_process import RuntimeProblem, RuntimeProcess
 from ._runtime_worker import FLOATS, NUMPY, element
@@ -202,6 +203,13 @@ def run_both(source: str, made: str, to: str, checks: Validation) -> tuple[Outpu
         overflow = find_overflow(runtime, source, made, inputs) if checks.ranges and to == "float16" else None
         if overflow is not None:
             raise _failed(f"{overflow.describe()}; keep the type of the node, or of all with search", outputs)
+        if checks.ranges and to == "float16" and (unseen := unseen_bodies(made)):
+            warnings.warn(
+                f"values in the bodies of {', '.join(unseen[:3])}{' and others' if len(unseen) > 3 else ''} were not "
+                "compared with the range of float16; only what the nodes return was",
+                UserWarning,
+                stacklevel=2,
+            )
     return outputs
 
 
