@@ -230,7 +230,7 @@ def written(path: str, overwrite: bool) -> Iterator[str]:
         return
     store = Store()
     if not overwrite and store.find(path) is not None:
-        raise make_error(f"{path}: the output exists already; `overwrite` replaces it", "io", "", path, "", None, errno.EEXIST)
+        raise _exists(path)
     with tempfile.TemporaryDirectory(prefix="tensorcast-") as folder:
         made = os.path.join(folder, os.path.basename(path))
         with named({made: path}):
@@ -275,7 +275,33 @@ def staged(request: dict[str, Any]) -> Iterator[None]:
         with named({request["output"]: output}):
             yield
         for name in sorted(os.listdir(folder), key=lambda name: name == os.path.basename(output)):
-            os.replace(os.path.join(folder, name), os.path.join(parent, name))
+            _put(os.path.join(folder, name), os.path.join(parent, name), request["overwrite"])
+        _sync_names(parent)
+
+
+def _put(made: str, place: str, overwrite: bool) -> None:
+    """Gives a complete, synced file its name. A file that has it meanwhile stays, unless it may be overwritten."""
+    if overwrite and not os.path.islink(place):
+        os.replace(made, place)
+        return
+    try:
+        os.link(made, place, follow_symlinks=False)
+    except OSError:  # it exists, or the file system has no links
+        if os.path.lexists(place):
+            raise _exists(place) from None
+        os.rename(made, place)
+
+
+def _exists(path: str) -> CastError:
+    return make_error(f"{path}: the output exists already; `overwrite` replaces it", "io", "", path, "", None, errno.EEXIST)
+
+
+def _sync_names(folder: str) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def set_storage_options(protocol: str, **options: Any) -> None:

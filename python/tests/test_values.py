@@ -163,6 +163,13 @@ def test_a_loss_warning_that_is_an_error_comes_before_the_file(tmp_path):
             tc.convert(tmp_path / "x.safetensors", tmp_path / "absent" / "y.npz", "float16")
         tc.convert(tmp_path / "x.safetensors", tmp_path / "old.npz", "float16", overwrite=True)
         assert tc.load(tmp_path / "old.npz")["x"].dtype == np.float16
+        mine = tmp_path / "late.npz"
+        with pytest.raises(FileExistsError, match="late.npz"):
+            tc.convert(tmp_path / "x.safetensors", mine, "float16", progress=lambda *_: mine.write_bytes(b"mine"))
+        assert mine.read_bytes() == b"mine" and not list(tmp_path.glob(".tensorcast-*"))
+        (tmp_path / "x.safetensors").chmod(0o640)
+        tc.convert(tmp_path / "x.safetensors", tmp_path / "mode.npz", "float16")
+        assert (tmp_path / "mode.npz").stat().st_mode & 0o777 == 0o640
         tc.save(tmp_path / "folder" / "model.safetensors", {"x": np.float32([0.1, 0.2, 0.3, 200])}, parents=True)
         with pytest.raises((tc.LossWarning, tc.CastError)):
             tc.convert(tmp_path / "folder", tmp_path / "out", "int8")
