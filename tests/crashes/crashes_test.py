@@ -286,6 +286,8 @@ class Runner:
             attempt()
         except Violation as violation:
             return str(violation)
+        except subprocess.TimeoutExpired:
+            return f"it takes more than {TIMEOUT} s"
         return None
 
     def pair(self, number: int) -> None:
