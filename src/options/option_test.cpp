@@ -82,6 +82,9 @@ TEST(Options, TheHeaderOfCSaysTheWords) {
 TEST(Options, TheExampleOfABindingHasTheWords) {
   const std::string page = text_of("docs/bindings.md");
   for_each(cast_options, [&](const auto& option) {
+    // The example's struct ends where that of the first release did.
+    const tc_cast_options options = {};
+    if (static_cast<const void*>(&(options.*option.c_member)) >= &options.executor) return;
     EXPECT_NE(page.find('"' + std::string(option.name) + '"'), std::string::npos) << option.name;
     if (option.words.size() == 0) return;
     std::string line = '"' + std::string(option.name) + "\": (";
