@@ -10,6 +10,7 @@ from torch.autograd import forward_ad
 
 from . import _core
 from ._errors import CastError
+from ._option_list import DEFAULTS, ONNX_ATTRIBUTES, STRING_OPTIONS
 from ._torch import _NAME, _PAIRS, _PYTORCH, _TORCH_TYPE, cast_elements, may_have_tangents, type_name
 
 
@@ -35,10 +36,12 @@ def _empty(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return torch.empty(shape, dtype=dtype, device=x.device)
 
 
-_SCHEMA = (
-    '(Tensor x, str to, *, int opset=0, bool saturate=True, str round_mode="up", str out_of_range="auto", '
-    'str int_rounding="trunc", str invalid="default", str fnuz_inf="spec", int threads=0, float scale=1.0) -> Tensor'
+OPTIONS = {name: default for name, default in DEFAULTS.items() if name not in STRING_OPTIONS}
+_SCHEMA_DEFAULTS = ", ".join(
+    f"{'str' if isinstance(default, str) else type(default).__name__} {name}=" + (f'"{default}"' if isinstance(default, str) else str(default))
+    for name, default in OPTIONS.items()
 )
+_SCHEMA = f"(Tensor x, str to, *, {_SCHEMA_DEFAULTS}) -> Tensor"
 _LIBRARY: Any = _PYTORCH.library.Library("tensorcast", "DEF")
 _LIBRARY.define("cast" + _SCHEMA, tags=torch.Tag.pt2_compliant_tag)
 OPERATOR = torch.ops.tensorcast.cast.default
@@ -112,13 +115,12 @@ _LIBRARY.impl("cast", _with_derivatives, "Autograd", with_keyset=True)
 
 
 # ONNX's Cast has these attributes; what another option changes, a model cannot say.
-_IN_CAST = ("saturate", "round_mode", "threads")
+_IN_CAST = (*ONNX_ATTRIBUTES, "threads")
 
 
 def onnx_attributes(to: str, **options: Any) -> dict[str, int | str]:
     """The attributes of the Cast that an exported model gets. CastError for options that Cast does not have."""
-    defaults = {argument.name: argument.default_value for argument in OPERATOR._schema.arguments}
-    lost = [name for name, value in options.items() if name not in _IN_CAST and value != defaults[name]]
+    lost = [name for name, value in options.items() if name not in _IN_CAST and value != DEFAULTS[name]]
     if lost:
         raise CastError(f"ONNX's Cast has no {lost[0]}; leave it away, or run the cast outside of the model")
     name = _core.dtype_name(to)
@@ -133,9 +135,8 @@ def onnx_attributes(to: str, **options: Any) -> dict[str, int | str]:
 def _symbolic(graph: Any, x: Any, to: Any, *given: Any) -> Any:
     """The node for the older exporter, torch.onnx.export(dynamo=False)."""
     constant = _PYTORCH.onnx.symbolic_helper._maybe_get_const
-    names = [argument.name for argument in OPERATOR._schema.arguments[2:]]
-    kinds = {"saturate": "b", "opset": "i", "threads": "i", "scale": "f"}
-    options = {name: constant(value, kinds.get(name, "s")) for name, value in zip(names, given)}
+    kinds = {bool: "b", int: "i", float: "f", str: "s"}
+    options = {name: constant(value, kinds[type(default)]) for (name, default), value in zip(OPTIONS.items(), given)}
     attributes = onnx_attributes(constant(to, "s"), **options)
     suffixed = {f"{name}_{'s' if isinstance(value, str) else 'i'}": value for name, value in attributes.items()}
     return graph.op("Cast", x, **suffixed)
