@@ -4,7 +4,6 @@
 
 #include "io/input_file.hpp"
 #include "models/onnx/run/graph_builder.hpp"
-#include "models/onnx/run/model_tree.hpp"
 
 namespace tensorcast::models {
 namespace {
@@ -32,21 +31,15 @@ bool recognizes(std::span<const std::byte> first_bytes) {
   return false;
 }
 
-Result<Graph> parse(const io::InputFile& file) {
-  Result<onnx::ModelTree> model = onnx::read_model_tree(file);
-  if (!model) return std::move(model).error();
-  return onnx::build_graph(*model, file);
-}
-
 Result<Graph> load(const std::string& path, const LoadModelOptions&) {
   const Result<io::InputFile> file = io::InputFile::open(path);
   if (!file) return file.error();
-  return parse(*file);
+  return onnx::build_graph(*file);
 }
 
 }  // namespace
 
 constexpr ModelFormat onnx_format = {
-    .name = "onnx", .extensions = extensions, .recognizes = recognizes, .load = load, .parse = parse};
+    .name = "onnx", .extensions = extensions, .recognizes = recognizes, .load = load, .parse = onnx::build_graph};
 
 }  // namespace tensorcast::models

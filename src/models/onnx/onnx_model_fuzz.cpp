@@ -3,11 +3,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 
-#include "models/onnx/edit/value_survey.hpp"
+#include "models/onnx/ir/model_ir.hpp"
 #include "tensorcast/model.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -34,8 +35,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!add_cast(request)) continue;
     // A graph that was valid still is, and has the new value.
     const Result<io::InputFile> file = io::InputFile::open(edited);
-    const Result<models::onnx::ValueSurvey> survey = models::onnx::survey_value(*file, "new", {});
-    if (!survey || survey->definitions.size() != 1) std::abort();
+    const auto model = models::onnx::parse_model(*file);
+    if (!model) std::abort();
+    std::ptrdiff_t count = 0;
+    models::onnx::each_graph(*(*model)->graph, [&](const models::onnx::Graph& graph) {
+      for (const models::onnx::Node& node : graph.nodes) {
+        count += std::count(node.output_names.begin(), node.output_names.end(), "new");
+      }
+    });
+    if (count != 1) std::abort();
   }
   ::unlink(edited.c_str());
   return 0;

@@ -4,25 +4,23 @@
 #include <algorithm>
 #include <memory>
 #include <set>
+#include <string_view>
+#include <unordered_set>
 
 #include "dtype/guarded.hpp"
 #include "formats/onnx/tensor_proto_schema.hpp"
 #include "io/input_file.hpp"
-#include "io/memory_budget.hpp"
 #include "io/output_file.hpp"
 #include "models/onnx/edit/external_locations.hpp"
-#include "models/onnx/edit/value_survey.hpp"
+#include "models/onnx/edit/retyped_declaration.hpp"
 #include "models/onnx/model_folder.hpp"
-#include "models/onnx/wire/encode_attribute.hpp"
-#include "models/onnx/wire/message_edits.hpp"
+#include "models/onnx/wire/encode.hpp"
 #include "models/onnx/wire/message_fields.hpp"
 #include "models/onnx/wire/model_schema.hpp"
 #include "tensorcast/model.hpp"
 
 namespace tensorcast::models::onnx {
 namespace {
-
-using protozero::pbf_wire_type;
 
 Error refused(std::string what, std::string hint = {}) {
   return Error{.code = ErrorCode::invalid_argument, .message = std::move(what), .hint = std::move(hint)};
@@ -31,135 +29,197 @@ Error unsupported(std::string what, std::string hint = {}) {
   return Error{.code = ErrorCode::unsupported, .message = std::move(what), .hint = std::move(hint)};
 }
 
+// Where a value of the model is defined: at most one in a graph.
+struct Definition {
+  const Graph* graph = nullptr;
+  std::uint64_t after = 0;  // offset for a node that reads the value
+};
+
+// What a model says of a value, and which names are taken.
+struct Facts {
+  std::vector<Definition> definitions;
+  std::uint32_t element = 0;  // 0: unknown
+  bool is_tensor = true;      // unless the model says otherwise
+  std::unordered_set<std::string_view> value_names;
+  std::unordered_set<std::string_view> node_names;
+};
+
+class FactFinder {
+ public:
+  FactFinder(const Model& model, const std::string& value) : model_(model), value_(value) {}
+
+  Result<Facts> find() {
+    if (Result<void> found = find_definitions(*model_.graph); !found) return std::move(found).error();
+    each_graph(model_, [&](const Graph& graph) { note_names(graph); });
+    // New names differ from those of training, which sees the values of the main graph, and of what calls may give.
+    for (const auto& graph : model_.training) {
+      each_graph(*graph, [&](const Graph& each) { note_names(each); });
+    }
+    for (const auto& function : model_.functions) {
+      for (const Attribute& attribute : function->defaults) {
+        for (const auto& graph : attribute.graphs) {
+          each_graph(*graph, [&](const Graph& each) { note_names(each); });
+        }
+      }
+    }
+    return std::move(facts_);
+  }
+
+ private:
+  Result<void> find_definitions(const Graph& graph) {
+    const Node* producer = nullptr;
+    for (const Node& node : graph.nodes) {
+      for (const Attribute& attribute : node.attributes) {
+        for (const auto& inner : attribute.graphs) {
+          if (Result<void> found = find_definitions(*inner); !found) return found;
+        }
+      }
+      const auto count = std::count(node.output_names.begin(), node.output_names.end(), value_);
+      if (count > 1 || (count == 1 && producer != nullptr)) {
+        return Error{.code = ErrorCode::parse, .message = "the value is defined twice", .tensor = value_};
+      }
+      if (count == 1) producer = &node;
+    }
+    bool defined = producer != nullptr;
+    bool is_tensor = true;
+    std::uint32_t element = 0;
+    for (const Initializer& initializer : graph.initializers) {
+      if (initializer.name != value_) continue;
+      defined = true;
+      element = initializer.element;
+    }
+    for (const auto* declarations : {&graph.inputs, &graph.outputs, &graph.infos}) {
+      for (const Declaration& declared : *declarations) {
+        if (declared.name != value_) continue;
+        defined = defined || declarations == &graph.inputs;
+        if (declared.type.element != 0) element = declared.type.element;
+        is_tensor = is_tensor && (declared.type_field == 0 || declared.type_field == type_field::tensor);
+      }
+    }
+    if (!defined) return {};
+    const std::uint64_t begin = graph.nodes.empty() ? end_of(graph.field) : graph.nodes.front().field.begin;
+    facts_.definitions.push_back({.graph = &graph, .after = producer == nullptr ? begin : end_of(producer->field)});
+    if (&graph == model_.graph.get() || facts_.element == 0) facts_.element = element;
+    facts_.is_tensor = facts_.is_tensor && is_tensor;
+    return {};
+  }
+
+  void note_names(const Graph& graph) {
+    for (const Node& node : graph.nodes) {
+      facts_.value_names.insert(node.input_names.begin(), node.input_names.end());
+      facts_.value_names.insert(node.output_names.begin(), node.output_names.end());
+      facts_.node_names.insert(node.name);
+    }
+    for (const Initializer& initializer : graph.initializers) facts_.value_names.insert(initializer.name);
+    for (const auto* declarations : {&graph.inputs, &graph.outputs, &graph.infos}) {
+      for (const Declaration& declared : *declarations) facts_.value_names.insert(declared.name);
+    }
+  }
+
+  const Model& model_;
+  const std::string& value_;
+  Facts facts_;
+};
+
 // Rewrites the graph that defines the value, and the nested graphs that see it.
 class Rewiring {
  public:
-  Rewiring(const io::InputFile& file, const ValueSurvey& survey, const Definition& definition,
-           const AddCastRequest& request, const AddCastOutcome& names, std::string node)
-      : wire_(file, 0, file.size()),
-        survey_(survey),
-        definition_(definition),
-        request_(request),
-        outcome_(names),
-        node_(std::move(node)),
-        edits_(io::MemoryBudget(file.size())) {}
+  Rewiring(const io::InputFile& file, const Model& model, const Facts& facts, const Definition& definition,
+           const AddCastRequest& request, const AddCastOutcome& names)
+      : file_(file), model_(model), facts_(facts), definition_(definition), request_(request), outcome_(names) {}
 
-  Result<void> plan() {
-    return each_field(wire_, [&](const WireField& field) -> Result<void> {
-      return field.number == model_field::graph ? take_graph(field, 0) : Result<void>();
-    });
+  // The new model; `node` is a field of a graph.
+  Result<WireRope> run(const std::string& node) {
+    node_.text(node);
+    Splice splice(0, file_.size());
+    Result<void> done = change(*model_.graph, splice, false);
+    if (!done) return std::move(done).error();
+    return std::move(splice).finish();
   }
 
   [[nodiscard]] const AddCastOutcome& outcome() const { return outcome_; }
-  [[nodiscard]] MessageEdits& edits() { return edits_; }
 
  private:
-  template <class Take>
-  Result<void> inside(const WireField& field, Take take) {
-    edits_.enter(field);
-    Result<void> done = each_field_of(wire_, field, take);
-    edits_.leave();
-    return done;
+  // Replaces the graph in the message around it if it changes. `sees_value`: the graph around it does.
+  Result<void> change(const Graph& graph, Splice& around, bool sees_value) {
+    const bool defines = &graph == definition_.graph;
+    const auto is_this = [&](const Definition& other) { return other.graph == &graph; };
+    if (!defines && std::any_of(facts_.definitions.begin(), facts_.definitions.end(), is_this)) return {};
+    sees_value = sees_value || defines;
+    Splice splice(graph.field);
+    if (defines) splice.insert(definition_.after, std::move(node_));
+    for (const Node& node : graph.nodes) {
+      if (Result<void> done = change(node, splice, sees_value); !done) return done;
+    }
+    for (const Declaration& output : graph.outputs) {
+      if (!sees_value || output.name != request_.tensor) continue;
+      if (&graph != model_.graph.get()) {
+        return unsupported("the value is an output of a subgraph, whose type the node around it determines",
+                           "the Cast can go behind the output of that node");
+      }
+      outcome_.graph_output_renamed = true;
+      Result<WireRope> renamed =
+          retyped_declaration(file_, output.field, element_of(request_.to), outcome_.output_name);
+      if (!renamed) return std::move(renamed).error();
+      splice.replace(output.field, std::move(*renamed));
+    }
+    if (splice.changed()) around.replace(graph.field, std::move(splice).finish());
+    return {};
   }
 
-  Result<void> take_graph(const WireField& field, int depth) {
-    if (depth > max_graph_depth) {
-      return unsupported(fmt::format("graphs are nested over {} deep", max_graph_depth));
+  Result<void> change(const Node& node, Splice& around, bool sees_value) {
+    Splice splice(node.field);
+    if (sees_value) {
+      const auto uses = std::count(node.input_names.begin(), node.input_names.end(), request_.tensor);
+      if (uses > 0) {
+        if (Result<void> done = rename_inputs(node, splice); !done) return done;
+        outcome_.rewired += static_cast<std::size_t>(uses);
+      }
     }
-    const bool defines = field.offset == definition_.graph;
-    const auto is_this = [&](const Definition& other) { return other.graph == field.offset; };
-    const bool hides = !defines && std::any_of(survey_.definitions.begin(), survey_.definitions.end(), is_this);
-    if (hides) return {};
-    const bool seen_before = std::exchange(sees_value_, sees_value_ || defines);
-    edits_.enter(field);
-    Result<void> done = each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
-      if (part.number == graph_field::node) return take_node(part, depth);
-      if (part.number == graph_field::output && sees_value_) return take_output(part, depth);
+    for (const Attribute& attribute : node.attributes) {
+      Splice inside(attribute.field);
+      for (const auto& graph : attribute.graphs) {
+        if (Result<void> done = change(*graph, inside, sees_value); !done) return done;
+      }
+      if (inside.changed()) splice.replace(attribute.field, std::move(inside).finish());
+    }
+    if (splice.changed()) around.replace(node.field, std::move(splice).finish());
+    return {};
+  }
+
+  Result<void> rename_inputs(const Node& node, Splice& splice) {
+    WireRope renamed;
+    renamed.text(encode_field(node_field::input, outcome_.output_name));
+    std::size_t input = 0;
+    WireReader wire(file_, node.field.offset, end_of(node.field));
+    return each_field(wire, [&](const WireField& field) -> Result<void> {
+      if (field.number != node_field::input) return {};
+      if (node.input_names[input++] == request_.tensor) splice.replace_by_fields(field, renamed);
       return {};
     });
-    if (done && defines) done = edits_.insert(definition_.after, node_);
-    edits_.leave();
-    sees_value_ = seen_before;
-    return done;
   }
 
-  Result<void> take_node(const WireField& field, int depth) {
-    return inside(field, [&](const WireField& part) -> Result<void> {
-      if (part.number == node_field::input && sees_value_) {
-        const Result<bool> is_it = field_equals(wire_, part, request_.tensor);
-        if (!is_it) return is_it.error();
-        if (*is_it) {
-          ++outcome_.rewired;
-          return replace(part, encode_field(node_field::input, outcome_.output_name));
-        }
-        return {};
-      }
-      if (part.number != node_field::attribute) return {};
-      return inside(part, [&](const WireField& value) -> Result<void> {
-        const bool is_graph = value.number == attribute_field::g || value.number == attribute_field::graphs;
-        return is_graph ? take_graph(value, depth + 1) : Result<void>();
-      });
-    });
-  }
-
-  Result<void> take_output(const WireField& field, int depth) {
-    bool is_it = false;
-    Result<void> done = each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
-      if (part.number != value_field::name) return {};
-      const Result<bool> equal = field_equals(wire_, part, request_.tensor);
-      if (!equal) return equal.error();
-      is_it = *equal;
-      return {};
-    });
-    if (!done || !is_it) return done;
-    if (depth > 0) {
-      return unsupported("the value is an output of a subgraph, whose type the node around it determines",
-                         "the Cast can go behind the output of that node");
-    }
-    outcome_.graph_output_renamed = true;
-    wire_.seek(field.offset);
-    return inside(field, [&](const WireField& part) -> Result<void> {
-      if (part.number == value_field::name) {
-        return replace(part, encode_field(value_field::name, outcome_.output_name));
-      }
-      if (part.number != value_field::type) return {};
-      return inside(part, [&](const WireField& kind) -> Result<void> {
-        if (kind.number != type_field::tensor) return {};
-        return inside(kind, [&](const WireField& fact) -> Result<void> {
-          if (fact.number != tensor_type_field::elem_type) return {};
-          if (Result<void> skipped = wire_.skip(fact); !skipped) return skipped;
-          return edits_.replace(
-              fact.begin, wire_.position(),
-              encode_varint_field(tensor_type_field::elem_type, static_cast<std::uint64_t>(request_.to)));
-        });
-      });
-    });
-  }
-
-  Result<void> replace(const WireField& field, std::string text) {
-    return edits_.replace(field.begin, field.offset + field.length, std::move(text));
-  }
-
-  WireReader wire_;
-  const ValueSurvey& survey_;
+  const io::InputFile& file_;
+  const Model& model_;
+  const Facts& facts_;
   const Definition& definition_;
   const AddCastRequest& request_;
   AddCastOutcome outcome_;
-  std::string node_;  // a field of a graph
-  MessageEdits edits_;
-  bool sees_value_ = false;
+  WireRope node_;
 };
 
-Result<int> cast_opset(const ValueSurvey& survey) {
-  if (survey.opset == 0 && survey.ir_version < 3 && !survey.has_opsets) return 1;  // such models do not name an opset
-  if (survey.opset <= 0) {
+Result<int> cast_opset(const Model& model) {
+  std::int64_t version = 0;
+  for (const Opset& opset : model.opsets) version = opset.domain.empty() ? opset.version : version;
+  if (version == 0 && model.ir_version < 3 && model.opsets.empty()) return 1;  // such models do not name an opset
+  if (version <= 0) {
     return unsupported("the model imports no version of the standard operators, so it can have no Cast");
   }
-  return static_cast<int>(std::min<std::int64_t>(survey.opset, newest_opset()));
+  return static_cast<int>(std::min<std::int64_t>(version, newest_opset()));
 }
 
-Result<void> check_types(const ValueSurvey& survey, const AddCastRequest& request, int opset) {
-  if (!survey.is_tensor) return refused("the value is not a tensor, so it cannot be cast");
+Result<void> check_types(const Facts& facts, const AddCastRequest& request, int opset) {
+  if (!facts.is_tensor) return refused("the value is not a tensor, so it cannot be cast");
   const auto check = [&](DType dtype, std::string_view which) -> Result<void> {
     if (since_opset(dtype) <= opset) return {};
     return unsupported(fmt::format("Cast {} {} came with opset {}, but the model has opset {}", which, name(dtype),
@@ -170,21 +230,21 @@ Result<void> check_types(const ValueSurvey& survey, const AddCastRequest& reques
   if (!request.saturate && opset < 19) {
     return unsupported(fmt::format("Cast of opset {} has no attribute \"saturate\"; it came with opset 19", opset));
   }
-  if (survey.data_type.value_or(0) == 0) return {};
-  const Result<DType> from = formats::onnx::parse_data_type(*survey.data_type);
+  if (facts.element == 0) return {};
+  const Result<DType> from = formats::onnx::parse_data_type(facts.element);
   if (!from) return from.error();
   return check(*from, "from");
 }
 
-Result<const Definition*> choose_definition(const ValueSurvey& survey) {
-  if (survey.definitions.empty()) {
+Result<const Definition*> choose_definition(const Model& model, const Facts& facts) {
+  if (facts.definitions.empty()) {
     return refused("the model has no such tensor", "values of subgraphs count, those inside functions do not");
   }
-  for (const Definition& definition : survey.definitions) {
-    if (definition.in_main_graph) return &definition;
+  for (const Definition& definition : facts.definitions) {
+    if (definition.graph == model.graph.get()) return &definition;
   }
-  if (survey.definitions.size() == 1) return &survey.definitions.front();
-  return refused(fmt::format("{} subgraphs have a tensor of this name", survey.definitions.size()));
+  if (facts.definitions.size() == 1) return &facts.definitions.front();
+  return refused(fmt::format("{} subgraphs have a tensor of this name", facts.definitions.size()));
 }
 
 template <class Names>
@@ -241,11 +301,9 @@ Result<void> check_request(const AddCastRequest& request) {
 }
 
 // The new model must be in the same folder, as it finds its external data beside itself.
-Result<void> check_place(const io::InputFile& file, const ValueSurvey& survey, const AddCastRequest& request) {
-  if (!survey.has_external_data) return {};
-  const Result<std::unique_ptr<Model>> model = read_model(file);
-  if (!model) return model.error();
-  const Result<std::set<std::string>> locations = external_locations(file, **model);
+Result<void> check_place(const io::InputFile& file, const Model& model, const AddCastRequest& request) {
+  if (!model.has_external_data) return {};
+  const Result<std::set<std::string>> locations = external_locations(file, model);
   if (!locations) return locations.error();
   Result<void> apart = check_apart_from_data(request.input, *locations, request.output);
   if (!apart || in_same_folder(request.input, request.output)) return apart;
@@ -254,59 +312,60 @@ Result<void> check_place(const io::InputFile& file, const ValueSurvey& survey, c
       fmt::format("write the new model into {}, or copy model and data first", folder_of(request.input).string()));
 }
 
-// Returns false if the caller cancels.
-Result<bool> write(MessageEdits& edits, const io::InputFile& file, const AddCastRequest& request) {
+Result<void> write(const WireRope& rope, const io::InputFile& file, const AddCastRequest& request) {
+  const Error cancelled{
+      .code = ErrorCode::cancelled, .message = "cancelled; nothing was written", .file = request.output};
   const auto go_on = [&] { return !request.on_progress || request.on_progress(); };
-  if (!go_on()) return false;
+  if (!go_on()) return cancelled;
   Result<io::OutputFile> output = io::OutputFile::create(request.output, request.overwrite);
   if (!output) return std::move(output).error();
-  if (Result<bool> written = edits.write(file, *output, go_on); !written || !*written) return written;
-  if (Result<void> synced = output->sync(); !synced) return std::move(synced).error();  // may take long
-  if (!go_on()) return false;
-  if (Result<void> committed = output->commit(); !committed) return std::move(committed).error();
-  return true;
+  if (rope.size() > formats::onnx::max_message_bytes) {
+    return unsupported("the model would be larger than protobuf's limit of 2 GiB",
+                       "large models keep their tensors in files of their own, as external data");
+  }
+  if (Result<void> reserved = output->reserve(rope.size()); !reserved) return reserved;
+  if (Result<void> written = rope.write(file, *output, go_on); !written) {
+    return written.error().code == ErrorCode::cancelled ? cancelled : std::move(written).error();
+  }
+  if (Result<void> synced = output->sync(); !synced) return synced;  // may take long
+  if (!go_on()) return cancelled;
+  return output->commit();
 }
 
 Result<AddCastOutcome> edit(const AddCastRequest& request) {
   if (Result<void> right = check_request(request); !right) return std::move(right).error();
   const Result<io::InputFile> file = io::InputFile::open(request.input);
   if (!file) return file.error();
-  if (file->size() > formats::onnx::max_message_bytes) {
-    return Error{.code = ErrorCode::parse, .message = "the model is larger than protobuf's limit of 2 GiB"};
+  const Result<std::unique_ptr<Model>> model = parse_model(*file);
+  if (!model) return model.error();
+  const Result<Facts> facts = FactFinder(**model, request.tensor).find();
+  if (!facts) return facts.error();
+  const Result<const Definition*> definition = choose_definition(**model, *facts);
+  if (!definition) return definition.error();
+  const Result<int> opset = cast_opset(**model);
+  if (!opset) return opset.error();
+  if (Result<void> known = check_types(*facts, request, *opset); !known) return std::move(known).error();
+  if (Result<void> right = check_place(*file, **model, request); !right) return std::move(right).error();
+  if (!request.output_name.empty() && facts->value_names.contains(request.output_name)) {
+    return refused(fmt::format("the model has a value \"{}\" already", request.output_name));
   }
-
+  if (!request.node_name.empty() && facts->node_names.contains(request.node_name)) {
+    return refused(fmt::format("the model has a node \"{}\" already", request.node_name));
+  }
   const std::string ending = fmt::format("_{}", name(request.to));
   const std::string output_base = request.output_name.empty() ? request.tensor + ending : request.output_name;
   const std::string node_base = request.node_name.empty() ? "Cast_" + request.tensor + ending : request.node_name;
-  const Result<ValueSurvey> survey = survey_value(*file, request.tensor, {output_base, node_base});
-  if (!survey) return survey.error();
-  const Result<const Definition*> definition = choose_definition(*survey);
-  if (!definition) return definition.error();
-  const Result<int> opset = cast_opset(*survey);
-  if (!opset) return opset.error();
-  if (Result<void> known = check_types(*survey, request, *opset); !known) return std::move(known).error();
-  if (Result<void> right = check_place(*file, *survey, request); !right) return std::move(right).error();
-  if (!request.output_name.empty() && survey->value_names.contains(request.output_name)) {
-    return refused(fmt::format("the model has a value \"{}\" already", request.output_name));
-  }
-  if (!request.node_name.empty() && survey->node_names.contains(request.node_name)) {
-    return refused(fmt::format("the model has a node \"{}\" already", request.node_name));
-  }
-  const AddCastOutcome names{.node_name = unused(node_base, survey->node_names),
-                             .output_name = unused(output_base, survey->value_names)};
+  const AddCastOutcome names{.node_name = unused(node_base, facts->node_names),
+                             .output_name = unused(output_base, facts->value_names)};
 
-  Rewiring rewiring(*file, *survey, **definition, request, names, encode_node(request, names, *opset));
-  if (Result<void> planned = rewiring.plan(); !planned) return std::move(planned).error();
+  Rewiring rewiring(*file, **model, *facts, **definition, request, names);
+  const Result<WireRope> rope = rewiring.run(encode_node(request, names, *opset));
+  if (!rope) return rope.error();
   if (rewiring.outcome().rewired == 0 && !rewiring.outcome().graph_output_renamed) {
     return refused("nothing takes the value, so a Cast behind it would have no effect");
   }
-  AddCastOutcome outcome = rewiring.outcome();
-  Result<bool> written = write(rewiring.edits(), *file, request);
-  if (!written) return std::move(written).error();
-  if (!*written) {
-    return Error{.code = ErrorCode::cancelled, .message = "cancelled; nothing was written", .file = request.output};
-  }
-  return outcome;
+  if (Result<void> written = write(*rope, *file, request); !written) return std::move(written).error();
+  return rewiring.outcome();
 }
 
 }  // namespace

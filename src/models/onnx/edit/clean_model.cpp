@@ -1,4 +1,4 @@
-// tensorcast::onnx::clean() and list_casts(): what Casts a model has, and which of them can go.
+// tensorcast::onnx::clean(): takes Casts and Identities away that change no value.
 #include <fmt/format.h>
 
 #include "models/onnx/edit/model_files.hpp"
@@ -13,63 +13,20 @@
 namespace tensorcast::models::onnx {
 namespace {
 
-using ::tensorcast::onnx::CastInfo;
-using ::tensorcast::onnx::CastRole;
 using ::tensorcast::onnx::CleanOutcome;
 using ::tensorcast::onnx::CleanRequest;
 
-const ::tensorcast::onnx::ConvertRequest no_change;
-
-struct ReadModel {
-  io::InputFile file;
-  std::unique_ptr<Model> model;
-};
-
-Result<ReadModel> read(const std::string& path) {
-  Result<io::InputFile> file = io::InputFile::open(path);
-  if (!file) return std::move(file).error();
-  Result<std::unique_ptr<Model>> model = read_model(*file);
-  if (!model) return std::move(model).error();
-  infer_types(**model);
-  return ReadModel{.file = std::move(*file), .model = std::move(*model)};
-}
-
-PrecisionPlan unchanged(const Model& model) {
-  PrecisionPlan plan(model, {.to = 0, .from = 0, .request = &no_change});
-  plan.decide();
-  return plan;
-}
-
-std::string_view reason_of(Removal removal) {
-  switch (removal) {
-    case Removal::identity_cast:
-      return "its input has the type already";
-    case Removal::round_trip:
-      return "it gives back the value that a Cast without loss took";
-    case Removal::lossy_round_trip:
-      return "it gives back the type that another Cast took; the value changes";
-    case Removal::duplicate:
-      return "an earlier Cast of the graph gives the same";
-    case Removal::identity:
-      return "it copies its input";
-    case Removal::dead:
-      return "nothing takes its result";
-    case Removal::none:
-      break;
-  }
-  return {};
-}
-
 Result<CleanOutcome> clean(const CleanRequest& request) {
-  const Result<ReadModel> source = read(request.input);
+  const Result<OpenModel> source = open_model(request.input);
   if (!source) return source.error();
+  infer_types(*source->model);
   const Model& model = *source->model;
-  const PrecisionPlan plan = unchanged(model);
+  const PrecisionPlan plan = PrecisionPlan::unchanged(model);
   const CastElision elision(plan, {.identities = true, .lossy = request.allow_lossy_cast_elision});
 
   CleanOutcome outcome{.nodes = model.node_count};
   const std::vector<std::string> scopes = graph_scopes(model);
-  plan.each_graph([&](const Graph& graph) {
+  each_graph(plan.model(), [&](const Graph& graph) {
     for (const Node& node : graph.nodes) {
       outcome.casts += is_cast(node) ? 1 : 0;
       if (elision.removal(node) == Removal::none) continue;
@@ -93,180 +50,13 @@ Result<CleanOutcome> clean(const CleanRequest& request) {
   return outcome;
 }
 
-// Finds what a Cast is for, from where its input comes and where its result goes.
-class CastExplainer {
- public:
-  CastExplainer(const Model& model, const CastElision& elision)
-      : model_(model), elision_(elision), scopes_(graph_scopes(model)), uses_(model.values.size()) {
-    collect(*model.graph);
-    for (const auto& function : model.functions) collect(function->body);
-  }
-
-  CastInfo explain(const Node& node, const Graph& graph) const {
-    const ValueId result = node.outputs.empty() ? no_value : node.outputs[0];
-    const ValueId taken = node.inputs.empty() ? no_value : node.inputs[0];
-    CastInfo info{.name = shown_name(node), .op_type = node.op_type, .scope = scopes_[graph.id]};
-    if (taken != no_value) {
-      info.input = model_.values[taken].name;
-      info.from = castable(taken);
-    }
-    if (result != no_value) {
-      info.output = model_.values[result].name;
-      info.to = castable(result);
-      info.consumers = uses_[result].size();
-    }
-    info.removable = elision_.removal(node) != Removal::none;
-    if (info.removable) {
-      info.role = role_of(elision_.removal(node));
-      info.reason = reason_of(elision_.removal(node));
-    } else if (taken != no_value && result != no_value) {
-      decide(graph, taken, result, info);
-    }
-    return info;
-  }
-
- private:
-  struct Use {
-    const Node* node = nullptr;  // null: it is an output of the graph
-    const Graph* graph = nullptr;
-    std::size_t input = 0;
-  };
-
-  static CastRole role_of(Removal removal) {
-    switch (removal) {
-      case Removal::identity_cast:
-        return CastRole::same_type;
-      case Removal::duplicate:
-        return CastRole::duplicate;
-      case Removal::dead:
-        return CastRole::unused;
-      default:
-        return CastRole::round_trip;
-    }
-  }
-
-  void collect(const Graph& graph) {
-    for (const Node& node : graph.nodes) {
-      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-        if (node.inputs[i] != no_value) uses_[node.inputs[i]].push_back({&node, &graph, i});
-      }
-      for (const Attribute& attribute : node.attributes) {
-        for (const auto& inner : attribute.graphs) collect(*inner);
-      }
-    }
-    for (const Declaration& output : graph.outputs) uses_[output.value].push_back({nullptr, &graph, 0});
-  }
-
-  DType castable(ValueId id) const {
-    const ValueType& type = model_.values[id].type;
-    const auto dtype = static_cast<DType>(type.element);
-    return type.is_tensor() && is_castable(dtype) ? dtype : DType::undefined;
-  }
-
-  void decide(const Graph& graph, ValueId taken, ValueId result, CastInfo& info) const {
-    const Value& source = model_.values[taken];
-    const bool both_floats = family(info.from) == Family::floating && family(info.to) == Family::floating;
-    if (info.from == DType::undefined || info.to == DType::undefined) {
-      info.reason = "a type is unknown, or set by the function's caller";
-      return;
-    }
-    if (!both_floats) {
-      info.role = CastRole::computation;
-      info.reason = fmt::format("it computes: {} to {}", name(info.from), name(info.to));
-      return;
-    }
-    const Node* producer = source.producer;
-    if (producer != nullptr && is_cast(*producer) && castable(producer->inputs.at(0)) == info.to) {
-      info.role = CastRole::rounding;
-      info.reason = fmt::format("with \"{}\" before it, it rounds to {}", shown_name(*producer), name(info.from));
-      return;
-    }
-    const bool is_constant = producer != nullptr && producer->op_type == "Constant";
-    if ((source.initializer != nullptr && !source.is_input) || is_constant) {
-      info.role = CastRole::storage;
-      info.reason = fmt::format("\"{}\" is stored in {}", source.name, name(info.from));
-      return;
-    }
-    if (source.is_input && source.graph == model_.graph.get()) {
-      info.role = CastRole::model_input;
-      info.reason = fmt::format("\"{}\" is an input of the model, which is {}", source.name, name(info.from));
-      return;
-    }
-    for (const Use& use : uses_[result]) {
-      if (use.node != nullptr || use.graph != model_.graph.get()) continue;
-      info.role = CastRole::model_output;
-      info.reason = fmt::format("it makes an output of the model, which is {}", name(info.to));
-      return;
-    }
-    info.role = CastRole::consumer;
-    for (const Use& use : uses_[result]) {
-      if (use.node == nullptr) continue;
-      info.reason = need_of(use, info);
-      return;
-    }
-    info.reason = graph.is_function ? "it makes an output of the function" : "it makes an output of the subgraph";
-  }
-
-  std::string need_of(const Use& use, const CastInfo& info) const {
-    const Node& node = *use.node;
-    const std::string who = fmt::format("{} \"{}\"", node.op_type, shown_name(node));
-    const Schema* schema = schema_of(node, *use.graph);
-    const Parameter* parameter = schema == nullptr ? nullptr : Schema::at(schema->inputs, use.input);
-    if (parameter == nullptr) return fmt::format("{} takes {}", who, name(info.to));
-    const std::uint64_t allowed = schema->variables[parameter->variable].tensors;
-    if ((allowed >> static_cast<int>(info.from) & 1) == 0) {
-      return fmt::format("{} does not take {} in this opset", who, name(info.from));
-    }
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      const Parameter* other = Schema::at(schema->inputs, i);
-      if (i == use.input || other == nullptr || other->variable != parameter->variable) continue;
-      if (node.inputs[i] != no_value && castable(node.inputs[i]) == info.to) {
-        return fmt::format("{} takes \"{}\", which is {}, too", who, model_.values[node.inputs[i]].name, name(info.to));
-      }
-    }
-    return fmt::format("{} computes in {}", who, name(info.to));
-  }
-
-  const Model& model_;
-  const CastElision& elision_;
-  std::vector<std::string> scopes_;
-  std::vector<std::vector<Use>> uses_;  // by value
-};
-
-Result<std::vector<CastInfo>> list_casts(const std::string& path) {
-  const Result<ReadModel> source = read(path);
-  if (!source) return source.error();
-  const PrecisionPlan plan = unchanged(*source->model);
-  const CastElision elision(plan, {});
-  const CastExplainer explainer(*source->model, elision);
-  std::vector<CastInfo> casts;
-  plan.each_graph([&](const Graph& graph) {
-    for (const Node& node : graph.nodes) {
-      if (is_cast(node)) casts.push_back(explainer.explain(node, graph));
-    }
-  });
-  return casts;
-}
-
 }  // namespace
 }  // namespace tensorcast::models::onnx
 
 namespace tensorcast::inline TENSORCAST_ABI::onnx {
 
-std::string_view name(CastRole role) noexcept {
-  constexpr std::string_view names[] = {"consumer",    "same_type",    "unused",      "duplicate",
-                                        "round_trip",  "rounding",     "computation", "storage",
-                                        "model_input", "model_output", "unknown"};
-  const auto index = static_cast<std::size_t>(role);
-  return index < std::size(names) ? names[index] : std::string_view();
-}
-
 Result<CleanOutcome> clean(const CleanRequest& request) {
   return models::onnx::guarded_for_file(request.input, [&] { return models::onnx::clean(request); });
-}
-
-Result<std::vector<CastInfo>> list_casts(const std::string& model) {
-  return models::onnx::guarded_for_file(model, [&] { return models::onnx::list_casts(model); });
 }
 
 }  // namespace tensorcast::inline TENSORCAST_ABI::onnx

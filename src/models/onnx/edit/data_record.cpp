@@ -3,7 +3,7 @@
 #include <string_view>
 #include <utility>
 
-#include "models/onnx/wire/encode_attribute.hpp"
+#include "models/onnx/wire/encode.hpp"
 #include "models/onnx/wire/model_schema.hpp"
 
 namespace tensorcast::models::onnx {

@@ -14,7 +14,7 @@
 #include "models/onnx/ir/graph_scopes.hpp"
 #include "models/onnx/ir/op_rules.hpp"
 #include "models/onnx/precision/precision_plan.hpp"
-#include "models/onnx/wire/message_edits.hpp"
+#include "models/onnx/wire/encode.hpp"
 #include "models/onnx/wire/message_fields.hpp"
 
 namespace tensorcast::models::onnx {
@@ -28,15 +28,9 @@ constexpr std::uint64_t parts_per_byte = 8;
 constexpr std::uint64_t most_new_bytes = std::uint64_t{256} << 20;
 
 bool has_annotations(const Graph& graph) {
-  if (!graph.annotated.empty()) return true;
-  for (const Node& node : graph.nodes) {
-    for (const Attribute& attribute : node.attributes) {
-      for (const auto& inner : attribute.graphs) {
-        if (has_annotations(*inner)) return true;
-      }
-    }
-  }
-  return false;
+  bool found = false;
+  each_graph(graph, [&](const Graph& each) { found = found || !each.annotated.empty(); });
+  return found;
 }
 
 bool has_graphs(const Node& node) {
@@ -61,8 +55,7 @@ class Inlining {
         if (const Function* function = model.function(node)) ++calls_[function];
       }
     };
-    PrecisionPlan::each_graph(*model.graph, count);
-    for (const auto& function : model.functions) PrecisionPlan::each_graph(function->body, count);
+    each_graph(model, count);
   }
 
   Result<InlinedModel> run() {
@@ -76,17 +69,13 @@ class Inlining {
     if (!changed) return InlinedModel{};
     keep_called_functions();
 
-    std::vector<std::pair<WireField, WireRope>> parts(1);
-    parts[0].first = model_.graph->field;
-    parts[0].second.message(model_field::graph, std::move(*graph));
+    Splice splice(0, file_.size());
+    splice.replace(model_.graph->field, std::move(*graph));
     for (const auto& function : model_.functions) {
       const bool is_gone = inlined_.contains(function.get()) && !kept_.contains(function.get());
-      if (is_gone) parts.emplace_back(function->body.field, WireRope());
+      if (is_gone) splice.replace_by_fields(function->body.field, {});
     }
-    std::sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first.begin < b.first.begin; });
-    RopeSplice splice(0);
-    for (auto& [field, fields] : parts) splice.replace_by_fields(field, std::move(fields));
-    InlinedModel made{.rope = std::move(splice).finish(file_.size()), .calls = count_};
+    InlinedModel made{.rope = std::move(splice).finish(), .calls = count_};
     for (const auto& [domain, version] : imports_) {
       made.rope.text(encode_field(model_field::opset_import,
                                   encode_field(opset_field::domain, domain) +
@@ -121,7 +110,7 @@ class Inlining {
 
   // A graph of the file, in which calls are replaced.
   Result<WireRope> graph_contents(const Graph& graph, bool& changed) {
-    RopeSplice splice(graph.field.offset);
+    Splice splice(graph.field);
     WireRope infos;
     for (const Node& node : graph.nodes) {
       if (const Function* function = inlined(node)) {
@@ -138,7 +127,7 @@ class Inlining {
       if (node_changed) splice.replace(node.field, std::move(*contents));
     }
     changed = splice.changed();
-    WireRope rope = std::move(splice).finish(end_of(graph.field));
+    WireRope rope = std::move(splice).finish();
     rope.append(std::move(infos));
     return rope;
   }
@@ -158,7 +147,7 @@ class Inlining {
     for (const Opset& opset : function.opsets) {
       if (model_.graph->opset(opset.domain) == 0) imports_.emplace(opset.domain, opset.version);
     }
-    if (Result<void> taken = take_attributes(node, function, outer, call); !taken) return std::move(taken).error();
+    take_attributes(node, function, outer, call);
 
     const Graph& body = function.body;
     for (std::size_t k = 0; k < body.inputs.size(); ++k) {
@@ -215,19 +204,12 @@ class Inlining {
   }
 
   // The attributes that the function may refer to: those of the call, then its defaults.
-  Result<void> take_attributes(const Node& node, const Function& function, const Call* outer, Call& call) {
+  static void take_attributes(const Node& node, const Function& function, const Call* outer, Call& call) {
     for (const Attribute& attribute : node.attributes) {
       const WireField* field = resolved(attribute, outer);
       if (field != nullptr) call.given.emplace(attribute.name, *field);
     }
-    auto known = defaults_.find(&function);
-    if (known == defaults_.end()) {
-      Result<Defaults> read = read_defaults(function);
-      if (!read) return std::move(read).error();
-      known = defaults_.emplace(&function, std::move(*read)).first;
-    }
-    for (const auto& [name, field] : known->second) call.given.emplace(name, field);
-    return {};
+    for (const Attribute& attribute : function.defaults) call.given.emplace(attribute.name, attribute.field);
   }
 
   // The attribute that stands in a node; null if it refers to one that the call does not give.
@@ -235,27 +217,6 @@ class Inlining {
     if (attribute.reference.empty() || call == nullptr) return &attribute.field;
     const auto given = call->given.find(attribute.reference);
     return given == call->given.end() ? nullptr : &given->second;
-  }
-
-  using Defaults = std::vector<std::pair<std::string, WireField>>;
-  Result<Defaults> read_defaults(const Function& function) {
-    Defaults defaults;
-    WireReader wire(file_, function.body.field.offset, end_of(function.body.field));
-    Result<void> done = each_field(wire, [&](const WireField& field) -> Result<void> {
-      if (field.number != function_field::attribute_proto) return {};
-      auto& [name, place] = defaults.emplace_back();
-      place = field;
-      return each_field_of(wire, field, [&, &text = name](const WireField& part) -> Result<void> {
-        if (part.number != attribute_field::name) return {};
-        if (Result<void> right = expect(part, protozero::pbf_wire_type::length_delimited); !right) return right;
-        Result<std::string> read = wire.text(part.length);
-        if (!read) return std::move(read).error();
-        text = std::move(*read);
-        return {};
-      });
-    });
-    if (!done) return std::move(done).error();
-    return defaults;
   }
 
   // Nodes inside a function, or a subgraph in it, as fields `number`.
@@ -284,7 +245,7 @@ class Inlining {
     std::size_t inputs = 0;
     std::size_t outputs = 0;
     std::size_t attributes = 0;
-    return rewritten(node.field, [&](const WireField& field, std::uint64_t end, WireRope& rope) -> Result<void> {
+    return rewritten(file_, node.field, [&](const WireField& field, std::uint64_t end, WireRope& rope) -> Result<void> {
       switch (field.number) {
         case node_field::input: {
           const std::size_t k = inputs++;
@@ -318,13 +279,13 @@ class Inlining {
       const WireField* given = resolved(attribute, &call);
       return given == nullptr ? WireRope() : with_name(*given, attribute_field::name, attribute.name);
     }
-    RopeSplice splice(attribute.field.offset);
+    Splice splice(attribute.field);
     for (const auto& graph : attribute.graphs) {
       Result<WireRope> contents = subgraph(*graph, call);
       if (!contents) return contents;
       splice.replace(graph->field, std::move(*contents));
     }
-    return std::move(splice).finish(end_of(attribute.field));
+    return std::move(splice).finish();
   }
 
   // A graph inside a function: all its values get new names.
@@ -335,63 +296,56 @@ class Inlining {
     std::size_t declared = 0;
     std::size_t initializers = 0;
     bool has_nodes = false;
-    return rewritten(graph.field, [&](const WireField& field, std::uint64_t end, WireRope& rope) -> Result<void> {
-      const auto declaration = [&](const Declaration& given) -> Result<void> {
-        if (given.value == no_value) return {};
-        Result<WireRope> renamed = with_name(field, value_field::name, call.values.at(given.value));
-        if (!renamed) return std::move(renamed).error();
-        rope.message(field.number, std::move(*renamed));
-        return {};
-      };
-      switch (field.number) {
-        case graph_field::node: {
-          if (std::exchange(has_nodes, true)) return {};
-          Result<WireRope> nodes = body_nodes(graph, field.number, call);
-          if (!nodes) return std::move(nodes).error();
-          rope.append(std::move(*nodes));
-          return {};
-        }
-        case graph_field::input:
-          return declaration(graph.inputs[inputs++]);
-        case graph_field::output:
-          return declaration(graph.outputs[outputs++]);
-        case graph_field::value_info:
-          return declaration(graph.infos[declared++]);
-        case graph_field::initializer:
-        case graph_field::sparse_initializer: {
-          const Initializer& initializer = graph.initializers[initializers++];
-          Result<WireRope> renamed = renamed_initializer(initializer, field, call.values.at(initializer.value));
-          if (!renamed) return std::move(renamed).error();
-          rope.message(field.number, std::move(*renamed));
-          return {};
-        }
-        default:
-          rope.copy(field.begin, end);
-          return {};
-      }
-    });
+    return rewritten(
+        file_, graph.field, [&](const WireField& field, std::uint64_t end, WireRope& rope) -> Result<void> {
+          const auto declaration = [&](const Declaration& given) -> Result<void> {
+            if (given.value == no_value) return {};
+            Result<WireRope> renamed = with_name(field, value_field::name, call.values.at(given.value));
+            if (!renamed) return std::move(renamed).error();
+            rope.message(field.number, std::move(*renamed));
+            return {};
+          };
+          switch (field.number) {
+            case graph_field::node: {
+              if (std::exchange(has_nodes, true)) return {};
+              Result<WireRope> nodes = body_nodes(graph, field.number, call);
+              if (!nodes) return std::move(nodes).error();
+              rope.append(std::move(*nodes));
+              return {};
+            }
+            case graph_field::input:
+              return declaration(graph.inputs[inputs++]);
+            case graph_field::output:
+              return declaration(graph.outputs[outputs++]);
+            case graph_field::value_info:
+              return declaration(graph.infos[declared++]);
+            case graph_field::initializer:
+            case graph_field::sparse_initializer: {
+              const Initializer& initializer = graph.initializers[initializers++];
+              Result<WireRope> renamed = renamed_initializer(initializer, field, call.values.at(initializer.value));
+              if (!renamed) return std::move(renamed).error();
+              rope.message(field.number, std::move(*renamed));
+              return {};
+            }
+            default:
+              rope.copy(field.begin, end);
+              return {};
+          }
+        });
   }
 
   Result<WireRope> renamed_initializer(const Initializer& initializer, const WireField& field,
                                        const std::string& name) {
     constexpr auto name_field = static_cast<std::uint32_t>(formats::onnx::Field::name);
     if (!initializer.sparse) return with_name(field, name_field, name);
-    return rewritten(field, [&](const WireField& part, std::uint64_t end, WireRope& rope) -> Result<void> {
-      if (part.number != sparse_tensor_field::values) {
-        rope.copy(part.begin, end);
-        return {};
-      }
-      Result<WireRope> values = with_name(part, name_field, name);
-      if (!values) return std::move(values).error();
-      rope.message(part.number, std::move(*values));
-      return {};
-    });
+    return with_message(file_, field, sparse_tensor_field::values,
+                        [&](const WireField& values) { return with_name(values, name_field, name); });
   }
 
   // The contents of a message whose field `number` is the name.
   Result<WireRope> with_name(const WireField& message, std::uint32_t number, const std::string& name) {
     Result<WireRope> others =
-        rewritten(message, [&](const WireField& field, std::uint64_t end, WireRope& rope) -> Result<void> {
+        rewritten(file_, message, [&](const WireField& field, std::uint64_t end, WireRope& rope) -> Result<void> {
           if (field.number != number) rope.copy(field.begin, end);
           return {};
         });
@@ -399,19 +353,6 @@ class Inlining {
     WireRope rope;
     rope.text(encode_field(number, name));
     rope.append(std::move(*others));
-    return rope;
-  }
-
-  // The contents of a message, to which take(field, end, rope) adds what each field becomes.
-  template <class Take>
-  Result<WireRope> rewritten(const WireField& message, Take take) {
-    WireRope rope;
-    WireReader wire(file_, message.offset, end_of(message));
-    Result<void> done = each_field(wire, [&](const WireField& field) -> Result<void> {
-      if (Result<void> skipped = wire.skip(field); !skipped) return skipped;
-      return take(field, wire.position(), rope);
-    });
-    if (!done) return std::move(done).error();
     return rope;
   }
 
@@ -429,7 +370,7 @@ class Inlining {
     while (!pending.empty()) {
       const Function& function = *pending.back();
       pending.pop_back();
-      PrecisionPlan::each_graph(function.body, [&](const Graph& graph) {
+      each_graph(function.body, [&](const Graph& graph) {
         for (const Node& node : graph.nodes) {
           const Function* called = model_.function(node);
           if (called != nullptr && kept_.insert(called).second) pending.push_back(called);
@@ -449,8 +390,7 @@ class Inlining {
   std::unordered_map<const Function*, std::size_t> calls_;  // in the file
   std::set<const Function*> fitting_;                       // that can be inlined
   std::set<const Function*> inlined_;
-  std::set<const Function*> kept_;  // that calls of the new model need
-  std::map<const Function*, Defaults> defaults_;
+  std::set<const Function*> kept_;                // that calls of the new model need
   std::map<std::string, std::int64_t> versions_;  // of domains that the model does not import, as functions do
   std::map<std::string, std::int64_t> imports_;   // of those, what the new model needs
   std::size_t count_ = 0;

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "models/onnx/ir/graph_scopes.hpp"
+#include "models/onnx/ir/model_ir.hpp"
 #include "models/onnx/ir/op_rules.hpp"
 #include "models/onnx/ir/type_inference.hpp"
-#include "models/onnx/run/model_tree.hpp"
 
 namespace tensorcast::models::onnx {
 namespace {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "models/onnx/ir/graph_scopes.hpp"
+#include "models/onnx/ir/model_ir.hpp"
 #include "models/onnx/ir/schema.hpp"
 #include "models/onnx/precision/precision_plan.hpp"
-#include "models/onnx/run/model_tree.hpp"
 
 namespace tensorcast::models::onnx {
 namespace {
@@ -17,7 +17,7 @@ constexpr std::size_t most_shown = 10;
 
 // Nodes of a graph and those inside it that `opset` would change.
 void find_blocking(const Model& model, const Graph& graph, std::int64_t opset, std::vector<std::string>& blocking) {
-  PrecisionPlan::each_graph(graph, [&](const Graph& each) {
+  each_graph(graph, [&](const Graph& each) {
     const std::int64_t from = each.opset("");
     for (const Node& node : each.nodes) {
       if (!node.domain.empty() || from >= opset || model.function(node) != nullptr) continue;

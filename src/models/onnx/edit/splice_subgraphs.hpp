@@ -12,19 +12,19 @@ namespace tensorcast::models::onnx {
 // Errors: those of edit().
 template <class Edit>
 [[nodiscard]] Result<WireRope> splice_subgraphs(const Node& node, bool& changed, Edit edit) {
-  RopeSplice splice(node.field.offset);
+  Splice splice(node.field);
   for (const Attribute& attribute : node.attributes) {
-    RopeSplice inside(attribute.field.offset);
+    Splice inside(attribute.field);
     for (const auto& graph : attribute.graphs) {
       bool graph_changed = false;
       Result<WireRope> contents = edit(*graph, graph_changed);
       if (!contents) return contents;
       if (graph_changed) inside.replace(graph->field, std::move(*contents));
     }
-    if (inside.changed()) splice.replace(attribute.field, std::move(inside).finish(end_of(attribute.field)));
+    if (inside.changed()) splice.replace(attribute.field, std::move(inside).finish());
   }
   changed = splice.changed();
-  return std::move(splice).finish(end_of(node.field));
+  return std::move(splice).finish();
 }
 
 }  // namespace tensorcast::models::onnx

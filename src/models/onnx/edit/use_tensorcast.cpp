@@ -14,7 +14,7 @@
 #include "models/onnx/guarded_for_file.hpp"
 #include "models/onnx/ir/op_rules.hpp"
 #include "models/onnx/model_folder.hpp"
-#include "models/onnx/wire/encode_attribute.hpp"
+#include "models/onnx/wire/encode.hpp"
 #include "models/onnx/wire/message_fields.hpp"
 #include "tensorcast/onnx.hpp"
 
@@ -92,22 +92,19 @@ class Rewriting {
                                      model_.ir_version, oldest_opset, oldest_ir_version),
                          "convert it with onnx.version_converter first");
     }
-    std::vector<std::pair<WireField, WireRope>> parts;
+    Splice splice(0, file_.size());
     bool changed = false;
     Result<WireRope> graph = graph_contents(*model_.graph, changed);
     if (!graph) return graph;
-    if (changed) parts.emplace_back(model_.graph->field, std::move(*graph));
+    if (changed) splice.replace(model_.graph->field, std::move(*graph));
     for (const auto& function : model_.functions) {
       if (is_own(*function)) continue;
       changed = false;
       Result<WireRope> body = function_contents(*function, changed);
       if (!body) return body;
-      if (changed) parts.emplace_back(function->body.field, std::move(*body));
+      if (changed) splice.replace(function->body.field, std::move(*body));
     }
-    std::sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first.begin < b.first.begin; });
-    RopeSplice splice(0);
-    for (auto& [field, contents] : parts) splice.replace(field, std::move(contents));
-    WireRope rope = std::move(splice).finish(file_.size());
+    WireRope rope = std::move(splice).finish();
     if (outcome_.rewritten == 0) return rope;
     if (!imports_own(model_.opsets)) {
       rope.text(encode_field(model_field::opset_import, encode_opset(tensorcast_domain, 1)));
@@ -129,7 +126,7 @@ class Rewriting {
 
  private:
   Result<WireRope> graph_contents(const Graph& graph, bool& changed) {
-    RopeSplice splice(graph.field.offset);
+    Splice splice(graph.field);
     for (const Node& node : graph.nodes) {
       bool node_changed = false;
       Result<WireRope> contents = node_contents(node, node_changed);
@@ -137,7 +134,7 @@ class Rewriting {
       if (node_changed) splice.replace(node.field, std::move(*contents));
     }
     changed = splice.changed();
-    return std::move(splice).finish(end_of(graph.field));
+    return std::move(splice).finish();
   }
 
   Result<WireRope> function_contents(const Function& function, bool& changed) {
@@ -162,37 +159,26 @@ class Rewriting {
   }
 
   Result<WireRope> cast_contents(const Node& node) {
-    WireRope rope;
-    WireReader wire(file_, node.field.offset, end_of(node.field));
-    Result<void> done = each_field(wire, [&](const WireField& field) -> Result<void> {
-      if (Result<void> skipped = wire.skip(field); !skipped) return skipped;
-      if (field.number != node_field::domain) rope.copy(field.begin, wire.position());
-      return {};
-    });
-    if (!done) return std::move(done).error();
+    Result<WireRope> contents =
+        rewritten(file_, node.field, [](const WireField& field, std::uint64_t end, WireRope& rope) -> Result<void> {
+          if (field.number != node_field::domain) rope.copy(field.begin, end);
+          return {};
+        });
+    if (!contents) return contents;
     for (const Default& entry : defaults_) {
-      if (node.attribute(entry.name) == nullptr) rope.text(encode_field(node_field::attribute, entry.attribute));
+      if (node.attribute(entry.name) == nullptr) contents->text(encode_field(node_field::attribute, entry.attribute));
     }
-    rope.text(encode_field(node_field::domain, tensorcast_domain));
-    return rope;
+    contents->text(encode_field(node_field::domain, tensorcast_domain));
+    return contents;
   }
 
   // The model brings the function: an attribute that it does not take would be lost.
   Result<void> check_function(const Function& function) {
-    std::set<std::string> names;
-    const WireField& whole = function.body.field;
-    WireReader wire(file_, whole.offset, end_of(whole));
-    Result<void> done = each_field(wire, [&](const WireField& field) -> Result<void> {
-      if (field.number != function_field::attribute) return {};
-      Result<std::string> name = wire.text(field.length);
-      if (!name) return std::move(name).error();
-      names.insert(std::move(*name));
-      return {};
-    });
-    if (!done) return done;
-    const bool takes_all =
-        names.contains("to") && std::all_of(defaults_.begin(), defaults_.end(),
-                                            [&](const auto& entry) { return names.contains(std::string(entry.name)); });
+    const auto takes = [&](std::string_view name) {
+      return std::find(function.attributes.begin(), function.attributes.end(), name) != function.attributes.end();
+    };
+    const bool takes_all = takes("to") && std::all_of(defaults_.begin(), defaults_.end(),
+                                                      [&](const Default& entry) { return takes(entry.name); });
     if (takes_all && function.body.opset("") == opset_) return {};
     return unsupported("the model has another function ai.tensorcast::Cast already");
   }
@@ -206,11 +192,11 @@ class Rewriting {
 };
 
 Result<UseTensorcastOutcome> use_tensorcast(const UseTensorcastRequest& request) {
-  const Result<io::InputFile> file = io::InputFile::open(request.input);
-  if (!file) return file.error();
-  const Result<std::unique_ptr<Model>> model = read_model(*file);
-  if (!model) return model.error();
-  Rewriting rewriting(*file, **model);
+  const Result<OpenModel> opened = open_model(request.input);
+  if (!opened) return opened.error();
+  const io::InputFile& file = opened->file;
+  const Model& model = *opened->model;
+  Rewriting rewriting(file, model);
   Result<WireRope> rope = rewriting.run();
   if (!rope) return std::move(rope).error();
 
@@ -220,13 +206,13 @@ Result<UseTensorcastOutcome> use_tensorcast(const UseTensorcastRequest& request)
                    .counts = {}};
   std::vector<io::ParentFolders> made_folders;
   if (!in_same_folder(request.input, request.output)) {
-    const Result<std::set<std::string>> locations = external_locations(*file, **model);
+    const Result<std::set<std::string>> locations = external_locations(file, model);
     if (!locations) return locations.error();
     // The copies have the names of the files.
     if (Result<void> apart = check_apart_from_data(request.output, *locations, request.output); !apart) {
       return std::move(apart).error();
     }
-    if (Result<void> copied = copy_external_files(*file, *locations, built.external); !copied) {
+    if (Result<void> copied = copy_external_files(file, *locations, built.external); !copied) {
       return std::move(copied).error();
     }
     for (const std::string& location : *locations) {
@@ -239,7 +225,7 @@ Result<UseTensorcastOutcome> use_tensorcast(const UseTensorcastRequest& request)
     return Error{.code = ErrorCode::internal, .message = "a copy of external data cannot get another name"};
   };
   Result<void> written =
-      write_model(*file, **model, std::move(built), request.output, {.overwrite = request.overwrite}, never);
+      write_model(file, model, std::move(built), request.output, {.overwrite = request.overwrite}, never);
   if (!written) {
     while (!made_folders.empty()) made_folders.pop_back();  // inner ones first
     return std::move(written).error();

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include "io/input_file.hpp"
 #include "io/memory_budget.hpp"
 #include "models/onnx/wire/model_schema.hpp"
+#include "tensorcast/dtype.hpp"
 #include "tensorcast/error.hpp"
 
 namespace tensorcast::models::onnx {
@@ -33,7 +35,9 @@ struct ValueType {
   [[nodiscard]] bool is_tensor() const noexcept { return kind == Kind::tensor; }
   auto operator<=>(const ValueType&) const = default;
 };
+[[nodiscard]] constexpr std::uint32_t element_of(DType dtype) { return static_cast<std::uint32_t>(dtype); }
 [[nodiscard]] inline ValueType tensor_of(std::uint32_t element) { return {ValueType::Kind::tensor, element}; }
+[[nodiscard]] inline ValueType tensor_of(DType dtype) { return tensor_of(element_of(dtype)); }
 
 struct Graph;
 
@@ -42,12 +46,14 @@ struct Attribute {
 
   WireField field;
   std::string name;
-  std::string reference;  // the attribute of the function that stands here; may be empty
-  AttributeType type = AttributeType::undefined;
+  std::string reference;                          // the attribute of the function that stands here; may be empty
+  AttributeType type = AttributeType::undefined;  // as declared; any number
+  std::uint32_t present = 0;                      // a bit for each AttributeType of which there is a value
   std::int64_t i = 0;
   std::string s;
-  std::vector<float> floats;         // of value_float and value_floats
-  std::vector<std::int64_t> ints;    // the first max_ints
+  std::vector<float> floats;         // one for a float
+  std::vector<std::int64_t> ints;    // the first max_ints, unless the whole model is read
+  std::vector<std::string> strings;  // if the whole model is read
   ByteRange tensor;                  // a TensorProto, or the values of a SparseTensorProto
   std::uint32_t tensor_element = 0;  // its DataType
   bool tensor_is_external = false;
@@ -76,6 +82,8 @@ struct Declaration {
   WireField field;
   std::string name;
   ValueType type;
+  std::uint32_t type_field = 0;                         // of TypeProto; 0: none
+  std::optional<std::vector<std::int64_t>> shape = {};  // if the whole model is read; -1: any length
   ValueId value = no_value;
 };
 
@@ -103,6 +111,7 @@ struct Graph {
   const Graph* parent = nullptr;
   const std::vector<Opset>* opsets = nullptr;
   bool is_function = false;
+  std::string name;
   std::vector<Node> nodes;
   std::vector<Declaration> inputs;  // of a function: names without type
   std::vector<Declaration> outputs;
@@ -112,6 +121,8 @@ struct Graph {
   std::vector<std::string> annotated;              // values that quantization_annotation names
 
   [[nodiscard]] std::int64_t opset(std::string_view domain) const noexcept;  // 0: not imported
+  // The value of this name that this graph sees.
+  [[nodiscard]] ValueId lookup(const std::string& wanted) const;
 };
 
 struct Function {
@@ -121,6 +132,8 @@ struct Function {
   std::string domain;
   std::string overload;
   std::vector<Opset> opsets;
+  std::vector<std::string> attributes;  // without default
+  std::vector<Attribute> defaults;      // names only, unless the whole model is read
   Graph body;
 };
 
@@ -141,7 +154,9 @@ struct Model {
   std::vector<std::unique_ptr<Function>> functions;
   std::unordered_multimap<std::string, const Function*> functions_by_name;
   std::vector<Value> values;
-  bool has_training = false;  // training_info, whose graphs may name values of this one
+  bool has_training = false;                     // training_info, whose graphs may name values of this one
+  std::vector<std::unique_ptr<Graph>> training;  // these, if the whole model is read
+  bool has_external_data = false;
   std::uint32_t node_count = 0;
   std::uint32_t graph_count = 0;
   std::set<std::string, std::less<>> value_names;  // in any scope
@@ -150,11 +165,44 @@ struct Model {
   [[nodiscard]] const Function* function(const Node& node) const noexcept;
 };
 
-// Errors: parse; unsupported: nested too deep, names defined twice; io. Memory is bounded by the file's size.
+struct OpenModel {
+  io::InputFile file;
+  std::unique_ptr<Model> model;
+};
+
+// Visits a graph and those inside its nodes.
+template <class Visit>
+void each_graph(const Graph& graph, const Visit& visit) {
+  visit(graph);
+  for (const Node& node : graph.nodes) {
+    for (const Attribute& attribute : node.attributes) {
+      for (const auto& inner : attribute.graphs) each_graph(*inner, visit);
+    }
+  }
+}
+// Those of functions, too.
+template <class Visit>
+void each_graph(const Model& model, const Visit& visit) {
+  each_graph(*model.graph, visit);
+  for (const auto& function : model.functions) each_graph(function->body, visit);
+}
+
+// Reads what precision needs, and resolves names. Errors: parse; unsupported: nested too deep, names defined twice; io.
+// Memory is bounded by the file's size.
 [[nodiscard]] Result<std::unique_ptr<Model>> read_model(const io::InputFile& file);
+[[nodiscard]] Result<OpenModel> open_model(const std::string& path);
+
+// Reads everything but the elements of tensors, and resolves no name. Errors and memory: as read_model().
+[[nodiscard]] Result<std::unique_ptr<Model>> parse_model(const io::InputFile& file);
 
 // Adds a copy of a function under a name that no other has; its memory is taken from `budget`. Errors: as read_model().
-[[nodiscard]] Result<const Function*> copy_function(const io::InputFile& file, Model& model, Function& function,
+[[nodiscard]] Result<const Function*> copy_function(const io::InputFile& file, Model& model, Function& origin,
                                                     std::string name, io::MemoryBudget& budget);
+
+// Shortens a name from a file, which may have any length, for messages.
+[[nodiscard]] std::string shown(std::string_view name);
+
+// Returns "" for both names of the standard operators' domain.
+[[nodiscard]] std::string normal_domain(std::string domain);
 
 }  // namespace tensorcast::models::onnx

@@ -11,7 +11,7 @@
 #include "formats/onnx/tensor_proto_schema.hpp"
 #include "io/input_file.hpp"
 #include "models/onnx/ir/type_inference.hpp"
-#include "models/onnx/wire/encode_attribute.hpp"
+#include "models/onnx/wire/encode.hpp"
 
 namespace tensorcast::models::onnx::testing {
 

@@ -7,7 +7,7 @@
 namespace tensorcast::models::onnx {
 namespace {
 
-constexpr std::uint32_t float32_number = 1;
+constexpr std::uint32_t float32_number = element_of(DType::float32);
 constexpr std::uint32_t as_input = 0;
 
 constexpr TypeAttribute type_attributes[] = {

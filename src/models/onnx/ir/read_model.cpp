@@ -7,7 +7,7 @@
 #include "formats/onnx/tensor_proto_schema.hpp"
 #include "io/memory_budget.hpp"
 #include "models/onnx/ir/model_ir.hpp"
-#include "models/onnx/run/model_tree.hpp"
+#include "models/onnx/ir/resolve_names.hpp"
 #include "models/onnx/wire/message_fields.hpp"
 
 namespace tensorcast::models::onnx {
@@ -21,19 +21,51 @@ Error broken(std::string what) { return Error{.code = ErrorCode::parse, .message
 // ones than the old: Casts.
 constexpr std::uint64_t node_bytes_per_byte = 4;
 
+enum class Extent : std::uint8_t { precision, whole };  // whole: all values of attributes, shapes, training
+
+AttributeType type_of_value(std::uint32_t number) {
+  switch (number) {
+    case attribute_field::f:
+      return AttributeType::float_;
+    case attribute_field::i:
+      return AttributeType::int_;
+    case attribute_field::s:
+      return AttributeType::string;
+    case attribute_field::t:
+      return AttributeType::tensor;
+    case attribute_field::g:
+      return AttributeType::graph;
+    case attribute_field::floats:
+      return AttributeType::floats;
+    case attribute_field::ints:
+      return AttributeType::ints;
+    case attribute_field::strings:
+      return AttributeType::strings;
+    case attribute_field::tensors:
+      return AttributeType::tensors;
+    case attribute_field::graphs:
+      return AttributeType::graphs;
+    case attribute_field::sparse_tensor:
+      return AttributeType::sparse_tensor;
+    case attribute_field::sparse_tensors:
+      return AttributeType::sparse_tensors;
+    case attribute_field::tp:
+      return AttributeType::type_proto;
+    case attribute_field::type_protos:
+      return AttributeType::type_protos;
+    default:
+      return AttributeType::undefined;
+  }
+}
+
 class ModelReader {
  public:
-  explicit ModelReader(const io::InputFile& file)
-      : wire_(file, 0, file.size()),
-        own_budget_(node_bytes_per_byte * file.size()),
-        budget_(own_budget_),
-        owner_(std::make_unique<Model>()),
-        model_(*owner_) {}
-  // Reads more of what `field` holds into a model.
-  ModelReader(const io::InputFile& file, Model& model, const WireField& field, io::MemoryBudget& budget)
-      : wire_(file, field.offset, field.offset + field.length), own_budget_(0), budget_(budget), model_(model) {}
+  // Reads what [begin, end) of the file holds into a model.
+  ModelReader(const io::InputFile& file, std::uint64_t begin, std::uint64_t end, Extent extent, Model& model,
+              io::MemoryBudget& budget)
+      : wire_(file, begin, end), whole_(extent == Extent::whole), budget_(budget), model_(model) {}
 
-  Result<std::unique_ptr<Model>> read() {
+  Result<void> read() {
     Result<void> done = each_field(wire_, [&](const WireField& field) -> Result<void> {
       switch (field.number) {
         case model_field::ir_version:
@@ -48,105 +80,16 @@ class ModelReader {
           return take_function(field);
         case model_field::training_info:
           model_.has_training = true;
-          return {};
+          return whole_ ? take_training(field) : Result<void>();
         default:
           return {};
       }
     });
-    if (!done) return std::move(done).error();
-    if (!model_.graph) return broken("the file holds no graph, so it is not an ONNX model");
-    if (Result<void> resolved = resolve(*model_.graph, nullptr, model_.opsets); !resolved) {
-      return std::move(resolved).error();
-    }
-    for (const auto& function : model_.functions) {
-      if (Result<void> added = add_function(*function); !added) return std::move(added).error();
-    }
-    return std::move(owner_);
-  }
-
-  Result<const Function*> copy(Function& origin, std::string name) {
-    if (Result<void> taken = take_function(origin.body.field); !taken) return std::move(taken).error();
-    Function& function = *model_.functions.back();
-    function.origin = &origin;
-    origin.copies.push_back(&function);
-    function.name = std::move(name);
-    if (Result<void> added = add_function(function); !added) return std::move(added).error();
-    return &function;
-  }
-
- private:
-  template <class Part>
-  Result<Part*> add_part(std::vector<Part>& parts) {
-    if (Result<void> fits = budget_.take(sizeof(Part)); !fits) return std::move(fits).error();
-    return &parts.emplace_back();
-  }
-
-  Result<void> take_text(const WireField& field, std::string& text) {
-    if (Result<void> right = expect(field, pbf_wire_type::length_delimited); !right) return right;
-    if (Result<void> fits = budget_.take(field.length); !fits) return fits;
-    Result<std::string> read = wire_.text(field.length);
-    if (!read) return std::move(read).error();
-    text = std::move(*read);
-    return {};
-  }
-  Result<void> take_text(const WireField& field, std::vector<std::string>& texts) {
-    const Result<std::string*> text = add_part(texts);
-    return text ? take_text(field, **text) : text.error();
-  }
-  template <class Number>
-  Result<void> take_int(const WireField& field, Number& value) {
-    const Result<std::uint64_t> read = read_varint(wire_, field);
-    if (!read) return read.error();
-    value = static_cast<Number>(*read);
-    return {};
-  }
-
-  Result<void> take_opset(const WireField& field, std::vector<Opset>& opsets) {
-    const Result<Opset*> added = add_part(opsets);
-    if (!added) return added.error();
-    Opset& opset = **added;
-    Result<void> done = each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
-      if (part.number == opset_field::domain) return take_text(part, opset.domain);
-      if (part.number == opset_field::version) return take_int(part, opset.version);
-      return {};
-    });
-    opset.domain = normal_domain(std::move(opset.domain));
-    opset.file_version = opset.version;
+    if (done && !model_.graph) return broken("the file holds no graph, so it is not an ONNX model");
     return done;
   }
 
-  Result<void> take_graph(const WireField& field, Graph& graph, int depth) {
-    if (depth > max_graph_depth) {
-      return Error{.code = ErrorCode::unsupported,
-                   .message = fmt::format("graphs are nested over {} deep", max_graph_depth)};
-    }
-    if (Result<void> right = expect(field, pbf_wire_type::length_delimited); !right) return right;
-    graph.field = field;
-    graph.id = model_.graph_count++;
-    return each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
-      switch (part.number) {
-        case graph_field::node:
-          return take_node(part, graph, depth);
-        case graph_field::input:
-          return take_declaration(part, graph.inputs);
-        case graph_field::output:
-          return take_declaration(part, graph.outputs);
-        case graph_field::value_info:
-          return take_declaration(part, graph.infos);
-        case graph_field::initializer:
-          return take_initializer(part, graph, false);
-        case graph_field::sparse_initializer:
-          return take_initializer(part, graph, true);
-        case graph_field::quantization_annotation:
-          return each_field_of(wire_, part, [&](const WireField& fact) -> Result<void> {
-            return fact.number == annotation_field::tensor_name ? take_text(fact, graph.annotated) : Result<void>();
-          });
-        default:
-          return {};
-      }
-    });
-  }
-
+  // Also the one way to read a function again.
   Result<void> take_function(const WireField& field) {
     if (Result<void> right = expect(field, pbf_wire_type::length_delimited); !right) return right;
     if (Result<void> fits = budget_.take(sizeof(Function)); !fits) return fits;
@@ -175,6 +118,10 @@ class ModelReader {
           return take_name(part, body.inputs);
         case function_field::output:
           return take_name(part, body.outputs);
+        case function_field::attribute:
+          return take_text(part, function.attributes);
+        case function_field::attribute_proto:
+          return take_default(part, function.defaults);
         case function_field::node:
           return take_node(part, body, 0);
         case function_field::value_info:
@@ -187,9 +134,85 @@ class ModelReader {
     return done;
   }
 
-  Result<void> add_function(Function& function) {
-    model_.functions_by_name.emplace(function.name, &function);
-    return resolve(function.body, nullptr, function.opsets);
+ private:
+  template <class Part>
+  Result<Part*> add_part(std::vector<Part>& parts) {
+    if (Result<void> fits = budget_.take(sizeof(Part)); !fits) return std::move(fits).error();
+    return &parts.emplace_back();
+  }
+
+  Result<void> take_text(const WireField& field, std::string& text) {
+    if (Result<void> right = expect(field, pbf_wire_type::length_delimited); !right) return right;
+    if (Result<void> fits = budget_.take(field.length); !fits) return fits;
+    Result<std::string> read = wire_.text(field.length);
+    if (!read) return std::move(read).error();
+    text = std::move(*read);
+    return {};
+  }
+  Result<void> take_text(const WireField& field, std::vector<std::string>& texts) {
+    const Result<std::string*> text = add_part(texts);
+    return text ? take_text(field, **text) : text.error();
+  }
+  template <class Number>
+  Result<void> take_int(const WireField& field, Number& value) {
+    const Result<std::uint64_t> read = read_varint(wire_, field);
+    if (!read) return read.error();
+    value = static_cast<Number>(*read);
+    return {};
+  }
+  Result<void> take_element(const WireField& field, std::uint32_t& element) {
+    std::uint64_t number = 0;
+    Result<void> got = take_int(field, number);
+    element = static_cast<std::uint32_t>(std::min<std::uint64_t>(number, UINT32_MAX));
+    return got;
+  }
+
+  Result<void> take_opset(const WireField& field, std::vector<Opset>& opsets) {
+    const Result<Opset*> added = add_part(opsets);
+    if (!added) return added.error();
+    Opset& opset = **added;
+    Result<void> done = each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
+      if (part.number == opset_field::domain) return take_text(part, opset.domain);
+      if (part.number == opset_field::version) return take_int(part, opset.version);
+      return {};
+    });
+    opset.domain = normal_domain(std::move(opset.domain));
+    opset.file_version = opset.version;
+    return done;
+  }
+
+  Result<void> take_graph(const WireField& field, Graph& graph, int depth) {
+    if (depth > max_graph_depth) {
+      return Error{.code = ErrorCode::unsupported,
+                   .message = fmt::format("graphs are nested over {} deep", max_graph_depth)};
+    }
+    if (Result<void> right = expect(field, pbf_wire_type::length_delimited); !right) return right;
+    graph.field = field;
+    graph.id = model_.graph_count++;
+    return each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
+      switch (part.number) {
+        case graph_field::name:
+          return take_text(part, graph.name);
+        case graph_field::node:
+          return take_node(part, graph, depth);
+        case graph_field::input:
+          return take_declaration(part, graph.inputs);
+        case graph_field::output:
+          return take_declaration(part, graph.outputs);
+        case graph_field::value_info:
+          return take_declaration(part, graph.infos);
+        case graph_field::initializer:
+          return take_initializer(part, graph, false);
+        case graph_field::sparse_initializer:
+          return take_initializer(part, graph, true);
+        case graph_field::quantization_annotation:
+          return each_field_of(wire_, part, [&](const WireField& fact) -> Result<void> {
+            return fact.number == annotation_field::tensor_name ? take_text(fact, graph.annotated) : Result<void>();
+          });
+        default:
+          return {};
+      }
+    });
   }
 
   Result<void> take_node(const WireField& field, Graph& graph, int depth) {
@@ -213,7 +236,7 @@ class ModelReader {
         case node_field::overload:
           return take_text(part, node.overload);
         case node_field::attribute:
-          return take_attribute(part, node, depth);
+          return take_attribute(part, node.attributes, depth);
         default:
           return {};
       }
@@ -224,20 +247,42 @@ class ModelReader {
     return done;
   }
 
-  Result<void> take_attribute(const WireField& field, Node& node, int depth) {
-    const Result<Attribute*> added = add_part(node.attributes);
+  // Graphs that train the main one, and see its values.
+  Result<void> take_training(const WireField& field) {
+    return each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
+      if (part.number != training_field::initialization && part.number != training_field::algorithm) return {};
+      if (Result<void> fits = budget_.take(sizeof(Graph)); !fits) return fits;
+      return take_graph(part, *model_.training.emplace_back(std::make_unique<Graph>()), 1);
+    });
+  }
+
+  // An attribute of a function, which calls may leave out.
+  Result<void> take_default(const WireField& field, std::vector<Attribute>& defaults) {
+    if (whole_) return take_attribute(field, defaults, 0);
+    const Result<Attribute*> added = add_part(defaults);
+    if (!added) return added.error();
+    (*added)->field = field;
+    return each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
+      return part.number == attribute_field::name ? take_text(part, (*added)->name) : Result<void>();
+    });
+  }
+
+  Result<void> take_attribute(const WireField& field, std::vector<Attribute>& attributes, int depth) {
+    const Result<Attribute*> added = add_part(attributes);
     if (!added) return added.error();
     Attribute& attribute = **added;
     attribute.field = field;
-    std::uint64_t type = 0;
-    Result<void> done = each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
+    return each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
+      if (const AttributeType type = type_of_value(part.number); type != AttributeType::undefined) {
+        attribute.present |= 1u << static_cast<unsigned>(type);
+      }
       switch (part.number) {
         case attribute_field::name:
           return take_text(part, attribute.name);
         case attribute_field::ref_attr_name:
           return take_text(part, attribute.reference);
         case attribute_field::type:
-          return take_int(part, type);
+          return take_int(part, attribute.type);
         case attribute_field::i:
           return take_int(part, attribute.i);
         case attribute_field::s:
@@ -247,13 +292,16 @@ class ModelReader {
           return take_floats(part, attribute.floats);
         case attribute_field::ints:
           return take_ints(part, attribute.ints);
+        case attribute_field::strings:
+          return whole_ ? take_text(part, attribute.strings) : Result<void>();
         case attribute_field::t:
           return take_tensor(part, attribute);
         case attribute_field::sparse_tensor:
-          return each_field_of(wire_, part, [&](const WireField& values) -> Result<void> {
-            if (values.number != sparse_tensor_field::values) return {};
-            return take_tensor(values, attribute);
-          });
+          return take_sparse_tensor(part, attribute);
+        case attribute_field::tensors:
+          return whole_ ? take_tensor(part, attribute) : Result<void>();
+        case attribute_field::sparse_tensors:
+          return whole_ ? take_sparse_tensor(part, attribute) : Result<void>();
         case attribute_field::g:
         case attribute_field::graphs: {
           if (Result<void> fits = budget_.take(sizeof(Graph)); !fits) return fits;
@@ -263,9 +311,6 @@ class ModelReader {
           return {};
       }
     });
-    attribute.type = type <= static_cast<std::uint64_t>(AttributeType::type_protos) ? static_cast<AttributeType>(type)
-                                                                                    : AttributeType::undefined;
-    return done;
   }
 
   // One value, or many packed into one field.
@@ -282,13 +327,14 @@ class ModelReader {
     return wire_.read(std::as_writable_bytes(std::span(floats).subspan(before)));
   }
 
-  // As take_floats(), but only the first few: such as a permutation of axes.
+  // As take_floats(), but of a model that is not read whole only the first few: such as a permutation of axes.
   Result<void> take_ints(const WireField& field, std::vector<std::int64_t>& ints) {
     const bool packed = field.type == pbf_wire_type::length_delimited;
     if (!packed) {
       if (Result<void> right = expect(field, pbf_wire_type::varint); !right) return right;
     }
-    while (ints.size() < Attribute::max_ints && (!packed || wire_.position() < field.offset + field.length)) {
+    while ((whole_ || ints.size() < Attribute::max_ints) &&
+           (!packed || wire_.position() < field.offset + field.length)) {
       if (Result<void> fits = budget_.take(sizeof(std::int64_t)); !fits) return fits;
       const Result<std::uint64_t> number = wire_.varint();
       if (!number) return number.error();
@@ -307,6 +353,11 @@ class ModelReader {
     attribute.tensor_is_external = header.external;
     return done;
   }
+  Result<void> take_sparse_tensor(const WireField& field, Attribute& attribute) {
+    return each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
+      return part.number == sparse_tensor_field::values ? take_tensor(part, attribute) : Result<void>();
+    });
+  }
 
   Result<void> take_tensor_header(const WireField& field, Initializer& header) {
     using formats::onnx::Field;
@@ -320,11 +371,12 @@ class ModelReader {
         case Field::name:
           return take_text(part, header.name);
         case Field::data_type:
-          return take_int(part, header.element);
+          return take_element(part, header.element);
         case Field::data_location: {
           std::uint64_t location = 0;
           Result<void> got = take_int(part, location);
           header.external = location == formats::onnx::external_location;
+          model_.has_external_data = model_.has_external_data || header.external;
           return got;
         }
         case Field::dims:
@@ -373,31 +425,46 @@ class ModelReader {
     declaration.field = field;
     return each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
       if (part.number == value_field::name) return take_text(part, declaration.name);
-      if (part.number == value_field::type) return take_type(part, declaration.type, 0);
+      if (part.number == value_field::type) return take_type(part, declaration.type, 0, &declaration);
       return {};
     });
   }
 
-  Result<void> take_type(const WireField& field, ValueType& type, int depth) {
+  Result<void> take_shape(const WireField& field, std::vector<std::int64_t>& shape) {
+    return each_field_of(wire_, field, [&](const WireField& dim) -> Result<void> {
+      if (dim.number != shape_field::dim) return {};
+      if (Result<void> fits = budget_.take_grown<std::int64_t>(); !fits) return fits;
+      std::int64_t& length = shape.emplace_back(-1);  // a symbolic name, or unset
+      return each_field_of(wire_, dim, [&](const WireField& content) -> Result<void> {
+        return content.number == dimension_field::value ? take_int(content, length) : Result<void>();
+      });
+    });
+  }
+
+  // `declared`: has this type itself; null for a type inside another.
+  Result<void> take_type(const WireField& field, ValueType& type, int depth, Declaration* declared) {
     using Kind = ValueType::Kind;
     if (depth > max_graph_depth) {
       return Error{.code = ErrorCode::unsupported, .message = "types are nested too deep"};
     }
     return each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
+      if (declared != nullptr && part.number != type_field::denotation) declared->type_field = part.number;
       if (part.number == type_field::tensor) {
         type.kind = Kind::tensor;
         return each_field_of(wire_, part, [&](const WireField& fact) -> Result<void> {
-          return fact.number == tensor_type_field::elem_type ? take_int(fact, type.element) : Result<void>();
+          if (fact.number == tensor_type_field::elem_type) return take_element(fact, type.element);
+          if (fact.number != tensor_type_field::shape || !whole_ || declared == nullptr) return {};
+          return take_shape(fact, declared->shape.emplace());
         });
       }
       const bool is_sequence = part.number == type_field::sequence;
       if (!is_sequence && part.number != type_field::optional) {
-        if (part.number <= type_field::optional && part.number != 6) type = {.kind = Kind::other};
+        if (part.number <= type_field::optional && part.number != type_field::denotation) type = {.kind = Kind::other};
         return {};
       }
       ValueType inner;
       Result<void> done = each_field_of(wire_, part, [&](const WireField& element) -> Result<void> {
-        return element.number == 1 ? take_type(element, inner, depth + 1) : Result<void>();
+        return element.number == 1 ? take_type(element, inner, depth + 1, nullptr) : Result<void>();
       });
       const bool of_tensor = inner.kind == Kind::tensor;
       const bool of_sequence = inner.kind == Kind::sequence;
@@ -410,134 +477,69 @@ class ModelReader {
     });
   }
 
-  Result<ValueId> define(Graph& graph, const std::string& name) {
-    if (Result<void> fits = budget_.take(sizeof(Value) + 2 * name.size()); !fits) return std::move(fits).error();
-    const auto id = static_cast<ValueId>(model_.values.size());
-    if (!graph.names.emplace(name, id).second) {
-      return broken(fmt::format("the value \"{}\" is defined twice", shown(name)));
-    }
-    model_.values.push_back({.name = name, .graph = &graph});
-    model_.value_names.insert(name);
-    return id;
-  }
-
-  static ValueId lookup(const Graph& graph, const std::string& name) {
-    if (name.empty()) return no_value;
-    for (const Graph* scope = &graph; scope != nullptr; scope = scope->parent) {
-      if (const auto found = scope->names.find(name); found != scope->names.end()) return found->second;
-    }
-    return no_value;
-  }
-
-  // Names become values. A graph may take values of the graphs around it; a function sees only its own.
-  Result<void> resolve(Graph& graph, const Graph* parent, const std::vector<Opset>& opsets) {
-    graph.parent = parent;
-    graph.opsets = &opsets;
-    for (Declaration& input : graph.inputs) {
-      const Result<ValueId> id = define(graph, input.name);
-      if (!id) return id.error();
-      input.value = *id;
-      model_.values[*id].is_input = true;
-      model_.values[*id].type = input.type;
-    }
-    for (Initializer& initializer : graph.initializers) {
-      const auto known = graph.names.find(initializer.name);
-      Result<ValueId> id = known == graph.names.end() ? define(graph, initializer.name) : known->second;
-      if (!id) return id.error();
-      Value& value = model_.values[*id];
-      if (value.initializer != nullptr) {
-        return broken(fmt::format("there are two initializers \"{}\"", shown(initializer.name)));
-      }
-      value.initializer = &initializer;
-      value.type = tensor_of(initializer.element);
-      initializer.value = *id;
-    }
-    for (Node& node : graph.nodes) {
-      for (const std::string& name : node.output_names) {
-        node.outputs.push_back(no_value);
-        if (name.empty()) continue;
-        const Result<ValueId> id = define(graph, name);
-        if (!id) return id.error();
-        node.outputs.back() = *id;
-        model_.values[*id].producer = &node;
-      }
-    }
-    for (Node& node : graph.nodes) {
-      for (const std::string& name : node.input_names) {
-        const ValueId id = lookup(graph, name);
-        if (id == no_value && !name.empty()) {
-          return broken(
-              fmt::format("nothing defines the value \"{}\", which {} takes", shown(name), shown(node.op_type)));
-        }
-        node.inputs.push_back(id);
-      }
-      for (Attribute& attribute : node.attributes) {
-        for (const auto& inner : attribute.graphs) {
-          if (Result<void> done = resolve(*inner, &graph, opsets); !done) return done;
-        }
-      }
-    }
-    for (Declaration& output : graph.outputs) {
-      output.value = lookup(graph, output.name);
-      if (output.value == no_value) {
-        return broken(fmt::format("nothing defines the output \"{}\"", shown(output.name)));
-      }
-      Value& value = model_.values[output.value];
-      if (value.graph == &graph) value.is_output = true;
-      if (value.type.kind == ValueType::Kind::unknown) value.type = output.type;
-    }
-    for (Declaration& info : graph.infos) {
-      const auto known = graph.names.find(info.name);
-      if (known == graph.names.end()) continue;
-      info.value = known->second;
-      Value& value = model_.values[info.value];
-      if (value.type.kind == ValueType::Kind::unknown) value.type = info.type;
-    }
-    return {};
-  }
-
   WireReader wire_;
-  io::MemoryBudget own_budget_;
+  bool whole_;
   io::MemoryBudget& budget_;
-  std::unique_ptr<Model> owner_ = nullptr;  // of a whole model; graphs point into it, so it must not move
   Model& model_;
 };
 
+Result<std::unique_ptr<Model>> read(const io::InputFile& file, Extent extent, io::MemoryBudget& budget) {
+  if (file.size() > formats::onnx::max_message_bytes) {
+    return Error{.code = ErrorCode::parse,
+                 .message = "the model is larger than protobuf's limit of 2 GiB",
+                 .hint = "large models keep their tensors in files of their own, as external data"};
+  }
+  auto model = std::make_unique<Model>();
+  Result<void> done = ModelReader(file, 0, file.size(), extent, *model, budget).read();
+  if (!done) return std::move(done).error();
+  return model;
+}
+
+Result<void> add_function(Model& model, Function& function, io::MemoryBudget& budget) {
+  model.functions_by_name.emplace(function.name, &function);
+  return resolve_names(model, function.body, function.opsets, budget);
+}
+
 }  // namespace
 
-const Attribute* Node::attribute(std::string_view wanted) const noexcept {
-  const auto found = std::find_if(attributes.begin(), attributes.end(),
-                                  [&](const Attribute& attribute) { return attribute.name == wanted; });
-  return found == attributes.end() ? nullptr : &*found;
-}
-
-std::int64_t Graph::opset(std::string_view domain) const noexcept {
-  std::int64_t version = 0;
-  for (const Opset& opset : *opsets) {
-    if (opset.domain == domain) version = opset.version;
-  }
-  return version;
-}
-
-const Function* Model::function(const Node& node) const noexcept {
-  const auto [begin, end] = functions_by_name.equal_range(node.callee.empty() ? node.op_type : node.callee);
-  for (auto found = begin; found != end; ++found) {
-    const Function& function = *found->second;
-    if (function.domain == node.domain && function.overload == node.overload) return &function;
-  }
-  return nullptr;
+Result<std::unique_ptr<Model>> parse_model(const io::InputFile& file) {
+  io::MemoryBudget budget(node_bytes_per_byte * file.size());
+  return read(file, Extent::whole, budget);
 }
 
 Result<std::unique_ptr<Model>> read_model(const io::InputFile& file) {
-  if (file.size() > formats::onnx::max_message_bytes) {
-    return broken("the model is larger than protobuf's limit of 2 GiB");
+  io::MemoryBudget budget(node_bytes_per_byte * file.size());
+  Result<std::unique_ptr<Model>> made = read(file, Extent::precision, budget);
+  if (!made) return made;
+  Model& model = **made;
+  Result<void> resolved = resolve_names(model, *model.graph, model.opsets, budget);
+  for (std::size_t k = 0; resolved && k < model.functions.size(); ++k) {
+    resolved = add_function(model, *model.functions[k], budget);
   }
-  return ModelReader(file).read();
+  if (!resolved) return std::move(resolved).error();
+  return made;
 }
 
-Result<const Function*> copy_function(const io::InputFile& file, Model& model, Function& function, std::string name,
+Result<OpenModel> open_model(const std::string& path) {
+  Result<io::InputFile> file = io::InputFile::open(path);
+  if (!file) return std::move(file).error();
+  Result<std::unique_ptr<Model>> model = read_model(*file);
+  if (!model) return std::move(model).error();
+  return OpenModel{.file = std::move(*file), .model = std::move(*model)};
+}
+
+Result<const Function*> copy_function(const io::InputFile& file, Model& model, Function& origin, std::string name,
                                       io::MemoryBudget& budget) {
-  return ModelReader(file, model, function.body.field, budget).copy(function, std::move(name));
+  const WireField& field = origin.body.field;
+  Result<void> done =
+      ModelReader(file, field.begin, end_of(field), Extent::precision, model, budget).take_function(field);
+  if (!done) return std::move(done).error();
+  Function& function = *model.functions.back();
+  function.origin = &origin;
+  origin.copies.push_back(&function);
+  function.name = std::move(name);
+  if (Result<void> added = add_function(model, function, budget); !added) return std::move(added).error();
+  return &function;
 }
 
 }  // namespace tensorcast::models::onnx

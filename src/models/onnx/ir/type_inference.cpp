@@ -129,15 +129,15 @@ class Inference {
         if (attribute.name == "value" || attribute.name == "sparse_value") {
           if (attribute.tensor_element != 0) out = tensor_of(attribute.tensor_element);
         }
-        if (attribute.name.starts_with("value_float")) out = tensor_of(1);
-        if (attribute.name.starts_with("value_int")) out = tensor_of(7);
-        if (attribute.name.starts_with("value_string")) out = tensor_of(8);
+        if (attribute.name.starts_with("value_float")) out = tensor_of(DType::float32);
+        if (attribute.name.starts_with("value_int")) out = tensor_of(DType::int64);
+        if (attribute.name.starts_with("value_string")) out = tensor_of(DType::string);
       }
       return;
     }
     if (op == "ConstantOfShape") {
       const Attribute* value = node.attribute("value");
-      if (value == nullptr) out = tensor_of(1);
+      if (value == nullptr) out = tensor_of(DType::float32);
       if (value != nullptr && value->tensor_element != 0) out = tensor_of(value->tensor_element);
       return;
     }
@@ -150,7 +150,8 @@ class Inference {
     if (has_stash_type(op)) {  // mean and deviation have the type of the computation
       const Attribute* stash = node.attribute("stash_type");
       if (schema.outputs.size() > 1) {
-        bound[schema.outputs[1].variable] = tensor_of(stash == nullptr ? 1u : static_cast<std::uint32_t>(stash->i));
+        bound[schema.outputs[1].variable] =
+            tensor_of(stash == nullptr ? element_of(DType::float32) : static_cast<std::uint32_t>(stash->i));
       }
       return;
     }
@@ -183,14 +184,15 @@ class Inference {
   void bind_quantize(const Node& node, ValueType& out) const {
     const Attribute* given = node.attribute("output_dtype");
     if (node.inputs.size() > 2 && node.inputs[2] != no_value) return;  // that of the zero point
-    out = tensor_of(given != nullptr && given->i != 0 ? static_cast<std::uint32_t>(given->i) : 2);
+    out =
+        tensor_of(given != nullptr && given->i != 0 ? static_cast<std::uint32_t>(given->i) : element_of(DType::uint8));
   }
 
   static void bind_container(std::string_view op, ValueType first, ValueType& out) {
     if (op == "OptionalHasElement") {
-      out = tensor_of(9);
+      out = tensor_of(DType::boolean);
     } else if (op == "SequenceLength") {
-      out = tensor_of(7);
+      out = tensor_of(DType::int64);
     } else if (first.kind == Kind::unknown || first.kind == Kind::other) {
       return;
     } else if (op == "SequenceConstruct" || op == "SplitToSequence") {

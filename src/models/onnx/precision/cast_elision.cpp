@@ -31,14 +31,27 @@ std::string meaning(const Node& node, std::uint32_t element, const Graph& graph)
   return text;
 }
 
-ValueId lookup(const Graph& graph, const std::string& name) {
-  for (const Graph* scope = &graph; scope != nullptr; scope = scope->parent) {
-    if (const auto found = scope->names.find(name); found != scope->names.end()) return found->second;
-  }
-  return no_value;
-}
-
 }  // namespace
+
+std::string_view reason_of(Removal removal) {
+  switch (removal) {
+    case Removal::identity_cast:
+      return "its input has the type already";
+    case Removal::round_trip:
+      return "it gives back the value that a Cast without loss took";
+    case Removal::lossy_round_trip:
+      return "it gives back the type that another Cast took; the value changes";
+    case Removal::duplicate:
+      return "an earlier Cast of the graph gives the same";
+    case Removal::identity:
+      return "it copies its input";
+    case Removal::dead:
+      return "nothing takes its result";
+    case Removal::none:
+      break;
+  }
+  return {};
+}
 
 CastElision::CastElision(const PrecisionPlan& plan, const Options& options)
     : plan_(plan),
@@ -51,21 +64,20 @@ CastElision::CastElision(const PrecisionPlan& plan, const Options& options)
       was_used_(plan.model().values.size()) {
   for (ValueId id = 0; id < sources_.size(); ++id) sources_[id] = id;
   if (plan.model().has_training) return;  // its graphs may name any value of the model
-  const auto each_root = [&](const auto& visit) {
-    visit(*plan_.model().graph);
-    for (const auto& function : plan_.model().functions) visit(function->body);
-  };
-  each_root([&](const Graph& graph) { collect(graph); });
+  each_graph(plan_.model(), [&](const Graph& graph) { collect(graph); });
   for (ValueId id = 0; id < uses_.size(); ++id) {
     use_counts_[id] = uses_[id].size();
     was_used_[id] = use_counts_[id] > 0;
   }
-  each_root([&](const Graph& graph) {
-    // More than once only if nodes are out of order.
-    constexpr int most_rounds = 8;
-    for (int round = 0; round < most_rounds && examine(graph); ++round) continue;
-    for (int round = 0; round < most_rounds && remove_dead(graph); ++round) continue;
-  });
+  clean(*plan_.model().graph);
+  for (const auto& function : plan_.model().functions) clean(function->body);
+}
+
+void CastElision::clean(const Graph& graph) {
+  // More than once only if nodes are out of order.
+  constexpr int most_rounds = 8;
+  for (int round = 0; round < most_rounds && examine(graph); ++round) continue;
+  for (int round = 0; round < most_rounds && remove_dead(graph); ++round) continue;
 }
 
 ValueId CastElision::source(ValueId id) const {
@@ -78,9 +90,6 @@ void CastElision::collect(const Graph& graph) {
   for (const Node& node : graph.nodes) {
     for (const ValueId id : node.inputs) {
       if (id != no_value) uses_[id].push_back({.graph = &graph});
-    }
-    for (const Attribute& attribute : node.attributes) {
-      for (const auto& inner : attribute.graphs) collect(*inner);
     }
   }
   for (const Declaration& output : graph.outputs) uses_[output.value].push_back({.graph = &graph, .is_output = true});
@@ -149,7 +158,7 @@ bool CastElision::can_replace(ValueId result, ValueId other, const Graph& graph)
   const auto sees = [&](ValueId id, ValueId wanted) {
     const std::string& wanted_name = name(wanted);
     return std::all_of(uses_[id].begin(), uses_[id].end(), [&](const Use& use) {
-      const ValueId seen = lookup(*use.graph, wanted_name);
+      const ValueId seen = use.graph->lookup(wanted_name);
       return seen != no_value && (seen == wanted || source(seen) == source(wanted));
     });
   };

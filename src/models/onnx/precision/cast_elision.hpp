@@ -52,6 +52,7 @@ class CastElision {
 
   [[nodiscard]] const std::string& own_name(ValueId id) const { return plan_.model().values[id].name; }
   void collect(const Graph& graph);
+  void clean(const Graph& graph);
   [[nodiscard]] bool examine(const Graph& graph);
   [[nodiscard]] Found find(const Node& node, const Graph& graph);
   [[nodiscard]] Found find_round_trip(const Node& node, const Graph& graph) const;
@@ -74,6 +75,9 @@ class CastElision {
   std::size_t removed_ = 0;
   std::size_t removed_casts_ = 0;
 };
+
+// In words.
+[[nodiscard]] std::string_view reason_of(Removal removal);
 
 // Returns false for every other operator.
 [[nodiscard]] inline bool is_cast(const Node& node) noexcept {

@@ -24,7 +24,6 @@
 #include "models/onnx/precision/node_selection.hpp"
 #include "models/onnx/precision/precision_plan.hpp"
 #include "models/onnx/precision/runtime_overlay.hpp"
-#include "models/onnx/run/model_tree.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/onnx.hpp"
 
@@ -103,17 +102,12 @@ Result<void> take_selection(const Model& model, const ConvertRequest& request, P
   if (!only) return only.error();
   settings.blocked = std::move(*kept);
   if (!request.only.empty()) {
-    const auto block = [&](const Graph& graph, const auto& self) -> void {
+    each_graph(model, [&](const Graph& graph) {
       for (const Node& node : graph.nodes) {
         // A Constant takes the type that its consumers want.
         if (!(*only)[node.id] && node.op_type != "Constant") settings.blocked[node.id] = true;
-        for (const Attribute& attribute : node.attributes) {
-          for (const auto& inner : attribute.graphs) self(*inner, self);
-        }
       }
-    };
-    block(*model.graph, block);
-    for (const auto& function : model.functions) block(function->body, block);
+    });
   }
   Result<std::vector<OperatorTypes>> operators = parse_operator_types(model, request.operator_types);
   if (!operators) return std::move(operators).error();
@@ -147,7 +141,7 @@ Result<void> check_names(const Model& model, const PrecisionPlan& plan, const Co
     for (const Declaration& edge : *declarations) edges.insert(edge.name);
   }
   std::set<std::string, std::less<>> operators, nodes;
-  plan.each_graph([&](const Graph& graph) {
+  each_graph(plan.model(), [&](const Graph& graph) {
     for (const Node& node : graph.nodes) {
       operators.insert(node.op_type);
       nodes.insert(shown_name(node));
@@ -210,7 +204,7 @@ class Survey {
 
   Result<void> run() {
     Result<void> done;
-    plan_.each_graph([&](const Graph& graph) {
+    each_graph(plan_.model(), [&](const Graph& graph) {
       if (done) done = survey(graph);
     });
     return done;
@@ -361,7 +355,7 @@ void describe_nodes(const PrecisionPlan& plan, const CastElision& elision, Conve
   const ConvertRequest& request = *plan.settings().request;
   const std::vector<std::string> scopes = graph_scopes(plan.model());
   std::map<DType, std::size_t> by_type;
-  plan.each_graph([&](const Graph& graph) {
+  each_graph(plan.model(), [&](const Graph& graph) {
     for (const Node& node : graph.nodes) {
       outcome.nodes_converted += plan.is_converted(node) ? 1 : 0;
       outcome.casts_before += node.op_type == "Cast" && node.domain.empty() ? 1 : 0;

@@ -62,10 +62,10 @@ class Separation {
     const auto take_names = [&](const Graph& graph) {
       for (const Node& node : graph.nodes) names_.add(node.op_type);
     };
-    PrecisionPlan::each_graph(*model.graph, take_names);
+    each_graph(*model.graph, take_names);
     for (const auto& function : model.functions) {
       names_.add(function->name);
-      PrecisionPlan::each_graph(function->body, take_names);
+      each_graph(function->body, take_names);
     }
   }
 

@@ -10,8 +10,7 @@
 #include "models/onnx/edit/retyped_declaration.hpp"
 #include "models/onnx/ir/fresh_names.hpp"
 #include "models/onnx/ir/op_rules.hpp"
-#include "models/onnx/wire/encode_attribute.hpp"
-#include "models/onnx/wire/message_edits.hpp"
+#include "models/onnx/wire/encode.hpp"
 #include "models/onnx/wire/message_fields.hpp"
 #include "tensorcast/cast.hpp"
 
@@ -55,7 +54,7 @@ void ModelWriter::name_forms() {
   forms_.resize(model.values.size());
   output_elements_.resize(model.values.size());
   scale_names_.resize(model.values.size());
-  plan_.each_graph([&](const Graph& graph) {
+  each_graph(plan_.model(), [&](const Graph& graph) {
     for (const Node& node : graph.nodes) {
       if (elision_.removal(node) != Removal::none) continue;
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
@@ -566,8 +565,8 @@ Result<void> ModelWriter::initializer(const Initializer& initializer, WireRope& 
     count(produced);
     if (Result<void> done = emit(change_of(id, produced), produced); !done) return done;
     if (!scale_names_[id].empty()) rope.text(encode_field(graph_field::initializer, scale_tensor(id)));
-  } else if (!initializer.sparse && is_castable(static_cast<DType>(initializer.element)) && initializer.element != 8 &&
-             moves) {
+  } else if (!initializer.sparse && is_castable(static_cast<DType>(initializer.element)) &&
+             initializer.element != element_of(DType::string) && moves) {
     if (Result<void> done = emit({}, produced); !done) return done;
   } else {
     rope.copy(field.begin, field.offset + field.length);

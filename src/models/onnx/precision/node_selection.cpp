@@ -9,7 +9,7 @@
 
 #include "convert/name_pattern.hpp"
 #include "models/onnx/ir/graph_scopes.hpp"
-#include "models/onnx/run/model_tree.hpp"
+#include "models/onnx/ir/model_ir.hpp"
 
 namespace tensorcast::models::onnx {
 namespace {
@@ -80,16 +80,6 @@ Result<Test> test_of(std::string_view entry) {
       [regex = std::move(*pattern)](const Node& node, const std::string&) { return regex.matches(shown_name(node)); });
 }
 
-template <class Visit>
-void each_node(const Graph& graph, const Visit& visit) {
-  for (const Node& node : graph.nodes) {
-    visit(node, graph);
-    for (const Attribute& attribute : node.attributes) {
-      for (const auto& inner : attribute.graphs) each_node(*inner, visit);
-    }
-  }
-}
-
 }  // namespace
 
 Result<std::vector<bool>> select_nodes(const Model& model, const std::vector<std::string>& entries,
@@ -101,13 +91,13 @@ Result<std::vector<bool>> select_nodes(const Model& model, const std::vector<std
     const Result<Test> test = test_of(entry);
     if (!test) return test.error();
     bool any = false;
-    const auto visit = [&](const Node& node, const Graph& graph) {
-      if (!(*test)(node, scopes[graph.id])) return;
-      selected[node.id] = true;
-      any = true;
-    };
-    each_node(*model.graph, visit);
-    for (const auto& function : model.functions) each_node(function->body, visit);
+    each_graph(model, [&](const Graph& graph) {
+      for (const Node& node : graph.nodes) {
+        if (!(*test)(node, scopes[graph.id])) continue;
+        selected[node.id] = true;
+        any = true;
+      }
+    });
     if (!any) {
       return refused(fmt::format("no node of the model matches \"{}\" of `{}`", shown(entry), option),
                      "`tcast onnx casts MODEL --picture model.dot` draws its nodes with their names");

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <utility>
 
-#include "models/onnx/run/model_tree.hpp"
+#include "models/onnx/ir/model_ir.hpp"
 #include "tensorcast/dtype.hpp"
 
 namespace tensorcast::models::onnx {
@@ -16,16 +16,6 @@ Error refused(const std::string& entry, std::string_view why) {
   return Error{.code = ErrorCode::invalid_argument,
                .message = fmt::format("\"{}\" {}", shown(entry), why),
                .hint = "write DOMAIN::OPERATOR:in=TYPE,out=TYPE, or in0=TYPE for one input"};
-}
-
-bool has_operator(const Graph& graph, const OperatorTypes& types) {
-  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
-    if (types.names(node)) return true;
-    return std::any_of(node.attributes.begin(), node.attributes.end(), [&](const Attribute& attribute) {
-      return std::any_of(attribute.graphs.begin(), attribute.graphs.end(),
-                         [&](const auto& inner) { return has_operator(*inner, types); });
-    });
-  });
 }
 
 bool is_floating(DType dtype) { return is_castable(dtype) && family(dtype) == Family::floating; }
@@ -83,8 +73,11 @@ Result<std::vector<OperatorTypes>> parse_operator_types(const Model& model, cons
       if (comma == std::string_view::npos) break;
       rest.remove_prefix(comma + 1);
     }
-    bool known = has_operator(*model.graph, types);
-    for (const auto& function : model.functions) known = known || has_operator(function->body, types);
+    bool known = false;
+    each_graph(model, [&](const Graph& graph) {
+      known = known ||
+              std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) { return types.names(node); });
+    });
     if (!known) return refused(entry, "names an operator that the model does not have");
   }
   return parsed;

@@ -24,6 +24,13 @@ PrecisionPlan::PrecisionPlan(const Model& model, const Settings& settings)
   for (const Value& value : model.values) produced_.push_back(value.type.element);
 }
 
+PrecisionPlan PrecisionPlan::unchanged(const Model& model) {
+  static const ::tensorcast::onnx::ConvertRequest no_change;
+  PrecisionPlan plan(model, {.to = 0, .from = 0, .request = &no_change});
+  plan.decide();
+  return plan;
+}
+
 SlotId PrecisionPlan::root(SlotId slot) const {
   while (slots_[slot].parent != slot) slot = slots_[slot].parent = slots_[slots_[slot].parent].parent;
   return slot;
@@ -295,7 +302,7 @@ std::string_view PrecisionPlan::reason_of(SlotId slot, ValueId id) const {
 
 std::vector<::tensorcast::onnx::KeptNode> PrecisionPlan::kept_nodes() const {
   std::vector<::tensorcast::onnx::KeptNode> kept;
-  each_graph([&](const Graph& graph) {
+  each_graph(model_, [&](const Graph& graph) {
     for (const Node& node : graph.nodes) {
       std::string_view reason;
       bool has_float = false;

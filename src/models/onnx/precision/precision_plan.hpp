@@ -40,6 +40,8 @@ class PrecisionPlan {
   };
 
   PrecisionPlan(const Model& model, const Settings& settings);
+  // Decided: every value keeps its type.
+  [[nodiscard]] static PrecisionPlan unchanged(const Model& model);
 
   // The type in which the value is made, and in which a consumer takes it.
   [[nodiscard]] std::uint32_t produced(ValueId id) const { return produced_[id]; }
@@ -58,12 +60,6 @@ class PrecisionPlan {
   [[nodiscard]] bool is_converted(const Node& node) const;
   [[nodiscard]] const Model& model() const noexcept { return model_; }
   [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
-
-  // Visits all graphs: the main one, those inside nodes, functions.
-  template <class Visit>
-  static void each_graph(const Graph& graph, Visit visit);
-  template <class Visit>
-  void each_graph(Visit visit) const;
 
   // First step, by the constructor: slots, and what the rules hold. Then the survey of numbers asks which values may
   // change, and says how; then decide().
@@ -114,21 +110,5 @@ class PrecisionPlan {
   std::vector<Fit> fits_;
   std::vector<std::shared_ptr<const Quantization>> quantizations_;  // by value
 };
-
-template <class Visit>
-void PrecisionPlan::each_graph(const Graph& graph, Visit visit) {
-  visit(graph);
-  for (const Node& node : graph.nodes) {
-    for (const Attribute& attribute : node.attributes) {
-      for (const auto& inner : attribute.graphs) each_graph(*inner, visit);
-    }
-  }
-}
-
-template <class Visit>
-void PrecisionPlan::each_graph(Visit visit) const {
-  each_graph(*model_.graph, visit);
-  for (const auto& function : model_.functions) each_graph(function->body, visit);
-}
 
 }  // namespace tensorcast::models::onnx

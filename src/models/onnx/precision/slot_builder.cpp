@@ -28,7 +28,8 @@ bool allows(const TypeSet& set, Kind kind, std::uint32_t element) {
 }
 
 bool is_wide_integer(std::int64_t element) {
-  return element == 4 || element == 5 || element == 6 || element == 7 || element == 12 || element == 13;
+  constexpr DType wide[] = {DType::uint16, DType::int16, DType::int32, DType::int64, DType::uint32, DType::uint64};
+  return std::any_of(std::begin(wide), std::end(wide), [&](DType dtype) { return element == element_of(dtype); });
 }
 
 bool listed(const std::vector<std::string>& names, std::string_view name) {
@@ -69,14 +70,15 @@ void SlotBuilder::build() {
   plan_.graph_outputs_.resize(model.graph_count);
   plan_.uses_.resize(model.values.size());
   walked_.resize(model.values.size());
-  plan_.each_graph([&](const Graph& graph) {
+  each_graph(model, [&](const Graph& graph) {
     for (const Node& node : graph.nodes) plan_.node_inputs_[node.id].assign(node.inputs.size(), any_type);
     plan_.graph_outputs_[graph.id].assign(graph.outputs.size(), any_type);
   });
-  plan_.each_graph([&](const Graph& graph) { build_graph(graph); });
-  plan_.each_graph([&](const Graph& graph) { hold_sizes(graph); });
-  if (plan_.settings_.to == 10 && plan_.settings_.request->runtime == ::tensorcast::onnx::Runtime::onnxruntime_cpu) {
-    plan_.each_graph([&](const Graph& graph) { hold_crashing(graph); });
+  each_graph(model, [&](const Graph& graph) { build_graph(graph); });
+  each_graph(model, [&](const Graph& graph) { hold_sizes(graph); });
+  if (plan_.settings_.to == element_of(DType::float16) &&
+      plan_.settings_.request->runtime == ::tensorcast::onnx::Runtime::onnxruntime_cpu) {
+    each_graph(model, [&](const Graph& graph) { hold_crashing(graph); });
   }
 
   for (const Declaration& input : model.graph->inputs) {
@@ -165,11 +167,12 @@ void SlotBuilder::build_operator(const Node& node, const Schema& schema) {
   const PrecisionPlan::Settings& settings = plan_.settings_;
   const bool has_kernel = runtime_has_kernel(settings.request->runtime, node, schema.since, settings.to);
   // Defined by a function whose constant is float32, so that ONNX's checker takes no other type.
-  const bool only_float32 = node.op_type == "MeanVarianceNormalization" && settings.to != 1;
+  const bool only_float32 = node.op_type == "MeanVarianceNormalization" && settings.to != element_of(DType::float32);
   // Codes of 16 bits need more digits and range than 16-bit floats have.
-  const bool makes_wide_codes = node.op_type == "QuantizeLinear" && (settings.to == 10 || settings.to == 16) &&
-                                !node.outputs.empty() && node.outputs[0] != no_value &&
-                                is_wide_integer(type(node.outputs[0]).element);
+  const bool makes_wide_codes =
+      node.op_type == "QuantizeLinear" &&
+      (settings.to == element_of(DType::float16) || settings.to == element_of(DType::bfloat16)) &&
+      !node.outputs.empty() && node.outputs[0] != no_value && is_wide_integer(type(node.outputs[0]).element);
   std::vector<SlotId> variables;
   std::vector<int> places(schema.variables.size());  // inputs and outputs of each variable
   for (std::size_t i = 0; i < schema.variables.size(); ++i) variables.push_back(new_slot());
@@ -204,7 +207,7 @@ void SlotBuilder::build_operator(const Node& node, const Schema& schema) {
   link_variables(node, schema, variables);
 
   const Attribute* to = node.op_type == "Cast" ? node.attribute("to") : nullptr;
-  const bool makes_sizes = to != nullptr && (is_wide_integer(to->i) || to->i == 8);
+  const bool makes_sizes = to != nullptr && (is_wide_integer(to->i) || to->i == element_of(DType::string));
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const Parameter* parameter = Schema::at(schema.inputs, i);
     const ValueId id = node.inputs[i];

@@ -10,7 +10,7 @@
 
 #include "formats/onnx/tensor_proto_reader.hpp"
 #include "formats/onnx/tensor_proto_schema.hpp"
-#include "models/onnx/wire/message_edits.hpp"
+#include "models/onnx/wire/encode.hpp"
 #include "models/onnx/wire/message_fields.hpp"
 #include "tensorcast/cast.hpp"
 

@@ -7,11 +7,14 @@
 #include <unordered_set>
 #include <utility>
 
+#include "models/onnx/run/check_runnable.hpp"
 #include "models/onnx/run/node_attributes.hpp"
 #include "models/onnx/run/tensor_loader.hpp"
 
 namespace tensorcast::models::onnx {
 namespace {
+
+using Built = ::tensorcast::Graph;
 
 constexpr int max_call_depth = 64;
 constexpr std::uint64_t max_inlined_nodes = std::uint64_t{1} << 17;
@@ -20,16 +23,16 @@ constexpr std::size_t bytes_per_part = 64;                            // per inp
 
 Error broken(std::string what) { return Error{.code = ErrorCode::parse, .message = std::move(what)}; }
 
-std::string node_title(const NodeTree& node) {
+std::string node_title(const Node& node) {
   const std::string op = shown(node.domain.empty() ? node.op_type : node.domain + "." + node.op_type);
   if (!node.name.empty()) return fmt::format("node \"{}\" ({})", shown(node.name), op);
-  return fmt::format("the {} node of \"{}\"", op, shown(node.outputs.empty() ? "" : node.outputs.front()));
+  return fmt::format("the {} node of \"{}\"", op, shown(node.output_names.empty() ? "" : node.output_names.front()));
 }
 
 // Returns the version of the standard operators; 0 if there is none.
-Result<int> standard_opset(const std::vector<OpsetTree>& opsets) {
+Result<int> standard_opset(const std::vector<Opset>& opsets) {
   std::int64_t version = 0;
-  for (const OpsetTree& opset : opsets) {
+  for (const Opset& opset : opsets) {
     if (!opset.domain.empty()) continue;
     if (version != 0 && version != opset.version) {
       return broken(fmt::format("the standard operators are imported in versions {} and {}", version, opset.version));
@@ -52,11 +55,11 @@ constexpr int newest_cast_like_opset = 25;  // ONNX 28 has no CastLike of its ow
 // The context of nodes: the main graph, or one call of a function.
 struct Frame {
   const Frame* caller = nullptr;
-  const FunctionTree* function = nullptr;  // null: the main graph
-  int opset = 0;                           // of the standard operators; 0: not imported
-  Attributes attributes = {};              // of the call
-  std::string prefix = {};                 // of the names of values
-  std::string title = {};                  // of the call, for messages; ends with a slash
+  const Function* function = nullptr;  // null: the main graph
+  int opset = 0;                       // of the standard operators; 0: not imported
+  Attributes attributes = {};          // of the call
+  std::string prefix = {};             // of the names of values
+  std::string title = {};              // of the call, for messages; ends with a slash
   int depth = 0;
 };
 
@@ -68,47 +71,51 @@ struct Scope {
 
 class GraphBuilder {
  public:
-  GraphBuilder(const ModelTree& model, const io::InputFile& file) : model_(model), loader_(file) {}
+  GraphBuilder(const Model& model, const io::InputFile& file) : model_(model), loader_(file) {}
 
-  Result<Graph> build() {
+  Result<Built> build() {
     if (Result<void> listed = list_functions(); !listed) return std::move(listed).error();
     Result<int> opset = standard_opset(model_.opsets);
     if (!opset) return std::move(opset).error();
     // Models before IR version 3 do not name their operator sets.
     if (*opset == 0 && model_.ir_version < 3 && model_.opsets.empty()) opset = 1;
-    find_unused_prefix(model_.graph);
+    find_unused_prefix(*model_.graph);
     const Frame frame{.opset = *opset};
-    return build_graph(model_.graph, frame, Scope{}, true);
+    return build_graph(*model_.graph, frame, Scope{}, true);
   }
 
  private:
   using FunctionKey = std::tuple<std::string_view, std::string_view, std::string_view>;
 
   Result<void> list_functions() {
-    for (const FunctionTree& function : model_.functions) {
-      if (!functions_.emplace(FunctionKey{function.domain, function.name, function.overload}, &function).second) {
-        return broken(fmt::format("the function \"{}\" of domain \"{}\" is defined twice", shown(function.name),
-                                  shown(function.domain)));
+    for (const auto& function : model_.functions) {
+      if (!functions_.emplace(FunctionKey{function->domain, function->name, function->overload}, function.get())
+               .second) {
+        return broken(fmt::format("the function \"{}\" of domain \"{}\" is defined twice", shown(function->name),
+                                  shown(function->domain)));
       }
     }
     return {};
   }
 
   // Finds a prefix that no value's name begins with, for values of inlined functions.
-  void find_unused_prefix(const GraphTree& graph) {
+  void find_unused_prefix(const Graph& graph) {
     const auto avoid = [&](std::string_view name) {
       const std::size_t marks = std::min(name.find_first_not_of('#'), name.size());
       if (marks >= prefix_.size()) prefix_.assign(marks + 1, '#');
     };
-    for (const ValueInfo& input : graph.inputs) avoid(input.name);
-    for (const ValueInfo& output : graph.outputs) avoid(output.name);
-    for (const NodeTree& node : graph.nodes) {
-      for (const std::string& output : node.outputs) avoid(output);
-      for (const std::string& input : node.inputs) avoid(input);
-      for (const AttributeTree& attribute : node.attributes) {
-        if (attribute.g != nullptr) find_unused_prefix(*attribute.g);
+    each_graph(graph, [&](const Graph& each) {
+      for (const Declaration& input : each.inputs) avoid(input.name);
+      for (const Declaration& output : each.outputs) avoid(output.name);
+      for (const Node& node : each.nodes) {
+        for (const std::string& output : node.output_names) avoid(output);
+        for (const std::string& input : node.input_names) avoid(input);
       }
-    }
+    });
+  }
+
+  static ValueInfo info_of(const Declaration& declared) {
+    return {.name = declared.name, .dtype = static_cast<DType>(declared.type.element), .shape = declared.shape};
   }
 
   static Error too_large() {
@@ -124,31 +131,31 @@ class GraphBuilder {
   }
 
   // Builds the main graph, or a branch.
-  Result<Graph> build_graph(const GraphTree& tree, const Frame& frame, const Scope& outer, bool is_main) {
-    Graph graph;
+  Result<Built> build_graph(const Graph& tree, const Frame& frame, const Scope& outer, bool is_main) {
+    Built graph;
     graph.name = tree.name;
     if (!is_main && !tree.inputs.empty()) {
       return broken(fmt::format("a branch has the input \"{}\", but branches take none", shown(tree.inputs[0].name)));
     }
-    graph.inputs = tree.inputs;
+    for (const Declaration& input : tree.inputs) graph.inputs.push_back(info_of(input));
     Scope scope{.outer = is_main ? nullptr : &outer};
     if (Result<void> added = add_initializers(tree, frame, scope, graph); !added) return std::move(added).error();
     if (Result<void> added = add_nodes(tree.nodes, frame, scope, graph); !added) return std::move(added).error();
-    for (const ValueInfo& output : tree.outputs) {
+    for (const Declaration& output : tree.outputs) {
       Result<std::string> name = find_value(output.name, frame, scope);
       if (!name) return std::move(name).error();
-      ValueInfo& info = graph.outputs.emplace_back(output);
+      ValueInfo& info = graph.outputs.emplace_back(info_of(output));
       info.name = std::move(*name);
     }
     return graph;
   }
 
-  Result<void> add_initializers(const GraphTree& tree, const Frame& frame, Scope& scope, Graph& graph) {
+  Result<void> add_initializers(const Graph& tree, const Frame& frame, Scope& scope, Built& graph) {
     std::unordered_map<std::string_view, ValueInfo*> inputs;
     for (ValueInfo& input : graph.inputs) inputs.emplace(input.name, &input);
     std::unordered_set<std::string> seen;
-    for (const formats::onnx::ByteRange& initializer : tree.initializers) {
-      Result<NamedTensor> tensor = loader_.load(initializer);
+    for (const Initializer& initializer : tree.initializers) {
+      Result<NamedTensor> tensor = loader_.load(initializer.tensor);
       if (!tensor) {
         if (tensor.error().tensor.empty()) {  // the name itself may be unreadable
           tensor.error().message.insert(0, fmt::format("initializer {}: ", &initializer - tree.initializers.data()));
@@ -194,13 +201,13 @@ class GraphBuilder {
     return broken(fmt::format("the function \"{}\" has no value \"{}\"", shown(frame.function->name), shown(name)));
   }
 
-  Result<void> add_nodes(const std::vector<NodeTree>& nodes, const Frame& frame, Scope& scope, Graph& graph) {
-    for (const NodeTree& node : nodes) {
-      for (const std::string& output : node.outputs) {
+  Result<void> add_nodes(const std::vector<Node>& nodes, const Frame& frame, Scope& scope, Built& graph) {
+    for (const Node& node : nodes) {
+      for (const std::string& output : node.output_names) {
         if (Result<void> defined = define(output, frame, scope); !defined) return defined;
       }
     }
-    for (const NodeTree& node : nodes) {
+    for (const Node& node : nodes) {
       if (frame.function != nullptr && ++inlined_nodes_ > max_inlined_nodes) return too_large();
       Result<void> added = add_node(node, frame, scope, graph);
       if (added) continue;
@@ -213,10 +220,10 @@ class GraphBuilder {
     return {};
   }
 
-  Result<void> add_node(const NodeTree& node, const Frame& frame, Scope& scope, Graph& graph) {
+  Result<void> add_node(const Node& node, const Frame& frame, Scope& scope, Built& graph) {
     const Attributes* outer = frame.function == nullptr ? nullptr : &frame.attributes;
     if (outer != nullptr) {
-      const std::size_t parts = node.inputs.size() + node.outputs.size() + node.attributes.size();
+      const std::size_t parts = node.input_names.size() + node.output_names.size() + node.attributes.size();
       if (Result<void> fits = spend(parts * bytes_per_part + frame.title.size() + node.name.size()); !fits) return fits;
     }
     Result<Attributes> attributes = resolve_attributes(node, outer);
@@ -224,7 +231,7 @@ class GraphBuilder {
 
     GraphNode result;
     result.name = frame.title + node.name;
-    for (const std::string& input : node.inputs) {
+    for (const std::string& input : node.input_names) {
       if (input.empty()) {
         result.inputs.emplace_back();
         continue;
@@ -234,7 +241,7 @@ class GraphBuilder {
       if (Result<void> fits = spend(outer != nullptr ? name->size() : 0); !fits) return fits;
       result.inputs.push_back(std::move(*name));
     }
-    for (const std::string& output : node.outputs) {
+    for (const std::string& output : node.output_names) {
       Result<std::string> name = output.empty() ? unused_value() : find_value(output, frame, scope);
       if (!name) return std::move(name).error();
       result.outputs.push_back(std::move(*name));
@@ -269,14 +276,14 @@ class GraphBuilder {
            op_type == "If";
   }
 
-  static Error no_conversion(const NodeTree& node) {
+  static Error no_conversion(const Node& node) {
     return Error{.code = ErrorCode::unsupported,
                  .message = fmt::format("{} is not an operator that is run here",
                                         shown(node.domain.empty() ? node.op_type : node.domain + "." + node.op_type)),
                  .hint = "Cast, CastLike, Constant, Identity, If and the model's own functions of these are"};
   }
 
-  Result<Operation> standard_operation(const NodeTree& node, const Attributes& attributes, const Frame& frame,
+  Result<Operation> standard_operation(const Node& node, const Attributes& attributes, const Frame& frame,
                                        const Scope& scope) {
     const int opset = frame.opset;
     if (opset == 0) {
@@ -307,7 +314,7 @@ class GraphBuilder {
 
   // A constant of a function is made once for all its calls.
   Result<Operation> constant(const Attributes& attributes) {
-    const AttributeTree* key = attributes.size() == 1 ? attributes.begin()->second : nullptr;
+    const Attribute* key = attributes.size() == 1 ? attributes.begin()->second : nullptr;
     const auto known = constants_.find(key);
     if (key != nullptr && known != constants_.end()) return Operation(ConstantOp{.value = known->second});
     Result<Tensor> value = constant_value(attributes, loader_);
@@ -316,29 +323,29 @@ class GraphBuilder {
     return Operation(ConstantOp{.value = std::move(*value)});
   }
 
-  Result<Operation> branches(const NodeTree& node, const Attributes& attributes, const Frame& frame,
-                             const Scope& scope) {
+  Result<Operation> branches(const Node& node, const Attributes& attributes, const Frame& frame, const Scope& scope) {
     IfOp operation;
     for (const auto& [name, target] :
          {std::pair("then_branch", &operation.then_branch), std::pair("else_branch", &operation.else_branch)}) {
-      const Result<const GraphTree*> tree = branch(name, attributes);
+      const Result<const Graph*> tree = branch(name, attributes);
       if (!tree) return tree.error();
       // A branch passed as an attribute of the call would see the caller's values.
-      const bool is_own = std::any_of(node.attributes.begin(), node.attributes.end(),
-                                      [&](const AttributeTree& attribute) { return attribute.g.get() == *tree; });
+      const bool is_own = std::any_of(node.attributes.begin(), node.attributes.end(), [&](const Attribute& attribute) {
+        return !attribute.graphs.empty() && attribute.graphs.front().get() == *tree;
+      });
       if (!is_own) {
         return Error{.code = ErrorCode::unsupported, .message = "branches passed to a function are not supported"};
       }
-      Result<Graph> graph = build_graph(**tree, frame, scope, false);
+      Result<Built> graph = build_graph(**tree, frame, scope, false);
       if (!graph) return std::move(graph).error();
-      *target = std::make_shared<const Graph>(std::move(*graph));
+      *target = std::make_shared<const Built>(std::move(*graph));
     }
     return Operation(std::move(operation));
   }
 
   // Inlines a call. `node` has the call's inputs and outputs.
-  Result<void> call(const FunctionTree& function, Attributes attributes, GraphNode node, const Frame& caller,
-                    Graph& graph) {
+  Result<void> call(const Function& function, Attributes attributes, GraphNode node, const Frame& caller,
+                    Built& graph) {
     for (const Frame* frame = &caller; frame != nullptr; frame = frame->caller) {
       if (frame->function == &function) {
         return broken(fmt::format("the function \"{}\" calls itself", shown(function.name)));
@@ -348,8 +355,8 @@ class GraphBuilder {
       return Error{.code = ErrorCode::unsupported,
                    .message = fmt::format("functions call each other over {} deep", max_call_depth)};
     }
-    const std::size_t parts =
-        function.inputs.size() + function.outputs.size() + function.attributes.size() + function.defaults.size();
+    const std::size_t parts = function.body.inputs.size() + function.body.outputs.size() + function.attributes.size() +
+                              function.defaults.size();
     if (Result<void> fits = spend(parts * bytes_per_part); !fits) return fits;
     if (Result<void> known = complete_attributes(function, attributes); !known) return known;
     if (!opsets_.contains(&function)) {
@@ -371,7 +378,7 @@ class GraphBuilder {
     if (Result<void> bound = bind_inputs(function, node, scope); !bound) return bound;
     std::vector<std::pair<std::string, std::string>> copies;  // outputs that already have another name
     if (Result<void> bound = bind_outputs(function, node, scope, copies); !bound) return bound;
-    if (Result<void> added = add_nodes(function.nodes, frame, scope, graph); !added) return added;
+    if (Result<void> added = add_nodes(function.body.nodes, frame, scope, graph); !added) return added;
     for (auto& [source, target] : copies) {
       GraphNode& copy = graph.nodes.emplace_back();
       copy.name = frame.title + target;
@@ -382,49 +389,49 @@ class GraphBuilder {
     return {};
   }
 
-  static Result<void> complete_attributes(const FunctionTree& function, Attributes& attributes) {
+  static Result<void> complete_attributes(const Function& function, Attributes& attributes) {
     std::unordered_set<std::string_view> declared(function.attributes.begin(), function.attributes.end());
-    for (const AttributeTree& attribute : function.defaults) declared.insert(attribute.name);
+    for (const Attribute& attribute : function.defaults) declared.insert(attribute.name);
     for (const auto& [name, attribute] : attributes) {
       if (declared.contains(name)) continue;
       return broken(fmt::format("the function \"{}\" has no attribute \"{}\"", shown(function.name), shown(name)));
     }
-    for (const AttributeTree& attribute : function.defaults) attributes.try_emplace(attribute.name, &attribute);
+    for (const Attribute& attribute : function.defaults) attributes.try_emplace(attribute.name, &attribute);
     return {};
   }
 
-  static Result<void> bind_inputs(const FunctionTree& function, const GraphNode& node, Scope& scope) {
-    if (node.inputs.size() > function.inputs.size()) {
+  static Result<void> bind_inputs(const Function& function, const GraphNode& node, Scope& scope) {
+    if (node.inputs.size() > function.body.inputs.size()) {
       return broken(fmt::format("the function \"{}\" takes {} inputs, not {}", shown(function.name),
-                                function.inputs.size(), node.inputs.size()));
+                                function.body.inputs.size(), node.inputs.size()));
     }
-    for (std::size_t i = 0; i < function.inputs.size(); ++i) {
+    for (std::size_t i = 0; i < function.body.inputs.size(); ++i) {
       // An omitted input is also omitted for the nodes of the function.
       std::string value = i < node.inputs.size() ? node.inputs[i] : std::string();
-      if (!scope.names.try_emplace(function.inputs[i], std::move(value)).second) {
-        return broken(
-            fmt::format("the function \"{}\" has two inputs \"{}\"", shown(function.name), shown(function.inputs[i])));
+      if (!scope.names.try_emplace(function.body.inputs[i].name, std::move(value)).second) {
+        return broken(fmt::format("the function \"{}\" has two inputs \"{}\"", shown(function.name),
+                                  shown(function.body.inputs[i].name)));
       }
     }
     return {};
   }
 
-  Result<void> bind_outputs(const FunctionTree& function, const GraphNode& node, Scope& scope,
+  Result<void> bind_outputs(const Function& function, const GraphNode& node, Scope& scope,
                             std::vector<std::pair<std::string, std::string>>& copies) {
-    if (node.outputs.size() > function.outputs.size()) {
+    if (node.outputs.size() > function.body.outputs.size()) {
       return broken(fmt::format("the function \"{}\" has {} outputs, not {}", shown(function.name),
-                                function.outputs.size(), node.outputs.size()));
+                                function.body.outputs.size(), node.outputs.size()));
     }
     std::unordered_set<std::string_view> made;
-    for (const NodeTree& inner : function.nodes) {
-      for (const std::string& output : inner.outputs) {
+    for (const Node& inner : function.body.nodes) {
+      for (const std::string& output : inner.output_names) {
         if (!output.empty() && (scope.names.contains(output) || !made.insert(output).second)) {
           return broken(fmt::format("the function \"{}\" defines \"{}\" twice", shown(function.name), shown(output)));
         }
       }
     }
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-      const std::string& inner = function.outputs[i];
+      const std::string& inner = function.body.outputs[i].name;
       const auto known = scope.names.find(inner);
       if (known != scope.names.end()) {
         copies.emplace_back(known->second, node.outputs[i]);
@@ -438,11 +445,11 @@ class GraphBuilder {
     return {};
   }
 
-  const ModelTree& model_;
+  const Model& model_;
   TensorLoader loader_;
-  std::map<FunctionKey, const FunctionTree*> functions_;
-  std::map<const FunctionTree*, int> opsets_;  // of the standard operators
-  std::map<const AttributeTree*, Tensor> constants_;
+  std::map<FunctionKey, const Function*> functions_;
+  std::map<const Function*, int> opsets_;  // of the standard operators
+  std::map<const Attribute*, Tensor> constants_;
   std::string prefix_ = "#";
   std::uint64_t calls_ = 0;
   std::uint64_t inlined_nodes_ = 0;
@@ -452,8 +459,14 @@ class GraphBuilder {
 
 }  // namespace
 
-Result<Graph> build_graph(const ModelTree& model, const io::InputFile& file) {
-  Result<Graph> graph = GraphBuilder(model, file).build();
+Result<Built> build_graph(const io::InputFile& file) {
+  const auto build = [&]() -> Result<Built> {
+    const Result<std::unique_ptr<Model>> model = parse_model(file);
+    if (!model) return model.error();
+    if (Result<void> right = check_runnable(**model, file); !right) return std::move(right).error();
+    return GraphBuilder(**model, file).build();
+  };
+  Result<Built> graph = build();
   if (!graph) graph.error().file = file.path();
   return graph;
 }

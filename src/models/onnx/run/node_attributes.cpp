@@ -36,12 +36,12 @@ constexpr std::array attribute_rows = {
     AttributeRow{"If", "else_branch", 1},
 };
 
-Result<void> expect_type(const AttributeTree& attribute, AttributeType type, std::string_view words) {
+Result<void> expect_type(const Attribute& attribute, AttributeType type, std::string_view words) {
   if (attribute.type == type) return {};
   return broken(fmt::format("the attribute \"{}\" is not {}", shown(attribute.name), words));
 }
 
-const AttributeTree* find(const Attributes& attributes, std::string_view name) {
+const Attribute* find(const Attributes& attributes, std::string_view name) {
   const auto found = attributes.find(name);
   return found == attributes.end() ? nullptr : found->second;
 }
@@ -81,10 +81,10 @@ std::vector<std::int64_t> vector_shape(std::size_t count) { return {static_cast<
 
 }  // namespace
 
-Result<Attributes> resolve_attributes(const NodeTree& node, const Attributes* outer) {
+Result<Attributes> resolve_attributes(const Node& node, const Attributes* outer) {
   Attributes attributes;
-  for (const AttributeTree& attribute : node.attributes) {
-    const AttributeTree* value = &attribute;
+  for (const Attribute& attribute : node.attributes) {
+    const Attribute* value = &attribute;
     if (!attribute.reference.empty()) {
       if (outer == nullptr) {
         return broken(fmt::format("the attribute \"{}\" refers to an attribute of a function, but stands in none",
@@ -125,11 +125,11 @@ Result<void> check_attributes(std::string_view op_type, int opset, const Attribu
 Result<CastOptions> cast_options(int opset, const Attributes& attributes) {
   CastOptions options;
   options.opset = opset;
-  if (const AttributeTree* saturate = find(attributes, "saturate")) {
+  if (const Attribute* saturate = find(attributes, "saturate")) {
     if (auto right = expect_type(*saturate, AttributeType::int_, "an integer"); !right) return std::move(right).error();
     options.saturate = saturate->i != 0;
   }
-  if (const AttributeTree* mode = find(attributes, "round_mode")) {
+  if (const Attribute* mode = find(attributes, "round_mode")) {
     if (auto right = expect_type(*mode, AttributeType::string, "a string"); !right) return std::move(right).error();
     if (mode->s == "up") {
       options.round_mode = RoundMode::up;
@@ -145,7 +145,7 @@ Result<CastOptions> cast_options(int opset, const Attributes& attributes) {
 }
 
 Result<DType> cast_target(int opset, const Attributes& attributes) {
-  const AttributeTree* to = find(attributes, "to");
+  const Attribute* to = find(attributes, "to");
   if (to == nullptr) return broken("the attribute \"to\" is missing");
   if (opset < 6) {
     if (auto right = expect_type(*to, AttributeType::string, "a string, as before opset 6"); !right) {
@@ -174,7 +174,7 @@ Result<Tensor> constant_value(const Attributes& attributes, TensorLoader& loader
   const auto is = [&](AttributeType type, std::string_view words) { return expect_type(*attribute, type, words); };
   if (name == "value") {
     if (auto right = is(AttributeType::tensor, "a tensor"); !right) return std::move(right).error();
-    Result<NamedTensor> tensor = loader.load(attribute->t);
+    Result<NamedTensor> tensor = loader.load(attribute->tensor);
     if (!tensor) return std::move(tensor).error();
     return std::move(tensor->tensor);
   }
@@ -188,7 +188,7 @@ Result<Tensor> constant_value(const Attributes& attributes, TensorLoader& loader
   }
   if (name == "value_float") {
     if (auto right = is(AttributeType::float_, "a float"); !right) return std::move(right).error();
-    return numbers(DType::float32, {}, std::span<const float>(&attribute->f, 1));
+    return numbers(DType::float32, {}, std::span<const float>(attribute->floats).last(1));
   }
   if (name == "value_floats") {
     if (auto right = is(AttributeType::floats, "a list of floats"); !right) return std::move(right).error();
@@ -205,13 +205,13 @@ Result<Tensor> constant_value(const Attributes& attributes, TensorLoader& loader
   return Error{.code = ErrorCode::unsupported, .message = "sparse tensors are not supported"};
 }
 
-Result<const GraphTree*> branch(std::string_view name, const Attributes& attributes) {
-  const AttributeTree* attribute = find(attributes, name);
+Result<const Graph*> branch(std::string_view name, const Attributes& attributes) {
+  const Attribute* attribute = find(attributes, name);
   if (attribute == nullptr) return broken(fmt::format("the attribute \"{}\" is missing", name));
-  if (attribute->type != AttributeType::graph || attribute->g == nullptr) {
+  if (attribute->type != AttributeType::graph || attribute->graphs.empty()) {
     return broken(fmt::format("the attribute \"{}\" is not a graph", name));
   }
-  return static_cast<const GraphTree*>(attribute->g.get());
+  return static_cast<const Graph*>(attribute->graphs.front().get());
 }
 
 }  // namespace tensorcast::models::onnx

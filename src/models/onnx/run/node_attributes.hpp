@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "models/onnx/run/model_tree.hpp"
+#include "models/onnx/ir/model_ir.hpp"
 #include "models/onnx/run/tensor_loader.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/graph.hpp"
@@ -13,11 +13,11 @@
 namespace tensorcast::models::onnx {
 
 // Attributes by name, with references to a function's attributes resolved.
-using Attributes = std::map<std::string, const AttributeTree*, std::less<>>;
+using Attributes = std::map<std::string, const Attribute*, std::less<>>;
 
 // Returns the attributes of `node` inside a function that was called with `outer`; `outer` is null outside functions. A
 // reference to an attribute that the call omits counts as absent. Errors: parse.
-[[nodiscard]] Result<Attributes> resolve_attributes(const NodeTree& node, const Attributes* outer);
+[[nodiscard]] Result<Attributes> resolve_attributes(const Node& node, const Attributes* outer);
 
 // Returns the first opset in which the operator (Cast, CastLike, Constant, Identity or If) has the attribute; 0 if
 // none.
@@ -33,6 +33,6 @@ using Attributes = std::map<std::string, const AttributeTree*, std::less<>>;
 // Returns the value of a Constant. Errors: parse; unsupported; io.
 [[nodiscard]] Result<Tensor> constant_value(const Attributes& attributes, TensorLoader& loader);
 // Errors: parse.
-[[nodiscard]] Result<const GraphTree*> branch(std::string_view name, const Attributes& attributes);
+[[nodiscard]] Result<const Graph*> branch(std::string_view name, const Attributes& attributes);
 
 }  // namespace tensorcast::models::onnx

@@ -9,9 +9,9 @@
 
 #include "models/onnx/guarded_for_file.hpp"
 #include "models/onnx/ir/graph_scopes.hpp"
+#include "models/onnx/ir/model_ir.hpp"
 #include "models/onnx/ir/type_inference.hpp"
 #include "models/onnx/precision/cast_elision.hpp"
-#include "models/onnx/run/model_tree.hpp"
 #include "tensorcast/onnx.hpp"
 
 namespace tensorcast::models::onnx {
@@ -262,12 +262,10 @@ class Drawing {
 };
 
 Result<std::string> draw(const DrawRequest& request) {
-  const Result<io::InputFile> file = io::InputFile::open(request.input);
-  if (!file) return file.error();
-  const Result<std::unique_ptr<Model>> model = read_model(*file);
-  if (!model) return model.error();
-  infer_types(**model);
-  return Drawing(**model, request.max_vertices).draw();
+  const Result<OpenModel> opened = open_model(request.input);
+  if (!opened) return opened.error();
+  infer_types(*opened->model);
+  return Drawing(*opened->model, request.max_vertices).draw();
 }
 
 }  // namespace

@@ -95,53 +95,34 @@ Result<TensorSummary> summary_of(const io::InputFile& file, const Initializer& i
   return summary;
 }
 
-Result<void> list(const io::InputFile& file, const Graph& graph, const std::vector<std::string>& scopes,
-                  std::vector<TensorSummary>& tensors) {
-  const std::string& scope = scopes[graph.id];
-  for (const Initializer& initializer : graph.initializers) {
-    std::string shown = scope.empty() ? initializer.name : scope + "/" + initializer.name;
-    Result<TensorSummary> summary = summary_of(file, initializer, shown);
-    if (!summary) {
-      Error error = std::move(summary).error();
-      error.tensor = std::move(shown);
-      return error;
-    }
-    tensors.push_back(*std::move(summary));
-  }
-  for (const Node& node : graph.nodes) {
-    for (const Attribute& attribute : node.attributes) {
-      for (const auto& inner : attribute.graphs) {
-        if (Result<void> listed = list(file, *inner, scopes, tensors); !listed) return listed;
+Result<FileSummary> list_initializers(const std::string& path) {
+  const Result<OpenModel> opened = open_model(path);
+  if (!opened) return opened.error();
+  const std::vector<std::string> scopes = graph_scopes(*opened->model);
+  FileSummary list{.format = "onnx model", .tensors = {}, .metadata = {}};
+  Result<void> done;
+  each_graph(*opened->model, [&](const Graph& graph) {
+    const std::string& scope = scopes[graph.id];
+    for (const Initializer& initializer : graph.initializers) {
+      if (!done) return;
+      std::string shown = scope.empty() ? initializer.name : scope + "/" + initializer.name;
+      Result<TensorSummary> summary = summary_of(opened->file, initializer, shown);
+      if (summary) {
+        list.tensors.push_back(*std::move(summary));
+      } else {
+        summary.error().tensor = std::move(shown);
+        done = std::move(summary).error();
       }
     }
-  }
-  return {};
-}
-
-Result<FileSummary> list_initializers(const std::string& path) {
-  const Result<io::InputFile> file = io::InputFile::open(path);
-  if (!file) return file.error();
-  const Result<std::unique_ptr<Model>> model = read_model(*file);
-  if (!model) return model.error();
-  const std::vector<std::string> scopes = graph_scopes(**model);
-  FileSummary summary{.format = "onnx model", .tensors = {}, .metadata = {}};
-  if (Result<void> listed = list(*file, *(*model)->graph, scopes, summary.tensors); !listed) {
-    return std::move(listed).error();
-  }
-  for (const auto& function : (*model)->functions) {
-    if (Result<void> listed = list(*file, function->body, scopes, summary.tensors); !listed) {
-      return std::move(listed).error();
-    }
-  }
-  return summary;
+  });
+  if (!done) return std::move(done).error();
+  return list;
 }
 
 Result<std::vector<std::string>> list_external_files(const std::string& path) {
-  const Result<io::InputFile> file = io::InputFile::open(path);
-  if (!file) return file.error();
-  const Result<std::unique_ptr<Model>> model = read_model(*file);
-  if (!model) return model.error();
-  const Result<std::set<std::string>> locations = external_locations(*file, **model);
+  const Result<OpenModel> opened = open_model(path);
+  if (!opened) return opened.error();
+  const Result<std::set<std::string>> locations = external_locations(opened->file, *opened->model);
   if (!locations) return locations.error();
   std::vector<std::string> files;
   for (const std::string& location : *locations) files.push_back((folder_of(path) / location).string());

@@ -13,6 +13,8 @@ using formats::onnx::malformed_message;
 using formats::onnx::WireField;
 using formats::onnx::WireReader;
 
+[[nodiscard]] inline std::uint64_t end_of(const WireField& field) noexcept { return field.offset + field.length; }
+
 // Calls take(field) for each field up to the end of the message; contents that it does not read are skipped.
 template <class Take>
 [[nodiscard]] Result<void> each_field(WireReader& wire, Take take) {

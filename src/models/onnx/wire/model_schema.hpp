@@ -72,7 +72,7 @@ namespace value_field {
 enum : std::uint32_t { name = 1, type = 2 };
 }
 namespace type_field {
-enum : std::uint32_t { tensor = 1, sequence = 4, map = 5, opaque = 7, sparse_tensor = 8, optional = 9 };
+enum : std::uint32_t { tensor = 1, sequence = 4, map = 5, denotation = 6, opaque = 7, sparse_tensor = 8, optional = 9 };
 }
 namespace tensor_type_field {
 enum : std::uint32_t { elem_type = 1, shape = 2 };
@@ -94,7 +94,7 @@ enum : std::uint32_t { initialization = 1, algorithm = 2 };
 }
 
 // AttributeProto.type.
-enum class AttributeType : std::uint8_t {
+enum class AttributeType : std::int64_t {
   undefined = 0,
   float_ = 1,
   int_ = 2,

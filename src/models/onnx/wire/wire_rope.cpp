@@ -1,17 +1,20 @@
 #include "models/onnx/wire/wire_rope.hpp"
 
-#include <protozero/varint.hpp>
-
 #include <algorithm>
-#include <iterator>
+#include <tuple>
 #include <utility>
+
+#include "models/onnx/wire/encode.hpp"
 
 namespace tensorcast::models::onnx {
 namespace {
 
 constexpr std::size_t block_bytes = std::size_t{1} << 20;
 
-Result<void> copy_range(const io::InputFile& source, std::uint64_t begin, std::uint64_t bytes, io::OutputFile& target) {
+Error cancelled() { return Error{.code = ErrorCode::cancelled, .message = "cancelled; nothing was written"}; }
+
+Result<void> copy_range(const io::InputFile& source, std::uint64_t begin, std::uint64_t bytes, io::OutputFile& target,
+                        const std::function<bool()>& go_on) {
   std::vector<std::byte> block(std::min<std::uint64_t>(bytes, block_bytes));
   while (bytes > 0) {
     const std::span<std::byte> part = std::span(block).first(std::min<std::uint64_t>(bytes, block.size()));
@@ -19,6 +22,7 @@ Result<void> copy_range(const io::InputFile& source, std::uint64_t begin, std::u
     if (Result<void> put = target.append(part); !put) return put;
     begin += part.size();
     bytes -= part.size();
+    if (bytes > 0 && go_on && !go_on()) return cancelled();
   }
   return {};
 }
@@ -62,10 +66,7 @@ void WireRope::append(WireRope other) {
 }
 
 void WireRope::message(std::uint32_t number, WireRope contents) {
-  std::string head;
-  protozero::write_varint(std::back_inserter(head), std::uint64_t{number} << 3 | 2);
-  protozero::write_varint(std::back_inserter(head), contents.size());
-  text(head);
+  text(encode_head(number, contents.size()));
   append(std::move(contents));
 }
 
@@ -81,12 +82,12 @@ io::InputFile WireRope::as_file(const io::InputFile& source) && {
 Result<void> WireRope::write(const io::InputFile& source, io::OutputFile& target,
                              const std::function<bool()>& go_on) const {
   for (const Piece& piece : pieces_) {
-    if (go_on && !go_on()) return Error{.code = ErrorCode::cancelled, .message = "cancelled; nothing was written"};
+    if (go_on && !go_on()) return cancelled();
     const std::uint64_t before = target.size();
     Result<void> done;
     switch (piece.kind) {
       case Piece::Kind::copy:
-        done = copy_range(source, piece.begin, piece.bytes, target);
+        done = copy_range(source, piece.begin, piece.bytes, target, go_on);
         break;
       case Piece::Kind::text:
         done = target.append(std::as_bytes(std::span(piece.text)));
@@ -104,22 +105,35 @@ Result<void> WireRope::write(const io::InputFile& source, io::OutputFile& target
   return {};
 }
 
-void RopeSplice::replace(const formats::onnx::WireField& part, WireRope contents) {
+void Splice::replace(const formats::onnx::WireField& part, WireRope contents) {
   WireRope field;
   field.message(part.number, std::move(contents));
   replace_by_fields(part, std::move(field));
 }
 
-void RopeSplice::replace_by_fields(const formats::onnx::WireField& part, WireRope fields) {
-  rope_.copy(position_, part.begin);
-  rope_.append(std::move(fields));
-  position_ = end_of(part);
-  changed_ = true;
+void Splice::replace_by_fields(const formats::onnx::WireField& part, WireRope fields) {
+  edits_.push_back({.begin = part.begin, .end = end_of(part), .fields = std::move(fields)});
 }
 
-WireRope RopeSplice::finish(std::uint64_t end) && {
-  rope_.copy(position_, end);
-  return std::move(rope_);
+void Splice::insert(std::uint64_t at, WireRope fields) {
+  edits_.push_back({.begin = at, .end = at, .fields = std::move(fields)});
+}
+
+WireRope Splice::finish() && {
+  // What is inserted before a field precedes the field's own change.
+  const auto earlier = [](const Edit& a, const Edit& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); };
+  if (!std::is_sorted(edits_.begin(), edits_.end(), earlier)) {
+    std::stable_sort(edits_.begin(), edits_.end(), earlier);
+  }
+  WireRope rope;
+  std::uint64_t position = begin_;
+  for (Edit& edit : edits_) {
+    rope.copy(position, edit.begin);
+    rope.append(std::move(edit.fields));
+    position = edit.end;
+  }
+  rope.copy(position, end_);
+  return rope;
 }
 
 }  // namespace tensorcast::models::onnx

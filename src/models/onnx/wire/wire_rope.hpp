@@ -12,6 +12,7 @@
 #include "formats/onnx/wire_reader.hpp"
 #include "io/input_file.hpp"
 #include "io/output_file.hpp"
+#include "models/onnx/wire/message_fields.hpp"
 
 namespace tensorcast::models::onnx {
 
@@ -30,8 +31,8 @@ class WireRope {
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   // The same bytes as a file, unless a part is produced. `source` outlives the result.
   [[nodiscard]] io::InputFile as_file(const io::InputFile& source) &&;
-  // Stops between pieces when `go_on` returns false. Errors: io; cancelled; those of producers; internal if one writes
-  // another amount than announced.
+  // Stops between pieces, and blocks of long ones, when `go_on` returns false. Errors: io; cancelled; those of
+  // producers; internal if one writes another amount than announced.
   [[nodiscard]] Result<void> write(const io::InputFile& source, io::OutputFile& target,
                                    const std::function<bool()>& go_on = {}) const;
 
@@ -49,26 +50,67 @@ class WireRope {
   std::uint64_t size_ = 0;
 };
 
-// A message whose parts are replaced in the order of the file.
-class RopeSplice {
+// A message whose parts are replaced, in any order; all other bytes are copied.
+class Splice {
  public:
-  // `begin`: of the message's contents.
-  explicit RopeSplice(std::uint64_t begin) : position_(begin) {}
+  explicit Splice(const formats::onnx::WireField& message) : Splice(message.offset, end_of(message)) {}
+  // [begin, end): the message's contents.
+  Splice(std::uint64_t begin, std::uint64_t end) : begin_(begin), end_(end) {}
+
   // A field gets new contents.
   void replace(const formats::onnx::WireField& part, WireRope contents);
   // Whole fields stand in the place of one.
   void replace_by_fields(const formats::onnx::WireField& part, WireRope fields);
-  [[nodiscard]] bool changed() const noexcept { return changed_; }
-  [[nodiscard]] WireRope finish(std::uint64_t end) &&;
+  // Whole fields stand before what begins at `at`, behind those that were inserted there before.
+  void insert(std::uint64_t at, WireRope fields);
+  [[nodiscard]] bool changed() const noexcept { return !edits_.empty(); }
+  // The new contents.
+  [[nodiscard]] WireRope finish() &&;
 
  private:
-  WireRope rope_;
-  std::uint64_t position_;
-  bool changed_ = false;
+  struct Edit {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    WireRope fields = {};
+  };
+
+  std::uint64_t begin_;
+  std::uint64_t end_;
+  std::vector<Edit> edits_;
 };
 
-[[nodiscard]] inline std::uint64_t end_of(const formats::onnx::WireField& field) noexcept {
-  return field.offset + field.length;
+// The contents of a message, to which take(field, end, rope) adds what each field becomes. Errors: parse, io; those of
+// take().
+template <class Take>
+[[nodiscard]] Result<WireRope> rewritten(const io::InputFile& file, std::uint64_t begin, std::uint64_t end, Take take) {
+  WireRope rope;
+  WireReader wire(file, begin, end);
+  Result<void> done = each_field(wire, [&](const WireField& field) -> Result<void> {
+    if (Result<void> skipped = wire.skip(field); !skipped) return skipped;
+    return take(field, wire.position(), rope);
+  });
+  if (!done) return std::move(done).error();
+  return rope;
+}
+template <class Take>
+[[nodiscard]] Result<WireRope> rewritten(const io::InputFile& file, const WireField& message, Take take) {
+  return rewritten(file, message.offset, end_of(message), take);
+}
+
+// The contents of a message in which each field `number`, itself a message, has the contents become(field).
+template <class Become>
+[[nodiscard]] Result<WireRope> with_message(const io::InputFile& file, const WireField& message, std::uint32_t number,
+                                            Become become) {
+  return rewritten(file, message, [&](const WireField& field, std::uint64_t end, WireRope& rope) -> Result<void> {
+    if (field.number != number) {
+      rope.copy(field.begin, end);
+      return {};
+    }
+    Result<WireRope> contents = become(field);
+    if (!contents) return std::move(contents).error();
+    rope.message(number, std::move(*contents));
+    return {};
+  });
 }
 
 }  // namespace tensorcast::models::onnx

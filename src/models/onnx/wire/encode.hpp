@@ -1,15 +1,36 @@
-// Attributes of a new node, as they stand in a model's file.
+// Fields of a message, and attributes of a new node, as they stand in a model's file.
 #pragma once
 
+#include <protozero/varint.hpp>
+
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 
-#include "models/onnx/wire/message_edits.hpp"
 #include "models/onnx/wire/model_schema.hpp"
 #include "tensorcast/dtype.hpp"
 
 namespace tensorcast::models::onnx {
+
+// The key and length of a field that holds `length` bytes.
+[[nodiscard]] inline std::string encode_head(std::uint32_t number, std::uint64_t length) {
+  std::string text;
+  protozero::write_varint(std::back_inserter(text), std::uint64_t{number} << 3 | 2);
+  protozero::write_varint(std::back_inserter(text), length);
+  return text;
+}
+
+[[nodiscard]] inline std::string encode_field(std::uint32_t number, std::string_view contents) {
+  return encode_head(number, contents.size()) += contents;
+}
+
+[[nodiscard]] inline std::string encode_varint_field(std::uint32_t number, std::uint64_t value) {
+  std::string text;
+  protozero::write_varint(std::back_inserter(text), std::uint64_t{number} << 3);
+  protozero::write_varint(std::back_inserter(text), value);
+  return text;
+}
 
 // `value` is the field of the attribute that holds the value, or its ref_attr_name.
 [[nodiscard]] inline std::string encode_attribute(std::string_view name, AttributeType type, std::string_view value) {

@@ -1,0 +1,47 @@
+#include "models/onnx/ir/model_ir.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace tensorcast::models::onnx {
+
+const Attribute* Node::attribute(std::string_view wanted) const noexcept {
+  const auto found = std::find_if(attributes.begin(), attributes.end(),
+                                  [&](const Attribute& attribute) { return attribute.name == wanted; });
+  return found == attributes.end() ? nullptr : &*found;
+}
+
+std::int64_t Graph::opset(std::string_view domain) const noexcept {
+  std::int64_t version = 0;
+  for (const Opset& opset : *opsets) {
+    if (opset.domain == domain) version = opset.version;
+  }
+  return version;
+}
+
+const Function* Model::function(const Node& node) const noexcept {
+  const auto [begin, end] = functions_by_name.equal_range(node.callee.empty() ? node.op_type : node.callee);
+  for (auto found = begin; found != end; ++found) {
+    const Function& function = *found->second;
+    if (function.domain == node.domain && function.overload == node.overload) return &function;
+  }
+  return nullptr;
+}
+
+ValueId Graph::lookup(const std::string& wanted) const {
+  if (wanted.empty()) return no_value;
+  for (const Graph* scope = this; scope != nullptr; scope = scope->parent) {
+    if (const auto found = scope->names.find(wanted); found != scope->names.end()) return found->second;
+  }
+  return no_value;
+}
+
+std::string shown(std::string_view name) {
+  constexpr std::size_t longest = 200;
+  if (name.size() <= longest) return std::string(name);
+  return std::string(name.substr(0, longest)) + "...";
+}
+
+std::string normal_domain(std::string domain) { return domain == "ai.onnx" ? std::string() : std::move(domain); }
+
+}  // namespace tensorcast::models::onnx

@@ -1,0 +1,128 @@
+#include "models/onnx/run/check_runnable.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "formats/onnx/tensor_proto_schema.hpp"
+#include "io/memory_budget.hpp"
+
+namespace tensorcast::models::onnx {
+namespace {
+
+// Memory that a node needs later: as a node of a graph, and as a step of a program.
+constexpr std::uint64_t compiled_node_bytes = 1024;
+
+Error broken(std::string what) { return Error{.code = ErrorCode::parse, .message = std::move(what)}; }
+
+constexpr std::uint32_t bit_of(AttributeType type) { return 1u << static_cast<unsigned>(type); }
+
+class Check {
+ public:
+  explicit Check(const io::InputFile& file) : budget_(file.size()) {}
+
+  Result<void> look(std::vector<Node>& nodes) {
+    for (Node& node : nodes) {
+      if (Result<void> fits = budget_.take(compiled_node_bytes); !fits) return fits;
+      if (node.op_type.empty()) return broken(fmt::format("node \"{}\" has no op_type", shown(node.name)));
+      if (Result<void> right = look(node.attributes); !right) return right;
+    }
+    return {};
+  }
+
+  Result<void> look(std::vector<Attribute>& attributes) {
+    for (Attribute& attribute : attributes) {
+      if (Result<void> settled = settle_type(attribute); !settled) return settled;
+      for (const auto& inner : attribute.graphs) {
+        if (Result<void> right = look(*inner); !right) return right;
+      }
+    }
+    return {};
+  }
+
+  Result<void> look(Graph& graph) {
+    const auto sparse = [](const Initializer& initializer) { return initializer.sparse; };
+    if (std::any_of(graph.initializers.begin(), graph.initializers.end(), sparse)) {
+      return Error{.code = ErrorCode::unsupported, .message = "sparse initializers are not supported"};
+    }
+    for (const Declaration& input : graph.inputs) {
+      if (Result<void> right = look(input, "input"); !right) return right;
+    }
+    for (const Declaration& output : graph.outputs) {
+      if (Result<void> right = look(output, "output"); !right) return right;
+    }
+    return look(graph.nodes);
+  }
+
+ private:
+  // Models of IR version 1 have no type field; later ones have it, and may set only the field of that type.
+  static Result<void> settle_type(Attribute& attribute) {
+    if (attribute.type < AttributeType::undefined || attribute.type > AttributeType::type_protos) {
+      return broken(fmt::format("attribute \"{}\" has the unknown type {}", shown(attribute.name),
+                                static_cast<std::int64_t>(attribute.type)));
+    }
+    if (attribute.type == AttributeType::undefined && std::has_single_bit(attribute.present)) {
+      attribute.type = static_cast<AttributeType>(std::countr_zero(attribute.present));
+    }
+    if (attribute.type == AttributeType::graph && attribute.graphs.size() > 1) {
+      return broken(fmt::format("attribute \"{}\" has two graphs", shown(attribute.name)));
+    }
+    const std::uint32_t allowed = attribute.reference.empty() ? bit_of(attribute.type) : 0;
+    if ((attribute.present & ~allowed) == 0) return {};
+    return broken(fmt::format("attribute \"{}\" has values that are not of its type", shown(attribute.name)));
+  }
+
+  static std::string_view kind_of(const Declaration& declared) {
+    switch (declared.type_field) {
+      case type_field::sequence:
+        return "a sequence";
+      case type_field::map:
+        return "a map";
+      case type_field::opaque:
+        return "opaque";
+      case type_field::sparse_tensor:
+        return "a sparse tensor";
+      case type_field::optional:
+        return "optional";
+      default:
+        return {};
+    }
+  }
+
+  static Result<void> look(const Declaration& declared, std::string_view role) {
+    if (declared.name.empty()) return broken(fmt::format("an {} of a graph has no name", role));
+    const auto named = [&](std::string_view what) {
+      return fmt::format("{} \"{}\": {}", role, shown(declared.name), what);
+    };
+    for (const std::int64_t length : declared.shape.value_or(std::vector<std::int64_t>())) {
+      if (length < -1) return broken(named(fmt::format("the shape has the dimension {}", length)));
+    }
+    if (const std::string_view kind = kind_of(declared); !kind.empty()) {
+      return Error{.code = ErrorCode::unsupported,
+                   .message = fmt::format("{} \"{}\" is {}; only tensors are run", role, shown(declared.name), kind)};
+    }
+    if (declared.type.element == 0) return {};
+    Result<DType> dtype = formats::onnx::parse_data_type(declared.type.element);
+    if (dtype) return {};
+    dtype.error().message = named(dtype.error().message);
+    return std::move(dtype).error();
+  }
+
+  io::MemoryBudget budget_;
+};
+
+}  // namespace
+
+Result<void> check_runnable(Model& model, const io::InputFile& file) {
+  Check check(file);
+  Result<void> right = check.look(*model.graph);
+  for (std::size_t k = 0; right && k < model.functions.size(); ++k) {
+    Function& function = *model.functions[k];
+    right = check.look(function.defaults);
+    if (right) right = check.look(function.body.nodes);
+  }
+  return right;
+}
+
+}  // namespace tensorcast::models::onnx

@@ -1,0 +1,14 @@
+// The Casts of a model, and why each is there.
+#pragma once
+
+#include <vector>
+
+#include "models/onnx/ir/model_ir.hpp"
+#include "tensorcast/onnx.hpp"
+
+namespace tensorcast::models::onnx {
+
+// `model` has its types inferred.
+[[nodiscard]] std::vector<::tensorcast::onnx::CastInfo> list_casts(const Model& model);
+
+}  // namespace tensorcast::models::onnx
