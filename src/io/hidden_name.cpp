@@ -8,8 +8,6 @@
 
 #include <cerrno>
 
-#include "io/file_descriptor.hpp"
-
 namespace tensorcast::io {
 namespace {
 
@@ -30,9 +28,12 @@ std::string hidden_name(const std::string& name, int slot) {
   return hidden;
 }
 
-bool lock_hidden_file(int folder, const std::string& hidden, int fd) noexcept {
-  if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
-  return is_named(folder, hidden, fd);
+bool lock_hidden_file(int folder, const std::string& hidden, FileDescriptor& fd) noexcept {
+  const bool locked = ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+  if (locked && is_named(folder, hidden, fd.get())) return true;
+  fd.reset();
+  remove_abandoned_file(folder, hidden);  // it may still be there, if the system could not tell
+  return false;
 }
 
 bool remove_abandoned_file(int folder, const std::string& hidden) noexcept {

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "io/file_descriptor.hpp"
+
 namespace tensorcast::io {
 
 // The number of writers of one name that can have hidden files at the same time.
@@ -13,8 +15,8 @@ inline constexpr int hidden_slots = 64;
 [[nodiscard]] std::string hidden_name(const std::string& name, int slot);
 
 // Locks the open file `fd` for its writer. Returns false if another writer took it for abandoned first, so that
-// `hidden` no longer names it.
-[[nodiscard]] bool lock_hidden_file(int folder, const std::string& hidden, int fd) noexcept;
+// `hidden` no longer names it, or if the system cannot tell; `fd` is closed then, and the file removed if it is there.
+[[nodiscard]] bool lock_hidden_file(int folder, const std::string& hidden, FileDescriptor& fd) noexcept;
 
 // Removes `hidden` from `folder` if no writer holds it, and the files in it if it is a folder. Reports whether the name
 // is free.

@@ -213,7 +213,7 @@ Result<void> OutputFile::open_named(unsigned mode, const std::string& folder) {
     remove_abandoned_file(folder_.get(), hidden);
     fd_ = FileDescriptor(::openat(folder_.get(), hidden.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, mode));
     if (!fd_ && errno != EEXIST) break;
-    if (!fd_ || !lock_hidden_file(folder_.get(), hidden, fd_.get())) continue;
+    if (!fd_ || !lock_hidden_file(folder_.get(), hidden, fd_)) continue;
     hidden_name_ = std::move(hidden);
     temporary_ = folder + "/" + hidden_name_;
     return {};

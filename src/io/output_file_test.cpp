@@ -155,6 +155,19 @@ TEST_F(OutputFileTest, RemovesWhatADeadWriterLeft) {
   EXPECT_TRUE(fs::exists(other));
 }
 
+// As if the system could not tell that the file has the name.
+TEST_F(OutputFileTest, LeavesNothingOfAHiddenFileThatItCannotLock) {
+  const std::string hidden = hidden_name("out", 0);
+  const FileDescriptor folder(::open(folder_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  put_file(folder_ / hidden, "half");
+  put_file(folder_ / "other", "other");
+  FileDescriptor fd(::open((folder_ / "other").c_str(), O_RDWR | O_CLOEXEC));
+  EXPECT_FALSE(lock_hidden_file(folder.get(), hidden, fd));
+  EXPECT_FALSE(fd);
+  EXPECT_EQ(folder_.entries(), 1u);
+  EXPECT_EQ(file_contents(folder_ / "other"), "other");
+}
+
 TEST_F(OutputFileTest, LeavesWhatALivingWriterHolds) {
   put_file(folder_ / "out", "old");
   const std::string held = folder_ / hidden_name("out", 0);

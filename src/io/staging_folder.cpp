@@ -31,7 +31,7 @@ Result<StagingFolder> StagingFolder::create(const std::string& path) {
       break;
     }
     staging.fd_ = FileDescriptor(::openat(parent, hidden.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-    if (!staging.fd_ || !lock_hidden_file(parent, hidden, staging.fd_.get())) continue;
+    if (!staging.fd_ || !lock_hidden_file(parent, hidden, staging.fd_)) continue;
     staging.path_ = (whole.parent_path() / hidden).string();
     staging.name_ = std::move(hidden);
     return staging;
