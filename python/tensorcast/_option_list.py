@@ -10,6 +10,7 @@ IntRounding: TypeAlias = Literal["trunc", "nearest_even"]
 Invalid: TypeAlias = Literal["default", "error"]
 FnuzInf: TypeAlias = Literal["spec", "flt_max"]
 FloatString: TypeAlias = Literal["plain", "shortest", "g8"]
+PromoteRules: TypeAlias = Literal["openvino", "numpy", "torch", "jax", "jax_strict", "tensorflow"]
 
 
 class CommonOptions(TypedDict, total=False):

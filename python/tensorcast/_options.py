@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, get_type_hints
+from typing import Any, Protocol, TypeAlias, TypeVar, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,8 @@ from ._option_list import DEFAULTS as DEFAULTS
 from ._option_list import CastOptions as CastOptions
 from ._option_list import CommonOptions
 from ._option_list import FloatString as FloatString
+from ._option_list import PromoteRules as PromoteRules
+
 
 class TorchDType(Protocol):
     """A ``torch.dtype``, without importing PyTorch."""
@@ -28,7 +30,6 @@ class TorchDType(Protocol):
 DTypeLike: TypeAlias = "str | int | type[Any] | np.dtype[Any] | TorchDType"
 """A name such as ``"float8_e4m3fn"``, a NumPy, ml_dtypes or torch type, or an ONNX number."""
 
-PromoteRules: TypeAlias = Literal["openvino", "numpy", "torch", "jax", "jax_strict", "tensorflow"]
 Scale: TypeAlias = "float | npt.NDArray[Any] | Sequence[float] | Sequence[Sequence[float]]"
 
 

@@ -10,6 +10,7 @@
 
 #include "c_api/c_call.hpp"
 #include "cast/conversion.hpp"
+#include "options/promote_options.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/promote.hpp"
@@ -30,13 +31,11 @@ constexpr size_t first_facts = sizeof(tc_dtype_facts);
 static_assert(first_promote_options < sizeof(tc_promote_options));
 
 tc_promote_options default_promote_options() {
-  const tensorcast::PromoteOptions defaults;
   tc_promote_options options = {};
   options.struct_size = sizeof options;
-  options.promote_unsafe = defaults.promote_unsafe;
-  options.pytorch_scalar_promotion = defaults.pytorch_scalar_promotion;
-  options.u64_integer_promotion_target = static_cast<tc_dtype>(defaults.u64_integer_promotion_target);
-  options.rules = static_cast<int32_t>(defaults.rules);
+  tensorcast::options::for_each(tensorcast::options::promote_options, [&](const auto& option) {
+    options.*option.c_member = static_cast<int32_t>(option.usual());
+  });
   return options;
 }
 
@@ -46,10 +45,10 @@ Result<tensorcast::PromoteOptions> read_promotion(const tc_promote_options* opti
   const Result<tc_promote_options> read =
       read_struct(default_promote_options(), options, first_promote_options, "tc_promote_options");
   if (!read) return read.error();
-  result.promote_unsafe = read->promote_unsafe != 0;
-  result.pytorch_scalar_promotion = read->pytorch_scalar_promotion != 0;
-  result.u64_integer_promotion_target = static_cast<DType>(read->u64_integer_promotion_target);
-  result.rules = static_cast<tensorcast::PromoteRules>(read->rules);
+  tensorcast::options::for_each(tensorcast::options::promote_options, [&](const auto& option) {
+    using Value = typename std::decay_t<decltype(option)>::Type;
+    result.*option.member = static_cast<Value>((*read).*option.c_member);
+  });
   return result;
 }
 

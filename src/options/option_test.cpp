@@ -9,6 +9,8 @@
 #include <sstream>
 
 #include "options/cast_options.hpp"
+#include "options/cast_report.hpp"
+#include "options/promote_options.hpp"
 
 namespace tensorcast::options {
 namespace {
@@ -29,6 +31,8 @@ constexpr std::size_t member_count() {
   }
 }
 static_assert(member_count<CastOptions>() == std::tuple_size_v<decltype(cast_options)>, "an option is not in the list");
+static_assert(member_count<PromoteOptions>() == std::tuple_size_v<decltype(promote_options)>);
+static_assert(member_count<CastReport>() == std::tuple_size_v<decltype(cast_report)>);
 
 std::string text_of(const char* path) {
   std::ifstream file(std::string(TENSORCAST_SOURCE_DIR "/") + path);
@@ -66,16 +70,28 @@ TEST(Options, RefuseNumbersWithoutAWord) {
   });
 }
 
+// "0 up, 1 down, 2 nearest".
+std::string numbered(const Words& words) {
+  std::string text;
+  int number = 0;
+  for (const char* word : words) text += (text.empty() ? "" : ", ") + std::to_string(number++) + " " + word;
+  return text;
+}
+
 TEST(Options, TheHeaderOfCSaysTheWords) {
   const std::string header = text_of("include/tensorcast/c_api.h");
   for_each(cast_options, [&](const auto& option) {
-    std::string text;
-    int number = 0;
-    for (const char* word : option.words) {
-      text += (text.empty() ? "" : ", ") + std::to_string(number++) + " " + word;
-    }
-    const std::regex comment("  (int32_t|double) +" + std::string(option.name) + "; +/\\*[^*]*" + text);
-    EXPECT_TRUE(std::regex_search(header, comment)) << option.name << ": " << text;
+    const std::regex comment("  (int32_t|double) +" + std::string(option.name) + "; +/\\*[^*]*" +
+                             numbered(option.words));
+    EXPECT_TRUE(std::regex_search(header, comment)) << option.name;
+  });
+  EXPECT_NE(header.find(numbered(promote_rules)), std::string::npos);
+}
+
+TEST(Options, TheExampleOfABindingHasTheNumbersOfAReport) {
+  const std::string page = text_of("docs/bindings.md");
+  for_each(cast_report, [&](const auto& number) {
+    EXPECT_NE(page.find('"' + std::string(number.name) + '"'), std::string::npos) << number.name;
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include "options/cast_options.hpp"
 #include "options/option_text.hpp"
+#include "options/promote_options.hpp"
 
 namespace {
 
@@ -41,6 +42,13 @@ std::string names_where(bool (*holds)(const Facts&)) {
 
 void print(const std::string& text) { std::fputs(text.c_str(), stdout); }
 
+// An alias of the words of a choice.
+void print_words(const std::string& alias, const Words& words) {
+  std::string list;
+  for (const char* word : words) list += (list.empty() ? "\"" : ", \"") + std::string(word) + '"';
+  if (!list.empty()) print(alias + ": TypeAlias = Literal[" + list + "]\n");
+}
+
 void print_class(const char* head, bool with_arrays) {
   print(head);
   for_each(cast_options, [&](const auto& option) {
@@ -58,12 +66,8 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias, TypedDict
 
 )");
-  for_each(cast_options, [](const auto& option) {
-    if (option.words.size() == 0) return;
-    std::string words;
-    for (const char* word : option.words) words += (words.empty() ? "\"" : ", \"") + std::string(word) + '"';
-    print(type_name(option.name) + ": TypeAlias = Literal[" + words + "]\n");
-  });
+  for_each(cast_options, [](const auto& option) { print_words(type_name(option.name), option.words); });
+  print_words("PromoteRules", promote_rules);
   print_class("\n\nclass CommonOptions(TypedDict, total=False):\n", false);
   print("    threads: int\n");
   print_class(R"(

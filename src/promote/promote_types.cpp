@@ -8,6 +8,7 @@
 
 #include "dtype/dtype_table.hpp"
 #include "dtype/formatted.hpp"
+#include "options/promote_options.hpp"
 #include "promote/peer_rules.hpp"
 
 namespace tensorcast::inline TENSORCAST_ABI {
@@ -19,8 +20,11 @@ constexpr std::array promotable = {
     DType::int64,   DType::int32,   DType::int16,   DType::int8,     DType::int4,          DType::uint64,
     DType::uint32,  DType::uint16,  DType::uint8,   DType::uint4,    DType::boolean,       DType::uint1};
 
-constexpr std::array known_rules = {PromoteRules::openvino, PromoteRules::numpy,      PromoteRules::torch,
-                                    PromoteRules::jax,      PromoteRules::jax_strict, PromoteRules::tensorflow};
+constexpr auto known_rules = [] {
+  std::array<PromoteRules, options::promote_rules.size()> rules = {};
+  for (std::size_t i = 0; i < rules.size(); ++i) rules[i] = static_cast<PromoteRules>(i);
+  return rules;
+}();
 
 // These accept uint1 too, which is not castable and has no row.
 bool is_integer(DType dtype) { return dtype == DType::uint1 || family(dtype) == Family::integer; }
@@ -131,21 +135,8 @@ Result<DType> promote_as_openvino(PromoteOperand a, PromoteOperand b, const Prom
 std::span<const PromoteRules> all_promote_rules() noexcept { return known_rules; }
 
 std::string_view name(PromoteRules rules) noexcept {
-  switch (rules) {
-    case PromoteRules::openvino:
-      return "openvino";
-    case PromoteRules::numpy:
-      return "numpy";
-    case PromoteRules::torch:
-      return "torch";
-    case PromoteRules::jax:
-      return "jax";
-    case PromoteRules::jax_strict:
-      return "jax_strict";
-    case PromoteRules::tensorflow:
-      return "tensorflow";
-  }
-  return "";
+  const auto number = static_cast<std::size_t>(rules);
+  return number < options::promote_rules.size() ? options::promote_rules.word[number] : "";
 }
 
 Result<PromoteRules> parse_promote_rules(std::string_view spelling) {

@@ -147,14 +147,9 @@ void add_promote(CLI::App& app, Work& work) {
   command.add_flag("--scalar-b", arguments->b.is_scalar, "B is the type of a scalar (rank 0; openvino, torch)");
   add_dtype(command, "--u64-target", arguments->options.u64_integer_promotion_target,
             "with --unsafe, what uint64 and a signed integer become (default float32; openvino)");
-  add_choice<PromoteRules>(command, "--rules", arguments->options.rules,
-                           {{"openvino", PromoteRules::openvino},
-                            {"numpy", PromoteRules::numpy},
-                            {"torch", PromoteRules::torch},
-                            {"jax", PromoteRules::jax},
-                            {"jax_strict", PromoteRules::jax_strict},
-                            {"tensorflow", PromoteRules::tensorflow}},
-                           "whose rules (default openvino)");
+  std::vector<std::pair<std::string, PromoteRules>> rules;
+  for (const PromoteRules each : tensorcast::all_promote_rules()) rules.emplace_back(tensorcast::name(each), each);
+  add_choice(command, "--rules", arguments->options.rules, std::move(rules), "whose rules (default openvino)");
   command.add_flag("--table", arguments->table, "print the whole matrix instead");
   add_json(command, arguments->json);
   add_quiet(command, arguments->quiet);
