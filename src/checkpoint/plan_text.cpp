@@ -23,22 +23,32 @@ using OrderedJson = nlohmann::ordered_json;
 
 constexpr int plan_version = 1;
 
-OrderedJson settings_json(const Settings& settings) {
-  OrderedJson json;
-  options::for_each(options::cast_options, [&](const auto& option) {
-    const auto value = settings.options.*option.member;
+// Beside the options of the conversion.
+constexpr std::tuple settings_list{
+    options::option("on_loss", &Settings::on_loss, {.words = {"ignore", "tell", "fail"}}),
+    options::option("zero_limit", &Settings::zero_limit, {.low = 0, .high = 1}),
+    options::option("refuse_wrap", &Settings::refuse_wrap),
+    options::option("refuse_zeroed", &Settings::refuse_zeroed),
+    options::option("report", &Settings::report),
+    options::option("verify", &Settings::verify),
+};
+
+template <class List, class Struct>
+void append_json(OrderedJson& json, const List& list, const Struct& given) {
+  options::for_each(list, [&](const auto& option) {
+    const auto value = given.*option.member;
     if constexpr (std::is_enum_v<decltype(value)>) {
       json[option.name] = static_cast<int>(value);
     } else {
       json[option.name] = option.actual(value);
     }
   });
-  json["on_loss"] = static_cast<int>(settings.on_loss);
-  json["zero_limit"] = settings.zero_limit;
-  json["refuse_wrap"] = settings.refuse_wrap;
-  json["refuse_zeroed"] = settings.refuse_zeroed;
-  json["report"] = settings.report;
-  json["verify"] = settings.verify;
+}
+
+OrderedJson settings_json(const Settings& settings) {
+  OrderedJson json;
+  append_json(json, options::cast_options, settings.options);
+  append_json(json, settings_list, settings);
   return json;
 }
 
@@ -106,37 +116,32 @@ std::string file_name(const Json& json) {
   return text;
 }
 
-template <class Enum>
-Enum enumerator(const Json& json, int most) {
-  const auto value = json.get<std::int64_t>();
-  require(value >= 0 && value <= most, "an option has no such value");
-  return static_cast<Enum>(value);
-}
-
 std::uint64_t number(const Json& json) {
   require(json.is_number_unsigned(), "a size is not a whole number");
   return json.get<std::uint64_t>();
 }
 
-Settings parse_settings(const Json& json) {
-  Settings settings;
-  options::for_each(options::cast_options, [&](const auto& option) {
-    using Value = typename std::decay_t<decltype(option)>::Type;
-    auto& value = settings.options.*option.member;
+template <class List, class Struct>
+void parse_options(const Json& json, const List& list, Struct& result) {
+  options::for_each(list, [&](const auto& option) {
+    auto& value = result.*option.member;
+    using Value = std::decay_t<decltype(value)>;
+    const Json& given = json.at(option.name);
     if constexpr (std::is_enum_v<Value> || std::is_same_v<Value, int>) {
-      value = enumerator<Value>(json.at(option.name), option.last());
+      const auto number = given.template get<std::int64_t>();
+      require(number >= 0 && number <= option.last(), "an option has no such value");
+      value = static_cast<Value>(number);
     } else {
-      value = json.at(option.name).template get<Value>();
+      value = given.template get<Value>();
       require(option.allows(value), "an option has no such value");
     }
   });
-  settings.on_loss = enumerator<OnLoss>(json.at("on_loss"), 2);
-  settings.zero_limit = json.at("zero_limit").get<double>();
-  require(settings.zero_limit >= 0.0 && settings.zero_limit <= 1.0, "a share is not between 0 and 1");
-  settings.refuse_wrap = json.at("refuse_wrap").get<bool>();
-  settings.refuse_zeroed = json.at("refuse_zeroed").get<bool>();
-  settings.report = json.at("report").get<bool>();
-  settings.verify = json.at("verify").get<bool>();
+}
+
+Settings parse_settings(const Json& json) {
+  Settings settings;
+  parse_options(json, options::cast_options, settings.options);
+  parse_options(json, settings_list, settings);
   return settings;
 }
 

@@ -85,6 +85,13 @@ constexpr Option<Struct, Value, CStruct, CValue> option(const char* name, Value 
   return {facts, name, member, c_member};
 }
 
+// Of a struct that C lacks.
+template <class Struct, class Value>
+constexpr Option<Struct, Value, Struct, Value> option(const char* name, Value Struct::*member,
+                                                      const Facts& facts = {}) {
+  return {facts, name, member, nullptr};
+}
+
 // Calls `visit` with each option of a list.
 template <class List, class Visit>
 constexpr void for_each(const List& list, Visit&& visit) {
