@@ -13,6 +13,7 @@
 #include "io/output_file.hpp"
 #include "models/onnx/edit/external_locations.hpp"
 #include "models/onnx/edit/retyped_declaration.hpp"
+#include "models/onnx/edit/splice_node.hpp"
 #include "models/onnx/model_folder.hpp"
 #include "models/onnx/wire/encode.hpp"
 #include "models/onnx/wire/message_fields.hpp"
@@ -170,33 +171,15 @@ class Rewiring {
   Result<void> change(const Node& node, Splice& around, bool sees_value) {
     Splice splice(node.field);
     if (sees_value) {
-      const auto uses = std::count(node.input_names.begin(), node.input_names.end(), request_.tensor);
-      if (uses > 0) {
-        if (Result<void> done = rename_inputs(node, splice); !done) return done;
-        outcome_.rewired += static_cast<std::size_t>(uses);
-      }
+      std::vector<std::string> inputs = node.input_names;
+      outcome_.rewired += static_cast<std::size_t>(std::count(inputs.begin(), inputs.end(), request_.tensor));
+      std::replace(inputs.begin(), inputs.end(), request_.tensor, outcome_.output_name);
+      if (Result<void> done = rename(file_, node, inputs, node.output_names, {}, splice); !done) return done;
     }
-    for (const Attribute& attribute : node.attributes) {
-      Splice inside(attribute.field);
-      for (const auto& graph : attribute.graphs) {
-        if (Result<void> done = change(*graph, inside, sees_value); !done) return done;
-      }
-      if (inside.changed()) splice.replace(attribute.field, std::move(inside).finish());
-    }
+    const auto inner = [&](const Graph& graph, Splice& inside) { return change(graph, inside, sees_value); };
+    if (Result<void> done = splice_subgraphs(node, splice, inner); !done) return done;
     if (splice.changed()) around.replace(node.field, std::move(splice).finish());
     return {};
-  }
-
-  Result<void> rename_inputs(const Node& node, Splice& splice) {
-    WireRope renamed;
-    renamed.text(encode_field(node_field::input, outcome_.output_name));
-    std::size_t input = 0;
-    WireReader wire(file_, node.field.offset, end_of(node.field));
-    return each_field(wire, [&](const WireField& field) -> Result<void> {
-      if (field.number != node_field::input) return {};
-      if (node.input_names[input++] == request_.tensor) splice.replace_by_fields(field, renamed);
-      return {};
-    });
   }
 
   const io::InputFile& file_;

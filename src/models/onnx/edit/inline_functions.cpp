@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "formats/onnx/tensor_proto_schema.hpp"
-#include "models/onnx/edit/splice_subgraphs.hpp"
+#include "models/onnx/edit/splice_node.hpp"
 #include "models/onnx/ir/fresh_names.hpp"
 #include "models/onnx/ir/graph_scopes.hpp"
 #include "models/onnx/ir/op_rules.hpp"
@@ -63,14 +63,10 @@ class Inlining {
       if (fits_model(*function)) fitting_.insert(function.get());
     }
     if (fitting_.empty()) return InlinedModel{};
-    bool changed = false;
-    Result<WireRope> graph = graph_contents(*model_.graph, changed);
-    if (!graph) return std::move(graph).error();
-    if (!changed) return InlinedModel{};
-    keep_called_functions();
-
     Splice splice(0, file_.size());
-    splice.replace(model_.graph->field, std::move(*graph));
+    if (Result<void> done = change(*model_.graph, splice); !done) return std::move(done).error();
+    if (!splice.changed()) return InlinedModel{};
+    keep_called_functions();
     for (const auto& function : model_.functions) {
       const bool is_gone = inlined_.contains(function.get()) && !kept_.contains(function.get());
       if (is_gone) splice.replace_by_fields(function->body.field, {});
@@ -109,27 +105,26 @@ class Inlining {
   }
 
   // A graph of the file, in which calls are replaced.
-  Result<WireRope> graph_contents(const Graph& graph, bool& changed) {
+  Result<void> change(const Graph& graph, Splice& around) {
     Splice splice(graph.field);
     WireRope infos;
     for (const Node& node : graph.nodes) {
       if (const Function* function = inlined(node)) {
         Result<WireRope> nodes = expand(node, *function, nullptr, &infos);
-        if (!nodes) return nodes;
+        if (!nodes) return std::move(nodes).error();
         splice.replace_by_fields(node.field, std::move(*nodes));
         continue;
       }
       note_call(node);
-      bool node_changed = false;
-      Result<WireRope> contents = splice_subgraphs(
-          node, node_changed, [&](const Graph& inner, bool& there) { return graph_contents(inner, there); });
-      if (!contents) return contents;
-      if (node_changed) splice.replace(node.field, std::move(*contents));
+      Splice inside(node.field);
+      const auto inner = [&](const Graph& subgraph, Splice& attribute) { return change(subgraph, attribute); };
+      if (Result<void> done = splice_subgraphs(node, inside, inner); !done) return done;
+      if (inside.changed()) splice.replace(node.field, std::move(inside).finish());
     }
-    changed = splice.changed();
-    WireRope rope = std::move(splice).finish();
-    rope.append(std::move(infos));
-    return rope;
+    if (!splice.changed()) return {};
+    splice.insert(end_of(graph.field), std::move(infos));
+    around.replace(graph.field, std::move(splice).finish());
+    return {};
   }
 
   // The nodes of a function instead of a call, as fields of the graph that calls. `outer`: the call whose function this

@@ -10,7 +10,7 @@
 #include "io/parent_folders.hpp"
 #include "models/onnx/edit/external_locations.hpp"
 #include "models/onnx/edit/model_files.hpp"
-#include "models/onnx/edit/splice_subgraphs.hpp"
+#include "models/onnx/edit/splice_node.hpp"
 #include "models/onnx/guarded_for_file.hpp"
 #include "models/onnx/ir/op_rules.hpp"
 #include "models/onnx/model_folder.hpp"
@@ -93,16 +93,15 @@ class Rewriting {
                          "convert it with onnx.version_converter first");
     }
     Splice splice(0, file_.size());
-    bool changed = false;
-    Result<WireRope> graph = graph_contents(*model_.graph, changed);
-    if (!graph) return graph;
-    if (changed) splice.replace(model_.graph->field, std::move(*graph));
+    if (Result<void> done = change(*model_.graph, splice, {}); !done) return std::move(done).error();
     for (const auto& function : model_.functions) {
       if (is_own(*function)) continue;
-      changed = false;
-      Result<WireRope> body = function_contents(*function, changed);
-      if (!body) return body;
-      if (changed) splice.replace(function->body.field, std::move(*body));
+      rewrites_ = function->body.opset("") == opset_;
+      std::string import;
+      if (!imports_own(function->opsets)) {
+        import = encode_field(function_field::opset_import, encode_opset(tensorcast_domain, 1));
+      }
+      if (Result<void> done = change(function->body, splice, import); !done) return std::move(done).error();
     }
     WireRope rope = std::move(splice).finish();
     if (outcome_.rewritten == 0) return rope;
@@ -125,37 +124,34 @@ class Rewriting {
   [[nodiscard]] const UseTensorcastOutcome& outcome() const noexcept { return outcome_; }
 
  private:
-  Result<WireRope> graph_contents(const Graph& graph, bool& changed) {
+  // `import`: fields at the end of a graph that changes.
+  Result<void> change(const Graph& graph, Splice& around, const std::string& import) {
     Splice splice(graph.field);
     for (const Node& node : graph.nodes) {
-      bool node_changed = false;
-      Result<WireRope> contents = node_contents(node, node_changed);
-      if (!contents) return contents;
-      if (node_changed) splice.replace(node.field, std::move(*contents));
+      if (Result<void> done = change(node, splice); !done) return done;
     }
-    changed = splice.changed();
-    return std::move(splice).finish();
+    if (!splice.changed()) return {};
+    WireRope last;
+    last.text(import);
+    splice.insert(end_of(graph.field), std::move(last));
+    around.replace(graph.field, std::move(splice).finish());
+    return {};
   }
 
-  Result<WireRope> function_contents(const Function& function, bool& changed) {
-    const bool same_opset = function.body.opset("") == opset_;
-    rewrites_ = same_opset;
-    Result<WireRope> contents = graph_contents(function.body, changed);
-    rewrites_ = true;
-    if (contents && changed && !imports_own(function.opsets)) {
-      contents->text(encode_field(function_field::opset_import, encode_opset(tensorcast_domain, 1)));
-    }
-    return contents;
-  }
-
-  Result<WireRope> node_contents(const Node& node, bool& changed) {
+  Result<void> change(const Node& node, Splice& around) {
     if (node.domain.empty() && node.op_type == "Cast" && node.overload.empty()) {
       ++(rewrites_ ? outcome_.rewritten : outcome_.left);
-      changed = rewrites_;
-      return rewrites_ ? cast_contents(node) : WireRope();
+      if (!rewrites_) return {};
+      Result<WireRope> contents = cast_contents(node);
+      if (!contents) return std::move(contents).error();
+      around.replace(node.field, std::move(*contents));
+      return {};
     }
-    return splice_subgraphs(node, changed,
-                            [&](const Graph& graph, bool& there) { return graph_contents(graph, there); });
+    Splice splice(node.field);
+    const auto inner = [&](const Graph& graph, Splice& inside) { return change(graph, inside, {}); };
+    if (Result<void> done = splice_subgraphs(node, splice, inner); !done) return done;
+    if (splice.changed()) around.replace(node.field, std::move(splice).finish());
+    return {};
   }
 
   Result<WireRope> cast_contents(const Node& node) {

@@ -100,6 +100,7 @@ struct Initializer {
 };
 
 struct Opset {
+  WireField field;
   std::string domain;
   std::int64_t version = 0;
   std::int64_t file_version = 0;  // differs after upgrade_opset()
@@ -128,6 +129,7 @@ struct Graph {
 struct Function {
   Function* origin = nullptr;             // of a copy: the function in the file
   std::vector<const Function*> copies{};  // of a function in the file
+  WireField name_field;
   std::string name;
   std::string domain;
   std::string overload;

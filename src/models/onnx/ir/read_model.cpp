@@ -107,6 +107,7 @@ class ModelReader {
     Result<void> done = each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
       switch (part.number) {
         case function_field::name:
+          function.name_field = part;
           return take_text(part, function.name);
         case function_field::domain:
           return take_text(part, function.domain);
@@ -171,6 +172,7 @@ class ModelReader {
     const Result<Opset*> added = add_part(opsets);
     if (!added) return added.error();
     Opset& opset = **added;
+    opset.field = field;
     Result<void> done = each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
       if (part.number == opset_field::domain) return take_text(part, opset.domain);
       if (part.number == opset_field::version) return take_int(part, opset.version);

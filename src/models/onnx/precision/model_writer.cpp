@@ -8,6 +8,7 @@
 #include "formats/onnx/tensor_proto_schema.hpp"
 #include "models/onnx/edit/data_record.hpp"
 #include "models/onnx/edit/retyped_declaration.hpp"
+#include "models/onnx/edit/splice_node.hpp"
 #include "models/onnx/ir/fresh_names.hpp"
 #include "models/onnx/ir/op_rules.hpp"
 #include "models/onnx/wire/encode.hpp"
@@ -146,249 +147,164 @@ TensorChange ModelWriter::change_of(ValueId id, std::uint32_t element) const {
 }
 
 Result<WireRope> ModelWriter::model() {
-  WireReader wire(file_, 0, file_.size());
-  WireRope rope;
-  std::size_t functions = 0;
-  std::size_t opsets = 0;
-  Result<void> done = each_field(wire, [&](const WireField& field) -> Result<void> {
-    if (Result<void> skipped = wire.skip(field); !skipped) return skipped;
-    bool changed = false;
-    if (field.number == model_field::opset_import) {
-      return opset(plan_.model().opsets[opsets++], field, wire.position(), rope);
-    }
-    if (field.number == model_field::metadata_props && !placement_.leave_external) {
+  const Model& model = plan_.model();
+  Splice splice(0, file_.size());
+  if (Result<void> done = change_opsets(model.opsets, splice); !done) return std::move(done).error();
+  if (!placement_.leave_external) {
+    WireReader wire(file_, 0, file_.size());
+    Result<void> done = each_field(wire, [&](const WireField& field) -> Result<void> {
+      if (field.number != model_field::metadata_props) return {};
       const Result<bool> is_old = is_data_record(file_, field);
       if (!is_old) return is_old.error();
-      if (*is_old) return {};
-    }
-    if (field.number == model_field::graph) {
-      Result<WireRope> contents = graph(*plan_.model().graph, changed);
-      if (!contents) return std::move(contents).error();
-      if (changed) rope.message(field.number, std::move(*contents));
-    } else if (field.number == model_field::functions) {
-      const Function& original = *plan_.model().functions[functions++];
-      Result<WireRope> contents = function(original, changed);
-      if (!contents) return std::move(contents).error();
-      if (changed) {
-        rope.message(field.number, std::move(*contents));
-      } else {
-        rope.copy(field.begin, wire.position());
-      }
-      return copies_of(original, field.number, rope);
-    }
-    if (!changed) rope.copy(field.begin, wire.position());
-    return {};
-  });
-  if (!done) return std::move(done).error();
-  return rope;
-}
-
-Result<void> ModelWriter::opset(const Opset& opset, const WireField& field, std::uint64_t end, WireRope& rope) {
-  if (opset.version == opset.file_version) {
-    rope.copy(field.begin, end);
-    return {};
-  }
-  WireRope contents;
-  WireReader wire(file_, field.offset, field.offset + field.length);
-  Result<void> done = each_field(wire, [&](const WireField& part) -> Result<void> {
-    if (Result<void> skipped = wire.skip(part); !skipped) return skipped;
-    if (part.number != opset_field::version) contents.copy(part.begin, wire.position());
-    return {};
-  });
-  contents.text(encode_varint_field(opset_field::version, static_cast<std::uint64_t>(opset.version)));
-  rope.message(field.number, std::move(contents));
-  return done;
-}
-
-Result<WireRope> ModelWriter::graph(const Graph& graph, bool& changed) {
-  WireRope rope;
-  // Casts of values that no node of this graph makes stand before its first node.
-  WireRope first;
-  std::vector<ValueId> own;
-  for (const Declaration& input : graph.inputs) own.push_back(input.value);
-  for (const Initializer& initializer : graph.initializers) {
-    if (!plan_.model().values[initializer.value].is_input) own.push_back(initializer.value);
-  }
-  for (const ValueId id : own) add_casts(first, graph_field::node, id);
-  bool has_first = first.size() > 0;
-  changed = changed || has_first;
-
-  std::size_t nodes = 0;
-  std::size_t inputs = 0;
-  std::size_t outputs = 0;
-  std::size_t infos = 0;
-  std::size_t initializers = 0;
-  WireReader wire(file_, graph.field.offset, graph.field.offset + graph.field.length);
-  const auto retype = [&](const WireField& field, ValueId id, std::uint32_t element,
-                          const std::string& shown_name) -> Result<void> {
-    const Value& value = plan_.model().values[id];
-    const bool same = element == value.type.element && shown_name == value.name;
-    if (same || element == 0) {
-      rope.copy(field.begin, wire.position());
+      if (*is_old) splice.replace_by_fields(field, {});
       return {};
+    });
+    if (!done) return std::move(done).error();
+  }
+  if (Result<void> done = graph(*model.graph, splice); !done) return std::move(done).error();
+  for (const auto& original : model.functions) {
+    if (original->origin != nullptr) continue;
+    Splice changed(original->body.field);
+    if (Result<void> done = function(*original, changed); !done) return std::move(done).error();
+    if (changed.changed()) splice.replace(original->body.field, std::move(changed).finish());
+    for (const Function* copy : original->copies) {
+      Splice copied(copy->body.field);
+      if (Result<void> done = function(*copy, copied); !done) return std::move(done).error();
+      WireRope field;
+      field.message(copy->body.field.number, std::move(copied).finish());
+      splice.insert(end_of(copy->body.field), std::move(field));
     }
-    Result<WireRope> contents = retyped_declaration(file_, field, element, shown_name);
-    if (!contents) return std::move(contents).error();
-    rope.message(field.number, std::move(*contents));
-    changed = true;
-    return {};
-  };
-  Result<void> done = each_field(wire, [&](const WireField& field) -> Result<void> {
-    if (Result<void> skipped = wire.skip(field); !skipped) return skipped;
-    switch (field.number) {
-      case graph_field::node:
-        if (std::exchange(has_first, false)) rope.append(std::move(first));
-        return node(graph.nodes[nodes++], field.number, rope, changed);
-      case graph_field::initializer:
-      case graph_field::sparse_initializer:
-        return initializer(graph.initializers[initializers++], rope, changed);
-      case graph_field::input: {
-        const Declaration& input = graph.inputs[inputs++];
-        return retype(field, input.value, plan_.produced(input.value), input.name);
-      }
-      case graph_field::output: {
-        const std::size_t index = outputs++;
-        const Declaration& output = graph.outputs[index];
-        const std::uint32_t element = plan_.given_back(graph, index);
-        return retype(field, output.value, element, name_in(output.value, element));
-      }
-      case graph_field::value_info: {
-        const Declaration& info = graph.infos[infos++];
-        if (info.value == no_value) break;
-        if (output_elements_[info.value] != 0 && elision_.name(info.value) == info.name) break;
-        if (keeps_name(info.value)) return retype(field, info.value, plan_.produced(info.value), info.name);
-        changed = true;
-        return {};
-      }
-      default:
-        break;
-    }
-    rope.copy(field.begin, wire.position());
-    return {};
-  });
-  if (!done) return std::move(done).error();
-  if (has_first) rope.append(std::move(first));
-  return rope;
+  }
+  return std::move(splice).finish();
 }
 
-Result<WireRope> ModelWriter::function(const Function& function, bool& changed) {
-  const Graph& body = function.body;
-  WireRope rope;
-  WireRope first;
-  for (const Declaration& input : body.inputs) add_casts(first, function_field::node, input.value);
-  bool has_first = first.size() > 0;
-  changed = changed || has_first;
-  std::size_t nodes = 0;
-  std::size_t infos = 0;
-  std::size_t opsets = 0;
-  WireReader wire(file_, body.field.offset, body.field.offset + body.field.length);
-  Result<void> done = each_field(wire, [&](const WireField& field) -> Result<void> {
-    if (Result<void> skipped = wire.skip(field); !skipped) return skipped;
-    if (field.number == function_field::opset_import) {
-      const Opset& imported = function.opsets[opsets++];
-      changed = changed || imported.version != imported.file_version;
-      return opset(imported, field, wire.position(), rope);
-    }
-    if (field.number == function_field::name && function.origin != nullptr) {
-      rope.text(encode_field(field.number, function.name));
-      return {};
-    }
-    if (field.number == function_field::node) {
-      if (std::exchange(has_first, false)) rope.append(std::move(first));
-      return node(body.nodes[nodes++], field.number, rope, changed);
-    }
-    if (field.number == function_field::value_info) {
-      const Declaration& info = body.infos[infos++];
-      if (info.value != no_value && !keeps_name(info.value)) {
-        changed = true;
-        return {};
-      }
-      const std::uint32_t element = info.value == no_value ? 0 : plan_.produced(info.value);
-      if (element != 0 && element != info.type.element) {
-        Result<WireRope> contents = retyped_declaration(file_, field, element, info.name);
-        if (!contents) return std::move(contents).error();
-        rope.message(field.number, std::move(*contents));
-        changed = true;
-        return {};
-      }
-    }
-    rope.copy(field.begin, wire.position());
-    return {};
-  });
-  if (!done) return std::move(done).error();
-  if (has_first) rope.append(std::move(first));
-  return rope;
-}
-
-Result<void> ModelWriter::copies_of(const Function& original, std::uint32_t number, WireRope& rope) {
-  for (const Function* copy : original.copies) {
-    bool changed = false;
-    Result<WireRope> contents = function(*copy, changed);
+Result<void> ModelWriter::change_opsets(const std::vector<Opset>& opsets, Splice& splice) {
+  for (const Opset& opset : opsets) {
+    if (opset.version == opset.file_version) continue;
+    Result<WireRope> contents =
+        rewritten(file_, opset.field, [](const WireField& part, std::uint64_t end, WireRope& rope) -> Result<void> {
+          if (part.number != opset_field::version) rope.copy(part.begin, end);
+          return {};
+        });
     if (!contents) return std::move(contents).error();
-    rope.message(number, std::move(*contents));
+    contents->text(encode_varint_field(opset_field::version, static_cast<std::uint64_t>(opset.version)));
+    splice.replace(opset.field, std::move(*contents));
   }
   return {};
 }
 
-Result<void> ModelWriter::node(const Node& node, std::uint32_t number, WireRope& rope, bool& changed) {
+Result<void> ModelWriter::retype(const Declaration& declared, std::uint32_t element, const std::string& shown_name,
+                                 Splice& splice) {
+  Result<WireRope> contents = retyped_declaration(file_, declared.field, element, shown_name);
+  if (!contents) return std::move(contents).error();
+  splice.replace(declared.field, std::move(*contents));
+  return {};
+}
+
+// Casts of values that no node of this graph makes stand before its first node.
+Result<void> ModelWriter::nodes(const Graph& graph, std::uint32_t number, Splice& splice) {
+  WireRope first;
+  for (const Declaration& input : graph.inputs) add_casts(first, number, input.value);
+  for (const Initializer& initializer : graph.initializers) {
+    if (!plan_.model().values[initializer.value].is_input) add_casts(first, number, initializer.value);
+  }
+  if (first.size() > 0) {
+    splice.insert(graph.nodes.empty() ? end_of(graph.field) : graph.nodes.front().field.begin, std::move(first));
+  }
+  for (const Node& each : graph.nodes) {
+    if (Result<void> done = node(each, splice); !done) return done;
+  }
+  return {};
+}
+
+Result<void> ModelWriter::graph(const Graph& graph, Splice& around) {
+  Splice splice(graph.field);
+  // In the order of the file, so that external data is, too.
+  const bool nodes_first = graph.initializers.empty() || graph.nodes.empty() ||
+                           graph.nodes.front().field.begin < graph.initializers.front().field.begin;
+  Result<void> written = nodes_first ? nodes(graph, graph_field::node, splice) : Result<void>();
+  for (std::size_t k = 0; written && k < graph.initializers.size(); ++k) {
+    written = initializer(graph.initializers[k], splice);
+  }
+  if (written && !nodes_first) written = nodes(graph, graph_field::node, splice);
+  if (!written) return written;
+  const auto declare = [&](const Declaration& declared, std::uint32_t element,
+                           const std::string& shown_name) -> Result<void> {
+    const Value& value = plan_.model().values[declared.value];
+    const bool same = element == value.type.element && shown_name == value.name;
+    return same || element == 0 ? Result<void>() : retype(declared, element, shown_name, splice);
+  };
+  for (const Declaration& input : graph.inputs) {
+    if (Result<void> done = declare(input, plan_.produced(input.value), input.name); !done) return done;
+  }
+  for (std::size_t k = 0; k < graph.outputs.size(); ++k) {
+    const Declaration& output = graph.outputs[k];
+    const std::uint32_t element = plan_.given_back(graph, k);
+    if (Result<void> done = declare(output, element, name_in(output.value, element)); !done) return done;
+  }
+  for (const Declaration& info : graph.infos) {
+    if (info.value == no_value) continue;
+    if (output_elements_[info.value] != 0 && elision_.name(info.value) == info.name) continue;
+    if (!keeps_name(info.value)) {
+      splice.replace_by_fields(info.field, {});
+    } else if (Result<void> done = declare(info, plan_.produced(info.value), info.name); !done) {
+      return done;
+    }
+  }
+  if (splice.changed()) around.replace(graph.field, std::move(splice).finish());
+  return {};
+}
+
+Result<void> ModelWriter::function(const Function& function, Splice& splice) {
+  const Graph& body = function.body;
+  if (Result<void> done = change_opsets(function.opsets, splice); !done) return done;
+  if (function.origin != nullptr) {
+    WireRope name;
+    name.text(encode_field(function_field::name, function.name));
+    splice.replace_by_fields(function.name_field, std::move(name));
+  }
+  if (Result<void> done = nodes(body, function_field::node, splice); !done) return done;
+  for (const Declaration& info : body.infos) {
+    if (info.value == no_value) continue;
+    const std::uint32_t element = plan_.produced(info.value);
+    if (!keeps_name(info.value)) {
+      splice.replace_by_fields(info.field, {});
+    } else if (element != 0 && element != info.type.element) {
+      if (Result<void> done = retype(info, element, info.name, splice); !done) return done;
+    }
+  }
+  return {};
+}
+
+Result<void> ModelWriter::node(const Node& node, Splice& around) {
   if (elision_.removal(node) != Removal::none) {
-    changed = true;
+    around.replace_by_fields(node.field, {});
     return {};
   }
-  std::unordered_map<std::uint64_t, WireRope> replaced;  // attributes, by the offset of their keys
-  std::string added;
-  const Result<bool> edited = attributes(node, replaced, added);
-  if (!edited) return edited.error();
-  bool renamed = *edited || !node.callee.empty();
+  Splice splice(node.field);
+  const auto inner = [&](const Graph& subgraph, Splice& inside) { return graph(subgraph, inside); };
+  if (Result<void> done = splice_subgraphs(node, splice, inner); !done) return done;
+  if (Result<void> done = attributes(node, splice); !done) return done;
   std::vector<std::string> inputs = node.input_names;
   std::vector<std::string> outputs = node.output_names;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (node.inputs[i] != no_value) inputs[i] = name_in(node.inputs[i], plan_.taken(node, i));
-    renamed = renamed || inputs[i] != node.input_names[i];
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (node.outputs[i] != no_value) outputs[i] = forms_[node.outputs[i]].produced;
-    renamed = renamed || outputs[i] != node.output_names[i];
   }
-  const std::uint64_t end = node.field.offset + node.field.length;
-  if (!renamed) {
-    rope.copy(node.field.begin, end);
-  } else {
-    changed = true;
-    WireRope contents;
-    std::size_t input = 0;
-    std::size_t output = 0;
-    WireReader wire(file_, node.field.offset, end);
-    Result<void> done = each_field(wire, [&](const WireField& field) -> Result<void> {
-      if (Result<void> skipped = wire.skip(field); !skipped) return skipped;
-      if (field.number == node_field::input) {
-        contents.text(encode_field(field.number, inputs[input++]));
-      } else if (field.number == node_field::output) {
-        contents.text(encode_field(field.number, outputs[output++]));
-      } else if (field.number == node_field::op_type && !node.callee.empty()) {
-        contents.text(encode_field(field.number, node.callee));
-      } else if (const auto found = replaced.find(field.begin); found != replaced.end()) {
-        contents.message(field.number, std::move(found->second));
-      } else {
-        contents.copy(field.begin, wire.position());
-      }
-      return {};
-    });
-    if (!done) return done;
-    if (!added.empty()) contents.text(encode_field(node_field::attribute, added));
-    rope.message(number, std::move(contents));
-  }
+  if (Result<void> done = rename(file_, node, inputs, outputs, node.callee, splice); !done) return done;
+  if (splice.changed()) around.replace(node.field, std::move(splice).finish());
+  WireRope casts;
   for (const ValueId id : node.outputs) {
-    if (id == no_value || forms_[id].others.empty()) continue;
-    add_casts(rope, number, id);
-    changed = true;
+    if (id != no_value) add_casts(casts, node.field.number, id);
   }
+  if (casts.size() > 0) around.insert(end_of(node.field), std::move(casts));
   return {};
 }
 
-// Collects the new contents of attributes that change, and an attribute that is to be added.
-Result<bool> ModelWriter::attributes(const Node& node, std::unordered_map<std::uint64_t, WireRope>& replaced,
-                                     std::string& added) {
+// Changes attributes, and adds one that is needed.
+Result<void> ModelWriter::attributes(const Node& node, Splice& splice) {
   const ValueId first = node.outputs.empty() ? no_value : node.outputs.front();
   const bool standard = node.domain.empty();
   const bool retyped =
@@ -396,97 +312,52 @@ Result<bool> ModelWriter::attributes(const Node& node, std::unordered_map<std::u
   const auto to = first == no_value ? DType::undefined : static_cast<DType>(plan_.produced(first));
   const TypeAttribute* row = retyped ? type_attribute(node.op_type) : nullptr;
   for (const Attribute& attribute : node.attributes) {
-    if (!attribute.graphs.empty()) {
-      bool changed = false;
-      WireRope contents;
-      std::size_t index = 0;
-      WireReader wire(file_, attribute.field.offset, attribute.field.offset + attribute.field.length);
-      Result<void> done = each_field(wire, [&](const WireField& field) -> Result<void> {
-        if (Result<void> skipped = wire.skip(field); !skipped) return skipped;
-        if (field.number != attribute_field::g && field.number != attribute_field::graphs) {
-          contents.copy(field.begin, wire.position());
-          return {};
-        }
-        Result<WireRope> inner = graph(*attribute.graphs[index++], changed);
-        if (!inner) return std::move(inner).error();
-        contents.message(field.number, std::move(*inner));
-        return {};
-      });
-      if (!done) return std::move(done).error();
-      if (changed) replaced.emplace(attribute.field.begin, std::move(contents));
-      continue;
-    }
+    if (!attribute.graphs.empty()) continue;
+    Result<WireRope> contents = WireRope();
     if (retyped && (node.op_type == "Constant" || (node.op_type == "ConstantOfShape" && attribute.name == "value"))) {
-      Result<WireRope> contents = constant_tensor(node, attribute, to);
-      if (!contents) return std::move(contents).error();
-      if (contents->size() > 0) replaced.emplace(attribute.field.begin, std::move(*contents));
+      contents = constant_tensor(node, attribute, to);
     } else if (row != nullptr && attribute.name == row->attribute) {
-      WireRope contents;
       const bool is_word = attribute.type == AttributeType::string;
       // 0: as the scale. ONNX Runtime 1.31.1 does not load a model where it computes this node in another type than
       // the attribute names.
       const bool as_scale =
           node.op_type == "DequantizeLinear" && node.inputs.size() > 1 && plan_.taken(node, 1) == plan_.produced(first);
-      const std::uint64_t number = as_scale ? 0 : static_cast<std::uint64_t>(to);
-      contents.text(is_word ? encode_string_attribute(attribute.name, cast_word(to))
-                            : encode_int_attribute(attribute.name, number));
-      replaced.emplace(attribute.field.begin, std::move(contents));
+      const std::uint64_t number = as_scale ? 0 : element_of(to);
+      contents->text(is_word ? encode_string_attribute(attribute.name, cast_word(to))
+                             : encode_int_attribute(attribute.name, number));
     } else if (attribute.tensor_is_external && attribute.type == AttributeType::tensor && !placement_.leave_external) {
-      Result<WireRope> tensor = convert_tensor(file_, attribute.tensor, {}, nullptr);
-      if (!tensor) return std::move(tensor).error();
-      Result<WireRope> contents = attribute_with(attribute, attribute_field::t, std::move(*tensor));
-      if (!contents) return std::move(contents).error();
-      replaced.emplace(attribute.field.begin, std::move(*contents));
+      contents = with_message(file_, attribute.field, attribute_field::t,
+                              [&](const WireField&) { return convert_tensor(file_, attribute.tensor, {}, nullptr); });
     }
+    if (!contents) return std::move(contents).error();
+    if (contents->size() > 0) splice.replace(attribute.field, std::move(*contents));
   }
+  std::string added;
   if (row != nullptr && row->absent != 0 && node.attribute(row->attribute) == nullptr) {
-    added = encode_int_attribute(row->attribute, static_cast<std::uint64_t>(to));
+    added = encode_int_attribute(row->attribute, element_of(to));
   }
   if (retyped && node.op_type == "ConstantOfShape" && node.attribute("value") == nullptr) {
     const std::int64_t shape[] = {1};
     const std::vector<std::byte> zero(storage_bytes(to, 1));
     added = tensor_attribute("value", encode_tensor(to, shape, zero));
   }
-  return !replaced.empty() || !added.empty();
-}
-
-// The attribute with other contents of its message field `member`.
-Result<WireRope> ModelWriter::attribute_with(const Attribute& attribute, std::uint32_t member, WireRope contents) {
-  WireRope rope;
-  WireReader wire(file_, attribute.field.offset, attribute.field.offset + attribute.field.length);
-  Result<void> done = each_field(wire, [&](const WireField& field) -> Result<void> {
-    if (Result<void> skipped = wire.skip(field); !skipped) return skipped;
-    if (field.number == member) {
-      rope.message(member, std::move(contents));
-    } else {
-      rope.copy(field.begin, wire.position());
-    }
-    return {};
-  });
-  if (!done) return std::move(done).error();
-  return rope;
+  if (added.empty()) return {};
+  WireRope field;
+  field.text(encode_field(node_field::attribute, added));
+  splice.insert(end_of(node.field), std::move(field));
+  return {};
 }
 
 // The attribute of a Constant or ConstantOfShape in another type; empty if it does not hold the value.
 Result<WireRope> ModelWriter::constant_tensor(const Node& node, const Attribute& attribute, DType to) {
   const TensorChange change = change_of(node.outputs.front(), static_cast<std::uint32_t>(to));
   if (attribute.name == "value") {
-    Result<WireRope> tensor = convert_tensor(file_, attribute.tensor, change, nullptr);
-    if (!tensor) return std::move(tensor).error();
-    return attribute_with(attribute, attribute_field::t, std::move(*tensor));
+    return with_message(file_, attribute.field, attribute_field::t,
+                        [&](const WireField&) { return convert_tensor(file_, attribute.tensor, change, nullptr); });
   }
   if (attribute.name == "sparse_value") {
-    WireReader wire(file_, attribute.field.offset, attribute.field.offset + attribute.field.length);
-    WireRope sparse;
-    Result<void> done = each_field(wire, [&](const WireField& field) -> Result<void> {
-      if (field.number != attribute_field::sparse_tensor) return {};
-      Result<WireRope> contents = sparse_tensor(field, change);
-      if (!contents) return std::move(contents).error();
-      sparse = std::move(*contents);
-      return {};
-    });
-    if (!done) return std::move(done).error();
-    return attribute_with(attribute, attribute_field::sparse_tensor, std::move(sparse));
+    return with_message(file_, attribute.field, attribute_field::sparse_tensor,
+                        [&](const WireField& field) { return sparse_tensor(field, change); });
   }
   WireRope rope;
   if (attribute.name != "value_float" && attribute.name != "value_floats") return rope;
@@ -503,21 +374,9 @@ Result<WireRope> ModelWriter::constant_tensor(const Node& node, const Attribute&
 }
 
 Result<WireRope> ModelWriter::sparse_tensor(const WireField& field, const TensorChange& change) {
-  WireReader wire(file_, field.offset, field.offset + field.length);
-  WireRope rope;
-  Result<void> done = each_field(wire, [&](const WireField& part) -> Result<void> {
-    if (Result<void> skipped = wire.skip(part); !skipped) return skipped;
-    if (part.number != sparse_tensor_field::values) {
-      rope.copy(part.begin, wire.position());
-      return {};
-    }
-    Result<WireRope> values = convert_tensor(file_, {part.offset, part.length}, change, nullptr);
-    if (!values) return std::move(values).error();
-    rope.message(part.number, std::move(*values));
-    return {};
+  return with_message(file_, field, sparse_tensor_field::values, [&](const WireField& values) {
+    return convert_tensor(file_, {values.offset, values.length}, change, nullptr);
   });
-  if (!done) return std::move(done).error();
-  return rope;
 }
 
 // The scales of an int8 weight, in the type that DequantizeLinear gives.
@@ -534,11 +393,12 @@ std::string ModelWriter::scale_tensor(ValueId id) const {
          encode_field(static_cast<std::uint32_t>(formats::onnx::Field::name), scale_names_[id]);
 }
 
-Result<void> ModelWriter::initializer(const Initializer& initializer, WireRope& rope, bool& changed) {
+Result<void> ModelWriter::initializer(const Initializer& initializer, Splice& splice) {
   const ValueId id = initializer.value;
   const std::uint32_t produced = plan_.produced(id);
   const bool converts = produced != initializer.element;
   const WireField& field = initializer.field;
+  WireRope made;
   const auto bytes_in = [&](std::uint32_t element) {
     return storage_bytes(static_cast<DType>(element), static_cast<std::size_t>(initializer.count));
   };
@@ -551,8 +411,7 @@ Result<void> ModelWriter::initializer(const Initializer& initializer, WireRope& 
     Result<WireRope> contents = initializer.sparse ? sparse_tensor(field, change)
                                                    : convert_tensor(file_, initializer.tensor, change, placed(element));
     if (!contents) return std::move(contents).error();
-    rope.message(field.number, std::move(*contents));
-    changed = true;
+    made.message(field.number, std::move(*contents));
     return {};
   };
   const auto count = [&](std::uint32_t element) {
@@ -564,19 +423,22 @@ Result<void> ModelWriter::initializer(const Initializer& initializer, WireRope& 
   if (converts) {
     count(produced);
     if (Result<void> done = emit(change_of(id, produced), produced); !done) return done;
-    if (!scale_names_[id].empty()) rope.text(encode_field(graph_field::initializer, scale_tensor(id)));
+    if (!scale_names_[id].empty()) made.text(encode_field(graph_field::initializer, scale_tensor(id)));
   } else if (!initializer.sparse && is_castable(static_cast<DType>(initializer.element)) &&
              initializer.element != element_of(DType::string) && moves) {
     if (Result<void> done = emit({}, produced); !done) return done;
-  } else {
-    rope.copy(field.begin, field.offset + field.length);
+  } else if (plan_.has_copy(id)) {
+    made.copy(field.begin, end_of(field));
   }
-  if (!plan_.has_copy(id)) return {};
-  const std::uint32_t element = plan_.settings().to;
-  count(element);
-  TensorChange copy = change_of(id, element);
-  copy.name = name_in(id, element);
-  return emit(copy, element);
+  if (plan_.has_copy(id)) {
+    const std::uint32_t element = plan_.settings().to;
+    count(element);
+    TensorChange copy = change_of(id, element);
+    copy.name = name_in(id, element);
+    if (Result<void> done = emit(copy, element); !done) return done;
+  }
+  if (made.size() > 0) splice.replace_by_fields(field, std::move(made));
+  return {};
 }
 
 }  // namespace tensorcast::models::onnx

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "formats/onnx/tensor_proto_schema.hpp"
@@ -63,17 +62,18 @@ class ModelWriter {
   [[nodiscard]] std::string dequantize_node(ValueId id, const Form& form) const;
   [[nodiscard]] TensorChange change_of(ValueId id, std::uint32_t element) const;
 
-  [[nodiscard]] Result<void> opset(const Opset& opset, const WireField& field, std::uint64_t end, WireRope& rope);
-  [[nodiscard]] Result<WireRope> graph(const Graph& graph, bool& changed);
-  [[nodiscard]] Result<WireRope> function(const Function& function, bool& changed);
-  [[nodiscard]] Result<void> copies_of(const Function& original, std::uint32_t number, WireRope& rope);
-  [[nodiscard]] Result<void> node(const Node& node, std::uint32_t number, WireRope& rope, bool& changed);
-  [[nodiscard]] Result<bool> attributes(const Node& node, std::unordered_map<std::uint64_t, WireRope>& replaced,
-                                        std::string& added);
-  [[nodiscard]] Result<WireRope> attribute_with(const Attribute& attribute, std::uint32_t member, WireRope contents);
+  // Each replaces in the message around it what changes.
+  [[nodiscard]] Result<void> change_opsets(const std::vector<Opset>& opsets, Splice& splice);
+  [[nodiscard]] Result<void> retype(const Declaration& declared, std::uint32_t element, const std::string& shown_name,
+                                    Splice& splice);
+  [[nodiscard]] Result<void> nodes(const Graph& graph, std::uint32_t number, Splice& splice);
+  [[nodiscard]] Result<void> graph(const Graph& graph, Splice& around);
+  [[nodiscard]] Result<void> function(const Function& function, Splice& splice);
+  [[nodiscard]] Result<void> node(const Node& node, Splice& around);
+  [[nodiscard]] Result<void> attributes(const Node& node, Splice& splice);
   [[nodiscard]] Result<WireRope> constant_tensor(const Node& node, const Attribute& attribute, DType to);
   [[nodiscard]] std::string scale_tensor(ValueId id) const;
-  [[nodiscard]] Result<void> initializer(const Initializer& initializer, WireRope& rope, bool& changed);
+  [[nodiscard]] Result<void> initializer(const Initializer& initializer, Splice& splice);
   [[nodiscard]] Result<WireRope> sparse_tensor(const WireField& field, const TensorChange& change);
 
   const io::InputFile& file_;

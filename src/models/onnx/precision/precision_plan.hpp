@@ -1,4 +1,4 @@
-// Decides the type of every value: type variables of nodes are slots, which convert together or not at all.
+// Decides the type of every value, by the slots of a model.
 #pragma once
 
 #include <cstdint>
@@ -9,35 +9,18 @@
 #include <vector>
 
 #include "models/onnx/ir/model_ir.hpp"
-#include "models/onnx/precision/operator_types.hpp"
+#include "models/onnx/precision/slots.hpp"
 #include "models/onnx/precision/weight_quantization.hpp"
 #include "tensorcast/onnx.hpp"
 
 namespace tensorcast::models::onnx {
 
-// How strictly a slot keeps its type. Values at the edge of the model still change for `runtime`.
-enum class Hold : std::uint8_t { free, runtime, rule };
-
 // What becomes of the numbers of an initializer or Constant.
 enum class Fit : std::uint8_t { cast, clamp };
 
-using SlotId = std::uint32_t;
-inline constexpr SlotId any_type = UINT32_MAX;        // takes the value in whatever type it has
-inline constexpr SlotId exact_type = UINT32_MAX - 1;  // takes the value in its old type only
-
 class PrecisionPlan {
  public:
-  struct Settings {
-    std::uint32_t to = 0;
-    std::uint64_t from = 0;  // bit N: TensorProto.DataType N
-    const ::tensorcast::onnx::ConvertRequest* request = nullptr;
-    std::vector<bool> blocked = {};  // by node, or empty: the request keeps it
-    std::map<std::string, std::uint32_t, std::less<>> io_elements = {};
-    std::vector<OperatorTypes> operators = {};
-    [[nodiscard]] bool converts(const ValueType& type) const noexcept {
-      return type.element != to && type.element < 64 && (from >> type.element & 1) != 0;
-    }
-  };
+  using Settings = PrecisionSettings;
 
   PrecisionPlan(const Model& model, const Settings& settings);
   // Decided: every value keeps its type.
@@ -61,7 +44,7 @@ class PrecisionPlan {
   [[nodiscard]] const Model& model() const noexcept { return model_; }
   [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
 
-  // First step, by the constructor: slots, and what the rules hold. Then the survey of numbers asks which values may
+  // The slots hold what the rules keep. Then the survey of numbers asks which values may
   // change, and says how; then decide().
   [[nodiscard]] bool may_change(ValueId id) const;
   void set_fit(ValueId id, Fit fit) { fits_[id] = fit; }
@@ -72,23 +55,7 @@ class PrecisionPlan {
   void decide();
 
  private:
-  friend class SlotBuilder;
-
-  struct Slot {
-    SlotId parent = 0;
-    Hold hold = Hold::free;
-    std::string_view reason = {};
-  };
-  struct Use {
-    SlotId slot = any_type;
-  };
-
-  [[nodiscard]] SlotId root(SlotId slot) const;
-  [[nodiscard]] const Slot& at(SlotId slot) const { return slots_[root(slot)]; }
-  void unite(SlotId a, SlotId b);
-  void hold(SlotId slot, Hold hold, std::string_view reason);
   [[nodiscard]] std::uint32_t element_in(SlotId slot, ValueId id) const;
-  [[nodiscard]] bool keeps_edge(const Declaration& edge) const;
   void hold_movers(const Graph& graph);
   void hold_adapting(const Graph& graph);
   void decide_sources();
@@ -98,14 +65,9 @@ class PrecisionPlan {
 
   const Model& model_;
   Settings settings_;
-  mutable std::vector<Slot> slots_;                 // root() shortens paths
-  std::size_t held_slots_ = 0;                      // holds so far
-  std::vector<SlotId> value_slots_;                 // by value
-  std::vector<std::vector<SlotId>> node_inputs_;    // by node
-  std::vector<std::vector<SlotId>> graph_outputs_;  // by graph
-  std::vector<std::vector<Use>> uses_;              // by value
-  std::vector<std::uint32_t> produced_;             // by value
-  std::vector<std::uint32_t> model_outputs_;        // types of the main graph's outputs
+  Slots slots_;
+  std::vector<std::uint32_t> produced_;       // by value
+  std::vector<std::uint32_t> model_outputs_;  // types of the main graph's outputs
   std::vector<bool> copied_;
   std::vector<Fit> fits_;
   std::vector<std::shared_ptr<const Quantization>> quantizations_;  // by value

@@ -1,8 +1,10 @@
-#include "models/onnx/precision/slot_builder.hpp"
-
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
+#include "models/onnx/ir/op_rules.hpp"
 #include "models/onnx/precision/runtime_overlay.hpp"
+#include "models/onnx/precision/slots.hpp"
 
 namespace tensorcast::models::onnx {
 namespace {
@@ -36,59 +38,81 @@ bool listed(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-}  // namespace
+class SlotBuilder {
+ public:
+  SlotBuilder(const Model& model, const PrecisionSettings& settings) : model_(model), settings_(settings) {}
+  Slots build() &&;
 
-SlotId SlotBuilder::new_slot(Hold hold, std::string_view reason) {
-  const auto id = static_cast<SlotId>(plan_.slots_.size());
-  plan_.slots_.push_back({.parent = id, .hold = hold, .reason = reason});
-  return id;
-}
+ private:
+  [[nodiscard]] bool converts(ValueId id) const;
+  [[nodiscard]] const ValueType& type(ValueId id) const { return model_.values[id].type; }
+  void take(const Node& node, std::size_t input, SlotId slot);
+  void build_graph(const Graph& graph);
+  void build_node(const Node& node, const Graph& graph);
+  void build_opaque(const Node& node, std::string_view reason);
+  void build_declared(const Node& node, const OperatorTypes& types);
+  void build_operator(const Node& node, const Schema& schema);
+  void link_variables(const Node& node, const Schema& schema, std::vector<SlotId>& variables);
+  void build_control_flow(const Node& node, const Graph& graph);
+  void build_call(const Node& node, const Function& function);
+  void hold_blocked(const Node& node);
+  void hold_sizes(const Graph& graph);
+  void hold_size(ValueId id);
+  void hold_crashing(const Graph& graph);
+  void hold_rotations(ValueId id);
+  [[nodiscard]] bool is_blocked(const Node& node) const;
 
-bool SlotBuilder::converts(ValueId id) const { return id != no_value && plan_.settings_.converts(type(id)); }
+  const Model& model_;
+  const PrecisionSettings& settings_;
+  Slots slots_;
+  std::vector<bool> walked_;  // by value: hold_size() was there
+};
+
+bool SlotBuilder::converts(ValueId id) const { return id != no_value && settings_.converts(type(id)); }
 
 // A tensor may be cast on its way to a consumer; other values have one type.
 void SlotBuilder::take(const Node& node, std::size_t input, SlotId slot) {
   const ValueId id = node.inputs[input];
-  plan_.node_inputs_[node.id][input] = slot;
+  slots_.node_inputs[node.id][input] = slot;
   if (id == no_value || !converts(id)) return;
   if (!type(id).is_tensor()) {
     if (slot == exact_type) {
-      plan_.hold(plan_.value_slots_[id], Hold::rule, unknown_operator);
+      slots_.hold(slots_.of_values[id], Hold::rule, unknown_operator);
     } else if (slot != any_type) {
-      plan_.unite(plan_.value_slots_[id], slot);
+      slots_.unite(slots_.of_values[id], slot);
     }
   }
-  plan_.uses_[id].push_back({.slot = slot});
+  slots_.uses[id].push_back(slot);
 }
 
-void SlotBuilder::take_exactly(const Node& node, std::size_t input) { take(node, input, exact_type); }
-
-void SlotBuilder::build() {
-  const Model& model = plan_.model_;
-  for (std::size_t id = 0; id < model.values.size(); ++id) plan_.value_slots_.push_back(new_slot());
-  plan_.node_inputs_.resize(model.node_count);
-  plan_.graph_outputs_.resize(model.graph_count);
-  plan_.uses_.resize(model.values.size());
+Slots SlotBuilder::build() && {
+  const Model& model = model_;
+  for (std::size_t id = 0; id < model.values.size(); ++id) slots_.of_values.push_back(slots_.add());
+  slots_.node_inputs.resize(model.node_count);
+  slots_.graph_outputs.resize(model.graph_count);
+  slots_.uses.resize(model.values.size());
   walked_.resize(model.values.size());
   each_graph(model, [&](const Graph& graph) {
-    for (const Node& node : graph.nodes) plan_.node_inputs_[node.id].assign(node.inputs.size(), any_type);
-    plan_.graph_outputs_[graph.id].assign(graph.outputs.size(), any_type);
+    for (const Node& node : graph.nodes) slots_.node_inputs[node.id].assign(node.inputs.size(), any_type);
+    slots_.graph_outputs[graph.id].assign(graph.outputs.size(), any_type);
   });
   each_graph(model, [&](const Graph& graph) { build_graph(graph); });
   each_graph(model, [&](const Graph& graph) { hold_sizes(graph); });
-  if (plan_.settings_.to == element_of(DType::float16) &&
-      plan_.settings_.request->runtime == ::tensorcast::onnx::Runtime::onnxruntime_cpu) {
+  if (settings_.to == element_of(DType::float16) &&
+      settings_.request->runtime == ::tensorcast::onnx::Runtime::onnxruntime_cpu) {
     each_graph(model, [&](const Graph& graph) { hold_crashing(graph); });
   }
 
   for (const Declaration& input : model.graph->inputs) {
-    if (plan_.keeps_edge(input)) plan_.hold(plan_.value_slots_[input.value], Hold::rule, edge_kept);
+    if (keeps_edge(model_, settings_, input)) slots_.hold(slots_.of_values[input.value], Hold::rule, edge_kept);
   }
   for (const Declaration& output : model.graph->outputs) {
     const Value& value = model.values[output.value];
     const bool fixed = value.producer == nullptr || !value.type.is_tensor();
-    if (plan_.keeps_edge(output) && fixed) plan_.hold(plan_.value_slots_[output.value], Hold::rule, edge_kept);
+    if (keeps_edge(model_, settings_, output) && fixed)
+      slots_.hold(slots_.of_values[output.value], Hold::rule, edge_kept);
   }
+  return std::move(slots_);
 }
 
 void SlotBuilder::build_graph(const Graph& graph) {
@@ -96,15 +120,15 @@ void SlotBuilder::build_graph(const Graph& graph) {
 }
 
 bool SlotBuilder::is_blocked(const Node& node) const {
-  const ConvertRequest& request = *plan_.settings_.request;
-  if (!plan_.settings_.blocked.empty() && plan_.settings_.blocked[node.id]) return true;
+  const ConvertRequest& request = *settings_.request;
+  if (!settings_.blocked.empty() && settings_.blocked[node.id]) return true;
   return listed(request.keep_op_types, node.op_type) || (!node.name.empty() && listed(request.keep_nodes, node.name));
 }
 
 void SlotBuilder::build_node(const Node& node, const Graph& graph) {
-  if (const Function* function = plan_.model_.function(node)) return build_call(node, *function);
+  if (const Function* function = model_.function(node)) return build_call(node, *function);
   if (is_control_flow(node)) return build_control_flow(node, graph);
-  for (const OperatorTypes& types : plan_.settings_.operators) {
+  for (const OperatorTypes& types : settings_.operators) {
     if (types.names(node)) return is_blocked(node) ? build_opaque(node, by_request) : build_declared(node, types);
   }
   const Schema* schema = schema_of(node, graph);
@@ -121,50 +145,50 @@ void SlotBuilder::build_node(const Node& node, const Graph& graph) {
 void SlotBuilder::build_declared(const Node& node, const OperatorTypes& types) {
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     if (!converts(node.inputs[i])) continue;
-    if (types.input(i) == plan_.settings_.to) {
-      take(node, i, new_slot());
+    if (types.input(i) == settings_.to) {
+      take(node, i, slots_.add());
     } else {
-      take_exactly(node, i);
+      take(node, i, exact_type);
     }
   }
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     const ValueId id = node.outputs[i];
-    if (id == no_value || types.output(i) == plan_.settings_.to) continue;
-    plan_.hold(plan_.value_slots_[id], Hold::rule, by_request);
+    if (id == no_value || types.output(i) == settings_.to) continue;
+    slots_.hold(slots_.of_values[id], Hold::rule, by_request);
   }
 }
 
 // Its inputs and outputs keep their types, as do those of the graphs inside.
 void SlotBuilder::build_opaque(const Node& node, std::string_view reason) {
-  for (std::size_t i = 0; i < node.inputs.size(); ++i) take_exactly(node, i);
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) take(node, i, exact_type);
   for (const ValueId id : node.outputs) {
-    if (id != no_value) plan_.hold(plan_.value_slots_[id], Hold::rule, reason);
+    if (id != no_value) slots_.hold(slots_.of_values[id], Hold::rule, reason);
   }
   for (const Attribute& attribute : node.attributes) {
     for (const auto& body : attribute.graphs) {
-      for (const Declaration& input : body->inputs) plan_.hold(plan_.value_slots_[input.value], Hold::rule, reason);
-      std::fill(plan_.graph_outputs_[body->id].begin(), plan_.graph_outputs_[body->id].end(), exact_type);
+      for (const Declaration& input : body->inputs) slots_.hold(slots_.of_values[input.value], Hold::rule, reason);
+      std::fill(slots_.graph_outputs[body->id].begin(), slots_.graph_outputs[body->id].end(), exact_type);
       for (const Declaration& output : body->outputs) {
-        if (converts(output.value)) plan_.uses_[output.value].push_back({.slot = exact_type});
+        if (converts(output.value)) slots_.uses[output.value].push_back(exact_type);
       }
     }
   }
 }
 
 void SlotBuilder::hold_blocked(const Node& node) {
-  for (const SlotId slot : plan_.node_inputs_[node.id]) {
-    if (slot < exact_type) plan_.hold(slot, Hold::rule, by_request);
+  for (const SlotId slot : slots_.node_inputs[node.id]) {
+    if (slot < exact_type) slots_.hold(slot, Hold::rule, by_request);
   }
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-    if (plan_.node_inputs_[node.id][i] == any_type && converts(node.inputs[i])) take_exactly(node, i);
+    if (slots_.node_inputs[node.id][i] == any_type && converts(node.inputs[i])) take(node, i, exact_type);
   }
   for (const ValueId id : node.outputs) {
-    if (id != no_value) plan_.hold(plan_.value_slots_[id], Hold::rule, by_request);
+    if (id != no_value) slots_.hold(slots_.of_values[id], Hold::rule, by_request);
   }
 }
 
 void SlotBuilder::build_operator(const Node& node, const Schema& schema) {
-  const PrecisionPlan::Settings& settings = plan_.settings_;
+  const PrecisionSettings& settings = settings_;
   const bool has_kernel = runtime_has_kernel(settings.request->runtime, node, schema.since, settings.to);
   // Defined by a function whose constant is float32, so that ONNX's checker takes no other type.
   const bool only_float32 = node.op_type == "MeanVarianceNormalization" && settings.to != element_of(DType::float32);
@@ -175,16 +199,16 @@ void SlotBuilder::build_operator(const Node& node, const Schema& schema) {
       !node.outputs.empty() && node.outputs[0] != no_value && is_wide_integer(type(node.outputs[0]).element);
   std::vector<SlotId> variables;
   std::vector<int> places(schema.variables.size());  // inputs and outputs of each variable
-  for (std::size_t i = 0; i < schema.variables.size(); ++i) variables.push_back(new_slot());
+  for (std::size_t i = 0; i < schema.variables.size(); ++i) variables.push_back(slots_.add());
   const auto restrict = [&](std::uint8_t variable, ValueId id) {
     ++places[variable];
     if (!converts(id)) return;
     if (settings.request->weights_only) {
-      plan_.hold(variables[variable], Hold::runtime, by_weights_only);
+      slots_.hold(variables[variable], Hold::runtime, by_weights_only);
     } else if (only_float32 || makes_wide_codes || !allows(schema.variables[variable], type(id).kind, settings.to)) {
-      plan_.hold(variables[variable], Hold::rule, by_schema);
+      slots_.hold(variables[variable], Hold::rule, by_schema);
     } else if (!has_kernel) {
-      plan_.hold(variables[variable], Hold::runtime, by_runtime);
+      slots_.hold(variables[variable], Hold::runtime, by_runtime);
     }
   };
   std::vector<bool> has_output(schema.variables.size());
@@ -192,12 +216,12 @@ void SlotBuilder::build_operator(const Node& node, const Schema& schema) {
     const Parameter* parameter = Schema::at(schema.outputs, i);
     const ValueId id = node.outputs[i];
     if (parameter == nullptr || parameter->arity == Arity::heterogeneous) {
-      if (id != no_value) plan_.hold(plan_.value_slots_[id], Hold::rule, unknown_operator);
+      if (id != no_value) slots_.hold(slots_.of_values[id], Hold::rule, unknown_operator);
       continue;
     }
     has_output[parameter->variable] = true;
     if (id == no_value) continue;
-    plan_.unite(variables[parameter->variable], plan_.value_slots_[id]);
+    slots_.unite(variables[parameter->variable], slots_.of_values[id]);
     restrict(parameter->variable, id);
   }
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
@@ -214,18 +238,18 @@ void SlotBuilder::build_operator(const Node& node, const Schema& schema) {
     if (id == no_value || !converts(id)) continue;
     const bool is_size = is_size_input(node.op_type, i);
     // What Range gives has the type of its inputs.
-    if (parameter != nullptr && is_size) plan_.hold(variables[parameter->variable], Hold::rule, of_size);
+    if (parameter != nullptr && is_size) slots_.hold(variables[parameter->variable], Hold::rule, of_size);
     if (parameter == nullptr || parameter->arity == Arity::heterogeneous || makes_sizes || is_size) {
-      take_exactly(node, i);
+      take(node, i, exact_type);
       continue;
     }
     const std::uint8_t variable = parameter->variable;
     // An input that shares its type with nothing takes whatever comes, if both types are allowed.
     const bool alone = places[variable] == 1 && !has_output[variable] && type(id).is_tensor() &&
-                       plan_.at(variables[variable]).hold == Hold::free &&
-                       plan_.root(variables[variable]) == variables[variable];
+                       slots_.at(variables[variable]).hold == Hold::free &&
+                       slots_.root(variables[variable]) == variables[variable];
     const bool linked = alone && std::count_if(variables.begin(), variables.end(), [&](SlotId other) {
-                                   return plan_.root(other) == variables[variable];
+                                   return slots_.root(other) == variables[variable];
                                  }) > 1;
     take(node, i, alone && !linked ? any_type : variables[variable]);
   }
@@ -240,20 +264,20 @@ void SlotBuilder::link_variables(const Node& node, const Schema& schema, std::ve
       const Parameter* parameter = Schema::at(schema.inputs, i);
       if (parameter == nullptr || !converts(node.inputs[i])) continue;
       if (first == any_type) first = variables[parameter->variable];
-      plan_.unite(first, variables[parameter->variable]);
+      slots_.unite(first, variables[parameter->variable]);
     }
     if (first != any_type && !node.outputs.empty() && node.outputs[0] != no_value && converts(node.outputs[0])) {
-      plan_.unite(first, variables[schema.outputs.front().variable]);
+      slots_.unite(first, variables[schema.outputs.front().variable]);
     }
     for (std::size_t i = 1; first != any_type && outputs_have_one_type(op) && i < node.outputs.size(); ++i) {
       const Parameter* parameter = Schema::at(schema.outputs, i);
       if (parameter == nullptr || node.outputs[i] == no_value || !converts(node.outputs[i])) continue;
-      plan_.unite(first, variables[parameter->variable]);
+      slots_.unite(first, variables[parameter->variable]);
     }
   }
   const SlotId out = schema.outputs.empty() ? any_type : variables[schema.outputs.front().variable];
   if (has_stash_type(op)) {
-    if (schema.outputs.size() > 1) plan_.hold(variables[schema.outputs[1].variable], Hold::rule, by_schema);
+    if (schema.outputs.size() > 1) slots_.hold(variables[schema.outputs[1].variable], Hold::rule, by_schema);
   }
   const auto has_reference = [&](std::string_view name) {
     const Attribute* attribute = node.attribute(name);
@@ -262,16 +286,16 @@ void SlotBuilder::link_variables(const Node& node, const Schema& schema, std::ve
   if (op == "Constant" || op == "ConstantOfShape") {
     const bool referred = std::any_of(node.attributes.begin(), node.attributes.end(),
                                       [](const Attribute& attribute) { return !attribute.reference.empty(); });
-    if (referred) plan_.hold(out, Hold::rule, by_attribute);
+    if (referred) slots_.hold(out, Hold::rule, by_attribute);
   }
   const TypeAttribute* row = type_attribute(op);
   if (row == nullptr) return;
-  if (has_reference(row->attribute)) plan_.hold(out, Hold::rule, by_attribute);
+  if (has_reference(row->attribute)) slots_.hold(out, Hold::rule, by_attribute);
   const Attribute* given = node.attribute(row->attribute);
   const bool like_input = row->absent == 0 && op != "Cast" && (given == nullptr || given->i == 0);
   if (!like_input || schema.inputs.empty()) return;
   const std::size_t source = op == "DequantizeLinear" ? 1 : 0;
-  if (source < schema.inputs.size()) plan_.unite(out, variables[schema.inputs[source].variable]);
+  if (source < schema.inputs.size()) slots_.unite(out, variables[schema.inputs[source].variable]);
 }
 
 void SlotBuilder::build_control_flow(const Node& node, const Graph& graph) {
@@ -285,49 +309,49 @@ void SlotBuilder::build_control_flow(const Node& node, const Graph& graph) {
   const Schema* schema = schema_of(node, graph);
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const ValueId id = node.inputs[i];
-    if (id != no_value && converts(id)) take(node, i, new_slot());
+    if (id != no_value && converts(id)) take(node, i, slots_.add());
   }
   const auto check = [&](SlotId slot, ValueId id) {
     if (!converts(id)) return;
     const Parameter* parameter = schema == nullptr ? nullptr : Schema::at(schema->outputs, 0);
     const bool known = parameter != nullptr && opset > 0 &&
-                       allows(schema->variables[parameter->variable], type(id).kind, plan_.settings_.to);
-    if (plan_.settings_.request->weights_only) {
-      plan_.hold(slot, Hold::runtime, by_weights_only);
+                       allows(schema->variables[parameter->variable], type(id).kind, settings_.to);
+    if (settings_.request->weights_only) {
+      slots_.hold(slot, Hold::runtime, by_weights_only);
     } else if (!known) {
-      plan_.hold(slot, Hold::rule, by_schema);
+      slots_.hold(slot, Hold::rule, by_schema);
     }
   };
   for (const ValueId id : node.outputs) {
-    if (id != no_value) check(plan_.value_slots_[id], id);
+    if (id != no_value) check(slots_.of_values[id], id);
   }
   for (const Attribute& attribute : node.attributes) {
     for (const auto& body : attribute.graphs) {
       for (std::size_t k = 0; k < body->inputs.size(); ++k) {
         const ValueId inner = body->inputs[k].value;
-        const SlotId slot = plan_.value_slots_[inner];
+        const SlotId slot = slots_.of_values[inner];
         check(slot, inner);
         const std::size_t source = wiring.input_of(k);
         if (source == BodyWiring::npos || source >= node.inputs.size()) continue;
-        const SlotId outer = plan_.node_inputs_[node.id][source];
-        if (outer < exact_type) plan_.unite(slot, outer);
+        const SlotId outer = slots_.node_inputs[node.id][source];
+        if (outer < exact_type) slots_.unite(slot, outer);
       }
       for (std::size_t k = 0; k < body->outputs.size(); ++k) {
         const ValueId inner = body->outputs[k].value;
         if (!converts(inner)) continue;
         const std::size_t target = wiring.output_of(k);
-        const SlotId slot = new_slot();
-        plan_.graph_outputs_[body->id][k] = slot;
-        plan_.uses_[inner].push_back({.slot = slot});
+        const SlotId slot = slots_.add();
+        slots_.graph_outputs[body->id][k] = slot;
+        slots_.uses[inner].push_back(slot);
         check(slot, inner);
-        if (!type(inner).is_tensor()) plan_.unite(slot, plan_.value_slots_[inner]);
+        if (!type(inner).is_tensor()) slots_.unite(slot, slots_.of_values[inner]);
         if (target == BodyWiring::npos) continue;
         if (target < node.outputs.size() && node.outputs[target] != no_value) {
-          plan_.unite(slot, plan_.value_slots_[node.outputs[target]]);
+          slots_.unite(slot, slots_.of_values[node.outputs[target]]);
         }
         const std::size_t carried = wiring.first_body_input + target;
         if (!is_map && target < wiring.carried && carried < body->inputs.size()) {
-          plan_.unite(slot, plan_.value_slots_[body->inputs[carried].value]);
+          slots_.unite(slot, slots_.of_values[body->inputs[carried].value]);
         }
       }
     }
@@ -340,22 +364,22 @@ void SlotBuilder::build_call(const Node& node, const Function& function) {
   if (!fits || is_blocked(node)) {
     build_opaque(node, by_request);
     for (const auto* edges : {&body.inputs, &body.outputs}) {
-      for (const Declaration& edge : *edges) plan_.hold(plan_.value_slots_[edge.value], Hold::rule, by_request);
+      for (const Declaration& edge : *edges) slots_.hold(slots_.of_values[edge.value], Hold::rule, by_request);
     }
     return;
   }
   for (std::size_t k = 0; k < node.inputs.size(); ++k) {
     const bool same = node.inputs[k] == no_value || type(node.inputs[k]) == type(body.inputs[k].value);
-    take(node, k, same ? plan_.value_slots_[body.inputs[k].value] : exact_type);
+    take(node, k, same ? slots_.of_values[body.inputs[k].value] : exact_type);
   }
   for (std::size_t k = 0; k < node.outputs.size(); ++k) {
     const ValueId inner = body.outputs[k].value;
     if (node.outputs[k] == no_value) continue;
-    const SlotId outer = plan_.value_slots_[node.outputs[k]];
+    const SlotId outer = slots_.of_values[node.outputs[k]];
     if (type(inner) == type(node.outputs[k])) {
-      plan_.unite(outer, plan_.value_slots_[inner]);
+      slots_.unite(outer, slots_.of_values[inner]);
     } else {
-      plan_.hold(outer, Hold::rule, unknown_operator);
+      slots_.hold(outer, Hold::rule, unknown_operator);
     }
   }
 }
@@ -380,11 +404,11 @@ void SlotBuilder::hold_size(ValueId id) {
     left.pop_back();
     if (walked_[next]) continue;
     walked_[next] = true;
-    const Value& value = plan_.model_.values[next];
+    const Value& value = model_.values[next];
     if (value.producer == nullptr) continue;
     const Node& node = *value.producer;
     if (!node.domain.empty() || !may_compute_sizes(node.op_type)) continue;
-    plan_.hold(plan_.value_slots_[next], Hold::rule, of_size);
+    slots_.hold(slots_.of_values[next], Hold::rule, of_size);
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       if (node.inputs[i] == no_value || !converts(node.inputs[i]) || node.op_type == "Cast") continue;
       left.push_back(node.inputs[i]);
@@ -398,7 +422,7 @@ void SlotBuilder::hold_size(ValueId id) {
 void SlotBuilder::hold_crashing(const Graph& graph) {
   const auto is_constant = [&](ValueId id) {
     for (int step = 0; step < max_chain; ++step) {
-      const Value& value = plan_.model_.values[id];
+      const Value& value = model_.values[id];
       if (value.initializer != nullptr) return true;
       if (value.producer == nullptr) return false;
       const Node& maker = *value.producer;
@@ -421,8 +445,8 @@ void SlotBuilder::hold_crashing(const Graph& graph) {
 void SlotBuilder::hold_rotations(ValueId id) {
   std::vector<std::int64_t> axes;  // of the value, by the axes of the first Transpose's input
   std::vector<ValueId> made;
-  for (int step = 0; step < max_chain && plan_.uses_[id].size() == 1; ++step) {
-    const Node* node = plan_.model_.values[id].producer;
+  for (int step = 0; step < max_chain && slots_.uses[id].size() == 1; ++step) {
+    const Node* node = model_.values[id].producer;
     if (node == nullptr || !node->domain.empty() || node->inputs.empty() || node->inputs[0] == no_value) break;
     if (node->op_type == "Transpose") {
       const Attribute* perm = node->attribute("perm");
@@ -447,7 +471,13 @@ void SlotBuilder::hold_rotations(ValueId id) {
     if (axes[i] != static_cast<std::int64_t>(i) + 1) return;
   }
   if (axes[rank - 2] != 0 && axes[rank - 1] != 0) return;
-  for (const ValueId value : made) plan_.hold(plan_.value_slots_[value], Hold::runtime, crashes);
+  for (const ValueId value : made) slots_.hold(slots_.of_values[value], Hold::runtime, crashes);
+}
+
+}  // namespace
+
+Slots build_slots(const Model& model, const PrecisionSettings& settings) {
+  return SlotBuilder(model, settings).build();
 }
 
 }  // namespace tensorcast::models::onnx

@@ -249,22 +249,21 @@ Result<WireRope> convert_tensor(const io::InputFile& file, formats::onnx::ByteRa
     return Error{.code = ErrorCode::unsupported, .message = "the tensor would be too large", .tensor = info.name};
   }
 
-  WireRope rope;
-  WireReader wire(file, tensor.offset, tensor.offset + tensor.length);
-  Result<void> copied = each_field(wire, [&](const WireField& field) -> Result<void> {
+  const std::uint64_t end_of_tensor = tensor.offset + tensor.length;
+  const auto copy = [&](const WireField& field, std::uint64_t end, WireRope& into) -> Result<void> {
     const auto number = static_cast<Field>(field.number);
-    if (Result<void> skipped = wire.skip(field); !skipped) return skipped;
     if (holds_data(number)) return {};
     if (number == Field::data_type) {
-      rope.text(encode_varint_field(field.number, static_cast<std::uint64_t>(to)));
+      into.text(encode_varint_field(field.number, element_of(to)));
     } else if (number == Field::name && !change.name.empty()) {
-      rope.text(encode_field(field.number, change.name));
+      into.text(encode_field(field.number, change.name));
     } else {
-      rope.copy(field.begin, wire.position());
+      into.copy(field.begin, end);
     }
     return {};
-  });
-  if (!copied) return std::move(copied).error();
+  };
+  Result<WireRope> rope = rewritten(file, tensor.offset, end_of_tensor, copy);
+  if (!rope) return rope;
 
   const auto produce = [&file, tensor, change](io::OutputFile& target) {
     return stream_tensor(file, tensor, change, target);
@@ -272,14 +271,14 @@ Result<WireRope> convert_tensor(const io::InputFile& file, formats::onnx::ByteRa
   if (external == nullptr || bytes == 0) {
     WireRope data;
     data.produce(bytes, produce);
-    rope.message(static_cast<std::uint32_t>(Field::raw_data), std::move(data));
+    rope->message(static_cast<std::uint32_t>(Field::raw_data), std::move(data));
     return rope;
   }
   const ExternalFiles::Place place = external->add(change.name.empty() ? info.name : change.name,
                                                    (*reader)->outline().external.location, bytes, produce);
-  rope.text(entry("location", place.location) + entry("offset", fmt::format("{}", place.offset)) +
-            entry("length", fmt::format("{}", bytes)) +
-            encode_varint_field(static_cast<std::uint32_t>(Field::data_location), formats::onnx::external_location));
+  rope->text(entry("location", place.location) + entry("offset", fmt::format("{}", place.offset)) +
+             entry("length", fmt::format("{}", bytes)) +
+             encode_varint_field(static_cast<std::uint32_t>(Field::data_location), formats::onnx::external_location));
   return rope;
 }
 
