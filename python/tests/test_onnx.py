@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 import warnings
 import json
+import re
 import subprocess
 import sys
 
@@ -404,3 +405,16 @@ def test_data_of_several_files(tmp_path):
     assert sorted(path.name for path in tmp_path.glob("o.*")) == ["o.onnx", "o.onnx.v.bin.data", "o.onnx.w.bin.data"]
     with pytest.raises(tc.CastError, match="external_alignment. is a power of two"):
         tc.onnx.convert(model, to="float16", external_alignment=3)
+
+
+def test_both_command_lines_have_the_same_options():
+    command = [sys.executable, "-m", "tensorcast", "onnx", "convert", "--help"]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    described = dict(re.findall(r"^ +(?:-\w,)? *(--[a-z-]+) *(\S*)", text, re.MULTILINE))
+    for row in ROWS:
+        flag = row.flag or "--" + row.keyword.replace("_", "-")
+        assert flag in described, flag
+        assert not row.choices or described[flag] == "|".join(row.choices), flag
+    kept_apart = {"--help", "--to", "--output", "--picture", "--validate", "--inputs", "--dims", "--seed", "--rtol",
+                  "--atol", "--cosine", "--force", "--json", "--quiet"}  # fmt: skip
+    assert set(described) - kept_apart == {row.flag or "--" + row.keyword.replace("_", "-") for row in ROWS}
