@@ -200,7 +200,8 @@ bool OutputFile::open_unnamed(unsigned mode) {
   fd_ = FileDescriptor(::openat(folder_.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
   if (!fd_) return false;
   temporary_ = "/proc/self/fd/" + std::to_string(fd_.get());
-  ::flock(fd_.get(), LOCK_EX | LOCK_NB);                     // for the time between its hidden name and its final one
+  // For the time between its hidden name and its final one. Shared, as others may use the file with its final name.
+  ::flock(fd_.get(), LOCK_SH | LOCK_NB);
   if (::access(temporary_.c_str(), F_OK) == 0) return true;  // without /proc the file could never get a name
   fd_.reset();
 #endif

@@ -168,6 +168,16 @@ TEST_F(OutputFileTest, LeavesNothingOfAHiddenFileThatItCannotLock) {
   EXPECT_EQ(file_contents(folder_ / "other"), "other");
 }
 
+TEST_F(OutputFileTest, AnUnnamedFileIsHeldAndCanBeKept) {
+  const Result<OutputFile> file = OutputFile::create(folder_ / "out", false);
+  ASSERT_TRUE(file.ok());
+  if (folder_.entries() != 0) GTEST_SKIP() << "this file system has no unnamed files";
+  const Result<InputFile> again = InputFile::open(file->temporary_path());
+  ASSERT_TRUE(again.ok());
+  EXPECT_TRUE(again->keep());
+  EXPECT_FALSE(again->may_go());
+}
+
 TEST_F(OutputFileTest, LeavesWhatALivingWriterHolds) {
   put_file(folder_ / "out", "old");
   const std::string held = folder_ / hidden_name("out", 0);
