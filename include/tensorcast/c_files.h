@@ -22,6 +22,9 @@ TC_API tc_status tc_convert_request_set_to(tc_convert_request* request, tc_dtype
 TC_API tc_status tc_convert_request_set_options(tc_convert_request* request, const tc_cast_options* options);
 /* "tensors whose name matches `pattern`, in RE2's syntax, become `to`": the first match wins. */
 TC_API tc_status tc_convert_request_add_rule(tc_convert_request* request, const char* pattern, tc_dtype to);
+/* The same; in the place of the options' scale, their numbers are multiplied by `scale` before the one rounding. */
+TC_API tc_status tc_convert_request_add_scaled_rule(tc_convert_request* request, const char* pattern, tc_dtype to,
+                                                    double scale);
 /* Only tensors that match an include are converted; those that match an exclude are not. */
 TC_API tc_status tc_convert_request_add_include(tc_convert_request* request, const char* pattern);
 TC_API tc_status tc_convert_request_add_exclude(tc_convert_request* request, const char* pattern);
@@ -48,6 +51,9 @@ typedef enum {
 } tc_convert_flag;
 /* `flag` is a tc_convert_flag. All are off at first. */
 TC_API tc_status tc_convert_request_set_flag(tc_convert_request* request, int32_t flag, int is_on);
+/* With TC_CONVERT_FAIL_LOSS: the share of a tensor's nonzero elements that may become zero, from 0 to 1; 0.01 at first.
+ */
+TC_API tc_status tc_convert_request_set_zero_limit(tc_convert_request* request, double share);
 
 /* Called now and then, on the thread that called tc_convert; returning 0 cancels, and tc_convert returns TC_CANCELLED.
    `tensor` is valid during the call. */

@@ -29,6 +29,7 @@ struct ConvertRule {
   std::vector<std::int64_t> ranks = {};  // if not empty: only tensors with one of these numbers of dimensions
   std::uint64_t smaller = 0;             // if not 0: only tensors with fewer elements
   bool keep = false;                     // the tensors stay as they are; `to` is ignored
+  std::optional<double> scale = {};      // in the place of options.scale
 };
 
 // What a tensor is, by its name: the names that common model definitions use.

@@ -1,11 +1,13 @@
 #include "convert_request.hpp"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -21,14 +23,15 @@ void take(const nb::dict& fields, const char* name, T& field) {
 }
 
 std::vector<ConvertRule> rules_of(nb::handle argument) {
-  using Row = std::tuple<std::string, nb::object, std::vector<std::int64_t>, std::uint64_t>;
+  using Row = std::tuple<std::string, nb::object, std::vector<std::int64_t>, std::uint64_t, std::optional<double>>;
   std::vector<ConvertRule> rules;
-  for (auto& [pattern, to, ranks, smaller] : nb::cast<std::vector<Row>>(argument)) {
+  for (auto& [pattern, to, ranks, smaller, scale] : nb::cast<std::vector<Row>>(argument)) {
     rules.push_back({.pattern = pattern,
                      .to = dtype_or_undefined(to),
                      .ranks = std::move(ranks),
                      .smaller = smaller,
-                     .keep = to.is_none()});
+                     .keep = to.is_none(),
+                     .scale = scale});
   }
   return rules;
 }
@@ -104,6 +107,7 @@ ConvertRequest request_of(const nb::dict& fields, const nb::dict& keywords) {
   if (fields.contains("strict_loss")) {
     request.on_loss = nb::cast<bool>(fields["strict_loss"]) ? OnLoss::fail : OnLoss::tell;
   }
+  take(fields, "zero_limit", request.zero_limit);
   const CastOptions options = options_of(keywords);
   request.options = options;
   request.execution = options.execution;

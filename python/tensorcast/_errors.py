@@ -161,7 +161,6 @@ _PYTHON = {
     "`tcast finish`": "tensorcast.checkpoint.finish()",
     "the same command goes on": "the same call goes on",
     "repeat that command": "repeat that call",
-    "`zero_limit` allows more": "strict_loss=False allows more",
     "pass promote_unsafe to allow it": "promote_unsafe=True allows it",
 }
 _RENAMED = {"from": "from_", "keep_op": "keep_ops", "keep_node": "keep_nodes", "rule": "rules"}

@@ -74,6 +74,7 @@ def convert(
     report: bool = False,
     verify: bool = False,
     strict_loss: bool = False,
+    zero_limit: float = 0.01,
     allow_odd: bool = False,
     raw_codes: bool = False,
     progress: Progress = None,
@@ -110,9 +111,12 @@ def convert(
         report: measure what the conversion did to each tensor.
         verify: read the result back and compare it with the reference.
         strict_loss: fail if an element overflows, is clamped, wraps around, or loses a NaN or an infinity, or if more
-            than 1 % of a tensor's nonzero elements become zero. Else a tensor that is destroyed is a
+            than ``zero_limit`` of a tensor's nonzero elements become zero. Else a tensor that is destroyed is a
             :class:`LossWarning`: more than half of its nonzero elements become zero, the signal to noise ratio is under
             3 dB, an element overflows to infinity or wraps around, or more than 1 % are out of range.
+            Where a filter makes a LossWarning an error, it comes before the output; a folder is then converted with
+            ``strict_loss``.
+        zero_limit: with ``strict_loss``: a share from 0 to 1.
         allow_odd: convert also tensors that PyTorch could not load from safetensors, as their last dimension would end
             within a byte; else they are left as they are.
         raw_codes: convert weights of 8 bits although a tensor beside them has their scales.
@@ -141,6 +145,7 @@ def convert(
         "report": report,
         "verify": verify,
         "strict_loss": strict_loss,
+        "zero_limit": _requests.share(zero_limit),
         "allow_odd": allow_odd,
     }
     cuts = single_file or max_shard_size is not None

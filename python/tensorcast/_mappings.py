@@ -124,8 +124,7 @@ def _cast_mapping(x: Mapping[Any, Any], to: Any, keywords: dict[str, Any]) -> An
         raise TypeError("scale= of a mapping is one number")
     leaves = list(_leaves(x))
     rows = [(str(name), _named_type(name, value), _shape_of(value)) for name, value in leaves]
-    rules = chosen["rules"] = _requests.listed_rules(chosen["rules"])
-    request = _requests.selection(to, **chosen, of_files=False)
+    request = _requests.selection(to, **chosen)
     if to is None and not request["rules"]:
         raise CastError("there is no type to convert to; name it as the second argument, or types with rules=")
     plan = iter(_core.plan_tensors(rows, request, keywords))
@@ -134,14 +133,11 @@ def _cast_mapping(x: Mapping[Any, Any], to: Any, keywords: dict[str, Any]) -> An
     results: list[Any] = []
     reports: dict[Any, _core.CastReport] = {}
     made: dict[object, Any] = {}
-    scales = [scale if rule.scale is None else rule.scale for rule in rules]
     for name, value in leaves:
         row = next(plan)
-        number = row["reason"].removeprefix("rule ")
-        factor = scales[int(number) - 1] if number != row["reason"] else scale
-        key = (_memory_of(value), row["to"], factor)
+        key = (_memory_of(value), row["to"], row["scale"])
         if key not in made:
-            made[key] = _converted(name, value, row, factor, per_tensor, {**keywords, "scale": factor}, copy)
+            made[key] = _converted(name, value, row, per_tensor, {**keywords, "scale": row["scale"]}, copy)
         done, of_this = made[key]
         results.append(done)
         if report and of_this is not None:
@@ -158,13 +154,12 @@ def _converted(
     name: Any,
     value: Any,
     row: dict[str, Any],
-    scale: float,
     per_tensor: dict[str, Any],
     options: dict[str, Any],
     copy: bool,
 ) -> tuple[Any, _core.CastReport | None]:
     """The tensor, and its report if it was converted with one."""
-    converts = row["to"] != row["from_"] or (scale != 1 and row["reason"].startswith(("--to", "rule ")))
+    converts = row["to"] != row["from_"] or row["scale"] != 1
     if not converts:
         return _kept(value, copy), None
     try:

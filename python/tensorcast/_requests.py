@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 
-from ._errors import CastError, LossWarning, UnsupportedError, in_python
+from ._errors import CastError, LossWarning, in_python
 from ._options import DTypeLike
 from ._results import ConvertedShard, ConvertedTensor, ConvertResult, Requirements
 
@@ -33,7 +33,7 @@ class Rule:
     to: DTypeLike | None = None  # None: the tensors stay as they are
     rank: int | tuple[int, ...] = ()  # only tensors with one of these numbers of dimensions; (): any
     smaller: int = 0  # only tensors with fewer elements; 0: any
-    scale: float | None = None  # in the place of that of the call; only of tensorcast.cast
+    scale: float | None = None  # in the place of that of the call; None: that
 
 
 Renames: TypeAlias = "Mapping[str, str] | Mapping[re.Pattern[str], str] | Iterable[tuple[Pattern, str]]"
@@ -101,6 +101,12 @@ def _elements(given: int, keyword: str) -> int:
     return given
 
 
+def share(given: float) -> float:
+    if isinstance(given, bool) or not isinstance(given, (int, float)):
+        raise TypeError(f"zero_limit= is a share from 0 to 1, not {given!r}")
+    return given
+
+
 def _rule(given: Any) -> Rule:
     if isinstance(given, Rule):
         return given
@@ -122,13 +128,14 @@ def listed_rules(rules: Rules) -> list[Rule]:
     return found
 
 
-def rule_rows(rules: Rules) -> list[tuple[str, Any, list[int], int]]:
+def rule_rows(rules: Rules) -> list[tuple[str, Any, list[int], int, float | None]]:
     return [
         (
             pattern_text(rule.match, "rules"),
             rule.to,
             _ranks(rule.rank, "rank"),
             _elements(rule.smaller, "smaller"),
+            rule.scale,
         )
         for rule in listed_rules(rules)
     ]
@@ -159,17 +166,10 @@ def selection(
     keep_smaller: int,
     preset: Preset | None,
     raw_codes: bool,
-    *,
-    of_files: bool = True,
 ) -> dict[str, Any]:
     """The fields of a request that choose tensors and types."""
     if preset not in (None, "weights-only"):
         raise CastError(f'preset={preset!r} is not a preset; the only one is "weights-only"')
-    rules = listed_rules(rules)
-    if of_files and any(rule.scale is not None for rule in rules):
-        raise UnsupportedError(
-            "files have one scale=, without those of rules; cast the mapping that tensorcast.open() gives, and save it"
-        )
     return {
         "to": to,
         "rules": rule_rows(rules),

@@ -52,6 +52,7 @@ def plan(
     report: bool = False,
     verify: bool = False,
     strict_loss: bool = False,
+    zero_limit: float = 0.01,
     allow_odd: bool = False,
     raw_codes: bool = False,
     **options: Unpack[CastOptions],
@@ -75,6 +76,7 @@ def plan(
         "report": report,
         "verify": verify,
         "strict_loss": strict_loss,
+        "zero_limit": _requests.share(zero_limit),
         "allow_odd": allow_odd,
     }
     return _requests.convert_result(_core.plan_checkpoint(request, {**options}), 3)

@@ -117,6 +117,23 @@ def test_a_destroyed_tensor_is_a_warning(model, tmp_path):
     assert not any(tensor.damage for tensor in done.tensors)
 
 
+def test_rules_have_scales_and_strict_loss_has_a_limit(model, tmp_path):
+    out = tmp_path / "out.safetensors"
+    before = tc.load(model)
+    done = tc.convert(model, out, "float16", rules=[tc.Rule("embed", "float16", scale=2)], scale=4, verify=True)
+    scales = {row.name: row.scale for row in done.tensors if row.to == "float16"}
+    assert scales.pop("embed") == 2 and set(scales.values()) == {4}
+    assert np.array_equal(tc.load(out)["embed"], tc.cast(before["embed"], "float16", scale=2))
+    np.save(tmp_path / "x.npy", np.float32([1, 2, 3, 1e-9]))
+    with pytest.raises(CastError, match="zero_limit= allows more"):
+        tc.convert(tmp_path / "x.npy", tmp_path / "y.npy", "float16", strict_loss=True)
+    tc.convert(tmp_path / "x.npy", tmp_path / "y.npy", "float16", strict_loss=True, zero_limit=0.25)
+    with pytest.raises(CastError, match="from 0 to 1, not 2"):
+        tc.convert(tmp_path / "x.npy", tmp_path / "z.npy", "float16", strict_loss=True, zero_limit=2)
+    with pytest.raises(TypeError, match="zero_limit="):
+        tc.convert(tmp_path / "x.npy", tmp_path / "z.npy", "float16", zero_limit="1")
+
+
 def test_float4_that_pytorch_could_not_load(model, tmp_path):
     done = tc.convert(model, tmp_path / "fp4.safetensors", "float4_e2m1fn")
     assert types(done) == {"embed": "float4_e2m1fn", "norm": "float4_e2m1fn", "head": "float32", "steps": "int64"}

@@ -64,6 +64,16 @@ Result<DType> castable(tc_dtype number) {
                            .message = tensorcast::formatted("dtype number {} does not exist", number)};
 }
 
+tc_status add_rule(tc_convert_request* request, const char* pattern, tc_dtype to, std::optional<double> scale) {
+  return change(request, [&](tc_convert_request& changed) -> Result<void> {
+    if (pattern == nullptr) return invalid("a string is null");
+    const Result<DType> dtype = castable(to);
+    if (!dtype) return dtype.error();
+    changed.request.rules.push_back({.pattern = pattern, .to = *dtype, .scale = scale});
+    return {};
+  });
+}
+
 }  // namespace
 
 extern "C" {
@@ -116,13 +126,12 @@ tc_status tc_convert_request_set_options(tc_convert_request* request, const tc_c
 }
 
 tc_status tc_convert_request_add_rule(tc_convert_request* request, const char* pattern, tc_dtype to) {
-  return change(request, [&](tc_convert_request& changed) -> Result<void> {
-    if (pattern == nullptr) return invalid("a string is null");
-    const Result<DType> dtype = castable(to);
-    if (!dtype) return dtype.error();
-    changed.request.rules.push_back({pattern, *dtype});
-    return {};
-  });
+  return add_rule(request, pattern, to, std::nullopt);
+}
+
+tc_status tc_convert_request_add_scaled_rule(tc_convert_request* request, const char* pattern, tc_dtype to,
+                                             double scale) {
+  return add_rule(request, pattern, to, scale);
 }
 
 tc_status tc_convert_request_set_raw(tc_convert_request* request, tc_dtype dtype, const int64_t* shape, size_t rank) {
@@ -192,6 +201,14 @@ tc_status tc_convert_request_set_flag(tc_convert_request* request, int32_t flag,
         return {};
     }
     return invalid("no flag has this number");
+  });
+}
+
+tc_status tc_convert_request_set_zero_limit(tc_convert_request* request, double share) {
+  return change(request, [&](tc_convert_request& changed) -> Result<void> {
+    if (!(share >= 0.0 && share <= 1.0)) return invalid("the share is not between 0 and 1");
+    changed.request.zero_limit = share;
+    return {};
   });
 }
 

@@ -94,6 +94,29 @@ TEST_F(CFiles, OptionsAreThoseOfCasts) {
   EXPECT_EQ(tc_convert_request_set_options(request_, &options), TC_INVALID_ARGUMENT);
 }
 
+TEST_F(CFiles, ARuleHasAScaleOfItsOwn) {
+  ASSERT_EQ(tc_convert_request_add_scaled_rule(request_, "in", TC_FLOAT16, 0.5), TC_OK);
+  tc_convert_request_set_flag(request_, TC_CONVERT_VERIFY, 1);
+  tc_convert_request_set_flag(request_, TC_CONVERT_REPORT, 1);
+  ASSERT_EQ(tc_convert(request_, nullptr), TC_OK) << tc_last_error();
+  std::FILE* file = std::fopen(output_.c_str(), "rb");
+  ASSERT_NE(file, nullptr);
+  std::uint16_t halves[4] = {};
+  EXPECT_EQ(std::fseek(file, -8, SEEK_END), 0);
+  EXPECT_EQ(std::fread(halves, 2, 4, file), 4u);
+  std::fclose(file);
+  EXPECT_EQ(halves[0], 0x3A00);  // 0.75
+  EXPECT_EQ(halves[1], 0x58B0);  // 150
+}
+
+TEST_F(CFiles, TheShareThatMayBecomeZero) {
+  tc_convert_request_set_flag(request_, TC_CONVERT_FAIL_LOSS, 1);
+  EXPECT_EQ(tc_convert(request_, nullptr), TC_OUT_OF_RANGE) << "1 of 4 becomes zero";
+  EXPECT_EQ(tc_convert_request_set_zero_limit(request_, 1.5), TC_INVALID_ARGUMENT);
+  ASSERT_EQ(tc_convert_request_set_zero_limit(request_, 0.25), TC_OK);
+  EXPECT_EQ(tc_convert(request_, nullptr), TC_OK) << tc_last_error();
+}
+
 TEST_F(CFiles, MistakesAreErrors) {
   EXPECT_EQ(tc_convert(nullptr, nullptr), TC_INVALID_ARGUMENT);
   EXPECT_EQ(tc_convert_request_set_input(nullptr, "x"), TC_INVALID_ARGUMENT);

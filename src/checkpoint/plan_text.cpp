@@ -60,7 +60,7 @@ OrderedJson input_json(const PlannedInput& input) {
           {"data_begin", input.data_begin}};
 }
 
-OrderedJson tensor_json(const ShardTensor& tensor) {
+OrderedJson tensor_json(const ShardTensor& tensor, const Settings& settings) {
   const conversion::PlannedTensor& planned = tensor.planned;
   OrderedJson json = {{"name", planned.target.name},
                       {"input", tensor.input},
@@ -75,20 +75,21 @@ OrderedJson tensor_json(const ShardTensor& tensor) {
     json["type"] = planned.target.foreign_dtype;
   }
   if (!planned.converts) json["copy"] = true;
+  if (planned.converts && planned.scale != settings.options.scale) json["scale"] = planned.scale;
   json["why"] = planned.reason;
   if (planned.left) json["left"] = true;
   return json;
 }
 
 // Writes one tensor a line: the text of a large model stays readable, and its memory small.
-void append_shard(std::string& text, const PlannedShard& shard) {
+void append_shard(std::string& text, const PlannedShard& shard, const Settings& settings) {
   OrderedJson metadata = OrderedJson::object();
   for (const auto& [key, value] : shard.metadata) metadata[key] = value;
   text += fmt::format("{{\n   \"file\": {},\n   \"bytes\": {},\n   \"metadata\": {},\n   \"tensors\": [",
                       json_quoted(shard.name), shard.bytes, metadata.dump());
   const char* comma = "";
   for (const ShardTensor& tensor : shard.tensors) {
-    text += fmt::format("{}\n    {}", comma, tensor_json(tensor).dump());
+    text += fmt::format("{}\n    {}", comma, tensor_json(tensor, settings).dump());
     comma = ",";
   }
   text += "]";
@@ -185,7 +186,9 @@ ShardTensor parse_tensor(const Json& json, const CheckpointPlan& plan) {
             "the size of a tensor does not fit its shape");
     target.bytes = storage_bytes(target.dtype, target.count);
     require(target.bytes != SIZE_MAX, "a shape is too large");
-    planned.converts = planned.from != target.dtype || plan.settings.options.scale != 1.0;
+    planned.scale = json.value("scale", plan.settings.options.scale);
+    require(std::isfinite(planned.scale), "a scale is not finite");
+    planned.converts = planned.from != target.dtype || planned.scale != 1.0;
   }
   require(tensor.input < plan.inputs.size(), "a tensor is in no file");
   const PlannedInput& input = plan.inputs[tensor.input];
@@ -196,7 +199,7 @@ ShardTensor parse_tensor(const Json& json, const CheckpointPlan& plan) {
   planned.source_name = json.value("source_name", "");
   // With a scale, a tensor that keeps its type may be copied or converted.
   if (planned.converts && planned.from == target.dtype && json.contains("copy")) planned.converts = false;
-  if (planned.converts) planned.scale = plan.settings.options.scale;
+  if (!planned.converts) planned.scale = 1.0;
   return tensor;
 }
 
@@ -281,7 +284,7 @@ void set_fingerprint(const CheckpointPlan& plan, PlannedShard& shard) {
   std::set<std::size_t> inputs;
   for (const ShardTensor& tensor : shard.tensors) inputs.insert(tensor.input);
   for (const std::size_t input : inputs) text += fmt::format("{} {}\n", input, input_json(plan.inputs[input]).dump());
-  append_shard(text, shard);
+  append_shard(text, shard, plan.settings);
   shard.fingerprint = io::sha256_of(text);
 }
 
@@ -292,7 +295,7 @@ std::string plan_text(const CheckpointPlan& plan) {
       plan_version, json_quoted(plan.source), plan.overwrite, settings_json(plan.settings).dump());
   append_list(text, "inputs", plan.inputs, [&](const PlannedInput& input) { text += input_json(input).dump(); });
   append_list(text, "shards", plan.shards, [&](const PlannedShard& shard) {
-    append_shard(text, shard);
+    append_shard(text, shard, plan.settings);
     text += fmt::format(",\n   \"fingerprint\": \"{}\"}}", shard.fingerprint);
   });
   append_list(text, "models", plan.models, [&](const PlannedModel& model) {

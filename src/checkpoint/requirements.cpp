@@ -50,7 +50,8 @@ Costs measure(const CheckpointPlan& plan, const ShardTensor& tensor, const Execu
   const auto count = static_cast<std::size_t>(bytes * 8 / static_cast<std::uint64_t>(bit_width(from)));
   const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
   const conversion::AlignedBuffer converted(storage_bytes(to, count));
-  const CastOptions& options = plan.settings.options;
+  CastOptions options = plan.settings.options;
+  options.scale = tensor.planned.scale;
   CastReport report;
   const bool measured = plan.settings.report || plan.settings.on_loss != OnLoss::ignore;
   const double seconds = seconds_of([&] {

@@ -231,6 +231,7 @@ class Verification {
                               .from = of.dtype,
                               .bytes_in = of.bytes,
                               .converts = of.dtype != tensor.dtype || scaled,
+                              .scale = request_.options.scale,
                               .reason = {}});
       sources.erase(found);
     }

@@ -18,8 +18,10 @@ inline constexpr std::size_t threaded_block_bytes = std::size_t{8} << 20;
 
 [[nodiscard]] inline std::size_t block_bytes_for(const ConvertRequest& request) noexcept {
   const CastOptions& options = request.options;
+  const bool scaled_by_rule =
+      std::ranges::any_of(request.rules, [](const ConvertRule& rule) { return rule.scale.has_value(); });
   const bool slow = request.report || request.on_loss != OnLoss::ignore || request.refuse_wrap ||
-                    options.scale != 1.0 || options.out_of_range == OutOfRange::error ||
+                    options.scale != 1.0 || scaled_by_rule || options.out_of_range == OutOfRange::error ||
                     options.invalid == Invalid::error;
   return slow && request.execution.threads != 1 ? threaded_block_bytes : block_bytes;
 }

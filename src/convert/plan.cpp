@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "convert/optimizer_state.hpp"
@@ -28,6 +29,7 @@ struct Decision {
   std::string reason;
   bool included = true;
   bool left = false;  // a conversion was requested and is not done
+  double scale = 1.0;
 };
 
 // The request's patterns, compiled.
@@ -39,6 +41,11 @@ class Selection {
       if (!rule.keep && !is_castable(rule.to)) {
         return Error{.code = ErrorCode::invalid_argument,
                      .message = fmt::format("the rule for \"{}\" names no type to convert to", rule.pattern)};
+      }
+      if (rule.keep && rule.scale) {
+        return Error{.code = ErrorCode::invalid_argument,
+                     .message = fmt::format("the rule for \"{}\" keeps its tensors, and so has no use for a scale",
+                                            rule.pattern)};
       }
       rule_patterns.push_back(rule.pattern);
     }
@@ -68,7 +75,9 @@ class Selection {
     }
     if (rule < rules_.size()) {
       if (tensor.dtype == DType::undefined) return cannot_convert(tensor, input);
-      return Decision{.to = request.rules[rule].to, .reason = fmt::format("rule {}", rule + 1)};
+      return Decision{.to = request.rules[rule].to,
+                      .reason = fmt::format("rule {}", rule + 1),
+                      .scale = request.rules[rule].scale.value_or(request.options.scale)};
     }
     if (tensor.dtype == DType::undefined) return Decision{.reason = tensor.foreign_dtype};
     if (request.to == DType::undefined) return Decision{.reason = request.include.empty() ? "no rule" : "included"};
@@ -85,7 +94,7 @@ class Selection {
     if (std::string kept = reason_to_keep(request, tensor); !kept.empty()) return Decision{.reason = std::move(kept)};
     // Rounded, a count of 1001 steps is 1000, and second moments are zero.
     if (optimizer_state && request.to != tensor.dtype) return Decision{.reason = "optimizer state", .left = true};
-    return Decision{.to = request.to, .reason = "--to"};
+    return Decision{.to = request.to, .reason = "--to", .scale = request.options.scale};
   }
 
   [[nodiscard]] Result<void> check_all_matched() const {
@@ -200,16 +209,16 @@ Result<void> check_count(const Format& output, std::size_t tensors, bool extract
                .hint = fmt::format("{} can; `include` takes one out", fmt::join(names, ", "))};
 }
 
-Result<PlannedTensor> plan_tensor(const TensorInfo& source, Decision decision, const CastOptions& options) {
+Result<PlannedTensor> plan_tensor(const TensorInfo& source, Decision decision) {
   PlannedTensor planned{
       .target = source,
       .from = source.dtype,
       .bytes_in = source.bytes,
-      .converts = decision.to != DType::undefined && (decision.to != source.dtype || options.scale != 1.0),
+      .converts = decision.to != DType::undefined && (decision.to != source.dtype || decision.scale != 1.0),
       .reason = std::move(decision.reason),
       .left = decision.left};
   if (!planned.converts) return planned;
-  planned.scale = options.scale;
+  planned.scale = decision.scale;
   planned.target.dtype = decision.to;
   planned.target.bytes = decision.to == DType::string ? 0 : storage_bytes(decision.to, source.count);
   if (planned.target.bytes == std::numeric_limits<std::size_t>::max()) {
@@ -253,6 +262,10 @@ class TensorPlanner::Implementation {
       return Error{.code = ErrorCode::invalid_argument,
                    .message = "there is no type to convert to",
                    .hint = "`to` names one for floating-point tensors, rules name one for tensors whose name matches"};
+    }
+    if (!(request_.zero_limit >= 0.0 && request_.zero_limit <= 1.0)) {
+      return Error{.code = ErrorCode::invalid_argument,
+                   .message = fmt::format("`zero_limit` is a share from 0 to 1, not {}", request_.zero_limit)};
     }
     return {};
   }
@@ -317,11 +330,11 @@ class TensorPlanner::Implementation {
         decision.to = demanded;
       }
     }
-    Result<PlannedTensor> planned = plan_tensor(source, std::move(decision), request_.options);
+    Result<PlannedTensor> planned = plan_tensor(source, std::move(decision));
     if (!planned) return planned;
     TensorInfo& target = planned->target;
     if (planned->converts) {
-      if (Result<void> fits = check_options(source, target.dtype); !fits) return std::move(fits).error();
+      if (Result<void> fits = check_options(source, *planned); !fits) return std::move(fits).error();
     }
     if (planned->converts && output_.objection != nullptr && !request_.allow_odd) {
       if (std::string objection = output_.objection(target); !objection.empty()) {
@@ -370,9 +383,10 @@ class TensorPlanner::Implementation {
         .code = ErrorCode::unsupported, .message = std::move(message), .hint = std::move(hint), .tensor = source.name};
   }
 
-  Result<void> check_options(const TensorInfo& source, DType to) {
-    if (!checked_pairs_.emplace(source.dtype, to).second) return {};
-    Result<void> fits = check_pair(source.dtype, to, request_.options);
+  Result<void> check_options(const TensorInfo& source, const PlannedTensor& planned) {
+    const DType to = planned.target.dtype;
+    if (!checked_.emplace(source.dtype, to, planned.scale).second) return {};
+    Result<void> fits = check_pair(source.dtype, to, options_of(request_, planned));
     if (!fits) fits.error().tensor = source.name;
     return fits;
   }
@@ -383,8 +397,8 @@ class TensorPlanner::Implementation {
   bool extracting_;
   Selection selection_;
   OutputNames written_;
-  std::unordered_set<std::string> names_;  // of all tensors of the model, if they matter
-  std::set<std::pair<DType, DType>> checked_pairs_;
+  std::unordered_set<std::string> names_;               // of all tensors of the model, if they matter
+  std::set<std::tuple<DType, DType, double>> checked_;  // types and scales
 };
 
 TensorPlanner::TensorPlanner(std::unique_ptr<Implementation> implementation) noexcept
@@ -452,6 +466,12 @@ Result<Plan> make_plan(const ConvertRequest& request, const formats::Reader& inp
   if (!metadata) return std::move(metadata).error();
   plan.metadata = std::move(metadata).value();
   return plan;
+}
+
+CastOptions options_of(const ConvertRequest& request, const PlannedTensor& tensor) {
+  CastOptions options = request.options;
+  options.scale = tensor.scale;
+  return options;
 }
 
 TensorOutcome planned_outcome(const PlannedTensor& tensor) {

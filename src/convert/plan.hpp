@@ -28,6 +28,9 @@ struct PlannedTensor {
   [[nodiscard]] const std::string& name() const noexcept { return source_name.empty() ? target.name : source_name; }
 };
 
+// Returns the request's options, with the scale of the tensor.
+[[nodiscard]] CastOptions options_of(const ConvertRequest& request, const PlannedTensor& tensor);
+
 // Returns what the plan says of a tensor; the conversion adds its report and damage.
 [[nodiscard]] TensorOutcome planned_outcome(const PlannedTensor& tensor);
 

@@ -16,7 +16,7 @@ namespace tensorcast::conversion {
 // The strings that a tensor of the input becomes; it has strings or numbers.
 class StringBlocks {
  public:
-  // All arguments outlive this. `block_bytes` is a multiple of 512.
+  // All references but the options outlive this. `block_bytes` is a multiple of 512.
   StringBlocks(const CastOptions& options, const PlannedTensor& tensor, formats::Reader& reader,
                std::size_t block_bytes);
 
@@ -29,7 +29,7 @@ class StringBlocks {
  private:
   [[nodiscard]] Result<StringBuffer> print_numbers();
 
-  const CastOptions& options_;
+  CastOptions options_;
   const PlannedTensor& tensor_;
   formats::Reader& reader_;
   std::size_t block_bytes_;

@@ -68,9 +68,8 @@ class Transfer {
     const DType from = tensor.from;
     const DType to = tensor.target.dtype;
     const std::uint64_t per_block = block_elements(from, to, block_bytes_);
-    const bool judged =
-        (request_.on_loss != OnLoss::ignore || request_.refuse_zeroed) && may_damage(from, to, request_.options);
-    const CastOptions options = options_for(to);
+    const CastOptions options = options_for(tensor);
+    const bool judged = (request_.on_loss != OnLoss::ignore || request_.refuse_zeroed) && may_damage(from, to, options);
     std::optional<CastReport> report;
     if (request_.report || judged) report.emplace();
     NonzeroCounts nonzero;
@@ -128,7 +127,7 @@ class Transfer {
   // Calls take(strings) for each block of a tensor that becomes strings, until the conversion is cancelled.
   template <class Take>
   Result<void> each_block(const PlannedTensor& tensor, const Take& take) {
-    for (StringBlocks blocks(request_.options, tensor, reader_, block_bytes_);
+    for (StringBlocks blocks(options_of(request_, tensor), tensor, reader_, block_bytes_);
          !blocks.at_end() && !outcome_.cancelled;) {
       const Result<StringBuffer> block = blocks.next();
       if (!block) return block.error();
@@ -139,7 +138,7 @@ class Transfer {
   }
 
   Result<void> move_parsed_strings(const PlannedTensor& tensor) {
-    for (NumberBlocks numbers(options_for(tensor.target.dtype), tensor, reader_, block_bytes_);
+    for (NumberBlocks numbers(options_for(tensor), tensor, reader_, block_bytes_);
          !numbers.at_end() && !outcome_.cancelled;) {
       const std::uint64_t before = share(tensor, numbers.done());
       const Result<std::span<std::byte>> block = blocks_.acquire();
@@ -160,10 +159,11 @@ class Transfer {
   }
 
   // With `refuse_wrap`, a number out of an integer type's range is an error unless the options say more.
-  [[nodiscard]] CastOptions options_for(DType to) const {
-    CastOptions options = request_.options;
+  [[nodiscard]] CastOptions options_for(const PlannedTensor& tensor) const {
+    CastOptions options = options_of(request_, tensor);
     const bool is_default = options.out_of_range == OutOfRange::automatic;
-    if (request_.refuse_wrap && is_default && family(to) == Family::integer) options.out_of_range = OutOfRange::error;
+    const bool is_integer = family(tensor.target.dtype) == Family::integer;
+    if (request_.refuse_wrap && is_default && is_integer) options.out_of_range = OutOfRange::error;
     return options;
   }
 

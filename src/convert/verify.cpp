@@ -108,30 +108,30 @@ class Verification {
   Result<void> check_converted(const PlannedTensor& tensor, std::size_t place) {
     const DType from = tensor.from;
     const DType to = tensor.target.dtype;
-    const Result<codec::Policy> policy = codec::resolve_policy(request_.options, from, to);
+    const CastOptions options = options_of(request_, tensor);
+    const Result<codec::Policy> policy = codec::resolve_policy(options, from, to);
     if (!policy) return policy.error();
     const std::uint64_t per_block = block_elements(from, to, threaded_block_bytes);
     for (std::uint64_t first = 0; first < tensor.target.count && !cancelled_; first += per_block) {
       const std::size_t count = std::min(per_block, tensor.target.count - first);
+      const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
       const std::span<std::byte> source = source_.span().first(storage_bytes(from, count));
       const std::span<std::byte> actual = actual_.span().first(storage_bytes(to, count));
       if (auto got = input_.read(tensor.source, storage_bytes(from, first), source); !got) return got;
       if (auto got = output_.read(place, storage_bytes(to, first), actual); !got) return got;
-      if (auto same = compare_with_cast(from, source, to, actual, count, first); !same) return same;
+      if (auto same = compare_with_cast({from, shape, source}, to, actual, options, first); !same) return same;
       if (auto same = compare_with_reference(from, source, to, actual, count, first, *policy); !same) return same;
       advance(source.size() + actual.size(), tensor);
     }
     return {};
   }
 
-  Result<void> compare_with_cast(DType from, std::span<const std::byte> source, DType to,
-                                 std::span<const std::byte> actual, std::size_t count, std::uint64_t first) {
-    const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
+  Result<void> compare_with_cast(const TensorView& source, DType to, std::span<const std::byte> actual,
+                                 const CastOptions& options, std::uint64_t first) {
     const std::span<std::byte> expected = expected_.span().first(actual.size());
-    if (auto done = cast({from, shape, source}, {to, shape, expected}, request_.options, request_.execution); !done)
-      return done;
+    if (auto done = cast(source, {to, source.shape, expected}, options, request_.execution); !done) return done;
     if (std::memcmp(actual.data(), expected.data(), actual.size()) == 0) return {};
-    return first_difference(to, actual.data(), expected.data(), count, first);
+    return first_difference(to, actual.data(), expected.data(), static_cast<std::size_t>(source.shape[0]), first);
   }
 
   Result<void> compare_with_reference(DType from, std::span<const std::byte> source, DType to,
@@ -172,7 +172,7 @@ class Verification {
 
   Result<void> check_strings(const PlannedTensor& tensor, std::size_t place) {
     StringComparison found(output_, place, threaded_block_bytes);
-    for (StringBlocks wanted(request_.options, tensor, input_, threaded_block_bytes);
+    for (StringBlocks wanted(options_of(request_, tensor), tensor, input_, threaded_block_bytes);
          !wanted.at_end() && !cancelled_;) {
       const std::uint64_t first = wanted.done();
       const Result<StringBuffer> block = wanted.next();
@@ -188,7 +188,7 @@ class Verification {
 
   Result<void> check_parsed_strings(const PlannedTensor& tensor, std::size_t place) {
     const DType to = tensor.target.dtype;
-    for (NumberBlocks wanted(request_.options, tensor, input_, threaded_block_bytes);
+    for (NumberBlocks wanted(options_of(request_, tensor), tensor, input_, threaded_block_bytes);
          !wanted.at_end() && !cancelled_;) {
       const std::uint64_t first = wanted.done();
       const Result<std::span<std::byte>> numbers = wanted.next(expected_.span());

@@ -199,6 +199,34 @@ class StrictTest(LossTest):
         for shard in out.glob("*.safetensors"):
             self.assertIn('"scale": 2', checkpoints.read(shard)[1]["tensorcast.scale"])
 
+    def test_a_rule_has_a_scale_of_its_own(self):
+        tensors = [("a", "F32", [2], float32(0.25, 0.5)), ("b", "F32", [2], float32(0.25, 0.5)),
+                   ("c", "F32", [2], float32(0.25, 0.5))]
+        rules = self.new(".yaml")
+        rules.write_text("- {match: ^a, to: uint8, scale: 100}\n- {match: ^b, to: float16, scale: 1}\n")
+        source, out = self.file(*tensors), self.new(".safetensors")
+        options = ["--rules", rules, "--to", "f16", "--scale", "2", "--verify"]
+        self.done("convert", source, "-o", out, *options)
+        after, metadata = checkpoints.read(out)
+        wanted = {"a": ("U8", [2], bytes([25, 50])), "b": ("F16", [2], fixtures.float16(0.25, 0.5)),
+                  "c": ("F16", [2], fixtures.float16(0.5, 1))}
+        self.assertEqual(after, wanted)
+        self.assertEqual(json.loads(metadata["tensorcast.scale"]),
+                         [{"scale": 100, "tensors": ["a"]}, {"scale": 2, "tensors": ["c"]}])
+        folder, out = checkpoints.write_sharded(self.new(), {"model-00001-of-00001.safetensors": tensors}), self.new()
+        self.done("plan", folder, "-o", out, *options)
+        self.done("run-shard", out)
+        self.done("finish", out)
+        self.assertEqual(self.tensors(out), wanted)
+
+    def test_a_scale_that_a_rule_cannot_have(self):
+        source, rules = self.numbers(1), self.new(".yaml")
+        for rule, said in (("{match: w, keep: true, scale: 2}", "no use for scale"),
+                           ("{match: w, to: f16, scale: big}", "not a finite number"),
+                           ("{match: w, to: f16, scale: inf}", "not a finite number")):
+            rules.write_text(f"- {rule}\n")
+            self.assertIn(said, self.refused("convert", source, "-o", self.new(".safetensors"), "--rules", rules))
+
 
 class OptimizerTest(LossTest):
     def test_state_stays_unless_a_rule_names_it(self):

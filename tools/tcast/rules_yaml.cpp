@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 
 #include <fmt/format.h>
@@ -59,6 +60,16 @@ std::uint64_t number_of(const YAML::Node& node) {
   return number;
 }
 
+double scale_of(const YAML::Node& node) {
+  const std::string word = word_of(node);
+  double scale = 0.0;
+  const auto [end, status] = std::from_chars(word.data(), word.data() + word.size(), scale);
+  if (status != std::errc{} || end != word.data() + word.size() || !std::isfinite(scale)) {
+    throw Mistake{fmt::format("\"{}\" is not a finite number", word), node.Mark()};
+  }
+  return scale;
+}
+
 bool truth_of(const YAML::Node& node) {
   const std::string word = word_of(node);
   if (word == "true" || word == "yes") return true;
@@ -96,12 +107,16 @@ ConvertRule rule_of(const YAML::Node& node) {
       rule.keep = truth_of(entry.second);
     } else if (key == "to") {
       rule.to = type_of(entry.second);
+    } else if (key == "scale") {
+      rule.scale = scale_of(entry.second);
     } else {
-      throw Mistake{fmt::format("a rule has match, rank, smaller, to and keep, not \"{}\"", key), entry.first.Mark()};
+      throw Mistake{fmt::format("a rule has match, rank, smaller, to, scale and keep, not \"{}\"", key),
+                    entry.first.Mark()};
     }
   }
   if (!has_condition) throw Mistake{"the rule has no match, rank or smaller", node.Mark()};
   if (rule.keep == (rule.to != DType::undefined)) throw Mistake{"a rule has either to or keep", node.Mark()};
+  if (rule.keep && rule.scale) throw Mistake{"a rule with keep has no use for scale", node.Mark()};
   return rule;
 }
 
