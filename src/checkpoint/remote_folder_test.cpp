@@ -134,6 +134,13 @@ TEST_F(RemoteFolderTest, ConvertsAndReplacesWhatItWrote) {
   EXPECT_EQ(store_->files["mem://b/out/config.json"], R"({"dtype": "float16"})");
 }
 
+TEST_F(RemoteFolderTest, SaysThatFoldersOfPyTorchAreNotRead) {
+  for (const char* name : {"pytorch_model.bin", ".metadata", "deep/__0_0.distcp"}) {
+    store_->files = {{std::string("mem://b/in/") + name, "x"}};
+    EXPECT_NE(error_of(convert_checkpoint(request(DType::bfloat16))).find("not read behind URLs"), std::string::npos);
+  }
+}
+
 TEST_F(RemoteFolderTest, TheInputIsNeverTheOutput) {
   for (const char* output : {"mem://b/in", "mem://b/in/", "mem://b", "mem://b/in/new"}) {
     ConvertRequest inside = request(DType::bfloat16, true);

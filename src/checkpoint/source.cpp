@@ -96,6 +96,16 @@ class Reading {
       if (Result<void> added = add_saved_files(*files); !added) return std::move(added).error();
     }
     if (checkpoint_.models.empty()) {
+      if (!reads_torch() && std::ranges::any_of(*files, [](const ListedFile& file) {
+            const std::string_view name = last_component(file.name);
+            return is_torch_weights_name(file.name) || name == ".metadata" || name.ends_with(".distcp");
+          })) {
+        return Error{
+            .code = ErrorCode::unsupported,
+            .message = "the folder has files of PyTorch, which are not read behind URLs",
+            .hint = "copy the folder to this machine; of URLs, safetensors files and single .pt files are read",
+            .file = checkpoint_.folder};
+      }
       return Error{.code = ErrorCode::unsupported,
                    .message = "the folder has no .safetensors files, and none of PyTorch",
                    .hint = "a checkpoint is a folder with files of weights and their index",
