@@ -95,7 +95,7 @@ TEST_F(CFiles, OptionsAreThoseOfCasts) {
 }
 
 TEST_F(CFiles, ARuleHasAScaleOfItsOwn) {
-  ASSERT_EQ(tc_convert_request_add_scaled_rule(request_, "in", TC_FLOAT16, 0.5), TC_OK);
+  ASSERT_EQ(tc_convert_request_add_scaled_rule(request_, "", TC_FLOAT16, 0.5), TC_OK);
   tc_convert_request_set_flag(request_, TC_CONVERT_VERIFY, 1);
   tc_convert_request_set_flag(request_, TC_CONVERT_REPORT, 1);
   ASSERT_EQ(tc_convert(request_, nullptr), TC_OK) << tc_last_error();
