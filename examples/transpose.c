@@ -18,7 +18,7 @@ int main(void) {
   }
   printf("%d %d %d\n", columns[0][1], columns[1][0], columns[2][1]);
 
-  tc_promote_options_init(&rules);
+  tc_promote_options_init_sized(&rules, sizeof rules);
   rules.rules = TC_RULES_NUMPY;
   if (tc_promote_tensors(columns, TC_INT8, 6, 0, matrix, TC_FLOAT32, 6, 0, &rules, NULL, &common, &first, &second) !=
       TC_OK) {

@@ -42,10 +42,11 @@ def includes(path, kind):
 
 
 FILES = project_files()
-# src/README.md: {component: its layers}, {component: its public headers}, lowest first.
+# src/CMakeLists.txt: {component: its layers}, lowest first.
+COMPONENTS = {name: layers.split() for name, layers in re.findall(
+    r"tensorcast_component\((\w+) [\w-]+ ([\w ]+)\)", (ROOT / "src/CMakeLists.txt").read_text())}
+# src/README.md: {component: its public headers}.
 SECTIONS = re.split(r"^## `(\w+)`.*\n", (ROOT / "src/README.md").read_text(), flags=re.MULTILINE)[1:]
-COMPONENTS = {name: re.findall(r"^\| `(\w+)/` \|", text, re.MULTILINE)
-              for name, text in zip(SECTIONS[::2], SECTIONS[1::2])}
 HEADERS = {name: re.search(r"Headers: `([\w ]+)`", text).group(1).split()
            for name, text in zip(SECTIONS[::2], SECTIONS[1::2])}
 LAYERS = [layer for layers in COMPONENTS.values() for layer in layers]
@@ -63,11 +64,13 @@ def wrong_public_includes(paths, component):
             if name.startswith("tensorcast/") and pathlib.Path(name).stem not in allowed]
 
 
-def test_the_table_of_layers_lists_every_folder():
+def test_every_folder_is_a_layer_and_src_readme_describes_it():
     folders = {path.relative_to(ROOT).parts[1] for path in FILES if path.is_relative_to(ROOT / "src")}
     assert set(LAYERS) == folders - {"README.md", "CMakeLists.txt"}
     assert len(LAYERS) == len(set(LAYERS)) >= 8
-    assert list(COMPONENTS) == ["core", "files", "models"]
+    assert list(COMPONENTS) == SECTIONS[::2] == ["core", "files", "models"]
+    described = [re.findall(r"^\| `(\w+)/` \|", text, re.MULTILINE) for text in SECTIONS[1::2]]
+    assert described == list(COMPONENTS.values())
 
 
 @pytest.mark.parametrize("layer", LAYERS)
@@ -103,12 +106,6 @@ def test_core_needs_the_standard_library_and_threads():
 def test_every_public_header_belongs_to_one_component():
     listed = [header for headers in HEADERS.values() for header in headers]
     assert sorted(listed) == sorted(path.stem for path in code_below("include"))
-
-
-@pytest.mark.parametrize("component", COMPONENTS)
-def test_cmake_makes_a_component_of_its_layers(component):
-    (layers,) = re.findall(rf"tensorcast_component\({component} [\w-]+ ([\w ]+)\)", (ROOT / "src/CMakeLists.txt").read_text())
-    assert layers.split() == COMPONENTS[component]
 
 
 def test_public_headers_need_only_each_other_and_the_standard_library():

@@ -107,11 +107,11 @@ typedef struct tc_cast_options {
 } tc_cast_options;
 
 /* Sets struct_size and the defaults: those that the comments above name, else 0. NULL is ignored.
-   In C and C++ this is a macro, which passes the size of the caller's struct. The function of this name, for languages
-   without macros, sets the fields of the first release; _sized() sets `size` bytes, and nothing if they are fewer. */
-TC_API void(tc_cast_options_init)(tc_cast_options* options);
+   tc_cast_options_init() sets the fields of the first release, and a struct_size that ends there: the library does not
+   read the fields after it. To use those, call tc_cast_options_init_sized(&options, sizeof options), which sets `size`
+   bytes, or nothing if they are fewer than the first release's. */
+TC_API void tc_cast_options_init(tc_cast_options* options);
 TC_API void tc_cast_options_init_sized(tc_cast_options* options, size_t size);
-#define tc_cast_options_init(options) tc_cast_options_init_sized((options), sizeof(tc_cast_options))
 
 /* Bytes of `count` packed elements: ceil(count * bits / 8); 0 for string and unknown types, SIZE_MAX on overflow. */
 TC_API size_t tc_storage_bytes(tc_dtype dtype, size_t count);
@@ -152,9 +152,9 @@ typedef struct tc_cast_report {
   double snr_db; /* 10 log10(signal_power / noise_power); +infinity without noise */
 } tc_cast_report;
 
-/* Sets struct_size, and all else to zero. */
+/* Set struct_size, and all else to zero. As tc_cast_options_init() and _sized(). */
+TC_API void tc_cast_report_init(tc_cast_report* report);
 TC_API void tc_cast_report_init_sized(tc_cast_report* report, size_t size);
-#define tc_cast_report_init(report) tc_cast_report_init_sized((report), sizeof(tc_cast_report))
 
 /* tc_cast that adds what happened to the numbers to *report, unless it fails. */
 TC_API tc_status tc_cast_with_report(const void* src, tc_dtype from, void* dst, tc_dtype to, size_t count,
@@ -184,15 +184,12 @@ typedef struct tc_promote_options {
   int32_t pytorch_scalar_promotion;      /* 0 */
   tc_dtype u64_integer_promotion_target; /* 1, float32 */
   /* The first release ends here. */
-  int32_t reserved;     /* 0 */
-  int32_t rules;        /* 0 openvino, 1 numpy, 2 torch, 3 jax, 4 jax_strict, 5 tensorflow */
-  int32_t reserved_too; /* 0 */
+  int64_t rules; /* 0 openvino, 1 numpy, 2 torch, 3 jax, 4 jax_strict, 5 tensorflow */
 } tc_promote_options;
 
-/* As tc_cast_options_init. */
-TC_API void(tc_promote_options_init)(tc_promote_options* options);
+/* As tc_cast_options_init() and _sized(). */
+TC_API void tc_promote_options_init(tc_promote_options* options);
 TC_API void tc_promote_options_init_sized(tc_promote_options* options, size_t size);
-#define tc_promote_options_init(options) tc_promote_options_init_sized((options), sizeof(tc_promote_options))
 
 /* Stores in *common the common type of two types by OpenVINO's ConvertPromoteTypes-14, or by the rules that the options
    name. a_is_scalar and b_is_scalar: not 0 for a tensor of rank 0.

@@ -191,7 +191,7 @@ class PackedSpan {
   // All elements that fit `bytes`.
   constexpr explicit PackedSpan(std::span<byte_type> bytes) noexcept
       : PackedSpan(bytes.data(), bytes.size() * 8 / element_bits) {}
-  // Of elements that only may be read.
+  // A read-only view of `other`.
   constexpr PackedSpan(const PackedSpan<value_type>& other) noexcept
     requires std::is_const_v<T>
       : data_(other.bytes().data()), count_(other.size()) {}

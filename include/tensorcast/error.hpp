@@ -42,8 +42,8 @@ struct Error {
   [[nodiscard]] TENSORCAST_API std::string describe() const;
 };
 
-// What value() of a Result throws that holds an error, and error() of one that holds none: a mistake in the calling
-// code. The library itself throws nothing.
+// Thrown by value() of a Result with an error, and by error() of one with a value: a mistake in the calling code.
+// The library itself throws nothing.
 class BadResultAccess : public std::exception {
  public:
   explicit BadResultAccess(std::string message) : message_(std::move(message)) {}

@@ -2,22 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <memory_resource>
 #include <type_traits>
 
 #include "tensorcast/export.hpp"
-
-#if defined(__GLIBCXX__)
-// Declared as libstdc++ declares it, as <memory_resource> takes longer to compile than all headers of tensorcast.
-namespace std _GLIBCXX_VISIBILITY(default) {
-_GLIBCXX_BEGIN_NAMESPACE_VERSION
-namespace pmr {
-class memory_resource;
-}
-_GLIBCXX_END_NAMESPACE_VERSION
-}  // namespace std _GLIBCXX_VISIBILITY(default)
-#else
-#include <memory_resource>
-#endif
 
 namespace tensorcast::inline TENSORCAST_ABI {
 

@@ -34,8 +34,8 @@ enum class OnOverflow : std::uint8_t {
   error,
 };
 
-// An overflowing initializer whose overflowing elements are all -1e9 or below, or beyond 1e30, as masks of attention
-// and bounds of Clip have them.
+// Masks: initializers all of whose overflowing elements are -1e9 or below, or beyond 1e30 in magnitude, as in masks of
+// attention and bounds of Clip.
 enum class Masks : std::uint8_t {
   finite,     // they become the lowest and largest finite numbers
   inf,        // they become infinite
@@ -100,8 +100,8 @@ struct ConvertRequest {
   std::vector<std::string> only = {};
   // Types of operators, for those that have no schema: "own::Op:in=float16,out=float16", "own::Op:in0=float16".
   std::vector<std::string> operator_types = {};
-  // Numbers of initializers are limited before they are converted: absolute values below `min_positive` other than 0
-  // become it, finite ones beyond `max_finite` that; 0 is no limit.
+  // Limits of the numbers of initializers, applied before conversion: nonzero magnitudes are raised to `min_positive`,
+  // finite ones lowered to `max_finite`. 0: no limit.
   double min_positive = 0.0;
   double max_finite = 0.0;
   // Also removes Casts to a narrower type and back whose types change, which changes values.

@@ -64,7 +64,7 @@ concept Viewable = std::is_lvalue_reference_v<R> || is_packed_span<std::remove_c
 
 }  // namespace detail
 
-// One whose elements can be written and are still there after the call.
+// A writable range that is not a temporary.
 template <class R>
 concept MutableElementRange = ElementRange<R> && detail::is_writable<R> && detail::Viewable<R>;
 

@@ -25,8 +25,7 @@ using tensorcast::Error;
 using tensorcast::ErrorCode;
 using tensorcast::Result;
 
-constexpr size_t first_promote_options =
-    (offsetof(tc_promote_options, reserved) + alignof(size_t) - 1) / alignof(size_t) * alignof(size_t);
+constexpr size_t first_promote_options = offsetof(tc_promote_options, rules);
 constexpr size_t first_facts = sizeof(tc_dtype_facts);
 static_assert(first_promote_options < sizeof(tc_promote_options));
 
@@ -34,7 +33,8 @@ tc_promote_options default_promote_options() {
   tc_promote_options options = {};
   options.struct_size = sizeof options;
   tensorcast::options::for_each(tensorcast::options::promote_options, [&](const auto& option) {
-    options.*option.c_member = static_cast<int32_t>(option.usual());
+    auto& value = options.*option.c_member;
+    value = static_cast<std::decay_t<decltype(value)>>(option.usual());
   });
   return options;
 }
@@ -102,7 +102,7 @@ Result<void> hand_over(const tensorcast::StringBuffer& strings, char** data, int
 
 extern "C" {
 
-void(tc_promote_options_init)(tc_promote_options* options) {
+void tc_promote_options_init(tc_promote_options* options) {
   write_struct(options, first_promote_options, first_promote_options, default_promote_options());
 }
 

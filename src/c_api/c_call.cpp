@@ -104,7 +104,7 @@ using tensorcast::c_api::write_struct;
 
 extern "C" {
 
-void(tc_cast_options_init)(tc_cast_options* options) {
+void tc_cast_options_init(tc_cast_options* options) {
   write_struct(options, tensorcast::c_api::first_cast_options, tensorcast::c_api::first_cast_options,
                default_cast_options());
 }
@@ -112,6 +112,8 @@ void(tc_cast_options_init)(tc_cast_options* options) {
 void tc_cast_options_init_sized(tc_cast_options* options, size_t size) {
   write_struct(options, size, tensorcast::c_api::first_cast_options, default_cast_options());
 }
+
+void tc_cast_report_init(tc_cast_report* report) { write_struct(report, first_report, first_report, {}); }
 
 void tc_cast_report_init_sized(tc_cast_report* report, size_t size) { write_struct(report, size, first_report, {}); }
 

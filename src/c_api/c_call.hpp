@@ -29,8 +29,8 @@ inline Error invalid(const char* message) { return {.code = ErrorCode::invalid_a
 inline constexpr std::size_t first_cast_options = offsetof(tc_cast_options, executor);
 inline constexpr std::size_t largest_struct = 4096;  // more is a size that was never set
 
-// Sets the bytes of a caller's struct of `size` bytes: `values` as far as they are known, zero beyond. The caller's
-// struct_size is `size`. Does nothing if `size` is below that of the first release.
+// Copies `values` to a caller's struct of `size` bytes; bytes that this version does not know become 0. The caller's
+// struct_size becomes `size`. Does nothing if `size` is below that of the first release.
 template <class Struct>
 void write_struct(Struct* caller, std::size_t size, std::size_t first_size, Struct values) {
   if (caller == nullptr || size < first_size) return;

@@ -43,12 +43,12 @@ TEST(Growth, InitWritesOnlyTheCallersBytes) {
     EXPECT_EQ(guarded.as<tc_cast_options>()->scale, 1.0);
   }
   Guarded by_function, too_small;
-  (tc_cast_options_init)(by_function.as<tc_cast_options>());
+  tc_cast_options_init(by_function.as<tc_cast_options>());
   EXPECT_TRUE(by_function.untouched_from(first_cast_options));
   tc_cast_options_init_sized(too_small.as<tc_cast_options>(), 8);
   EXPECT_TRUE(too_small.untouched_from(0));
   Guarded promotion;
-  (tc_promote_options_init)(promotion.as<tc_promote_options>());
+  tc_promote_options_init(promotion.as<tc_promote_options>());
   EXPECT_TRUE(promotion.untouched_from(first_promote_options));
   EXPECT_EQ(promotion.as<tc_promote_options>()->u64_integer_promotion_target, TC_FLOAT32);
 }
@@ -170,7 +170,7 @@ TEST(CApi, ACallersPoolRunsLargeCasts) {
   std::vector<std::uint8_t> target(source.size());
   std::size_t tasks = 0;
   tc_cast_options options;
-  tc_cast_options_init(&options);
+  tc_cast_options_init_sized(&options, sizeof options);
   options.executor = run_backward;
   options.executor_data = &tasks;
   ASSERT_EQ(tc_cast(source.data(), TC_FLOAT32, target.data(), TC_UINT8, source.size(), &options), TC_OK);

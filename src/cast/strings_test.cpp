@@ -286,7 +286,7 @@ void expect_prints_like_the_reference(DType from, const std::vector<std::byte>& 
   }
 }
 
-TEST(PrintStrings, EqualsTheReferenceOnEveryCodeOfTheNarrowTypes) {
+TEST(PrintStrings, SlowEqualsTheReferenceOnEveryCodeOfTheNarrowTypes) {
   for (const DType from : numeric_types()) {
     if (bit_width(from) > 16) continue;
     const std::size_t count = std::size_t{1} << bit_width(from);

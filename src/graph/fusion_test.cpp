@@ -71,7 +71,7 @@ std::string words(DType from, DType middle, DType to) {
   return std::string(name(from)) + " -> " + std::string(name(middle)) + " -> " + std::string(name(to));
 }
 
-TEST(Fusion, EqualsTwoCastsForEveryCodeOfSmallTypes) {
+TEST(Fusion, SlowEqualsTwoCastsForEveryCodeOfSmallTypes) {
   const std::vector<CastOptions> sets = option_sets();
   constexpr std::size_t saturating = 11;
   ASSERT_EQ(sets[saturating].out_of_range, OutOfRange::saturate);

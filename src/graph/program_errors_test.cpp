@@ -152,7 +152,7 @@ TEST(ProgramErrors, Branches) {
   EXPECT_EQ(compile_error(condition), "node \"choice\" (If): its condition is a bool of one element, not bool [2]");
 }
 
-TEST(ProgramErrors, BranchesThatNestTooDeep) {
+TEST(ProgramErrors, SlowBranchesThatNestTooDeep) {
   const auto nested = [](int depth) {
     auto inner = branch({identity_node("", "value", "r")}, "r");
     for (int i = 1; i < depth; ++i) inner = branch({{"", IfOp{inner, inner}, {"x"}, {"r"}}}, "r");

@@ -55,6 +55,9 @@ struct Ops {
   void (*count_nibbles)(const std::byte* data, std::size_t bytes, std::uint64_t* counts) noexcept;
 };
 
+// The last enumerator of Target and one: the rows of the tables of targets.
+inline constexpr std::size_t target_count = static_cast<std::size_t>(Target::neon) + 1;
+
 // The operations of `target`; those of `portable` if the build lacks it.
 [[nodiscard]] const Ops& ops_of(Target target) noexcept;
 

@@ -7,7 +7,6 @@
 namespace tensorcast::kernels {
 namespace {
 
-constexpr std::size_t target_count = 5;
 constexpr std::size_t pair_count = number_type_count * (number_type_count - 1);
 
 std::array<KernelRows, 3> sources_of(Target target) noexcept {

@@ -63,9 +63,9 @@ Bytes neighbourhoods(DType from, const std::vector<double>& numbers, std::size_t
   return src;
 }
 
-class ScaledWide : public ::testing::TestWithParam<DType> {};
+class SlowScaledWide : public ::testing::TestWithParam<DType> {};
 
-TEST_P(ScaledWide, EqualsReferenceNextToBoundaries) {
+TEST_P(SlowScaledWide, EqualsReferenceNextToBoundaries) {
   const DType from = GetParam();
   std::mt19937_64 random(3);
   std::size_t index = 0;
@@ -103,7 +103,7 @@ TEST_P(ScaledWide, EqualsReferenceNextToBoundaries) {
 
 // Numbers with many digits, of which hardly any is next to a boundary: whole pieces take the first way. Sparsely among
 // them some that do not.
-TEST_P(ScaledWide, OrdinaryNumbersEqualReference) {
+TEST_P(SlowScaledWide, OrdinaryNumbersEqualReference) {
   const DType from = GetParam();
   std::mt19937_64 random(17);
   std::size_t index = 0;
@@ -132,14 +132,14 @@ TEST_P(ScaledWide, OrdinaryNumbersEqualReference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sources, ScaledWide,
+INSTANTIATE_TEST_SUITE_P(Sources, SlowScaledWide,
                          ::testing::Values(DType::float64, DType::float32, DType::bfloat16, DType::int64, DType::uint64,
                                            DType::int32, DType::uint32),
                          [](const auto& source) { return std::string(name(source.param)); });
 
 // A float32 times a scale of more digits: one number of each 64 is so close to a quotient of boundary and scale that
 // its product is next to the boundary in float32. The others are ordinary, so that their piece is converted by float32.
-TEST(Scaled, Float32ProductsNextToBoundariesEqualReference) {
+TEST(SlowScaled, Float32ProductsNextToBoundariesEqualReference) {
   std::mt19937_64 random(41);
   std::size_t index = 0;
   for (const DType to : targets_of(DType::float32)) {
@@ -210,7 +210,7 @@ INSTANTIATE_TEST_SUITE_P(Sources, ScaledLongIntegers,
                          [](const auto& source) { return std::string(name(source.param)); });
 
 // Unsigned integers of 64 bits, of which all digits count: around the first ones whose product has another integer.
-TEST(Scaled, WholeProductsEqualReferenceForAnyScale) {
+TEST(SlowScaled, WholeProductsEqualReferenceForAnyScale) {
   std::mt19937_64 random(37);
   for (int i = 0; i < 200; ++i) {
     double scale = std::ldexp(1.0 + std::ldexp(static_cast<double>(random() >> 12), -52), -1 - i % 66);

@@ -105,7 +105,7 @@ INSTANTIATE_TEST_SUITE_P(Sources, Scaled, ::testing::ValuesIn(scalable()),
                          [](const auto& source) { return std::string(name(source.param)); });
 
 // The last bit decides: float64 products that are not exact, next to midpoints of the target.
-TEST(Scaled, ProductsNextToMidpointsRoundOnce) {
+TEST(SlowScaled, ProductsNextToMidpointsRoundOnce) {
   const double scale = 1.0 + 0x1p-52;
   std::vector<double> src;
   for (const double midpoint : {1.0 + 0x1p-24, 1.0 + 0x1p-11, 1.0 + 0x1p-8, 1.0625, 1.125, 2.5}) {
@@ -132,9 +132,9 @@ TEST(Scaled, ProductsNextToMidpointsRoundOnce) {
 
 // --- Every number of 16 bits, and wide ones next to where a target rounds to another number
 
-class ScaledWords : public ::testing::TestWithParam<DType> {};
+class SlowScaledWords : public ::testing::TestWithParam<DType> {};
 
-TEST_P(ScaledWords, EveryNumberEqualsReference) {
+TEST_P(SlowScaledWords, EveryNumberEqualsReference) {
   const DType from = GetParam();
   constexpr std::size_t all = 1U << 16;
   Bytes src(all * 2);
@@ -145,11 +145,11 @@ TEST_P(ScaledWords, EveryNumberEqualsReference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sources, ScaledWords,
+INSTANTIATE_TEST_SUITE_P(Sources, SlowScaledWords,
                          ::testing::Values(DType::float16, DType::bfloat16, DType::int16, DType::uint16),
                          [](const auto& source) { return std::string(name(source.param)); });
 
-TEST(Scaled, EveryByteToFloat64EqualsReference) {
+TEST(SlowScaled, EveryByteToFloat64EqualsReference) {
   constexpr std::size_t all = 256 * 9;
   Bytes src(all);
   for (std::size_t i = 0; i < all; ++i) src[i] = static_cast<std::byte>(i * 167 + i / 256);
@@ -164,9 +164,9 @@ TEST(Scaled, EveryByteToFloat64EqualsReference) {
 
 // Floats to float8 and float4: scales of few digits, whose products may lie halfway between two numbers, and others; in
 // the order of codes, so that most blocks are ordinary, and shuffled, so that few are.
-class ScaledHalves : public ::testing::TestWithParam<std::tuple<DType, DType>> {};
+class SlowScaledHalves : public ::testing::TestWithParam<std::tuple<DType, DType>> {};
 
-TEST_P(ScaledHalves, EveryNumberEqualsReference) {
+TEST_P(SlowScaledHalves, EveryNumberEqualsReference) {
   const auto [from, to] = GetParam();
   std::mt19937_64 random(17);
   std::vector<std::uint16_t> codes(1U << 16);
@@ -191,7 +191,7 @@ TEST_P(ScaledHalves, EveryNumberEqualsReference) {
   }
 }
 
-TEST_P(ScaledHalves, EveryNumberTimesAnyScaleEqualsReference) {
+TEST_P(SlowScaledHalves, EveryNumberTimesAnyScaleEqualsReference) {
   const auto [from, to] = GetParam();
   std::mt19937_64 random(23);
   Bytes src((1U << 16) * 2);
@@ -207,7 +207,7 @@ TEST_P(ScaledHalves, EveryNumberTimesAnyScaleEqualsReference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Pairs, ScaledHalves,
+INSTANTIATE_TEST_SUITE_P(Pairs, SlowScaledHalves,
                          ::testing::Combine(::testing::Values(DType::float16, DType::bfloat16),
                                             ::testing::Values(DType::float8_e4m3fn, DType::float8_e4m3fnuz,
                                                               DType::float8_e5m2, DType::float8_e5m2fnuz,
@@ -218,7 +218,7 @@ INSTANTIATE_TEST_SUITE_P(Pairs, ScaledHalves,
                          });
 
 // Quotients of short numbers, and their neighbours: products next to boundaries.
-TEST(Scaled, ScalesNextToQuotientsEqualReference) {
+TEST(SlowScaled, ScalesNextToQuotientsEqualReference) {
   constexpr std::size_t all = 1U << 16;
   Bytes src(all * 2);
   for (std::size_t code = 0; code < all; ++code) codec::store_code(DType::uint16, src.data(), code, code);
@@ -244,7 +244,7 @@ TEST(Scaled, ScalesNextToQuotientsEqualReference) {
 }
 
 // Products that are only cut off: of scales that are quotients of an integer and a short number, and next to such.
-TEST(Scaled, TruncatedProductsEqualReference) {
+TEST(SlowScaled, TruncatedProductsEqualReference) {
   constexpr std::size_t all = 1U << 16;
   Bytes src(all * 2);
   for (std::size_t code = 0; code < all; ++code) codec::store_code(DType::uint16, src.data(), code, code);
@@ -269,7 +269,7 @@ TEST(Scaled, TruncatedProductsEqualReference) {
 }
 
 // Integers of 16 bits: scales next to quotients that products of some of them are just at, or just not.
-TEST(Scaled, QuotientsOfWordsEqualReference) {
+TEST(SlowScaled, QuotientsOfWordsEqualReference) {
   constexpr std::size_t all = 1U << 16;
   Bytes src(all * 2);
   for (std::size_t code = 0; code < all; ++code) codec::store_code(DType::uint16, src.data(), code, code);
@@ -294,7 +294,7 @@ TEST(Scaled, QuotientsOfWordsEqualReference) {
 
 // To float8_e8m0fnu, of any scale: numbers around those from which on there is another exponent, and so near to them
 // that float32 does not tell them apart.
-TEST(Scaled, PowersOfTwoEqualReferenceForAnyScale) {
+TEST(SlowScaled, PowersOfTwoEqualReferenceForAnyScale) {
   std::mt19937_64 random(29);
   for (const DType from :
        {DType::int16, DType::uint16, DType::int32, DType::uint32, DType::int64, DType::uint64, DType::bfloat16}) {
@@ -329,7 +329,7 @@ TEST(Scaled, PowersOfTwoEqualReferenceForAnyScale) {
 #if defined(__x86_64__)
 
 // As in registry_test.cpp, for products.
-TEST(Scaled, DoesNotDependOnTheCallersEnvironment) {
+TEST(SlowScaled, DoesNotDependOnTheCallersEnvironment) {
   constexpr unsigned denormals_are_zero = 0x40, flush_to_zero = 0x8000, upward = 0x4000, flags = 0x3f;
   constexpr std::size_t few = 321;
   const auto expect_kept = [](unsigned mode, const Bytes& expected, const auto& conversion, const Bytes& src) {

@@ -49,13 +49,19 @@ struct TargetRow {
   const kernels::Ops* ops;
 };
 
-constexpr std::array<TargetRow, 5> target_rows = {{
+constexpr std::array<TargetRow, kernels::target_count> target_rows = {{
     {Target::portable, "portable", &kernels::portable::ops},
     {Target::avx2, "avx2", OPS_ON_X86(avx2)},
     {Target::avx512, "avx512", OPS_ON_X86(avx512)},
     {Target::avx512vbmi, "avx512vbmi", OPS_ON_X86(avx512vbmi)},
     {Target::neon, "neon", OPS_ON_ARM(neon)},
 }};
+static_assert([] {
+  for (std::size_t i = 0; i < target_rows.size(); ++i) {
+    if (target_rows[i].target != static_cast<Target>(i)) return false;
+  }
+  return true;
+}());
 
 #if defined(__x86_64__)
 

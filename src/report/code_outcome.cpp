@@ -4,65 +4,78 @@
 #include <bit>
 #include <cmath>
 #include <cstdlib>
-#include <limits>
+#include <utility>
 
 #include "codec/reference_cast.hpp"
 
 namespace tensorcast::report {
 namespace {
 
-// A sum of two long doubles that holds all 128 bits of a product, so that its small distance to the rounded result
-// keeps its precision.
-struct LongReal {
-  long double high = 0.0L;
-  long double low = 0.0L;
+// significand * 2^exponent, whose exponent may be out of float64's range.
+struct Magnitude {
+  double significand = 0.0;
+  int exponent = 0;
 };
 
-long double times_power_of_two(std::uint64_t x, int exponent) {
+double value_of(const Magnitude& x) {
   constexpr int bias = 1023, mantissa_bits = 52;
-  const auto number = static_cast<long double>(x);
-  if (std::abs(exponent) >= bias) return std::ldexp(number, exponent);
+  if (std::abs(x.exponent) >= bias) return std::ldexp(x.significand, x.exponent);
   // By a product, which takes a tenth of the time: `exponent` is one of float64.
-  return number *
-         static_cast<long double>(std::bit_cast<double>(static_cast<std::uint64_t>(exponent + bias) << mantissa_bits));
+  return x.significand * std::bit_cast<double>(static_cast<std::uint64_t>(x.exponent + bias) << mantissa_bits);
 }
 
-LongReal to_long_real(const codec::Real& value) {
+bool is_finite(const codec::Real& x) {
+  return x.kind == codec::Real::Kind::finite || x.kind == codec::Real::Kind::zero;
+}
+
+Magnitude magnitude(const codec::Real& x) {
+  if (x.kind == codec::Real::Kind::zero) return {};
+  return {.significand = static_cast<double>(x.significand), .exponent = x.exponent};
+}
+
+// |x| + |y|.
+Magnitude sum(const codec::Real& x, const codec::Real& y) {
+  Magnitude larger = magnitude(x), smaller = magnitude(y);
+  if (smaller.significand == 0.0) return larger;
+  if (larger.significand == 0.0) return smaller;
+  if (larger.exponent < smaller.exponent) std::swap(larger, smaller);
+  larger.significand += std::ldexp(smaller.significand, smaller.exponent - larger.exponent);
+  return larger;
+}
+
+// |x - y| of two finite numbers. The difference of two significands is exact where digits cancel, so a small distance
+// to the rounded result keeps its precision.
+Magnitude distance(const codec::Real& x, const codec::Real& y) {
   using Kind = codec::Real::Kind;
-  switch (value.kind) {
-    case Kind::nan:
-      return {std::numeric_limits<long double>::quiet_NaN()};
-    case Kind::infinite:
-      return {value.negative ? -std::numeric_limits<long double>::infinity()
-                             : std::numeric_limits<long double>::infinity()};
-    case Kind::zero:
-      return {};
-    case Kind::finite:
-      break;
+  if (x.kind == Kind::zero || y.kind == Kind::zero || x.negative != y.negative) return sum(x, y);
+  const bool x_is_larger = x.exponent != y.exponent ? x.exponent > y.exponent : x.significand > y.significand;
+  const codec::Real& larger = x_is_larger ? x : y;
+  const codec::Real& smaller = x_is_larger ? y : x;
+  const int shift = larger.exponent - smaller.exponent;
+  if (shift == 1 && larger.significand < smaller.significand) {
+    const codec::uint128 difference = larger.significand - (smaller.significand - larger.significand);
+    return {.significand = static_cast<double>(difference), .exponent = smaller.exponent};
   }
-  const long double sign = value.negative ? -1.0L : 1.0L;
-  const auto high = static_cast<std::uint64_t>(value.significand >> 64);
-  const auto low = static_cast<std::uint64_t>(value.significand);
-  return {sign * times_power_of_two(high, value.exponent + 64),
-          low == 0 ? 0.0L : sign * times_power_of_two(low, value.exponent)};
+  const codec::uint128 aligned = shift < 128 ? smaller.significand >> shift : 0;
+  return {.significand = static_cast<double>(larger.significand - aligned), .exponent = larger.exponent};
 }
 
 }  // namespace
 
 CodeOutcome code_outcome(DType from, std::uint64_t code, DType to, const codec::Policy& policy) {
   const codec::Encoded encoded = codec::cast_code(from, code, to, policy);
-  codec::Real source = codec::decode(from, code);
-  if (policy.scale != 1.0) source = codec::scaled(source, policy.scale);
-  const LongReal exact = to_long_real(source);
-  const LongReal result = to_long_real(codec::decode(to, encoded.bits));
-  const long double x = exact.high + exact.low;
-  if (!std::isfinite(x) || !std::isfinite(result.high)) return {.events = encoded.events};
-  const long double distance = std::fabs((exact.high - result.high) + (exact.low - result.low));
+  codec::Real exact = codec::decode(from, code);
+  if (policy.scale != 1.0) exact = codec::scaled(exact, policy.scale);
+  const codec::Real result = codec::decode(to, encoded.bits);
+  if (!is_finite(exact) || !is_finite(result)) return {.events = encoded.events};
+  const Magnitude source = magnitude(exact), error = distance(exact, result);
+  const Magnitude relative = {.significand = error.significand / source.significand,
+                              .exponent = error.exponent - source.exponent};
   return {.events = encoded.events,
           .is_finite = true,
-          .source = x,
-          .error = static_cast<double>(distance),
-          .relative_error = x == 0.0L ? 0.0 : static_cast<double>(distance / std::fabs(x))};
+          .source = value_of(source),
+          .error = value_of(error),
+          .relative_error = source.significand == 0.0 ? 0.0 : value_of(relative)};
 }
 
 void add_counts(const CodeOutcome& outcome, std::uint64_t times, CastReport& report) {
@@ -80,7 +93,7 @@ void add_counts(const CodeOutcome& outcome, std::uint64_t times, CastReport& rep
 
 void add_outcome(const CodeOutcome& outcome, std::uint64_t times, CastReport& report) {
   add_counts(outcome, times, report);
-  report.signal_power += static_cast<double>(outcome.source * outcome.source) * static_cast<double>(times);
+  report.signal_power += outcome.source * outcome.source * static_cast<double>(times);
   report.noise_power += outcome.error * outcome.error * static_cast<double>(times);
 }
 

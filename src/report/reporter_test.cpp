@@ -153,7 +153,7 @@ std::vector<std::byte> encoded(DType dtype, const std::vector<double>& numbers) 
 // Products that float64 holds, and others.
 constexpr double short_and_long_scales[] = {0.25, -static_cast<double>(0.7F), 0.1, 1.0 + 0x1p-29, 0x1p-810};
 
-TEST(Report, OfEveryCodeOf16Bits) {
+TEST(Report, SlowOfEveryCodeOf16Bits) {
   for (const DType from : numeric_types()) {
     if (bit_width(from) != 16) continue;
     constexpr std::size_t elements = 65536 + 5;
@@ -177,7 +177,7 @@ TEST(Report, OfEveryCodeOf16Bits) {
   }
 }
 
-TEST(Report, OfManyNarrowElements) {
+TEST(Report, SlowOfManyNarrowElements) {
   for (const DType from : numeric_types()) {
     if (bit_width(from) > 8) continue;
     const std::size_t elements = std::size_t{135'000} * 8 / static_cast<std::size_t>(bit_width(from)) + 3;
@@ -191,7 +191,7 @@ TEST(Report, OfManyNarrowElements) {
 }
 
 // Errors of 2^32 and more, and sources that are so large.
-TEST(Report, OfManyNarrowElementsWithLargeSquares) {
+TEST(Report, SlowOfManyNarrowElementsWithLargeSquares) {
   constexpr std::size_t elements = 140'001;
   const std::vector<std::byte> source = random_bytes(elements, 17);
   for (const DType from : {DType::float8_e4m3fn, DType::float8_e5m2fnuz, DType::int8, DType::float8_e8m0fnu}) {
@@ -307,8 +307,8 @@ TEST(Report, OfWideIntegers) {
   }
 }
 
-// Each block has what the ones before had not: larger numbers or smaller ones, negative ones at last or at first, and
-// some are all the same.
+// Each block has a new extreme, so that merging in order is tested: a larger or a smaller number, a first or a last
+// negative one. Some blocks have one value only.
 TEST(Report, OfIntegersInOrder) {
   std::vector<std::int64_t> numbers;
   for (const std::int64_t constant : {0, 1, 2, -1, -2}) numbers.insert(numbers.end(), 512, constant);
@@ -336,7 +336,7 @@ TEST(Report, OfIntegersInOrder) {
 
 // Numbers of one sign, with large and small ones, and zeros or none: what never comes else must not be taken for
 // granted.
-TEST(Report, OfNumbersOfOneSign) {
+TEST(Report, SlowOfNumbersOfOneSign) {
   std::mt19937_64 random(12);
   for (const int exponents : {1, 6, 24, 200}) {
     for (const double sign : {1.0, -1.0}) {
@@ -425,7 +425,7 @@ TEST(Report, OfShortFloatsFarBeyond) {
   }
 }
 
-TEST(Report, OfBlocksOfOneKind) {
+TEST(Report, SlowOfBlocksOfOneKind) {
   std::mt19937_64 random(17);
   std::normal_distribution<double> normal(0.0, 8.0);
   const std::vector<double> boundaries = boundary_numbers();
@@ -509,7 +509,7 @@ TEST(Report, OfGrowingErrorsOfSubnormalNumbers) {
 
 // The loop for most elements must see the smallest growth of the largest relative error there is: each of the ratios of
 // a pair of types, the next larger one, and between them enough that is exact for that loop to take over.
-TEST(Report, SeesEachGrowthOfTheRelativeError) {
+TEST(Report, SlowSeesEachGrowthOfTheRelativeError) {
   constexpr std::size_t step = 128, elements = 3 * step;
   for (const DType from : {DType::float16, DType::bfloat16}) {
     const std::uint16_t one = from == DType::float16 ? 0x3c00 : 0x3f80;

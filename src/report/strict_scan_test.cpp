@@ -44,7 +44,7 @@ bool fails_by_scan(Target target, DType from, std::uint64_t code, DType to, cons
 }
 
 // No element that the reference fails may pass, and what is commonly fine must not be sent to the reference.
-TEST(StrictScan, NeverMissesASingleCode) {
+TEST(StrictScan, SlowNeverMissesASingleCode) {
   std::vector<Policy> policies(5, strict());
   policies[1].int_rounding = IntRounding::nearest_even;
   policies[2].range = RangeRule::wrap;

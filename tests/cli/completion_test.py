@@ -27,7 +27,6 @@ class CompletionTest(unittest.TestCase):
     def test_commands(self):
         self.assertIn("convert", completions("tcast "))
         self.assertEqual(completions("tcast in"), ["inspect", "info"])
-        self.assertEqual(completions("tcast graph "), ["add-cast"])
         self.assertEqual(completions("tcast onnx add"), ["add-cast"])
 
     def test_options(self):

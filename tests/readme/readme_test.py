@@ -31,7 +31,7 @@ def files(source_dir, tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("document, at_least", [("README.md", 5), ("docs/nodes.md", 3)])
+@pytest.mark.parametrize("document, at_least", [("README.md", 5), ("docs/command.md", 3), ("docs/nodes.md", 3)])
 def test_commands_print_what_the_documents_say(source_dir, tcast, files, document, at_least):
     environment = os.environ | {"PATH": f"{tcast.parent}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}
     commands = 0
@@ -72,7 +72,7 @@ def test_programs_compile_and_do_what_their_comments_say(readme, source_dir, tmp
 
 
 def test_the_first_screen_is_a_screen(readme):
-    lines = readme.split("\n## Install")[0].splitlines()
+    lines = readme.split("\n## First steps")[0].splitlines()
     assert len([line for line in lines if line]) <= 40
 
 

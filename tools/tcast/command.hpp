@@ -35,7 +35,6 @@ void add_inspect(CLI::App& app, Work& work);
 void add_explain(CLI::App& app, Work& work);
 void add_promote(CLI::App& app, Work& work);
 void add_run(CLI::App& app, Work& work);
-void add_graph(CLI::App& app, Work& work);
 void add_onnx(CLI::App& app, Work& work);
 void add_bench(CLI::App& app, Work& work);
 void add_types(CLI::App& app, Work& work);

@@ -1,4 +1,4 @@
-// tcast onnx add-cast: puts a Cast into a model. `tcast graph add-cast` is its old name.
+// tcast onnx add-cast: puts a Cast into a model.
 #include <memory>
 #include <optional>
 
@@ -26,10 +26,6 @@ struct AddCastArguments {
   bool json = false;
   bool quiet = false;
 };
-
-constexpr const char* graph_examples = R"(Examples:
-  tcast onnx add-cast model.onnx --tensor logits --to float16 -o model-f16.onnx
-`tcast graph add-cast` is the old name of `tcast onnx add-cast`, and does the same.)";
 
 constexpr const char* add_cast_examples = R"(Examples:
   tcast onnx add-cast model.onnx --tensor logits --to float16 -o model-f16.onnx
@@ -100,13 +96,6 @@ void add_onnx_add_cast(CLI::App& group, Work& work) {
     arguments->request.saturate = !arguments->no_saturate;
     work = [arguments] { return add_cast(*arguments); };
   });
-}
-
-void add_graph(CLI::App& app, Work& work) {
-  CLI::App& graph = *app.add_subcommand("graph", "Old name of `tcast onnx`, for add-cast");
-  graph.footer(graph_examples);
-  graph.require_subcommand(1);
-  add_onnx_add_cast(graph, work);
 }
 
 }  // namespace tcast

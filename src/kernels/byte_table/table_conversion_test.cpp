@@ -32,7 +32,7 @@ std::vector<Policy> policies() {
   return all;
 }
 
-TEST(TableConversionTest, IsTheReferenceUnderAnyPolicy) {
+TEST(TableConversionTest, SlowIsTheReferenceUnderAnyPolicy) {
   std::vector<std::byte> src(3 * 256);
   for (std::size_t i = 0; i < src.size(); ++i) src[i] = static_cast<std::byte>(i * 167 + i / 256);
   for (const Target target : supported_targets()) {

@@ -26,7 +26,6 @@ constexpr TypeAttribute type_attributes[] = {
     {"SequenceEmpty", "dtype", float32_number},
 };
 
-// Sorted, for binary search.
 constexpr std::string_view container_operators[] = {
     "ConcatFromSequence", "Optional",      "OptionalGetElement", "OptionalHasElement", "SequenceAt",
     "SequenceConstruct",  "SequenceErase", "SequenceInsert",     "SequenceLength",     "SplitToSequence",
