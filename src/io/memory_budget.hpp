@@ -32,7 +32,7 @@ class MemoryBudget {
   [[nodiscard]] static Error exceeded() {
     return Error{.code = ErrorCode::unsupported,
                  .message = "the file would take far more memory than its size explains",
-                 .hint = "at most 64 MiB and 8 to 32 bytes for each of the file's are taken"};
+                 .hint = "at most 64 MiB and 8 to 96 bytes for each of the file's are taken"};
   }
 
   template <class T>

@@ -150,7 +150,7 @@ class MemoryTest(unittest.TestCase):
         """Each of many inputs is renamed."""
         model = onnx_model(node(field(1, b"x") * 4 * MIB))
         (self.folder / "m.onnx").write_bytes(model)
-        self.expect_bounded(self.limited(len(model), "graph", "add-cast", "m.onnx", "--tensor", "x", "--to", "float16",
+        self.expect_bounded(self.limited(len(model), "onnx", "add-cast", "m.onnx", "--tensor", "x", "--to", "float16",
                                          "-o", "n.onnx"))
 
     def test_one_external_file_under_many_spellings(self):

@@ -110,7 +110,7 @@ class ScalingTest(unittest.TestCase):
         self.expect_linear(self.make_model, "run", "m.onnx", "-i", "x=x.npy", "-d", "out", "--force", "--threads", "1")
 
     def test_add_cast(self):
-        self.expect_linear(self.make_model, "graph", "add-cast", "m.onnx", "--tensor", "x", "--to", "float16", "-o",
+        self.expect_linear(self.make_model, "onnx", "add-cast", "m.onnx", "--tensor", "x", "--to", "float16", "-o",
                            "n.onnx", "--force")
 
 

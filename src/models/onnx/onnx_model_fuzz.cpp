@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "io/memory_budget.hpp"
 #include "models/onnx/ir/model_ir.hpp"
 #include "tensorcast/model.hpp"
 
@@ -35,7 +36,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!add_cast(request)) continue;
     // A graph that was valid still is, and has the new value.
     const Result<io::InputFile> file = io::InputFile::open(edited);
-    const auto model = models::onnx::parse_model(*file);
+    io::MemoryBudget budget(file->size());
+    const auto model = models::onnx::parse_model(*file, budget);
     if (!model) std::abort();
     std::ptrdiff_t count = 0;
     models::onnx::each_graph(*(*model)->graph, [&](const models::onnx::Graph& graph) {

@@ -10,6 +10,7 @@
 #include "dtype/guarded.hpp"
 #include "formats/onnx/tensor_proto_schema.hpp"
 #include "io/input_file.hpp"
+#include "io/memory_budget.hpp"
 #include "io/output_file.hpp"
 #include "models/onnx/edit/external_locations.hpp"
 #include "models/onnx/edit/retyped_declaration.hpp"
@@ -319,7 +320,8 @@ Result<AddCastOutcome> edit(const AddCastRequest& request) {
   if (Result<void> right = check_request(request); !right) return std::move(right).error();
   const Result<io::InputFile> file = io::InputFile::open(request.input);
   if (!file) return file.error();
-  const Result<std::unique_ptr<Model>> model = parse_model(*file);
+  io::MemoryBudget budget(file->size());
+  const Result<std::unique_ptr<Model>> model = parse_model(*file, budget);
   if (!model) return model.error();
   const Result<Facts> facts = FactFinder(**model, request.tensor).find();
   if (!facts) return facts.error();

@@ -194,8 +194,9 @@ void each_graph(const Model& model, const Visit& visit) {
 [[nodiscard]] Result<std::unique_ptr<Model>> read_model(const io::InputFile& file);
 [[nodiscard]] Result<OpenModel> open_model(const std::string& path);
 
-// Reads everything but the elements of tensors, and resolves no name. Errors and memory: as read_model().
-[[nodiscard]] Result<std::unique_ptr<Model>> parse_model(const io::InputFile& file);
+// Reads everything but the elements of tensors, and resolves no name. Takes its memory from `budget`. Errors: as
+// read_model().
+[[nodiscard]] Result<std::unique_ptr<Model>> parse_model(const io::InputFile& file, io::MemoryBudget& budget);
 
 // Adds a copy of a function under a name that no other has; its memory is taken from `budget`. Errors: as read_model().
 [[nodiscard]] Result<const Function*> copy_function(const io::InputFile& file, Model& model, Function& origin,

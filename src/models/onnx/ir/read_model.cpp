@@ -19,7 +19,7 @@ Error broken(std::string what) { return Error{.code = ErrorCode::parse, .message
 
 // A node of 25 bytes in the file becomes a Node, its names and its values. The new model of a conversion has smaller
 // ones than the old: Casts.
-constexpr std::uint64_t node_bytes_per_byte = 4;
+constexpr std::uint64_t node_bytes_per_byte = 12;
 
 enum class Extent : std::uint8_t { precision, whole };  // whole: all values of attributes, shapes, training
 
@@ -138,7 +138,7 @@ class ModelReader {
  private:
   template <class Part>
   Result<Part*> add_part(std::vector<Part>& parts) {
-    if (Result<void> fits = budget_.take(sizeof(Part)); !fits) return std::move(fits).error();
+    if (Result<void> fits = budget_.take_grown<Part>(); !fits) return std::move(fits).error();
     return &parts.emplace_back();
   }
 
@@ -323,7 +323,7 @@ class ModelReader {
     }
     const std::uint64_t count = packed ? field.length / sizeof(float) : 1;
     if (packed && field.length % sizeof(float) != 0) return malformed_message(field.offset, "half a number");
-    if (Result<void> fits = budget_.take(count * sizeof(float)); !fits) return fits;
+    if (Result<void> fits = budget_.take_grown<float>(count); !fits) return fits;
     const std::size_t before = floats.size();
     floats.resize(before + count);
     return wire_.read(std::as_writable_bytes(std::span(floats).subspan(before)));
@@ -337,7 +337,7 @@ class ModelReader {
     }
     while ((whole_ || ints.size() < Attribute::max_ints) &&
            (!packed || wire_.position() < field.offset + field.length)) {
-      if (Result<void> fits = budget_.take(sizeof(std::int64_t)); !fits) return fits;
+      if (Result<void> fits = budget_.take_grown<std::int64_t>(); !fits) return fits;
       const Result<std::uint64_t> number = wire_.varint();
       if (!number) return number.error();
       ints.push_back(static_cast<std::int64_t>(*number));
@@ -504,8 +504,7 @@ Result<void> add_function(Model& model, Function& function, io::MemoryBudget& bu
 
 }  // namespace
 
-Result<std::unique_ptr<Model>> parse_model(const io::InputFile& file) {
-  io::MemoryBudget budget(node_bytes_per_byte * file.size());
+Result<std::unique_ptr<Model>> parse_model(const io::InputFile& file, io::MemoryBudget& budget) {
   return read(file, Extent::whole, budget);
 }
 

@@ -6,7 +6,6 @@
 #include <bit>
 
 #include "formats/onnx/tensor_proto_schema.hpp"
-#include "io/memory_budget.hpp"
 
 namespace tensorcast::models::onnx {
 namespace {
@@ -20,7 +19,7 @@ constexpr std::uint32_t bit_of(AttributeType type) { return 1u << static_cast<un
 
 class Check {
  public:
-  explicit Check(const io::InputFile& file) : budget_(file.size()) {}
+  explicit Check(io::MemoryBudget& budget) : budget_(budget) {}
 
   Result<void> look(std::vector<Node>& nodes) {
     for (Node& node : nodes) {
@@ -109,13 +108,13 @@ class Check {
     return std::move(dtype).error();
   }
 
-  io::MemoryBudget budget_;
+  io::MemoryBudget& budget_;
 };
 
 }  // namespace
 
-Result<void> check_runnable(Model& model, const io::InputFile& file) {
-  Check check(file);
+Result<void> check_runnable(Model& model, io::MemoryBudget& budget) {
+  Check check(budget);
   Result<void> right = check.look(*model.graph);
   for (std::size_t k = 0; right && k < model.functions.size(); ++k) {
     Function& function = *model.functions[k];

@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "io/memory_budget.hpp"
 #include "models/onnx/run/check_runnable.hpp"
 #include "models/onnx/run/node_attributes.hpp"
 #include "models/onnx/run/tensor_loader.hpp"
@@ -461,9 +462,10 @@ class GraphBuilder {
 
 Result<Built> build_graph(const io::InputFile& file) {
   const auto build = [&]() -> Result<Built> {
-    const Result<std::unique_ptr<Model>> model = parse_model(file);
+    io::MemoryBudget budget(file.size());
+    const Result<std::unique_ptr<Model>> model = parse_model(file, budget);
     if (!model) return model.error();
-    if (Result<void> right = check_runnable(**model, file); !right) return std::move(right).error();
+    if (Result<void> right = check_runnable(**model, budget); !right) return std::move(right).error();
     return GraphBuilder(**model, file).build();
   };
   Result<Built> graph = build();
