@@ -98,8 +98,8 @@ Slots SlotBuilder::build() && {
   });
   each_graph(model, [&](const Graph& graph) { build_graph(graph); });
   each_graph(model, [&](const Graph& graph) { hold_sizes(graph); });
-  if (settings_.to == element_of(DType::float16) &&
-      settings_.request->runtime == ::tensorcast::onnx::Runtime::onnxruntime_cpu) {
+  const bool is_16_bit = settings_.to == element_of(DType::float16) || settings_.to == element_of(DType::bfloat16);
+  if (is_16_bit && settings_.request->runtime == ::tensorcast::onnx::Runtime::onnxruntime_cpu) {
     each_graph(model, [&](const Graph& graph) { hold_crashing(graph); });
   }
 
@@ -416,8 +416,8 @@ void SlotBuilder::hold_size(ValueId id) {
   }
 }
 
-// ONNX Runtime 1.31.1 does not survive loading MatMul of a constant and a float16 tensor whose first axis a Transpose
-// has moved next to the last one, or behind it, for this MatMul alone: its NchwcTransformer finds the new Transpose
+// ONNX Runtime 1.31.1 does not survive loading MatMul of a constant and a 16-bit tensor whose first axis a Transpose
+// has moved next to the last one, or behind it: its NchwcTransformer finds the new Transpose
 // that MatmulTransposeFusion makes without its schema. With the Transpose in float32 it loads.
 void SlotBuilder::hold_crashing(const Graph& graph) {
   const auto is_constant = [&](ValueId id) {
@@ -445,7 +445,7 @@ void SlotBuilder::hold_crashing(const Graph& graph) {
 void SlotBuilder::hold_rotations(ValueId id) {
   std::vector<std::int64_t> axes;  // of the value, by the axes of the first Transpose's input
   std::vector<ValueId> made;
-  for (int step = 0; step < max_chain && slots_.uses[id].size() == 1; ++step) {
+  for (int step = 0; step < max_chain; ++step) {
     const Node* node = model_.values[id].producer;
     if (node == nullptr || !node->domain.empty() || node->inputs.empty() || node->inputs[0] == no_value) break;
     if (node->op_type == "Transpose") {
