@@ -84,7 +84,7 @@ class Finishing {
   }
 
   // Creates a file that waits for its place.
-  Result<std::unique_ptr<ByteSink>> create(const std::string& name, std::uint64_t bytes) {
+  Result<std::unique_ptr<NewFile>> create(const std::string& name, std::uint64_t bytes) {
     const std::string staged = folder_.staged(name);
     std::string inside = folder_of(staged);
     inside.pop_back();
@@ -95,7 +95,7 @@ class Finishing {
   }
 
   Result<void> stage(const std::string& name, const std::string& text, unsigned mode = 0) {
-    Result<std::unique_ptr<ByteSink>> sink = create(name, text.size());
+    Result<std::unique_ptr<NewFile>> sink = create(name, text.size());
     if (!sink) return std::move(sink).error();
     (*sink)->set_mode(mode);
     if (Result<void> put = (*sink)->append(std::as_bytes(std::span(text))); !put) return put;
@@ -104,9 +104,9 @@ class Finishing {
   }
 
   Result<void> copy(const std::string& name) {
-    Result<std::unique_ptr<ByteSource>> source = open_source(plan_.source, name);
+    Result<std::unique_ptr<StoredFile>> source = open_source(plan_.source, name);
     if (!source) return std::move(source).error();
-    Result<std::unique_ptr<ByteSink>> sink = create(name, (*source)->size());
+    Result<std::unique_ptr<NewFile>> sink = create(name, (*source)->size());
     if (!sink) return std::move(sink).error();
     (*sink)->set_mode((*source)->mode());
     constexpr std::size_t block = std::size_t{1} << 20;
@@ -125,7 +125,7 @@ class Finishing {
 
   // Reads a file of the source, and its permissions.
   Result<std::string> read_source_text(const std::string& name, std::uint64_t max_bytes, unsigned& mode) const {
-    const Result<std::unique_ptr<ByteSource>> source = open_source(plan_.source, name);
+    const Result<std::unique_ptr<StoredFile>> source = open_source(plan_.source, name);
     if (!source) return source.error();
     mode = (*source)->mode();
     return read_text(**source, max_bytes);

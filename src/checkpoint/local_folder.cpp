@@ -27,9 +27,9 @@ Error io_error(std::string_view doing, const std::string& path, const std::error
   return io::system_error(doing, path, status.value());
 }
 
-class LocalSource final : public ByteSource {
+class LocalStoredFile final : public StoredFile {
  public:
-  LocalSource(io::InputFile file, std::string path) : file_(std::move(file)), path_(std::move(path)) {}
+  LocalStoredFile(io::InputFile file, std::string path) : file_(std::move(file)), path_(std::move(path)) {}
 
   Result<void> read(std::uint64_t offset, std::span<std::byte> out) const override {
     Result<void> got = file_.read(offset, out);
@@ -46,20 +46,20 @@ class LocalSource final : public ByteSource {
   std::string path_;  // as the user knows it, with links
 };
 
-class LocalSink final : public ByteSink {
+class LocalNewFile final : public NewFile {
  public:
-  explicit LocalSink(io::OutputFile file) : file_(std::move(file)) {}
+  explicit LocalNewFile(io::OutputFile file) : file_(std::move(file)) {}
 
   void set_mode(unsigned mode) noexcept override {
     if (mode != 0) file_.set_mode(mode);
   }
   Result<void> append(std::span<const std::byte> bytes) override { return file_.append(bytes); }
-  Result<std::unique_ptr<ByteSource>> read_back() override {
+  Result<std::unique_ptr<StoredFile>> read_back() override {
     if (Result<void> synced = file_.sync(); !synced) return std::move(synced).error();
     Result<io::InputFile> written = io::InputFile::open(file_.temporary_path());
     if (!written) return std::move(written).error();
     written->dont_need(0, written->size());
-    return std::unique_ptr<ByteSource>(std::make_unique<LocalSource>(std::move(written).value(), file_.path()));
+    return std::unique_ptr<StoredFile>(std::make_unique<LocalStoredFile>(std::move(written).value(), file_.path()));
   }
   Result<void> commit() override { return file_.commit(); }
   const std::string& path() const noexcept override { return file_.path(); }
@@ -120,7 +120,7 @@ Result<io::InputFile> open_local(const std::string& folder, const std::string& n
   return file;
 }
 
-Result<std::unique_ptr<ByteSource>> open_source(const std::string& folder, const std::string& name) {
+Result<std::unique_ptr<StoredFile>> open_source(const std::string& folder, const std::string& name) {
   const std::string path = folder + "/" + name;
   if (is_remote(folder)) {
     if (Result<void> checked = check_file_name(name, folder); !checked) return std::move(checked).error();
@@ -128,16 +128,16 @@ Result<std::unique_ptr<ByteSource>> open_source(const std::string& folder, const
   }
   Result<io::InputFile> file = open_local(folder, name);
   if (!file) return std::move(file).error();
-  return std::unique_ptr<ByteSource>(std::make_unique<LocalSource>(std::move(file).value(), path));
+  return std::unique_ptr<StoredFile>(std::make_unique<LocalStoredFile>(std::move(file).value(), path));
 }
 
-std::unique_ptr<ByteSource> local_source(io::InputFile file, std::string path) {
-  return std::make_unique<LocalSource>(std::move(file), std::move(path));
+std::unique_ptr<StoredFile> local_stored_file(io::InputFile file, std::string path) {
+  return std::make_unique<LocalStoredFile>(std::move(file), std::move(path));
 }
 
-std::unique_ptr<ByteSink> local_sink(io::OutputFile file) { return std::make_unique<LocalSink>(std::move(file)); }
+std::unique_ptr<NewFile> local_new_file(io::OutputFile file) { return std::make_unique<LocalNewFile>(std::move(file)); }
 
-Result<std::string> read_text(const ByteSource& source, std::uint64_t max_bytes) {
+Result<std::string> read_text(const StoredFile& source, std::uint64_t max_bytes) {
   if (source.size() > max_bytes) {
     return Error{.code = ErrorCode::unsupported,
                  .message = fmt::format("the file has {} bytes; {} are allowed", source.size(), max_bytes),

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/byte_source.hpp"
+#include "checkpoint/stored_file.hpp"
 #include "io/input_file.hpp"
 #include "io/output_file.hpp"
 #include "tensorcast/error.hpp"
@@ -15,17 +15,17 @@ namespace tensorcast::checkpoint {
 
 // Opens `name` in `folder`. A symbolic link must lead to a file in the folder, or, in a snapshot of Hugging Face's
 // cache (FOLDER/snapshots/REVISION), to one in FOLDER/blobs. Errors: io, parse (the name or a link leads elsewhere).
-[[nodiscard]] Result<std::unique_ptr<ByteSource>> open_source(const std::string& folder, const std::string& name);
+[[nodiscard]] Result<std::unique_ptr<StoredFile>> open_source(const std::string& folder, const std::string& name);
 
 // The same, of a folder here.
 [[nodiscard]] Result<io::InputFile> open_local(const std::string& folder, const std::string& name);
 
 // Files of the local file system behind the interfaces; `path` is for messages.
-[[nodiscard]] std::unique_ptr<ByteSource> local_source(io::InputFile file, std::string path);
-[[nodiscard]] std::unique_ptr<ByteSink> local_sink(io::OutputFile file);
+[[nodiscard]] std::unique_ptr<StoredFile> local_stored_file(io::InputFile file, std::string path);
+[[nodiscard]] std::unique_ptr<NewFile> local_new_file(io::OutputFile file);
 
 // Reads a whole small file. Errors: io; unsupported when it is over `max_bytes`.
-[[nodiscard]] Result<std::string> read_text(const ByteSource& source, std::uint64_t max_bytes);
+[[nodiscard]] Result<std::string> read_text(const StoredFile& source, std::uint64_t max_bytes);
 
 struct ListedFile {
   std::string name;  // relative, such as "unet/config.json"

@@ -134,29 +134,29 @@ Result<std::vector<std::string>> OutputFolder::names_below(const std::string& fo
   return names;
 }
 
-Result<std::unique_ptr<ByteSource>> OutputFolder::open_file(const std::string& name) const {
+Result<std::unique_ptr<StoredFile>> OutputFolder::open_file(const std::string& name) const {
   if (is_remote()) return open_remote(path_of(name));
   Result<io::InputFile> file = local_->open_file(name);
   if (!file) return std::move(file).error();
-  return local_source(std::move(file).value(), path_of(name));
+  return local_stored_file(std::move(file).value(), path_of(name));
 }
 
-Result<std::unique_ptr<ByteSink>> OutputFolder::create_file(const std::string& name, std::uint64_t bytes) const {
+Result<std::unique_ptr<NewFile>> OutputFolder::create_file(const std::string& name, std::uint64_t bytes) const {
   if (is_remote()) return create_remote(path_of(name));
   Result<io::OutputFile> file = local_->create_file(name);
   if (!file) return std::move(file).error();
   if (Result<void> reserved = file->reserve(bytes); !reserved) return std::move(reserved).error();
-  return local_sink(std::move(file).value());
+  return local_new_file(std::move(file).value());
 }
 
 Result<std::string> OutputFolder::read_text(const std::string& name, std::uint64_t max_bytes) const {
-  const Result<std::unique_ptr<ByteSource>> source = open_file(name);
+  const Result<std::unique_ptr<StoredFile>> source = open_file(name);
   if (!source) return source.error();
   return checkpoint::read_text(**source, max_bytes);
 }
 
 Result<void> OutputFolder::write_text(const std::string& name, const std::string& text) const {
-  Result<std::unique_ptr<ByteSink>> sink = create_file(name, text.size());
+  Result<std::unique_ptr<NewFile>> sink = create_file(name, text.size());
   if (!sink) return std::move(sink).error();
   if (Result<void> put = (*sink)->append(std::as_bytes(std::span(text))); !put) return put;
   return (*sink)->commit();
@@ -204,14 +204,14 @@ Result<bool> OutputFolder::is_as_written(const io::WrittenFile& file) const {
   if (!found) return found.error();
   if (!found->has_value() || (*found)->bytes != file.bytes) return false;
   if (!file.version.empty() && (*found)->version == file.version) return true;
-  const Result<std::unique_ptr<ByteSource>> source = open_file(file.name);
+  const Result<std::unique_ptr<StoredFile>> source = open_file(file.name);
   if (!source) return source.error();
-  const Result<std::string> sha256 = sha256_of_source(**source);
+  const Result<std::string> sha256 = sha256_of_file(**source);
   if (!sha256) return sha256.error();
   return *sha256 == file.sha256;
 }
 
-Result<std::string> sha256_of_source(const ByteSource& source) {
+Result<std::string> sha256_of_file(const StoredFile& source) {
   constexpr std::size_t block = std::size_t{1} << 20;
   const conversion::AlignedBuffer buffer(block);
   io::Sha256 hash;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/byte_source.hpp"
+#include "checkpoint/stored_file.hpp"
 #include "io/folder.hpp"
 #include "io/written_files.hpp"
 #include "tensorcast/error.hpp"
@@ -20,7 +20,7 @@ class OutputFolder {
   struct Entry {
     io::Found::Kind kind = io::Found::Kind::file;
     std::uint64_t bytes = 0;
-    std::string version = {};  // as ByteSource::version()
+    std::string version = {};  // as StoredFile::version()
   };
 
   // Opens a folder. create() makes it and those above. Errors: io.
@@ -39,10 +39,10 @@ class OutputFolder {
   // All names below `folder`, at any depth, that are not folders. Errors: io.
   [[nodiscard]] Result<std::vector<std::string>> names_below(const std::string& folder) const;
 
-  [[nodiscard]] Result<std::unique_ptr<ByteSource>> open_file(const std::string& name) const;
+  [[nodiscard]] Result<std::unique_ptr<StoredFile>> open_file(const std::string& name) const;
   // Creates a file that appears, or replaces one, on commit(). Its folder exists. Errors: io, also if the disk has no
   // `bytes` left.
-  [[nodiscard]] Result<std::unique_ptr<ByteSink>> create_file(const std::string& name, std::uint64_t bytes) const;
+  [[nodiscard]] Result<std::unique_ptr<NewFile>> create_file(const std::string& name, std::uint64_t bytes) const;
   [[nodiscard]] Result<std::string> read_text(const std::string& name, std::uint64_t max_bytes) const;
   [[nodiscard]] Result<void> write_text(const std::string& name, const std::string& text) const;
   [[nodiscard]] Result<void> move(const std::string& from, const std::string& to) const;
@@ -64,6 +64,6 @@ class OutputFolder {
 };
 
 // Returns the SHA-256 of a whole file. Errors: io.
-[[nodiscard]] Result<std::string> sha256_of_source(const ByteSource& source);
+[[nodiscard]] Result<std::string> sha256_of_file(const StoredFile& source);
 
 }  // namespace tensorcast::checkpoint

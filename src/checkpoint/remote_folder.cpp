@@ -42,9 +42,9 @@ namespace {
 // Reads that are smaller than this are served from one request of this size: a request takes a round trip.
 constexpr std::size_t window_bytes = std::size_t{8} << 20;
 
-class RemoteSource final : public ByteSource {
+class RemoteStoredFile final : public StoredFile {
  public:
-  RemoteSource(std::shared_ptr<RemoteStore> store, RemoteFile file)
+  RemoteStoredFile(std::shared_ptr<RemoteStore> store, RemoteFile file)
       : store_(std::move(store)), file_(std::move(file)) {}
 
   Result<void> read(std::uint64_t offset, std::span<std::byte> out) const override {
@@ -91,14 +91,14 @@ class RemoteSource final : public ByteSource {
   mutable std::size_t window_size_ = 0;
 };
 
-class RemoteSink final : public ByteSink {
+class RemoteNewFile final : public NewFile {
  public:
-  RemoteSink(std::unique_ptr<RemoteWriter> writer, std::string url)
+  RemoteNewFile(std::unique_ptr<RemoteWriter> writer, std::string url)
       : writer_(std::move(writer)), url_(std::move(url)) {}
 
   Result<void> append(std::span<const std::byte> bytes) override { return writer_->append(bytes); }
   // A store has no file before it is complete. It may have one early: nothing counts before its record is there.
-  Result<std::unique_ptr<ByteSource>> read_back() override {
+  Result<std::unique_ptr<StoredFile>> read_back() override {
     if (Result<void> committed = commit(); !committed) return std::move(committed).error();
     return open_remote(url_);
   }
@@ -131,7 +131,7 @@ Result<std::shared_ptr<RemoteStore>> remote_store(const std::string& url) {
                .file = url};
 }
 
-Result<std::unique_ptr<ByteSource>> open_remote(const std::string& url) {
+Result<std::unique_ptr<StoredFile>> open_remote(const std::string& url) {
   Result<std::shared_ptr<RemoteStore>> store = remote_store(url);
   if (!store) return std::move(store).error();
   Result<std::optional<RemoteFile>> file = (*store)->find(url);
@@ -139,15 +139,15 @@ Result<std::unique_ptr<ByteSource>> open_remote(const std::string& url) {
   if (!file->has_value()) {
     return Error{.code = ErrorCode::io, .message = "there is no such file", .file = url, .system_error = ENOENT};
   }
-  return std::unique_ptr<ByteSource>(std::make_unique<RemoteSource>(std::move(store).value(), **std::move(file)));
+  return std::unique_ptr<StoredFile>(std::make_unique<RemoteStoredFile>(std::move(store).value(), **std::move(file)));
 }
 
-Result<std::unique_ptr<ByteSink>> create_remote(const std::string& url) {
+Result<std::unique_ptr<NewFile>> create_remote(const std::string& url) {
   const Result<std::shared_ptr<RemoteStore>> store = remote_store(url);
   if (!store) return store.error();
   Result<std::unique_ptr<RemoteWriter>> writer = (*store)->create(url);
   if (!writer) return std::move(writer).error();
-  return std::unique_ptr<ByteSink>(std::make_unique<RemoteSink>(std::move(writer).value(), url));
+  return std::unique_ptr<NewFile>(std::make_unique<RemoteNewFile>(std::move(writer).value(), url));
 }
 
 std::uint64_t remote_bytes(const std::string& url) noexcept {

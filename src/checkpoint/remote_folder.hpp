@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/byte_source.hpp"
+#include "checkpoint/stored_file.hpp"
 #include "tensorcast/remote_store.hpp"
 
 namespace tensorcast::checkpoint {
@@ -18,8 +18,8 @@ namespace tensorcast::checkpoint {
 // Errors: unsupported if no store is set.
 [[nodiscard]] Result<std::shared_ptr<RemoteStore>> remote_store(const std::string& url);
 
-[[nodiscard]] Result<std::unique_ptr<ByteSource>> open_remote(const std::string& url);
-[[nodiscard]] Result<std::unique_ptr<ByteSink>> create_remote(const std::string& url);
+[[nodiscard]] Result<std::unique_ptr<StoredFile>> open_remote(const std::string& url);
+[[nodiscard]] Result<std::unique_ptr<NewFile>> create_remote(const std::string& url);
 [[nodiscard]] std::uint64_t remote_bytes(const std::string& url) noexcept;  // UINT64_MAX if there is none
 [[nodiscard]] bool is_remote_folder(const std::string& url) noexcept;
 // The URLs below a folder, without the folder, by name.

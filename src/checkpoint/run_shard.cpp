@@ -18,7 +18,7 @@ namespace {
 
 class HashingWriter final : public formats::Writer {
  public:
-  explicit HashingWriter(ByteSink& sink) : sink_(sink) {}
+  explicit HashingWriter(NewFile& sink) : sink_(sink) {}
 
   Result<void> append(std::span<const std::byte> bytes) override {
     hash_.begin(bytes);
@@ -30,7 +30,7 @@ class HashingWriter final : public formats::Writer {
   [[nodiscard]] std::string digest() { return hash_.digest(); }
 
  private:
-  ByteSink& sink_;
+  NewFile& sink_;
   HashThread hash_;
 };
 
@@ -66,7 +66,7 @@ class ShardRun {
 
   Result<std::optional<DoneShard>> run() {
     if (Result<void> opened = open_inputs(); !opened) return std::move(opened).error();
-    Result<std::unique_ptr<ByteSink>> sink = folder_.files().create_file(WorkFolder::staged(shard_), shard_.bytes);
+    Result<std::unique_ptr<NewFile>> sink = folder_.files().create_file(WorkFolder::staged(shard_), shard_.bytes);
     if (!sink) return at_output(std::move(sink).error());
     (*sink)->set_mode(mode_);
     HashingWriter writer(**sink);
@@ -121,7 +121,7 @@ class ShardRun {
   }
 
   Result<std::size_t> open_input(const PlannedInput& input) {
-    Result<std::unique_ptr<ByteSource>> source = reopen(plan_.source, input.name, input.bytes, input.version);
+    Result<std::unique_ptr<StoredFile>> source = reopen(plan_.source, input.name, input.bytes, input.version);
     if (!source) return std::move(source).error();
     const Result<formats::safetensors::FileHeader> header = formats::safetensors::read_file_header(
         (*source)->size(),
@@ -148,8 +148,8 @@ class ShardRun {
     return {};
   }
 
-  Result<bool> verify(ByteSink& sink, std::uint64_t header_bytes, conversion::ProgressMeter& meter) {
-    Result<std::unique_ptr<ByteSource>> written = sink.read_back();
+  Result<bool> verify(NewFile& sink, std::uint64_t header_bytes, conversion::ProgressMeter& meter) {
+    Result<std::unique_ptr<StoredFile>> written = sink.read_back();
     if (!written) return std::move(written).error();
     ShardReader output;
     const std::size_t file = output.add_open_file(std::move(written).value());

@@ -18,7 +18,7 @@ namespace tensorcast::checkpoint {
 namespace {
 
 // The tensors of a reader in the layout of a safetensors file.
-class SafetensorsView final : public ByteSource {
+class SafetensorsView final : public StoredFile {
  public:
   SafetensorsView(std::string path, std::string version, std::unique_ptr<formats::Reader> reader)
       : path_(std::move(path)), version_(std::move(version)), reader_(std::move(reader)) {}
@@ -169,7 +169,7 @@ Result<ShardFile> open_any(const std::string& folder, const std::string& name, b
   ShardFile shard;
   const std::string last = last_component(name);
   if (!is_torch_name(name) && last != distributed_metadata) {
-    Result<std::unique_ptr<ByteSource>> source = open_source(folder, name);
+    Result<std::unique_ptr<StoredFile>> source = open_source(folder, name);
     if (!source) return std::move(source).error();
     shard.source = *std::move(source);
     return shard;
@@ -199,7 +199,7 @@ Result<ShardFile> open_shard_file(const std::string& folder, const std::string& 
   return open_any(folder, name, true);
 }
 
-Result<std::unique_ptr<ByteSource>> open_shard(const std::string& folder, const std::string& name) {
+Result<std::unique_ptr<StoredFile>> open_shard(const std::string& folder, const std::string& name) {
   Result<ShardFile> shard = open_any(folder, name, false);
   if (!shard) return std::move(shard).error();
   return std::move(shard->source);

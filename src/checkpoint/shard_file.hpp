@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/byte_source.hpp"
+#include "checkpoint/stored_file.hpp"
 #include "formats/format.hpp"
 
 namespace tensorcast::checkpoint {
 
 struct ShardFile {
-  std::unique_ptr<ByteSource> source;
+  std::unique_ptr<StoredFile> source;
   std::vector<std::string> warnings;  // what the file has beside tensors that can be written, as sentences
 };
 
@@ -20,6 +20,6 @@ struct ShardFile {
 // each tensor in C order. Errors: io, parse; unsupported, for tensors that safetensors cannot hold.
 [[nodiscard]] Result<ShardFile> open_shard_file(const std::string& folder, const std::string& name);
 // The same for a file that was opened before: a chunk of a distributed checkpoint is checked when it is read.
-[[nodiscard]] Result<std::unique_ptr<ByteSource>> open_shard(const std::string& folder, const std::string& name);
+[[nodiscard]] Result<std::unique_ptr<StoredFile>> open_shard(const std::string& folder, const std::string& name);
 
 }  // namespace tensorcast::checkpoint

@@ -11,7 +11,7 @@ std::size_t ShardReader::add_file(ReadFile file) {
   return files_.size() - 1;
 }
 
-std::size_t ShardReader::add_open_file(std::unique_ptr<ByteSource> file) {
+std::size_t ShardReader::add_open_file(std::unique_ptr<StoredFile> file) {
   files_.push_back({.file = {}, .open = std::move(file), .stays = true});
   return files_.size() - 1;
 }
@@ -27,7 +27,7 @@ Result<void> ShardReader::open(std::size_t index) {
     files_[open_.back()].open.reset();
     open_.pop_back();
   }
-  Result<std::unique_ptr<ByteSource>> source =
+  Result<std::unique_ptr<StoredFile>> source =
       reopen(file.file.folder, file.file.name, file.file.bytes, file.file.version);
   if (!source) return std::move(source).error();
   file.open = std::move(source).value();

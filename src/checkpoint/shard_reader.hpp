@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/byte_source.hpp"
+#include "checkpoint/stored_file.hpp"
 #include "formats/format.hpp"
 
 namespace tensorcast::checkpoint {
@@ -19,7 +19,7 @@ struct ReadFile {
   std::string folder;
   std::string name;
   std::uint64_t bytes = 0;
-  std::string version;  // ByteSource::version()
+  std::string version;  // StoredFile::version()
 };
 
 // Files are opened when they are read first. At most `most_open` are open at a time, as a process may have a few
@@ -31,7 +31,7 @@ class ShardReader final : public formats::Reader {
   // Adds a file; returns its index.
   std::size_t add_file(ReadFile file);
   // Adds a file that is open, and stays so.
-  std::size_t add_open_file(std::unique_ptr<ByteSource> file);
+  std::size_t add_open_file(std::unique_ptr<StoredFile> file);
   // Adds a tensor whose bytes begin at `begin` of a file.
   void add_tensor(formats::TensorInfo tensor, std::size_t file, std::uint64_t begin) {
     tensors_.push_back(std::move(tensor));
@@ -56,7 +56,7 @@ class ShardReader final : public formats::Reader {
   };
   struct File {
     ReadFile file;
-    std::unique_ptr<ByteSource> open;
+    std::unique_ptr<StoredFile> open;
     bool stays = false;
   };
   [[nodiscard]] Result<void> open(std::size_t index);

@@ -27,7 +27,7 @@ std::string stem_of_any_index(const std::string& name) {
 bool is_safetensors(const std::string& name) { return name.ends_with(".safetensors"); }
 
 // Names what a file is that a failed download left in the place of another.
-Result<void> check_kind(const ByteSource& source, const std::string& name) {
+Result<void> check_kind(const StoredFile& source, const std::string& name) {
   std::array<std::byte, 64> buffer{};
   const std::span<std::byte> head = std::span(buffer).first(std::min<std::uint64_t>(source.size(), buffer.size()));
   if (Result<void> got = source.read(0, head); !got) return got;
@@ -40,7 +40,7 @@ Result<void> check_kind(const ByteSource& source, const std::string& name) {
 }
 
 Result<SourceShard> read_shard(const std::string& folder, const std::string& name, std::vector<std::string>& warnings) {
-  Result<std::unique_ptr<ByteSource>> source = open_source(folder, name);
+  Result<std::unique_ptr<StoredFile>> source = open_source(folder, name);
   if (!source) return std::move(source).error();
   if (Result<void> kind = check_kind(**source, name); !kind) return std::move(kind).error();
   if (!is_safetensors(name)) {
@@ -165,7 +165,7 @@ class Reading {
 
   Result<void> add_index(const std::string& name) {
     const std::string path = checkpoint_.folder + "/" + name;
-    Result<std::unique_ptr<ByteSource>> source = open_source(checkpoint_.folder, name);
+    Result<std::unique_ptr<StoredFile>> source = open_source(checkpoint_.folder, name);
     if (!source) return std::move(source).error();
     if (Result<void> kind = check_kind(**source, name); !kind) return kind;
     Result<std::string> text = read_text(**source, max_index_bytes);
@@ -332,7 +332,7 @@ class Reading {
   Result<void> add_saved_files(const std::vector<ListedFile>& files) {
     for (const ListedFile& file : files) {
       if (!is_torch_name(file.name)) continue;
-      Result<std::unique_ptr<ByteSource>> source = open_source(checkpoint_.folder, file.name);
+      Result<std::unique_ptr<StoredFile>> source = open_source(checkpoint_.folder, file.name);
       if (!source) return std::move(source).error();
       std::array<std::byte, 512> buffer{};
       const auto head = std::span(buffer).first(std::min<std::uint64_t>((*source)->size(), buffer.size()));
@@ -386,9 +386,9 @@ Result<SourceCheckpoint> read_source(const std::string& path, const std::vector<
   return stem_of_any_index(name).empty() ? reading.read_file(name) : reading.read_index(name);
 }
 
-Result<std::unique_ptr<ByteSource>> reopen(const std::string& folder, const std::string& name, std::uint64_t bytes,
+Result<std::unique_ptr<StoredFile>> reopen(const std::string& folder, const std::string& name, std::uint64_t bytes,
                                            const std::string& version) {
-  Result<std::unique_ptr<ByteSource>> source = open_shard(folder, name);
+  Result<std::unique_ptr<StoredFile>> source = open_shard(folder, name);
   if (!source) return source;
   if ((*source)->size() != bytes || (*source)->version() != version) {
     return Error{.code = ErrorCode::io,

@@ -17,7 +17,7 @@ namespace tensorcast::checkpoint {
 struct SourceShard {
   std::string name;  // relative to the checkpoint's folder
   std::uint64_t bytes = 0;
-  std::string version;  // ByteSource::version()
+  std::string version;  // StoredFile::version()
   std::string header_sha256;
   std::uint64_t data_begin = 0;
   formats::safetensors::Header header;
@@ -53,7 +53,7 @@ struct SourceCheckpoint {
 [[nodiscard]] std::string source_folder(const std::string& path);
 
 // Opens a shard again, and checks that it is still the file that was planned. Errors: io, parse.
-[[nodiscard]] Result<std::unique_ptr<ByteSource>> reopen(const std::string& folder, const std::string& name,
+[[nodiscard]] Result<std::unique_ptr<StoredFile>> reopen(const std::string& folder, const std::string& name,
                                                          std::uint64_t bytes, const std::string& version);
 
 }  // namespace tensorcast::checkpoint

@@ -33,7 +33,7 @@ const std::string& Claims::of_folder(const std::string& folder) {
   if (!is_new || configs == configs_.end()) return claim;
   for (const std::string& name : configs->second) {
     if (!claim.empty()) break;
-    const Result<std::unique_ptr<ByteSource>> opened = open_source(checkpoint_.folder, name);
+    const Result<std::unique_ptr<StoredFile>> opened = open_source(checkpoint_.folder, name);
     if (!opened) continue;  // copying it will tell
     const Result<std::string> text = read_text(**opened, max_config_bytes);
     if (text) claim = conversion::claim_of_text(last_component(name), *text);

@@ -98,7 +98,7 @@ class Verification {
 
  private:
   Result<void> check_hashes(const std::string& path) {
-    const Result<std::unique_ptr<ByteSource>> file = open_source(output_.folder, "SHA256SUMS");
+    const Result<std::unique_ptr<StoredFile>> file = open_source(output_.folder, "SHA256SUMS");
     if (!file) return file.error();
     const Result<std::string> text = read_text(**file, max_sums_bytes);
     if (!text) return text.error();
@@ -128,7 +128,7 @@ class Verification {
   }
 
   Result<void> check_hash(const Sum& sum, conversion::ProgressMeter& meter) {
-    const Result<std::unique_ptr<ByteSource>> source = open_source(output_.folder, sum.name);
+    const Result<std::unique_ptr<StoredFile>> source = open_source(output_.folder, sum.name);
     if (!source) return source.error();
     constexpr std::size_t block = std::size_t{1} << 20;
     const conversion::AlignedBuffer buffer(block);

@@ -1,5 +1,5 @@
-// Where the bytes of a checkpoint's files come from and go to. Nothing above depends on a file system: another store
-// implements these two interfaces, with ranges that are read and bytes that are appended.
+// A file of a checkpoint's folder, here or behind a URL: ranges of its bytes are read, and bytes are appended to a new
+// one. What a format reads is a formats::ByteSource.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,9 @@
 namespace tensorcast::checkpoint {
 
 // A complete file, opened for reads of ranges. Thread-safe.
-class ByteSource {
+class StoredFile {
  public:
-  virtual ~ByteSource() = default;
+  virtual ~StoredFile() = default;
   // Reads exactly out.size() bytes from `offset`. Errors: io; parse if the file ends too early. Both name the file.
   [[nodiscard]] virtual Result<void> read(std::uint64_t offset, std::span<std::byte> out) const = 0;
   [[nodiscard]] virtual std::uint64_t size() const noexcept = 0;
@@ -27,14 +27,14 @@ class ByteSource {
 };
 
 // A file that appears under its name on commit() only.
-class ByteSink {
+class NewFile {
  public:
-  virtual ~ByteSink() = default;
+  virtual ~NewFile() = default;
   // Sets the file's permissions, such as 0644, if the store has them; 0 leaves them.
   virtual void set_mode(unsigned /*mode*/) noexcept {}
   [[nodiscard]] virtual Result<void> append(std::span<const std::byte> bytes) = 0;
   // Opens what was appended so far for reading, from the disk if possible.
-  [[nodiscard]] virtual Result<std::unique_ptr<ByteSource>> read_back() = 0;
+  [[nodiscard]] virtual Result<std::unique_ptr<StoredFile>> read_back() = 0;
   [[nodiscard]] virtual Result<void> commit() = 0;
   [[nodiscard]] virtual const std::string& path() const noexcept = 0;
 };
