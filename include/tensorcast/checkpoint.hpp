@@ -1,5 +1,5 @@
-// Checkpoints: folders of safetensors files, or of PyTorch's, with their indexes and configs. Converts them whole, on one machine or on
-// many, verifies, lists and compares them.
+// Checkpoints: folders of safetensors files, or of PyTorch's, with their indexes and configs. Converts them whole, on
+// one machine or on many, verifies, lists and compares them.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@ namespace tensorcast::inline TENSORCAST_ABI {
 [[nodiscard]] TENSORCAST_API bool is_checkpoint(const std::string& path);
 
 // Converts a file as convert() does, or a checkpoint: a folder or an index. `request.output` is then a folder,
-// which must not exist, or be empty, unless `overwrite` is set. Then what a former conversion wrote there is replaced, and
-// files of anybody else are not (docs/outputs.md). It is never the input's folder, one above it or inside it.
+// which must not exist, or be empty, unless `overwrite` is set. Then what a former conversion wrote there is replaced,
+// and files of anybody else are not (docs/outputs.md). It is never the input's folder, one above it or inside it.
 //
 // Shards     keep their names and tensors unless max_shard_bytes or single_file is set.
 // Others     indexes get their new total_size, config.json its new torch_dtype or dtype; all other files are copied.
@@ -39,8 +39,8 @@ namespace tensorcast::inline TENSORCAST_ABI {
 // The same conversion in steps, which may run on different machines that share the folders:
 // plan_checkpoint() once, convert_shards() for every shard, finish_checkpoint() once.
 
-// Plans the conversion of a checkpoint and writes `request.output`/.tcast/plan.json. The outcome has the plan's tensors and
-// shards. Errors: as convert_checkpoint(); nothing is written then.
+// Plans the conversion of a checkpoint and writes `request.output`/.tcast/plan.json. The outcome has the plan's tensors
+// and shards. Errors: as convert_checkpoint(); nothing is written then.
 [[nodiscard]] TENSORCAST_API Result<ConvertOutcome> plan_checkpoint(const ConvertRequest& request);
 
 struct ShardRequest {
@@ -79,6 +79,7 @@ struct VerifyOutcome {
   std::size_t files = 0;    // whose SHA-256 is right
   std::size_t tensors = 0;  // that equal a second conversion of the source
   std::uint64_t bytes_read = 0;
+  std::vector<std::string> warnings = {};  // as of inspect_checkpoint()
 };
 
 // Reads a checkpoint again. Its files must have the hashes of SHA256SUMS; with `against`, every tensor must equal a
@@ -105,9 +106,12 @@ struct CheckpointSummary {
   std::vector<CheckpointFile> other_files = {};
   std::vector<std::string> indexes = {};
   std::vector<CheckpointTensor> tensors = {};  // shard by shard, in file order
+  std::vector<QuantizedLayer> layers = {};     // with full names, as of tensors
+  std::vector<std::string> warnings = {};      // of the scales of layers, and of methods that are not decoded
 };
 
-// Lists a folder, an index or a safetensors file without reading elements. Errors: as convert_checkpoint()'s checks.
+// Lists a folder, an index or a safetensors file, and the quantized layers of its models. Of the elements, only scales
+// of such layers are read, at most 256 MiB of each model. Errors: as convert_checkpoint()'s checks.
 [[nodiscard]] TENSORCAST_API Result<CheckpointSummary> inspect_checkpoint(const std::string& path);
 
 struct TensorDifference {

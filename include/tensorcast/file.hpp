@@ -172,6 +172,8 @@ struct TensorOutcome {
   std::string remedy = {};  // with `damage`: what would help; backquotes as in Error::hint
   std::optional<CastReport> report = {};
   std::string file = {};  // of a checkpoint: the output file with the tensor, relative to OUT
+  // The spelling and scheme that were decoded, such as "deepseek fp8-block"; `from` is then float32.
+  std::string scheme = {};
 };
 
 struct ShardOutcome {
@@ -234,10 +236,24 @@ struct TensorSummary {
   std::string problem = {};        // why the elements cannot be read; empty: they can
 };
 
+// A weight of a quantized model: codes, scales and what else belongs to them.
+struct QuantizedLayer {
+  std::string name = {};                 // of the weight that they decode to
+  std::string spelling = {};             // who names and packs tensors so: "deepseek", "compressed-tensors", "gguf"
+  std::string scheme = {};               // "fp8-block", "nvfp4", "int4-group"
+  std::vector<std::int64_t> shape = {};  // of the weight
+  std::int64_t block_rows = 0, block_columns = 0;  // elements of one scale; 0: all
+  std::vector<std::string> tensors = {};           // the codes are first
+  std::string problem = {};         // why it is not decoded: a contradiction, or a method that is known and not decoded
+  std::string problem_tensor = {};  // the tensor that `problem` is about
+};
+
 struct FileSummary {
   std::string format = {};
   std::vector<TensorSummary> tensors = {};  // in file order
   std::vector<std::pair<std::string, std::string>> metadata = {};
+  std::vector<QuantizedLayer> layers = {};
+  std::vector<std::string> warnings = {};  // of the scales of layers, as sentences
 };
 
 struct InspectRequest {
@@ -247,9 +263,9 @@ struct InspectRequest {
   SourceTypes from = {};
 };
 
-// Lists the tensors of a file without reading their elements.
+// Lists the tensors of a file, and its quantized layers. Of the elements, only scales of such layers are read.
 // Errors: io, parse, unsupported, invalid_argument (`from` names a tensor that the file does not have).
-// Cost: reads the headers.
+// Cost: reads the headers, and at most 256 MiB of scales.
 [[nodiscard]] TENSORCAST_API Result<FileSummary> inspect(const InspectRequest& request);
 
 // Decides what convert() would do with the tensors of one model, without reading or writing: `request.to`, rules,

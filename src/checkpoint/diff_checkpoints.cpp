@@ -12,6 +12,7 @@
 #include "convert/output_names.hpp"
 #include "convert/pattern_list.hpp"
 #include "convert/progress_meter.hpp"
+#include "convert/quantized/layer_summary.hpp"
 #include "dtype/guarded.hpp"
 #include "io/memory_budget.hpp"
 #include "tensorcast/checkpoint.hpp"
@@ -273,6 +274,19 @@ Result<CheckpointSummary> inspect_checkpoint(const std::string& path) {
                                      .full_name = name_prefix(model) + tensor.name,
                                      .kind = tensor_kind(tensor.name, tensor.shape.size())});
         }
+      }
+    }
+    Claims claims(*checkpoint);
+    for (const SourceModel& model : checkpoint->models) {
+      ShardReader reader;
+      add_model(*checkpoint, model, reader);
+      const quantized::FoundLayers found =
+          quantized::find_layers(reader.tensors(), claims.texts_of(model), quantized::read_with(reader));
+      for (QuantizedLayer& layer : quantized::summary_of(found, reader.tensors(), name_prefix(model))) {
+        summary.layers.push_back(std::move(layer));
+      }
+      for (std::string& warning : quantized::scale_warnings(found, reader)) {
+        summary.warnings.push_back(name_prefix(model) + std::move(warning));
       }
     }
     for (const ListedFile& file : checkpoint->others) {

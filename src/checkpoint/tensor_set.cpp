@@ -49,6 +49,22 @@ std::string Claims::of(const SourceModel& model) {
   return claim;
 }
 
+std::vector<quantized::ConfigText> Claims::texts_of(const SourceModel& model) const {
+  std::vector<quantized::ConfigText> texts;
+  if (const auto configs = configs_.find(model.folder); configs != configs_.end()) {
+    for (const std::string& name : configs->second) {
+      const Result<std::unique_ptr<StoredFile>> opened = open_source(checkpoint_.folder, name);
+      if (!opened) continue;  // copying it will tell
+      Result<std::string> text = read_text(**opened, max_config_bytes);
+      if (text) texts.push_back({.name = last_component(name), .text = std::move(text).value()});
+    }
+  }
+  for (const std::size_t index : model.shards) {
+    conversion::add_config_texts(checkpoint_.shards[index].header.metadata, texts);
+  }
+  return texts;
+}
+
 std::string name_prefix(const SourceModel& model) {
   // Variants of a model, such as model.fp16.safetensors, have tensors of the same names.
   const std::size_t dot = model.stem.find('.');

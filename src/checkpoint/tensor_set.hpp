@@ -7,6 +7,7 @@
 
 #include "checkpoint/shard_reader.hpp"
 #include "checkpoint/source.hpp"
+#include "convert/quantized/config.hpp"
 
 namespace tensorcast::checkpoint {
 
@@ -21,6 +22,8 @@ class Claims {
 
   // Returns "" if nothing says so.
   [[nodiscard]] std::string of(const SourceModel& model);
+  // Returns the texts themselves, for convert/quantized/.
+  [[nodiscard]] std::vector<quantized::ConfigText> texts_of(const SourceModel& model) const;
 
  private:
   const std::string& of_folder(const std::string& folder);

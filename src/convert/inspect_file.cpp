@@ -2,6 +2,8 @@
 #include "convert/name_pattern.hpp"
 #include "convert/open_input.hpp"
 #include "convert/pattern_list.hpp"
+#include "convert/quantization_claim.hpp"
+#include "convert/quantized/layer_summary.hpp"
 #include "dtype/guarded.hpp"
 #include "tensorcast/file.hpp"
 
@@ -29,7 +31,17 @@ Result<FileSummary> inspect(const InspectRequest& request) {
     const Result<conversion::OpenedInput> input =
         conversion::open_input(request.input, request.input_format, {.raw = request.raw, .from = request.from});
     if (!input) return input.error();
-    return conversion::summary_of(*input);
+    FileSummary summary = conversion::summary_of(*input);
+    if (input->format->many_tensors) {
+      std::vector<quantized::ConfigText> texts = conversion::config_texts_beside(request.input);
+      conversion::add_config_texts(input->reader->metadata(), texts);
+      formats::Reader& reader = *input->reader;
+      const quantized::FoundLayers found =
+          quantized::find_layers(reader.tensors(), texts, quantized::read_with(reader));
+      summary.layers = quantized::summary_of(found, reader.tensors());
+      if (found.any()) summary.warnings = quantized::scale_warnings(found, reader);
+    }
+    return summary;
   });
 }
 

@@ -96,7 +96,8 @@ std::string claim_of_metadata(const formats::Metadata& metadata) {
   return {};
 }
 
-std::string claim_beside(const std::string& path) {
+std::vector<quantized::ConfigText> config_texts_beside(const std::string& path) {
+  std::vector<quantized::ConfigText> texts;
   for (const std::string_view name : claiming_files) {
     const std::string beside = (std::filesystem::path(path).parent_path() / name).string();
     std::error_code ignored;
@@ -105,7 +106,20 @@ std::string claim_beside(const std::string& path) {
     if (!file || file->size() > max_config_bytes) continue;
     std::string text(file->size(), '\0');
     if (!file->read(0, std::as_writable_bytes(std::span(text)))) continue;
-    if (std::string found = claim_of_text(name, text); !found.empty()) return found;
+    texts.push_back({.name = std::string(name), .text = std::move(text)});
+  }
+  return texts;
+}
+
+void add_config_texts(const formats::Metadata& metadata, std::vector<quantized::ConfigText>& texts) {
+  for (const auto& [key, value] : metadata) {
+    if (std::ranges::find(metadata_keys, key) != metadata_keys.end()) texts.push_back({.name = key, .text = value});
+  }
+}
+
+std::string claim_beside(const std::string& path) {
+  for (const quantized::ConfigText& config : config_texts_beside(path)) {
+    if (std::string found = claim_of_text(config.name, config.text); !found.empty()) return found;
   }
   return {};
 }

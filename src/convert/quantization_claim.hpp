@@ -3,7 +3,9 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "convert/quantized/config.hpp"
 #include "formats/format.hpp"
 
 namespace tensorcast::conversion {
@@ -20,5 +22,10 @@ namespace tensorcast::conversion {
 
 // The same, of the configuration files that stand beside a file of tensors. Files that cannot be read claim nothing.
 [[nodiscard]] std::string claim_beside(const std::string& path);
+
+// The texts of the configuration files that stand beside a file of tensors, without those that cannot be read; and of
+// the metadata inside.
+[[nodiscard]] std::vector<quantized::ConfigText> config_texts_beside(const std::string& path);
+void add_config_texts(const formats::Metadata& metadata, std::vector<quantized::ConfigText>& texts);
 
 }  // namespace tensorcast::conversion

@@ -18,6 +18,7 @@
 #include "interrupt.hpp"
 #include "options.hpp"
 #include "printable.hpp"
+#include "quantized_text.hpp"
 #include "report_json.hpp"
 #include "standard_streams.hpp"
 #include "table.hpp"
@@ -408,6 +409,7 @@ Json checkpoint_json(const tensorcast::CheckpointSummary& checkpoint, const File
     others.push_back({{"file", other.name}, {"bytes", other.bytes}});
   }
   json["other_files"] = std::move(others);
+  add_layers_json(json, checkpoint.layers, checkpoint.warnings);
   return json;
 }
 
@@ -432,6 +434,7 @@ int inspect_folder(const InspectArguments& arguments) {
   if (arguments.quiet) return exit_done;
   const bool listed = arguments.all || arguments.stats || !arguments.include.empty() || arguments.order != Order::file;
   print(types_table(*tensors) + kinds_table(*tensors));
+  print(layers_text(checkpoint->layers, checkpoint->warnings, arguments.all));
   if (listed) print("\n" + tensors_table(*tensors) + stats_table(*tensors) + candidates_table(*tensors));
   print(totals_line(file, *tensors));
   print(fmt::format("{}, {}, {}\n", count_text(checkpoint->shards.size(), "shard"),
@@ -488,7 +491,8 @@ int inspect(InspectArguments& arguments) {
     other_data = one_line(*text);
   }
   if (arguments.json) {
-    const Json json = inspected_json(*file, *tensors);
+    Json json = inspected_json(*file, *tensors);
+    add_layers_json(json, file->layers, file->warnings);
     print(other_data.empty() ? json_text(json) : json_text_with(json, "other_data", other_data));
     return exit_done;
   }
@@ -496,6 +500,7 @@ int inspect(InspectArguments& arguments) {
   const bool listed = tensors->size() <= most_listed || arguments.all || arguments.stats ||
                       !arguments.include.empty() || arguments.order != Order::file;
   print(listed ? tensors_table(*tensors) + stats_table(*tensors) + candidates_table(*tensors) : types_table(*tensors));
+  print(layers_text(file->layers, file->warnings, arguments.all));
   print(problems_text(*tensors) + metadata_table(*file) + other_data_text(other_data) + totals_line(*file, *tensors));
   if (!listed) print("--all lists the tensors, --include REGEX those whose name matches\n");
   return exit_done;

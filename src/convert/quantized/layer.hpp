@@ -1,0 +1,90 @@
+// A layer of a quantized checkpoint: the tensors that are one weight together, and how they become its numbers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tensorcast::quantized {
+
+enum class PartRole : std::uint8_t {
+  codes,
+  scales,
+  global_scale,   // one for the tensor, or for each expert
+  zero_points,    //
+  biases,         // MLX: added after the product
+  group_index,    // GPTQ: the group of each input
+  table,          // bitsandbytes: the numbers that codes stand for
+  nested_scales,  // bitsandbytes: of scales that are codes
+  nested_table,   //
+  state,          // JSON or a marker that says how to decode, or a shape; not needed for the elements themselves
+  activations,    // of use to the activations of a quantized layer alone
+};
+
+struct Part {
+  PartRole role = PartRole::state;
+  std::size_t tensor = 0;  // its index in the list of tensors
+};
+
+// What a code is before scales. `table`: an index into 16 numbers.
+enum class Element : std::uint8_t { e4m3, e5m2, e2m1, e2m3, e3m2, integer, table };
+
+// Where codes lie. In words and in six bits, codes are a dense stream of bits, lowest first.
+enum class Packing : std::uint8_t {
+  bytes,             // one code a byte
+  low_nibble_first,  // two codes a byte, along the last axis
+  high_nibble_first,
+  stream,      // dense along the last axis, each row in whole words or bytes
+  words_down,  // GPTQ: dense down the first axis, which is that of the inputs: the transpose is the weight
+  awq,         // AWQ: eight columns a word, in the order 0 2 4 6 1 3 5 7; the transpose is the weight
+  flat,        // bitsandbytes: two codes a byte, high first, blocks over the whole tensor
+};
+
+enum class ScaleType : std::uint8_t {
+  number,  // float32, float16 or bfloat16
+  e8m0,    // also as uint8
+  e4m3,    // of NVFP4
+};
+
+enum class GlobalScale : std::uint8_t { none, factor, divisor };
+
+// How the numbers come from codes: element * scale, each step one float32 operation. docs/checkpoints.md.
+struct Coding {
+  Element element = Element::e4m3;
+  int bits = 8;
+  Packing packing = Packing::bytes;
+  bool is_signed = false;  // integers: two's complement; else `offset` is subtracted
+  int offset = 0;          // integers without zero points: what stands for 0
+  int zero_added = 0;      // added to stored zero points: GPTQ v1 stores one less
+  ScaleType scales = ScaleType::number;
+  GlobalScale global = GlobalScale::none;
+  bool swizzled = false;           // scales in tiles of 128 x 4
+  bool times_inverse_127 = false;  // bitsandbytes: of scales that are the largest magnitudes
+  bool transposed = false;         // the weight is the transpose of [..., N, K] codes
+};
+
+struct Layer {
+  std::string name;                 // of the weight, such as "model.layers.0.mlp.up_proj.weight"
+  std::string_view spelling;        // who writes tensors so: a row of the table in spelling.cpp
+  std::string scheme;               // "fp8-block", "nvfp4", "int4-group", "nf4"
+  std::vector<std::int64_t> shape;  // of the weight
+  std::int64_t block_rows = 0;      // 0: one scale for all
+  std::int64_t block_columns = 0;   // along the inputs
+  Coding coding;
+  std::vector<Part> parts;     // the codes are first
+  std::string problem;         // why it cannot be decoded: a contradiction, or a known method that is not exact
+  std::string problem_tensor;  // the tensor that the problem is in
+
+  [[nodiscard]] std::size_t codes() const noexcept { return parts.front().tensor; }
+  // Returns the tensor of a role; SIZE_MAX: none.
+  [[nodiscard]] std::size_t find(PartRole role) const noexcept {
+    for (const Part& part : parts) {
+      if (part.role == role) return part.tensor;
+    }
+    return SIZE_MAX;
+  }
+};
+
+}  // namespace tensorcast::quantized

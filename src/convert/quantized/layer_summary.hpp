@@ -1,0 +1,25 @@
+// What inspect says of quantized layers, and of scales that loaders stumble over.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "convert/quantized/spelling.hpp"
+#include "formats/format.hpp"
+#include "tensorcast/file.hpp"
+
+namespace tensorcast::quantized {
+
+// Reads small tensors of `reader`, which must outlive it.
+[[nodiscard]] ReadTensor read_with(formats::Reader& reader);
+
+// `prefix` is put before names.
+[[nodiscard]] std::vector<QuantizedLayer> summary_of(const FoundLayers& found, std::span<const TensorInfo> tensors,
+                                                     const std::string& prefix = {});
+
+// Returns sentences about scales: NaN, zero or infinite ones; layers that loaders join, such as gate and up, whose
+// tensor scales differ; a method that is not decoded. Reads at most 256 MiB of scales. Scales that cannot be read are
+// passed over: reading the file tells.
+[[nodiscard]] std::vector<std::string> scale_warnings(const FoundLayers& found, formats::Reader& reader);
+
+}  // namespace tensorcast::quantized
