@@ -10,7 +10,6 @@
 #include "checkpoint/moves.hpp"
 #include "checkpoint/placement.hpp"
 #include "checkpoint/plan.hpp"
-#include "checkpoint/remote_folder.hpp"
 #include "checkpoint/requirements.hpp"
 #include "checkpoint/run_shard.hpp"
 #include "checkpoint/to_file.hpp"
@@ -41,8 +40,7 @@ Result<void> check_place(const ConvertRequest& request, const std::string& outpu
                  .message = "a checkpoint is written to a folder, and this is a file",
                  .file = output};
   }
-  const std::string above = checkpoint::folder_of(output);
-  if (!request.parents && !checkpoint::is_remote(output) && !above.empty() && !checkpoint::is_folder(above)) {
+  if (!request.parents && !checkpoint::has_folder_above(output)) {
     return Error{.code = ErrorCode::io,
                  .message = "the folder of the output does not exist",
                  .hint = "`parents` creates it",
@@ -69,22 +67,23 @@ Result<void> check_folder(const ConvertRequest& request, const CheckpointPlan& p
   if (!checkpoint::is_folder(output)) {
     return request.dry_run ? Result<void>() : check_free(plan.disk_bytes(), output);
   }
-  const Result<checkpoint::OutputFolder> folder = checkpoint::OutputFolder::open(output);
-  if (!folder) return folder.error();
-  const Result<bool> stateless = WorkFolder::has_no_state(*folder);
+  const Result<std::unique_ptr<checkpoint::Folder>> opened = checkpoint::Folder::open(output);
+  if (!opened) return opened.error();
+  const checkpoint::Folder& folder = **opened;
+  const Result<bool> stateless = WorkFolder::has_no_state(folder);
   if (!stateless) return stateless.error();
   if (!*stateless && !request.dry_run) return {};  // begin() does, behind the lock
-  const auto moving = folder->find(checkpoint::moving_name);
+  const auto moving = folder.find(checkpoint::moving_name);
   if (!moving) return moving.error();
   if (moving->has_value()) return {};
   // A crash may have left it beside a complete checkpoint.
   if (!request.dry_run) {
-    if (Result<void> removed = WorkFolder::remove_finished(*folder); !removed) return removed;
+    if (Result<void> removed = WorkFolder::remove_finished(folder); !removed) return removed;
   }
-  const Result<bool> empty = WorkFolder::is_empty(*folder);
+  const Result<bool> empty = WorkFolder::is_empty(folder);
   if (!empty) return empty.error();
   if (*stateless && !*empty && !request.overwrite) return exists_already(output);
-  const auto old = checkpoint::check_old_files(plan, *folder);
+  const auto old = checkpoint::check_old_files(plan, folder);
   if (!old) return old.error();
   return request.dry_run ? Result<void>() : check_free(plan.disk_bytes(), output);
 }
@@ -375,9 +374,10 @@ Result<ConvertOutcome> planned_checkpoint(const std::string& output) {
 
 Result<ConvertOutcome> finish_checkpoint(const std::string& output) {
   return guarded(output, [&]() -> Result<ConvertOutcome> {
-    const Result<checkpoint::OutputFolder> files = checkpoint::OutputFolder::open(WorkFolder::folder_of_output(output));
+    const Result<std::unique_ptr<checkpoint::Folder>> files =
+        checkpoint::Folder::open(WorkFolder::folder_of_output(output));
     if (!files) return files.error();
-    if (Result<void> removed = WorkFolder::remove_finished(*files); !removed) return std::move(removed).error();
+    if (Result<void> removed = WorkFolder::remove_finished(**files); !removed) return std::move(removed).error();
     Result<WorkFolder> folder = WorkFolder::open(output, io::LockKind::exclusive);
     if (!folder) return std::move(folder).error();
     const Result<CheckpointPlan> plan = folder->load_plan();

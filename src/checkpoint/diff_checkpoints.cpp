@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <unordered_map>
 
-#include "checkpoint/remote_folder.hpp"
 #include "checkpoint/tensor_set.hpp"
 #include "convert/aligned_buffer.hpp"
 #include "convert/element_blocks.hpp"
@@ -80,7 +79,7 @@ Result<TensorSet> open_file_set(const std::string& path, conversion::OutputNames
 Result<TensorSet> open_set(const std::string& path, const OutputFilter& filter = {}) {
   Result<conversion::OutputNames> output = conversion::OutputNames::compile(filter);
   if (!output) return std::move(output).error();
-  const bool folder = is_checkpoint(path) || is_remote(path);
+  const bool folder = is_checkpoint(path) || !is_local(path);
   Result<TensorSet> set = folder ? open_checkpoint(path, filter, *output) : open_file_set(path, *output);
   if (!set) return set;
   if (Result<void> matched = output->check_all_matched(); !matched) return std::move(matched).error();

@@ -143,4 +143,11 @@ std::string safetensors_name(std::string_view name) {
   return folder + std::string(file) + std::string(extension);
 }
 
+bool is_in_dot_folder(std::string_view name) noexcept {
+  const std::size_t last = name.rfind('/');
+  if (last == std::string_view::npos) return false;
+  const std::string_view folders = name.substr(0, last);
+  return folders.starts_with('.') || folders.find("/.") != std::string_view::npos;
+}
+
 }  // namespace tensorcast::checkpoint

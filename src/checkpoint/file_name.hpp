@@ -47,4 +47,7 @@ inline constexpr std::string_view distributed_extension = ".distcp";
 // "model-00001-of-00002.safetensors". Folders stay; so does the name of a safetensors file.
 [[nodiscard]] std::string safetensors_name(std::string_view name);
 
+// Reports whether a file is in a folder whose name starts with a dot: such a file is only copied.
+[[nodiscard]] bool is_in_dot_folder(std::string_view name) noexcept;
+
 }  // namespace tensorcast::checkpoint

@@ -8,10 +8,8 @@
 
 #include "checkpoint/config_file.hpp"
 #include "checkpoint/file_name.hpp"
-#include "checkpoint/local_folder.hpp"
 #include "checkpoint/moves.hpp"
 #include "checkpoint/placement.hpp"
-#include "convert/aligned_buffer.hpp"
 #include "io/sha256.hpp"
 
 namespace tensorcast::checkpoint {
@@ -109,16 +107,12 @@ class Finishing {
     Result<std::unique_ptr<NewFile>> sink = create(name, (*source)->size());
     if (!sink) return std::move(sink).error();
     (*sink)->set_mode((*source)->mode());
-    constexpr std::size_t block = std::size_t{1} << 20;
-    const conversion::AlignedBuffer buffer(block);
     io::Sha256 hash;
-    for (std::uint64_t offset = 0; offset < (*source)->size();) {
-      const auto bytes = buffer.span().first(std::min<std::uint64_t>(block, (*source)->size() - offset));
-      if (Result<void> got = (*source)->read(offset, bytes); !got) return got;
-      if (Result<void> put = (*sink)->append(bytes); !put) return put;
+    Result<void> got = read_blocks(**source, [&](std::span<const std::byte> bytes) {
       hash.update(bytes);
-      offset += bytes.size();
-    }
+      return (*sink)->append(bytes);
+    });
+    if (!got) return got;
     add(name, (*source)->size(), hash.digest());
     return (*sink)->commit();
   }

@@ -1,31 +1,23 @@
 #include "checkpoint/local_folder.hpp"
 
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <limits>
 #include <system_error>
 
 #include "checkpoint/file_name.hpp"
-#include "checkpoint/remote_folder.hpp"
-#include "io/input_file.hpp"
 #include "io/output_file.hpp"
+#include "io/parent_folders.hpp"
 #include "io/path_name.hpp"
 #include "io/system_error.hpp"
-#include "tensorcast/whole_file.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
-
-Error io_error(std::string_view doing, const std::string& path, const std::error_code& status) {
-  return io::system_error(doing, path, status.value());
-}
 
 class LocalStoredFile final : public StoredFile {
  public:
@@ -68,6 +60,149 @@ class LocalNewFile final : public NewFile {
   io::OutputFile file_;
 };
 
+// Adds the names below a folder, at any depth; links are names, and not followed.
+Result<void> add_below(const io::Folder& folder, const std::string& prefix, std::vector<std::string>& names) {
+  const auto entries = folder.list();
+  if (!entries) return entries.error();
+  for (const auto& [name, found] : *entries) {
+    if (found.kind != io::Found::Kind::folder) {
+      names.push_back(prefix + name);
+      continue;
+    }
+    const Result<io::Folder> inner = folder.open_below(name);
+    if (!inner && inner.error().system_error == ENOENT) continue;  // another run removes it
+    if (!inner) return inner.error();
+    if (Result<void> added = add_below(*inner, prefix + name + "/", names); !added) return added;
+  }
+  return {};
+}
+
+Result<void> remove_empty_below(const io::Folder& folder) {
+  const auto entries = folder.list();
+  if (!entries) return entries.error();
+  for (const auto& [name, found] : *entries) {
+    if (found.kind != io::Found::Kind::folder) continue;
+    const Result<io::Folder> inner = folder.open_below(name);
+    if (!inner && inner.error().system_error == ENOENT) continue;
+    if (!inner) return inner.error();
+    if (Result<void> removed = remove_empty_below(*inner); !removed) return removed;
+    if (Result<void> removed = folder.remove_empty(name); !removed) return removed;
+  }
+  return {};
+}
+
+class LocalFolder final : public Folder {
+ public:
+  explicit LocalFolder(io::Folder folder) : Folder(folder.path()), folder_(std::move(folder)) {}
+
+  Result<std::optional<Entry>> find(const std::string& name) const override {
+    const Result<std::optional<io::Found>> found = folder_.find(name);
+    if (!found) return found.error();
+    if (!found->has_value()) return std::optional<Entry>();
+    return std::optional(
+        Entry{.kind = (*found)->kind, .bytes = (*found)->bytes, .version = std::to_string((*found)->modified_ns)});
+  }
+
+  Result<std::vector<std::string>> names_in(const std::string& folder) const override {
+    std::optional<io::Folder> inner;
+    if (Result<void> opened = open_below(folder, inner); !opened) return std::move(opened).error();
+    std::vector<std::string> names;
+    if (!inner && !folder.empty()) return names;
+    const auto entries = (inner ? *inner : folder_).list();
+    if (!entries) return entries.error();
+    for (const auto& [name, found] : *entries) {
+      names.push_back(folder + name + (found.kind == io::Found::Kind::folder ? "/" : ""));
+    }
+    return names;
+  }
+
+  Result<std::vector<std::string>> names_below(const std::string& folder) const override {
+    std::optional<io::Folder> inner;
+    if (Result<void> opened = open_below(folder, inner); !opened) return std::move(opened).error();
+    std::vector<std::string> names;
+    if (!inner && !folder.empty()) return names;
+    Result<void> added = inner ? add_below(*inner, folder + "/", names) : add_below(folder_, "", names);
+    if (!added) return std::move(added).error();
+    return names;
+  }
+
+  Result<std::unique_ptr<StoredFile>> open_file(const std::string& name) const override {
+    Result<io::InputFile> file = folder_.open_file(name);
+    if (!file) return std::move(file).error();
+    return std::unique_ptr<StoredFile>(std::make_unique<LocalStoredFile>(std::move(file).value(), path_of(name)));
+  }
+
+  Result<std::unique_ptr<NewFile>> create_file(const std::string& name, std::uint64_t bytes) const override {
+    Result<io::OutputFile> file = folder_.create_file(name);
+    if (!file) return std::move(file).error();
+    if (Result<void> reserved = file->reserve(bytes); !reserved) return std::move(reserved).error();
+    return std::unique_ptr<NewFile>(std::make_unique<LocalNewFile>(std::move(file).value()));
+  }
+
+  Result<void> move(const std::string& from, const std::string& to) const override {
+    return folder_.move(from, folder_, to);
+  }
+  Result<void> remove(const std::string& name) const override { return folder_.remove_file(name); }
+
+  Result<void> create_folder(const std::string& name) const override {
+    if (name.empty()) return {};
+    const Result<io::Folder> created = folder_.create_below(name);
+    return created ? Result<void>() : created.error();
+  }
+  Result<void> remove_empty_folder(const std::string& name) const override { return folder_.remove_empty(name); }
+
+  Result<void> sync_folder(const std::string& name) const override {
+    if (name.empty()) return folder_.sync();
+    const Result<io::Folder> folder = folder_.open_below(name);
+    return folder ? folder->sync() : folder.error();
+  }
+
+  Result<void> remove_empty_folders(const std::string& folder) const override {
+    std::optional<io::Folder> inner;
+    if (Result<void> opened = open_below(folder, inner); !opened || !inner) return opened;
+    if (Result<void> removed = remove_empty_below(*inner); !removed) return removed;
+    return folder_.remove_empty(folder);
+  }
+
+  Result<bool> move_folder(const std::string& from, const std::string& to) const override {
+    Result<void> moved = move(from, to);
+    if (!moved) return std::move(moved).error();
+    return true;
+  }
+
+  Result<std::optional<LockedFolder>> lock(const std::string& name, const std::string& lock_name, io::LockKind kind,
+                                           const Error& busy) const override {
+    Result<io::Folder> folder = folder_.open_below(name);
+    if (!folder) return std::move(folder).error();
+    Result<io::FolderLock> lock = io::FolderLock::take(*folder, lock_name, kind, busy);
+    if (!lock) return std::move(lock).error();
+    LockedFolder locked(folder_, name, std::move(folder).value(), std::move(lock).value());
+    // Whoever had the lock before may have removed the folder.
+    const Result<bool> still = locked.is_still();
+    if (!still) return still.error();
+    if (!*still) return busy;
+    return std::optional(std::move(locked));
+  }
+
+  Result<bool> is_as_written(const io::WrittenFile& file) const override { return io::is_as_written(folder_, file); }
+
+ private:
+  // Opens a folder, named with or without "/", if there is something of this name. Errors: io, also if it is no folder.
+  Result<void> open_below(const std::string& name, std::optional<io::Folder>& opened) const {
+    const std::string plain = name.ends_with('/') ? name.substr(0, name.size() - 1) : name;
+    if (plain.empty()) return {};
+    const Result<std::optional<io::Found>> found = folder_.find(plain);
+    if (!found) return found.error();
+    if (!found->has_value()) return {};
+    Result<io::Folder> folder = folder_.open_below(plain);
+    if (!folder) return std::move(folder).error();
+    opened = std::move(folder).value();
+    return {};
+  }
+
+  io::Folder folder_;
+};
+
 // Reports whether `path` is below `folder`; both are real paths.
 bool is_below(const std::string& path, const std::string& folder) {
   return path.size() > folder.size() && path.starts_with(folder) && (folder == "/" || path[folder.size()] == '/');
@@ -86,26 +221,20 @@ std::string blobs_of_snapshot(const std::string& folder) {
 
 }  // namespace
 
-Result<std::string> real_path(const std::string& path) {
-  if (Result<void> checked = io::check_path(path); !checked) return std::move(checked).error();
-  if (is_remote(path)) return path.substr(0, std::max(path.find("://") + 3, path.find_last_not_of('/') + 1));
-  std::error_code status;
-  const fs::path absolute = fs::absolute(path, status);
-  const fs::path real = status ? fs::path() : fs::weakly_canonical(absolute, status);
-  if (status) return io_error("open", path, status);
-  std::string text = real.string();
-  while (text.size() > 1 && text.ends_with('/')) text.pop_back();
-  return text;
-}
-
 Result<io::InputFile> open_local(const std::string& folder, const std::string& name) {
   const std::string path = folder + "/" + name;
   if (Result<void> checked = check_file_name(name, folder); !checked) return std::move(checked).error();
+  if (!is_local(folder)) {
+    return Error{.code = ErrorCode::unsupported,
+                 .message = "files of PyTorch are read from local folders only",
+                 .hint = "fetch the checkpoint first",
+                 .file = path};
+  }
   std::error_code status;
   const std::string root = fs::canonical(folder, status).string();
-  if (status) return io_error("open", folder, status);
+  if (status) return io::system_error("open", folder, status.value());
   const std::string real = fs::canonical(path, status).string();
-  if (status) return io_error("open", path, status);
+  if (status) return io::system_error("open", path, status.value());
   const std::string blobs = blobs_of_snapshot(root);
   const std::string& base = is_below(real, root) || blobs.empty() ? root : blobs;
   if (!is_below(real, base)) {
@@ -120,67 +249,54 @@ Result<io::InputFile> open_local(const std::string& folder, const std::string& n
   return file;
 }
 
+namespace local {
+
+Result<std::unique_ptr<Folder>> open_folder(const std::string& path) {
+  Result<io::Folder> folder = io::Folder::open(path);
+  if (!folder) return std::move(folder).error();
+  return std::unique_ptr<Folder>(std::make_unique<LocalFolder>(std::move(folder).value()));
+}
+
+Result<std::unique_ptr<Folder>> create_folder(const std::string& path) {
+  Result<io::ParentFolders> created = io::ParentFolders::create(path + "/");
+  if (!created) return std::move(created).error();
+  created->keep();
+  return open_folder(path);
+}
+
 Result<std::unique_ptr<StoredFile>> open_source(const std::string& folder, const std::string& name) {
-  const std::string path = folder + "/" + name;
-  if (is_remote(folder)) {
-    if (Result<void> checked = check_file_name(name, folder); !checked) return std::move(checked).error();
-    return open_remote(path);
-  }
   Result<io::InputFile> file = open_local(folder, name);
   if (!file) return std::move(file).error();
-  return std::unique_ptr<StoredFile>(std::make_unique<LocalStoredFile>(std::move(file).value(), path));
+  return std::unique_ptr<StoredFile>(std::make_unique<LocalStoredFile>(std::move(file).value(), folder + "/" + name));
 }
 
-std::unique_ptr<StoredFile> local_stored_file(io::InputFile file, std::string path) {
-  return std::make_unique<LocalStoredFile>(std::move(file), std::move(path));
-}
-
-std::unique_ptr<NewFile> local_new_file(io::OutputFile file) { return std::make_unique<LocalNewFile>(std::move(file)); }
-
-Result<std::string> read_text(const StoredFile& source, std::uint64_t max_bytes) {
-  if (source.size() > max_bytes) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("the file has {} bytes; {} are allowed", source.size(), max_bytes),
-                 .file = source.path()};
-  }
-  std::string text(source.size(), '\0');
-  if (Result<void> got = source.read(0, std::as_writable_bytes(std::span(text))); !got) return std::move(got).error();
+Result<std::string> real_path(const std::string& path) {
+  std::error_code status;
+  const fs::path absolute = fs::absolute(path, status);
+  const fs::path real = status ? fs::path() : fs::weakly_canonical(absolute, status);
+  if (status) return io::system_error("open", path, status.value());
+  std::string text = real.string();
+  while (text.size() > 1 && text.ends_with('/')) text.pop_back();
   return text;
 }
 
-Error with_given_path(Error error, const std::string& given) {
-  const Result<std::string> real = real_path(given);
-  if (!real || !error.file.starts_with(*real)) return error;
-  const std::string rest = error.file.substr(real->size());
-  if (!rest.empty() && rest.front() != '/') return error;
-  const bool slash = given.ends_with('/') && !rest.empty();
-  error.file = given + (slash ? rest.substr(1) : rest);
-  return error;
-}
-
 bool is_folder(const std::string& path) noexcept {
-  if (is_remote(path)) return is_remote_folder(path);
-  if (!io::check_path(path)) return false;
   std::error_code ignored;
-  return fs::is_directory(path, ignored);
+  return io::check_path(path) && fs::is_directory(path, ignored);
 }
 
 bool is_file(const std::string& path) noexcept {
-  if (is_remote(path)) return remote_bytes(path) != std::numeric_limits<std::uint64_t>::max();
-  if (!io::check_path(path)) return false;
   std::error_code ignored;
-  return fs::is_regular_file(path, ignored);
+  return io::check_path(path) && fs::is_regular_file(path, ignored);
 }
 
 std::uint64_t file_bytes(const std::string& path) noexcept {
-  if (is_remote(path)) return remote_bytes(path);
   std::error_code status;
   const std::uint64_t bytes = fs::file_size(path, status);
   return status ? std::numeric_limits<std::uint64_t>::max() : bytes;
 }
 
 std::uint64_t free_bytes(const std::string& path) noexcept {
-  if (is_remote(path)) return std::numeric_limits<std::uint64_t>::max();
   std::error_code ignored;
   fs::path folder = fs::absolute(path, ignored);
   while (folder.has_relative_path() && !fs::exists(folder, ignored)) folder = folder.parent_path();
@@ -191,4 +307,5 @@ std::uint64_t free_bytes(const std::string& path) noexcept {
   return overflow ? std::numeric_limits<std::uint64_t>::max() : bytes;
 }
 
+}  // namespace local
 }  // namespace tensorcast::checkpoint

@@ -141,7 +141,7 @@ class Carrier {
   // Reports whether the place still has the old file: not another one, and not the new one.
   Result<bool> is_old(const io::WrittenFile& file) const {
     if (const auto from = from_.find(file.name); from != from_.end()) {
-      const Result<std::optional<OutputFolder::Entry>> staged = folder_.find(from->second);
+      const Result<std::optional<Folder::Entry>> staged = folder_.find(from->second);
       if (!staged) return staged.error();
       if (!staged->has_value()) return false;
     }
@@ -158,7 +158,7 @@ class Carrier {
 
   // Reports whether a file waits for its place. If not, it must have it already.
   Result<bool> is_staged(const Move& move) const {
-    const Result<std::optional<OutputFolder::Entry>> staged = folder_.find(move.from);
+    const Result<std::optional<Folder::Entry>> staged = folder_.find(move.from);
     if (!staged) return staged.error();
     if (!staged->has_value()) {
       if (Result<void> moved = check_moved(move); !moved) return std::move(moved).error();
@@ -187,7 +187,7 @@ class Carrier {
   Result<void> write_record() {
     io::WrittenFiles written{.identity = work_.identity(), .files = {}};
     for (const Move& move : moves_.moves) {
-      const Result<std::optional<OutputFolder::Entry>> found = folder_.find(move.name);
+      const Result<std::optional<Folder::Entry>> found = folder_.find(move.name);
       if (!found) return found.error();
       if (!found->has_value() || (*found)->bytes != move.bytes) return damaged(move.name);
       written.files.push_back(
@@ -198,7 +198,7 @@ class Carrier {
 
   Moves moves_;
   WorkFolder& work_;
-  const OutputFolder& folder_;
+  const Folder& folder_;
   std::map<std::string, std::string> from_;  // by place
   std::set<std::string> folders_;
   std::map<std::string, io::WrittenFile> written_;

@@ -39,7 +39,7 @@ std::string listed(const std::vector<std::string>& names) {
 
 class OldFiles {
  public:
-  OldFiles(const CheckpointPlan& plan, const OutputFolder& folder) : plan_(plan), folder_(folder) {}
+  OldFiles(const CheckpointPlan& plan, const Folder& folder) : plan_(plan), folder_(folder) {}
 
   Result<std::vector<io::WrittenFile>> run() {
     Result<std::optional<io::WrittenFiles>> record = read_record(folder_);
@@ -89,7 +89,7 @@ class OldFiles {
       const std::string above = name.substr(0, slash);
       if (std::ranges::find(in_the_way_, above) != in_the_way_.end()) return {};
       if (!checked_folders_.insert(above).second) continue;
-      const Result<std::optional<OutputFolder::Entry>> found = folder_.find(above);
+      const Result<std::optional<Folder::Entry>> found = folder_.find(above);
       if (!found) return found.error();
       if (!found->has_value() || (*found)->kind == Kind::folder) continue;
       in_the_way_.push_back(above);
@@ -102,7 +102,7 @@ class OldFiles {
   Result<void> check_free(const std::string& name) {
     if (Result<void> checked = check_folders_of(name); !checked) return checked;
     if (!in_the_way_.empty() && name.starts_with(in_the_way_.back() + "/")) return {};
-    const Result<std::optional<OutputFolder::Entry>> found = folder_.find(name);
+    const Result<std::optional<Folder::Entry>> found = folder_.find(name);
     if (!found) return found.error();
     if (!found->has_value()) return {};
     const Result<bool> ours = is_ours(name);
@@ -135,7 +135,7 @@ class OldFiles {
   }
 
   const CheckpointPlan& plan_;
-  const OutputFolder& folder_;
+  const Folder& folder_;
   std::map<std::string, io::WrittenFile> written_;
   std::map<std::string, bool> ours_;
   std::set<std::string> new_;
@@ -158,7 +158,7 @@ std::vector<std::string> output_names(const CheckpointPlan& plan) {
   return names;
 }
 
-Result<std::vector<io::WrittenFile>> check_old_files(const CheckpointPlan& plan, const OutputFolder& folder) {
+Result<std::vector<io::WrittenFile>> check_old_files(const CheckpointPlan& plan, const Folder& folder) {
   return OldFiles(plan, folder).run();
 }
 

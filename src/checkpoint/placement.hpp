@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/output_folder.hpp"
+#include "checkpoint/folder.hpp"
 #include "checkpoint/plan.hpp"
 #include "io/written_files.hpp"
 
@@ -16,7 +16,6 @@ namespace tensorcast::checkpoint {
 
 // Checks that no other file of `folder` is in the way, and that no weights are there which a loader might take for part
 // of the output. Returns what a former run wrote: all of it may go. Errors: invalid_argument, naming the files; io.
-[[nodiscard]] Result<std::vector<io::WrittenFile>> check_old_files(const CheckpointPlan& plan,
-                                                                   const OutputFolder& folder);
+[[nodiscard]] Result<std::vector<io::WrittenFile>> check_old_files(const CheckpointPlan& plan, const Folder& folder);
 
 }  // namespace tensorcast::checkpoint

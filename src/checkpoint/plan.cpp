@@ -11,7 +11,6 @@
 #include "checkpoint/config_file.hpp"
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/placement.hpp"
-#include "checkpoint/remote_folder.hpp"
 #include "checkpoint/tensor_set.hpp"
 #include "checkpoint/work_folder.hpp"
 #include "convert/scale_record.hpp"
@@ -318,8 +317,7 @@ class Planning {
   // Opens what finish will read, so that a damaged config or a link that leads out is known before the work.
   [[nodiscard]] Result<void> check_others() const {
     for (const ListedFile& file : plan_.copies) {
-      if (is_remote(plan_.source)) break;  // a store has no links, and each look takes a request
-      if (const auto source = open_source(plan_.source, file.name); !source) return source.error();
+      if (Result<void> checked = check_source(plan_.source, file.name); !checked) return checked;
     }
     for (const PlannedConfig& config : plan_.configs) {
       const auto source = open_source(plan_.source, config.name);
@@ -409,7 +407,7 @@ std::vector<std::string> CheckpointPlan::folders() const {
 Result<CheckpointPlan> make_checkpoint_plan(const ConvertRequest& request) {
   if (Result<void> checked = check_request(request); !checked) return std::move(checked).error();
   if (Result<void> path = io::check_path(request.output); !path) return std::move(path).error();
-  if (!is_remote(request.input) && !is_folder(request.input) && !is_file(request.input)) {
+  if (!is_folder(request.input) && !is_file(request.input)) {
     const Result<SourceCheckpoint> missing = read_source(request.input);
     if (!missing) return missing.error();
   }

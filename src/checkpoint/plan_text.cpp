@@ -8,7 +8,6 @@
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/json_text.hpp"
 #include "checkpoint/plan.hpp"
-#include "checkpoint/remote_folder.hpp"
 #include "formats/safetensors/safetensors_dtypes.hpp"
 #include "formats/safetensors/safetensors_format.hpp"
 #include "io/sha256.hpp"
@@ -241,7 +240,7 @@ CheckpointPlan parse_document(const Json& json) {
   require(json.at("format") == "tensorcast plan", "it is not a plan of tensorcast");
   require(json.at("version") == plan_version, "it was written by another version of tensorcast");
   plan.source = json.at("source").get<std::string>();
-  require(is_remote(plan.source) || plan.source.starts_with('/'), "its source is not an absolute path");
+  require(!is_local(plan.source) || plan.source.starts_with('/'), "its source is not an absolute path");
   require(plan.source.find('\0') == std::string::npos, "its source contains a zero byte");
   plan.overwrite = json.at("overwrite").get<bool>();
   plan.settings = parse_settings(json.at("settings"));

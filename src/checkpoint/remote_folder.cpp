@@ -8,7 +8,9 @@
 #include <mutex>
 #include <utility>
 
+#include "checkpoint/file_name.hpp"
 #include "convert/aligned_buffer.hpp"
+#include "tensorcast/remote_store.hpp"
 
 namespace tensorcast::inline TENSORCAST_ABI {
 namespace {
@@ -91,16 +93,35 @@ class RemoteStoredFile final : public StoredFile {
   mutable std::size_t window_size_ = 0;
 };
 
+Result<std::unique_ptr<StoredFile>> open_in(std::shared_ptr<RemoteStore> store, const std::string& url) {
+  Result<std::optional<RemoteFile>> file = store->find(url);
+  if (!file) return std::move(file).error();
+  if (!file->has_value()) {
+    return Error{.code = ErrorCode::io, .message = "there is no such file", .file = url, .system_error = ENOENT};
+  }
+  return std::unique_ptr<StoredFile>(std::make_unique<RemoteStoredFile>(std::move(store), **std::move(file)));
+}
+
+// Returns the files below a folder, without the folder, by name.
+Result<std::vector<RemoteFile>> list(RemoteStore& store, const std::string& folder) {
+  Result<std::vector<RemoteFile>> files = store.list(folder);
+  if (!files) return files;
+  const std::string prefix = folder.ends_with('/') ? folder : folder + "/";
+  std::erase_if(*files, [&](const RemoteFile& file) { return !file.url.starts_with(prefix); });
+  std::ranges::sort(*files, {}, &RemoteFile::url);
+  return files;
+}
+
 class RemoteNewFile final : public NewFile {
  public:
-  RemoteNewFile(std::unique_ptr<RemoteWriter> writer, std::string url)
-      : writer_(std::move(writer)), url_(std::move(url)) {}
+  RemoteNewFile(std::shared_ptr<RemoteStore> store, std::unique_ptr<RemoteWriter> writer, std::string url)
+      : store_(std::move(store)), writer_(std::move(writer)), url_(std::move(url)) {}
 
   Result<void> append(std::span<const std::byte> bytes) override { return writer_->append(bytes); }
   // A store has no file before it is complete. It may have one early: nothing counts before its record is there.
   Result<std::unique_ptr<StoredFile>> read_back() override {
     if (Result<void> committed = commit(); !committed) return std::move(committed).error();
-    return open_remote(url_);
+    return open_in(store_, url_);
   }
   Result<void> commit() override {
     if (std::exchange(committed_, true)) return {};
@@ -109,19 +130,80 @@ class RemoteNewFile final : public NewFile {
   const std::string& path() const noexcept override { return url_; }
 
  private:
+  std::shared_ptr<RemoteStore> store_;
   std::unique_ptr<RemoteWriter> writer_;
   std::string url_;
   bool committed_ = false;
 };
 
-}  // namespace
+class RemoteFolder final : public Folder {
+ public:
+  RemoteFolder(std::shared_ptr<RemoteStore> store, std::string url)
+      : Folder(std::move(url)), store_(std::move(store)) {}
 
-bool is_remote(const std::string& path) noexcept {
-  const std::size_t colon = path.find("://");
-  return colon != std::string::npos && colon != 0 && path.find('/') == colon + 1;
-}
+  Result<std::optional<Entry>> find(const std::string& name) const override {
+    const Result<std::optional<RemoteFile>> file = store_->find(path_of(name));
+    if (!file) return file.error();
+    if (!file->has_value()) return std::optional<Entry>();
+    return std::optional(Entry{.bytes = (*file)->bytes, .version = (*file)->version});
+  }
 
-Result<std::shared_ptr<RemoteStore>> remote_store(const std::string& url) {
+  Result<std::vector<std::string>> names_in(const std::string& folder) const override {
+    const Result<std::vector<std::string>> below = names_below(folder);
+    if (!below) return below;
+    std::vector<std::string> names;  // those of one folder follow each other
+    for (const std::string& name : *below) {
+      std::string direct = name.substr(0, std::min(name.find('/', folder.size()), name.size() - 1) + 1);
+      if (names.empty() || names.back() != direct) names.push_back(std::move(direct));
+    }
+    return names;
+  }
+
+  Result<std::vector<std::string>> names_below(const std::string& folder) const override {
+    const std::string url = path_of(folder);
+    const Result<std::vector<RemoteFile>> files = list(*store_, url.substr(0, url.find_last_not_of('/') + 1));
+    if (!files) return files.error();
+    std::vector<std::string> names;
+    for (const RemoteFile& file : *files) names.push_back(file.url.substr(path().size() + 1));
+    return names;
+  }
+
+  Result<std::unique_ptr<StoredFile>> open_file(const std::string& name) const override {
+    return open_in(store_, path_of(name));
+  }
+
+  Result<std::unique_ptr<NewFile>> create_file(const std::string& name, std::uint64_t /*bytes*/) const override {
+    Result<std::unique_ptr<RemoteWriter>> writer = store_->create(path_of(name));
+    if (!writer) return std::move(writer).error();
+    return std::unique_ptr<NewFile>(std::make_unique<RemoteNewFile>(store_, std::move(writer).value(), path_of(name)));
+  }
+
+  Result<void> move(const std::string& from, const std::string& to) const override {
+    return store_->move(path_of(from), path_of(to));
+  }
+  Result<void> remove(const std::string& name) const override {
+    const Result<std::optional<Entry>> found = find(name);
+    if (!found) return found.error();
+    return found->has_value() ? store_->remove({path_of(name)}) : Result<void>();
+  }
+
+  Result<bool> is_as_written(const io::WrittenFile& file) const override {
+    const Result<std::optional<Entry>> found = find(file.name);
+    if (!found) return found.error();
+    if (!found->has_value() || (*found)->bytes != file.bytes) return false;
+    if (!file.version.empty() && (*found)->version == file.version) return true;
+    const Result<std::unique_ptr<StoredFile>> stored = open_file(file.name);
+    if (!stored) return stored.error();
+    const Result<std::string> sha256 = sha256_of_file(**stored);
+    if (!sha256) return sha256.error();
+    return *sha256 == file.sha256;
+  }
+
+ private:
+  std::shared_ptr<RemoteStore> store_;
+};
+
+Result<std::shared_ptr<RemoteStore>> store_of(const std::string& url) {
   CurrentStore& current = current_store();
   const std::scoped_lock lock(current.mutex);
   if (current.store != nullptr) return current.store;
@@ -131,64 +213,61 @@ Result<std::shared_ptr<RemoteStore>> remote_store(const std::string& url) {
                .file = url};
 }
 
-Result<std::unique_ptr<StoredFile>> open_remote(const std::string& url) {
-  Result<std::shared_ptr<RemoteStore>> store = remote_store(url);
+}  // namespace
+
+namespace remote {
+
+Result<std::unique_ptr<Folder>> open_folder(const std::string& url) {
+  Result<std::shared_ptr<RemoteStore>> store = store_of(url);
   if (!store) return std::move(store).error();
-  Result<std::optional<RemoteFile>> file = (*store)->find(url);
-  if (!file) return std::move(file).error();
-  if (!file->has_value()) {
-    return Error{.code = ErrorCode::io, .message = "there is no such file", .file = url, .system_error = ENOENT};
-  }
-  return std::unique_ptr<StoredFile>(std::make_unique<RemoteStoredFile>(std::move(store).value(), **std::move(file)));
+  return std::unique_ptr<Folder>(std::make_unique<RemoteFolder>(std::move(store).value(), url));
 }
 
-Result<std::unique_ptr<NewFile>> create_remote(const std::string& url) {
-  const Result<std::shared_ptr<RemoteStore>> store = remote_store(url);
-  if (!store) return store.error();
-  Result<std::unique_ptr<RemoteWriter>> writer = (*store)->create(url);
-  if (!writer) return std::move(writer).error();
-  return std::unique_ptr<NewFile>(std::make_unique<RemoteNewFile>(std::move(writer).value(), url));
+Result<std::unique_ptr<StoredFile>> open_file(const std::string& url) {
+  Result<std::shared_ptr<RemoteStore>> store = store_of(url);
+  if (!store) return std::move(store).error();
+  return open_in(std::move(store).value(), url);
 }
 
-std::uint64_t remote_bytes(const std::string& url) noexcept {
-  const Result<std::shared_ptr<RemoteStore>> store = remote_store(url);
-  const Result<std::optional<RemoteFile>> file = store ? (*store)->find(url) : store.error();
-  return file && file->has_value() ? (*file)->bytes : std::numeric_limits<std::uint64_t>::max();
-}
-
-bool is_remote_folder(const std::string& url) noexcept {
-  const Result<std::shared_ptr<RemoteStore>> store = remote_store(url);
+bool is_folder(const std::string& url) noexcept {
+  const Result<std::shared_ptr<RemoteStore>> store = store_of(url);
   const Result<bool> folder = store ? (*store)->is_folder(url) : store.error();
   return folder && *folder;
 }
 
-Result<std::vector<RemoteFile>> list_remote(const std::string& folder) {
-  const Result<std::shared_ptr<RemoteStore>> store = remote_store(folder);
+std::uint64_t file_bytes(const std::string& url) noexcept {
+  const Result<std::shared_ptr<RemoteStore>> store = store_of(url);
+  const Result<std::optional<RemoteFile>> file = store ? (*store)->find(url) : store.error();
+  return file && file->has_value() ? (*file)->bytes : std::numeric_limits<std::uint64_t>::max();
+}
+
+Result<Listing> list_folder(const std::string& folder, FileGlobs* skip) {
+  const Result<std::shared_ptr<RemoteStore>> store = store_of(folder);
   if (!store) return store.error();
-  Result<std::vector<RemoteFile>> files = (*store)->list(folder);
-  if (!files) return files;
-  const std::string prefix = folder.ends_with('/') ? folder : folder + "/";
-  std::erase_if(*files, [&](const RemoteFile& file) { return !file.url.starts_with(prefix); });
-  std::ranges::sort(*files, {}, &RemoteFile::url);
-  return files;
+  Result<std::vector<RemoteFile>> found = list(**store, folder);
+  if (!found) return std::move(found).error();
+  Listing listing;
+  for (const RemoteFile& file : *found) {
+    std::string name = file.url.substr(folder.size() + 1);
+    const std::string last = last_component(name);
+    if (is_hidden_output(last)) continue;
+    std::string state;  // the folder of the file that has state
+    for (std::size_t slash = name.find('/'); slash != std::string::npos && state.empty();
+         slash = name.find('/', slash + 1)) {
+      if (is_state_folder(last_component(name.substr(0, slash)))) state = name.substr(0, slash + 1);
+    }
+    const bool skipped = state.empty() && skip != nullptr && skip->match(name);
+    if (skipped) state = name;
+    if (state.empty()) {
+      listing.files.push_back({.name = std::move(name), .bytes = file.bytes});
+    } else if (!listing.left_out.empty() && listing.left_out.back().name == state) {
+      listing.left_out.back().bytes += file.bytes;
+    } else {
+      listing.left_out.push_back({.name = std::move(state), .bytes = file.bytes});
+    }
+  }
+  return listing;
 }
 
-Result<void> move_remote(const std::string& from, const std::string& to) {
-  const Result<std::shared_ptr<RemoteStore>> store = remote_store(from);
-  return store ? (*store)->move(from, to) : store.error();
-}
-
-Result<std::optional<RemoteFile>> find_remote(const std::string& url) {
-  const Result<std::shared_ptr<RemoteStore>> store = remote_store(url);
-  return store ? (*store)->find(url) : store.error();
-}
-
-Result<void> remove_remote(const std::string& url) {
-  const Result<std::optional<RemoteFile>> file = find_remote(url);
-  if (!file) return file.error();
-  const Result<std::shared_ptr<RemoteStore>> store = remote_store(url);
-  if (!store) return store.error();
-  return file->has_value() ? (*store)->remove({url}) : Result<void>();
-}
-
+}  // namespace remote
 }  // namespace tensorcast::checkpoint

@@ -1,81 +1,17 @@
-// Conversions between folders of a store: without locks, with the identity of the state.
+// Folders of a store, and conversions between them: without locks, with the identity of the state.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <map>
 #include <string>
 
+#include "checkpoint/folder.hpp"
+#include "checkpoint/memory_store.hpp"
 #include "tensorcast/checkpoint.hpp"
-#include "tensorcast/remote_store.hpp"
 
 namespace tensorcast {
 namespace {
-
-class MemoryStore final : public RemoteStore {
- public:
-  std::map<std::string, std::string> files;
-  std::function<void(const std::string& url)> on_commit;  // after a file appears
-
-  class Writer final : public RemoteWriter {
-   public:
-    Writer(MemoryStore& store, std::string url) : store_(store), url_(std::move(url)) {}
-    Result<void> append(std::span<const std::byte> bytes) override {
-      content_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-      return {};
-    }
-    Result<void> commit() override {
-      store_.files[url_] = content_;
-      if (store_.on_commit) store_.on_commit(url_);
-      return {};
-    }
-
-   private:
-    MemoryStore& store_;
-    std::string url_;
-    std::string content_;
-  };
-
-  Result<std::optional<RemoteFile>> find(const std::string& url) override {
-    const auto found = files.find(url);
-    if (found == files.end()) return std::optional<RemoteFile>();
-    return std::optional(file_of(*found));
-  }
-  Result<std::vector<RemoteFile>> list(const std::string& folder) override {
-    std::vector<RemoteFile> below;
-    for (const auto& file : files) {
-      if (file.first.starts_with(folder + "/")) below.push_back(file_of(file));
-    }
-    return below;
-  }
-  Result<bool> is_folder(const std::string& url) override {
-    return std::ranges::any_of(files, [&](const auto& file) { return file.first.starts_with(url + "/"); });
-  }
-  Result<void> read(const std::string& url, std::uint64_t offset, std::span<std::byte> out) override {
-    std::memcpy(out.data(), files.at(url).data() + offset, out.size());
-    return {};
-  }
-  Result<std::unique_ptr<RemoteWriter>> create(const std::string& url) override {
-    return std::unique_ptr<RemoteWriter>(std::make_unique<Writer>(*this, url));
-  }
-  Result<void> move(const std::string& from, const std::string& to) override {
-    files[to] = files.at(from);
-    files.erase(from);
-    return {};
-  }
-  Result<void> remove(const std::vector<std::string>& urls) override {
-    for (const std::string& url : urls) files.erase(url);
-    return {};
-  }
-
- private:
-  static RemoteFile file_of(const std::pair<const std::string, std::string>& file) {
-    return {.url = file.first,
-            .bytes = file.second.size(),
-            .version = std::to_string(std::hash<std::string>()(file.second))};
-  }
-};
 
 std::string safetensors(const std::string& name, float value) {
   std::string header = R"({")" + name + R"(":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
@@ -120,6 +56,51 @@ class RemoteFolderTest : public testing::Test {
 
   std::shared_ptr<MemoryStore> store_ = std::make_shared<MemoryStore>();
 };
+
+TEST_F(RemoteFolderTest, HasNoFoldersLinksOrLocks) {
+  const auto folder = checkpoint::Folder::open("mem://b/in").value();
+  EXPECT_TRUE(folder->create_folder("new").ok());
+  EXPECT_TRUE(checkpoint::is_folder("mem://b/in"));
+  EXPECT_FALSE(checkpoint::is_folder("mem://b/in/new"));
+  EXPECT_FALSE(folder->move_folder("new", "newer").value());
+  EXPECT_FALSE(folder->lock("new", "lock", io::LockKind::exclusive, Error{}).value().has_value());
+  EXPECT_TRUE(folder->sync_folder("new").ok());
+  EXPECT_TRUE(checkpoint::has_folder_above("mem://nowhere/in"));
+  EXPECT_TRUE(checkpoint::check_source("mem://b/in", "not-there").ok());
+  EXPECT_EQ(checkpoint::real_path("mem://b/in//").value(), "mem://b/in");
+  EXPECT_EQ(checkpoint::snapshot_of("mem://b").value(), "mem://b");
+}
+
+TEST_F(RemoteFolderTest, AFileIsOfTheStoreThatItWasOpenedIn) {
+  const auto folder = checkpoint::Folder::open("mem://b/in").value();
+  set_remote_store(nullptr);
+  EXPECT_EQ(folder->read_text("config.json", 100).value(), R"({"dtype": "float32"})");
+  EXPECT_EQ(checkpoint::Folder::open("mem://b/in").error().message, "URLs are not read here");
+  EXPECT_FALSE(checkpoint::is_folder("mem://b/in"));
+}
+
+TEST_F(RemoteFolderTest, ReadsAcrossRequests) {
+  std::string content(std::size_t{20} << 20, '\0');
+  for (std::size_t i = 0; i < content.size(); i += 1000) content[i] = static_cast<char>(i / 1000);
+  store_->files["mem://b/in/large"] = content;
+  const auto file = checkpoint::open_source("mem://b/in", "large").value();
+  std::string read(content.size(), ' ');
+  std::size_t step = 1;  // of all sizes, so that some reads end in the next request's bytes
+  for (std::size_t begin = 0; begin < read.size(); begin += step, step = step * 3 + 1) {
+    step = std::min(step, read.size() - begin);
+    ASSERT_TRUE(file->read(begin, std::as_writable_bytes(std::span(read).subspan(begin, step))).ok());
+  }
+  EXPECT_EQ(read, content);
+  std::byte after{};
+  EXPECT_EQ(file->read(content.size(), std::span(&after, 1)).error().code, ErrorCode::parse);
+}
+
+TEST_F(RemoteFolderTest, AFileOfSomebodyElseInTheStateIsLeftAlone) {
+  store_->files["mem://b/out/.tcast/notes.txt"] = "mine";
+  EXPECT_NE(error_of(convert_checkpoint(request(DType::bfloat16, true))).find("not part of the state"),
+            std::string::npos);
+  EXPECT_EQ(store_->files["mem://b/out/.tcast/notes.txt"], "mine");
+}
 
 TEST_F(RemoteFolderTest, ConvertsAndReplacesWhatItWrote) {
   EXPECT_EQ(error_of(convert_checkpoint(request(DType::bfloat16))), "done");

@@ -9,7 +9,6 @@
 #include "checkpoint/distributed_reader.hpp"
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/local_folder.hpp"
-#include "checkpoint/remote_folder.hpp"
 #include "formats/pytorch/pytorch_format.hpp"
 #include "formats/safetensors/safetensors_format.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
@@ -175,12 +174,6 @@ Result<ShardFile> open_any(const std::string& folder, const std::string& name, b
     return shard;
   }
   const std::string path = folder + "/" + name;
-  if (is_remote(folder)) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = "files of PyTorch are read from local folders only",
-                 .hint = "fetch the checkpoint first",
-                 .file = path};
-  }
   Result<OpenedReader> opened = open_reader(folder, name, check_all);
   if (!opened) {
     if (!opened.error().file.starts_with(folder + "/")) opened.error().file = path;

@@ -9,7 +9,6 @@
 #include <unordered_map>
 
 #include "checkpoint/file_name.hpp"
-#include "checkpoint/remote_folder.hpp"
 #include "checkpoint/shard_file.hpp"
 #include "formats/other_kinds.hpp"
 #include "formats/pytorch/pytorch_format.hpp"
@@ -143,7 +142,7 @@ class Reading {
     checkpoint_.left_out = std::move(listing->left_out);
     return std::move(listing->files);
   }
-  [[nodiscard]] bool reads_torch() const { return !is_remote(checkpoint_.folder); }
+  [[nodiscard]] bool reads_torch() const { return is_local(checkpoint_.folder); }
 
   Result<SourceCheckpoint> finish(const std::vector<ListedFile>& files) {
     for (const ListedFile& file : files) {

@@ -5,9 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/folder_listing.hpp"
+#include "checkpoint/folder.hpp"
 #include "checkpoint/index_file.hpp"
-#include "checkpoint/local_folder.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
 #include "tensorcast/error.hpp"
 

@@ -2,7 +2,6 @@
 
 #include "checkpoint/config_file.hpp"
 #include "checkpoint/file_name.hpp"
-#include "checkpoint/local_folder.hpp"
 #include "convert/quantization_claim.hpp"
 
 namespace tensorcast::checkpoint {

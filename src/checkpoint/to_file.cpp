@@ -5,7 +5,6 @@
 #include <memory>
 #include <utility>
 
-#include "checkpoint/remote_folder.hpp"
 #include "checkpoint/source.hpp"
 #include "checkpoint/tensor_set.hpp"
 #include "convert/convert_reader.hpp"
@@ -28,7 +27,7 @@ Result<void> check_request(const ConvertRequest& request, const Format& format) 
     return Error{
         .code = ErrorCode::unsupported, .message = std::move(message), .hint = std::move(hint), .file = request.output};
   };
-  if (is_remote(request.output)) return fail("a file of a checkpoint's tensors is written to this machine only", "");
+  if (!is_local(request.output)) return fail("a file of a checkpoint's tensors is written to this machine only", "");
   if (request.max_shard_bytes != 0) {
     return fail("a file has no shards", "a name that ends in / is a folder's");
   }

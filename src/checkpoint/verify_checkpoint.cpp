@@ -8,7 +8,6 @@
 
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/tensor_set.hpp"
-#include "convert/aligned_buffer.hpp"
 #include "convert/output_names.hpp"
 #include "convert/progress_meter.hpp"
 #include "convert/verify.hpp"
@@ -130,16 +129,12 @@ class Verification {
   Result<void> check_hash(const Sum& sum, conversion::ProgressMeter& meter) {
     const Result<std::unique_ptr<StoredFile>> source = open_source(output_.folder, sum.name);
     if (!source) return source.error();
-    constexpr std::size_t block = std::size_t{1} << 20;
-    const conversion::AlignedBuffer buffer(block);
     io::Sha256 hash;
-    for (std::uint64_t offset = 0; offset < (*source)->size();) {
-      const auto bytes = buffer.span().first(std::min<std::uint64_t>(block, (*source)->size() - offset));
-      if (Result<void> got = (*source)->read(offset, bytes); !got) return got;
+    Result<void> got = read_blocks(**source, [&](std::span<const std::byte> bytes) {
       hash.update(bytes);
-      offset += bytes.size();
-      if (!meter.advance(bytes.size(), sum.name)) return cancelled();
-    }
+      return meter.advance(bytes.size(), sum.name) ? Result<void>() : cancelled();
+    });
+    if (!got) return got;
     outcome_.bytes_read += (*source)->size();
     if (hash.digest() != sum.sha256) {
       return Error{.code = ErrorCode::internal,

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/file_name.hpp"
-#include "checkpoint/local_folder.hpp"
 #include "checkpoint/shard_record.hpp"
 #include "io/sha256.hpp"
 
@@ -47,12 +46,11 @@ Error disappeared(const std::string& path) {
 // Reports whether a run of ours makes a file of this name, relative to its state.
 bool is_state_file(const std::string& name) {
   return name == "plan.json" || name == "identity" || name == "moving.json" || name == lock_name ||
-         name.starts_with("shards/") || name.starts_with("files/") ||
-         (name.starts_with('.') && name.find(".tcast-") != std::string::npos);
+         name.starts_with("shards/") || name.starts_with("files/") || is_hidden_output(name);
 }
 
 // Removes the files of a state, and the folders that are empty then. Anything else stays.
-Result<void> remove_state(const OutputFolder& folder, const std::string& state) {
+Result<void> remove_state(const Folder& folder, const std::string& state) {
   const Result<std::vector<std::string>> names = folder.names_below(state);
   if (!names) return names.error();
   for (const std::string& name : *names) {
@@ -64,8 +62,8 @@ Result<void> remove_state(const OutputFolder& folder, const std::string& state) 
 
 }  // namespace
 
-Result<std::optional<io::WrittenFiles>> read_record(const OutputFolder& folder) {
-  const Result<std::optional<OutputFolder::Entry>> found = folder.find(record_name);
+Result<std::optional<io::WrittenFiles>> read_record(const Folder& folder) {
+  const Result<std::optional<Folder::Entry>> found = folder.find(record_name);
   if (!found) return found.error();
   if (!found->has_value()) return std::optional<io::WrittenFiles>();
   if ((*found)->kind != io::Found::Kind::file) {
@@ -104,59 +102,51 @@ std::string WorkFolder::folder_of_output(const std::string& output) {
 
 Result<WorkFolder> WorkFolder::create(const std::string& output) {
   const std::string path = folder_of_output(output);
-  Result<OutputFolder> folder = OutputFolder::create(path);
+  Result<std::unique_ptr<Folder>> folder = Folder::create(path);
   if (!folder) return std::move(folder).error();
   WorkFolder work(std::move(folder).value());
-  if (work.folder_.is_remote()) return work;
   if (Result<void> checked = work.check_state(); !checked) return std::move(checked).error();
-  if (Result<void> created = work.folder_.create_folder(state_name); !created) return std::move(created).error();
+  if (Result<void> created = work.folder_->create_folder(state_name); !created) return std::move(created).error();
   if (Result<void> locked = work.lock(io::LockKind::exclusive); !locked) return std::move(locked).error();
-  if (Result<void> synced = work.folder_.sync_folder(""); !synced) return std::move(synced).error();
+  if (Result<void> synced = work.folder_->sync_folder(""); !synced) return std::move(synced).error();
   return work;
 }
 
 Result<WorkFolder> WorkFolder::open(const std::string& output, std::optional<io::LockKind> kind) {
   const std::string path = folder_of_output(output);
-  Result<OutputFolder> folder = OutputFolder::open(path);
+  Result<std::unique_ptr<Folder>> folder = Folder::open(path);
   if (!folder) return std::move(folder).error();
   WorkFolder work(std::move(folder).value());
-  const Result<std::optional<OutputFolder::Entry>> identity = work.folder_.find(identity_name);
+  const Result<std::optional<Folder::Entry>> identity = work.folder_->find(identity_name);
   if (!identity) return identity.error();
   if (!identity->has_value()) {
-    const Result<std::optional<OutputFolder::Entry>> sums = work.folder_.find(sums_name);
+    const Result<std::optional<Folder::Entry>> sums = work.folder_->find(sums_name);
     if (!sums) return sums.error();
     return no_plan(path, sums->has_value());
   }
-  if (kind && !work.folder_.is_remote()) {
+  if (kind) {
     if (Result<void> locked = work.lock(*kind); !locked) return std::move(locked).error();
   }
   return work;
 }
 
 Result<void> WorkFolder::lock(io::LockKind kind) {
-  Result<io::Folder> state = folder_.local().open_below(state_name);
-  if (!state) return std::move(state).error();
-  Result<io::FolderLock> lock = io::FolderLock::take(*state, lock_name, kind, busy(output()));
-  if (!lock) return std::move(lock).error();
-  // Whoever had the lock before may have finished, and removed the state.
-  const Result<bool> still = state->is_still(folder_.local(), state_name);
-  if (!still) return still.error();
-  if (!*still) return busy(output());
-  state_ = std::move(state).value();
-  lock_ = std::move(lock).value();
+  Result<std::optional<LockedFolder>> locked = folder_->lock(state_name, lock_name, kind, busy(output()));
+  if (!locked) return std::move(locked).error();
+  state_ = std::move(locked).value();
   return {};
 }
 
 // A folder .tcast of somebody else is left alone.
 Result<void> WorkFolder::check_state() const {
-  const Result<std::vector<std::string>> names = folder_.names_below(state_name);
+  const Result<std::vector<std::string>> names = folder_->names_below(state_name);
   if (!names) return names.error();
   for (const std::string& name : *names) {
     if (is_state_file(name.substr(std::string_view(state_name).size() + 1))) continue;
     return Error{.code = ErrorCode::invalid_argument,
                  .message = "this file is not part of the state of a conversion, which is kept in this folder",
                  .hint = "remove it, or write to another folder",
-                 .file = folder_.path_of(name)};
+                 .file = folder_->path_of(name)};
   }
   return {};
 }
@@ -167,21 +157,21 @@ std::string WorkFolder::staged(const std::string& name) const {
 }
 
 Result<std::optional<CheckpointPlan>> WorkFolder::find_plan() {
-  const Result<std::optional<OutputFolder::Entry>> found = folder_.find(identity_name);
+  const Result<std::optional<Folder::Entry>> found = folder_->find(identity_name);
   if (!found) return found.error();
   if (!found->has_value()) return std::optional<CheckpointPlan>();
-  Result<std::string> identity = folder_.read_text(identity_name, max_identity_bytes);
+  Result<std::string> identity = folder_->read_text(identity_name, max_identity_bytes);
   if (!identity) return std::move(identity).error();
   if (identity->ends_with('\n')) identity->pop_back();
-  const Result<std::string> text = folder_.read_text(plan_name, max_plan_bytes);
+  const Result<std::string> text = folder_->read_text(plan_name, max_plan_bytes);
   if (!text) return text.error();
-  Result<CheckpointPlan> plan = parse_plan(*text, folder_.path_of(plan_name));
+  Result<CheckpointPlan> plan = parse_plan(*text, folder_->path_of(plan_name));
   if (!plan) return std::move(plan).error();
   if (io::sha256_of(*text) != *identity) {
     return Error{.code = ErrorCode::parse,
                  .message = "the plan is damaged: it is not the one that was written",
                  .hint = "`overwrite` plans anew",
-                 .file = folder_.path_of(plan_name)};
+                 .file = folder_->path_of(plan_name)};
   }
   identity_ = std::move(identity).value();
   return std::optional(std::move(plan).value());
@@ -195,16 +185,16 @@ Result<CheckpointPlan> WorkFolder::load_plan() {
 }
 
 Result<void> WorkFolder::begin(const CheckpointPlan& plan) {
-  if (Result<void> removed = folder_.remove(identity_name); !removed) return removed;
+  if (Result<void> removed = folder_->remove(identity_name); !removed) return removed;
   for (const char* name : {".tcast/shards", ".tcast/files"}) {
-    if (Result<void> created = folder_.create_folder(name); !created) return created;
+    if (Result<void> created = folder_->create_folder(name); !created) return created;
   }
   if (Result<void> clean = remove_strangers(plan); !clean) return clean;
   const std::string text = plan_text(plan);
-  if (Result<void> written = folder_.write_text(plan_name, text); !written) return written;
+  if (Result<void> written = folder_->write_text(plan_name, text); !written) return written;
   identity_ = io::sha256_of(text);
-  if (Result<void> written = folder_.write_text(identity_name, identity_ + "\n"); !written) return written;
-  return folder_.sync_folder("");
+  if (Result<void> written = folder_->write_text(identity_name, identity_ + "\n"); !written) return written;
+  return folder_->sync_folder("");
 }
 
 Result<void> WorkFolder::remove_strangers(const CheckpointPlan& plan) const {
@@ -213,98 +203,94 @@ Result<void> WorkFolder::remove_strangers(const CheckpointPlan& plan) const {
     known.insert(staged(shard));
     known.insert(record(shard));
   }
-  const Result<std::vector<std::string>> names = folder_.names_below(state_name);
+  const Result<std::vector<std::string>> names = folder_->names_below(state_name);
   if (!names) return names.error();
   for (const std::string& name : *names) {
     if (known.contains(name)) continue;
-    if (Result<void> removed = folder_.remove(name); !removed) return removed;
+    if (Result<void> removed = folder_->remove(name); !removed) return removed;
   }
   return {};
 }
 
 Result<void> WorkFolder::check_identity() const {
   if (state_) {
-    const Result<bool> still = state_->is_still(folder_.local(), state_name);
+    const Result<bool> still = state_->is_still();
     if (!still) return still.error();
-    if (!*still) return disappeared(folder_.path_of(state_name));
+    if (!*still) return disappeared(folder_->path_of(state_name));
   }
-  const Result<std::optional<OutputFolder::Entry>> found = folder_.find(identity_name);
+  const Result<std::optional<Folder::Entry>> found = folder_->find(identity_name);
   if (!found) return found.error();
-  if (!found->has_value()) return disappeared(folder_.path_of(state_name));
-  const Result<std::string> identity = folder_.read_text(identity_name, max_identity_bytes);
+  if (!found->has_value()) return disappeared(folder_->path_of(state_name));
+  const Result<std::string> identity = folder_->read_text(identity_name, max_identity_bytes);
   if (!identity) return identity.error();
-  if (identity_.empty() || *identity != identity_ + "\n") return disappeared(folder_.path_of(state_name));
+  if (identity_.empty() || *identity != identity_ + "\n") return disappeared(folder_->path_of(state_name));
   return {};
 }
 
 Result<bool> WorkFolder::is_moving() const {
-  const Result<std::optional<OutputFolder::Entry>> found = folder_.find(moving_name);
+  const Result<std::optional<Folder::Entry>> found = folder_->find(moving_name);
   if (!found) return found.error();
   return found->has_value();
 }
 
-Result<bool> WorkFolder::is_empty(const OutputFolder& folder) {
-  if (folder.is_remote()) {
-    const Result<std::vector<std::string>> names = folder.names_below("");
-    if (!names) return names.error();
-    return std::ranges::all_of(*names, [](const std::string& name) { return name.starts_with(".tcast/"); });
-  }
-  const auto entries = folder.local().list();
-  if (!entries) return entries.error();
-  return std::ranges::all_of(*entries, [](const auto& entry) {
-    const std::string& name = entry.first;
-    const bool hidden = name.starts_with('.') && name.find(".tcast-") != std::string::npos;
-    return name == state_name || (hidden && name != record_name);
+Result<bool> WorkFolder::is_empty(const Folder& folder) {
+  const Result<std::vector<std::string>> names = folder.names_in("");
+  if (!names) return names.error();
+  return std::ranges::all_of(*names, [](const std::string& name) {
+    return name == std::string(state_name) + "/" || (is_hidden_output(name) && name != record_name);
   });
 }
 
-Result<bool> WorkFolder::has_no_state(const OutputFolder& folder) {
-  const Result<std::optional<OutputFolder::Entry>> found = folder.find(folder.is_remote() ? identity_name : state_name);
-  if (!found) return found.error();
-  return !found->has_value();
+Result<bool> WorkFolder::has_no_state(const Folder& folder) {
+  for (const char* name : {state_name, identity_name}) {  // in a store, only files have names
+    const Result<std::optional<Folder::Entry>> found = folder.find(name);
+    if (!found) return found.error();
+    if (found->has_value()) return false;
+  }
+  return true;
 }
 
 void WorkFolder::remove_unused() const {
   if (!state_) return;
-  const Result<bool> still = state_->is_still(folder_.local(), state_name);
+  const Result<bool> still = state_->is_still();
   if (!still || !*still) return;
-  const Result<std::vector<std::string>> names = folder_.names_below(state_name);
+  const Result<std::vector<std::string>> names = folder_->names_below(state_name);
   const std::string lock = std::string(state_name) + "/" + lock_name;
-  if (!names || *names != std::vector{lock} || !folder_.remove(lock)) return;
-  const Result<void> ignored = folder_.remove_empty_folders(state_name);
+  if (!names || *names != std::vector{lock} || !folder_->remove(lock)) return;
+  const Result<void> ignored = folder_->remove_empty_folders(state_name);
   static_cast<void>(ignored);
 }
 
 Result<void> WorkFolder::finish_state() {
-  if (folder_.is_remote()) {
-    if (Result<void> removed = folder_.remove(identity_name); !removed) return removed;
-    return remove_state(folder_, state_name);
-  }
-  if (Result<void> removed = remove_finished(folder_); !removed) return removed;
+  if (Result<void> removed = remove_finished(*folder_); !removed) return removed;
   // At once, so that a crash leaves no part of the state, which would look like a conversion to go on with.
-  if (Result<void> moved = folder_.move(state_name, finished_name); !moved) return moved;
-  if (Result<void> synced = folder_.sync_folder(""); !synced) return synced;
-  return remove_finished(folder_);
+  const Result<bool> moved = folder_->move_folder(state_name, finished_name);
+  if (!moved) return moved.error();
+  if (!*moved) {
+    if (Result<void> removed = folder_->remove(identity_name); !removed) return removed;
+    return remove_state(*folder_, state_name);
+  }
+  if (Result<void> synced = folder_->sync_folder(""); !synced) return synced;
+  return remove_finished(*folder_);
 }
 
-Result<void> WorkFolder::remove_finished(const OutputFolder& folder) {
-  if (folder.is_remote()) return {};
-  const Result<std::optional<OutputFolder::Entry>> found = folder.find(finished_name);
+Result<void> WorkFolder::remove_finished(const Folder& folder) {
+  const Result<std::optional<Folder::Entry>> found = folder.find(finished_name);
   if (!found) return found.error();
   return found->has_value() ? remove_state(folder, finished_name) : Result<void>();
 }
 
 Result<std::optional<DoneShard>> WorkFolder::done(const PlannedShard& shard) const {
-  const Result<std::optional<OutputFolder::Entry>> record = folder_.find(this->record(shard));
+  const Result<std::optional<Folder::Entry>> record = folder_->find(this->record(shard));
   if (!record) return record.error();
   if (!record->has_value()) return std::optional<DoneShard>();
-  const Result<std::string> text = folder_.read_text(this->record(shard), max_done_bytes);
+  const Result<std::string> text = folder_->read_text(this->record(shard), max_done_bytes);
   if (!text) return text.error();
   std::optional<DoneShard> done = parse_shard_record(*text);
   const bool fits = done && done->fingerprint == shard.fingerprint && done->bytes == shard.bytes &&
                     done->tensors.size() == shard.tensors.size();
   if (!fits) return std::optional<DoneShard>();  // it is converted again
-  const Result<std::optional<OutputFolder::Entry>> staged = folder_.find(this->staged(shard));
+  const Result<std::optional<Folder::Entry>> staged = folder_->find(this->staged(shard));
   if (!staged) return staged.error();
   if (staged->has_value()) {
     const bool whole = (*staged)->kind == io::Found::Kind::file && (*staged)->bytes == shard.bytes;
@@ -317,7 +303,7 @@ Result<std::optional<DoneShard>> WorkFolder::done(const PlannedShard& shard) con
 }
 
 Result<void> WorkFolder::set_done(const PlannedShard& shard, const DoneShard& done) const {
-  return folder_.write_text(record(shard), shard_record_text(shard.name, done));
+  return folder_->write_text(record(shard), shard_record_text(shard.name, done));
 }
 
 }  // namespace tensorcast::checkpoint

@@ -11,15 +11,15 @@
 //   OUT/.tcast-files.json           what a complete conversion wrote
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "checkpoint/output_folder.hpp"
+#include "checkpoint/folder.hpp"
 #include "checkpoint/plan.hpp"
-#include "io/folder_lock.hpp"
 #include "tensorcast/error.hpp"
 
 namespace tensorcast::checkpoint {
@@ -40,7 +40,7 @@ struct DoneShard {
 
 // Returns what the last complete conversion into a folder left as its record; nullopt if there is none. Its names are
 // checked. Errors: io; parse: it is damaged; invalid_argument: it is no file.
-[[nodiscard]] Result<std::optional<io::WrittenFiles>> read_record(const OutputFolder& folder);
+[[nodiscard]] Result<std::optional<io::WrittenFiles>> read_record(const Folder& folder);
 
 class WorkFolder {
  public:
@@ -52,8 +52,8 @@ class WorkFolder {
   // run has it.
   [[nodiscard]] static Result<WorkFolder> open(const std::string& output, std::optional<io::LockKind> kind);
 
-  [[nodiscard]] const OutputFolder& files() const noexcept { return folder_; }
-  [[nodiscard]] const std::string& output() const noexcept { return folder_.path(); }
+  [[nodiscard]] const Folder& files() const noexcept { return *folder_; }
+  [[nodiscard]] const std::string& output() const noexcept { return folder_->path(); }
   [[nodiscard]] static std::string staged(const PlannedShard& shard) { return ".tcast/shards/" + shard.fingerprint; }
   [[nodiscard]] static std::string record(const PlannedShard& shard) { return staged(shard) + ".json"; }
   [[nodiscard]] std::string staged(const std::string& name) const;  // a file that is not a shard
@@ -70,15 +70,15 @@ class WorkFolder {
   // Reports whether files are getting their places. Errors: io.
   [[nodiscard]] Result<bool> is_moving() const;
   // Report whether a folder has nothing but state, and whether it has none. Errors: io.
-  [[nodiscard]] static Result<bool> is_empty(const OutputFolder& folder);
-  [[nodiscard]] static Result<bool> has_no_state(const OutputFolder& folder);
+  [[nodiscard]] static Result<bool> is_empty(const Folder& folder);
+  [[nodiscard]] static Result<bool> has_no_state(const Folder& folder);
   // Removes the state if there is nothing in it but the lock, which is ours: another run may have completed the output
   // just before. Best effort, as it is called after an error.
   void remove_unused() const;
   // Removes the state. Call when all files have their places. Errors: io.
   [[nodiscard]] Result<void> finish_state();
   // Removes what a crash in finish_state() left in a folder. Errors: io.
-  [[nodiscard]] static Result<void> remove_finished(const OutputFolder& folder);
+  [[nodiscard]] static Result<void> remove_finished(const Folder& folder);
 
   // Returns the record of a shard if it is complete; nullopt if it has to be converted. Errors: io.
   [[nodiscard]] Result<std::optional<DoneShard>> done(const PlannedShard& shard) const;
@@ -86,14 +86,13 @@ class WorkFolder {
   [[nodiscard]] Result<void> set_done(const PlannedShard& shard, const DoneShard& done) const;
 
  private:
-  explicit WorkFolder(OutputFolder folder) : folder_(std::move(folder)) {}
+  explicit WorkFolder(std::unique_ptr<Folder> folder) : folder_(std::move(folder)) {}
   [[nodiscard]] Result<void> lock(io::LockKind kind);
   [[nodiscard]] Result<void> check_state() const;
   [[nodiscard]] Result<void> remove_strangers(const CheckpointPlan& plan) const;
 
-  OutputFolder folder_;
-  std::optional<io::Folder> state_;  // held open; none for a URL
-  io::FolderLock lock_;
+  std::unique_ptr<Folder> folder_;
+  std::optional<LockedFolder> state_;  // none for a URL
   std::string identity_;
 };
 

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "dtype/guarded.hpp"
+#include "io/path_name.hpp"
 #include "io/system_error.hpp"
 #include "tensorcast/whole_file.hpp"
 
@@ -27,11 +28,6 @@ void add_parts(std::string_view path, std::vector<std::string>& parts) {
     path.remove_prefix(std::min(end + 1, path.size()));
     if (!part.empty() && part != ".") parts.emplace_back(part);
   }
-}
-
-bool is_url(std::string_view path) {
-  const std::size_t colon = path.find("://");
-  return colon != std::string_view::npos && colon != 0 && path.find('/') == colon + 1;
 }
 
 // Returns the identities of all folders on the way to `real`, a path without links, and its own.

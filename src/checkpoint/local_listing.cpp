@@ -1,4 +1,4 @@
-#include "checkpoint/folder_listing.hpp"
+#include "checkpoint/local_folder.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,6 @@
 #include <system_error>
 
 #include "checkpoint/file_name.hpp"
-#include "checkpoint/remote_folder.hpp"
 #include "io/system_error.hpp"
 #include "tensorcast/whole_file.hpp"
 
@@ -22,11 +21,6 @@ constexpr int deepest = 16;
 
 Error io_error(std::string_view doing, const std::string& path, const std::error_code& status) {
   return io::system_error(doing, path, status.value());
-}
-
-// The state of git, of downloads and of this program.
-bool is_state(std::string_view folder) {
-  return folder == ".git" || folder == ".cache" || folder == ".tcast" || folder.starts_with(".tcast-");
 }
 
 // Best effort: the number is only told.
@@ -96,7 +90,7 @@ class LocalListing {
       return {};
     }
     if (folder) return add_folder(entry, name, depth, enter);
-    if (hidden && file_name.find(".tcast-") != std::string::npos) return {};
+    if (is_hidden_output(file_name)) return {};
     if (link && fs::is_directory(entry.path(), status)) {
       if (hidden) return {};
       return Error{.code = ErrorCode::parse,
@@ -109,7 +103,7 @@ class LocalListing {
 
   Result<void> add_folder(const fs::directory_entry& entry, const std::string& name, int depth, bool& enter) {
     const std::string last = last_component(name);
-    if (is_state(last)) {
+    if (is_state_folder(last)) {
       enter = false;
       const std::uint64_t bytes = bytes_below(entry.path());
       if (!last.starts_with(".tcast-")) listing_.left_out.push_back({.name = name + "/", .bytes = bytes});
@@ -151,49 +145,14 @@ class LocalListing {
   std::vector<std::string> folders_;
 };
 
-// As LocalListing: a store has no empty folders.
-Result<Listing> list_remote_folder(const std::string& folder, FileGlobs* skip) {
-  Result<std::vector<RemoteFile>> found = list_remote(folder);
-  if (!found) return std::move(found).error();
-  Listing listing;
-  for (const RemoteFile& file : *found) {
-    std::string name = file.url.substr(folder.size() + 1);
-    const std::string last = last_component(name);
-    if (last.starts_with('.') && last.find(".tcast-") != std::string::npos) continue;
-    std::string state;  // the folder of the file that has state
-    for (std::size_t slash = name.find('/'); slash != std::string::npos && state.empty();
-         slash = name.find('/', slash + 1)) {
-      if (is_state(last_component(name.substr(0, slash)))) state = name.substr(0, slash + 1);
-    }
-    const bool skipped = state.empty() && skip != nullptr && skip->match(name);
-    if (skipped) state = name;
-    if (state.empty()) {
-      listing.files.push_back({.name = std::move(name), .bytes = file.bytes});
-    } else if (!listing.left_out.empty() && listing.left_out.back().name == state) {
-      listing.left_out.back().bytes += file.bytes;
-    } else {
-      listing.left_out.push_back({.name = std::move(state), .bytes = file.bytes});
-    }
-  }
-  return listing;
-}
-
 }  // namespace
 
-Result<Listing> list_folder(const std::string& folder, FileGlobs* skip) {
-  if (is_remote(folder)) return list_remote_folder(folder, skip);
-  return LocalListing(folder, skip).run();
-}
+namespace local {
 
-bool is_in_dot_folder(std::string_view name) noexcept {
-  const std::size_t last = name.rfind('/');
-  if (last == std::string_view::npos) return false;
-  const std::string_view folders = name.substr(0, last);
-  return folders.starts_with('.') || folders.find("/.") != std::string_view::npos;
-}
+Result<Listing> list_folder(const std::string& folder, FileGlobs* skip) { return LocalListing(folder, skip).run(); }
 
 Result<std::string> snapshot_of(const std::string& folder) {
-  if (is_remote(folder) || !is_folder(folder + "/snapshots")) return folder;
+  if (!is_folder(folder + "/snapshots")) return folder;
   if (!last_component(folder).starts_with("models--") && !is_folder(folder + "/blobs")) return folder;
   const Result<std::string> main = read_whole_file(folder + "/refs/main", 1000);
   if (main) {
@@ -223,4 +182,5 @@ Result<std::string> snapshot_of(const std::string& folder) {
                .file = folder};
 }
 
+}  // namespace local
 }  // namespace tensorcast::checkpoint
