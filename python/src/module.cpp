@@ -15,6 +15,7 @@
 
 #include "array_cast.hpp"
 #include "array_types.hpp"
+#include "blocks.hpp"
 #include "bound_arguments.hpp"
 #include "cast_doc.hpp"
 #include "checkpoint.hpp"
@@ -265,6 +266,7 @@ NB_MODULE(_core, module) {
   module.def("promote_types", &promote_types, nb::arg("a"), nb::arg("b"), nb::arg("a_is_scalar"),
              nb::arg("b_is_scalar"), nb::arg("promote_unsafe"), nb::arg("pytorch_scalar_promotion"),
              nb::arg("u64_integer_promotion_target"), nb::arg("rules"), "Canonical name of the common type.");
+  tensorcast::python::bind_blocks(module);
   tensorcast::python::bind_files(module);
   tensorcast::python::bind_checkpoint(module);
   tensorcast::python::bind_remote_store(module);

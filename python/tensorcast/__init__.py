@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from . import _core, _mappings, checkpoint, graph, onnx
+from ._blocks import block_formats, dequantize
 from ._core import CastReport, __version__, cast
 from ._errors import (
     Cancelled,
@@ -93,9 +94,11 @@ __all__ = [
     "__version__",
     "absmax_scale",
     "add_cast",
+    "block_formats",
     "cast",
     "checkpoint",
     "convert",
+    "dequantize",
     "dlpack",
     "dtypes",
     "explain",

@@ -454,6 +454,21 @@ def save(
     overwrite: bool,
     parents: bool,
 ) -> None: ...
+def dequantize(
+    codes: Tensor,
+    scales: Tensor | None,
+    scheme: str,
+    spelling: str,
+    global_scale: Tensor | None,
+    zero_points: Tensor | None,
+    biases: Tensor | None,
+    group_index: Tensor | None,
+    table: Tensor | None,
+    block: tuple[int, int] | None,
+    shape: tuple[int, ...] | None,
+    dtype: Any,
+) -> Tensor: ...
+def block_formats() -> list[dict[str, Any]]: ...
 def explain(literal: str, from_: Any, to: Any, options: dict[str, Any]) -> dict[str, Any]: ...
 def dtypes() -> list[dict[str, Any]]: ...
 def target() -> str: ...

@@ -1,0 +1,93 @@
+#include "blocks.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bound_arguments.hpp"
+#include "tensorcast/block.hpp"
+#include "tensorcast/tensor.hpp"
+
+namespace tensorcast::python {
+namespace {
+
+using Given = std::optional<Tensor>;
+
+TensorView view_of(const Given& tensor) { return tensor ? tensor->view() : TensorView{}; }
+
+const BlockFormat& format_of(const std::string& scheme, const std::string& spelling) {
+  if (const BlockFormat* format = find_block_format(scheme, spelling)) return *format;
+  std::string known;
+  for (const BlockFormat& format : block_formats()) {
+    if (spelling.empty() || format.scheme == scheme) known += (known.empty() ? "" : ", ") + std::string(format.scheme);
+    if (format.scheme == scheme) known += " of " + std::string(format.spelling);
+  }
+  const std::string what = "no block format \"" + scheme + (spelling.empty() ? "\"" : "\" of \"" + spelling + "\"");
+  throw nb::value_error((what + "; there are " + known).c_str());
+}
+
+Tensor dequantize_tensor(const Tensor& codes, const Given& scales, const std::string& scheme,
+                         const std::string& spelling, const Given& global_scale, const Given& zero_points,
+                         const Given& biases, const Given& group_index, const Given& table,
+                         std::optional<std::pair<std::int64_t, std::int64_t>> block,
+                         const std::optional<std::vector<std::int64_t>>& shape, nb::handle dtype) {
+  const BlockFormat& format = format_of(scheme, spelling);
+  BlockTensor tensor{.coding = format.coding,
+                     .shape = {},
+                     .block_rows = block ? block->first : format.block_rows,
+                     .block_columns = block ? block->second : format.block_columns,
+                     .codes = codes.view(),
+                     .scales = view_of(scales),
+                     .global_scale = view_of(global_scale),
+                     .zero_points = view_of(zero_points),
+                     .biases = view_of(biases),
+                     .group_index = view_of(group_index)};
+  tensor.shape = shape ? Shape(*shape) : checked(weight_shape(format.coding, codes.dtype(), codes.shape()));
+  if (table) {
+    tensor.table = checked(table->as<float>());
+  } else if (format.scheme == "nf4" || format.scheme == "fp4") {
+    tensor.table = format.scheme == "nf4" ? nf4_table() : fp4_table();
+  }
+  const DType to = dtype_of(dtype);
+  std::vector<std::byte> bytes(storage_bytes(to, checked(element_count(tensor.shape))));
+  Result<void> done;
+  {
+    const nb::gil_scoped_release released;
+    done = dequantize(tensor, 0, {to, tensor.shape, bytes});
+  }
+  checked(std::move(done));
+  return checked(Tensor::own(to, tensor.shape, std::move(bytes)));
+}
+
+nb::list block_format_rows() {
+  nb::list rows;
+  for (const BlockFormat& format : block_formats()) {
+    nb::dict row;
+    row["scheme"] = format.scheme;
+    row["spelling"] = format.spelling;
+    row["element"] = name(format.coding.element);
+    row["bits"] = format.coding.bits;
+    row["block"] = nb::make_tuple(format.block_rows, format.block_columns);
+    row["order"] = format.order;
+    rows.append(row);
+  }
+  return rows;
+}
+
+}  // namespace
+
+void bind_blocks(nb::module_& module) {
+  module.def("dequantize", &dequantize_tensor, nb::arg("codes"), nb::arg("scales").none(), nb::arg("scheme"),
+             nb::arg("spelling"), nb::arg("global_scale").none(), nb::arg("zero_points").none(),
+             nb::arg("biases").none(), nb::arg("group_index").none(), nb::arg("table").none(), nb::arg("block").none(),
+             nb::arg("shape").none(), nb::arg("dtype"), "The numbers of a weight in blocks.");
+  module.def("block_formats", &block_format_rows, "The table of block formats.");
+}
+
+}  // namespace tensorcast::python

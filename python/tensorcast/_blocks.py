@@ -1,0 +1,83 @@
+"""Numbers in blocks that share scales."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import _core, _tensors
+from ._options import DTypeLike
+
+
+def dequantize(
+    codes: Any,
+    scales: Any,
+    scheme: str,
+    *,
+    global_scale: Any = None,
+    zero_points: Any = None,
+    biases: Any = None,
+    group_index: Any = None,
+    table: Any = None,
+    block: int | tuple[int, int] | None = None,
+    shape: tuple[int, ...] | None = None,
+    spelling: str | None = None,
+    dtype: DTypeLike = "float32",
+) -> Any:
+    """The numbers of a weight whose codes share scales, exactly as the tool that wrote them computes them.
+
+    Each step is one float32 operation in that tool's order, then comes one rounding to ``dtype``.
+
+    >>> weight = tc.dequantize(packed, scales, "nvfp4", global_scale=scale_2, dtype="bfloat16")
+
+    Args:
+        codes: as they are stored: an array or PyTorch tensor of any contiguous type, packed. GGUF: rows of bytes.
+        scales: a number for each block, in the type that is stored (E8M0 and E4M3 also as uint8); ``None`` for GGUF.
+        scheme: such as ``"fp8-block"``, ``"mxfp4"``, ``"nvfp4"``, ``"int4-group"``, ``"gptq-4"``, ``"nf4"``, ``"q4_k"``;
+            :func:`block_formats` lists them.
+        global_scale: one float32 number, or one for each matrix: a factor, with the spelling ``"compressed-tensors"`` a
+            divisor.
+        zero_points: numbers, or packed as the spelling has them.
+        biases: MLX: added to the products.
+        group_index: GPTQ's ``g_idx``: the group of each input.
+        table: the numbers of 4-bit codes (bitsandbytes' ``quant_map``); default: those of NF4 and FP4.
+        block: inputs that share a scale, or (rows, inputs) of a block; 0: all of them. Default: the scheme's usual ones.
+        shape: of the weight, for codes that do not tell it: NF4 and FP4, and rows with padding.
+        spelling: whose layout; default: that of the scheme's first row in :func:`block_formats`.
+        dtype: a floating-point type of 8 bits or more.
+
+    Returns:
+        The weight, of shape (..., outputs, inputs): an array, or a PyTorch tensor if ``codes`` is one.
+
+    Raises:
+        CastError: shapes, types or sizes that contradict each other.
+        ValueError: no such scheme or spelling.
+
+    Formulas and sources: docs/blocks.md.
+    """
+    def core(x: Any, dtype: Any = None) -> Any:
+        if x is None:
+            return None
+        if dtype is not None and not _tensors.is_torch(x):
+            x = np.asarray(x, dtype)
+        return _tensors.to_core(x)
+
+    spelled = spelling or ("gguf" if scales is None else "")
+    made = _core.dequantize(
+        core(codes), core(scales), scheme, spelled, core(global_scale, np.float32), core(zero_points), core(biases),
+        core(group_index), core(table), _block(block, scheme, spelled), shape, dtype
+    )  # fmt: skip
+    return _tensors.from_core(made, _tensors.is_torch(codes))
+
+
+def _block(block: int | tuple[int, int] | None, scheme: str, spelling: str) -> tuple[int, int] | None:
+    """Rows and columns of a block of the codes, which GPTQ and AWQ store with the inputs as rows."""
+    if block is None or isinstance(block, tuple):
+        return block
+    return (block, 1) if scheme.startswith(("gptq", "awq")) else (1, block)
+
+
+def block_formats() -> list[dict[str, Any]]:
+    """The block formats that :func:`dequantize` reads: scheme, spelling, element, bits, block and order of operations."""
+    return _core.block_formats()

@@ -1,0 +1,211 @@
+#include "block/code_matrix.hpp"
+
+#include <array>
+#include <cstring>
+
+#include "block/gguf_block.hpp"
+#include "dtype/formatted.hpp"
+#include "kernels/kernel.hpp"
+
+namespace tensorcast::block {
+namespace {
+
+constexpr std::size_t word_bits = 32;
+constexpr std::size_t chunk = 256;  // codes in a buffer of bytes
+
+// A place in words for each of eight columns.
+constexpr std::array<unsigned, 8> awq_places = {0, 4, 1, 5, 2, 6, 3, 7};
+
+void convert(DType from, const std::byte* src, std::span<float> out) noexcept {
+  static const codec::Policy policy{};
+  const kernels::Kernel* kernel = kernels::find_kernel(active_target(), from, DType::float32);
+  kernel->run(src, reinterpret_cast<std::byte*>(out.data()), out.size(), policy);
+}
+
+// The bits [first, first + width) of `data`, at most 8, in at most two bytes. Reads no byte beyond.
+unsigned bits_at(const std::byte* data, std::size_t first, unsigned width) noexcept {
+  const std::size_t byte = first / 8;
+  const unsigned shift = first % 8;
+  unsigned bits = std::to_integer<unsigned>(data[byte]) >> shift;
+  if (shift + width > 8) bits |= std::to_integer<unsigned>(data[byte + 1]) << (8 - shift);
+  return bits & ((1u << width) - 1);
+}
+
+// The type whose packed storage is this stream of codes: uint4 for four bits of unsigned integers.
+DType stream_type(DType element, int bits) noexcept {
+  const bool is_signed = element == DType::int8;
+  if (element != DType::int8 && element != DType::uint8 && element != DType::undefined) return element;
+  switch (bits) {
+    case 2:
+      return is_signed ? DType::int2 : DType::uint2;
+    case 4:
+      return is_signed ? DType::int4 : DType::uint4;
+    case 8:
+      return is_signed ? DType::int8 : DType::uint8;
+    default:
+      return DType::undefined;
+  }
+}
+
+}  // namespace
+
+// Codes one a byte, in the low bits.
+void CodeMatrices::read_bytes(const std::byte* from, std::span<float> out) const noexcept {
+  if (element == DType::int8 && bits < 8) {
+    const int shift = 8 - bits;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const auto high = static_cast<std::int8_t>(std::to_integer<unsigned>(from[i]) << shift);
+      out[i] = static_cast<float>(high >> shift);
+    }
+    return;
+  }
+  if (bits < 8 && element != DType::uint8 && element != DType::undefined) {
+    std::array<std::byte, chunk> packed;  // as the type is stored
+    for (std::size_t i = 0; i < packed.size(); ++i) packed[i] = std::byte{0};
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const unsigned code = std::to_integer<unsigned>(from[i]) << (i * static_cast<std::size_t>(bits) % 8);
+      const std::size_t byte = i * static_cast<std::size_t>(bits) / 8;
+      packed[byte] |= static_cast<std::byte>(code);
+      if (code > 0xff) packed[byte + 1] |= static_cast<std::byte>(code >> 8);
+    }
+    convert(element, packed.data(), out);
+    return;
+  }
+  convert(element == DType::undefined ? DType::uint8 : element, from, out);
+}
+
+void CodeMatrices::read_gguf(const std::byte* from, std::span<float> out) const noexcept {
+  const GgufRow& format = block::row(gguf);
+  GgufRuns runs;
+  for (std::size_t done = 0; done < out.size(); done += format.size.elements, from += format.size.bytes) {
+    format.read(reinterpret_cast<const std::uint8_t*>(from), runs);
+    float* const numbers = out.data() + done;
+    for (std::size_t first = 0, k = 0; first < format.size.elements; first += runs.run, ++k) {
+      const float scale = runs.scale[k];
+      for (std::size_t i = first; i < first + runs.run; ++i) numbers[i] = static_cast<float>(runs.q[i]) * scale;
+      if (!runs.has_bias) continue;
+      const float bias = runs.bias[k];
+      for (std::size_t i = first; i < first + runs.run; ++i) numbers[i] += bias;
+    }
+  }
+}
+
+// Any packing, code by code.
+void CodeMatrices::read_single(const std::byte* data_of_matrix, std::size_t row, std::size_t column,
+                               std::span<float> out) const noexcept {
+  std::array<std::byte, chunk> codes;
+  const auto width = static_cast<std::size_t>(bits);
+  for (std::size_t done = 0; done < out.size(); done += chunk) {
+    const std::size_t n = std::min(chunk, out.size() - done);
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::size_t c = column + done + i;
+      unsigned code = 0;
+      switch (packing) {
+        case BlockPacking::words_down: {
+          // A code may begin in one word of the column and end in the next.
+          const std::size_t first = row * width;
+          const auto part = [&](std::size_t bit, unsigned length) {
+            const std::byte* word = data_of_matrix + bit / word_bits * row_bytes + c * sizeof(std::uint32_t);
+            return bits_at(word, bit % word_bits, length);
+          };
+          const std::size_t left = word_bits - first % word_bits;
+          if (left >= width) {
+            code = part(first, static_cast<unsigned>(width));
+          } else {
+            code = part(first, static_cast<unsigned>(left)) | part(first + left, static_cast<unsigned>(width - left))
+                                                                  << left;
+          }
+          break;
+        }
+        case BlockPacking::awq:
+          code = bits_at(data_of_matrix + row * row_bytes, c / 8 * word_bits + awq_places[c % 8] * 4, 4);
+          break;
+        case BlockPacking::row_pairs:
+          code = bits_at(data_of_matrix + row / 2 * row_bytes, c * 8 + row % 2 * 4, 4);
+          break;
+        case BlockPacking::high_nibble_first:
+        case BlockPacking::flat:
+          code = bits_at(data_of_matrix + row * row_bytes, (c ^ 1) * 4, 4);
+          break;
+        case BlockPacking::stream:
+        case BlockPacking::gguf:
+          code = bits_at(data_of_matrix + row * row_bytes, c * width, static_cast<unsigned>(width));
+          break;
+      }
+      codes[i] = static_cast<std::byte>(code);
+    }
+    read_bytes(codes.data(), out.subspan(done, n));
+  }
+}
+
+void CodeMatrices::read(std::size_t matrix, std::size_t row, std::size_t column, std::span<float> out) const noexcept {
+  const std::byte* const from = data + matrix * matrix_bytes;
+  if (packing == BlockPacking::gguf) {
+    const GgufBlockSize size = block::row(gguf).size;
+    return read_gguf(from + row * row_bytes + column / size.elements * size.bytes, out);
+  }
+  const DType stored = stream_type(element, bits);
+  const bool is_nibbles = packing == BlockPacking::high_nibble_first || packing == BlockPacking::flat;
+  if (stored == DType::undefined || (packing != BlockPacking::stream && !is_nibbles)) {
+    return read_single(from, row, column, out);
+  }
+  const std::byte* const begin = from + row * row_bytes + column * static_cast<std::size_t>(bits) / 8;
+  if (!is_nibbles) return convert(stored, begin, out);
+  std::array<std::byte, chunk> swapped;
+  for (std::size_t done = 0; done < out.size(); done += 2 * chunk) {
+    const std::size_t n = std::min(2 * chunk, out.size() - done);
+    for (std::size_t i = 0; i < (n + 1) / 2; ++i) {
+      const std::byte both = begin[done / 2 + i];
+      swapped[i] = both << 4 | both >> 4;
+    }
+    convert(stored, swapped.data(), out.subspan(done, n));
+  }
+}
+
+Result<void> lay_out(CodeMatrices& codes, std::size_t bytes, const char* what) {
+  const auto wrong = [&](std::size_t least) {
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = formatted("{} take {} bytes, and {} x {} x {} of {} bits would take {}", what, bytes,
+                                      codes.count, codes.rows, codes.columns, codes.bits, least)};
+  };
+  const auto width = static_cast<std::size_t>(codes.bits);
+  std::size_t row_units = codes.rows;  // rows of bytes in a matrix
+  std::size_t least = 0;               // bytes in each
+  switch (codes.packing) {
+    case BlockPacking::words_down:
+      row_units = (codes.rows * width + word_bits - 1) / word_bits;
+      least = codes.columns * sizeof(std::uint32_t);
+      break;
+    case BlockPacking::awq:
+      least = (codes.columns + 7) / 8 * sizeof(std::uint32_t);
+      break;
+    case BlockPacking::row_pairs:
+      row_units = (codes.rows + 1) / 2;
+      least = codes.columns;
+      break;
+    case BlockPacking::gguf: {
+      const GgufBlockSize size = row(codes.gguf).size;
+      if (codes.columns % size.elements != 0) {
+        return Error{.code = ErrorCode::invalid_argument,
+                     .message = formatted("{} columns are no whole blocks of {}", codes.columns, size.elements)};
+      }
+      least = codes.columns / size.elements * size.bytes;
+      break;
+    }
+    default:
+      least = (codes.columns * width + 7) / 8;
+  }
+  const std::size_t units = codes.count * row_units;
+  if (units == 0 || least == 0) {
+    codes.row_bytes = codes.matrix_bytes = 0;
+    return bytes == 0 ? Result<void>() : wrong(0);
+  }
+  // Rows may end with bytes that hold no code: those of a whole word.
+  const std::size_t slack = codes.packing == BlockPacking::stream ? (least + 3) / 4 * 4 : least;
+  if (bytes % units != 0 || bytes / units < least || bytes / units > slack) return wrong(units * least);
+  codes.row_bytes = bytes / units;
+  codes.matrix_bytes = codes.row_bytes * row_units;
+  return {};
+}
+
+}  // namespace tensorcast::block

@@ -1,0 +1,42 @@
+// Matrices of codes of any packing, read as numbers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "tensorcast/block.hpp"
+
+namespace tensorcast::block {
+
+// `count` matrices of rows x columns codes, one after the other.
+struct CodeMatrices {
+  BlockPacking packing = BlockPacking::stream;
+  DType element = DType::undefined;  // as in BlockCoding; (u)int8 for integers
+  int bits = 8;
+  GgufBlock gguf = GgufBlock::none;  // for BlockPacking::gguf
+  std::size_t count = 1;
+  std::size_t rows = 0;
+  std::size_t columns = 0;
+  std::size_t matrix_bytes = 0;
+  std::size_t row_bytes = 0;  // of a row of words for words_down, of two rows for row_pairs
+  const std::byte* data = nullptr;
+
+  static constexpr std::size_t alignment = 256;
+
+  // Codes of a row, from `column` on, as float32: numbers of float types and of GGUF, integers as they are, indices of
+  // tables. `column` is a multiple of alignment.
+  void read(std::size_t matrix, std::size_t row, std::size_t column, std::span<float> out) const noexcept;
+
+ private:
+  void read_gguf(const std::byte* from, std::span<float> out) const noexcept;
+  void read_bytes(const std::byte* from, std::span<float> out) const noexcept;
+  void read_single(const std::byte* matrix_data, std::size_t row, std::size_t column,
+                   std::span<float> out) const noexcept;
+};
+
+// Sets matrix_bytes and row_bytes from the bytes that all codes take.
+// Errors: invalid_argument: they do not divide into such matrices, or are too few.
+[[nodiscard]] Result<void> lay_out(CodeMatrices& codes, std::size_t bytes, const char* what);
+
+}  // namespace tensorcast::block

@@ -1,0 +1,415 @@
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "block/code_matrix.hpp"
+#include "block/scale_grid.hpp"
+#include "cast/conversion.hpp"
+#include "cast/parallel.hpp"
+#include "dtype/formatted.hpp"
+#include "dtype/guarded.hpp"
+#include "tensorcast/block.hpp"
+
+namespace tensorcast::block {
+namespace {
+
+constexpr std::size_t chunk_columns = 2048;  // codes, numbers and results stay in the first-level cache
+constexpr std::size_t tile_edge = 64;        // of a transposed tile
+constexpr std::size_t task_elements = std::size_t{1} << 18;
+
+Error wrong(std::string message) { return Error{.code = ErrorCode::invalid_argument, .message = std::move(message)}; }
+
+// A tensor whose sizes fit each other.
+struct Checked {
+  CodeMatrices codes;
+  bool transposed = false;
+  std::size_t rows = 0;     // of a matrix of the weight
+  std::size_t columns = 0;  // of the weight
+  std::size_t block_rows = 1;
+  std::size_t block_columns = 1;
+  ScaleGrid scales, zeros, biases;
+  std::span<const float> globals;
+  std::vector<std::int32_t> group_of_row;
+  const BlockTensor* tensor = nullptr;
+
+  [[nodiscard]] const BlockCoding& coding() const noexcept { return tensor->coding; }
+  [[nodiscard]] std::size_t grid_row(std::size_t code_row) const noexcept {
+    return group_of_row.empty() ? code_row / block_rows : static_cast<std::size_t>(group_of_row[code_row]);
+  }
+};
+
+bool turns(const BlockCoding& coding) noexcept {
+  return coding.transposed || coding.packing == BlockPacking::words_down || coding.packing == BlockPacking::awq;
+}
+
+Result<void> check_coding(const BlockTensor& tensor) {
+  const BlockCoding& coding = tensor.coding;
+  const bool is_integer = coding.element == DType::int8 || coding.element == DType::uint8;
+  const bool is_table = coding.element == DType::undefined && coding.gguf == GgufBlock::none;
+  if ((coding.packing == BlockPacking::gguf) != (coding.gguf != GgufBlock::none)) {
+    return wrong("the packing gguf and one of its formats belong together");
+  }
+  if (coding.gguf > GgufBlock::nvfp4) return wrong("no such format of GGUF");
+  if (coding.gguf != GgufBlock::none) return {};
+  if (coding.bits < 1 || coding.bits > 8) return wrong(formatted("codes of {} bits", coding.bits));
+  const bool has_nibbles = coding.packing == BlockPacking::high_nibble_first || coding.packing == BlockPacking::flat ||
+                           coding.packing == BlockPacking::awq || coding.packing == BlockPacking::row_pairs;
+  if (has_nibbles && coding.bits != 4) return wrong("this packing is of codes of 4 bits");
+  if (is_table) {
+    if (tensor.table.size() < std::size_t{1} << coding.bits) {
+      return wrong(formatted("a table of {} numbers for codes of {} bits", tensor.table.size(), coding.bits));
+    }
+  } else if (!is_integer && (family(coding.element) != Family::floating || bit_width(coding.element) != coding.bits)) {
+    return wrong(formatted("codes of {} bits are no {}", coding.bits, name(coding.element)));
+  }
+  if (tensor.block_rows < 0 || tensor.block_columns < 0) return wrong("blocks of a negative size");
+  return {};
+}
+
+Result<std::vector<std::int32_t>> read_group_index(const BlockTensor& tensor, std::size_t rows, std::size_t groups) {
+  const TensorView& view = tensor.group_index;
+  std::vector<std::int32_t> index;
+  if (view.dtype == DType::undefined) return index;
+  if (view.dtype != DType::int32 || view.bytes.size() != rows * sizeof(std::int32_t)) {
+    return wrong(formatted("the index of groups is not {} int32 numbers", rows));
+  }
+  index.resize(rows);
+  std::memcpy(index.data(), view.bytes.data(), view.bytes.size());
+  for (const std::int32_t group : index) {
+    if (group < 0 || static_cast<std::size_t>(group) >= groups) {
+      return wrong(formatted("group {} of {}", group, groups));
+    }
+  }
+  return index;
+}
+
+// Sets everything but the codes' data.
+Result<Checked> check(const BlockTensor& tensor) {
+  if (Result<void> right = check_coding(tensor); !right) return std::move(right).error();
+  const BlockCoding& coding = tensor.coding;
+  Checked made;
+  made.tensor = &tensor;
+  const Result<std::size_t> count = element_count(tensor.shape);
+  if (!count) return count.error();
+  if (*count > std::numeric_limits<std::size_t>::max() / 64) return wrong("the weight is too large");
+  const std::size_t rank = tensor.shape.size();
+  made.columns = rank == 0 ? 1 : static_cast<std::size_t>(tensor.shape.back());
+  made.rows = rank < 2 ? 1 : static_cast<std::size_t>(tensor.shape[rank - 2]);
+  made.transposed = turns(coding);
+
+  CodeMatrices& codes = made.codes;
+  codes.packing = coding.packing;
+  codes.element = coding.element;
+  codes.bits = coding.bits;
+  codes.gguf = coding.gguf;
+  codes.rows = made.transposed ? made.columns : made.rows;
+  codes.columns = made.transposed ? made.rows : made.columns;
+  codes.count = *count == 0 ? 0 : *count / (made.rows * made.columns);
+  if (coding.packing == BlockPacking::flat) {
+    codes.count = codes.rows = 1;
+    codes.columns = *count;
+  }
+  if (*count == 0) return made;
+
+  const Result<std::size_t> stored = element_count(tensor.codes.shape);
+  if (!stored) return stored.error();
+  if (Result<void> fits = lay_out(codes, storage_bytes(tensor.codes.dtype, *stored), "the codes"); !fits) {
+    return std::move(fits).error();
+  }
+  if (coding.gguf != GgufBlock::none) return made;
+
+  made.block_rows = tensor.block_rows == 0 ? codes.rows : static_cast<std::size_t>(tensor.block_rows);
+  made.block_columns = tensor.block_columns == 0 ? codes.columns : static_cast<std::size_t>(tensor.block_columns);
+  const GridSize grid{codes.count, (codes.rows - 1) / made.block_rows + 1,
+                      (codes.columns - 1) / made.block_columns + 1};
+  Result<ScaleGrid> scales = scale_grid(tensor.scales, grid, coding.scale, coding.swizzled, "scales");
+  if (!scales) return std::move(scales).error();
+  made.scales = *scales;
+  if (tensor.zero_points.dtype != DType::undefined) {
+    Result<ScaleGrid> zeros = zero_grid(tensor.zero_points, grid, coding);
+    if (!zeros) return std::move(zeros).error();
+    made.zeros = *zeros;
+  }
+  if (tensor.biases.dtype != DType::undefined) {
+    Result<ScaleGrid> biases = scale_grid(tensor.biases, grid, DType::undefined, false, "biases");
+    if (!biases) return std::move(biases).error();
+    made.biases = *biases;
+  }
+  if (coding.global != GlobalScale::none) {
+    const std::size_t bytes = tensor.global_scale.bytes.size();
+    const bool is_float32 = tensor.global_scale.dtype == DType::float32;
+    if (!is_float32 || (bytes != sizeof(float) && bytes != codes.count * sizeof(float))) {
+      return wrong(formatted("the global scale is not 1 or {} float32 numbers", codes.count));
+    }
+    if (reinterpret_cast<std::uintptr_t>(tensor.global_scale.bytes.data()) % alignof(float) != 0) {
+      return wrong("the global scale is not aligned");
+    }
+    made.globals = {reinterpret_cast<const float*>(tensor.global_scale.bytes.data()), bytes / sizeof(float)};
+  }
+  Result<std::vector<std::int32_t>> groups = read_group_index(tensor, codes.rows, grid.rows);
+  if (!groups) return std::move(groups).error();
+  made.group_of_row = std::move(*groups);
+  return made;
+}
+
+Result<CodeRange> range_of(const Checked& checked, std::int64_t first, std::int64_t count) {
+  const CodeMatrices& codes = checked.codes;
+  const Result<std::size_t> total = element_count(checked.tensor->shape);
+  const std::size_t all_rows = checked.columns == 0 ? 0 : *total / checked.columns;
+  if (first < 0 || count < 0 || static_cast<std::uint64_t>(first) > all_rows ||
+      static_cast<std::uint64_t>(count) > all_rows - static_cast<std::uint64_t>(first)) {
+    return wrong(formatted("rows {} to {} of {}", first, first + count, all_rows));
+  }
+  if (count == 0 || codes.count == 0) return CodeRange{};
+  const auto begin = static_cast<std::uint64_t>(first);
+  const std::uint64_t end = begin + static_cast<std::uint64_t>(count);
+  if (codes.packing == BlockPacking::flat) {
+    return CodeRange{begin * checked.columns / 2, (end * checked.columns + 1) / 2};
+  }
+  if (checked.transposed || codes.packing == BlockPacking::row_pairs) {
+    return CodeRange{begin / checked.rows * codes.matrix_bytes, ((end - 1) / checked.rows + 1) * codes.matrix_bytes};
+  }
+  return CodeRange{begin * codes.row_bytes, end * codes.row_bytes};
+}
+
+// Numbers of a run of codes in one row, with scales that are kept for the next row of the same blocks.
+class RowReader {
+ public:
+  explicit RowReader(const Checked& checked) : checked_(checked) {}
+
+  // `column` is a multiple of CodeMatrices::alignment.
+  void read(std::size_t matrix, std::size_t row, std::size_t column, std::span<float> out) {
+    checked_.codes.read(matrix, row, column, out);
+    const BlockCoding& coding = checked_.coding();
+    if (coding.gguf != GgufBlock::none) return;
+    if (coding.element == DType::undefined) {
+      for (float& number : out) number = checked_.tensor->table[static_cast<std::size_t>(number)];
+    }
+    if (coding.positive_zero) {
+      for (float& number : out) number += 0.0f;
+    }
+    load_scales(matrix, checked_.grid_row(row), column, out.size());
+    if (checked_.block_columns == 1) {
+      apply_each(out);
+    } else {
+      for (std::size_t done = 0; done < out.size();) {
+        const std::size_t at = column + done;
+        const std::size_t block = at / checked_.block_columns;
+        const std::size_t left = (block + 1) * checked_.block_columns - at;
+        const std::size_t n = std::min(left, out.size() - done);
+        apply(out.subspan(done, n), block - first_block_);
+        done += n;
+      }
+    }
+    if (coding.factor != 1.0f) {
+      for (float& number : out) number *= coding.factor;
+    }
+  }
+
+ private:
+  void load_scales(std::size_t matrix, std::size_t grid_row, std::size_t column, std::size_t count) {
+    const std::size_t first = column / checked_.block_columns;
+    const std::size_t blocks = (column + count - 1) / checked_.block_columns - first + 1;
+    if (is_loaded_ && matrix == matrix_ && grid_row == grid_row_ && first == first_block_ && blocks == scales_.size())
+      return;
+    matrix_ = matrix, grid_row_ = grid_row, first_block_ = first, is_loaded_ = true;
+    scales_.resize(blocks);
+    checked_.scales.read(matrix, grid_row, first, scales_);
+    const BlockCoding& coding = checked_.coding();
+    if (coding.global != GlobalScale::none) {
+      const float global = checked_.globals[checked_.globals.size() == 1 ? 0 : matrix];
+      const bool divides = coding.global == GlobalScale::divisor;
+      for (float& scale : scales_) scale = divides ? scale / global : scale * global;
+    }
+    zeros_.assign(blocks, static_cast<float>(coding.offset));
+    if (!checked_.zeros.empty()) {
+      checked_.zeros.read(matrix, grid_row, first, zeros_);
+      for (float& zero : zeros_) zero += static_cast<float>(coding.zero_added);
+    }
+    has_zeros_ = !checked_.zeros.empty() || coding.offset != 0;
+    biases_.resize(checked_.biases.empty() ? 0 : blocks);
+    if (!biases_.empty()) checked_.biases.read(matrix, grid_row, first, biases_);
+  }
+
+  void apply(std::span<float> out, std::size_t block) const {
+    const float scale = scales_[block];
+    if (has_zeros_) {
+      const float zero = zeros_[block];
+      for (float& number : out) number = (number - zero) * scale;
+    } else {
+      for (float& number : out) number *= scale;
+    }
+    if (biases_.empty()) return;
+    for (float& number : out) number += biases_[block];
+  }
+
+  // A block for each column.
+  void apply_each(std::span<float> out) const {
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = (has_zeros_ ? out[i] - zeros_[i] : out[i]) * scales_[i];
+    for (std::size_t i = 0; i < biases_.size(); ++i) out[i] += biases_[i];
+  }
+
+  const Checked& checked_;
+  bool is_loaded_ = false;
+  bool has_zeros_ = false;
+  std::size_t matrix_ = 0, grid_row_ = 0, first_block_ = 0;
+  std::vector<float> scales_, zeros_, biases_;
+};
+
+// Rows [first, first + rows) of the weight into `out`.
+class Writer {
+ public:
+  Writer(const Checked& checked, std::size_t first, DType to, std::byte* out, const codec::Policy& policy)
+      : checked_(checked), first_(first), to_(to), out_(out), policy_(policy) {}
+
+  Result<void> write(std::size_t begin, std::size_t end, CastReport* report) const {
+    if (checked_.transposed) return write_transposed(begin, end, report);
+    RowReader reader(checked_);
+    std::array<float, chunk_columns> numbers;
+    const bool is_flat = checked_.codes.packing == BlockPacking::flat;
+    for (std::size_t row = begin; row < end; ++row) {
+      const std::size_t from = is_flat ? row * checked_.columns : 0;
+      for (std::size_t done = 0; done < checked_.columns;) {
+        const std::size_t column = from + done;
+        const std::size_t skipped = column % CodeMatrices::alignment;
+        const std::size_t n = std::min(chunk_columns - skipped, checked_.columns - done);
+        const std::span<float> chunk(numbers.data(), skipped + n);
+        if (is_flat) {
+          reader.read(0, 0, column - skipped, chunk);
+        } else {
+          reader.read(row / checked_.rows, row % checked_.rows, column - skipped, chunk);
+        }
+        if (Result<void> put = this->put(chunk.subspan(skipped), row, done, report); !put) return put;
+        done += n;
+      }
+    }
+    return {};
+  }
+
+ private:
+  // Tiles of codes, turned.
+  Result<void> write_transposed(std::size_t begin, std::size_t end, CastReport* report) const {
+    RowReader reader(checked_);
+    constexpr std::size_t wide = CodeMatrices::alignment;
+    std::vector<float> read(tile_edge * wide);
+    std::array<float, tile_edge> turned;
+    for (std::size_t row = begin; row < end;) {
+      const std::size_t matrix = row / checked_.rows;
+      const std::size_t in_matrix = row % checked_.rows;
+      const std::size_t skipped = in_matrix % wide;
+      const std::size_t n = std::min({wide - skipped, end - row, checked_.rows - in_matrix});
+      for (std::size_t k = 0; k < checked_.columns; k += tile_edge) {
+        const std::size_t depth = std::min(tile_edge, checked_.columns - k);
+        for (std::size_t i = 0; i < depth; ++i) {
+          reader.read(matrix, k + i, in_matrix - skipped, {&read[i * wide], skipped + n});
+        }
+        for (std::size_t j = 0; j < n; ++j) {
+          for (std::size_t i = 0; i < depth; ++i) turned[i] = read[i * wide + skipped + j];
+          if (Result<void> put = this->put({turned.data(), depth}, row + j, k, report); !put) return put;
+        }
+      }
+      row += n;
+    }
+    return {};
+  }
+
+  Result<void> put(std::span<const float> numbers, std::size_t row, std::size_t column, CastReport* report) const {
+    const std::size_t place = (row - first_) * checked_.columns + column;
+    std::byte* const to = out_ + place * static_cast<std::size_t>(bit_width(to_) / 8);
+    const Conversion conversion{reinterpret_cast<const std::byte*>(numbers.data()), DType::float32, to, to_,
+                                numbers.size()};
+    if (to_ == DType::float32 && report == nullptr && policy_.scale == 1.0) {
+      std::memcpy(to, numbers.data(), numbers.size_bytes());
+      return {};
+    }
+    Result<void> done = run(conversion, policy_, {.threads = 1}, report);
+    if (!done && done.error().element) *done.error().element += place;
+    return done;
+  }
+
+  const Checked& checked_;
+  std::size_t first_;
+  DType to_;
+  std::byte* out_;
+  const codec::Policy& policy_;
+};
+
+Result<void> write_in_tasks(const Writer& writer, const Checked& checked, std::size_t first, std::size_t rows,
+                            CastReport* report, const Execution& execution) {
+  // Blocks of the codes that share scales, and tiles, stay together.
+  const std::size_t unit = checked.transposed ? CodeMatrices::alignment : 16;
+  const std::size_t each = std::max(unit, task_elements / checked.columns / unit * unit);
+  const std::size_t tasks = (rows - 1) / each + 1;
+  if (tasks == 1 || execution.threads == 1 || !may_use_threads(execution)) {
+    return writer.write(first, first + rows, report);
+  }
+  std::vector<CastReport> reports(report == nullptr ? 0 : tasks);
+  std::vector<std::optional<Error>> errors(tasks);
+  run_tasks(tasks, execution, [&](std::size_t task) {
+    const std::size_t begin = first + task * each;
+    const std::size_t end = std::min(begin + each, first + rows);
+    Result<void> done = writer.write(begin, end, reports.empty() ? nullptr : &reports[task]);
+    if (!done) errors[task] = std::move(done).error();
+  });
+  for (std::optional<Error>& error : errors) {
+    if (error) return *std::move(error);
+  }
+  for (const CastReport& part : reports) report->merge(part);
+  return {};
+}
+
+Result<void> convert(const BlockTensor& tensor, std::int64_t first, const MutableTensorView& out,
+                     const CastOptions& options, CastReport* report, const Execution& execution) {
+  Result<Checked> checked = check(tensor);
+  if (!checked) return std::move(checked).error();
+  if (family(out.dtype) != Family::floating || bit_width(out.dtype) < 8) {
+    return wrong("the target is no floating-point type of 8 bits or more");
+  }
+  const Result<std::size_t> count = element_count(out.shape);
+  if (!count) return count.error();
+  const Conversion whole{reinterpret_cast<const std::byte*>(&tensor), DType::float32, out.bytes.data(), out.dtype,
+                         *count};
+  if (Result<void> right = tensorcast::check(whole, options); !right) return right;
+  if (Result<void> size = check_size("target", out.dtype, *count, out.bytes.size()); !size) return size;
+  if (Result<void> threads = check_execution(execution); !threads) return threads;
+  if (*count == 0) return {};
+  if (checked->columns == 0 || *count % checked->columns != 0) {
+    return wrong(formatted("{} elements are no rows of {}", *count, checked->columns));
+  }
+  const std::size_t rows = *count / checked->columns;
+  const Result<CodeRange> range = range_of(*checked, first, static_cast<std::int64_t>(rows));
+  if (!range) return range.error();
+  const std::size_t all = checked->codes.count * checked->codes.matrix_bytes;
+  const std::size_t given = tensor.codes.bytes.size();
+  if (given != all && given != range->end - range->begin) {
+    return wrong(formatted("{} bytes of codes, where {} to {} of {} are needed", given, range->begin, range->end, all));
+  }
+  // Where all codes would begin; only those of the rows are read.
+  const auto data = reinterpret_cast<std::uintptr_t>(tensor.codes.bytes.data());
+  checked->codes.data = reinterpret_cast<const std::byte*>(given == all ? data : data - range->begin);
+  const codec::Policy policy = codec::policy_of(options, DType::float32, out.dtype);
+  const Writer writer(*checked, static_cast<std::size_t>(first), out.dtype, out.bytes.data(), policy);
+  return write_in_tasks(writer, *checked, static_cast<std::size_t>(first), rows, report, execution);
+}
+
+}  // namespace
+}  // namespace tensorcast::block
+
+namespace tensorcast::inline TENSORCAST_ABI {
+
+Result<CodeRange> code_range(const BlockTensor& tensor, std::int64_t first, std::int64_t count) {
+  return guarded([&]() -> Result<CodeRange> {
+    const Result<block::Checked> checked = block::check(tensor);
+    return checked ? block::range_of(*checked, first, count) : checked.error();
+  });
+}
+
+Result<void> dequantize(const BlockTensor& tensor, std::int64_t first, const MutableTensorView& out,
+                        const CastOptions& options, CastReport* report, const Execution& execution) {
+  return guarded([&] { return block::convert(tensor, first, out, options, report, execution); });
+}
+
+}  // namespace tensorcast::inline TENSORCAST_ABI

@@ -1,0 +1,185 @@
+// Pieces, threads and targets give the same bytes as one call; sizes that do not fit are errors. What the numbers are,
+// python/tests/test_blocks.py compares with NumPy and the gguf package.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "tensorcast/block.hpp"
+
+namespace tensorcast {
+namespace {
+
+// A weight of random bytes in a format of the table.
+struct Sample {
+  const BlockFormat* format = nullptr;
+  std::vector<std::byte> codes, scales, zeros, biases;
+  float global = 0.75f;
+  BlockTensor tensor;
+};
+
+std::vector<std::byte> random_bytes(std::size_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<std::byte> bytes(count);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random() & 0x3f);  // no NaN, as scales
+  return bytes;
+}
+
+std::int64_t blocks_of(std::int64_t length, std::int64_t block) {
+  return block == 0 ? 1 : (length + block - 1) / block;
+}
+
+void fill(Sample& sample, const BlockFormat& format, std::int64_t matrices, std::int64_t rows, std::int64_t columns) {
+  sample.format = &format;
+  const BlockCoding& coding = format.coding;
+  BlockTensor& tensor = sample.tensor;
+  tensor.coding = coding;
+  tensor.block_rows = format.block_rows;
+  tensor.block_columns = format.block_columns;
+  tensor.shape = {matrices, rows, columns};
+  const bool turned =
+      coding.transposed || coding.packing == BlockPacking::words_down || coding.packing == BlockPacking::awq;
+  const std::int64_t code_rows = turned ? columns : rows;
+  const std::int64_t code_columns = turned ? rows : columns;
+  std::int64_t bytes = matrices * rows * columns * coding.bits / 8;
+  if (coding.gguf != GgufBlock::none) {
+    const GgufBlockSize size = block_size(coding.gguf);
+    bytes = matrices * rows * (columns / size.elements) * size.bytes;
+  }
+  sample.codes = random_bytes(static_cast<std::size_t>(bytes), 1);
+  tensor.codes = {DType::uint8, {bytes}, sample.codes};
+  if (coding.gguf != GgufBlock::none) return;
+  std::int64_t grid =
+      matrices * blocks_of(code_rows, format.block_rows) * blocks_of(code_columns, format.block_columns);
+  if (coding.packing == BlockPacking::flat) grid = blocks_of(matrices * rows * columns, format.block_columns);
+  if (coding.swizzled) {
+    grid = matrices * ((code_rows + 127) / 128 * 128) * ((code_columns / format.block_columns + 3) / 4 * 4);
+  }
+  const bool is_code = coding.scale != DType::undefined;
+  sample.scales = random_bytes(static_cast<std::size_t>(grid) * (is_code ? 1 : 2), 2);
+  tensor.scales = {is_code ? DType::uint8 : DType::float16, {grid}, sample.scales};
+  tensor.global_scale = {DType::float32, {}, std::as_bytes(std::span(&sample.global, 1))};
+  if (coding.zero_added != 0) {
+    const std::size_t words = static_cast<std::size_t>(grid * coding.bits / 32);
+    sample.zeros = random_bytes(words * 4, 3);
+    tensor.zero_points = {DType::int32, {static_cast<std::int64_t>(words)}, sample.zeros};
+  }
+  tensor.table = nf4_table();
+}
+
+std::vector<std::byte> converted(const BlockTensor& tensor, std::int64_t first, std::int64_t rows, DType to,
+                                 const Execution& execution = {.threads = 1}) {
+  const std::int64_t columns = tensor.shape.back();
+  std::vector<std::byte> out(storage_bytes(to, static_cast<std::size_t>(rows * columns)));
+  const Result<void> done = dequantize(tensor, first, {to, {rows, columns}, out}, {}, nullptr, execution);
+  EXPECT_TRUE(done) << done.error().describe();
+  return out;
+}
+
+TEST(Dequantize, AnyPiecesOfAnyFormatAreThoseOfTheWhole) {
+  for (const BlockFormat& format : block_formats()) {
+    SCOPED_TRACE(std::string(format.scheme) + " of " + std::string(format.spelling));
+    Sample sample;
+    fill(sample, format, 2, 288, 512);
+    const std::vector<std::byte> whole = converted(sample.tensor, 0, 576, DType::bfloat16);
+    EXPECT_EQ(converted(sample.tensor, 0, 576, DType::bfloat16, {.threads = 3}), whole);
+    for (std::int64_t first = 0; first < 576;) {
+      const std::int64_t rows = std::min<std::int64_t>(first == 0 ? 37 : 150, 576 - first);
+      const Result<CodeRange> range = code_range(sample.tensor, first, rows);
+      ASSERT_TRUE(range);
+      // A copy of just these codes, so that a sanitizer sees any other byte that is read.
+      const std::vector<std::byte> part(sample.codes.begin() + static_cast<std::ptrdiff_t>(range->begin),
+                                        sample.codes.begin() + static_cast<std::ptrdiff_t>(range->end));
+      BlockTensor piece = sample.tensor;
+      piece.codes.bytes = part;
+      const std::vector<std::byte> made = converted(piece, first, rows, DType::bfloat16);
+      EXPECT_TRUE(std::equal(made.begin(), made.end(), whole.begin() + first * 512 * 2));
+      first += rows;
+    }
+  }
+}
+
+TEST(Dequantize, AllTargetsRoundTheSameFloat32Numbers) {
+  Sample sample;
+  fill(sample, *find_block_format("nvfp4"), 1, 3, 64);
+  const std::vector<std::byte> exact = converted(sample.tensor, 0, 3, DType::float32);
+  for (const DType to : {DType::float64, DType::float16, DType::bfloat16, DType::float8_e4m3fn, DType::float8_e5m2}) {
+    std::vector<std::byte> rounded(storage_bytes(to, 192));
+    ASSERT_TRUE(cast({DType::float32, {192}, exact}, {to, {192}, rounded}));
+    EXPECT_EQ(converted(sample.tensor, 0, 3, to), rounded);
+  }
+}
+
+TEST(Dequantize, ReportsWhatTheRoundingDid) {
+  Sample sample;
+  fill(sample, *find_block_format("fp8-channel"), 1, 700, 1024);
+  std::vector<std::byte> out(700 * 1024);
+  CastReport alone, shared;
+  const MutableTensorView to{DType::float8_e5m2, {700, 1024}, out};
+  ASSERT_TRUE(dequantize(sample.tensor, 0, to, {}, &alone, {.threads = 1}));
+  ASSERT_TRUE(dequantize(sample.tensor, 0, to, {}, &shared, {.threads = 4}));
+  EXPECT_EQ(alone.count, 700u * 1024);
+  EXPECT_EQ(alone.inexact, shared.inexact);
+  EXPECT_GT(alone.inexact, 0u);
+}
+
+TEST(Dequantize, NoElements) {
+  Sample sample;
+  fill(sample, *find_block_format("mxfp4"), 1, 4, 64);
+  sample.tensor.shape = {0, 64};
+  EXPECT_TRUE(dequantize(sample.tensor, 0, {DType::float16, {0, 64}, {}}));
+  sample.tensor.shape = {std::int64_t{1} << 40, std::int64_t{1} << 40, 0};
+  EXPECT_TRUE(dequantize(sample.tensor, 0, {DType::float16, {5, 0}, {}}));
+}
+
+TEST(Dequantize, SizesThatDoNotFitAreErrors) {
+  for (const BlockFormat& format : block_formats()) {
+    SCOPED_TRACE(std::string(format.scheme) + " of " + std::string(format.spelling));
+    Sample good;
+    fill(good, format, 2, 64, 512);
+    std::vector<std::byte> out(2 * 64 * 512 * 2);
+    const MutableTensorView to{DType::float16, {128, 512}, out};
+    ASSERT_TRUE(dequantize(good.tensor, 0, to));
+    const auto refused = [&](auto&& change) {
+      BlockTensor tensor = good.tensor;
+      change(tensor);
+      const Result<void> done = dequantize(tensor, 0, to);
+      return !done && done.error().code != ErrorCode::internal;
+    };
+    EXPECT_TRUE(refused([](BlockTensor& t) { t.codes.shape = {t.codes.shape[0] / 2}; }));
+    EXPECT_TRUE(refused([](BlockTensor& t) { t.codes.bytes = t.codes.bytes.first(t.codes.bytes.size() - 1); }));
+    EXPECT_TRUE(refused([](BlockTensor& t) { t.codes.shape = {INT64_MAX}; }));
+    EXPECT_TRUE(refused([](BlockTensor& t) { t.shape = {2, 64, 1024}; }));
+    EXPECT_TRUE(refused([](BlockTensor& t) { t.shape = {1, INT64_MAX / 32, 512}; }));
+    EXPECT_TRUE(refused([](BlockTensor& t) { t.shape = {64, 512}; }));
+    EXPECT_TRUE(refused([](BlockTensor& t) { t.shape = {-2, -64, 512}; }));
+    if (format.coding.gguf != GgufBlock::none) continue;
+    EXPECT_TRUE(refused([](BlockTensor& t) { t.scales = {}; }));
+    EXPECT_TRUE(refused([](BlockTensor& t) { t.scales.bytes = t.scales.bytes.first(t.scales.bytes.size() - 1); }));
+    EXPECT_TRUE(refused([](BlockTensor& t) { t.block_rows = -1; }));
+    EXPECT_TRUE(refused([](BlockTensor& t) { t.coding.bits = 0; }));
+    if (format.coding.global != GlobalScale::none) {
+      EXPECT_TRUE(refused([](BlockTensor& t) { t.global_scale = {}; }));
+    }
+    if (format.coding.element == DType::undefined) {
+      EXPECT_TRUE(refused([](BlockTensor& t) { t.table = t.table.first(15); }));
+    }
+    EXPECT_TRUE(refused([&](BlockTensor& t) {
+      static const std::vector<std::int32_t> groups(512, 1 << 20);
+      t.group_index = {DType::int32, {512}, std::as_bytes(std::span(groups))};
+    }));
+  }
+  Sample sample;
+  fill(sample, *find_block_format("fp8-block"), 1, 128, 128);
+  std::vector<std::byte> out(128 * 128);
+  EXPECT_FALSE(dequantize(sample.tensor, 0, {DType::int8, {128, 128}, out}));
+  EXPECT_FALSE(dequantize(sample.tensor, 1, {DType::float8_e5m2, {128, 128}, out}));
+  EXPECT_FALSE(code_range(sample.tensor, -1, 1));
+  EXPECT_FALSE(code_range(sample.tensor, 0, 129));
+}
+
+}  // namespace
+}  // namespace tensorcast

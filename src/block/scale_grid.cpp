@@ -1,0 +1,136 @@
+#include "block/scale_grid.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "dtype/formatted.hpp"
+#include "kernels/kernel.hpp"
+
+namespace tensorcast::block {
+namespace {
+
+// Scales as tensor cores read them: tiles of 128 rows and 4 columns, whose rows r, r + 32, r + 64, r + 96 are
+// neighbours.
+constexpr std::size_t tile_rows = 128, tile_columns = 4;
+
+std::size_t padded(std::size_t length, std::size_t tile) noexcept { return (length + tile - 1) / tile * tile; }
+
+std::size_t swizzled_place(std::size_t row, std::size_t column, std::size_t columns) noexcept {
+  const std::size_t tile = row / tile_rows * (padded(columns, tile_columns) / tile_columns) + column / tile_columns;
+  const std::size_t r = row % tile_rows;
+  return tile * tile_rows * tile_columns + r % 32 * 16 + r / 32 * tile_columns + column % tile_columns;
+}
+
+void to_float(DType from, const std::byte* src, std::span<float> out) noexcept {
+  if (from == DType::float32) {
+    std::memcpy(out.data(), src, out.size_bytes());
+    return;
+  }
+  static const codec::Policy policy{};
+  kernels::find_kernel(active_target(), from, DType::float32)
+      ->run(src, reinterpret_cast<std::byte*>(out.data()), out.size(), policy);
+}
+
+}  // namespace
+
+void ScaleGrid::read(std::size_t matrix, std::size_t row, std::size_t column, std::span<float> out) const noexcept {
+  const std::size_t bytes = static_cast<std::size_t>(bit_width(dtype_)) / 8;
+  switch (source_) {
+    case Source::none:
+      return;
+    case Source::one: {
+      float value = 0;
+      to_float(dtype_, data_, {&value, 1});
+      std::fill(out.begin(), out.end(), value);
+      return;
+    }
+    case Source::dense:
+      return to_float(dtype_, data_ + ((matrix * size_.rows + row) * size_.columns + column) * bytes, out);
+    case Source::swizzled: {
+      const std::size_t before = matrix * padded(size_.rows, tile_rows) * padded(size_.columns, tile_columns);
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        to_float(dtype_, data_ + before + swizzled_place(row, column + i, size_.columns), out.subspan(i, 1));
+      }
+      return;
+    }
+    case Source::packed: {
+      // The first column that may be read is a multiple of the alignment.
+      std::array<float, CodeMatrices::alignment> numbers;
+      for (std::size_t done = 0; done < out.size();) {
+        const std::size_t skipped = (column + done) % CodeMatrices::alignment;
+        const std::size_t n = std::min(CodeMatrices::alignment - skipped, out.size() - done);
+        codes_.read(matrix, row, column + done - skipped, {numbers.data(), skipped + n});
+        std::copy_n(numbers.begin() + static_cast<std::ptrdiff_t>(skipped), n,
+                    out.begin() + static_cast<std::ptrdiff_t>(done));
+        done += n;
+      }
+      return;
+    }
+  }
+}
+
+Result<ScaleGrid> scale_grid(const TensorView& view, const GridSize& size, DType read_as, bool swizzled,
+                             const char* what) {
+  ScaleGrid grid;
+  grid.dtype_ = read_as != DType::undefined && bit_width(view.dtype) == 8 ? read_as : view.dtype;
+  const bool is_number =
+      family(grid.dtype_) == Family::floating && bit_width(grid.dtype_) >= 8 && bit_width(grid.dtype_) <= 32;
+  if (!is_number) {
+    return Error{.code = ErrorCode::invalid_argument, .message = formatted("{} of type {}", what, name(view.dtype))};
+  }
+  grid.size_ = size;
+  grid.data_ = view.bytes.data();
+  const std::size_t item = static_cast<std::size_t>(bit_width(grid.dtype_)) / 8;
+  const std::size_t elements = view.bytes.size() / item;
+  std::size_t wanted = size.matrices * size.rows * size.columns;
+  grid.source_ = ScaleGrid::Source::dense;
+  if (swizzled && bit_width(grid.dtype_) == 8) {
+    grid.source_ = ScaleGrid::Source::swizzled;
+    wanted = size.matrices * padded(size.rows, tile_rows) * padded(size.columns, tile_columns);
+  } else if (elements == 1 && size.rows * size.columns == 1) {
+    grid.source_ = ScaleGrid::Source::one;
+    wanted = 1;
+  }
+  if (elements != wanted || view.bytes.size() % item != 0) {
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = formatted("{} {}, where the blocks need {}", elements, what, wanted)};
+  }
+  return grid;
+}
+
+Result<ScaleGrid> zero_grid(const TensorView& view, const GridSize& size, const BlockCoding& coding) {
+  ScaleGrid grid;
+  grid.size_ = size;
+  const bool is_packed = view.dtype == DType::int32 && coding.bits < 8;
+  const bool is_words_of_bytes = view.dtype == DType::int32 && coding.packing == BlockPacking::words_down;
+  if (is_packed || is_words_of_bytes) {
+    grid.source_ = ScaleGrid::Source::packed;
+    grid.codes_.packing = coding.zeros;
+    grid.codes_.element = DType::uint8;
+    grid.codes_.bits = coding.bits;
+    grid.codes_.count = size.matrices;
+    grid.codes_.rows = size.rows;
+    grid.codes_.columns = size.columns;
+    grid.codes_.data = view.bytes.data();
+    if (Result<void> fits = lay_out(grid.codes_, view.bytes.size(), "the zero points"); !fits) {
+      return std::move(fits).error();
+    }
+    return grid;
+  }
+  const bool is_number = bit_width(view.dtype) >= 8 && view.dtype != DType::boolean;
+  const std::size_t wanted = size.matrices * size.rows * size.columns;
+  const std::size_t elements =
+      is_number ? view.bytes.size() / (static_cast<std::size_t>(bit_width(view.dtype)) / 8) : 0;
+  if (!is_number || elements != wanted) {
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = formatted("{} zero points of type {}, where the blocks need {}", elements, name(view.dtype),
+                                      wanted)};
+  }
+  grid.source_ = ScaleGrid::Source::dense;
+  grid.dtype_ = view.dtype;
+  grid.data_ = view.bytes.data();
+  return grid;
+}
+
+}  // namespace tensorcast::block

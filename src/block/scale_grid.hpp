@@ -1,0 +1,45 @@
+// Scales, zero points and biases: a number for each block.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "block/code_matrix.hpp"
+#include "tensorcast/block.hpp"
+
+namespace tensorcast::block {
+
+// Blocks of all matrices of codes.
+struct GridSize {
+  std::size_t matrices = 1;
+  std::size_t rows = 1;
+  std::size_t columns = 1;
+};
+
+class ScaleGrid {
+ public:
+  ScaleGrid() = default;
+
+  [[nodiscard]] bool empty() const noexcept { return source_ == Source::none; }
+  // The numbers of blocks [column, column + out.size()) of a row.
+  void read(std::size_t matrix, std::size_t row, std::size_t column, std::span<float> out) const noexcept;
+
+ private:
+  friend Result<ScaleGrid> scale_grid(const TensorView&, const GridSize&, DType, bool, const char*);
+  friend Result<ScaleGrid> zero_grid(const TensorView&, const GridSize&, const BlockCoding&);
+
+  enum class Source : std::uint8_t { none, one, dense, swizzled, packed };
+
+  Source source_ = Source::none;
+  DType dtype_ = DType::undefined;
+  GridSize size_;
+  const std::byte* data_ = nullptr;
+  CodeMatrices codes_;  // if packed
+};
+
+// `read_as`: the type of scales that are stored as uint8; undefined: none. Errors: invalid_argument.
+[[nodiscard]] Result<ScaleGrid> scale_grid(const TensorView& view, const GridSize& size, DType read_as, bool swizzled,
+                                           const char* what);
+[[nodiscard]] Result<ScaleGrid> zero_grid(const TensorView& view, const GridSize& size, const BlockCoding& coding);
+
+}  // namespace tensorcast::block

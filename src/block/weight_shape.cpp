@@ -1,0 +1,64 @@
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "dtype/formatted.hpp"
+#include "dtype/guarded.hpp"
+#include "tensorcast/block.hpp"
+
+namespace tensorcast::inline TENSORCAST_ABI {
+namespace {
+
+constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
+
+Error wrong(std::string message) { return Error{.code = ErrorCode::invalid_argument, .message = std::move(message)}; }
+
+// `length` items of `from` bits each, as codes of `to` bits.
+Result<std::int64_t> codes_in(std::int64_t length, std::int64_t from, std::int64_t to) {
+  if (length < 0 || length > largest / from) return wrong(formatted("a dimension of {}", length));
+  return length * from / to;
+}
+
+Result<Shape> find_shape(const BlockCoding& coding, DType dtype, const Shape& codes) {
+  if (bit_width(dtype) == 0) return wrong("codes of no numeric type");
+  std::vector<std::int64_t> dims(codes.begin(), codes.end());
+  const bool is_matrix = coding.packing == BlockPacking::words_down || coding.packing == BlockPacking::awq ||
+                         coding.packing == BlockPacking::row_pairs || coding.transposed;
+  if (dims.size() < (is_matrix ? 2u : 1u)) return wrong(formatted("codes of {} dimensions", dims.size()));
+  // Codes of less than a byte in a type of their own are one an element.
+  const std::int64_t item = bit_width(dtype) < 8 ? coding.bits : bit_width(dtype);
+  const std::size_t down = dims.size() - 2;
+  const auto widen = [](std::int64_t& length, std::int64_t from, std::int64_t to) -> Result<void> {
+    const Result<std::int64_t> made = codes_in(length, from, to);
+    if (!made) return made.error();
+    length = *made;
+    return {};
+  };
+  Result<void> done;
+  if (coding.packing == BlockPacking::gguf) {
+    const GgufBlockSize size = block_size(coding.gguf);
+    if (size.bytes == 0 || dims.back() % size.bytes != 0) {
+      return wrong(formatted("rows of {} bytes are no whole blocks of {}", dims.back(), size.bytes));
+    }
+    done = widen(dims.back(), size.elements, size.bytes);
+  } else if (coding.packing == BlockPacking::words_down) {
+    done = widen(dims[down], item, coding.bits);
+  } else if (coding.packing == BlockPacking::row_pairs) {
+    done = widen(dims[down], 2, 1);
+  } else {
+    done = widen(dims.back(), item, coding.bits);
+  }
+  if (!done) return std::move(done).error();
+  if (coding.packing == BlockPacking::words_down || coding.packing == BlockPacking::awq || coding.transposed) {
+    std::swap(dims[down], dims.back());
+  }
+  return Shape(dims);
+}
+
+}  // namespace
+
+Result<Shape> weight_shape(const BlockCoding& coding, DType codes_dtype, const Shape& codes_shape) {
+  return guarded([&] { return find_shape(coding, codes_dtype, codes_shape); });
+}
+
+}  // namespace tensorcast::inline TENSORCAST_ABI
