@@ -1,0 +1,58 @@
+"""The reference of the Python package: its docstrings, read by mkdocstrings. `cast` has its docstring in C++."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from site_tools import engine
+
+PACKAGE = engine.ROOT / "python/tensorcast"
+
+
+def _public(module: str) -> list[str]:
+    tree = ast.parse((PACKAGE / module).read_text())
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
+            names: list[str] = ast.literal_eval(node.value)
+            return names
+    own = [node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_")]
+    return own
+
+
+def cast_doc() -> str:
+    """help(tensorcast.cast), whose options are those of the command."""
+    source = (engine.ROOT / "python/src/cast_doc.hpp").read_text()
+    frame = re.search(r'R"\(cast\((.*?)\n--\n\n(.*?)\)";', source, re.DOTALL)
+    if not frame:
+        raise RuntimeError("python/src/cast_doc.hpp has no text")
+    section = re.search(r"(?ms)^Conversion options:\n(.*?)^\S", engine.run("explain", "--help"))
+    if not section:
+        raise RuntimeError("tcast explain --help has no conversion options")
+    rows: list[list[str]] = []
+    for row in section[1].splitlines():
+        flag = re.match(r"  --(\S+)(?: (\S+))?(?:\s{2,}(.*))?$", row)
+        if flag:
+            rows.append([flag[1].replace("-", "_"), flag[3] or ""])
+        elif rows and row.strip():
+            rows[-1][1] += " " + row.strip()
+    options = "".join(f"    {name}: {' '.join(text.split())}.\n" for name, text in rows if not name.startswith("no_"))
+    return f"cast({frame[1].replace('{signature}', '**options')}\n\n{frame[2].replace('{options}', options)}"
+
+
+def _members(module: str, names: list[str]) -> str:
+    return "\n".join(f"::: {module}.{name}\n" for name in names)
+
+
+def pages() -> dict[str, str]:
+    modules = ("checkpoint", "graph", "onnx", "mdf", "onnx_backend", "openvino", "ort", "ray", "torch")
+    top = [name for name in _public("__init__.py") if name not in (*modules, "__version__", "cast", "CastReport")]
+    head = f"# tensorcast\n\n## cast\n\n```text\n{cast_doc()}\n```\n\n::: tensorcast._core.CastReport\n\n"
+    runtimes = "\n".join(f"::: tensorcast.{name}\n" for name in ("torch", "ort", "openvino", "onnx_backend", "mdf", "ray"))
+    return {
+        "reference/python/tensorcast.md": head + _members("tensorcast", top),
+        "reference/python/checkpoint.md": "# tensorcast.checkpoint\n\n" + _members("tensorcast.checkpoint", _public("checkpoint.py")),
+        "reference/python/graph.md": "# tensorcast.graph\n\n" + _members("tensorcast.graph", _public("graph.py")),
+        "reference/python/onnx.md": "# tensorcast.onnx\n\n" + _members("tensorcast.onnx", _public("onnx/__init__.py")),
+        "reference/python/runtimes.md": "# Modules for other runtimes\n\n" + runtimes,
+    }
