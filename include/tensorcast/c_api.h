@@ -255,6 +255,41 @@ TC_API tc_dtype tc_dtype_parse(const char* spelling);
 /* The version of the library, such as "0.1.0". The string is static. */
 TC_API const char* tc_version(void);
 
+/* An array, dense in C order. data == NULL: not given. */
+typedef struct tc_array {
+  const void* data;
+  const int64_t* shape; /* may be NULL if rank is 0 */
+  size_t rank;
+  tc_dtype dtype;
+} tc_array;
+
+/* A weight in blocks that share scales; docs/blocks.md lists schemes, spellings and formulas. Fill it with zeros first:
+   zero is the default of every field but struct_size, scheme, shape, rank and codes. */
+typedef struct tc_block_tensor {
+  size_t struct_size;    /* sizeof(tc_block_tensor): lets the struct grow */
+  const char* scheme;    /* "fp8-block", "nvfp4", "q4_k" */
+  const char* spelling;  /* whose layout; NULL: the first of the scheme */
+  const int64_t* shape;  /* of the weight */
+  size_t rank;           /* its dimensions */
+  int64_t block_rows;    /* 0: as usual for the scheme; -1: all */
+  int64_t block_columns; /* the same */
+  tc_array codes;        /* as they are stored */
+  tc_array scales;
+  tc_array global_scale;
+  tc_array zero_points;
+  tc_array biases;
+  tc_array group_index;
+  tc_array table; /* float32; NULL: that of the scheme */
+} tc_block_tensor;
+
+/* Converts rows [first, first + rows) of a weight to a floating-point type of 8 bits or more: one float32 operation
+   after the other as the tool computes them, then one rounding.
+   Sizes    dst holds rows times the weight's last dimension.
+   Options  NULL means the defaults.
+   Errors   TC_INVALID_ARGUMENT: no such scheme, sizes that contradict each other; as tc_cast. */
+TC_API tc_status tc_dequantize(const tc_block_tensor* tensor, int64_t first, int64_t rows, void* dst, tc_dtype to,
+                               const tc_cast_options* options);
+
 #ifdef __cplusplus
 }
 #endif

@@ -159,4 +159,34 @@ TEST(CApi, CountsBeyondMemoryAreErrors) {
   }
 }
 
+TEST(CApi, Dequantize) {
+  const std::vector<unsigned char> codes(2 * 64, 0x38);  // 1 in float8_e4m3fn
+  const std::vector<float> scales = {2.0f, 3.0f};
+  const int64_t shape[2] = {2, 64}, grid[2] = {2, 1};
+  tc_block_tensor weight = {};
+  weight.struct_size = sizeof(weight);
+  weight.scheme = "fp8-channel";
+  weight.shape = shape;
+  weight.rank = 2;
+  weight.codes = {codes.data(), shape, 2, TC_FLOAT8_E4M3FN};
+  weight.scales = {scales.data(), grid, 2, TC_FLOAT32};
+  std::vector<float> out(64);
+  EXPECT_EQ(tc_dequantize(&weight, 1, 1, out.data(), TC_FLOAT32, nullptr), TC_OK);
+  EXPECT_EQ(out, std::vector<float>(64, 3.0f));
+  EXPECT_EQ(tc_dequantize(&weight, 2, 1, out.data(), TC_FLOAT32, nullptr), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_dequantize(&weight, 0, 1, nullptr, TC_FLOAT32, nullptr), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_dequantize(&weight, 0, -1, out.data(), TC_FLOAT32, nullptr), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_dequantize(&weight, 0, 1, out.data(), 2, nullptr), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_dequantize(nullptr, 0, 1, out.data(), TC_FLOAT32, nullptr), TC_INVALID_ARGUMENT);
+  weight.block_columns = 32;  // 4 scales, of which there are 2
+  EXPECT_EQ(tc_dequantize(&weight, 0, 1, out.data(), TC_FLOAT32, nullptr), TC_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(tc_last_error()).find("2 scales, where the blocks need 4"), std::string::npos);
+  weight.block_rows = weight.block_columns = -1;  // one scale
+  EXPECT_EQ(tc_dequantize(&weight, 0, 1, out.data(), TC_FLOAT32, nullptr), TC_INVALID_ARGUMENT);
+  weight.scheme = "fp9";
+  EXPECT_EQ(tc_dequantize(&weight, 0, 1, out.data(), TC_FLOAT32, nullptr), TC_INVALID_ARGUMENT);
+  weight.struct_size = 8;
+  EXPECT_EQ(tc_dequantize(&weight, 0, 1, out.data(), TC_FLOAT32, nullptr), TC_INVALID_ARGUMENT);
+}
+
 }  // namespace

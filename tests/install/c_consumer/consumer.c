@@ -51,6 +51,30 @@ int main(void) {
   check(tc_promote(2, 0, 3, 0, &promotion, &common) == TC_OK && common == 5, "uint8 and int8 make int16");
   check(tc_promote(2, 0, 3, 0, NULL, &common) == TC_UNSUPPORTED, "but not safely");
 
+  {
+    const unsigned char codes[16] = {0x21}; /* 0.5, 1 */
+    const unsigned char scale = 128;        /* 2 */
+    const int64_t shape[2] = {1, 32}, code_shape[2] = {1, 16}, one[1] = {1};
+    float numbers[32];
+    tc_block_tensor weight;
+    memset(&weight, 0, sizeof weight);
+    weight.struct_size = sizeof weight;
+    weight.scheme = "mxfp4";
+    weight.shape = shape;
+    weight.rank = 2;
+    weight.codes.data = codes;
+    weight.codes.shape = code_shape;
+    weight.codes.rank = 2;
+    weight.codes.dtype = 2;
+    weight.scales.data = &scale;
+    weight.scales.shape = one;
+    weight.scales.rank = 1;
+    weight.scales.dtype = 2;
+    check(tc_dequantize(&weight, 0, 1, numbers, 1, NULL) == TC_OK && numbers[0] == 1 && numbers[1] == 2, "dequantize");
+    weight.scheme = "nf5";
+    check(tc_dequantize(&weight, 0, 1, numbers, 1, NULL) == TC_INVALID_ARGUMENT, "no such scheme");
+  }
+
   if (failures == 0) printf("tensorcast %s works\n", tc_version());
   return failures == 0 ? 0 : 1;
 }

@@ -1,0 +1,95 @@
+#include <cstddef>
+#include <string>
+
+#include "c_api/c_call.hpp"
+#include "tensorcast/block.hpp"
+#include "tensorcast/c_api.h"
+
+namespace {
+
+using namespace tensorcast::c_api;
+using tensorcast::BlockFormat;
+using tensorcast::BlockTensor;
+using tensorcast::DType;
+using tensorcast::Result;
+using tensorcast::TensorView;
+
+constexpr size_t most_dimensions = 1024;
+
+Result<TensorView> view_of(const tc_array& array) {
+  if (array.data == nullptr) return TensorView{};
+  if (array.rank > most_dimensions || (array.rank != 0 && array.shape == nullptr)) return invalid("a shape is null");
+  TensorView view{static_cast<DType>(array.dtype), tensorcast::Shape(array.shape, array.rank), {}};
+  const Result<std::size_t> count = element_count(view.shape);
+  if (!count) return count.error();
+  const std::size_t bytes = tensorcast::storage_bytes(view.dtype, *count);
+  if (bytes > PTRDIFF_MAX) return invalid("no memory has so many elements");
+  view.bytes = {static_cast<const std::byte*>(array.data), bytes};
+  return view;
+}
+
+// Zero means the usual size, and -1 all.
+std::int64_t block_length(std::int64_t given, std::int64_t usual) {
+  return given == 0 ? usual : given == -1 ? 0 : given;
+}
+
+Result<BlockTensor> read_tensor(const tc_block_tensor& given) {
+  if (given.scheme == nullptr) return invalid("the scheme is null");
+  if (given.rank > most_dimensions || (given.rank != 0 && given.shape == nullptr)) return invalid("the shape is null");
+  const BlockFormat* format =
+      tensorcast::find_block_format(given.scheme, given.spelling == nullptr ? "" : given.spelling);
+  if (format == nullptr) return invalid(("no block format \"" + std::string(given.scheme) + "\"").c_str());
+  BlockTensor tensor{.coding = format->coding,
+                     .shape = tensorcast::Shape(given.shape, given.rank),
+                     .block_rows = block_length(given.block_rows, format->block_rows),
+                     .block_columns = block_length(given.block_columns, format->block_columns)};
+  struct Field {
+    const tc_array& from;
+    TensorView& to;
+  };
+  for (const Field& field :
+       {Field{given.codes, tensor.codes}, Field{given.scales, tensor.scales},
+        Field{given.global_scale, tensor.global_scale}, Field{given.zero_points, tensor.zero_points},
+        Field{given.biases, tensor.biases}, Field{given.group_index, tensor.group_index}}) {
+    Result<TensorView> view = view_of(field.from);
+    if (!view) return std::move(view).error();
+    field.to = *std::move(view);
+  }
+  const Result<TensorView> table = view_of(given.table);
+  if (!table) return table.error();
+  if (table->dtype == DType::float32) {
+    tensor.table = {reinterpret_cast<const float*>(table->bytes.data()), table->bytes.size() / sizeof(float)};
+  } else if (format->coding.element == DType::undefined) {
+    tensor.table = format->scheme == "fp4" ? tensorcast::fp4_table() : tensorcast::nf4_table();
+  }
+  return tensor;
+}
+
+}  // namespace
+
+extern "C" {
+
+tc_status tc_dequantize(const tc_block_tensor* tensor, int64_t first, int64_t rows, void* dst, tc_dtype to,
+                        const tc_cast_options* options) {
+  return run([&]() -> Result<void> {
+    if (tensor == nullptr) return invalid("the tensor is null");
+    const Result<tc_block_tensor> given =
+        read_struct(tc_block_tensor{}, tensor, sizeof(tc_block_tensor), "tc_block_tensor");
+    if (!given) return given.error();
+    const Result<BlockTensor> read = read_tensor(*given);
+    if (!read) return read.error();
+    const Result<tc_cast_options> read_options_of = read_options(options);
+    if (!read_options_of) return read_options_of.error();
+    const tensorcast::Shape shape{rows, read->shape.empty() ? 1 : read->shape.back()};
+    const Result<std::size_t> count = element_count(shape);
+    if (!count) return count.error();
+    if (dst == nullptr && *count != 0) return invalid("a buffer is null");
+    const auto target = static_cast<DType>(to);
+    CallersPool pool(*read_options_of);
+    return tensorcast::dequantize(
+        *read, first, {target, shape, {static_cast<std::byte*>(dst), tensorcast::storage_bytes(target, *count)}},
+        options_of(*read_options_of), nullptr, pool.execution());
+  });
+}
+
+}  // extern "C"
