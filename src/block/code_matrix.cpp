@@ -22,6 +22,14 @@ void convert(DType from, const std::byte* src, std::span<float> out) noexcept {
   kernel->run(src, reinterpret_cast<std::byte*>(out.data()), out.size(), policy);
 }
 
+using Word = std::uint32_t;
+
+Word word_at(const std::byte* words, std::size_t i) noexcept {
+  Word word = 0;
+  std::memcpy(&word, words + i * sizeof(Word), sizeof(Word));
+  return word;
+}
+
 // The bits [first, first + width) of `data`, at most 8, in at most two bytes. Reads no byte beyond.
 unsigned bits_at(const std::byte* data, std::size_t first, unsigned width) noexcept {
   const std::size_t byte = first / 8;
@@ -44,6 +52,19 @@ DType stream_type(DType element, int bits) noexcept {
       return is_signed ? DType::int8 : DType::uint8;
     default:
       return DType::undefined;
+  }
+}
+
+template <std::size_t run>
+void put_runs(const GgufRuns& runs, std::size_t count, float* out) noexcept {
+  for (std::size_t k = 0; k < count / run; ++k) {
+    const std::int8_t* const q = runs.q.data() + k * run;
+    float* const numbers = out + k * run;
+    const float scale = runs.scale[k];
+    for (std::size_t i = 0; i < run; ++i) numbers[i] = static_cast<float>(q[i]) * scale;
+    if (!runs.has_bias) continue;
+    const float bias = runs.bias[k];
+    for (std::size_t i = 0; i < run; ++i) numbers[i] += bias;
   }
 }
 
@@ -79,62 +100,58 @@ void CodeMatrices::read_gguf(const std::byte* from, std::span<float> out) const 
   GgufRuns runs;
   for (std::size_t done = 0; done < out.size(); done += format.size.elements, from += format.size.bytes) {
     format.read(reinterpret_cast<const std::uint8_t*>(from), runs);
-    float* const numbers = out.data() + done;
-    for (std::size_t first = 0, k = 0; first < format.size.elements; first += runs.run, ++k) {
-      const float scale = runs.scale[k];
-      for (std::size_t i = first; i < first + runs.run; ++i) numbers[i] = static_cast<float>(runs.q[i]) * scale;
-      if (!runs.has_bias) continue;
-      const float bias = runs.bias[k];
-      for (std::size_t i = first; i < first + runs.run; ++i) numbers[i] += bias;
+    if (runs.run == 16) {
+      put_runs<16>(runs, format.size.elements, out.data() + done);
+    } else {
+      put_runs<32>(runs, format.size.elements, out.data() + done);
     }
   }
 }
 
-// Any packing, code by code.
+// Packings in which the codes of a row are not a stream: one code a byte first.
 void CodeMatrices::read_single(const std::byte* data_of_matrix, std::size_t row, std::size_t column,
                                std::span<float> out) const noexcept {
   std::array<std::byte, chunk> codes;
-  const auto width = static_cast<std::size_t>(bits);
   for (std::size_t done = 0; done < out.size(); done += chunk) {
     const std::size_t n = std::min(chunk, out.size() - done);
-    for (std::size_t i = 0; i < n; ++i) {
-      const std::size_t c = column + done + i;
-      unsigned code = 0;
-      switch (packing) {
-        case BlockPacking::words_down: {
-          // A code may begin in one word of the column and end in the next.
-          const std::size_t first = row * width;
-          const auto part = [&](std::size_t bit, unsigned length) {
-            const std::byte* word = data_of_matrix + bit / word_bits * row_bytes + c * sizeof(std::uint32_t);
-            return bits_at(word, bit % word_bits, length);
-          };
-          const std::size_t left = word_bits - first % word_bits;
-          if (left >= width) {
-            code = part(first, static_cast<unsigned>(width));
-          } else {
-            code = part(first, static_cast<unsigned>(left)) | part(first + left, static_cast<unsigned>(width - left))
-                                                                  << left;
-          }
-          break;
-        }
-        case BlockPacking::awq:
-          code = bits_at(data_of_matrix + row * row_bytes, c / 8 * word_bits + awq_places[c % 8] * 4, 4);
-          break;
-        case BlockPacking::row_pairs:
-          code = bits_at(data_of_matrix + row / 2 * row_bytes, c * 8 + row % 2 * 4, 4);
-          break;
-        case BlockPacking::high_nibble_first:
-        case BlockPacking::flat:
-          code = bits_at(data_of_matrix + row * row_bytes, (c ^ 1) * 4, 4);
-          break;
-        case BlockPacking::stream:
-        case BlockPacking::gguf:
-          code = bits_at(data_of_matrix + row * row_bytes, c * width, static_cast<unsigned>(width));
-          break;
-      }
-      codes[i] = static_cast<std::byte>(code);
-    }
+    unpack(data_of_matrix, row, column + done, {codes.data(), n});
     read_bytes(codes.data(), out.subspan(done, n));
+  }
+}
+
+void CodeMatrices::unpack(const std::byte* data_of_matrix, std::size_t row, std::size_t column,
+                          std::span<std::byte> codes) const noexcept {
+  const auto width = static_cast<std::size_t>(bits);
+  const auto mask = (1u << width) - 1;
+  const std::byte* const bytes = data_of_matrix + row * row_bytes;
+  switch (packing) {
+    case BlockPacking::words_down: {
+      // A code may begin in one word of the column and end in the next.
+      const std::size_t bit = row * width % word_bits;
+      const std::byte* const words = data_of_matrix + row * width / word_bits * row_bytes + column * sizeof(Word);
+      for (std::size_t i = 0; i < codes.size(); ++i) {
+        codes[i] = static_cast<std::byte>(word_at(words, i) >> bit & mask);
+      }
+      if (bit + width <= word_bits) return;
+      for (std::size_t i = 0; i < codes.size(); ++i) {
+        codes[i] |= static_cast<std::byte>(word_at(words + row_bytes, i) << (word_bits - bit) & mask);
+      }
+      return;
+    }
+    case BlockPacking::awq:
+      for (std::size_t i = 0; i < codes.size(); ++i) {
+        codes[i] = static_cast<std::byte>(word_at(bytes, (column + i) / 8) >> 4 * awq_places[i % 8] & 15);
+      }
+      return;
+    case BlockPacking::row_pairs: {
+      const std::byte* const pairs = data_of_matrix + row / 2 * row_bytes + column;
+      for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = pairs[i] >> row % 2 * 4 & std::byte{15};
+      return;
+    }
+    default:
+      for (std::size_t i = 0; i < codes.size(); ++i) {
+        codes[i] = static_cast<std::byte>(bits_at(bytes, (column + i) * width, static_cast<unsigned>(width)));
+      }
   }
 }
 

@@ -31,6 +31,8 @@ struct CodeMatrices {
  private:
   void read_gguf(const std::byte* from, std::span<float> out) const noexcept;
   void read_bytes(const std::byte* from, std::span<float> out) const noexcept;
+  void unpack(const std::byte* matrix_data, std::size_t row, std::size_t column,
+              std::span<std::byte> codes) const noexcept;
   void read_single(const std::byte* matrix_data, std::size_t row, std::size_t column,
                    std::span<float> out) const noexcept;
 };

@@ -17,7 +17,7 @@ namespace tensorcast::block {
 namespace {
 
 constexpr std::size_t chunk_columns = 2048;  // codes, numbers and results stay in the first-level cache
-constexpr std::size_t tile_edge = 64;        // of a transposed tile
+constexpr std::size_t tile_edge = 128;       // of a transposed tile
 constexpr std::size_t task_elements = std::size_t{1} << 18;
 
 Error wrong(std::string message) { return Error{.code = ErrorCode::invalid_argument, .message = std::move(message)}; }
@@ -294,7 +294,8 @@ class Writer {
   Result<void> write_transposed(std::size_t begin, std::size_t end, CastReport* report) const {
     RowReader reader(checked_);
     constexpr std::size_t wide = CodeMatrices::alignment;
-    std::vector<float> read(tile_edge * wide);
+    constexpr std::size_t stride = wide + 16;  // rows of a power of two would fall on the same lines of the cache
+    std::vector<float> read(tile_edge * stride);
     std::array<float, tile_edge> turned;
     for (std::size_t row = begin; row < end;) {
       const std::size_t matrix = row / checked_.rows;
@@ -304,10 +305,10 @@ class Writer {
       for (std::size_t k = 0; k < checked_.columns; k += tile_edge) {
         const std::size_t depth = std::min(tile_edge, checked_.columns - k);
         for (std::size_t i = 0; i < depth; ++i) {
-          reader.read(matrix, k + i, in_matrix - skipped, {&read[i * wide], skipped + n});
+          reader.read(matrix, k + i, in_matrix - skipped, {&read[i * stride], skipped + n});
         }
         for (std::size_t j = 0; j < n; ++j) {
-          for (std::size_t i = 0; i < depth; ++i) turned[i] = read[i * wide + skipped + j];
+          for (std::size_t i = 0; i < depth; ++i) turned[i] = read[i * stride + skipped + j];
           if (Result<void> put = this->put({turned.data(), depth}, row + j, k, report); !put) return put;
         }
       }

@@ -49,8 +49,13 @@ void ScaleGrid::read(std::size_t matrix, std::size_t row, std::size_t column, st
       return to_float(dtype_, data_ + ((matrix * size_.rows + row) * size_.columns + column) * bytes, out);
     case Source::swizzled: {
       const std::size_t before = matrix * padded(size_.rows, tile_rows) * padded(size_.columns, tile_columns);
-      for (std::size_t i = 0; i < out.size(); ++i) {
-        to_float(dtype_, data_ + before + swizzled_place(row, column + i, size_.columns), out.subspan(i, 1));
+      std::array<std::byte, 64> bytes_of_row;
+      for (std::size_t done = 0; done < out.size(); done += bytes_of_row.size()) {
+        const std::size_t n = std::min(bytes_of_row.size(), out.size() - done);
+        for (std::size_t i = 0; i < n; ++i) {
+          bytes_of_row[i] = data_[before + swizzled_place(row, column + done + i, size_.columns)];
+        }
+        to_float(dtype_, bytes_of_row.data(), out.subspan(done, n));
       }
       return;
     }
