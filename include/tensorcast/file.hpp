@@ -135,7 +135,7 @@ struct ConvertRequest {
   bool parents = false;  // create the folders of `output` that do not exist
   bool allow_odd =
       false;  // convert tensors whose rows would not fill whole bytes, which readers of safetensors do not accept
-  bool raw_codes = false;      // convert weights of 8 bits or fewer although the file has a tensor with their scales
+  bool raw_codes = false;      // convert codes of quantized weights as plain numbers, and leave their scales
   bool refuse_wrap = false;    // options.out_of_range = automatic means error if the target is an integer type
   bool refuse_zeroed = false;  // a tensor more than half of whose nonzero elements become zero is an error
   OnLoss on_loss = OnLoss::ignore;

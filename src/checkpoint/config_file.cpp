@@ -23,6 +23,49 @@ bool is_inner_config(std::string_view key) {
          key == "generator" || key == "question_encoder";
 }
 
+bool is_section(std::string_view key) {
+  return key == "quantization_config" || key == "compression_config" || key == "quantization";
+}
+
+// Descriptions stand at the top, and in configs inside.
+bool is_description(const JsonPath& keys, const JsonValue& value) {
+  if (!is_section(keys.back()) || value.kind != JsonKind::object) return false;
+  return std::all_of(keys.begin(), keys.end() - 1, is_inner_config);
+}
+
+// Lists of modules that are not quantized.
+bool is_module_list(std::string_view key) {
+  return key == "modules_to_not_convert" || key == "ignore" || key == "exclude_modules" ||
+         key == "llm_int8_skip_modules" || key == "ignored_layers";
+}
+
+// The name of such a list in a description that has none.
+std::string list_key(std::string_view description) {
+  if (description.find("\"compressed-tensors\"") != std::string_view::npos) return "ignore";
+  if (description.find("\"modelopt\"") != std::string_view::npos) return "ignore";
+  if (description.find("\"bitsandbytes\"") != std::string_view::npos) return "llm_int8_skip_modules";
+  if (description.find("\"quant_method\"") == std::string_view::npos) return "exclude_modules";
+  return "modules_to_not_convert";
+}
+
+// Removes a member of an object, with its key and one comma.
+JsonEdit removal(std::string_view text, std::string_view key, const JsonValue& value) {
+  constexpr std::string_view space = " \t\r\n";
+  const std::size_t colon = text.find_last_of(':', value.begin);
+  const std::size_t key_end = text.find_last_of('"', colon);
+  std::size_t begin = text.find_last_of('"', key_end - 1);
+  begin = std::min(begin, key_end - std::min(key_end, key.size()) - 1);
+  std::size_t end = value.begin + value.text.size();
+  const std::size_t next = text.find_first_not_of(space, end);
+  if (next != std::string_view::npos && text[next] == ',') {
+    end = std::min(text.find_first_not_of(space, next + 1), text.size());
+  } else {
+    const std::size_t before = text.find_last_not_of(space, begin - 1);
+    if (before != std::string_view::npos && text[before] == ',') begin = before;
+  }
+  return {.begin = begin, .length = end - begin, .text = ""};
+}
+
 }  // namespace
 
 bool is_loadable(DType dtype) noexcept {
@@ -43,6 +86,53 @@ Result<std::string> with_dtype(std::string_view text, DType dtype) {
   });
   if (!visited) return std::move(visited).error();
   return edited(text, std::move(edits));
+}
+
+Result<std::string> without_quantization(std::string_view text) {
+  std::vector<JsonEdit> edits;
+  Result<void> visited = visit_json(text, [&](const JsonPath& keys, const JsonValue& value) {
+    if (keys.empty() || !is_description(keys, value)) return;
+    edits.push_back(removal(text, keys.back(), value));
+  });
+  if (!visited) return std::move(visited).error();
+  return edited(text, std::move(edits));
+}
+
+bool names_modules(std::string_view method) {
+  constexpr auto methods =
+      std::to_array<std::string_view>({"fp8", "mxfp8", "mxfp4", "compressed-tensors", "modelopt", "metal",
+                                       "bitsandbytes", "bitsandbytes_4bit", "bitsandbytes_8bit", "awq"});
+  return std::ranges::find(methods, method) != methods.end();
+}
+
+Result<std::string> with_unquantized(std::string_view text, std::span<const std::string> modules) {
+  std::vector<JsonEdit> edits;
+  std::string names;
+  for (const std::string& module : modules) names += (names.empty() ? "" : ", ") + json_quoted(module);
+  std::vector<std::size_t> listed;  // where descriptions begin that have a list
+  Result<void> visited = visit_json(text, [&](const JsonPath& keys, const JsonValue& value) {
+    const bool inside = keys.size() >= 2 && is_section(keys[keys.size() - 2]);
+    if (inside && value.kind == JsonKind::array && is_module_list(keys.back())) {
+      const bool empty = value.text.find_first_not_of(" \t\r\n", 1) == value.text.size() - 1;
+      edits.push_back({.begin = value.begin + 1, .length = 0, .text = names + (empty ? "" : ", ")});
+      listed.push_back(value.begin);
+    }
+    if (keys.empty() || !is_description(keys, value)) return;
+    const auto own = [&](std::size_t at) { return at > value.begin && at < value.begin + value.text.size(); };
+    if (std::ranges::any_of(listed, own)) return;
+    const std::string key = list_key(value.text);
+    edits.push_back({.begin = value.begin + 1, .length = 0, .text = json_quoted(key) + ": [" + names + "], "});
+  });
+  if (!visited) return std::move(visited).error();
+  return edited(text, std::move(edits));
+}
+
+Result<std::string> rewritten_config(std::string_view text, const PlannedConfig& config) {
+  Result<std::string> rewritten = std::string(text);
+  if (config.dtype != DType::undefined) rewritten = with_dtype(*rewritten, config.dtype);
+  if (rewritten && config.unquantized) rewritten = without_quantization(*rewritten);
+  if (rewritten && !config.decoded.empty()) rewritten = with_unquantized(*rewritten, config.decoded);
+  return rewritten;
 }
 
 }  // namespace tensorcast::checkpoint

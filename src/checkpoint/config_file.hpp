@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "checkpoint/plan.hpp"
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/error.hpp"
 
@@ -19,5 +21,17 @@ inline constexpr std::uint64_t max_config_bytes = std::uint64_t{64} << 20;
 // in configs inside (text_config, vision_config, encoder, ...), but not in quantization_config. Everything else stays
 // byte for byte. Precondition: is_loadable(dtype). Errors: parse.
 [[nodiscard]] Result<std::string> with_dtype(std::string_view text, DType dtype);
+
+// Returns `text` without quantization_config and the like, at the top and in configs inside. Errors: parse.
+[[nodiscard]] Result<std::string> without_quantization(std::string_view text);
+
+// Reports whether the configuration of a method has a list of the modules that are not quantized.
+[[nodiscard]] bool names_modules(std::string_view method);
+
+// Adds modules to that list of each description in `text`. Errors: parse.
+[[nodiscard]] Result<std::string> with_unquantized(std::string_view text, std::span<const std::string> modules);
+
+// Carries out what is planned for a configuration. Errors: parse.
+[[nodiscard]] Result<std::string> rewritten_config(std::string_view text, const PlannedConfig& config);
 
 }  // namespace tensorcast::checkpoint

@@ -279,8 +279,7 @@ Result<CheckpointSummary> inspect_checkpoint(const std::string& path) {
     for (const SourceModel& model : checkpoint->models) {
       ShardReader reader;
       add_model(*checkpoint, model, reader);
-      const quantized::FoundLayers found =
-          quantized::find_layers(reader.tensors(), claims.texts_of(model), quantized::read_with(reader));
+      const quantized::FoundLayers found = layers_of(claims, model, reader);
       for (QuantizedLayer& layer : quantized::summary_of(found, reader.tensors(), name_prefix(model))) {
         summary.layers.push_back(std::move(layer));
       }

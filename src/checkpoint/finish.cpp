@@ -129,7 +129,7 @@ class Finishing {
     unsigned mode = 0;
     const Result<std::string> text = read_source_text(config.name, max_config_bytes, mode);
     if (!text) return text.error();
-    const Result<std::string> rewritten = with_dtype(*text, config.dtype);
+    const Result<std::string> rewritten = rewritten_config(*text, config);
     if (!rewritten) {
       Error error = rewritten.error();
       error.file = plan_.source + "/" + config.name;

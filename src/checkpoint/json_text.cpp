@@ -6,6 +6,8 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "convert/quantized/config.hpp"
+
 namespace tensorcast::checkpoint {
 namespace {
 
@@ -119,29 +121,11 @@ class Walk {
   JsonPath path_;
 };
 
-// Replaces NaN and infinities, which Python's json writes and JSON does not have, by numbers of the same length.
-std::string with_finite_numbers(std::string_view text) {
-  constexpr auto words = std::to_array<std::string_view>({"NaN", "-Infinity", "Infinity"});
-  std::string plain(text);
-  bool in_string = false;
-  for (std::size_t at = 0; at < plain.size(); ++at) {
-    if (plain[at] == '"') in_string = !in_string;
-    if (in_string) {
-      at += plain[at] == '\\' ? 1 : 0;
-      continue;
-    }
-    for (const std::string_view word : words) {
-      if (std::string_view(plain).substr(at, word.size()) == word) plain.replace(at, word.size(), word.size(), '1');
-    }
-  }
-  return plain;
-}
-
 }  // namespace
 
 Result<void> visit_json(std::string_view text, const JsonVisitor& visit) {
   // nlohmann would treat a zero byte as the end and ignore the rest.
-  const std::string plain = with_finite_numbers(text);
+  const std::string plain = quantized::with_finite_numbers(text);
   const bool valid = plain.find('\0') == std::string::npos && nlohmann::json::accept(plain.begin(), plain.end());
   if (!valid) return json_error("the file is not valid JSON");
   return Walk(text, visit).run();

@@ -13,6 +13,7 @@
 #include "checkpoint/placement.hpp"
 #include "checkpoint/tensor_set.hpp"
 #include "checkpoint/work_folder.hpp"
+#include "convert/quantization_claim.hpp"
 #include "convert/scale_record.hpp"
 #include "formats/safetensors/safetensors_format.hpp"
 #include "io/path_name.hpp"
@@ -36,6 +37,11 @@ std::vector<std::vector<ShardTensor>> cut(std::vector<ShardTensor> tensors, std:
     shards.back().push_back(std::move(tensor));
   }
   return shards;
+}
+
+std::string module_of(const std::string& name) {
+  constexpr std::string_view suffix = ".weight";
+  return name.ends_with(suffix) ? name.substr(0, name.size() - suffix.size()) : name;
 }
 
 class Planning {
@@ -64,6 +70,11 @@ class Planning {
     plan_.warnings = source_.warnings;
     for (const SourceModel& model : source_.models) {
       if (Result<void> planned = plan_model(model); !planned) return std::move(planned).error();
+    }
+    if (request_.raw_codes && !claimed_.empty()) {
+      plan_.warnings.push_back(
+          "codes become plain numbers, and the configuration stays: a loader that applies it gets "
+          "wrong weights");
     }
     if (Result<void> matched = planner_.check_all_matched(); !matched) return std::move(matched).error();
     if (Result<void> claims = check_claims(); !claims) return std::move(claims).error();
@@ -95,18 +106,54 @@ class Planning {
       }
     }
     const std::string claim = claims_.of(model);
-    Result<std::vector<conversion::PlannedTensor>> planned = planner_.plan(infos, claim);
+    ShardReader reader;
+    add_model(source_, model, reader);
+    const quantized::FoundLayers layers = layers_of(claims_, model, reader);
+    Result<std::vector<conversion::PlannedTensor>> planned = planner_.plan(infos, claim, layers);
     if (!planned) return at_shard(std::move(planned).error(), infos, places);
     note_quantized(model, *planned, claim);
     std::vector<ShardTensor> tensors;
     tensors.reserve(planned->size());
     for (conversion::PlannedTensor& tensor : *planned) {
       const auto [input, begin] = places[tensor.source];
-      tensors.push_back({.planned = std::move(tensor), .input = input, .begin = begin});
+      std::shared_ptr<DecodedLayer> decoded;
+      if (tensor.decodes()) {
+        decoded = std::make_shared<DecodedLayer>(decoded_layer(layers.layers[tensor.layer], infos, places));
+        tensor.bytes_in = decoded->bytes();
+      }
+      tensors.push_back({.planned = std::move(tensor), .input = input, .begin = begin, .decoded = std::move(decoded)});
     }
+    if (Result<void> noted = note_layers(model, layers, tensors); !noted) return noted;
     if (tensors.empty() && !infos.empty()) return {};  // all are dropped
     note_types(model, tensors);
     return add_shards(model, std::move(tensors));
+  }
+
+  // Remembers which layers of a folder are decoded, and whether others stay as they are.
+  Result<void> note_layers(const SourceModel& model, const quantized::FoundLayers& layers,
+                           const std::vector<ShardTensor>& tensors) {
+    QuantizedFolder& folder = quantized_[model.folder];
+    std::vector<std::string> beside;  // such as scales of a cache
+    for (const ShardTensor& tensor : tensors) {
+      if (tensor.decoded != nullptr) {
+        folder.decoded.push_back(module_of(tensor.decoded->layer.name));
+      } else {
+        folder.stays = folder.stays || tensor.planned.layer != SIZE_MAX;
+        if (tensor.planned.quantized && tensor.planned.layer == SIZE_MAX) beside.push_back(tensor.planned.name());
+      }
+    }
+    if (!folder.decoded.empty() && !beside.empty()) {
+      plan_.warnings.push_back(fmt::format("\"{}\"{} stay as they are: they belong to no weight that is decoded",
+                                           beside[0],
+                                           beside.size() > 1 ? fmt::format(" and {} more", beside.size() - 1) : ""));
+    }
+    if (folder.decoded.empty() || !folder.stays || layers.method.empty() || names_modules(layers.method)) return {};
+    return Error{.code = ErrorCode::unsupported,
+                 .message = fmt::format("some layers would be decoded and some not, and the configuration of \"{}\" "
+                                        "cannot name the ones that are",
+                                        layers.method),
+                 .hint = "decode all of them, or none",
+                 .file = source_.folder};
   }
 
   // Remembers whether the quantized tensors of a folder are known, if its files say that there are some.
@@ -192,7 +239,9 @@ class Planning {
   // Whether shards may lack tensors of their inputs, or have others.
   [[nodiscard]] bool names_change() const noexcept {
     const OutputFilter& filter = request_.filter;
-    return !filter.drop.empty() || !filter.only.empty() || !filter.rename.empty();
+    const auto decodes = [](const auto& folder) { return !folder.second.decoded.empty(); };
+    return std::ranges::any_of(quantized_, decodes) || !filter.drop.empty() || !filter.only.empty() ||
+           !filter.rename.empty();
   }
 
   // Returns the tensors of each input, without the inputs whose tensors are all dropped.
@@ -219,6 +268,8 @@ class Planning {
         .name = std::move(name), .metadata = {}, .tensors = std::move(tensors), .bytes = 0, .fingerprint = {}};
     // Metadata of all inputs of the shard; of an empty one, of the model's only file.
     std::set<std::size_t> inputs;
+    const QuantizedFolder& folder = quantized_[source.folder];
+    const bool decodes = !folder.decoded.empty() && !folder.stays;
     for (const ShardTensor& tensor : shard.tensors) inputs.insert(tensor.input);
     if (inputs.empty() && source.shards.size() == 1) inputs.insert(source.shards.front());
     std::set<std::string_view> keys;
@@ -230,6 +281,7 @@ class Planning {
     Result<formats::Metadata> metadata = planner_.metadata_of(shard.metadata);
     if (!metadata) return std::move(metadata).error();
     shard.metadata = std::move(metadata).value();
+    if (decodes) conversion::remove_config_texts(shard.metadata);
     std::vector<const conversion::PlannedTensor*> written;
     for (const ShardTensor& tensor : shard.tensors) written.push_back(&tensor.planned);
     conversion::record_scale(written, shard.metadata);
@@ -278,9 +330,21 @@ class Planning {
     for (ListedFile& file : source_.others) {
       if (file.name == sums_name || file.name == record_name) continue;  // of the source's files
       const std::string last = last_component(file.name);
-      const DType dtype = last == "config.json" ? config_dtype(folder_of(file.name)) : DType::undefined;
-      if (dtype != DType::undefined) {
-        plan_.configs.push_back({.name = file.name, .dtype = dtype});
+      const std::string folder = folder_of(file.name);
+      PlannedConfig config{.name = file.name};
+      if (last == "config.json") config.dtype = config_dtype(folder);
+      const auto found = quantized_.find(folder);
+      const bool decodes = found != quantized_.end() && !found->second.decoded.empty();
+      if (decodes && conversion::may_claim_quantization(last)) {
+        config.unquantized = !found->second.stays;
+        if (!config.unquantized) config.decoded = found->second.decoded;
+        if (config.unquantized && last != "config.json") {
+          plan_.left_out.push_back({.name = file.name, .bytes = file.bytes});  // it says nothing else
+          continue;
+        }
+      }
+      if (config.dtype != DType::undefined || config.unquantized || !config.decoded.empty()) {
+        plan_.configs.push_back(std::move(config));
       } else {
         plan_.copies.push_back(std::move(file));
       }
@@ -324,7 +388,7 @@ class Planning {
       if (!source) return source.error();
       const Result<std::string> text = read_text(**source, max_config_bytes);
       if (!text) return text.error();
-      if (const Result<std::string> rewritten = with_dtype(*text, config.dtype); !rewritten) {
+      if (const Result<std::string> rewritten = rewritten_config(*text, config); !rewritten) {
         Error error = rewritten.error();
         error.file = (*source)->path();
         return error;
@@ -337,6 +401,11 @@ class Planning {
     std::map<DType, std::uint64_t> bytes;
     bool converts = false;
     bool uses_to = false;
+  };
+
+  struct QuantizedFolder {
+    std::vector<std::string> decoded;  // modules
+    bool stays = false;                // something is quantized in the output, too
   };
 
   struct ClaimedFolder {
@@ -352,6 +421,7 @@ class Planning {
   CheckpointPlan plan_;
   std::map<std::string, FolderTypes> types_;
   std::map<std::string, ClaimedFolder> claimed_;
+  std::map<std::string, QuantizedFolder> quantized_;
 };
 
 Result<void> check_request(const ConvertRequest& request) {

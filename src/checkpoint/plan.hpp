@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "checkpoint/decoded_layer.hpp"
 #include "checkpoint/source.hpp"
 #include "convert/plan.hpp"
 #include "tensorcast/file.hpp"
@@ -35,6 +37,8 @@ struct ShardTensor {
   conversion::PlannedTensor planned;  // its `source` is not used
   std::size_t input = 0;              // index in CheckpointPlan::inputs
   std::uint64_t begin = 0;            // of its bytes in that file
+  // Of a layer that is decoded; `input` and `begin` are then those of its codes. Null: a tensor.
+  std::shared_ptr<const DecodedLayer> decoded = nullptr;
 };
 
 struct PlannedShard {
@@ -58,7 +62,9 @@ struct PlannedModel {
 
 struct PlannedConfig {
   std::string name;
-  DType dtype = DType::undefined;
+  DType dtype = DType::undefined;         // undefined: it stays
+  bool unquantized = false;               // nothing is quantized any more
+  std::vector<std::string> decoded = {};  // modules that are not, while others are
 };
 
 struct CheckpointPlan {

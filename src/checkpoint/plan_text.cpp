@@ -75,6 +75,10 @@ OrderedJson tensor_json(const ShardTensor& tensor, const Settings& settings) {
   }
   if (!planned.converts) json["copy"] = true;
   if (planned.converts && planned.scale != settings.options.scale) json["scale"] = planned.scale;
+  if (tensor.decoded != nullptr) {
+    json["spelling"] = planned.scheme;
+    json["layer"] = layer_json(*tensor.decoded);
+  }
   json["why"] = planned.reason;
   if (planned.left) json["left"] = true;
   return json;
@@ -159,6 +163,28 @@ DType parse_type(const Json& json) {
   return *dtype;
 }
 
+bool is_inside(const PlannedInput& input, std::uint64_t begin, std::uint64_t bytes) {
+  return begin <= input.bytes && bytes <= input.bytes - begin;
+}
+
+// Reads how a layer is decoded; its decoder checks that its parts fit.
+void parse_layer(const Json& json, const CheckpointPlan& plan, ShardTensor& tensor) {
+  const std::shared_ptr<DecodedLayer> layer = layer_from_json(json.at("layer"));
+  require(layer != nullptr, "a layer is of no kind that is known");
+  for (const LayerPart& part : layer->parts) {
+    require(part.input < plan.inputs.size(), "a part of a layer is in no file");
+    require(is_inside(plan.inputs[part.input], part.begin, part.info.bytes),
+            "a part of a layer is outside of its file");
+  }
+  layer->layer.name = tensor.planned.target.name;
+  layer->layer.shape = tensor.planned.target.shape;
+  require(layer->bytes() == tensor.planned.bytes_in, "the size of a layer is not that of its parts");
+  require(tensor.planned.from == DType::float32, "a layer is decoded to another type than float32");
+  tensor.planned.scheme = json.at("spelling").get<std::string>();
+  require(!tensor.planned.scheme.empty(), "a layer has no spelling");
+  tensor.decoded = layer;
+}
+
 ShardTensor parse_tensor(const Json& json, const CheckpointPlan& plan) {
   ShardTensor tensor;
   conversion::PlannedTensor& planned = tensor.planned;
@@ -181,17 +207,21 @@ ShardTensor parse_tensor(const Json& json, const CheckpointPlan& plan) {
   } else {
     planned.from = parse_type(json.at("from"));
     target.dtype = parse_type(json.at("to"));
-    require(storage_bytes(planned.from, target.count) == planned.bytes_in,
-            "the size of a tensor does not fit its shape");
+    if (json.contains("layer")) {
+      parse_layer(json, plan, tensor);
+    } else {
+      require(storage_bytes(planned.from, target.count) == planned.bytes_in,
+              "the size of a tensor does not fit its shape");
+    }
     target.bytes = storage_bytes(target.dtype, target.count);
     require(target.bytes != SIZE_MAX, "a shape is too large");
     planned.scale = json.value("scale", plan.settings.options.scale);
     require(std::isfinite(planned.scale), "a scale is not finite");
-    planned.converts = planned.from != target.dtype || planned.scale != 1.0;
+    planned.converts = planned.from != target.dtype || planned.scale != 1.0 || tensor.decoded != nullptr;
   }
   require(tensor.input < plan.inputs.size(), "a tensor is in no file");
   const PlannedInput& input = plan.inputs[tensor.input];
-  require(tensor.begin <= input.bytes && planned.bytes_in <= input.bytes - tensor.begin,
+  require(tensor.decoded != nullptr || is_inside(input, tensor.begin, planned.bytes_in),
           "a tensor is outside of its file");
   planned.reason = json.at("why").get<std::string>();
   planned.left = json.value("left", false);
@@ -255,7 +285,11 @@ CheckpointPlan parse_document(const Json& json) {
   }
   for (const Json& model : json.at("models")) plan.models.push_back(parse_model(model, plan));
   for (const Json& config : json.at("configs")) {
-    plan.configs.push_back({.name = file_name(config.at("file")), .dtype = parse_type(config.at("dtype"))});
+    PlannedConfig& planned = plan.configs.emplace_back();
+    planned.name = file_name(config.at("file"));
+    if (config.contains("dtype")) planned.dtype = parse_type(config.at("dtype"));
+    planned.unquantized = config.value("unquantized", false);
+    if (config.contains("decoded")) planned.decoded = config.at("decoded").get<std::vector<std::string>>();
   }
   for (const Json& file : json.at("copies")) {
     plan.copies.push_back({.name = file_name(file.at("file")), .bytes = number(file.at("bytes"))});
@@ -281,7 +315,11 @@ void append_list(std::string& text, const char* key, const Items& items, Append 
 void set_fingerprint(const CheckpointPlan& plan, PlannedShard& shard) {
   std::string text = fmt::format("{} {}\n{}\n", plan_version, version(), settings_json(plan.settings).dump());
   std::set<std::size_t> inputs;
-  for (const ShardTensor& tensor : shard.tensors) inputs.insert(tensor.input);
+  for (const ShardTensor& tensor : shard.tensors) {
+    inputs.insert(tensor.input);
+    if (tensor.decoded == nullptr) continue;
+    for (const LayerPart& part : tensor.decoded->parts) inputs.insert(part.input);
+  }
   for (const std::size_t input : inputs) text += fmt::format("{} {}\n", input, input_json(plan.inputs[input]).dump());
   append_shard(text, shard, plan.settings);
   shard.fingerprint = io::sha256_of(text);
@@ -307,7 +345,11 @@ std::string plan_text(const CheckpointPlan& plan) {
     text += json.dump();
   });
   append_list(text, "configs", plan.configs, [&](const PlannedConfig& config) {
-    text += OrderedJson{{"file", config.name}, {"dtype", name(config.dtype)}}.dump();
+    OrderedJson json = {{"file", config.name}};
+    if (config.dtype != DType::undefined) json["dtype"] = name(config.dtype);
+    if (config.unquantized) json["unquantized"] = true;
+    if (!config.decoded.empty()) json["decoded"] = config.decoded;
+    text += json.dump();
   });
   append_list(text, "copies", plan.copies, [&](const ListedFile& file) {
     text += OrderedJson{{"file", file.name}, {"bytes", file.bytes}}.dump();

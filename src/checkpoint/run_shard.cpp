@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <memory>
 #include <numeric>
 #include <utility>
 
@@ -78,7 +79,7 @@ class ShardRun {
       return at_output(std::move(put).error());
     }
     conversion::ProgressMeter meter(request_, work_bytes(plan_, shard_));
-    Result<conversion::TransferOutcome> moved = conversion::transfer(request_, work_, reader_, writer, meter);
+    Result<conversion::TransferOutcome> moved = conversion::transfer(request_, work_, source(), writer, meter);
     if (!moved) return at_source(std::move(moved).error());
     if (moved->cancelled) return std::optional<DoneShard>();
     if (plan_.settings.verify) {
@@ -106,18 +107,45 @@ class ShardRun {
  private:
   // Opens the files of the shard's tensors, which must be those that were planned.
   Result<void> open_inputs() {
-    for (const ShardTensor& tensor : shard_.tensors) {
-      if (!files_.contains(tensor.input)) {
-        Result<std::size_t> file = open_input(plan_.inputs[tensor.input]);
-        if (!file) return std::move(file).error();
-        files_.emplace(tensor.input, *file);
+    std::vector<quantized::Layer> layers;
+    for (std::size_t i = 0; i < shard_.tensors.size(); ++i) {
+      const ShardTensor& tensor = shard_.tensors[i];
+      if (tensor.decoded != nullptr) {
+        quantized::Layer& layer = layers.emplace_back(tensor.decoded->layer);
+        for (quantized::Part& part : layer.parts) {
+          const LayerPart& place = tensor.decoded->parts[part.tensor];
+          part.tensor = reader_.tensors().size();
+          if (Result<void> added = add_range(place.info, place.input, place.begin); !added) return added;
+        }
+        continue;
       }
       formats::TensorInfo info = tensor.planned.target;
       if (tensor.planned.from != DType::undefined) info.dtype = tensor.planned.from;
       info.bytes = tensor.planned.bytes_in;
-      reader_.add_tensor(std::move(info), files_.at(tensor.input), tensor.begin);
+      work_.tensors[i].source = reader_.tensors().size();
+      if (Result<void> added = add_range(std::move(info), tensor.input, tensor.begin); !added) return added;
     }
+    if (layers.empty()) return {};
+    std::size_t decoded = reader_.tensors().size();
+    for (std::size_t i = 0; i < shard_.tensors.size(); ++i) {
+      if (shard_.tensors[i].decoded != nullptr) work_.tensors[i].source = decoded++;
+    }
+    decoded_ = std::make_unique<quantized::DecodedReader>(reader_, std::move(layers));
     return {};
+  }
+
+  Result<void> add_range(formats::TensorInfo info, std::size_t input, std::uint64_t begin) {
+    if (!files_.contains(input)) {
+      Result<std::size_t> file = open_input(plan_.inputs[input]);
+      if (!file) return std::move(file).error();
+      files_.emplace(input, *file);
+    }
+    reader_.add_tensor(std::move(info), files_.at(input), begin);
+    return {};
+  }
+
+  formats::Reader& source() noexcept {
+    return decoded_ != nullptr ? *decoded_ : static_cast<formats::Reader&>(reader_);
   }
 
   Result<std::size_t> open_input(const PlannedInput& input) {
@@ -158,7 +186,7 @@ class ShardRun {
       output.add_tensor(tensor.planned.target, file, begin);
       begin += tensor.planned.target.bytes;
     }
-    return conversion::verify(request_, work_, reader_, output, meter);
+    return conversion::verify(request_, work_, source(), output, meter);
   }
 
   [[nodiscard]] std::string staged_path() const { return folder_.files().path_of(WorkFolder::staged(shard_)); }
@@ -172,8 +200,10 @@ class ShardRun {
     if (error.file == staged_path()) return at_output(std::move(error));
     for (const ShardTensor& tensor : shard_.tensors) {
       if (!error.file.empty()) break;
-      if (tensor.planned.name() == error.tensor) {
-        error.file = plan_.source + "/" + plan_.inputs[tensor.input].name;
+      if (tensor.planned.name() == error.tensor) error.file = plan_.source + "/" + plan_.inputs[tensor.input].name;
+      if (tensor.decoded == nullptr) continue;
+      for (const LayerPart& part : tensor.decoded->parts) {
+        if (part.info.name == error.tensor) error.file = plan_.source + "/" + plan_.inputs[part.input].name;
       }
     }
     return error;
@@ -185,8 +215,9 @@ class ShardRun {
   ConvertRequest request_;
   conversion::Plan work_;
   ShardReader reader_;
-  unsigned mode_ = 0;                         // of the output
-  std::map<std::size_t, std::size_t> files_;  // input of the plan, file of the reader
+  std::unique_ptr<quantized::DecodedReader> decoded_;  // of reader_, if layers are decoded
+  unsigned mode_ = 0;                                  // of the output
+  std::map<std::size_t, std::size_t> files_;           // input of the plan, file of the reader
 };
 
 }  // namespace

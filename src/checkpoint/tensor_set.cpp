@@ -1,5 +1,7 @@
 #include "checkpoint/tensor_set.hpp"
 
+#include <algorithm>
+
 #include "checkpoint/config_file.hpp"
 #include "checkpoint/file_name.hpp"
 #include "convert/quantization_claim.hpp"
@@ -62,6 +64,24 @@ std::vector<quantized::ConfigText> Claims::texts_of(const SourceModel& model) co
     conversion::add_config_texts(checkpoint_.shards[index].header.metadata, texts);
   }
   return texts;
+}
+
+quantized::FoundLayers layers_of(const Claims& claims, const SourceModel& model, ShardReader& reader) {
+  return quantized::find_layers(reader.tensors(), claims.texts_of(model), quantized::read_with(reader));
+}
+
+void keep_decoded(quantized::FoundLayers& layers, std::span<const formats::TensorInfo> tensors,
+                  const std::function<bool(const std::string& name)>& is_there) {
+  std::vector<quantized::Layer> decoded;
+  std::ranges::fill(layers.layer_of, SIZE_MAX);
+  for (quantized::Layer& layer : layers.layers) {
+    const auto scales = std::ranges::find(layer.parts, quantized::PartRole::scales, &quantized::Part::role);
+    if (!layer.problem.empty() || scales == layer.parts.end()) continue;
+    if (!is_there(layer.name) || is_there(tensors[scales->tensor].name)) continue;
+    for (const quantized::Part& part : layer.parts) layers.layer_of[part.tensor] = decoded.size();
+    decoded.push_back(std::move(layer));
+  }
+  layers.layers = std::move(decoded);
 }
 
 std::string name_prefix(const SourceModel& model) {

@@ -1,13 +1,17 @@
 // All tensors of a checkpoint behind one reader, to list, compare and verify them.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "checkpoint/shard_reader.hpp"
 #include "checkpoint/source.hpp"
-#include "convert/quantized/config.hpp"
+#include "convert/quantized/decoded_reader.hpp"
+#include "convert/quantized/layer_summary.hpp"
 
 namespace tensorcast::checkpoint {
 
@@ -32,6 +36,15 @@ class Claims {
   std::map<std::string, std::vector<std::string>> configs_;  // by folder: names of files that may say so
   std::map<std::string, std::string> claims_;                // by folder
 };
+
+// Finds the quantized layers of a model, whose tensors are those of `reader`.
+[[nodiscard]] quantized::FoundLayers layers_of(const Claims& claims, const SourceModel& model, ShardReader& reader);
+
+// Chooses what another checkpoint, which was converted from this one, has of each layer: the weight, or the tensors of
+// the layer. The weight is decoded there if its tensors are not there. Without decoded layers `layers` is left empty.
+// `is_there` tells whether it has a tensor, by its name here.
+void keep_decoded(quantized::FoundLayers& layers, std::span<const formats::TensorInfo> tensors,
+                  const std::function<bool(const std::string& name)>& is_there);
 
 // Returns what tells a model's tensors from those of the folder's other models:
 // "unet/", "fp16:", mostly "".

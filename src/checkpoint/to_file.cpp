@@ -9,6 +9,7 @@
 #include "checkpoint/tensor_set.hpp"
 #include "convert/convert_reader.hpp"
 #include "convert/plan.hpp"
+#include "convert/quantized/layer_summary.hpp"
 #include "formats/safetensors/safetensors_format.hpp"
 
 namespace tensorcast::checkpoint {
@@ -55,7 +56,8 @@ Result<std::vector<const SourceModel*>> chosen_models(const ConvertRequest& requ
   for (const SourceModel& model : source.models) {
     ShardReader reader;
     add_model(source, model, reader);
-    const Result<std::vector<conversion::PlannedTensor>> planned = planner->plan(reader.tensors(), claims.of(model));
+    const Result<std::vector<conversion::PlannedTensor>> planned =
+        planner->plan(reader.tensors(), claims.of(model), layers_of(claims, model, reader));
     if (!planned) {
       Error error = planned.error();
       if (error.file.empty()) error.file = request.input;
@@ -99,8 +101,11 @@ Result<ConvertOutcome> convert_to_file(const ConvertRequest& request) {
   const SourceModel& model = *chosen->front();
   auto reader = std::make_unique<ShardReader>();
   add_model(*source, model, *reader);
-  conversion::OpenedInput input{
-      .file = nullptr, .format = &safetensors_format, .reader = std::move(reader), .claim = claims.of(model)};
+  conversion::OpenedInput input{.file = nullptr,
+                                .format = &safetensors_format,
+                                .reader = std::move(reader),
+                                .claim = claims.of(model),
+                                .configs = claims.texts_of(model)};
   return conversion::convert_reader(request, input);
 }
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
+#include <string_view>
 #include <unordered_map>
 
 #include "checkpoint/file_name.hpp"
@@ -197,12 +199,23 @@ class Verification {
 
   Result<void> check_model(const SourceModel& model, const SourceModel& source_model,
                            conversion::OutputNames& written) {
-    ShardReader input;
-    add_model(source_, source_model, input);
+    ShardReader encoded;
+    add_model(source_, source_model, encoded);
     ShardReader output;
     add_model(output_, model, output);
+    quantized::FoundLayers layers = layers_of(Claims(source_), source_model, encoded);
+    if (layers.any()) {
+      std::set<std::string_view> names;
+      for (const formats::TensorInfo& tensor : output.tensors()) names.insert(tensor.name);
+      keep_decoded(layers, encoded.tensors(), [&](const std::string& name) {
+        const Result<std::string> new_name = written.new_name(name);
+        return new_name && names.contains(*new_name);
+      });
+    }
+    quantized::DecodedReader input(encoded, layers.layers);
     std::unordered_map<std::string, std::size_t> sources;  // by the name in the output
     for (std::size_t i = 0; i < input.tensors().size(); ++i) {
+      if (i < layers.layer_of.size() && layers.layer_of[i] != SIZE_MAX) continue;  // its weight is written
       const std::string& name = input.tensors()[i].name;
       if (!written.writes(name)) continue;
       Result<std::string> new_name = written.new_name(name);
@@ -219,13 +232,14 @@ class Verification {
       if (of.foreign_dtype != tensor.foreign_dtype) {
         return differs("the source's tensor has another type", tensor.name, output_, model);
       }
+      const bool decoded = found->second >= encoded.tensors().size();
       const bool scaled = request_.options.scale != 1.0 && family(of.dtype) == Family::floating;
       plan.layout.push_back(plan.tensors.size());
       plan.tensors.push_back({.target = tensor,
                               .source = found->second,
                               .from = of.dtype,
                               .bytes_in = of.bytes,
-                              .converts = of.dtype != tensor.dtype || scaled,
+                              .converts = of.dtype != tensor.dtype || scaled || decoded,
                               .scale = request_.options.scale,
                               .reason = {}});
       sources.erase(found);

@@ -13,6 +13,9 @@
 #include "convert/open_input.hpp"
 #include "convert/plan.hpp"
 #include "convert/progress_meter.hpp"
+#include "convert/quantization_claim.hpp"
+#include "convert/quantized/decoded_reader.hpp"
+#include "convert/quantized/layer_summary.hpp"
 #include "convert/scale_record.hpp"
 #include "convert/transfer.hpp"
 #include "convert/verify.hpp"
@@ -187,14 +190,32 @@ Result<ConvertOutcome> convert(const ConvertRequest& request) {
 
 namespace tensorcast::conversion {
 
+namespace {
+
+// Finds the quantized layers of an input, unless its arrays have no names.
+quantized::FoundLayers layers_of(const ConvertRequest& request, const OpenedInput& input) {
+  if (!input.format->many_tensors) return {};
+  std::vector<quantized::ConfigText> texts = input.configs;
+  if (input.file != nullptr) texts = config_texts_beside(request.input);
+  add_config_texts(input.reader->metadata(), texts);
+  return quantized::find_layers(input.reader->tensors(), texts, quantized::read_with(*input.reader));
+}
+
+}  // namespace
+
 Result<ConvertOutcome> convert_reader(const ConvertRequest& request, OpenedInput& input) {
   if (Result<void> threads = check_execution(request.execution); !threads) return std::move(threads).error();
   const Result<const Format*> format = request.output_format.empty()
                                            ? formats::format_for_output(request.output)
                                            : output_format(request.output, request.output_format);
   if (!format) return format.error();
-  const Result<Plan> plan = make_plan(request, *input.reader, *input.format, **format, input.claim);
+  const quantized::FoundLayers layers = layers_of(request, input);
+  const Result<Plan> plan = make_plan(request, *input.reader, *input.format, **format, input.claim, layers);
   if (!plan) return at_file(plan.error(), request.input);
+  if (std::ranges::any_of(plan->tensors, &PlannedTensor::decodes)) {
+    input.encoded = std::exchange(input.reader, nullptr);
+    input.reader = std::make_unique<quantized::DecodedReader>(*input.encoded, layers.layers);
+  }
   ConvertOutcome outcome = outcome_of(*plan, *input.format, **format);
   outcome.warnings = input.reader->warnings();
   if (!input.reader->other_data().empty() && (*format)->many_tensors) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "convert/quantized/config.hpp"
 #include "formats/format.hpp"
 #include "io/input_file.hpp"
 
@@ -13,8 +14,10 @@ namespace tensorcast::conversion {
 struct OpenedInput {
   std::unique_ptr<io::InputFile> file;  // the reader refers to it
   const formats::Format* format = nullptr;
+  std::unique_ptr<formats::Reader> encoded = {};  // what `reader` decodes, if it does
   std::unique_ptr<formats::Reader> reader;
   std::string claim = {};  // what other files say about the quantization (quantization_claim.hpp)
+  std::vector<quantized::ConfigText> configs = {};  // the texts of those files
 };
 
 // If `format_name` is empty: raw if a layout is given, else detected by content and extension.

@@ -14,6 +14,7 @@
 #include "convert/output_names.hpp"
 #include "convert/pattern_list.hpp"
 #include "convert/quantization_claim.hpp"
+#include "convert/quantized/layer_decoder.hpp"
 #include "convert/quantized_tensors.hpp"
 #include "dtype/dtype_table.hpp"
 #include "tensorcast/tensor.hpp"
@@ -96,6 +97,8 @@ class Selection {
     if (optimizer_state && request.to != tensor.dtype) return Decision{.reason = "optimizer state", .left = true};
     return Decision{.to = request.to, .reason = "--to", .scale = request.options.scale};
   }
+
+  bool excludes(const std::string& name) { return exclude_.first_match(name) < exclude_.size(); }
 
   [[nodiscard]] Result<void> check_all_matched() const {
     for (const auto& [list, kind] :
@@ -187,6 +190,18 @@ std::string name_from_path(const std::string& path) {
   return file.substr(0, std::max<std::size_t>(file.find('.', 1), 1));
 }
 
+// Returns a pattern that matches a layer and those of its kind, "up_proj\\.weight$".
+std::string pattern_of_layer(const std::string& name) {
+  std::size_t dot = name.rfind('.');
+  if (dot != std::string::npos && dot > 0) dot = name.rfind('.', dot - 1);
+  std::string pattern;
+  for (const char c : name.substr(dot == std::string::npos ? 0 : dot + 1)) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    pattern += plain ? std::string(1, c) : c == '.' ? "\\." : ".";
+  }
+  return pattern + "$";
+}
+
 // Reports whether `include` extracts one tensor of many.
 bool extracts(const ConvertRequest& request, const Format& input, const Format& output) {
   return input.many_tensors && !output.many_tensors && !request.include.empty();
@@ -270,7 +285,8 @@ class TensorPlanner::Implementation {
     return {};
   }
 
-  Result<std::vector<PlannedTensor>> plan(std::span<const TensorInfo> tensors, const std::string& claim) {
+  Result<std::vector<PlannedTensor>> plan(std::span<const TensorInfo> tensors, const std::string& claim,
+                                          const quantized::FoundLayers& layers) {
     names_.clear();
     if (!written_.keeps_all()) {
       for (const TensorInfo& tensor : tensors) names_.insert(tensor.name);
@@ -278,7 +294,15 @@ class TensorPlanner::Implementation {
     const std::vector<QuantizedPart> quantized = find_quantized(tensors, claim);
     const std::vector<bool> optimizer_state = find_optimizer_state(tensors);
     std::vector<PlannedTensor> plan;
+    Result<std::vector<std::optional<Decision>>> of_layers = decide_layers(tensors, layers);
+    if (!of_layers) return std::move(of_layers).error();
     for (std::size_t index = 0; index < tensors.size(); ++index) {
+      const std::size_t layer = layers.any() ? layers.layer_of[index] : SIZE_MAX;
+      if (layer != SIZE_MAX && (*of_layers)[layer]) {
+        Result<void> planned = plan_layer(tensors, index, layers.layers[layer], layer, *(*of_layers)[layer], plan);
+        if (!planned) return std::move(planned).error();
+        continue;
+      }
       const bool written = written_.writes(tensors[index].name);
       Result<Decision> decision = selection_.decide(request_, tensors[index], input_, optimizer_state[index]);
       if (!written) continue;
@@ -288,7 +312,7 @@ class TensorPlanner::Implementation {
       if (!planned) return std::move(planned).error();
       planned->source = index;
       planned->quantized = quantized[index].role != QuantizedRole::none;
-      if (Result<void> left = leave_quantized(*planned, tensors, quantized, claim); !left) {
+      if (Result<void> left = leave_quantized(*planned, tensors, quantized, claim, layers); !left) {
         return std::move(left).error();
       }
       plan.push_back(std::move(planned).value());
@@ -307,6 +331,64 @@ class TensorPlanner::Implementation {
   }
 
  private:
+  // Decides for the weight of each layer, whose tensors then follow it. Layers are left to their names and types if
+  // codes are converted as numbers, or nothing is.
+  Result<std::vector<std::optional<Decision>>> decide_layers(std::span<const TensorInfo> tensors,
+                                                             const quantized::FoundLayers& layers) {
+    std::vector<std::optional<Decision>> decisions(layers.layers.size());
+    const bool converts = request_.to != DType::undefined || !request_.rules.empty();
+    if (request_.raw_codes || !converts || extracting_) return decisions;
+    for (std::size_t i = 0; i < layers.layers.size(); ++i) {
+      const quantized::Layer& layer = layers.layers[i];
+      TensorInfo weight = quantized::decoded_info(layer);
+      Result<Decision> decision = selection_.decide(request_, weight, input_, false);
+      if (!decision) return std::move(decision).error();
+      // A pattern may name the tensors that are there.
+      for (const quantized::Part& part : layer.parts) {
+        if (selection_.excludes(tensors[part.tensor].name)) *decision = {.reason = "excluded", .included = false};
+      }
+      if (decision->to != DType::undefined && !layer.problem.empty()) {
+        return Error{
+            .code = ErrorCode::unsupported,
+            .message = layer.problem,
+            .hint = fmt::format("`exclude` '{}' leaves this kind of layer as it is", pattern_of_layer(layer.name)),
+            .tensor = layer.problem_tensor};
+      }
+      decisions[i] = std::move(decision).value();
+    }
+    return decisions;
+  }
+
+  // Plans one tensor of a layer: at its codes, the weight; or each of its tensors as it is.
+  Result<void> plan_layer(std::span<const TensorInfo> tensors, std::size_t index, const quantized::Layer& layer,
+                          std::size_t place, const Decision& decision, std::vector<PlannedTensor>& plan) {
+    if (!written_.writes(layer.name)) return {};
+    if (decision.to != DType::undefined) {
+      if (index != layer.codes()) return {};
+      Result<PlannedTensor> planned = plan_one(quantized::decoded_info(layer), decision);
+      if (!planned) return std::move(planned).error();
+      if (planned->converts || planned->reason == decision.reason) {
+        planned->converts = true;
+        planned->source = index;
+        planned->quantized = true;
+        planned->layer = place;
+        planned->scheme = fmt::format("{} {}", layer.spelling, layer.scheme);
+        planned->bytes_in = 0;
+        for (const quantized::Part& part : layer.parts) planned->bytes_in += tensors[part.tensor].bytes;
+        plan.push_back(std::move(planned).value());
+        return {};
+      }
+      return Error{.code = ErrorCode::unsupported, .message = planned->reason, .tensor = layer.name};
+    }
+    Result<PlannedTensor> planned = plan_one(tensors[index], Decision{.reason = decision.reason});
+    if (!planned) return std::move(planned).error();
+    planned->source = index;
+    planned->quantized = true;
+    planned->layer = place;
+    plan.push_back(std::move(planned).value());
+    return {};
+  }
+
   Result<void> rename(std::vector<PlannedTensor>& plan) {
     if (request_.filter.rename.empty()) return {};
     std::vector<std::string> old_names;
@@ -353,13 +435,15 @@ class TensorPlanner::Implementation {
   // Scales are not applied, so codes and what decodes them must stay as they are. With `raw_codes` the codes alone are
   // converted, unless a configuration would then be wrong.
   Result<void> leave_quantized(PlannedTensor& planned, std::span<const TensorInfo> tensors,
-                               std::span<const QuantizedPart> parts, const std::string& claim) const {
+                               std::span<const QuantizedPart> parts, const std::string& claim,
+                               const quantized::FoundLayers& layers) const {
     const TensorInfo& source = tensors[planned.source];
     const QuantizedPart& part = parts[planned.source];
     if (!planned.converts || part.role == QuantizedRole::none) return {};
-    const bool raw = request_.raw_codes && claim.empty();
-    if (raw && part.role == QuantizedRole::codes) return {};
-    if (raw && planned.reason == "--to") {
+    if (request_.raw_codes && part.role == QuantizedRole::codes) return {};
+    // Such as the scales of a cache of keys and values, which belong to no weight.
+    const bool beside = layers.any() && layers.layer_of[planned.source] == SIZE_MAX;
+    if (part.role == QuantizedRole::decoder && (request_.raw_codes || beside) && planned.reason == "--to") {
       planned.target = source;
       planned.converts = false;
       planned.scale = 1.0;
@@ -378,7 +462,8 @@ class TensorPlanner::Implementation {
     }
     std::string hint =
         fmt::format("`exclude` '{}' leaves what is quantized as it is", pattern_of_quantized(tensors, parts));
-    if (claim.empty()) hint += "; `raw_codes` converts the codes alone";
+    if (!layers.refusal.empty()) message = layers.refusal;
+    hint += "; `raw_codes` converts the codes alone";
     return Error{
         .code = ErrorCode::unsupported, .message = std::move(message), .hint = std::move(hint), .tensor = source.name};
   }
@@ -422,8 +507,9 @@ Result<TensorPlanner> TensorPlanner::create(const ConvertRequest& request, const
   return TensorPlanner(std::move(implementation));
 }
 
-Result<std::vector<PlannedTensor>> TensorPlanner::plan(std::span<const TensorInfo> tensors, const std::string& claim) {
-  return implementation_->plan(tensors, claim);
+Result<std::vector<PlannedTensor>> TensorPlanner::plan(std::span<const TensorInfo> tensors, const std::string& claim,
+                                                       const quantized::FoundLayers& layers) {
+  return implementation_->plan(tensors, claim, layers);
 }
 
 Result<void> TensorPlanner::check_all_matched() const { return implementation_->check_all_matched(); }
@@ -446,13 +532,16 @@ Result<std::vector<std::size_t>> layout_of(const Format& output, std::span<const
 }
 
 Result<Plan> make_plan(const ConvertRequest& request, const formats::Reader& input, const Format& input_format,
-                       const Format& output_format, std::string claim) {
+                       const Format& output_format, std::string claim, const quantized::FoundLayers& layers) {
   Result<TensorPlanner> planner = TensorPlanner::create(request, input_format, output_format);
   if (!planner) return std::move(planner).error();
   if (claim.empty()) claim = claim_of_metadata(input.metadata());
   if (claim.empty() && input_format.many_tensors) claim = claim_beside(request.input);
-  Result<std::vector<PlannedTensor>> tensors = planner->plan(input.tensors(), claim);
+  Result<std::vector<PlannedTensor>> tensors = planner->plan(input.tensors(), claim, layers);
   if (!tensors) return std::move(tensors).error();
+  for (PlannedTensor& tensor : *tensors) {
+    if (tensor.decodes()) tensor.source = input.tensors().size() + tensor.layer;  // as DecodedReader counts
+  }
   Plan plan{.tensors = std::move(tensors).value(), .layout = {}};
   if (Result<void> matched = planner->check_all_matched(); !matched) return std::move(matched).error();
   const bool extracting = extracts(request, input_format, output_format);
@@ -465,6 +554,7 @@ Result<Plan> make_plan(const ConvertRequest& request, const formats::Reader& inp
   Result<formats::Metadata> metadata = planner->metadata_of(input.metadata());
   if (!metadata) return std::move(metadata).error();
   plan.metadata = std::move(metadata).value();
+  if (std::ranges::any_of(plan.tensors, &PlannedTensor::decodes)) remove_config_texts(plan.metadata);
   return plan;
 }
 
@@ -484,7 +574,8 @@ TensorOutcome planned_outcome(const PlannedTensor& tensor) {
           .bytes_out = tensor.target.bytes,
           .reason = tensor.reason,
           .left = tensor.left,
-          .scale = tensor.scale};
+          .scale = tensor.scale,
+          .scheme = tensor.scheme};
 }
 
 }  // namespace tensorcast::conversion

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "convert/quantized/spelling.hpp"
 #include "formats/format.hpp"
 #include "tensorcast/file.hpp"
 
@@ -23,6 +24,12 @@ struct PlannedTensor {
   bool left = false;             // a conversion was requested and is not done
   bool quantized = false;        // codes, or what decodes them
   std::string source_name = {};  // its name in the input; empty: that of `target`
+  // The quantized layer that it is of, an index into FoundLayers::layers; SIZE_MAX: of none. If the layer is decoded,
+  // `source` is that of its codes, and `from` float32.
+  std::size_t layer = SIZE_MAX;
+  std::string scheme = {};  // of a layer that is decoded, "deepseek fp8-block"; "": it is not
+
+  [[nodiscard]] bool decodes() const noexcept { return !scheme.empty(); }
 
   // The name for messages, which is that of the input.
   [[nodiscard]] const std::string& name() const noexcept { return source_name.empty() ? target.name : source_name; }
@@ -55,10 +62,11 @@ class TensorPlanner {
   ~TensorPlanner();
 
   // Plans all tensors of one model, whose scales may be in another of its files. `claim`: what the model's files say
-  // about its quantization (quantization_claim.hpp). PlannedTensor::source is the index in `tensors`.
-  // Errors: those of make_plan().
+  // about its quantization (quantization_claim.hpp). `layers`: those that can be decoded, if there are any. A layer is
+  // decoded if its weight is to be converted; else its tensors are copied. PlannedTensor::source is the index in
+  // `tensors`. Errors: those of make_plan().
   [[nodiscard]] Result<std::vector<PlannedTensor>> plan(std::span<const formats::TensorInfo> tensors,
-                                                        const std::string& claim);
+                                                        const std::string& claim, const quantized::FoundLayers& layers);
   // Errors: invalid_argument, naming a pattern that has matched no tensor so far.
   [[nodiscard]] Result<void> check_all_matched() const;
   // Returns the metadata of an output: those of inputs of the model that was planned last. Errors: as OutputNames.
@@ -73,10 +81,11 @@ class TensorPlanner {
 
 // Errors: invalid_argument (no type to convert to; patterns that are wrong or match nothing; options), unsupported
 // (types that the output's format or the opset does not have; quantized tensors that would change). `claim`: what the
-// input's folder says about its quantization; empty: what stands in the file and beside it.
+// input's folder says about its quantization; empty: what stands in the file and beside it. `layers`: its quantized
+// layers; PlannedTensor::source of one that is decoded is that of a DecodedReader.
 [[nodiscard]] Result<Plan> make_plan(const ConvertRequest& request, const formats::Reader& input,
                                      const formats::Format& input_format, const formats::Format& output_format,
-                                     std::string claim = {});
+                                     std::string claim = {}, const quantized::FoundLayers& layers = {});
 
 // Checks the tensors of an output file, and returns the order of their data as indices into `tensors`.
 // Errors: unsupported, invalid_argument (the format cannot hold them together).

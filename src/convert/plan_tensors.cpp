@@ -38,7 +38,7 @@ Result<std::vector<TensorOutcome>> plan_tensors(const ConvertRequest& request, s
     Result<conversion::TensorPlanner> planner =
         conversion::TensorPlanner::create(request, formats::npz_format, formats::npz_format);
     if (!planner) return std::move(planner).error();
-    const Result<std::vector<conversion::PlannedTensor>> planned = planner->plan(*infos, "");
+    const Result<std::vector<conversion::PlannedTensor>> planned = planner->plan(*infos, "", {});
     if (!planned) return planned.error();
     if (Result<void> matched = planner->check_all_matched(); !matched) return std::move(matched).error();
     std::vector<TensorOutcome> outcomes;

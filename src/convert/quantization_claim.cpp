@@ -117,6 +117,11 @@ void add_config_texts(const formats::Metadata& metadata, std::vector<quantized::
   }
 }
 
+void remove_config_texts(formats::Metadata& metadata) {
+  std::erase_if(metadata,
+                [](const auto& entry) { return std::ranges::find(metadata_keys, entry.first) != metadata_keys.end(); });
+}
+
 std::string claim_beside(const std::string& path) {
   for (const quantized::ConfigText& config : config_texts_beside(path)) {
     if (std::string found = claim_of_text(config.name, config.text); !found.empty()) return found;

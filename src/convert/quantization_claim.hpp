@@ -27,5 +27,7 @@ namespace tensorcast::conversion {
 // the metadata inside.
 [[nodiscard]] std::vector<quantized::ConfigText> config_texts_beside(const std::string& path);
 void add_config_texts(const formats::Metadata& metadata, std::vector<quantized::ConfigText>& texts);
+// Removes what describes the quantization of a file whose layers are decoded.
+void remove_config_texts(formats::Metadata& metadata);
 
 }  // namespace tensorcast::conversion

@@ -89,7 +89,9 @@ class Transfer {
         nonzero.after += count_nonzero(to, target.bytes, count);
       }
       blocks_.push(target.bytes.size());
-      advance(source.size() + target.bytes.size(), tensor);
+      advance(
+          tensor.decodes() ? share(tensor, first + count) - share(tensor, first) : source.size() + target.bytes.size(),
+          tensor);
     }
     if (request_.report) outcome_.reports[index] = report;
     return judged && !outcome_.cancelled ? judge(index, *report, nonzero, from, to) : Result<void>();

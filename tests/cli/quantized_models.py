@@ -292,7 +292,8 @@ def nvfp4(spelling):
     divisor = f32(1 / factor)
     scales = [f32(e4m3(code) / divisor) if spelling == "compressed-tensors" else mul(e4m3(code), f32(factor))
               for code in stored]
-    model.weights["a.weight"] = ([rows, columns], blocks(rows, columns, grid([E2M1[code] for code in codes], columns),
+    values = [abs(E2M1[code]) if code == 8 and spelling == "modelopt" else E2M1[code] for code in codes]
+    model.weights["a.weight"] = ([rows, columns], blocks(rows, columns, grid(values, columns),
                                                          grid(scales, columns // 16), 1, 16))
     return model
 

@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
-"""Quantized checkpoints: what inspect says of each spelling."""
+"""Quantized checkpoints: what inspect says of each spelling, and their weights decoded."""
 
 import json
+import math
+import struct
+import subprocess
 
+import checkpoints
 import quantized_models
 import running
 from quantized_models import MODELS
@@ -77,6 +81,193 @@ class InspectTest(QuantizedTest):
         model.write(self.folder / "aqlm")
         self.assertIn('warning: config.json names the quantization "aqlm", which is not decoded',
                       self.done("inspect", "aqlm"))
+
+
+class DecodeTest(QuantizedTest):
+    def read(self, folder):
+        """{name: (dtype, shape, bytes)} of all shards."""
+        tensors = {}
+        for path in sorted(folder.glob("*.safetensors")):
+            tensors.update(checkpoints.read(path)[0])
+        return tensors
+
+    def check(self, name, model, dtype="float32"):
+        """The output has exactly the weights, once rounded, and what else the model had."""
+        out = self.folder / f"{name}-out"
+        self.done("convert", name, "-o", out, "--to", dtype, "--verify")
+        tensors = self.read(out)
+        kept = {tensor for tensor in model.tensors if tensor in ("model.norm.weight", "a.k_scale", "scaled_fp8")}
+        self.assertEqual(set(tensors), set(model.weights) | kept)
+        for weight, (shape, numbers) in model.weights.items():
+            stored, found_shape, content = tensors[weight]
+            self.assertEqual(found_shape, shape)
+            self.assertEqual(stored, {"float32": "F32", "bfloat16": "BF16"}[dtype])
+            size = 4 if dtype == "float32" else 2
+            words = struct.unpack(f"<{len(numbers)}{'I' if size == 4 else 'H'}", content)
+            for i, (word, number) in enumerate(zip(words, numbers)):
+                found = struct.unpack("<f", struct.pack("<I", word if size == 4 else word << 16))[0]
+                wanted = number if size == 4 else quantized_models.bfloat16(number)
+                same = math.isnan(found) if math.isnan(wanted) else struct.pack("<f", found) == struct.pack("<f", wanted)
+                self.assertTrue(same, f"{weight}[{i}]: {found} instead of {wanted}")
+        config = json.loads((out / "config.json").read_text())
+        for section in ("quantization_config", "quantization"):
+            self.assertNotIn(section, config)
+        self.assertFalse((out / "hf_quant_config.json").exists())
+        for path in out.glob("*.safetensors"):
+            self.assertNotIn("_quantization_metadata", checkpoints.read(path)[1])
+        return out
+
+    def test_every_spelling_to_float32(self):
+        for name in MODELS:
+            with self.subTest(name):
+                self.check(name, self.model(name))
+
+    def test_codes_and_scales_in_different_shards_to_bfloat16(self):
+        for name in MODELS:
+            with self.subTest(name):
+                out = self.check(name, self.model(name, shards=3), "bfloat16")
+                self.done("verify", out, "--against", name)
+                self.done("verify", out)
+                index = json.loads((out / "model.safetensors.index.json").read_text())
+                tensors = self.read(out)
+                self.assertEqual(set(index["weight_map"]), set(tensors))
+                self.assertEqual(index["metadata"]["total_size"], sum(len(content) for _, _, content in tensors.values()))
+                self.assertNotIn("spelling", self.done("inspect", out))
+
+    def config(self, folder):
+        return json.loads((self.folder / folder / "config.json").read_text())
+
+    def two_layers(self, name="deepseek"):
+        model = MODELS[name][0]()
+        for weight, tensor in list(model.tensors.items()):
+            if weight != "model.norm.weight":
+                model.tensors["lm_head." + weight] = tensor
+        model.write(self.folder / "in", shards=2)
+        return model
+
+    def test_a_layer_that_is_excluded_keeps_its_bytes_and_the_config_its_list(self):
+        model = self.two_layers()
+        name = "model.layers.0.kv_a_proj.weight"
+        for pattern in ("^lm_head", "^lm_head.*_scale_inv$"):  # the weight's name, or that of any of its tensors
+            self.done("convert", "in", "-o", self.out, "--to", "bfloat16", "--exclude", pattern, "--force")
+            tensors = self.read(self.out)
+            self.assertEqual(tensors["lm_head." + name], model.tensors["lm_head." + name])
+            scales = "lm_head." + name + "_scale_inv"
+            self.assertEqual(tensors[scales], model.tensors[scales])
+            self.assertEqual(tensors[name][0], "BF16")
+            self.assertNotIn(name + "_scale_inv", tensors)
+            section = self.config("out")["quantization_config"]
+            self.assertEqual(section["modules_to_not_convert"], ["model.layers.0.kv_a_proj"])
+            self.done("verify", self.out, "--against", "in")
+
+    def test_lists_of_modules_are_extended(self):
+        self.two_layers("ct-nvfp4")
+        self.done("convert", "in", "-o", self.out, "--to", "bfloat16", "--exclude", "^lm_head")
+        self.assertEqual(self.config("out")["quantization_config"]["ignore"], ["a", "lm_head"])
+
+    def test_configs_without_a_list_are_all_or_nothing(self):
+        self.two_layers("mlx")
+        error = self.refused("convert", "in", "-o", self.out, "--to", "bfloat16", "--exclude", "^lm_head")
+        self.assertIn("some layers would be decoded and some not", error)
+        self.assertFalse(self.out.exists())
+
+    def test_raw_codes_leave_scales_and_config(self):
+        model = self.model("modelopt-fp8")
+        done = self.exits(0, "convert", "modelopt-fp8", "-o", self.out, "--to", "bfloat16", "--raw-codes")
+        self.assertIn("a loader that applies it gets wrong weights", done.stdout + done.stderr)
+        tensors = self.read(self.out)
+        for name in ("a.weight_scale", "a.k_scale"):
+            self.assertEqual(tensors[name], model.tensors[name])
+        codes = [quantized_models.to_bfloat16(quantized_models.e4m3(code)) for code in model.tensors["a.weight"][2]]
+        found = struct.unpack(f"<{len(codes)}H", tensors["a.weight"][2])
+        self.assertEqual([code & 0x7FFF if code & 0x7FFF > 0x7F80 else code for code in found], codes)
+        self.assertEqual(self.config("out")["quantization_config"], self.config("modelopt-fp8")["quantization_config"])
+
+    def test_scales_of_a_cache_stay_and_it_is_said(self):
+        self.model("modelopt-fp8")
+        done = self.exits(0, "convert", "modelopt-fp8", "-o", self.out, "--to", "bfloat16")
+        self.assertIn('"a.k_scale" stay as they are', done.stdout + done.stderr)
+
+    def test_contradictions_are_errors_before_anything_is_written(self):
+        scales = "model.layers.0.kv_a_proj.weight_scale_inv"
+        for wrong in (("F32", [3, 2], bytes(24)), ("I32", [2, 2], bytes(16)), None):
+            model = MODELS["deepseek"][0]()
+            model.tensors.pop(scales)
+            if wrong:
+                model.tensors[scales] = wrong
+            else:  # beside another layer that is complete
+                model.tensors.update({"b." + name: tensor for name, tensor in MODELS["deepseek"][0]().tensors.items()})
+            folder = self.folder / f"wrong-{wrong and wrong[0]}"
+            model.write(folder)
+            error = self.refused("convert", folder, "-o", self.out, "--to", "bfloat16")
+            self.assertIn(scales if wrong else "scales is missing", error)
+            self.assertFalse(self.out.exists())
+            self.done("convert", folder, "-o", self.out, "--to", "bfloat16", "--exclude", "kv_a_proj")
+            subprocess.run(["rm", "-r", self.out], check=True)
+
+    def test_a_group_that_does_not_exist(self):
+        model = MODELS["gptq"][0]()
+        dtype, shape, content = model.tensors["a.g_idx"]
+        for lie in (7, -1, 2**31 - 1):
+            model.tensors["a.g_idx"] = (dtype, shape, content[:-4] + struct.pack("<i", lie))
+            model.write(self.folder / f"lie{lie}")
+            error = self.refused("convert", f"lie{lie}", "-o", self.out, "--to", "bfloat16", "--force")
+            self.assertIn('tensor "a.g_idx": element 95: there is no group', error)
+
+    def test_methods_that_are_not_known_leave_what_is_not_quantized(self):
+        model = quantized_models.Model(1, {"quantization_config": {"quant_method": "new"}})
+        model.tensors["a.weight"] = ("I8", [2, 2], bytes(4))
+        model.tensors["a.scales"] = ("F32", [2], bytes(8))
+        model.write(self.folder / "new")
+        error = self.refused("convert", "new", "-o", self.out, "--to", "float16")
+        self.assertIn('names the quantization "new", which is not known', error)
+        self.done("convert", "new", "-o", self.out, "--to", "float16", "--exclude", "^a\\.")
+
+    def test_changes_of_the_basis_are_refused_by_name(self):
+        model = MODELS["modelopt-nvfp4"][0]()
+        model.tensors["a.pre_quant_scale"] = ("BF16", [96], bytes(192))
+        model.write(self.folder / "turned")
+        error = self.refused("convert", "turned", "-o", self.out, "--to", "bfloat16")
+        self.assertIn('"pre_quant_scale" changes the weight beside its codes', error)
+
+    def test_rename_drop_and_shards(self):
+        self.two_layers()
+        self.done("convert", "in", "-o", self.out, "--to", "bfloat16", "--drop", "^lm_head", "--rename", "kv_a_proj=proj",
+                  "--output-layout", "single")
+        self.assertEqual(set(self.read(self.out)), {"model.norm.weight", "model.layers.0.proj.weight"})
+        self.done("verify", self.out, "--against", "in", "--drop", "^lm_head", "--rename", "kv_a_proj=proj")
+
+    def test_one_file(self):
+        model = self.model("deepseek")
+        self.done("convert", "deepseek/model.safetensors", "-o", "one.safetensors", "--to", "bfloat16", "--verify")
+        tensors = checkpoints.read(self.folder / "one.safetensors")[0]
+        self.assertEqual(set(tensors), {"model.norm.weight", *model.weights})
+
+    def test_the_plan_says_what_is_decoded_and_runs_in_steps(self):
+        model = self.model("ct-nvfp4", shards=2)
+        text = self.done("convert", "ct-nvfp4", "-o", self.out, "--to", "bfloat16", "--dry-run")
+        self.assertIn("compressed-tensors nvfp4", text)
+        self.done("plan", "ct-nvfp4", "-o", self.out, "--to", "bfloat16")
+        plan = json.loads((self.out / ".tcast" / "plan.json").read_text())
+        layer, = (tensor["layer"] for shard in plan["shards"] for tensor in shard["tensors"] if "layer" in tensor)
+        self.assertEqual({part["name"] for part in layer["parts"]},
+                         {"a.weight_packed", "a.weight_scale", "a.weight_global_scale"})
+        self.assertEqual({part["input"] for part in layer["parts"]}, {0, 1})
+        self.done("run-shard", self.out, "0")
+        self.done("run-shard", self.out)
+        self.done("finish", self.out)
+        self.assertEqual(set(self.read(self.out)), {"model.norm.weight", *model.weights})
+
+    def test_plans_that_lie_are_refused(self):
+        self.model("ct-int4-asymmetric")
+        self.done("plan", "ct-int4-asymmetric", "-o", self.out, "--to", "bfloat16")
+        path = self.out / ".tcast" / "plan.json"
+        plan = path.read_text()
+        for old, new in (('"bits":4', '"bits":9'), ('"packing":3', '"packing":99'), ('"element":5', '"element":-1'),
+                         ('"block":[1,32]', '"block":[1,-32]'), ('"role":1', '"role":77')):
+            self.assertIn(old, plan)
+            path.write_text(plan.replace(old, new))
+            self.assertIn("the plan is damaged", self.refused("run-shard", self.out))
 
 
 if __name__ == "__main__":

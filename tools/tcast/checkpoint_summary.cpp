@@ -20,8 +20,9 @@ using tensorcast::TensorOutcome;
 // One row for each reason and pair of types, in order of first appearance.
 struct Group {
   std::string reason;
-  tensorcast::DType from = tensorcast::DType::undefined;
+  std::string from;
   tensorcast::DType to = tensorcast::DType::undefined;
+  bool copied = false;
   std::uint64_t tensors = 0;
   std::uint64_t bytes_in = 0;
   std::uint64_t bytes_out = 0;
@@ -31,10 +32,11 @@ std::vector<Group> groups_of(const ConvertOutcome& outcome) {
   std::vector<Group> groups;
   for (const TensorOutcome& tensor : outcome.tensors) {
     auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& known) {
-      return known.reason == tensor.reason && known.from == tensor.from && known.to == tensor.to;
+      return known.reason == tensor.reason && known.from == from_text(tensor) && known.to == tensor.to;
     });
     if (group == groups.end()) {
-      group = groups.insert(group, Group{.reason = tensor.reason, .from = tensor.from, .to = tensor.to});
+      group = groups.insert(group, Group{.reason = tensor.reason, .from = from_text(tensor), .to = tensor.to});
+      group->copied = is_copied(tensor);
     }
     ++group->tensors;
     group->bytes_in += tensor.bytes_in;
@@ -47,9 +49,8 @@ std::string groups_table(const ConvertOutcome& outcome) {
   Table table(
       {{"why"}, {"from"}, {"to"}, {"tensors", Align::right}, {"bytes in", Align::right}, {"bytes out", Align::right}});
   for (const Group& group : groups_of(outcome)) {
-    table.add_row({printable(group.reason), std::string(name(group.from)),
-                   group.from == group.to ? "(copied)" : std::string(name(group.to)), grouped(group.tensors),
-                   grouped(group.bytes_in), grouped(group.bytes_out)});
+    table.add_row({printable(group.reason), group.from, group.copied ? "(copied)" : std::string(name(group.to)),
+                   grouped(group.tensors), grouped(group.bytes_in), grouped(group.bytes_out)});
   }
   return table.to_string();
 }
@@ -155,7 +156,7 @@ void add_checkpoint_json(Json& json, const ConvertOutcome& outcome) {
   Json plan = Json::array();
   for (const Group& group : groups_of(outcome)) {
     plan.push_back({{"why", group.reason},
-                    {"from", name(group.from)},
+                    {"from", group.from},
                     {"to", name(group.to)},
                     {"tensors", group.tensors},
                     {"bytes_in", group.bytes_in},

@@ -26,6 +26,7 @@ constexpr std::size_t longest_name = 60;
 
 struct Total {
   DType from = DType::undefined;
+  std::string scheme;  // of layers that were decoded
   DType to = DType::undefined;
   std::uint64_t tensors = 0;
   std::uint64_t bytes_in = 0;
@@ -37,11 +38,17 @@ struct Total {
 std::vector<Total> totals_of(const ConvertOutcome& outcome) {
   std::vector<Total> totals;
   for (const TensorOutcome& tensor : outcome.tensors) {
-    auto total = std::find_if(totals.begin(), totals.end(),
-                              [&](const Total& known) { return known.from == tensor.from && known.to == tensor.to; });
+    auto total = std::find_if(totals.begin(), totals.end(), [&](const Total& known) {
+      return known.from == tensor.from && known.scheme == tensor.scheme && known.to == tensor.to;
+    });
     if (total == totals.end()) {
-      totals.push_back(
-          {.from = tensor.from, .to = tensor.to, .tensors = 0, .bytes_in = 0, .bytes_out = 0, .report = {}});
+      totals.push_back({.from = tensor.from,
+                        .scheme = tensor.scheme,
+                        .to = tensor.to,
+                        .tensors = 0,
+                        .bytes_in = 0,
+                        .bytes_out = 0,
+                        .report = {}});
       total = totals.end() - 1;
     }
     ++total->tensors;
@@ -94,9 +101,10 @@ std::string totals_table(const ConvertOutcome& outcome) {
                {"max rel error", Align::right},
                {"lost"}});
   for (const Total& total : totals_of(outcome)) {
-    const bool copied = total.from == total.to && total.report.count == 0;
-    std::vector<std::string> cells = {std::string(name(total.from)), copied ? "(copied)" : std::string(name(total.to)),
-                                      grouped(total.tensors), grouped(total.bytes_in), grouped(total.bytes_out)};
+    const bool copied = total.from == total.to && total.scheme.empty() && total.report.count == 0;
+    std::vector<std::string> cells = {total.scheme.empty() ? std::string(name(total.from)) : printable(total.scheme),
+                                      copied ? "(copied)" : std::string(name(total.to)), grouped(total.tensors),
+                                      grouped(total.bytes_in), grouped(total.bytes_out)};
     if (!copied) {
       cells.insert(cells.end(), {share_text(total.report.inexact, total.report.count),
                                  decibel_text(total.report.snr_db()), short_number(total.report.max_rel_error),
@@ -157,6 +165,12 @@ Json options_json(const tensorcast::CastOptions& options) {
 
 }  // namespace
 
+std::string from_text(const TensorOutcome& tensor) {
+  return tensor.scheme.empty() ? std::string(name(tensor.from)) : printable(tensor.scheme);
+}
+
+bool is_copied(const TensorOutcome& tensor) { return tensor.from == tensor.to && tensor.scheme.empty(); }
+
 std::string qualified_name(const TensorOutcome& tensor) {
   return tensor.file.substr(0, tensor.file.rfind('/') + 1) + tensor.name;
 }
@@ -167,8 +181,8 @@ std::string plan_table(const ConvertOutcome& outcome) {
   for (const TensorOutcome& tensor : outcome.tensors) {
     std::string shown = shown_name(tensor.name);
     if (!tensor.output_name.empty()) shown += " -> " + shown_name(tensor.output_name);
-    table.add_row({std::move(shown), shape_text(tensor.shape), std::string(name(tensor.from)),
-                   tensor.from == tensor.to ? "(copied)" : std::string(name(tensor.to)), grouped(tensor.bytes_in),
+    table.add_row({std::move(shown), shape_text(tensor.shape), from_text(tensor),
+                   is_copied(tensor) ? "(copied)" : std::string(name(tensor.to)), grouped(tensor.bytes_in),
                    grouped(tensor.bytes_out), tensor.reason});
   }
   return table.to_string();
@@ -186,7 +200,7 @@ std::string tensor_counts(const ConvertOutcome& outcome) {
       ++known->second;
       continue;
     }
-    if (tensor.from == tensor.to) {
+    if (is_copied(tensor)) {
       ++copied;
       continue;
     }
@@ -217,6 +231,7 @@ Json outcome_json(const ConvertRequest& request, const ConvertOutcome& outcome, 
                   {"reason", tensor.reason}};
     if (!tensor.output_name.empty()) entry["output_name"] = tensor.output_name;
     if (tensor.left) entry["left"] = true;
+    if (!tensor.scheme.empty()) entry["scheme"] = tensor.scheme;
     if (tensor.scale != 1.0) entry["scale"] = tensor.scale;
     if (!tensor.damage.empty()) entry["damage"] = tensor.damage;
     if (tensor.report) entry["report"] = to_json(*tensor.report);
@@ -229,6 +244,7 @@ Json outcome_json(const ConvertRequest& request, const ConvertOutcome& outcome, 
                   {"tensors", total.tensors},
                   {"bytes_in", total.bytes_in},
                   {"bytes_out", total.bytes_out}};
+    if (!total.scheme.empty()) entry["scheme"] = total.scheme;
     if (total.report.count != 0) entry["report"] = to_json(total.report);
     totals.push_back(std::move(entry));
   }

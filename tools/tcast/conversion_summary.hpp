@@ -8,6 +8,10 @@
 
 namespace tcast {
 
+// Returns what a tensor was: its type, or the spelling and scheme that were decoded.
+[[nodiscard]] std::string from_text(const tensorcast::TensorOutcome& tensor);
+[[nodiscard]] bool is_copied(const tensorcast::TensorOutcome& tensor);
+
 // The tensor's name, with the folder of its component in diffusers' checkpoints: "unet/conv_in.weight".
 [[nodiscard]] std::string qualified_name(const tensorcast::TensorOutcome& tensor);
 

@@ -434,7 +434,8 @@ void add_conversion(CLI::App& command, Work& work, bool plan_only) {
                    "to safetensors: convert also tensors whose last dimension fills no whole bytes, such as an odd one "
                    "to float4, which PyTorch then cannot load (default: leave them as they are)");
   command.add_flag("--raw-codes", request.raw_codes,
-                   "convert weights of 8 bits although a tensor beside them, such as NAME_scale_inv, has their scales");
+                   "convert the codes of quantized weights as plain numbers, and leave their scales (default: decode the "
+                   "weights)");
   command.add_flag("-f,--force", request.overwrite,
                    "overwrite OUT and the report; in a folder only what tcast wrote there");
   command.add_flag("--parents", request.parents, "create the folders of OUT that do not exist");

@@ -35,6 +35,8 @@ void complete_nested(const ModelTensors& tensors, const std::string& weight, con
   if (size < 1 || offset == state.end() || !offset->is_number()) {
     return builder.fail("quant_state lacks nested_blocksize or nested_offset");
   }
+  builder.layer().nested_block = size;
+  builder.layer().nested_offset = static_cast<float>(offset->get<double>());
   if (tensors[scales].dtype != DType::float32 || !std::cmp_equal(tensors[scales].count, blocks_of(blocks, size))) {
     return builder.fail(fmt::format("{} scales in blocks of {} have scales of float32 [{}], and these are {}", blocks,
                                     size, blocks_of(blocks, size), type_and_shape(tensors[scales])),

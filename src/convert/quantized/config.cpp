@@ -72,6 +72,23 @@ void read_config(const Json& config, const std::string& file, int depth, std::ve
 
 }  // namespace
 
+std::string with_finite_numbers(std::string_view text) {
+  constexpr auto words = std::to_array<std::string_view>({"NaN", "-Infinity", "Infinity"});
+  std::string plain(text);
+  bool in_string = false;
+  for (std::size_t at = 0; at < plain.size(); ++at) {
+    if (plain[at] == '"') in_string = !in_string;
+    if (in_string) {
+      at += plain[at] == '\\' ? 1 : 0;
+      continue;
+    }
+    for (const std::string_view word : words) {
+      if (std::string_view(plain).substr(at, word.size()) == word) plain.replace(at, word.size(), word.size(), '1');
+    }
+  }
+  return plain;
+}
+
 std::vector<Description> read_descriptions(std::span<const ConfigText> texts) {
   std::vector<Description> found;
   for (const ConfigText& config : texts) {
@@ -80,7 +97,7 @@ std::vector<Description> read_descriptions(std::span<const ConfigText> texts) {
       too_deep = too_deep || depth > deepest;
       return depth <= deepest;
     };
-    const Json json = Json::parse(config.text, check, false);
+    const Json json = Json::parse(with_finite_numbers(config.text), check, false);
     if (too_deep || !json.is_object()) continue;
     if (config.name == "_quantization_metadata") {
       found.push_back({.source = "the file's metadata", .method = "comfyui", .section = json, .root = nullptr});

@@ -27,6 +27,9 @@ struct Description {
   Json root;           // the configuration around it, where that is small; else null
 };
 
+// Replaces NaN and infinities, which Python's json writes and JSON does not have, by numbers of the same length.
+[[nodiscard]] std::string with_finite_numbers(std::string_view text);
+
 // Reads all descriptions, nearest to the root first. Text that is not JSON, or too deep, describes nothing. A
 // configuration without a method or sizes, such as an empty one, is no description.
 [[nodiscard]] std::vector<Description> read_descriptions(std::span<const ConfigText> texts);

@@ -60,6 +60,7 @@ struct Coding {
   int zero_added = 0;      // added to stored zero points: GPTQ v1 stores one less
   ScaleType scales = ScaleType::number;
   GlobalScale global = GlobalScale::none;
+  bool positive_zero = false;      // ModelOpt's NVFP4: the code of -0 means +0
   bool swizzled = false;           // scales in tiles of 128 x 4
   bool times_inverse_127 = false;  // bitsandbytes: of scales that are the largest magnitudes
   bool transposed = false;         // the weight is the transpose of [..., N, K] codes
@@ -73,9 +74,11 @@ struct Layer {
   std::int64_t block_rows = 0;      // 0: one scale for all
   std::int64_t block_columns = 0;   // along the inputs
   Coding coding;
-  std::vector<Part> parts;     // the codes are first
-  std::string problem;         // why it cannot be decoded: a contradiction, or a known method that is not exact
-  std::string problem_tensor;  // the tensor that the problem is in
+  std::int64_t nested_block = 0;  // bitsandbytes: scales that share a scale
+  float nested_offset = 0.0F;     // added to such scales
+  std::vector<Part> parts;        // the codes are first
+  std::string problem;            // why it cannot be decoded: a contradiction, or a known method that is not exact
+  std::string problem_tensor;     // the tensor that the problem is in
 
   [[nodiscard]] std::size_t codes() const noexcept { return parts.front().tensor; }
   // Returns the tensor of a role; SIZE_MAX: none.

@@ -25,7 +25,8 @@ void complete_nvfp4(const std::string& module, std::size_t scales, const Descrip
                   .bits = 4,
                   .packing = Packing::low_nibble_first,
                   .scales = ScaleType::e4m3,
-                  .global = GlobalScale::factor};
+                  .global = GlobalScale::factor,
+                  .positive_zero = true};
   layer.block_rows = 1;
   layer.block_columns = size_in(description.section, "group_size").value_or(block);
   if (layer.block_columns != block) {

@@ -1,0 +1,36 @@
+#include "convert/quantized/decoded_reader.hpp"
+
+#include <utility>
+
+namespace tensorcast::quantized {
+
+DecodedReader::DecodedReader(formats::Reader& inner, std::vector<Layer> layers)
+    : inner_(inner), layers_(std::move(layers)), tensors_(inner.tensors()) {
+  for (const Layer& layer : layers_) tensors_.push_back(decoded_info(layer));
+}
+
+Result<void> DecodedReader::read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) {
+  const std::size_t count = inner_.tensors().size();
+  if (index < count) return inner_.read(index, offset, out);
+  if (open_ != index - count || decoder_ == nullptr) {
+    open_ = index - count;
+    const Layer& layer = layers_[open_];
+    std::vector<formats::TensorInfo> parts;
+    std::vector<std::size_t> places;
+    for (const Part& part : layer.parts) {
+      parts.push_back(inner_.tensors()[part.tensor]);
+      places.push_back(part.tensor);
+    }
+    const auto read = [this, places](std::size_t part, std::uint64_t at, std::span<std::byte> bytes) {
+      return inner_.read(places[part], at, bytes);
+    };
+    auto decoder = LayerDecoder::create(layer, std::move(parts), read);
+    if (!decoder) return std::move(decoder).error();
+    decoder_ = std::move(decoder).value();
+  }
+  // Buffers of conversions are aligned.
+  const std::span<float> numbers(reinterpret_cast<float*>(out.data()), out.size() / sizeof(float));
+  return decoder_->read(offset / sizeof(float), numbers);
+}
+
+}  // namespace tensorcast::quantized

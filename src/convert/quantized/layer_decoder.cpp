@@ -1,0 +1,131 @@
+#include "convert/quantized/layer_decoder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "convert/quantized/part_reader.hpp"
+#include "tensorcast/cast.hpp"
+#include "tensorcast/tensor.hpp"
+
+namespace tensorcast::quantized {
+namespace {
+
+// bitsandbytes' tables. Those of FP4 are twelfths.
+constexpr std::array<float, 16> nf4_numbers = {
+    -1.0F,
+    -0.6961928009986877F,
+    -0.5250730514526367F,
+    -0.39491748809814453F,
+    -0.28444138169288635F,
+    -0.18477343022823334F,
+    -0.09105003625154495F,
+    0.0F,
+    0.07958029955625534F,
+    0.16093020141124725F,
+    0.24611230194568634F,
+    0.33791524171829224F,
+    0.44070982933044434F,
+    0.5626170039176941F,
+    0.7229568362236023F,
+    1.0F,
+};
+constexpr std::array<float, 8> fp4_twelfths = {0.0F, 0.0625F, 8.0F, 12.0F, 4.0F, 6.0F, 2.0F, 3.0F};
+
+DType type_of(Element element) {
+  switch (element) {
+    case Element::e4m3:
+      return DType::float8_e4m3fn;
+    case Element::e5m2:
+      return DType::float8_e5m2;
+    case Element::e2m1:
+      return DType::float4_e2m1fn;
+    case Element::e2m3:
+      return DType::float6_e2m3fn;
+    case Element::e3m2:
+      return DType::float6_e3m2fn;
+    case Element::integer:
+    case Element::table:
+      break;
+  }
+  return DType::undefined;
+}
+
+}  // namespace
+
+Result<void> PartReader::numbers(std::size_t part, DType type, std::uint64_t first, std::span<float> out) {
+  if (out.empty()) return {};
+  buffer_.resize(storage_bytes(type, out.size()));
+  if (Result<void> got = bytes(part, storage_bytes(type, first), buffer_); !got) return got;
+  const std::int64_t shape[] = {static_cast<std::int64_t>(out.size())};
+  return cast({type, shape, buffer_}, {DType::float32, shape, std::as_writable_bytes(out)}, {}, {.threads = 1});
+}
+
+Result<std::vector<float>> PartReader::all_numbers(std::size_t part, std::uint64_t most) {
+  if (info(part).count > most) {
+    return wrong(part, fmt::format("it has {} elements, and at most {} are of use", info(part).count, most));
+  }
+  std::vector<float> values(info(part).count);
+  if (Result<void> got = numbers(part, info(part).dtype, 0, values); !got) return std::move(got).error();
+  return values;
+}
+
+DType PartReader::scale_type(std::size_t part) const noexcept {
+  switch (layer_.coding.scales) {
+    case ScaleType::e8m0:
+      return DType::float8_e8m0fnu;
+    case ScaleType::e4m3:
+      return DType::float8_e4m3fn;
+    case ScaleType::number:
+      break;
+  }
+  return parts_[part].dtype;
+}
+
+std::vector<float> code_numbers(const Coding& coding, std::string_view scheme) {
+  std::vector<float> numbers(std::size_t{1} << coding.bits);
+  const DType type = type_of(coding.element);
+  for (std::size_t code = 0; code < numbers.size(); ++code) {
+    const auto value = static_cast<int>(code);
+    if (coding.element == Element::table) {
+      const float number = scheme == "nf4" ? nf4_numbers[code % 16] : fp4_twelfths[code % 8] / 12.0F;
+      numbers[code] = scheme != "nf4" && code % 16 >= 8 ? -number : number;
+    } else if (coding.element == Element::integer) {
+      const int half = 1 << (coding.bits - 1);
+      numbers[code] = static_cast<float>(coding.is_signed && value >= half ? value - 2 * half : value - coding.offset);
+    } else {
+      const std::int64_t one[] = {1};
+      const auto byte = static_cast<std::byte>(code);
+      const Result<void> done = cast({type, one, std::span(&byte, 1)},
+                                     {DType::float32, one, std::as_writable_bytes(std::span(&numbers[code], 1))});
+      if (!done) numbers[code] = std::numeric_limits<float>::quiet_NaN();
+      if (coding.positive_zero && numbers[code] == 0.0F) numbers[code] = 0.0F;
+    }
+  }
+  return numbers;
+}
+
+formats::TensorInfo decoded_info(const Layer& layer) {
+  const Result<std::size_t> count = element_count(layer.shape);
+  formats::TensorInfo info{.name = layer.name, .dtype = DType::float32, .shape = layer.shape};
+  info.count = count ? *count : 0;
+  info.bytes = storage_bytes(DType::float32, info.count);
+  return info;
+}
+
+Result<std::unique_ptr<LayerDecoder>> LayerDecoder::create(Layer layer, std::vector<formats::TensorInfo> parts,
+                                                           ReadPart read) {
+  const Result<std::size_t> count = element_count(layer.shape);
+  constexpr std::size_t most_elements = std::size_t{1} << 56;  // products with bits and bytes cannot overflow
+  const bool fits = count && *count <= most_elements;
+  if (!fits || parts.empty() || parts.size() != layer.parts.size() || layer.coding.bits < 1 || layer.coding.bits > 8) {
+    return Error{.code = ErrorCode::parse, .message = "its description is not that of a layer", .tensor = layer.name};
+  }
+  const bool transposed = layer.coding.transposed;
+  PartReader reader(std::move(layer), std::move(parts), std::move(read));
+  return transposed ? create_transposed_decoder(std::move(reader)) : create_row_decoder(std::move(reader));
+}
+
+}  // namespace tensorcast::quantized

@@ -1,0 +1,39 @@
+// Decodes a layer to float32, range by range, with the operations of the tool that wrote it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "convert/quantized/layer.hpp"
+#include "formats/format.hpp"
+#include "tensorcast/error.hpp"
+
+namespace tensorcast::quantized {
+
+// Reads bytes of a part of a layer, by its place in Layer::parts.
+using ReadPart = std::function<Result<void>(std::size_t part, std::uint64_t offset, std::span<std::byte> out)>;
+
+// Every result is one float32 operation after the other, rounded to nearest even, so that the caller's rounding is the
+// only one after them. Memory: a few MiB, or the codes that 32 rows need of a weight that is transposed.
+class LayerDecoder {
+ public:
+  // `parts` are the tensors of layer.parts, in order; what they are must fit the layer, which may come from a file that
+  // lies. Errors: parse, unsupported, naming a tensor.
+  [[nodiscard]] static Result<std::unique_ptr<LayerDecoder>> create(Layer layer, std::vector<formats::TensorInfo> parts,
+                                                                    ReadPart read);
+  virtual ~LayerDecoder() = default;
+  // Decodes the elements [first, first + out.size()) of the weight. Precondition: they are in it.
+  // Errors: those of reading; parse (a group that does not exist).
+  [[nodiscard]] virtual Result<void> read(std::uint64_t first, std::span<float> out) = 0;
+
+ protected:
+  LayerDecoder() = default;
+};
+
+// The float32 numbers of a weight: its elements and 4 bytes each. Precondition: the layer has no problem.
+[[nodiscard]] formats::TensorInfo decoded_info(const Layer& layer);
+
+}  // namespace tensorcast::quantized

@@ -1,0 +1,393 @@
+// Layers whose codes are in the order of the weight.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "convert/quantized/part_reader.hpp"
+#include "tensorcast/cast.hpp"
+#include "tensorcast/tensor.hpp"
+
+namespace tensorcast::quantized {
+namespace {
+
+constexpr std::uint64_t chunk_elements = std::uint64_t{1} << 18;
+
+std::uint64_t rounded_up(std::uint64_t count, std::uint64_t unit) { return count / unit + (count % unit != 0 ? 1 : 0); }
+
+class RowDecoder final : public LayerDecoder {
+ public:
+  explicit RowDecoder(PartReader reader)
+      : reader_(std::move(reader)),
+        coding_(reader_.layer().coding),
+        numbers_(code_numbers(coding_, reader_.layer().scheme)) {
+    for (std::size_t code = 0; coding_.bits == 4 && code < 256; ++code) {
+      const bool high = coding_.packing == Packing::high_nibble_first || coding_.packing == Packing::flat;
+      const std::size_t low_code = code & 15, high_code = code >> 4;
+      pairs_.push_back({numbers_[high ? high_code : low_code], numbers_[high ? low_code : high_code]});
+    }
+  }
+
+  // Checks that all parts have the sizes that decoding reads.
+  Result<void> prepare() {
+    const Layer& layer = reader_.layer();
+    const std::vector<std::int64_t>& shape = layer.shape;
+    const bool flat = coding_.packing == Packing::flat;
+    if (!flat && shape.empty()) return reader_.wrong(0, "a weight has at least one dimension");
+    count_ = 1;
+    for (const std::int64_t size : shape) count_ *= static_cast<std::uint64_t>(size);
+    columns_ = flat ? std::max<std::uint64_t>(count_, 1) : static_cast<std::uint64_t>(shape.back());
+    rows_ = flat ? 1 : shape.size() > 1 ? static_cast<std::uint64_t>(shape[shape.size() - 2]) : 1;
+    if (count_ == 0) return {};
+    experts_ = count_ / columns_ / rows_;
+    if (Result<void> codes = check_codes(); !codes) return codes;
+    if (Result<void> grid = check_grid(); !grid) return grid;
+    if (Result<void> more = load_more(); !more) return more;
+    return {};
+  }
+
+  Result<void> read(std::uint64_t first, std::span<float> out) override {
+    while (!out.empty()) {
+      const std::uint64_t length = std::min<std::uint64_t>(out.size(), chunk_elements);
+      if (Result<void> done = read_chunk(first, out.first(length)); !done) return done;
+      first += length;
+      out = out.subspan(length);
+    }
+    return {};
+  }
+
+ private:
+  Result<void> check_codes() {
+    const std::uint64_t bits = static_cast<std::uint64_t>(coding_.bits);
+    const formats::TensorInfo& codes = reader_.info(0);
+    const bool stream = coding_.packing == Packing::stream;
+    if (coding_.packing == Packing::bytes) {
+      if (bits != 8) return reader_.wrong(0, "its codes are not bytes");
+      row_bytes_ = columns_;
+    } else if (coding_.packing == Packing::flat) {
+      row_bytes_ = rounded_up(columns_, 2);
+    } else if (stream) {
+      const std::uint64_t word = static_cast<std::uint64_t>(bit_width(codes.dtype));
+      row_bytes_ = rounded_up(columns_ * bits, word) * (word / 8);
+    } else {
+      if (bits != 4 || columns_ % 2 != 0) return reader_.wrong(0, "its codes are not pairs of 4 bits");
+      row_bytes_ = columns_ / 2;
+    }
+    if (codes.bytes != row_bytes_ * rows_ * experts_) {
+      return reader_.wrong(
+          0, fmt::format("it has {} bytes, and its weight needs {}", codes.bytes, row_bytes_ * rows_ * experts_));
+    }
+    return {};
+  }
+
+  Result<void> check_grid() {
+    const Layer& layer = reader_.layer();
+    scales_ = reader_.find(PartRole::scales);
+    if (scales_ == no_part) return reader_.wrong(0, "it has no scales");
+    const bool whole = layer.block_rows == 0 && layer.block_columns == 0;
+    block_rows_ = layer.block_rows == 0 ? rows_ * experts_ : static_cast<std::uint64_t>(layer.block_rows);
+    block_columns_ = layer.block_columns == 0 ? columns_ : static_cast<std::uint64_t>(layer.block_columns);
+    if (layer.block_rows < 0 || layer.block_columns < 0) return reader_.wrong(scales_, "its blocks have no size");
+    grid_columns_ = rounded_up(columns_, block_columns_);
+    grid_rows_ = whole ? 1 : rounded_up(rows_, block_rows_);
+    const std::uint64_t experts = whole ? 1 : experts_;
+    if (whole) block_rows_ = rows_ * experts_, rows_of_expert_ = rows_ * experts_;
+    if (!whole) rows_of_expert_ = rows_;
+    const std::uint64_t wanted = coding_.swizzled ? rounded_up(grid_rows_, tile_rows) * tile_rows *
+                                                        rounded_up(grid_columns_, tile_columns) * tile_columns
+                                                  : grid_rows_ * grid_columns_ * experts;
+    if (coding_.swizzled && experts != 1) return reader_.wrong(scales_, "tiles of several experts are not known");
+    if (reader_.info(scales_).count != wanted) {
+      return reader_.wrong(
+          scales_, fmt::format("it has {} elements, and its weight needs {}", reader_.info(scales_).count, wanted));
+    }
+    if (bit_width(reader_.scale_type(scales_)) != bit_width(reader_.info(scales_).dtype)) {
+      return reader_.wrong(scales_, "its elements have another size than scales");
+    }
+    return {};
+  }
+
+  // Loads what is small, and checks what is read beside the scales.
+  Result<void> load_more() {
+    if (const std::size_t part = reader_.find(PartRole::global_scale); part != no_part) {
+      Result<std::vector<float>> values = reader_.all_numbers(part, std::max<std::uint64_t>(experts_, 1));
+      if (!values) return std::move(values).error();
+      globals_ = std::move(values).value();
+      if (globals_.size() != 1 && globals_.size() != experts_)
+        return reader_.wrong(part, "it is not one scale a tensor");
+    } else if (coding_.global != GlobalScale::none) {
+      return reader_.wrong(0, "it has no scale of the whole tensor");
+    }
+    zeros_ = reader_.find(PartRole::zero_points);
+    if (zeros_ != no_part) {
+      const formats::TensorInfo& info = reader_.info(zeros_);
+      packed_zeros_ = info.dtype != DType::int8;
+      const std::uint64_t wanted =
+          packed_zeros_ ? rounded_up(grid_rows_ * static_cast<std::uint64_t>(coding_.bits), 32) * grid_columns_
+                        : reader_.info(scales_).count;
+      const bool fits = info.count == wanted &&
+                        (!packed_zeros_ || (bit_width(info.dtype) == 32 && experts_ == 1 && block_rows_ == 1));
+      if (!fits) return reader_.wrong(zeros_, "its elements are not one zero point for each scale");
+      for (float& number : numbers_) number += static_cast<float>(coding_.offset);
+      for (auto& pair : pairs_)
+        pair = {pair.first + static_cast<float>(coding_.offset), pair.second + static_cast<float>(coding_.offset)};
+    }
+    biases_ = reader_.find(PartRole::biases);
+    if (biases_ != no_part && reader_.info(biases_).count != reader_.info(scales_).count) {
+      return reader_.wrong(biases_, "its elements are not one for each scale");
+    }
+    return load_index();
+  }
+
+  Result<void> load_index() {
+    const std::size_t part = reader_.find(PartRole::group_index);
+    if (part != no_part) {
+      const formats::TensorInfo& info = reader_.info(part);
+      if (info.dtype != DType::int32 || info.count != columns_)
+        return reader_.wrong(part, "it is not one group an input");
+      index_.resize(columns_);
+      if (Result<void> got = reader_.bytes(part, 0, std::as_writable_bytes(std::span(index_))); !got) return got;
+      for (std::uint64_t k = 0; k < columns_; ++k) {
+        if (index_[k] < 0 || static_cast<std::uint64_t>(index_[k]) >= grid_columns_) {
+          Error error = reader_.wrong(part, fmt::format("there is no group {}", index_[k]));
+          error.element = k;
+          return error;
+        }
+      }
+    }
+    if (const std::size_t table = reader_.find(PartRole::nested_table); table != no_part) {
+      Result<std::vector<float>> values = reader_.all_numbers(table, 256);
+      if (!values) return std::move(values).error();
+      if (values->size() != 256) return reader_.wrong(table, "it is not a table of 256 numbers");
+      nested_table_ = std::move(values).value();
+      nested_ = reader_.find(PartRole::nested_scales);
+      const std::uint64_t block =
+          reader_.layer().nested_block < 1 ? 0 : static_cast<std::uint64_t>(reader_.layer().nested_block);
+      if (nested_ == no_part || block == 0 || bit_width(reader_.info(scales_).dtype) != 8 ||
+          reader_.info(nested_).count != rounded_up(reader_.info(scales_).count, block)) {
+        return reader_.wrong(table, "its scales have no scales of their own");
+      }
+    }
+    return {};
+  }
+
+  Result<void> read_chunk(std::uint64_t first, std::span<float> out) {
+    if (Result<void> codes = decode_codes(first, out); !codes) return codes;
+    if (flat()) return scale_flat(first, out);
+    const std::uint64_t last = first + out.size() - 1;
+    if (Result<void> scales = load_scales(grid_row(first / columns_), grid_row(last / columns_)); !scales)
+      return scales;
+    for (std::uint64_t done = 0; done < out.size();) {
+      const std::uint64_t row = (first + done) / columns_, begin = (first + done) % columns_;
+      const std::uint64_t length = std::min<std::uint64_t>(columns_ - begin, out.size() - done);
+      scale_row(row, begin, out.subspan(done, length));
+      done += length;
+    }
+    return {};
+  }
+
+  // The row of scales of a row of the weight, counted over all experts.
+  [[nodiscard]] std::uint64_t grid_row(std::uint64_t row) const {
+    return row / rows_of_expert_ * grid_rows_ + row % rows_of_expert_ / block_rows_;
+  }
+
+  // Writes the numbers of codes, without scales.
+  Result<void> decode_codes(std::uint64_t first, std::span<float> out) {
+    const std::uint64_t row = first / columns_, last_row = (first + out.size() - 1) / columns_;
+    if (coding_.packing == Packing::stream) {
+      codes_.resize((last_row - row + 1) * row_bytes_);
+      // A part of a long row is read alone.
+      const std::uint64_t bits = static_cast<std::uint64_t>(coding_.bits);
+      const std::uint64_t begin_bit = first % columns_ * bits;
+      const std::uint64_t begin = row * row_bytes_ + begin_bit / 8;
+      const std::uint64_t end_bit = ((first + out.size() - 1) % columns_ + 1) * bits;
+      const std::uint64_t end = last_row * row_bytes_ + rounded_up(end_bit, 8);
+      const auto bytes = std::span(codes_).first(end - begin);
+      if (Result<void> got = reader_.bytes(0, begin, bytes); !got) return got;
+      std::uint64_t column = first % columns_, r = row;
+      for (float& value : out) {
+        const std::uint64_t bit = ((r * row_bytes_ - begin) * 8) + column * bits;
+        value = numbers_[code_at(codes_.data(), bit, coding_.bits)];
+        if (++column == columns_) column = 0, ++r;
+      }
+      return {};
+    }
+    if (coding_.packing == Packing::bytes) {
+      codes_.resize(out.size());
+      if (Result<void> got = reader_.bytes(0, first, codes_); !got) return got;
+      for (std::size_t i = 0; i < out.size(); ++i) out[i] = numbers_[std::to_integer<std::size_t>(codes_[i])];
+      return {};
+    }
+    const std::uint64_t begin = first / 2, end = rounded_up(first + out.size(), 2);
+    codes_.resize(end - begin);
+    if (Result<void> got = reader_.bytes(0, begin, codes_); !got) return got;
+    std::size_t i = 0, byte = 0;
+    if (first % 2 != 0) out[i++] = pairs_[std::to_integer<std::size_t>(codes_[byte++])].second;
+    for (; i + 1 < out.size(); i += 2, ++byte) {
+      const std::pair<float, float>& pair = pairs_[std::to_integer<std::size_t>(codes_[byte])];
+      out[i] = pair.first;
+      out[i + 1] = pair.second;
+    }
+    if (i < out.size()) out[i] = pairs_[std::to_integer<std::size_t>(codes_[byte])].first;
+    return {};
+  }
+
+  // Loads the rows [first, last] of scales, unless they are there.
+  Result<void> load_scales(std::uint64_t first, std::uint64_t last) {
+    if (first >= loaded_first_ && last < loaded_end_) return {};
+    if (coding_.swizzled) return load_tiles(first, last);
+    loaded_first_ = first;
+    loaded_end_ = last + 1;
+    scale_values_.resize((last + 1 - first) * grid_columns_);
+    const std::uint64_t begin = first * grid_columns_;
+    if (Result<void> got = reader_.numbers(scales_, reader_.scale_type(scales_), begin, scale_values_); !got)
+      return got;
+    apply_global(first);
+    if (biases_ != no_part) {
+      bias_values_.resize(scale_values_.size());
+      if (auto got = reader_.numbers(biases_, reader_.info(biases_).dtype, begin, bias_values_); !got) return got;
+    }
+    return load_zeros(first, last);
+  }
+
+  void apply_global(std::uint64_t first_row) {
+    if (coding_.times_inverse_127 || globals_.empty()) return;
+    for (std::size_t i = 0; i < scale_values_.size(); ++i) {
+      const std::uint64_t expert = (first_row + i / grid_columns_) / grid_rows_;
+      const float global = globals_[globals_.size() == 1 ? 0 : expert];
+      scale_values_[i] = coding_.global == GlobalScale::divisor ? scale_values_[i] / global : scale_values_[i] * global;
+    }
+  }
+
+  Result<void> load_zeros(std::uint64_t first, std::uint64_t last) {
+    if (zeros_ == no_part) return {};
+    zero_values_.resize(scale_values_.size());
+    if (!packed_zeros_) return reader_.numbers(zeros_, DType::int8, first * grid_columns_, zero_values_);
+    // Words go down the rows: row n of a column is at bit n * bits of the column's words.
+    const std::uint64_t bits = static_cast<std::uint64_t>(coding_.bits);
+    const std::uint64_t begin = first * bits / 32, end = rounded_up((last + 1) * bits, 32);
+    words_.resize((end - begin) * grid_columns_);
+    auto bytes = std::as_writable_bytes(std::span(words_));
+    if (Result<void> got = reader_.bytes(zeros_, begin * grid_columns_ * 4, bytes); !got) return got;
+    for (std::uint64_t row = first; row <= last; ++row) {
+      const std::uint64_t bit = row * bits - begin * 32, word = bit / 32, shift = bit % 32;
+      for (std::uint64_t column = 0; column < grid_columns_; ++column) {
+        std::uint64_t value = words_[word * grid_columns_ + column];
+        if (shift + bits > 32) value |= std::uint64_t{words_[(word + 1) * grid_columns_ + column]} << 32;
+        zero_values_[(row - first) * grid_columns_ + column] =
+            static_cast<float>(value >> shift & ((std::uint64_t{1} << bits) - 1));
+      }
+    }
+    return {};
+  }
+
+  // Scales in tiles of 128 x 4.
+  Result<void> load_tiles(std::uint64_t first, std::uint64_t last) {
+    const std::uint64_t tiles = rounded_up(grid_columns_, tile_columns), tile_bytes = tile_rows * tile_columns;
+    loaded_first_ = first / tile_rows * tile_rows;
+    loaded_end_ = rounded_up(last + 1, tile_rows) * tile_rows;
+    tile_values_.resize((loaded_end_ - loaded_first_) * tiles * tile_columns);
+    if (auto got =
+            reader_.numbers(scales_, reader_.scale_type(scales_), loaded_first_ * tiles * tile_columns, tile_values_);
+        !got) {
+      return got;
+    }
+    scale_values_.resize((loaded_end_ - loaded_first_) * grid_columns_);
+    for (std::uint64_t row = 0; row < loaded_end_ - loaded_first_; ++row) {
+      for (std::uint64_t column = 0; column < grid_columns_; ++column) {
+        const std::uint64_t tile = row / tile_rows * tiles + column / tile_columns, inside = row % tile_rows;
+        scale_values_[row * grid_columns_ + column] =
+            tile_values_[tile * tile_bytes + inside % 32 * 16 + inside / 32 * 4 + column % tile_columns];
+      }
+    }
+    apply_global(0);
+    return {};
+  }
+
+  [[nodiscard]] bool flat() const noexcept { return coding_.packing == Packing::flat; }
+
+  // Blocks run over the whole tensor.
+  Result<void> scale_flat(std::uint64_t first, std::span<float> out) {
+    const std::uint64_t begin = first / block_columns_, end = (first + out.size() - 1) / block_columns_ + 1;
+    scale_values_.resize(end - begin);
+    if (nested_ == no_part) {
+      if (auto got = reader_.numbers(scales_, reader_.info(scales_).dtype, begin, scale_values_); !got) return got;
+    } else {
+      const auto block = static_cast<std::uint64_t>(reader_.layer().nested_block);
+      codes_.resize(end - begin);
+      if (Result<void> got = reader_.bytes(scales_, begin, codes_); !got) return got;
+      bias_values_.resize((end - 1) / block - begin / block + 1);
+      if (auto got = reader_.numbers(nested_, DType::float32, begin / block, bias_values_); !got) return got;
+      for (std::size_t i = 0; i < scale_values_.size(); ++i) {
+        const float outer = bias_values_[(begin + i) / block - begin / block];
+        const float product = nested_table_[std::to_integer<std::size_t>(codes_[i])] * outer;
+        scale_values_[i] = product + reader_.layer().nested_offset;
+      }
+    }
+    for (std::uint64_t i = 0; i < out.size(); ++i) out[i] *= scale_values_[(first + i) / block_columns_ - begin];
+    return {};
+  }
+
+  // Multiplies a part of a row, which begins at column `begin`.
+  void scale_row(std::uint64_t row, std::uint64_t begin, std::span<float> out) {
+    const std::uint64_t offset = (grid_row(row) - loaded_first_) * grid_columns_;
+    const float* scales = scale_values_.data() + offset;
+    const float* zeros = zeros_ == no_part ? nullptr : zero_values_.data() + offset;
+    const float* biases = biases_ == no_part ? nullptr : bias_values_.data() + offset;
+    if (!index_.empty()) {
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        const auto group = static_cast<std::size_t>(index_[begin + i]);
+        out[i] = (zeros == nullptr ? out[i] : out[i] - zeros[group]) * scales[group];
+      }
+      return;
+    }
+    for (std::uint64_t done = 0; done < out.size();) {
+      const std::uint64_t group = (begin + done) / block_columns_;
+      const std::uint64_t end = std::min<std::uint64_t>((group + 1) * block_columns_ - begin, out.size());
+      const float scale = scales[group];
+      float* values = out.data();
+      if (zeros != nullptr) {
+        for (std::uint64_t i = done; i < end; ++i) values[i] = (values[i] - zeros[group]) * scale;
+      } else if (biases != nullptr) {
+        for (std::uint64_t i = done; i < end; ++i) {
+          const float product = values[i] * scale;
+          values[i] = product + biases[group];
+        }
+      } else if (coding_.times_inverse_127) {
+        constexpr float inverse = 7.874015718698502e-3F;
+        for (std::uint64_t i = done; i < end; ++i) values[i] = values[i] * scale * inverse;
+      } else {
+        for (std::uint64_t i = done; i < end; ++i) values[i] *= scale;
+      }
+      done = end;
+    }
+  }
+
+  static constexpr std::uint64_t tile_rows = 128, tile_columns = 4;
+
+  PartReader reader_;
+  const Coding coding_;
+  std::vector<float> numbers_;                  // of codes
+  std::vector<std::pair<float, float>> pairs_;  // of two codes of 4 bits
+  std::uint64_t count_ = 0, columns_ = 0, rows_ = 0, experts_ = 0, row_bytes_ = 0;
+  std::uint64_t block_rows_ = 1, block_columns_ = 1, grid_rows_ = 0, grid_columns_ = 0, rows_of_expert_ = 1;
+  std::size_t scales_ = no_part, zeros_ = no_part, biases_ = no_part, nested_ = no_part;
+  bool packed_zeros_ = false;
+  std::vector<float> globals_, nested_table_;
+  std::vector<std::int32_t> index_;
+  std::uint64_t loaded_first_ = 0, loaded_end_ = 0;  // rows of scales
+  std::vector<float> scale_values_, zero_values_, bias_values_, tile_values_;
+  std::vector<std::uint32_t> words_;
+  std::vector<std::byte> codes_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<LayerDecoder>> create_row_decoder(PartReader reader) {
+  auto decoder = std::make_unique<RowDecoder>(std::move(reader));
+  if (Result<void> prepared = decoder->prepare(); !prepared) return std::move(prepared).error();
+  return std::unique_ptr<LayerDecoder>(std::move(decoder));
+}
+
+}  // namespace tensorcast::quantized
