@@ -194,6 +194,8 @@ class RowReader {
     load_scales(matrix, checked_.grid_row(row), column, out.size());
     if (checked_.block_columns == 1) {
       apply_each(out);
+    } else if (!has_zeros_ && biases_.empty() && (checked_.block_columns == 16 || checked_.block_columns == 32)) {
+      checked_.block_columns == 16 ? multiply_runs<16>(out) : multiply_runs<32>(out);
     } else {
       for (std::size_t done = 0; done < out.size();) {
         const std::size_t at = column + done;
@@ -224,14 +226,25 @@ class RowReader {
       const bool divides = coding.global == GlobalScale::divisor;
       for (float& scale : scales_) scale = divides ? scale / global : scale * global;
     }
-    zeros_.assign(blocks, static_cast<float>(coding.offset));
+    has_zeros_ = !checked_.zeros.empty() || coding.offset != 0;
+    if (has_zeros_) zeros_.assign(blocks, static_cast<float>(coding.offset));
     if (!checked_.zeros.empty()) {
       checked_.zeros.read(matrix, grid_row, first, zeros_);
       for (float& zero : zeros_) zero += static_cast<float>(coding.zero_added);
     }
-    has_zeros_ = !checked_.zeros.empty() || coding.offset != 0;
     biases_.resize(checked_.biases.empty() ? 0 : blocks);
     if (!biases_.empty()) checked_.biases.read(matrix, grid_row, first, biases_);
+  }
+
+  // Short blocks, which begin at the first column that is read.
+  template <std::size_t run>
+  void multiply_runs(std::span<float> out) const {
+    for (std::size_t block = 0; block < out.size() / run; ++block) {
+      float* const numbers = out.data() + block * run;
+      const float scale = scales_[block];
+      for (std::size_t i = 0; i < run; ++i) numbers[i] *= scale;
+    }
+    for (std::size_t i = out.size() / run * run; i < out.size(); ++i) out[i] *= scales_.back();
   }
 
   void apply(std::span<float> out, std::size_t block) const {
