@@ -87,7 +87,7 @@ def svg(task_rate):
         out.append(f'<text x="{x(nodes):.1f}" y="{height - bottom + 20}" text-anchor="middle">{nodes}</text>')
     title = f"{SHARDS} shards of {READ_GB:g} GB to half the size, {TASKS_PER_NODE} tasks of {task_rate:g} GB/s on a node"
     out.append(f'<text x="{width / 2}" y="{height - 18}" text-anchor="middle">nodes; {title}</text>')
-    for row, (name, colour, network, store) in enumerate(SYSTEMS):
+    for row, (name, colour, _, store) in enumerate(SYSTEMS):
         points = " ".join(f"{x(n):.1f},{y(t):.1f}" for n, t in zip(NODES, times[name]))
         out.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2.5"/>')
         limit = SHARDS * (READ_GB + WRITE_GB) / store / 3600

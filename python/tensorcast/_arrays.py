@@ -353,7 +353,7 @@ def scales_of(scale: Any, shape: tuple[int, ...]) -> Array | None:
             raise CastError("scale= gets no gradient here; pass scale.detach()")
         scale = scale.detach().cpu().double().numpy()
     given = np.asarray(scale)
-    if given.dtype.kind not in "iuf" and given.dtype not in _NAME_OF_TYPE or given.dtype.kind == "c":
+    if (given.dtype.kind not in "iuf" and given.dtype not in _NAME_OF_TYPE) or given.dtype.kind == "c":
         raise TypeError(f"scale must be a real number or an array of them, not {scale!r}")
     numbers = given.astype(np.float64)
     try:

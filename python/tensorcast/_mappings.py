@@ -43,7 +43,7 @@ def cast(x: Any = _MISSING, /, to: Any = _MISSING, **keywords: Any) -> Any:
 
 
 def _is_tensor(value: Any) -> bool:
-    return hasattr(value, "dtype") and hasattr(value, "shape") or _foreign.is_foreign(value)
+    return (hasattr(value, "dtype") and hasattr(value, "shape")) or _foreign.is_foreign(value)
 
 
 def _items(x: Any) -> Iterator[tuple[Any, Any]] | None:

@@ -123,7 +123,7 @@ def _check_gradient(name: str, out: Any) -> None:
     if out is not None:
         raise CastError("out= cannot carry a gradient; leave it away, or pass x.detach() and out.detach()")
     dtype = _TORCH_TYPE.get(name)
-    if dtype is not None and not dtype.is_floating_point or name == _PAIRS:
+    if (dtype is not None and not dtype.is_floating_point) or name == _PAIRS:
         raise CastError(f"x requires a gradient, and {name} cannot carry one; pass x.detach()")
 
 

@@ -55,7 +55,7 @@ def _near_powers(name):
     info = np.iinfo(numpy_type(name))
     numbers = set(range(-300, 301))
     for power in range(1, bits_of(name) + 1):
-        for kept in range(0, 12):  # power of two plus half of what its 1 to 12 leading bits leave
+        for kept in range(12):  # power of two plus half of what its 1 to 12 leading bits leave
             middle = (1 << power) + (1 << max(power - 1 - kept, 0))
             numbers.update(sign * middle + step for sign in (1, -1) for step in (-1, 0, 1))
         numbers.update(sign * (1 << power) + step for sign in (1, -1) for step in (-2, -1, 0, 1, 2))

@@ -275,7 +275,7 @@ def test_urls(source, tmp_path):
 
 
 def test_drop_only_and_rename(source, tmp_path):
-    folder, tensors = source
+    folder, _ = source
     choice = {"drop": "steps|head", "rename": {r"^layers\.(\d+)": r"h.\1"}, "skip_files": "token*"}
     done = tc.convert(folder, tmp_path / "out", "bfloat16", **choice)
     rows = {row.name: row.output_name for row in done.tensors}

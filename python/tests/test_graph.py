@@ -347,7 +347,7 @@ def test_the_stub_has_the_methods(name):
     built = vars(getattr(_core, name))
     assert {key for key in built if not key.startswith("__")} == set(written) - {"__init__"}
     for key, parameters in written.items():
-        if isinstance(built.get(key), property) or key == "__init__" and "__init__" not in built:
+        if isinstance(built.get(key), property) or (key == "__init__" and "__init__" not in built):
             continue
         signature = (getattr(getattr(_core, name), key).__doc__ or "").splitlines()[0]
         (function,) = ast.parse(f"def {signature}: ...").body

@@ -83,7 +83,7 @@ def test_what_safetensors_numpy_cannot_read(tmp_path):
     floats = np.float32([[0.5, -6, 1.5, 3]])
     path = tmp_path / "narrow.safetensors"
     tc.save(path, {name: tc.cast(floats, name) for name in ("float8_e5m2", "float4_e2m1fn", "float8_e8m0fnu")})
-    with pytest.raises(Exception):
+    with pytest.raises(Exception):  # noqa: B017
         safetensors.load_file(path)
     loaded = tc.load(path)
     assert loaded["float4_e2m1fn"].dtype == ml_dtypes.float4_e2m1fn

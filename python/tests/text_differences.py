@@ -78,7 +78,7 @@ def reading_class(text, target, ours, theirs):
         info = np.iinfo(target)
         if not np.isfinite(value) or not info.min <= np.trunc(value) <= info.max:
             return "range"
-        return "integer" if plain.startswith(theirs) or theirs in plain or plain.startswith("-") else ""
+        return "integer" if plain.startswith((theirs, "-")) or theirs in plain else ""
     return ""
 
 

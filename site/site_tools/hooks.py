@@ -44,7 +44,7 @@ def readme(section: str) -> str:
     found = re.search(rf"(?ms)^## {re.escape(section)}\n(.*?)(?=^## |\Z)", (ROOT / "README.md").read_text())
     if not found:
         raise RuntimeError(f"README.md has no section {section}")
-    return links.rewritten(found[1], "README.md", "index.md", {k: v for k, v in SITE.items()} | _docs(), _exists, SOURCE_URL)[0]
+    return links.rewritten(found[1], "README.md", "index.md", {**SITE, **_docs()}, _exists, SOURCE_URL)[0]
 
 
 def _docs() -> dict[str, str]:
@@ -133,7 +133,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
     uri = page.file.src_uri
     source = next((path for path, target in SITE.items() if target == uri and path in PROJECT), f"docs/{uri}")
     text = MARK.sub(lambda mark: generated(mark[1], mark[2].split(), uri), markdown)
-    text, lost = links.rewritten(text, source, uri, SITE | _docs(), _exists, SOURCE_URL)
+    text, lost = links.rewritten(text, source, uri, {**SITE, **_docs()}, _exists, SOURCE_URL)
     for target in lost:
         LOG.warning("%s: %s: no such file of the project", uri, target)
     return text

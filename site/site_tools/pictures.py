@@ -101,8 +101,8 @@ def precision_against_magnitude() -> str:
         for j, n in enumerate(range(low, high)):
             group = range(j * steps, (j + 1) * steps)
             worst = max(abs(float(results[i]["exact_value"]) - values[i]) / values[i] for i in group)
-            digits = min(12.0, max(0.0, -math.log2(worst))) if worst else 12.0
-            points.append(f"{left + (n - low + 0.5) * across:.1f},{height - 40 - digits * up:.1f}")
+            kept = min(12.0, max(0.0, -math.log2(worst))) if worst else 12.0
+            points.append(f"{left + (n - low + 0.5) * across:.1f},{height - 40 - kept * up:.1f}")
         parts.append(f'<polyline points="{" ".join(points)}" fill="none" stroke="{COLOURS[k]}" stroke-width="2"/>')
         parts.append(f'<rect x="{left + 115 * k}" y="24" width="10" height="10" fill="{COLOURS[k]}"/>' + text(left + 115 * k + 14, 33, dtype))
     return svg(width, height, "Digits kept against magnitude, for seven types", parts)

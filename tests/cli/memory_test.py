@@ -81,7 +81,7 @@ def amplifying_files():
     yield "metadata.safetensors", safetensors_header(b'{"__metadata__":{' + b",".join(b'"%s":""' % key for key in some_keys) + b"}}")
     yield "shape.safetensors", safetensors_header(b'{"a":{"dtype":"U8","shape":[' + b"1," * many + b'1],"data_offsets":[0,1]}}') + b"x"
     yield "many_strings.npz", deflated(fixtures.npy("|S1", (1 << 26,), b""), 1 << 26)
-    yield "long_string.npz", deflated(fixtures.npy("<U%d" % (1 << 26), (1,), b""), 1 << 28)
+    yield "long_string.npz", deflated(fixtures.npy(f"<U{1 << 26}", (1,), b""), 1 << 28)
     yield "many_arrays.npz", many_arrays()
 
 

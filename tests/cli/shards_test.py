@@ -243,7 +243,7 @@ class CrashTest(ShardsTest):
         time.sleep(delay)
         process.kill()
         process.wait()
-        visible = [name for name in os.listdir(self.out)] if self.out.exists() else []
+        visible = os.listdir(self.out) if self.out.exists() else []
         if process.returncode == -signal.SIGKILL and "SHA256SUMS" not in visible and ".tcast" in visible:
             self.assertNotIn("config.json", visible)
 

@@ -12,7 +12,7 @@ def save(path, array, name):
     if path.suffix == ".npy":
         np.save(path, array)
     elif path.suffix == ".npz":
-        np.savez(path, **{"weight": array})
+        np.savez(path, weight=array)
     elif path.suffix == ".safetensors":
         safetensors.numpy.save_file({"weight": array}, path)
     elif path.suffix == ".pb":

@@ -46,7 +46,7 @@ def test_files_of_the_package_come_back_unchanged(run_tcast, tmp_path, alignment
     arrays["bf16"] = sample("bfloat16", (4, 6))
     blocks = []
     for kind in BLOCK_TYPES:
-        elements, size = gguf.GGML_QUANT_SIZES[kind]
+        _, size = gguf.GGML_QUANT_SIZES[kind]
         blocks.append((f"block.{kind.name}", kind, sample("uint8", (2, 3 * size))))
     write(tmp_path / "in.gguf", arrays, blocks, alignment=alignment)
     convert(run_tcast, tmp_path / "in.gguf", tmp_path / "out.gguf", "--to", "float16", "--exclude", ".*", "--verify")

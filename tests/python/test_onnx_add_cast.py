@@ -194,7 +194,7 @@ def test_everything_else_is_the_same_byte_for_byte(add_cast, tmp_path, length):
     text = model.SerializeToString()
     unknown = b"\xfa\x3f\x03abc" + b"\xf8\x3f\x05"  # fields of a version to come
     model = onnx.load_from_string(text + unknown)
-    changed, said = add_cast(model, "a", "float16")
+    changed, _ = add_cast(model, "a", "float16")
     assert (tmp_path / "out.onnx").read_bytes().endswith(unknown)
     assert changed.graph.node[1].op_type == "Cast"
     del changed.graph.node[1]

@@ -1,0 +1,104 @@
+"""Workflows call scripts of the project and nothing else, so that anybody can run what they run."""
+
+import os
+import re
+import subprocess
+import zipfile
+
+import pytest
+import yaml
+
+WORKFLOWS = {
+    "tests": ["./scripts/test --fast", "./scripts/test --sanitizers", "./scripts/lint", "./scripts/lint-python"],
+    "fuzzing": ["./scripts/fuzz 600"],
+    "arm": ["./scripts/test-arm"],
+    "wheels": ["./scripts/wheel --test", "./scripts/test-reproducible"],
+    "site": ["./scripts/docs"],
+    "long": ["./scripts/test-crashes"],
+}
+USED = re.compile(r"actions/[a-z-]+@v\d+")
+
+
+@pytest.fixture(scope="module")
+def workflows(source_dir):
+    folder = source_dir / ".github/workflows"
+    # "on" is true in YAML 1.1.
+    return {path.stem: yaml.safe_load(path.read_text()) for path in sorted(folder.glob("*.yml"))}
+
+
+def commands(workflow):
+    for job in workflow["jobs"].values():
+        rows = job.get("strategy", {}).get("matrix", {}).get("include", [{}])
+        for step in job["steps"]:
+            if "run" in step:
+                for row in rows:
+                    yield re.sub(r"\$\{\{ matrix\.(\w+) \}\}", lambda name, row=row: row[name[1]], step["run"])
+
+
+def test_there_is_one_for_each_purpose(workflows):
+    assert set(workflows) == set(WORKFLOWS)
+    for name, wanted in WORKFLOWS.items():
+        assert set(wanted) <= set(commands(workflows[name])), name
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_steps_call_scripts_that_exist(source_dir, workflows, name):
+    for command in commands(workflows[name]):
+        assert re.fullmatch(r"\./scripts/[a-z-]+( [a-z0-9.-]+)*", command), command
+        script, *options = command.removeprefix("./").split()
+        assert os.access(source_dir / script, os.X_OK), f"{script} cannot be run"
+        text = (source_dir / script).read_text()
+        for option in options:
+            assert option in text or option.isdigit(), f"{script} has no {option}"
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_jobs_are_bounded_and_may_only_read(workflows, name):
+    workflow = workflows[name]
+    assert workflow["permissions"] == {"contents": "read"}
+    assert workflow["name"] == name and workflow[True]
+    for job in workflow["jobs"].values():
+        assert job["timeout-minutes"] <= 330 and "runs-on" in job
+        assert set(job) <= {"runs-on", "container", "timeout-minutes", "steps", "strategy", "name", "needs", "if", "permissions", "environment"}
+        assert job.get("needs", next(iter(workflow["jobs"]))) in workflow["jobs"]
+        for step in job["steps"]:
+            assert ("run" in step) != ("uses" in step)
+            assert set(step) <= {"run", "uses", "with", "env", "if"}
+            assert "uses" not in step or USED.fullmatch(step["uses"]), step
+
+
+def test_templates_are_forms(source_dir):
+    for path in (source_dir / ".github/ISSUE_TEMPLATE").glob("*.yml"):
+        form = yaml.safe_load(path.read_text())
+        if path.stem == "config":
+            continue
+        assert form["name"] and form["description"] and form["body"], path
+        for part in form["body"]:
+            assert part["type"] in ("input", "textarea") and part["id"] and part["attributes"]["label"]
+
+
+def test_hooks_before_a_commit_call_scripts(source_dir):
+    config = yaml.safe_load((source_dir / ".pre-commit-config.yaml").read_text())
+    for repository in config["repos"]:
+        assert repository["repo"] == "local"  # nothing is fetched but what the scripts fetch
+        for hook in repository["hooks"]:
+            assert os.access(source_dir / hook["entry"].split()[0], os.X_OK)
+
+
+def test_wheels_are_compared_by_their_bytes(source_dir, tmp_path):
+    def wheel(name, text, year=1980):
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            archive.writestr(zipfile.ZipInfo("x.py", (year, 1, 1, 0, 0, 0)), text)
+        return tmp_path / name
+
+    def compared(*wheels):
+        command = [source_dir / "scripts/test-reproducible", *wheels]
+        result = subprocess.run(command, capture_output=True, text=True)
+        return result.returncode, result.stdout
+
+    first = wheel("a.whl", "1")
+    assert compared(first, wheel("b.whl", "1"))[0] == 0
+    code, said = compared(first, wheel("c.whl", "2"))
+    assert code == 1 and "x.py: contents" in said
+    code, said = compared(first, wheel("d.whl", "1", 1990))
+    assert code == 1 and "x.py: time or mode" in said
