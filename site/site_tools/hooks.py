@@ -78,6 +78,16 @@ def formats() -> str:
     return facts.table(["type", "bits", "range", "special codes", "since opset"], rows)
 
 
+def scheme(*names: str) -> str:
+    """The rows of docs/blocks.md on these schemes."""
+    lines = (ROOT / "docs/blocks.md").read_text().splitlines()
+    head = next(i for i, line in enumerate(lines) if line.startswith("| scheme "))
+    rows = [line for line in lines[head + 2 :] if set(names) & set(re.findall(r"[\w-]+", line.partition(" | ")[0]))]
+    if not rows:
+        raise RuntimeError(f"docs/blocks.md has no scheme {' '.join(names)}")
+    return "\n".join(lines[head : head + 2] + [row for row in rows if row.startswith("|")]) + "\n"
+
+
 MARK = re.compile(r"<!-- site: (\S+)(.*?) -->")
 
 
@@ -95,6 +105,7 @@ def generated(name: str, arguments: list[str], page: str) -> str:
         "precision-against-magnitude": pictures.precision_against_magnitude,
         "time-against-memcpy": pictures.time_against_memcpy,
         "formats": formats,
+        "scheme": scheme,
         "explorer": lambda *state: explorer(page, " ".join(state)),
         "readme": lambda *words: readme(" ".join(words)),
     }
@@ -131,6 +142,9 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     uri = page.file.src_uri
+    heading = re.match(r"(?:\s|<!--.*?-->)*# (.+)", markdown)
+    if heading:  # the window's title is the question, where the list of pages has a short name
+        page.meta.setdefault("title", heading[1])
     source = next((path for path, target in SITE.items() if target == uri and path in PROJECT), f"docs/{uri}")
     text = MARK.sub(lambda mark: generated(mark[1], mark[2].split(), uri), markdown)
     text, lost = links.rewritten(text, source, uri, {**SITE, **_docs()}, _exists, SOURCE_URL)

@@ -27,7 +27,7 @@ def test_each_type_has_a_page_that_is_listed(source_dir, tools):
         text = (source_dir / f"docs/types/{name}.md").read_text()
         assert f"<!-- site: type {name} -->" in text
         assert text.startswith(f"# What is {name}")
-        assert f"- types/{name}.md\n" in listed
+        assert f"- {name}: types/{name}.md\n" in listed
 
 
 def test_each_scheme_is_listed(source_dir):
@@ -36,7 +36,7 @@ def test_each_scheme_is_listed(source_dir):
     pages = sorted(path.name for path in (source_dir / "docs/schemes").iterdir())
     assert len(pages) >= 15
     for name in pages:
-        assert f"- schemes/{name}\n" in listed
+        assert f" schemes/{name}\n" in listed
         assert name == "index.md" or "-or-" in name or f"]({name})" in index
 
 
