@@ -1,6 +1,7 @@
 // Lists the tensors of a checkpoint, and compares those of two.
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <unordered_map>
 
 #include "checkpoint/tensor_set.hpp"
@@ -25,11 +26,15 @@ using formats::TensorInfo;
 // The tensors of a file, or those of all models of a checkpoint with the folder of their model before their names.
 struct TensorSet {
   std::string path;
-  std::unique_ptr<io::InputFile> file;  // of a file; the reader refers to it
+  std::unique_ptr<io::InputFile> file;       // of a file; the reader refers to it
+  std::unique_ptr<formats::Reader> encoded;  // what `reader` decodes, if it has quantized layers
   std::unique_ptr<formats::Reader> reader;
   std::vector<std::string> names;
   std::vector<bool> written;  // false: a conversion would leave the tensor out, so it is not compared
 
+  std::vector<quantized::Layer> layers = {};  // their weights are the last tensors
+
+  [[nodiscard]] std::size_t encoded_count() const { return names.size() - layers.size(); }
   [[nodiscard]] const TensorInfo& info(std::size_t index) const { return reader->tensors()[index]; }
   [[nodiscard]] bool is_one_array() const { return names.size() == 1 && names.front().empty(); }
 };
@@ -48,8 +53,9 @@ Result<TensorSet> open_checkpoint(const std::string& path, const OutputFilter& f
                                   conversion::OutputNames& output) {
   Result<SourceCheckpoint> checkpoint = read_source(path, filter.skip_files);
   if (!checkpoint) return std::move(checkpoint).error();
-  TensorSet set{.path = path, .file = {}, .reader = {}, .names = {}, .written = {}};
+  TensorSet set{.path = path, .file = {}, .encoded = {}, .reader = {}, .names = {}, .written = {}};
   auto reader = std::make_unique<ShardReader>();
+  std::vector<std::string> prefixes;  // of layers
   for (const SourceModel& model : checkpoint->models) {
     const std::size_t first = reader->tensors().size();
     add_model(*checkpoint, model, *reader);
@@ -59,16 +65,37 @@ Result<TensorSet> open_checkpoint(const std::string& path, const OutputFilter& f
         return std::move(named).error();
       }
     }
+    ShardReader alone;
+    add_model(*checkpoint, model, alone);
+    quantized::FoundLayers found = layers_of(Claims(*checkpoint), model, alone);
+    for (quantized::Layer& layer : found.layers) {
+      if (!layer.problem.empty() || layer.find(quantized::PartRole::scales) == SIZE_MAX) continue;
+      for (quantized::Part& part : layer.parts) part.tensor += first;
+      set.layers.push_back(std::move(layer));
+      prefixes.push_back(prefix);
+    }
   }
   set.reader = std::move(reader);
+  if (set.layers.empty()) return set;
+  for (std::size_t i = 0; i < set.layers.size(); ++i) {
+    if (Result<void> named = add_name(set, prefixes[i], set.layers[i].name, output); !named) {
+      return std::move(named).error();
+    }
+  }
+  set.encoded = std::move(set.reader);
+  set.reader = std::make_unique<quantized::DecodedReader>(*set.encoded, set.layers);
   return set;
 }
 
 Result<TensorSet> open_file_set(const std::string& path, conversion::OutputNames& output) {
   Result<conversion::OpenedInput> input = conversion::open_input(path, "", {});
   if (!input) return std::move(input).error();
-  TensorSet set{
-      .path = path, .file = std::move(input->file), .reader = std::move(input->reader), .names = {}, .written = {}};
+  TensorSet set{.path = path,
+                .file = std::move(input->file),
+                .encoded = {},
+                .reader = std::move(input->reader),
+                .names = {},
+                .written = {}};
   for (const TensorInfo& tensor : set.reader->tensors()) {
     if (Result<void> named = add_name(set, "", tensor.name, output); !named) return std::move(named).error();
   }
@@ -84,6 +111,22 @@ Result<TensorSet> open_set(const std::string& path, const OutputFilter& filter =
   if (!set) return set;
   if (Result<void> matched = output->check_all_matched(); !matched) return std::move(matched).error();
   return set;
+}
+
+// Chooses what is compared of each layer: its weight if the other set has that and no scales of it, else its tensors.
+void choose_layers(TensorSet& set, const TensorSet& other) {
+  const std::set<std::string_view> there(other.names.begin(),
+                                         other.names.begin() + static_cast<std::ptrdiff_t>(other.encoded_count()));
+  const std::size_t count = set.encoded_count();
+  for (std::size_t i = 0; i < set.layers.size(); ++i) {
+    const quantized::Layer& layer = set.layers[i];
+    const bool scaled = there.contains(set.names[layer.find(quantized::PartRole::scales)]);
+    if (scaled || !there.contains(set.names[count + i])) {
+      set.written[count + i] = false;
+      continue;
+    }
+    for (const quantized::Part& part : layer.parts) set.written[part.tensor] = false;
+  }
 }
 
 // Gives an array without a name that of the only tensor of the other file, or of its own file.
@@ -185,8 +228,12 @@ Result<DiffOutcome> diff(const DiffRequest& request) {
   if (!b) return std::move(b).error();
   name_array(*a, *b);
   name_array(*b, *a);
+  choose_layers(*a, *b);
+  choose_layers(*b, *a);
   std::unordered_map<std::string_view, std::size_t> in_b;
-  for (std::size_t i = 0; i < b->names.size(); ++i) in_b.emplace(b->names[i], i);
+  for (std::size_t i = 0; i < b->names.size(); ++i) {
+    if (b->written[i]) in_b.emplace(b->names[i], i);
+  }
   const auto chosen = [&](const std::string& name) {
     return request.include.empty() || include->first_match(name) < include->size();
   };

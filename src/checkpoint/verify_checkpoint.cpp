@@ -94,7 +94,22 @@ class Verification {
     if (!request_.against.empty()) {
       if (Result<void> same = check_tensors(); !same) return std::move(same).error();
     }
+    add_warnings();
     return outcome_;
+  }
+
+  // Scales that loaders stumble over, of what is quantized in the output.
+  void add_warnings() {
+    const Claims claims(output_);
+    for (const SourceModel& model : output_.models) {
+      ShardReader reader;
+      add_model(output_, model, reader);
+      const quantized::FoundLayers found = layers_of(claims, model, reader);
+      if (!found.any()) continue;
+      for (std::string& warning : quantized::scale_warnings(found, reader)) {
+        outcome_.warnings.push_back(name_prefix(model) + std::move(warning));
+      }
+    }
   }
 
  private:

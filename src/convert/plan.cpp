@@ -367,7 +367,7 @@ class TensorPlanner::Implementation {
       if (index != layer.codes()) return {};
       Result<PlannedTensor> planned = plan_one(quantized::decoded_info(layer), decision);
       if (!planned) return std::move(planned).error();
-      if (planned->converts || planned->reason == decision.reason) {
+      if (!planned->left) {
         planned->converts = true;
         planned->source = index;
         planned->quantized = true;

@@ -7,6 +7,7 @@ import struct
 import subprocess
 
 import checkpoints
+import fixtures
 import quantized_models
 import running
 from quantized_models import MODELS
@@ -53,6 +54,8 @@ class InspectTest(QuantizedTest):
         self.assertIn('warning: "o_proj.weight_scale" has scales that are NaN', text)
         self.assertIn('warning: "p_proj.weight_scale" has scales that are negative', text)
         self.assertNotIn("attn", text)
+        self.done("convert", "odd", "-o", self.out, "--max-shard-size", "1MB")
+        self.assertIn('warning: "o_proj.weight_scale" has scales that are NaN', self.exits(0, "verify", self.out).stderr)
 
     def test_global_scales_that_are_zero(self):
         model = MODELS["ct-nvfp4"][0]()
@@ -236,6 +239,36 @@ class DecodeTest(QuantizedTest):
                   "--output-layout", "single")
         self.assertEqual(set(self.read(self.out)), {"model.norm.weight", "model.layers.0.proj.weight"})
         self.done("verify", self.out, "--against", "in", "--drop", "^lm_head", "--rename", "kv_a_proj=proj")
+
+    def test_diff_compares_weights_that_one_side_has_decoded(self):
+        for name in ("deepseek", "ct-nvfp4", "gpt-oss", "mlx"):
+            with self.subTest(name):
+                self.model(name, shards=2)
+                out = self.folder / f"{name}-out"
+                self.done("convert", name, "-o", out, "--to", "float32")
+                for pair in ((name, out), (out, name)):
+                    found = json.loads(self.tcast("diff", *pair, "--json").stdout)
+                    self.assertEqual(found["only_a"] if "only_a" in found else [], [])
+                    self.assertTrue(all(tensor["in_a"] and tensor["in_b"] if "in_a" in tensor else True
+                                        for tensor in found["tensors"]))
+                self.done("diff", name, name)
+
+    def test_gguf_to_other_formats(self):
+        scales = [0.5, -3.0]
+        codes = [self.bytes_of(32, 3), self.bytes_of(32, 4)]
+        content = b"".join(struct.pack("<e", scale) + bytes(row) for scale, row in zip(scales, codes))
+        (self.folder / "in.gguf").write_bytes(fixtures.gguf([("blk.0.weight", [64], 8, content)]))
+        numbers = [quantized_models.mul(float(code - 256 if code > 127 else code), scale)
+                   for scale, row in zip(scales, codes) for code in row]
+        for out in ("out.safetensors", "out.gguf", "out.npz"):
+            self.done("convert", "in.gguf", "-o", out, "--to", "float32", "--verify")
+        self.assertEqual(checkpoints.read(self.folder / "out.safetensors")[0],
+                         {"blk.0.weight": ("F32", [64], quantized_models.floats(numbers))})
+        self.assertIn("gguf      q8_0    row", self.done("inspect", "in.gguf").replace("1 x 32", "row"))
+
+    @staticmethod
+    def bytes_of(count, seed):
+        return quantized_models.Model(seed).bytes(count)
 
     def test_one_file(self):
         model = self.model("deepseek")

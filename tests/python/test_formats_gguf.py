@@ -58,7 +58,8 @@ def test_conversion_keeps_metadata_and_blocks(run_tcast, tmp_path):
     q8 = gguf.quants.quantize(values, gguf.GGMLQuantizationType.Q8_0)
     ids = np.arange(6, dtype=np.int32).reshape(3, 2)
     write(tmp_path / "in.gguf", {"w": values, "ids": ids}, [("q", gguf.GGMLQuantizationType.Q8_0, q8)], alignment=128)
-    convert(run_tcast, tmp_path / "in.gguf", tmp_path / "out.gguf", "--to", "bfloat16", "--verify")
+    convert(run_tcast, tmp_path / "in.gguf", tmp_path / "out.gguf", "--to", "bfloat16", "--verify",
+            "--exclude", "^q$")
     before, source = arrays_of(tmp_path / "in.gguf")
     after, target = arrays_of(tmp_path / "out.gguf")
     assert metadata_bytes(source) == metadata_bytes(target)
@@ -100,14 +101,34 @@ def test_metadata_go_to_safetensors_as_text(run_tcast, tmp_path):
 
 
 def test_block_formats_are_named(run_tcast, tmp_path):
-    q8 = gguf.quants.quantize(np.ones((2, 32), np.float32), gguf.GGMLQuantizationType.Q8_0)
-    write(tmp_path / "in.gguf", {"w": sample("float32")}, [("q", gguf.GGMLQuantizationType.Q8_0, q8)])
+    blocks = sample("uint8", (2, gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType.IQ2_XS][1]))
+    write(tmp_path / "in.gguf", {"w": sample("float32")}, [("q", gguf.GGMLQuantizationType.IQ2_XS, blocks)])
     said = refuse(run_tcast, tmp_path / "in.gguf", tmp_path / "out.gguf", "--rule", "^q$=float32")
-    assert '"q"' in said and "Q8_0 is a block format" in said
+    assert '"q"' in said and "IQ2_XS is a block format" in said
     said = refuse(run_tcast, tmp_path / "in.gguf", tmp_path / "out.safetensors", "--to", "float16")
-    assert "safetensors cannot hold Q8_0" in said
+    assert "safetensors cannot hold IQ2_XS" in said
     convert(run_tcast, tmp_path / "in.gguf", tmp_path / "w.npy", "--include", "^w$")
     assert_same(np.load(tmp_path / "w.npy"), sample("float32"))
+
+
+DECODED = ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "MXFP4"]
+
+
+def test_blocks_are_decoded_as_the_package_does(run_tcast, tmp_path):
+    source = np.random.default_rng(1)
+    kinds = {name: getattr(gguf.GGMLQuantizationType, name) for name in DECODED}
+    blocks = {name: source.integers(0, 256, (5, 3 * gguf.GGML_QUANT_SIZES[kind][1]), np.uint8)
+              for name, kind in kinds.items()}
+    write(tmp_path / "in.gguf", {"w": sample("float32")}, [(name, kinds[name], data) for name, data in blocks.items()])
+    for name in ("out.safetensors", "out.npz", "out.gguf"):
+        convert(run_tcast, tmp_path / "in.gguf", tmp_path / name, "--to", "float32", "--verify")
+    found = load_safetensors(tmp_path / "out.safetensors")
+    tensors, _ = arrays_of(tmp_path / "out.gguf")
+    for name, data in blocks.items():
+        with np.errstate(all="ignore"):
+            wanted = gguf.quants.dequantize(data, kinds[name]).astype(np.float32)
+        np.testing.assert_array_equal(found[name], wanted, err_msg=name)
+        np.testing.assert_array_equal(np.array(tensors[name].data).reshape(wanted.shape), wanted, err_msg=name)
 
 
 def test_types_that_gguf_lacks_are_named(run_tcast, tmp_path):

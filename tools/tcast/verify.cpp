@@ -45,6 +45,7 @@ int verify(VerifyArguments& arguments) {
     return report_interruption("the rest was not verified");
   }
   if (!outcome) return fail(outcome.error());
+  for (const std::string& warning : outcome->warnings) warn(printable(warning));
   if (arguments.json) {
     print(json_text({{"checkpoint", request.checkpoint},
                      {"files", outcome->files},

@@ -39,6 +39,7 @@ enum class Packing : std::uint8_t {
   stream,      // dense along the last axis, each row in whole words or bytes
   words_down,  // GPTQ: dense down the first axis, which is that of the inputs: the transpose is the weight
   awq,         // AWQ: eight columns a word, in the order 0 2 4 6 1 3 5 7; the transpose is the weight
+  gguf,        // ggml's blocks, with their scales inside; the scheme names the kind
   flat,        // bitsandbytes: two codes a byte, high first, blocks over the whole tensor
 };
 

@@ -124,7 +124,9 @@ Result<std::unique_ptr<LayerDecoder>> LayerDecoder::create(Layer layer, std::vec
     return Error{.code = ErrorCode::parse, .message = "its description is not that of a layer", .tensor = layer.name};
   }
   const bool transposed = layer.coding.transposed;
+  const bool gguf = layer.coding.packing == Packing::gguf;
   PartReader reader(std::move(layer), std::move(parts), std::move(read));
+  if (gguf) return create_gguf_decoder(std::move(reader));
   return transposed ? create_transposed_decoder(std::move(reader)) : create_row_decoder(std::move(reader));
 }
 

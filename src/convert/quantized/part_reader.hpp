@@ -62,8 +62,9 @@ class PartReader {
   return value & ((1u << bits) - 1);
 }
 
-// The two kinds of decoders. Errors: as LayerDecoder::create.
+// The kinds of decoders. Errors: as LayerDecoder::create.
 [[nodiscard]] Result<std::unique_ptr<LayerDecoder>> create_row_decoder(PartReader reader);
+[[nodiscard]] Result<std::unique_ptr<LayerDecoder>> create_gguf_decoder(PartReader reader);
 [[nodiscard]] Result<std::unique_ptr<LayerDecoder>> create_transposed_decoder(PartReader reader);
 
 }  // namespace tensorcast::quantized

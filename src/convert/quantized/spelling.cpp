@@ -211,6 +211,7 @@ std::span<const Spelling> all_spellings() {
        .describes_itself = true,
        .find = find_bitsandbytes},
       {.name = "mlx", .methods = {"mlx", "metal"}, .describes_itself = false, .find = find_mlx},
+      {.name = "gguf", .methods = {}, .describes_itself = true, .find = find_gguf},
       {.name = "comfyui", .methods = {"comfyui"}, .describes_itself = true, .find = find_comfyui},
   };
   return spellings;

@@ -56,6 +56,7 @@ void find_gptq(const ModelTensors& tensors, const Description* description, std:
 void find_awq(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
 void find_auto_round(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
 void find_bitsandbytes(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
+void find_gguf(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
 void find_mlx(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
 
 }  // namespace tensorcast::quantized

@@ -148,7 +148,7 @@ constexpr Format gguf_format = {
     .extensions = extensions,
     .many_tensors = true,
     .named_tensors = true,
-    .foreign_kind = "a block format of GGUF, which is not decoded yet",
+    .foreign_kind = "a block format of GGUF, which is not decoded",
     .sniff = sniff,
     .can_hold = [](DType dtype) { return gguf::find_type(dtype) != nullptr; },
     .open = open,
