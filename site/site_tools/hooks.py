@@ -88,7 +88,7 @@ def scheme(*names: str) -> str:
     return "\n".join(lines[head : head + 2] + [row for row in rows if row.startswith("|")]) + "\n"
 
 
-MARK = re.compile(r"<!-- site: (\S+)(.*?) -->")
+MARK = re.compile(r"(?m)^<!-- site: (\S+)(.*?) -->")
 
 
 def generated(name: str, arguments: list[str], page: str) -> str:
