@@ -20,6 +20,8 @@ def marked(source: str, is_c: bool) -> str:
     """The text without directives, its comments marked for the parser."""
     lines, skipped = [], []
     for written in source.splitlines():
+        if "SPDX-License-Identifier" in written:
+            continue
         directive = re.match(r"\s*#\s*(\w+)\s*(.*)", written)
         if directive:
             word, condition = directive.groups()
@@ -153,10 +155,10 @@ def page(header: pathlib.Path) -> str:
     source = header.read_text()
     parsed = parse_string(marked(source, is_c))
     out = [f"# {header.name}\n"]
-    intro = re.match(r"(?:// [^\n]*\n)*", re.sub(r"\A// SPDX[^\n]*\n", "", source)) if not is_c else None
+    intro = re.match(r"(?:// [^\n]*\n)*", source) if not is_c else None
     first = prose("\n".join("/// " + row[3:] for row in intro.group().splitlines())) if intro else ""
     if is_c:
-        comment = re.match(r"\s*/\*(.*?)\*/", re.sub(r"\A/\* SPDX.*?\*/", "", source, flags=re.DOTALL), re.DOTALL)
+        comment = re.match(r"\s*/\*(.*?)\*/", source, re.DOTALL)
         first = prose("/**" + comment[1] + "*/") if comment else ""
     out += [first + "\n", code(f'#include "tensorcast/{header.name}"', language)]
     for name, scope in _public(parsed.namespace):

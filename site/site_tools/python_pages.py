@@ -41,7 +41,8 @@ def cast_doc() -> str:
 
 
 def _members(module: str, names: list[str]) -> str:
-    return "\n".join(f"::: {module}.{name}\n" for name in names)
+    """Functions first: people look for these, and find the classes that they return from there."""
+    return "\n".join(f"::: {module}.{name}\n" for name in sorted(names, key=lambda name: (name[0].isupper(), name)))
 
 
 def pages() -> dict[str, str]:
