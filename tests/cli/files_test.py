@@ -220,6 +220,14 @@ class NamesTest(FilesTest):
             self.assertNotIn(character, shown)
             self.assertEqual(json.loads(shown)["tensors"][0]["name"], f"a{character}b")
 
+    def test_names_that_are_no_text(self):
+        """Overlong, half a pair, beyond the last character; and a long one, of which the message shows both ends."""
+        for name in (b"a\xe0\x81\xb0", b"a\xed\xa0\x80", b"a\xf4\x90\x80\x80", b"a" + b"\xff" * 5000 + b"b"):
+            (self.folder / "in.gguf").write_bytes(fixtures.gguf([(name, [4], 99, bytes(16))]))
+            shown = self.tcast("convert", "in.gguf", "-o", "out.npz", "--to", "float16").stderr.decode()
+            self.assertIn('tensor "a\\x', shown)
+            self.assertLess(len(shown), 500)
+
 
 if __name__ == "__main__":
     running.main(__doc__, [("--shim", {"required": True, "help": "the built without_unnamed_files.c", "type": os.path.abspath})])

@@ -79,7 +79,7 @@ def gguf(tensors, file_type=None):
         header += text(b"general.file_type") + struct.pack("<II", 4, file_type)
     data = b""
     for name, dimensions, kind, content in tensors:
-        header += text(name.encode()) + struct.pack(f"<I{len(dimensions)}QIQ", len(dimensions), *dimensions, kind, len(data))
+        header += text(name if isinstance(name, bytes) else name.encode()) + struct.pack(f"<I{len(dimensions)}QIQ", len(dimensions), *dimensions, kind, len(data))
         data += content + bytes(-len(content) % 32)
     return header + bytes(-len(header) % 32) + data
 

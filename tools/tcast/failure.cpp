@@ -62,6 +62,8 @@ int fail(const tensorcast::Error& error) {
   tensorcast::Error described = error;
   described.hint.clear();
   described.message = with_options(described.message);
+  constexpr std::size_t longest_name = 200;
+  described.tensor = abbreviated(printable(described.tensor), longest_name);
   print("error", described.describe(), with_options(hint_of(error)));
   return exit_failed;
 }

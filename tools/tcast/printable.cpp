@@ -37,6 +37,13 @@ char32_t code_point(std::string_view character) {
   return code;
 }
 
+// Reports whether the code belongs in a sequence of so many bytes: shorter ones are not spelled longer, halves of pairs
+// are no characters.
+bool is_spelled_right(char32_t code, std::size_t length) {
+  if (length == 3) return code >= 0x800 && (code < 0xD800 || code > 0xDFFF);
+  return length != 4 || (code >= 0x10000 && code <= 0x10FFFF);
+}
+
 // Reports whether a terminal obeys the character or shows nothing: such a name could disguise itself or the rest of the
 // line.
 bool is_deceptive(char32_t code) {
@@ -70,7 +77,8 @@ std::string escaped(std::string_view text, const Escape& escape) {
   std::string shown;
   shown.reserve(text.size());
   while (!text.empty()) {
-    const std::size_t length = utf8_length(text);
+    std::size_t length = utf8_length(text);
+    if (!is_spelled_right(code_point(text.substr(0, length == 0 ? 1 : length)), length)) length = 0;
     const std::string_view character = text.substr(0, length == 0 ? 1 : length);
     if (length == 0 || is_deceptive(code_point(character))) {
       escape(shown, character);
