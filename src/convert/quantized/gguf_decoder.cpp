@@ -14,7 +14,7 @@ class GgufDecoder final : public LayerDecoder {
       : reader_(std::move(reader)), coding_(coding), size_(block_size(coding.gguf)) {}
 
   Result<void> prepare() {
-    const std::uint64_t count = reader_.info(0).count;
+    const std::uint64_t count = decoded_info(reader_.layer()).count;
     if (count % size_.elements != 0 || reader_.info(0).bytes != count / size_.elements * size_.bytes) {
       return reader_.wrong(0, "it has no whole blocks");
     }

@@ -66,6 +66,7 @@ class RowDecoder final : public LayerDecoder {
       if (bits != 8) return reader_.wrong(0, "its codes are not bytes");
       row_bytes_ = columns_;
     } else if (coding_.packing == Packing::flat) {
+      if (bits != 4) return reader_.wrong(0, "its codes are not pairs of 4 bits");
       row_bytes_ = rounded_up(columns_, 2);
     } else if (stream) {
       const std::uint64_t word = static_cast<std::uint64_t>(bit_width(codes.dtype));
@@ -114,8 +115,8 @@ class RowDecoder final : public LayerDecoder {
       Result<std::vector<float>> values = reader_.all_numbers(part, std::max<std::uint64_t>(experts_, 1));
       if (!values) return std::move(values).error();
       globals_ = std::move(values).value();
-      if (globals_.size() != 1 && globals_.size() != experts_)
-        return reader_.wrong(part, "it is not one scale a tensor");
+      const bool each = globals_.size() == experts_ && rows_of_expert_ == rows_;
+      if (globals_.size() != 1 && !each) return reader_.wrong(part, "it is not one scale a tensor");
     } else if (coding_.global != GlobalScale::none) {
       return reader_.wrong(0, "it has no scale of the whole tensor");
     }
@@ -136,6 +137,9 @@ class RowDecoder final : public LayerDecoder {
     biases_ = reader_.find(PartRole::biases);
     if (biases_ != no_part && reader_.info(biases_).count != reader_.info(scales_).count) {
       return reader_.wrong(biases_, "its elements are not one for each scale");
+    }
+    if (coding_.swizzled && (zeros_ != no_part || biases_ != no_part)) {
+      return reader_.wrong(scales_, "tiles with zero points or biases are not known");
     }
     return load_index();
   }
@@ -255,7 +259,8 @@ class RowDecoder final : public LayerDecoder {
     if (coding_.times_inverse_127 || globals_.empty()) return;
     for (std::size_t i = 0; i < scale_values_.size(); ++i) {
       const std::uint64_t expert = (first_row + i / grid_columns_) / grid_rows_;
-      const float global = globals_[globals_.size() == 1 ? 0 : expert];
+      // Tiles have rows after the last.
+      const float global = globals_[std::min<std::uint64_t>(expert, globals_.size() - 1)];
       scale_values_[i] = coding_.global == GlobalScale::divisor ? scale_values_[i] / global : scale_values_[i] * global;
     }
   }

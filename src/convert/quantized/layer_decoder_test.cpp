@@ -1,0 +1,121 @@
+#include "convert/quantized/layer_decoder.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tensorcast/dtype.hpp"
+
+namespace tensorcast::quantized {
+namespace {
+
+constexpr DType types[] = {DType::uint8,   DType::int8,     DType::int32,          DType::uint32, DType::float8_e4m3fn,
+                           DType::float32, DType::bfloat16, DType::float8_e8m0fnu, DType::float16};
+
+// A layer as a plan that lies may have it: nearly all of its sizes fit, and nothing else.
+class RandomLayer {
+ public:
+  explicit RandomLayer(unsigned seed) : source_(seed) {}
+
+  int below(int end) { return static_cast<int>(source_() % static_cast<unsigned>(end)); }
+
+  void make() {
+    layer_ = {};
+    parts_.clear();
+    layer_.scheme = below(4) == 0 ? "nf4" : "q8_0";
+    constexpr int sizes[] = {0, 1, 2, 3, 4, 8, 16, 32, 33, 64, 96, 128, 130};
+    std::int64_t count = 1;
+    for (int rank = 1 + below(3); rank > 0; --rank) count *= layer_.shape.emplace_back(sizes[below(13)]);
+    Coding& coding = layer_.coding;
+    coding.element = static_cast<Element>(below(7));
+    coding.bits = below(2) == 0 ? 4 : 1 + below(8);
+    coding.packing = static_cast<Packing>(below(8));
+    coding.offset = below(256);
+    coding.scales = static_cast<ScaleType>(below(3));
+    coding.global = static_cast<GlobalScale>(below(3));
+    coding.swizzled = below(5) == 0;
+    coding.transposed = below(3) == 0;
+    constexpr int blocks[] = {0, 1, 2, 3, 16, 32, 64, 128, 1000000};
+    layer_.block_rows = blocks[below(9)];
+    layer_.block_columns = blocks[below(9)];
+    layer_.nested_block = below(300);
+    add_parts(count);
+  }
+
+  // Returns whether the decoder was made. A read outside of a part is a failure of the test.
+  bool decode() {
+    const auto read = [this](std::size_t part, std::uint64_t offset, std::span<std::byte> out) -> Result<void> {
+      const std::uint64_t bytes = parts_.at(part).bytes;
+      EXPECT_TRUE(offset <= bytes && out.size() <= bytes - offset) << "part " << part << " of " << bytes;
+      for (std::byte& byte : out) byte = static_cast<std::byte>(below(2));
+      return {};
+    };
+    auto decoder = LayerDecoder::create(layer_, parts_, read);
+    if (!decoder) return false;
+    const std::uint64_t count = decoded_info(layer_).count;
+    for (int i = 0; i < 3 && count != 0; ++i) {
+      const std::uint64_t first = i == 0 ? 0 : source_() % count;
+      std::vector<float> out(i == 0 ? count : 1 + source_() % (count - first));
+      (void)(*decoder)->read(first, out);
+    }
+    return true;
+  }
+
+ private:
+  void add(PartRole role, DType type, std::int64_t count) {
+    if (below(12) == 0) count += below(3) - 1;
+    count = std::max<std::int64_t>(count, 0);
+    layer_.parts.push_back({.role = role, .tensor = parts_.size()});
+    formats::TensorInfo info{.name = "part", .dtype = type, .shape = {count}};
+    info.count = static_cast<std::uint64_t>(count);
+    info.bytes = storage_bytes(type, info.count);
+    parts_.push_back(std::move(info));
+  }
+
+  void add_parts(std::int64_t count) {
+    const Coding& coding = layer_.coding;
+    const std::int64_t columns = std::max<std::int64_t>(layer_.shape.back(), 1);
+    const std::int64_t rows =
+        layer_.shape.size() > 1 ? std::max<std::int64_t>(layer_.shape[layer_.shape.size() - 2], 1) : 1;
+    const std::int64_t experts = count / columns / rows;
+    const std::int64_t of_row = (columns - 1) / std::max<std::int64_t>(layer_.block_columns, 1) + 1;
+    const std::int64_t of_column = (rows - 1) / std::max<std::int64_t>(layer_.block_rows, 1) + 1;
+    std::int64_t grid = of_row * of_column * experts;
+    if (coding.swizzled) grid = (of_column + 127) / 128 * 128 * ((of_row + 3) / 4 * 4);
+    const bool words = coding.packing == Packing::stream || coding.packing == Packing::words_down;
+    const std::int64_t width = words ? 32 : 8;
+    std::int64_t codes = (columns * coding.bits + width - 1) / width * rows * experts;
+    if (coding.packing == Packing::gguf) codes = count / 32 * 34;
+    add(PartRole::codes, words ? DType::int32 : DType::uint8, codes);
+    add(PartRole::scales, coding.scales == ScaleType::number ? types[below(9)] : DType::uint8,
+        layer_.block_rows + layer_.block_columns == 0 ? 1 : grid);
+    if (coding.global != GlobalScale::none) add(PartRole::global_scale, DType::float32, below(2) == 0 ? 1 : experts);
+    const std::int64_t zeros = (rows * coding.bits + 31) / 32 * of_row;
+    if (below(3) == 0 || coding.transposed) add(PartRole::zero_points, DType::int32, zeros);
+    if (below(5) == 0) add(PartRole::biases, DType::float16, grid);
+    if (below(4) == 0) add(PartRole::group_index, DType::int32, columns);
+    if (below(6) == 0) {
+      add(PartRole::nested_table, DType::float32, 256);
+      add(PartRole::nested_scales, DType::float32, grid / std::max<std::int64_t>(layer_.nested_block, 1) + 1);
+    }
+  }
+
+  std::mt19937 source_;
+  Layer layer_;
+  std::vector<formats::TensorInfo> parts_;
+};
+
+TEST(LayerDecoder, LayersThatLieNeverReadOutsideOfTheirParts) {
+  constexpr int layers = 4000;
+  RandomLayer layer(1);
+  int decoded = 0;
+  for (int i = 0; i < layers; ++i) {
+    layer.make();
+    decoded += layer.decode() ? 1 : 0;
+    ASSERT_FALSE(testing::Test::HasFailure()) << "layer " << i;
+  }
+  EXPECT_GT(decoded, layers / 20);
+}
+
+}  // namespace
+}  // namespace tensorcast::quantized
