@@ -8,13 +8,11 @@ namespace tc = tensorcast;
 
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
-  const tc::Result<tc::ConvertOutcome> outcome =
-      tc::convert({.input = argv[1],
-                   .output = argv[2],
-                   .to = tc::DType::bfloat16,
-                   .rules = {{.pattern = "embedding", .to = tc::DType::float16}},
-                   .report = true,
-                   .verify = true});
+  tc::ConvertRequest request(argv[1], argv[2], tc::DType::bfloat16);
+  request.rules = {{.pattern = "embedding", .to = tc::DType::float16}};
+  request.report = true;
+  request.verify = true;
+  const tc::Result<tc::ConvertOutcome> outcome = tc::convert(request);
   if (!outcome) {
     std::fprintf(stderr, "%s\n", outcome.error().describe().c_str());
     return outcome.error().code == tc::ErrorCode::cancelled ? 130 : 1;

@@ -86,7 +86,7 @@ typedef struct tc_tensor_outcome {
   const int64_t* shape;
   size_t rank;
   uint64_t bytes_in, bytes_out;
-  const char* reason; /* "--to", "rule 2", "excluded", ... */
+  const char* reason; /* "`to`", "rule 2", "excluded", ...; backquotes as in hints */
   const char* damage; /* what destroyed the tensor; "": nothing did */
   const char* remedy; /* what would help */
   int32_t is_left;    /* a conversion was asked for and not done */

@@ -112,48 +112,95 @@ struct Progress {
   std::size_t shards = 0;
 };
 
-struct ConvertRequest {
-  std::string input = {};
-  std::string output = {};
-  DType to = DType::undefined;  // for floating-point tensors that no rule names; undefined: rules only
-  CastOptions options = {};
-  Execution execution = {};
-  std::vector<ConvertRule> rules = {};  // first match wins; a rule that matches nothing is an error
+// Which tensors of the input are converted, and which are written. Patterns are those of ConvertRule; one that matches
+// nothing is an error.
+struct TensorSelection {
   // If not empty, only tensors that match one are converted. If the output's format has one array only, the tensor that
-  // matches is all that is written, converted or not. A pattern that matches nothing is an error.
+  // matches is all that is written, converted or not.
   std::vector<std::string> include = {};
-  std::vector<std::string> exclude = {};  // tensors that match one are left alone; one that matches nothing is an error
-  OutputFilter filter = {};
-  std::optional<RawLayout> raw = {};  // input is raw bytes of this layout
+  std::vector<std::string> exclude = {};  // tensors that match one are left alone
   // Tensors that no rule names stay as they are if they have one of these numbers of dimensions (0, 1: scalars, biases
   // and the weights of norms), or fewer than `keep_smaller` elements, or if the preset leaves them.
   std::vector<std::int64_t> keep_rank = {};
   std::uint64_t keep_smaller = 0;
   Preset preset = Preset::none;
-  SourceTypes from = {};  // npy, npz: the ml_dtypes types behind `|V1` or `<V2` descriptors
-  bool overwrite = false;
-  bool parents = false;  // create the folders of `output` that do not exist
-  bool allow_odd =
-      false;  // convert tensors whose rows would not fill whole bytes, which readers of safetensors do not accept
-  bool raw_codes = false;      // convert codes of quantized weights as plain numbers, and leave their scales
+  OutputFilter filter = {};
+};
+
+// What the tensors become.
+struct TensorTargets {
+  DType to = DType::undefined;          // for floating-point tensors that no rule names; undefined: rules only
+  std::vector<ConvertRule> rules = {};  // first match wins; a rule that matches nothing is an error
+  // Converts tensors whose rows would not fill whole bytes, which readers of safetensors do not accept.
+  bool allow_odd = false;
+  bool raw_codes = false;  // convert codes of quantized weights as plain numbers, and leave their scales
+};
+
+// How each tensor is converted, whatever its type.
+struct ConversionSettings {
+  CastOptions options = {};
+  OnLoss on_loss = OnLoss::ignore;
+  double zero_limit = 0.01;    // with OnLoss::fail: the share of the nonzero elements of a tensor that may become zero
   bool refuse_wrap = false;    // options.out_of_range = automatic means error if the target is an integer type
   bool refuse_zeroed = false;  // a tensor more than half of whose nonzero elements become zero is an error
-  OnLoss on_loss = OnLoss::ignore;
-  double zero_limit = 0.01;  // with OnLoss::fail: the share of the nonzero elements of a tensor that may become zero
+  bool report = false;         // fill TensorOutcome::report
+  // Read the output back, before it gets its name: copied tensors must equal the input, converted ones a second
+  // conversion, and up to 64 Mi elements, evenly spread where there are more, the reference.
+  bool verify = false;
+};
+
+// How a conversion runs.
+struct ConversionRun : ConversionSettings {
+  Execution execution = {};
+  // Called before the output is created, then now and then, and before it gets its name; returning false cancels, which
+  // is the error `cancelled`.
+  std::function<bool(const Progress&)> on_progress = {};
+};
+
+// Where the tensors come from, and where they go.
+struct ConversionPlaces {
+  std::string input = {};
+  std::string output = {};
+  std::string input_format = {};      // "npy", "safetensors", ...; empty: by extension and content
+  std::string output_format = {};     // the same; empty: by extension
+  std::optional<RawLayout> raw = {};  // input is raw bytes of this layout
+  SourceTypes from = {};              // npy, npz: the ml_dtypes types behind `|V1` or `<V2` descriptors
+  bool overwrite = false;
+  bool parents = false;  // create the folders of `output` that do not exist
+  bool dry_run = false;  // plan only; nothing is written
   // Of checkpoints only. By default each output shard has the tensors of an input shard.
   std::uint64_t max_shard_bytes = 0;  // not 0: cut anew, in the order of the input, so that no file has more bytes of
                                       // tensors, unless one tensor alone does
   bool single_file = false;           // one file for each model
-  bool dry_run = false;               // plan only; nothing is written
-  bool report = false;                // fill TensorOutcome::report
-  // Read the output back, before it gets its name: copied tensors must equal the input, converted ones a second
-  // conversion, and up to 64 Mi elements, evenly spread where there are more, the reference.
-  bool verify = false;
-  std::string input_format = {};   // "npy", "safetensors", ...; empty: by extension and content
-  std::string output_format = {};  // the same; empty: by extension
-  // Called before the output is created, then now and then, and before it gets its name; returning false cancels, which
-  // is the error `cancelled`.
-  std::function<bool(const Progress&)> on_progress = {};
+};
+
+struct ConvertRequest : TensorSelection, TensorTargets, ConversionRun, ConversionPlaces {
+  ConvertRequest() = default;
+  ConvertRequest(std::string from_path, std::string to_path, DType type = DType::undefined) {
+    input = std::move(from_path);
+    output = std::move(to_path);
+    to = type;
+  }
+};
+
+// Why a tensor has its type in the output.
+enum class TypeReason : std::uint8_t {
+  to,               // ConvertRequest::to
+  rule,             // a rule, whose number TensorOutcome::number is, from 1
+  excluded,         // `exclude` names it
+  not_included,     // `include` does not
+  included,         // `include` names it, and there is no type for it to become
+  no_rule,          // no rule names it, and there is no other type to become
+  not_floating,     // it is bool, an integer or text, for which only rules are
+  foreign,          // only rules are for its file's own type, and they cannot convert it
+  rank,             // `keep_rank` names its number of dimensions, which TensorOutcome::number is
+  smaller,          // it has fewer elements than `keep_smaller`, which TensorOutcome::number is
+  not_a_matrix,     // the preset leaves it
+  kind,             // the preset leaves what it is, by its name
+  optimizer_state,  // it is left, as rounding would damage it
+  decodes_codes,    // it decodes quantized weights
+  demanded,         // the output's format wants this type for it
+  unaligned,        // it is left, as its rows fill no whole bytes; `allow_odd`
 };
 
 struct TensorOutcome {
@@ -164,9 +211,12 @@ struct TensorOutcome {
   std::vector<std::int64_t> shape = {};
   std::uint64_t bytes_in = 0;
   std::uint64_t bytes_out = 0;
-  std::string reason = {};  // why: "--to", "rule 2", "excluded", "integer", ...
-  bool left = false;        // a conversion was asked for and not done; `reason` says why
-  double scale = 1.0;       // what its elements were multiplied by; 1 if it was copied
+  TypeReason why = TypeReason::to;
+  std::uint64_t number = 0;  // of the rule, of dimensions or of elements
+  std::string reason =
+      {};              // `why` in words: "`to`", "rule 2", "excluded", "integer", ...; backquotes as in Error::hint
+  bool left = false;   // a conversion was asked for and not done; `why` says why
+  double scale = 1.0;  // what its elements were multiplied by; 1 if it was copied
   std::string damage =
       {};  // what destroyed the tensor, such as "22 of 24 nonzero elements became zero"; empty: nothing did
   std::string remedy = {};  // with `damage`: what would help; backquotes as in Error::hint

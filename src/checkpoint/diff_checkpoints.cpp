@@ -274,9 +274,7 @@ Result<DiffOutcome> diff(const DiffRequest& request) {
   }
   if (Result<void> matched = include->check_all_matched("include"); !matched) return std::move(matched).error();
   if (request.headers_only) return outcome;
-  ConvertRequest hooks;
-  hooks.on_progress = request.on_progress;
-  conversion::ProgressMeter meter(hooks, bytes);
+  conversion::ProgressMeter meter(request.on_progress, bytes);
   Comparison comparison(*a, *b, meter);
   for (std::size_t i = 0; i < common; ++i) {
     if (!outcome.tensors[i].in_b) continue;

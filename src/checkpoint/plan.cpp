@@ -49,13 +49,7 @@ class Planning {
   Planning(const ConvertRequest& request, SourceCheckpoint source, conversion::TensorPlanner planner)
       : request_(request), source_(std::move(source)), planner_(std::move(planner)) {
     plan_.source = source_.folder;
-    plan_.settings = {.options = request.options,
-                      .on_loss = request.on_loss,
-                      .zero_limit = request.zero_limit,
-                      .refuse_wrap = request.refuse_wrap,
-                      .refuse_zeroed = request.refuse_zeroed,
-                      .report = request.report,
-                      .verify = request.verify};
+    plan_.settings = request;
     plan_.overwrite = request.overwrite;
     for (const SourceShard& shard : source_.shards) {
       plan_.inputs.push_back({.name = shard.name,

@@ -13,17 +13,6 @@
 
 namespace tensorcast::checkpoint {
 
-// What every shard is converted with.
-struct Settings {
-  CastOptions options;
-  OnLoss on_loss = OnLoss::ignore;
-  double zero_limit = 0.01;
-  bool refuse_wrap = false;
-  bool refuse_zeroed = false;
-  bool report = false;
-  bool verify = false;
-};
-
 // A source file, as it was when the conversion was planned.
 struct PlannedInput {
   std::string name;
@@ -68,8 +57,8 @@ struct PlannedConfig {
 };
 
 struct CheckpointPlan {
-  std::string source;  // folder, a real path
-  Settings settings;
+  std::string source;           // folder, a real path
+  ConversionSettings settings;  // of every shard
   bool overwrite = false;
   std::vector<PlannedInput> inputs;
   std::vector<PlannedShard> shards;

@@ -24,12 +24,12 @@ constexpr int plan_version = 1;
 
 // Beside the options of the conversion.
 constexpr std::tuple settings_list{
-    options::option("on_loss", &Settings::on_loss, {.words = {"ignore", "tell", "fail"}}),
-    options::option("zero_limit", &Settings::zero_limit, {.low = 0, .high = 1}),
-    options::option("refuse_wrap", &Settings::refuse_wrap),
-    options::option("refuse_zeroed", &Settings::refuse_zeroed),
-    options::option("report", &Settings::report),
-    options::option("verify", &Settings::verify),
+    options::option("on_loss", &ConversionSettings::on_loss, {.words = {"ignore", "tell", "fail"}}),
+    options::option("zero_limit", &ConversionSettings::zero_limit, {.low = 0, .high = 1}),
+    options::option("refuse_wrap", &ConversionSettings::refuse_wrap),
+    options::option("refuse_zeroed", &ConversionSettings::refuse_zeroed),
+    options::option("report", &ConversionSettings::report),
+    options::option("verify", &ConversionSettings::verify),
 };
 
 template <class List, class Struct>
@@ -44,7 +44,7 @@ void append_json(OrderedJson& json, const List& list, const Struct& given) {
   });
 }
 
-OrderedJson settings_json(const Settings& settings) {
+OrderedJson settings_json(const ConversionSettings& settings) {
   OrderedJson json;
   append_json(json, options::cast_options, settings.options);
   append_json(json, settings_list, settings);
@@ -59,7 +59,7 @@ OrderedJson input_json(const PlannedInput& input) {
           {"data_begin", input.data_begin}};
 }
 
-OrderedJson tensor_json(const ShardTensor& tensor, const Settings& settings) {
+OrderedJson tensor_json(const ShardTensor& tensor, const ConversionSettings& settings) {
   const conversion::PlannedTensor& planned = tensor.planned;
   OrderedJson json = {{"name", planned.target.name},
                       {"input", tensor.input},
@@ -79,13 +79,15 @@ OrderedJson tensor_json(const ShardTensor& tensor, const Settings& settings) {
     json["spelling"] = planned.scheme;
     json["layer"] = layer_json(*tensor.decoded);
   }
-  json["why"] = planned.reason;
+  json["why"] = conversion::name(planned.reason.why);
+  if (planned.reason.number != 0) json["number"] = planned.reason.number;
+  if (!planned.reason.detail.empty()) json["detail"] = planned.reason.detail;
   if (planned.left) json["left"] = true;
   return json;
 }
 
 // Writes one tensor a line: the text of a large model stays readable, and its memory small.
-void append_shard(std::string& text, const PlannedShard& shard, const Settings& settings) {
+void append_shard(std::string& text, const PlannedShard& shard, const ConversionSettings& settings) {
   OrderedJson metadata = OrderedJson::object();
   for (const auto& [key, value] : shard.metadata) metadata[key] = value;
   text += fmt::format("{{\n   \"file\": {},\n   \"bytes\": {},\n   \"metadata\": {},\n   \"tensors\": [",
@@ -142,8 +144,8 @@ void parse_options(const Json& json, const List& list, Struct& result) {
   });
 }
 
-Settings parse_settings(const Json& json) {
-  Settings settings;
+ConversionSettings parse_settings(const Json& json) {
+  ConversionSettings settings;
   parse_options(json, options::cast_options, settings.options);
   parse_options(json, settings_list, settings);
   return settings;
@@ -223,7 +225,9 @@ ShardTensor parse_tensor(const Json& json, const CheckpointPlan& plan) {
   const PlannedInput& input = plan.inputs[tensor.input];
   require(tensor.decoded != nullptr || is_inside(input, tensor.begin, planned.bytes_in),
           "a tensor is outside of its file");
-  planned.reason = json.at("why").get<std::string>();
+  const std::optional<TypeReason> why = conversion::parse_reason(json.at("why").get<std::string>());
+  require(why.has_value(), "a reason is unknown");
+  planned.reason = {*why, json.contains("number") ? number(json.at("number")) : 0, json.value("detail", "")};
   planned.left = json.value("left", false);
   planned.source_name = json.value("source_name", "");
   // With a scale, a tensor that keeps its type may be copied or converted.

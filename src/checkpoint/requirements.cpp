@@ -71,25 +71,23 @@ Requirements measure_requirements(const CheckpointPlan& plan, const std::string&
   std::uint64_t bytes_in = 0;
   std::uint64_t tensors = 0;
   std::uint64_t names = 0;
+  bool scaled = false;
   const ShardTensor* largest = nullptr;
   for (const PlannedShard& shard : plan.shards) {
     bytes_in += shard.bytes_in();
     for (const ShardTensor& tensor : shard.tensors) {
       ++tensors;
-      names += tensor.planned.target.name.size() + tensor.planned.reason.size();
+      scaled = scaled || tensor.planned.scale != 1.0;
+      names += tensor.planned.target.name.size() + tensor.planned.reason.detail.size();
       const auto size = [](const ShardTensor& t) { return std::pair(t.planned.converts, t.planned.bytes_in); };
       if (largest == nullptr || size(tensor) > size(*largest)) largest = &tensor;
     }
   }
   needs.disk_bytes = plan.disk_bytes();
   needs.disk_free_bytes = free_bytes(output);
-  ConvertRequest request;
-  request.options = plan.settings.options;
-  request.execution = execution;
-  request.report = plan.settings.report;
-  request.on_loss = plan.settings.on_loss;
+  const ConversionRun run{plan.settings, execution, {}};
   needs.memory_bytes =
-      program_bytes + blocks * conversion::block_bytes_for(request) + tensors * bytes_per_tensor + 3 * names;
+      program_bytes + blocks * conversion::block_bytes_for(run, scaled) + tensors * bytes_per_tensor + 3 * names;
   if (largest != nullptr) {
     const Costs costs = measure(plan, *largest, execution);
     // Reading and converting take turns; hashing and writing go on meanwhile.

@@ -39,16 +39,9 @@ class ShardRun {
  public:
   ShardRun(const CheckpointPlan& plan, const PlannedShard& shard, const WorkFolder& folder, const Execution& execution,
            JobProgress& progress)
-      : plan_(plan), shard_(shard), folder_(folder) {
-    request_.options = plan.settings.options;
-    request_.execution = execution;
-    request_.on_loss = plan.settings.on_loss;
-    request_.zero_limit = plan.settings.zero_limit;
-    request_.refuse_wrap = plan.settings.refuse_wrap;
-    request_.refuse_zeroed = plan.settings.refuse_zeroed;
-    request_.report = plan.settings.report;
+      : plan_(plan), shard_(shard), folder_(folder), run_{plan.settings, execution, {}} {
     if (progress.on_progress) {
-      request_.on_progress = [&progress, this](const Progress& part) {
+      run_.on_progress = [&progress, this](const Progress& part) {
         return progress.on_progress(Progress{.bytes_done = progress.bytes_done + part.bytes_done,
                                              .bytes_total = progress.bytes_total,
                                              .bytes_before = progress.bytes_before,
@@ -58,11 +51,8 @@ class ShardRun {
                                              .shards = progress.shards});
       };
     }
-    for (std::size_t i = 0; i < shard.tensors.size(); ++i) {
-      work_.tensors.push_back(shard.tensors[i].planned);
-      work_.tensors.back().source = i;
-      work_.layout.push_back(i);
-    }
+    for (const ShardTensor& tensor : shard.tensors) work_.push_back(tensor.planned);
+    for (const conversion::PlannedTensor& tensor : work_) tensors_.push_back(&tensor);
   }
 
   Result<std::optional<DoneShard>> run() {
@@ -78,8 +68,8 @@ class ShardRun {
     if (Result<void> put = writer.append(std::as_bytes(std::span(*header))); !put) {
       return at_output(std::move(put).error());
     }
-    conversion::ProgressMeter meter(request_, work_bytes(plan_, shard_));
-    Result<conversion::TransferOutcome> moved = conversion::transfer(request_, work_, source(), writer, meter);
+    conversion::ProgressMeter meter(run_.on_progress, work_bytes(plan_, shard_));
+    Result<conversion::TransferOutcome> moved = conversion::transfer(run_, tensors_, source(), writer, meter);
     if (!moved) return at_source(std::move(moved).error());
     if (moved->cancelled) return std::optional<DoneShard>();
     if (plan_.settings.verify) {
@@ -91,14 +81,9 @@ class ShardRun {
     if (Result<void> same = folder_.check_identity(); !same) return std::move(same).error();
     if (Result<void> committed = (*sink)->commit(); !committed) return at_output(std::move(committed).error());
     DoneShard done{.sha256 = writer.digest(), .bytes = shard_.bytes, .fingerprint = shard_.fingerprint, .tensors = {}};
-    for (std::size_t i = 0; i < work_.tensors.size(); ++i) {
-      TensorOutcome& tensor = done.tensors.emplace_back();
-      tensor.name = work_.tensors[i].name();
-      tensor.report = std::move(moved->reports[i]);
-      if (std::optional<conversion::Damage>& damage = moved->damages[i]) {
-        tensor.damage = std::move(damage->what);
-        tensor.remedy = std::move(damage->remedy);
-      }
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      done.tensors.push_back({.name = tensors_[i]->name()});
+      moved->move_to(done.tensors.back(), i);
     }
     if (Result<void> recorded = folder_.set_done(shard_, done); !recorded) return std::move(recorded).error();
     return std::optional(std::move(done));
@@ -122,13 +107,13 @@ class ShardRun {
       formats::TensorInfo info = tensor.planned.target;
       if (tensor.planned.from != DType::undefined) info.dtype = tensor.planned.from;
       info.bytes = tensor.planned.bytes_in;
-      work_.tensors[i].source = reader_.tensors().size();
+      work_[i].source = reader_.tensors().size();
       if (Result<void> added = add_range(std::move(info), tensor.input, tensor.begin); !added) return added;
     }
     if (layers.empty()) return {};
     std::size_t decoded = reader_.tensors().size();
     for (std::size_t i = 0; i < shard_.tensors.size(); ++i) {
-      if (shard_.tensors[i].decoded != nullptr) work_.tensors[i].source = decoded++;
+      if (shard_.tensors[i].decoded != nullptr) work_[i].source = decoded++;
     }
     decoded_ = std::make_unique<quantized::DecodedReader>(reader_, std::move(layers));
     return {};
@@ -186,7 +171,7 @@ class ShardRun {
       output.add_tensor(tensor.planned.target, file, begin);
       begin += tensor.planned.target.bytes;
     }
-    return conversion::verify(request_, work_, source(), output, meter);
+    return conversion::verify(run_, tensors_, source(), output, meter);
   }
 
   [[nodiscard]] std::string staged_path() const { return folder_.files().path_of(WorkFolder::staged(shard_)); }
@@ -212,8 +197,9 @@ class ShardRun {
   const CheckpointPlan& plan_;
   const PlannedShard& shard_;
   const WorkFolder& folder_;
-  ConvertRequest request_;
-  conversion::Plan work_;
+  ConversionRun run_;
+  std::vector<conversion::PlannedTensor> work_;            // of the shard, in its order; `source` is that of source()
+  std::vector<const conversion::PlannedTensor*> tensors_;  // those of work_
   ShardReader reader_;
   std::unique_ptr<quantized::DecodedReader> decoded_;  // of reader_, if layers are decoded
   unsigned mode_ = 0;                                  // of the output

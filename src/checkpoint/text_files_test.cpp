@@ -40,8 +40,8 @@ TEST(PathName, IsNotCutAtAZeroByte) {
   };
   expect_refused(read_whole_file(path, 100));
   expect_refused(write_whole_file(path, "other", {.overwrite = true}));
-  expect_refused(convert_checkpoint({.input = path, .output = kept, .to = DType::float16}));
-  expect_refused(convert_checkpoint({.input = ".", .output = path, .to = DType::float16}));
+  expect_refused(convert_checkpoint({path, kept, DType::float16}));
+  expect_refused(convert_checkpoint({".", path, DType::float16}));
   expect_refused(finish_checkpoint(path));
   EXPECT_EQ(io::file_contents(kept), "kept");
 }

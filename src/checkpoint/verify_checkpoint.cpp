@@ -134,9 +134,7 @@ class Verification {
                    .hint = "the conversion did not write it: remove it, or add what `sha256sum` prints for it",
                    .file = output_.folder + "/" + name};
     }
-    ConvertRequest hooks;
-    hooks.on_progress = request_.on_progress;
-    conversion::ProgressMeter meter(hooks, total);
+    conversion::ProgressMeter meter(request_.on_progress, total);
     for (const Sum& sum : *sums) {
       if (Result<void> right = check_hash(sum, meter); !right) return right;
     }
@@ -255,17 +253,13 @@ class Verification {
                               .from = of.dtype,
                               .bytes_in = of.bytes,
                               .converts = of.dtype != tensor.dtype || scaled || decoded,
-                              .scale = request_.options.scale,
-                              .reason = {}});
+                              .scale = request_.options.scale});
       sources.erase(found);
     }
     if (!sources.empty()) return differs("the tensor is missing", sources.begin()->first, output_, model);
-    ConvertRequest hooks;
-    hooks.options = request_.options;
-    hooks.execution = request_.execution;
-    hooks.on_progress = request_.on_progress;
-    conversion::ProgressMeter meter(hooks, plan.bytes_in() + plan.bytes_out());
-    Result<bool> same = conversion::verify(hooks, plan, input, output, meter);
+    const ConversionRun run{{.options = request_.options}, request_.execution, request_.on_progress};
+    conversion::ProgressMeter meter(run.on_progress, plan.bytes_in() + plan.bytes_out());
+    Result<bool> same = conversion::verify(run, plan.in_layout(), input, output, meter);
     if (!same) {
       Error& error = same.error();
       if (error.file.empty()) error.file = file_of(error.tensor, output_, model);

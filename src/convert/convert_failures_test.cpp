@@ -287,8 +287,8 @@ TEST_F(ConvertFailures, VerificationFindsWhatDiffers) {
     if (!input || !output) return std::string("cannot be opened");
     const auto plan = conversion::make_plan(convert, *input->reader, *input->format, *output->format);
     if (!plan) return plan.error().describe();
-    conversion::ProgressMeter progress(convert, 0);
-    const Result<bool> same = conversion::verify(convert, *plan, *input->reader, *output->reader, progress);
+    conversion::ProgressMeter progress(convert.on_progress, 0);
+    const Result<bool> same = conversion::verify(convert, plan->in_layout(), *input->reader, *output->reader, progress);
     if (same) return std::string(*same ? "same" : "cancelled");
     return same.error().tensor + " " + std::to_string(same.error().element.value_or(0)) + " " + same.error().message;
   };

@@ -52,13 +52,6 @@ ConvertOutcome outcome_of(const Plan& plan, const Format& input, const Format& o
   return outcome;
 }
 
-std::vector<formats::TensorInfo> targets_in_layout_order(const Plan& plan) {
-  std::vector<formats::TensorInfo> targets;
-  targets.reserve(plan.layout.size());
-  for (const std::size_t index : plan.layout) targets.push_back(plan.tensors[index].target);
-  return targets;
-}
-
 // The options to read the output back, if the file alone does not name its types.
 formats::ReadOptions read_back_options(const Plan& plan) {
   if (plan.tensors.size() != 1) return {};
@@ -76,7 +69,7 @@ Result<bool> verify_output(const ConvertRequest& request, const Plan& plan, Open
     return std::move(written).error();
   }
   written->file->dont_need(0, written->file->size());  // reads from the disk instead of cached pages, if possible
-  Result<bool> verified = conversion::verify(request, plan, *input.reader, *written->reader, progress);
+  Result<bool> verified = conversion::verify(request, plan.in_layout(), *input.reader, *written->reader, progress);
   if (!verified && verified.error().file == output.temporary_path()) verified.error().file = output.path();
   return verified;
 }
@@ -91,7 +84,7 @@ void keep_mode(const OpenedInput& input, io::OutputFile& output) {
 Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, OpenedInput& input,
                                const Format& format, ConvertOutcome outcome) {
   const std::uint64_t bytes = plan.bytes_in() + plan.bytes_out();
-  ProgressMeter progress(request, request.verify ? 2 * bytes : bytes);
+  ProgressMeter progress(request.on_progress, request.verify ? 2 * bytes : bytes);
   // Before anything is created, so that the caller can be ready to cancel.
   if (!progress.report()) return cancelled(request);
   io::ParentFolders folders;
@@ -128,12 +121,14 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
                                       .source_format = std::string(input.format->name),
                                       .compressed = input.reader->compressed(),
                                       .native_metadata = input.reader->native_metadata()};
-  const std::vector<formats::TensorInfo> targets = targets_in_layout_order(plan);
+  const std::vector<const PlannedTensor*> ordered = plan.in_layout();
+  std::vector<formats::TensorInfo> targets;
+  for (const PlannedTensor* tensor : ordered) targets.push_back(tensor->target);
   Result<std::unique_ptr<formats::Writer>> writer = format.create(*output, targets, options);
   if (!writer) return at_file(std::move(writer).error(), request.output);
 
   Result<conversion::TransferOutcome> transferred =
-      conversion::transfer(request, plan, *input.reader, **writer, progress);
+      conversion::transfer(request, ordered, *input.reader, **writer, progress);
   if (!transferred) return at_file(std::move(transferred).error(), request.input);
   if (transferred->cancelled) return cancelled(request);
   if (auto finished = (*writer)->finish(); !finished) return at_file(std::move(finished).error(), request.output);
@@ -156,13 +151,7 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
     return std::move(committed).error();
   }
   folders.keep();
-  for (std::size_t i = 0; i < outcome.tensors.size(); ++i) {
-    outcome.tensors[i].report = std::move(transferred->reports[i]);
-    if (std::optional<conversion::Damage>& damage = transferred->damages[i]) {
-      outcome.tensors[i].damage = std::move(damage->what);
-      outcome.tensors[i].remedy = std::move(damage->remedy);
-    }
-  }
+  for (std::size_t i = 0; i < ordered.size(); ++i) transferred->move_to(outcome.tensors[plan.layout[i]], i);
   outcome.bytes_read = input.file == nullptr ? plan.bytes_in() : input.file->size();
   outcome.bytes_written = output->size();
   return outcome;

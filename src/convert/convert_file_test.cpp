@@ -38,7 +38,7 @@ TEST_F(ConvertFile, FloatsBecomeTheTypeAndTheRestStaysAsItIs) {
   EXPECT_EQ(outcome.bytes_written, std::filesystem::file_size(out_));
   ASSERT_EQ(outcome.tensors.size(), 4u);
   EXPECT_EQ(outcome.tensors[0].reason, "integer");
-  EXPECT_EQ(outcome.tensors[1].reason, "--to");
+  EXPECT_EQ(outcome.tensors[1].reason, "`to`");
   EXPECT_EQ(outcome.tensors[1].bytes_in, 16u);
   EXPECT_EQ(outcome.tensors[1].bytes_out, 8u);
   EXPECT_EQ(outcome.tensors[3].reason, "bool");
@@ -70,7 +70,7 @@ TEST_F(ConvertFile, RulesComeFirstAndTheFirstMatchWins) {
   EXPECT_EQ(results, (std::vector<std::pair<DType, std::string>>{{DType::float16, "rule 1"},
                                                                  {DType::float32, "excluded"},
                                                                  {DType::bfloat16, "rule 2"},
-                                                                 {DType::float8_e4m3fn, "--to"},
+                                                                 {DType::float8_e4m3fn, "`to`"},
                                                                  {DType::int64, "rule 3"}}));
   EXPECT_EQ(read_safetensors(out_).size(), 5u);
 }

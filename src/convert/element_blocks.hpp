@@ -16,14 +16,11 @@ namespace tensorcast::conversion {
 inline constexpr std::size_t block_bytes = std::size_t{1} << 20;
 inline constexpr std::size_t threaded_block_bytes = std::size_t{8} << 20;
 
-[[nodiscard]] inline std::size_t block_bytes_for(const ConvertRequest& request) noexcept {
-  const CastOptions& options = request.options;
-  const bool scaled_by_rule =
-      std::ranges::any_of(request.rules, [](const ConvertRule& rule) { return rule.scale.has_value(); });
-  const bool slow = request.report || request.on_loss != OnLoss::ignore || request.refuse_wrap ||
-                    options.scale != 1.0 || scaled_by_rule || options.out_of_range == OutOfRange::error ||
-                    options.invalid == Invalid::error;
-  return slow && request.execution.threads != 1 ? threaded_block_bytes : block_bytes;
+// `scaled`: some tensor has a scale.
+[[nodiscard]] inline std::size_t block_bytes_for(const ConversionRun& run, bool scaled) noexcept {
+  const bool slow = run.report || run.on_loss != OnLoss::ignore || run.refuse_wrap || scaled ||
+                    run.options.out_of_range == OutOfRange::error || run.options.invalid == Invalid::error;
+  return slow && run.execution.threads != 1 ? threaded_block_bytes : block_bytes;
 }
 
 // Returns the elements per block: a multiple of 64, so that blocks of any type begin at a whole byte.

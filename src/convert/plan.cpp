@@ -27,7 +27,7 @@ using formats::TensorInfo;
 
 struct Decision {
   DType to = DType::undefined;  // undefined: copied
-  std::string reason;
+  Reason reason = {};
   bool included = true;
   bool left = false;  // a conversion was requested and is not done
   double scale = 1.0;
@@ -67,35 +67,37 @@ class Selection {
     const std::size_t rule = first_rule(request, tensor);
     const std::size_t include = include_.first_match(tensor.name);
     const std::size_t exclude = exclude_.first_match(tensor.name);
-    if (exclude < exclude_.size()) return Decision{.reason = "excluded", .included = false};
+    if (exclude < exclude_.size()) return Decision{.reason = {TypeReason::excluded}, .included = false};
     if (include_.size() != 0 && include == include_.size()) {
-      return Decision{.reason = "not included", .included = false};
+      return Decision{.reason = {TypeReason::not_included}, .included = false};
     }
     if (rule < rules_.size() && request.rules[rule].keep) {
-      return Decision{.reason = fmt::format("rule {}", rule + 1)};
+      return Decision{.reason = {TypeReason::rule, rule + 1}};
     }
     if (rule < rules_.size()) {
       if (tensor.dtype == DType::undefined) return cannot_convert(tensor, input);
       return Decision{.to = request.rules[rule].to,
-                      .reason = fmt::format("rule {}", rule + 1),
+                      .reason = {TypeReason::rule, rule + 1},
                       .scale = request.rules[rule].scale.value_or(request.options.scale)};
     }
-    if (tensor.dtype == DType::undefined) return Decision{.reason = tensor.foreign_dtype};
-    if (request.to == DType::undefined) return Decision{.reason = request.include.empty() ? "no rule" : "included"};
+    if (tensor.dtype == DType::undefined) return Decision{.reason = {TypeReason::foreign, 0, tensor.foreign_dtype}};
+    if (request.to == DType::undefined)
+      return Decision{.reason = {request.include.empty() ? TypeReason::no_rule : TypeReason::included}};
     switch (!input.many_tensors ? Family::floating : family(tensor.dtype)) {
       case Family::boolean:
-        return Decision{.reason = "bool"};
+        return Decision{.reason = {TypeReason::not_floating, 0, "bool"}};
       case Family::integer:
-        return Decision{.reason = "integer"};
+        return Decision{.reason = {TypeReason::not_floating, 0, "integer"}};
       case Family::text:
-        return Decision{.reason = "string"};
+        return Decision{.reason = {TypeReason::not_floating, 0, "string"}};
       case Family::floating:
         break;
     }
-    if (std::string kept = reason_to_keep(request, tensor); !kept.empty()) return Decision{.reason = std::move(kept)};
+    if (std::optional<Reason> kept = reason_to_keep(request, tensor)) return Decision{.reason = *std::move(kept)};
     // Rounded, a count of 1001 steps is 1000, and second moments are zero.
-    if (optimizer_state && request.to != tensor.dtype) return Decision{.reason = "optimizer state", .left = true};
-    return Decision{.to = request.to, .reason = "--to", .scale = request.options.scale};
+    if (optimizer_state && request.to != tensor.dtype)
+      return Decision{.reason = {TypeReason::optimizer_state}, .left = true};
+    return Decision{.to = request.to, .reason = {TypeReason::to}, .scale = request.options.scale};
   }
 
   bool excludes(const std::string& name) { return exclude_.first_match(name) < exclude_.size(); }
@@ -119,19 +121,19 @@ class Selection {
     });
   }
 
-  // Returns why the request leaves a tensor that no rule names; "" if it does not.
-  static std::string reason_to_keep(const ConvertRequest& request, const TensorInfo& tensor) {
+  // Returns why the request leaves a tensor that no rule names; nullopt if it does not.
+  static std::optional<Reason> reason_to_keep(const ConvertRequest& request, const TensorInfo& tensor) {
     const std::size_t rank = tensor.shape.size();
     if (std::ranges::find(request.keep_rank, static_cast<std::int64_t>(rank)) != request.keep_rank.end()) {
-      return fmt::format("rank {}", rank);
+      return Reason{TypeReason::rank, rank};
     }
-    if (tensor.count < request.keep_smaller) return fmt::format("under {} elements", request.keep_smaller);
-    if (request.preset == Preset::none) return {};
-    if (rank < 2) return "not a matrix";
+    if (tensor.count < request.keep_smaller) return Reason{TypeReason::smaller, request.keep_smaller};
+    if (request.preset == Preset::none) return std::nullopt;
+    if (rank < 2) return Reason{TypeReason::not_a_matrix};
     const TensorKind kind = tensor_kind(tensor.name, rank);
     const bool kept = kind == TensorKind::embedding || kind == TensorKind::head || kind == TensorKind::norm ||
                       kind == TensorKind::router || kind == TensorKind::state_space || kind == TensorKind::scale;
-    return kept ? std::string(name(kind)) : std::string();
+    return kept ? std::optional(Reason{TypeReason::kind, 0, std::string(name(kind))}) : std::nullopt;
   }
 
   static Error cannot_convert(const TensorInfo& tensor, const Format& input) {
@@ -247,6 +249,12 @@ Result<PlannedTensor> plan_tensor(const TensorInfo& source, Decision decision) {
 
 }  // namespace
 
+std::vector<const PlannedTensor*> Plan::in_layout() const {
+  std::vector<const PlannedTensor*> ordered;
+  for (const std::size_t index : layout) ordered.push_back(&tensors[index]);
+  return ordered;
+}
+
 std::uint64_t Plan::bytes_in() const noexcept {
   std::uint64_t bytes = 0;
   for (const PlannedTensor& tensor : tensors) bytes += tensor.bytes_in;
@@ -345,7 +353,8 @@ class TensorPlanner::Implementation {
       if (!decision) return std::move(decision).error();
       // A pattern may name the tensors that are there.
       for (const quantized::Part& part : layer.parts) {
-        if (selection_.excludes(tensors[part.tensor].name)) *decision = {.reason = "excluded", .included = false};
+        if (selection_.excludes(tensors[part.tensor].name))
+          *decision = {.reason = {TypeReason::excluded}, .included = false};
       }
       if (decision->to != DType::undefined && !layer.problem.empty()) {
         return Error{
@@ -378,7 +387,7 @@ class TensorPlanner::Implementation {
         plan.push_back(std::move(planned).value());
         return {};
       }
-      return Error{.code = ErrorCode::unsupported, .message = planned->reason, .tensor = layer.name};
+      return Error{.code = ErrorCode::unsupported, .message = planned->reason.text(), .tensor = layer.name};
     }
     Result<PlannedTensor> planned = plan_one(tensors[index], Decision{.reason = decision.reason});
     if (!planned) return std::move(planned).error();
@@ -406,9 +415,9 @@ class TensorPlanner::Implementation {
 
   Result<PlannedTensor> plan_one(const TensorInfo& source, Decision decision) {
     if (source.problem) return *source.problem;
-    if (output_.demanded_type != nullptr && decision.reason == "--to" && output_.can_hold(request_.to)) {
+    if (output_.demanded_type != nullptr && decision.reason.why == TypeReason::to && output_.can_hold(request_.to)) {
       if (const DType demanded = output_.demanded_type(source); demanded != DType::undefined) {
-        decision.reason = fmt::format("{} in {}", name(demanded), output_.name);
+        decision.reason = {TypeReason::demanded, 0, fmt::format("{} in {}", name(demanded), output_.name)};
         decision.to = demanded;
       }
     }
@@ -424,7 +433,7 @@ class TensorPlanner::Implementation {
         planned->converts = false;
         planned->scale = 1.0;
         planned->left = true;
-        planned->reason = std::move(objection);
+        planned->reason = {TypeReason::unaligned, 0, std::move(objection)};
       }
     }
     if (Result<void> holds = check_holds(output_, input_, target); !holds) return std::move(holds).error();
@@ -443,11 +452,11 @@ class TensorPlanner::Implementation {
     if (request_.raw_codes && part.role == QuantizedRole::codes) return {};
     // Such as the scales of a cache of keys and values, which belong to no weight.
     const bool beside = layers.any() && layers.layer_of[planned.source] == SIZE_MAX;
-    if (part.role == QuantizedRole::decoder && (request_.raw_codes || beside) && planned.reason == "--to") {
+    if (part.role == QuantizedRole::decoder && (request_.raw_codes || beside) && planned.reason.why == TypeReason::to) {
       planned.target = source;
       planned.converts = false;
       planned.scale = 1.0;
-      planned.reason = "decodes codes";
+      planned.reason = {TypeReason::decodes_codes};
       return {};
     }
     std::string message;
@@ -558,8 +567,8 @@ Result<Plan> make_plan(const ConvertRequest& request, const formats::Reader& inp
   return plan;
 }
 
-CastOptions options_of(const ConvertRequest& request, const PlannedTensor& tensor) {
-  CastOptions options = request.options;
+CastOptions options_of(const ConversionSettings& settings, const PlannedTensor& tensor) {
+  CastOptions options = settings.options;
   options.scale = tensor.scale;
   return options;
 }
@@ -572,7 +581,9 @@ TensorOutcome planned_outcome(const PlannedTensor& tensor) {
           .shape = tensor.target.shape,
           .bytes_in = tensor.bytes_in,
           .bytes_out = tensor.target.bytes,
-          .reason = tensor.reason,
+          .why = tensor.reason.why,
+          .number = tensor.reason.number,
+          .reason = tensor.reason.text(),
           .left = tensor.left,
           .scale = tensor.scale,
           .scheme = tensor.scheme};

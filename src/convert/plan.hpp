@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "convert/quantized/spelling.hpp"
+#include "convert/reason.hpp"
 #include "formats/format.hpp"
 #include "tensorcast/file.hpp"
 
@@ -20,7 +21,7 @@ struct PlannedTensor {
   std::uint64_t bytes_in = 0;
   bool converts = false;  // false: copied byte for byte
   double scale = 1.0;     // what its elements are multiplied by
-  std::string reason;
+  Reason reason = {};
   bool left = false;             // a conversion was requested and is not done
   bool quantized = false;        // codes, or what decodes them
   std::string source_name = {};  // its name in the input; empty: that of `target`
@@ -35,8 +36,8 @@ struct PlannedTensor {
   [[nodiscard]] const std::string& name() const noexcept { return source_name.empty() ? target.name : source_name; }
 };
 
-// Returns the request's options, with the scale of the tensor.
-[[nodiscard]] CastOptions options_of(const ConvertRequest& request, const PlannedTensor& tensor);
+// Returns the options, with the scale of the tensor.
+[[nodiscard]] CastOptions options_of(const ConversionSettings& settings, const PlannedTensor& tensor);
 
 // Returns what the plan says of a tensor; the conversion adds its report and damage.
 [[nodiscard]] TensorOutcome planned_outcome(const PlannedTensor& tensor);
@@ -46,6 +47,7 @@ struct Plan {
   std::vector<std::size_t> layout;     // indices into `tensors`, in the order of the output's data
   formats::Metadata metadata = {};     // of the output
 
+  [[nodiscard]] std::vector<const PlannedTensor*> in_layout() const;
   [[nodiscard]] std::uint64_t bytes_in() const noexcept;
   [[nodiscard]] std::uint64_t bytes_out() const noexcept;
 };

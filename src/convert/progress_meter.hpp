@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string_view>
 
 #include "tensorcast/file.hpp"
@@ -11,27 +12,28 @@ namespace tensorcast::conversion {
 
 class ProgressMeter {
  public:
-  ProgressMeter(const ConvertRequest& request, std::uint64_t bytes_total) noexcept
-      : request_(request), progress_{.bytes_done = 0, .bytes_total = bytes_total, .tensor = {}} {}
+  // `on_progress` outlives this, and may be empty.
+  ProgressMeter(const std::function<bool(const Progress&)>& on_progress, std::uint64_t bytes_total) noexcept
+      : on_progress_(on_progress), progress_{.bytes_done = 0, .bytes_total = bytes_total, .tensor = {}} {}
 
   // Counts bytes read or written. Returns false if the caller cancels.
   [[nodiscard]] bool advance(std::uint64_t bytes, std::string_view tensor) {
     progress_.bytes_done += bytes;
     progress_.tensor = tensor;
-    if (!request_.on_progress) return true;
+    if (!on_progress_) return true;
     const Clock::time_point now = Clock::now();
     if (now < next_call_ && progress_.bytes_done < progress_.bytes_total) return true;
     next_call_ = now + interval;
-    return request_.on_progress(progress_);
+    return on_progress_(progress_);
   }
   // Calls back at once. Returns false if the caller cancels.
-  [[nodiscard]] bool report() const { return !request_.on_progress || request_.on_progress(progress_); }
+  [[nodiscard]] bool report() const { return !on_progress_ || on_progress_(progress_); }
 
  private:
   using Clock = std::chrono::steady_clock;
   static constexpr Clock::duration interval = std::chrono::milliseconds(50);
 
-  const ConvertRequest& request_;
+  const std::function<bool(const Progress&)>& on_progress_;
   Progress progress_;
   Clock::time_point next_call_ = Clock::time_point::min();
 };

@@ -16,24 +16,27 @@ using formats::Writer;
 
 constexpr std::size_t blocks_in_flight = 4;  // one being filled, one being written, two waiting
 
+bool is_scaled(const PlannedTensor* tensor) { return tensor->scale != 1.0; }
+
 class Transfer {
  public:
-  Transfer(const ConvertRequest& request, const Plan& plan, Reader& reader, Writer& writer, ProgressMeter& progress)
-      : request_(request),
-        plan_(plan),
+  Transfer(const ConversionRun& run, std::span<const PlannedTensor* const> tensors, Reader& reader, Writer& writer,
+           ProgressMeter& progress)
+      : run_(run),
+        tensors_(tensors),
         reader_(reader),
         writer_(writer),
         progress_(progress),
-        block_bytes_(block_bytes_for(request)),
+        block_bytes_(block_bytes_for(run, std::ranges::any_of(tensors, &is_scaled))),
         source_(block_bytes_),
         blocks_(writer, blocks_in_flight, block_bytes_) {
-    outcome_.reports.resize(plan.tensors.size());
-    outcome_.damages.resize(plan.tensors.size());
+    outcome_.reports.resize(tensors.size());
+    outcome_.damages.resize(tensors.size());
   }
 
   Result<TransferOutcome> run() {
-    for (const std::size_t index : plan_.layout) {
-      const PlannedTensor& tensor = plan_.tensors[index];
+    for (std::size_t index = 0; index < tensors_.size(); ++index) {
+      const PlannedTensor& tensor = *tensors_[index];
       if (Result<void> moved = move(index, tensor); !moved) {
         if (moved.error().tensor.empty()) moved.error().tensor = tensor.name();
         return std::move(moved).error();
@@ -69,9 +72,9 @@ class Transfer {
     const DType to = tensor.target.dtype;
     const std::uint64_t per_block = block_elements(from, to, block_bytes_);
     const CastOptions options = options_for(tensor);
-    const bool judged = (request_.on_loss != OnLoss::ignore || request_.refuse_zeroed) && may_damage(from, to, options);
+    const bool judged = (run_.on_loss != OnLoss::ignore || run_.refuse_zeroed) && may_damage(from, to, options);
     std::optional<CastReport> report;
-    if (request_.report || judged) report.emplace();
+    if (run_.report || judged) report.emplace();
     NonzeroCounts nonzero;
     for (std::uint64_t first = 0; first < tensor.target.count && !outcome_.cancelled; first += per_block) {
       const std::size_t count = std::min(per_block, tensor.target.count - first);
@@ -81,8 +84,8 @@ class Transfer {
       Result<std::span<std::byte>> block = blocks_.acquire();
       if (!block) return std::move(block).error();
       const MutableTensorView target{to, shape, block->first(storage_bytes(to, count))};
-      Result<void> done = report ? cast({from, shape, source}, target, options, *report, request_.execution)
-                                 : cast({from, shape, source}, target, options, request_.execution);
+      Result<void> done = report ? cast({from, shape, source}, target, options, *report, run_.execution)
+                                 : cast({from, shape, source}, target, options, run_.execution);
       if (!done) return located(std::move(done).error(), first, from);
       if (judged) {
         nonzero.before += count_nonzero(from, source, count);
@@ -93,21 +96,21 @@ class Transfer {
           tensor.decodes() ? share(tensor, first + count) - share(tensor, first) : source.size() + target.bytes.size(),
           tensor);
     }
-    if (request_.report) outcome_.reports[index] = report;
+    if (run_.report) outcome_.reports[index] = report;
     return judged && !outcome_.cancelled ? judge(index, *report, nonzero, from, to) : Result<void>();
   }
 
   Result<void> judge(std::size_t index, const CastReport& report, const NonzeroCounts& nonzero, DType from, DType to) {
-    const bool strict = request_.on_loss == OnLoss::fail;
+    const bool strict = run_.on_loss == OnLoss::fail;
     std::optional<Damage> damage =
-        strict ? find_loss(report, nonzero, from, to, request_.zero_limit) : find_damage(report, nonzero, from, to);
+        strict ? find_loss(report, nonzero, from, to, run_.zero_limit) : find_damage(report, nonzero, from, to);
     if (!damage) return {};
-    const bool zeroed = request_.refuse_zeroed && family(to) != Family::boolean && became_mostly_zero(nonzero);
+    const bool zeroed = run_.refuse_zeroed && family(to) != Family::boolean && became_mostly_zero(nonzero);
     if (strict || zeroed) {
       std::string hint = damage->remedy + (strict ? "" : "; `allow_loss` converts all the same");
       return Error{.code = ErrorCode::out_of_range, .message = std::move(damage->what), .hint = std::move(hint)};
     }
-    if (request_.on_loss == OnLoss::tell) outcome_.damages[index] = std::move(damage);
+    if (run_.on_loss == OnLoss::tell) outcome_.damages[index] = std::move(damage);
     return {};
   }
 
@@ -129,7 +132,7 @@ class Transfer {
   // Calls take(strings) for each block of a tensor that becomes strings, until the conversion is cancelled.
   template <class Take>
   Result<void> each_block(const PlannedTensor& tensor, const Take& take) {
-    for (StringBlocks blocks(options_of(request_, tensor), tensor, reader_, block_bytes_);
+    for (StringBlocks blocks(options_of(run_, tensor), tensor, reader_, block_bytes_);
          !blocks.at_end() && !outcome_.cancelled;) {
       const Result<StringBuffer> block = blocks.next();
       if (!block) return block.error();
@@ -162,17 +165,17 @@ class Transfer {
 
   // With `refuse_wrap`, a number out of an integer type's range is an error unless the options say more.
   [[nodiscard]] CastOptions options_for(const PlannedTensor& tensor) const {
-    CastOptions options = options_of(request_, tensor);
+    CastOptions options = options_of(run_, tensor);
     const bool is_default = options.out_of_range == OutOfRange::automatic;
     const bool is_integer = family(tensor.target.dtype) == Family::integer;
-    if (request_.refuse_wrap && is_default && is_integer) options.out_of_range = OutOfRange::error;
+    if (run_.refuse_wrap && is_default && is_integer) options.out_of_range = OutOfRange::error;
     return options;
   }
 
   // The error of a block that begins at element `first`.
   [[nodiscard]] Error located(Error error, std::uint64_t first, DType from) const {
     if (error.element) *error.element += first;
-    const bool may_say_more = request_.refuse_wrap && request_.options.out_of_range == OutOfRange::automatic;
+    const bool may_say_more = run_.refuse_wrap && run_.options.out_of_range == OutOfRange::automatic;
     if (error.code == ErrorCode::out_of_range && error.hint.empty() && may_say_more) {
       error.hint = family(from) == Family::floating
                        ? "`out_of_range` wrap or saturate converts it all the same; `scale` may make it fit"
@@ -185,8 +188,8 @@ class Transfer {
     if (!progress_.advance(bytes, tensor.name())) outcome_.cancelled = true;
   }
 
-  const ConvertRequest& request_;
-  const Plan& plan_;
+  const ConversionRun& run_;
+  std::span<const PlannedTensor* const> tensors_;
   Reader& reader_;
   Writer& writer_;
   ProgressMeter& progress_;
@@ -198,9 +201,17 @@ class Transfer {
 
 }  // namespace
 
-Result<TransferOutcome> transfer(const ConvertRequest& request, const Plan& plan, Reader& reader, Writer& writer,
-                                 ProgressMeter& progress) {
-  return Transfer(request, plan, reader, writer, progress).run();
+void TransferOutcome::move_to(TensorOutcome& tensor, std::size_t index) {
+  tensor.report = std::move(reports[index]);
+  if (std::optional<Damage>& damage = damages[index]) {
+    tensor.damage = std::move(damage->what);
+    tensor.remedy = std::move(damage->remedy);
+  }
+}
+
+Result<TransferOutcome> transfer(const ConversionRun& run, std::span<const PlannedTensor* const> tensors,
+                                 Reader& reader, Writer& writer, ProgressMeter& progress) {
+  return Transfer(run, tensors, reader, writer, progress).run();
 }
 
 }  // namespace tensorcast::conversion

@@ -1,7 +1,8 @@
-// Copies all tensors of a plan from a reader to a writer, with conversion.
+// Copies tensors from a reader to a writer, with conversion.
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,15 +13,20 @@
 namespace tensorcast::conversion {
 
 struct TransferOutcome {
-  // One report for each tensor of the plan; empty unless requested.
+  // One for each tensor; reports are empty unless requested.
   std::vector<std::optional<CastReport>> reports;
   std::vector<std::optional<Damage>> damages;
   bool cancelled = false;
+
+  // Moves what happened to a tensor to its outcome.
+  void move_to(TensorOutcome& tensor, std::size_t index);
 };
 
-// This thread reads and converts, another one writes. Memory: a few blocks, or a few strings if they are larger.
-// Errors: those of reader, writer and cast, with Error::tensor; io and parse errors with Error::file.
-[[nodiscard]] Result<TransferOutcome> transfer(const ConvertRequest& request, const Plan& plan, formats::Reader& reader,
-                                               formats::Writer& writer, ProgressMeter& progress);
+// Writes the tensors in their order. This thread reads and converts, another one writes. Memory: a few blocks, or a few
+// strings if they are larger. Errors: those of reader, writer and cast, with Error::tensor; io and parse errors with
+// Error::file.
+[[nodiscard]] Result<TransferOutcome> transfer(const ConversionRun& run, std::span<const PlannedTensor* const> tensors,
+                                               formats::Reader& reader, formats::Writer& writer,
+                                               ProgressMeter& progress);
 
 }  // namespace tensorcast::conversion

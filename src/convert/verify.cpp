@@ -36,9 +36,10 @@ void clear_padding(const PlannedTensor& tensor, std::span<std::byte> end) {
 
 class Verification {
  public:
-  Verification(const ConvertRequest& request, const Plan& plan, Reader& input, Reader& output, ProgressMeter& progress)
-      : request_(request),
-        plan_(plan),
+  Verification(const ConversionRun& run, std::span<const PlannedTensor* const> tensors, Reader& input, Reader& output,
+               ProgressMeter& progress)
+      : run_(run),
+        tensors_(tensors),
         input_(input),
         output_(output),
         progress_(progress),
@@ -46,17 +47,16 @@ class Verification {
         actual_(threaded_block_bytes),
         expected_(threaded_block_bytes) {
     std::uint64_t elements = 0;
-    for (const PlannedTensor& tensor : plan.tensors) elements += tensor.converts ? tensor.target.count : 0;
+    for (const PlannedTensor* tensor : tensors) elements += tensor->converts ? tensor->target.count : 0;
     reference_stride_ = std::max<std::uint64_t>(1, (elements + max_reference_elements - 1) / max_reference_elements);
   }
 
   Result<bool> run() {
-    if (output_.tensors().size() != plan_.tensors.size()) {
-      return differs(
-          fmt::format("the output has {} tensors instead of {}", output_.tensors().size(), plan_.tensors.size()));
+    if (output_.tensors().size() != tensors_.size()) {
+      return differs(fmt::format("the output has {} tensors instead of {}", output_.tensors().size(), tensors_.size()));
     }
-    for (std::size_t place = 0; place < plan_.layout.size() && !cancelled_; ++place) {
-      const PlannedTensor& tensor = plan_.tensors[plan_.layout[place]];
+    for (std::size_t place = 0; place < tensors_.size() && !cancelled_; ++place) {
+      const PlannedTensor& tensor = *tensors_[place];
       Result<void> checked = check_header(tensor, output_.tensors()[place]);
       if (checked) checked = check_data(tensor, place);
       if (!checked) {
@@ -108,7 +108,7 @@ class Verification {
   Result<void> check_converted(const PlannedTensor& tensor, std::size_t place) {
     const DType from = tensor.from;
     const DType to = tensor.target.dtype;
-    const CastOptions options = options_of(request_, tensor);
+    const CastOptions options = options_of(run_, tensor);
     const Result<codec::Policy> policy = codec::resolve_policy(options, from, to);
     if (!policy) return policy.error();
     const std::uint64_t per_block = block_elements(from, to, threaded_block_bytes);
@@ -131,7 +131,7 @@ class Verification {
   Result<void> compare_with_cast(const TensorView& source, DType to, std::span<const std::byte> actual,
                                  const CastOptions& options, std::uint64_t first) {
     const std::span<std::byte> expected = expected_.span().first(actual.size());
-    if (auto done = cast(source, {to, source.shape, expected}, options, request_.execution); !done) return done;
+    if (auto done = cast(source, {to, source.shape, expected}, options, run_.execution); !done) return done;
     if (std::memcmp(actual.data(), expected.data(), actual.size()) == 0) return {};
     return first_difference(to, actual.data(), expected.data(), static_cast<std::size_t>(source.shape[0]), first);
   }
@@ -142,7 +142,7 @@ class Verification {
     std::mutex mutex;
     Result<void> outcome;
     const std::size_t runs = (count + run_elements - 1) / run_elements;
-    run_tasks(runs, request_.execution, [&](std::size_t run) {
+    run_tasks(runs, run_.execution, [&](std::size_t run) {
       if ((first / run_elements + run) % reference_stride_ != 0) return;
       const std::size_t begin = run * run_elements;
       const std::size_t length = std::min(run_elements, count - begin);
@@ -174,7 +174,7 @@ class Verification {
 
   Result<void> check_strings(const PlannedTensor& tensor, std::size_t place) {
     StringComparison found(output_, place, threaded_block_bytes);
-    for (StringBlocks wanted(options_of(request_, tensor), tensor, input_, threaded_block_bytes);
+    for (StringBlocks wanted(options_of(run_, tensor), tensor, input_, threaded_block_bytes);
          !wanted.at_end() && !cancelled_;) {
       const std::uint64_t first = wanted.done();
       const Result<StringBuffer> block = wanted.next();
@@ -190,7 +190,7 @@ class Verification {
 
   Result<void> check_parsed_strings(const PlannedTensor& tensor, std::size_t place) {
     const DType to = tensor.target.dtype;
-    for (NumberBlocks wanted(options_of(request_, tensor), tensor, input_, threaded_block_bytes);
+    for (NumberBlocks wanted(options_of(run_, tensor), tensor, input_, threaded_block_bytes);
          !wanted.at_end() && !cancelled_;) {
       const std::uint64_t first = wanted.done();
       const Result<std::span<std::byte>> numbers = wanted.next(expected_.span());
@@ -210,8 +210,8 @@ class Verification {
     if (!progress_.advance(bytes, tensor.name())) cancelled_ = true;
   }
 
-  const ConvertRequest& request_;
-  const Plan& plan_;
+  const ConversionRun& run_;
+  std::span<const PlannedTensor* const> tensors_;
   Reader& input_;
   Reader& output_;
   ProgressMeter& progress_;
@@ -224,9 +224,9 @@ class Verification {
 
 }  // namespace
 
-Result<bool> verify(const ConvertRequest& request, const Plan& plan, Reader& input, Reader& output,
-                    ProgressMeter& progress) {
-  return Verification(request, plan, input, output, progress).run();
+Result<bool> verify(const ConversionRun& run, std::span<const PlannedTensor* const> tensors, Reader& input,
+                    Reader& output, ProgressMeter& progress) {
+  return Verification(run, tensors, input, output, progress).run();
 }
 
 }  // namespace tensorcast::conversion

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "conversion_summary.hpp"
+#include "failure.hpp"
 #include "printable.hpp"
 #include "table.hpp"
 
@@ -32,10 +33,11 @@ std::vector<Group> groups_of(const ConvertOutcome& outcome) {
   std::vector<Group> groups;
   for (const TensorOutcome& tensor : outcome.tensors) {
     auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& known) {
-      return known.reason == tensor.reason && known.from == from_text(tensor) && known.to == tensor.to;
+      return known.reason == with_options(tensor.reason) && known.from == from_text(tensor) && known.to == tensor.to;
     });
     if (group == groups.end()) {
-      group = groups.insert(group, Group{.reason = tensor.reason, .from = from_text(tensor), .to = tensor.to});
+      group = groups.insert(group,
+                            Group{.reason = with_options(tensor.reason), .from = from_text(tensor), .to = tensor.to});
       group->copied = is_copied(tensor);
     }
     ++group->tensors;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "failure.hpp"
 #include "options/cast_options.hpp"
 #include "printable.hpp"
 #include "table.hpp"
@@ -21,6 +22,7 @@ using tensorcast::ConvertRequest;
 using tensorcast::DType;
 using tensorcast::name;
 using tensorcast::TensorOutcome;
+using tensorcast::TypeReason;
 
 constexpr std::size_t longest_name = 60;
 
@@ -183,20 +185,20 @@ std::string plan_table(const ConvertOutcome& outcome) {
     if (!tensor.output_name.empty()) shown += " -> " + shown_name(tensor.output_name);
     table.add_row({std::move(shown), shape_text(tensor.shape), from_text(tensor),
                    is_copied(tensor) ? "(copied)" : std::string(name(tensor.to)), grouped(tensor.bytes_in),
-                   grouped(tensor.bytes_out), tensor.reason});
+                   grouped(tensor.bytes_out), with_options(tensor.reason)});
   }
   return table.to_string();
 }
 
 std::string tensor_counts(const ConvertOutcome& outcome) {
   std::vector<std::pair<DType, std::uint64_t>> converted;
-  std::vector<std::pair<std::string, std::uint64_t>> left;  // reason, count
+  std::vector<std::pair<const TensorOutcome*, std::uint64_t>> left;  // the first for a reason, count
   std::uint64_t copied = 0;
   for (const TensorOutcome& tensor : outcome.tensors) {
     if (tensor.left) {
-      auto known =
-          std::find_if(left.begin(), left.end(), [&](const auto& entry) { return entry.first == tensor.reason; });
-      if (known == left.end()) known = left.insert(left.end(), {tensor.reason, 0});
+      auto known = std::find_if(left.begin(), left.end(),
+                                [&](const auto& entry) { return entry.first->reason == tensor.reason; });
+      if (known == left.end()) known = left.insert(left.end(), {&tensor, 0});
       ++known->second;
       continue;
     }
@@ -212,9 +214,9 @@ std::string tensor_counts(const ConvertOutcome& outcome) {
   std::vector<std::string> parts;
   for (const auto& [dtype, count] : converted) parts.push_back(fmt::format("{} to {}", grouped(count), name(dtype)));
   if (copied != 0) parts.push_back(fmt::format("{} copied", grouped(copied)));
-  for (const auto& [reason, count] : left) {
-    const char* option = reason == "optimizer state" ? "--rule" : "--allow-odd";
-    parts.push_back(fmt::format("{} left: {}, see {}", grouped(count), reason, option));
+  for (const auto& [first, count] : left) {
+    const char* option = first->why == TypeReason::optimizer_state ? "--rule" : "--allow-odd";
+    parts.push_back(fmt::format("{} left: {}, see {}", grouped(count), first->reason, option));
   }
   const std::string all = count_text(outcome.tensors.size(), "tensor");
   return parts.empty() ? all : fmt::format("{} ({})", all, fmt::join(parts, ", "));
@@ -225,10 +227,13 @@ std::string loss_summary(const ConvertOutcome& outcome) { return totals_table(ou
 Json outcome_json(const ConvertRequest& request, const ConvertOutcome& outcome, double seconds) {
   Json tensors = Json::array();
   for (const TensorOutcome& tensor : outcome.tensors) {
-    Json entry = {{"name", tensor.name},         {"from", name(tensor.from)},
-                  {"to", name(tensor.to)},       {"shape", shape_json(tensor.shape)},
-                  {"bytes_in", tensor.bytes_in}, {"bytes_out", tensor.bytes_out},
-                  {"reason", tensor.reason}};
+    Json entry = {{"name", tensor.name},
+                  {"from", name(tensor.from)},
+                  {"to", name(tensor.to)},
+                  {"shape", shape_json(tensor.shape)},
+                  {"bytes_in", tensor.bytes_in},
+                  {"bytes_out", tensor.bytes_out},
+                  {"reason", with_options(tensor.reason)}};
     if (!tensor.output_name.empty()) entry["output_name"] = tensor.output_name;
     if (tensor.left) entry["left"] = true;
     if (!tensor.scheme.empty()) entry["scheme"] = tensor.scheme;
