@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
   request.rules = {{.pattern = "embedding", .to = tc::DType::float16}};
   request.report = true;
   request.verify = true;
-  const tc::Result<tc::ConvertOutcome> outcome = tc::convert(request);
+  const tc::Result<tc::ConvertOutcome> outcome = tc::convert_file(request);
   if (!outcome) {
     std::fprintf(stderr, "%s\n", outcome.error().describe().c_str());
     return outcome.error().code == tc::ErrorCode::cancelled ? 130 : 1;

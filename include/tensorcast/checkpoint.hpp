@@ -22,8 +22,11 @@ namespace tensorcast::inline TENSORCAST_ABI {
 // NAME.bin.index.json).
 [[nodiscard]] TENSORCAST_API bool is_checkpoint(const std::string& path);
 
-// Converts a file as convert() does, or a checkpoint: a folder or an index. `request.output` is then a folder,
-// which must not exist, or be empty, unless `overwrite` is set. Then what a former conversion wrote there is replaced,
+// Converts a file as convert_file() does, or a checkpoint as convert_folder() does, if is_checkpoint(request.input).
+[[nodiscard]] TENSORCAST_API Result<ConvertOutcome> convert(const ConvertRequest& request);
+
+// Converts a checkpoint: a folder or an index. `request.output` is a folder, or the name of a file for one model. A
+// folder must not exist, or be empty, unless `overwrite` is set. Then what a former conversion wrote there is replaced,
 // and files of anybody else are not (docs/outputs.md). It is never the input's folder, one above it or inside it.
 //
 // Shards     keep their names and tensors unless max_shard_bytes or single_file is set.
@@ -33,14 +36,14 @@ namespace tensorcast::inline TENSORCAST_ABI {
 // Crash      the folder has a hidden folder .tcast until the conversion is complete. The same request goes on
 //            where the last one stopped. Old files of an overwritten folder stay until all new ones are complete.
 // Memory     bounded: that of the headers and about 64 MiB, whatever the size of the checkpoint.
-// Errors     as convert().
-[[nodiscard]] TENSORCAST_API Result<ConvertOutcome> convert_checkpoint(const ConvertRequest& request);
+// Errors     as convert_file().
+[[nodiscard]] TENSORCAST_API Result<ConvertOutcome> convert_folder(const ConvertRequest& request);
 
 // The same conversion in steps, which may run on different machines that share the folders:
 // plan_checkpoint() once, convert_shards() for every shard, finish_checkpoint() once.
 
 // Plans the conversion of a checkpoint and writes `request.output`/.tcast/plan.json. The outcome has the plan's tensors
-// and shards. Errors: as convert_checkpoint(); nothing is written then.
+// and shards. Errors: as convert_folder(); nothing is written then.
 [[nodiscard]] TENSORCAST_API Result<ConvertOutcome> plan_checkpoint(const ConvertRequest& request);
 
 struct ShardRequest {
@@ -54,7 +57,7 @@ struct ShardRequest {
 
 // Converts shards of a plan. A shard that is done is left alone, so it does no harm if two processes convert one shard.
 // The outcome has the tensors and shards that were chosen.
-// Errors: as convert_checkpoint(); invalid_argument (no such shard); io, if the source has changed.
+// Errors: as convert_folder(); invalid_argument (no such shard); io, if the source has changed.
 [[nodiscard]] TENSORCAST_API Result<ConvertOutcome> convert_shards(const ShardRequest& request);
 
 // Tells how far a planned conversion is: the plan's tensors and shards. A shard that is done has its `sha256` and
@@ -63,7 +66,7 @@ struct ShardRequest {
 
 // Makes a planned folder a checkpoint: checks that every shard is done, writes indexes, configs, SHA256SUMS, copies the
 // other files, and gives every file its name. May run again after a crash, and more than once at a time.
-// Errors: as convert_checkpoint(); invalid_argument, naming the shards that are not done.
+// Errors: as convert_folder(); invalid_argument, naming the shards that are not done.
 [[nodiscard]] TENSORCAST_API Result<ConvertOutcome> finish_checkpoint(const std::string& output);
 
 struct VerifyRequest {
@@ -111,7 +114,7 @@ struct CheckpointSummary {
 };
 
 // Lists a folder, an index or a safetensors file, and the quantized layers of its models. Of the elements, only scales
-// of such layers are read, at most 256 MiB of each model. Errors: as convert_checkpoint()'s checks.
+// of such layers are read, at most 256 MiB of each model. Errors: as convert_folder()'s checks.
 [[nodiscard]] TENSORCAST_API Result<CheckpointSummary> inspect_checkpoint(const std::string& path);
 
 struct TensorDifference {

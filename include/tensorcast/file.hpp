@@ -269,13 +269,14 @@ struct ConvertOutcome {
   bool resumed = false;  // an earlier run had begun the conversion
 };
 
-// Converts `request.input` to `request.output`. The output appears under its name only when it is complete and
-// synced; on any error, cancellation or crash nothing is left and an old file stays as it was. Output may equal input.
-// Memory is bounded: about 64 MiB plus the headers, whatever the size of the file.
-// Errors: io, parse (malicious or damaged input), unsupported (the format cannot carry a type; names those that can),
+// Converts the file `request.input` to `request.output`; convert() of checkpoint.hpp also takes folders. The output
+// appears under its name only when it is complete and synced; on any error, cancellation or crash nothing is left and
+// an old file stays as it was. Output may equal input. Memory is bounded: about 64 MiB plus the headers, whatever the
+// size of the file. Errors: io, parse (malicious or damaged input), unsupported (the format cannot carry a type; names
+// those that can),
 //         out_of_range, invalid_argument (also patterns without a type to convert to, unless they extract one
 //         tensor), cancelled (on_progress returned false). Error::file and Error::tensor say where.
-[[nodiscard]] TENSORCAST_API Result<ConvertOutcome> convert(const ConvertRequest& request);
+[[nodiscard]] TENSORCAST_API Result<ConvertOutcome> convert_file(const ConvertRequest& request);
 
 struct TensorSummary {
   std::string name = {};
@@ -318,9 +319,9 @@ struct InspectRequest {
 // Cost: reads the headers, and at most 256 MiB of scales.
 [[nodiscard]] TENSORCAST_API Result<FileSummary> inspect(const InspectRequest& request);
 
-// Decides what convert() would do with the tensors of one model, without reading or writing: `request.to`, rules,
+// Decides what convert_file() would do with the tensors of one model, without reading or writing: `request.to`, rules,
 // include, exclude, keep_rank, keep_smaller, preset, raw_codes and options count; files do not. One outcome for each
-// tensor, in order; `bytes` of the summaries is not used. Errors: as convert().
+// tensor, in order; `bytes` of the summaries is not used. Errors: as convert_file().
 [[nodiscard]] TENSORCAST_API Result<std::vector<TensorOutcome>> plan_tensors(const ConvertRequest& request,
                                                                              std::span<const TensorSummary> tensors);
 

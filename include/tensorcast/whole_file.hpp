@@ -16,7 +16,7 @@ namespace tensorcast::inline TENSORCAST_ABI {
 [[nodiscard]] TENSORCAST_API Result<std::string> read_whole_file(const std::string& path, std::uint64_t max_bytes);
 
 // Returns the plain data of a PyTorch checkpoint that are no tensors, such as an optimizer's settings, as a JSON text;
-// "" if there are none, and for other formats. convert() writes them beside its output. Errors: as inspect().
+// "" if there are none, and for other formats. convert_file() writes them beside its output. Errors: as inspect().
 [[nodiscard]] TENSORCAST_API Result<std::string> read_other_data(const std::string& path);
 
 struct WriteFileOptions {

@@ -24,7 +24,7 @@ nb::dict convert_file(const nb::dict& request, nb::handle progress, const nb::di
   asked.on_progress = progress_of(progress);
   const bool folder = is_checkpoint(asked.input);
   return outcome_of(
-      run_released([&] { return convert_checkpoint(asked); },
+      run_released([&] { return convert(asked); },
                    folder ? "cancelled by progress=; the converted shards are kept, and the same call goes on"
                           : "cancelled by progress=; nothing was written"));
 }

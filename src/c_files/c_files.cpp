@@ -234,7 +234,7 @@ tc_status tc_convert(const tc_convert_request* request, tc_convert_outcome** out
       };
     }
     auto kept = std::make_unique<tc_convert_outcome>();
-    Result<tensorcast::ConvertOutcome> done = tensorcast::convert(work);
+    Result<tensorcast::ConvertOutcome> done = tensorcast::convert_file(work);
     if (!done) return std::move(done).error();
     kept->outcome = *std::move(done);
     if (outcome != nullptr) *outcome = kept.release();

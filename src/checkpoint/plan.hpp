@@ -74,7 +74,7 @@ struct CheckpointPlan {
   [[nodiscard]] std::vector<std::string> folders() const;
 };
 
-// Plans without writing. Errors: those of convert_checkpoint().
+// Plans without writing. Errors: those of convert_folder().
 [[nodiscard]] Result<CheckpointPlan> make_checkpoint_plan(const ConvertRequest& request);
 
 // The plan as text and back. Texts are equal if and only if the plans are. Errors: parse; `path` is for messages. A

@@ -1,29 +1,17 @@
 // Folders of a store, and conversions between them: without locks, with the identity of the state.
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <functional>
 #include <map>
 #include <string>
 
+#include "checkpoint/checkpoint_testing.hpp"
 #include "checkpoint/folder.hpp"
 #include "checkpoint/memory_store.hpp"
 #include "tensorcast/checkpoint.hpp"
 
 namespace tensorcast {
 namespace {
-
-std::string safetensors(const std::string& name, float value) {
-  std::string header = R"({")" + name + R"(":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
-  header.resize((header.size() + 7) / 8 * 8, ' ');
-  const std::uint64_t length = header.size();
-  const float values[] = {value, -value};
-  std::string file(sizeof length, '\0');
-  std::memcpy(file.data(), &length, sizeof length);
-  file += header;
-  file.append(reinterpret_cast<const char*>(values), sizeof values);
-  return file;
-}
 
 class RemoteFolderTest : public testing::Test {
  protected:
@@ -97,28 +85,27 @@ TEST_F(RemoteFolderTest, ReadsAcrossRequests) {
 
 TEST_F(RemoteFolderTest, AFileOfSomebodyElseInTheStateIsLeftAlone) {
   store_->files["mem://b/out/.tcast/notes.txt"] = "mine";
-  EXPECT_NE(error_of(convert_checkpoint(request(DType::bfloat16, true))).find("not part of the state"),
-            std::string::npos);
+  EXPECT_NE(error_of(convert_folder(request(DType::bfloat16, true))).find("not part of the state"), std::string::npos);
   EXPECT_EQ(store_->files["mem://b/out/.tcast/notes.txt"], "mine");
 }
 
 TEST_F(RemoteFolderTest, ConvertsAndReplacesWhatItWrote) {
-  EXPECT_EQ(error_of(convert_checkpoint(request(DType::bfloat16))), "done");
+  EXPECT_EQ(error_of(convert_folder(request(DType::bfloat16))), "done");
   const std::string all = ".tcast-files.json SHA256SUMS a.safetensors c.safetensors config.json ";
   EXPECT_EQ(names(), all);
   EXPECT_EQ(store_->files["mem://b/out/config.json"], R"({"dtype": "bfloat16"})");
-  EXPECT_NE(error_of(convert_checkpoint(request(DType::float16))).find("exists already"), std::string::npos);
-  EXPECT_EQ(error_of(convert_checkpoint(request(DType::float16, true))), "done");
+  EXPECT_NE(error_of(convert_folder(request(DType::float16))).find("exists already"), std::string::npos);
+  EXPECT_EQ(error_of(convert_folder(request(DType::float16, true))), "done");
   EXPECT_EQ(names(), all);
   store_->files["mem://b/out/other.safetensors"] = "mine";
-  EXPECT_NE(error_of(convert_checkpoint(request(DType::bfloat16, true))).find("other.safetensors"), std::string::npos);
+  EXPECT_NE(error_of(convert_folder(request(DType::bfloat16, true))).find("other.safetensors"), std::string::npos);
   EXPECT_EQ(store_->files["mem://b/out/config.json"], R"({"dtype": "float16"})");
 }
 
 TEST_F(RemoteFolderTest, SaysThatFoldersOfPyTorchAreNotRead) {
   for (const char* name : {"pytorch_model.bin", ".metadata", "deep/__0_0.distcp"}) {
     store_->files = {{std::string("mem://b/in/") + name, "x"}};
-    EXPECT_NE(error_of(convert_checkpoint(request(DType::bfloat16))).find("not read behind URLs"), std::string::npos);
+    EXPECT_NE(error_of(convert_folder(request(DType::bfloat16))).find("not read behind URLs"), std::string::npos);
   }
 }
 
@@ -126,7 +113,7 @@ TEST_F(RemoteFolderTest, TheInputIsNeverTheOutput) {
   for (const char* output : {"mem://b/in", "mem://b/in/", "mem://b", "mem://b/in/new"}) {
     ConvertRequest inside = request(DType::bfloat16, true);
     inside.output = output;
-    EXPECT_NE(error_of(convert_checkpoint(inside)).find("the input"), std::string::npos) << output;
+    EXPECT_NE(error_of(convert_folder(inside)).find("the input"), std::string::npos) << output;
   }
 }
 
@@ -148,14 +135,14 @@ TEST_F(RemoteFolderTest, ARunOfAnOlderPlanFails) {
 }
 
 TEST_F(RemoteFolderTest, ACrashBetweenMoves) {
-  ASSERT_EQ(error_of(convert_checkpoint(request(DType::bfloat16))), "done");
+  ASSERT_EQ(error_of(convert_folder(request(DType::bfloat16))), "done");
   const auto wanted = store_->files;
   std::map<std::string, std::string> crashed;
   store_->on_commit = [&](const std::string& url) {
     if (url.ends_with("/moving.json")) crashed = store_->files;
   };
   std::erase_if(store_->files, [](const auto& file) { return file.first.starts_with("mem://b/out/"); });
-  ASSERT_EQ(error_of(convert_checkpoint(request(DType::bfloat16))), "done");
+  ASSERT_EQ(error_of(convert_folder(request(DType::bfloat16))), "done");
   for (const bool damaged : {true, false}) {
     store_->files = crashed;
     for (auto& [url, content] : crashed) {

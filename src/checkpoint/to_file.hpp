@@ -10,7 +10,7 @@ namespace tensorcast::checkpoint {
 [[nodiscard]] bool is_file_output(const ConvertRequest& request);
 
 // Writes one tensor to a file of one array, or with `single_file` the tensors of one model to a safetensors file.
-// Errors: those of convert_checkpoint(); unsupported if the file cannot hold what is chosen.
+// Errors: those of convert_folder(); unsupported if the file cannot hold what is chosen.
 [[nodiscard]] Result<ConvertOutcome> convert_to_file(const ConvertRequest& request);
 
 }  // namespace tensorcast::checkpoint

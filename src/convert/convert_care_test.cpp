@@ -15,12 +15,12 @@ using namespace conversion::testing;
 class ConvertCare : public ::testing::Test {
  protected:
   ConvertOutcome convert_ok(const ConvertRequest& request) {
-    Result<ConvertOutcome> outcome = TENSORCAST_ABI::convert(request);
+    Result<ConvertOutcome> outcome = convert_file(request);
     EXPECT_TRUE(outcome.ok()) << outcome.error().describe();
     return outcome.ok() ? std::move(outcome).value() : ConvertOutcome{};
   }
   Error failure(const ConvertRequest& request) {
-    const Result<ConvertOutcome> outcome = TENSORCAST_ABI::convert(request);
+    const Result<ConvertOutcome> outcome = convert_file(request);
     EXPECT_FALSE(outcome.ok());
     EXPECT_FALSE(fs::exists(request.output)) << "an error leaves no output";
     return outcome.ok() ? Error{} : outcome.error();

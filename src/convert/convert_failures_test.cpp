@@ -26,7 +26,7 @@ class ConvertFailures : public ::testing::Test {
   Error failure(const ConvertRequest& request) {
     const std::string before = file_content(request.output);
     const std::size_t entries = entries_beside(request.output);
-    const Result<ConvertOutcome> outcome = TENSORCAST_ABI::convert(request);
+    const Result<ConvertOutcome> outcome = convert_file(request);
     EXPECT_FALSE(outcome.ok());
     EXPECT_EQ(file_content(request.output), before);
     EXPECT_EQ(entries_beside(request.output), entries);
@@ -79,7 +79,7 @@ TEST_F(ConvertFailures, PatternsAndNamesMadeToHang) {
   for (const std::size_t length : {900, 1'000'000}) {
     convert.input = write_safetensors(folder_, "in.safetensors",
                                       {floats(std::string(length, 'a'), {1}), floats("aab", {1}), floats("xxy", {1})});
-    EXPECT_TRUE(TENSORCAST_ABI::convert(convert).ok());
+    EXPECT_TRUE(convert_file(convert).ok());
     convert.overwrite = true;
   }
 }
@@ -170,8 +170,7 @@ TEST_F(ConvertFailuresForked, UnwritableFolder) {
       (void)::chmod(fs::path(in).parent_path().c_str(), 0755);
       if (::chown(locked.c_str(), 65534, 65534) != 0 || ::setgid(65534) != 0 || ::setuid(65534) != 0) ::_exit(77);
     }
-    const Result<ConvertOutcome> outcome =
-        TENSORCAST_ABI::convert(request(in, locked / "out.safetensors", DType::float16));
+    const Result<ConvertOutcome> outcome = convert_file(request(in, locked / "out.safetensors", DType::float16));
     const bool refused = !outcome.ok() && outcome.error().message == "cannot create: Permission denied";
     ::_exit(refused ? 0 : 1);
   }
@@ -189,7 +188,7 @@ TEST_F(ConvertFailures, CancellingLeavesNothing) {
     convert.on_progress = [&](const Progress& progress) {
       return while_verifying && progress.bytes_done <= progress.bytes_total / 2;
     };
-    const Result<ConvertOutcome> outcome = TENSORCAST_ABI::convert(convert);
+    const Result<ConvertOutcome> outcome = convert_file(convert);
     ASSERT_FALSE(outcome.ok());
     EXPECT_EQ(outcome.error().code, ErrorCode::cancelled);
     EXPECT_EQ(outcome.error().file, out_);
@@ -234,7 +233,7 @@ TEST_F(ConvertFailuresForked, AWriterThatFailsOnTheWayEndsTheConversion) {
       const rlimit limit{.rlim_cur = 100, .rlim_max = 100};  // only now, so that reserving succeeds
       return ::setrlimit(RLIMIT_FSIZE, &limit) == 0;
     };
-    const Result<ConvertOutcome> outcome = TENSORCAST_ABI::convert(convert);
+    const Result<ConvertOutcome> outcome = convert_file(convert);
     ::_exit(!outcome.ok() && outcome.error().message == "cannot write: File too large" &&
                     outcome.error().file == convert.output
                 ? 0
@@ -258,7 +257,7 @@ TEST_F(ConvertFailuresForked, KilledInTheMiddle) {
       if (::write(ready[1], "!", 1) == 1) ::pause();
       return true;
     };
-    (void)TENSORCAST_ABI::convert(convert);
+    (void)convert_file(convert);
     ::_exit(1);
   }
   char byte = 0;
@@ -269,7 +268,7 @@ TEST_F(ConvertFailuresForked, KilledInTheMiddle) {
   ::close(ready[1]);
   EXPECT_EQ(file_content(out_), "old");
 
-  EXPECT_TRUE(TENSORCAST_ABI::convert(whole).ok()) << "the next run works";
+  EXPECT_TRUE(convert_file(whole).ok()) << "the next run works";
   EXPECT_EQ(read_safetensors(out_).at(0).info.dtype, DType::bfloat16);
   EXPECT_EQ(entries_beside(out_), 2u) << "something is left";
 }
@@ -279,7 +278,7 @@ TEST_F(ConvertFailures, VerificationFindsWhatDiffers) {
       write_safetensors(folder_, "in.safetensors",
                         {floats("converted", many_values(100'000)), make_tensor("copied", DType::uint8, {4}, "abcd")});
   const ConvertRequest convert = overwriting(request(in, out_, DType::float16));
-  ASSERT_TRUE(TENSORCAST_ABI::convert(convert).ok());
+  ASSERT_TRUE(convert_file(convert).ok());
 
   const auto verdict = [&] {
     const Result<conversion::OpenedInput> input = conversion::open_input(in, "", {});
@@ -316,7 +315,7 @@ TEST_F(ConvertFailuresForked, MemoryIsBoundedWhateverTheSize) {
     ::getrusage(RUSAGE_SELF, &before);
     ConvertRequest convert = request(in, folder_.file("out.raw"), DType::int2);
     convert.raw = RawLayout{.dtype = DType::float32, .shape = {elements}};
-    const bool done = TENSORCAST_ABI::convert(convert).ok();
+    const bool done = convert_file(convert).ok();
     ::getrusage(RUSAGE_SELF, &after);
     ::_exit(done && after.ru_maxrss - before.ru_maxrss < 64 * 1024 ? 0 : 1);
   }

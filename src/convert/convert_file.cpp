@@ -171,7 +171,7 @@ Result<ConvertOutcome> convert_opened(const ConvertRequest& request) {
 
 }  // namespace
 
-Result<ConvertOutcome> convert(const ConvertRequest& request) {
+Result<ConvertOutcome> convert_file(const ConvertRequest& request) {
   return guarded(request.input, [&] { return convert_opened(request); });
 }
 

@@ -16,7 +16,7 @@ using Shape = std::vector<std::int64_t>;
 class ConvertFile : public ::testing::Test {
  protected:
   ConvertOutcome convert_ok(const ConvertRequest& request) {
-    Result<ConvertOutcome> outcome = TENSORCAST_ABI::convert(request);
+    Result<ConvertOutcome> outcome = convert_file(request);
     EXPECT_TRUE(outcome.ok()) << outcome.error().describe();
     return outcome.ok() ? std::move(outcome).value() : ConvertOutcome{};
   }
@@ -147,7 +147,7 @@ TEST_F(ConvertFile, InPlace) {
   const FileTensor tensor = floats("a", many_values(500'000));
   const std::string in = write_safetensors(folder_, "model.safetensors", {tensor});
   ConvertRequest convert = request(in, in, DType::bfloat16);
-  EXPECT_EQ(TENSORCAST_ABI::convert(convert).error().message, "the file exists already");
+  EXPECT_EQ(convert_file(convert).error().message, "the file exists already");
   convert.overwrite = true;
   convert_ok(convert);
   EXPECT_TRUE(read_safetensors(in).at(0).bytes ==

@@ -52,7 +52,7 @@ TEST_F(ConvertFormats, AnyToAny) {
           convert.from = from;
           convert.verify = true;
           convert.overwrite = true;
-          const Result<ConvertOutcome> outcome = TENSORCAST_ABI::convert(convert);
+          const Result<ConvertOutcome> outcome = convert_file(convert);
           if (!output->can_hold(to)) {
             ASSERT_FALSE(outcome.ok());
             EXPECT_EQ(outcome.error().code, ErrorCode::unsupported);
@@ -74,7 +74,7 @@ TEST_F(ConvertFormats, NumbersBecomeStringsAndNumbersAgain) {
     const Format& text = *formats::find_format(format);
     ConvertRequest there = request(in, folder_.file("text" + std::string(text.extensions.front())), DType::string);
     there.verify = true;
-    const Result<ConvertOutcome> written = TENSORCAST_ABI::convert(there);
+    const Result<ConvertOutcome> written = convert_file(there);
     ASSERT_TRUE(written.ok()) << written.error().describe();
     EXPECT_TRUE(written->verified);
     const auto texts = formats::testing::read_all(text, there.output);
@@ -86,14 +86,14 @@ TEST_F(ConvertFormats, NumbersBecomeStringsAndNumbersAgain) {
     back.rules = {{"", DType::float32}};
     back.verify = true;
     back.overwrite = true;
-    const Result<ConvertOutcome> parsed = TENSORCAST_ABI::convert(back);
+    const Result<ConvertOutcome> parsed = convert_file(back);
     ASSERT_TRUE(parsed.ok()) << parsed.error().describe();
     EXPECT_EQ(read_safetensors(back.output).at(0).bytes, floats("", {0.1f, -2.5f, 1e20f}).bytes);
 
     ConvertRequest copy =
         request(there.output, folder_.file("copy" + std::string(text.extensions.front())), DType::undefined);
     copy.verify = true;
-    ASSERT_TRUE(TENSORCAST_ABI::convert(copy).ok());
+    ASSERT_TRUE(convert_file(copy).ok());
     EXPECT_EQ(file_content(copy.output).size(), std::filesystem::file_size(there.output));
   }
 }
@@ -109,7 +109,7 @@ TEST_F(ConvertFormats, EmptyStringTensorsBecomeNumbersInEveryFormat) {
     ConvertRequest convert = request(in, folder_.file("out" + extension), DType::undefined);
     convert.rules = {{"", DType::float32}};
     convert.verify = true;
-    const Result<ConvertOutcome> outcome = TENSORCAST_ABI::convert(convert);
+    const Result<ConvertOutcome> outcome = convert_file(convert);
     EXPECT_TRUE(outcome.ok()) << extension << ": " << outcome.error().describe();
   }
 }
@@ -120,7 +120,7 @@ TEST_F(ConvertFormats, PaddingBitsOfCopiedTensorsAreNotCompared) {
   for (const std::string extension : {".npy", ".pb", ".raw"}) {
     ConvertRequest convert = request(in, folder_.file("out" + extension), DType::int4);
     convert.verify = true;
-    const Result<ConvertOutcome> outcome = TENSORCAST_ABI::convert(convert);
+    const Result<ConvertOutcome> outcome = convert_file(convert);
     EXPECT_TRUE(outcome.ok()) << extension << ": " << outcome.error().describe();
   }
 }
@@ -129,7 +129,7 @@ TEST_F(ConvertFormats, ATextThatIsNoNumberIsNamed) {
   const Format& npy = *formats::find_format("npy");
   const std::string in = folder_.file("in.npy");
   ASSERT_TRUE(formats::testing::write_all(npy, in, {formats::testing::make_strings("", {3}, {"1", "two", "3"})}).ok());
-  const Result<ConvertOutcome> outcome = TENSORCAST_ABI::convert(request(in, folder_.file("out.npy"), DType::float32));
+  const Result<ConvertOutcome> outcome = convert_file(request(in, folder_.file("out.npy"), DType::float32));
   ASSERT_FALSE(outcome.ok());
   EXPECT_EQ(outcome.error().code, ErrorCode::parse);
   EXPECT_EQ(outcome.error().element, 1u);
@@ -143,10 +143,10 @@ TEST_F(ConvertFormats, ManyOpaqueTypesInOneNpz) {
   ConvertRequest convert = request(in, folder_.file("out.npz"), DType::bfloat16);
   convert.rules = {{"b", DType::float8_e4m3fn}, {"c", DType::float8_e5m2}};
   convert.verify = true;
-  const Result<ConvertOutcome> there = TENSORCAST_ABI::convert(convert);
+  const Result<ConvertOutcome> there = convert_file(convert);
   ASSERT_TRUE(there.ok()) << there.error().describe();
   const Result<ConvertOutcome> back =
-      TENSORCAST_ABI::convert(request(convert.output, folder_.file("back.safetensors"), DType::float32));
+      convert_file(request(convert.output, folder_.file("back.safetensors"), DType::float32));
   ASSERT_TRUE(back.ok()) << back.error().describe();
   const std::vector<FileTensor> result = read_safetensors(folder_.file("back.safetensors"));
   const std::vector<FileTensor> before = read_safetensors(in);

@@ -6,7 +6,7 @@
 
 namespace tensorcast::conversion {
 
-// As convert(), of `input` instead of `request.input`, which is for messages. `input.file` may be null.
+// As convert_file(), of `input` instead of `request.input`, which is for messages. `input.file` may be null.
 [[nodiscard]] Result<ConvertOutcome> convert_reader(const ConvertRequest& request, OpenedInput& input);
 
 }  // namespace tensorcast::conversion

@@ -43,7 +43,7 @@ class ConvertStrings : public ::testing::Test {
     convert.verify = true;
     convert.overwrite = true;
     convert.output_format = format;
-    return TENSORCAST_ABI::convert(convert);
+    return convert_file(convert);
   }
 
   TempFolder folder_;
@@ -171,7 +171,7 @@ TEST_F(ConvertStrings, ProgressCancels) {
     EXPECT_LE(progress.bytes_done, progress.bytes_total);
     return ++calls < 2;
   };
-  const Result<ConvertOutcome> outcome = TENSORCAST_ABI::convert(convert);
+  const Result<ConvertOutcome> outcome = convert_file(convert);
   ASSERT_FALSE(outcome.ok());
   EXPECT_EQ(outcome.error().code, ErrorCode::cancelled);
 }

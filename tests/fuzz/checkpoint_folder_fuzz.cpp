@@ -43,7 +43,7 @@ class Checkpoints {
       if (entry.path().extension() == ".json") fingerprint_ = entry.path().stem().string();
     }
     must(!fingerprint_.empty());
-    must(convert_checkpoint({source(), complete(), DType::float16}).ok());
+    must(convert_folder({source(), complete(), DType::float16}).ok());
     fs::copy(TENSORCAST_SOURCE_DIR "/src/checkpoint/testdata/distributed", distributed(), fs::copy_options::recursive);
   }
 
@@ -85,7 +85,7 @@ class Checkpoints {
   void try_distributed(const std::string& input, const std::uint8_t* data, std::size_t size) const {
     const std::string output = folder_.file("try");
     put(input + "/.metadata", data, size);
-    if (succeeded(convert_checkpoint({input, output, DType::float16}))) {
+    if (succeeded(convert_folder({input, output, DType::float16}))) {
       must(verify_checkpoint({.checkpoint = output}).ok());
     }
   }

@@ -40,7 +40,7 @@ inline void convert_and_verify(const Folder& folder, const std::uint8_t* data, s
   request.execution.threads = 1;
   request.overwrite = true;
   request.verify = true;
-  const Result<ConvertOutcome> outcome = tensorcast::convert(request);
+  const Result<ConvertOutcome> outcome = tensorcast::convert_file(request);
   expect_no_defect(outcome);
   if (!outcome || request.output_format == "raw") return;
 
@@ -54,7 +54,7 @@ inline void convert_and_verify(const Folder& folder, const std::uint8_t* data, s
   copy.execution.threads = 1;
   copy.overwrite = true;
   copy.verify = true;
-  const Result<ConvertOutcome> copied = tensorcast::convert(copy);
+  const Result<ConvertOutcome> copied = tensorcast::convert_file(copy);
   expect_no_defect(copied);
 }
 

@@ -185,7 +185,7 @@ TEST(FailingAllocations, OfConversions) {
       request.execution.threads = 1;
       request.overwrite = true;
       request.verify = true;
-      count_allocations([&] { return convert(request); });
+      count_allocations([&] { return convert_file(request); });
       for (const auto& entry : fs::directory_iterator(folder)) {
         EXPECT_FALSE(entry.path().filename().string().starts_with('.')) << "left: " << entry.path();
       }

@@ -250,7 +250,7 @@ int convert(ConvertArguments& arguments) {
       bar.show(progress);
       return !interrupted();
     };
-    return arguments.plan_only ? tensorcast::plan_checkpoint(request) : tensorcast::convert_checkpoint(request);
+    return arguments.plan_only ? tensorcast::plan_checkpoint(request) : tensorcast::convert(request);
   }();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!outcome && outcome.error().code == tensorcast::ErrorCode::cancelled) {

@@ -26,7 +26,7 @@ void files(const std::string& folder) {
   request.raw = tc::RawLayout{tc::DType::float32, {2, 2}};
   request.verify = true;
   request.overwrite = true;
-  const tc::Result<tc::ConvertOutcome> outcome = tc::convert(request);
+  const tc::Result<tc::ConvertOutcome> outcome = tc::convert_file(request);
   if (!outcome) std::printf("%s\n", outcome.error().describe().c_str());
   check(outcome.ok() && outcome->verified, "convert");
 

@@ -252,7 +252,7 @@ std::vector<std::size_t> all_shards(const CheckpointPlan& plan) {
   return all;
 }
 
-Result<ConvertOutcome> convert_folder(const ConvertRequest& request) {
+Result<ConvertOutcome> convert_to_folder(const ConvertRequest& request) {
   Result<CheckpointPlan> plan = checkpoint::make_checkpoint_plan(request);
   if (!plan) return std::move(plan).error();
   ConvertOutcome outcome = outcome_of(*plan);
@@ -317,12 +317,13 @@ bool is_checkpoint(const std::string& path) {
          !checkpoint::stem_of_torch_index(name).empty();
 }
 
-Result<ConvertOutcome> convert_checkpoint(const ConvertRequest& request) {
-  if (!is_checkpoint(request.input))
-    return TENSORCAST_ABI::convert(request);  // the function; `convert` alone is the layer's namespace
+Result<ConvertOutcome> convert(const ConvertRequest& request) {
+  return is_checkpoint(request.input) ? convert_folder(request) : convert_file(request);
+}
 
+Result<ConvertOutcome> convert_folder(const ConvertRequest& request) {
   return guarded(request.input, [&] {
-    return checkpoint::is_file_output(request) ? checkpoint::convert_to_file(request) : convert_folder(request);
+    return checkpoint::is_file_output(request) ? checkpoint::convert_to_file(request) : convert_to_folder(request);
   });
 }
 
