@@ -122,9 +122,7 @@ def test_public_headers_need_only_each_other_and_the_standard_library():
 
 @pytest.mark.parametrize("user", ["tools", "examples"])
 def test_programs_use_the_public_interface_only(user):
-    # tcast bench measures with bench/throughput, which thereby is one of its parts. The lists of options are constants.
-    sources = code_below(user, "bench/throughput") if user == "tools" else code_below(user)
-    sources = [path for path in sources if path.name != "main.cpp" or "bench" not in path.parts]
+    sources = code_below(user)
     assert sources
     inside = [
         f"{shown(path)} includes {name}"
@@ -133,7 +131,7 @@ def test_programs_use_the_public_interface_only(user):
         if not name.startswith("tensorcast/")
         and not (path.parent / name).exists()
         and not (path.parent / f"{name}.in").exists()  # is generated
-        and not (user == "tools" and (name == "throughput/measure.hpp" or name.startswith("options/")))
+        and not (user == "tools" and name.startswith("options/"))  # the lists of options are constants
     ]
     assert not inside
 

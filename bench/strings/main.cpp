@@ -16,8 +16,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "tcast/measure.hpp"
 #include "tensorcast/cast.hpp"
-#include "throughput/measure.hpp"
 
 namespace {
 

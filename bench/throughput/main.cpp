@@ -12,9 +12,9 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "tcast/measure.hpp"
 #include "tensorcast/target.hpp"
 #include "tensorcast/version.hpp"
-#include "throughput/measure.hpp"
 
 namespace {
 

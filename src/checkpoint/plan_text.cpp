@@ -227,7 +227,7 @@ ShardTensor parse_tensor(const Json& json, const CheckpointPlan& plan) {
           "a tensor is outside of its file");
   const std::optional<TypeReason> why = conversion::parse_reason(json.at("why").get<std::string>());
   require(why.has_value(), "a reason is unknown");
-  planned.reason = {*why, json.contains("number") ? number(json.at("number")) : 0, json.value("detail", "")};
+  planned.reason = {*why, json.contains("number") ? number(json.at("number")) : 0U, json.value("detail", "")};
   planned.left = json.value("left", false);
   planned.source_name = json.value("source_name", "");
   // With a scale, a tensor that keeps its type may be copied or converted.

@@ -11,12 +11,12 @@
 
 #include "command.hpp"
 #include "failure.hpp"
+#include "measure.hpp"
 #include "options.hpp"
 #include "report_json.hpp"
 #include "table.hpp"
 #include "tensorcast/target.hpp"
 #include "terminal.hpp"
-#include "throughput/measure.hpp"
 
 namespace tcast {
 namespace {

@@ -1,4 +1,4 @@
-#include "throughput/measure.hpp"
+#include "measure.hpp"
 
 #include <algorithm>
 #include <cmath>

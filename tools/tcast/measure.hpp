@@ -1,5 +1,4 @@
-// Times conversions against memcpy of as many bytes. Needs only the public API: `tcast bench` is built from the same
-// measure.cpp as tensorcast_bench.
+// Times conversions against memcpy of as many bytes, for `tcast bench` and for bench/, which contains this source.
 //
 // A plain loop and no benchmark framework: what is wanted is a ratio to memcpy that holds on a noisy machine, so both
 // are timed in turns and the median of the ratios of neighbours counts. Frameworks time one benchmark after the other,
