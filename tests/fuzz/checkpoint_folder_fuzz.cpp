@@ -36,7 +36,7 @@ class Checkpoints {
     must(write_tensor(source() + "/model.safetensors", *tensor, {.name = "w"}).ok());
     must(write_whole_file(source() + "/config.json", "{\"torch_dtype\": \"float32\"}", {}).ok());
     kept_ = text(source() + "/model.safetensors");
-    const ConvertRequest request = {.input = source(), .output = done(), .to = DType::float16};
+    const ConvertRequest request(source(), done(), DType::float16);
     must(plan_checkpoint(request).ok());
     must(convert_shards({.output = done()}).ok());
     for (const auto& entry : fs::directory_iterator(done() + "/.tcast/shards")) {
