@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes bench/results.json of one run, and of that docs/benchmarks.md, its picture and README's table.
 
     bench/report.py FOLDER [OUT]    summarizes the run whose raw files are in FOLDER, and draws, below OUT if it is given

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Install, export, pkg-config, and the symbols that the shared libraries export.
 include(CMakePackageConfigHelpers)
 

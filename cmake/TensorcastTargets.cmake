@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Compiler settings shared by every target, and the shape of a layer.
 
 include(GNUInstallDirs) # here, because targets name the installed folders of their headers

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Cross-compiles for 64-bit ARM with Debian's compiler and libraries (scripts/bootstrap --arm), and runs what was built
 # in an emulator.
 set(CMAKE_SYSTEM_NAME Linux)

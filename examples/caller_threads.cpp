@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <thread>
 #include <vector>
-
+// SPDX-License-Identifier: Apache-2.0
 #include <tensorcast/strided.hpp>
 #include <tensorcast/typed_cast.hpp>
 

@@ -2,7 +2,7 @@
 #include <array>
 #include <cstdio>
 #include <vector>
-
+// SPDX-License-Identifier: Apache-2.0
 #include <tensorcast/typed_cast.hpp>
 
 namespace tc = tensorcast;

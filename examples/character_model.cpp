@@ -16,7 +16,7 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
+// SPDX-License-Identifier: Apache-2.0
 namespace {
 
 constexpr std::size_t characters = 96;  // printable ASCII, and one for everything else

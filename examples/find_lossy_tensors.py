@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lists the tensors of a file that lose more in float16 than in bfloat16, as a table or as JSON.
 
     python find_lossy_tensors.py model.safetensors [--json]

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdio>
 #include <vector>
-
+// SPDX-License-Identifier: Apache-2.0
 #include <tensorcast/typed_cast.hpp>
 
 namespace tc = tensorcast;

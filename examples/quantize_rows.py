@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Converts each row of a matrix to int8 with a scale of its own, and back: one rounding each way.
 
     python quantize_rows.py

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads float8 weights from a file and lends them to PyTorch without a copy.
 
     python share_with_frameworks.py model.safetensors TENSOR

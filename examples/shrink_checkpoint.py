@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Converts the weights of a checkpoint to float8, keeps the norms, and says what it cost.
 
     python shrink_checkpoint.py model.safetensors model-fp8.safetensors

@@ -6,7 +6,7 @@
 #include <memory_resource>
 #include <utility>
 #include <vector>
-
+// SPDX-License-Identifier: Apache-2.0
 #include <tensorcast/promote.hpp>
 #include <tensorcast/tensor.hpp>
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trains a line with PyTorch whose weights pass through float8 in every step.
 
     python train_through_float8.py

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every Python test may use: the built command and the built library.
 
 scripts/test sets TCAST and TENSORCAST_LIBRARY; without them the release builds in build/ are used.

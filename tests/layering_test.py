@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The laws of the source tree: what may include what, how large a file may be, how folders are named."""
 
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The patches of the pages docs/adding-*.md apply to this tree."""
 
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sums up what the test programs reported: totals.py RESULTS [--failed-stage] prints `N passed, M failed`.
 
 GoogleTest programs report their cases in gtest/*.xml; ctest.xml then has one entry each, which is not counted again.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Converts one random checkpoint of llama by tcast and by the public ways to do the same: time, peak memory, losses.
 
     bench/checkpoints/compare.py TCAST [--gigabytes 2] [--rounds 3] [--folder DIR]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Simulates the conversion of 1,000 shards on many nodes, from the measured rate of one task, and draws it as SVG.
 
     bench/checkpoints/simulate.py --task-rate 0.41 -o docs/checkpoints/nodes.svg

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Counts the instructions of conversions under valgrind and compares them with golden.json.
 
 usage: check.py PROGRAM [--short] [--update]

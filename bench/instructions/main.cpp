@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "tensorcast/c_api.h"
 #include "tensorcast/dtype.hpp"
 

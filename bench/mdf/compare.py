@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """How long one call of Cast takes: that of modeci_mdf, and tensorcast.mdf in its place.
 
     bench/mdf/compare.py            needs the packages tensorcast and modeci_mdf

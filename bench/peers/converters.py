@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The peers. Each one makes, for a pair of types, a function that converts from and to memory that exists already.
 
 `prepare(source, target, src, dst, count)` gets packed bytes and returns that function; it raises where the peer cannot.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Times conversions as Python programs write them: each allocates its results and uses the threads that it uses by default.
 
 usage: from_python.py --json FILE [--rounds N] [--count N]      in an environment with the tensorcast package

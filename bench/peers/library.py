@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The shared library through ctypes: no Python package between the clock and the conversion."""
 
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Times tensorcast beside other converters on the same memory, one thread each, and compares their results.
 
 usage: peers.py LIBRARY --json FILE [--pairs REGEX] [--mib N] [--rounds N]

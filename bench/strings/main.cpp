@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <string>
 #include <vector>
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 

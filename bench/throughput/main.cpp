@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 #include <vector>
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>

@@ -4,7 +4,7 @@
 // (i, j) of them has scale (i, j). Every step is one float32 operation, in the order of the tool that wrote the format,
 // then comes one rounding to the target type. docs/blocks.md lists formats, tools and formulas.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <span>
 #include <string_view>

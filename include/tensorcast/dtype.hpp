@@ -1,6 +1,6 @@
 // The element types of ONNX, their facts and their spellings.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
 #include <cstdint>
 #include <span>

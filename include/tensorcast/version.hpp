@@ -1,5 +1,5 @@
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include "tensorcast/export.hpp"
 
 #define TENSORCAST_VERSION_MAJOR 0

@@ -1,5 +1,5 @@
 #include "attributes.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <string>
 #include <type_traits>

@@ -1,5 +1,5 @@
 #include "cast_op.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <deque>
 #include <limits>
 #include <map>

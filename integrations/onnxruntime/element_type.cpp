@@ -1,5 +1,5 @@
 #include "element_type.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <cstddef>
 #include <cstdint>

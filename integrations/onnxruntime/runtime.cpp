@@ -1,5 +1,5 @@
 #include "runtime.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>

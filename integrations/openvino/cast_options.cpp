@@ -1,5 +1,5 @@
 #include "cast_options.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
 #include <stdexcept>

@@ -1,5 +1,5 @@
 #include "operations.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <tbb/parallel_for.h>
 #include <openvino/core/op_extension.hpp>
 #include <openvino/op/convert_promote_types.hpp>

@@ -1,5 +1,5 @@
 #include "arguments.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 #include <iterator>
 #include <string>

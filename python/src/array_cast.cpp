@@ -1,5 +1,5 @@
 #include "array_cast.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <new>
 
 #include "arguments.hpp"

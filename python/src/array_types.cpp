@@ -1,5 +1,5 @@
 #include "array_types.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <string>
 #include <vector>

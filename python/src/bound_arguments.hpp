@@ -1,6 +1,6 @@
 // arguments.hpp for functions that nanobind binds: errors leave as nanobind's exceptions.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include "arguments.hpp"
 
 #include <nanobind/nanobind.h>

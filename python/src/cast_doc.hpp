@@ -1,6 +1,6 @@
 // help(tensorcast.cast).
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <string>
 
 #include "options/cast_options.hpp"

@@ -1,5 +1,5 @@
 #include "checkpoint.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>

@@ -1,6 +1,6 @@
 // The steps of a checkpoint's conversion, bound for tensorcast/checkpoint.py.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <nanobind/nanobind.h>
 
 namespace tensorcast::python {

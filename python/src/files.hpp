@@ -1,6 +1,6 @@
 // Binds files of tensors: the base of tensorcast.convert, inspect, open and save.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include "numpy_api.hpp"
 
 #include <nanobind/nanobind.h>

@@ -1,5 +1,5 @@
 #include "graph.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>

@@ -1,7 +1,7 @@
 // Binds graphs of conversions, models and differentiable nodes: the base of tensorcast.graph, CastNode, CastLikeNode
 // and load_model.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include "numpy_api.hpp"
 
 #include <nanobind/nanobind.h>

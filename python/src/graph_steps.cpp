@@ -1,5 +1,5 @@
 #include "graph_steps.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>

@@ -1,6 +1,6 @@
 // Takes a graph apart into the calls that build it again, so that Python can pickle it.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <nanobind/nanobind.h>
 
 #include "tensorcast/graph.hpp"

@@ -1,5 +1,5 @@
 #include "graph_tensor.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <memory>
 #include <string>
 #include <utility>

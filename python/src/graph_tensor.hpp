@@ -1,6 +1,6 @@
 // Makes tensors of the C++ library on Python's memory, and Python arrays on the library's memory.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include "numpy_api.hpp"
 
 #include <nanobind/nanobind.h>

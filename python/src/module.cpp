@@ -2,7 +2,7 @@
 // except for the hot call.
 #define TENSORCAST_IMPORTS_NUMPY
 #include "numpy_api.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>

@@ -1,5 +1,5 @@
 #include "onnx_models.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>

@@ -1,6 +1,6 @@
 // Binds the precision of ONNX models: the base of tensorcast.onnx.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include "numpy_api.hpp"
 
 #include <nanobind/nanobind.h>

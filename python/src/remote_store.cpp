@@ -1,5 +1,5 @@
 #include "remote_store.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>

@@ -1,6 +1,6 @@
 // A store of files behind URLs that Python implements.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <nanobind/nanobind.h>
 
 namespace tensorcast::python {

@@ -1,5 +1,5 @@
 #include "report.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <nanobind/operators.h>
 
 #include <cstring>

@@ -1,6 +1,6 @@
 // Binds tensorcast.CastReport.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <Python.h>
 
 #include <nanobind/nanobind.h>

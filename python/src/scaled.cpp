@@ -1,5 +1,5 @@
 #include "scaled.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 #include "strided.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "tensorcast/strided.hpp"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Converts tensors between every number format that machine learning uses, bit-exactly, at the speed of memory.
 
 >>> import numpy as np, tensorcast as tc

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``python -m tensorcast`` is the ``tcast`` command."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Says which argument of a call has a wrong type, where the extension module would list its own signatures."""
 
 from __future__ import annotations

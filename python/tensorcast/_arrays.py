@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``cast`` for the calls that the hot path of ``_core`` does not handle: other objects, layouts, strings, ``out=``."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numbers in blocks that share scales."""
 
 from __future__ import annotations

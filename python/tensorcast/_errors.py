@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The exceptions and warnings of the package."""
 
 from __future__ import annotations

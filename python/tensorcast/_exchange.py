@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tensors of other libraries, by DLPack and without copying: the result is of the library that the input came from."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One number in every type, for reading."""
 
 from __future__ import annotations

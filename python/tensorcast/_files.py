@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of tensors: converts, lists, reads and writes them."""
 
 from __future__ import annotations

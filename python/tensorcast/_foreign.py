@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arrays of libraries that have neither DLPack nor buffers: Series, tensors of OpenVINO, TensorProtos of ONNX."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds the libraries that other runtimes load."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tensorcast.cast() of a mapping of names to tensors, such as a state_dict."""
 
 from __future__ import annotations

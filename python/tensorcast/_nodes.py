@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cast and CastLike as layers that train: forward, and backward for the gradient."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arrays as the installed ``onnx`` has them. Since 1.19 narrow types are ml_dtypes'. Before, they were dtypes of onnx's
 own (an integer with a name on it), or float32 in 1.16; and bfloat16 was uint16, which its node tests demand."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The options of conversions, as type checkers and ``inspect.signature`` see them."""
 
 from __future__ import annotations

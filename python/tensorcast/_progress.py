@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``progress=True``: a line on standard error that says how far a conversion is."""
 
 from __future__ import annotations

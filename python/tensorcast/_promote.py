@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Promotion: the common type of two types, and two arrays in it."""
 
 from __future__ import annotations

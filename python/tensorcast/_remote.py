@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checkpoints behind URLs: what the library asks of a store, by fsspec."""
 
 from __future__ import annotations

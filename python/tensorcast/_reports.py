@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a CastReport reads, prints and plots."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What conversions of files, folders and mappings are asked for, as the library takes it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scales that are measured on the data."""
 
 from __future__ import annotations

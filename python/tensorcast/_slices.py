@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parts of tensors in files, of which only the elements that are asked for are read."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arrays and tensors of Python to the core's tensors and back, without copying where the memory allows."""
 
 from __future__ import annotations

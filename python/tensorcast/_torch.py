@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Accesses the memory of PyTorch tensors through byte views, because NumPy lacks most of their types."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tells PyTorch's compiler and ONNX exporter about ``tensorcast.cast``, as soon as PyTorch loads them.
 
 The compiler cannot look into a function written in C, and neither has a list of other packages' operators. Loading them

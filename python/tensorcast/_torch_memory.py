@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PyTorch tensors as packed storage, and back, on the same memory."""
 
 from __future__ import annotations

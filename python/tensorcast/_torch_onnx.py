@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ONNX's Cast for the operator in torch.onnx.export. Imports onnxscript: see _torch_hooks.py."""
 
 from __future__ import annotations

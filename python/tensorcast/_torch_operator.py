@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``torch.ops.tensorcast.cast``: the cast as PyTorch's tracers, transforms and exporters see it."""
 
 from __future__ import annotations

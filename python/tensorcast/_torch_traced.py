@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What torch.compile traces in place of ``tensorcast.cast``. Imports the compiler: see _torch_hooks.py."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The steps of :func:`tensorcast.convert` for folders, which may run on different machines; and what reads its results.
 
 >>> from tensorcast import checkpoint

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Graphs of conversions: build or load, compile once, run often.
 
 >>> graph = tc.graph.Graph()

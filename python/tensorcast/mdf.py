@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``Cast`` and ``CastLike`` for ModECI MDF: drop-in replacements of ``modeci_mdf.functions.onnx.cast`` and ``castlike``.
 
 >>> from tensorcast import mdf

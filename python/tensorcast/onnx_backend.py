@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs ONNX models that only convert, such as those of Cast, CastLike and If, as an ``onnx.backend.base.Backend``.
 
 >>> from tensorcast import onnx_backend

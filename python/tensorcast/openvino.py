@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Casts inside OpenVINO models: a pass that puts tensorcast's conversions in the place of OpenVINO's.
 
 >>> import openvino

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Casts inside ONNX Runtime: operators of tensorcast for its sessions.
 
 >>> import onnxruntime

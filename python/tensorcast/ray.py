@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Converts a planned checkpoint on a Ray cluster: one task for each shard. ``pip install tensorcast[ray]``.
 
 >>> import tensorcast.ray

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Casts inside PyTorch programs: an operator for ``torch.compile``, ``torch.export`` and autograd.
 
 >>> import torch, tensorcast.torch

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arrays to convert: every code of the small types, and what is hard in the large ones."""
 
 import ml_dtypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The kinds of differences that are known, each with the rule of docs/semantics.md that decides.
 
 Where what a peer does can be computed, the class computes it: then it holds no other difference.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Inputs of the differential tests: every code of the types of 16 bits or fewer, what is hard in the larger ones."""
 
 import functools

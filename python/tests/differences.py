@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where other implementations of Cast differ from ours: measures, classifies, and writes docs/differences.md.
 
     python differences.py             prints the page

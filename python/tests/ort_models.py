@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models for the tests of ONNX Runtime, and sessions with and without tensorcast."""
 
 import collections

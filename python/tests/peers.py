@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Other implementations of Cast, each as a function from codes to codes.
 
 Codes are flat arrays of unsigned integers, one an element, whatever the type. A peer's ``cast`` returns the target's

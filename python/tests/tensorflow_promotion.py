@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The golden matrices of TensorFlow's rules against TensorFlow, which needs an environment of its own for its size.
 
 python -m pip install tensorflow-cpu==2.21.0

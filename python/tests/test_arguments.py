@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Wrong arguments are named in Python's words; right ones of other kinds are taken."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whatever is wrong with a call: an error that says what to do, and nothing changed."""
 
 import ml_dtypes

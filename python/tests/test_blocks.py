@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Block formats against NumPy: each step is one float32 operation there, too. GGUF against the gguf package."""
 
 import gguf

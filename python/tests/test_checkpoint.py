@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Folders of safetensors files: converted, listed, opened, in steps and as a whole; state_dicts with rules."""
 
 import hashlib

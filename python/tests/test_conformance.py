@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every pair of types against five other implementations. TENSORCAST_THOROUGH=1 takes many more inputs."""
 
 import functools

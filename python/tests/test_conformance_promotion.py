@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tc.promote_types against the packages whose rules it follows: every pair of types, every option."""
 
 import itertools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DLPack both ways: tensorcast.dlpack lends the memory of arrays, tensorcast.from_dlpack borrows that of tensors."""
 
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is raised: one class for each kind of error, with its parts."""
 
 import copy

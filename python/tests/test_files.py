@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files as users find and misuse them."""
 
 import argparse

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Graphs built in Python, and models loaded from files."""
 
 import ast

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the guide and the README show of Python is what one gets: every recipe runs in an empty folder."""
 
 import doctest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shapes, strides, byte orders and out=: the result never depends on how the source lies in memory."""
 
 import ml_dtypes

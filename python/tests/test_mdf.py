@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tensorcast.mdf beside the functions of modeci_mdf that it replaces, alone and within the package's own engine."""
 
 import importlib.metadata

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Series, tensors of OpenVINO, TensorProtos, nested containers, packed bytes with a shape, scales from the data."""
 
 import fractions

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CastNode and CastLikeNode against PyTorch's autograd of Tensor.to()."""
 
 import math

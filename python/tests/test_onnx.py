@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tensorcast.onnx: conversion with validation, the functions of others under their names, the search."""
 
 import dataclasses

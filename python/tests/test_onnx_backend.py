@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tensorcast.onnx_backend, by ONNX's own node tests and by models of every version of Cast."""
 
 import unittest

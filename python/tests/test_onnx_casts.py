@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tensorcast.onnx: selectors, limits, places of initializers and reports of convert(); casts(), clean(), diff()."""
 
 import dataclasses

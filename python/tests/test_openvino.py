@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tensorcast inside OpenVINO models."""
 
 import concurrent.futures

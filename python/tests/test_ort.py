@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tensorcast inside ONNX Runtime."""
 
 import concurrent.futures

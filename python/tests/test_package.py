@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rest of the package: promotion, files, explanations, the command."""
 
 import inspect

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every pair of types that NumPy arrays can have, against the C interface of the library that the module is made of."""
 
 import ml_dtypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What holds for every array, whatever its numbers: found or refuted by hypothesis.
 
 The same examples each time; TENSORCAST_THOROUGH=1 takes many more, and new ones each time.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a conversion says about itself, and what it says when it refuses."""
 
 import ml_dtypes

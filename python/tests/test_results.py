@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What functions return: frozen dataclasses, and reports that are values."""
 
 import copy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a call behaves in the interpreter: signals, the GIL, references, the time of a small call."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """scale= with an array: each element times its own scale, rounded once."""
 
 import ml_dtypes

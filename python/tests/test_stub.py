@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """_core.pyi says what the extension module has: the same names, the same parameters."""
 
 import ast

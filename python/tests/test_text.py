@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Strings as NumPy has them: U, S, StringDType and objects."""
 
 import numpy as np

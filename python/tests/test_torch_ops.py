@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tensorcast.torch: the operator under compilers, autograd and in modules."""
 
 import copy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The package, the guide and the examples satisfy type checkers, which know what calls return."""
 
 import doctest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values of the package are pickled, copied, shown and typed as Python's own are."""
 
 import copy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Strings to numbers and numbers to strings, against the two peers that have them."""
 
 import dataclasses

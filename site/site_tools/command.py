@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The reference of the command: its own help texts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Asks the tcast command, so that the pages' facts are the engine's."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The generated parts of the pages on types: layout, range, codes, casts, spellings, files."""
 
 from __future__ import annotations

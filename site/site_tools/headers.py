@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The reference of C++ and C: the declarations of the public headers with the comments above and behind them.
 
 cxxheaderparser reads the declarations. It knows comments as Doxygen marks them and no preprocessor, so the text is

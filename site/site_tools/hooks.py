@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What MkDocs does not do by itself: pages from the engine, the headers, the command and the project's own files.
 
 A page has generated parts where it says `<!-- site: NAME ARGUMENT... -->`, which other viewers do not show.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Links between Markdown files of the project, as they are in the site; and a check of the links of built pages."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pictures as SVG, inline so that they follow the page's colours: errors by the engine, times by bench/results.json."""
 
 from __future__ import annotations

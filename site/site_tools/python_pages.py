@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The reference of the Python package: its docstrings, read by mkdocstrings. `cast` has its docstring in C++."""
 
 from __future__ import annotations

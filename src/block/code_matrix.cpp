@@ -1,5 +1,5 @@
 #include "block/code_matrix.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <cstring>
 

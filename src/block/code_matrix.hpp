@@ -1,6 +1,6 @@
 // Matrices of codes of any packing, read as numbers.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
 #include <cstdint>
 #include <span>

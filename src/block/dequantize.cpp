@@ -4,7 +4,7 @@
 #include <limits>
 #include <optional>
 #include <vector>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "block/code_matrix.hpp"
 #include "block/scale_grid.hpp"
 #include "cast/conversion.hpp"

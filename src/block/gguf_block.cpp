@@ -1,6 +1,6 @@
 // Layouts as in ggml-quants.c and the gguf package; each product and each sum is one float32 operation there.
 #include "block/gguf_block.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <bit>
 #include <cmath>
 #include <cstring>

@@ -1,6 +1,6 @@
 // ggml's block formats: a block of bytes as integers, and a scale and a bias for each run of them.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #include "block/scale_grid.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
 #include <cstring>

@@ -1,7 +1,7 @@
 #include <limits>
 #include <utility>
 #include <vector>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
 #include "tensorcast/block.hpp"

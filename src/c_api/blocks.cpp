@@ -1,6 +1,6 @@
 #include <cstddef>
 #include <string>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "c_api/c_call.hpp"
 #include "tensorcast/block.hpp"
 #include "tensorcast/c_api.h"

@@ -1,5 +1,5 @@
 #include "tensorcast/c_api.h"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>

@@ -1,5 +1,5 @@
 #include "tensorcast/c_api.h"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <cstddef>

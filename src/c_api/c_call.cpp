@@ -1,5 +1,5 @@
 #include "c_api/c_call.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <string>
 #include <type_traits>

@@ -1,6 +1,6 @@
 #include <functional>
 #include <limits>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "cast/conversion.hpp"
 #include "dtype/dtype_table.hpp"
 #include "dtype/formatted.hpp"

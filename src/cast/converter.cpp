@@ -1,5 +1,5 @@
 #include "cast/converter.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
 #include "codec/packing.hpp"

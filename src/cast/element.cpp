@@ -1,6 +1,6 @@
 // Single elements of C++ types.
 #include "tensorcast/element.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <bit>
 #include <cstring>
 

@@ -1,5 +1,5 @@
 #include "cast/parallel.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include <atomic>

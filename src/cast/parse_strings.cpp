@@ -9,7 +9,7 @@
 #include <span>
 #include <string_view>
 #include <type_traits>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "cast/conversion.hpp"
 #include "codec/integer_codec.hpp"
 #include "codec/reference_cast.hpp"

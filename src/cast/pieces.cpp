@@ -1,5 +1,5 @@
 #include "cast/pieces.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdint>
 #include <cstring>

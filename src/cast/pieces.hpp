@@ -7,7 +7,7 @@
 //
 // Pieces stay in the first-level cache from stage to stage. Stages do not depend on each other.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <optional>
 
 #include "cast/converter.hpp"

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "cast/conversion.hpp"
 #include "codec/reference_cast.hpp"
 #include "codec/text_printer.hpp"

@@ -3,7 +3,7 @@
 #include "dtype/guarded.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/promote.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 namespace tensorcast::inline TENSORCAST_ABI {
 
 Result<std::pair<Tensor, Tensor>> promote(const Tensor& a, const Tensor& b, const PromoteOptions& options,

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 #include <vector>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "cast/conversion.hpp"
 #include "cast/parallel.hpp"
 #include "cast/pieces.hpp"

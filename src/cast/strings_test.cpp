@@ -1,5 +1,5 @@
 #include <gtest/gtest.h>
-
+// SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <bit>
 #include <charconv>

@@ -1,6 +1,6 @@
 // Memory of results.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
 #include <memory>
 

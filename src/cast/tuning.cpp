@@ -1,5 +1,5 @@
 #include "cast/tuning.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include "dtype/dtype_table.hpp"
 #include "kernels/ops.hpp"
 

@@ -3,7 +3,7 @@
 // Measured over all pairs on 64 MiB, in pages of 4 KiB as malloc gives them and in huge pages as NumPy asks for. Times
 // are relative to the same loop without the measure.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
 
 #include "tensorcast/dtype.hpp"

@@ -5,7 +5,7 @@
 #include <limits>
 #include <memory_resource>
 #include <vector>
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include "codec/reference_cast.hpp"

@@ -1,6 +1,6 @@
 // Small checkpoints for tests.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <cstring>
 #include <filesystem>

@@ -1,5 +1,5 @@
 #include "checkpoint/config_file.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
 

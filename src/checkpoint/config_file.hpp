@@ -1,6 +1,6 @@
 // The type that a model's config.json names.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <span>
 #include <string>

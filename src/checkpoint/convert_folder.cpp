@@ -1,6 +1,6 @@
 // The steps of a conversion, one by one or all together.
 #include <fmt/format.h>
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cerrno>
 #include <optional>

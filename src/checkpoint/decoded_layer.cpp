@@ -1,5 +1,5 @@
 #include "checkpoint/decoded_layer.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 #include <utility>
 

@@ -1,6 +1,6 @@
 // A quantized layer in a plan: how it is decoded, and where its tensors are, perhaps in several shards.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>

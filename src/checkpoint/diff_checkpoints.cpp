@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <set>
 #include <unordered_map>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/tensor_set.hpp"
 #include "convert/aligned_buffer.hpp"
 #include "convert/element_blocks.hpp"

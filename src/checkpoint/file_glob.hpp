@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Matches globs such as "*.bin" and "original/**" against the names of a checkpoint's files.
 #pragma once
 

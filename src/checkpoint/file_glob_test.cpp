@@ -1,5 +1,5 @@
 #include "checkpoint/file_glob.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 namespace tensorcast::checkpoint {

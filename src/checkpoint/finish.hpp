@@ -1,6 +1,6 @@
 // The step that makes a folder of converted shards a checkpoint.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <vector>
 
 #include "checkpoint/plan.hpp"

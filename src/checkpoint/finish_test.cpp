@@ -1,6 +1,6 @@
 // From a plan to a checkpoint: run_shard.hpp, finish.hpp, requirements.hpp.
 #include "checkpoint/finish.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <string>

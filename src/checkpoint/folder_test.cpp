@@ -1,6 +1,6 @@
 // What folders here and behind URLs have in common.
 #include "checkpoint/folder.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <memory>

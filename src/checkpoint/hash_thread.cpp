@@ -1,5 +1,5 @@
 #include "checkpoint/hash_thread.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 namespace tensorcast::checkpoint {
 
 HashThread::~HashThread() {

@@ -1,6 +1,6 @@
 // Hashes bytes on a thread of its own, while the caller writes them.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <condition_variable>
 #include <mutex>
 #include <span>

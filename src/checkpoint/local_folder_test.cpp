@@ -1,6 +1,6 @@
 // Folders of this machine: links, locks, empty folders, Hugging Face's cache.
 #include "checkpoint/local_folder.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <filesystem>

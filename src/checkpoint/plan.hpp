@@ -1,6 +1,6 @@
 // The plan of a conversion: which tensors of which files become which shard, with which types and options.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <memory>
 #include <string>

@@ -1,6 +1,6 @@
 // Plans of checkpoints, and their text.
 #include "checkpoint/plan.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <string>

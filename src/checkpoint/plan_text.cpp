@@ -1,6 +1,6 @@
 // plan.json: the plan as text, and back from text that may be hostile.
 #include <fmt/format.h>
-
+// SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 #include <set>
 #include <type_traits>

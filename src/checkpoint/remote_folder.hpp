@@ -1,6 +1,6 @@
 // Folders of the store behind URLs: what folder.hpp chooses for them.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <memory>
 #include <string>

@@ -1,5 +1,5 @@
 #include "checkpoint/requirements.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <chrono>
 

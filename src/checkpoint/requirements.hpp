@@ -1,6 +1,6 @@
 // What a conversion will need: time, memory, disk.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/plan.hpp"
 #include "tensorcast/file.hpp"
 

@@ -1,5 +1,5 @@
 #include "checkpoint/shard_reader.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "checkpoint/source.hpp"

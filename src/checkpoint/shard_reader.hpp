@@ -1,6 +1,6 @@
 // Reads the tensors of several files as if they were in one.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <list>
 #include <memory>

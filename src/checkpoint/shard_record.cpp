@@ -1,5 +1,5 @@
 #include "checkpoint/shard_record.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>

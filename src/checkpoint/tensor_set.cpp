@@ -1,5 +1,5 @@
 #include "checkpoint/tensor_set.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "checkpoint/config_file.hpp"

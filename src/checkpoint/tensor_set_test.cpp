@@ -1,5 +1,5 @@
 #include "checkpoint/tensor_set.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include "io/test_folder.hpp"

@@ -1,6 +1,6 @@
 // Paths, kinds of tensors and hashes, which no file of this folder owns.
 #include <gtest/gtest.h>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/finish.hpp"
 #include "io/sha256.hpp"
 #include "io/test_folder.hpp"

@@ -1,5 +1,5 @@
 #include "checkpoint/to_file.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <memory>

@@ -10,7 +10,7 @@
 //   OUT/.tcast-finished.tmp         the rest of .tcast, after all files have their places
 //   OUT/.tcast-files.json           what a complete conversion wrote
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <memory>
 #include <optional>
 #include <set>

@@ -1,5 +1,5 @@
 #include "checkpoint/work_folder.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <cerrno>

@@ -1,5 +1,5 @@
 #include "codec/bool_codec.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 namespace tensorcast::codec {
 
 Real decode_bool(std::uint64_t bits) noexcept { return Real::Finite(false, bits != 0 ? 1 : 0, 0); }

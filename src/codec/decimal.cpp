@@ -1,5 +1,5 @@
 #include "codec/decimal.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
 #include <bit>

@@ -1,5 +1,5 @@
 #include "codec/float_codec.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <bit>

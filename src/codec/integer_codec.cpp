@@ -1,5 +1,5 @@
 #include "codec/integer_codec.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include "dtype/dtype_table.hpp"
 
 namespace tensorcast::codec {

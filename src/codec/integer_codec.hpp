@@ -1,6 +1,6 @@
 // Integers of any width, two's complement, to exact values and back.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 
 #include "codec/encoded.hpp"

@@ -1,5 +1,5 @@
 #include "codec/packing.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <bit>
 #include <cstring>
 

@@ -1,5 +1,5 @@
 #include "codec/policy.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <type_traits>
 
 #include "dtype/dtype_table.hpp"

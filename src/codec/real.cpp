@@ -1,5 +1,5 @@
 #include "codec/real.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <bit>
 
 #include "codec/float_codec.hpp"

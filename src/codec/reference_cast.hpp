@@ -1,6 +1,6 @@
 // The specification of every conversion: exact, total over all pairs of types, slow. Kernels equal it byte for byte.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
 #include <cstdint>
 #include <string>

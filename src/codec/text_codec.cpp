@@ -1,5 +1,5 @@
 #include "codec/text_codec.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
 #include "codec/decimal.hpp"

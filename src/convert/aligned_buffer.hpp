@@ -1,6 +1,6 @@
 // Uninitialised bytes at a page boundary.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
 #include <memory>
 #include <new>

@@ -1,5 +1,5 @@
 #include "convert/block_writer.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include "dtype/guarded.hpp"
 
 namespace tensorcast::conversion {

@@ -1,6 +1,6 @@
 // Appends blocks on its own thread while the caller fills the next ones.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <condition_variable>
 #include <cstddef>
 #include <mutex>

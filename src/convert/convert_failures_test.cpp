@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
+// SPDX-License-Identifier: Apache-2.0
 #include <csignal>
 #include <filesystem>
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <system_error>
 #include <utility>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "cast/conversion.hpp"
 #include "convert/convert_reader.hpp"
 #include "convert/open_input.hpp"

@@ -1,6 +1,6 @@
 // Converts tensors that a reader has, which may be in several files, to one file.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include "convert/open_input.hpp"
 #include "tensorcast/file.hpp"
 

@@ -1,5 +1,5 @@
 #include "convert/damage.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <cmath>

@@ -1,6 +1,6 @@
 // Decides whether a conversion destroys a tensor, and suggests a remedy. All thresholds are here.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <optional>
 #include <span>

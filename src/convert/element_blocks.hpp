@@ -1,6 +1,6 @@
 // Cuts a tensor into blocks that fit the cache.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -6,7 +6,7 @@
 #include "convert/quantized/layer_summary.hpp"
 #include "dtype/guarded.hpp"
 #include "tensorcast/file.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 namespace tensorcast::conversion {
 
 FileSummary summary_of(const OpenedInput& input) {

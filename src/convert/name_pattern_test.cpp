@@ -1,5 +1,5 @@
 #include "convert/name_pattern.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include "tensorcast/file.hpp"

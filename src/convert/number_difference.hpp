@@ -1,6 +1,6 @@
 // How far the numbers of two tensors are apart, summed over blocks of them.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Opens a file with the reader of its format.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <memory>
 #include <optional>
 #include <string>

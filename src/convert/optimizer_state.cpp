@@ -1,5 +1,5 @@
 #include "convert/optimizer_state.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
 #include <string_view>

@@ -1,5 +1,5 @@
 #include "convert/output_names.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <re2/re2.h>
 

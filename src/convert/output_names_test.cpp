@@ -1,5 +1,5 @@
 #include "convert/output_names.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 namespace tensorcast::conversion {

@@ -1,5 +1,5 @@
 #include "convert/pattern_list.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 namespace tensorcast::conversion {

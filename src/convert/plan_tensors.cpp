@@ -3,7 +3,7 @@
 #include "dtype/guarded.hpp"
 #include "formats/npz/npz_format.hpp"
 #include "tensorcast/tensor.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 namespace tensorcast::inline TENSORCAST_ABI {
 namespace {
 

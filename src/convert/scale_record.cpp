@@ -1,5 +1,5 @@
 #include "convert/scale_record.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>

@@ -1,5 +1,5 @@
 #include "convert/string_blocks.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <utility>
 

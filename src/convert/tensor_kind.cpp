@@ -4,7 +4,7 @@
 #include <cctype>
 #include <string>
 #include <string_view>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "tensorcast/file.hpp"
 
 namespace tensorcast::inline TENSORCAST_ABI {

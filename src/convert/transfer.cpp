@@ -1,5 +1,5 @@
 #include "convert/transfer.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "convert/aligned_buffer.hpp"

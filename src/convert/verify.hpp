@@ -1,6 +1,6 @@
 // Reads a finished output back and compares it with what it should hold.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <span>
 
 #include "convert/plan.hpp"

@@ -1,5 +1,5 @@
 #include "tensorcast/whole_file.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <span>

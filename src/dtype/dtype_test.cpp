@@ -1,5 +1,5 @@
 #include "tensorcast/dtype.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <set>

@@ -1,5 +1,5 @@
 #include "tensorcast/error.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include "dtype/formatted.hpp"
 
 namespace tensorcast::inline TENSORCAST_ABI {

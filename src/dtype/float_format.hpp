@@ -1,6 +1,6 @@
 // The facts of one floating-point format, from which codecs and kernels derive everything else.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 
 #include "tensorcast/export.hpp"

@@ -1,5 +1,5 @@
 #include "dtype/formatted.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <cstdint>
 

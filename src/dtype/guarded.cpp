@@ -1,5 +1,5 @@
 #include "dtype/guarded.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cerrno>
 #include <new>
 #include <stdexcept>

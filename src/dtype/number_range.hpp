@@ -1,6 +1,6 @@
 // The ranges of types as constants, and whether a conversion can leave them.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <bit>
 #include <cstdint>
 

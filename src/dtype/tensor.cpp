@@ -1,5 +1,5 @@
 #include "tensorcast/tensor.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <limits>
 #include <utility>
 

@@ -1,7 +1,7 @@
 #include <array>
 #include <utility>
 #include <vector>
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include "tensorcast/tensor.hpp"

@@ -1,5 +1,5 @@
 #include "tensorcast/explain.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <charconv>
 #include <cmath>
 #include <optional>

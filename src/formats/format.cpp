@@ -1,5 +1,5 @@
 #include "formats/format.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "io/memory_budget.hpp"

@@ -1,6 +1,6 @@
 // The interface of a file format. Each format has one folder and one row in registry.cpp.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
 #include <cstdint>
 #include <memory>

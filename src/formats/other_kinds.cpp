@@ -1,5 +1,5 @@
 #include "formats/other_kinds.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <string>
 

@@ -1,6 +1,6 @@
 // The one list of file formats.
 #include <fmt/format.h>
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
 #include <vector>

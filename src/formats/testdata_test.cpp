@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every file under */testdata/: valid ones are read whole, invalid ones fail as their names say: CODE--what.extension.
 #include <gtest/gtest.h>
 

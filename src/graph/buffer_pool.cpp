@@ -1,5 +1,5 @@
 #include "graph/buffer_pool.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <limits>
 #include <map>
 #include <memory_resource>

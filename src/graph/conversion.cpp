@@ -1,5 +1,5 @@
 #include "graph/conversion.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <utility>
 

@@ -1,5 +1,5 @@
 #include "graph/fusion.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <optional>
 
 #include "codec/policy.hpp"

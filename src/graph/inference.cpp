@@ -1,5 +1,5 @@
 #include "graph/inference.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <type_traits>
 

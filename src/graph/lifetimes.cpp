@@ -1,5 +1,5 @@
 #include <algorithm>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "graph/plan.hpp"
 
 namespace tensorcast::graph {

@@ -1,5 +1,5 @@
 #include "tensorcast/node.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
 #include <utility>

@@ -1,5 +1,5 @@
 #include "graph/node_order.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <functional>
 #include <queue>

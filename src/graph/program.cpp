@@ -1,5 +1,5 @@
 #include "tensorcast/graph.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <unordered_map>
 #include <utility>

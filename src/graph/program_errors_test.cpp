@@ -1,6 +1,6 @@
 // Errors of graphs and runs name the node.
 #include <limits>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "graph/graph_testing.hpp"
 
 namespace tensorcast::graph {

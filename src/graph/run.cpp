@@ -1,5 +1,5 @@
 #include "graph/run.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
 #include <fmt/format.h>

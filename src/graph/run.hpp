@@ -1,6 +1,6 @@
 // Runs a plan on tensors.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <span>
 #include <vector>
 

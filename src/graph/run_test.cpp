@@ -1,6 +1,6 @@
 // Memory of the values of a run: reuse, aliasing, lifetimes.
 #include "graph/run.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <memory>
 #include <thread>

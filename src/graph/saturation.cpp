@@ -1,5 +1,5 @@
 #include "graph/saturation.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdint>
 #include <cstring>

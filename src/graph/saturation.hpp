@@ -1,6 +1,6 @@
 // Finds the elements that a conversion saturated.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
 #include <vector>
 

@@ -1,5 +1,5 @@
 #include "graph/value_type.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include "dtype/dtype_table.hpp"

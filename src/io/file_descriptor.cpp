@@ -1,5 +1,5 @@
 #include "io/file_descriptor.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
 namespace tensorcast::io {

@@ -1,5 +1,5 @@
 #include "io/folder.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

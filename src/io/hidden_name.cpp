@@ -1,5 +1,5 @@
 #include "io/hidden_name.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>

@@ -1,5 +1,5 @@
 #include "io/input_file.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>

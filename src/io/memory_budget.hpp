@@ -1,6 +1,6 @@
 // Limits how much memory a reader may use for a file.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 
 #include "tensorcast/error.hpp"

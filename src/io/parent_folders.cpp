@@ -1,5 +1,5 @@
 #include "io/parent_folders.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <sys/stat.h>
 #include <unistd.h>
 

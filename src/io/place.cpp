@@ -1,5 +1,5 @@
 #include "io/place.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <sys/stat.h>
 

@@ -1,5 +1,5 @@
 #include "io/sha256.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <openssl/evp.h>
 
 #include <array>

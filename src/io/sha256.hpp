@@ -1,6 +1,6 @@
 // SHA-256, by OpenSSL's libcrypto, which uses the CPU's instructions for it.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
 #include <memory>
 #include <span>

@@ -1,5 +1,5 @@
 #include "io/staging_folder.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <sys/stat.h>
 

@@ -1,5 +1,5 @@
 #include "io/staging_folder.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 

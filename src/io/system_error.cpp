@@ -1,5 +1,5 @@
 #include "io/system_error.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
 namespace tensorcast::io {

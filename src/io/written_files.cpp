@@ -1,5 +1,5 @@
 #include "io/written_files.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,5 @@
 #include "kernels/compare.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 namespace tensorcast::kernels {

@@ -3,7 +3,7 @@
 // Every number is a float32, a float64, or the sum of two float64 (64-bit integers, products with a scale). The loops
 // are in per_target/compare.cpp; Ops has them.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -3,7 +3,7 @@
 // The sources in per_target/ are compiled once for every instruction set of CMakeLists.txt, each time in a namespace of
 // its name. A function in one of them becomes usable by a field here.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <random>
 #include <string>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/scaled_testing.hpp"
 
 namespace tensorcast::kernels {

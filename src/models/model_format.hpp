@@ -1,6 +1,6 @@
 // The interface of a model format. Each has one folder and one row in registry.cpp.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <span>
 #include <string>
 #include <string_view>

@@ -2,7 +2,7 @@
 #include "models/model_format.hpp"
 #include "models/onnx/onnx_format.hpp"
 #include "models/openvino_ir/openvino_ir.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 namespace tensorcast::models {
 
 std::span<const ModelFormat> model_formats() {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every model under */testdata/: valid ones are read and compile, invalid ones fail as their names say: CODE--what.ext.
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The numbers of a CastReport, each described once.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <tuple>
 
 #include "options/option.hpp"

@@ -2,7 +2,7 @@
 #include <cctype>
 #include <cstdio>
 #include <string>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "options/cast_options.hpp"
 #include "options/option_text.hpp"
 #include "options/promote_options.hpp"

@@ -1,5 +1,5 @@
 #include "promote/lattice.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <bit>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #include "promote/peer_rules.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
 #include <string>

@@ -1,5 +1,5 @@
 #include "report/reporter.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
 

@@ -1,6 +1,6 @@
 // Reports of conversions: a Reporter adds pieces to accumulators and makes a CastReport of them.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #include "report/strict_scan.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
 #include <cstring>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The binding of docs/bindings.md works as it stands there."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checkpoints that transformers wrote: converted by tcast, loaded by transformers, same logits within tolerance."""
 
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Conversions of whole checkpoints: layouts, indexes, configs, and everything that is refused before a byte is written."""
 
 import hashlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checkpoints for the tests: Hugging Face's layouts, written byte by byte."""
 
 import json

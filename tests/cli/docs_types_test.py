@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """docs/types.md is what `tcast types --markdown` prints; --update rewrites it."""
 
 import argparse

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What the command does to files when names, limits and signals get in its way."""
 
 import json

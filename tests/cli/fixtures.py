@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small files for the cases: written byte by byte, so that nothing under test helps to make them."""
 
 import io

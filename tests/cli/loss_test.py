@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What must not be lost in silence: quantized tensors, numbers that overflow, optimizers' state; and what diff says."""
 
 import json

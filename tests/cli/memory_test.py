@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Small files that would like to be large in memory: every reader keeps to ten times the file and 128 MiB."""
 
 import io

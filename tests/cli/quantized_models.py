@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small quantized checkpoints in every spelling, written byte by byte, and their weights decoded one by one.
 
 Each decoding is the formula of the tool, in float32 steps; docs/checkpoints.md names them.

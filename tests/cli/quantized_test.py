@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Quantized checkpoints: what inspect says of each spelling, and their weights decoded."""
 
 import json

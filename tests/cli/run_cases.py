@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs tcast commands and compares what they print with what the case files say.
 
 A case file is a session in a fresh folder that holds the files of fixtures.py:

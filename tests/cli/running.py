@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command under test, run in a folder of its own."""
 
 import argparse

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Ten times the tensors take about ten times the processor's work in every command; a quadratic step takes a hundred."""
 
 import io

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What of a checkpoint or a file is written: tensors by name, under other names, to one file; other files and modes."""
 
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Conversions of checkpoints in steps: plan, run-shard, finish; crashes at any moment, full disks, several processes."""
 
 import fcntl

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What only a terminal shows: the progress bar, colours, and that Ctrl-C leaves nothing behind."""
 
 import fcntl

@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/types.h>
-
+/* SPDX-License-Identifier: Apache-2.0 */
 static void signal_at(const char* moment) {
   const char* number = getenv(moment);
   if (number != NULL) raise(atoi(number));

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One release of onnx: its node tests of casts on tensorcast.onnx_backend. Prints one line of JSON; for onnx_lines.py."""
 
 import glob

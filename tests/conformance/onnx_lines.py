@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs ONNX's own node tests of Cast and CastLike, of every release line that installs, on tensorcast.onnx_backend.
 
     tests/conformance/onnx_lines.py --wheel dist/tensorcast-*.whl [--record] [LINE...]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Errors, kills, power failures and other processes at every call of the file system that a conversion makes.
 
 After each one every output is the old one or the new one, whole; nothing else has changed; the status tells which; and

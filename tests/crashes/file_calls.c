@@ -25,7 +25,7 @@
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
+/* SPDX-License-Identifier: Apache-2.0 */
 #define REAL(name) ((__typeof__(&name))next_of(#name))
 
 enum { most_descriptors = 4096, path_bytes = 8192 };

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a disk has after its power failed: replays the log of file_calls.c on the files as they were before.
 
 Only the bytes of a file that fsync() covered survive; a file that was written since has zeros, or nothing. A change of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The site: what its pages say is the engine's, each type has one, links are checked. scripts/docs builds all of it."""
 
 import re

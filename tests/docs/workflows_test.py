@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Workflows call scripts of the project and nothing else, so that anybody can run what they run."""
 
 import os

@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 #include <vector>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "samples.hpp"
 #include "sweep.hpp"
 

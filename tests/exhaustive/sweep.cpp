@@ -1,5 +1,5 @@
 #include "sweep.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <atomic>
 #include <cstring>

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "convert_rules.hpp"
 
 // The fuzzer has a main of its own.

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <vector>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "codec/reference_cast.hpp"
 #include "kernels/kernel.hpp"
 #include "tensorcast/c_api.h"

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 #include <vector>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "fuzz_folder.hpp"
 #include "tensorcast/checkpoint.hpp"
 #include "tensorcast/tensor_file.hpp"

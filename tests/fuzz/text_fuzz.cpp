@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "codec/reference_cast.hpp"
 #include "tensorcast/c_api.h"
 #include "tensorcast/cast.hpp"

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The promotion matrices as tcast prints them, against the tables in promotion/.
 
 `promotion_tables.py --tcast PROGRAM --update` writes the tables anew; read the difference before you commit it.

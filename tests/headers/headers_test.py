@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Public headers stand alone in both compilers, and misuse of them does not compile."""
 
 import shutil

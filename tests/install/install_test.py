@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An installed tensorcast, static and shared, can be used by strangers; and the library shows and needs only what it may.
 
 The two builds are found through TENSORCAST_STATIC_BUILD and TENSORCAST_SHARED_BUILD (default: the presets' folders).

@@ -2,7 +2,7 @@
 // of operator new and, without sanitizers, of malloc() in any library.
 #include <gtest/gtest.h>
 #include <unistd.h>
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <atomic>
 #include <cerrno>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models of the onnx wheel and of PyTorch through tensorcast and three other converters, side by side.
 
     python tests/onnx_models/compare_converters.py --tcast PROGRAM [--big GIB] [--others NAME ...]

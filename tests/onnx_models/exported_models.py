@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models that PyTorch exports: CNN, encoder, decoder with cache, LSTM, and one with Loop and If."""
 
 import torch

@@ -1,5 +1,5 @@
 #include "check.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -5,7 +5,7 @@
 #include <cuda_fp16.h>
 #include <cuda_fp4.h>
 #include <cuda_fp8.h>
-
+// SPDX-License-Identifier: Apache-2.0
 #include <bit>
 #include <cmath>
 #include <cstdint>

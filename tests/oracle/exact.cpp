@@ -1,5 +1,5 @@
 #include "exact.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <bit>
 #include <cmath>
 #include <cstdio>

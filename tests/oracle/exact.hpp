@@ -1,6 +1,6 @@
 // D0: every element is an exact rational number, an infinity, or a NaN with a sign and a payload.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gmpxx.h>
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 #include "golden.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <bit>
 #include <cstdlib>
 #include <fstream>

@@ -1,6 +1,6 @@
 // tests/golden/corners.tsv: hand-written conversions that oracle and engine must both give.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <optional>
 #include <string>
 #include <string_view>

@@ -1,5 +1,5 @@
 #include "oracle.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
 namespace oracle {

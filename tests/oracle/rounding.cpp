@@ -1,5 +1,5 @@
 #include "rounding.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <mpfr.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Selects elements to convert: every corner case of a pair of types, and seeded random ones.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <vector>
 

@@ -1,5 +1,5 @@
 #include "types.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <stdexcept>
 

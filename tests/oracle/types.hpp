@@ -1,6 +1,6 @@
 // The types as the ONNX and OCP texts define them, written down once more so that nothing is shared with the engine.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <span>
 #include <string>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests of file formats share: arrays of every type, and files as the public packages read and write them."""
 
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models of one operator each into which ONNX Runtime fuses transformers, with float32 inputs: all that there are.
 
     python tests/python/onnx_fused_models.py --tcast PROGRAM [--to TYPE ...] [--openvino] [--with ARGUMENTS]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ONNX's own node tests with float32 inputs, converted by `tcast onnx convert`: all of them, or a sample.
 
     python tests/python/onnx_node_models.py --tcast PROGRAM [--to TYPE ...] [--only REGEX] [--every N] [--back] [--openvino]

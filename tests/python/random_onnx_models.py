@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random models with subgraphs, captures, shared initializers, functions, sequences and Casts, from a seed.
 
     python tests/python/random_onnx_models.py --tcast PROGRAM [--seeds FIRST:END] [--to TYPE ...]

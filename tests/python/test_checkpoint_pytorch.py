@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Folders of PyTorch: pytorch_model-*.bin with an index, single files, and torch.distributed.checkpoint's folders. The
 files were written by PyTorch 2.13.0; the package itself is not needed."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every format to every format: types, names, shapes and codes survive wherever the target can hold them."""
 
 import numpy as np

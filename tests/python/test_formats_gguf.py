@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of the package gguf are read, and files of tcast are read by the package gguf."""
 
 import gguf

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files that NumPy writes are read, and files that tcast writes are read by NumPy, with ml_dtypes' types and results."""
 
 import io

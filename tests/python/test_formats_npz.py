@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Archives of NumPy are read, and archives of tcast are read by NumPy and by Python's zipfile."""
 
 import io

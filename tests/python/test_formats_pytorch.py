@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checkpoints of PyTorch 2.13.0 are read as expected.json beside them says; the package itself is not needed."""
 
 import json

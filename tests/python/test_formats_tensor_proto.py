@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TensorProtos of the onnx package are read, those of tcast are read by it, and so is the test data that it ships."""
 
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """MDF models run by tcast beside modeci_mdf's own engine: every quirk of it under --semantics mdf_reference."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tcast onnx add-cast`: the new models pass ONNX's checker, load in ONNX Runtime, and differ in nothing else."""
 
 import json

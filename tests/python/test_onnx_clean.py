@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tcast onnx casts`, `clean` and `diff`: which Casts a model has, which change nothing, and what two models differ in."""
 
 import json

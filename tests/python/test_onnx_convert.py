@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tcast onnx convert`: new models are valid, load in ONNX Runtime, give nearly the same, and stay as they are."""
 
 import json

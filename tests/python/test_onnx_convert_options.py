@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Options of `tcast onnx convert`: which nodes change, types of inputs and outputs, limits, where weights go, reports."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Transformers that ONNX Runtime has fused convert whole to float16, run there, and agree."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models that are broken or hostile: `tcast onnx convert` refuses them or converts them, quickly, and leaves nothing behind."""
 
 import resource

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tcast onnx convert --functions inline`: calls become the nodes of their functions."""
 
 import json

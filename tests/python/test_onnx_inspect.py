@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tcast inspect` of ONNX models: their initializers."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tcast run` on ONNX models: equal to ONNX's own reference evaluator and to the node tests that the onnx wheel ships."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where `tcast onnx` writes: no external data is overwritten, and old data goes only if tensorcast wrote it."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`--picture` of `tcast onnx casts` and `tcast onnx convert`: a model as DOT text, and as SVG where Graphviz is."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tcast onnx convert` on random models: valid, loading, close, unchanged by a second conversion, and back to float32.
 
 More: python tests/python/random_onnx_models.py --tcast PROGRAM --seeds 0:1000. Of the first 150 seeds, ONNX Runtime

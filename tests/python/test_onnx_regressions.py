@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models that other converters break, by the issue that reports it. None of them may break here."""
 
 import numpy as np

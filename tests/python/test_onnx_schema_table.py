@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table of operator schemas is what its generator makes of the packages onnx and onnxruntime."""
 
 import collections

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tcast onnx use-tensorcast`: Casts become calls of a function of the model, and nothing else changes.
 
 python/tests/test_ort.py runs such models with tensorcast's library; here they run without it.

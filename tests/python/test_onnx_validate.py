@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tcast onnx convert --validate` with stand-ins for Python: what is run, and what is left behind.
 
 python/tests/test_onnx_validate.py runs the real package.

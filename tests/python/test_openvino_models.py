@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """IR models that OpenVINO saved, run by tcast beside OpenVINO's CPU plugin; and what OpenVINO leaves open."""
 
 import numpy as np

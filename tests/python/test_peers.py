@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The engine against NumPy and ml_dtypes: every code of the types of 16 bits or fewer, and boundary float32s, to every
 type. Where docs/semantics.md, section 2, says that these peers differ from ONNX, the difference is named below and
 excepted; everywhere else the codes must be equal."""

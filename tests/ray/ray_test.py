@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tensorcast.ray on a real cluster of three nodes: lost workers, lost nodes, a lost driver. The result is byte-identical
 to one process's."""
 

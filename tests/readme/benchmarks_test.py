@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The benchmarks' page and README's table show bench/results.json, and its summaries are those of the raw files."""
 
 import importlib.util

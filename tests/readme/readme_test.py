@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whatever the documents show, works: commands and their output, programs, and links."""
 
 import importlib.util

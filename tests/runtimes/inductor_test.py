@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """torch.ops.tensorcast.cast under PyTorch's own compiler. scripts/test-onnxruntime --models."""
 
 import pytest

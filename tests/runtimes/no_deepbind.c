@@ -2,7 +2,7 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
-
+/* SPDX-License-Identifier: Apache-2.0 */
 void* dlopen(const char* file, int mode) {
   void* (*next)(const char*, int) = (void* (*)(const char*, int))dlsym(RTLD_NEXT, "dlopen");
   return next(file, mode & ~RTLD_DEEPBIND);

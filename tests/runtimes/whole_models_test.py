@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whole models, exported by PyTorch, in ONNX Runtime with and without tensorcast's Cast. scripts/test-onnxruntime --models."""
 
 import collections

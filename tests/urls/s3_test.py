@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checkpoints on a real S3 server of this machine, behind a proxy that refuses requests and ends them in the middle."""
 
 import http.client

@@ -1,5 +1,5 @@
 #include "arguments.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cctype>
 #include <string_view>

@@ -1,6 +1,6 @@
 // Prepares the command line for the parser.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <string>
 #include <vector>
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include "command.hpp"

@@ -1,5 +1,5 @@
 #include "checkpoint_summary.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <functional>
 #include <vector>

@@ -1,6 +1,6 @@
 // The interface of the subcommands. Each has its own file and one function here.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <functional>
 #include <optional>
 #include <string>

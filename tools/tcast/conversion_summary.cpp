@@ -1,5 +1,5 @@
 #include "conversion_summary.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <type_traits>
 #include <utility>

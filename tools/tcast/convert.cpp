@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 #include <system_error>
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include "checkpoint_summary.hpp"

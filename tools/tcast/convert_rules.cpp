@@ -1,5 +1,5 @@
 #include "convert_rules.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdint>
 

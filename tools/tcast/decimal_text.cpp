@@ -1,5 +1,5 @@
 #include "decimal_text.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <charconv>
 #include <cstdint>

@@ -3,7 +3,7 @@
 #include <iterator>
 #include <memory>
 #include <vector>
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include "command.hpp"

@@ -1,6 +1,6 @@
 // How far two tensors are apart, as cells of a table and as JSON.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <string>
 #include <vector>

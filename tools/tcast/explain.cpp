@@ -2,7 +2,7 @@
 #include <memory>
 #include <string>
 #include <vector>
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include "command.hpp"

@@ -1,5 +1,5 @@
 #include "failure.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>

@@ -1,6 +1,6 @@
 // The only place that prints errors to stderr and chooses an exit status.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <string>
 #include <string_view>
 

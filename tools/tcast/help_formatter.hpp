@@ -1,6 +1,6 @@
 // The layout of --help: at most 80 columns.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <string>
 #include <string_view>
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 #include <thread>
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

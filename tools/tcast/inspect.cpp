@@ -8,7 +8,7 @@
 #include <memory>
 #include <numeric>
 #include <span>
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include "command.hpp"

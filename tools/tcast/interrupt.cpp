@@ -1,5 +1,5 @@
 #include "interrupt.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <signal.h>
 #include <unistd.h>
 

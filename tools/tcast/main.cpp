@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 #include <vector>
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 

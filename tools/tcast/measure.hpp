@@ -4,7 +4,7 @@
 // are timed in turns and the median of the ratios of neighbours counts. Frameworks time one benchmark after the other,
 // and minutes apart the same memcpy differs by a third.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <cstddef>
 #include <cstdint>

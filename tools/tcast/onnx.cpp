@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include "failure.hpp"

@@ -1,7 +1,7 @@
 // tcast onnx add-cast: puts a Cast into a model.
 #include <memory>
 #include <optional>
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include "failure.hpp"

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include "difference_text.hpp"

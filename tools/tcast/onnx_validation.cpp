@@ -1,5 +1,5 @@
 #include "onnx_validation.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <algorithm>

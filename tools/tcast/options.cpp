@@ -1,5 +1,5 @@
 #include "options.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <charconv>
 #include <cmath>

@@ -1,6 +1,6 @@
 // Command-line options shared by several commands. Values are checked while parsing, so that mistakes exit 2.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <optional>
 #include <string>
 #include <utility>

@@ -1,5 +1,5 @@
 #include "output_names.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <unordered_map>
 #include <unordered_set>
 

@@ -1,5 +1,5 @@
 #include "picture_file.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <string_view>

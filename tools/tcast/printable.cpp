@@ -1,5 +1,5 @@
 #include "printable.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
 #include <charconv>

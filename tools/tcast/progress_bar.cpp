@@ -1,5 +1,5 @@
 #include "progress_bar.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdio>
 

@@ -1,6 +1,6 @@
 // Checks and writes the file of --report, and that of --picture.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <span>
 #include <string>
 #include <string_view>

@@ -1,5 +1,5 @@
 #include "report_json.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
 #include <type_traits>

@@ -1,5 +1,5 @@
 #include "rules_yaml.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <charconv>
 #include <cmath>

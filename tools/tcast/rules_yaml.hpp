@@ -1,6 +1,6 @@
 // Rules of a conversion in YAML.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <string>
 
 #include "tensorcast/file.hpp"

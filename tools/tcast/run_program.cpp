@@ -1,5 +1,5 @@
 #include "run_program.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
 // Runs another program without a shell, and waits for it.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <functional>
 #include <span>
 #include <string>

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include "checkpoint_summary.hpp"

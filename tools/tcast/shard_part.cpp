@@ -1,5 +1,5 @@
 #include "shard_part.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <charconv>
 #include <string_view>
 

@@ -1,5 +1,5 @@
 #include "standard_streams.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 #include "table.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "printable.hpp"

@@ -1,6 +1,6 @@
 // Text in aligned columns.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <string>
 #include <vector>
 

@@ -1,5 +1,5 @@
 #include "terminal.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <sys/ioctl.h>
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes the precision of ONNX models: any operators, subgraphs, functions, external data.
 
 >>> tc.onnx.convert("model.onnx", "model-f16.onnx", "float16", keep_io_types=True, validate=True)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``python -m tensorcast.onnx convert``, ``search`` and ``validate``: what `tcast onnx convert` does, and what needs ONNX Runtime."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lists Casts and initializers of ONNX models, removes Casts, and compares models."""
 
 from __future__ import annotations

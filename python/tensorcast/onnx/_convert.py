@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Converts models that are files, bytes or protos."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the converters to float16 of onnxconverter-common and onnxruntime have in common here."""
 
 from __future__ import annotations

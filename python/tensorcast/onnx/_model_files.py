@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models that are files, bytes or protos, as files."""
 
 from __future__ import annotations

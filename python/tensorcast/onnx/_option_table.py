@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The options of ``tensorcast.onnx.convert`` in one table: for ``search``, and for the command line of both."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds values inside a model that are beyond the range of float16, which a CPU does not show: it computes in float32."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the functions of tensorcast.onnx take and return: frozen dataclasses."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs models in ONNX Runtime in another process: a model that crashes it is an error, and not the end of the program."""
 
 from __future__ import annotations

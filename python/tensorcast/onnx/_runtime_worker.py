@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ONNX Runtime in the process that _runtime_process.py starts.
 
 Requests and answers are pickled, on the standard input and output.

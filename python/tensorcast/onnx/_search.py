@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds the nodes that must keep their type for a model to stay accurate: bisection over nodes, costly ones first."""
 
 from __future__ import annotations

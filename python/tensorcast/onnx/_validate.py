@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks a new model: ONNX's checker, strict type inference, and a run beside the old one in ONNX Runtime."""
 
 from __future__ import annotations

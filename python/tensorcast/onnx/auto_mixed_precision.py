@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``auto_convert_mixed_precision`` of onnxconverter-common, done by :func:`tensorcast.onnx.search`, on a CPU.
 
 from onnxconverter_common import auto_mixed_precision     # before

@@ -1,7 +1,7 @@
 // bitsandbytes: codes of NF4 or FP4 in weight, absmax, quant_map, and quant_state, a JSON text with shape and block
 // size; int8 with SCB, the largest magnitude of each row.
 #include <fmt/format.h>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "convert/quantized/spelling.hpp"
 
 namespace tensorcast::quantized {

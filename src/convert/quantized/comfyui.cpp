@@ -1,7 +1,7 @@
 // ComfyUI's files: a description for each layer in the metadata (`_quantization_metadata`) or in a tensor
 // (comfy_quant), and before that scale_weight with the marker scaled_fp8.
 #include <fmt/format.h>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "convert/quantized/spelling.hpp"
 
 namespace tensorcast::quantized {

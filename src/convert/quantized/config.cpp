@@ -1,5 +1,5 @@
 #include "convert/quantized/config.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
 #include <cctype>

@@ -1,5 +1,5 @@
 #include "convert/quantized/decoded_reader.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
 namespace tensorcast::quantized {

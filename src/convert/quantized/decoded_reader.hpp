@@ -1,6 +1,6 @@
 // A reader whose quantized layers are also there as weights of float32.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <memory>
 #include <vector>
 

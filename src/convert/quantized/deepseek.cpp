@@ -1,7 +1,7 @@
 // DeepSeek's float8: weight, weight_scale_inv; of V4 also scale, and experts of MXFP4. The scale multiplies in spite of
 // the name "inv".
 #include <fmt/format.h>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "convert/quantized/spelling.hpp"
 
 namespace tensorcast::quantized {

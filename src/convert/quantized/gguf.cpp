@@ -1,7 +1,7 @@
 // GGUF's blocks, which have their scales inside: one tensor is a layer, and its type is the scheme.
 #include <algorithm>
 #include <cctype>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "convert/quantized/spelling.hpp"
 #include "tensorcast/block.hpp"
 

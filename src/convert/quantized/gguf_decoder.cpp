@@ -1,7 +1,7 @@
 // GGUF's blocks, by the engine of blocks: each block is a row of its own.
 #include <algorithm>
 #include <utility>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "convert/quantized/part_reader.hpp"
 #include "tensorcast/block.hpp"
 

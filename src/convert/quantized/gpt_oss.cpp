@@ -1,7 +1,7 @@
 // gpt-oss: X_blocks [experts, N, K / 32, 16] and X_scales, of which transformers holds the transpose; original files
 // have X.blocks and X.scales, and no transpose.
 #include <fmt/format.h>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "convert/quantized/spelling.hpp"
 
 namespace tensorcast::quantized {

@@ -1,5 +1,5 @@
 #include "convert/quantized/layer_decoder.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <random>

@@ -1,7 +1,7 @@
 // NVIDIA's ModelOpt: weight, weight_scale, weight_scale_2, input_scale; the method is in config.json or
 // hf_quant_config.json.
 #include <fmt/format.h>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "convert/quantized/spelling.hpp"
 
 namespace tensorcast::quantized {

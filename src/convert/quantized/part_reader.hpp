@@ -1,6 +1,6 @@
 // Reads parts of a layer as bytes, words and float32 numbers.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <span>
 #include <string>

@@ -1,6 +1,6 @@
 // Layers whose codes are in the order of the weight.
 #include <fmt/format.h>
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
 #include <utility>

@@ -1,5 +1,5 @@
 #include "formats/bytes/strided_elements.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // The elements of a strided array in C order: of a transposed tensor, a slice, an array in Fortran order.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <cstddef>
 #include <cstdint>

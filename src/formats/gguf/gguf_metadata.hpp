@@ -1,6 +1,6 @@
 // The metadata of GGUF: keys with values of 13 types.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <string>
 

@@ -1,6 +1,6 @@
 // NumPy's .npy: one unnamed array. https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include "formats/format.hpp"
 
 namespace tensorcast::formats {

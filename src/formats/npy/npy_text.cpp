@@ -1,5 +1,5 @@
 #include "formats/npy/npy_text.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 namespace tensorcast::formats::npy {
 namespace {
 

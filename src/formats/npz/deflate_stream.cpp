@@ -1,5 +1,5 @@
 #include "formats/npz/deflate_stream.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <new>
 

@@ -1,5 +1,5 @@
 #include "formats/npz/entry_source.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <vector>
 

@@ -1,6 +1,6 @@
 // The contents of one entry of a zip archive.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <optional>
 

@@ -1,7 +1,7 @@
 // Reads arbitrary bytes as a zip archive of arrays.
 #include "formats/format_fuzzing.hpp"
 #include "formats/npz/npz_format.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   return tensorcast::formats::fuzzing::read_everything(tensorcast::formats::npz_format, data, size);
 }

@@ -1,5 +1,5 @@
 #include "formats/npz/zip_writer.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 namespace tensorcast::formats::npz {

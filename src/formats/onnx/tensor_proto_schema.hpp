@@ -1,6 +1,6 @@
 // The fields of a TensorProto, and which field holds the elements of each type.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <string_view>
 

@@ -1,5 +1,5 @@
 #include "formats/onnx/value_stream.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 #include "formats/onnx/wire_reader.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <protozero/exception.hpp>
 #include <protozero/varint.hpp>

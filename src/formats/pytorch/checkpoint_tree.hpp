@@ -1,6 +1,6 @@
 // Sorts what a checkpoint holds into tensors with names and plain data.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <string>
 #include <vector>
 

@@ -1,6 +1,6 @@
 // Whether chunks fill a tensor.
 #include <fmt/format.h>
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <numeric>
 

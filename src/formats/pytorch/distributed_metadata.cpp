@@ -1,5 +1,5 @@
 #include "formats/pytorch/distributed_metadata.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <map>

@@ -1,6 +1,6 @@
 // NumPy's scalars and arrays in pickles.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include "formats/pytorch/pickle_arguments.hpp"
 
 namespace tensorcast::formats::pytorch {

@@ -1,5 +1,5 @@
 #include "formats/pytorch/pickle_arguments.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 namespace tensorcast::formats::pytorch {

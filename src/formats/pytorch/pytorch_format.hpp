@@ -1,6 +1,6 @@
 // Checkpoints of PyTorch, read without running anything: torch.save's zip archives and its older files of pickles.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include "formats/format.hpp"
 
 namespace tensorcast::formats {

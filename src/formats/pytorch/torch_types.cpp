@@ -1,5 +1,5 @@
 #include "formats/pytorch/torch_types.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
 

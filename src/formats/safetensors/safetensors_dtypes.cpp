@@ -1,5 +1,5 @@
 #include "formats/safetensors/safetensors_dtypes.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
 

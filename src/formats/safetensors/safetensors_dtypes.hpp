@@ -1,6 +1,6 @@
 // The types of safetensors, in its own spelling.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <string_view>
 
 #include "tensorcast/dtype.hpp"

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <span>
 #include <string_view>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "formats/safetensors/safetensors_header.hpp"
 
 using tensorcast::Result;

@@ -1,5 +1,5 @@
 #include "formats/safetensors/safetensors_format.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <algorithm>

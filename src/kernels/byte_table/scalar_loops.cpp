@@ -1,5 +1,5 @@
 #include <cstring>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/byte_table/loop.hpp"
 
 namespace tensorcast::kernels::byte_table {

@@ -1,5 +1,5 @@
 #include "kernels/byte_table/six_bits.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <array>
 
 #include "codec/reference_cast.hpp"

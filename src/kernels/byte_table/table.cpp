@@ -1,5 +1,5 @@
 #include "kernels/byte_table/table.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "codec/reference_cast.hpp"

@@ -1,6 +1,6 @@
 // Conversions of many elements of 8 bits or fewer under any policy, scales included.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <cstddef>
 #include <cstdint>

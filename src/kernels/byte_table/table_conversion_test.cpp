@@ -1,5 +1,5 @@
 #include "kernels/byte_table/table_conversion.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <vector>
 
 #include <gtest/gtest.h>

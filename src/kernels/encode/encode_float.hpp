@@ -1,6 +1,6 @@
 // Every hub to every floating-point target and to bool, rounded once.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <type_traits>
 
 #include "codec/policy.hpp"

@@ -1,5 +1,5 @@
 #include "kernels/multiply.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <bit>
 
 #include "kernels/encode/blocks.hpp"

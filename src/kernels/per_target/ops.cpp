@@ -1,6 +1,6 @@
 #include "kernels/per_target/functions.hpp"
 #include "kernels/simd/simd.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
 extern constexpr Ops ops = {

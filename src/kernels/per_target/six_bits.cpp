@@ -1,5 +1,5 @@
 #include "kernels/simd/six_bits.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/per_target/functions.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {

@@ -1,7 +1,7 @@
 // Lookups in byte tables, a register of indices at a time.
 #include <type_traits>
 #include <utility>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/for_each_block.hpp"
 #include "kernels/per_target/functions.hpp"
 

@@ -1,6 +1,6 @@
 // The vocabulary of simd.hpp for any CPU, in vectors of 16 bytes that the compiler lowers to the CPU's instructions.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The vocabulary of vector operations that kernels are written in, for the target that the source is compiled for.
 // Each target's header defines all of it; adding an instruction set is adding such a header.
 //

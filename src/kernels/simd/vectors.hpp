@@ -2,7 +2,7 @@
 //
 // A unit is kLanes elements: one register of 32-bit lanes or two of 64-bit lanes. A block is four units.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>

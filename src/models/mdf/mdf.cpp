@@ -1,5 +1,5 @@
 #include "models/mdf/mdf.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include "io/input_file.hpp"

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "models/mdf/mdf_graph.hpp"
 #include "models/mdf/mdf_model.hpp"
 #include "models/mdf/mdf_tree.hpp"

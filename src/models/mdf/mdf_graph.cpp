@@ -1,5 +1,5 @@
 #include "models/mdf/mdf_graph.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 #include "models/mdf/mdf_number.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <charconv>
 #include <limits>
 

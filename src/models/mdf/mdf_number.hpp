@@ -1,6 +1,6 @@
 // Parses numbers like Python's int() and float().
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <optional>
 #include <string_view>
 

@@ -1,6 +1,6 @@
 // The folder of a model, from which its external data is found.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
 #include <string>
 #include <system_error>

@@ -1,5 +1,5 @@
 #include "models/onnx/onnx_format.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <array>
 
 #include "io/input_file.hpp"

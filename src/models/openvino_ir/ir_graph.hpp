@@ -1,6 +1,6 @@
 // Builds a graph from the layers of an IR.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include "models/openvino_ir/ir_document.hpp"
 #include "models/openvino_ir/ir_weights.hpp"
 #include "tensorcast/graph.hpp"

@@ -1,5 +1,5 @@
 #include "models/openvino_ir/openvino_ir.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <algorithm>

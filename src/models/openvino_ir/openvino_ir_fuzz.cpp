@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "models/openvino_ir/ir_graph.hpp"
 
 using namespace tensorcast::models::openvino_ir;

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <string>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "check.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/explain.hpp"

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "check.hpp"
 #include "tensorcast/file.hpp"
 #include "tensorcast/tensor_file.hpp"

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstring>
 #include <vector>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "check.hpp"
 #include "tensorcast/graph.hpp"
 #include "tensorcast/model.hpp"

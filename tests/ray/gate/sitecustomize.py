@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Python imports this in Ray's workers: while the test's gate is closed, no shard begins after one is done."""
 
 import os

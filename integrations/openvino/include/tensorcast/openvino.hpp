@@ -8,7 +8,7 @@
 // The program compiles it with its own OpenVINO, 2024.4 or newer. A model that it saves needs Core::add_extension()
 // with the same library when it is read.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <dlfcn.h>
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What ``onnxruntime.transformers`` has, done by :func:`tensorcast.onnx.convert`."""
 
 from . import float16

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``convert_float_to_float16`` of ``onnxruntime.transformers``, done by :func:`tensorcast.onnx.convert`.
 
 from onnxruntime.transformers import float16      # before

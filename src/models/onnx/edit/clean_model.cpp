@@ -1,6 +1,6 @@
 // tensorcast::onnx::clean(): takes Casts and Identities away that change no value.
 #include <fmt/format.h>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "models/onnx/edit/model_files.hpp"
 #include "models/onnx/guarded_for_file.hpp"
 #include "models/onnx/ir/graph_scopes.hpp"

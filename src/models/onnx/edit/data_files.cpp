@@ -1,5 +1,5 @@
 #include "models/onnx/edit/data_files.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <algorithm>

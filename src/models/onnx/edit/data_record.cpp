@@ -1,5 +1,5 @@
 #include "models/onnx/edit/data_record.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <string_view>
 #include <utility>
 

@@ -2,7 +2,7 @@
 // model remove. It is an entry of metadata_props, so that the rename that decides about the model decides about it,
 // too.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <string>
 #include <vector>
 

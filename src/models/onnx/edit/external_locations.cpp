@@ -1,5 +1,5 @@
 #include "models/onnx/edit/external_locations.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <filesystem>
 #include <memory>

@@ -1,5 +1,5 @@
 #include "models/onnx/edit/inline_functions.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Functions of a model in the place of their calls.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include "io/input_file.hpp"
 #include "models/onnx/ir/model_ir.hpp"
 #include "models/onnx/wire/wire_rope.hpp"

@@ -1,5 +1,5 @@
 #include "models/onnx/edit/opset_upgrade.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <string>

@@ -1,5 +1,5 @@
 #include "models/onnx/edit/retyped_declaration.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
 #include "models/onnx/wire/encode.hpp"

@@ -1,6 +1,6 @@
 // Edits of a node's bytes: other names, and what changes in the graphs that it has as attributes.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <string>
 #include <utility>
 #include <vector>

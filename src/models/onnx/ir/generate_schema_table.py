@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes schema_table.cpp: the types that every version of every operator takes and gives, from the package onnx, and
 those of the operators into which ONNX Runtime fuses transformers, from the package onnxruntime.
 

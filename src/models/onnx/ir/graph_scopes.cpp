@@ -1,5 +1,5 @@
 #include "models/onnx/ir/graph_scopes.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include "tensorcast/dtype.hpp"

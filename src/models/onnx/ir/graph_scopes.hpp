@@ -1,6 +1,6 @@
 // Names for people: where in a model a node or value is, and what type it has.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <string>
 #include <vector>
 

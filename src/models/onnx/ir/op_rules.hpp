@@ -1,6 +1,6 @@
 // What the schemas of ONNX do not say about operators, and changing the types of a model needs.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <string_view>
 

@@ -1,5 +1,5 @@
 #include <fmt/format.h>
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
 #include <utility>

@@ -1,5 +1,5 @@
 #include "models/onnx/ir/resolve_names.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <utility>

@@ -1,5 +1,5 @@
 #include "models/onnx/ir/schema.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <charconv>
 #include <map>

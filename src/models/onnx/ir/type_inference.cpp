@@ -1,5 +1,5 @@
 #include "models/onnx/ir/type_inference.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <bit>
 #include <optional>

@@ -1,6 +1,6 @@
 // Which Casts and Identities of a model can go without changing a value, and what takes the place of their results.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <map>
 #include <string>

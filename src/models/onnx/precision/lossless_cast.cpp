@@ -1,5 +1,5 @@
 #include "models/onnx/precision/lossless_cast.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 namespace tensorcast::models::onnx {
 
 bool keeps_every_value(DType from, DType to) noexcept {

@@ -1,6 +1,6 @@
 // Which conversions keep every value.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include "tensorcast/dtype.hpp"
 
 namespace tensorcast::models::onnx {

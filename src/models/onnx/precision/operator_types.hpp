@@ -1,6 +1,6 @@
 // Types of the inputs and outputs of operators that the schemas do not know, as a request gives them.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <map>
 #include <string>

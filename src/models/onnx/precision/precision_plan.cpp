@@ -1,5 +1,5 @@
 #include "models/onnx/precision/precision_plan.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "models/onnx/ir/graph_scopes.hpp"

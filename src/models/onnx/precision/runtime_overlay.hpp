@@ -1,6 +1,6 @@
 // Which operators a runtime lacks kernels for although ONNX allows the type.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <string_view>
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <iterator>
 #include <utility>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "models/onnx/ir/op_rules.hpp"
 #include "models/onnx/precision/runtime_overlay.hpp"
 #include "models/onnx/precision/slots.hpp"

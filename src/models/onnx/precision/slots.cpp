@@ -1,5 +1,5 @@
 #include "models/onnx/precision/slots.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <utility>
 

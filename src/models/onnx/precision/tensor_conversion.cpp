@@ -1,5 +1,5 @@
 #include "models/onnx/precision/tensor_conversion.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <algorithm>

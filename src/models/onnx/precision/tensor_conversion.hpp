@@ -1,6 +1,6 @@
 // The elements of a TensorProto in another type: surveyed before the conversion, converted while they are written.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <functional>
 #include <map>

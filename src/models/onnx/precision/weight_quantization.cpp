@@ -1,5 +1,5 @@
 #include "models/onnx/precision/weight_quantization.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
 

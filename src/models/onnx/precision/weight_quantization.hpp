@@ -1,6 +1,6 @@
 // Weights as int8 with a scale for each output channel: x is about q * scale, with q from -127 to 127.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <memory>
 #include <vector>

@@ -1,6 +1,6 @@
 // What a model that is run must have besides what every model must: tensors alone, values of the types that they say.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include "io/memory_budget.hpp"
 #include "models/onnx/ir/model_ir.hpp"
 

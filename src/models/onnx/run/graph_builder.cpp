@@ -1,5 +1,5 @@
 #include "models/onnx/run/graph_builder.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <algorithm>

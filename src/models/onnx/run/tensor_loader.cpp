@@ -1,5 +1,5 @@
 #include "models/onnx/run/tensor_loader.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include "io/memory_budget.hpp"

@@ -1,6 +1,6 @@
 // tensorcast::onnx::diff(): compares types, Casts, opsets and initializers of two models.
 #include <fmt/format.h>
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
 #include <map>

@@ -1,5 +1,5 @@
 #include "models/onnx/view/list_casts.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include "models/onnx/guarded_for_file.hpp"

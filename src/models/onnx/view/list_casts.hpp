@@ -1,6 +1,6 @@
 // The Casts of a model, and why each is there.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <vector>
 
 #include "models/onnx/ir/model_ir.hpp"

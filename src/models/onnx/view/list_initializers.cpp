@@ -1,6 +1,6 @@
 // tensorcast::onnx::list_initializers(): the tensors of a model without their elements.
 #include <fmt/format.h>
-
+// SPDX-License-Identifier: Apache-2.0
 #include "formats/onnx/tensor_proto_reader.hpp"
 #include "models/onnx/edit/external_locations.hpp"
 #include "models/onnx/guarded_for_file.hpp"

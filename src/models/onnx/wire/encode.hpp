@@ -1,6 +1,6 @@
 // Fields of a message, and attributes of a new node, as they stand in a model's file.
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <protozero/varint.hpp>
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Field numbers of the messages in an ONNX model. https://github.com/onnx/onnx/blob/main/onnx/onnx.proto
 #pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 
 namespace tensorcast::models::onnx {

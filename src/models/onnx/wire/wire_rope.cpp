@@ -1,5 +1,5 @@
 #include "models/onnx/wire/wire_rope.hpp"
-
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <tuple>
 #include <utility>
