@@ -175,7 +175,7 @@ TC_API tc_status tc_cast_from_strings(const char* data, const int64_t* offsets, 
 TC_API tc_status tc_cast_to_strings(const void* src, tc_dtype from, size_t count, char** data, int64_t** offsets,
                                     const tc_cast_options* options);
 
-/* Releases a block of tc_cast_to_strings; NULL is allowed. */
+/* Releases a block of tc_cast_to_strings or tc_explain; NULL is allowed. */
 TC_API void tc_free(void* memory);
 
 typedef struct tc_promote_options {
@@ -231,6 +231,15 @@ TC_API tc_dtype tc_dtype_at(size_t index);
 
 /* The spellings of a type, from index 0, the canonical one: NULL behind the last. The strings are static. */
 TC_API const char* tc_dtype_spelling(tc_dtype dtype, size_t index);
+
+/* Explains one number in type `to`, or in every type if `to` is 0: bits, exact value, error, what happened.
+   Literal  a decimal number, inf or nan, rounded first to `from` unless that is 0; or a code of `from`, 0x... or 0b...
+   Results  *json belongs to the caller, who gives it to tc_free: what `tcast explain --json` prints, on one line.
+   Options  NULL means the defaults.
+   Errors   TC_PARSE: the literal is not a number; TC_INVALID_ARGUMENT: a code that `from` does not have, an unknown
+            type. *json is then unchanged. If the options demand an error, the JSON says so. */
+TC_API tc_status tc_explain(const char* literal, tc_dtype from, tc_dtype to, const tc_cast_options* options,
+                            char** json);
 
 /* The message of this thread's last failed call; "" before the first failure. Valid until the thread's next call. */
 TC_API const char* tc_last_error(void);

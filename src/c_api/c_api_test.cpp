@@ -189,4 +189,33 @@ TEST(CApi, Dequantize) {
   EXPECT_EQ(tc_dequantize(&weight, 0, 1, out.data(), TC_FLOAT32, nullptr), TC_INVALID_ARGUMENT);
 }
 
+TEST(CApiTest, ExplainsANumberAsTheCommandDoes) {
+  char* json = nullptr;
+  ASSERT_EQ(tc_explain(" 0.1", 0, TC_FLOAT8_E4M3FN, nullptr, &json), TC_OK);
+  EXPECT_STREQ(json,
+               "[{\"value\":\"0.1\",\"results\":[{\"dtype\":\"float8_e4m3fn\",\"code\":\"0x1D\",\"sign_bits\":\"0\","
+               "\"exponent_bits\":\"0011\",\"mantissa_bits\":\"101\",\"exact_value\":\"0.1015625\","
+               "\"shortest_value\":\"0.1015625\",\"exact_error\":\"0.0015625\",\"relative_error\":0.015625,"
+               "\"events\":[\"rounded\"]}]}]");
+  tc_free(json);
+  ASSERT_EQ(tc_explain("0x7C00", TC_FLOAT16, 0, nullptr, &json), TC_OK);
+  const std::string all = json;
+  tc_free(json);
+  EXPECT_NE(all.find("\"source\":{\"dtype\":\"float16\",\"code\":\"0x7C00\""), std::string::npos);
+  EXPECT_NE(all.find("{\"dtype\":\"float6_e3m2fn\""), std::string::npos);
+  json = nullptr;
+  EXPECT_EQ(tc_explain("1\"", 0, 0, nullptr, &json), TC_PARSE);
+  EXPECT_EQ(tc_explain("0x1FF", TC_UINT8, 0, nullptr, &json), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_explain("1", 0, 99, nullptr, &json), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_explain(nullptr, 0, 0, nullptr, &json), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_explain("1", 0, 0, nullptr, nullptr), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(json, nullptr);
+  tc_cast_options options;
+  tc_cast_options_init(&options);
+  options.out_of_range = TC_RANGE_ERROR;
+  ASSERT_EQ(tc_explain("300", 0, TC_UINT8, &options, &json), TC_OK);
+  EXPECT_NE(std::string(json).find("\"error\":\"value 300 does not fit uint8\""), std::string::npos);
+  tc_free(json);
+}
+
 }  // namespace
