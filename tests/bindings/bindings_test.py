@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The binding of docs/bindings.md works as it stands there."""
 
+import json
 import os
 import re
 import struct
+import subprocess
 import types
 
 import pytest
@@ -47,3 +49,20 @@ def test_options_and_errors(binding):
 def test_the_structs_are_those_of_the_header(binding):
     assert binding.c.sizeof(binding.CastOptions) == 56
     assert binding.c.sizeof(binding.CastReport) == 8 + 8 * 8 + 5 * 8
+
+
+@pytest.mark.parametrize("literal", ["0.1", "-2.5", "nan", "-inf", "1e300", "0x7f", "3/7", "300"])
+def test_explanations_are_those_of_the_command(binding, tcast, literal):
+    c = binding.c
+    library = c.CDLL(binding.lib._name)
+    library.tc_explain.argtypes = [c.c_char_p, c.c_int32, c.c_int32, c.c_void_p, c.POINTER(c.c_void_p)]
+    library.tc_free.argtypes = [c.c_void_p]
+    for to in ("float8_e4m3fn", "float16", "int8", "float4_e2m1fn", "bool"):
+        text = c.c_void_p()
+        number = library.tc_dtype_parse(to.encode())
+        status = library.tc_explain(literal.encode(), 0, number, None, c.byref(text))
+        done = subprocess.run([tcast, "explain", "--json", "--to", to, "--", literal], capture_output=True, text=True)
+        assert (status == 0) == (done.returncode == 0), done.stderr
+        if status == 0:
+            assert json.loads(c.string_at(text)) == json.loads(done.stdout)
+            library.tc_free(text)
