@@ -96,7 +96,7 @@ class Reading {
     }
     if (checkpoint_.models.empty()) {
       if (!reads_torch() && std::ranges::any_of(*files, [](const ListedFile& file) {
-            const std::string_view name = last_component(file.name);
+            const std::string name = last_component(file.name);
             return is_torch_weights_name(file.name) || name == ".metadata" || name.ends_with(".distcp");
           })) {
         return Error{
