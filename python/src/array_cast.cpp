@@ -4,6 +4,8 @@
 
 #include "arguments.hpp"
 #include "array_types.hpp"
+#include "dlpack.hpp"
+#include "torch_cast.hpp"
 
 namespace tensorcast::python {
 namespace {
@@ -48,6 +50,31 @@ Result<void> released(std::span<const std::int64_t> shape, Work&& work) {
   return done;
 }
 
+// Returns null without a Python error if the general form must decide.
+PyObject* cast_numpy(PyArrayObject* array, DType to, const CastOptions& options) {
+  const ArrayType from = array_type(PyArray_DESCR(array));
+  if (from.dtype == DType::undefined || from.one_per_byte || to == DType::string) return nullptr;
+  PyArray_Descr* descr = array_descr(to);
+  if (descr == nullptr) {
+    return PyErr_Format(PyExc_TypeError, "the installed ml_dtypes has no %s; upgrade it or pass packed=True",
+                        name(to).data());
+  }
+  Py_INCREF(descr);
+  PyObject* made = PyArray_Empty(PyArray_NDIM(array), PyArray_DIMS(array), descr, 0);
+  if (made == nullptr) {  // too large; the general form reports the error
+    PyErr_Clear();
+    return nullptr;
+  }
+  auto* result = reinterpret_cast<PyArrayObject*>(made);
+  const bool simple = PyArray_IS_C_CONTIGUOUS(array) && PyArray_ISNOTSWAPPED(array) && bit_width(to) >= 8;
+  Result<void> done = simple && static_cast<std::size_t>(PyArray_SIZE(array)) < release_elements
+                          ? cast_dense(array, from.dtype, result, to, options)
+                          : cast_between(array, from.dtype, false, result, to, bit_width(to) < 8, options, nullptr);
+  if (done) return made;
+  Py_DECREF(made);
+  return raise_error(done.error());
+}
+
 }  // namespace
 
 Result<void> cast_between(PyArrayObject* src, DType from, bool src_one_per_byte, PyArrayObject* dst, DType to,
@@ -66,6 +93,18 @@ Result<void> cast_scaled_released(const StridedArray& src, const StridedArray& d
   return released(src.shape, [&](bool (*stop)()) { return cast_scaled(src, dst, scales, options, report, stop); });
 }
 
+Result<void> cast_flat(std::byte* src, DType from, std::byte* dst, DType to, std::int64_t count,
+                       const CastOptions& options) {
+  const std::int64_t shape[] = {count};
+  const auto elements = static_cast<std::size_t>(count);
+  const TensorView source{from, shape, {src, storage_bytes(from, elements)}};
+  const MutableTensorView target{to, shape, {dst, storage_bytes(to, elements)}};
+  if (elements < release_elements) return cast(source, target, options, options.execution);
+  const std::int64_t steps[] = {bit_width(from) / 8, bit_width(to) / 8};
+  return cast_released({src, shape, std::span(steps).first(1), from}, {dst, shape, std::span(steps).last(1), to},
+                       options, nullptr);
+}
+
 void set_general_cast(PyObject* function) {
   Py_INCREF(function);
   Py_XDECREF(general_cast);
@@ -76,18 +115,16 @@ PyObject* cast_array(PyObject*, PyObject* const* arguments, Py_ssize_t positiona
   const auto hand_over = [&] {
     return PyObject_Vectorcall(general_cast, arguments, static_cast<std::size_t>(positional), keywords);
   };
-  if (positional != 2 || !PyArray_CheckExact(arguments[0])) return hand_over();
-  if (is_swapped(arguments[1])) return hand_over();
-  auto* array = reinterpret_cast<PyArrayObject*>(arguments[0]);
-  const ArrayType from = array_type(PyArray_DESCR(array));
+  if (positional != 2) return hand_over();
+  PyObject* const x = arguments[0];
+  const bool is_array = PyArray_CheckExact(x), is_torch = is_torch_tensor(x);
+  if ((!is_array && !is_torch && !lends_memory(x)) || is_swapped(arguments[1])) return hand_over();
   const DType to = dtype_argument(arguments[1]);
   if (to == DType::undefined) {  // perhaps a text type of NumPy, such as U12; the general form reports the error
     if (!PyUnicode_Check(arguments[1])) return nullptr;
     PyErr_Clear();
     return hand_over();
   }
-  if (from.dtype == DType::undefined || from.one_per_byte || to == DType::string) return hand_over();
-
   CastOptions options;
   const Py_ssize_t keyword_count = keywords == nullptr ? 0 : PyTuple_GET_SIZE(keywords);
   for (Py_ssize_t i = 0; i < keyword_count; ++i) {
@@ -96,26 +133,18 @@ PyObject* cast_array(PyObject*, PyObject* const* arguments, Py_ssize_t positiona
     if (taken < 0) return nullptr;
     if (taken == 0) return hand_over();
   }
-
-  PyArray_Descr* descr = array_descr(to);
-  if (descr == nullptr) {
-    PyErr_Format(PyExc_TypeError, "the installed ml_dtypes has no %s; upgrade it or pass packed=True", name(to).data());
-    return nullptr;
-  }
-  Py_INCREF(descr);
-  PyObject* made = PyArray_Empty(PyArray_NDIM(array), PyArray_DIMS(array), descr, 0);
-  if (made == nullptr) {  // too large; the general form reports the error
+  PyObject* result = nullptr;
+  if (is_array) {
+    result = cast_numpy(reinterpret_cast<PyArrayObject*>(x), to, options);
+  } else if (is_torch) {
+    result = cast_torch(x, to, options);
+  } else if (PyObject* const array = array_on_dlpack(x); array != nullptr) {
+    result = cast_numpy(reinterpret_cast<PyArrayObject*>(array), to, options);
+    Py_DECREF(array);
+  } else {
     PyErr_Clear();
-    return hand_over();
   }
-  auto* result = reinterpret_cast<PyArrayObject*>(made);
-  const bool simple = PyArray_IS_C_CONTIGUOUS(array) && PyArray_ISNOTSWAPPED(array) && bit_width(to) >= 8;
-  Result<void> done = simple && static_cast<std::size_t>(PyArray_SIZE(array)) < release_elements
-                          ? cast_dense(array, from.dtype, result, to, options)
-                          : cast_between(array, from.dtype, false, result, to, bit_width(to) < 8, options, nullptr);
-  if (done) return made;
-  Py_DECREF(made);
-  return raise_error(done.error());
+  return result != nullptr || PyErr_Occurred() != nullptr ? result : hand_over();
 }
 
 }  // namespace tensorcast::python

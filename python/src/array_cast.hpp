@@ -10,13 +10,17 @@
 
 namespace tensorcast::python {
 
-// cast(x, to, /, **options). Calls the general cast of tensorcast._arrays for everything that needs preparation: other
-// objects, subclasses, strings, other byte orders, out=, copy=, order=, packed=, report=, arrays of scales, and
-// malformed calls.
+// cast(x, to, /, **options) of a NumPy array, a PyTorch tensor or an object with DLPack. Calls the general cast of
+// tensorcast._arrays for everything that needs preparation: other objects, subclasses, strings, other byte orders,
+// out=, copy=, order=, packed=, report=, arrays of scales, and malformed calls.
 PyObject* cast_array(PyObject* self, PyObject* const* arguments, Py_ssize_t positional, PyObject* keywords);
 
 // Sets the Python function of the general cast.
 void set_general_cast(PyObject* function);
+
+// Casts `count` elements without gaps, and releases the GIL if that pays. Precondition: both types have 8 bits or more.
+Result<void> cast_flat(std::byte* src, DType from, std::byte* dst, DType to, std::int64_t count,
+                       const CastOptions& options);
 
 // Calls cast_strided() and releases the GIL if that pays; stops for signals.
 Result<void> cast_released(const StridedArray& src, const StridedArray& dst, const CastOptions& options,

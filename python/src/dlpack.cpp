@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "array_types.hpp"
+#include "torch_cast.hpp"
 
 namespace tensorcast::python {
 namespace {
@@ -184,14 +185,23 @@ PyObject* shape_tuple(const std::vector<npy_intp>& shape) {
   return tuple;
 }
 
+// A view of a tensor's memory. Elements of a packed type are flat bytes.
+struct View {
+  PyObject* array = nullptr;  // owned; null: a Python error is set
+  DType dtype = DType::undefined;
+  bool is_packed = false;
+  std::vector<npy_intp> shape;  // in elements
+};
+
 // `owner` is borrowed.
-PyObject* view(const DLTensor& tensor, bool one_per_byte, bool read_only, PyObject* owner) {
+View make_view(const DLTensor& tensor, bool one_per_byte, bool read_only, PyObject* owner) {
   const DType dtype = dtype_of(tensor.dtype);
   const int lanes = tensor.dtype.lanes;
   const bool packed = bit_width(dtype) < 8 && !one_per_byte;
   if (dtype == DType::undefined || (lanes != 1 && !(packed && lanes * bit_width(dtype) == 8))) {
-    return PyErr_Format(PyExc_TypeError, "no cast knows the DLPack type of code %d with %d bits and %d lanes",
-                        tensor.dtype.code, tensor.dtype.bits, lanes);
+    PyErr_Format(PyExc_TypeError, "no cast knows the DLPack type of code %d with %d bits and %d lanes",
+                 tensor.dtype.code, tensor.dtype.bits, lanes);
+    return {};
   }
   std::vector<npy_intp> shape(tensor.shape, tensor.shape + tensor.ndim);
   if (lanes > 1 && !shape.empty()) shape.back() *= lanes;  // a scalar of several lanes does not exist in any library
@@ -203,8 +213,8 @@ PyObject* view(const DLTensor& tensor, bool one_per_byte, bool read_only, PyObje
   PyArray_Descr* descr = array_descr(packed ? DType::uint8 : dtype);
   if (packed) {
     if (!is_c_order(tensor)) {
-      return PyErr_Format(PyExc_TypeError, "packed %s must be contiguous; make a contiguous copy first",
-                          name(dtype).data());
+      PyErr_Format(PyExc_TypeError, "packed %s must be contiguous; make a contiguous copy first", name(dtype).data());
+      return {};
     }
     lengths = {static_cast<npy_intp>(storage_bytes(dtype, static_cast<std::size_t>(count)))};
   } else if (tensor.strides != nullptr) {
@@ -213,7 +223,8 @@ PyObject* view(const DLTensor& tensor, bool one_per_byte, bool read_only, PyObje
     }
   }
   if (descr == nullptr) {
-    return PyErr_Format(PyExc_TypeError, "the installed ml_dtypes has no %s; upgrade it", name(dtype).data());
+    PyErr_Format(PyExc_TypeError, "the installed ml_dtypes has no %s; upgrade it", name(dtype).data());
+    return {};
   }
   static std::byte nothing[8];  // NumPy would allocate where an empty tensor has no memory
   void* data = count == 0 ? nothing : static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
@@ -221,46 +232,57 @@ PyObject* view(const DLTensor& tensor, bool one_per_byte, bool read_only, PyObje
   PyObject* array = PyArray_NewFromDescr(&PyArray_Type, descr, static_cast<int>(lengths.size()), lengths.data(),
                                          strides.empty() ? nullptr : strides.data(), data,
                                          read_only ? 0 : NPY_ARRAY_WRITEABLE, nullptr);
-  if (array == nullptr) return nullptr;
+  if (array == nullptr) return {};
   Py_INCREF(owner);
   if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array), owner) != 0) {
     Py_DECREF(array);
-    return nullptr;
+    return {};
   }
   PyArray_UpdateFlags(reinterpret_cast<PyArrayObject*>(array),
                       NPY_ARRAY_ALIGNED | NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS);
-  PyObject* lengths_tuple = shape_tuple(shape);
-  if (lengths_tuple == nullptr) {
-    Py_DECREF(array);
-    return nullptr;
-  }
-  return Py_BuildValue("(NsN)", array, name(dtype).data(), lengths_tuple);
+  return {array, dtype, packed, std::move(shape)};
 }
 
 template <class Managed>
-PyObject* take(PyObject* capsule) {
+View take(PyObject* capsule) {
   auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, CapsuleName<Managed>::fresh));
-  if (managed == nullptr) return nullptr;
+  if (managed == nullptr) return {};
   bool one_per_byte = false;
   bool read_only = false;
   if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) {
     if (managed->major != 1) {
-      return PyErr_Format(PyExc_BufferError, "DLPack version %u.%u is not 1", managed->major, managed->minor);
+      PyErr_Format(PyExc_BufferError, "DLPack version %u.%u is not 1", managed->major, managed->minor);
+      return {};
     }
     one_per_byte = (managed->flags & flag_one_per_byte) != 0;
     read_only = (managed->flags & flag_read_only) != 0;
   }
-  if (!check(managed->tensor)) return nullptr;  // the capsule keeps the tensor
+  if (!check(managed->tensor)) return {};  // the capsule keeps the tensor
   PyObject* owner = PyCapsule_New(managed, CapsuleName<Managed>::used, &release<Managed>);
-  if (owner == nullptr) return nullptr;
+  if (owner == nullptr) return {};
   if (PyCapsule_SetName(capsule, CapsuleName<Managed>::used) != 0 || PyCapsule_SetDestructor(capsule, nullptr) != 0) {
     PyCapsule_SetDestructor(owner, nullptr);
     Py_DECREF(owner);
-    return nullptr;
+    return {};
   }
-  PyObject* result = view(managed->tensor, one_per_byte, read_only, owner);
+  View result = make_view(managed->tensor, one_per_byte, read_only, owner);
   Py_DECREF(owner);
   return result;
+}
+
+View view_of(PyObject* capsule) {
+  if (PyCapsule_IsValid(capsule, CapsuleName<DLManagedTensorVersioned>::fresh)) {
+    return take<DLManagedTensorVersioned>(capsule);
+  }
+  if (PyCapsule_IsValid(capsule, CapsuleName<DLManagedTensor>::fresh)) return take<DLManagedTensor>(capsule);
+  PyErr_Format(PyExc_TypeError, "%R is not a DLPack capsule, or was used before", capsule);
+  return {};
+}
+
+bool is_host_device(PyObject* device) {
+  if (!PyTuple_Check(device) || PyTuple_GET_SIZE(device) != 2) return false;
+  const long type = PyLong_AsLong(PyTuple_GET_ITEM(device, 0));
+  return type == device_cpu || type == device_cuda_host;
 }
 
 // The data that a capsule of tensorcast keeps alive.
@@ -320,11 +342,47 @@ PyObject* give(PyArrayObject* array, const Coded& type, std::uint64_t flags) {
 }  // namespace
 
 PyObject* from_dlpack(PyObject* capsule) {
-  if (PyCapsule_IsValid(capsule, CapsuleName<DLManagedTensorVersioned>::fresh)) {
-    return take<DLManagedTensorVersioned>(capsule);
+  const View view = view_of(capsule);
+  if (view.array == nullptr) return nullptr;
+  PyObject* const shape = shape_tuple(view.shape);
+  if (shape == nullptr) {
+    Py_DECREF(view.array);
+    return nullptr;
   }
-  if (PyCapsule_IsValid(capsule, CapsuleName<DLManagedTensor>::fresh)) return take<DLManagedTensor>(capsule);
-  return PyErr_Format(PyExc_TypeError, "%R is not a DLPack capsule, or was used before", capsule);
+  return Py_BuildValue("(NsN)", view.array, name(view.dtype).data(), shape);
+}
+
+bool lends_memory(PyObject* x) noexcept {
+  PyTypeObject* const type = Py_TYPE(x);
+  static PyTypeObject* known = nullptr;  // the last type that does; owned
+  if (type == known) return true;
+  auto* const object = reinterpret_cast<PyObject*>(type);
+  if (PyObject_HasAttrString(object, "__dlpack__") == 0 || PyObject_HasAttrString(object, "__dlpack_device__") == 0 ||
+      PyObject_HasAttrString(object, "__array_namespace__") != 0 || PyArray_Check(x) || PyArray_IsScalar(x, Generic) ||
+      may_be_torch_tensor(x)) {
+    return false;
+  }
+  Py_INCREF(type);
+  Py_XSETREF(known, type);
+  return true;
+}
+
+PyObject* array_on_dlpack(PyObject* x) {
+  static PyObject* const device_of = PyUnicode_InternFromString("__dlpack_device__");
+  static PyObject* const capsule_of = PyUnicode_InternFromString("__dlpack__");
+  static PyObject* const keywords = Py_BuildValue("(s)", "max_version");
+  static PyObject* const newest = Py_BuildValue("(ii)", 1, 1);
+  PyObject* const device = PyObject_CallMethodNoArgs(x, device_of);
+  const bool is_on_host = device != nullptr && is_host_device(device);
+  Py_XDECREF(device);
+  PyObject* const arguments[] = {x, newest};
+  PyObject* const capsule = is_on_host ? PyObject_VectorcallMethod(capsule_of, arguments, 1, keywords) : nullptr;
+  if (capsule == nullptr) return nullptr;
+  const View view = view_of(capsule);
+  Py_DECREF(capsule);
+  if (view.array == nullptr || !view.is_packed) return view.array;
+  Py_DECREF(view.array);
+  return nullptr;
 }
 
 PyObject* to_dlpack(PyObject* object, bool versioned, bool copied) {

@@ -29,6 +29,7 @@
 #include "tensorcast/promote.hpp"
 #include "tensorcast/target.hpp"
 #include "tensorcast/version.hpp"
+#include "torch_cast.hpp"
 
 namespace nb = nanobind;
 namespace tc = tensorcast;
@@ -233,6 +234,16 @@ NB_MODULE(_core, module) {
   module.def(
       "set_general_cast", [](const nb::callable& function) { tensorcast::python::set_general_cast(function.ptr()); },
       nb::arg("function"), "Names the function that cast hands over to.");
+  module.def(
+      "load_torch",
+      [](const nb::dict& parts) {
+        if (tensorcast::python::load_torch(parts.ptr()) != 0) throw nb::python_error();
+      },
+      nb::arg("parts"), "Gives cast what it needs of PyTorch.");
+  module.def(
+      "make_torch_operator",
+      [](nb::handle dispatched) { return stolen(tensorcast::python::make_torch_operator(dispatched.ptr())); },
+      nb::arg("dispatched"), "A shorter way to PyTorch's operator, for calls that PyTorch need not see.");
   module.def(
       "dtype_name", [](nb::handle dtype) { return std::string(tc::name(dtype_of(dtype))); }, nb::arg("dtype").none(),
       "Canonical name of a dtype argument.");

@@ -34,6 +34,32 @@ if hasattr(torch, "float4_e2m1fn_x2"):
 _PAIRS = "float4_e2m1fn"
 
 
+def _load_fast_way() -> None:
+    """Lets ``tensorcast.cast`` convert plain tensors without this module, where PyTorch has all that it asks."""
+    try:
+        _core.load_torch(
+            {
+                "Tensor": torch.Tensor,
+                "Parameter": torch.nn.Parameter,
+                "strided": torch.strided,
+                "dtypes": _TORCH_TYPE,
+                "empty_like": torch.empty_like,
+                "is_grad_enabled": torch.is_grad_enabled,
+                "forward_ad": vars(forward_ad),
+                "transforms_active": _PYTORCH._C._are_functorch_transforms_active,
+                "dispatch_modes": _PYTORCH._C._len_torch_dispatch_stack,
+                "function_modes": _PYTORCH._C._len_torch_function_stack,
+                "is_tracing": _PYTORCH._C._is_tracing,
+                "is_profiled": _PYTORCH._C._autograd._profiler_enabled,
+            }
+        )
+    except AttributeError:  # a version that names them otherwise
+        pass
+
+
+_load_fast_way()
+
+
 def type_name(to: Any) -> str:
     """The canonical name of a type in any spelling, also ``torch.bfloat16``."""
     if isinstance(to, torch.dtype):

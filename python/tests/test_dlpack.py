@@ -247,3 +247,39 @@ def test_arrays_of_jax_cannot_be_changed():
     with pytest.raises(ValueError, match="read-only"):
         array[0] = 2
     assert tc.from_dlpack(x, copy=True).flags.writeable and x[0] == 1
+
+
+class Lender:
+    """An object with DLPack of no library that tensorcast knows."""
+
+    def __init__(self, array, device=(1, 0)):
+        self.array, self.device, self.asked = array, device, 0
+
+    def __dlpack_device__(self):
+        return self.device
+
+    def __dlpack__(self, **options):
+        self.asked += 1
+        return tc.dlpack(self.array).__dlpack__(**options)
+
+
+def test_casts_of_lent_memory_need_no_python_code(monkeypatch):
+    from tensorcast import _exchange
+
+    numbers = np.arange(24, dtype=np.float32).reshape(4, 6)
+    general = []
+    original = _exchange.cast_tensor
+    monkeypatch.setattr(_exchange, "cast_tensor", lambda *arguments: general.append(1) or original(*arguments))
+    tc.cast(pytest.importorskip("torch").ones(1), "float16")  # from now on, what is PyTorch's is known
+    general.clear()
+    for array in (numbers, numbers.T, numbers[::2, ::-3], numbers[:0], np.array(3, np.float32), tc.cast(numbers, "bfloat16")):
+        lender = Lender(array)
+        result = tc.cast(lender, "float16", scale=0.5)
+        assert type(result) is np.ndarray and np.array_equal(result, tc.cast(array, "float16", scale=0.5))
+        assert lender.asked == 1 and not general
+    small = tc.cast(numbers, "int4")
+    assert np.array_equal(codes(tc.cast(Lender(small), "int8")), codes(tc.cast(small, "int8"))) and general
+    with pytest.raises(tc.CastError, match="device"):
+        tc.cast(Lender(numbers, (2, 0)), "float16")
+    with pytest.raises(tc.CastError, match="element 4"):
+        tc.cast(Lender(numbers), "uint2", out_of_range="error")

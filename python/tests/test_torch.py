@@ -61,6 +61,62 @@ def test_shapes_and_strides_of_tensors():
     assert tc.cast(torch.tensor([1 + 2j]).conj().imag, "float16").tolist() == [-2]  # a lazily negated view
 
 
+class General:
+    """Counts the calls that go through Python code."""
+
+    def __init__(self, monkeypatch):
+        from tensorcast import _torch
+
+        self.calls, original = 0, _torch.cast_tensor
+
+        def counted(*arguments):
+            self.calls += 1
+            return original(*arguments)
+
+        monkeypatch.setattr(_torch, "cast_tensor", counted)
+
+    def of(self, x, to="bfloat16", **options):
+        before = self.calls
+        return tc.cast(x, to, **options), self.calls - before
+
+
+def test_plain_tensors_take_the_short_way(monkeypatch):
+    tc.cast(torch.ones(1), "float16")  # loads what the short way needs
+    general = General(monkeypatch)
+    for x in (torch.randn(100), torch.randn(3, 4, 5), torch.randn(()), torch.empty(0, 3), torch.randn(1 << 17),
+              torch.nn.Parameter(torch.randn(5), requires_grad=False), torch.randn(4, 6)[1:3]):  # fmt: skip
+        result, calls = general.of(x)
+        assert calls == 0 and type(result) is torch.Tensor and not result.requires_grad
+        assert result.shape == x.shape and result.stride() == x.stride() and torch.equal(result, x.bfloat16())
+        result.resize_(9)  # the memory is PyTorch's own
+    with torch.no_grad():
+        result, calls = general.of(torch.ones(2, requires_grad=True), torch.float8_e4m3fn, saturate=False)
+        assert calls == 0 and result.dtype == torch.float8_e4m3fn and not result.requires_grad
+    with torch.inference_mode():
+        result, calls = general.of(torch.ones(2))
+        assert calls == 0 and result.is_inference()
+    with pytest.raises(tc.OutOfRangeError, match="element 70000"):
+        general.of(torch.arange(70001.0), "int32", out_of_range="error", scale=30678.5)
+    assert general.calls == 0
+
+
+def test_other_tensors_take_the_long_way(monkeypatch):
+    tc.cast(torch.ones(1), "float16")
+    general = General(monkeypatch)
+    with torch.device("cpu"):  # a function mode
+        assert general.of(torch.ones(2))[1] == 1
+    for x in (torch.randn(4, 6).T, torch.randn(4, 6)[:, ::2], torch.randn(3).expand(2, 3), torch.randn(2, requires_grad=True),
+              torch.complex(torch.ones(2), torch.ones(2)).conj().imag, torch.empty(2, device="meta"),
+              type("Named", (torch.Tensor,), {})([1.0, 2])):  # fmt: skip
+        result, calls = general.of(x)
+        assert calls == 1 and result.dtype == torch.bfloat16 and result.shape == x.shape
+        assert x.is_meta or torch.equal(result.detach(), x.detach().bfloat16())
+    assert general.of(torch.ones(2), report=True)[1] == general.of(torch.ones(2), copy=False)[1] == 1
+    with pytest.raises(TypeError, match="dense"):
+        general.of(torch.ones(2).to_sparse())
+    assert general.calls == 11
+
+
 def test_copy_and_out_of_tensors():
     x = torch.tensor([1.0, 2.0])
     assert tc.cast(x, "float32", copy=False) is x

@@ -59,6 +59,40 @@ def test_it_passes_the_checks_of_pytorch():
     torch.library.opcheck(torch.ops.tensorcast.cast, (torch.randn(4, 6)[:, ::2], "float32"))
 
 
+def test_pytorch_sees_the_operator_where_it_looks():
+    from torch.overrides import TorchFunctionMode
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    seen = []
+
+    class Dispatched(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            seen.append(function)
+            return function(*args, **(kwargs or {}))
+
+    class Called(TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            seen.append(function)
+            return function(*args, **(kwargs or {}))
+
+    x = torch.ones(3)
+    with Dispatched():
+        torch.ops.tensorcast.cast(x, "float16")
+    assert torch.ops.tensorcast.cast.default in seen
+    seen.clear()
+    with Called():
+        torch.ops.tensorcast.cast.default(x, "float16")
+    assert torch.ops.tensorcast.cast.default in seen
+    with torch.profiler.profile() as profile:
+        torch.ops.tensorcast.cast(x, "float16")
+    assert "tensorcast::cast" in {event.key for event in profile.key_averages()}
+    for wrong in ({"float_string": "plain"}, {"nothing": 1}):
+        with pytest.raises(RuntimeError, match="argument"):
+            torch.ops.tensorcast.cast(x, "float16", **wrong)
+    with pytest.raises(RuntimeError, match="to"):
+        torch.ops.tensorcast.cast(x, torch.float16)
+
+
 def test_layouts_stay():
     image = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)
     for x in (image, torch.randn(4, 5).T, torch.randn(6, 8)[::2, 1::3], torch.randn(1, 5).expand(4, 5), torch.empty(0, 3)):
