@@ -69,14 +69,18 @@ Result<void> cast_checked(const tensorcast::Conversion& conversion, const tc_cas
   return cast_as(conversion, options_of(*read), pool.execution(), report);
 }
 
-// A block of `tc_free`. Throws std::bad_alloc.
+// A block of `tc_free`. Throws std::bad_alloc, as std::vector does.
 struct Freed {
   void operator()(void* block) const { std::free(block); }
 };
 using Block = std::unique_ptr<std::byte, Freed>;
 Block allocate(size_t bytes) {
   Block block(static_cast<std::byte*>(std::malloc(bytes == 0 ? 1 : bytes)));
+#if TENSORCAST_HAS_EXCEPTIONS
   if (block == nullptr) throw std::bad_alloc();
+#else
+  if (block == nullptr) std::abort();
+#endif
   return block;
 }
 

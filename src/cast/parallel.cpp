@@ -2,6 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "dtype/platform.hpp"
+
+#if TENSORCAST_HAS_THREADS
+
 #include <atomic>
 #include <exception>
 #include <mutex>
@@ -103,3 +107,17 @@ void run_tasks(std::size_t tasks, const Execution& execution, const std::functio
 }
 
 }  // namespace tensorcast::inline TENSORCAST_ABI
+
+#else
+
+namespace tensorcast::inline TENSORCAST_ABI {
+
+bool may_use_threads(const Execution&) noexcept { return false; }
+
+void run_tasks(std::size_t tasks, const Execution&, const std::function<void(std::size_t)>& task) {
+  for (std::size_t i = 0; i < tasks; ++i) task(i);
+}
+
+}  // namespace tensorcast::inline TENSORCAST_ABI
+
+#endif

@@ -1,7 +1,5 @@
 #include <algorithm>
-#include <atomic>
 #include <limits>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -10,10 +8,18 @@
 #include "cast/parallel.hpp"
 #include "cast/pieces.hpp"
 #include "cast/tuning.hpp"
+#include "codec/reference_cast.hpp"
+#include "dtype/platform.hpp"
 #include "kernels/kernel.hpp"
 #include "report/reporter.hpp"
+#if TENSORCAST_HAS_THREADS
+#include <atomic>
+#include <mutex>
+#endif
 
 namespace tensorcast::inline TENSORCAST_ABI {
+
+#if TENSORCAST_HAS_KERNELS
 namespace {
 
 // Fast path: a conversion of up to this many elements that needs one kernel only calls it, as starting the stages would
@@ -45,6 +51,7 @@ class Tasks {
     return {};
   }
 
+#if TENSORCAST_HAS_THREADS
   // The error is that of the first task that fails, as if they had run in order.
   Result<void> run_on_threads(const Execution& execution, ReportAccumulator* total) const {
     std::vector<ReportAccumulator> accumulators(total != nullptr ? count() : 0);
@@ -64,6 +71,9 @@ class Tasks {
     for (const ReportAccumulator& part : accumulators) total->merge(part);
     return outcome;
   }
+#else
+  Result<void> run_on_threads(const Execution&, ReportAccumulator* total) const { return run_in_order(total); }
+#endif
 
  private:
   Result<void> run(std::size_t task, ReportAccumulator* accumulator) const {
@@ -108,5 +118,14 @@ Result<void> run(const Conversion& whole, const codec::Policy& policy, const Exe
   kernels::find_kernel(active_target(), whole.from, whole.to)->run(whole.src, whole.dst, whole.count, policy);
   return {};
 }
+
+#else
+
+Result<void> run(const Conversion& whole, const codec::Policy& policy, const Execution&, CastReport* report) {
+  if (report != nullptr) return Error{.code = ErrorCode::unsupported, .message = "this build has no reports"};
+  return codec::reference_cast(whole.src, whole.from, whole.dst, whole.to, whole.count, policy);
+}
+
+#endif
 
 }  // namespace tensorcast::inline TENSORCAST_ABI

@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <system_error>
 
+#if TENSORCAST_HAS_EXCEPTIONS
+
 namespace tensorcast::inline TENSORCAST_ABI {
 
 Error error_of(const std::exception& thrown) noexcept {
@@ -35,3 +37,5 @@ Error error_of(const std::exception& thrown, const std::string& file) noexcept {
 }
 
 }  // namespace tensorcast::inline TENSORCAST_ABI
+
+#endif

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "dtype/platform.hpp"
 #include "tensorcast/error.hpp"
 
 namespace tensorcast::inline TENSORCAST_ABI {
@@ -15,6 +16,8 @@ namespace tensorcast::inline TENSORCAST_ABI {
 
 // The same, with the file that was worked on, and a hint if memory or threads were short.
 [[nodiscard]] Error error_of(const std::exception& thrown, const std::string& file) noexcept;
+
+#if TENSORCAST_HAS_EXCEPTIONS
 
 // Returns what `body` returns, a Result, or an Error if `body` throws a std::exception.
 // Other exceptions pass: they come from a caller's callback, or from pthread_exit(), which must not be caught.
@@ -36,5 +39,14 @@ template <class Body>
     return error_of(thrown, file);
   }
 }
+
+#else
+
+template <class Body>
+[[nodiscard]] auto guarded(Body&& body) -> decltype(std::forward<Body>(body)()) {
+  return std::forward<Body>(body)();
+}
+
+#endif
 
 }  // namespace tensorcast::inline TENSORCAST_ABI
