@@ -175,7 +175,7 @@ TC_API tc_status tc_cast_from_strings(const char* data, const int64_t* offsets, 
 TC_API tc_status tc_cast_to_strings(const void* src, tc_dtype from, size_t count, char** data, int64_t** offsets,
                                     const tc_cast_options* options);
 
-/* Releases a block of tc_cast_to_strings or tc_explain; NULL is allowed. */
+/* Releases a block of tc_cast_to_strings, tc_explain or tc_describe; NULL is allowed. */
 TC_API void tc_free(void* memory);
 
 typedef struct tc_promote_options {
@@ -240,6 +240,14 @@ TC_API const char* tc_dtype_spelling(tc_dtype dtype, size_t index);
             type. *json is then unchanged. If the options demand an error, the JSON says so. */
 TC_API tc_status tc_explain(const char* literal, tc_dtype from, tc_dtype to, const tc_cast_options* options,
                             char** json);
+
+/* Describes the interface, for programs that fill structs by name and for pages that list what there is.
+   Results  *json belongs to the caller, who gives it to tc_free. An object: "version"; "types", as `tcast types --json`;
+            "cast_options" and "promote_options", with the "bytes" of the struct and, for each option, its name, offset,
+            bytes, kind (boolean, choice, integer, number, type), default, words, first opset and help; "report", the
+            same of tc_cast_report; "block_formats". Members may be added.
+   Errors   TC_INVALID_ARGUMENT: json is NULL. */
+TC_API tc_status tc_describe(char** json);
 
 /* The message of this thread's last failed call; "" before the first failure. Valid until the thread's next call. */
 TC_API const char* tc_last_error(void);

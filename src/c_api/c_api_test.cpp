@@ -189,6 +189,23 @@ TEST(CApi, Dequantize) {
   EXPECT_EQ(tc_dequantize(&weight, 0, 1, out.data(), TC_FLOAT32, nullptr), TC_INVALID_ARGUMENT);
 }
 
+TEST(CApiTest, DescribesTheInterface) {
+  char* json = nullptr;
+  ASSERT_EQ(tc_describe(&json), TC_OK);
+  const std::string text = json;
+  tc_free(json);
+  EXPECT_NE(text.find("{\"name\":\"int64\",\"onnx_number\":7,\"family\":\"integer\",\"bits\":64,\"since_opset\":1,"
+                      "\"lowest\":-9223372036854775808,\"largest\":9223372036854775807,"),
+            std::string::npos);
+  EXPECT_NE(text.find("{\"name\":\"scale\",\"offset\":" + std::to_string(offsetof(tc_cast_options, scale)) +
+                      ",\"bytes\":8,\"kind\":\"number\",\"default\":1,"),
+            std::string::npos);
+  EXPECT_NE(text.find("{\"name\":\"rules\",\"offset\":" + std::to_string(offsetof(tc_promote_options, rules))),
+            std::string::npos);
+  EXPECT_NE(text.find("\"words\":[\"up\",\"down\",\"nearest\"]"), std::string::npos);
+  EXPECT_EQ(tc_describe(nullptr), TC_INVALID_ARGUMENT);
+}
+
 TEST(CApiTest, ExplainsANumberAsTheCommandDoes) {
   char* json = nullptr;
   ASSERT_EQ(tc_explain(" 0.1", 0, TC_FLOAT8_E4M3FN, nullptr, &json), TC_OK);

@@ -51,6 +51,26 @@ def test_the_structs_are_those_of_the_header(binding):
     assert binding.c.sizeof(binding.CastReport) == 8 + 8 * 8 + 5 * 8
 
 
+def test_the_description_is_that_of_the_command_and_the_binding(binding, tcast):
+    c = binding.c
+    library = c.CDLL(binding.lib._name)
+    library.tc_describe.argtypes = [c.POINTER(c.c_void_p)]
+    library.tc_free.argtypes = [c.c_void_p]
+    text = c.c_void_p()
+    assert library.tc_describe(c.byref(text)) == 0
+    described = json.loads(c.string_at(text))
+    library.tc_free(text)
+    done = subprocess.run([tcast, "types", "--json"], capture_output=True, text=True, check=True)
+    assert described["types"] == json.loads(done.stdout)
+    for option in described["cast_options"]["options"]:
+        field = getattr(binding.CastOptions, option["name"])
+        assert (field.offset, field.size) == (option["offset"], option["bytes"])
+        assert tuple(option.get("words", ())) == binding.CHOICES.get(option["name"], ())
+    for number in described["report"]["numbers"]:
+        assert getattr(binding.CastReport, number["name"]).offset == number["offset"]
+    assert {row["scheme"] for row in described["block_formats"]} >= {"nvfp4", "mxfp4", "q4_k"}
+
+
 @pytest.mark.parametrize("literal", ["0.1", "-2.5", "nan", "-inf", "1e300", "0x7f", "3/7", "300"])
 def test_explanations_are_those_of_the_command(binding, tcast, literal):
     c = binding.c
