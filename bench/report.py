@@ -235,7 +235,7 @@ Milliseconds for {python["count"] / 2**20:g} Mi elements. Each allocates its res
 
 def other_machines(target):
     """A line on the pages of earlier runs that are kept because their machines had other instruction sets."""
-    kept = [path.stem for path in sorted((ROOT / "docs/benchmarks").glob("*.md")) if path.stem != target]
+    kept = [path.stem for path in sorted((ROOT / "docs/benchmarks").glob("*.md")) if path.stem not in (target, "stores")]
     links = ", ".join(f"[{name}](benchmarks/{name}.md)" for name in kept)
     return f"\nEarlier runs, of machines with other instruction sets: {links}.\n" if kept else ""
 

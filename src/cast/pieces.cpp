@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "cast/pages.hpp"
 #include "codec/reference_cast.hpp"
 #include "dtype/dtype_table.hpp"
 
@@ -58,7 +59,7 @@ class BypassingStore {
 
 }  // namespace
 
-Pieces::Pieces(const Conversion& whole, const codec::Policy& policy, const report::Reporter* reporter)
+Pieces::Pieces(const Conversion& whole, const codec::Policy& policy, const report::Reporter* reporter, Stores stores)
     : policy_(policy),
       ops_(&kernels::ops_of(active_target())),
       reporter_(reporter),
@@ -67,8 +68,7 @@ Pieces::Pieces(const Conversion& whole, const codec::Policy& policy, const repor
     strict_.emplace(whole.from, whole.to, policy, whole.count);
   }
   is_scanned_ = strict_ || reporter != nullptr;
-  const std::size_t bytes = storage_bytes(whole.from, whole.count) + storage_bytes(whole.to, whole.count);
-  bypasses_cache_ = bytes >= bypass_cache_min_bytes && !whole.is_in_place();
+  choose_stores(whole, stores);
   if (!is_scanned_ && (!bypasses_cache_ || converter_.is_copy())) return;
   const PieceTuning tuning =
       is_scanned_ ? scanned_pieces
@@ -78,7 +78,32 @@ Pieces::Pieces(const Conversion& whole, const codec::Policy& policy, const repor
   prefetch_pieces_ = tuning.prefetch_pieces;
 }
 
+void Pieces::choose_stores(const Conversion& whole, Stores stores) {
+  const std::size_t read = storage_bytes(whole.from, whole.count), written = storage_bytes(whole.to, whole.count);
+  if (whole.is_in_place() || written < asked_pages_min_bytes) return;
+  const Pages pages = pages_of(whole.dst, written, stores == Stores::tuned);
+  populates_ = pages == Pages::new_small && stores != Stores::bypass_cache;
+  bypasses_cache_ =
+      stores == Stores::tuned ? stores_bypass_cache(read, written, pages) : stores == Stores::bypass_cache;
+}
+
 Result<void> Pieces::convert(const Conversion& part, report::ReportAccumulator* accumulator) const {
+  if (!populates_) return convert_present(part, accumulator);
+  // Each thread gets the pages that it converts, while they are in its cache. A task has one accumulator.
+  const std::size_t step = accumulator == nullptr ? task_elements : part.count;
+  for (std::size_t first = 0; first < part.count; first += step) {
+    const Conversion now = part.slice(first, std::min(step, part.count - first));
+    populate(now.dst, storage_bytes(now.to, now.count));
+    Result<void> done = convert_present(now, accumulator);
+    if (!done) {
+      *done.error().element += first;
+      return done;
+    }
+  }
+  return {};
+}
+
+Result<void> Pieces::convert_present(const Conversion& part, report::ReportAccumulator* accumulator) const {
   if (piece_elements_ != 0) {
     Result<void> done = convert_pieces(part, accumulator);
     if (bypasses_cache_) ops_->stream_fence();  // other threads may read the target after this

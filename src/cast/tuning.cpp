@@ -21,7 +21,21 @@ bool needs_software_prefetch(Target target, DType from, DType to) {
   return to == DType::float32 || family(to) == Family::integer;
 }
 
+bool is_intel() noexcept {
+#if defined(__x86_64__)
+  return __builtin_cpu_is("intel") != 0;
+#else
+  return false;
+#endif
+}
+
 }  // namespace
+
+bool stores_bypass_cache(std::size_t read_bytes, std::size_t written_bytes, Pages pages) noexcept {
+  if (read_bytes + written_bytes < bypass_cache_min_bytes || pages == Pages::new_small) return false;
+  static const bool has_slow_bypass = is_intel();
+  return !has_slow_bypass || (pages == Pages::there && read_bytes < 2 * written_bytes);
+}
 
 PieceTuning converted_pieces(Target target, DType from, DType to, bool is_memory_bound) {
   // Short loops: 0.7 to 0.8 of the time with prefetching; loops that compute take 1.05 to 1.3. Conversions to

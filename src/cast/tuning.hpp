@@ -6,14 +6,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
 
+#include "cast/pages.hpp"
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/target.hpp"
 
 namespace tensorcast::inline TENSORCAST_ABI {
 
-// Source and target together. From this size on the target does not stay in the cache, so stores bypass it: a store
+// Source and target together. From this size on the target does not stay in the cache, so stores may bypass it: a store
 // that first loads the line it overwrites costs a third of the bandwidth.
 inline constexpr std::size_t bypass_cache_min_bytes = std::size_t{32} << 20;
+
+// Reports whether stores bypass the cache. The time of stores through the cache, relative to that of stores that bypass
+// it, by bench/stores (docs/benchmarks/stores.md):
+//                          EPYC, AVX-512 and AVX2    Xeon (Sapphire Rapids)
+//   new pages of 4 KiB     0.57 to 0.79              0.58 to 0.61
+//   new huge pages         0.9 to 1.1                0.62 to 0.66
+//   there, widening        1.2 to 1.5                1.5 to 2.3
+//   there, narrowing       1.1 to 1.3                0.7 to 0.9
+[[nodiscard]] bool stores_bypass_cache(std::size_t read_bytes, std::size_t written_bytes, Pages pages) noexcept;
+
+// Targets from this size on: whether their pages exist is worth asking.
+inline constexpr std::size_t asked_pages_min_bytes = std::size_t{2} << 20;
 
 // Source and target together. Below this, starting threads costs more than it gives.
 inline constexpr std::size_t threads_min_bytes = std::size_t{1} << 20;

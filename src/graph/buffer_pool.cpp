@@ -5,9 +5,7 @@
 #include <memory_resource>
 #include <new>
 
-#ifdef __linux__
-#include <sys/mman.h>
-#endif
+#include "cast/pages.hpp"
 
 namespace tensorcast::graph {
 namespace {
@@ -34,10 +32,7 @@ Memory allocate(std::size_t capacity, std::pmr::memory_resource* resource) {
     return {static_cast<std::byte*>(resource->allocate(capacity, alignment)), {capacity, resource}};
   }
   void* allocated = ::operator new(capacity, std::align_val_t{alignment_of(capacity)}, std::nothrow);
-#ifdef __linux__
-  // A hint that the system may ignore.
-  if (allocated != nullptr && capacity >= huge_min_bytes) (void)::madvise(allocated, capacity, MADV_HUGEPAGE);
-#endif
+  if (allocated != nullptr) advise_huge_pages(static_cast<std::byte*>(allocated), capacity);
   return {static_cast<std::byte*>(allocated), {capacity, nullptr}};
 }
 
