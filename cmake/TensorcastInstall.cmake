@@ -22,7 +22,7 @@ set(requires_core)
 if(TENSORCAST_TBB)
   list(APPEND requires_core tbb)
 endif()
-set(requires_files fmt zlib re2 libcrypto)
+set(requires_files fmt zlib re2)
 set(requires_models pugixml yaml-cpp)
 
 set(components)
