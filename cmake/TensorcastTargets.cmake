@@ -22,6 +22,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LES
   # A false positive for std::string, https://gcc.gnu.org/bugzilla/show_bug.cgi?id=105329
   target_compile_options(tensorcast_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
 endif()
+if(WIN32 AND BUILD_SHARED_LIBS)
+  target_compile_definitions(tensorcast_settings INTERFACE "TENSORCAST_API=__declspec(dllexport)" "TC_API=__declspec(dllexport)")
+endif()
 if(TENSORCAST_WARNINGS_AS_ERRORS)
   target_compile_options(tensorcast_settings INTERFACE -Werror)
 endif()

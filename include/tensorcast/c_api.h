@@ -5,10 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(_WIN32)
-#define TC_API
-#else
+#if !defined(_WIN32)
 #define TC_API __attribute__((visibility("default")))
+#elif !defined(TC_API) /* the build of a DLL defines it */
+#define TC_API
 #endif
 
 #ifdef __cplusplus

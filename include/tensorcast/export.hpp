@@ -10,8 +10,8 @@
 #define TENSORCAST_ABI v0_1
 
 // Marks what the shared library exports; all other symbols are hidden.
-#if defined(_WIN32)
-#define TENSORCAST_API
-#else
+#if !defined(_WIN32)
 #define TENSORCAST_API __attribute__((visibility("default")))
+#elif !defined(TENSORCAST_API)  // the build of a DLL defines it
+#define TENSORCAST_API
 #endif
