@@ -22,6 +22,7 @@
 #include "dtype/guarded.hpp"
 #include "io/output_file.hpp"
 #include "io/parent_folders.hpp"
+#include "io/system_calls.hpp"
 #include "tensorcast/file.hpp"
 #include "tensorcast/whole_file.hpp"
 
@@ -76,7 +77,7 @@ Result<bool> verify_output(const ConvertRequest& request, const Plan& plan, Open
 
 // A new output has the permissions of its input, unless that is a stream.
 void keep_mode(const OpenedInput& input, io::OutputFile& output) {
-  const bool stream = input.file == nullptr || input.file->path().starts_with("/proc/self/fd/");
+  const bool stream = input.file == nullptr || io::names_descriptor(input.file->path());
   if (!stream && !output.replaces() && input.file->mode() != 0) output.set_mode(input.file->mode());
 }
 

@@ -17,6 +17,7 @@
 #include "convert/quantized/layer_decoder.hpp"
 #include "convert/quantized_tensors.hpp"
 #include "dtype/dtype_table.hpp"
+#include "io/system_calls.hpp"
 #include "tensorcast/tensor.hpp"
 
 namespace tensorcast::conversion {
@@ -187,7 +188,7 @@ Result<void> check_holds(const Format& output, const Format& input, const Tensor
 
 // Returns the name of an unnamed array: that of its file.
 std::string name_from_path(const std::string& path) {
-  if (path.starts_with("/proc/self/fd/")) return "array";  // a file without a name
+  if (io::names_descriptor(path)) return "array";  // a file without a name
   const std::string file = path.substr(path.rfind('/') + 1);
   return file.substr(0, std::max<std::size_t>(file.find('.', 1), 1));
 }

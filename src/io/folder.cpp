@@ -12,6 +12,7 @@
 #include <span>
 
 #include "io/path_name.hpp"
+#include "io/system_calls.hpp"
 #include "io/system_error.hpp"
 
 namespace tensorcast::io {
@@ -21,11 +22,10 @@ constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 constexpr mode_t usual_folder_mode = 0777;  // the umask takes its part
 
 Found found_of(const struct stat& status) {
-  constexpr std::int64_t ns_per_second = 1000000000;
   Found found{.kind = Found::Kind::other,
               .bytes = static_cast<std::uint64_t>(status.st_size),
-              .modified_ns = status.st_mtim.tv_sec * ns_per_second + status.st_mtim.tv_nsec,
-              .identity = {.device = status.st_dev, .inode = status.st_ino}};
+              .modified_ns = modified_ns(status),
+              .identity = {.device = static_cast<std::uint64_t>(status.st_dev), .inode = status.st_ino}};
   if (S_ISREG(status.st_mode)) found.kind = Found::Kind::file;
   if (S_ISDIR(status.st_mode)) found.kind = Found::Kind::folder;
   if (S_ISLNK(status.st_mode)) found.kind = Found::Kind::link;
@@ -203,7 +203,7 @@ Result<void> Folder::remove_empty(const std::string& name) const {
 
 Result<void> Folder::sync() const {
   // File systems that cannot sync folders return EINVAL.
-  if (::fsync(fd_.get()) == 0 || errno == EINVAL) return {};
+  if (sync_to_disk(fd_.get()) == 0 || errno == EINVAL) return {};
   return system_error("write", path_, errno);
 }
 

@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "io/path_name.hpp"
+#include "io/system_calls.hpp"
 #include "io/system_error.hpp"
 
 namespace tensorcast::io {
@@ -31,10 +32,10 @@ Error not_followed(const std::string& path) {
   return Error{.code = ErrorCode::io, .message = "cannot open: symbolic links are not followed here", .file = path};
 }
 
-void advise(int fd, std::uint64_t offset, std::uint64_t bytes, int advice) noexcept {
+void advise_part(int fd, std::uint64_t offset, std::uint64_t bytes, Advice advice) noexcept {
   constexpr auto limit = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
   if (offset > limit || bytes == 0) return;  // 0 would mean "to the end"
-  ::posix_fadvise(fd, static_cast<off_t>(offset), static_cast<off_t>(std::min(bytes, limit - offset)), advice);
+  advise(fd, static_cast<off_t>(offset), static_cast<off_t>(std::min(bytes, limit - offset)), advice);
 }
 
 }  // namespace
@@ -134,12 +135,11 @@ Result<InputFile> InputFile::from_descriptor(FileDescriptor fd, const std::strin
                  .hint = "pipes and devices must be copied to a file first",
                  .file = path};
   }
-  ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
-  const Identity identity{.device = status.st_dev, .inode = status.st_ino};
+  advise(fd.get(), 0, 0, Advice::sequential);
+  const Identity identity{.device = static_cast<std::uint64_t>(status.st_dev), .inode = status.st_ino};
   InputFile file(std::move(fd), identity, static_cast<std::uint64_t>(status.st_size), path);
-  constexpr std::int64_t ns_per_second = 1000000000;
   file.mode_ = status.st_mode & 0777;
-  file.modified_ns_ = std::int64_t{status.st_mtim.tv_sec} * ns_per_second + status.st_mtim.tv_nsec;
+  file.modified_ns_ = io::modified_ns(status);
   return file;
 }
 
@@ -208,11 +208,11 @@ bool InputFile::keep() const noexcept { return lock(LOCK_SH); }
 bool InputFile::may_go() const noexcept { return lock(LOCK_EX); }
 
 void InputFile::will_need(std::uint64_t offset, std::uint64_t bytes) const noexcept {
-  if (fd_) advise(fd_.get(), offset, bytes, POSIX_FADV_WILLNEED);
+  if (fd_) advise_part(fd_.get(), offset, bytes, Advice::will_need);
 }
 
 void InputFile::dont_need(std::uint64_t offset, std::uint64_t bytes) const noexcept {
-  if (fd_) advise(fd_.get(), offset, bytes, POSIX_FADV_DONTNEED);
+  if (fd_) advise_part(fd_.get(), offset, bytes, Advice::dont_need);
 }
 
 }  // namespace tensorcast::io

@@ -18,6 +18,7 @@
 
 #include "io/hidden_name.hpp"
 #include "io/path_name.hpp"
+#include "io/system_calls.hpp"
 #include "io/system_error.hpp"
 
 namespace tensorcast::io {
@@ -39,9 +40,9 @@ std::optional<std::string> real_path(const std::string& path) {
 }
 
 // Sets errno on failure, EEXIST when the name is taken.
-bool rename_to_free_name(int folder, const char* from, const char* to) {
-  if (::renameat2(folder, from, folder, to, RENAME_NOREPLACE) == 0) return true;
-  if (errno != EINVAL && errno != ENOSYS) return false;
+bool rename_unless_taken(int folder, const char* from, const char* to) {
+  if (rename_to_free_name(folder, from, to) == 0) return true;
+  if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP) return false;
   // The file system has no rename without replacement. A hard link does not replace either; without hard links, check
   // first.
   if (::linkat(folder, from, folder, to, 0) == 0) return ::unlinkat(folder, from, 0) == 0;
@@ -199,7 +200,7 @@ bool OutputFile::open_unnamed(unsigned mode) {
 #ifdef O_TMPFILE
   fd_ = FileDescriptor(::openat(folder_.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
   if (!fd_) return false;
-  temporary_ = "/proc/self/fd/" + std::to_string(fd_.get());
+  temporary_ = std::string(descriptor_folder) + std::to_string(fd_.get());
   // For the time between its hidden name and its final one. Shared, as others may use the file with its final name.
   ::flock(fd_.get(), LOCK_SH | LOCK_NB);
   if (::access(temporary_.c_str(), F_OK) == 0) return true;  // without /proc the file could never get a name
@@ -267,7 +268,7 @@ Result<void> OutputFile::patch(std::uint64_t offset, std::span<const std::byte> 
 Result<void> OutputFile::reserve(std::uint64_t bytes) {
   if (bytes == 0) return {};
   if (bytes > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max())) return system_error("write", path_, EFBIG);
-  if (::fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes)) == 0) {
+  if (reserve_space(fd_.get(), static_cast<off_t>(bytes)) == 0) {
     reserved_ = bytes;
     return {};
   }
@@ -286,7 +287,7 @@ void OutputFile::take_name(std::string name, std::string path) {
 }
 
 Result<void> OutputFile::sync() {
-  if (::fsync(fd_.get()) != 0) return system_error("write", path_, errno);
+  if (sync_to_disk(fd_.get()) != 0) return system_error("write", path_, errno);
   return {};
 }
 
@@ -298,7 +299,7 @@ Result<void> OutputFile::commit() {
   if (auto published = publish(); !published) return published;
   // The file is complete and in place; only a system crash at this moment could bring the old one back. File systems
   // that cannot sync folders return EINVAL.
-  ::fsync(folder_.get());
+  sync_to_disk(folder_.get());
   fd_.reset();
   return {};
 }
@@ -334,7 +335,7 @@ Result<void> OutputFile::publish() {
     hidden_name_ = link;
   }
   const bool renamed = overwrite_ ? ::renameat(folder, hidden_name_.c_str(), folder, name_.c_str()) == 0
-                                  : rename_to_free_name(folder, hidden_name_.c_str(), name_.c_str());
+                                  : rename_unless_taken(folder, hidden_name_.c_str(), name_.c_str());
   if (!renamed && errno == EXDEV) {  // only a file that was adopted
     Error error = system_error("write", path_, errno);
     error.hint = "it is a symbolic link to another file system; name the file itself";

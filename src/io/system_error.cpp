@@ -2,11 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
+#if defined(__GLIBC__)
+#define TENSORCAST_HAS_STRERRORDESC __GLIBC_PREREQ(2, 32)  // no macro of other C libraries
+#else
+#define TENSORCAST_HAS_STRERRORDESC 0
+#endif
+
 namespace tensorcast::io {
 namespace {
 
 std::string_view describe(int error_number) {
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 32)
+#if TENSORCAST_HAS_STRERRORDESC
   const char* text = strerrordesc_np(error_number);  // strerror() would translate
   return text != nullptr ? text : "unknown system error";
 #else

@@ -7,6 +7,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#if defined(__APPLE__)
+#include <sys/sysctl.h>
+#endif
 
 #include "command.hpp"
 #include "options.hpp"
@@ -25,12 +28,18 @@ constexpr const char* info_examples = R"(Examples:
       the same machine, held to a lower instruction set)";
 
 std::string cpu_model() {
+#if defined(__APPLE__)
+  char brand[256] = {};
+  std::size_t size = sizeof brand - 1;
+  return ::sysctlbyname("machdep.cpu.brand_string", brand, &size, nullptr, 0) == 0 ? brand : "unknown";
+#else
   std::ifstream cpuinfo("/proc/cpuinfo");
   for (std::string line; std::getline(cpuinfo, line);) {
     const auto colon = line.find(": ");
     if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
   }
   return "unknown";
+#endif
 }
 
 struct Info {

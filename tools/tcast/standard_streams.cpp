@@ -79,7 +79,11 @@ Result<std::string> standard_input_as_file() {
                  .message = "an npz is not read from standard input, because its directory is at its end",
                  .hint = "save it to a file first"};
   }
+#if defined(__APPLE__)
+  return fmt::format("/dev/fd/{}", fd);
+#else
   return fmt::format("/proc/self/fd/{}", fd);
+#endif
 }
 
 StandardOutput::~StandardOutput() {
