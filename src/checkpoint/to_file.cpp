@@ -11,6 +11,7 @@
 #include "convert/plan.hpp"
 #include "convert/quantized/layer_summary.hpp"
 #include "formats/safetensors/safetensors_format.hpp"
+#include "tensorcast/whole_file.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {
@@ -44,7 +45,8 @@ Result<void> check_request(const ConvertRequest& request, const Format& format) 
     return fail(fmt::format("{} holds exactly one array, and the input is a checkpoint", format.name),
                 "`only` names the tensor to take out: '^lm_head.weight$'");
   }
-  return {};
+  const PathUse input[] = {{.path = source_folder(request.input), .noun = "input", .folder = true}};
+  return check_apart({.path = request.output, .noun = "output"}, input);
 }
 
 // Returns the models that have a tensor to write.

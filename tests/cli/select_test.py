@@ -159,6 +159,17 @@ class OneFileTest(SelectTest):
         self.assertEqual(sorted(tensors), sorted(ALL))
         self.assertEqual(metadata, {"format": "pt"})
 
+    def test_the_file_is_not_one_of_the_input_and_not_in_its_folder(self):
+        source = self.source()
+        before = {path: path.read_bytes() for path in source.rglob("*") if path.is_file()}
+        (self.folder / "link").symlink_to("in")
+        for given in ("in", f"in/{INDEX}", "link"):
+            for output in (f"in/{FIRST}", f"link/{FIRST}", "in/new.safetensors", "in/sub/new.npy", f"in/{INDEX}"):
+                message = self.refused("convert", given, "-o", output, "--only", "^model.norm.weight$", "--force",
+                                       "--output-layout", "single", "--output-format", "safetensors")
+                self.assertRegex(message, "inside the folder of the input")
+        self.assertEqual(before, {path: path.read_bytes() for path in source.rglob("*") if path.is_file()})
+
     def test_names_of_files_do_not_become_folders(self):
         source = self.source()
         for name, option, message in (("out.gguf", [], "written as safetensors, not as gguf"),
