@@ -70,6 +70,7 @@ Result<void> check_folder(const ConvertRequest& request, const CheckpointPlan& p
   const Result<std::unique_ptr<checkpoint::Folder>> opened = checkpoint::Folder::open(output);
   if (!opened) return opened.error();
   const checkpoint::Folder& folder = **opened;
+  if (Result<void> checked = WorkFolder::check_state(folder); !checked) return checked;
   const Result<bool> stateless = WorkFolder::has_no_state(folder);
   if (!stateless) return stateless.error();
   if (!*stateless && !request.dry_run) return {};  // begin() does, behind the lock

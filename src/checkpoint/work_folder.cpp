@@ -105,7 +105,7 @@ Result<WorkFolder> WorkFolder::create(const std::string& output) {
   Result<std::unique_ptr<Folder>> folder = Folder::create(path);
   if (!folder) return std::move(folder).error();
   WorkFolder work(std::move(folder).value());
-  if (Result<void> checked = work.check_state(); !checked) return std::move(checked).error();
+  if (Result<void> checked = check_state(*work.folder_); !checked) return std::move(checked).error();
   if (Result<void> created = work.folder_->create_folder(state_name); !created) return std::move(created).error();
   if (Result<void> locked = work.lock(io::LockKind::exclusive); !locked) return std::move(locked).error();
   if (Result<void> synced = work.folder_->sync_folder(""); !synced) return std::move(synced).error();
@@ -137,16 +137,17 @@ Result<void> WorkFolder::lock(io::LockKind kind) {
   return {};
 }
 
-// A folder .tcast of somebody else is left alone.
-Result<void> WorkFolder::check_state() const {
-  const Result<std::vector<std::string>> names = folder_->names_below(state_name);
-  if (!names) return names.error();
-  for (const std::string& name : *names) {
-    if (is_state_file(name.substr(std::string_view(state_name).size() + 1))) continue;
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = "this file is not part of the state of a conversion, which is kept in this folder",
-                 .hint = "remove it, or write to another folder",
-                 .file = folder_->path_of(name)};
+Result<void> WorkFolder::check_state(const Folder& folder) {
+  for (const std::string state : {state_name, finished_name}) {
+    const Result<std::vector<std::string>> names = folder.names_below(state);
+    if (!names) return names.error();
+    for (const std::string& name : *names) {
+      if (is_state_file(name.substr(state.size() + 1))) continue;
+      return Error{.code = ErrorCode::invalid_argument,
+                   .message = "this file is not part of the state of a conversion, which is kept in this folder",
+                   .hint = "remove it, or write to another folder",
+                   .file = folder.path_of(name)};
+    }
   }
   return {};
 }

@@ -72,6 +72,8 @@ class WorkFolder {
   // Report whether a folder has nothing but state, and whether it has none. Errors: io.
   [[nodiscard]] static Result<bool> is_empty(const Folder& folder);
   [[nodiscard]] static Result<bool> has_no_state(const Folder& folder);
+  // Checks that the names of state are not those of somebody else's files. Errors: invalid_argument, naming one; io.
+  [[nodiscard]] static Result<void> check_state(const Folder& folder);
   // Removes the state if there is nothing in it but the lock, which is ours: another run may have completed the output
   // just before. Best effort, as it is called after an error.
   void remove_unused() const;
@@ -88,7 +90,6 @@ class WorkFolder {
  private:
   explicit WorkFolder(std::unique_ptr<Folder> folder) : folder_(std::move(folder)) {}
   [[nodiscard]] Result<void> lock(io::LockKind kind);
-  [[nodiscard]] Result<void> check_state() const;
   [[nodiscard]] Result<void> remove_strangers(const CheckpointPlan& plan) const;
 
   std::unique_ptr<Folder> folder_;

@@ -232,10 +232,22 @@ class StateTest(ShardsTest):
 
     def test_a_folder_of_somebody_else_for_the_state(self):
         source = self.source()
-        (self.out / ".tcast").mkdir(parents=True)
-        (self.out / ".tcast/mine").write_text("kept")
-        self.assertIn("not part of the state", self.refused("convert", source, "-o", "out", "--to", "bf16", "--force"))
-        self.assertEqual(self.tree(self.out), {".tcast/mine": b"kept"})
+        for state in (".tcast", ".tcast-finished.tmp"):
+            shutil.rmtree(self.out, ignore_errors=True)
+            (self.out / state).mkdir(parents=True)
+            (self.out / state / "mine").write_text("kept")
+            for options in ([], ["--force"], ["--dry-run"]):
+                self.assertIn("not part of the state", self.refused("convert", source, "-o", "out", "--to", "bf16", *options))
+                self.assertEqual(self.tree(self.out), {f"{state}/mine": b"kept"})
+
+    def test_pipes_in_the_input(self):
+        source = self.source()
+        os.mkfifo(source / "pipe")
+        message = self.refused("convert", source, "-o", "out", "--to", "bf16")
+        self.assertIn("pipes, sockets and devices are not copied", message)
+        self.assertIn("--skip-files leaves it out", message)
+        self.assertFalse(self.out.exists())
+        self.done("convert", source, "-o", "out", "--to", "bf16", "--skip-files", "pipe")
 
 
 class CrashTest(ShardsTest):
