@@ -124,6 +124,12 @@ class LocalListing {
   Result<void> add_file(const fs::directory_entry& entry, const std::string& name) {
     std::error_code missing;
     const std::string path = entry.path().string();
+    if (fs::is_other(entry.path(), missing)) {
+      return Error{.code = ErrorCode::unsupported,
+                   .message = "pipes, sockets and devices are not copied",
+                   .hint = "`skip_files` leaves it out",
+                   .file = path};
+    }
     const std::uint64_t bytes = fs::file_size(entry.path(), missing);
     if (missing) return io_error("open", path, missing);
     if (!fs::is_regular_file(entry.path(), missing)) {
@@ -151,7 +157,22 @@ namespace local {
 
 Result<Listing> list_folder(const std::string& folder, FileGlobs* skip) { return LocalListing(folder, skip).run(); }
 
+// Checks that `folder` is not the cache itself, whose blobs are not files of one model.
+Result<void> check_not_hub_cache(const std::string& folder) {
+  std::error_code status;
+  for (const auto& entry : fs::directory_iterator(folder, status)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("models--") || !is_folder(entry.path().string() + "/snapshots")) continue;
+    return Error{.code = ErrorCode::unsupported,
+                 .message = fmt::format("this is Hugging Face's cache, which has the model \"{}\"", name),
+                 .hint = "name one of its models: FOLDER/models--ORG--NAME",
+                 .file = folder};
+  }
+  return {};
+}
+
 Result<std::string> snapshot_of(const std::string& folder) {
+  if (Result<void> checked = check_not_hub_cache(folder); !checked) return std::move(checked).error();
   if (!is_folder(folder + "/snapshots")) return folder;
   if (!last_component(folder).starts_with("models--") && !is_folder(folder + "/blobs")) return folder;
   const Result<std::string> main = read_whole_file(folder + "/refs/main", 1000);

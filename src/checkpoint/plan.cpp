@@ -491,7 +491,9 @@ Result<CheckpointPlan> make_checkpoint_plan(const ConvertRequest& request) {
   if (!planner) return std::move(planner).error();
   Result<SourceCheckpoint> source = read_source(request.input, request.filter.skip_files);
   if (!source) return std::move(source).error();
-  return Planning(request, std::move(source).value(), std::move(planner).value()).run();
+  Result<CheckpointPlan> plan = Planning(request, std::move(source).value(), std::move(planner).value()).run();
+  if (!plan) return with_given_path(std::move(plan).error(), request.input);
+  return plan;
 }
 
 ConvertOutcome outcome_of(const CheckpointPlan& plan) {

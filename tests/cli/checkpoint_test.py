@@ -480,7 +480,9 @@ class PlaceTest(CheckpointTest):
             path.unlink(missing_ok=True)
             spoil(path)
             for options in ([], ["--dry-run"]):
-                self.assertIn(name, self.refused_before_writing("convert", "in", "-o", "out", "--to", "bf16", *options))
+                message = self.refused_before_writing("convert", "in", "-o", "out", "--to", "bf16", *options)
+                self.assertIn(name, message)
+                self.assertNotIn(str(self.folder), message, "paths are as they were given")
             subprocess.run(["rm", "-r", path], check=True)
             if content is not None:
                 path.write_bytes(content)

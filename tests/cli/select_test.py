@@ -255,6 +255,16 @@ class OtherFilesTest(SelectTest):
         self.done("verify", self.out, "--against", root)
         self.assertIn("snapshots/2222/model.safetensors", self.done("inspect", root, "--json"))
 
+    def test_the_cache_itself_is_no_model(self):
+        cache = self.folder / "hub/models--org--name"
+        (cache / "snapshots/r1").mkdir(parents=True)
+        (cache / "blobs").mkdir()
+        (cache / "blobs/old").write_text("old weights")
+        checkpoints.write_sharded(cache / "snapshots/r1")
+        message = self.refused("convert", "hub", "-o", "out", "--to", "bf16")
+        self.assertIn('cache, which has the model "models--org--name"', message)
+        self.assertFalse(self.out.exists())
+
     def test_the_only_snapshot(self):
         self.done("convert", self.cache("1111"), "-o", self.out, "--to", "bfloat16")
         self.assertEqual(self.files(self.out), ["SHA256SUMS", "model.safetensors"])
