@@ -208,10 +208,11 @@ def inspect(
         return info
     if _remote.is_url(name):
         raise UnsupportedError(f"{name}: stats=True reads files of this machine; copy the folder first")
+    _refuse_distributed(info)
     numbers: dict[tuple[str, str], TensorStats | None] = {}
     for shard in info.shards:
         found = _file_info(_core.inspect(_shard_path(name, shard.name), from_, stats, tried, {**options}))
-        numbers.update({(shard.name, tensor.name): tensor.stats for tensor in found.tensors})
+        numbers.update({(shard.name, _name_in(shard.name, tensor.name)): tensor.stats for tensor in found.tensors})
     tensors = tuple(dataclasses.replace(row, stats=numbers[row.file, row.name]) for row in info.tensors)
     return dataclasses.replace(info, tensors=tensors)
 
@@ -235,9 +236,7 @@ def _remote_info(url: str) -> FileInfo:
 def _checkpoint_info(path: str) -> CheckpointInfo:
     found = _core.inspect_checkpoint(path)
     shards = tuple(CheckpointFile(**row) for row in found["shards"])
-    metadata: dict[str, str] = {}
-    for shard in reversed(shards):
-        metadata |= shard.metadata
+    metadata = {key: text for shard in reversed(shards) for key, text in shard.metadata.items()}
     return CheckpointInfo(
         format="checkpoint",
         tensors=tuple(CheckpointTensor(**row) for row in found["tensors"]),
@@ -250,6 +249,15 @@ def _checkpoint_info(path: str) -> CheckpointInfo:
 
 def _shard_path(checkpoint: str, shard: str) -> str:
     return os.path.join(checkpoint if os.path.isdir(checkpoint) else os.path.dirname(checkpoint), shard)
+
+
+def _name_in(shard: str, name: str) -> str:
+    return name or os.path.splitext(os.path.basename(shard))[0]  # one that is alone in a file is named for it
+
+
+def _refuse_distributed(info: CheckpointInfo) -> None:
+    if any(os.path.basename(shard.name) == ".metadata" for shard in info.shards):
+        raise UnsupportedError("of a distributed checkpoint, elements are only read by convert(), which makes safetensors")
 
 
 def dtypes() -> tuple[DTypeInfo, ...]:
@@ -396,6 +404,7 @@ class TensorFolder(TensorFile[_Kind]):
             raise UnsupportedError(f"{path}: URLs are converted and inspected, not opened; copy the folder first")
         self._path, self._as_torch = path, as_torch
         self._checkpoint = _checkpoint_info(path)
+        _refuse_distributed(self._checkpoint)
         tensors = self._checkpoint.tensors
         plain = len({row.full_name[: len(row.full_name) - len(row.name)] for row in tensors}) < 2
         self._places: dict[str, tuple[str, str]] = {}  # shard, name in it
@@ -423,8 +432,8 @@ class TensorFolder(TensorFile[_Kind]):
             if self._open is None:
                 raise CastError(f"{self._path} is closed; read its tensors before, or open it again")
             if shard not in self._open:
-                core = _core.TensorFile(_shard_path(self._path, shard), "safetensors", None, None)
-                names = {row["name"]: index for index, row in enumerate(core.summary()["tensors"])}
+                core = _core.TensorFile(_shard_path(self._path, shard), "", None, None)
+                names = {_name_in(shard, row["name"]): index for index, row in enumerate(core.summary()["tensors"])}
                 self._open[shard] = core, names
             self._open.move_to_end(shard)
             if len(self._open) > self._most_open:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 import torch
+import torch.distributed.checkpoint
 
 import tensorcast as tc
 from tensorcast import checkpoint
@@ -273,6 +274,37 @@ def test_urls(source, tmp_path):
     with pytest.raises(tc.UnsupportedError, match="copy the folder first"):
         tc.open("memory://test_urls/out")
     memory.rm("/test_urls", recursive=True)
+
+
+def test_folders_of_pytorch(tmp_path):
+    names = [f"pytorch_model-0000{number}-of-00002.bin" for number in (1, 2)]
+    shards = [{"embed": torch.randn(4, 3).to(torch.bfloat16), "tied": torch.randn(8, 4).T}, {"head": torch.randn(3, 4)}]
+    for name, tensors in zip(names, shards):
+        torch.save(tensors, tmp_path / name)
+    weights = {name: tensor for tensors in shards for name, tensor in tensors.items()}
+    with tc.open(tmp_path, framework="pt") as opened:
+        assert sorted(opened) == sorted(weights)
+        assert all(torch.equal(opened[name], tensor) for name, tensor in weights.items())
+        assert torch.equal(opened.get_slice("tied")[1:3], weights["tied"][1:3])
+    found = tc.inspect(tmp_path, stats=True)
+    assert {row.name: row.stats.max for row in found.tensors} == {n: float(t.max()) for n, t in weights.items()}
+
+
+def test_a_folder_of_one_tensor(tmp_path):
+    torch.save(torch.arange(3.0), tmp_path / "alone.pt")
+    with tc.open(tmp_path) as opened:
+        assert opened["alone"].tolist() == [0, 1, 2]
+    assert tc.inspect(tmp_path, stats=True).tensors[0].stats.max == 2
+
+
+def test_elements_of_distributed_checkpoints_are_read_by_conversions(tmp_path):
+    torch.distributed.checkpoint.save({"weight": torch.ones(4, 4)}, checkpoint_id=tmp_path / "step")
+    assert [row.name for row in tc.inspect(tmp_path / "step").tensors] == ["weight"]
+    for call in (tc.open, lambda folder: tc.inspect(folder, stats=True)):
+        with pytest.raises(tc.UnsupportedError, match="only read by convert"):
+            call(tmp_path / "step")
+    tc.convert(tmp_path / "step", tmp_path / "out", "float16")
+    assert tc.open(tmp_path / "out")["weight"].dtype == np.float16
 
 
 def test_drop_only_and_rename(source, tmp_path):
