@@ -5,6 +5,7 @@
 #include "arguments.hpp"
 #include "array_types.hpp"
 #include "dlpack.hpp"
+#include "result_pool.hpp"
 #include "torch_cast.hpp"
 
 namespace tensorcast::python {
@@ -60,7 +61,7 @@ PyObject* cast_numpy(PyArrayObject* array, DType to, const CastOptions& options)
                         name(to).data());
   }
   Py_INCREF(descr);
-  PyObject* made = PyArray_Empty(PyArray_NDIM(array), PyArray_DIMS(array), descr, 0);
+  PyObject* made = new_array(PyArray_NDIM(array), PyArray_DIMS(array), descr);
   if (made == nullptr) {  // too large; the general form reports the error
     PyErr_Clear();
     return nullptr;

@@ -25,6 +25,7 @@
 #include "onnx_models.hpp"
 #include "remote_store.hpp"
 #include "report.hpp"
+#include "result_pool.hpp"
 #include "tensorcast/explain.hpp"
 #include "tensorcast/promote.hpp"
 #include "tensorcast/target.hpp"
@@ -244,6 +245,16 @@ NB_MODULE(_core, module) {
       "make_torch_operator",
       [](nb::handle dispatched) { return stolen(tensorcast::python::make_torch_operator(dispatched.ptr())); },
       nb::arg("dispatched"), "A shorter way to PyTorch's operator, for calls that PyTorch need not see.");
+  module.def(
+      "set_result_pool", [](std::size_t bytes) { tensorcast::python::set_result_pool(bytes); }, nb::arg("bytes"),
+      "The most bytes that memory of freed results keeps.");
+  module.def(
+      "result_pool_use",
+      [] {
+        const tensorcast::python::PoolUse use = tensorcast::python::result_pool_use();
+        return nb::make_tuple(use.limit, use.idle, use.reused);
+      },
+      "The limit in bytes, the bytes that are idle now, and how many results got memory of another.");
   module.def(
       "dtype_name", [](nb::handle dtype) { return std::string(tc::name(dtype_of(dtype))); }, nb::arg("dtype").none(),
       "Canonical name of a dtype argument.");

@@ -29,6 +29,8 @@ from ._files import TensorFile, TensorFolder, convert, dtypes, inspect, load, sa
 from ._files import open as open  # not of __all__: `import *` leaves Python's own alone
 from ._nodes import CastLikeNode, CastNode
 from ._options import CastOptions
+from ._pool import read_environment as _read_environment
+from ._pool import set_result_pool
 from ._promote import promote, promote_types
 from ._reports import plot_report
 from ._remote import set_storage_options
@@ -113,10 +115,12 @@ __all__ = [
     "promote",
     "promote_types",
     "save",
+    "set_result_pool",
     "set_storage_options",
 ]
 
 _core.set_general_cast(_mappings.cast)
+_read_environment()
 _register_with_torch()
 
 

@@ -1,0 +1,30 @@
+// Memory of large results: what was freed is used again, because getting new pages from the system takes two to three
+// times as long as the conversion that fills them.
+//
+// Freed blocks are marked with MADV_FREE at once, so the system may take their pages whenever it needs memory. They are
+// unmapped after a few seconds without use. Only the arrays that tensorcast makes are allocated here.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "numpy_api.hpp"
+
+#include <cstddef>
+
+namespace tensorcast::python {
+
+// Idle blocks take at most this, in total.
+inline constexpr std::size_t usual_pool_bytes = std::size_t{512} << 20;
+
+// Sets the most bytes that idle blocks take in total, and unmaps what is more. 0: nothing is kept.
+void set_result_pool(std::size_t bytes) noexcept;
+
+struct PoolUse {
+  std::size_t limit = 0;   // bytes, as of set_result_pool()
+  std::size_t idle = 0;    // bytes of blocks that wait for a result
+  std::size_t reused = 0;  // results that got such a block, since the start
+};
+[[nodiscard]] PoolUse result_pool_use() noexcept;
+
+// As PyArray_Empty() in C order; arrays of 4 MiB or more own memory of the pool. Steals a reference to `descr`.
+[[nodiscard]] PyObject* new_array(int rank, const npy_intp* shape, PyArray_Descr* descr);
+
+}  // namespace tensorcast::python
