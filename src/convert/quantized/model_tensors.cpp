@@ -137,6 +137,9 @@ void LayerBuilder::check_grid(std::size_t scales, std::string_view source) {
   if (tensor.shape == wanted) return;
   // One scale a row may lack the axis of the columns.
   if (wanted.back() == 1 && tensor.shape == std::vector<std::int64_t>(wanted.begin(), wanted.end() - 1)) return;
+  // ModelOpt's scales of blocks have an axis of 1 after each axis.
+  if (rank == 2 && layer_.block_rows > 1 && tensor.shape == std::vector<std::int64_t>{wanted[0], 1, wanted[1], 1})
+    return;
   fail(fmt::format("{} names blocks of {} x {}, so a weight of {} has scales of {}, and these are of {}", source,
                    layer_.block_rows, layer_.block_columns, shape_text(layer_.shape), shape_text(wanted),
                    shape_text(tensor.shape)),

@@ -161,6 +161,7 @@ class Search {
       if (!layer.problem.empty()) continue;
       layer.problem = fmt::format("\"{}\" changes the weight beside its codes, and is not undone", word);
       layer.problem_tensor = tensors_[tensor].name;
+      layer.other_basis = true;
     }
   }
 

@@ -1,0 +1,39 @@
+// Writes MXFP4 and NVFP4 as ggml's blocks, with their scales inside; a scale of the whole tensor is a tensor of its
+// own.
+#include <fmt/format.h>
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/quantized/written_layer.hpp"
+#include "tensorcast/block.hpp"
+
+namespace tensorcast::quantized {
+
+void spell_gguf(const LayerContent& content, WrittenLayer& written) {
+  const bool nv = content.scheme == "nvfp4";
+  if (!nv && content.scheme != "mxfp4") return refuse_scheme(content, written, "mxfp4 and nvfp4");
+  const GgufBlockSize size = block_size(nv ? GgufBlock::nvfp4 : GgufBlock::mxfp4);
+  need_whole_groups(content, size.elements, written);
+  constexpr std::size_t most_dimensions = 4;
+  if (content.shape.size() > most_dimensions && written.ok()) {
+    written.refusal = fmt::format("GGUF has up to {} dimensions", most_dimensions);
+  }
+  const std::string module = module_of(content.name);
+  written.layer.coding = {};
+  written.layer.coding.packing = Packing::gguf;
+  written.layer.block_rows = 1;
+  written.layer.block_columns = size.elements;
+  WrittenTensor& codes = add_tensor(written, PartRole::codes, content.name, DType::uint8, content.shape);
+  codes.info.dtype = DType::undefined;
+  codes.info.foreign_dtype = nv ? "NVFP4" : "MXFP4";
+  codes.info.bytes = codes.info.count / size.elements * size.bytes;
+  if (!nv) return;
+  if (content.global != GlobalScale::none) {
+    const auto globals = static_cast<std::int64_t>(content.globals);
+    add_tensor(written, PartRole::global_scale, module + ".scale", DType::float32, {globals});
+    written.layer.coding.global = GlobalScale::factor;
+  }
+  if (content.input_scale != GlobalScale::none) {
+    add_tensor(written, PartRole::activations, module + ".input_scale", DType::float32, {1});
+  }
+}
+
+}  // namespace tensorcast::quantized

@@ -1,0 +1,46 @@
+// Plans how the layers of a model become those of another spelling, and checks what must hold before anything is
+// written.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "convert/quantized/respelled_codes.hpp"
+#include "convert/quantized/spelling.hpp"
+#include "convert/quantized/written_layer.hpp"
+
+namespace tensorcast::quantized {
+
+struct RespelledLayer {
+  LayerContent content;  // as it was
+  LayerContent becomes;  // what is written: other scales if they change
+  ScaleChange change;
+  WrittenLayer written;              // scales of whole tensors are constants
+  std::vector<std::size_t> sources;  // of each written tensor: the tensor that it comes from, or the codes
+  std::vector<std::size_t> kept;     // tensors of the layer that stay as they are: pre_quant_scale
+};
+
+struct Respelling {
+  std::string spelling;                // "": nothing is respelled
+  std::vector<RespelledLayer> layers;  // as FoundLayers::layers; those that are not written have no tensors
+  WrittenConfig config;
+  std::vector<std::string> warnings;
+
+  [[nodiscard]] bool any() const noexcept { return !spelling.empty(); }
+};
+
+struct RespellRequest {
+  std::string spelling;
+  bool exact = false;  // a scale whose reciprocal is not exact is an error
+  // Whether a tensor or weight of this name is written.
+  std::function<bool(const std::string&)> writes;
+};
+
+// `texts`: what the model's files say. Reads scales of whole tensors, and all scales of layers between MXFP4 and NVFP4.
+// Errors: invalid_argument (no such spelling), unsupported (what the spelling cannot hold, naming the tensor), those of
+// reading.
+[[nodiscard]] Result<Respelling> plan_respelling(const FoundLayers& found, std::span<const ConfigText> texts,
+                                                 formats::Reader& reader, const RespellRequest& request);
+
+}  // namespace tensorcast::quantized

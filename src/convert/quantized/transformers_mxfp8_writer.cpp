@@ -1,0 +1,21 @@
+// Writes MXFP8 as transformers and MiniMax have it.
+#include "convert/quantized/written_layer.hpp"
+// SPDX-License-Identifier: Apache-2.0
+namespace tensorcast::quantized {
+
+void spell_transformers_mxfp8(const LayerContent& content, WrittenLayer& written) {
+  if (content.scheme != "mxfp8" || content.element != Element::e4m3) return refuse_scheme(content, written, "mxfp8");
+  const std::string module = module_of(content.name);
+  written.layer.name = module + ".weight";
+  add_tensor(written, PartRole::codes, written.layer.name, DType::float8_e4m3fn, content.shape);
+  add_tensor(written, PartRole::scales, module + ".weight_scale_inv", DType::uint8, grid_shape(content));
+}
+
+void describe_transformers_mxfp8(const WrittenModel& model, WrittenConfig& config) {
+  config.section = {{"quant_method", "mxfp8"},
+                    {"activation_scheme", "dynamic"},
+                    {"weight_block_size", {1, 32}},
+                    {"modules_to_not_convert", model.unquantized}};
+}
+
+}  // namespace tensorcast::quantized
