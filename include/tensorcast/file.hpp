@@ -175,6 +175,12 @@ struct ConversionPlaces {
 };
 
 struct ConvertRequest : TensorSelection, TensorTargets, ConversionRun, ConversionPlaces {
+  // Not empty: quantized layers get the names, packing and configuration of another spelling, "compressed-tensors",
+  // "modelopt", "gpt-oss", "deepseek", "comfyui", "transformers-mxfp8" or "gguf"; no type is then converted. What the
+  // spelling cannot hold is an error before anything is written.
+  std::string respell = {};
+  bool exact = false;  // with `respell`: also a scale whose reciprocal is rounded is an error
+
   ConvertRequest() = default;
   ConvertRequest(std::string from_path, std::string to_path, DType type = DType::undefined) {
     input = std::move(from_path);
@@ -201,6 +207,7 @@ enum class TypeReason : std::uint8_t {
   decodes_codes,    // it decodes quantized weights
   demanded,         // the output's format wants this type for it
   unaligned,        // it is left, as its rows fill no whole bytes; `allow_odd`
+  respelled,        // it is of a quantized layer that gets another spelling
 };
 
 struct TensorOutcome {

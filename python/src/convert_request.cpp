@@ -101,6 +101,8 @@ ConvertRequest request_of(const nb::dict& fields, const nb::dict& keywords) {
   take(fields, "parents", request.parents);
   take(fields, "allow_odd", request.allow_odd);
   take(fields, "raw_codes", request.raw_codes);
+  take(fields, "respell", request.respell);
+  take(fields, "exact", request.exact);
   take(fields, "dry_run", request.dry_run);
   take(fields, "report", request.report);
   take(fields, "verify", request.verify);

@@ -150,7 +150,7 @@ def _file_class(errno: int | None) -> type[FileError]:
 
 
 _FLAGS = (
-    "overwrite", "parents", "allow_odd", "raw_codes", "single_file", "promote_unsafe", "pytorch_scalar_promotion",
+    "overwrite", "parents", "allow_odd", "raw_codes", "exact", "single_file", "promote_unsafe", "pytorch_scalar_promotion",
     "weights_only", "allow_lossy_cast_elision", "strict_loss", "dry_run", "verify", "report",
 )  # fmt: skip
 _PYTHON = {

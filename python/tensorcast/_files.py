@@ -78,6 +78,8 @@ def convert(
     zero_limit: float = 0.01,
     allow_odd: bool = False,
     raw_codes: bool = False,
+    respell: str | None = None,
+    exact: bool = False,
     progress: Progress = None,
     **options: Unpack[CastOptions],
 ) -> ConvertResult:
@@ -121,6 +123,10 @@ def convert(
         allow_odd: convert also tensors that PyTorch could not load from safetensors, as their last dimension would end
             within a byte; else they are left as they are.
         raw_codes: convert weights of 8 bits although a tensor beside them has their scales.
+        respell: give quantized layers the names, packing and configuration of another tool, ``"compressed-tensors"``,
+            ``"modelopt"``, ``"gpt-oss"``, ``"deepseek"``, ``"comfyui"``, ``"transformers-mxfp8"`` or ``"gguf"``; no
+            number changes, and ``to`` is not given.
+        exact: with ``respell``: fail if a scale of a whole tensor has no exact reciprocal.
         progress: ``True`` for a line on standard error; or a function, called with bytes done, bytes in all, tensor
             name, which cancels by returning ``False``.
         **options: those of :func:`cast`; ``scale`` is one number.
@@ -133,6 +139,7 @@ def convert(
     """
     request = _requests.selection(to, rules, include, exclude, keep_rank, keep_smaller, preset, raw_codes)
     request |= _requests.output_filter(drop, only, rename, skip_files)
+    request |= _requests.respelling(respell, exact)
     request |= {
         "input": _remote.path_of(src),
         "output": _remote.path_of(dst),

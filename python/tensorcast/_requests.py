@@ -183,6 +183,11 @@ def selection(
     }
 
 
+def respelling(respell: str | None, exact: bool) -> dict[str, Any]:
+    """The fields of a request that choose a spelling of quantized layers."""
+    return {"respell": respell or "", "exact": exact}
+
+
 def loss_may_raise() -> bool:
     """Reports whether a filter may turn a LossWarning into an error."""
     return any(issubclass(LossWarning, each[2]) and each[0] == "error" for each in warnings.filters)

@@ -56,6 +56,8 @@ def plan(
     zero_limit: float = 0.01,
     allow_odd: bool = False,
     raw_codes: bool = False,
+    respell: str | None = None,
+    exact: bool = False,
     **options: Unpack[CastOptions],
 ) -> ConvertResult:
     """Plans the conversion of a folder or an index, and writes ``dst/.tcast/plan.json``.
@@ -67,6 +69,7 @@ def plan(
     """
     request = _requests.selection(to, rules, include, exclude, keep_rank, keep_smaller, preset, raw_codes)
     request |= _requests.output_filter(drop, only, rename, skip_files)
+    request |= _requests.respelling(respell, exact)
     request |= {
         "input": _remote.path_of(src),
         "output": _remote.path_of(dst),

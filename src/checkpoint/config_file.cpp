@@ -98,6 +98,18 @@ Result<std::string> without_quantization(std::string_view text) {
   return edited(text, std::move(edits));
 }
 
+Result<std::string> with_section(std::string_view text, std::string_view section) {
+  Result<std::string> plain = without_quantization(text);
+  if (!plain) return plain;
+  const std::size_t end = plain->find_last_of('}');
+  const std::size_t last = end == std::string::npos ? end : plain->find_last_not_of(" \t\r\n", end - 1);
+  if (last == std::string::npos) return Error{.code = ErrorCode::parse, .message = "it is not an object of JSON"};
+  const bool empty = (*plain)[last] == '{';
+  plain->insert(last + 1, (empty ? "\n  " : ",\n  ") + json_quoted("quantization_config") + ": " +
+                              std::string(section) + (empty ? "\n" : ""));
+  return plain;
+}
+
 bool names_modules(std::string_view method) {
   constexpr auto methods =
       std::to_array<std::string_view>({"fp8", "mxfp8", "mxfp4", "compressed-tensors", "modelopt", "metal",
@@ -130,6 +142,7 @@ Result<std::string> with_unquantized(std::string_view text, std::span<const std:
 Result<std::string> rewritten_config(std::string_view text, const PlannedConfig& config) {
   Result<std::string> rewritten = std::string(text);
   if (config.dtype != DType::undefined) rewritten = with_dtype(*rewritten, config.dtype);
+  if (rewritten && !config.section.empty()) rewritten = with_section(*rewritten, config.section);
   if (rewritten && config.unquantized) rewritten = without_quantization(*rewritten);
   if (rewritten && !config.decoded.empty()) rewritten = with_unquantized(*rewritten, config.decoded);
   return rewritten;

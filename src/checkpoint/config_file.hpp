@@ -25,6 +25,10 @@ inline constexpr std::uint64_t max_config_bytes = std::uint64_t{64} << 20;
 // Returns `text` without quantization_config and the like, at the top and in configs inside. Errors: parse.
 [[nodiscard]] Result<std::string> without_quantization(std::string_view text);
 
+// Returns `text`, which must be an object, with another quantization_config at the top in the place of all that it has.
+// Precondition: `section` is JSON. Errors: parse.
+[[nodiscard]] Result<std::string> with_section(std::string_view text, std::string_view section);
+
 // Reports whether the configuration of a method has a list of the modules that are not quantized.
 [[nodiscard]] bool names_modules(std::string_view method);
 

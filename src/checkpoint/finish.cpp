@@ -45,6 +45,9 @@ class Finishing {
     for (const PlannedConfig& config : plan_.configs) {
       if (Result<void> written = write_config(config); !written) return written;
     }
+    for (const PlannedText& file : plan_.texts) {
+      if (Result<void> written = stage(file.name, file.text); !written) return written;
+    }
     for (const PlannedModel& model : plan_.models) {
       if (model.index.empty()) continue;
       if (Result<void> written = write_index(model); !written) return written;

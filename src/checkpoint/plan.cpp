@@ -11,9 +11,11 @@
 #include "checkpoint/config_file.hpp"
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/placement.hpp"
+#include "checkpoint/respelled_sources.hpp"
 #include "checkpoint/tensor_set.hpp"
 #include "checkpoint/work_folder.hpp"
 #include "convert/quantization_claim.hpp"
+#include "convert/respelled_plan.hpp"
 #include "convert/scale_record.hpp"
 #include "formats/safetensors/safetensors_format.hpp"
 #include "io/path_name.hpp"
@@ -103,12 +105,20 @@ class Planning {
     ShardReader reader;
     add_model(source_, model, reader);
     const quantized::FoundLayers layers = layers_of(claims_, model, reader);
-    Result<std::vector<conversion::PlannedTensor>> planned = planner_.plan(infos, claim, layers);
+    Result<quantized::Respelling> respelling =
+        conversion::respelling_of(request_, layers, claims_.texts_of(model), reader);
+    if (!respelling) return at_shard(std::move(respelling).error(), infos, places);
+    Result<std::vector<conversion::PlannedTensor>> planned = planner_.plan(infos, claim, layers, *respelling);
     if (!planned) return at_shard(std::move(planned).error(), infos, places);
     note_quantized(model, *planned, claim);
     std::vector<ShardTensor> tensors;
     tensors.reserve(planned->size());
+    RespelledSources sources(layers, *respelling, infos, places);
     for (conversion::PlannedTensor& tensor : *planned) {
+      if (tensor.written != SIZE_MAX) {
+        tensors.push_back(sources.shard_tensor(std::move(tensor)));
+        continue;
+      }
       const auto [input, begin] = places[tensor.source];
       std::shared_ptr<DecodedLayer> decoded;
       if (tensor.decodes()) {
@@ -117,10 +127,22 @@ class Planning {
       }
       tensors.push_back({.planned = std::move(tensor), .input = input, .begin = begin, .decoded = std::move(decoded)});
     }
+    if (respelling->any()) note_respelling(model, *std::move(respelling));
     if (Result<void> noted = note_layers(model, layers, tensors); !noted) return noted;
     if (tensors.empty() && !infos.empty()) return {};  // all are dropped
     note_types(model, tensors);
     return add_shards(model, std::move(tensors));
+  }
+
+  // Remembers the configuration of the new spelling, and what is to be said.
+  void note_respelling(const SourceModel& model, quantized::Respelling respelling) {
+    for (std::string& warning : respelling.warnings) plan_.warnings.push_back(std::move(warning));
+    if (!respelling.config.own_file.is_null()) {
+      constexpr int indent = 4;
+      plan_.texts.push_back(
+          {.name = model.folder + "hf_quant_config.json", .text = respelling.config.own_file.dump(indent) + "\n"});
+    }
+    respelled_.insert_or_assign(model.folder, std::move(respelling.config));
   }
 
   // Remembers which layers of a folder are decoded, and whether others stay as they are.
@@ -234,8 +256,8 @@ class Planning {
   [[nodiscard]] bool names_change() const noexcept {
     const OutputFilter& filter = request_.filter;
     const auto decodes = [](const auto& folder) { return !folder.second.decoded.empty(); };
-    return std::ranges::any_of(quantized_, decodes) || !filter.drop.empty() || !filter.only.empty() ||
-           !filter.rename.empty();
+    return !request_.respell.empty() || std::ranges::any_of(quantized_, decodes) || !filter.drop.empty() ||
+           !filter.only.empty() || !filter.rename.empty();
   }
 
   // Returns the tensors of each input, without the inputs whose tensors are all dropped.
@@ -275,7 +297,13 @@ class Planning {
     Result<formats::Metadata> metadata = planner_.metadata_of(shard.metadata);
     if (!metadata) return std::move(metadata).error();
     shard.metadata = std::move(metadata).value();
-    if (decodes) conversion::remove_config_texts(shard.metadata);
+    if (decodes || !request_.respell.empty()) conversion::remove_config_texts(shard.metadata);
+    if (const auto found = respelled_.find(source.folder); found != respelled_.end()) {
+      // Without a config.json beside them, the files themselves say how they are quantized.
+      const bool config =
+          std::ranges::find(source_.others, source.folder + "config.json", &ListedFile::name) != source_.others.end();
+      if (!config || !found->second.metadata_key.empty()) conversion::add_config_text(found->second, shard.metadata);
+    }
     std::vector<const conversion::PlannedTensor*> written;
     for (const ShardTensor& tensor : shard.tensors) written.push_back(&tensor.planned);
     conversion::record_scale(written, shard.metadata);
@@ -329,6 +357,16 @@ class Planning {
       if (last == "config.json") config.dtype = config_dtype(folder);
       const auto found = quantized_.find(folder);
       const bool decodes = found != quantized_.end() && !found->second.decoded.empty();
+      if (const auto respelled = respelled_.find(folder);
+          respelled != respelled_.end() && conversion::may_claim_quantization(last)) {
+        if (last != "config.json") {
+          plan_.left_out.push_back({.name = file.name, .bytes = file.bytes});  // of the old spelling
+          continue;
+        }
+        const quantized::Json& section = respelled->second.section;
+        config.section = section.is_null() ? std::string() : section.dump();
+        config.unquantized = section.is_null();
+      }
       if (decodes && conversion::may_claim_quantization(last)) {
         config.unquantized = !found->second.stays;
         if (!config.unquantized) config.decoded = found->second.decoded;
@@ -337,7 +375,8 @@ class Planning {
           continue;
         }
       }
-      if (config.dtype != DType::undefined || config.unquantized || !config.decoded.empty()) {
+      if (config.dtype != DType::undefined || config.unquantized || !config.decoded.empty() ||
+          !config.section.empty()) {
         plan_.configs.push_back(std::move(config));
       } else {
         plan_.copies.push_back(std::move(file));
@@ -416,6 +455,7 @@ class Planning {
   std::map<std::string, FolderTypes> types_;
   std::map<std::string, ClaimedFolder> claimed_;
   std::map<std::string, QuantizedFolder> quantized_;
+  std::map<std::string, quantized::WrittenConfig> respelled_;  // by folder
 };
 
 Result<void> check_request(const ConvertRequest& request) {
@@ -432,7 +472,7 @@ Result<void> check_request(const ConvertRequest& request) {
   const OutputFilter& filter = request.filter;
   const bool filters = !filter.drop.empty() || !filter.only.empty() || !filter.rename.empty();
   const bool cuts = request.single_file || request.max_shard_bytes != 0;
-  if (request.to == DType::undefined && request.rules.empty() && !cuts && !filters) {
+  if (request.to == DType::undefined && request.rules.empty() && !cuts && !filters && request.respell.empty()) {
     return fail("there is no type to convert to",
                 "`to` names one; `max_shard_size`, `only`, `drop` and `rename` work without");
   }

@@ -8,6 +8,7 @@
 
 #include "checkpoint/decoded_layer.hpp"
 #include "checkpoint/source.hpp"
+#include "checkpoint/written_part.hpp"
 #include "convert/plan.hpp"
 #include "tensorcast/file.hpp"
 
@@ -28,6 +29,13 @@ struct ShardTensor {
   std::uint64_t begin = 0;            // of its bytes in that file
   // Of a layer that is decoded; `input` and `begin` are then those of its codes. Null: a tensor.
   std::shared_ptr<const DecodedLayer> decoded = nullptr;
+  // Of a layer that gets another spelling; `input` and `begin` are those of the tensor that it comes from.
+  std::shared_ptr<const WrittenPart> written = nullptr;
+
+  // The tensors of a layer that are read; null: `planned` is read as it is.
+  [[nodiscard]] const DecodedLayer* layer() const noexcept {
+    return written != nullptr ? &written->source : decoded.get();
+  }
 };
 
 struct PlannedShard {
@@ -54,6 +62,13 @@ struct PlannedConfig {
   DType dtype = DType::undefined;         // undefined: it stays
   bool unquantized = false;               // nothing is quantized any more
   std::vector<std::string> decoded = {};  // modules that are not, while others are
+  std::string section = {};               // the new quantization_config, as JSON
+};
+
+// A file that the source does not have.
+struct PlannedText {
+  std::string name;
+  std::string text;
 };
 
 struct CheckpointPlan {
@@ -64,6 +79,7 @@ struct CheckpointPlan {
   std::vector<PlannedShard> shards;
   std::vector<PlannedModel> models;
   std::vector<PlannedConfig> configs;  // files that are rewritten
+  std::vector<PlannedText> texts = {};
   std::vector<ListedFile> copies;
   std::vector<std::string> empty_folders;
   std::vector<LeftOut> left_out;      // for the outcome; not in the text, as it changes without an effect

@@ -79,6 +79,7 @@ OrderedJson tensor_json(const ShardTensor& tensor, const ConversionSettings& set
     json["spelling"] = planned.scheme;
     json["layer"] = layer_json(*tensor.decoded);
   }
+  if (tensor.written != nullptr) json["written"] = written_json(*tensor.written);
   json["why"] = conversion::name(planned.reason.why);
   if (planned.reason.number != 0) json["number"] = planned.reason.number;
   if (!planned.reason.detail.empty()) json["detail"] = planned.reason.detail;
@@ -169,15 +170,31 @@ bool is_inside(const PlannedInput& input, std::uint64_t begin, std::uint64_t byt
   return begin <= input.bytes && bytes <= input.bytes - begin;
 }
 
-// Reads how a layer is decoded; its decoder checks that its parts fit.
-void parse_layer(const Json& json, const CheckpointPlan& plan, ShardTensor& tensor) {
-  const std::shared_ptr<DecodedLayer> layer = layer_from_json(json.at("layer"));
-  require(layer != nullptr, "a layer is of no kind that is known");
-  for (const LayerPart& part : layer->parts) {
+void require_inside(const DecodedLayer& layer, const CheckpointPlan& plan) {
+  for (const LayerPart& part : layer.parts) {
     require(part.input < plan.inputs.size(), "a part of a layer is in no file");
     require(is_inside(plan.inputs[part.input], part.begin, part.info.bytes),
             "a part of a layer is outside of its file");
   }
+}
+
+// Reads what a tensor of a layer becomes in another spelling.
+void parse_written(const Json& json, const CheckpointPlan& plan, ShardTensor& tensor) {
+  const std::shared_ptr<WrittenPart> part = written_from_json(json.at("written"));
+  require(part != nullptr, "a layer has no such spelling");
+  require_inside(part->source, plan);
+  const formats::TensorInfo& info = part->layer->written.tensors[part->tensor].info;
+  const formats::TensorInfo& target = tensor.planned.target;
+  require(info.name == target.name && info.dtype == target.dtype && info.shape == target.shape,
+          "a tensor is not the one that its layer becomes");
+  tensor.written = part;
+}
+
+// Reads how a layer is decoded; its decoder checks that its parts fit.
+void parse_layer(const Json& json, const CheckpointPlan& plan, ShardTensor& tensor) {
+  const std::shared_ptr<DecodedLayer> layer = layer_from_json(json.at("layer"));
+  require(layer != nullptr, "a layer is of no kind that is known");
+  require_inside(*layer, plan);
   layer->layer.name = tensor.planned.target.name;
   layer->layer.shape = tensor.planned.target.shape;
   require(layer->bytes() == tensor.planned.bytes_in, "the size of a layer is not that of its parts");
@@ -209,6 +226,7 @@ ShardTensor parse_tensor(const Json& json, const CheckpointPlan& plan) {
   } else {
     planned.from = parse_type(json.at("from"));
     target.dtype = parse_type(json.at("to"));
+    if (json.contains("written")) parse_written(json, plan, tensor);
     if (json.contains("layer")) {
       parse_layer(json, plan, tensor);
     } else {
@@ -220,10 +238,12 @@ ShardTensor parse_tensor(const Json& json, const CheckpointPlan& plan) {
     planned.scale = json.value("scale", plan.settings.options.scale);
     require(std::isfinite(planned.scale), "a scale is not finite");
     planned.converts = planned.from != target.dtype || planned.scale != 1.0 || tensor.decoded != nullptr;
+    require(tensor.written == nullptr || (tensor.decoded == nullptr && planned.from == target.dtype),
+            "a tensor of another spelling is converted");
   }
   require(tensor.input < plan.inputs.size(), "a tensor is in no file");
   const PlannedInput& input = plan.inputs[tensor.input];
-  require(tensor.decoded != nullptr || is_inside(input, tensor.begin, planned.bytes_in),
+  require(tensor.layer() != nullptr || is_inside(input, tensor.begin, planned.bytes_in),
           "a tensor is outside of its file");
   const std::optional<TypeReason> why = conversion::parse_reason(json.at("why").get<std::string>());
   require(why.has_value(), "a reason is unknown");
@@ -294,6 +314,10 @@ CheckpointPlan parse_document(const Json& json) {
     if (config.contains("dtype")) planned.dtype = parse_type(config.at("dtype"));
     planned.unquantized = config.value("unquantized", false);
     if (config.contains("decoded")) planned.decoded = config.at("decoded").get<std::vector<std::string>>();
+    if (config.contains("section")) planned.section = config.at("section").dump();
+  }
+  for (const Json& file : json.at("texts")) {
+    plan.texts.push_back({.name = file_name(file.at("file")), .text = file.at("text").get<std::string>()});
   }
   for (const Json& file : json.at("copies")) {
     plan.copies.push_back({.name = file_name(file.at("file")), .bytes = number(file.at("bytes"))});
@@ -321,8 +345,8 @@ void set_fingerprint(const CheckpointPlan& plan, PlannedShard& shard) {
   std::set<std::size_t> inputs;
   for (const ShardTensor& tensor : shard.tensors) {
     inputs.insert(tensor.input);
-    if (tensor.decoded == nullptr) continue;
-    for (const LayerPart& part : tensor.decoded->parts) inputs.insert(part.input);
+    if (tensor.layer() == nullptr) continue;
+    for (const LayerPart& part : tensor.layer()->parts) inputs.insert(part.input);
   }
   for (const std::size_t input : inputs) text += fmt::format("{} {}\n", input, input_json(plan.inputs[input]).dump());
   append_shard(text, shard, plan.settings);
@@ -353,7 +377,11 @@ std::string plan_text(const CheckpointPlan& plan) {
     if (config.dtype != DType::undefined) json["dtype"] = name(config.dtype);
     if (config.unquantized) json["unquantized"] = true;
     if (!config.decoded.empty()) json["decoded"] = config.decoded;
+    if (!config.section.empty()) json["section"] = Json::parse(config.section);
     text += json.dump();
+  });
+  append_list(text, "texts", plan.texts, [&](const PlannedText& file) {
+    text += OrderedJson{{"file", file.name}, {"text", file.text}}.dump();
   });
   append_list(text, "copies", plan.copies, [&](const ListedFile& file) {
     text += OrderedJson{{"file", file.name}, {"bytes", file.bytes}}.dump();

@@ -10,6 +10,7 @@
 #include "checkpoint/hash_thread.hpp"
 #include "checkpoint/shard_reader.hpp"
 #include "convert/progress_meter.hpp"
+#include "convert/quantized/respelled_reader.hpp"
 #include "convert/transfer.hpp"
 #include "convert/verify.hpp"
 #include "io/sha256.hpp"
@@ -93,14 +94,20 @@ class ShardRun {
   // Opens the files of the shard's tensors, which must be those that were planned.
   Result<void> open_inputs() {
     std::vector<quantized::Layer> layers;
+    std::vector<std::pair<std::size_t, quantized::Layer>> respelled;  // of which tensor of the shard
     for (std::size_t i = 0; i < shard_.tensors.size(); ++i) {
       const ShardTensor& tensor = shard_.tensors[i];
-      if (tensor.decoded != nullptr) {
-        quantized::Layer& layer = layers.emplace_back(tensor.decoded->layer);
+      if (const DecodedLayer* read = tensor.layer(); read != nullptr) {
+        quantized::Layer layer = read->layer;
         for (quantized::Part& part : layer.parts) {
-          const LayerPart& place = tensor.decoded->parts[part.tensor];
+          const LayerPart& place = read->parts[part.tensor];
           part.tensor = reader_.tensors().size();
           if (Result<void> added = add_range(place.info, place.input, place.begin); !added) return added;
+        }
+        if (tensor.written != nullptr) {
+          respelled.emplace_back(i, std::move(layer));
+        } else {
+          layers.push_back(std::move(layer));
         }
         continue;
       }
@@ -109,6 +116,13 @@ class ShardRun {
       info.bytes = tensor.planned.bytes_in;
       work_[i].source = reader_.tensors().size();
       if (Result<void> added = add_range(std::move(info), tensor.input, tensor.begin); !added) return added;
+    }
+    if (!respelled.empty()) {
+      respelled_ = std::make_unique<quantized::RespelledReader>(reader_);
+      for (const auto& [i, layer] : respelled) {
+        const WrittenPart& part = *shard_.tensors[i].written;
+        work_[i].source = respelled_->add(layer, part.layer, part.tensor);
+      }
     }
     if (layers.empty()) return {};
     std::size_t decoded = reader_.tensors().size();
@@ -130,6 +144,7 @@ class ShardRun {
   }
 
   formats::Reader& source() noexcept {
+    if (respelled_ != nullptr) return *respelled_;
     return decoded_ != nullptr ? *decoded_ : static_cast<formats::Reader&>(reader_);
   }
 
@@ -186,8 +201,8 @@ class ShardRun {
     for (const ShardTensor& tensor : shard_.tensors) {
       if (!error.file.empty()) break;
       if (tensor.planned.name() == error.tensor) error.file = plan_.source + "/" + plan_.inputs[tensor.input].name;
-      if (tensor.decoded == nullptr) continue;
-      for (const LayerPart& part : tensor.decoded->parts) {
+      if (tensor.layer() == nullptr) continue;
+      for (const LayerPart& part : tensor.layer()->parts) {
         if (part.info.name == error.tensor) error.file = plan_.source + "/" + plan_.inputs[part.input].name;
       }
     }
@@ -201,9 +216,10 @@ class ShardRun {
   std::vector<conversion::PlannedTensor> work_;            // of the shard, in its order; `source` is that of source()
   std::vector<const conversion::PlannedTensor*> tensors_;  // those of work_
   ShardReader reader_;
-  std::unique_ptr<quantized::DecodedReader> decoded_;  // of reader_, if layers are decoded
-  unsigned mode_ = 0;                                  // of the output
-  std::map<std::size_t, std::size_t> files_;           // input of the plan, file of the reader
+  std::unique_ptr<quantized::DecodedReader> decoded_;      // of reader_, if layers are decoded
+  std::unique_ptr<quantized::RespelledReader> respelled_;  // of reader_, if layers get another spelling
+  unsigned mode_ = 0;                                      // of the output
+  std::map<std::size_t, std::size_t> files_;               // input of the plan, file of the reader
 };
 
 }  // namespace

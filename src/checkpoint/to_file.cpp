@@ -10,6 +10,7 @@
 #include "convert/convert_reader.hpp"
 #include "convert/plan.hpp"
 #include "convert/quantized/layer_summary.hpp"
+#include "convert/respelled_plan.hpp"
 #include "formats/safetensors/safetensors_format.hpp"
 #include "tensorcast/whole_file.hpp"
 
@@ -33,11 +34,12 @@ Result<void> check_request(const ConvertRequest& request, const Format& format) 
   if (request.max_shard_bytes != 0) {
     return fail("a file has no shards", "a name that ends in / is a folder's");
   }
-  if (format.many_tensors && &format != &safetensors_format) {
+  const bool gguf = request.respell == "gguf" && format.name == std::string_view("gguf");
+  if (format.many_tensors && &format != &safetensors_format && !gguf) {
     return fail(fmt::format("a checkpoint is written as safetensors, not as {}", format.name),
                 "a file of one array, such as .npy, takes one tensor out");
   }
-  if (format.many_tensors && !request.single_file) {
+  if (format.many_tensors && !request.single_file && !gguf) {
     return fail("a checkpoint is written to a folder, and this is the name of a file",
                 "`single_file` writes one file; a name that ends in / is a folder's");
   }
@@ -49,6 +51,11 @@ Result<void> check_request(const ConvertRequest& request, const Format& format) 
   return check_apart({.path = request.output, .noun = "output"}, input);
 }
 
+Error at_input(Error error, const ConvertRequest& request) {
+  if (error.file.empty()) error.file = request.input;
+  return error;
+}
+
 // Returns the models that have a tensor to write.
 Result<std::vector<const SourceModel*>> chosen_models(const ConvertRequest& request, const SourceCheckpoint& source,
                                                       Claims& claims, const Format& format) {
@@ -58,13 +65,13 @@ Result<std::vector<const SourceModel*>> chosen_models(const ConvertRequest& requ
   for (const SourceModel& model : source.models) {
     ShardReader reader;
     add_model(source, model, reader);
+    const quantized::FoundLayers layers = layers_of(claims, model, reader);
+    const Result<quantized::Respelling> respelling =
+        conversion::respelling_of(request, layers, claims.texts_of(model), reader);
+    if (!respelling) return at_input(respelling.error(), request);
     const Result<std::vector<conversion::PlannedTensor>> planned =
-        planner->plan(reader.tensors(), claims.of(model), layers_of(claims, model, reader));
-    if (!planned) {
-      Error error = planned.error();
-      if (error.file.empty()) error.file = request.input;
-      return error;
-    }
+        planner->plan(reader.tensors(), claims.of(model), layers, *respelling);
+    if (!planned) return at_input(planned.error(), request);
     if (!planned->empty()) chosen.push_back(&model);
   }
   if (Result<void> matched = planner->check_all_matched(); !matched) return std::move(matched).error();

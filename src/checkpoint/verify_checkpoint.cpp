@@ -12,6 +12,7 @@
 #include "checkpoint/tensor_set.hpp"
 #include "convert/output_names.hpp"
 #include "convert/progress_meter.hpp"
+#include "convert/quantized/respelled_reader.hpp"
 #include "convert/verify.hpp"
 #include "dtype/guarded.hpp"
 #include "io/sha256.hpp"
@@ -210,13 +211,55 @@ class Verification {
     return only;
   }
 
-  Result<void> check_model(const SourceModel& model, const SourceModel& source_model,
-                           conversion::OutputNames& written) {
-    ShardReader encoded;
-    add_model(source_, source_model, encoded);
-    ShardReader output;
-    add_model(output_, model, output);
+  // The tensors of the source as the output should have them: layers decoded, or in another spelling.
+  struct Expected {
+    std::unique_ptr<formats::Reader> reader;
+    std::unordered_map<std::string, std::size_t> by_name;  // in the output
+    std::size_t first_decoded = SIZE_MAX;
+  };
+
+  // Returns the spelling of the output's layers if it is another than that of the source's; else "".
+  [[nodiscard]] std::string new_spelling(const SourceModel& model, const quantized::FoundLayers& layers,
+                                         ShardReader& output) const {
+    const quantized::FoundLayers found = layers_of(Claims(output_), model, output);
+    if (!layers.any() || !found.any()) return {};
+    const std::string_view spelling = found.layers[0].spelling;
+    const bool other =
+        std::ranges::none_of(layers.layers, [&](const auto& layer) { return layer.spelling == spelling; });
+    return other && quantized::find_writer(spelling) != nullptr ? std::string(spelling) : std::string();
+  }
+
+  Result<Expected> respelled(const std::string& spelling, const SourceModel& model,
+                             const quantized::FoundLayers& layers, ShardReader& encoded,
+                             conversion::OutputNames& written) const {
+    const quantized::RespellRequest request{
+        .spelling = spelling, .writes = [&written](const std::string& name) { return written.writes(name); }};
+    Result<quantized::Respelling> plan =
+        quantized::plan_respelling(layers, Claims(source_).texts_of(model), encoded, request);
+    if (!plan) return std::move(plan).error();
+    Expected expected;
+    auto reader = std::make_unique<quantized::RespelledReader>(encoded);
+    for (std::size_t i = 0; i < encoded.tensors().size(); ++i) {
+      const std::string& name = encoded.tensors()[i].name;
+      if (layers.layer_of[i] == SIZE_MAX && written.writes(name)) expected.by_name.emplace(name, i);
+    }
+    for (std::size_t i = 0; i < layers.layers.size(); ++i) {
+      for (const std::size_t kept : plan->layers[i].kept) expected.by_name.emplace(encoded.tensors()[kept].name, kept);
+      const auto layer = std::make_shared<const quantized::RespelledLayer>(std::move(plan->layers[i]));
+      for (std::size_t tensor = 0; tensor < layer->written.tensors.size(); ++tensor) {
+        expected.by_name.emplace(layer->written.tensors[tensor].info.name,
+                                 reader->add(layers.layers[i], layer, tensor));
+      }
+    }
+    expected.reader = std::move(reader);
+    return expected;
+  }
+
+  Result<Expected> expected_of(const SourceModel& model, const SourceModel& source_model, ShardReader& encoded,
+                               ShardReader& output, conversion::OutputNames& written) const {
     quantized::FoundLayers layers = layers_of(Claims(source_), source_model, encoded);
+    const std::string spelling = new_spelling(model, layers, output);
+    if (!spelling.empty()) return respelled(spelling, source_model, layers, encoded, written);
     if (layers.any()) {
       std::set<std::string_view> names;
       for (const formats::TensorInfo& tensor : output.tensors()) names.insert(tensor.name);
@@ -225,16 +268,30 @@ class Verification {
         return new_name && names.contains(*new_name);
       });
     }
-    quantized::DecodedReader input(encoded, layers.layers);
-    std::unordered_map<std::string, std::size_t> sources;  // by the name in the output
-    for (std::size_t i = 0; i < input.tensors().size(); ++i) {
+    Expected expected;
+    expected.first_decoded = encoded.tensors().size();
+    expected.reader = std::make_unique<quantized::DecodedReader>(encoded, layers.layers);
+    for (std::size_t i = 0; i < expected.reader->tensors().size(); ++i) {
       if (i < layers.layer_of.size() && layers.layer_of[i] != SIZE_MAX) continue;  // its weight is written
-      const std::string& name = input.tensors()[i].name;
+      const std::string& name = expected.reader->tensors()[i].name;
       if (!written.writes(name)) continue;
       Result<std::string> new_name = written.new_name(name);
       if (!new_name) return std::move(new_name).error();
-      sources.emplace(std::move(new_name).value(), i);
+      expected.by_name.emplace(std::move(new_name).value(), i);
     }
+    return expected;
+  }
+
+  Result<void> check_model(const SourceModel& model, const SourceModel& source_model,
+                           conversion::OutputNames& written) {
+    ShardReader encoded;
+    add_model(source_, source_model, encoded);
+    ShardReader output;
+    add_model(output_, model, output);
+    Result<Expected> expected = expected_of(model, source_model, encoded, output, written);
+    if (!expected) return std::move(expected).error();
+    formats::Reader& input = *expected->reader;
+    std::unordered_map<std::string, std::size_t>& sources = expected->by_name;
     conversion::Plan plan;
     for (const formats::TensorInfo& tensor : output.tensors()) {
       const auto found = sources.find(tensor.name);
@@ -245,7 +302,7 @@ class Verification {
       if (of.foreign_dtype != tensor.foreign_dtype) {
         return differs("the source's tensor has another type", tensor.name, output_, model);
       }
-      const bool decoded = found->second >= encoded.tensors().size();
+      const bool decoded = found->second >= expected->first_decoded;
       const bool scaled = request_.options.scale != 1.0 && family(of.dtype) == Family::floating;
       plan.layout.push_back(plan.tensors.size());
       plan.tensors.push_back({.target = tensor,

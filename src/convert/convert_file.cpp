@@ -16,6 +16,8 @@
 #include "convert/quantization_claim.hpp"
 #include "convert/quantized/decoded_reader.hpp"
 #include "convert/quantized/layer_summary.hpp"
+#include "convert/quantized/respelled_reader.hpp"
+#include "convert/respelled_plan.hpp"
 #include "convert/scale_record.hpp"
 #include "convert/transfer.hpp"
 #include "convert/verify.hpp"
@@ -182,13 +184,34 @@ namespace tensorcast::conversion {
 
 namespace {
 
-// Finds the quantized layers of an input, unless its arrays have no names.
-quantized::FoundLayers layers_of(const ConvertRequest& request, const OpenedInput& input) {
-  if (!input.format->many_tensors) return {};
+// What the files around an input say of its quantization.
+std::vector<quantized::ConfigText> texts_of(const ConvertRequest& request, const OpenedInput& input) {
   std::vector<quantized::ConfigText> texts = input.configs;
   if (input.file != nullptr) texts = config_texts_beside(request.input);
   add_config_texts(input.reader->metadata(), texts);
+  return texts;
+}
+
+// Finds the quantized layers of an input, unless its arrays have no names.
+quantized::FoundLayers layers_of(const std::vector<quantized::ConfigText>& texts, const OpenedInput& input) {
+  if (!input.format->many_tensors) return {};
   return quantized::find_layers(input.reader->tensors(), texts, quantized::read_with(*input.reader));
+}
+
+// Puts a reader around that of the input, which has written tensors, too; sets the sources of the plan's tensors.
+void respell(const quantized::FoundLayers& layers, quantized::Respelling& respelling, Plan& plan, OpenedInput& input) {
+  input.encoded = std::exchange(input.reader, nullptr);
+  auto reader = std::make_unique<quantized::RespelledReader>(*input.encoded);
+  std::vector<std::shared_ptr<const quantized::RespelledLayer>> shared(respelling.layers.size());
+  for (PlannedTensor& tensor : plan.tensors) {
+    if (tensor.written == SIZE_MAX) continue;
+    auto& layer = shared[tensor.layer];
+    if (layer == nullptr) {
+      layer = std::make_shared<quantized::RespelledLayer>(std::move(respelling.layers[tensor.layer]));
+    }
+    tensor.source = reader->add(layers.layers[tensor.layer], layer, tensor.written);
+  }
+  input.reader = std::move(reader);
 }
 
 }  // namespace
@@ -199,15 +222,21 @@ Result<ConvertOutcome> convert_reader(const ConvertRequest& request, OpenedInput
                                            ? formats::format_for_output(request.output)
                                            : output_format(request.output, request.output_format);
   if (!format) return format.error();
-  const quantized::FoundLayers layers = layers_of(request, input);
-  const Result<Plan> plan = make_plan(request, *input.reader, *input.format, **format, input.claim, layers);
+  const std::vector<quantized::ConfigText> texts = texts_of(request, input);
+  const quantized::FoundLayers layers = layers_of(texts, input);
+  Result<quantized::Respelling> respelling = respelling_of(request, layers, texts, *input.reader);
+  if (!respelling) return at_file(std::move(respelling).error(), request.input);
+  Result<Plan> plan = make_plan(request, *input.reader, *input.format, **format, input.claim, layers, *respelling);
   if (!plan) return at_file(plan.error(), request.input);
-  if (std::ranges::any_of(plan->tensors, &PlannedTensor::decodes)) {
+  if (respelling->any()) {
+    respell(layers, *respelling, *plan, input);
+  } else if (std::ranges::any_of(plan->tensors, &PlannedTensor::decodes)) {
     input.encoded = std::exchange(input.reader, nullptr);
     input.reader = std::make_unique<quantized::DecodedReader>(*input.encoded, layers.layers);
   }
   ConvertOutcome outcome = outcome_of(*plan, *input.format, **format);
   outcome.warnings = input.reader->warnings();
+  outcome.warnings.insert(outcome.warnings.end(), respelling->warnings.begin(), respelling->warnings.end());
   if (!input.reader->other_data().empty() && (*format)->many_tensors) {
     outcome.other_data = request.output + ".json";
     const PathUse others[] = {{.path = request.input, .noun = "input"}, {.path = request.output, .noun = "output"}};

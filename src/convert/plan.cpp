@@ -16,6 +16,7 @@
 #include "convert/quantization_claim.hpp"
 #include "convert/quantized/layer_decoder.hpp"
 #include "convert/quantized_tensors.hpp"
+#include "convert/respelled_plan.hpp"
 #include "dtype/dtype_table.hpp"
 #include "io/system_calls.hpp"
 #include "tensorcast/tensor.hpp"
@@ -280,6 +281,7 @@ class TensorPlanner::Implementation {
         written_(std::move(written)) {}
 
   [[nodiscard]] Result<void> check_request() const {
+    if (Result<void> fits = check_respelling(request_); !fits) return fits;
     const bool has_type = request_.to != DType::undefined || !request_.rules.empty();
     const bool has_patterns = !request_.include.empty() || !request_.exclude.empty();
     if (!has_type && has_patterns && !extracting_) {
@@ -295,7 +297,8 @@ class TensorPlanner::Implementation {
   }
 
   Result<std::vector<PlannedTensor>> plan(std::span<const TensorInfo> tensors, const std::string& claim,
-                                          const quantized::FoundLayers& layers) {
+                                          const quantized::FoundLayers& layers,
+                                          const quantized::Respelling& respelling) {
     names_.clear();
     if (!written_.keeps_all()) {
       for (const TensorInfo& tensor : tensors) names_.insert(tensor.name);
@@ -307,6 +310,12 @@ class TensorPlanner::Implementation {
     if (!of_layers) return std::move(of_layers).error();
     for (std::size_t index = 0; index < tensors.size(); ++index) {
       const std::size_t layer = layers.any() ? layers.layer_of[index] : SIZE_MAX;
+      if (layer != SIZE_MAX && respelling.any()) {
+        if (!written_.writes(layers.layers[layer].name)) continue;
+        Result<void> planned = plan_respelled(tensors, index, layers.layers[layer], layer, respelling, output_, plan);
+        if (!planned) return std::move(planned).error();
+        continue;
+      }
       if (layer != SIZE_MAX && (*of_layers)[layer]) {
         Result<void> planned = plan_layer(tensors, index, layers.layers[layer], layer, *(*of_layers)[layer], plan);
         if (!planned) return std::move(planned).error();
@@ -518,8 +527,9 @@ Result<TensorPlanner> TensorPlanner::create(const ConvertRequest& request, const
 }
 
 Result<std::vector<PlannedTensor>> TensorPlanner::plan(std::span<const TensorInfo> tensors, const std::string& claim,
-                                                       const quantized::FoundLayers& layers) {
-  return implementation_->plan(tensors, claim, layers);
+                                                       const quantized::FoundLayers& layers,
+                                                       const quantized::Respelling& respelling) {
+  return implementation_->plan(tensors, claim, layers, respelling);
 }
 
 Result<void> TensorPlanner::check_all_matched() const { return implementation_->check_all_matched(); }
@@ -542,12 +552,13 @@ Result<std::vector<std::size_t>> layout_of(const Format& output, std::span<const
 }
 
 Result<Plan> make_plan(const ConvertRequest& request, const formats::Reader& input, const Format& input_format,
-                       const Format& output_format, std::string claim, const quantized::FoundLayers& layers) {
+                       const Format& output_format, std::string claim, const quantized::FoundLayers& layers,
+                       const quantized::Respelling& respelling) {
   Result<TensorPlanner> planner = TensorPlanner::create(request, input_format, output_format);
   if (!planner) return std::move(planner).error();
   if (claim.empty()) claim = claim_of_metadata(input.metadata());
   if (claim.empty() && input_format.many_tensors) claim = claim_beside(request.input);
-  Result<std::vector<PlannedTensor>> tensors = planner->plan(input.tensors(), claim, layers);
+  Result<std::vector<PlannedTensor>> tensors = planner->plan(input.tensors(), claim, layers, respelling);
   if (!tensors) return std::move(tensors).error();
   for (PlannedTensor& tensor : *tensors) {
     if (tensor.decodes()) tensor.source = input.tensors().size() + tensor.layer;  // as DecodedReader counts
@@ -564,7 +575,9 @@ Result<Plan> make_plan(const ConvertRequest& request, const formats::Reader& inp
   Result<formats::Metadata> metadata = planner->metadata_of(input.metadata());
   if (!metadata) return std::move(metadata).error();
   plan.metadata = std::move(metadata).value();
-  if (std::ranges::any_of(plan.tensors, &PlannedTensor::decodes)) remove_config_texts(plan.metadata);
+  if (respelling.any() || std::ranges::any_of(plan.tensors, &PlannedTensor::decodes))
+    remove_config_texts(plan.metadata);
+  if (respelling.any()) add_config_text(respelling.config, plan.metadata);
   return plan;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "convert/quantized/respelling.hpp"
 #include "convert/quantized/spelling.hpp"
 #include "convert/reason.hpp"
 #include "formats/format.hpp"
@@ -29,6 +30,8 @@ struct PlannedTensor {
   // `source` is that of its codes, and `from` float32.
   std::size_t layer = SIZE_MAX;
   std::string scheme = {};  // of a layer that is decoded, "deepseek fp8-block"; "": it is not
+  // Of a layer that gets another spelling: its place in WrittenLayer::tensors; SIZE_MAX: it is none of these.
+  std::size_t written = SIZE_MAX;
 
   [[nodiscard]] bool decodes() const noexcept { return !scheme.empty(); }
 
@@ -66,9 +69,10 @@ class TensorPlanner {
   // Plans all tensors of one model, whose scales may be in another of its files. `claim`: what the model's files say
   // about its quantization (quantization_claim.hpp). `layers`: those that can be decoded, if there are any. A layer is
   // decoded if its weight is to be converted; else its tensors are copied. PlannedTensor::source is the index in
-  // `tensors`. Errors: those of make_plan().
+  // `tensors`. Layers of `respelling` become its tensors. Errors: those of make_plan().
   [[nodiscard]] Result<std::vector<PlannedTensor>> plan(std::span<const formats::TensorInfo> tensors,
-                                                        const std::string& claim, const quantized::FoundLayers& layers);
+                                                        const std::string& claim, const quantized::FoundLayers& layers,
+                                                        const quantized::Respelling& respelling = {});
   // Errors: invalid_argument, naming a pattern that has matched no tensor so far.
   [[nodiscard]] Result<void> check_all_matched() const;
   // Returns the metadata of an output: those of inputs of the model that was planned last. Errors: as OutputNames.
@@ -84,10 +88,12 @@ class TensorPlanner {
 // Errors: invalid_argument (no type to convert to; patterns that are wrong or match nothing; options), unsupported
 // (types that the output's format or the opset does not have; quantized tensors that would change). `claim`: what the
 // input's folder says about its quantization; empty: what stands in the file and beside it. `layers`: its quantized
-// layers; PlannedTensor::source of one that is decoded is that of a DecodedReader.
+// layers; PlannedTensor::source of one that is decoded is that of a DecodedReader. PlannedTensor::source of a tensor of
+// `respelling` is SIZE_MAX.
 [[nodiscard]] Result<Plan> make_plan(const ConvertRequest& request, const formats::Reader& input,
                                      const formats::Format& input_format, const formats::Format& output_format,
-                                     std::string claim = {}, const quantized::FoundLayers& layers = {});
+                                     std::string claim = {}, const quantized::FoundLayers& layers = {},
+                                     const quantized::Respelling& respelling = {});
 
 // Checks the tensors of an output file, and returns the order of their data as indices into `tensors`.
 // Errors: unsupported, invalid_argument (the format cannot hold them together).

@@ -122,6 +122,14 @@ void remove_config_texts(formats::Metadata& metadata) {
                 [](const auto& entry) { return std::ranges::find(metadata_keys, entry.first) != metadata_keys.end(); });
 }
 
+void add_config_text(const quantized::WrittenConfig& config, formats::Metadata& metadata) {
+  if (!config.metadata_key.empty()) {
+    metadata.emplace_back(config.metadata_key, config.metadata_text);
+  } else if (!config.section.is_null()) {
+    metadata.emplace_back(std::string(metadata_keys[1]), config.section.dump());
+  }
+}
+
 std::string claim_beside(const std::string& path) {
   for (const quantized::ConfigText& config : config_texts_beside(path)) {
     if (std::string found = claim_of_text(config.name, config.text); !found.empty()) return found;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "convert/quantized/config.hpp"
+#include "convert/quantized/written_layer.hpp"
 #include "formats/format.hpp"
 
 namespace tensorcast::conversion {
@@ -29,5 +30,7 @@ namespace tensorcast::conversion {
 void add_config_texts(const formats::Metadata& metadata, std::vector<quantized::ConfigText>& texts);
 // Removes what describes the quantization of a file whose layers are decoded.
 void remove_config_texts(formats::Metadata& metadata);
+// Adds the configuration of written layers to the metadata of a file that has no config.json beside it.
+void add_config_text(const quantized::WrittenConfig& config, formats::Metadata& metadata);
 
 }  // namespace tensorcast::conversion

@@ -31,6 +31,7 @@ constexpr auto rows = std::to_array<Row>({
     {TypeReason::decodes_codes, "decodes_codes", "decodes codes"},
     {TypeReason::demanded, "demanded", "{1}"},
     {TypeReason::unaligned, "unaligned", "{1}"},
+    {TypeReason::respelled, "respelled", "{1}"},
 });
 
 constexpr bool is_in_order() {

@@ -18,7 +18,7 @@ TEST(Reason, IsAFewWords) {
 
 TEST(Reason, HasANameOfItsOwn) {
   std::set<std::string_view> names;
-  for (int i = 0; i <= static_cast<int>(TypeReason::unaligned); ++i) {
+  for (int i = 0; i <= static_cast<int>(TypeReason::respelled); ++i) {
     const auto why = static_cast<TypeReason>(i);
     EXPECT_EQ(parse_reason(name(why)), why);
     EXPECT_TRUE(names.insert(name(why)).second) << name(why);

@@ -288,7 +288,7 @@ bool asks_for_something(const ConvertArguments& arguments) {
   const tensorcast::OutputFilter& filter = request.filter;
   return request.to != tensorcast::DType::undefined || !arguments.rules.empty() || !arguments.rule_files.empty() ||
          !request.include.empty() || request.single_file || request.max_shard_bytes != 0 || !filter.only.empty() ||
-         !filter.drop.empty() || !filter.rename.empty();
+         !filter.drop.empty() || !filter.rename.empty() || !request.respell.empty();
 }
 
 // Without reading: files are of one format if their extensions are equal.
@@ -433,9 +433,22 @@ void add_conversion(CLI::App& command, Work& work, bool plan_only) {
   command.add_flag("--allow-odd", request.allow_odd,
                    "to safetensors: convert also tensors whose last dimension fills no whole bytes, such as an odd one "
                    "to float4, which PyTorch then cannot load (default: leave them as they are)");
-  command.add_flag("--raw-codes", request.raw_codes,
-                   "convert the codes of quantized weights as plain numbers, and leave their scales (default: decode the "
-                   "weights)");
+  command.add_flag(
+      "--raw-codes", request.raw_codes,
+      "convert the codes of quantized weights as plain numbers, and leave their scales (default: decode the "
+      "weights)");
+  CLI::Option* respell =
+      command
+          .add_option("--respell", request.respell,
+                      "give quantized layers the names, packing and configuration of another tool: "
+                      "compressed-tensors, modelopt, gpt-oss, deepseek, comfyui, transformers-mxfp8 or gguf; changes "
+                      "no numbers")
+          ->option_text("SPELLING");
+  command
+      .add_flag("--exact", request.exact,
+                "with --respell: fail if a scale of a whole tensor has no exact reciprocal, which is then rounded "
+                "(default: a warning)")
+      ->needs(respell);
   command.add_flag("-f,--force", request.overwrite,
                    "overwrite OUT and the report; in a folder only what tcast wrote there");
   command.add_flag("--parents", request.parents, "create the folders of OUT that do not exist");

@@ -28,7 +28,10 @@ void find_gguf(const ModelTensors& tensors, const Description* /*description*/, 
     if (tensor.name.ends_with(suffix)) {
       const std::string module = tensor.name.substr(0, tensor.name.size() - suffix.size());
       const std::size_t scale = builder.add(module + ".scale", PartRole::global_scale);
-      if (scale != SIZE_MAX) builder.fail("its scale multiplies what the layer computes, and is not applied", scale);
+      if (scale != SIZE_MAX) {
+        builder.fail("its scale multiplies what the layer computes, and is not applied", scale);
+        builder.layer().other_basis = true;
+      }
     }
     layers.push_back(std::move(builder).done());
   }

@@ -80,7 +80,7 @@ struct Layer {
   std::vector<Part> parts;        // the codes are first
   std::string problem;            // why it cannot be decoded: a contradiction, or a known method that is not exact
   std::string problem_tensor;     // the tensor that the problem is in
-  // The problem is a tensor beside the codes that changes the basis of the weight; another spelling has it, too.
+  // The problem is a tensor beside the codes, such as a change of the basis, that other spellings have, too.
   bool other_basis = false;
 
   [[nodiscard]] std::size_t codes() const noexcept { return parts.front().tensor; }

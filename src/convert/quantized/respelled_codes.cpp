@@ -66,7 +66,7 @@ Result<LayerContent> content_of(const Layer& layer, std::span<const formats::Ten
   if ((!in_rows && !(gguf && gguf_block(layer.scheme).bytes != 0)) || other || coding.times_inverse_127) {
     return Error{.code = ErrorCode::unsupported,
                  .message = fmt::format("its codes ({} {}) are {}", layer.spelling, layer.scheme,
-                                        other || in_rows ? "decoded with more than scales" : order_of(coding.packing)),
+                                        in_rows ? "decoded with more than scales" : order_of(coding.packing)),
                  .tensor = layer.name};
   }
   if (coding.transposed) std::swap(content.shape[content.shape.size() - 1], content.shape[content.shape.size() - 2]);

@@ -151,6 +151,12 @@ constexpr Format gguf_format = {
     .foreign_kind = "a block format of GGUF, which is not decoded",
     .sniff = sniff,
     .can_hold = [](DType dtype) { return gguf::find_type(dtype) != nullptr; },
+    // Block formats, which other spellings of quantized weights become.
+    .can_hold_foreign =
+        [](std::string_view name) {
+          const gguf::TensorType* type = gguf::find_type(name);
+          return type != nullptr && type->dtype == DType::undefined;
+        },
     .open = open,
     .create = create,
     .check = check,

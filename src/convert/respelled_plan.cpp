@@ -1,0 +1,82 @@
+#include "convert/respelled_plan.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "convert/output_names.hpp"
+
+namespace tensorcast::conversion {
+
+Result<void> check_respelling(const ConvertRequest& request) {
+  const auto fail = [](std::string message, std::string hint) {
+    return Error{.code = ErrorCode::invalid_argument, .message = std::move(message), .hint = std::move(hint)};
+  };
+  if (request.respell.empty()) {
+    return request.exact ? fail("`exact` is of use with `respell` only", "") : Result<void>();
+  }
+  if (request.to != DType::undefined || !request.rules.empty() || request.raw_codes) {
+    return fail("`respell` changes no numbers, so it has no type to convert to", "convert what it writes");
+  }
+  if (!request.include.empty() || !request.exclude.empty() || !request.filter.rename.empty()) {
+    return fail("`respell` is for all quantized layers, under their names", "`drop` and `only` choose what is written");
+  }
+  return {};
+}
+
+Result<void> plan_respelled(std::span<const formats::TensorInfo> tensors, std::size_t index,
+                            const quantized::Layer& layer, std::size_t place, const quantized::Respelling& respelling,
+                            const formats::Format& output, std::vector<PlannedTensor>& plan) {
+  const quantized::RespelledLayer& respelled = respelling.layers[place];
+  const formats::TensorInfo& own = tensors[index];
+  if (std::ranges::find(respelled.kept, index) != respelled.kept.end()) {
+    plan.push_back({.target = own,
+                    .source = index,
+                    .from = own.dtype,
+                    .bytes_in = own.bytes,
+                    .reason = {TypeReason::decodes_codes},
+                    .quantized = true,
+                    .layer = place});
+  }
+  if (index != layer.codes()) return {};
+  const std::string words = fmt::format("{} {}", layer.spelling, layer.scheme);
+  for (std::size_t i = 0; i < respelled.written.tensors.size(); ++i) {
+    const formats::TensorInfo& target = respelled.written.tensors[i].info;
+    const bool held = target.dtype == DType::undefined
+                          ? output.can_hold_foreign != nullptr && output.can_hold_foreign(target.foreign_dtype)
+                          : output.can_hold(target.dtype);
+    if (!held || !output.many_tensors) {
+      return Error{.code = ErrorCode::unsupported,
+                   .message = fmt::format("{} cannot hold the tensors of \"{}\"", output.name, respelling.spelling),
+                   .hint = respelling.spelling == "gguf" ? "name a .gguf file as the output" : "safetensors can",
+                   .tensor = target.name};
+    }
+    const std::string& source = tensors[respelled.sources[i]].name;
+    plan.push_back({.target = target,
+                    .source = SIZE_MAX,
+                    .from = target.dtype,
+                    .bytes_in = target.bytes,
+                    .reason = {TypeReason::respelled, 0, words},
+                    .quantized = true,
+                    .source_name = source == target.name ? std::string() : source,
+                    .layer = place,
+                    .written = i});
+  }
+  return {};
+}
+
+Result<quantized::Respelling> respelling_of(const ConvertRequest& request, const quantized::FoundLayers& layers,
+                                            std::span<const quantized::ConfigText> texts, formats::Reader& reader) {
+  if (request.respell.empty()) return quantized::Respelling{};
+  if (Result<void> fits = check_respelling(request); !fits) return std::move(fits).error();
+  Result<OutputNames> written = OutputNames::compile(request.filter);
+  if (!written) return std::move(written).error();
+  const quantized::RespellRequest respell{
+      .spelling = request.respell, .exact = request.exact, .writes = [&written](const std::string& name) {
+        return written->writes(name);
+      }};
+  return quantized::plan_respelling(layers, texts, reader, respell);
+}
+
+}  // namespace tensorcast::conversion

@@ -1,0 +1,27 @@
+// What the tensors of quantized layers become in another spelling.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <span>
+#include <vector>
+
+#include "convert/plan.hpp"
+
+namespace tensorcast::conversion {
+
+// Checks that a request respells and asks for nothing that contradicts it. Errors: invalid_argument.
+[[nodiscard]] Result<void> check_respelling(const ConvertRequest& request);
+
+// Plans tensor `index`, one of the layer `place`: at its codes, all tensors that the layer becomes. Errors: unsupported
+// (a type that the output cannot hold).
+[[nodiscard]] Result<void> plan_respelled(std::span<const formats::TensorInfo> tensors, std::size_t index,
+                                          const quantized::Layer& layer, std::size_t place,
+                                          const quantized::Respelling& respelling, const formats::Format& output,
+                                          std::vector<PlannedTensor>& plan);
+
+// Plans the respelling of a model, if the request asks for it.
+[[nodiscard]] Result<quantized::Respelling> respelling_of(const ConvertRequest& request,
+                                                          const quantized::FoundLayers& layers,
+                                                          std::span<const quantized::ConfigText> texts,
+                                                          formats::Reader& reader);
+
+}  // namespace tensorcast::conversion
