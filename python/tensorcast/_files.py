@@ -101,18 +101,15 @@ def convert(
         rename: ``{regular expression: replacement}``, applied one after another to each name; ``\\1`` is the first
             group. ``{r"^module\\.": ""}`` strips a prefix. Rules and messages have the names of ``src``.
         skip_files: of a folder: globs of files and folders to leave out, such as ``"*.bin"`` and ``"original"``.
-        keep_rank: leave tensors with this number of dimensions, or one of these: ``(0, 1)`` for biases and norms.
-        keep_smaller: leave tensors with fewer elements.
+        keep_rank, keep_smaller: leave tensors with this number of dimensions, or one of these: ``(0, 1)`` for biases and
+            norms; leave tensors with fewer elements.
         preset: ``"weights-only"`` leaves all but the matrices of layers: embeddings, output head, norms, vectors.
         from_: the ml_dtypes type of opaque npy descriptors; ``{tensor: dtype}`` names it for single arrays of an npz.
         raw: type and shape of a ``src`` of raw elements.
-        max_shard_size: of a checkpoint: cut its tensors anew into files of at most ``"5GB"``, or a number of bytes.
-        single_file: of a checkpoint: write one file for each model.
-        overwrite: replace an existing ``dst``.
-        parents: create the folders of ``dst`` that do not exist.
+        max_shard_size, single_file: of a checkpoint: cut its tensors anew into files of at most ``"5GB"``, or one file.
+        overwrite, parents: replace an existing ``dst``; create the folders of ``dst`` that do not exist.
         dry_run: plan only; of a checkpoint, ``.requirements`` has the time, memory and disk that it will need.
-        report: measure what the conversion did to each tensor.
-        verify: read the result back and compare it with the reference.
+        report: measure what the conversion did to each tensor; verify: read the result back, and compare.
         strict_loss: fail if an element overflows, is clamped, wraps around, or loses a NaN or an infinity, or if more
             than ``zero_limit`` of a tensor's nonzero elements become zero. Else a tensor that is destroyed is a
             :class:`LossWarning`: more than half of its nonzero elements become zero, the signal to noise ratio is under
@@ -123,10 +120,8 @@ def convert(
         allow_odd: convert also tensors that PyTorch could not load from safetensors, as their last dimension would end
             within a byte; else they are left as they are.
         raw_codes: convert weights of 8 bits although a tensor beside them has their scales.
-        respell: give quantized layers the names, packing and configuration of another tool, ``"compressed-tensors"``,
-            ``"modelopt"``, ``"gpt-oss"``, ``"deepseek"``, ``"comfyui"``, ``"transformers-mxfp8"`` or ``"gguf"``; no
-            number changes, and ``to`` is not given.
-        exact: with ``respell``: fail if a scale of a whole tensor has no exact reciprocal.
+        respell: give quantized layers the names and packing of ``"compressed-tensors"``, ``"modelopt"``, ``"gpt-oss"``,
+            ``"deepseek"``, ``"comfyui"``, ``"transformers-mxfp8"`` or ``"gguf"``; ``exact`` refuses rounded reciprocals.
         progress: ``True`` for a line on standard error; or a function, called with bytes done, bytes in all, tensor
             name, which cancels by returning ``False``.
         **options: those of :func:`cast`; ``scale`` is one number.
@@ -138,8 +133,7 @@ def convert(
         Cancelled: ``progress`` returned ``False``. The same holds for it, and for ``KeyboardInterrupt`` after Ctrl-C.
     """
     request = _requests.selection(to, rules, include, exclude, keep_rank, keep_smaller, preset, raw_codes)
-    request |= _requests.output_filter(drop, only, rename, skip_files)
-    request |= _requests.respelling(respell, exact)
+    request |= _requests.output_filter(drop, only, rename, skip_files) | _requests.respelling(respell, exact)
     request |= {
         "input": _remote.path_of(src),
         "output": _remote.path_of(dst),
@@ -588,8 +582,7 @@ def save(
         path: ``.npy``, ``.npz``, ``.safetensors``, ``.pb``; npy and pb hold one tensor. May be a URL of fsspec.
         tensors: arrays or tensors as in :func:`cast`, by name. Types under 8 bits are stored packed.
         metadata: texts for the header of safetensors; other formats have no place for them.
-        format: where the extension does not tell.
-        overwrite: replace an existing file.
+        format, overwrite: where the extension does not tell; replace an existing file.
         parents: create the folders of ``path`` that do not exist.
 
     Raises:

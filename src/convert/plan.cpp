@@ -194,18 +194,6 @@ std::string name_from_path(const std::string& path) {
   return file.substr(0, std::max<std::size_t>(file.find('.', 1), 1));
 }
 
-// Returns a pattern that matches a layer and those of its kind, "up_proj\\.weight$".
-std::string pattern_of_layer(const std::string& name) {
-  std::size_t dot = name.rfind('.');
-  if (dot != std::string::npos && dot > 0) dot = name.rfind('.', dot - 1);
-  std::string pattern;
-  for (const char c : name.substr(dot == std::string::npos ? 0 : dot + 1)) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-    pattern += plain ? std::string(1, c) : c == '.' ? "\\." : ".";
-  }
-  return pattern + "$";
-}
-
 // Reports whether `include` extracts one tensor of many.
 bool extracts(const ConvertRequest& request, const Format& input, const Format& output) {
   return input.many_tensors && !output.many_tensors && !request.include.empty();

@@ -251,6 +251,17 @@ std::vector<QuantizedPart> find_quantized(std::span<const TensorInfo> tensors, c
   return Search(tensors, !claim.empty()).run();
 }
 
+std::string pattern_of_layer(const std::string& name) {
+  std::size_t dot = name.rfind('.');
+  if (dot != std::string::npos && dot > 0) dot = name.rfind('.', dot - 1);
+  std::string pattern;
+  for (const char c : name.substr(dot == std::string::npos ? 0 : dot + 1)) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    pattern += plain ? std::string(1, c) : c == '.' ? "\\." : ".";
+  }
+  return pattern + "$";
+}
+
 std::string pattern_of_quantized(std::span<const TensorInfo> tensors, std::span<const QuantizedPart> parts) {
   constexpr std::size_t longest = 600;  // patterns of more than 1000 bytes are refused
   std::set<std::string> modules;

@@ -32,6 +32,9 @@ struct QuantizedPart {
 [[nodiscard]] std::vector<QuantizedPart> find_quantized(std::span<const formats::TensorInfo> tensors,
                                                         const std::string& claim);
 
+// Returns a pattern that matches a layer and those of its kind, "up_proj\\.weight$".
+[[nodiscard]] std::string pattern_of_layer(const std::string& name);
+
 // Returns a pattern for ConvertRequest::exclude that matches every quantized tensor, and may match others.
 [[nodiscard]] std::string pattern_of_quantized(std::span<const formats::TensorInfo> tensors,
                                                std::span<const QuantizedPart> parts);

@@ -138,7 +138,7 @@ class RespellTest(running.CommandTest):
         self.assertEqual(config["torch_dtype"], "bfloat16")
 
     def test_a_scale_without_an_exact_reciprocal(self):
-        model = power_of_two("modelopt", 1.7)
+        model = power_of_two("modelopt", 0.0123)
         self.write("in", model)
         error = self.refused("convert", "in", "-o", "out", "--respell", "compressed-tensors", "--exact")
         self.assertIn("a.weight", error)
