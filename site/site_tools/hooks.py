@@ -60,7 +60,8 @@ def _exists(path: str) -> bool:
 def explorer(page: str, state: str = "") -> str:
     """The explorer above the text, if it was built."""
     if not (EXPLORER / "index.html").is_file():
-        return ""
+        place = posixpath.relpath("explorer.md", posixpath.dirname(page))
+        return "" if page == "explorer.md" else f"[The explorer]({place}) shows it bit by bit.\n"
     place = posixpath.relpath("explorer/index.html", posixpath.dirname(page)) + (f"#{state}" if state else "")
     return (
         f'<iframe class="explorer" loading="lazy" title="Explorer" src="{place}"></iframe>\n\n'

@@ -14,7 +14,7 @@ WORKFLOWS = {
     "fuzzing": ["./scripts/fuzz 600"],
     "arm": ["./scripts/test-arm"],
     "wheels": ["./scripts/wheel --test", "./scripts/test-reproducible"],
-    "site": ["./scripts/docs"],
+    "site": ["./scripts/test-web", "./scripts/docs"],
     "long": ["./scripts/test-crashes"],
 }
 USED = re.compile(r"actions/[a-z-]+@v\d+")
