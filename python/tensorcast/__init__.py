@@ -11,8 +11,7 @@ Every conversion is the one that ONNX ``Cast`` defines: one rounding from the ex
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from . import _core, _mappings, checkpoint, graph, onnx
-from ._blocks import block_formats, dequantize
+from . import _core
 from ._core import CastReport, __version__, cast
 from ._errors import (
     Cancelled,
@@ -23,43 +22,45 @@ from ._errors import (
     ParseError,
     UnsupportedError,
 )
-from ._exchange import DLPackArray, dlpack, from_dlpack
-from ._explain import explain
-from ._files import TensorFile, TensorFolder, convert, dtypes, inspect, load, save
-from ._files import open as open  # not of __all__: `import *` leaves Python's own alone
-from ._nodes import CastLikeNode, CastNode
-from ._options import CastOptions
 from ._pool import read_environment as _read_environment
 from ._pool import set_result_pool
-from ._promote import promote, promote_types
-from ._reports import plot_report
-from ._remote import set_storage_options
-from ._requests import Rule
-from ._results import (
-    AddCastResult,
-    CheckpointFile,
-    CheckpointInfo,
-    CheckpointTensor,
-    ConvertedShard,
-    ConvertedTensor,
-    ConvertResult,
-    DTypeInfo,
-    Explained,
-    Explanation,
-    FileInfo,
-    Requirements,
-    TensorDifference,
-    TensorInfo,
-    TensorStats,
-    VerifyResult,
-)
-from ._scales import absmax_scale
-from ._slices import TensorSlice
 from ._torch_hooks import register_with_torch as _register_with_torch
-from .graph import add_cast, load_model
 
+# All else is imported when it is first named (_DEFINED_IN), so that importing the package takes a few milliseconds.
 if TYPE_CHECKING:
-    from . import mdf, onnx_backend, openvino, ort, ray, torch
+    from . import checkpoint, graph, mdf, onnx, onnx_backend, openvino, ort, ray, torch
+    from ._blocks import block_formats, dequantize
+    from ._exchange import DLPackArray, dlpack, from_dlpack
+    from ._explain import explain
+    from ._files import TensorFile, TensorFolder, convert, dtypes, inspect, load, save
+    from ._files import open as open  # not of __all__: `import *` leaves Python's own alone
+    from ._nodes import CastLikeNode, CastNode
+    from ._options import CastOptions
+    from ._promote import promote, promote_types
+    from ._reports import plot_report
+    from ._remote import set_storage_options
+    from ._requests import Rule
+    from ._results import (
+        AddCastResult,
+        CheckpointFile,
+        CheckpointInfo,
+        CheckpointTensor,
+        ConvertedShard,
+        ConvertedTensor,
+        ConvertResult,
+        DTypeInfo,
+        Explained,
+        Explanation,
+        FileInfo,
+        Requirements,
+        TensorDifference,
+        TensorInfo,
+        TensorStats,
+        VerifyResult,
+    )
+    from ._scales import absmax_scale
+    from ._slices import TensorSlice
+    from .graph import add_cast, load_model
 
 __all__ = [
     "AddCastResult",
@@ -119,20 +120,65 @@ __all__ = [
     "set_storage_options",
 ]
 
-_core.set_general_cast(_mappings.cast)
-_read_environment()
-_register_with_torch()
-
-
-# Modules that import a library of their own, each when it is first named.
-_LAZY = ("mdf", "onnx_backend", "openvino", "ort", "ray", "torch")
+_DEFINED_IN = {
+    "_blocks": ("block_formats", "dequantize"),
+    "_exchange": ("DLPackArray", "dlpack", "from_dlpack"),
+    "_explain": ("explain",),
+    "_files": ("TensorFile", "TensorFolder", "convert", "dtypes", "inspect", "load", "save", "open"),
+    "_nodes": ("CastLikeNode", "CastNode"),
+    "_options": ("CastOptions",),
+    "_promote": ("promote", "promote_types"),
+    "_reports": ("plot_report",),
+    "_remote": ("set_storage_options",),
+    "_requests": ("Rule",),
+    "_results": (
+        "AddCastResult",
+        "CheckpointFile",
+        "CheckpointInfo",
+        "CheckpointTensor",
+        "ConvertedShard",
+        "ConvertedTensor",
+        "ConvertResult",
+        "DTypeInfo",
+        "Explained",
+        "Explanation",
+        "FileInfo",
+        "Requirements",
+        "TensorDifference",
+        "TensorInfo",
+        "TensorStats",
+        "VerifyResult",
+    ),
+    "_scales": ("absmax_scale",),
+    "_slices": ("TensorSlice",),
+    "graph": ("add_cast", "load_model"),
+}
+_HOMES = {name: module for module, names in _DEFINED_IN.items() for name in names}
+_MODULES = ("checkpoint", "graph", "mdf", "onnx", "onnx_backend", "openvino", "ort", "ray", "torch")
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
+    if name in _MODULES:
+        return importlib.import_module("tensorcast." + name)
+    if name not in _HOMES:
         raise AttributeError(f"module 'tensorcast' has no attribute {name!r}")
-    return importlib.import_module("tensorcast." + name)
+    value = getattr(importlib.import_module("tensorcast." + _HOMES[name]), name)
+    globals()[name] = value  # found there the next time
+    return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *_LAZY, "open", "__doc__", "__file__", "__name__", "__path__"})
+    return sorted({*__all__, *_MODULES, "open", "__doc__", "__file__", "__name__", "__path__"})
+
+
+def _general_cast(*args: Any, **options: Any) -> Any:
+    """Casts what ``_core.cast`` leaves to Python, such as mappings of arrays."""
+    from . import _mappings
+
+    _core.set_general_cast(_mappings.cast)
+    return _mappings.cast(*args, **options)
+
+
+_core.set_general_cast(_general_cast)
+_read_environment()
+_register_with_torch()

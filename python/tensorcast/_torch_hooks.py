@@ -8,13 +8,17 @@ takes seconds, so ``import tensorcast`` only waits for them.
 from __future__ import annotations
 
 import importlib
-import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
 import types
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader, MetaPathFinder
+else:  # importing them takes as long as the rest of the package
+    Loader = MetaPathFinder = object
 
 _REGISTERED_BY = {
     "torch._dynamo": "tensorcast._torch_traced",
@@ -34,7 +38,7 @@ def register_with_torch() -> None:
         sys.meta_path.insert(0, _Finder(waiting))
 
 
-class _Finder(importlib.abc.MetaPathFinder):
+class _Finder(MetaPathFinder):
     """Finds modules as others do, and registers the cast after they are loaded."""
 
     def __init__(self, waiting: set[str]) -> None:
@@ -52,7 +56,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         return spec
 
 
-class _Loader(importlib.abc.Loader):
+class _Loader(Loader):
     def __init__(self, loader: Any) -> None:
         self._loader = loader
 

@@ -135,6 +135,27 @@ def test_modules_without_another_import():
     assert done.stdout == "module 'tensorcast' has no attribute 'torhc'\n", done.stderr
 
 
+def test_import_loads_little():
+    """The package is imported before it is known what for, so it loads the core alone: 10 ms beyond NumPy."""
+    code = (
+        "import sys, numpy\n"
+        "before = set(sys.modules)\n"
+        "import tensorcast\n"
+        "print(*sorted(set(sys.modules) - before))\n"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    ours = {name for name in loaded if name.startswith("tensorcast")}
+    assert ours == {"tensorcast"} | {f"tensorcast.{name}" for name in ("_core", "_errors", "_pool", "_torch_hooks")}
+    heavy = {"argparse", "asyncio", "ctypes", "json", "multiprocessing", "pathlib", "socket", "subprocess", "tempfile"}
+    assert not heavy & set(loaded)
+
+
+def test_every_name_is_there():
+    for name in [*tc.__all__, *dir(tc)]:
+        if name not in {"mdf", "onnx_backend", "openvino", "ort", "ray", "torch"}:  # may lack what they import
+            assert getattr(tc, name) is not None, name
+
+
 def test_state_dicts_keep_their_keys():
     torch = pytest.importorskip("torch")
     make = lambda: torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2))
