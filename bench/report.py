@@ -41,6 +41,7 @@ SHOWN = {"report": "with a report", "scale": "scale 0.1", "strict": "strict, no 
 
 BUFFERS = {0: "aligned", 16: "malloc"}
 
+README_CALLS = [("float32", "bfloat16"), ("float32", "float8_e4m3fn"), ("float16", "float32"), ("int8", "float32"), ("int64", "int32")]
 README_PAIRS = [("float32", "bfloat16"), ("float32", "float8_e4m3fn"), ("float8_e4m3fn", "bfloat16"), ("int4", "float16")]
 
 
@@ -72,6 +73,12 @@ def group_of(row, bits, variant):
     return next(i for i, (_, pattern, _) in enumerate(GROUPS[variant]) if re.fullmatch(pattern, pair))
 
 
+def as_called(raw, results):
+    """The runs from Python, named after their instruction sets: python, python-avx2."""
+    runs = [raw[key] | {"machine": results["machine"]["cpu"]} for key in sorted(raw) if key.startswith("python")]
+    return {"as_called": runs} if runs else {}
+
+
 def summarize(folder):
     raw = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
     runs = [document for document in raw.values() if "variant" in document]
@@ -98,7 +105,7 @@ def summarize(folder):
                 chosen = [row for row in rows if group_of(row, run["bits"], run["variant"]) == index]
                 if chosen:
                     results["groups"].append(settings | {"group": group} | summary(chosen, goal))
-    return rounded(results | {key: raw[key] for key in ("peers", "text", "python") if key in raw})
+    return rounded(results | {key: raw[key] for key in ("peers", "text") if key in raw} | as_called(raw, results))
 
 
 def is_usual(row, target):
@@ -222,15 +229,38 @@ One thread, millions of elements a second; more is better. Weights are numbers a
 """
 
 
-def python_section(python):
-    names = python["contestants"]
-    rows = [(row["from"], row["to"], *contest([row["times"].get(name) for name in names], min, 1)) for row in python["rows"]]
-    return f"""## From Python
+# The pairs that the figures of "as a user calls it" are about.
+USUAL_PAIRS = [("float32", to) for to in "float64 float16 bfloat16 float8_e4m3fn float8_e5m2 int8 uint8 int32 int64 bool".split()]
+USUAL_PAIRS += [(source, "float32") for source in "float64 float16 bfloat16 float8_e4m3fn float8_e5m2 int8 uint8 int32 int64".split()]
+USUAL_PAIRS += [tuple(pair.split(">")) for pair in "float16>bfloat16 bfloat16>float16 int64>int32 int32>int64 float8_e4m3fn>bfloat16 bfloat16>float8_e4m3fn".split()]
+IN_PROCESS = ("NumPy + ml_dtypes", "PyTorch")
 
-Milliseconds for {python["count"] / 2**20:g} Mi elements. Each allocates its results and uses the threads that it uses by default.
 
-{table(["from", "to", *names], rows)}
-"""
+def usual_ratios(run, ours):
+    """Of the usual pairs, our time over that of the better of NumPy and PyTorch."""
+    by_pair = {(row["from"], row["to"]): row["times"] for row in run["rows"]}
+    for pair in USUAL_PAIRS:
+        times = by_pair[pair]
+        yield pair, times[ours]["median"] / min(times[name]["median"] for name in IN_PROCESS if name in times)
+
+
+def as_called_section(runs):
+    """What comes first: new results, the threads that each uses by default."""
+    parts = ["## As a user calls it\n\nFrom Python: each call makes a new result and uses the threads that it uses by default. Milliseconds for "
+             f"{runs[0]['count'] / 2**20:g} Mi elements;\n\"without its pool\" is a call whose result gets no memory of an earlier one, as the first of a process. "
+             "The better of\nNumPy with ml_dtypes and PyTorch is what the means are against. ONNX Runtime's results have memory of its arena."]  # fmt: skip
+    for run in runs:
+        names = run["contestants"]
+        lines = []
+        for ours in names[:2]:
+            ratios = dict(usual_ratios(run, ours))
+            above = [f"{source} to {to} {ratio:.2f}" for (source, to), ratio in sorted(ratios.items(), key=lambda item: -item[1]) if ratio > 1.05]
+            lines.append(f"* {ours}: a mean of {mean(ratios.values()):.2f} over {len(ratios)} usual pairs; above 1.05: {', '.join(above) or 'none'}")
+        rows = [(row["from"], row["to"], *contest([row["times"].get(name) for name in names], min, 1)) for row in run["rows"]]
+        facts = f"{run['machine']}, {run['cores']} cores, {run['target']}, {run['date']}"
+        versions = ", ".join(f"{name} {version}" for name, version in run["versions"].items())
+        parts.append("\n".join([f"### {facts}", "", f"{versions}.", "", *lines, "", table(["from", "to", *names], rows)]))
+    return "\n\n".join(parts) + "\n"
 
 
 def other_machines(target):
@@ -246,17 +276,18 @@ def page(results):
     parts = [
         f"""# Benchmarks
 
-Written by `scripts/bench` on {results["date"]}, all of one run: {machine["cpu"]}, {machine["cores"]} cores, {machine["target"]}, {compiler};
+Written by `scripts/bench` on {results["date"]}, all of one run unless a section says otherwise: {machine["cpu"]}, {machine["cores"]} cores, {machine["target"]}, {compiler};
 transparent huge pages: {machine["huge_pages"]}.
 
 Unless a section says otherwise, a figure is a time over the time of a `memcpy` that reads and writes as many bytes; below
 1 is faster. Both are measured in turns, {results["rounds"]} times for each row of this page. A row shows the median, the lowest and
 the highest of these ratios. Means are geometric means of medians. The best of a row is bold.
 {other_machines(machine["target"])}""",
+        *([as_called_section(results["as_called"])] if "as_called" in results else []),
         goals_section(results),
         plain_section(results),
     ]
-    sections = {"peers": peers_section, "text": text_section, "python": python_section}
+    sections = {"peers": peers_section, "text": text_section}
     return "\n".join([*parts, *(draw(results[key]) for key, draw in sections.items() if key in results)])
 
 
@@ -283,6 +314,30 @@ def picture(results):
     return "\n".join([*lines, "</svg>"]) + "\n"
 
 
+def as_called_table(results):
+    """README's first table: what a user meets, and who is faster."""
+    if "as_called" not in results:
+        return ""
+    run = results["as_called"][0]
+    by_pair = {(row["from"], row["to"]): row["times"] for row in run["rows"]}
+    ours, rivals = run["contestants"][:2], run["contestants"][2:]
+    rows = []
+    for pair in README_CALLS:
+        if pair not in by_pair:
+            continue
+        times = by_pair[pair]
+        best = min((name for name in rivals if name in times), key=lambda name: times[name]["median"])
+        cells = list(contest([times[ours[0]], times[ours[1]], times[best]], min, 1))
+        rows.append((f"{pair[0]} to {pair[1]}", *cells[:2], f"{cells[2]}, {best}"))
+    means = [mean(dict(usual_ratios(run, name)).values()) for name in ours]
+    return f"""{table([f"from Python, {run['count'] / 2**20:g} Mi elements, ms", "in a loop", "first call", "best rival in a loop"], rows)}
+
+New results on all cores, {run["machine"]}, {run["target"]}, {run["date"]}. Over {len(USUAL_PAIRS)} usual pairs, a mean of {means[0]:.2f} of the time of the better
+of NumPy with ml_dtypes and PyTorch, of the first call {means[1]:.2f}.
+
+"""
+
+
 def readme_table(results):
     by_pair = {(row["from"], row["to"]): row["peers"] for row in results.get("peers", {"rows": []})["rows"]}
     rows = []
@@ -299,7 +354,7 @@ def readme_table(results):
     worst = dict(zip(("from", "to", "median", "low", "high"), worst))
     machine = results["machine"]
     mib = results["peers"]["mib"] if rows else pairs["mib"]
-    return f"""{table([f"one thread, {mib} MiB", "GB/s", "time / memcpy's", "best rival's time / memcpy's"], rows)}
+    return f"""{as_called_table(results)}{table([f"one thread, {mib} MiB", "GB/s", "time / memcpy's", "best rival's time / memcpy's"], rows)}
 
 All {len(pairs["rows"])} pairs with {pairs["mib"]} MiB: a mean of {mean(row[2] for row in pairs["rows"]):.2f} of memcpy's time, at worst {pair_and(worst)}. In brackets the lowest and the
 highest of {results["rounds"]} measurements. {machine["cpu"]}, {machine["target"]}, {results["date"]}; [everything measured](docs/benchmarks.md).

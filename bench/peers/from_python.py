@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times conversions as Python programs write them: each allocates its results and uses the threads that it uses by default.
 
-usage: from_python.py --json FILE [--rounds N] [--count N]      in an environment with the tensorcast package
+usage: from_python.py --json FILE [--rounds N] [--count N] [--part I/N]     in an environment with the tensorcast package
+
+A part of the pairs is added to FILE, so that short runs on a quiet machine make a whole one.
 """
 
 import argparse
+import datetime
+import importlib.metadata
 import json
+import os
+import pathlib
 import statistics
 import time
 
@@ -27,6 +33,17 @@ PAIRS += [tuple(pair.split(">")) for pair in OTHERS.split()]
 
 def with_tensorcast(x, source, target):
     return lambda: tc.cast(x, target)
+
+
+def with_tensorcast_without_pool(x, source, target):
+    def first_call():
+        tc.set_result_pool(0)
+        try:
+            return tc.cast(x, target)
+        finally:
+            tc.set_result_pool(512 << 20)
+
+    return first_call
 
 
 def with_numpy(x, source, target):
@@ -63,6 +80,7 @@ def with_onnx_runtime(x, source, target):
 
 CONTESTANTS = {
     "tensorcast": with_tensorcast,
+    "without its pool": with_tensorcast_without_pool,
     "NumPy + ml_dtypes": with_numpy,
     "PyTorch": with_pytorch,
     "ONNX Runtime": with_onnx_runtime,
@@ -70,7 +88,8 @@ CONTESTANTS = {
 
 
 def measure(source, target, count, rounds):
-    """Milliseconds of each contestant that has the conversion; they take turns, each as often."""
+    """Milliseconds of each contestant that has the conversion; they take turns, each as often. The second of two calls is
+    timed, as in a loop: memory that a library keeps for itself is its own then."""
     numbers = numpy.random.default_rng(1).normal(0.0, 8.0, count).astype(numpy.float32)
     x = tc.cast(numbers, converters.NumPy().dtype(source))
     runs = {}
@@ -84,6 +103,7 @@ def measure(source, target, count, rounds):
     times = {name: [] for name in runs}
     for _ in range(rounds):
         for name, run in runs.items():
+            run()
             start = time.perf_counter()
             run()
             times[name].append((time.perf_counter() - start) * 1e3)
@@ -95,13 +115,17 @@ def main():
     parser.add_argument("--json", required=True)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--count", type=int, default=16 << 20, help="elements")
+    parser.add_argument("--part", default="1/1", help="I/N: the I-th of N parts of the pairs")
     arguments = parser.parse_args()
-    rows = []
-    for source, target in PAIRS:
+    part, parts = map(int, arguments.part.split("/"))
+    rows = json.loads(pathlib.Path(arguments.json).read_text())["rows"] if part > 1 else []
+    for source, target in PAIRS[len(PAIRS) * (part - 1) // parts : len(PAIRS) * part // parts]:
         rows.append({"from": source, "to": target, "times": measure(source, target, arguments.count, arguments.rounds)})
         print(rows[-1], flush=True)
+    versions = {name: importlib.metadata.version(name) for name in ("numpy", "ml_dtypes", "torch", "onnxruntime")}
+    run = {"versions": versions, "target": tc._core.target(), "date": datetime.date.today().isoformat(), "cores": os.cpu_count()}
     with open(arguments.json, "w") as out:
-        json.dump({"count": arguments.count, "contestants": list(CONTESTANTS), "rows": rows}, out)
+        json.dump({**run, "count": arguments.count, "contestants": list(CONTESTANTS), "rows": rows}, out)
 
 
 if __name__ == "__main__":
