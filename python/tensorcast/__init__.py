@@ -11,7 +11,7 @@ Every conversion is the one that ONNX ``Cast`` defines: one rounding from the ex
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from . import _core
+from . import _core, _report_text  # noqa: F401
 from ._core import CastReport, __version__, cast
 from ._errors import (
     Cancelled,
