@@ -18,7 +18,9 @@ extern "C" {
 /* ONNX TensorProto.DataType, named below: 1 float32, 2 uint8, 3 int8, 4 uint16, 5 int16, 6 int32, 7 int64, 8 string, 9
    bool, 10 float16, 11 float64, 12 uint32, 13 uint64, 16 bfloat16, 17 float8_e4m3fn, 18 float8_e4m3fnuz, 19
    float8_e5m2, 20 float8_e5m2fnuz, 21 uint4, 22 int4, 23 float4_e2m1fn, 24 float8_e8m0fnu, 25 uint2, 26 int2, 27
-   float6_e2m3fn, 28 float6_e3m2fn. 1001 is OpenVINO's u1: tc_promote accepts it, tc_cast does not. */
+   float6_e2m3fn, 28 float6_e3m2fn. From 1001 on, types that ONNX lacks: 1001 is OpenVINO's u1 (tc_promote accepts it,
+   tc_cast does not), 1002 float8_e4m3 (IEEE's), 1003 float8_e3m4, 1004 float8_e4m3b11fnuz, 1005 float8_e5m3fnu (CUDA's
+   UE5M3), 1006 binary8p4se and 1007 binary8p3se (IEEE P3109's). */
 typedef int32_t tc_dtype;
 
 enum {
@@ -49,7 +51,13 @@ enum {
   TC_INT2 = 26,
   TC_FLOAT6_E2M3FN = 27,
   TC_FLOAT6_E3M2FN = 28,
-  TC_UINT1 = 1001
+  TC_UINT1 = 1001,
+  TC_FLOAT8_E4M3 = 1002,
+  TC_FLOAT8_E3M4 = 1003,
+  TC_FLOAT8_E4M3B11FNUZ = 1004,
+  TC_FLOAT8_E5M3FNU = 1005,
+  TC_BINARY8P4SE = 1006,
+  TC_BINARY8P3SE = 1007
 };
 
 typedef enum {

@@ -1,4 +1,4 @@
-// The element types of ONNX, their facts and their spellings.
+// The element types: those of ONNX and of others, their facts and their spellings.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
@@ -12,7 +12,8 @@
 
 namespace tensorcast::inline TENSORCAST_ABI {
 
-// Numbers are those of ONNX `TensorProto.DataType` and never change.
+// Numbers never change: below 1000, those of ONNX `TensorProto.DataType`; from 1001 on, our own for types that ONNX
+// lacks.
 enum class DType : std::int32_t {
   undefined = 0,
   float32 = 1,
@@ -41,18 +42,27 @@ enum class DType : std::int32_t {
   int2 = 26,
   float6_e2m3fn = 27,
   float6_e3m2fn = 28,
-  // Not an ONNX type: OpenVINO's one-bit unsigned integer. Promotion accepts it, casts do not.
+  // OpenVINO's one-bit unsigned integer. Promotion accepts it, casts do not.
   uint1 = 1001,
+  float8_e4m3 = 1002,         // IEEE's, with infinities; PyTorch's type is float8_e4m3fn
+  float8_e3m4 = 1003,         // IEEE's
+  float8_e4m3b11fnuz = 1004,  // ml_dtypes'
+  float8_e5m3fnu = 1005,      // CUDA's UE5M3, without sign
+  binary8p4se = 1006,         // IEEE P3109's, with infinities
+  binary8p3se = 1007,
 };
 
 enum class Family : std::uint8_t { boolean, integer, floating, text };
 
-// The 26 castable types: those of ONNX without complex, in the order in which the project lists them: floats from wide
-// to narrow, signed integers, unsigned integers, bool, string.
+// The castable types: the 26 of ONNX without complex, and 6 that ONNX lacks, in the order in which the project lists
+// them: floats from wide to narrow, signed integers, unsigned integers, bool, string.
 [[nodiscard]] TENSORCAST_API std::span<const DType> all_dtypes() noexcept;
 
 // Reports whether `dtype` is one of all_dtypes(); false for undefined, uint1 and numbers without a type.
 [[nodiscard]] TENSORCAST_API bool is_castable(DType dtype) noexcept;
+
+// Reports whether `dtype` is one of the 26 castable types of ONNX. Only these have opsets.
+[[nodiscard]] TENSORCAST_API bool is_onnx(DType dtype) noexcept;
 
 // Canonical name, e.g. "float8_e4m3fn"; "undefined" for numbers without a type.
 [[nodiscard]] TENSORCAST_API std::string_view name(DType dtype) noexcept;
@@ -84,6 +94,12 @@ enum class Family : std::uint8_t { boolean, integer, floating, text };
     case DType::float8_e5m2:
     case DType::float8_e5m2fnuz:
     case DType::float8_e8m0fnu:
+    case DType::float8_e4m3:
+    case DType::float8_e3m4:
+    case DType::float8_e4m3b11fnuz:
+    case DType::float8_e5m3fnu:
+    case DType::binary8p4se:
+    case DType::binary8p3se:
     case DType::int8:
     case DType::uint8:
     case DType::boolean:
@@ -109,7 +125,8 @@ enum class Family : std::uint8_t { boolean, integer, floating, text };
 [[nodiscard]] TENSORCAST_API Family family(DType dtype) noexcept;
 [[nodiscard]] TENSORCAST_API bool is_signed(DType dtype) noexcept;  // has negative values
 
-// The first opset whose Cast has the type: 1 for float32, 28 for float6_e2m3fn; 0 for unknown numbers.
+// The first opset whose Cast has the type: 1 for float32, 28 for float6_e2m3fn; 0 for types that ONNX lacks and unknown
+// numbers.
 [[nodiscard]] TENSORCAST_API int since_opset(DType dtype) noexcept;
 
 // Bytes of `count` packed elements: ceil(count * bits / 8). SIZE_MAX on overflow; 0 for string.

@@ -194,9 +194,11 @@ TEST(CApiTest, DescribesTheInterface) {
   ASSERT_EQ(tc_describe(&json), TC_OK);
   const std::string text = json;
   tc_free(json);
-  EXPECT_NE(text.find("{\"name\":\"int64\",\"onnx_number\":7,\"family\":\"integer\",\"bits\":64,\"since_opset\":1,"
-                      "\"lowest\":-9223372036854775808,\"largest\":9223372036854775807,"),
-            std::string::npos);
+  EXPECT_NE(
+      text.find(
+          "{\"name\":\"int64\",\"number\":7,\"onnx_number\":7,\"family\":\"integer\",\"bits\":64,\"since_opset\":1,"
+          "\"lowest\":-9223372036854775808,\"largest\":9223372036854775807,"),
+      std::string::npos);
   EXPECT_NE(text.find("{\"name\":\"scale\",\"offset\":" + std::to_string(offsetof(tc_cast_options, scale)) +
                       ",\"bytes\":8,\"kind\":\"number\",\"default\":1,"),
             std::string::npos);

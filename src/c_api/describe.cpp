@@ -47,7 +47,8 @@ void append_limits(JsonText& json, const DTypeFacts& facts) {
 void append_type(JsonText& json, const DTypeFacts& facts) {
   json.open('{');
   json.member("name", facts.name);
-  json.member("onnx_number", static_cast<int>(facts.dtype));
+  json.member("number", static_cast<int>(facts.dtype));
+  json.member("onnx_number", is_onnx(facts.dtype) ? static_cast<int>(facts.dtype) : 0);  // 0: undefined
   json.member("family", family_name(facts.family));
   json.member("bits", facts.bits);
   json.member("since_opset", facts.since_opset);

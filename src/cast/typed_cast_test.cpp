@@ -59,6 +59,12 @@ TEST(Element, ConvertsAsTheReference) {
   compare_with_reference<float8_e5m2>();
   compare_with_reference<float8_e5m2fnuz>();
   compare_with_reference<float8_e8m0fnu>();
+  compare_with_reference<float8_e4m3>();
+  compare_with_reference<float8_e3m4>();
+  compare_with_reference<float8_e4m3b11fnuz>();
+  compare_with_reference<float8_e5m3fnu>();
+  compare_with_reference<binary8p4se>();
+  compare_with_reference<binary8p3se>();
   compare_with_reference<float6_e2m3fn>();
   compare_with_reference<float6_e3m2fn>();
   compare_with_reference<float4_e2m1fn>();

@@ -13,10 +13,17 @@ constexpr std::uint64_t sign_bit(const DTypeRow& type) {
 
 // Report whether finite numbers out of range, and infinities, become the largest number; else infinity or NaN.
 bool saturates(const DTypeRow& type, const Policy& policy) {
-  return !type.format.has_nan() || (type.bits == 8 ? policy.saturate : policy.range == RangeRule::saturate);
+  if (type.format.obeys_saturate()) return policy.saturate;
+  return !type.format.has_nan() || policy.range == RangeRule::saturate;
 }
 bool infinity_saturates(const DTypeRow& type, const Policy& policy) {
-  return !type.format.has_nan() || (type.bits == 8 && policy.saturate && !policy.keeps_infinity);
+  return !type.format.has_nan() || (type.format.obeys_saturate() && policy.saturate && !policy.keeps_infinity);
+}
+
+// The code of the largest number with this sign; without a sign, zero is the lowest number.
+std::uint64_t extreme_code(const DTypeRow& type, bool negative) {
+  if (negative && !type.format.has_sign) return 0;
+  return (negative ? sign_bit(type) : 0) | type.format.largest_code();
 }
 
 std::uint64_t infinity_code(const FloatFormat& format) { return format.largest_code() + 1; }
@@ -34,6 +41,7 @@ std::uint64_t nan_code(const DTypeRow& type, bool negative, std::uint64_t payloa
     case NonFinite::nan_all_ones:
       return sign | low_ones(format.exponent_bits + format.mantissa_bits);
     case NonFinite::nan_negative_zero:
+    case NonFinite::nan_and_infinity:
       return sign_bit(type);
     case NonFinite::none:
       break;
@@ -45,7 +53,7 @@ Encoded encode_nan(const Real& value, const DTypeRow& type, const Policy& policy
   if (type.format.has_nan()) return {.bits = nan_code(type, value.negative, value.nan_payload)};
   if (policy.invalid_is_error) return {.events = event_error};
   // D5, D13: NaN becomes -0; up to opset 23 it became the largest float4.
-  const bool becomes_largest = type.id == DType::float4_e2m1fn && !policy.float4_nan_is_zero;
+  const bool becomes_largest = nan_depends_on_opset(type) && !policy.float4_nan_is_zero;
   return {.bits = becomes_largest ? type.format.largest_code() : sign_bit(type), .events = event_nan_lost};
 }
 
@@ -53,7 +61,7 @@ Encoded encode_infinite(const Real& value, const DTypeRow& type, const Policy& p
   const std::uint64_t sign = value.negative ? sign_bit(type) : 0;
   if (policy.range == RangeRule::error && !type.format.has_infinity()) return {.events = event_error};
   if (infinity_saturates(type, policy)) {
-    return {.bits = sign | type.format.largest_code(), .events = event_saturated};
+    return {.bits = extreme_code(type, value.negative), .events = event_saturated};
   }
   if (type.format.has_infinity()) return {.bits = sign | infinity_code(type.format)};
   return {.bits = nan_code(type, value.negative, 0), .events = event_nan_made};
@@ -63,7 +71,9 @@ Encoded encode_beyond(const Real& value, const DTypeRow& type, const Policy& pol
   const std::uint64_t sign = value.negative ? sign_bit(type) : 0;
   if (policy.range == RangeRule::error) return {.events = event_error};
   if (saturates(type, policy)) {
-    return {.bits = sign | type.format.largest_code(), .events = event_saturated | event_inexact};
+    const std::uint64_t extreme = extreme_code(type, value.negative);
+    const std::uint16_t underflowed = extreme == 0 ? event_underflowed : 0;
+    return {.bits = extreme, .events = static_cast<std::uint16_t>(event_saturated | event_inexact | underflowed)};
   }
   if (type.format.has_infinity()) return {.bits = sign | infinity_code(type.format), .events = event_overflowed};
   return {.bits = nan_code(type, value.negative, 0), .events = event_overflowed | event_nan_made};
@@ -83,11 +93,12 @@ Encoded encode_finite(const Real& value, const DTypeRow& type, const Policy& pol
   const auto exponent_field = static_cast<std::uint64_t>(subnormal ? 0 : leading + format.bias - 1);
   const std::uint64_t code = (exponent_field << format.mantissa_bits) + rounded;
   if (code > format.largest_code()) return encode_beyond(value, type, policy);
+  if (value.negative && !format.has_sign && code != 0) return encode_beyond(value, type, policy);
 
   Encoded result{.bits = code};
   if (exact.tail != Real::Tail::none) result.events |= event_inexact;
   if (code == 0) result.events |= event_underflowed;
-  if (value.negative && (code != 0 || format.nonfinite != NonFinite::nan_negative_zero)) result.bits |= sign_bit(type);
+  if (value.negative && (code != 0 || format.has_negative_zero())) result.bits |= sign_bit(type);
   return result;
 }
 
@@ -95,7 +106,6 @@ Encoded encode_finite(const Real& value, const DTypeRow& type, const Policy& pol
 Encoded encode_power_of_two(const Real& value, const DTypeRow& type, const Policy& policy) {
   const FloatFormat& format = type.format;
   if (value.is_nan()) return {.bits = nan_code(type, false, 0)};
-  if (policy.invalid_is_error && value.is_below_zero()) return {.events = event_error};
 
   const bool finite = value.kind == Real::Kind::finite;
   const int leading = finite ? value.leading_exponent() : 0;
@@ -131,10 +141,10 @@ Real decode_float(DType from, std::uint64_t bits) noexcept {
   const std::uint64_t mantissa = magnitude & low_ones(format.mantissa_bits);
   const auto exponent_field = static_cast<int>(magnitude >> format.mantissa_bits);
 
-  if (format.nonfinite == NonFinite::nan_negative_zero && negative && magnitude == 0) return Real::NaN(true);
+  if (negative && magnitude == 0 && !format.has_negative_zero()) return Real::NaN(true);
   if (magnitude > format.largest_code()) {
-    if (format.nonfinite != NonFinite::ieee) return Real::NaN(negative);
-    if (mantissa == 0) return Real::Infinite(negative);
+    if (!format.has_infinity()) return Real::NaN(negative);
+    if (magnitude == infinity_code(format)) return Real::Infinite(negative);
     return Real::NaN(negative, mantissa << (65 - format.mantissa_bits));
   }
   if (format.has_zero && exponent_field == 0) {
@@ -146,6 +156,7 @@ Real decode_float(DType from, std::uint64_t bits) noexcept {
 
 Encoded encode_float(const Real& value, DType to, const Policy& policy) noexcept {
   const DTypeRow& type = row(to);
+  if (!type.format.has_sign && policy.invalid_is_error && value.is_below_zero()) return {.events = event_error};
   if (!type.format.has_zero) return encode_power_of_two(value, type, policy);
   switch (value.kind) {
     case Real::Kind::nan:
@@ -157,8 +168,7 @@ Encoded encode_float(const Real& value, DType to, const Policy& policy) noexcept
     case Real::Kind::zero:
       break;
   }
-  const bool keeps_sign = type.format.nonfinite != NonFinite::nan_negative_zero;
-  return {.bits = value.negative && keeps_sign ? sign_bit(type) : 0};
+  return {.bits = value.negative && type.format.has_negative_zero() ? sign_bit(type) : 0};
 }
 
 }  // namespace tensorcast::codec

@@ -249,9 +249,11 @@ TEST(FloatCodec, Float6RoundsAndSaturatesWhateverTheOptionsSay) {
 
 TEST(FloatCodec, NegativeZeroIsKeptWhereThereIsOne) {
   for (const DType to : small_floats) {
-    if (to == DType::float8_e8m0fnu) continue;
-    const bool fnuz = row(to).format.nonfinite == NonFinite::nan_negative_zero;
-    const std::uint64_t expected = fnuz ? 0 : std::uint64_t{1} << (bit_width(to) - 1);
+    const FloatFormat& format = row(to).format;
+    if (!format.has_zero) continue;
+    const std::uint64_t expected = format.has_negative_zero() ? std::uint64_t{1} << (bit_width(to) - 1) : 0;
+    EXPECT_EQ(format.has_negative_zero(), format.has_sign && name(to).find("nuz") == std::string_view::npos &&
+                                              name(to).find("binary8") == std::string_view::npos);
     EXPECT_EQ(code_of(-0.0, to), expected) << name(to);
     EXPECT_EQ(code_of(-1e-300, to), expected) << name(to);
   }
@@ -275,6 +277,50 @@ TEST(FloatCodec, NanKeepsSignAndLeadingPayload) {
   EXPECT_EQ(cast_code(DType::float8_e4m3fnuz, 0x80, DType::float32, {}).bits, 0xFFC00000u);
   EXPECT_EQ(cast_code(DType::float8_e8m0fnu, 0xFF, DType::float16, {}).bits, 0x7E00u);
   EXPECT_EQ(from_double(nan, DType::float8_e4m3fn).events, 0);
+}
+
+// D14: infinities of all ones and one NaN, at the code of negative zero.
+TEST(FloatCodec, TypesOfP3109) {
+  for (const DType to : {DType::binary8p4se, DType::binary8p3se}) {
+    const double largest = facts(to).largest;
+    EXPECT_EQ(code_of(largest, to), 0x7Eu);
+    EXPECT_EQ(from_double(-infinity, to).bits, 0xFEu);
+    EXPECT_EQ(from_double(-infinity, to).events, event_saturated);
+    EXPECT_EQ(from_double(-infinity, to, {.saturate = false}).bits, 0xFFu);
+    EXPECT_EQ(from_double(-infinity, to, {.saturate = false}).events, 0);
+    EXPECT_EQ(from_double(2 * largest, to, {.saturate = false}).bits, 0x7Fu);
+    EXPECT_EQ(from_double(2 * largest, to, {.saturate = false}).events, event_overflowed);
+    EXPECT_EQ(from_double(infinity, to, {.range = RangeRule::error}).bits, 0x7Eu);
+    EXPECT_EQ(from_double(2 * largest, to, {.range = RangeRule::error}).events, event_error);
+    EXPECT_EQ(code_of(nan, to), 0x80u);
+    EXPECT_EQ(from_float32(0xFFC00001, to), 0x80u);
+    EXPECT_EQ(cast_code(to, 0x80, DType::float32, {}).bits, 0xFFC00000u);
+  }
+}
+
+// D15: what rounds below zero is out of range.
+TEST(FloatCodec, Float8E5m3HasNoSign) {
+  constexpr DType to = DType::float8_e5m3fnu;
+  for (const double small : {-0.0, -1e-300, -0x1p-18}) {
+    EXPECT_EQ(code_of(small, to), 0u) << small;
+    EXPECT_EQ(code_of(small, to, {.saturate = false}), 0u) << small;
+    EXPECT_EQ(code_of(small, to, {.range = RangeRule::error}), 0u) << small;
+  }
+  for (const double below : {-0x1.00001p-18, -1.0, -1e300}) {
+    EXPECT_EQ(from_double(below, to).bits, 0u) << below;
+    EXPECT_EQ(from_double(below, to).events, event_saturated | event_inexact | event_underflowed) << below;
+    EXPECT_EQ(from_double(below, to, {.saturate = false}).bits, 0xFFu) << below;
+    EXPECT_EQ(from_double(below, to, {.saturate = false}).events, event_overflowed | event_nan_made) << below;
+    EXPECT_EQ(from_double(below, to, {.range = RangeRule::error}).events, event_error) << below;
+    EXPECT_EQ(from_double(below, to, {.invalid_is_error = true}).events, event_error) << below;
+  }
+  EXPECT_EQ(from_double(-infinity, to).bits, 0u);
+  EXPECT_EQ(from_double(-infinity, to, {.saturate = false}).bits, 0xFFu);
+  EXPECT_EQ(from_double(infinity, to).bits, 0xFEu);
+  EXPECT_EQ(code_of(118784.0, to, {.saturate = false}), 0xFEu);  // a tie
+  EXPECT_EQ(code_of(118784.1, to, {.saturate = false}), 0xFFu);
+  EXPECT_EQ(from_float32(0xFFC00000, to), 0xFFu);
+  EXPECT_EQ(from_double(-0.0, to, {.invalid_is_error = true}).events, 0);
 }
 
 TEST(FloatCodec, Float6HasNoNan) {

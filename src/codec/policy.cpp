@@ -12,8 +12,7 @@ namespace {
 
 // Opsets whose Cast differs from the one before, beside those that add an attribute; section 1 of the semantics.
 constexpr int saturate_since = 19;
-constexpr int int4_since = 21;
-constexpr int round_mode_since = 24;  // also: Inf to FNUZ and NaN to float4 as they are today, int4 wraps
+constexpr int int4_since = 21;  // up to round_mode_since, real numbers saturate to int4
 
 static_assert(newest_known_opset == options::newest_known_opset);
 
@@ -75,7 +74,9 @@ Result<void> check_types(DType from, DType to, int opset) {
   return {};
 }
 
-bool is_fnuz(DType dtype) { return row(dtype).format.nonfinite == NonFinite::nan_negative_zero; }
+bool is_fnuz(DType dtype) {
+  return is_onnx_row(row(dtype)) && row(dtype).format.nonfinite == NonFinite::nan_negative_zero;
+}
 
 bool is_whole(Family family) { return family == Family::integer || family == Family::boolean; }
 
@@ -130,7 +131,7 @@ Policy policy_of(const CastOptions& options, DType from, DType to) noexcept {
   policy.float4_nan_is_zero = opset >= round_mode_since;
   policy.invalid_is_error = options.invalid == Invalid::error;
   policy.range = range_rule(options, from, to, opset);
-  if (policy.range == RangeRule::saturate && row(to).family == Family::floating && bit_width(to) <= 8) {
+  if (policy.range == RangeRule::saturate && row(to).family == Family::floating && row(to).bits <= 8) {
     // Finite numbers saturate, and infinities become what they become without `saturate`.
     policy.keeps_infinity |= !policy.saturate && row(to).format.has_nan();
     policy.saturate = true;

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 
+#include "dtype/dtype_table.hpp"
 #include "tensorcast/cast.hpp"
 
 namespace tensorcast::codec {
@@ -10,13 +11,22 @@ namespace tensorcast::codec {
 // newest_opset() as a constant.
 inline constexpr int newest_known_opset = 28;
 
+// The opset whose Cast has `round_mode`. Before it, NaN became the largest float4, and infinity could become NaN in
+// FNUZ types.
+inline constexpr int round_mode_since = 24;
+
+// Reports whether a type without NaN is so old that what NaN becomes in it depends on the opset (D5).
+constexpr bool nan_depends_on_opset(const DTypeRow& type) noexcept {
+  return !type.format.has_nan() && is_onnx_row(type) && type.since_opset < round_mode_since;
+}
+
 // What becomes of a number out of range. `wrap`, to a float: what the version says.
 enum class RangeRule : std::uint8_t { wrap, saturate, error };
 
 // Defaults are those of the newest opset. Rules by their names in docs/semantics.md.
 struct Policy {
-  bool saturate = true;            // D2, D4, of floats of 8 bits
-  bool keeps_infinity = false;     // of floats of 8 bits that saturate: infinities become infinity, or else NaN
+  bool saturate = true;            // D2, D4, of floats of 8 bits, which have NaN (FloatFormat::obeys_saturate())
+  bool keeps_infinity = false;     // of those that saturate: infinities become infinity, or else NaN
   bool float4_nan_is_zero = true;  // D5: NaN becomes code 0x8 (-0); false: 0x7 (+6)
   bool invalid_is_error = false;
   // D6, D7. Never `saturate` for floats of 8 bits or fewer, as the two fields above say it.

@@ -32,11 +32,16 @@ std::string special_codes_text(const DTypeRow& row) {
     }
     case NonFinite::nan_all_ones: {
       const std::uint64_t nan = format.largest_code() + 1;
-      if (sign == 0) return formatted("NaN 0x{:0{}X}, no zero", nan, digits);
+      if (sign == 0) return formatted("NaN 0x{:0{}X}, no {}", nan, digits, format.has_zero ? "Inf" : "zero");
       return formatted("NaN 0x{:0{}X} 0x{:0{}X}, no Inf", nan, digits, nan | sign, digits);
     }
     case NonFinite::nan_negative_zero:
       return formatted("NaN 0x{:0{}X}, no Inf, no -0", sign, digits);
+    case NonFinite::nan_and_infinity: {
+      const std::uint64_t infinity = format.largest_code() + 1;
+      return formatted("NaN 0x{:0{}X}, Inf 0x{:0{}X} 0x{:0{}X}, no -0", sign, digits, infinity, digits, infinity | sign,
+                       digits);
+    }
     case NonFinite::none:
       return "no NaN, no Inf";
   }
@@ -92,10 +97,12 @@ std::span<const DType> all_dtypes() noexcept { return castable_types; }
 
 bool is_castable(DType dtype) noexcept { return find_row(dtype) != nullptr; }
 
+bool is_onnx(DType dtype) noexcept { return since_opset(dtype) != 0; }
+
 Result<void> check_castable(DType dtype) {
   if (is_castable(dtype)) return {};
   if (dtype == DType::uint1) {
-    return Error{.code = ErrorCode::unsupported, .message = "u1 can be promoted but not cast"};
+    return Error{.code = ErrorCode::unsupported, .message = "uint1 can be promoted but not cast"};
   }
   return Error{.code = ErrorCode::invalid_argument,
                .message = formatted("dtype number {} does not exist", static_cast<std::int32_t>(dtype))};
@@ -144,8 +151,7 @@ const DTypeFacts& facts(DType dtype) noexcept {
                                 .smallest_positive = 1.0,
                                 .spellings = spellings(DType::uint1)};
   if (dtype == DType::uint1) return uint1;
-  const DTypeRow* const found = find_row(dtype);
-  return found == nullptr ? no_type : table.rows[static_cast<std::size_t>(found - dtype_table.data())];
+  return is_castable(dtype) ? table.rows[row_number(dtype)] : no_type;
 }
 
 }  // namespace tensorcast::inline TENSORCAST_ABI

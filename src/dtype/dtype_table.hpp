@@ -18,7 +18,7 @@ struct DTypeRow {
   Family family = Family::floating;
   int bits = 0;  // of one packed element; 0 for text
   bool is_signed = false;
-  int since_opset = 1;      // first opset whose Cast has the type
+  int since_opset = 1;      // first opset whose Cast has the type; 0: ONNX lacks it
   FloatFormat format = {};  // floating only
   // The spellings that users may write besides the name: ONNX, OpenVINO, safetensors, NumPy (with its byte order mark,
   // as a bare i4 is four bits everywhere else), torch, short forms. Case and underscores do not matter.
@@ -76,7 +76,7 @@ inline constexpr auto dtype_table = std::to_array<DTypeRow>({
      .since_opset = 19,
      .format = {.exponent_bits = 4, .mantissa_bits = 3, .bias = 8, .nonfinite = NonFinite::nan_negative_zero},
      .spellings = {"FLOAT8E4M3FNUZ", "tensor(float8e4m3fnuz)", "F8_E4M3FNUZ", "torch.float8_e4m3fnuz", "e4m3fnuz",
-                   "fp8e4m3fnuz"}},
+                   "fp8e4m3fnuz", "binary8p4sf"}},
     {.id = DType::float8_e5m2,
      .name = "float8_e5m2",
      .family = Family::floating,
@@ -93,7 +93,7 @@ inline constexpr auto dtype_table = std::to_array<DTypeRow>({
      .since_opset = 19,
      .format = {.exponent_bits = 5, .mantissa_bits = 2, .bias = 16, .nonfinite = NonFinite::nan_negative_zero},
      .spellings = {"FLOAT8E5M2FNUZ", "tensor(float8e5m2fnuz)", "F8_E5M2FNUZ", "torch.float8_e5m2fnuz", "e5m2fnuz",
-                   "fp8e5m2fnuz"}},
+                   "fp8e5m2fnuz", "binary8p3sf"}},
     {.id = DType::float8_e8m0fnu,
      .name = "float8_e8m0fnu",
      .family = Family::floating,
@@ -108,6 +108,55 @@ inline constexpr auto dtype_table = std::to_array<DTypeRow>({
                 .has_zero = false},
      .spellings = {"FLOAT8E8M0", "tensor(float8e8m0)", "f8e8m0", "F8_E8M0", "torch.float8_e8m0fnu", "e8m0", "e8m0fnu",
                    "fp8e8m0", "ue8m0"}},
+    {.id = DType::float8_e4m3,
+     .name = "float8_e4m3",
+     .family = Family::floating,
+     .bits = 8,
+     .is_signed = true,
+     .since_opset = 0,
+     .format = {.exponent_bits = 4, .mantissa_bits = 3, .bias = 7}},
+    {.id = DType::float8_e3m4,
+     .name = "float8_e3m4",
+     .family = Family::floating,
+     .bits = 8,
+     .is_signed = true,
+     .since_opset = 0,
+     .format = {.exponent_bits = 3, .mantissa_bits = 4, .bias = 3},
+     .spellings = {"e3m4", "f8e3m4", "fp8e3m4"}},
+    {.id = DType::float8_e4m3b11fnuz,
+     .name = "float8_e4m3b11fnuz",
+     .family = Family::floating,
+     .bits = 8,
+     .is_signed = true,
+     .since_opset = 0,
+     .format = {.exponent_bits = 4, .mantissa_bits = 3, .bias = 11, .nonfinite = NonFinite::nan_negative_zero},
+     .spellings = {"e4m3b11fnuz", "e4m3b11", "f8e4m3b11fnuz", "fp8e4m3b11fnuz"}},
+    {.id = DType::float8_e5m3fnu,
+     .name = "float8_e5m3fnu",
+     .family = Family::floating,
+     .bits = 8,
+     .is_signed = false,
+     .since_opset = 0,
+     .format = {.exponent_bits = 5,
+                .mantissa_bits = 3,
+                .bias = 15,
+                .nonfinite = NonFinite::nan_all_ones,
+                .has_sign = false},  // 0 to 114688
+     .spellings = {"ue5m3", "e5m3fnu", "f8e5m3fnu", "fp8ue5m3"}},
+    {.id = DType::binary8p4se,
+     .name = "binary8p4se",
+     .family = Family::floating,
+     .bits = 8,
+     .is_signed = true,
+     .since_opset = 0,
+     .format = {.exponent_bits = 4, .mantissa_bits = 3, .bias = 8, .nonfinite = NonFinite::nan_and_infinity}},
+    {.id = DType::binary8p3se,
+     .name = "binary8p3se",
+     .family = Family::floating,
+     .bits = 8,
+     .is_signed = true,
+     .since_opset = 0,
+     .format = {.exponent_bits = 5, .mantissa_bits = 2, .bias = 16, .nonfinite = NonFinite::nan_and_infinity}},
     {.id = DType::float6_e2m3fn,
      .name = "float6_e2m3fn",
      .family = Family::floating,
@@ -223,37 +272,45 @@ inline constexpr std::size_t number_type_count = [] {
   return count;
 }();
 
-// Castable types have ONNX numbers below this.
-inline constexpr int dtype_code_limit = [] {
-  int limit = 0;
+namespace dtype_detail {
+// Types that ONNX lacks have numbers from this on.
+inline constexpr int first_own_code = 1001;
+
+// One more than the largest number of a castable type, of ONNX's or of our own.
+constexpr int code_limit(bool own) {
+  int limit = own ? first_own_code : 0;
   for (const DTypeRow& row : dtype_table) {
     const auto code = static_cast<int>(row.id);
-    limit = code < limit ? limit : code + 1;
+    if ((code >= first_own_code) == own && code >= limit) limit = code + 1;
   }
   return limit;
-}();
+}
+inline constexpr int onnx_code_limit = code_limit(false);
+inline constexpr int own_code_limit = code_limit(true);
 
-namespace dtype_detail {
-constexpr auto index_by_code() {
-  std::array<signed char, dtype_code_limit> index{};
+// The place of a number in row_index: ONNX's numbers, then our own. -1 for numbers of no type.
+constexpr int place_of(std::int32_t code) noexcept {
+  if (code >= 0 && code < onnx_code_limit) return code;
+  return code >= first_own_code && code < own_code_limit ? code - first_own_code + onnx_code_limit : -1;
+}
+
+constexpr auto index_by_place() {
+  std::array<signed char, onnx_code_limit + own_code_limit - first_own_code> index{};
   index.fill(-1);
   for (std::size_t i = 0; i < dtype_table.size(); ++i) {
-    index[static_cast<std::size_t>(dtype_table[i].id)] = static_cast<signed char>(i);
+    const int place = place_of(static_cast<std::int32_t>(dtype_table[i].id));
+    if (place >= 0) index[static_cast<std::size_t>(place)] = static_cast<signed char>(i);
   }
   return index;
 }
-inline constexpr auto row_index = index_by_code();
+inline constexpr auto row_index = index_by_place();
 
-// Reports whether every ONNX number below the limit, except undefined and complex, has one row, and the fields of
-// floats add up.
+// Reports whether each row has a number of its own, in the range that its opset says, and the fields of floats add up.
 constexpr bool table_is_sound() {
   std::size_t numbers = 0;
-  for (int code = 1; code < dtype_code_limit; ++code) {
-    const bool is_complex = code == 14 || code == 15;
-    if (is_complex != (row_index[static_cast<std::size_t>(code)] < 0)) return false;
-    numbers += is_complex ? 0 : 1;
-  }
+  for (const signed char index : row_index) numbers += index < 0 ? 0 : 1;
   for (const DTypeRow& row : dtype_table) {
+    if ((static_cast<int>(row.id) < first_own_code) != (row.since_opset > 0) || row.id == DType::uint1) return false;
     if (row.family == Family::floating && row.format.bits() != row.bits) return false;
     if (row.bits != bit_width(row.id)) return false;  // which is public, so that it can be constexpr
   }
@@ -264,14 +321,20 @@ static_assert(table_is_sound());
 
 // The row of a castable type, or null.
 [[nodiscard]] constexpr const DTypeRow* find_row(DType dtype) noexcept {
-  const auto code = static_cast<std::int32_t>(dtype);
-  if (code <= 0 || code >= dtype_code_limit) return nullptr;
-  const int index = dtype_detail::row_index[static_cast<std::size_t>(code)];
+  const int place = dtype_detail::place_of(static_cast<std::int32_t>(dtype));
+  const int index = place < 0 ? -1 : dtype_detail::row_index[static_cast<std::size_t>(place)];
   return index < 0 ? nullptr : &dtype_table[static_cast<std::size_t>(index)];
 }
 
+[[nodiscard]] constexpr bool is_onnx_row(const DTypeRow& type) noexcept { return type.since_opset != 0; }
+
 // Precondition: `dtype` is castable.
 [[nodiscard]] constexpr const DTypeRow& row(DType dtype) noexcept { return *find_row(dtype); }
+
+// The position of the row in the table. Precondition: `dtype` is castable.
+[[nodiscard]] constexpr std::size_t row_number(DType dtype) noexcept {
+  return static_cast<std::size_t>(find_row(dtype) - dtype_table.data());
+}
 
 // storage_bytes() of dtype.hpp: the largest size_t if it overflows.
 [[nodiscard]] constexpr std::size_t storage_bytes(const DTypeRow& type, std::size_t count) noexcept {

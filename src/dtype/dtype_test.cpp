@@ -17,7 +17,8 @@ TEST(DTypeTable, HoldsEveryTypeOnce) {
 }
 
 TEST(DTypeTable, NumbersWithoutATypeAreHarmless) {
-  for (const int number : {-1, 0, 14, 15, dtype_code_limit, 1001, 2147483647}) {
+  for (const int number :
+       {-1, 0, 14, 15, dtype_detail::onnx_code_limit, 1000, 1001, dtype_detail::own_code_limit, 2147483647}) {
     const auto dtype = static_cast<DType>(number);
     EXPECT_FALSE(is_castable(dtype)) << number;
     EXPECT_EQ(bit_width(dtype), dtype == DType::uint1 ? 1 : 0) << number;
@@ -25,6 +26,19 @@ TEST(DTypeTable, NumbersWithoutATypeAreHarmless) {
   }
   EXPECT_EQ(name(static_cast<DType>(14)), "undefined");
   EXPECT_EQ(name(DType::uint1), "uint1");
+}
+
+// Types that ONNX lacks have numbers of their own, and no opset.
+TEST(DTypeTable, OnnxHasTwentySixTypes) {
+  std::size_t count = 0;
+  for (const DType dtype : all_dtypes()) {
+    EXPECT_EQ(is_onnx(dtype), static_cast<int>(dtype) < 1000) << name(dtype);
+    EXPECT_EQ(is_onnx(dtype), since_opset(dtype) > 0) << name(dtype);
+    count += is_onnx(dtype) ? 1 : 0;
+  }
+  EXPECT_EQ(count, 26u);
+  EXPECT_FALSE(is_onnx(DType::uint1));
+  EXPECT_FALSE(is_onnx(DType::undefined));
 }
 
 TEST(DTypeFacts, RangesOfTheFloats) {
@@ -43,6 +57,19 @@ TEST(DTypeFacts, RangesOfTheFloats) {
   EXPECT_EQ(facts(DType::float8_e8m0fnu).smallest_positive, 0x1p-127);
   EXPECT_EQ(facts(DType::float8_e4m3fn).smallest_positive, 0x1p-9);
   EXPECT_EQ(facts(DType::float8_e4m3fnuz).smallest_positive, 0x1p-10);
+  EXPECT_EQ(facts(DType::float8_e4m3).largest, 240.0);
+  EXPECT_EQ(facts(DType::float8_e4m3).smallest_positive, 0x1p-9);
+  EXPECT_EQ(facts(DType::float8_e3m4).largest, 15.5);
+  EXPECT_EQ(facts(DType::float8_e3m4).smallest_positive, 0x1p-6);
+  EXPECT_EQ(facts(DType::float8_e4m3b11fnuz).largest, 30.0);
+  EXPECT_EQ(facts(DType::float8_e4m3b11fnuz).smallest_positive, 0x1p-13);
+  EXPECT_EQ(facts(DType::float8_e5m3fnu).largest, 114688.0);
+  EXPECT_EQ(facts(DType::float8_e5m3fnu).lowest, 0.0);
+  EXPECT_EQ(facts(DType::float8_e5m3fnu).smallest_positive, 0x1p-17);
+  EXPECT_EQ(facts(DType::binary8p4se).largest, 224.0);
+  EXPECT_EQ(facts(DType::binary8p4se).smallest_positive, 0x1p-10);
+  EXPECT_EQ(facts(DType::binary8p3se).largest, 49152.0);
+  EXPECT_EQ(facts(DType::binary8p3se).smallest_positive, 0x1p-17);
   EXPECT_EQ(facts(DType::float64).smallest_positive, 0x1p-1074);
   EXPECT_EQ(facts(DType::bfloat16).smallest_positive, 0x1p-133);
   EXPECT_EQ(facts(DType::int4).lowest, -8.0);
@@ -54,6 +81,9 @@ TEST(DTypeFacts, SpecialCodes) {
   EXPECT_EQ(facts(DType::float8_e4m3fn).special_codes, "NaN 0x7F 0xFF, no Inf");
   EXPECT_EQ(facts(DType::float8_e5m2fnuz).special_codes, "NaN 0x80, no Inf, no -0");
   EXPECT_EQ(facts(DType::float8_e8m0fnu).special_codes, "NaN 0xFF, no zero");
+  EXPECT_EQ(facts(DType::float8_e4m3).special_codes, "Inf 0x78 0xF8, NaN above them");
+  EXPECT_EQ(facts(DType::float8_e5m3fnu).special_codes, "NaN 0xFF, no Inf");
+  EXPECT_EQ(facts(DType::binary8p4se).special_codes, "NaN 0x80, Inf 0x7F 0xFF, no -0");
   EXPECT_EQ(facts(DType::int8).special_codes, "");
 }
 
@@ -104,6 +134,13 @@ TEST(ParseDType, TakesTheSpellingsOfTheNeighbours) {
       {"e3m2", DType::float6_e3m2fn},
       {"TensorProto.FLOAT6E3M2", DType::float6_e3m2fn},
       {"27", DType::float6_e2m3fn},
+      {"float8_e4m3", DType::float8_e4m3},
+      {"ml_dtypes.float8_e4m3", DType::float8_e4m3},
+      {"1002", DType::float8_e4m3},
+      {"ue5m3", DType::float8_e5m3fnu},
+      {"Binary8p4se", DType::binary8p4se},
+      {"Binary8p4sf", DType::float8_e4m3fnuz},
+      {"Binary8p3sf", DType::float8_e5m2fnuz},
   };
   for (const auto& [spelling, dtype] : cases) {
     const Result<DType> parsed = parse_dtype(spelling);
@@ -134,11 +171,9 @@ TEST(ParseDType, RefusesWordsThatMeanSeveralTypesAndNamesThem) {
       {"u4", "write one of uint4, uint32"},
       {"u8", "write one of uint8, uint64"},
       {"int", "write one of int32, int64"},
-      {"e4m3", "write one of float8_e4m3fn, float8_e4m3fnuz"},
-      {"f8e4m3", "write one of float8_e4m3fn, float8_e4m3fnuz"},
-      {"fp8_e4m3", "write one of float8_e4m3fn, float8_e4m3fnuz"},
-      {"float8_e4m3", "write one of float8_e4m3fn, float8_e4m3fnuz"},
-      {"ml_dtypes.float8_e4m3", "write one of float8_e4m3fn, float8_e4m3fnuz"},
+      {"e4m3", "write one of float8_e4m3fn, float8_e4m3fnuz, float8_e4m3, float8_e4m3b11fnuz"},
+      {"f8e4m3", "write one of float8_e4m3fn, float8_e4m3fnuz, float8_e4m3, float8_e4m3b11fnuz"},
+      {"fp8_e4m3", "write one of float8_e4m3fn, float8_e4m3fnuz, float8_e4m3, float8_e4m3b11fnuz"},
       {"float", "write one of float32, float64"},
       {"Float", "write one of float32, float64"},
       {"np.float", "write one of float32, float64"},
@@ -174,7 +209,8 @@ TEST(ParseDType, AnswersAWidthWithTheFloatsOfThatWidth) {
 TEST(ParseDType, RefusesWhatIsNoType) {
   const std::string huge(1 << 20, 'f');
   for (const std::string_view spelling :
-       {"", " ", "fp8", "complex64", "14", "0", "-1", "99", "999", "tensor(float", "float32x", ">f4"}) {
+       {"", " ", "fp8", "complex64", "complex32", "int1", "torch.float8_e4m3", "onnx.float8_e3m4", "1000", "1999", "14",
+        "0", "-1", "99", "999", "tensor(float", "float32x", ">f4"}) {
     EXPECT_FALSE(parse_dtype(spelling).ok()) << spelling;
   }
   EXPECT_FALSE(parse_dtype(huge).ok());

@@ -12,6 +12,7 @@ enum class NonFinite : std::uint8_t {
   ieee,               // exponent all ones: infinity, and NaN where the mantissa is not zero
   nan_all_ones,       // only the code (or, with a sign, the two codes) of all ones is NaN; no infinity
   nan_negative_zero,  // only the code of negative zero is NaN; no infinity, no negative zero
+  nan_and_infinity,   // P3109's: the code of negative zero is NaN, the codes of all ones but the sign are infinities
   none,               // every code is a finite number
 };
 
@@ -24,8 +25,16 @@ struct FloatFormat {
   bool has_zero = true;  // false: exponent 0 is an ordinary binade, there are no subnormals and no zero
 
   [[nodiscard]] constexpr int bits() const { return exponent_bits + mantissa_bits + (has_sign ? 1 : 0); }
-  [[nodiscard]] constexpr bool has_infinity() const { return nonfinite == NonFinite::ieee; }
+  [[nodiscard]] constexpr bool has_infinity() const {
+    return nonfinite == NonFinite::ieee || nonfinite == NonFinite::nan_and_infinity;
+  }
   [[nodiscard]] constexpr bool has_nan() const { return nonfinite != NonFinite::none; }
+  [[nodiscard]] constexpr bool has_negative_zero() const {
+    return has_sign && nonfinite != NonFinite::nan_negative_zero && nonfinite != NonFinite::nan_and_infinity;
+  }
+  // Reports whether Cast's attribute `saturate` decides about numbers out of range. Wider types overflow, and types
+  // without NaN saturate, whatever it says.
+  [[nodiscard]] constexpr bool obeys_saturate() const { return bits() <= 8 && has_nan(); }
 
   // Exponent and mantissa fields of the largest finite value.
   [[nodiscard]] constexpr std::uint64_t largest_code() const {
@@ -34,6 +43,7 @@ struct FloatFormat {
       case NonFinite::ieee:
         return all_ones - (std::uint64_t{1} << mantissa_bits);
       case NonFinite::nan_all_ones:
+      case NonFinite::nan_and_infinity:
         return all_ones - 1;
       case NonFinite::nan_negative_zero:
       case NonFinite::none:

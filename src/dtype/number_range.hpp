@@ -27,7 +27,8 @@ namespace tensorcast::inline TENSORCAST_ABI {
 [[nodiscard]] constexpr double lowest_of(const DTypeRow& type) noexcept {
   if (type.family == Family::integer) return type.is_signed ? -power_of_two(type.bits - 1) : 0.0;
   if (type.family != Family::floating) return 0.0;
-  return type.format.has_sign ? -largest_of(type) : power_of_two(type.format.min_exponent());
+  if (type.format.has_sign) return -largest_of(type);
+  return type.format.has_zero ? 0.0 : power_of_two(type.format.min_exponent());
 }
 
 // Reports whether a value of `from` may be out of the range of `to`, infinities included (D6, D7). Without a scale.

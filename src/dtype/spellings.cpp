@@ -61,7 +61,7 @@ bool consume_prefix(std::string& text, std::string_view prefix) {
 
 struct Spelled {
   std::string key;       // equal for spellings that are one
-  bool settled = false;  // the spelling names its system, so it is not ambiguous
+  bool settled = false;  // the spelling names its system, so it is not ambiguous; ONNX's, PyTorch's or safetensors'
 };
 
 // Spellings of ONNX and safetensors; NumPy and OpenVINO write theirs in lower case.
@@ -117,14 +117,15 @@ struct Ambiguity {
   std::vector<DType> candidates;
 };
 
-// The floating-point types of `bits` bits, those without negative zero (fnuz) last, as they are the rarest.
+// The floating-point types of `bits` bits: ONNX's first, of these the types without negative zero (fnuz) last, as they
+// are rarer.
 std::vector<DType> floats_of(int bits) {
   std::vector<DType> found;
   for (const DType dtype : all_dtypes()) {
     if (family(dtype) == Family::floating && bit_width(dtype) == bits) found.push_back(dtype);
   }
-  std::stable_sort(found.begin(), found.end(),
-                   [](DType a, DType b) { return !name(a).ends_with("fnuz") && name(b).ends_with("fnuz"); });
+  const auto rarity = [](DType dtype) { return (is_onnx(dtype) ? 0 : 2) + (name(dtype).ends_with("fnuz") ? 1 : 0); };
+  std::stable_sort(found.begin(), found.end(), [&](DType a, DType b) { return rarity(a) < rarity(b); });
   return found;
 }
 
@@ -137,7 +138,7 @@ std::vector<DType> e4m3_types() {
 const std::vector<Ambiguity>& ambiguities() {
   constexpr std::string_view width = "means different types, as NumPy counts bytes and others count bits";
   constexpr std::string_view several = "names several types";
-  constexpr std::string_view e4m3 = "means different types: ml_dtypes' has infinities, and that of others is e4m3fn";
+  constexpr std::string_view e4m3 = "means different types: float8_e4m3 has infinities, and others mean float8_e4m3fn";
   constexpr std::string_view sizes = "has different sizes in different systems";
   static const std::vector<Ambiguity> all = {
       {"f4", width, {float4_e2m1fn, float32}},
@@ -160,7 +161,6 @@ const std::vector<Ambiguity>& ambiguities() {
       {"e4m3", e4m3, e4m3_types()},
       {"f8e4m3", e4m3, e4m3_types()},
       {"fp8e4m3", e4m3, e4m3_types()},
-      {"float8e4m3", e4m3, e4m3_types()},
       {"fp6", several, floats_of(6)},
       {"float6", several, floats_of(6)},
       {"int", sizes, {int32, int64}},
@@ -189,6 +189,8 @@ std::string_view other_kind(std::string_view key) {
       {"awq", true, "is a method of quantization, not a type"},
       {"tf32", false, "is how matrix units read float32, not a type of stored numbers"},
       {"complex", true, "has two numbers in each element; tensors of it are only copied"},
+      {"bcomplex", true, "has two numbers in each element; tensors of it are only copied"},
+      {"int1", false, "is ml_dtypes' integer of one bit, which no cast has"},
   };
   for (const Kind& kind : kinds) {
     if (kind.prefix ? key.starts_with(kind.key) : key == kind.key) return kind.what;
@@ -268,7 +270,8 @@ Result<DType> parse_dtype(std::string_view spelling) {
   }
   if (spelling.size() <= longest_spelling) {
     for (const Key& known : keys()) {
-      if (known.text == key) return known.dtype;
+      const bool is_theirs = !settled || !is_castable(known.dtype) || is_onnx(known.dtype);
+      if (known.text == key && is_theirs) return known.dtype;
     }
     int number = 0;
     const auto [end, status] = std::from_chars(key.data(), key.data() + key.size(), number);

@@ -29,11 +29,10 @@ NumberSet numbers_of(const DTypeRow& row) {
 // Reports whether infinities, NaN and zeros survive the cast between two floating types.
 bool keeps_special_codes(const FloatFormat& from, const FloatFormat& to) {
   if (from.has_zero && !to.has_zero) return false;
-  const bool from_has_negative_zero = from.has_sign && from.nonfinite != NonFinite::nan_negative_zero;
-  const bool to_has_negative_zero = to.has_sign && to.nonfinite != NonFinite::nan_negative_zero;
-  if (from_has_negative_zero && !to_has_negative_zero) return false;
+  if (from.has_negative_zero() && !to.has_negative_zero()) return false;
+  if (from.has_infinity() && (!to.has_infinity() || to.obeys_saturate())) return false;
   if (!from.has_nan()) return true;
-  if (from.nonfinite == NonFinite::ieee) {  // infinities, and payloads
+  if (from.nonfinite == NonFinite::ieee) {  // payloads
     return to.nonfinite == NonFinite::ieee && to.mantissa_bits >= from.mantissa_bits;
   }
   // NaN has no payload but may have a sign: only a type whose NaN has a sign is sure to keep it.
@@ -43,7 +42,7 @@ bool keeps_special_codes(const FloatFormat& from, const FloatFormat& to) {
 // Reports whether casting `dtype` to itself equals encoding its decoded codes: no quiet bit to set, no infinity to
 // saturate, no two codes of one value.
 bool has_one_code_per_value(const DTypeRow& row) {
-  return row.family == Family::integer || (row.family == Family::floating && row.format.nonfinite != NonFinite::ieee);
+  return row.family == Family::integer || (row.family == Family::floating && !row.format.has_infinity());
 }
 
 // Reports whether `options` mean the same for `from` to `to` as for `middle` to `to`.
@@ -78,7 +77,7 @@ bool keeps_every_code(DType from_id, DType to_id) {
 
 bool fusible(DType from_id, const CastOptions& first, DType middle, const CastOptions& second, DType to) {
   const DTypeRow* from = find_row(from_id);
-  if (from == nullptr || !is_castable(middle) || !is_castable(to)) return false;
+  if (!is_onnx(from_id) || !is_onnx(middle) || !is_onnx(to)) return false;  // nodes have no other types
   if (first.scale != 1.0 || second.scale != 1.0) return false;
   if (from_id == middle) return from->family != Family::text && asks_the_same(second, *from, middle, to);
   if (family(middle) == Family::text || to == DType::string) return false;

@@ -96,6 +96,12 @@ Result<void> check_arity(const GraphNode& node) {
 }
 
 Result<void> check_cast(const CastOptions& options, DType from, DType to) {
+  for (const DType dtype : {from, to}) {
+    if (!is_castable(dtype) || is_onnx(dtype)) continue;
+    return Error{.code = ErrorCode::unsupported,
+                 .message = fmt::format("{} is not a type of ONNX, so no node has it", name(dtype)),
+                 .hint = "cast arrays and files to it"};
+  }
   // float32 is in every version: if one end is unknown, this checks the other end and the options.
   const DType known_from = from == DType::undefined ? DType::float32 : from;
   const DType known_to = to == DType::undefined ? DType::float32 : to;

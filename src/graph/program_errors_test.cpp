@@ -86,7 +86,7 @@ TEST(ProgramErrors, TypesAndVersions) {
   EXPECT_EQ(compile_error(graph_of(DType::float32, {cast_node("c", "x", "y", DType::string, {.scale = 2.0})})),
             "node \"c\" (Cast): a cast to string has no scale");
   EXPECT_EQ(compile_error(graph_of(DType::uint1, {identity_node("", "x", "y")})),
-            "input \"x\": u1 can be promoted but not cast");
+            "input \"x\": uint1 can be promoted but not cast");
   EXPECT_EQ(compile_error(graph_of(static_cast<DType>(99), {identity_node("", "x", "y")})),
             "input \"x\": dtype number 99 does not exist");
   Graph promotion = graph_of(DType::float16, {{"p", ConvertPromoteTypesOp{}, {"x", "b"}, {"y", ""}}});

@@ -24,7 +24,7 @@ class Registry {
           if (size == pair_count) return;
           Kernel& row = rows_[target][size++];
           row = kernel;
-          by_pair_[target][code(kernel.from)][code(kernel.to)] = &row;
+          by_pair_[target][row_number(kernel.from)][row_number(kernel.to)] = &row;
         }
       }
       sizes_[target] = size;
@@ -37,15 +37,13 @@ class Registry {
   }
   [[nodiscard]] const Kernel* find(Target target, DType from, DType to) const noexcept {
     if (find_row(from) == nullptr || find_row(to) == nullptr) return nullptr;
-    return by_pair_[static_cast<std::size_t>(target)][code(from)][code(to)];
+    return by_pair_[static_cast<std::size_t>(target)][row_number(from)][row_number(to)];
   }
 
  private:
-  static std::size_t code(DType dtype) noexcept { return static_cast<std::size_t>(dtype); }
-
   std::array<std::array<Kernel, pair_count>, target_count> rows_ = {};
   std::array<std::size_t, target_count> sizes_ = {};
-  std::array<std::array<std::array<const Kernel*, dtype_code_limit>, dtype_code_limit>, target_count> by_pair_ = {};
+  std::array<std::array<std::array<const Kernel*, dtype_table.size()>, dtype_table.size()>, target_count> by_pair_ = {};
 };
 
 const Registry& registry() noexcept {

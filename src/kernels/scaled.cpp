@@ -81,7 +81,8 @@ bool wraps(const DTypeRow& to, const Policy& policy) {
 // Reports whether infinity and a finite product that overflows float32 or float64 have different results.
 bool tells_infinity(const DTypeRow& to, const Policy& policy) {
   if (to.family != Family::floating || !to.format.has_nan()) return false;
-  return to.bits == 8 ? policy.saturate && policy.keeps_infinity : policy.range == codec::RangeRule::saturate;
+  if (to.format.obeys_saturate()) return policy.saturate && policy.keeps_infinity;
+  return policy.range == codec::RangeRule::saturate;
 }
 
 std::uint64_t float32_bits(double x) { return std::bit_cast<std::uint32_t>(static_cast<float>(x)); }

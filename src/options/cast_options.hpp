@@ -32,9 +32,9 @@ inline constexpr std::tuple cast_options{
             .convert_help = "numbers out of the target's range (default: to an integer type, error; else auto)"}),
     option("int_rounding", &CastOptions::int_rounding, &tc_cast_options::int_rounding,
            {.words = {"trunc", "nearest_even"}, .help = "fractions on the way to integers (default {})"}),
-    option(
-        "invalid", &CastOptions::invalid, &tc_cast_options::invalid,
-        {.words = {"default", "error"}, .help = "NaN and Inf to integers, NaN to float4, negatives to float8_e8m0fnu"}),
+    option("invalid", &CastOptions::invalid, &tc_cast_options::invalid,
+           {.words = {"default", "error"},
+            .help = "NaN and Inf to integers, NaN to float4, negatives to unsigned floats"}),
     option("fnuz_inf", &CastOptions::fnuz_inf, &tc_cast_options::fnuz_inf,
            {.words = {"spec", "flt_max"}, .help = "infinity to the fnuz types at opset 19 to 23 (default {}: NaN)"}),
     option(

@@ -10,8 +10,15 @@ namespace {
 using NodeSet = std::uint64_t;
 constexpr int node_count = 64;
 
-constexpr int node(DType dtype) { return dtype == DType::uint1 ? node_count - 1 : static_cast<int>(dtype); }
-constexpr DType dtype_of(int number) { return number == node_count - 1 ? DType::uint1 : static_cast<DType>(number); }
+// ONNX's types from 0 upward, others from the last node downward.
+constexpr int first_own = static_cast<int>(DType::uint1), own_count = 16;
+constexpr int node(DType dtype) {
+  const int number = static_cast<int>(dtype);
+  return number < first_own ? number : node_count - 1 - (number - first_own);
+}
+constexpr DType dtype_of(int number) {
+  return static_cast<DType>(number < node_count - own_count ? number : first_own + (node_count - 1 - number));
+}
 constexpr NodeSet only(DType dtype) { return NodeSet{1} << node(dtype); }
 
 bool contains(std::span<const DType> types, DType dtype) {

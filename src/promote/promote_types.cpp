@@ -14,7 +14,7 @@
 namespace tensorcast::inline TENSORCAST_ABI {
 namespace {
 
-// Rule 0: the operation's own list: 17 of the 26 castable types, and uint1.
+// Rule 0: the operation's own list: 17 of the 26 types of ONNX, and uint1.
 constexpr std::array promotable = {
     DType::float64, DType::float32, DType::float16, DType::bfloat16, DType::float8_e4m3fn, DType::float8_e5m2,
     DType::int64,   DType::int32,   DType::int16,   DType::int8,     DType::int4,          DType::uint64,

@@ -35,8 +35,11 @@ Range<DoubleDouble> range_of_float(const DTypeRow& target) {
   const DoubleDouble middle = {is_one_number ? largest + half_step : largest, is_one_number ? 0.0 : half_step};
   const DoubleDouble mirrored = {-middle.high, -middle.low};
   const bool tie_goes_up = format.largest_code() % 2 == 1;
-  if (tie_goes_up) return {.below = mirrored, .above = middle};
-  return {.below = just_below(mirrored), .above = just_above(middle)};
+  Range<DoubleDouble> range = {.below = mirrored, .above = middle};
+  if (!tie_goes_up) range = {.below = just_below(mirrored), .above = just_above(middle)};
+  // Without a sign, numbers that round to zero are in range, the tie too.
+  if (!format.has_sign) range.below = just_below({-facts(target.id).smallest_positive / 2});
+  return range;
 }
 
 // If numbers are truncated, those at least 1 past an end are out of range. If they are rounded to nearest, those at

@@ -38,9 +38,10 @@ Interval accepted_numbers(DType to, const codec::Policy& policy, const kernels::
     }
     if (is_positive) accepted.low = std::max(accepted.low, least);
   } else if (target.family == Family::floating) {
-    const bool accepts_negative = target.format.has_sign;  // float8_e8m0fnu does not
-    accepted = {accepts_negative ? -infinity : 0.0, infinity};
+    accepted = {-infinity, infinity};
   }
+  const bool has_no_sign = target.family == Family::floating && !target.format.has_sign;
+  if (has_no_sign && policy.invalid_is_error) accepted.low = std::max(accepted.low, 0.0);
   if (policy.scale == 1.0) return accepted;
   if (policy.scale == 0.0) return accepted.low <= 0.0 ? Interval{-largest, largest} : Interval{infinity, -infinity};
 

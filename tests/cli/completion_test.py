@@ -38,7 +38,7 @@ class CompletionTest(unittest.TestCase):
 
     def test_values(self):
         self.assertEqual(completions("tcast convert x --to float8_e4"), ["float8_e4m3fn", "float8_e4m3fnuz"])
-        self.assertEqual(len(completions("tcast convert x --to ")), 26)
+        self.assertEqual(len(completions("tcast convert x --to ")), 32)
         self.assertEqual(completions("tcast convert x --invalid "), ["default", "error"])
         self.assertEqual(completions("tcast inspect x --sort "), ["file", "bytes", "name", "snr"])
 

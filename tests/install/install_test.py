@@ -100,7 +100,7 @@ EXPECTED = {
     "cast_array.c": r"0x1d 0xc2 0x7e 0x00 \n1 saturated, 1 underflowed to zero\n",
     "refuse_loss.c": r"13 254\nelement 2: value 256 does not fit uint8 \(from float64\)\n",
     "transpose.c": r"4 2 6\nfloat32 6\n",
-    "list_types.c": r"(.* bits, .* to .*\n){26}",
+    "list_types.c": r"(.* bits, .* to .*\n){32}",
     "convert_file.c": r"embedding: float32 -> bfloat16\nweight: float32 -> bfloat16\n",
 }
 

@@ -306,6 +306,7 @@ std::vector<tc_cast_options> option_sets(Type from, Type to) {
     for (const int policy : {2, 3}) add(range(policy)), add(range(policy), saturate(0));
     add(opset(23), range(2));
     add(fnuz_inf(1), round_mode(2), range(3), rounding(1), invalid(1));
+    if (to == e5m3fnu) add(invalid(1)), add(saturate(0), invalid(1));
   } else if (to == e8m0) {
     for (const int sat : {0, 1}) {
       for (const int mode : {0, 1, 2})

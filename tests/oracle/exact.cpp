@@ -68,6 +68,10 @@ Exact small_float(unsigned code, const TypeInfo& type) {
     case Special::fnuz:
       if (code == 1U << magnitude_bits) return not_a_number(true, 0);
       break;
+    case Special::p3109:
+      if (code == 1U << magnitude_bits) return not_a_number(true, 0);
+      if (highest_exponent && m == (1U << type.mantissa_bits) - 1) return infinite(negative);
+      break;
     case Special::none:
       break;
   }

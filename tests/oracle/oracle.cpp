@@ -100,6 +100,7 @@ Outcome Conversion::under(const tc_cast_options& options) const {
 Outcome Conversion::to_float(const tc_cast_options& options) const {
   if (to_ == e8m0) return to_power(options);
   if (info(to_).special == Special::none) return to_finite_float(options);
+  if (to_ == e5m3fnu) return to_unsigned_float(options);
   if (is_float8(to_)) return to_float8(options);
   return to_ieee(options);
 }
@@ -124,15 +125,18 @@ Outcome Conversion::to_ieee(const tc_cast_options& options) const {
   return {.code = sign | infinity, .events = overflowed};
 }
 
-// D2: the tables of Cast 19 and Cast 24; D6.
+// D2: the tables of Cast 19 and Cast 24; D6. D14: types that ONNX lacks follow the table of Cast 24.
 Outcome Conversion::to_float8(const tc_cast_options& options) const {
   const std::uint64_t sign = x_.negative ? 0x80 : 0;
   const std::uint64_t largest = sign | largest_finite(to_);
   const std::uint64_t fnuz_nan = 0x80;
-  const bool has_infinity = info(to_).special == Special::ieee;
-  if (x_.nan()) return {.code = is_fnuz(to_) ? fnuz_nan : sign | (has_infinity ? quiet_nan() : 0x7F)};
+  const Special special = info(to_).special;
+  const bool has_infinity = special == Special::ieee || special == Special::p3109;
+  if (x_.nan()) {
+    return {.code = has_one_zero(to_) ? fnuz_nan : sign | (special == Special::ieee ? quiet_nan() : 0x7F)};
+  }
 
-  const bool table_19 = opset_of(options) < 24;
+  const bool table_19 = opset_of(options) < 24 && info(to_).first_opset != 0;
   const bool infinity_is_nan = is_fnuz(to_) && table_19 && options.fnuz_inf == 0;
   if (!x_.finite() || float_.beyond) {
     if (options.out_of_range == error_range && (x_.finite() || !has_infinity)) return {.refused = true};
@@ -142,8 +146,20 @@ Outcome Conversion::to_float8(const tc_cast_options& options) const {
     if (is_fnuz(to_)) return {.code = fnuz_nan, .events = events};
     return {.code = sign | (has_infinity ? largest_finite(to_) + 1 : 0x7F), .events = events};
   }
-  if (is_fnuz(to_) && float_.magnitude == 0) return {.code = 0};  // there is no negative zero
+  if (has_one_zero(to_) && float_.magnitude == 0) return {.code = 0};  // there is no negative zero
   return {.code = sign | float_.magnitude};
+}
+
+// D15: as D2, but numbers that round below zero are out of range.
+Outcome Conversion::to_unsigned_float(const tc_cast_options& options) const {
+  if (x_.nan()) return {.code = 0xFF};
+  if (x_.negative && !x_.zero() && options.invalid == 1) return {.refused = true};
+  const bool below = x_.negative && (!x_.finite() || float_.magnitude != 0);
+  if (!below && x_.finite() && !float_.beyond) return {.code = float_.magnitude};
+  if (options.out_of_range == error_range) return {.refused = true};
+  const bool clamps = options.saturate != 0 || (options.out_of_range == saturate_range && x_.finite());
+  if (clamps) return {.code = below ? 0 : largest_finite(to_), .events = saturated};
+  return {.code = 0xFF, .events = x_.finite() ? overflowed : no_event};
 }
 
 // D5 and D13: every code is a number.

@@ -50,6 +50,7 @@ class Conversion {
   [[nodiscard]] Outcome to_float(const tc_cast_options& options) const;
   [[nodiscard]] Outcome to_ieee(const tc_cast_options& options) const;
   [[nodiscard]] Outcome to_float8(const tc_cast_options& options) const;
+  [[nodiscard]] Outcome to_unsigned_float(const tc_cast_options& options) const;
   [[nodiscard]] Outcome to_finite_float(const tc_cast_options& options) const;
   [[nodiscard]] Outcome to_power(const tc_cast_options& options) const;
   [[nodiscard]] Outcome to_integer(const tc_cast_options& options) const;

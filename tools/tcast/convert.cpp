@@ -210,11 +210,19 @@ void warn_of_float6(const ConvertOutcome& outcome) {
                    count_text(count, "tensor")));
 }
 
+// Every type that the request converts to.
+std::vector<tensorcast::DType> targets_of(const ConvertRequest& request) {
+  std::vector<tensorcast::DType> targets = {request.to};
+  for (const tensorcast::ConvertRule& rule : request.rules) targets.push_back(rule.to);
+  return targets;
+}
+
 int convert(ConvertArguments& arguments) {
   ConvertRequest& request = arguments.request;
   for (const std::string& path : arguments.rule_files) {
     if (const Result<void> added = add_rules(path, request); !added) return fail(added.error());
   }
+  if (!arguments.quiet) warn_of_namesake(targets_of(request));
   if (const Result<void> apart = check_paths(arguments); !apart) return fail(apart.error());
   if (!arguments.report_path.empty()) {
     std::error_code ignored;  // the later check reports it

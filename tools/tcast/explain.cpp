@@ -121,6 +121,8 @@ int explain(const ExplainArguments& arguments) {
     if (!value) return fail(value.error());
     values.push_back(*std::move(value));
   }
+  const bool names_types = arguments.to.size() < tensorcast::all_dtypes().size();
+  if (names_types && !arguments.quiet) warn_of_namesake(arguments.to);
   if (arguments.json) {
     Json list = Json::array();
     for (const ExplainedValue& value : values) list.push_back(value_json(value));

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "failure.hpp"
 #include "options/cast_options.hpp"
 #include "options/option_text.hpp"
 #include "printable.hpp"
@@ -148,6 +149,11 @@ CLI::Option* add_dtypes(CLI::App& app, const std::string& names, std::vector<DTy
       },
       ""));
   return option->option_text("DTYPE,...|all");
+}
+
+void warn_of_namesake(std::span<const DType> targets) {
+  if (std::find(targets.begin(), targets.end(), DType::float8_e4m3) == targets.end()) return;
+  warn("float8_e4m3 is IEEE's type, with infinities; PyTorch's and safetensors' is float8_e4m3fn");
 }
 
 void add_cast_options(CLI::App& app, CastOptions& options, bool converts_files) {

@@ -2,6 +2,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +25,9 @@ CLI::Option* add_dtype(CLI::App& app, const std::string& names, tensorcast::DTyp
 // Adds an option that takes types, separated by commas or repeated; the word "all" means all types.
 CLI::Option* add_dtypes(CLI::App& app, const std::string& names, std::vector<tensorcast::DType>& target,
                         const std::string& help);
+
+// Warns, once, if one of the targets is float8_e4m3: PyTorch, safetensors and most papers mean float8_e4m3fn by E4M3.
+void warn_of_namesake(std::span<const tensorcast::DType> targets);
 
 // Adds an option that takes one of a few words; the first is the default. Underscores equal dashes in words.
 template <class Value>

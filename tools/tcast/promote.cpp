@@ -64,6 +64,12 @@ std::string short_name(DType dtype) {
       return "f8e5m2fnuz";
     case DType::float8_e8m0fnu:
       return "f8e8m0";
+    case DType::float8_e4m3:
+      return "f8e4m3ieee";  // f8e4m3 is OpenVINO's word for float8_e4m3fn
+    case DType::float8_e3m4:
+      return "f8e3m4";
+    case DType::float8_e4m3b11fnuz:
+      return "f8e4m3b11fnuz";
     case DType::float4_e2m1fn:
       return "f4e2m1";
     default:

@@ -1,5 +1,5 @@
 // A digest of conversions, to compare modules with native code: all 65,536 codes of float16, and pseudorandom codes of
-// float32 (any code, numbers near the narrow types, ties, NaN, infinities), to every numeric type, saturate 1 and 0.
+// float32 (any code, numbers near the narrow types, ties, NaN, infinities), to ONNX's numeric types, saturate 1 and 0.
 // Uses the C interface only. As a program, it prints the digest of 10^6 codes.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
@@ -66,7 +66,7 @@ extern "C" __attribute__((visibility("default"))) std::uint64_t digest(std::uint
     for (int source = 0; source < 2; ++source) {
       for (std::size_t t = 0; tc_dtype_at(t) != TC_UNDEFINED; ++t) {
         const tc_dtype to = tc_dtype_at(t);
-        if (to == TC_STRING) continue;
+        if (to == TC_STRING || to >= TC_UINT1) continue;  // ONNX's types, so that a new type of others changes nothing
         tc_cast_options options;
         tc_cast_options_init(&options);
         options.saturate = saturate;

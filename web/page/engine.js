@@ -116,7 +116,7 @@ export class Engine {
   // The number of a type by its name, or by any spelling that the library knows.
   number(type) {
     const known = this.byName.get(type);
-    if (known) return known.onnx_number;
+    if (known) return known.number;
     return this.run(() => {
       const number = this.calls.tc_dtype_parse(this.writeText(type));
       if (number === 0) throw new EngineError("invalid_argument", this.readText(this.calls.tc_last_error()));
@@ -134,7 +134,7 @@ export class Engine {
       let value = values[option.name];
       if (value === undefined) continue;
       if (option.kind === "choice" && typeof value === "string") value = option.words.indexOf(value);
-      if (option.kind === "type" && typeof value === "string") value = this.byName.get(value).onnx_number;
+      if (option.kind === "type" && typeof value === "string") value = this.byName.get(value).number;
       if (option.kind === "number") view.setFloat64(at + option.offset, value, true);
       else if (option.bytes === 8) view.setBigInt64(at + option.offset, BigInt(value), true);
       else view.setInt32(at + option.offset, Number(value), true);
@@ -234,7 +234,7 @@ export class Engine {
       const status = this.calls.tc_promote(first, Number(a_is_scalar), second, Number(b_is_scalar), struct, common);
       if (status !== 0) return { reason: this.readText(this.calls.tc_last_error()) };
       const number = this.view().getInt32(common, true);
-      return { type: this.types.find(type => type.onnx_number === number)?.name };
+      return { type: this.types.find(type => type.number === number)?.name };
     });
   }
 }

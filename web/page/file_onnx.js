@@ -61,7 +61,7 @@ function readTensor(bytes, blob, start, numbers) {
 
 export async function readOnnx(blob, types) {
   if (blob.size > 2 ** 31) fail("ONNX models of over 2 GiB keep their tensors in other files");
-  const numbers = new Map(types.map(type => [type.onnx_number, type.name]));
+  const numbers = new Map(types.filter(type => type.onnx_number).map(type => [type.onnx_number, type.name]));
   const bytes = await bytesOf(blob, 0, blob.size);
   const tensors = [];
   const metadata = [];

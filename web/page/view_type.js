@@ -45,7 +45,7 @@ function factsCard(engine, state, type) {
     fact("largest", number(type.largest));
   }
   fact("special codes", type.special_codes || "none");
-  fact("in ONNX since opset", type.since_opset);
+  fact("in ONNX since opset", type.since_opset || "not in ONNX");
   return h("section", { class: "card", "aria-label": type.name },
     h("h2", {}, type.name, h("a", { class: "aside", href: state.link({ view: "number", type: type.name }) }, "one number in it")),
     type.family === "float" && layoutBar(type),

@@ -29,7 +29,7 @@ def test_a_number_is_shown_with_its_bits_and_neighbours(opened):
     text = page.inner_text("main")
     for part in ("0x1D", "0.0015625", "rounded", "0x1C 0.09375", "0x1E 0.109375", "gap to both: 0.0078125", "1.625 × 2"):
         assert part in text, part
-    assert page.locator(".types tbody tr").count() == 26
+    assert page.locator(".types tbody tr").count() == 32
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_versions_of_onnx_are_side_by_side(opened):
 
 def test_the_matrix_has_all_pairs(opened):
     page = opened("#view=pair&source=float32&type=bfloat16")
-    assert page.locator("table.matrix td.fate").count() == 25 * 25
+    assert page.locator("table.matrix td.fate").count() == 31 * 31
     cell = "table.matrix a[aria-label^='{}:']"
     assert page.inner_text(cell.format("float16 to float32")) == "="
     assert page.inner_text(cell.format("int64 to float64")) == "≈"
@@ -151,7 +151,7 @@ def test_promotion_shows_the_rules_side_by_side(opened, tcast):
     for rules, text in zip(["openvino", "numpy", "torch", "jax", "jax_strict", "tensorflow"], answers, strict=True):
         done = subprocess.run([tcast, "promote", "int32", "float16", "--rules", rules], capture_output=True, text=True)
         assert (done.stdout.split()[0] if done.returncode == 0 else "none") in text.split("\n"), rules
-    assert page.locator("table.matrix td").count() == 26 * 26 + 1
+    assert page.locator("table.matrix td").count() == 32 * 32 + 1
     assert page.locator("svg.lattice rect").count() > 10
 
 
@@ -192,7 +192,7 @@ def test_other_scripts_may_ask(opened, tcast):
     page = opened()
     done = subprocess.run([tcast, "explain", "--json", "0.1"], capture_output=True, text=True)
     assert page.evaluate("tensorcast.explain('0.1')") == json.loads(done.stdout)
-    assert page.evaluate("tensorcast.types.length") == 26
+    assert page.evaluate("tensorcast.types.length") == 32
 
 
 @pytest.mark.skipif("TENSORCAST_PICTURES" not in os.environ, reason="scripts/test-web --pictures takes them")

@@ -86,6 +86,7 @@ Error refuse(std::string_view descr, char kind) {
     case 'O':
       return fail(ErrorCode::unsupported, "Python objects in npy are not supported: they are pickles, which run code");
     case 'c':
+    case 'W':  // complex32 of ml_dtypes
       return fail(ErrorCode::unsupported, fmt::format("complex numbers (\"{}\") are not supported", descr),
                   "save the real and the imaginary part on their own");
     case 'M':

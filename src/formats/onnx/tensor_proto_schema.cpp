@@ -46,7 +46,7 @@ std::string_view field_name(Field field) noexcept {
 Result<DType> parse_data_type(std::uint64_t number) {
   if (number == 0) return Error{.code = ErrorCode::parse, .message = "the tensor has no data_type"};
   const auto dtype = static_cast<DType>(std::min<std::uint64_t>(number, std::numeric_limits<std::int32_t>::max()));
-  if (is_castable(dtype)) return dtype;
+  if (is_onnx(dtype)) return dtype;
   const std::string_view known = number == 14 ? " (COMPLEX64)" : number == 15 ? " (COMPLEX128)" : "";
   return Error{.code = ErrorCode::unsupported,
                .message = fmt::format("data_type {}{} is not a supported type", number, known)};

@@ -148,7 +148,9 @@ TEST(SafetensorsWriter, RefusesWhatTheFormatCannotSay) {
   EXPECT_EQ(refusal({make_tensor("__metadata__", DType::uint8, {1}, "x")}), "safetensors keeps this name for itself");
   EXPECT_EQ(refusal({make_tensor("a", DType::float4_e2m1fn, {3}, "xy")}),
             "safetensors holds whole bytes only, and 3 elements of float4_e2m1fn do not fill them");
-  for (const DType dtype : {DType::int4, DType::uint4, DType::int2, DType::uint2, DType::string, DType::undefined}) {
+  for (const DType dtype :
+       {DType::int4, DType::uint4, DType::int2, DType::uint2, DType::string, DType::undefined, DType::float8_e4m3,
+        DType::float8_e3m4, DType::float8_e4m3b11fnuz, DType::float8_e5m3fnu, DType::binary8p4se, DType::binary8p3se}) {
     EXPECT_FALSE(safetensors_format.can_hold(dtype)) << name(dtype);
   }
   const TempFolder folder;

@@ -17,7 +17,7 @@ const std::uint8_t* hub_codes(DType from) noexcept {
     }
     return all;
   }();
-  return tables[static_cast<std::size_t>(&row(from) - dtype_table.data())].data();
+  return tables[row_number(from)].data();
 }
 
 }  // namespace tensorcast::kernels::byte_table

@@ -28,8 +28,8 @@ constexpr PolicyDependence dependence_of(DType from, DType to) {
   }
   if (!target.format.has_zero) return PolicyDependence::power_of_two;
   if (!target.format.has_nan()) {
-    return target.id == DType::float4_e2m1fn && source_is_real && source.format.has_nan() ? PolicyDependence::float4_nan
-                                                                                          : PolicyDependence::none;
+    const bool nan_matters = codec::nan_depends_on_opset(target) && source_is_real && source.format.has_nan();
+    return nan_matters ? PolicyDependence::float4_nan : PolicyDependence::none;
   }
   return source_is_real && source.format.has_infinity() ? PolicyDependence::infinity : PolicyDependence::overflow;
 }

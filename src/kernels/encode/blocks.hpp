@@ -24,28 +24,33 @@ template <DType from>
 SIMD_INLINE F32 decode_short_float(I32 code) {
   constexpr FloatFormat format = row(from).format;
   constexpr std::int32_t infinity = 0x7f800000, quiet_nan = 0x7fc00000;
-  if constexpr (!format.has_sign) {  // float32 has the same exponents; the least is subnormal in it
+  if constexpr (!format.has_zero) {  // float32 has the same exponents; the least is subnormal in it
     static_assert(from == DType::float8_e8m0fnu);
     const I32 number = select(equal(code, I32{}), splat(0x400000), code << 23);
     return as<F32>(select(equal(code, splat(0xff)), splat(quiet_nan), number));
   } else {
     // Subnormal numbers get a leading one too, which a subtraction removes.
-    constexpr std::int32_t sign = 1 << (bits_of<from> - 1);
+    constexpr std::int32_t sign = format.has_sign ? 1 << (bits_of<from> - 1) : 0;
+    constexpr std::int32_t all_ones = (1 << (format.exponent_bits + format.mantissa_bits)) - 1;
+    constexpr auto infinity_code = static_cast<std::int32_t>(format.largest_code() + 1);
     constexpr std::int32_t least_normal = (128 - format.bias) << 23;
-    const I32 magnitude = code & (sign - 1);
+    const I32 magnitude = code & all_ones;
     const Mask32 is_subnormal = greater(splat(1 << format.mantissa_bits), magnitude);
     const I32 exponents = select(is_subnormal, splat(least_normal), splat(least_normal - (1 << 23)));
     const F32 leading_one = as<F32>(select(is_subnormal, splat(least_normal), I32{}));
     I32 bits = as<I32>(as<F32>((magnitude << (23 - format.mantissa_bits)) + exponents) - leading_one);
     if constexpr (format.nonfinite == NonFinite::ieee) {
-      constexpr std::int32_t infinity_code = ((1 << format.exponent_bits) - 1) << format.mantissa_bits;
       bits = select(greater(magnitude, splat(infinity_code - 1)), bits | infinity, bits);
       bits = select(greater(magnitude, splat(infinity_code)), bits | quiet_nan, bits);
     } else if constexpr (format.nonfinite == NonFinite::nan_all_ones) {
-      bits = select(equal(magnitude, splat(sign - 1)), splat(quiet_nan), bits);
+      bits = select(equal(magnitude, splat(all_ones)), splat(quiet_nan), bits);
     } else if constexpr (format.nonfinite == NonFinite::nan_negative_zero) {
       bits = select(equal(code, splat(sign)), splat(quiet_nan), bits);
+    } else if constexpr (format.nonfinite == NonFinite::nan_and_infinity) {
+      bits = select(equal(magnitude, splat(infinity_code)), splat(infinity), bits);
+      bits = select(equal(code, splat(sign)), splat(quiet_nan), bits);
     }
+    if constexpr (!format.has_sign) return as<F32>(bits);
     return as<F32>(bits | ((code & sign) << (32 - bits_of<from>)));
   }
 }

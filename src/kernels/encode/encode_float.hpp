@@ -15,7 +15,7 @@ using codec::Policy;
 
 // Targets that hold float32 subnormals, or whose result depends on bits far below them.
 template <DType to>
-inline constexpr bool reaches_float32_subnormals = to == DType::bfloat16 || to == DType::float8_e8m0fnu;
+inline constexpr bool reaches_float32_subnormals = row(to).format.exponent_bits == 8 && to != DType::float32;
 
 template <DType to>
 SIMD_INLINE F32 float32_hub_of_float64(F64x2 x) {
@@ -75,8 +75,8 @@ SIMD_INLINE F64x2 float64_hub(Unit x) {
 // --- Step two: codes of a block of float32 lanes. `has_nonfinite`: infinities, NaN, and numbers
 // that round to zero may be among them; integers have none of these.
 
-// float8, float6 and float4 with sign. The FPU rounds: the encoder adds a power of two whose last bit weighs as much as
-// the target's last bit at that magnitude.
+// float8, float6 and float4 with a zero. The FPU rounds: the encoder adds a power of two whose last bit weighs as much
+// as the target's last bit at that magnitude.
 template <DType to, bool has_nonfinite>
 class FloatEncoder {
   static constexpr FloatFormat format = row(to).format;
@@ -88,7 +88,6 @@ class FloatEncoder {
   static constexpr std::int32_t after_largest = largest + (1 << dropped_bits);
   static constexpr auto bias = static_cast<std::uint8_t>((format.min_exponent() + 127) << format.mantissa_bits);
   static constexpr bool fills_byte = bits_of<to> == 8;
-  static constexpr bool has_negative_zero = format.nonfinite != NonFinite::nan_negative_zero;
 
  public:
   explicit FloatEncoder(const Policy& policy)
@@ -96,7 +95,9 @@ class FloatEncoder {
       : limit_(splat(policy.saturate || !format.has_nan() ? largest : after_largest)),
         special_above_(keep_in_register(
             splat(format.has_nan() && policy.saturate && policy.keeps_infinity ? 0x7f7fffff : 0x7f800000))),
-        no_nan_(splat(static_cast<std::uint8_t>(bits_of<to> == 4 && !policy.float4_nan_is_zero ? 0x7 : sign_bit))) {}
+        no_nan_(splat(static_cast<std::uint8_t>(
+            codec::nan_depends_on_opset(row(to)) && !policy.float4_nan_is_zero ? sign_bit - 1 : sign_bit))),
+        below_zero_(splat(static_cast<std::uint8_t>(policy.saturate ? 0 : 0xff))) {}
 
   SIMD_INLINE void store_block(std::byte* dst, const Block<F32>& x) const {
     const Block<I32> bits = map(x, [](F32 lanes) { return as<I32>(lanes); });
@@ -114,9 +115,12 @@ class FloatEncoder {
     U8 codes = pack_bytes(rounded) - bias_;
     // 5. Signs.
     const U8 signs = pack_signs(bits);
-    if constexpr (!fills_byte) {
+    if constexpr (!format.has_sign) {
+      const U8 is_negative = as<U8>(as<I8>(signs) < 0);
+      codes = (codes & ~is_negative) | (as<U8>(codes != 0) & is_negative & below_zero_);
+    } else if constexpr (!fills_byte) {
       codes |= as<U8>(as<U16>(signs) >> (8 - bits_of<to>)) & sign_;
-    } else if constexpr (has_negative_zero || !has_nonfinite) {  // of integers, only zero becomes zero
+    } else if constexpr (format.has_negative_zero() || !has_nonfinite) {  // of integers, only zero becomes zero
       codes |= signs & sign_;
     } else {
       codes |= signs & sign_ & as<U8>(codes != 0);
@@ -145,8 +149,15 @@ class FloatEncoder {
     U8 nan = splat(std::uint8_t{0x80});
     if constexpr (!format.has_nan()) {
       nan = no_nan_;
+    } else if constexpr (!format.has_sign) {
+      nan = splat(std::uint8_t{0xff});
     } else if constexpr (format.nonfinite == NonFinite::nan_all_ones) {
       nan = signs | 0x7f;
+    } else if constexpr (format.nonfinite == NonFinite::nan_and_infinity) {
+      nan = (signs & 0x80) | pack_bytes(map(bits, [](I32 lanes) {
+              return select(is_nan(as<F32>(lanes)), splat(0x80),
+                            splat(static_cast<std::int32_t>(format.largest_code() + 1)));
+            }));
     } else if constexpr (format.nonfinite == NonFinite::ieee) {  // the quiet bit of NaN, then the payload's first
       constexpr int payload_bits = format.mantissa_bits - 1;
       constexpr auto infinity = static_cast<std::int32_t>(format.largest_code() + 1);
@@ -160,7 +171,8 @@ class FloatEncoder {
 
   I32 limit_;
   I32 special_above_;
-  U8 no_nan_;  // the code of NaN in a type that has none
+  U8 no_nan_;      // the code of NaN in a type that has none
+  U8 below_zero_;  // the code of numbers below zero in a type without sign
   I32 magnitude_ = keep_in_register(splat(INT32_MAX));
   I32 exponent_ = keep_in_register(splat(0x7f800000));
   I32 least_exponent_ = keep_in_register(splat(least_exponent));

@@ -13,7 +13,7 @@ template <DType from, DType to>
 inline constexpr bool in_lanes16 =
     bits_of<from> == 16 &&
     (to == DType::float4_e2m1fn || (to == DType::float8_e8m0fnu && from == DType::bfloat16) ||
-     (has_u16_shifts && is_float<from> && is_float<to> && bits_of<to> == 8 && to != DType::float8_e8m0fnu));
+     (has_u16_shifts && is_float<from> && is_float<to> && bits_of<to> == 8 && row(to).format.has_sign));
 
 SIMD_INLINE U16x2 load_u16x2(const std::byte* src) { return {load<U16>(src), load<U16>(src + kRegisterBytes)}; }
 
@@ -41,6 +41,11 @@ SIMD_INLINE U8 special_codes(const U16x2& x, const U16x2& magnitudes, U8 signs, 
     const U8 quiet =
         bytes_greater(magnitudes, splat(infinity_of_source)) & static_cast<std::uint8_t>(1 << payload_bits);
     return signs | quiet | infinity | pack_low_bytes({(x.lo >> first) & payload, (x.hi >> first) & payload});
+  } else if constexpr (format.nonfinite == NonFinite::nan_and_infinity) {
+    constexpr auto infinity = static_cast<std::uint8_t>(format.largest_code() + 1);
+    constexpr auto infinity_of_source = static_cast<std::int16_t>(row(from).format.largest_code() + 1);
+    const U8 is_nan = bytes_greater(magnitudes, splat(infinity_of_source));
+    return (is_nan & 0x80) | ((signs | infinity) & ~is_nan);
   } else {
     return splat(std::uint8_t{0x80});
   }
@@ -50,7 +55,7 @@ SIMD_INLINE U8 special_codes(const U16x2& x, const U16x2& magnitudes, U8 signs, 
 template <DType to>
 SIMD_INLINE U8 sign_bits(U8 codes, U8 signs) {
   if constexpr (bits_of<to> == 4) return as<U8>(as<U16>(signs) >> 4);
-  if constexpr (row(to).format.nonfinite == NonFinite::nan_negative_zero) return signs & as<U8>(codes != 0);
+  if constexpr (!row(to).format.has_negative_zero()) return signs & as<U8>(codes != 0);
   return signs;
 }
 

@@ -86,9 +86,9 @@ SIMD_INLINE F32 limited(F32 x) {
 
 template <DType from, DType to>
 SIMD_INLINE F64 limited(F64 x) {
-  constexpr double most = largest_of(row(to)), infinity = std::numeric_limits<double>::infinity();
+  constexpr double infinity = std::numeric_limits<double>::infinity();
   const Mask64 is_finite = less(as<F64>(as<I64>(x) & INT64_MAX), splat(infinity));
-  return select(is_finite, clamp(x, splat(-most), splat(most)), x);
+  return select(is_finite, clamp(x, splat(lowest_of(row(to))), splat(largest_of(row(to)))), x);
 }
 template <DType from, DType to>
 SIMD_INLINE F64x2 limited(F64x2 x) {

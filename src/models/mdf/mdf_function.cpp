@@ -145,7 +145,7 @@ Result<Value> Functions::cast(const Arguments& arguments, const std::string& bas
   const Result<std::int64_t> number = integer_attribute(to->second, "to");
   if (!number) return number.error();
   const auto dtype = static_cast<DType>(*number);
-  if (*number < 0 || *number > 1000 || !is_castable(dtype)) {
+  if (*number < 0 || *number > 1000 || !is_onnx(dtype)) {
     return unsupported(fmt::format("the attribute to is {}, which is not a type that tensors are cast to", *number));
   }
   if (since_opset(dtype) > opset_) {

@@ -32,7 +32,8 @@ DType declared_type(std::string_view type, MdfSemantics semantics) {
   if (semantics == MdfSemantics::mdf_reference && type == "float") return DType::float64;
   if (semantics == MdfSemantics::mdf_reference && type == "int") return DType::int64;
   const auto types = all_dtypes();
-  const auto found = std::find_if(types.begin(), types.end(), [&](DType dtype) { return name(dtype) == type; });
+  const auto found =
+      std::find_if(types.begin(), types.end(), [&](DType dtype) { return is_onnx(dtype) && name(dtype) == type; });
   return found == types.end() ? DType::undefined : *found;
 }
 

@@ -44,7 +44,7 @@ void casts() {
 }  // namespace
 
 int main() {
-  check(tc::all_dtypes().size() == 26, "26 types");
+  check(tc::all_dtypes().size() == 32, "32 types");
   check(tc::parse_dtype("e4m3fn").value() == tc::DType::float8_e4m3fn, "parse");
   check(tc::storage_bytes(tc::DType::int4, 3) == 2, "storage");
   check(tc::facts(tc::DType::float16).bits == tc::bit_width(tc::DType::float16), "facts");

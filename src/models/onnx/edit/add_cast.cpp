@@ -276,7 +276,7 @@ std::string encode_node(const AddCastRequest& request, const AddCastOutcome& nam
 }
 
 Result<void> check_request(const AddCastRequest& request) {
-  if (!is_castable(request.to)) return refused("the type to cast to is not a type of Cast");
+  if (!is_onnx(request.to)) return refused(fmt::format("{} is not a type of ONNX's Cast", name(request.to)));
   if (request.tensor.empty()) return refused("the tensor needs a name");
   for (const std::string* text : {&request.node_name, &request.output_name}) {
     if (!is_utf8(*text)) return refused("the new name is not UTF-8");

@@ -34,7 +34,7 @@ std::string type_text(const ValueType& type) {
   if (type.kind == ValueType::Kind::unknown) return "unknown";
   if (type.kind == ValueType::Kind::other) return "map or other";
   const auto dtype = static_cast<DType>(type.element);
-  const std::string element = is_castable(dtype) ? std::string(name(dtype)) : fmt::format("type {}", type.element);
+  const std::string element = is_onnx(dtype) ? std::string(name(dtype)) : fmt::format("type {}", type.element);
   return std::string(kinds[static_cast<std::size_t>(type.kind)]) + element;
 }
 

@@ -56,7 +56,7 @@ Result<PrecisionPlan::Settings> settings_of(const ConvertRequest& request) {
   }
   const bool to_int8 = request.weights_only && request.to == DType::int8;
   const bool is_target = is_converted_type(request.to) || to_int8 ||
-                         (request.weights_only && is_castable(request.to) && family(request.to) == Family::floating);
+                         (request.weights_only && is_onnx(request.to) && family(request.to) == Family::floating);
   if (!is_target) {
     return refused(
         fmt::format("a model cannot become {}", name(request.to)),
@@ -332,7 +332,7 @@ Result<std::string> place_of(const ConvertRequest& request) {
 
 DType castable(std::uint32_t element) {
   const auto dtype = static_cast<DType>(element);
-  return is_castable(dtype) ? dtype : DType::undefined;
+  return is_onnx(dtype) ? dtype : DType::undefined;
 }
 
 // The type of the first floating output, or input.

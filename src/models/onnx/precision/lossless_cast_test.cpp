@@ -17,7 +17,7 @@ std::vector<DType> numeric_types() {
   std::vector<DType> found;
   for (int number = 1; number < 32; ++number) {
     const auto dtype = static_cast<DType>(number);
-    if (is_castable(dtype) && dtype != DType::string) found.push_back(dtype);
+    if (is_onnx(dtype) && dtype != DType::string) found.push_back(dtype);
   }
   return found;
 }

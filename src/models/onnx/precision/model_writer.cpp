@@ -424,7 +424,7 @@ Result<void> ModelWriter::initializer(const Initializer& initializer, Splice& sp
     count(produced);
     if (Result<void> done = emit(change_of(id, produced), produced); !done) return done;
     if (!scale_names_[id].empty()) made.text(encode_field(graph_field::initializer, scale_tensor(id)));
-  } else if (!initializer.sparse && is_castable(static_cast<DType>(initializer.element)) &&
+  } else if (!initializer.sparse && is_onnx(static_cast<DType>(initializer.element)) &&
              initializer.element != element_of(DType::string) && moves) {
     if (Result<void> done = emit({}, produced); !done) return done;
   } else if (plan_.has_copy(id)) {

@@ -18,7 +18,7 @@ Error refused(const std::string& entry, std::string_view why) {
                .hint = "write DOMAIN::OPERATOR:in=TYPE,out=TYPE, or in0=TYPE for one input"};
 }
 
-bool is_floating(DType dtype) { return is_castable(dtype) && family(dtype) == Family::floating; }
+bool is_floating(DType dtype) { return is_onnx(dtype) && family(dtype) == Family::floating; }
 
 // `in`, `out`, `in0`, `out12`.
 Result<void> take_type(std::string_view part, const std::string& entry, OperatorTypes& types) {

@@ -244,7 +244,7 @@ std::string_view PrecisionPlan::reason_of(SlotId slot, ValueId id) const {
   ::tensorcast::onnx::NodeDecision decision{.name = shown_name(node), .op_type = node.op_type, .scope = {}};
   const auto dtype = [&](ValueId id, std::uint32_t element) {
     const auto number = static_cast<DType>(element);
-    return model_.values[id].type.kind != ValueType::Kind::unknown && is_castable(number) ? number : DType::undefined;
+    return model_.values[id].type.kind != ValueType::Kind::unknown && is_onnx(number) ? number : DType::undefined;
   };
   const auto add = [&](ValueId id, bool is_input, std::uint32_t element, SlotId slot) {
     const Value& value = model_.values[id];

@@ -176,7 +176,7 @@ Result<void> compare_elements(const Side& a, const Initializer& in_a, const Side
 
 DType castable(std::uint32_t element) {
   const auto dtype = static_cast<DType>(element);
-  return is_castable(dtype) ? dtype : DType::undefined;
+  return is_onnx(dtype) ? dtype : DType::undefined;
 }
 
 Result<void> compare_initializers(const Side& a, const Side& b, bool headers_only, DiffOutcome& outcome) {

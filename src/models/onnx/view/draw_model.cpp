@@ -45,7 +45,7 @@ const Colours& colours_of(Shade shade) { return colours[static_cast<std::size_t>
 Shade shade_of(const ValueType& type) {
   const auto dtype = static_cast<DType>(type.element);
   if (type.kind == ValueType::Kind::unknown || type.element == 0) return Shade::unknown;
-  if (!is_castable(dtype) || family(dtype) != Family::floating) return Shade::other;
+  if (!is_onnx(dtype) || family(dtype) != Family::floating) return Shade::other;
   switch (dtype) {
     case DType::float64:
       return Shade::float64;

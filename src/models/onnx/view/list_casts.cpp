@@ -82,7 +82,7 @@ class CastExplainer {
   DType castable(ValueId id) const {
     const ValueType& type = model_.values[id].type;
     const auto dtype = static_cast<DType>(type.element);
-    return type.is_tensor() && is_castable(dtype) ? dtype : DType::undefined;
+    return type.is_tensor() && is_onnx(dtype) ? dtype : DType::undefined;
   }
 
   void decide(const Graph& graph, ValueId taken, ValueId result, CastInfo& info) const {

@@ -73,7 +73,7 @@ Result<TensorSummary> summary_of(const io::InputFile& file, const Initializer& i
   if (!shape) return std::move(shape).error();
   TensorSummary summary{.name = std::move(shown), .shape = *std::move(shape)};
   const auto dtype = static_cast<DType>(initializer.element);
-  if (!is_castable(dtype)) {
+  if (!is_onnx(dtype)) {
     ForeignType foreign = foreign_type(initializer.element);
     summary.foreign_dtype = std::move(foreign.name);
     summary.problem = "no type of tensorcast";
