@@ -41,7 +41,16 @@ DType from_descr(PyObject* argument) {
   const DType dtype = array_type(descr).dtype;
   if (dtype != DType::undefined) return dtype;
   if (descr->kind == 'U' || descr->kind == 'T') return DType::string;
-  PyErr_Format(PyExc_TypeError, "no cast knows the NumPy type %R; see tensorcast.dtypes()", argument);
+  // Types of ml_dtypes that no cast has: uint1 can be promoted, for int1 and complex32 there are reasons.
+  PyObject* const type_name = PyObject_GetAttrString(argument, "name");
+  const char* const text = type_name == nullptr ? nullptr : PyUnicode_AsUTF8(type_name);
+  if (text == nullptr) PyErr_Clear();
+  const Result<DType> named = parse_dtype(text == nullptr ? "" : text);
+  Py_XDECREF(type_name);
+  if (named && *named == DType::uint1) return DType::uint1;
+  const bool has_reason = !named && !named.error().message.starts_with("unknown");
+  PyErr_Format(PyExc_TypeError, "no cast knows the NumPy type %R%s%s; see tensorcast.dtypes()", argument,
+               has_reason ? ": " : "", has_reason ? named.error().message.c_str() : "");
   return DType::undefined;
 }
 

@@ -56,10 +56,7 @@ PyObject* cast_numpy(PyArrayObject* array, DType to, const CastOptions& options)
   const ArrayType from = array_type(PyArray_DESCR(array));
   if (from.dtype == DType::undefined || from.one_per_byte || to == DType::string) return nullptr;
   PyArray_Descr* descr = array_descr(to);
-  if (descr == nullptr) {
-    return PyErr_Format(PyExc_TypeError, "the installed ml_dtypes has no %s; upgrade it or pass packed=True",
-                        name(to).data());
-  }
+  if (descr == nullptr) return nullptr;  // NumPy and ml_dtypes lack the type, which the general form says
   Py_INCREF(descr);
   PyObject* made = new_array(PyArray_NDIM(array), PyArray_DIMS(array), descr);
   if (made == nullptr) {  // too large; the general form reports the error

@@ -29,7 +29,8 @@ Args:
     copy: ``False`` returns ``x`` itself where nothing changes.
     order: of a new array: ``"C"``, ``"K"`` for the memory layout of ``x``, or ``None``: C for arrays, and for PyTorch
         the memory format of the tensor, as ``Tensor.to`` does.
-    packed: types under 8 bits as ``uint8`` bytes, low bits first, instead of ml_dtypes' one element per byte.
+    packed: types under 8 bits as ``uint8`` bytes, low bits first, instead of ml_dtypes' one element per byte; and types
+        that ml_dtypes lacks, such as ``"binary8p4se"``, as ``uint8`` codes.
     from_: with ``packed=True``, the type of the codes in a ``uint8`` array.
     shape: with ``from_``, the shape of the elements, as ``(4096, 4096)``; ``scale`` may then be an array.
     report: ``True`` returns ``(result, CastReport)``: what the conversion did to the numbers.

@@ -196,7 +196,8 @@ nb::list dtypes() {
     const tc::DTypeFacts& facts = tc::facts(dtype);
     nb::dict row;
     row["name"] = facts.name;
-    row["onnx"] = static_cast<int>(dtype);
+    row["number"] = static_cast<int>(dtype);
+    row["onnx"] = tc::is_onnx(dtype) ? static_cast<int>(dtype) : 0;
     row["bits"] = facts.bits;
     row["exponent_bits"] = facts.exponent_bits;
     row["mantissa_bits"] = facts.mantissa_bits;

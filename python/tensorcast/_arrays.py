@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core, _exchange, _foreign
-from ._errors import CastError, OutOfRangeError, ParseError
+from ._errors import CastError, OutOfRangeError, ParseError, UnsupportedError
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -42,8 +42,21 @@ def numpy_type(name: str) -> np.dtype[Any]:
     """NumPy's (or ml_dtypes') dtype of a canonical name."""
     found = _NUMPY_TYPE.get(name)
     if found is None:
-        raise TypeError(f"the installed ml_dtypes has no {name}; upgrade ml_dtypes, or pass packed=True for raw codes")
+        raise TypeError(
+            f"NumPy and the installed ml_dtypes have no {name}; pass packed=True for its codes as uint8, or upgrade "
+            "ml_dtypes if a newer release has it"
+        )
     return found
+
+
+def has_codes_only(name: str) -> bool:
+    """Reports whether arrays of the type are arrays of its codes, of 8 bits, as NumPy and ml_dtypes lack it."""
+    return name != "string" and not is_packable(name) and name not in _NUMPY_TYPE
+
+
+def _packed_type(name: str) -> np.dtype[Any]:
+    """The type of an array that ``packed=True`` makes: codes, or whole elements."""
+    return np.dtype(np.uint8) if is_packable(name) or has_codes_only(name) else numpy_type(name)
 
 
 def name_of(array: Array) -> str:
@@ -53,7 +66,8 @@ def name_of(array: Array) -> str:
     name = _NAME_OF_TYPE.get(array.dtype.newbyteorder("="))
     if name is not None:
         return name
-    raise TypeError(f"no cast knows the NumPy type {array.dtype!r}; see tensorcast.dtypes()")
+    known = _core.dtype_name(array.dtype)  # TypeError, with the reason
+    raise UnsupportedError(f"{known} can be promoted but not cast")
 
 
 def is_packable(name: str) -> bool:
@@ -155,7 +169,10 @@ def _storage_slice(name: str, elements: slice) -> slice:
 
 def _cast_from_text(array: Array, name: str, packed: bool, options: dict[str, Any]) -> Array:
     packable = is_packable(name)
-    result = np.empty(packed_bytes(array.size, name), np.uint8) if packable else _new_array(array, numpy_type(name))
+    if packable:
+        result = np.empty(packed_bytes(array.size, name), np.uint8)
+    else:
+        result = _new_array(array, _packed_type(name) if packed else numpy_type(name))
     storage = result.reshape(-1)
     for chunk in _chunks(array.size):
         texts = _texts(array.flat[chunk], chunk.start)
@@ -281,11 +298,18 @@ def _check_out(out: Any, array: Array, name: str, from_name: str) -> None:
 
 
 def _coded(x: Array, from_: Any, shape: Any) -> tuple[Array, str, tuple[int, ...]]:
-    """Packed bytes, the type of their elements, and their shape, which is one dimension unless it is given."""
+    """Packed bytes, the type of their elements, and their shape, which is one dimension unless it is given.
+
+    Codes of 8 bits keep the array's own shape.
+    """
     name = _core.dtype_name(from_)
-    if x.dtype != np.uint8 or not is_packable(name):
-        raise CastError(f"from_= names the type under 8 bits in a uint8 array, not {name} in {x.dtype}")
+    if x.dtype != np.uint8 or not (is_packable(name) or has_codes_only(name)):
+        raise CastError(
+            f"from_= names the type under 8 bits, or one that NumPy lacks, in a uint8 array, not {name} in {x.dtype}"
+        )
     dense = np.ascontiguousarray(x).reshape(-1)
+    if shape is None and not is_packable(name):
+        return dense, name, x.shape
     if shape is None:
         return dense, name, (dense.size * 8 // _core.bit_width(name),)
     lengths = (shape,) if isinstance(shape, int) else tuple(shape)
@@ -321,7 +345,7 @@ def _cast_packed(
     if is_packable(name):
         result = np.empty(packed_bytes(count, name), np.uint8)
     else:
-        result = np.empty(shape, numpy_type(name))
+        result = np.empty(shape, _packed_type(name))
     done = _core.cast_packed(dense, from_name, result, name, count, report, options)
     if isinstance(target, np.dtype) and not target.isnative:
         result = result.astype(target)
@@ -423,6 +447,8 @@ def _cast(
     if isinstance(to, str) and (to.startswith(">") or _NUMPY_TEXT.fullmatch(to)):
         to = np.dtype(to)
     name = _core.dtype_name(to)
+    if name == "uint1":
+        raise UnsupportedError("uint1 can be promoted but not cast")
     swapped = isinstance(to, np.dtype) and not to.isnative
     scale = options.get("scale", 1.0)
     options = {option: value for option, value in options.items() if option != "scale"}
@@ -445,13 +471,14 @@ def _cast(
     array = as_plain_array(x)
     if packed and isinstance(scale, (int, float)):
         return _cast_packed(array, from_, shape, to, name, report, options)
+    from_name = None
     if from_ is not None:
         if shape is None:
             raise CastError("with packed bytes, scale= is one number; with shape=, it may be an array")
-        dense, from_type, lengths = _coded(array, from_, shape)
-        array = unpack(dense, from_type, lengths)
+        dense, from_name, lengths = _coded(array, from_, shape)
+        array = dense.reshape(lengths) if has_codes_only(from_name) else unpack(dense, from_name, lengths)
 
-    from_name = name_of(array)
+    from_name = from_name or name_of(array)
     if "string" in (from_name, name):
         if report or out is not None or not isinstance(scale, (int, float)):
             raise CastError("conversions of text have no report=, no out= and no array as scale=")
@@ -464,7 +491,8 @@ def _cast(
             return result.astype(to) if swapped else result
         return _text_of(array, from_name, to, options)
 
-    dtype: np.dtype[Any] = np.dtype(to) if swapped else numpy_type(name)
+    codes = packed and has_codes_only(name)
+    dtype: np.dtype[Any] = np.dtype(to) if swapped else np.dtype(np.uint8) if codes else numpy_type(name)
     scales = scales_of(scale, array.shape)
     if out is not None:
         _check_out(out, array, name, from_name)

@@ -172,7 +172,7 @@ def dlpack(array: npt.NDArray[Any], /) -> DLPackArray:
     >>> jax.dlpack.from_dlpack(tc.dlpack(weights))
 
     Args:
-        array: of any type but strings and float8_e4m3b11fnuz, of this machine's byte order, of any strides. It stays
+        array: of any type but strings, of this machine's byte order, of any strides. It stays
             alive as long as the other library uses it; writes on either side show on the other.
 
     Raises:

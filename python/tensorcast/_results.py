@@ -126,7 +126,8 @@ class DTypeInfo(Result):
     __module__ = "tensorcast"
 
     name: str
-    onnx: int  # its number in TensorProto.DataType
+    number: int  # ONNX's; from 1002 on our own, of types that ONNX lacks
+    onnx: int  # its number in TensorProto.DataType; 0: ONNX lacks it
     bits: int
     exponent_bits: int
     mantissa_bits: int
@@ -136,7 +137,7 @@ class DTypeInfo(Result):
     lowest: float
     largest: float
     smallest_positive: float
-    since_opset: int  # of Cast
+    since_opset: int  # of Cast; 0: ONNX lacks the type
     special_codes: str
     spellings: tuple[str, ...]  # which the functions of this package take in any case
 

@@ -15,6 +15,7 @@ def numpy_type(name):
 
 
 NUMPY_TYPES = [name for name in NAMES if hasattr(np, name) or hasattr(ml_dtypes, name)]
+ONNX_TYPES = [row.name for row in tc.dtypes() if row.name in NUMPY_TYPES and row.onnx]
 SUB_BYTE = [name for name in NUMPY_TYPES if BITS[name] < 8]
 
 

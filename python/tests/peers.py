@@ -14,7 +14,7 @@ import numpy as np
 import tensorcast as tc
 
 # Types of Cast-25, which is what the peers' versions know.
-NAMES = [row.name for row in tc.dtypes() if row.name != "string" and row.since_opset <= 25]
+NAMES = [row.name for row in tc.dtypes() if row.name != "string" and 0 < row.since_opset <= 25]
 BITS = {row.name: row.bits for row in tc.dtypes() if row.name in NAMES and row.bits < 8}
 ONNX = {row.name: row.onnx for row in tc.dtypes()}
 FLOAT8 = ["float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"]

@@ -6,7 +6,7 @@ import ctypes
 import ml_dtypes
 import numpy as np
 import pytest
-from arrays import BITS, NUMPY_TYPES, codes, samples
+from arrays import BITS, NUMPY_TYPES, ONNX_TYPES, codes, samples
 
 import tensorcast as tc
 
@@ -17,7 +17,14 @@ def address(torch_tensor):
     return torch_tensor.data_ptr()
 
 
-@pytest.mark.parametrize("name", BYTE_TYPES)
+@pytest.mark.parametrize("name", [name for name in BYTE_TYPES if name not in ONNX_TYPES])
+def test_types_that_pytorch_lacks_are_exchanged(name):
+    array = np.resize(samples(name), (6, 10))[::2, 1:]
+    back = tc.from_dlpack(tc.dlpack(array))
+    assert back.dtype == array.dtype and back.ctypes.data == array.ctypes.data and back.strides == array.strides
+
+
+@pytest.mark.parametrize("name", [name for name in BYTE_TYPES if name in ONNX_TYPES])
 def test_arrays_enter_pytorch_without_a_copy(name):
     torch = pytest.importorskip("torch")
     array = np.resize(samples(name), (6, 10))[::2, 1:]

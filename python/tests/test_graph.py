@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from arrays import BITS, NUMPY_TYPES, codes, samples
+from arrays import BITS, ONNX_TYPES, codes, samples
 from onnx import TensorProto, helper
 
 import tensorcast as tc
@@ -38,8 +38,8 @@ def test_the_example():
     assert repr(program) == "Program(inputs=['x'], outputs=['y'])"
 
 
-@pytest.mark.parametrize("to", NUMPY_TYPES)
-@pytest.mark.parametrize("source", NUMPY_TYPES)
+@pytest.mark.parametrize("to", ONNX_TYPES)
+@pytest.mark.parametrize("source", ONNX_TYPES)
 def test_a_program_gives_what_cast_gives(source, to):
     array = samples(source)
     expected = tc.cast(array, to)
@@ -49,18 +49,18 @@ def test_a_program_gives_what_cast_gives(source, to):
 
 def test_chains_of_casts_give_what_casts_give():
     """Fused or not: all pairs behind all types of 16 bits or fewer."""
-    for source in NUMPY_TYPES:
+    for source in ONNX_TYPES:
         if BITS[source] > 16:
             continue
         array = samples(source)
         graph = tc.graph.Graph()
         x = graph.input("x", source)
-        for middle in NUMPY_TYPES:
-            for to in NUMPY_TYPES:
+        for middle in ONNX_TYPES:
+            for to in ONNX_TYPES:
                 # Each chain has a middle of its own, which nobody else uses.
                 graph.output(graph.cast(graph.cast(x, middle), to, output=f"{middle} {to}"))
         results = graph.compile().run({"x": array})
-        middles = {middle: tc.cast(array, middle) for middle in NUMPY_TYPES}
+        middles = {middle: tc.cast(array, middle) for middle in ONNX_TYPES}
         for name, result in results.items():
             middle, to = name.split()
             expected = tc.cast(middles[middle], to)

@@ -31,7 +31,7 @@ def test_every_public_name_is_there_and_documented():
 
 def test_dtypes():
     rows = {row.name: row for row in tc.dtypes()}
-    assert len(rows) == 26
+    assert len(rows) == 32
     assert rows["float8_e4m3fn"].onnx == 17 and rows["float8_e4m3fn"].largest == 448
     assert rows["int4"].bits == 4 and "bf16" in rows["bfloat16"].spellings
 
@@ -144,13 +144,13 @@ def test_convert_refusals_leave_nothing(checkpoint, tmp_path):
 
 def test_explain():
     table = tc.explain(0.1)
-    assert len(table) == 25 and table[0].dtype == "float64" and repr(table[:1]) == repr(tc.explain(0.1, to="float64"))
+    assert len(table) == 31 and table[0].dtype == "float64" and repr(table[:1]) == repr(tc.explain(0.1, to="float64"))
     half = next(row for row in table if row.dtype == "float16")
     assert (
         half.code == 0x2E66 and half.events == ("rounded",) and half.exact_value.startswith("0.0999755859375")
     )
     assert "float8_e4m3fn" in repr(table) and repr(table).splitlines()[0].startswith("dtype")
-    assert table._repr_html_().count("<tr>") == 26
+    assert table._repr_html_().count("<tr>") == 32
     assert tc.explain("0x7E", from_="float8_e4m3fn", to="float32")[0].shortest_value == "448.0"
     assert tc.explain(ml_dtypes.bfloat16(1.5), to="int8")[0].code == 1
     assert tc.explain(np.uint8(200), to="int8")[0].events == ("wrapped",)
