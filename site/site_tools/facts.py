@@ -77,9 +77,10 @@ def formula(dtype: str) -> str:
     if row["mantissa_bits"] == 0:
         return f"`2^(code - {row['bias']})`; the exponent is the whole code."
     low, width = 1 - row["bias"], row["mantissa_bits"]
+    sign = "(-1)^sign × " if row["lowest"] < 0 else ""
     return (
-        f"`(-1)^sign × 2^(exponent - {row['bias']}) × (1 + mantissa / {2**width})`; with exponent 0, "
-        f"`(-1)^sign × 2^({low}) × mantissa / {2**width}`."
+        f"`{sign}2^(exponent - {row['bias']}) × (1 + mantissa / {2**width})`; with exponent 0, "
+        f"`{sign}2^({low}) × mantissa / {2**width}`."
     )
 
 
@@ -100,7 +101,7 @@ def facts(dtype: str) -> str:
         rows.append(["precision", f"{digits} binary digits; a normal number rounds with a relative error of at most 2<sup>-{digits}</sup>"])
         if not row["mantissa_bits"]:
             rows = rows[:-2]
-        zeros = "none" if "no zero" in row["special_codes"] else "one, without a sign" if "no -0" in row["special_codes"] else "+0 and -0"
+        zeros = "none" if "no zero" in row["special_codes"] else "one, without a sign" if "no -0" in row["special_codes"] or row["lowest"] == 0 else "+0 and -0"
         rows.append(["infinity", "yes" if row["has_infinity"] else "none"])
         rows.append(["NaN", "yes" if row["has_nan"] else "none"])
         rows.append(["zero", zeros])
@@ -110,7 +111,10 @@ def facts(dtype: str) -> str:
     if bits:
         size = f"{bits // 8} bytes" if bits > 8 else "1 byte" if bits == 8 else f"{bits} bits, packed, the first element in the low bits"
         rows.append(["an element takes", size])
-    rows.append(["number in ONNX", f"{row['onnx_number']}, Cast since opset {row['since_opset']}"])
+    if row["since_opset"]:
+        rows.append(["number in ONNX", f"{row['onnx_number']}, Cast since opset {row['since_opset']}"])
+    else:
+        rows.append(["number", f"{row['number']}, our own, as ONNX lacks the type"])
     return table(["", f"`{dtype}`"], rows)
 
 
@@ -194,9 +198,9 @@ def casts(dtype: str) -> str:
     columns: list[tuple[str, list[str]]] = [("default", [])]
     if row["family"] == "integer":
         columns += [("`out_of_range=saturate`", ["--out-of-range", "saturate"]), ("`int_rounding=nearest_even`", ["--int-rounding", "nearest_even"])]
-    elif dtype.startswith("float8"):
+    elif is_float(dtype) and row["bits"] == 8:
         columns += [("`saturate=false`", ["--saturate", "false"])]
-        if dtype.endswith("fnuz"):
+        if dtype.endswith("fnuz") and row["since_opset"]:
             columns += [("opset 19", ["--opset", "19"])]
         if row["mantissa_bits"] == 0:
             columns += [("`round_mode=nearest`", ["--round-mode", "nearest"]), ("`round_mode=down`", ["--round-mode", "down"])]

@@ -76,7 +76,7 @@ def formats() -> str:
         ends = f"{float(row['lowest']):.6g} to {float(row['largest']):.6g}" if "lowest" in row else ""
         if row["family"] == "integer":
             ends = f"{int(row['lowest'])} to {int(row['largest'])}"
-        rows.append([f"[{name}](types/{name}.md)", size, ends, row["special_codes"], str(row["since_opset"])])
+        rows.append([f"[{name}](types/{name}.md)", size, ends, row["special_codes"], str(row["since_opset"] or "-")])
     return facts.table(["type", "bits", "range", "special codes", "since opset"], rows)
 
 
