@@ -1,4 +1,4 @@
-// Names of files that come from an index, a plan or a listing, and may be hostile.
+// Names of files that come from an index, a plan or a listing, and may be malicious.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include <string>

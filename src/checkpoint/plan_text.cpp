@@ -1,4 +1,4 @@
-// plan.json: the plan as text, and back from text that may be hostile.
+// plan.json: the plan as text, and back from text that may be malicious.
 #include <fmt/format.h>
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>

@@ -268,7 +268,7 @@ TEST(SlowScaled, TruncatedProductsEqualReference) {
   }
 }
 
-// Integers of 16 bits: scales next to quotients that products of some of them are just at, or just not.
+// 16-bit integers, with scales just below, at and above those whose product reaches the next quotient.
 TEST(SlowScaled, QuotientsOfWordsEqualReference) {
   constexpr std::size_t all = 1U << 16;
   Bytes src(all * 2);

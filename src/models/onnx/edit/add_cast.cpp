@@ -37,11 +37,11 @@ struct Definition {
   std::uint64_t after = 0;  // offset for a node that reads the value
 };
 
-// What a model says of a value, and which names are taken.
+// What a model declares about a value, and which names are taken.
 struct Facts {
   std::vector<Definition> definitions;
   std::uint32_t element = 0;  // 0: unknown
-  bool is_tensor = true;      // unless the model says otherwise
+  bool is_tensor = true;      // unless the model declares another kind
   std::unordered_set<std::string_view> value_names;
   std::unordered_set<std::string_view> node_names;
 };
@@ -53,7 +53,7 @@ class FactFinder {
   Result<Facts> find() {
     if (Result<void> found = find_definitions(*model_.graph); !found) return std::move(found).error();
     each_graph(model_, [&](const Graph& graph) { note_names(graph); });
-    // New names differ from those of training, which sees the values of the main graph, and of what calls may give.
+    // New names differ from those in training_info, which sees the main graph's values, and from outputs of calls.
     for (const auto& graph : model_.training) {
       each_graph(*graph, [&](const Graph& each) { note_names(each); });
     }
@@ -130,7 +130,7 @@ class Rewiring {
            const AddCastRequest& request, const AddCastOutcome& names)
       : file_(file), model_(model), facts_(facts), definition_(definition), request_(request), outcome_(names) {}
 
-  // The new model; `node` is a field of a graph.
+  // Returns the new model; `node` is a field of a graph.
   Result<WireRope> run(const std::string& node) {
     node_.text(node);
     Splice splice(0, file_.size());
@@ -142,7 +142,7 @@ class Rewiring {
   [[nodiscard]] const AddCastOutcome& outcome() const { return outcome_; }
 
  private:
-  // Replaces the graph in the message around it if it changes. `sees_value`: the graph around it does.
+  // Replaces a graph that changes in the message around it. `sees_value`: the outer graph sees the value.
   Result<void> change(const Graph& graph, Splice& around, bool sees_value) {
     const bool defines = &graph == definition_.graph;
     const auto is_this = [&](const Definition& other) { return other.graph == &graph; };

@@ -1,4 +1,4 @@
-// tensorcast::onnx::clean(): takes Casts and Identities away that change no value.
+// tensorcast::onnx::clean(): removes Casts and Identities that change no value.
 #include <fmt/format.h>
 // SPDX-License-Identifier: Apache-2.0
 #include "models/onnx/edit/model_files.hpp"

@@ -23,7 +23,7 @@ std::string path_in(const io::Folder& folder, const std::string& name) { return 
 
 std::string normal(const std::string& location) { return fs::path(location).lexically_normal().string(); }
 
-// Reports whether a model of the folder might need `name`: one that names it, or one that cannot be read.
+// Reports whether a model of the folder might need the file `name`: it names the file, or cannot be read.
 bool is_named_beside(const io::Folder& folder, const std::string& name) {
   const auto listed = folder.list();
   if (!listed) return true;
@@ -41,7 +41,7 @@ bool is_named_beside(const io::Folder& folder, const std::string& name) {
   });
 }
 
-// Removes a file of data, unless a model names it or a run is about to name it. Reports whether it has.
+// Removes a file of data unless a model names it or a run is about to name it. Returns whether it was removed.
 bool remove_unless_needed(const io::Folder& folder, const std::string& name) {
   const Result<io::InputFile> file = folder.open_file(name);
   return file && file->may_go() && !is_named_beside(folder, name) && folder.remove_file(name).ok();

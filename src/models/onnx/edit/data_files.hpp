@@ -30,9 +30,9 @@ class DataFiles {
   // taken.
   [[nodiscard]] Result<void> write(const io::InputFile& file, const ExternalFiles::File& external,
                                    const std::function<bool()>& go_on);
-  // Locations of files that got another name.
+  // Returns the locations of files that got another name.
   [[nodiscard]] const std::map<std::string, std::string>& new_names() const noexcept { return new_names_; }
-  // The files as they will stand beside the model, without copies.
+  // Returns the files that will be beside the model, without copies.
   [[nodiscard]] const std::vector<io::WrittenFile>& written() const noexcept { return written_; }
   // Gives the files their names, and waits until these are on the disk. Errors: io; invalid_argument: another process
   // created a file of this name meanwhile.

@@ -1,6 +1,5 @@
-// Which files of external data a conversion wrote, as the model itself says: only these may a later conversion of the
-// model remove. It is an entry of metadata_props, so that the rename that decides about the model decides about it,
-// too.
+// Records in the model which files of external data its conversion wrote: a later conversion may remove only these. The
+// record is an entry of metadata_props, so the rename that replaces the model replaces it, too.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include <string>

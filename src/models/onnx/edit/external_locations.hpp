@@ -10,7 +10,7 @@
 
 namespace tensorcast::models::onnx {
 
-// Returns the locations as the file has them: not trusted. Errors: parse, io.
+// Returns the locations as the file has them, unchecked. Errors: parse, io.
 [[nodiscard]] Result<std::set<std::string>> external_locations(const io::InputFile& file, const Model& model);
 
 // Checks that writing `output` would change none of the files that the model at `model` names. Errors:

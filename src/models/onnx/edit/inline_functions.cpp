@@ -20,9 +20,9 @@
 namespace tensorcast::models::onnx {
 namespace {
 
-// Of functions that call functions.
-constexpr int most_levels = 64;
-// Hostile models have functions that call functions twice, and so on.
+// Functions that call functions.
+constexpr int max_call_depth = 64;
+// A malicious model has functions that call functions twice, and so on.
 constexpr std::uint64_t most_parts = 50'000;  // calls, and values in them; more in a larger file
 constexpr std::uint64_t parts_per_byte = 8;
 constexpr std::uint64_t most_new_bytes = std::uint64_t{256} << 20;
@@ -38,7 +38,7 @@ bool has_graphs(const Node& node) {
                      [](const Attribute& attribute) { return !attribute.graphs.empty(); });
 }
 
-// Inside a function, what a call of it makes of its parts.
+// A call that is being inlined: the names and attributes that replace the function's.
 struct Call {
   std::string name;
   std::unordered_map<ValueId, std::string> values = {};      // "": an omitted input
@@ -81,7 +81,7 @@ class Inlining {
   }
 
  private:
-  // Its nodes mean the same in the opsets of the model, and of the functions before.
+  // Whether the function's nodes keep their meaning in the model's opsets and those of functions inlined before.
   bool fits_model(const Function& function) {
     if (function.domain == tensorcast_domain || has_annotations(function.body)) return false;
     std::map<std::string, std::int64_t> versions = versions_;
@@ -131,8 +131,8 @@ class Inlining {
   // call is in; null in a graph of the model, which takes `infos`.
   Result<WireRope> expand(const Node& node, const Function& function, const Call* outer, WireRope* infos) {
     Call call{.name = call_name(node, outer), .level = outer == nullptr ? 1 : outer->level + 1};
-    if (call.level > most_levels) {
-      return unsupported(fmt::format("functions call functions over {} deep", most_levels));
+    if (call.level > max_call_depth) {
+      return unsupported(fmt::format("functions call functions over {} deep", max_call_depth));
     }
     ++count_;
     parts_ += 1 + function.body.names.size();
@@ -155,7 +155,7 @@ class Inlining {
       const std::string name = name_of(node.outputs[k], node.output_names[k], outer);
       const auto [made, is_new] = call.values.emplace(body.outputs[k].value, name);
       if (is_new) continue;
-      // It is an input, too, or another output.
+      // The function returns an input, or one value twice: copy it with Identity.
       if (made->second.empty()) return unsupported("a function gives back an input that a call of it omits");
       identities += encode_field(graph_field::node, encode_field(node_field::input, made->second) +
                                                         encode_field(node_field::output, name) +
@@ -166,7 +166,7 @@ class Inlining {
     Result<WireRope> nodes = body_nodes(body, graph_field::node, call);
     if (!nodes) return nodes;
     nodes->text(identities);
-    // What a function says of its values holds for one call.
+    // The function's value_info holds for one call.
     if (infos == nullptr || calls_.at(&function) != 1) return nodes;
     for (const Declaration& info : body.infos) {
       if (info.value == no_value) continue;
@@ -198,7 +198,7 @@ class Inlining {
     return outer == nullptr ? shown_name(node) : outer->name + "/" + shown_name(node);
   }
 
-  // The attributes that the function may refer to: those of the call, then its defaults.
+  // Collects the attributes that the function may refer to: those of the call, then its defaults.
   static void take_attributes(const Node& node, const Function& function, const Call* outer, Call& call) {
     for (const Attribute& attribute : node.attributes) {
       const WireField* field = resolved(attribute, outer);
@@ -207,14 +207,14 @@ class Inlining {
     for (const Attribute& attribute : function.defaults) call.given.emplace(attribute.name, attribute.field);
   }
 
-  // The attribute that stands in a node; null if it refers to one that the call does not give.
+  // Returns the attribute of a node; null if it refers to one that the call lacks.
   static const WireField* resolved(const Attribute& attribute, const Call* call) {
     if (attribute.reference.empty() || call == nullptr) return &attribute.field;
     const auto given = call->given.find(attribute.reference);
     return given == call->given.end() ? nullptr : &given->second;
   }
 
-  // Nodes inside a function, or a subgraph in it, as fields `number`.
+  // Encodes the nodes of a function, or of a subgraph in it, as fields `number`.
   Result<WireRope> body_nodes(const Graph& graph, std::uint32_t number, Call& call) {
     WireRope rope;
     for (const Node& node : graph.nodes) {
@@ -268,7 +268,7 @@ class Inlining {
     });
   }
 
-  // Empty if it refers to an attribute that the call does not give.
+  // Returns an empty text if it refers to an attribute that the call lacks.
   Result<WireRope> body_attribute(const Attribute& attribute, Call& call) {
     if (!attribute.reference.empty()) {
       const WireField* given = resolved(attribute, &call);
@@ -337,7 +337,7 @@ class Inlining {
                         [&](const WireField& values) { return with_name(values, name_field, name); });
   }
 
-  // The contents of a message whose field `number` is the name.
+  // Returns the contents of a message whose field `number` is the name.
   Result<WireRope> with_name(const WireField& message, std::uint32_t number, const std::string& name) {
     Result<WireRope> others =
         rewritten(file_, message, [&](const WireField& field, std::uint64_t end, WireRope& rope) -> Result<void> {
@@ -351,12 +351,12 @@ class Inlining {
     return rope;
   }
 
-  // A call that stays.
+  // Counts a call that is not inlined.
   void note_call(const Node& node) {
     if (const Function* function = model_.function(node)) kept_.insert(function);
   }
 
-  // Functions that stay may call others.
+  // A function that is not inlined may call others.
   void keep_called_functions() {
     for (const auto& function : model_.functions) {
       if (model_.has_training || !inlined_.contains(function.get())) kept_.insert(function.get());

@@ -1,4 +1,4 @@
-// Functions of a model in the place of their calls.
+// Replaces calls of a model's functions by the functions' nodes.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include "io/input_file.hpp"
@@ -9,7 +9,7 @@ namespace tensorcast::models::onnx {
 
 struct InlinedModel {
   WireRope rope;
-  std::size_t calls = 0;  // that are gone; 0: the model is the same
+  std::size_t calls = 0;  // calls that were inlined; 0: the model is the same
 };
 
 // Puts the nodes of a function in the place of each call, also in subgraphs, and drops functions that nothing calls any

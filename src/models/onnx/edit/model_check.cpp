@@ -93,7 +93,7 @@ class Check {
     look(schema.outputs, node.outputs, "gives");
   }
 
-  // Branches give what the node gives; a body gives back what it carries.
+  // The outputs of If's branches have the types of If's outputs; those of a loop body, the types it carries.
   void look_at_bodies(const Node& node, const Graph& graph) {
     const BodyWiring wiring = body_wiring(node, graph.opset(node.domain));
     for (const Attribute& attribute : node.attributes) {

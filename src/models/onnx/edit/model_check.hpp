@@ -1,4 +1,4 @@
-// Looks for what would keep a runtime from loading a model: types that do not fit, values used before they are made.
+// Finds what would keep a runtime from loading a model: types that do not fit, values used before they are made.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
@@ -14,7 +14,7 @@ struct Fault {
   std::string text;
 };
 
-// By the schemas of the standard operators, as far as types are known. Infers the types of `model`.
+// Checks by the schemas of the standard operators, as far as types are known. Infers the types of `model`.
 [[nodiscard]] std::vector<Fault> find_faults(Model& model);
 
 // Refuses a new model with faults that the one it was made from does not have. Errors: internal, io.

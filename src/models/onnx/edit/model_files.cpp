@@ -26,7 +26,7 @@ constexpr std::uint64_t small_bytes = 1024;
 
 Error cancelled() { return Error{.code = ErrorCode::cancelled, .message = "cancelled; nothing was written"}; }
 
-// What must be known of the files around before the model is replaced.
+// What must be known about other files before the model is replaced.
 struct Surroundings {
   std::set<io::InputFile::Identity> in_use;  // read by a model that stays
   std::vector<io::WrittenFile> old_data;     // of the model that is replaced, by its own record

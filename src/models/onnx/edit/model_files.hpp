@@ -24,10 +24,10 @@ struct BuiltModel {
                                              const std::string& output,
                                              const std::map<std::string, std::string>& names = {});
 
-// As the fields of ConvertRequest.
+// The fields of ConvertRequest that are about files.
 struct WriteOptions {
   bool overwrite = false;
-  bool dry_run = false;  // the files are made for `check`, and go
+  bool dry_run = false;  // the files are made for `check`, then removed
   std::function<Result<void>(const std::string&)> check = {};
   std::function<bool()> on_progress = {};
 };

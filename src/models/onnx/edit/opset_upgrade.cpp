@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t most_shown = 10;
 
-// Nodes of a graph and those inside it that `opset` would change.
+// Finds the nodes of a graph and its subgraphs that `opset` would change.
 void find_blocking(const Model& model, const Graph& graph, std::int64_t opset, std::vector<std::string>& blocking) {
   each_graph(graph, [&](const Graph& each) {
     const std::int64_t from = each.opset("");

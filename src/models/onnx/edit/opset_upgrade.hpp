@@ -7,9 +7,9 @@
 
 namespace tensorcast::models::onnx {
 
-// Raises the opset of the model and of its functions to `opset`; those that have it, or a later one, stay. No node
-// changes. Errors: unsupported, with the nodes that would mean something else in the new opset; nothing has changed
-// then. invalid_argument: the model has a later opset, or `opset` is none that tensorcast knows.
+// Raises lower opsets of the model and its functions to `opset` and changes no node. If a node would mean something
+// else, the model is unchanged and the error, unsupported, names the node. Errors: also invalid_argument: the model has
+// a later opset, or tensorcast does not know `opset`.
 [[nodiscard]] Result<void> upgrade_opset(Model& model, std::int64_t opset);
 
 }  // namespace tensorcast::models::onnx

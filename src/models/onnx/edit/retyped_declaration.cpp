@@ -8,7 +8,7 @@
 namespace tensorcast::models::onnx {
 namespace {
 
-// A TypeProto with another element type, however deep; the depth was checked when the model was read.
+// Encodes a TypeProto with another element type at any depth; the depth was checked when the model was read.
 Result<WireRope> retyped(const io::InputFile& file, const WireField& field, std::uint32_t element) {
   return rewritten(file, field, [&](const WireField& part, std::uint64_t end, WireRope& rope) -> Result<void> {
     const bool is_tensor = part.number == type_field::tensor;

@@ -1,4 +1,4 @@
-// Edits of a node's bytes: other names, and what changes in the graphs that it has as attributes.
+// Edits a node's bytes: its names, and the subgraphs in its attributes.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include <string>

@@ -13,12 +13,12 @@ namespace tensorcast::models::onnx {
 // stands for paths over 1000 bytes.
 [[nodiscard]] std::vector<std::string> graph_scopes(const Model& model);
 
-// The name of a node, or that of its first output if it has none.
+// Returns the name of a node, or that of its first output if it has none.
 [[nodiscard]] inline const std::string& shown_name(const Node& node) {
   return !node.name.empty() || node.output_names.empty() ? node.name : node.output_names.front();
 }
 
-// Such as "float32" or "sequence of float32"; "unknown" if it is.
+// Returns a type such as "float32" or "sequence of float32"; "unknown" if it is not known.
 [[nodiscard]] std::string type_text(const ValueType& type);
 
 }  // namespace tensorcast::models::onnx

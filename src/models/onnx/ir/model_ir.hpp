@@ -172,7 +172,7 @@ struct OpenModel {
   std::unique_ptr<Model> model;
 };
 
-// Visits a graph and those inside its nodes.
+// Visits a graph and the subgraphs of its nodes.
 template <class Visit>
 void each_graph(const Graph& graph, const Visit& visit) {
   visit(graph);
@@ -182,7 +182,7 @@ void each_graph(const Graph& graph, const Visit& visit) {
     }
   }
 }
-// Those of functions, too.
+// Visits the graphs of functions, too.
 template <class Visit>
 void each_graph(const Model& model, const Visit& visit) {
   each_graph(*model.graph, visit);

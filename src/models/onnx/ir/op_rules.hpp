@@ -1,4 +1,4 @@
-// What the schemas of ONNX do not say about operators, and changing the types of a model needs.
+// Facts about operators that ONNX's schemas lack and that changing the types of a model needs.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
@@ -9,10 +9,11 @@
 
 namespace tensorcast::models::onnx {
 
-// Of the operators of tensorcast's library for ONNX Runtime. Models have them as functions, which keep their names.
+// The domain of the operators of tensorcast's library for ONNX Runtime. Models have them as functions, which keep their
+// names.
 inline constexpr std::string_view tensorcast_domain = "ai.tensorcast";
 
-// Of the operators that ONNX Runtime makes of several.
+// The domain of the operators into which ONNX Runtime fuses others.
 inline constexpr std::string_view fused_domain = "com.microsoft";
 
 // An attribute that names the element type of an output.
@@ -21,7 +22,7 @@ struct TypeAttribute {
   std::string_view attribute;
   std::uint32_t absent;  // the type without the attribute; 0: that of the first input of the same kind
 };
-// Null if the operator has none.
+// Returns null if the operator has none.
 [[nodiscard]] const TypeAttribute* type_attribute(std::string_view op_type) noexcept;
 
 // Returns the version of the operator that `node` is; null: of another domain, unknown, or not of the imported opset.
@@ -30,15 +31,15 @@ struct TypeAttribute {
 // Bit N: the set has tensors, sequences, ... of TensorProto.DataType N.
 [[nodiscard]] std::uint64_t elements_of(const TypeSet& set, ValueType::Kind kind) noexcept;
 
-// If, Loop, Scan, SequenceMap: their bodies decide their types.
+// Reports whether the types of a node's body decide its own: If, Loop, Scan, SequenceMap.
 [[nodiscard]] bool is_control_flow(const Node& node) noexcept;
-// Builds or takes apart sequences and optionals: all its values have one element type.
+// Reports whether a node builds or takes apart sequences or optionals: all its values have one element type.
 [[nodiscard]] bool is_container_operator(std::string_view op_type) noexcept;
-// Its inputs that have one type must keep one, although the schema allows several.
+// Reports whether the node's inputs that have one type must keep one, although the schema allows several.
 [[nodiscard]] bool has_one_type(std::string_view op_type) noexcept;
-// So must its outputs: the new keys and values have the type of the old ones, and of the query.
+// The same for its outputs: the new keys and values have the type of the old ones, and of the query.
 [[nodiscard]] bool outputs_have_one_type(std::string_view op_type) noexcept;
-// The attribute stash_type names the type of the second output and those behind it.
+// Reports whether the attribute stash_type names the type of the second and later outputs.
 [[nodiscard]] bool has_stash_type(std::string_view op_type) noexcept;
 // Copies elements and computes nothing, so that it keeps the precision of what it gets.
 [[nodiscard]] bool only_moves_elements(std::string_view op_type) noexcept;

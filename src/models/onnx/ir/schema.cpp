@@ -9,7 +9,7 @@
 namespace tensorcast::models::onnx {
 namespace {
 
-// Takes the next word, up to a space.
+// Removes and returns the next word, up to a space.
 std::string_view next_word(std::string_view& text) {
   const std::size_t end = text.find(' ');
   const std::string_view word = text.substr(0, end);

@@ -42,7 +42,7 @@ struct Schema {
   std::vector<Parameter> inputs;
   std::vector<Parameter> outputs;
 
-  // The parameter of input or output `index` of a node; null if the operator has none there.
+  // Returns the parameter of input or output `index` of a node; null if the operator has none there.
   [[nodiscard]] static const Parameter* at(const std::vector<Parameter>& formal, std::size_t index) noexcept {
     if (index < formal.size()) return &formal[index];
     if (formal.empty() || formal.back().arity < Arity::variadic) return nullptr;
@@ -53,7 +53,7 @@ struct Schema {
 // Returns the operator's version in `opset`; null if it has none. `domain` is "" for the standard operators.
 [[nodiscard]] const Schema* find_schema(std::string_view domain, std::string_view op_type, std::int64_t opset);
 
-// Whether a node of opset `from` is valid and means the same in the later opset `to`. True for unknown operators.
+// Reports whether a node of opset `from` is valid and means the same in the later opset `to`; unknown operators do.
 [[nodiscard]] bool keeps_meaning(std::string_view domain, std::string_view op_type, std::int64_t from, std::int64_t to);
 
 }  // namespace tensorcast::models::onnx

@@ -12,7 +12,7 @@ namespace {
 
 using Kind = ValueType::Kind;
 
-// The only kind that a set has; nullopt if it has several.
+// Returns the only kind in a set; nullopt if it has several.
 std::optional<Kind> only_kind(const TypeSet& set) {
   const bool kinds[] = {set.tensors != 0, set.sequences != 0, set.optionals != 0, set.optional_sequences != 0};
   constexpr Kind names[] = {Kind::tensor, Kind::sequence, Kind::optional, Kind::optional_sequence};
@@ -45,7 +45,7 @@ class Inference {
     return id == no_value ? ValueType{} : model_.values[id].type;
   }
 
-  // What defines a value decides; a declaration that says otherwise is wrong.
+  // The node or initializer that makes a value decides its type; a value_info that disagrees is ignored.
   void set(ValueId id, ValueType found) {
     if (id == no_value || found.kind == Kind::unknown) return;
     if (found.element == 0 && found.kind == type(id).kind) return;
@@ -58,7 +58,7 @@ class Inference {
   void infer(Graph& graph) {
     for (Node& node : graph.nodes) infer(node, graph);
     if (pass_ == last_pass) return;
-    // A node of an unknown operator gives a value whose type only its consumers tell, even those behind them.
+    // The output of an unknown operator has a type that only its consumers tell, even indirect ones.
     for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
       const bool is_unknown = std::any_of(node->inputs.begin(), node->inputs.end(),
                                           [&](ValueId id) { return id != no_value && type(id).kind == Kind::unknown; });
@@ -114,7 +114,7 @@ class Inference {
     }
   }
 
-  // Types of outputs that no input has: by attributes, and by what the operator means.
+  // Infers types of outputs that no input has: from attributes, and from what the operator does.
   void bind_by_operator(const Node& node, const Schema& schema, std::vector<ValueType>& bound) const {
     if (schema.outputs.empty()) return;
     ValueType& out = bound[schema.outputs.front().variable];
@@ -278,7 +278,7 @@ class Inference {
     }
   }
 
-  // Of a function's output that a Cast makes, to a type that the call names, as calls of ai.tensorcast::Cast do.
+  // The type of a function's output that a Cast makes, to a type that the call names, as in ai.tensorcast::Cast.
   [[nodiscard]] ValueType given_by_attribute(const Node& call, ValueId output) const {
     const Node* producer = model_.values[output].producer;
     if (producer == nullptr || producer->op_type != "Cast" || !producer->domain.empty()) return {};
@@ -298,7 +298,7 @@ class Inference {
     }
   }
 
-  // Nodes, inputs and outputs, those of graphs inside included.
+  // Nodes, inputs and outputs, subgraphs included.
   std::uint64_t size_of(const Graph& graph) {
     const auto [known, is_new] = sizes_.emplace(&graph, 1);
     if (!is_new) return known->second;
@@ -331,7 +331,7 @@ class Inference {
   std::unordered_map<const Node*, std::size_t> call_indices_;  // into calls_ of the function that the node calls
   std::set<const Graph*> ambiguous_;
   std::set<const Graph*> calls_in_progress_;
-  // A function that is called with ever other types is not inferred again and again.
+  // A function that is called with ever new types is not inferred again and again.
   std::uint64_t max_inferred_ = 0;
   std::uint64_t inferred_ = 0;
   int pass_ = 0;

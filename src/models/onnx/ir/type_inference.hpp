@@ -8,9 +8,9 @@
 
 namespace tensorcast::models::onnx {
 
-// Sets Value::type of all values whose type follows from what defines them; others keep the type that the model
-// declares, or stay unknown. The types inside a function are those of its calls if all calls agree, and unknown
-// otherwise.
+// Sets Value::type of all values whose type follows from the node or initializer that makes them; others keep the type
+// that the model declares, or stay unknown. The types inside a function are those of its calls if all calls agree, and
+// unknown otherwise.
 void infer_types(Model& model);
 
 // A node that calls a function, and the types that it gives: unknown for an omitted input, and left out at the end.

@@ -21,7 +21,7 @@ bool saturates(const Node& node) {
   return saturate == nullptr || saturate->i != 0 || !saturate->reference.empty();
 }
 
-// All that the result depends on besides the input.
+// What the result depends on besides the input.
 std::string meaning(const Node& node, std::uint32_t element, const Graph& graph) {
   std::string text = fmt::format("{}:{}", graph.id, element);
   for (const Attribute& attribute : node.attributes) {
@@ -147,12 +147,12 @@ CastElision::Found CastElision::find(const Node& node, const Graph& graph) {
   return {Removal::duplicate, source(first->second->outputs[0])};
 }
 
-// A result of a graph keeps its name, so that its source must be able to take it.
+// A graph's output keeps its name, so its source must be able to take the name.
 bool CastElision::can_replace(ValueId result, ValueId other, const Graph& graph) const {
   const Value& value = plan_.model().values[other];
   bool is_output = false;
   for (const Use& use : uses_[result]) {
-    if (use.is_output && use.graph != &graph) return false;  // a body that gives on what is outside
+    if (use.is_output && use.graph != &graph) return false;  // a body returns a value from outside
     is_output = is_output || use.is_output;
   }
   const auto sees = [&](ValueId id, ValueId wanted) {

@@ -1,4 +1,4 @@
-// Which Casts and Identities of a model can go without changing a value, and what takes the place of their results.
+// Finds the Casts and Identities that can be removed without changing a value, and what replaces their results.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace tensorcast::models::onnx {
 enum class Removal : std::uint8_t {
   none,
   identity_cast,     // its input has the type already
-  round_trip,        // it gives back what a Cast that lost nothing took
+  round_trip,        // it restores the input of a Cast that lost nothing
   lossy_round_trip,  // the same, but the first Cast rounds: only if the caller allows it
-  duplicate,         // an earlier Cast of the graph gives the same
+  duplicate,         // an earlier Cast of the graph has the same result
   identity,
-  dead,  // nothing takes its result
+  dead,  // nothing uses its result
 };
 
 class CastElision {
@@ -33,9 +33,9 @@ class CastElision {
   CastElision(const PrecisionPlan& plan, const Options& options);
 
   [[nodiscard]] Removal removal(const Node& node) const { return removals_[node.id]; }
-  // The value that takes the place of `id`; `id` itself if it stays.
+  // Returns the value that replaces `id`; `id` itself if it is not replaced.
   [[nodiscard]] ValueId source(ValueId id) const;
-  // The name of a value that stays: its own, or that of the output of its graph that it becomes.
+  // Returns the name of a value: its own, or that of the graph's output that it becomes.
   [[nodiscard]] const std::string& name(ValueId id) const { return names_[id] == nullptr ? own_name(id) : *names_[id]; }
   [[nodiscard]] std::size_t removed_nodes() const noexcept { return removed_; }
   [[nodiscard]] std::size_t removed_casts() const noexcept { return removed_casts_; }
@@ -76,7 +76,7 @@ class CastElision {
   std::size_t removed_casts_ = 0;
 };
 
-// In words.
+// Says why in words.
 [[nodiscard]] std::string_view reason_of(Removal removal);
 
 // Returns false for every other operator.

@@ -86,7 +86,7 @@ Result<PrecisionPlan::Settings> settings_of(const ConvertRequest& request) {
     settings.from = std::uint64_t{1} << static_cast<int>(DType::float32);
   } else if (request.from.empty()) {
     for (const DType from : converted_types) {
-      // Stored weights become smaller, never larger.
+      // A weight is stored in a smaller type, never in a larger one.
       if (request.weights_only && bit_width(from) <= bit_width(request.to)) continue;
       settings.from |= std::uint64_t{1} << static_cast<int>(from);
     }
@@ -94,7 +94,7 @@ Result<PrecisionPlan::Settings> settings_of(const ConvertRequest& request) {
   return settings;
 }
 
-// The parts of a request that name nodes and values of the model.
+// Resolves the parts of a request that name nodes and values of the model.
 Result<void> take_selection(const Model& model, const ConvertRequest& request, PrecisionPlan::Settings& settings) {
   Result<std::vector<bool>> kept = select_nodes(model, request.keep, "keep");
   if (!kept) return std::move(kept).error();
@@ -104,7 +104,7 @@ Result<void> take_selection(const Model& model, const ConvertRequest& request, P
   if (!request.only.empty()) {
     each_graph(model, [&](const Graph& graph) {
       for (const Node& node : graph.nodes) {
-        // A Constant takes the type that its consumers want.
+        // A Constant has the type that its consumers need.
         if (!(*only)[node.id] && node.op_type != "Constant") settings.blocked[node.id] = true;
       }
     });
@@ -134,7 +134,7 @@ Result<void> take_selection(const Model& model, const ConvertRequest& request, P
   return {};
 }
 
-// Names that match nothing are mistakes.
+// Refuses names that match nothing.
 Result<void> check_names(const Model& model, const PrecisionPlan& plan, const ConvertRequest& request) {
   std::set<std::string, std::less<>> edges;
   for (const auto* declarations : {&model.graph->inputs, &model.graph->outputs}) {
@@ -165,7 +165,7 @@ bool has_source(const Model& model, const PrecisionPlan::Settings& settings) {
                      [&](const Value& value) { return settings.converts(value.type); });
 }
 
-// The first opset that can hold the new type.
+// Returns the first opset that can hold the new type.
 std::int64_t first_opset(DType to) { return to == DType::int8 ? first_dequantize : since_opset(to); }
 
 Result<void> check_opset(const Model& model, DType to) {
@@ -319,7 +319,7 @@ TensorPlacement placement_of(const ConvertRequest& request) {
   return placement;
 }
 
-// Where the new model is made. One that is only checked may have no place of its own.
+// Returns where the new model is made. A model that is only checked may have no output path.
 Result<std::string> place_of(const ConvertRequest& request) {
   if (!request.output.empty() || !request.check) return request.output;
   std::error_code failed;
@@ -335,7 +335,7 @@ DType castable(std::uint32_t element) {
   return is_onnx(dtype) ? dtype : DType::undefined;
 }
 
-// The type of the first floating output, or input.
+// Returns the type of the first floating output, or input.
 DType precision_of(const PrecisionPlan& plan, const Node& node) {
   const auto floating = [](DType dtype) {
     return dtype != DType::undefined && family(dtype) == Family::floating ? dtype : DType::undefined;

@@ -12,7 +12,7 @@
 namespace tensorcast::models::onnx {
 namespace {
 
-// Calls whose types agree; an unknown type agrees with all.
+// Calls whose types agree; an unknown type agrees with every type.
 struct Group {
   std::vector<ValueType> signature;
   std::vector<Node*> nodes = {};
@@ -34,12 +34,12 @@ struct Group {
   }
 };
 
-// Hostile models have functions of many inputs, and call them with all combinations of types.
+// A malicious model has functions of many inputs, and calls them with all combinations of types.
 constexpr std::size_t most_signatures = 64;
-// Of functions that call functions.
-constexpr int most_levels = 32;
+// Functions that call functions.
+constexpr int max_call_depth = 32;
 
-// Empty if a caller's own types are not known yet, or there are too many signatures.
+// Returns nothing if a caller's own types are not known yet, or there are too many signatures.
 std::vector<Group> group_by_signature(const std::vector<FunctionCall>& calls) {
   std::vector<Group> groups;
   for (const FunctionCall& call : calls) {
@@ -72,7 +72,7 @@ class Separation {
   Result<void> run() {
     for (int level = 0;; ++level) {
       const auto calls = infer_calls(model_);
-      if (level == most_levels) return {};
+      if (level == max_call_depth) return {};
       bool copied = false;
       const std::size_t count = model_.functions.size();
       for (std::size_t k = 0; k < count; ++k) {

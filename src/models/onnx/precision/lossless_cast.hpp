@@ -1,4 +1,4 @@
-// Which conversions keep every value.
+// Tells which conversions keep every value.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcast/dtype.hpp"

@@ -201,7 +201,7 @@ Result<void> ModelWriter::retype(const Declaration& declared, std::uint32_t elem
   return {};
 }
 
-// Casts of values that no node of this graph makes stand before its first node.
+// Casts of inputs, initializers and outer values are written before the graph's first node.
 Result<void> ModelWriter::nodes(const Graph& graph, std::uint32_t number, Splice& splice) {
   WireRope first;
   for (const Declaration& input : graph.inputs) add_casts(first, number, input.value);
@@ -348,7 +348,7 @@ Result<void> ModelWriter::attributes(const Node& node, Splice& splice) {
   return {};
 }
 
-// The attribute of a Constant or ConstantOfShape in another type; empty if it does not hold the value.
+// Returns the attribute of a Constant or ConstantOfShape in another type; empty if it does not hold the value.
 Result<WireRope> ModelWriter::constant_tensor(const Node& node, const Attribute& attribute, DType to) {
   const TensorChange change = change_of(node.outputs.front(), static_cast<std::uint32_t>(to));
   if (attribute.name == "value") {

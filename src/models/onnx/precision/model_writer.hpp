@@ -15,13 +15,13 @@ namespace tensorcast::models::onnx {
 
 // Where initializers go.
 struct TensorPlacement {
-  // Larger ones go to the external file, as do those that were external.
+  // Larger tensors, and tensors that were external, are written to the external file.
   std::uint64_t inline_limit = formats::onnx::max_message_bytes;
-  bool only_larger = false;        // those that were external are judged by their size, too
-  bool all_inside = false;         // none is outside
-  bool per_tensor = false;         // each outside has its own file
-  bool leave_external = false;     // those that were external and do not change stay where they are
-  std::uint64_t alignment = 4096;  // in files outside
+  bool only_larger = false;        // a tensor that was external is written there only if it is larger
+  bool all_inside = false;         // no tensor is external
+  bool per_tensor = false;         // each external tensor has its own file
+  bool leave_external = false;     // external tensors that do not change keep their place
+  std::uint64_t alignment = 4096;  // in external files
 };
 
 class ModelWriter {
@@ -33,7 +33,7 @@ class ModelWriter {
     std::uint64_t initializer_bytes_after = 0;
   };
 
-  // All outlive the writer.
+  // The arguments outlive the writer.
   ModelWriter(const io::InputFile& file, const PrecisionPlan& plan, const CastElision& elision, ExternalFiles& external,
               const TensorPlacement& placement);
 
@@ -42,7 +42,7 @@ class ModelWriter {
   [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
 
  private:
-  // A value in another type than that in which it is made.
+  // A value in another type than the one in which it is made.
   struct Form {
     std::uint32_t element = 0;
     std::string name = {};
@@ -50,7 +50,7 @@ class ModelWriter {
   };
   struct Forms {
     std::string produced;           // name
-    std::vector<Form> others = {};  // that something needs
+    std::vector<Form> others = {};  // other types in which it is used
   };
 
   void name_forms();
@@ -62,7 +62,7 @@ class ModelWriter {
   [[nodiscard]] std::string dequantize_node(ValueId id, const Form& form) const;
   [[nodiscard]] TensorChange change_of(ValueId id, std::uint32_t element) const;
 
-  // Each replaces in the message around it what changes.
+  // Each function replaces what changes in the message around it.
   [[nodiscard]] Result<void> change_opsets(const std::vector<Opset>& opsets, Splice& splice);
   [[nodiscard]] Result<void> retype(const Declaration& declared, std::uint32_t element, const std::string& shown_name,
                                     Splice& splice);

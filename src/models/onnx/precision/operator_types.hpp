@@ -1,4 +1,4 @@
-// Types of the inputs and outputs of operators that the schemas do not know, as a request gives them.
+// The types that a request gives to inputs and outputs of operators without a schema.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
@@ -14,12 +14,12 @@ namespace tensorcast::models::onnx {
 struct OperatorTypes {
   std::string domain;
   std::string op_type;
-  std::uint32_t all_inputs = 0;  // TensorProto.DataType; 0: not said
+  std::uint32_t all_inputs = 0;  // TensorProto.DataType; 0: the entry names none
   std::uint32_t all_outputs = 0;
   std::map<std::size_t, std::uint32_t> inputs;  // by index
   std::map<std::size_t, std::uint32_t> outputs;
 
-  // 0: the type stays.
+  // Returns the type that the entry asks for; 0 if it asks for none.
   [[nodiscard]] std::uint32_t input(std::size_t index) const;
   [[nodiscard]] std::uint32_t output(std::size_t index) const;
   [[nodiscard]] bool names(const Node& node) const { return node.op_type == op_type && node.domain == domain; }

@@ -63,7 +63,7 @@ void PrecisionPlan::keep_high(ValueId id, std::string_view reason) {
   }
 }
 
-// What moves elements of a type that stays, stays: two Casts around it would only lose digits.
+// A node that only moves elements keeps its type if its input does: Casts around it would only lose digits.
 void PrecisionPlan::hold_movers(const Graph& graph) {
   for (const Node& node : graph.nodes) {
     for (const Attribute& attribute : node.attributes) {
@@ -83,7 +83,7 @@ void PrecisionPlan::hold_movers(const Graph& graph) {
       if (source.hold != Hold::free) slots_.hold(own, source.hold, source.reason);
     }
   }
-  // What a body gives back in a type that stays, the node around it gives on.
+  // If a body's output keeps its type, so does the output of the node around it.
   for (std::size_t k = 0; k < graph.outputs.size(); ++k) {
     const SlotId slot = slots_.graph_outputs[graph.id][k];
     const Value& value = model_.values[graph.outputs[k].value];
@@ -94,7 +94,7 @@ void PrecisionPlan::hold_movers(const Graph& graph) {
   }
 }
 
-// A Cast gives the new type only if all that take it agree; inputs of functions and bodies, if any does.
+// A Cast has the new type only if all its consumers agree; inputs of functions and bodies have it if any consumer does.
 void PrecisionPlan::hold_adapting(const Graph& graph) {
   const auto strictest = [&](const std::vector<SlotId>& uses, bool all) {
     Slots::Slot found;
@@ -126,7 +126,7 @@ void PrecisionPlan::hold_adapting(const Graph& graph) {
   }
 }
 
-// Inputs and initializers take the type that their consumers want.
+// Inputs and initializers get the type that their consumers need.
 void PrecisionPlan::decide_sources() {
   const bool to_integer = family(static_cast<DType>(settings_.to)) == Family::integer;
   for (std::size_t id = 0; id < model_.values.size(); ++id) {

@@ -26,16 +26,16 @@ class PrecisionPlan {
   // Decided: every value keeps its type.
   [[nodiscard]] static PrecisionPlan unchanged(const Model& model);
 
-  // The type in which the value is made, and in which a consumer takes it.
+  // Returns the type in which the value is made, and the one in which a consumer reads it.
   [[nodiscard]] std::uint32_t produced(ValueId id) const { return produced_[id]; }
   [[nodiscard]] std::uint32_t taken(const Node& node, std::size_t input) const;
   [[nodiscard]] std::uint32_t given_back(const Graph& graph, std::size_t output) const;
   // Whether a conversion of the result would give this output of the model another type, if `source` made it.
   [[nodiscard]] bool unsettles(ValueId output, ValueId source) const;
-  // Of an initializer: also stored in the target type, under another name.
+  // Reports whether an initializer is also stored in the target type, under another name.
   [[nodiscard]] bool has_copy(ValueId id) const { return copied_[id]; }
   [[nodiscard]] Fit fit(ValueId id) const { return fits_[id]; }
-  // Of a weight that becomes int8; else null.
+  // Returns the scales of a weight that becomes int8; null for others.
   [[nodiscard]] const std::shared_ptr<const Quantization>& quantization(ValueId id) const { return quantizations_[id]; }
   [[nodiscard]] ::tensorcast::onnx::NodeDecision explain(const Node& node) const;
 

@@ -26,7 +26,7 @@ struct Overlay {
   Kernels float16, bfloat16, float64;
 };
 
-// Those that schema_table.cpp has.
+// The fused operators that schema_table.cpp has.
 constexpr std::string_view all_fused =
     "Attention BiasGelu EmbedLayerNormalization FastGelu FusedMatMul Gelu GroupQueryAttention MultiHeadAttention "
     "QuickGelu RotaryEmbedding SkipLayerNormalization SkipSimplifiedLayerNormalization";

@@ -158,7 +158,7 @@ void SlotBuilder::build_declared(const Node& node, const OperatorTypes& types) {
   }
 }
 
-// Its inputs and outputs keep their types, as do those of the graphs inside.
+// Leaves a node alone: its inputs, its outputs and its subgraphs keep their types.
 void SlotBuilder::build_opaque(const Node& node, std::string_view reason) {
   for (std::size_t i = 0; i < node.inputs.size(); ++i) take(node, i, exact_type);
   for (const ValueId id : node.outputs) {
@@ -237,7 +237,7 @@ void SlotBuilder::build_operator(const Node& node, const Schema& schema) {
     const ValueId id = node.inputs[i];
     if (id == no_value || !converts(id)) continue;
     const bool is_size = is_size_input(node.op_type, i);
-    // What Range gives has the type of its inputs.
+    // Range's output has the type of its inputs.
     if (parameter != nullptr && is_size) slots_.hold(variables[parameter->variable], Hold::rule, of_size);
     if (parameter == nullptr || parameter->arity == Arity::heterogeneous || makes_sizes || is_size) {
       take(node, i, exact_type);

@@ -48,7 +48,7 @@ Result<std::vector<double>> as_doubles(DType dtype, std::size_t count, std::span
   return numbers;
 }
 
-// The largest finite number instead of an infinity that a finite number became: one code below.
+// Replaces an infinity that a finite number became by the largest finite number, whose code is one below.
 Result<void> clamp_block(DType from, std::span<const std::byte> src, DType to, std::span<std::byte> dst,
                          std::size_t count) {
   const Result<std::vector<double>> before = as_doubles(from, count, src);
@@ -129,7 +129,7 @@ Result<void> write_zeros(std::uint64_t bytes, io::OutputFile& target) {
   return {};
 }
 
-// What stands for an old file in the name of the new one, so that a second conversion gives the same: "w.bin" for
+// Returns the part of a new file's name that stands for the old file; a second conversion keeps it: "w.bin" for
 // "w.bin" and, of the model "m.onnx", for "m.onnx.w.bin.data".
 std::string word_of(std::string_view origin, const std::string& model_name) {
   std::string_view word = origin.substr(origin.rfind('/') + 1);

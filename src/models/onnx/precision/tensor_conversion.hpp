@@ -1,4 +1,4 @@
-// The elements of a TensorProto in another type: surveyed before the conversion, converted while they are written.
+// Surveys the elements of a TensorProto before a conversion, and converts them while they are written.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
@@ -50,7 +50,7 @@ struct NumberSurvey {
 // Applies min_positive and max_finite of a change.
 void limit_numbers(const TensorChange& change, std::span<double> numbers) noexcept;
 
-// Where tensors go that do not stay in the model; the file is written after the model is known to be complete.
+// Assigns external tensors to files, which are written after the model is known to be complete.
 class ExternalFiles {
  public:
   struct File {
@@ -75,7 +75,7 @@ class ExternalFiles {
   };
   explicit ExternalFiles(Layout layout) : layout_(std::move(layout)) {}
 
-  // `origin`: where the tensor was outside, "" if it was not.
+  // `origin`: the external file that held the tensor; empty if the model did.
   [[nodiscard]] Place add(const std::string& tensor, const std::string& origin, std::uint64_t bytes,
                           WireRope::Producer producer);
   // Adds a file of its own, for tensors that name it already.

@@ -1,4 +1,4 @@
-// Weights as int8 with a scale for each output channel: x is about q * scale, with q from -127 to 127.
+// Makes weights int8 with a scale for each output channel: x is about q * scale, with q from -127 to 127.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
@@ -21,7 +21,7 @@ struct Quantization {
   }
 };
 
-// The axis of the output channels of a weight that `node` takes as input `index`.
+// Returns the axis of the output channels of a weight that is input `index` of `node`.
 [[nodiscard]] std::size_t channel_axis(const Node& node, std::size_t index, std::size_t rank);
 
 // Reads the weight once. Returns null if it has an infinity or NaN, which int8 cannot hold. Errors: parse, unsupported,

@@ -1,4 +1,4 @@
-// What a model that is run must have besides what every model must: tensors alone, values of the types that they say.
+// Checks what a model must have to be run: only tensors, and values of the types that they declare.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include "io/memory_budget.hpp"

@@ -15,7 +15,7 @@ using ::tensorcast::onnx::CastRole;
 
 namespace {
 
-// Finds what a Cast is for, from where its input comes and where its result goes.
+// Finds the role of a Cast from the origin of its input and the uses of its result.
 class CastExplainer {
  public:
   CastExplainer(const Model& model, const CastElision& elision)

@@ -1,4 +1,4 @@
-// The Casts of a model, and why each is there.
+// Lists the Casts of a model, and why each is there.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace tensorcast::models::onnx {
 
-// `model` has its types inferred.
+// The types of `model` must be inferred.
 [[nodiscard]] std::vector<::tensorcast::onnx::CastInfo> list_casts(const Model& model);
 
 }  // namespace tensorcast::models::onnx

@@ -63,7 +63,7 @@ Result<std::vector<std::int64_t>> read_dims(const io::InputFile& file, ByteRange
   return dims;
 }
 
-// What cannot be read is a problem of the tensor, not of the list: external data may be missing.
+// A tensor that cannot be read gets a `problem`, and the list goes on: external data may be missing.
 Result<TensorSummary> summary_of(const io::InputFile& file, const Initializer& initializer, std::string shown) {
   constexpr std::uint32_t sparse_dims = 3;  // of SparseTensorProto
   const ByteRange whole{.offset = initializer.field.offset, .length = initializer.field.length};

@@ -1,4 +1,4 @@
-// Fields of a message, and attributes of a new node, as they stand in a model's file.
+// Encodes fields of a message, and attributes of a new node, as a model's file has them.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include <protozero/varint.hpp>
@@ -13,7 +13,7 @@
 
 namespace tensorcast::models::onnx {
 
-// The key and length of a field that holds `length` bytes.
+// Returns the key and length of a field of `length` bytes.
 [[nodiscard]] inline std::string encode_head(std::uint32_t number, std::uint64_t length) {
   std::string text;
   protozero::write_varint(std::back_inserter(text), std::uint64_t{number} << 3 | 2);
@@ -46,7 +46,7 @@ namespace tensorcast::models::onnx {
   return encode_attribute(name, AttributeType::string, encode_field(attribute_field::s, value));
 }
 
-// The type as `to` of a Cast before opset 6 names it.
+// Returns the type as `to` of a Cast before opset 6 names it.
 [[nodiscard]] inline std::string cast_word(DType dtype) {
   std::string word(dtype == DType::float32 ? "FLOAT" : dtype == DType::float64 ? "DOUBLE" : name(dtype));
   for (char& c : word) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;

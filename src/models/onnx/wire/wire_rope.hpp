@@ -24,12 +24,12 @@ class WireRope {
   void copy(std::uint64_t begin, std::uint64_t end);  // bytes of the source
   void text(std::string_view bytes);
   void produce(std::uint64_t bytes, Producer producer);
-  // A field of this message, with its key and length.
+  // Appends a field that is this message, with its key and length.
   void message(std::uint32_t number, WireRope contents);
   void append(WireRope other);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  // The same bytes as a file, unless a part is produced. `source` outlives the result.
+  // Returns a file of the same bytes, unless a part is produced. `source` outlives the result.
   [[nodiscard]] io::InputFile as_file(const io::InputFile& source) &&;
   // Stops between pieces, and blocks of long ones, when `go_on` returns false. Errors: io; cancelled; those of
   // producers; internal if one writes another amount than announced.
@@ -57,14 +57,14 @@ class Splice {
   // [begin, end): the message's contents.
   Splice(std::uint64_t begin, std::uint64_t end) : begin_(begin), end_(end) {}
 
-  // A field gets new contents.
+  // Gives a field new contents.
   void replace(const formats::onnx::WireField& part, WireRope contents);
-  // Whole fields stand in the place of one.
+  // Replaces a field by whole fields.
   void replace_by_fields(const formats::onnx::WireField& part, WireRope fields);
-  // Whole fields stand before what begins at `at`, behind those that were inserted there before.
+  // Inserts whole fields before what begins at `at`, after those that were inserted there before.
   void insert(std::uint64_t at, WireRope fields);
   [[nodiscard]] bool changed() const noexcept { return !edits_.empty(); }
-  // The new contents.
+  // Returns the new contents.
   [[nodiscard]] WireRope finish() &&;
 
  private:
@@ -79,7 +79,7 @@ class Splice {
   std::vector<Edit> edits_;
 };
 
-// The contents of a message, to which take(field, end, rope) adds what each field becomes. Errors: parse, io; those of
+// Makes the contents of a message: take(field, end, rope) adds what each field becomes. Errors: parse, io; those of
 // take().
 template <class Take>
 [[nodiscard]] Result<WireRope> rewritten(const io::InputFile& file, std::uint64_t begin, std::uint64_t end, Take take) {
@@ -97,7 +97,7 @@ template <class Take>
   return rewritten(file, message.offset, end_of(message), take);
 }
 
-// The contents of a message in which each field `number`, itself a message, has the contents become(field).
+// Makes the contents of a message in which each field `number`, itself a message, has the contents become(field).
 template <class Become>
 [[nodiscard]] Result<WireRope> with_message(const io::InputFile& file, const WireField& message, std::uint32_t number,
                                             Become become) {
