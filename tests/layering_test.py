@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The laws of the source tree: what may include what, how large a file may be, how folders are named."""
 
+import graphlib
 import pathlib
 import re
 import subprocess
 
 import pytest
+import source_lengths
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 CODE = {".cpp", ".hpp", ".c", ".h"}
+LIST_OF_OPTIONS = re.compile(r"options/\w+\.hpp|(convert|models/onnx)/convert_options\.hpp")
 TEXT = CODE | {".py", ".md", ".txt", ".cmake", ".json", ".in", ".map", ".ini", ".toml", ".yml", ".yaml", ""}
 
 
@@ -132,7 +135,7 @@ def test_programs_use_the_public_interface_only(user):
         if not name.startswith("tensorcast/")
         and not (path.parent / name).exists()
         and not (path.parent / f"{name}.in").exists()  # is generated
-        and not (user == "tools" and name.startswith("options/"))  # the lists of options are constants
+        and not (user == "tools" and LIST_OF_OPTIONS.fullmatch(name))  # constants
     ]
     assert not inside
 
@@ -158,6 +161,51 @@ def test_no_file_is_over_600_lines():
     limited = [path for path in FILES if path.suffix in CODE | {".py", ".cmake", ".md", ""} and path.name != "LICENSE"]
     lengths = {shown(path): path.read_bytes().count(b"\n") for path in limited if "testdata" not in path.parts}
     assert not {name: length for name, length in lengths.items() if length > 600}
+
+
+def test_no_function_is_over_80_lines():
+    long = []
+    for path in FILES:
+        if "testdata" in path.parts or path.suffix not in CODE | {".py"}:
+            continue
+        read = source_lengths.python_functions if path.suffix == ".py" else source_lengths.cpp_functions
+        long += [f"{shown(path)}:{line}: {name}, {lines} lines" for name, line, lines in read(path.read_text()) if lines > 80]
+    assert not long
+
+
+def test_functions_are_found():
+    found = source_lengths.cpp_functions('''
+namespace a {  // {
+constexpr int table[] = {1, 2};
+template <class T>
+struct S : Base<T> {
+  S(int x) noexcept : x_{x}, y_(1) { if (x) { f("}"); } }
+  [[nodiscard]] auto size() const -> std::vector<int> {
+    return R"(
+})";
+  }
+};
+}  // namespace a
+TEST(Name, Of) {
+  const auto work = [&](char c) { return c == \'{\'; };
+}
+''')
+    assert [(line, lines) for _, line, lines in found] == [(6, 1), (7, 4), (13, 3)]
+    text = 'def f():\n    """Doc.\n\n    More."""\n    def g():\n        pass\n    return g\n'
+    assert source_lengths.python_functions(text) == [("f", 1, 4), ("g", 5, 2)]
+
+
+def test_python_has_no_circle_of_imports():
+    modules = {}
+    for path in FILES:
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        if path.suffix == ".py" and parts[:2] == ("python", "tensorcast"):
+            is_package = parts[-1] == "__init__"
+            modules[".".join(parts[1:-1] if is_package else parts[1:])] = path, ".".join(parts[1:-1])
+    assert len(modules) > 20
+    imports = {name: source_lengths.imports_when_loaded(path.read_text(), package, set(modules))
+               for name, (path, package) in modules.items()}
+    assert list(graphlib.TopologicalSorter(imports).static_order())  # CycleError names the circle
 
 
 def test_folders_and_files_are_named_after_concepts():

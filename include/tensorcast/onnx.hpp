@@ -62,6 +62,14 @@ enum class ExternalData : std::uint8_t {
   inside,      // in the model
 };
 
+// Limits of the numbers of initializers, as other converters have them.
+enum class Clamp : std::uint8_t {
+  none,
+  finite,                // OnOverflow::clamp
+  onnxconverter_common,  // its default: min_positive 1e-7, max_finite 1e4
+  onnxruntime,           // its default: min_positive 5.96e-8, max_finite 65504
+};
+
 inline constexpr std::int64_t keep_opset = 0;
 inline constexpr std::int64_t auto_opset = -1;
 
@@ -101,7 +109,8 @@ struct ConvertRequest {
   // Types of operators, for those that have no schema: "own::Op:in=float16,out=float16", "own::Op:in0=float16".
   std::vector<std::string> operator_types = {};
   // Limits of the numbers of initializers, applied before conversion: nonzero magnitudes are raised to `min_positive`,
-  // finite ones lowered to `max_finite`. 0: no limit.
+  // finite ones lowered to `max_finite`. 0: that of `clamp`, which may have none.
+  Clamp clamp = Clamp::none;
   double min_positive = 0.0;
   double max_finite = 0.0;
   // Also removes Casts to a narrower type and back whose types change, which changes values.

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "array_types.hpp"
+#include "option_values.hpp"
 #include "options/cast_options.hpp"
 
 namespace tensorcast::python {
@@ -104,7 +105,8 @@ DType resolve(PyObject* argument) {
   return DType::undefined;
 }
 
-// Sets CastError for the value of an option. Returns -1.
+}  // namespace
+
 int refuse(PyObject* keyword, const char* needed, PyObject* value) {
   PyObject* text = PyUnicode_FromFormat("%U must be %s, not %R", keyword, needed, value);
   const char* words = text == nullptr ? nullptr : PyUnicode_AsUTF8(text);
@@ -113,37 +115,27 @@ int refuse(PyObject* keyword, const char* needed, PyObject* value) {
   return -1;
 }
 
-// Reads a word of an option.
-template <class Option>
-int choose(PyObject* keyword, PyObject* value, const Option& option, typename Option::Type& result) {
+int word_number(PyObject* keyword, PyObject* value, const options::Words& words, int& number) {
   const char* text = PyUnicode_Check(value) ? PyUnicode_AsUTF8(value) : nullptr;
   std::string allowed;
-  int number = 0;
-  for (const char* word : option.words) {
-    if (text != nullptr && std::strcmp(text, word) == 0) {
-      result = static_cast<typename Option::Type>(number);
-      return 1;
-    }
+  number = 0;
+  for (const char* word : words) {
+    if (text != nullptr && std::strcmp(text, word) == 0) return 1;
     ++number;
     allowed.append(allowed.empty() ? "one of '" : ", '").append(word).append("'");
   }
   return refuse(keyword, allowed.c_str(), value);
 }
 
-int whole_number(PyObject* keyword, PyObject* value, int& result) {
+int whole_number(PyObject* keyword, PyObject* value, std::int64_t largest, std::int64_t& result) {
   PyObject* index = PyBool_Check(value) ? nullptr : PyNumber_Index(value);  // of NumPy, too
-  const long number = index == nullptr ? -1 : PyLong_AsLong(index);
+  result = index == nullptr ? -1 : PyLong_AsLongLong(index);
   Py_XDECREF(index);
-  if (number < 0 || number > 1'000'000) {
-    PyErr_Clear();
-    return refuse(keyword, "a whole number from 0 on", value);
-  }
-  result = static_cast<int>(number);
-  return 1;
+  if (result >= 0 && result <= largest) return 1;
+  PyErr_Clear();
+  return refuse(keyword, "a whole number from 0 on", value);
 }
 
-// Takes bools, NumPy's too, and the 0 and 1 of ONNX's attributes. Anything else is a mistake that truth would hide:
-// "no" is true.
 int truth_value(PyObject* keyword, PyObject* value, bool& result) {
   const bool is_bool = PyBool_Check(value) || PyArray_IsScalar(value, Bool);
   const long number = !is_bool && PyLong_CheckExact(value) ? PyLong_AsLong(value) : -1;
@@ -165,8 +157,6 @@ int real_number(PyObject* keyword, PyObject* value, double& result) {
   return -1;
 }
 
-}  // namespace
-
 DType dtype_argument(PyObject* argument) {
   if (!may_be_cached(argument)) return resolve(argument);
   PyObject* known = PyDict_GetItemWithError(dtype_cache(), argument);
@@ -183,21 +173,11 @@ DType dtype_argument(PyObject* argument) {
 int option_argument(PyObject* keyword, PyObject* value, CastOptions& options) {
   const char* name = PyUnicode_AsUTF8(keyword);
   if (name == nullptr) return -1;
-  if (std::strcmp(name, "threads") == 0) return whole_number(keyword, value, options.execution.threads);
+  if (std::strcmp(name, "threads") == 0) return read_int(keyword, value, options.execution.threads);
   int read = 0;
   options::all_of(options::cast_options, [&](const auto& option) {
     if (std::strcmp(name, option.name) != 0) return true;
-    auto& result = options.*option.member;
-    using Value = std::decay_t<decltype(result)>;
-    if constexpr (std::is_enum_v<Value>) {
-      read = choose(keyword, value, option, result);
-    } else if constexpr (std::is_same_v<Value, bool>) {
-      read = truth_value(keyword, value, result);
-    } else if constexpr (std::is_same_v<Value, int>) {
-      read = whole_number(keyword, value, result);
-    } else {
-      read = real_number(keyword, value, result);
-    }
+    read = read_option(keyword, value, option, options.*option.member);
     return false;
   });
   return read;

@@ -5,8 +5,12 @@
 
 #include <nanobind/nanobind.h>
 
+#include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
+
+#include "option_values.hpp"
 
 namespace tensorcast::python {
 
@@ -40,6 +44,38 @@ inline CastOptions options_of(const nb::dict& keywords) {
     if (taken != 1) throw nb::python_error();
   }
   return options;
+}
+
+// Calls take(item) for each item of an iterable, or for a single text or an object that is none.
+template <class Take>
+void each_item(nb::handle given, Take&& take) {
+  if (PyUnicode_Check(given.ptr()) || PyObject_HasAttrString(given.ptr(), "__iter__") == 0) {
+    take(given);
+  } else {
+    for (const nb::handle item : given) take(item);
+  }
+}
+
+template <class Option>
+void read_bound_option(nb::handle value, const Option& option, typename Option::Type& result) {
+  using Value = typename Option::Type;
+  if constexpr (std::is_same_v<Value, DType>) {
+    result = dtype_or_undefined(value);
+  } else if constexpr (std::is_same_v<Value, std::vector<DType>>) {
+    result.clear();
+    each_item(value, [&](nb::handle item) { result.push_back(dtype_of(item)); });
+  } else if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
+    result.clear();
+    each_item(value, [&](nb::handle item) {
+      if (!PyUnicode_Check(item.ptr())) {
+        PyErr_Format(PyExc_TypeError, "%s= takes texts, not %R", option.name, item.ptr());
+        throw nb::python_error();
+      }
+      result.emplace_back(nb::borrow<nb::str>(item).c_str());
+    });
+  } else {
+    if (read_option(nb::str(option.name).ptr(), value.ptr(), option, result) != 1) throw nb::python_error();
+  }
 }
 
 }  // namespace tensorcast::python

@@ -9,18 +9,15 @@
 
 #include <optional>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
+
+#include "convert/convert_options.hpp"
 
 namespace tensorcast::python {
 
 namespace {
-
-// Sets a field of the request if the dictionary has it.
-template <class T>
-void take(const nb::dict& fields, const char* name, T& field) {
-  if (fields.contains(name)) field = nb::cast<T>(fields[name]);
-}
 
 std::vector<ConvertRule> rules_of(nb::handle argument) {
   using Row = std::tuple<std::string, nb::object, std::vector<std::int64_t>, std::uint64_t, std::optional<double>>;
@@ -34,6 +31,32 @@ std::vector<ConvertRule> rules_of(nb::handle argument) {
                      .scale = scale});
   }
   return rules;
+}
+
+std::vector<Rename> renames_of(nb::handle argument) {
+  std::vector<Rename> renames;
+  for (const nb::handle row : argument) {
+    const auto [pattern, replacement] = nb::cast<std::pair<std::string, std::string>>(row);
+    renames.push_back({.pattern = pattern, .replacement = replacement});
+  }
+  return renames;
+}
+
+// Sets an option of the request if the dictionary has it.
+template <class Option>
+void take(const nb::dict& fields, const Option& option, typename Option::Type& value) {
+  using Value = typename Option::Type;
+  if (!fields.contains(option.name)) return;
+  const nb::object given = fields[option.name];
+  if constexpr (std::is_same_v<Value, std::vector<ConvertRule>>) {
+    value = rules_of(given);
+  } else if constexpr (std::is_same_v<Value, std::vector<Rename>>) {
+    value = renames_of(given);
+  } else if constexpr (std::is_same_v<Value, std::vector<std::int64_t>>) {
+    value = nb::cast<Value>(given);
+  } else {
+    read_bound_option(given, option, value);
+  }
 }
 
 nb::dict shard_row(const ShardOutcome& shard) {
@@ -69,47 +92,23 @@ std::optional<RawLayout> raw_layout(nb::handle argument) {
 
 OutputFilter filter_of(const nb::dict& fields) {
   OutputFilter filter;
-  take(fields, "drop", filter.drop);
-  take(fields, "only", filter.only);
-  if (fields.contains("rename")) {
-    for (const nb::handle row : fields["rename"]) {
-      const auto [pattern, replacement] = nb::cast<std::pair<std::string, std::string>>(row);
-      filter.rename.push_back({.pattern = pattern, .replacement = replacement});
-    }
-  }
-  take(fields, "skip_files", filter.skip_files);
+  options::for_each(options::request_options, [&](const auto& option) {
+    if constexpr (options::is_filter<std::decay_t<decltype(option)>>) take(fields, option, filter.*option.member);
+  });
   return filter;
 }
 
 ConvertRequest request_of(const nb::dict& fields, const nb::dict& keywords) {
   ConvertRequest request;
-  take(fields, "input", request.input);
-  take(fields, "output", request.output);
-  request.to = dtype_or_undefined(fields["to"]);
-  request.rules = rules_of(fields["rules"]);
-  take(fields, "include", request.include);
-  take(fields, "exclude", request.exclude);
-  request.filter = filter_of(fields);
-  take(fields, "keep_rank", request.keep_rank);
-  take(fields, "keep_smaller", request.keep_smaller);
-  if (nb::cast<bool>(fields["weights_only"])) request.preset = Preset::weights_only;
+  options::for_each(options::request_options,
+                    [&](const auto& option) { take(fields, option, value_of(request, option)); });
+  if (fields.contains("input")) request.input = nb::cast<std::string>(fields["input"]);
+  if (fields.contains("output")) request.output = nb::cast<std::string>(fields["output"]);
   if (fields.contains("from_")) request.from = source_types(fields["from_"]);
   if (fields.contains("raw")) request.raw = raw_layout(fields["raw"]);
-  take(fields, "max_shard_bytes", request.max_shard_bytes);
-  take(fields, "single_file", request.single_file);
-  take(fields, "overwrite", request.overwrite);
-  take(fields, "parents", request.parents);
-  take(fields, "allow_odd", request.allow_odd);
-  take(fields, "raw_codes", request.raw_codes);
-  take(fields, "respell", request.respell);
-  take(fields, "exact", request.exact);
-  take(fields, "dry_run", request.dry_run);
-  take(fields, "report", request.report);
-  take(fields, "verify", request.verify);
   if (fields.contains("strict_loss")) {
     request.on_loss = nb::cast<bool>(fields["strict_loss"]) ? OnLoss::fail : OnLoss::tell;
   }
-  take(fields, "zero_limit", request.zero_limit);
   const CastOptions options = options_of(keywords);
   request.options = options;
   request.execution = options.execution;

@@ -19,11 +19,11 @@ namespace tensorcast::python {
 // None, or a pair of dtype and shape.
 [[nodiscard]] std::optional<RawLayout> raw_layout(nb::handle argument);
 
-// Reads drop, only, rename (pairs) and skip_files; each may be missing.
+// Reads the options of an OutputFilter; each may be missing, and `rename` has pairs.
 [[nodiscard]] OutputFilter filter_of(const nb::dict& fields);
 
-// Reads the fields of a request, each under its name in ConvertRequest, those with defaults only if they are there, and
-// the keywords of CastOptions. Rules are tuples of pattern, dtype or None to keep, ranks, and `smaller`.
+// Reads the options of convert_options.hpp that are there, `input`, `output`, `from_` and `raw`, and the keywords of
+// CastOptions. Rules are tuples of pattern, dtype or None to keep, ranks, `smaller` and scale.
 [[nodiscard]] ConvertRequest request_of(const nb::dict& fields, const nb::dict& keywords);
 
 // Calls `progress(bytes done, bytes in all, tensor)` with the GIL; None: only looks for signals. Returns false for

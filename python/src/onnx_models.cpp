@@ -7,92 +7,49 @@
 
 #include <functional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "convert_request.hpp"
+#include "models/onnx/convert_options.hpp"
 #include "tensorcast/onnx.hpp"
 
 namespace tensorcast::python {
 
 namespace {
 
-// Returns the choice of this name. CastError names the keyword and the choices.
-template <class Choice, std::size_t count>
-Choice choice_of(const nb::dict& options, const char* keyword,
-                 const std::pair<std::string_view, Choice> (&choices)[count]) {
-  const auto given = nb::cast<std::string>(options[keyword]);
-  std::string known;
-  for (const auto& [word, choice] : choices) {
-    if (word == given) return choice;
-    known += known.empty() ? "" : ", ";
-    known += word;
+// Reads True, names, or a dictionary of types by name, in which None keeps a type.
+void read_io_types(nb::handle given, onnx::ConvertRequest& request) {
+  if (PyBool_Check(given.ptr())) {
+    request.keep_io_types = given.is(nb::bool_(true));
+  } else if (PyDict_Check(given.ptr())) {
+    for (const auto& [edge, dtype] : nb::borrow<nb::dict>(given)) {
+      if (dtype.is_none()) {
+        request.keep_io_names.push_back(nb::cast<std::string>(edge));
+      } else {
+        request.io_types.emplace_back(nb::cast<std::string>(edge), dtype_of(dtype));
+      }
+    }
+  } else {
+    each_item(given, [&](nb::handle edge) { request.keep_io_names.push_back(nb::cast<std::string>(edge)); });
   }
-  raise_error({.code = ErrorCode::invalid_argument,
-               .message = std::string(keyword) + "= is one of " + known + ", not '" + given + "'"});
-  throw nb::python_error();
 }
 
-std::vector<std::string> names_in(const nb::dict& options, const char* keyword) {
-  return nb::cast<std::vector<std::string>>(options[keyword]);
-}
-
-onnx::ConvertRequest request_of_model(const std::string& src, const std::string& dst, nb::handle to,
-                                      const nb::dict& options) {
-  using onnx::ExternalData;
-  using onnx::Functions;
-  using onnx::Masks;
-  using onnx::OnOverflow;
-  using onnx::Runtime;
-  using onnx::SharedInitializers;
+onnx::ConvertRequest request_of_model(const std::string& src, const std::string& dst, nb::handle to, bool overwrite,
+                                      const nb::dict& given) {
   onnx::ConvertRequest request;
   request.input = src;
   request.output = dst;
   request.to = dtype_of(to);
-  for (const nb::handle from : nb::borrow<nb::list>(options["from_"])) request.from.push_back(dtype_of(from));
-  request.opset = nb::cast<std::int64_t>(options["opset"]);
-  request.keep_io_types = nb::cast<bool>(options["keep_io_types"]);
-  request.keep_io_names = names_in(options, "keep_io_names");
-  for (const auto& [edge, dtype] : nb::cast<std::vector<std::pair<std::string, nb::object>>>(options["io_types"])) {
-    request.io_types.emplace_back(edge, dtype_of(dtype));
-  }
-  request.keep_op_types = names_in(options, "keep_ops");
-  request.keep_nodes = names_in(options, "keep_nodes");
-  request.keep = names_in(options, "keep");
-  request.only = names_in(options, "only");
-  request.operator_types = names_in(options, "op_types");
-  request.explain = names_in(options, "explain");
-  request.weights_only = nb::cast<bool>(options["weights_only"]);
-  request.dry_run = nb::cast<bool>(options["dry_run"]);
-  request.overwrite = nb::cast<bool>(options["overwrite"]);
-  request.runtime = choice_of<Runtime>(options, "runtime",
-                                       {{"onnxruntime_cpu", Runtime::onnxruntime_cpu},
-                                        {"onnxruntime_cuda", Runtime::onnxruntime_cuda},
-                                        {"tensorrt", Runtime::tensorrt},
-                                        {"openvino", Runtime::openvino},
-                                        {"any", Runtime::any}});
-  request.on_overflow = choice_of<OnOverflow>(options, "on_overflow",
-                                              {{"keep_high", OnOverflow::keep_high},
-                                               {"clamp", OnOverflow::clamp},
-                                               {"inf", OnOverflow::inf},
-                                               {"error", OnOverflow::error}});
-  request.masks = choice_of<Masks>(options, "masks",
-                                   {{"finite", Masks::finite}, {"inf", Masks::inf}, {"as_others", Masks::as_others}});
-  request.min_positive = nb::cast<double>(options["min_positive"]);
-  request.max_finite = nb::cast<double>(options["max_finite"]);
-  request.shared_initializers = choice_of<SharedInitializers>(
-      options, "shared_init", {{"dup", SharedInitializers::duplicate}, {"cast", SharedInitializers::cast}});
-  request.functions =
-      choice_of<Functions>(options, "functions", {{"copy", Functions::copied}, {"inline", Functions::inlined}});
-  request.external_data = choice_of<ExternalData>(options, "external_data",
-                                                  {{"as_is", ExternalData::as_is},
-                                                   {"one", ExternalData::one},
-                                                   {"per_tensor", ExternalData::per_tensor},
-                                                   {"inline", ExternalData::inside}});
-  request.external_threshold = nb::cast<std::uint64_t>(options["external_threshold"]);
-  request.external_alignment = nb::cast<std::uint64_t>(options["external_alignment"]);
-  request.allow_lossy_cast_elision = nb::cast<bool>(options["allow_lossy_cast_elision"]);
+  request.overwrite = overwrite;
+  options::for_each(options::model_options, [&](const auto& option) {
+    if (!given.contains(option.name)) return;
+    if constexpr (options::is_io_types<std::decay_t<decltype(option)>>) {
+      read_io_types(given[option.name], request);
+    } else {
+      read_bound_option(given[option.name], option, request.*option.member);
+    }
+  });
   return request;
 }
 
@@ -192,9 +149,9 @@ std::function<Result<void>(const std::string&)> check_of(nb::handle check) {
   };
 }
 
-nb::dict convert_model(const std::string& src, const std::string& dst, nb::handle to, const nb::dict& options,
-                       nb::handle check) {
-  onnx::ConvertRequest request = request_of_model(src, dst, to, options);
+nb::dict convert_model(const std::string& src, const std::string& dst, nb::handle to, bool overwrite,
+                       const nb::dict& options, nb::handle check) {
+  onnx::ConvertRequest request = request_of_model(src, dst, to, overwrite, options);
   if (!check.is_none()) request.check = check_of(check);
   request.on_progress = [] {
     const nb::gil_scoped_acquire acquired;
@@ -318,8 +275,8 @@ nb::list list_model_initializers(const std::string& model) {
 }  // namespace
 
 void bind_onnx_models(nb::module_& module) {
-  module.def("onnx_convert", &convert_model, nb::arg("src"), nb::arg("dst"), nb::arg("to"), nb::arg("options"),
-             nb::arg("check").none(), "Converts the precision of an ONNX model.");
+  module.def("onnx_convert", &convert_model, nb::arg("src"), nb::arg("dst"), nb::arg("to"), nb::arg("overwrite"),
+             nb::arg("options"), nb::arg("check").none(), "Converts the precision of an ONNX model.");
   module.def("onnx_casts", &list_model_casts, nb::arg("model"), "Lists the Casts of an ONNX model.");
   module.def("onnx_clean", &clean_model, nb::arg("src"), nb::arg("dst"), nb::arg("allow_lossy_cast_elision"),
              nb::arg("dry_run"), nb::arg("overwrite"), "Removes Casts and Identities that change no value.");

@@ -30,6 +30,7 @@ from ._torch_hooks import register_with_torch as _register_with_torch
 if TYPE_CHECKING:
     from . import checkpoint, graph, mdf, onnx, onnx_backend, openvino, ort, ray, torch
     from ._blocks import block_formats, dequantize
+    from ._convert_options import ConvertOptions
     from ._exchange import DLPackArray, dlpack, from_dlpack
     from ._explain import explain
     from ._files import TensorFile, TensorFolder, convert, dtypes, inspect, load, save
@@ -73,6 +74,7 @@ __all__ = [
     "CheckpointFile",
     "CheckpointInfo",
     "CheckpointTensor",
+    "ConvertOptions",
     "ConvertResult",
     "ConvertedShard",
     "ConvertedTensor",
@@ -122,6 +124,7 @@ __all__ = [
 
 _DEFINED_IN = {
     "_blocks": ("block_formats", "dequantize"),
+    "_convert_options": ("ConvertOptions",),
     "_exchange": ("DLPackArray", "dlpack", "from_dlpack"),
     "_explain": ("explain",),
     "_files": ("TensorFile", "TensorFolder", "convert", "dtypes", "inspect", "load", "save", "open"),

@@ -8,70 +8,27 @@ import re
 import warnings
 import weakref
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
-import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 
 from . import _core, _exchange, _foreign
 from ._errors import CastError, OutOfRangeError, ParseError, UnsupportedError
+from ._numpy_types import (
+    NAME_OF_TYPE,
+    Array,
+    has_codes_only,
+    is_packable,
+    name_of,
+    numpy_type,
+    pack,
+    packed_bytes,
+    packed_type,
+    unpack,
+)
 
-Array: TypeAlias = npt.NDArray[Any]
-
-_TEXT_KINDS = "UTSO"  # fixed-width and variable-width strings, bytes, objects
 _NUMPY_TEXT = re.compile(r"[<=|]?U\d+")  # texts of at most so many characters, as U12
 _CHUNK = 1 << 16  # strings per call of the core
-
-
-def _numpy_type(name: str) -> np.dtype[Any] | None:
-    """NumPy's or ml_dtypes' type; None where an older ml_dtypes lacks it."""
-    scalar_type = bool if name == "bool" else getattr(np, name, None) or getattr(ml_dtypes, name, None)
-    return None if scalar_type is None else np.dtype(scalar_type)
-
-
-_NUMPY_TYPE = {
-    row["name"]: found
-    for row in _core.dtypes()
-    if row["name"] != "string" and (found := _numpy_type(row["name"])) is not None
-}
-_NAME_OF_TYPE: dict[np.dtype[Any], str] = {dtype: name for name, dtype in _NUMPY_TYPE.items()}
-
-
-def numpy_type(name: str) -> np.dtype[Any]:
-    """NumPy's (or ml_dtypes') dtype of a canonical name."""
-    found = _NUMPY_TYPE.get(name)
-    if found is None:
-        raise TypeError(
-            f"NumPy and the installed ml_dtypes have no {name}; pass packed=True for its codes as uint8, or upgrade "
-            "ml_dtypes if a newer release has it"
-        )
-    return found
-
-
-def has_codes_only(name: str) -> bool:
-    """Reports whether arrays of the type are arrays of its codes, of 8 bits, as NumPy and ml_dtypes lack it."""
-    return name != "string" and not is_packable(name) and name not in _NUMPY_TYPE
-
-
-def _packed_type(name: str) -> np.dtype[Any]:
-    """The type of an array that ``packed=True`` makes: codes, or whole elements."""
-    return np.dtype(np.uint8) if is_packable(name) or has_codes_only(name) else numpy_type(name)
-
-
-def name_of(array: Array) -> str:
-    """Canonical name of an array's type. TypeError for types that are not castable."""
-    if array.dtype.kind in _TEXT_KINDS:
-        return "string"
-    name = _NAME_OF_TYPE.get(array.dtype.newbyteorder("="))
-    if name is not None:
-        return name
-    known = _core.dtype_name(array.dtype)  # TypeError, with the reason
-    raise UnsupportedError(f"{known} can be promoted but not cast")
-
-
-def is_packable(name: str) -> bool:
-    return name != "string" and _core.bit_width(name) < 8
 
 
 def as_plain_array(x: Any) -> Array:
@@ -172,7 +129,7 @@ def _cast_from_text(array: Array, name: str, packed: bool, options: dict[str, An
     if packable:
         result = np.empty(packed_bytes(array.size, name), np.uint8)
     else:
-        result = _new_array(array, _packed_type(name) if packed else numpy_type(name))
+        result = _new_array(array, packed_type(name) if packed else numpy_type(name))
     storage = result.reshape(-1)
     for chunk in _chunks(array.size):
         texts = _texts(array.flat[chunk], chunk.start)
@@ -223,47 +180,11 @@ def _text_array(texts: list[str], dtype: np.dtype[Any], first: int = 0) -> Array
     return np.array(texts, dtype) if texts else np.empty(0, dtype)
 
 
-def packed_bytes(count: int, name: str) -> int:
-    return (count * _core.bit_width(name) + 7) // 8
-
-
 def _packed_storage(array: Array, name: str) -> Array:
     """An array's elements as the core stores them: in C order, this machine's byte order, types under 8 bits packed."""
     if is_packable(name):
         return pack(array, name)
     return np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False)).reshape(-1)
-
-
-def _places(bits: int) -> Iterator[tuple[int, int, int]]:
-    """Number, byte and shift of each of eight codes, which together take ``bits`` bytes."""
-    return ((j, j * bits // 8, j * bits % 8) for j in range(8))
-
-
-def pack(array: Array, name: str) -> Array:
-    """One element per byte to packed bytes, low bits first. Shape ``(ceil(size * bits / 8),)``, uint8."""
-    bits = _core.bit_width(name)
-    groups = np.zeros((-(-array.size // 8), bits), np.uint8)
-    codes = array.reshape(-1).view(np.uint8) & ((1 << bits) - 1)
-    for j, byte, shift in _places(bits):
-        part = codes[j::8]
-        groups[: part.size, byte] |= part << shift
-        if shift + bits > 8:
-            groups[: part.size, byte + 1] |= part >> (8 - shift)
-    return groups.reshape(-1)[: packed_bytes(array.size, name)]
-
-
-def unpack(packed: Array, name: str, shape: tuple[int, ...]) -> Array:
-    """Packed bytes to an ml_dtypes array of one element per byte."""
-    bits = _core.bit_width(name)
-    groups = np.zeros((-(-packed.size // bits), bits), np.uint8)
-    groups.reshape(-1)[: packed.size] = packed
-    codes = np.empty(groups.shape[0] * 8, np.uint8)
-    for j, byte, shift in _places(bits):
-        part = groups[:, byte] >> shift
-        if shift + bits > 8:
-            part = part | groups[:, byte + 1] << (8 - shift)
-        codes[j::8] = part & ((1 << bits) - 1)
-    return codes[: math.prod(shape)].reshape(shape).view(numpy_type(name))
 
 
 def _is_in_place(out: Array, array: Array, name: str, from_name: str) -> bool:
@@ -345,7 +266,7 @@ def _cast_packed(
     if is_packable(name):
         result = np.empty(packed_bytes(count, name), np.uint8)
     else:
-        result = np.empty(shape, _packed_type(name))
+        result = np.empty(shape, packed_type(name))
     done = _core.cast_packed(dense, from_name, result, name, count, report, options)
     if isinstance(target, np.dtype) and not target.isnative:
         result = result.astype(target)
@@ -378,7 +299,7 @@ def scales_of(scale: Any, shape: tuple[int, ...]) -> Array | None:
             raise CastError("scale= gets no gradient here; pass scale.detach()")
         scale = scale.detach().cpu().double().numpy()
     given = np.asarray(scale)
-    if (given.dtype.kind not in "iuf" and given.dtype not in _NAME_OF_TYPE) or given.dtype.kind == "c":
+    if (given.dtype.kind not in "iuf" and given.dtype not in NAME_OF_TYPE) or given.dtype.kind == "c":
         raise TypeError(f"scale must be a real number or an array of them, not {scale!r}")
     numbers = given.astype(np.float64)
     try:

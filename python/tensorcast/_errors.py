@@ -6,6 +6,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -197,10 +198,11 @@ def make_error(
     return error
 
 
-def unknown_option(name: str) -> TypeError:
-    """Python's own words for a misspelled keyword."""
+def unknown_option(name: str, known: Iterable[str] = ()) -> TypeError:
+    """Python's own words for a misspelled keyword; ``known``: other options than those of a cast."""
     from ._options import DEFAULTS
 
-    near = difflib.get_close_matches(name, DEFAULTS, 1)
-    advice = f". Did you mean '{near[0]}'?" if near else f"; the options of conversions are {', '.join(DEFAULTS)}"
+    options = tuple(known) or tuple(DEFAULTS)
+    near = difflib.get_close_matches(name, options, 1)
+    advice = f". Did you mean '{near[0]}'?" if near else f"; the options of conversions are {', '.join(options)}"
     return TypeError(f"got an unexpected keyword argument '{name}'{advice}")

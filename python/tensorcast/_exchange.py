@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from . import _core
+from . import _core, _numpy_types
 from ._errors import CastError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def cast_tensor(
         return x
     if _core.dtype_name(codes.dtype) != from_name:
         if not isinstance(scale, (int, float)):
-            codes = _arrays.unpack(codes, from_name, shape)
+            codes = _numpy_types.unpack(codes, from_name, shape)
         else:
             done = _cast_packed(codes, from_name, shape, name, report, options)
             return (_like(x, done[0]), done[1]) if report else _like(x, done)
@@ -100,17 +100,15 @@ def _require_cpu(x: Any) -> None:
 def _cast_packed(
     codes: npt.NDArray[Any], from_name: str, shape: tuple[int, ...], name: str, report: bool, options: dict[str, Any]
 ) -> Any:
-    from . import _arrays
-
     count = math.prod(shape)
     if name == "string":
         raise TypeError(f"packed {from_name} becomes text in two steps; cast it to another type first")
-    if _arrays.is_packable(name):
-        storage = np.empty(_arrays.packed_bytes(count, name), np.uint8)
+    if _numpy_types.is_packable(name):
+        storage = np.empty(_numpy_types.packed_bytes(count, name), np.uint8)
     else:
-        storage = np.empty(shape, _arrays.numpy_type(name))
+        storage = np.empty(shape, _numpy_types.numpy_type(name))
     done = _core.cast_packed(codes, from_name, storage, name, count, report, options)
-    result = _arrays.unpack(storage, name, shape) if _arrays.is_packable(name) else storage
+    result = _numpy_types.unpack(storage, name, shape) if _numpy_types.is_packable(name) else storage
     return (result, done) if report else result
 
 
@@ -198,8 +196,6 @@ def from_dlpack(x: Any, /, *, device: Literal["cpu"] | None = None, copy: bool |
     Raises:
         CastError: a tensor on a device. BufferError: ``copy=False`` where a copy is due. TypeError: an unknown type.
     """
-    from . import _arrays
-
     if not is_tensor(x):
         raise TypeError(f"from_dlpack() takes an object with __dlpack__, not {type(x).__name__}")
     if device not in ("cpu", None):
@@ -214,4 +210,4 @@ def from_dlpack(x: Any, /, *, device: Literal["cpu"] | None = None, copy: bool |
         return codes
     if copy is False:
         raise BufferError(f"packed {name} becomes one element per byte, which needs a copy")
-    return _arrays.unpack(codes, name, shape)
+    return _numpy_types.unpack(codes, name, shape)

@@ -40,7 +40,7 @@ def explain(
     Source: ONNX operator ``Cast``, versions 1 to 28; ``docs/semantics.md``.
     """
     if isinstance(value, np.generic):
-        from ._arrays import name_of
+        from ._numpy_types import name_of
 
         from_ = name_of(np.asarray(value)) if from_ is None else from_
         value = value.item() if isinstance(value, (np.integer, np.bool_)) else float(value)

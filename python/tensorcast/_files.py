@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
 import numpy.typing as npt
 
-from . import _arrays, _core, _progress, _remote, _requests, _tensors
+from . import _arrays, _core, _numpy_types, _progress, _remote, _requests, _tensors
 from ._arguments import plain_errors
+from ._convert_options import ConvertOptions
 from ._errors import CastError, UnsupportedError
-from ._options import CastOptions, DTypeLike, shows_options
+from ._option_list import DEFAULTS, REQUEST_DEFAULTS
+from ._options import CastOptions, DTypeLike, shows, shows_options
 from ._progress import Progress
-from ._requests import Path, Patterns, Preset, Renames, Rules
+from ._requests import Path
 from ._results import (
     CheckpointFile,
     CheckpointInfo,
@@ -48,40 +50,18 @@ TorchName: TypeAlias = Literal["pt", "torch"]
 FileFormat: TypeAlias = Literal["npy", "npz", "safetensors", "gguf", "pytorch", "tensor_proto", "raw"]
 
 
-@shows_options
+@shows(ConvertOptions, {**REQUEST_DEFAULTS, **DEFAULTS})
 @plain_errors
 def convert(
     src: Path,
     dst: Path,
     to: DTypeLike | None = None,
     *,
-    rules: Rules = (),
-    include: Patterns = (),
-    exclude: Patterns = (),
-    drop: Patterns = (),
-    only: Patterns = (),
-    rename: Renames = (),
-    skip_files: Patterns = (),
-    keep_rank: int | Iterable[int] = (),
-    keep_smaller: int = 0,
-    preset: Preset | None = None,
     from_: SourceTypes = None,
     raw: tuple[DTypeLike, Sequence[int]] | None = None,
-    max_shard_size: int | str | None = None,
-    single_file: bool = False,
-    overwrite: bool = False,
-    parents: bool = False,
-    dry_run: bool = False,
-    report: bool = False,
-    verify: bool = False,
     strict_loss: bool = False,
-    zero_limit: float = 0.01,
-    allow_odd: bool = False,
-    raw_codes: bool = False,
-    respell: str | None = None,
-    exact: bool = False,
     progress: Progress = None,
-    **options: Unpack[CastOptions],
+    **options: Unpack[ConvertOptions],
 ) -> ConvertResult:
     """Converts every tensor of a file, or of a checkpoint: a folder, or the index of one.
 
@@ -93,38 +73,17 @@ def convert(
             folder, or ``NAME.safetensors.index.json``, is converted to a folder. Both may be URLs of fsspec, such as
             ``s3://bucket/model`` and ``hf://org/model``; see :func:`set_storage_options`.
         to: type of the floating-point tensors that no rule names.
-        rules: ``{regular expression: dtype}``; the first that matches a tensor's name decides, and ``None`` keeps the
-            tensor as it is. A list of :class:`Rule` has conditions, too.
-        include, exclude: regular expressions (RE2) of names to convert or to leave alone; a string is one. With a
-            ``dst`` of one array, such as ``.npy``, the tensor that ``include`` matches is all that is written.
-        drop, only: regular expressions of names that are not, or that alone are, written.
-        rename: ``{regular expression: replacement}``, applied one after another to each name; ``\\1`` is the first
-            group. ``{r"^module\\.": ""}`` strips a prefix. Rules and messages have the names of ``src``.
-        skip_files: of a folder: globs of files and folders to leave out, such as ``"*.bin"`` and ``"original"``.
-        keep_rank, keep_smaller: leave tensors with this number of dimensions, or one of these: ``(0, 1)`` for biases and
-            norms; leave tensors with fewer elements.
-        preset: ``"weights-only"`` leaves all but the matrices of layers: embeddings, output head, norms, vectors.
         from_: the ml_dtypes type of opaque npy descriptors; ``{tensor: dtype}`` names it for single arrays of an npz.
         raw: type and shape of a ``src`` of raw elements.
-        max_shard_size, single_file: of a checkpoint: cut its tensors anew into files of at most ``"5GB"``, or one file.
-        overwrite, parents: replace an existing ``dst``; create the folders of ``dst`` that do not exist.
-        dry_run: plan only; of a checkpoint, ``.requirements`` has the time, memory and disk that it will need.
-        report: measure what the conversion did to each tensor; verify: read the result back, and compare.
         strict_loss: fail if an element overflows, is clamped, wraps around, or loses a NaN or an infinity, or if more
             than ``zero_limit`` of a tensor's nonzero elements become zero. Else a tensor that is destroyed is a
             :class:`LossWarning`: more than half of its nonzero elements become zero, the signal to noise ratio is under
             3 dB, an element overflows to infinity or wraps around, or more than 1 % are out of range.
             Where a filter makes a LossWarning an error, it comes before the output; a folder is then converted with
             ``strict_loss``.
-        zero_limit: with ``strict_loss``: a share from 0 to 1.
-        allow_odd: convert also tensors that PyTorch could not load from safetensors, as their last dimension would end
-            within a byte; else they are left as they are.
-        raw_codes: convert weights of 8 bits although a tensor beside them has their scales.
-        respell: give quantized layers the names and packing of ``"compressed-tensors"``, ``"modelopt"``, ``"gpt-oss"``,
-            ``"deepseek"``, ``"comfyui"``, ``"transformers-mxfp8"`` or ``"gguf"``; ``exact`` refuses rounded reciprocals.
         progress: ``True`` for a line on standard error; or a function, called with bytes done, bytes in all, tensor
             name, which cancels by returning ``False``.
-        **options: those of :func:`cast`; ``scale`` is one number.
+        **options: those of :class:`ConvertOptions`, which has those of :func:`cast`; ``scale`` is one number.
 
     Raises:
         CastError: with ``.tensor`` and ``.index`` where they apply; nothing is then left on disk, of a folder nothing
@@ -132,34 +91,24 @@ def convert(
         FileError: it is also the ``OSError`` that one expects, such as ``FileNotFoundError`` and ``FileExistsError``.
         Cancelled: ``progress`` returned ``False``. The same holds for it, and for ``KeyboardInterrupt`` after Ctrl-C.
     """
-    request = _requests.selection(to, rules, include, exclude, keep_rank, keep_smaller, preset, raw_codes)
-    request |= _requests.output_filter(drop, only, rename, skip_files) | _requests.respelling(respell, exact)
-    request |= {
+    of_cast: dict[str, Any] = {**options}
+    request = _requests.fields(of_cast) | {
+        "to": to,
         "input": _remote.path_of(src),
         "output": _remote.path_of(dst),
         "from_": from_,
         "raw": raw,
-        "max_shard_bytes": _requests.shard_bytes(max_shard_size),
-        "single_file": single_file,
-        "overwrite": overwrite,
-        "parents": parents,
-        "dry_run": dry_run,
-        "report": report,
-        "verify": verify,
         "strict_loss": strict_loss,
-        "zero_limit": _requests.share(zero_limit),
-        "allow_odd": allow_odd,
     }
-    cuts = single_file or max_shard_size is not None
+    cuts = request["single_file"] or request["max_shard_size"]
     if cuts and not _core.is_checkpoint(request["input"]):
         raise CastError("max_shard_size= and single_file= are for folders and indexes; a file is written as one file")
-    filters = request["drop"] or request["only"] or request["rename"]
-    asks = to is not None or request["rules"] or request["include"] or cuts or filters
+    asks = to is not None or cuts or any(request[name] for name in ("rules", "include", "drop", "only", "rename"))
     same_format = os.path.splitext(request["input"])[1] == os.path.splitext(request["output"])[1]
     if not asks and (same_format or _core.is_checkpoint(request["input"])):
         raise CastError("there is no type to convert to; name it with to=, or types for tensors with rules=")
     with _progress.shown(progress) as tell, _remote.files_here(request), _remote.staged(request):
-        done = _core.convert(request, tell, {**options})
+        done = _core.convert(request, tell, of_cast)
         if done["other_data"]:  # beside `dst`, also where that is written elsewhere first
             done["other_data"] = os.path.join(os.path.dirname(dst), os.path.basename(done["other_data"]))
         return _requests.convert_result(done, 3)
@@ -337,7 +286,7 @@ class TensorFile(Mapping[str, _Kind]):
         if self._as_torch:
             from . import _torch_memory
 
-            name = name or _arrays.name_of(array)
+            name = name or _numpy_types.name_of(array)
             kind = _torch_memory.tensor_of(_arrays._packed_storage(array, name).view("uint8").reshape(-1), name, array.shape)
         return kind  # type: ignore[no-any-return]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import _arrays
+from . import _numpy_types
 
 
 def _library(x: Any) -> str:
@@ -49,7 +49,7 @@ def _of_openvino(x: Any) -> npt.NDArray[Any]:
     if name is None:
         raise TypeError(f"no cast knows OpenVINO's {x.element_type.to_string()}")
     if name in ours._PACKED:
-        return _arrays.unpack(x.data.view(np.uint8).reshape(-1), name, tuple(x.shape))
+        return _numpy_types.unpack(x.data.view(np.uint8).reshape(-1), name, tuple(x.shape))
     array: npt.NDArray[Any] = ours._array(x, name)
     return array
 

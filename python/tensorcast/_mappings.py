@@ -9,18 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from . import _arrays, _core, _foreign, _requests, _tensors
+from . import _arrays, _core, _foreign, _numpy_types, _requests, _tensors
 from ._errors import CastError
+from ._option_list import OF_MAPPINGS, REQUEST_DEFAULTS
 
-_SELECTION: dict[str, Any] = {
-    "rules": (),
-    "include": (),
-    "exclude": (),
-    "keep_rank": (),
-    "keep_smaller": 0,
-    "preset": None,
-    "raw_codes": False,
-}
 _PER_TENSOR = ("copy", "order", "report")
 
 
@@ -35,9 +27,10 @@ def cast(x: Any = _MISSING, /, to: Any = _MISSING, **keywords: Any) -> Any:
         raise TypeError("cast() needs a type to convert to, such as tensorcast.cast(x, 'float16')")
     if isinstance(x, Mapping):
         return _cast_mapping(x, to, keywords)
-    for name, default in _SELECTION.items():
+    for name in OF_MAPPINGS:
         if name in keywords:
             given = keywords.pop(name)
+            default = REQUEST_DEFAULTS[name]
             if given is not default and given != default:
                 raise TypeError(f"{name}= chooses tensors of a mapping, such as a state_dict; x is {type(x).__name__}")
     return _arrays.cast(x, to, **keywords)
@@ -85,7 +78,7 @@ def _dtype_of(value: Any) -> str:
         value = _arrays.as_plain_array(value)
     try:
         if isinstance(value, (np.ndarray, np.generic)):
-            return _arrays.name_of(np.asarray(value))
+            return _numpy_types.name_of(np.asarray(value))
         return _core.dtype_name(value.dtype)
     except (TypeError, CastError):
         return f"{value.dtype} of {type(value).__module__.partition('.')[0]}"
@@ -114,7 +107,7 @@ def _kept(value: Any, copy: bool) -> Any:
 
 
 def _cast_mapping(x: Mapping[Any, Any], to: Any, keywords: dict[str, Any]) -> Any:
-    chosen = {name: keywords.pop(name, default) for name, default in _SELECTION.items()}
+    request = {"to": to, **_requests.fields(keywords, OF_MAPPINGS)}
     per_tensor = {name: keywords.pop(name) for name in _PER_TENSOR if name in keywords}
     for name, default in (("out", None), ("packed", False), ("from_", None), ("shape", None)):
         if keywords.pop(name, default) is not default:
@@ -125,7 +118,6 @@ def _cast_mapping(x: Mapping[Any, Any], to: Any, keywords: dict[str, Any]) -> An
         raise TypeError("scale= of a mapping is one number")
     leaves = list(_leaves(x))
     rows = [(str(name), _named_type(name, value), _shape_of(value)) for name, value in leaves]
-    request = _requests.selection(to, **chosen)
     if to is None and not request["rules"]:
         raise CastError("there is no type to convert to; name it as the second argument, or types with rules=")
     plan = iter(_core.plan_tensors(rows, request, keywords))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from . import _arrays, _core
+from . import _core, _numpy_types
 from ._core import cast
 
 _OWN_NAMES = {
@@ -32,11 +32,11 @@ def native(x: Any, elem_type: int = 0) -> Any:
     own = _OWN_NAMES.get((x.dtype.names or ("",))[0])
     if own is not None:
         codes = np.ascontiguousarray(x).view(f"u{x.dtype.itemsize}")
-        if _arrays.is_packable(own):
+        if _numpy_types.is_packable(own):
             codes = codes & np.uint8((1 << _core.bit_width(own)) - 1)
-        return codes.view(_arrays.numpy_type(own)).reshape(x.shape)
+        return codes.view(_numpy_types.numpy_type(own)).reshape(x.shape)
     if x.dtype == np.uint16 and elem_type == TensorProto.BFLOAT16:
-        return x.view(_arrays.numpy_type("bfloat16"))
+        return x.view(_numpy_types.numpy_type("bfloat16"))
     if x.dtype == np.float32 and elem_type > TensorProto.COMPLEX128:  # one of the narrow types
         return cast(x, elem_type, saturate=False)
     return x
@@ -49,7 +49,7 @@ def _own_type(name: str) -> np.dtype[Any] | None:
     if number <= TensorProto.COMPLEX128 or number not in helper.get_all_tensor_dtypes():
         return None
     probe = numpy_helper.to_array(helper.make_tensor("probe", number, [1], [1.0]))
-    if probe.dtype == _arrays.numpy_type(name):
+    if probe.dtype == _numpy_types.numpy_type(name):
         return None
     return np.dtype(np.uint16) if name == "bfloat16" else probe.dtype
 
@@ -58,7 +58,7 @@ def foreign(x: Any) -> Any:
     """Returns the array as onnx would read it from a TensorProto."""
     if not isinstance(x, np.ndarray) or x.dtype.kind in "OUT":
         return x
-    own = _own_type(_arrays.name_of(x))
+    own = _own_type(_numpy_types.name_of(x))
     if own is None:
         return x
     if own == np.float32:

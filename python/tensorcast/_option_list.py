@@ -48,3 +48,29 @@ DEFAULTS: dict[str, Any] = {
 }
 ONNX_ATTRIBUTES = ("saturate", "round_mode")
 STRING_OPTIONS = ("float_string",)
+# Of conversions of files.
+REQUEST_DEFAULTS: dict[str, Any] = {
+    "rules": (),
+    "include": (),
+    "exclude": (),
+    "only": (),
+    "drop": (),
+    "rename": (),
+    "skip_files": (),
+    "keep_rank": (),
+    "keep_smaller": 0,
+    "preset": None,
+    "max_shard_size": None,
+    "single_file": False,
+    "dry_run": False,
+    "zero_limit": 0.01,
+    "report": False,
+    "verify": False,
+    "allow_odd": False,
+    "raw_codes": False,
+    "overwrite": False,
+    "parents": False,
+}
+PLAN_OPTIONS = ("rules", "include", "exclude", "only", "drop", "rename", "skip_files", "keep_rank", "keep_smaller", "preset", "max_shard_size", "single_file", "zero_limit", "report", "verify", "allow_odd", "raw_codes", "overwrite", "parents")
+FILTER_OPTIONS = ("only", "drop", "rename", "skip_files")
+OF_MAPPINGS = ("rules", "include", "exclude", "keep_rank", "keep_smaller", "preset", "raw_codes")

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar, get_type_hints
 
 import numpy as np
@@ -41,19 +42,29 @@ class ArrayCastOptions(CommonOptions, total=False):
 
 
 CastOptions.__module__ = "tensorcast"
-_TYPES = get_type_hints(CastOptions)
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-def shows_options(function: _F) -> _F:
-    """Makes ``inspect.signature`` and ``help`` list the options behind a function's ``**options``."""
-    signature = inspect.signature(function)
-    named = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    options = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=_TYPES[name])
-        for name, default in DEFAULTS.items()
-    ]
-    setattr(function, "__signature__", signature.replace(parameters=[*named, *options]))
-    return function
+def shows(options: type, defaults: Mapping[str, Any]) -> Callable[[_F], _F]:
+    """Makes ``inspect.signature`` and ``help`` list the options behind a function's ``**options``, which ``options``
+    describes."""
+    types = get_type_hints(options)
+    lines = (options.__doc__ or "").partition("Args:\n")[2].rstrip()
 
+    def shown(function: _F) -> _F:
+        signature = inspect.signature(function)
+        named = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        added = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=types[name])
+            for name, default in defaults.items()
+        ]
+        setattr(function, "__signature__", signature.replace(parameters=[*named, *added]))
+        if lines and function.__doc__ is not None:
+            function.__doc__ = re.sub(r" {8}\*\*options:.*(?:\n {12}.*)*", lambda _: lines, function.__doc__)
+        return function
+
+    return shown
+
+
+shows_options = shows(CastOptions, DEFAULTS)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _arrays, _core, _exchange
+from . import _arrays, _core, _exchange, _numpy_types
 from ._arguments import plain_errors
 from ._core import cast
 from ._options import CastOptions, DTypeLike, PromoteRules, shows_options
@@ -95,14 +95,14 @@ def promote(
 
 
 def _in_type(x: Any, common: str, options: dict[str, Any]) -> Any:
-    if isinstance(x, np.generic) and not options and _arrays.numpy_type(common) == x.dtype:
+    if isinstance(x, np.generic) and not options and _numpy_types.numpy_type(common) == x.dtype:
         return x
     return cast(x, common, copy=False, **options)
 
 
 def _type_of(x: Any) -> str:
     if isinstance(x, (np.ndarray, np.generic)) or not _exchange.is_tensor(x):
-        return _arrays.name_of(_arrays.as_plain_array(x))
+        return _numpy_types.name_of(_arrays.as_plain_array(x))
     return _core.dtype_name(x.dtype) if hasattr(x, "dtype") else _core.from_dlpack(_exchange.capsule_of(x))[1]
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 
 from ._errors import CastError, LossWarning, in_python
+from ._option_list import REQUEST_DEFAULTS
 from ._options import DTypeLike
 from ._results import ConvertedShard, ConvertedTensor, ConvertResult, Requirements
 
@@ -49,24 +50,18 @@ _SHARD_UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
 _LETTERS = {re.IGNORECASE: "i", re.MULTILINE: "m", re.DOTALL: "s"}
 
 
-def output_filter(drop: Patterns, only: Patterns, rename: Renames, skip_files: Patterns) -> dict[str, Any]:
-    """The fields of a request that choose what is written, and under which names."""
+def _renames(rename: Renames, keyword: str) -> list[tuple[str, str]]:
     if isinstance(rename, str):
         raise TypeError("rename= is a mapping of regular expressions to what replaces them, not a string")
     pairs = rename.items() if isinstance(rename, Mapping) else rename
-    return {
-        "drop": patterns(drop, "drop"),
-        "only": patterns(only, "only"),
-        "rename": [(pattern_text(pattern, "rename"), str(replacement)) for pattern, replacement in pairs],
-        "skip_files": _globs(skip_files),
-    }
+    return [(pattern_text(pattern, keyword), str(replacement)) for pattern, replacement in pairs]
 
 
-def _globs(given: Patterns) -> list[str]:
+def _globs(given: Patterns, keyword: str) -> list[str]:
     globs = [given] if isinstance(given, (str, re.Pattern)) else list(given)
     for glob in globs:
         if not isinstance(glob, str):
-            raise TypeError(f"skip_files= takes globs such as '*.bin', not {glob!r}")
+            raise TypeError(f"{keyword}= takes globs such as '*.bin', not {glob!r}")
     return [str(glob) for glob in globs]
 
 
@@ -102,9 +97,9 @@ def _elements(given: int, keyword: str) -> int:
     return given
 
 
-def share(given: float) -> float:
+def _share(given: float, keyword: str) -> float:
     if isinstance(given, bool) or not isinstance(given, (int, float)):
-        raise TypeError(f"zero_limit= is a share from 0 to 1, not {given!r}")
+        raise TypeError(f"{keyword}= is a share from 0 to 1, not {given!r}")
     return given
 
 
@@ -129,10 +124,10 @@ def listed_rules(rules: Rules) -> list[Rule]:
     return found
 
 
-def rule_rows(rules: Rules) -> list[tuple[str, Any, list[int], int, float | None]]:
+def _rule_rows(rules: Rules, keyword: str) -> list[tuple[str, Any, list[int], int, float | None]]:
     return [
         (
-            pattern_text(rule.match, "rules"),
+            pattern_text(rule.match, keyword),
             rule.to,
             _ranks(rule.rank, "rank"),
             _elements(rule.smaller, "smaller"),
@@ -142,7 +137,7 @@ def rule_rows(rules: Rules) -> list[tuple[str, Any, list[int], int, float | None
     ]
 
 
-def shard_bytes(size: int | str | None) -> int:
+def _shard_bytes(size: int | str | None, keyword: str) -> int:
     """A size such as ``"5GB"`` or ``"512MiB"`` as bytes; ``None`` is 0."""
     if size is None:
         return 0
@@ -154,33 +149,37 @@ def shard_bytes(size: int | str | None) -> int:
     except (ValueError, KeyError, OverflowError):
         bytes_ = 0
     if bytes_ <= 0:
-        raise CastError(f'max_shard_size={size!r} is not a size; write "5GB", "512MiB" or a number of bytes')
+        raise CastError(f'{keyword}={size!r} is not a size; write "5GB", "512MiB" or a number of bytes')
     return bytes_
 
 
-def selection(
-    to: DTypeLike | None,
-    rules: Rules,
-    include: Patterns,
-    exclude: Patterns,
-    keep_rank: int | Iterable[int],
-    keep_smaller: int,
-    preset: Preset | None,
-    raw_codes: bool,
-) -> dict[str, Any]:
-    """The fields of a request that choose tensors and types."""
+def _preset(preset: Preset | None, keyword: str) -> str:
     if preset not in (None, "weights-only"):
-        raise CastError(f'preset={preset!r} is not a preset; the only one is "weights-only"')
-    return {
-        "to": to,
-        "rules": rule_rows(rules),
-        "include": patterns(include),
-        "exclude": patterns(exclude, "exclude"),
-        "keep_rank": _ranks(keep_rank),
-        "keep_smaller": _elements(keep_smaller, "keep_smaller"),
-        "weights_only": preset is not None,
-        "raw_codes": raw_codes,
-    }
+        raise CastError(f'{keyword}={preset!r} is not a preset; the only one is "weights-only"')
+    return "none" if preset is None else "weights_only"
+
+
+# Of the options that the library does not take as they are.
+_READERS: dict[str, Callable[[Any, str], Any]] = {
+    "rules": _rule_rows,
+    "include": patterns,
+    "exclude": patterns,
+    "only": patterns,
+    "drop": patterns,
+    "rename": _renames,
+    "skip_files": _globs,
+    "keep_rank": _ranks,
+    "keep_smaller": _elements,
+    "preset": _preset,
+    "max_shard_size": _shard_bytes,
+    "zero_limit": _share,
+}
+
+
+def fields(options: dict[str, Any], names: Iterable[str] = tuple(REQUEST_DEFAULTS)) -> dict[str, Any]:
+    """The fields ``names`` of a request: takes them out of ``options``, which leaves those of casts."""
+    taken = {name: options.pop(name, REQUEST_DEFAULTS[name]) for name in names}
+    return {name: _READERS[name](value, name) if name in _READERS else value for name, value in taken.items()}
 
 
 def respelling(respell: str | None, exact: bool) -> dict[str, Any]:

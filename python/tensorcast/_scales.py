@@ -11,7 +11,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from . import _arrays, _core
+from . import _core, _numpy_types
 from ._core import cast
 from ._errors import CastError
 from ._options import DTypeLike
@@ -69,7 +69,7 @@ def _as_floats(x: Any) -> npt.NDArray[Any]:
         floats = from_dlpack(floats)
     array: npt.NDArray[Any] = floats
     if array.dtype.kind not in "fiu":
-        raise TypeError(f"absmax_scale() takes numbers, not {_arrays.name_of(array)}")
+        raise TypeError(f"absmax_scale() takes numbers, not {_numpy_types.name_of(array)}")
     return array
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from . import _arrays, _tensors
+from . import _numpy_types, _tensors
 
 if TYPE_CHECKING:
     from ._files import TensorFile
@@ -60,7 +60,7 @@ class TensorSlice(Generic[_Kind]):
             return whole[key]  # type: ignore[no-any-return]
         first, shape, rest = self._range(key if isinstance(key, tuple) else (key,))
         count = math.prod(shape)
-        before = first % 8 if _arrays.is_packable(self._dtype) else 0
+        before = first % 8 if _numpy_types.is_packable(self._dtype) else 0
         core, index = self._file._place(self._name)
         flat = _tensors.from_core(core.read_range(index, first - before, count + before), False)
         part = flat[before:].reshape(shape)[rest]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _arrays, _core, _exchange
+from . import _arrays, _core, _exchange, _numpy_types
 
 
 def is_torch(x: Any) -> bool:
@@ -33,7 +33,7 @@ def to_core(x: Any) -> _core.Tensor:
             return _core.Tensor(codes, name, shape)
         x = codes
     array = _arrays.as_plain_array(x)
-    name = _arrays.name_of(array)
+    name = _numpy_types.name_of(array)
     if name == "string":
         return _core.Tensor.of_texts(_arrays._texts(array), array.shape)
     return _core.Tensor(_arrays._packed_storage(array, name), name, array.shape)
@@ -49,9 +49,9 @@ def from_core(tensor: _core.Tensor, as_torch: bool) -> Any:
         return _torch_memory.tensor_of(tensor.storage(), name, shape)
     if name == "string":
         return _arrays._text_array(tensor.texts(), np.dtype(object)).reshape(shape)
-    if _arrays.is_packable(name):
-        return _arrays.unpack(tensor.storage(), name, shape)
-    return tensor.storage().view(_arrays.numpy_type(name)).reshape(shape)
+    if _numpy_types.is_packable(name):
+        return _numpy_types.unpack(tensor.storage(), name, shape)
+    return tensor.storage().view(_numpy_types.numpy_type(name)).reshape(shape)
 
 
 def result(tensor: _core.Tensor, inputs: list[tuple[_core.Tensor, Any]], as_torch: bool) -> Any:

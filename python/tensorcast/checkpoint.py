@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core, _progress, _remote, _requests
 from ._arguments import plain_errors
-from ._errors import CastError
-from ._options import CastOptions, DTypeLike, shows_options
+from ._convert_options import FilterOptions, PlanOptions, VerifyOptions
+from ._errors import CastError, unknown_option
+from ._option_list import DEFAULTS, FILTER_OPTIONS, PLAN_OPTIONS, REQUEST_DEFAULTS
+from ._options import DTypeLike, shows
 from ._progress import Progress
-from ._requests import Path, Patterns, Preset, Renames, Rules
+from ._requests import Path, Patterns
 from ._results import ConvertResult, TensorDifference, VerifyResult
 
 if TYPE_CHECKING:
@@ -29,36 +31,15 @@ if TYPE_CHECKING:
 __all__ = ["diff", "finish", "plan", "run_shard", "status", "verify"]
 
 
-@shows_options
+@shows(PlanOptions, {**{name: REQUEST_DEFAULTS[name] for name in PLAN_OPTIONS}, **DEFAULTS})
 @plain_errors
 def plan(
     src: Path,
     dst: Path,
     to: DTypeLike | None = None,
     *,
-    rules: Rules = (),
-    include: Patterns = (),
-    exclude: Patterns = (),
-    drop: Patterns = (),
-    only: Patterns = (),
-    rename: Renames = (),
-    skip_files: Patterns = (),
-    keep_rank: int | Iterable[int] = (),
-    keep_smaller: int = 0,
-    preset: Preset | None = None,
-    max_shard_size: int | str | None = None,
-    single_file: bool = False,
-    overwrite: bool = False,
-    parents: bool = False,
-    report: bool = False,
-    verify: bool = False,
     strict_loss: bool = False,
-    zero_limit: float = 0.01,
-    allow_odd: bool = False,
-    raw_codes: bool = False,
-    respell: str | None = None,
-    exact: bool = False,
-    **options: Unpack[CastOptions],
+    **options: Unpack[PlanOptions],
 ) -> ConvertResult:
     """Plans the conversion of a folder or an index, and writes ``dst/.tcast/plan.json``.
 
@@ -67,23 +48,14 @@ def plan(
     Raises:
         CastError: as :func:`tensorcast.convert`; nothing is written then.
     """
-    request = _requests.selection(to, rules, include, exclude, keep_rank, keep_smaller, preset, raw_codes)
-    request |= _requests.output_filter(drop, only, rename, skip_files)
-    request |= _requests.respelling(respell, exact)
-    request |= {
+    of_cast: dict[str, Any] = {**options}
+    request = _requests.fields(of_cast, PLAN_OPTIONS) | {
+        "to": to,
         "input": _remote.path_of(src),
         "output": _remote.path_of(dst),
-        "max_shard_bytes": _requests.shard_bytes(max_shard_size),
-        "single_file": single_file,
-        "overwrite": overwrite,
-        "parents": parents,
-        "report": report,
-        "verify": verify,
         "strict_loss": strict_loss,
-        "zero_limit": _requests.share(zero_limit),
-        "allow_odd": allow_odd,
     }
-    return _requests.convert_result(_core.plan_checkpoint(request, {**options}), 3)
+    return _requests.convert_result(_core.plan_checkpoint(request, of_cast), 3)
 
 
 @plain_errors
@@ -144,25 +116,20 @@ def finish(output: Path) -> ConvertResult:
     return _requests.convert_result(_core.finish_checkpoint(_remote.path_of(output)), 3)
 
 
-@shows_options
+@shows(VerifyOptions, {**{name: REQUEST_DEFAULTS[name] for name in FILTER_OPTIONS}, **DEFAULTS})
 @plain_errors
 def verify(
     path: Path,
     *,
     against: Path | None = None,
-    drop: Patterns = (),
-    only: Patterns = (),
-    rename: Renames = (),
-    skip_files: Patterns = (),
     progress: Progress = None,
-    **options: Unpack[CastOptions],
+    **options: Unpack[VerifyOptions],
 ) -> VerifyResult:
     """Reads a checkpoint again and compares it with its ``SHA256SUMS``, and with its source.
 
     Args:
         path: the converted folder, an index or a safetensors file.
         against: what it was converted from: every tensor is converted again and compared.
-        drop, only, rename, skip_files: those of the conversion.
         progress: as in :func:`tensorcast.convert`.
         **options: those of the conversion.
 
@@ -170,11 +137,13 @@ def verify(
         CastError: with ``.file`` and ``.tensor``: the first that differs; or there is nothing to compare with.
     """
     source = "" if against is None else _remote.path_of(against)
-    chosen = _requests.output_filter(drop, only, rename, skip_files)
+    of_cast: dict[str, Any] = {**options}
+    chosen = _requests.fields(of_cast, FILTER_OPTIONS)
     with _progress.shown(progress) as tell:
-        return VerifyResult(**_core.verify_checkpoint(_remote.path_of(path), source, chosen, tell, {**options}))
+        return VerifyResult(**_core.verify_checkpoint(_remote.path_of(path), source, chosen, tell, of_cast))
 
 
+@shows(FilterOptions, {name: REQUEST_DEFAULTS[name] for name in FILTER_OPTIONS})
 @plain_errors
 def diff(
     a: Path,
@@ -182,11 +151,8 @@ def diff(
     *,
     headers_only: bool = False,
     include: Patterns = (),
-    drop: Patterns = (),
-    only: Patterns = (),
-    rename: Renames = (),
-    skip_files: Patterns = (),
     progress: Progress = None,
+    **options: Unpack[FilterOptions],
 ) -> tuple[TensorDifference, ...]:
     """Compares the tensors of two checkpoints by name: all of ``a`` in its order, then those that only ``b`` has.
 
@@ -196,11 +162,13 @@ def diff(
         a, b: folders, indexes or safetensors files.
         headers_only: compare types and shapes only.
         include: regular expressions of names.
-        drop, only, rename, skip_files: those of a conversion from ``a`` to ``b``; ``a`` is compared as it would be
-            written.
         progress: as in :func:`tensorcast.convert`.
+        **options: those of a conversion from ``a`` to ``b``; ``a`` is compared as it would be written.
     """
-    chosen = _requests.output_filter(drop, only, rename, skip_files)
+    given: dict[str, Any] = {**options}
+    chosen = _requests.fields(given, FILTER_OPTIONS)
+    if given:
+        raise unknown_option(next(iter(given)), FILTER_OPTIONS)
     with _progress.shown(progress) as tell:
         rows: list[dict[str, Any]] = _core.diff_checkpoints(
             _remote.path_of(a), _remote.path_of(b), headers_only, _requests.patterns(include), chosen, tell

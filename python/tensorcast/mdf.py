@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import _arrays
+from . import _numpy_types
 from ._core import cast as _cast
 from ._errors import CastError
 from ._options import FloatString
@@ -135,7 +135,7 @@ def castlike(*args: Any, **kwargs: Any) -> npt.NDArray[Any]:
     Source: ONNX CastLike, version 15; modeci_mdf 0.4.15.
     """
     bound = _bind("CastLike", ("input", "target_type"), (), args, kwargs)
-    target = _arrays.name_of(_as_input(bound["target_type"]))
+    target = _numpy_types.name_of(_as_input(bound["target_type"]))
     return _convert(_as_input(bound["input"]), 8 if target == "string" else target)
 
 

@@ -22,7 +22,7 @@ from onnx import TensorProto, numpy_helper  # noqa: E402
 from tensorcast.onnx import _convert, _search, auto_mixed_precision, float16, transformers  # noqa: E402
 from tensorcast.onnx._runtime_process import RuntimeProcess  # noqa: E402
 from tensorcast.onnx.__main__ import main  # noqa: E402
-from tensorcast.onnx._option_table import ROWS, SearchOptions  # noqa: E402
+from tensorcast.onnx._option_list import DEFAULTS, ROWS  # noqa: E402
 
 F32, F16, BF16 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16
 WEIGHTS = np.random.default_rng(3).normal(size=(8, 8)).astype(np.float32)
@@ -98,7 +98,7 @@ def test_options_reach_the_library():
     assert operators(weights)[0] == "Cast" and weights.graph.initializer[0].data_type == TensorProto.FLOAT8E4M3FN
     half = tc.onnx.convert(small(), to="float16").model
     assert tc.onnx.convert(half, to="float64", from_=["bfloat16"]).values_changed == 0
-    with pytest.raises(ValueError, match="runtime= is one of onnxruntime_cpu, onnxruntime_cuda, .*, any, not 'cuda'"):
+    with pytest.raises(ValueError, match="runtime must be one of 'onnxruntime_cpu', 'onnxruntime_cuda', .*, 'any', not 'cuda'"):
         tc.onnx.convert(small(), to="float16", runtime="cuda")
 
 
@@ -302,14 +302,14 @@ def test_the_command(tmp_path):
     assert "attempt 1: 6 of 6 nodes converted: fails" in done.stdout and (tmp_path / "s.onnx").exists()
 
 
-def test_the_table_has_every_option_of_convert():
+def test_signatures_have_every_option():
     keywords = inspect.signature(tc.onnx.convert).parameters
-    rows = {row.keyword: row for row in ROWS}
-    assert set(rows) == {name for name, each in keywords.items() if each.kind is each.KEYWORD_ONLY} - {"validate", "overwrite"}
-    shared = {row.keyword for row in ROWS if not row.only_convert} - {"keep_nodes", "opset"}
-    assert set(SearchOptions.__annotations__) == shared
-    assert {"keep_nodes", "opset"} < set(inspect.signature(tc.onnx.search).parameters)
-    assert all(keywords[name].default == row.choices[0] for name, row in rows.items() if row.choices)
+    own = {"model", "output", "to", "validate", "overwrite"}
+    assert {name: keywords[name].default for name in set(keywords) - own} == DEFAULTS
+    assert set(tc.onnx.ConvertOptions.__annotations__) == set(DEFAULTS) == {row[0] for row in ROWS}
+    assert all(DEFAULTS[keyword] == words[0] for keyword, _, _, _, words, _ in ROWS if words)
+    assert all(f"\n        {keyword}: " in tc.onnx.convert.__doc__ for keyword in DEFAULTS)
+    assert "**options" not in tc.onnx.convert.__doc__
 
 
 @pytest.mark.parametrize(
@@ -412,10 +412,8 @@ def test_both_command_lines_have_the_same_options():
     command = [sys.executable, "-m", "tensorcast", "onnx", "convert", "--help"]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     described = dict(re.findall(r"^ +(?:-\w,)? *(--[a-z-]+) *(\S*)", text, re.MULTILINE))
-    for row in ROWS:
-        flag = row.flag or "--" + row.keyword.replace("_", "-")
-        assert flag in described, flag
-        assert not row.choices or described[flag] == "|".join(row.choices), flag
+    words = {flag: "|".join(words) for _, flag, _, _, words, _ in ROWS if words}
+    assert {flag: described[flag] for flag in words} == words
     kept_apart = {"--help", "--to", "--output", "--picture", "--validate", "--inputs", "--dims", "--seed", "--rtol",
                   "--atol", "--cosine", "--force", "--json", "--quiet"}  # fmt: skip
-    assert set(described) - kept_apart == {row.flag or "--" + row.keyword.replace("_", "-") for row in ROWS}
+    assert set(described) - kept_apart == {row[1] for row in ROWS}

@@ -4,10 +4,12 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "c_api/c_call.hpp"
+#include "convert/convert_options.hpp"
 #include "tensorcast/file.hpp"
 
 struct tc_convert_request {
@@ -26,7 +28,9 @@ namespace {
 using namespace tensorcast::c_api;
 using tensorcast::ConvertRequest;
 using tensorcast::DType;
+using tensorcast::OnLoss;
 using tensorcast::Result;
+namespace options = tensorcast::options;
 
 // The sizes of the first release.
 constexpr size_t first_tensor_outcome = sizeof(tc_tensor_outcome);
@@ -161,45 +165,24 @@ tc_status tc_convert_request_set_flag(tc_convert_request* request, int32_t flag,
   return change(request, [&](tc_convert_request& changed) -> Result<void> {
     ConvertRequest& target = changed.request;
     const bool on = is_on != 0;
-    const auto set_loss = [&](tensorcast::OnLoss what) {
+    if (flag == TC_CONVERT_TELL_LOSS || flag == TC_CONVERT_FAIL_LOSS) {
+      const OnLoss what = flag == TC_CONVERT_TELL_LOSS ? OnLoss::tell : OnLoss::fail;
       if (on) {
         target.on_loss = what;
       } else if (target.on_loss == what) {
-        target.on_loss = tensorcast::OnLoss::ignore;
+        target.on_loss = OnLoss::ignore;
       }
-    };
-    switch (flag) {
-      case TC_CONVERT_OVERWRITE:
-        target.overwrite = on;
-        return {};
-      case TC_CONVERT_PARENTS:
-        target.parents = on;
-        return {};
-      case TC_CONVERT_ALLOW_ODD:
-        target.allow_odd = on;
-        return {};
-      case TC_CONVERT_RAW_CODES:
-        target.raw_codes = on;
-        return {};
-      case TC_CONVERT_REFUSE_WRAP:
-        target.refuse_wrap = on;
-        return {};
-      case TC_CONVERT_DRY_RUN:
-        target.dry_run = on;
-        return {};
-      case TC_CONVERT_REPORT:
-        target.report = on;
-        return {};
-      case TC_CONVERT_VERIFY:
-        target.verify = on;
-        return {};
-      case TC_CONVERT_TELL_LOSS:
-        set_loss(tensorcast::OnLoss::tell);
-        return {};
-      case TC_CONVERT_FAIL_LOSS:
-        set_loss(tensorcast::OnLoss::fail);
-        return {};
+      return {};
     }
+    const bool unknown = options::all_of(options::request_options, [&](const auto& option) {
+      if constexpr (std::is_same_v<typename std::decay_t<decltype(option)>::Type, bool>) {
+        if (option.c_flag != flag || flag == 0) return true;
+        value_of(target, option) = on;
+        return false;
+      }
+      return true;
+    });
+    if (!unknown) return {};
     return invalid("no flag has this number");
   });
 }

@@ -8,6 +8,7 @@
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/json_text.hpp"
 #include "checkpoint/plan.hpp"
+#include "convert/convert_options.hpp"
 #include "formats/safetensors/safetensors_dtypes.hpp"
 #include "formats/safetensors/safetensors_format.hpp"
 #include "io/sha256.hpp"
@@ -22,32 +23,23 @@ using OrderedJson = nlohmann::ordered_json;
 
 constexpr int plan_version = 1;
 
-// Beside the options of the conversion.
-constexpr std::tuple settings_list{
-    options::option("on_loss", &ConversionSettings::on_loss, {.words = {"ignore", "tell", "fail"}}),
-    options::option("zero_limit", &ConversionSettings::zero_limit, {.low = 0, .high = 1}),
-    options::option("refuse_wrap", &ConversionSettings::refuse_wrap),
-    options::option("refuse_zeroed", &ConversionSettings::refuse_zeroed),
-    options::option("report", &ConversionSettings::report),
-    options::option("verify", &ConversionSettings::verify),
-};
-
-template <class List, class Struct>
-void append_json(OrderedJson& json, const List& list, const Struct& given) {
-  options::for_each(list, [&](const auto& option) {
-    const auto value = given.*option.member;
-    if constexpr (std::is_enum_v<decltype(value)>) {
-      json[option.name] = static_cast<int>(value);
-    } else {
-      json[option.name] = option.actual(value);
-    }
-  });
+template <class Option>
+void append_json(OrderedJson& json, const Option& option, typename Option::Type value) {
+  if constexpr (Option::is_choice) {
+    json[option.name] = static_cast<int>(value);
+  } else {
+    json[option.name] = option.actual(value);
+  }
 }
 
 OrderedJson settings_json(const ConversionSettings& settings) {
   OrderedJson json;
-  append_json(json, options::cast_options, settings.options);
-  append_json(json, settings_list, settings);
+  options::for_each(options::cast_options,
+                    [&](const auto& option) { append_json(json, option, settings.options.*option.member); });
+  options::for_each(options::request_options, [&](const auto& option) {
+    if constexpr (options::is_setting<std::decay_t<decltype(option)>>)
+      append_json(json, option, settings.*option.member);
+  });
   return json;
 }
 
@@ -128,27 +120,28 @@ std::uint64_t number(const Json& json) {
   return json.get<std::uint64_t>();
 }
 
-template <class List, class Struct>
-void parse_options(const Json& json, const List& list, Struct& result) {
-  options::for_each(list, [&](const auto& option) {
-    auto& value = result.*option.member;
-    using Value = std::decay_t<decltype(value)>;
-    const Json& given = json.at(option.name);
-    if constexpr (std::is_enum_v<Value> || std::is_same_v<Value, int>) {
-      const auto number = given.template get<std::int64_t>();
-      require(number >= 0 && number <= option.last(), "an option has no such value");
-      value = static_cast<Value>(number);
-    } else {
-      value = given.template get<Value>();
-      require(option.allows(value), "an option has no such value");
-    }
-  });
+template <class Option>
+void parse_option(const Json& json, const Option& option, typename Option::Type& value) {
+  using Value = typename Option::Type;
+  const Json& given = json.at(option.name);
+  if constexpr (std::is_enum_v<Value> || std::is_same_v<Value, int>) {
+    const auto number = given.template get<std::int64_t>();
+    require(number >= 0 && number <= option.last(), "an option has no such value");
+    value = static_cast<Value>(number);
+  } else {
+    value = given.template get<Value>();
+    require(option.allows(value), "an option has no such value");
+  }
 }
 
 ConversionSettings parse_settings(const Json& json) {
   ConversionSettings settings;
-  parse_options(json, options::cast_options, settings.options);
-  parse_options(json, settings_list, settings);
+  options::for_each(options::cast_options,
+                    [&](const auto& option) { parse_option(json, option, settings.options.*option.member); });
+  options::for_each(options::request_options, [&](const auto& option) {
+    if constexpr (options::is_setting<std::decay_t<decltype(option)>>)
+      parse_option(json, option, settings.*option.member);
+  });
   return settings;
 }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <tuple>
 #include <type_traits>
+#include <vector>
 
 namespace tensorcast::options {
 
@@ -34,15 +35,27 @@ struct Facts {
   int since_opset = 0;        // the first opset whose Cast has this attribute; 0: ONNX has none
   bool may_be_array = false;  // in Python's cast(), whose arrays have it for each row or element
   bool for_strings = false;   // matters to conversions to strings only
+  bool of_one_run = false;    // tensorcast.onnx.search() lacks it
+  bool of_files = false;      // tensorcast.cast() of a mapping lacks it
+  bool in_python = true;      // a keyword of Python's functions
+  int c_flag = 0;             // its tc_convert_flag; 0: none
   const char* help = "";      // one sentence; {} is the default
   const char* more = "";      // a second sentence, for pages that have room
   // The sentence in `tcast convert` and `tcast plan`, if their default is another.
   const char* convert_help = "";
+  const char* flag = "";     // of the command, if it is not the name; null: the command has none, or one of its own
+  const char* metavar = "";  // what the command's help calls the value
 };
+
+template <class Value>
+inline constexpr bool is_list = false;
+template <class Element>
+inline constexpr bool is_list<std::vector<Element>> = true;
 
 // A member of `Struct` and of its counterpart in C.
 template <class Struct, class Value, class CStruct, class CValue>
 struct Option : Facts {
+  using Owner = Struct;
   using Type = Value;
   static constexpr bool is_choice = std::is_enum_v<Value>;
 
@@ -54,7 +67,7 @@ struct Option : Facts {
   [[nodiscard]] constexpr bool allows(Value value) const {
     if constexpr (is_choice) {
       return value >= Value{} && value <= static_cast<Value>(words.size() - 1);
-    } else if constexpr (std::is_same_v<Value, bool>) {
+    } else if constexpr (std::is_same_v<Value, bool> || is_list<Value>) {
       return true;
     } else if constexpr (std::is_integral_v<Value>) {
       return value >= static_cast<Value>(low) && value <= static_cast<Value>(high);

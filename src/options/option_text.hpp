@@ -23,6 +23,10 @@ std::string default_text(const Option& option) {
     return option.word(option.usual());
   } else if constexpr (std::is_same_v<Value, bool>) {
     return option.usual() ? "true" : "false";
+  } else if constexpr (!std::is_arithmetic_v<Value>) {
+    return "";
+  } else if (option.words.size() != 0) {
+    return option.words.word[0];
   } else {
     char text[64];
     return {text, std::to_chars(text, text + sizeof text, option.actual(option.usual())).ptr};
@@ -34,9 +38,10 @@ template <class Option>
 std::string python_default(const Option& option) {
   using Value = typename Option::Type;
   std::string text = default_text(option);
-  if constexpr (Option::is_choice) return '"' + text + '"';
+  if (!std::is_arithmetic_v<Value> && !Option::is_choice) return "()";
+  if (option.words.size() != 0) return '"' + text + '"';
   if constexpr (std::is_same_v<Value, bool>) return option.usual() ? "True" : "False";
-  if constexpr (std::is_same_v<Value, int>) return std::to_string(option.usual());
+  if constexpr (std::is_integral_v<Value>) return std::to_string(option.usual());
   return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
 }
 

@@ -19,6 +19,7 @@
 #include "printable.hpp"
 #include "progress_bar.hpp"
 #include "report_file.hpp"
+#include "request_flags.hpp"
 #include "standard_streams.hpp"
 #include "tensorcast/checkpoint.hpp"
 #include "terminal.hpp"
@@ -30,6 +31,7 @@ using tensorcast::ConvertOutcome;
 using tensorcast::ConvertRequest;
 using tensorcast::PathUse;
 using tensorcast::Result;
+namespace options = tensorcast::options;
 
 struct ConvertArguments {
   ConvertRequest request;
@@ -340,34 +342,47 @@ constexpr const char* plan_examples = R"(Examples:
 The options are those of tcast convert, which does all three steps. OUT/.tcast/plan.json has every tensor of every shard;
 nothing of OUT is visible until tcast finish.)";
 
-// What a tensor is decides whether it is converted, and how shards are cut.
-void add_selection(CLI::App& command, ConvertArguments& arguments) {
-  ConvertRequest& request = arguments.request;
-  repeatable(command.add_option("--keep-rank", request.keep_rank,
-                                "leave tensors with so many dimensions as they are, unless a rule names them: 0,1 is "
-                                "scalars, biases and norms"))
-      ->delimiter(',')
-      ->option_text("N,...");
+void add_rule_flags(CLI::App& command, ConvertArguments& arguments) {
+  repeatable(command.add_option("--rule", arguments.rules,
+                                "type for tensors whose name matches; the first match wins; repeatable"))
+      ->option_text("REGEX=DTYPE");
+  repeatable(command.add_option("--rules", arguments.rule_files,
+                                "more rules after those of --rule: YAML with the words of these options, or one rule a "
+                                "line; # starts a comment"))
+      ->option_text("FILE");
+}
+
+void add_loss_flags(CLI::App& command, ConvertArguments& arguments) {
+  CLI::Option* strict = command.add_flag("--strict-loss", arguments.strict_loss,
+                                         "fail if an element overflows, is clamped, or loses a NaN or an infinity, or "
+                                         "if too many become zero (see below)");
   command
-      .add_option("--keep-smaller", request.keep_smaller,
-                  "leave tensors with fewer elements as they are, unless a rule names them")
-      ->option_text("N");
-  add_choice<tensorcast::Preset>(
-      command, "--preset", request.preset,
-      {{"none", tensorcast::Preset::none}, {"weights_only", tensorcast::Preset::weights_only}},
-      "weights-only: --to is for matrices of layers; embeddings, output head, norms and vectors stay as they are");
-  CLI::Option* size = command.add_option_function<std::string>(
-      "--max-shard-size", [&request](const std::string& text) { request.max_shard_bytes = *parse_size(text); },
-      "checkpoints: cut the shards anew, so that none has more bytes of tensors: 5GB, 800MB, 2GiB");
-  size->option_text("SIZE");
-  size->check(CLI::Validator(
-      [](std::string& text) {
-        return parse_size(text) ? std::string() : fmt::format("\"{}\" is not a size such as 5GB or 800MB", text);
-      },
-      ""));
-  add_choice<bool>(command, "--output-layout", request.single_file, {{"shards", false}, {"single", true}},
-                   "checkpoints: as many files as the input has (default), or one")
-      ->excludes(size);
+      .add_flag("--allow-loss", arguments.allow_loss,
+                "convert also tensors more than half of whose nonzero elements become zero, with a warning (default: "
+                "an error)")
+      ->excludes(strict);
+}
+
+// Adds the options of the list, and those of the command's own that belong to one of them.
+void add_request_options(CLI::App& command, ConvertArguments& arguments) {
+  options::for_each(options::request_options, [&](const auto& option) {
+    const std::string_view option_is = option.name;
+    if (option_is == "rules") add_rule_flags(command, arguments);
+    if (option_is == "report") {
+      command
+          .add_option("--report", arguments.report_path,
+                      "measure what is lost, print a summary, write all of it as JSON")
+          ->option_text("FILE.json");
+    }
+    if (option_is == "on_loss") add_loss_flags(command, arguments);
+    if (option.flag == nullptr || (option.of_one_run && arguments.plan_only)) return;
+    if constexpr (!std::is_same_v<typename std::decay_t<decltype(option)>::Type,
+                                  std::vector<tensorcast::ConvertRule>>) {
+      add_request_option(command, option, value_of(arguments.request, option));
+    }
+  });
+  command.get_option("--output-layout")->excludes(command.get_option("--max-shard-size"));
+  command.get_option("--zero-limit")->needs(command.get_option("--strict-loss"));
 }
 
 // A checkpoint says all of this itself.
@@ -399,67 +414,7 @@ void add_conversion(CLI::App& command, Work& work, bool plan_only) {
                               "checkpoint, a folder, or a file for one tensor or with --output-layout single")
       ->required()
       ->option_text("OUT");
-  add_dtype(command, "--to", request.to, "type for floating-point tensors that no rule names");
-  add_patterns(command, "--include", request.include,
-               "convert only tensors whose name matches; with an OUT of one array, write that tensor only; repeatable");
-  add_patterns(command, "--exclude", request.exclude, "leave tensors alone whose name matches; repeatable");
-  add_output_filter(command, request.filter);
-  add_skip_files(command, request.filter);
-  repeatable(command.add_option("--rule", arguments->rules,
-                                "type for tensors whose name matches; the first match wins; repeatable"))
-      ->option_text("REGEX=DTYPE");
-  repeatable(command.add_option("--rules", arguments->rule_files,
-                                "more rules after those of --rule: YAML with the words of these options, or one rule a "
-                                "line; # starts a comment"))
-      ->option_text("FILE");
-  command
-      .add_option("--report", arguments->report_path, "measure what is lost, print a summary, write all of it as JSON")
-      ->option_text("FILE.json");
-  if (!plan_only) {
-    command.add_flag("--dry-run", request.dry_run,
-                     "print what would become what, and why; of checkpoints also time, memory and disk space needed; "
-                     "write nothing");
-  }
-  add_selection(command, *arguments);
-  command.add_flag(
-      "--verify", request.verify,
-      "read the output back; compare it with IN, a second conversion and, up to 64 Mi elements, the reference");
-  CLI::Option* strict = command.add_flag("--strict-loss", arguments->strict_loss,
-                                         "fail if an element overflows, is clamped, or loses a NaN or an infinity, or "
-                                         "if too many become zero (see below)");
-  command
-      .add_option("--zero-limit", request.zero_limit,
-                  "with --strict-loss: the share of a tensor's nonzero elements that may become zero (default 0.01)")
-      ->option_text("SHARE")
-      ->check(CLI::Range(0.0, 1.0))
-      ->needs(strict);
-  command
-      .add_flag("--allow-loss", arguments->allow_loss,
-                "convert also tensors more than half of whose nonzero elements become zero, with a warning (default: "
-                "an error)")
-      ->excludes(strict);
-  command.add_flag("--allow-odd", request.allow_odd,
-                   "to safetensors: convert also tensors whose last dimension fills no whole bytes, such as an odd one "
-                   "to float4, which PyTorch then cannot load (default: leave them as they are)");
-  command.add_flag(
-      "--raw-codes", request.raw_codes,
-      "convert the codes of quantized weights as plain numbers, and leave their scales (default: decode the "
-      "weights)");
-  CLI::Option* respell =
-      command
-          .add_option("--respell", request.respell,
-                      "give quantized layers the names, packing and configuration of another tool: "
-                      "compressed-tensors, modelopt, gpt-oss, deepseek, comfyui, transformers-mxfp8 or gguf; changes "
-                      "no numbers")
-          ->option_text("SPELLING");
-  command
-      .add_flag("--exact", request.exact,
-                "with --respell: fail if a scale of a whole tensor has no exact reciprocal, which is then rounded "
-                "(default: a warning)")
-      ->needs(respell);
-  command.add_flag("-f,--force", request.overwrite,
-                   "overwrite OUT and the report; in a folder only what tcast wrote there");
-  command.add_flag("--parents", request.parents, "create the folders of OUT that do not exist");
+  add_request_options(command, *arguments);
   if (!plan_only) add_file_formats(command, *arguments);
   add_threads(command, request.execution.threads);
   add_json(command, arguments->json);

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "printable.hpp"
+#include "request_flags.hpp"
 #include "rules_yaml.hpp"
 #include "tensorcast/whole_file.hpp"
 
@@ -14,6 +16,7 @@ using tensorcast::ConvertRule;
 using tensorcast::Error;
 using tensorcast::ErrorCode;
 using tensorcast::Result;
+namespace options = tensorcast::options;
 
 std::string regex_complaint(const std::string& pattern) {
   const Result<void> checked = tensorcast::check_pattern(pattern);
@@ -65,13 +68,6 @@ Result<void> add_rules(const std::string& path, tensorcast::ConvertRequest& requ
   return {};
 }
 
-CLI::Option* add_patterns(CLI::App& app, const std::string& name, std::vector<std::string>& target,
-                          const std::string& help) {
-  CLI::Option* option = repeatable(app.add_option(name, target, help)->option_text("REGEX"));
-  option->check(CLI::Validator([](std::string& pattern) { return regex_complaint(pattern); }, ""));
-  return option;
-}
-
 Result<tensorcast::Rename> parse_rename(std::string_view text) {
   const auto split = text.rfind('=');
   if (split == std::string_view::npos || split == 0) {
@@ -86,17 +82,23 @@ Result<tensorcast::Rename> parse_rename(std::string_view text) {
   return rename;
 }
 
-void add_output_filter(CLI::App& app, tensorcast::OutputFilter& filter) {
-  add_patterns(app, "--only", filter.only, "write only tensors whose name matches; repeatable");
-  add_patterns(app, "--drop", filter.drop, "leave out tensors whose name matches; repeatable");
-  CLI::Option* rename = app.add_option_function<std::vector<std::string>>(
-      "--rename",
-      [&filter](const std::vector<std::string>& texts) {
-        for (const std::string& text : texts) filter.rename.push_back(*parse_rename(text));
+CLI::Option* add_patterns(CLI::App& app, const std::string& name, std::vector<std::string>& target,
+                          const std::string& help) {
+  CLI::Option* option = repeatable(app.add_option(name, target, help)->option_text("REGEX"));
+  option->check(CLI::Validator([](std::string& pattern) { return regex_complaint(pattern); }, ""));
+  return option;
+}
+
+CLI::Option* add_renames(CLI::App& app, const std::string& name, std::vector<tensorcast::Rename>& target,
+                         const std::string& help) {
+  CLI::Option* option = app.add_option_function<std::vector<std::string>>(
+      name,
+      [&target](const std::vector<std::string>& texts) {
+        for (const std::string& text : texts) target.push_back(*parse_rename(text));
       },
-      "replace what matches in each name by NEW, in which \\1 is the first group; repeatable, one after another");
-  repeatable(rename)->option_text("REGEX=NEW");
-  rename->check(CLI::Validator(
+      help);
+  repeatable(option);
+  return option->check(CLI::Validator(
       [](std::string& text) {
         const Result<tensorcast::Rename> parsed = parse_rename(text);
         if (parsed) return std::string();
@@ -106,11 +108,22 @@ void add_output_filter(CLI::App& app, tensorcast::OutputFilter& filter) {
       ""));
 }
 
-void add_skip_files(CLI::App& app, tensorcast::OutputFilter& filter) {
-  repeatable(app.add_option("--skip-files", filter.skip_files,
-                            "checkpoints: leave out files and folders that match, such as '*.bin' or original; "
-                            "repeatable"))
-      ->option_text("GLOB");
+CLI::Option* add_size(CLI::App& app, const std::string& name, std::uint64_t& target, const std::string& help) {
+  CLI::Option* option = app.add_option_function<std::string>(
+      name, [&target](const std::string& text) { target = *parse_size(text); }, help);
+  return option->check(CLI::Validator(
+      [](std::string& text) {
+        return parse_size(text) ? std::string() : fmt::format("\"{}\" is not a size such as 5GB or 800MB", text);
+      },
+      ""));
+}
+
+void add_output_filter(CLI::App& app, tensorcast::OutputFilter& filter) {
+  options::for_each(options::request_options, [&](const auto& option) {
+    if constexpr (options::is_filter<std::decay_t<decltype(option)>>) {
+      add_request_option(app, option, filter.*option.member);
+    }
+  });
 }
 
 }  // namespace tcast

@@ -27,10 +27,13 @@ CLI::Option* add_patterns(CLI::App& app, const std::string& name, std::vector<st
 // Parses 'REGEX=NEW', split at the last '='. Errors: invalid_argument.
 [[nodiscard]] tensorcast::Result<tensorcast::Rename> parse_rename(std::string_view text);
 
-// Adds --skip-files.
-void add_skip_files(CLI::App& app, tensorcast::OutputFilter& filter);
+// Adds a repeatable option that takes REGEX=NEW.
+CLI::Option* add_renames(CLI::App& app, const std::string& name, std::vector<tensorcast::Rename>& target,
+                         const std::string& help);
+// Adds an option that takes a size such as 5GB.
+CLI::Option* add_size(CLI::App& app, const std::string& name, std::uint64_t& target, const std::string& help);
 
-// Adds --only, --drop and --rename.
+// Adds --only, --drop, --rename and --skip-files.
 void add_output_filter(CLI::App& app, tensorcast::OutputFilter& filter);
 
 }  // namespace tcast

@@ -160,7 +160,6 @@ void add_diff(CLI::App& app, Work& work) {
   command.add_option("B", arguments->request.b, "the one to compare it with")->required();
   add_patterns(command, "--include", arguments->request.include, "only tensors whose name matches; repeatable");
   add_output_filter(command, arguments->request.filter);
-  add_skip_files(command, arguments->request.filter);
   command.add_flag("--headers-only", arguments->request.headers_only, "compare names, types and shapes only");
   command.add_flag("--all", arguments->all, "list all tensors that differ, not only the worst 20");
   add_json(command, arguments->json);

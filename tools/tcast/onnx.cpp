@@ -9,9 +9,11 @@
 
 #include "failure.hpp"
 #include "interrupt.hpp"
+#include "models/onnx/convert_options.hpp"
 #include "onnx_commands.hpp"
 #include "onnx_text.hpp"
 #include "onnx_validation.hpp"
+#include "option_flags.hpp"
 #include "options.hpp"
 #include "picture_file.hpp"
 #include "printable.hpp"
@@ -30,13 +32,10 @@ using tensorcast::onnx::KeptNode;
 using tensorcast::onnx::NodeDecision;
 using tensorcast::onnx::ValueDecision;
 
-enum class Clamp { none, finite, onnxconverter_common, onnxruntime };
-
 struct OnnxConvertArguments {
   ConvertRequest request;
   std::string io_types;  // a list, such as x,y=float32
   std::string opset = "keep";
-  Clamp clamp = Clamp::none;
   std::string picture;
   ValidationArguments validation;
   bool json = false;
@@ -265,25 +264,25 @@ std::int64_t parse_opset(const std::string& text) {
   throw CLI::ValidationError("--opset", fmt::format("\"{}\" is neither keep nor auto nor an opset", printable(text)));
 }
 
-void apply_clamp(Clamp clamp, ConvertRequest& request) {
-  const auto limit = [&](double min_positive, double max_finite) {
-    if (request.min_positive == 0.0) request.min_positive = min_positive;
-    if (request.max_finite == 0.0) request.max_finite = max_finite;
-  };
-  if (clamp == Clamp::finite) request.on_overflow = tensorcast::onnx::OnOverflow::clamp;
-  if (clamp == Clamp::onnxconverter_common) limit(1e-7, 1e4);
-  if (clamp == Clamp::onnxruntime) limit(5.96e-8, 65504.0);
+// Adds the options of the list.
+void add_model_options(CLI::App& command, OnnxConvertArguments& arguments) {
+  namespace options = tensorcast::options;
+  options::for_each(options::model_options, [&](const auto& option) {
+    using Option = std::decay_t<decltype(option)>;
+    const std::string flag = option_name(option.name);
+    if constexpr (options::is_io_types<Option>) {
+      command.add_option(flag, arguments.io_types, help_text(option))->expected(0, 1)->option_text(option.metavar);
+    } else if constexpr (std::is_same_v<typename Option::Type, std::int64_t>) {
+      command.add_option(flag, arguments.opset, help_text(option))->option_text(option.metavar);
+    } else {
+      add_listed(command, option, arguments.request.*option.member);
+    }
+  });
 }
 
 }  // namespace
 
 void add_onnx_convert(CLI::App& group, Work& work) {
-  using tensorcast::onnx::ExternalData;
-  using tensorcast::onnx::Functions;
-  using tensorcast::onnx::Masks;
-  using tensorcast::onnx::OnOverflow;
-  using tensorcast::onnx::Runtime;
-  using tensorcast::onnx::SharedInitializers;
   CLI::App& command = *group.add_subcommand("convert", "Convert a model to float16, bfloat16, float32 or float64");
   command.footer(onnx_convert_examples);
   const auto arguments = std::make_shared<OnnxConvertArguments>();
@@ -293,97 +292,20 @@ void add_onnx_convert(CLI::App& group, Work& work) {
   CLI::Option* output = command.add_option("-o,--output", request.output, "where the new model goes; may be MODEL");
   output->option_text("OUT");
   add_dtype(command, "--to", request.to, "the type that floating values become")->required();
-  add_dtypes(command, "--from", request.from, "only values of these types (default: all that --to can be)");
-  CLI::Option* keep_io =
-      command
-          .add_option("--keep-io-types", arguments->io_types,
-                      "all inputs and outputs of the model keep their types, or only those in NAMES; x=float32 "
-                      "gives one a type")
-          ->expected(0, 1)
-          ->option_text("[NAMES]");
-  repeatable(command.add_option("--keep-op", request.keep_op_types, "nodes of this operator stay; may be repeated"))
-      ->option_text("TYPE");
-  repeatable(command.add_option("--keep-node", request.keep_nodes, "the node of this name stays; may be repeated"))
-      ->option_text("NAME");
-  repeatable(command.add_option("--keep", request.keep, "nodes that stay, such as glob:/head/*; may be repeated"))
-      ->option_text("SELECTOR");
-  repeatable(command.add_option("--only", request.only, "the only nodes that change; may be repeated"))
-      ->option_text("SELECTOR");
-  repeatable(command.add_option("--op-types", request.operator_types,
-                                "types of an operator without a schema: own::Op:in=float16,out=float16"))
-      ->option_text("TYPES");
-  command.add_flag("--weights-only", request.weights_only,
-                   "only initializers change; float8 types, too, with opset 19 or later, and int8");
-  command
-      .add_option("--opset", arguments->opset, "keep, auto (raise it if the type needs it) or a number (default keep)")
-      ->option_text("OPSET");
-  add_choice(command, "--runtime", request.runtime,
-             {{"onnxruntime_cpu", Runtime::onnxruntime_cpu},
-              {"onnxruntime_cuda", Runtime::onnxruntime_cuda},
-              {"tensorrt", Runtime::tensorrt},
-              {"openvino", Runtime::openvino},
-              {"any", Runtime::any}},
-             "where the model must run (default onnxruntime_cpu; any: by ONNX's schemas alone)");
-  add_choice(command, "--on-overflow", request.on_overflow,
-             {{"keep_high", OnOverflow::keep_high},
-              {"clamp", OnOverflow::clamp},
-              {"inf", OnOverflow::inf},
-              {"error", OnOverflow::error}},
-             "initializers beyond the range (default keep_high: they and their nodes keep the type)");
-  add_choice(command, "--masks", request.masks,
-             {{"finite", Masks::finite}, {"inf", Masks::inf}, {"as_others", Masks::as_others}},
-             "constants such as -1e9 and -3.4e38 (default finite: the lowest number)");
-  add_choice(command, "--clamp", arguments->clamp,
-             {{"none", Clamp::none},
-              {"finite", Clamp::finite},
-              {"onnxconverter_common", Clamp::onnxconverter_common},
-              {"onnxruntime", Clamp::onnxruntime}},
-             "limit numbers of initializers (finite: to the type's range; the others: as these tools do)");
-  command.add_option("--min-positive", request.min_positive, "smaller numbers other than 0 become it")
-      ->check(not_negative())
-      ->option_text("NUMBER");
-  command.add_option("--max-finite", request.max_finite, "larger finite numbers become it")
-      ->check(not_negative())
-      ->option_text("NUMBER");
-  add_choice(command, "--shared-init", request.shared_initializers,
-             {{"dup", SharedInitializers::duplicate}, {"cast", SharedInitializers::cast}},
-             "initializers that both types need (default dup: stored twice; cast: once, and a Cast)");
-  add_choice(command, "--functions", request.functions, {{"copy", Functions::copied}, {"inline", Functions::inlined}},
-             "functions of the model (default copy: one for each set of types that calls have; inline: their nodes "
-             "stand in the place of each call)");
-  add_choice(command, "--external-data", request.external_data,
-             {{"as_is", ExternalData::as_is},
-              {"one", ExternalData::one},
-              {"per_tensor", ExternalData::per_tensor},
-              {"inline", ExternalData::inside}},
-             "where initializers go: one file OUT.data, a file each, the model (default as_is)");
-  command
-      .add_option("--external-threshold", request.external_threshold,
-                  "bytes from which on initializers go outside (default 1024)")
-      ->check(not_negative())
-      ->option_text("BYTES");
-  command
-      .add_option("--external-alignment", request.external_alignment,
-                  "of tensors outside that are not smaller, a power of two; 1 packs them (default 4096)")
-      ->option_text("BYTES");
-  command.add_flag("--allow-lossy-cast-elision", request.allow_lossy_cast_elision,
-                   "also remove Casts to a narrower type and back whose types change, which changes values");
-  repeatable(command.add_option("--explain", request.explain, "say what becomes of this node and why; may be repeated"))
-      ->option_text("NODE");
-  CLI::Option* dry_run = command.add_flag("--dry-run", request.dry_run, "report what would happen, and write nothing");
-  add_picture(command, arguments->picture)->excludes(dry_run);
+  add_model_options(command, *arguments);
+  add_picture(command, arguments->picture)->excludes(command.get_option("--dry-run"));
   add_validation(command, arguments->validation);
   command.add_flag("-f,--force", request.overwrite, "overwrite OUT");
   add_json(command, arguments->json);
   add_quiet(command, arguments->quiet);
 
+  const CLI::Option* keep_io = command.get_option("--keep-io-types");
   command.callback([arguments, keep_io, output, &work] {
     ConvertRequest& wanted = arguments->request;
     if (output->count() == 0 && !wanted.dry_run) throw CLI::RequiredError("--output");
     take_io_types(arguments->io_types, wanted);
     wanted.keep_io_types = keep_io->count() > 0 && wanted.keep_io_names.empty() && wanted.io_types.empty();
     wanted.opset = parse_opset(arguments->opset);
-    apply_clamp(arguments->clamp, wanted);
     work = [arguments] { return convert_onnx(*arguments); };
   });
 }

@@ -6,8 +6,8 @@
 #include <type_traits>
 
 #include "failure.hpp"
+#include "option_flags.hpp"
 #include "options/cast_options.hpp"
-#include "options/option_text.hpp"
 #include "printable.hpp"
 
 namespace tcast {
@@ -24,6 +24,27 @@ std::string dtype_complaint(const std::string& spelling, DType& parsed) {
   return {};
 }
 
+std::optional<bool> parse_bool(const std::string& word) {
+  if (word == "true" || word == "1" || word == "on" || word == "yes") return true;
+  if (word == "false" || word == "0" || word == "off" || word == "no") return false;
+  return std::nullopt;
+}
+
+// Parses "DTYPE" or "NAME=DTYPE". Returns an error message, or "".
+std::string add_source_type(const std::string& word, tensorcast::SourceTypes& types) {
+  const std::size_t split = word.rfind('=');
+  if (split == std::string::npos || split == 0) return dtype_complaint(word, types.all);
+  types.named.emplace_back(word.substr(0, split), DType::undefined);
+  return dtype_complaint(word.substr(split + 1), types.named.back().second);
+}
+
+}  // namespace
+
+std::string option_name(std::string name) {
+  std::replace(name.begin(), name.end(), '_', '-');
+  return (name.find(',') == 1 ? "-" : "--") + name;  // "f,--force"
+}
+
 CLI::Option* add_checked_int(CLI::App& app, const std::string& name, int& target, int low, int high,
                              const std::string& help) {
   CLI::Option* option = app.add_option(name, target, help)->option_text("N");
@@ -38,18 +59,6 @@ CLI::Option* add_checked_int(CLI::App& app, const std::string& name, int& target
   return option;
 }
 
-std::optional<bool> parse_bool(const std::string& word) {
-  if (word == "true" || word == "1" || word == "on" || word == "yes") return true;
-  if (word == "false" || word == "0" || word == "off" || word == "no") return false;
-  return std::nullopt;
-}
-
-std::string option_name(std::string name) {
-  std::replace(name.begin(), name.end(), '_', '-');
-  return "--" + name;
-}
-
-// Adds --NAME true|false and --no-NAME.
 CLI::Option* add_truth(CLI::App& app, const std::string& name, bool& target, const std::string& help) {
   CLI::Option* option = app.add_option_function<std::string>(
       name, [&target](const std::string& word) { target = *parse_bool(word); }, help);
@@ -78,36 +87,6 @@ CLI::Option* add_finite(CLI::App& app, const std::string& name, double& target, 
       ""));
   return option;
 }
-
-// Adds an option of a list.
-template <class Option>
-CLI::Option* add_listed(CLI::App& app, const Option& option, typename Option::Type& target, const std::string& help) {
-  const std::string name = option_name(option.name);
-  if constexpr (Option::is_choice) {
-    std::vector<std::pair<std::string, typename Option::Type>> choices;
-    for (const char* word : option.words) {
-      choices.emplace_back(word, static_cast<typename Option::Type>(choices.size()));
-    }
-    return add_choice(app, name, target, std::move(choices), help);
-  } else if constexpr (std::is_same_v<typename Option::Type, bool>) {
-    return add_truth(app, name, target, help);
-  } else if constexpr (std::is_same_v<typename Option::Type, int>) {
-    return add_checked_int(app, name, target, option.zero_means != 0 ? 1 : static_cast<int>(option.low), option.last(),
-                           help);
-  } else {
-    return add_finite(app, name, target, help);
-  }
-}
-
-// Parses "DTYPE" or "NAME=DTYPE". Returns an error message, or "".
-std::string add_source_type(const std::string& word, tensorcast::SourceTypes& types) {
-  const std::size_t split = word.rfind('=');
-  if (split == std::string::npos || split == 0) return dtype_complaint(word, types.all);
-  types.named.emplace_back(word.substr(0, split), DType::undefined);
-  return dtype_complaint(word.substr(split + 1), types.named.back().second);
-}
-
-}  // namespace
 
 CLI::Option* repeatable(CLI::Option* option) {
   return option->expected(1)->allow_extra_args(false)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

@@ -20,6 +20,15 @@ namespace tcast {
 // brackets would be split, which breaks regular expressions.
 CLI::Option* repeatable(CLI::Option* option);
 
+// "keep_rank" -> "--keep-rank", "f,--force" -> "-f,--force".
+[[nodiscard]] std::string option_name(std::string name);
+
+CLI::Option* add_checked_int(CLI::App& app, const std::string& name, int& target, int low, int high,
+                             const std::string& help);
+// Adds --NAME true|false and --no-NAME.
+CLI::Option* add_truth(CLI::App& app, const std::string& name, bool& target, const std::string& help);
+CLI::Option* add_finite(CLI::App& app, const std::string& name, double& target, const std::string& help);
+
 // Adds an option that takes a type in any spelling.
 CLI::Option* add_dtype(CLI::App& app, const std::string& names, tensorcast::DType& target, const std::string& help);
 // Adds an option that takes types, separated by commas or repeated; the word "all" means all types.

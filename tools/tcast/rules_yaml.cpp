@@ -4,10 +4,14 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <string_view>
+#include <type_traits>
+#include <vector>
 
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
+#include "convert/convert_options.hpp"
 #include "convert_rules.hpp"
 #include "printable.hpp"
 
@@ -17,6 +21,7 @@ namespace {
 using tensorcast::ConvertRequest;
 using tensorcast::ConvertRule;
 using tensorcast::DType;
+namespace options = tensorcast::options;
 
 // A mistake in the file; thrown and caught here, as yaml-cpp's own.
 struct Mistake {
@@ -30,11 +35,12 @@ std::string word_of(const YAML::Node& node) {
 }
 
 // Options may be written with dashes or underscores.
-std::string key_of(const YAML::Node& node) {
-  std::string key = word_of(node);
-  std::replace(key.begin(), key.end(), '_', '-');
-  return key;
+std::string dashed(std::string word) {
+  std::replace(word.begin(), word.end(), '_', '-');
+  return word;
 }
+
+std::string key_of(const YAML::Node& node) { return dashed(word_of(node)); }
 
 DType type_of(const YAML::Node& node) {
   const auto dtype = tensorcast::parse_dtype(word_of(node));
@@ -130,45 +136,60 @@ void add_rules_of(const YAML::Node& node, ConvertRequest& request) {
   for_each(node, [&](const YAML::Node& rule) { request.rules.push_back(rule_of(rule)); });
 }
 
-void add_entry(const std::string& key, const YAML::Node& key_node, const YAML::Node& value, ConvertRequest& request) {
-  if (key == "rules" || key == "rule") {
-    add_rules_of(value, request);
-  } else if (key == "to") {
-    const DType dtype = type_of(value);
-    if (request.to == DType::undefined) request.to = dtype;
-  } else if (key == "include") {
-    for_each(value, [&](const YAML::Node& pattern) { request.include.push_back(pattern_of(pattern)); });
-  } else if (key == "exclude") {
-    for_each(value, [&](const YAML::Node& pattern) { request.exclude.push_back(pattern_of(pattern)); });
-  } else if (key == "only") {
-    for_each(value, [&](const YAML::Node& pattern) { request.filter.only.push_back(pattern_of(pattern)); });
-  } else if (key == "drop") {
-    for_each(value, [&](const YAML::Node& pattern) { request.filter.drop.push_back(pattern_of(pattern)); });
-  } else if (key == "skip-files") {
-    for_each(value, [&](const YAML::Node& glob) { request.filter.skip_files.push_back(word_of(glob)); });
-  } else if (key == "rename") {
-    for_each(value, [&](const YAML::Node& rename) { request.filter.rename.push_back(rename_of(rename)); });
-  } else if (key == "keep-rank") {
-    for_each(value,
-             [&](const YAML::Node& rank) { request.keep_rank.push_back(static_cast<std::int64_t>(number_of(rank))); });
-  } else if (key == "keep-smaller") {
-    request.keep_smaller = number_of(value);
-  } else if (key == "preset") {
-    if (key_of(value) != "weights-only") {
-      throw Mistake{fmt::format("\"{}\" is not a preset; there is weights-only", word_of(value)), value.Mark()};
+// Reads the value of an option. Lists grow, and what the command line says stays.
+template <class Option>
+void read(const YAML::Node& node, const Option& option, typename Option::Type& value) {
+  using Value = typename Option::Type;
+  if constexpr (std::is_same_v<Value, std::vector<ConvertRule>>) {
+    for_each(node, [&](const YAML::Node& rule) { value.push_back(rule_of(rule)); });
+  } else if constexpr (std::is_same_v<Value, std::vector<tensorcast::Rename>>) {
+    for_each(node, [&](const YAML::Node& rename) { value.push_back(rename_of(rename)); });
+  } else if constexpr (std::is_same_v<Value, std::vector<std::int64_t>>) {
+    for_each(node, [&](const YAML::Node& rank) { value.push_back(static_cast<std::int64_t>(number_of(rank))); });
+  } else if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
+    const bool is_pattern = std::string_view(option.metavar) == "REGEX";
+    for_each(node, [&](const YAML::Node& text) { value.push_back(is_pattern ? pattern_of(text) : word_of(text)); });
+  } else if constexpr (std::is_same_v<Value, DType>) {
+    const DType dtype = type_of(node);
+    if (value == DType::undefined) value = dtype;
+  } else if constexpr (std::is_same_v<Value, bool>) {
+    value = truth_of(node);
+  } else if constexpr (Option::is_choice) {
+    const std::string word = dashed(word_of(node));
+    for (int number = 1; number <= option.last(); ++number) {
+      value = static_cast<Value>(number);
+      if (dashed(option.word(value)) == word) return;
     }
-    request.preset = tensorcast::Preset::weights_only;
-  } else if (key == "raw-codes") {
-    request.raw_codes = truth_of(value);
-  } else if (key == "allow-odd") {
-    request.allow_odd = truth_of(value);
+    throw Mistake{
+        fmt::format("\"{}\" is not a {}; there is {}", word_of(node), option.name, dashed(option.words.word[1])),
+        node.Mark()};
   } else {
-    throw Mistake{fmt::format("\"{}\" is not one of rules, to, include, exclude, only, drop, rename, skip-files, "
-                              "keep-rank, keep-smaller, "
-                              "preset, raw-codes, allow-odd",
-                              key),
-                  key_node.Mark()};
+    value = number_of(node);
   }
+}
+
+// Calls visit(option) for each option that a file may have, until it returns false. Reports whether it never did.
+template <class Visit>
+bool all_choices(Visit&& visit) {
+  return options::all_of(options::request_options, [&](const auto& option) {
+    if constexpr (options::is_choice_of_tensors<std::decay_t<decltype(option)>>) return visit(option);
+    return true;
+  });
+}
+
+void add_entry(const std::string& key, const YAML::Node& key_node, const YAML::Node& node, ConvertRequest& request) {
+  const bool unknown = all_choices([&](const auto& option) {
+    if (key != dashed(option.name) && !(key == "rule" && std::string_view(option.name) == "rules")) return true;
+    read(node, option, value_of(request, option));
+    return false;
+  });
+  if (!unknown) return;
+  std::string known;
+  all_choices([&](const auto& option) {
+    known += (known.empty() ? "" : ", ") + dashed(option.name);
+    return true;
+  });
+  throw Mistake{fmt::format("\"{}\" is not one of {}", key, known), key_node.Mark()};
 }
 
 }  // namespace

@@ -74,7 +74,6 @@ void add_verify(CLI::App& app, Work& work) {
   command.add_option("--against", arguments->request.against, "the checkpoint that it was converted from")
       ->option_text("DIR");
   add_output_filter(command, arguments->request.filter);
-  add_skip_files(command, arguments->request.filter);
   add_threads(command, arguments->request.execution.threads);
   add_json(command, arguments->json);
   add_quiet(command, arguments->quiet);

@@ -11,6 +11,7 @@ of onnxruntime.transformers under their names, so that a program changes one imp
 
 from ._casts import casts, clean, diff, initializers
 from ._convert import convert
+from ._option_list import ConvertOptions
 from ._results import (
     CastInfo,
     CleanResult,
@@ -34,6 +35,7 @@ from ._validate import ValidationError, validate
 __all__ = [
     "CastInfo",
     "CleanResult",
+    "ConvertOptions",
     "ConvertResult",
     "DiffResult",
     "InitializerChange",

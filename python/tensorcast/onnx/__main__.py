@@ -17,7 +17,7 @@ import numpy as np
 
 from .._errors import CastError
 from . import OutputDifference, Validation, convert, search, validate
-from ._option_table import ROWS, given_options
+from ._option_table import add_options, given_options
 
 
 def _dims(text: str) -> dict[str, int]:
@@ -66,9 +66,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("model", metavar="MODEL")
         command.add_argument("-o", "--output", required=name == "search", metavar="OUT")
         command.add_argument("--to", required=name == "convert", default="float16", metavar="TYPE")
-        for row in ROWS:
-            if name == "convert" or not row.only_convert:
-                row.add_to(command)
+        add_options(command, of_one_run=name == "convert")
         command.add_argument("-f", "--force", action="store_true", help="overwrite OUT")
         _add_checks(command)
         if name == "convert":

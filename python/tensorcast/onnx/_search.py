@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .. import _core
 from .._errors import CastError
-from ._convert import Opset, _listed, _upgraded, convert
+from ._convert import _upgraded, convert
 from ._model_files import Path, read_model, write_model
-from ._option_table import SearchOptions, settled
+from ._option_list import Opset, SearchOptions
+from ._option_table import settled
 from ._results import SearchResult, Validation
 from ._ranges import find_overflow
 from ._runtime_process import RuntimeProblem, RuntimeProcess
@@ -41,8 +42,6 @@ def search(
     *,
     checks: Validation | None = None,
     metric: Metric | None = None,
-    keep_nodes: str | Iterable[str] = (),
-    opset: Opset = "keep",
     state: Path | None = None,
     progress: Callable[[str], object] | None = print,
     overwrite: bool = False,
@@ -54,13 +53,12 @@ def search(
     stays converted, and a single node that fails keeps its type. The old model runs once.
 
     Args:
-        model, output, to, keep_nodes, opset, overwrite: as :func:`convert`. Nodes without names get some.
+        model, output, to, overwrite: as :func:`convert`. Nodes without names get some.
         checks: inputs and tolerances.
         metric: decides instead of tolerances: called with the outputs of the old and of the new model.
         state: a JSON file of outcomes so far. A search that was interrupted goes on with it.
         progress: called with a line of text after each attempt; ``None`` is silent.
-        **options: those of :func:`convert` that say what is converted and how, from ``from_`` to
-            ``external_threshold``.
+        **options: those of :func:`convert`, but ``explain`` and ``dry_run``.
 
     Raises:
         ValidationError: even with all nodes kept the metric is not satisfied.
@@ -76,14 +74,15 @@ def search(
             given = os.path.join(scratch, "model.onnx")
             write_model(model, given)
         folder = tempfile.mkdtemp(prefix=".tensorcast-", dir=scratch)
-        handed_on = settled(options)
+        handed_on = settled(options, "search")
+        always = _listed(handed_on.pop("keep_nodes", ()))
+        opset: Opset = handed_on.pop("opset", "keep")
         if opset != "keep" and convert(given, to=to, opset=opset, dry_run=True, **handed_on).rewritten_by_onnx:
             given, _ = _upgraded(given, opset, to, folder)  # once for all attempts
             opset = "keep"
         handed_on["opset"] = opset
         named, nodes = _named_copy(given, folder)
         target = os.path.join(scratch, "found.onnx") if output is None else os.fspath(output)
-        always = _listed(keep_nodes)
         _check_names(always, nodes)
         nodes = [name for name in nodes if name not in always]
         names, inputs, expected = reference_run(runtime, named, checks)
@@ -102,6 +101,10 @@ def search(
     return SearchResult(
         kept=(*always, *kept), converted=converted, attempts=found.attempts, resumed=found.resumed, result=result
     )
+
+
+def _listed(names: str | Iterable[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)
 
 
 def _check_names(names: Sequence[str], known: Sequence[str]) -> None:

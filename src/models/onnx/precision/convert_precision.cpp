@@ -30,6 +30,7 @@
 namespace tensorcast::models::onnx {
 namespace {
 
+using ::tensorcast::onnx::Clamp;
 using ::tensorcast::onnx::ConvertOutcome;
 using ::tensorcast::onnx::ConvertRequest;
 using ::tensorcast::onnx::Functions;
@@ -46,6 +47,18 @@ Error refused(std::string what, std::string hint = {}) {
 
 bool is_converted_type(DType dtype) {
   return std::find(std::begin(converted_types), std::end(converted_types), dtype) != std::end(converted_types);
+}
+
+// Replaces `clamp` by what it stands for.
+ConvertRequest without_clamp(ConvertRequest request) {
+  const auto limit = [&](double min_positive, double max_finite) {
+    if (request.min_positive == 0.0) request.min_positive = min_positive;
+    if (request.max_finite == 0.0) request.max_finite = max_finite;
+  };
+  if (request.clamp == Clamp::finite) request.on_overflow = OnOverflow::clamp;
+  if (request.clamp == Clamp::onnxconverter_common) limit(1e-7, 1e4);
+  if (request.clamp == Clamp::onnxruntime) limit(5.96e-8, 65504.0);
+  return request;
 }
 
 Result<PrecisionPlan::Settings> settings_of(const ConvertRequest& request) {
@@ -389,7 +402,8 @@ void describe_initializers(const PrecisionPlan& plan, const std::vector<Survey::
   }
 }
 
-Result<ConvertOutcome> convert(const ConvertRequest& request) {
+Result<ConvertOutcome> convert(const ConvertRequest& given_request) {
+  const ConvertRequest request = without_clamp(given_request);
   Result<PrecisionPlan::Settings> settings = settings_of(request);
   if (!settings) return settings.error();
   const Result<io::InputFile> given = io::InputFile::open(request.input);

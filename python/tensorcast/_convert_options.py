@@ -1,0 +1,83 @@
+"""The options of conversions of files. Printed by print_python_options from src/convert/convert_options.hpp."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypedDict
+
+from ._option_list import CastOptions
+from ._requests import Patterns, Preset, Renames, Rules
+
+
+class FilterOptions(TypedDict, total=False):
+    """What of the input is written, and under which names; :class:`ConvertOptions` describes them."""
+
+    only: Patterns
+    drop: Patterns
+    rename: Renames
+    skip_files: Patterns
+
+
+class VerifyOptions(FilterOptions, CastOptions, total=False):
+    """The options of :func:`tensorcast.checkpoint.verify`; :class:`ConvertOptions` describes them."""
+
+
+class PlanOptions(FilterOptions, CastOptions, total=False):
+    """The options of :func:`tensorcast.checkpoint.plan`; :class:`ConvertOptions` describes them."""
+
+    rules: Rules
+    include: Patterns
+    exclude: Patterns
+    keep_rank: int | Iterable[int]
+    keep_smaller: int
+    preset: Preset | None
+    max_shard_size: int | str | None
+    single_file: bool
+    zero_limit: float
+    report: bool
+    verify: bool
+    allow_odd: bool
+    raw_codes: bool
+    overwrite: bool
+    parents: bool
+
+
+class ConvertOptions(PlanOptions, total=False):
+    r"""The options of :func:`tensorcast.convert`, with those of :func:`tensorcast.cast`.
+
+    Args:
+        rules: types for tensors whose name matches; the first match wins. ``{regular expression: dtype}``, where
+            ``None`` keeps a tensor as it is; a list of :class:`Rule` has conditions, too.
+        include: convert only tensors whose name matches; with an output of one array, write that tensor only.
+        exclude: leave tensors alone whose name matches.
+        only: write only tensors whose name matches.
+        drop: leave out tensors whose name matches.
+        rename: replace what matches in each name by NEW, in which \1 is the first group; one after another.
+            ``{regular expression: replacement}``: ``{r"^module\.": ""}`` strips a prefix. Rules and messages have the
+            names of the input.
+        skip_files: checkpoints: leave out files and folders that match, such as '*.bin' or original.
+        keep_rank: leave tensors with so many dimensions as they are, unless a rule names them: 0,1 is scalars, biases
+            and norms.
+        keep_smaller: leave tensors with fewer elements as they are, unless a rule names them.
+        preset: weights-only: the new type is for matrices of layers; embeddings, output head, norms and vectors stay
+            as they are.
+        max_shard_size: checkpoints: cut the shards anew, so that none has more bytes of tensors: 5GB, 800MB, 2GiB.
+        single_file: checkpoints: one file for each model (default: as many as the input has).
+        dry_run: only plan: what would become what, and why; of checkpoints also time, memory and disk space needed;
+            write nothing.
+        zero_limit: with strict loss: the share of a tensor's nonzero elements that may become zero (default 0.01).
+        report: measure what the conversion did to each tensor.
+        verify: read the output back; compare it with the input, a second conversion and, up to 64 Mi elements, the
+            reference.
+        allow_odd: convert tensors to float4 or float6 even if their last dimension does not fill whole bytes; PyTorch
+            cannot load such files (default: leave them as they are).
+        raw_codes: convert the codes of quantized weights as plain numbers, and leave their scales (default: decode
+            the weights).
+        overwrite: replace an existing output, and the report; in a folder only what tensorcast wrote there.
+        parents: create the folders of the output that do not exist.
+    """
+
+    dry_run: bool
+
+
+ConvertOptions.__module__ = "tensorcast"
