@@ -12,7 +12,7 @@ import source_lengths
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 CODE = {".cpp", ".hpp", ".c", ".h"}
-LIST_OF_OPTIONS = re.compile(r"options/\w+\.hpp|(convert|models/onnx)/convert_options\.hpp")
+LIST_OF_OPTIONS = re.compile(r"options/\w+\.hpp|(convert|models/onnx)/(convert_options|result_fields)\.hpp")
 TEXT = CODE | {".py", ".md", ".txt", ".cmake", ".json", ".in", ".map", ".ini", ".toml", ".yml", ".yaml", ""}
 
 

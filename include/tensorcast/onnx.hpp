@@ -170,6 +170,7 @@ struct ConvertOutcome {
   std::size_t casts_before = 0;
   std::size_t casts_added = 0;
   std::size_t casts_removed = 0;  // that the conversion made superfluous
+  std::size_t casts_after = 0;
   std::size_t initializers_converted = 0;
   std::uint64_t initializer_bytes_before = 0;  // of those converted
   std::uint64_t initializer_bytes_after = 0;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "convert_request.hpp"
+#include "result_rows.hpp"
 #include "tensorcast/checkpoint.hpp"
 
 namespace tensorcast::python {
@@ -69,23 +70,15 @@ nb::dict verify(const std::string& checkpoint, const std::string& against, const
   request.options = given;
   request.execution = given.execution;
   request.on_progress = progress_of(progress);
-  const VerifyOutcome done = run_released([&] { return verify_checkpoint(request); }, nothing_changed);
-  nb::dict row;
-  row["files"] = done.files;
-  row["tensors"] = done.tensors;
-  row["bytes_read"] = done.bytes_read;
-  return row;
+  return result_row(run_released([&] { return verify_checkpoint(request); }, nothing_changed));
 }
 
-nb::list diff(const std::string& a, const std::string& b, bool headers_only, const std::vector<std::string>& include,
+nb::object diff(const std::string& a, const std::string& b, bool headers_only, const std::vector<std::string>& include,
               const nb::dict& filter, nb::handle progress) {
   DiffRequest request{.a = a, .b = b, .headers_only = headers_only, .include = include};
   request.filter = filter_of(filter);
   request.on_progress = progress_of(progress);
-  const DiffOutcome done = run_released([&] { return diff_checkpoints(request); }, nothing_changed);
-  nb::list rows;
-  for (const TensorDifference& tensor : done.tensors) rows.append(difference_row(tensor));
-  return rows;
+  return value_row(run_released([&] { return diff_checkpoints(request); }, nothing_changed).tensors);
 }
 
 nb::dict metadata_of(const std::vector<std::pair<std::string, std::string>>& entries) {
@@ -111,7 +104,7 @@ nb::dict inspect_folder(const std::string& path) {
   const CheckpointSummary found = run_released([&] { return inspect_checkpoint(path); }, nothing_changed);
   nb::list tensors;
   for (const CheckpointTensor& tensor : found.tensors) {
-    nb::dict row = summary_row(tensor.summary);
+    nb::dict row = result_row(tensor.summary);
     row["file"] = tensor.file;
     row["full_name"] = tensor.full_name;
     row["kind"] = name(tensor.kind);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "convert/convert_options.hpp"
+#include "result_rows.hpp"
 
 namespace tensorcast::python {
 
@@ -57,17 +58,6 @@ void take(const nb::dict& fields, const Option& option, typename Option::Type& v
   } else {
     read_bound_option(given, option, value);
   }
-}
-
-nb::dict shard_row(const ShardOutcome& shard) {
-  nb::dict row;
-  row["file"] = shard.file;
-  row["bytes_in"] = shard.bytes_in;
-  row["bytes_out"] = shard.bytes_out;
-  row["tensors"] = shard.tensors;
-  row["sha256"] = shard.sha256;
-  row["done_before"] = shard.done_before;
-  return row;
 }
 
 }  // namespace
@@ -132,88 +122,16 @@ std::function<bool(const Progress&)> progress_of(nb::handle progress) {
 }
 
 nb::dict tensor_row(const TensorOutcome& tensor) {
-  nb::dict row;
-  row["name"] = tensor.name;
-  row["from_"] = name(tensor.from);
-  row["to"] = name(tensor.to);
-  row["shape"] = nb::tuple(nb::cast(tensor.shape));
-  row["bytes_in"] = tensor.bytes_in;
-  row["bytes_out"] = tensor.bytes_out;
-  row["reason"] = tensor.reason;
-  row["left"] = tensor.left;
-  row["scale"] = tensor.scale;
-  row["damage"] = tensor.damage;
-  row["remedy"] = tensor.remedy;
-  row["report"] = tensor.report ? nb::cast(*tensor.report) : nb::none();
-  row["file"] = tensor.file;
-  row["output_name"] = tensor.output_name.empty() ? tensor.name : tensor.output_name;
-  return row;
-}
-
-nb::dict summary_row(const TensorSummary& tensor) {
-  nb::dict row;
-  row["name"] = tensor.name;
-  row["dtype"] = name(tensor.dtype);
-  row["shape"] = nb::tuple(nb::cast(tensor.shape));
-  row["bytes"] = tensor.bytes;
-  row["foreign_dtype"] = tensor.foreign_dtype;
-  row["problem"] = tensor.problem;
-  return row;
-}
-
-nb::object name_or_none(DType dtype) { return dtype == DType::undefined ? nb::none() : nb::cast(name(dtype)); }
-
-nb::dict difference_row(const TensorDifference& tensor) {
-  nb::dict row;
-  row["name"] = tensor.name;
-  row["from_"] = name_or_none(tensor.from);
-  row["to"] = name_or_none(tensor.to);
-  row["from_shape"] = nb::tuple(nb::cast(tensor.from_shape));
-  row["to_shape"] = nb::tuple(nb::cast(tensor.to_shape));
-  row["in_a"] = tensor.in_a;
-  row["in_b"] = tensor.in_b;
-  row["equal"] = tensor.equal;
-  row["compared"] = tensor.compared;
-  row["count"] = tensor.count;
-  row["different"] = tensor.different;
-  row["infinities_made"] = tensor.infinities_made;
-  row["infinities_lost"] = tensor.infinities_lost;
-  row["nan_made"] = tensor.nan_made;
-  row["nan_lost"] = tensor.nan_lost;
-  row["max_abs_error"] = tensor.max_abs_error;
-  row["max_rel_error"] = tensor.max_rel_error;
-  row["snr_db"] = tensor.snr_db;
+  nb::dict row = result_row(tensor);
+  if (tensor.output_name.empty()) row["output_name"] = tensor.name;
   return row;
 }
 
 nb::dict outcome_of(const ConvertOutcome& done) {
+  nb::dict summary = result_row(done);
   nb::list tensors;
   for (const TensorOutcome& tensor : done.tensors) tensors.append(tensor_row(tensor));
-  nb::list shards;
-  for (const ShardOutcome& shard : done.shards) shards.append(shard_row(shard));
-  nb::object requirements = nb::none();
-  if (done.requirements) {
-    nb::dict row;
-    row["seconds"] = done.requirements->seconds;
-    row["memory_bytes"] = done.requirements->memory_bytes;
-    row["disk_bytes"] = done.requirements->disk_bytes;
-    row["disk_free_bytes"] = done.requirements->disk_free_bytes;
-    requirements = row;
-  }
-  nb::dict summary;
-  summary["input_format"] = done.input_format;
-  summary["output_format"] = done.output_format;
   summary["tensors"] = tensors;
-  summary["bytes_read"] = done.bytes_read;
-  summary["bytes_written"] = done.bytes_written;
-  summary["verified"] = done.verified;
-  summary["other_data"] = done.other_data;
-  summary["warnings"] = nb::tuple(nb::cast(done.warnings));
-  summary["shards"] = shards;
-  summary["copied_files"] = nb::tuple(nb::cast(done.copied_files));
-  summary["rewritten_files"] = nb::tuple(nb::cast(done.rewritten_files));
-  summary["requirements"] = requirements;
-  summary["resumed"] = done.resumed;
   return summary;
 }
 

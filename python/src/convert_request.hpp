@@ -11,9 +11,6 @@
 
 namespace tensorcast::python {
 
-// The name of a type; None for one that is unknown.
-[[nodiscard]] nb::object name_or_none(DType dtype);
-
 // A dtype, None, or a dictionary of dtypes by tensor.
 [[nodiscard]] SourceTypes source_types(nb::handle argument);
 // None, or a pair of dtype and shape.
@@ -44,10 +41,8 @@ auto run_released(Work&& work, const char* cancelled_words) {
   return checked(std::move(outcome));
 }
 
-// The fields of a ConvertedTensor, a TensorInfo, a TensorDifference, a ConvertResult.
+// The fields of a ConvertedTensor and of a ConvertResult.
 [[nodiscard]] nb::dict tensor_row(const TensorOutcome& tensor);
-[[nodiscard]] nb::dict summary_row(const TensorSummary& tensor);
-[[nodiscard]] nb::dict difference_row(const TensorDifference& tensor);
 [[nodiscard]] nb::dict outcome_of(const ConvertOutcome& done);
 
 }  // namespace tensorcast::python

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "convert_request.hpp"
+#include "result_rows.hpp"
 #include "tensorcast/checkpoint.hpp"
 #include "tensorcast/tensor_file.hpp"
 
@@ -82,7 +83,7 @@ nb::dict inspect_file(const std::string& path, nb::handle from_argument, bool wi
   const FileSummary file = checked(tensorcast::inspect({.input = path, .from = from}));
   nb::list tensors;
   for (const TensorSummary& tensor : file.tensors) {
-    nb::dict row = summary_row(tensor);
+    nb::dict row = result_row(tensor);
     if (with_stats) {
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
       const bool has_numbers = tensor.foreign_dtype.empty() && tensor.dtype != DType::string;
@@ -117,7 +118,7 @@ void open_file(GuardedFile* self, const std::string& path, const std::string& fo
 
 nb::dict summary_of_file(const GuardedFile& self) {
   nb::list tensors;
-  for (const TensorSummary& tensor : self.file.summary().tensors) tensors.append(summary_row(tensor));
+  for (const TensorSummary& tensor : self.file.summary().tensors) tensors.append(result_row(tensor));
   return summary_of(self.file.summary(), tensors);
 }
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "bound_arguments.hpp"
-#include "convert_request.hpp"
 
 namespace tensorcast::python {
 namespace {
@@ -18,6 +17,8 @@ namespace {
 nb::object shape_or_none(const std::optional<std::vector<std::int64_t>>& shape) {
   return shape ? nb::cast(*shape) : nb::none();
 }
+
+nb::object name_or_none(DType dtype) { return dtype == DType::undefined ? nb::none() : nb::cast(name(dtype)); }
 
 nb::dict dictionary_of(const tensorcast::CastOptions& options) {
   nb::dict given;

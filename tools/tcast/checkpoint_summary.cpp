@@ -9,6 +9,7 @@
 #include "conversion_summary.hpp"
 #include "failure.hpp"
 #include "printable.hpp"
+#include "result_json.hpp"
 #include "table.hpp"
 
 namespace tcast {
@@ -139,22 +140,11 @@ std::string checkpoint_text(const tensorcast::ConvertRequest& request, const Con
 
 void add_checkpoint_json(Json& json, const ConvertOutcome& outcome) {
   if (outcome.shards.empty()) return;
-  Json shards = Json::array();
-  for (const tensorcast::ShardOutcome& shard : outcome.shards) {
-    Json entry = {
-        {"file", shard.file}, {"bytes_in", shard.bytes_in}, {"bytes_out", shard.bytes_out}, {"tensors", shard.tensors}};
-    if (!shard.sha256.empty()) entry["sha256"] = shard.sha256;
-    entry["done_before"] = shard.done_before;
-    shards.push_back(std::move(entry));
-  }
-  json["shards"] = std::move(shards);
+  json["shards"] = value_json(outcome.shards);
   json["resumed"] = outcome.resumed;
   json["rewritten_files"] = outcome.rewritten_files;
   json["copied_files"] = outcome.copied_files;
-  json["left_out"] = Json::array();
-  for (const tensorcast::LeftOut& left : outcome.left_out) {
-    json["left_out"].push_back({{"name", left.name}, {"bytes", left.bytes}});
-  }
+  json["left_out"] = value_json(outcome.left_out);
   Json plan = Json::array();
   for (const Group& group : groups_of(outcome)) {
     plan.push_back({{"why", group.reason},
@@ -167,11 +157,8 @@ void add_checkpoint_json(Json& json, const ConvertOutcome& outcome) {
   json["plan"] = std::move(plan);
   if (!outcome.requirements) return;
   const tensorcast::Requirements& needs = *outcome.requirements;
-  json["requirements"] = {{"seconds", needs.seconds},
-                          {"memory_bytes", needs.memory_bytes},
-                          {"disk_bytes", needs.disk_bytes},
-                          {"disk_free_bytes", needs.disk_free_bytes},
-                          {"disk_suffices", needs.disk_bytes <= needs.disk_free_bytes}};
+  json["requirements"] = result_json(needs);
+  json["requirements"]["disk_suffices"] = needs.disk_bytes <= needs.disk_free_bytes;
 }
 
 }  // namespace tcast

@@ -11,6 +11,7 @@
 #include "failure.hpp"
 #include "options/cast_options.hpp"
 #include "printable.hpp"
+#include "result_json.hpp"
 #include "table.hpp"
 
 namespace tcast {
@@ -146,12 +147,6 @@ std::string worst_tensors_table(const ConvertOutcome& outcome) {
   return "\n" + table.to_string();
 }
 
-Json shape_json(const std::vector<std::int64_t>& shape) {
-  Json json = Json::array();
-  for (const std::int64_t size : shape) json.push_back(size);
-  return json;
-}
-
 Json options_json(const tensorcast::CastOptions& options) {
   Json json;
   tensorcast::options::for_each(tensorcast::options::cast_options, [&](const auto& option) {
@@ -227,19 +222,8 @@ std::string loss_summary(const ConvertOutcome& outcome) { return totals_table(ou
 Json outcome_json(const ConvertRequest& request, const ConvertOutcome& outcome, double seconds) {
   Json tensors = Json::array();
   for (const TensorOutcome& tensor : outcome.tensors) {
-    Json entry = {{"name", tensor.name},
-                  {"from", name(tensor.from)},
-                  {"to", name(tensor.to)},
-                  {"shape", shape_json(tensor.shape)},
-                  {"bytes_in", tensor.bytes_in},
-                  {"bytes_out", tensor.bytes_out},
-                  {"reason", with_options(tensor.reason)}};
-    if (!tensor.output_name.empty()) entry["output_name"] = tensor.output_name;
-    if (tensor.left) entry["left"] = true;
-    if (!tensor.scheme.empty()) entry["scheme"] = tensor.scheme;
-    if (tensor.scale != 1.0) entry["scale"] = tensor.scale;
-    if (!tensor.damage.empty()) entry["damage"] = tensor.damage;
-    if (tensor.report) entry["report"] = to_json(*tensor.report);
+    Json entry = result_json(tensor);
+    entry["reason"] = with_options(tensor.reason);
     tensors.push_back(std::move(entry));
   }
   Json totals = Json::array();

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "printable.hpp"
+#include "result_json.hpp"
 
 namespace tcast {
 
@@ -52,15 +53,8 @@ std::string specials_text(const Specials& specials) {
 }
 
 void add_difference(Json& entry, const tensorcast::TensorDifference& tensor) {
-  entry["count"] = tensor.count;
-  entry["different"] = tensor.different;
-  entry["infinities_made"] = tensor.infinities_made;
-  entry["infinities_lost"] = tensor.infinities_lost;
-  entry["nan_made"] = tensor.nan_made;
-  entry["nan_lost"] = tensor.nan_lost;
-  entry["max_abs_error"] = finite_or_null(tensor.max_abs_error);
-  entry["max_rel_error"] = finite_or_null(tensor.max_rel_error);
-  entry["snr_db"] = finite_or_null(tensor.snr_db);
+  const Json all = result_json(tensor);
+  for (auto member = all.find("count"); member != all.end(); ++member) entry[member.key()] = member.value();
 }
 
 }  // namespace tcast

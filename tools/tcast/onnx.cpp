@@ -18,6 +18,7 @@
 #include "picture_file.hpp"
 #include "printable.hpp"
 #include "report_json.hpp"
+#include "result_json.hpp"
 #include "tensorcast/onnx.hpp"
 #include "terminal.hpp"
 
@@ -74,59 +75,15 @@ External data goes into OUT.data. Converting the result again changes nothing.)"
 
 using nlohmann::ordered_json;
 
-ordered_json decision_json(const NodeDecision& decision) {
-  ordered_json values = ordered_json::array();
-  for (const ValueDecision& value : decision.values) {
-    ordered_json entry = {{"value", value.value},
-                          {"is_input", value.is_input},
-                          {"from", type_json(value.from)},
-                          {"to", type_json(value.to)}};
-    if (value.is_input) entry["cast"] = value.has_cast;
-    if (!value.reason.empty()) entry["reason"] = value.reason;
-    values.push_back(std::move(entry));
-  }
-  return {{"name", decision.name}, {"op_type", decision.op_type}, {"scope", decision.scope}, {"values", values}};
-}
-
 ordered_json outcome_json(const ConvertRequest& request, const ConvertOutcome& outcome) {
-  ordered_json kept = ordered_json::array();
-  for (const KeptNode& node : outcome.kept) {
-    kept.push_back({{"name", node.name}, {"op_type", node.op_type}, {"reason", node.reason}});
-  }
-  ordered_json by_type = ordered_json::object();
-  for (const auto& [dtype, count] : outcome.nodes_by_type) by_type[std::string(name(dtype))] = count;
-  ordered_json initializers = ordered_json::array();
-  for (const InitializerChange& change : outcome.initializers) {
-    initializers.push_back({{"name", change.name},
-                            {"from", name(change.from)},
-                            {"to", name(change.to)},
-                            {"count", change.count},
-                            {"overflowed", change.overflowed},
-                            {"underflowed", change.underflowed},
-                            {"clamped", change.clamped}});
-  }
-  ordered_json json = {{"input", request.input},
-                       {"output", request.output},
-                       {"to", name(request.to)},
-                       {"opset_before", outcome.opset_before},
-                       {"opset_after", outcome.opset_after},
-                       {"nodes", outcome.nodes},
-                       {"calls_inlined", outcome.calls_inlined},
-                       {"nodes_converted", outcome.nodes_converted},
-                       {"nodes_by_type", by_type},
-                       {"values_changed", outcome.values_changed},
-                       {"casts_before", outcome.casts_before},
-                       {"casts_added", outcome.casts_added},
-                       {"casts_removed", outcome.casts_removed},
-                       {"casts_after", outcome.casts_before + outcome.casts_added - outcome.casts_removed},
-                       {"initializers_converted", outcome.initializers_converted},
-                       {"initializer_bytes_before", outcome.initializer_bytes_before},
-                       {"initializer_bytes_after", outcome.initializer_bytes_after},
-                       {"initializers", initializers},
-                       {"kept", kept}};
-  if (!request.explain.empty()) {
-    json["explained"] = ordered_json::array();
-    for (const NodeDecision& decision : outcome.explained) json["explained"].push_back(decision_json(decision));
+  ordered_json json = {{"input", request.input}, {"output", request.output}, {"to", name(request.to)}};
+  json.update(result_json(outcome));
+  if (request.explain.empty()) return json;
+  json["explained"] = value_json(outcome.explained);
+  for (ordered_json& node : json["explained"]) {
+    for (ordered_json& value : node["values"]) {
+      if (!value["is_input"].get<bool>()) value.erase("cast");
+    }
   }
   return json;
 }

@@ -11,6 +11,7 @@
 #include "picture_file.hpp"
 #include "printable.hpp"
 #include "report_json.hpp"
+#include "result_json.hpp"
 #include "table.hpp"
 #include "tensorcast/onnx.hpp"
 #include "terminal.hpp"
@@ -55,13 +56,6 @@ values of the first and back, second Casts of a value to a type, and those whose
 of the model keep their names and types. Everything else is copied byte for byte. Cleaning the result again changes
 nothing.)";
 
-nlohmann::ordered_json cast_json(const CastInfo& cast) {
-  return {{"name", cast.name},        {"op_type", cast.op_type},     {"scope", cast.scope},
-          {"input", cast.input},      {"output", cast.output},       {"from", type_json(cast.from)},
-          {"to", type_json(cast.to)}, {"consumers", cast.consumers}, {"role", name(cast.role)},
-          {"reason", cast.reason},    {"removable", cast.removable}};
-}
-
 int list_onnx_casts(const OnnxCastsArguments& arguments) {
   const Result<std::vector<CastInfo>> casts = tensorcast::onnx::list_casts(arguments.model);
   if (!casts) return fail(casts.error());
@@ -75,9 +69,7 @@ int list_onnx_casts(const OnnxCastsArguments& arguments) {
   std::size_t removable = 0;
   for (const CastInfo& cast : *casts) removable += cast.removable ? 1 : 0;
   if (arguments.json) {
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const CastInfo& cast : *casts) list.push_back(cast_json(cast));
-    print(json_text({{"model", arguments.model}, {"removable", removable}, {"casts", list}}));
+    print(json_text({{"model", arguments.model}, {"removable", removable}, {"casts", value_json(*casts)}}));
     return exit_done;
   }
   if (!casts->empty()) {
@@ -98,18 +90,13 @@ int clean_onnx(const OnnxCleanArguments& arguments) {
   const Result<CleanOutcome> outcome = tensorcast::onnx::clean(request);
   if (!outcome) return fail(outcome.error());
   if (arguments.json) {
-    nlohmann::ordered_json removed = nlohmann::ordered_json::array();
-    for (const RemovedNode& node : outcome->removed) {
-      removed.push_back(
-          {{"name", node.name}, {"op_type", node.op_type}, {"scope", node.scope}, {"reason", node.reason}});
-    }
     print(json_text({{"input", request.input},
                      {"output", request.output},
                      {"nodes", outcome->nodes},
                      {"nodes_removed", outcome->removed.size()},
                      {"casts_before", outcome->casts},
                      {"casts_after", outcome->casts - outcome->casts_removed},
-                     {"removed", removed}}));
+                     {"removed", value_json(outcome->removed)}}));
     return exit_done;
   }
   if (arguments.quiet) return exit_done;

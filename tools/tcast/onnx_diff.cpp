@@ -13,6 +13,7 @@
 #include "options.hpp"
 #include "printable.hpp"
 #include "report_json.hpp"
+#include "result_json.hpp"
 #include "table.hpp"
 #include "tensorcast/onnx.hpp"
 #include "terminal.hpp"
@@ -149,17 +150,6 @@ Json casts_json(const std::vector<CastInfo>& casts) {
 }
 
 Json onnx_diff_json(const tensorcast::onnx::DiffOutcome& outcome) {
-  Json opsets = Json::array();
-  for (const auto& opset : outcome.opsets) opsets.push_back({{"domain", opset.domain}, {"a", opset.a}, {"b", opset.b}});
-  Json operators = Json::array();
-  for (const auto& op : outcome.operators) operators.push_back({{"op_type", op.op_type}, {"a", op.a}, {"b", op.b}});
-  Json values = Json::array();
-  for (const auto& value : outcome.values) {
-    values.push_back({{"scope", value.scope},
-                      {"name", value.name},
-                      {"a", value.a.empty() ? Json() : Json(value.a)},
-                      {"b", value.b.empty() ? Json() : Json(value.b)}});
-  }
   Json initializers = Json::array();
   for (const TensorDifference& tensor : outcome.initializers) {
     Json entry = {{"name", tensor.name}, {"in_a", tensor.in_a}, {"in_b", tensor.in_b}};
@@ -171,9 +161,9 @@ Json onnx_diff_json(const tensorcast::onnx::DiffOutcome& outcome) {
   }
   return {{"equal", outcome.equal},
           {"ir_version", {{"a", outcome.ir_version_a}, {"b", outcome.ir_version_b}}},
-          {"opsets", opsets},
-          {"operators", operators},
-          {"values", values},
+          {"opsets", value_json(outcome.opsets)},
+          {"operators", value_json(outcome.operators)},
+          {"values", value_json(outcome.values)},
           {"casts_only_a", casts_json(outcome.casts_only_a)},
           {"casts_only_b", casts_json(outcome.casts_only_b)},
           {"initializers", initializers}};

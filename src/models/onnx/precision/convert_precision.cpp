@@ -384,6 +384,7 @@ void describe_nodes(const PrecisionPlan& plan, const CastElision& elision, Conve
     }
   });
   outcome.nodes_by_type.assign(by_type.begin(), by_type.end());
+  outcome.casts_after = outcome.casts_before + outcome.casts_added - outcome.casts_removed;
 }
 
 void describe_initializers(const PrecisionPlan& plan, const std::vector<Survey::Finding>& findings,
