@@ -115,7 +115,7 @@ int refuse(PyObject* keyword, const char* needed, PyObject* value) {
   return -1;
 }
 
-int word_number(PyObject* keyword, PyObject* value, const options::Words& words, int& number) {
+int word_number(PyObject* keyword, PyObject* value, const options::Words& words, int& number, const char* or_else) {
   const char* text = PyUnicode_Check(value) ? PyUnicode_AsUTF8(value) : nullptr;
   std::string allowed;
   number = 0;
@@ -124,7 +124,7 @@ int word_number(PyObject* keyword, PyObject* value, const options::Words& words,
     ++number;
     allowed.append(allowed.empty() ? "one of '" : ", '").append(word).append("'");
   }
-  return refuse(keyword, allowed.c_str(), value);
+  return refuse(keyword, allowed.append(or_else).c_str(), value);
 }
 
 int whole_number(PyObject* keyword, PyObject* value, std::int64_t largest, std::int64_t& result) {

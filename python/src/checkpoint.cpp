@@ -74,7 +74,7 @@ nb::dict verify(const std::string& checkpoint, const std::string& against, const
 }
 
 nb::object diff(const std::string& a, const std::string& b, bool headers_only, const std::vector<std::string>& include,
-              const nb::dict& filter, nb::handle progress) {
+                const nb::dict& filter, nb::handle progress) {
   DiffRequest request{.a = a, .b = b, .headers_only = headers_only, .include = include};
   request.filter = filter_of(filter);
   request.on_progress = progress_of(progress);

@@ -13,7 +13,8 @@ namespace tensorcast::python {
 
 // Sets CastError for the value of an option.
 int refuse(PyObject* keyword, const char* needed, PyObject* value);
-int word_number(PyObject* keyword, PyObject* value, const options::Words& words, int& number);
+// `or_else`: what an error also names as allowed.
+int word_number(PyObject* keyword, PyObject* value, const options::Words& words, int& number, const char* or_else = "");
 int whole_number(PyObject* keyword, PyObject* value, std::int64_t largest, std::int64_t& result);
 // Takes bools, NumPy's too, and the 0 and 1 of ONNX's attributes. Anything else is a mistake that truth would hide:
 // "no" is true.
@@ -45,7 +46,7 @@ int read_option(PyObject* keyword, PyObject* value, const Option& option, typena
     std::int64_t number = 0;
     if (std::is_signed_v<Value> && PyUnicode_Check(value)) {  // the words of 0, -1, ...
       int word = 0;
-      if (word_number(keyword, value, option.words, word) != 1) return -1;
+      if (word_number(keyword, value, option.words, word, ", or a number") != 1) return -1;
       result = static_cast<Value>(-word);
       return 1;
     }

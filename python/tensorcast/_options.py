@@ -42,6 +42,7 @@ class ArrayCastOptions(CommonOptions, total=False):
 
 
 CastOptions.__module__ = "tensorcast"
+_CAST_TYPES = get_type_hints(CastOptions)
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -49,7 +50,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 def shows(options: type, defaults: Mapping[str, Any]) -> Callable[[_F], _F]:
     """Makes ``inspect.signature`` and ``help`` list the options behind a function's ``**options``, which ``options``
     describes."""
-    types = get_type_hints(options)
+    names = {name: getattr(each, "__forward_arg__", each) for name, each in options.__annotations__.items()}
+    types = {name: _CAST_TYPES.get(name, each) for name, each in names.items()}
     lines = (options.__doc__ or "").partition("Args:\n")[2].rstrip()
 
     def shown(function: _F) -> _F:

@@ -173,7 +173,7 @@ def test_opsets():
     assert tc.onnx.convert(old, to="float16", opset="auto").model.opset_import[0].version == 11
     tried = tc.onnx.convert(old, to="bfloat16", opset=17, dry_run=True)
     assert (tried.opset_before, tried.opset_after) == (11, 17)
-    with pytest.raises(ValueError, match="opset= is a number, keep or auto, not 'newest'"):
+    with pytest.raises(ValueError, match="opset must be one of 'keep', 'auto', or a number, not 'newest'"):
         tc.onnx.convert(old, to="bfloat16", opset="newest")
 
 

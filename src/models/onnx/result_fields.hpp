@@ -66,16 +66,11 @@ inline constexpr auto fields<onnx::ConvertOutcome> = std::tuple{
 
 template <>
 inline constexpr auto fields<onnx::CastInfo> = std::tuple{
-    Field{"name", &onnx::CastInfo::name},
-    Field{"op_type", &onnx::CastInfo::op_type},
-    Field{"scope", &onnx::CastInfo::scope},
-    Field{"input", &onnx::CastInfo::input},
-    Field{"output", &onnx::CastInfo::output},
-    Field{"from", &onnx::CastInfo::from, Empty::null},
-    Field{"to", &onnx::CastInfo::to, Empty::null},
-    Field{"consumers", &onnx::CastInfo::consumers},
-    Field{"role", &onnx::CastInfo::role},
-    Field{"reason", &onnx::CastInfo::reason},
+    Field{"name", &onnx::CastInfo::name},           Field{"op_type", &onnx::CastInfo::op_type},
+    Field{"scope", &onnx::CastInfo::scope},         Field{"input", &onnx::CastInfo::input},
+    Field{"output", &onnx::CastInfo::output},       Field{"from", &onnx::CastInfo::from, Empty::null},
+    Field{"to", &onnx::CastInfo::to, Empty::null},  Field{"consumers", &onnx::CastInfo::consumers},
+    Field{"role", &onnx::CastInfo::role},           Field{"reason", &onnx::CastInfo::reason},
     Field{"removable", &onnx::CastInfo::removable},
 };
 
