@@ -159,6 +159,10 @@ def _preset(preset: Preset | None, keyword: str) -> str:
     return "none" if preset is None else "weights_only"
 
 
+def _text(given: str | None, keyword: str) -> str:
+    return given or ""
+
+
 # Of the options that the library does not take as they are.
 _READERS: dict[str, Callable[[Any, str], Any]] = {
     "rules": _rule_rows,
@@ -173,6 +177,7 @@ _READERS: dict[str, Callable[[Any, str], Any]] = {
     "preset": _preset,
     "max_shard_size": _shard_bytes,
     "zero_limit": _share,
+    "respell": _text,
 }
 
 
@@ -180,11 +185,6 @@ def fields(options: dict[str, Any], names: Iterable[str] = tuple(REQUEST_DEFAULT
     """The fields ``names`` of a request: takes them out of ``options``, which leaves those of casts."""
     taken = {name: options.pop(name, REQUEST_DEFAULTS[name]) for name in names}
     return {name: _READERS[name](value, name) if name in _READERS else value for name, value in taken.items()}
-
-
-def respelling(respell: str | None, exact: bool) -> dict[str, Any]:
-    """The fields of a request that choose a spelling of quantized layers."""
-    return {"respell": respell or "", "exact": exact}
 
 
 def loss_may_raise() -> bool:

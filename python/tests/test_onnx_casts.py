@@ -107,7 +107,7 @@ def test_limits_of_numbers():
     made = float16.convert_float_to_float16(model, min_positive_val=0.25, max_finite_val=32)
     assert numpy_helper.to_array(made.graph.initializer[0]).tolist() == [[0.25, 32, -32, np.inf]]
     assert float16.convert_float_to_float16(made) == made
-    with pytest.raises(ValueError, match="clamp= is one of none, finite, onnxconverter_common, onnxruntime, not 'all'"):
+    with pytest.raises(ValueError, match="clamp must be one of 'none', 'finite', 'onnxconverter_common', 'onnxruntime', not 'all'"):
         numbers(clamp="all")
     for wrong in ({"min_positive": -1}, {"max_finite": np.nan}, {"external_threshold": -1}):
         with pytest.raises(tc.CastError, match="are 0 or more"):
@@ -119,7 +119,7 @@ def test_shared_initializers():
     assert [each.name for each in once.model.graph.initializer] == ["w"]
     twice = tc.onnx.convert(layers(), to="float16", keep="name:/head/second").model
     assert sorted(each.data_type for each in twice.graph.initializer) == [F32, F16]
-    with pytest.raises(ValueError, match="shared_init= is one of dup, cast"):
+    with pytest.raises(ValueError, match="shared_init must be one of 'dup', 'cast'"):
         kept(shared_init="both")
 
 

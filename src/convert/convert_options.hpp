@@ -85,6 +85,14 @@ inline constexpr std::tuple request_options{
            {.c_flag = TC_CONVERT_RAW_CODES,
             .help = "convert the codes of quantized weights as plain numbers, and leave their scales (default: decode "
                     "the weights)"}),
+    option("respell", &ConvertRequest::respell,
+           {.of_files = true,
+            .help = "give quantized layers the names, packing and configuration of another tool: compressed-tensors, "
+                    "modelopt, gpt-oss, deepseek, comfyui, transformers-mxfp8 or gguf; changes no numbers",
+            .metavar = "SPELLING"}),
+    option("exact", &ConvertRequest::exact,
+           {.help = "with another spelling: fail if a scale of a whole tensor has no exact reciprocal, which is then "
+                    "rounded (default: a warning)"}),
     option("overwrite", &ConversionPlaces::overwrite,
            {.c_flag = TC_CONVERT_OVERWRITE,
             .help = "replace an existing output, and the report; in a folder only what tensorcast wrote there",

@@ -44,6 +44,7 @@ std::string annotation(const Option& option) {
     if constexpr (std::is_same_v<Value, std::vector<tensorcast::ConvertRule>>) return "Rules";
     if constexpr (std::is_same_v<Value, std::vector<std::int64_t>>) return "int | Iterable[int]";
     if constexpr (std::is_same_v<Value, bool>) return "bool";
+    if constexpr (std::is_same_v<Value, std::string>) return "str | None";
     if (std::string_view(option.metavar) == "SIZE") return "int | str | None";
   }
   if (option.words.size() != 0) return type_name(option.name);
@@ -105,7 +106,8 @@ template <class Option>
 std::string default_in_python(const Option& option) {
   if constexpr (is_io_types<Option>) return "False";
   if constexpr (is_in_request<Option>) {
-    if (Option::is_choice || std::string_view(option.metavar) == "SIZE") return "None";
+    const bool is_text = std::is_same_v<typename Option::Type, std::string>;
+    if (Option::is_choice || is_text || std::string_view(option.metavar) == "SIZE") return "None";
     if constexpr (std::is_same_v<typename Option::Type, bool>) return "False";
   }
   return python_default(option);

@@ -382,6 +382,7 @@ void add_request_options(CLI::App& command, ConvertArguments& arguments) {
     }
   });
   command.get_option("--output-layout")->excludes(command.get_option("--max-shard-size"));
+  command.get_option("--exact")->needs(command.get_option("--respell"));
   command.get_option("--zero-limit")->needs(command.get_option("--strict-loss"));
 }
 

@@ -19,6 +19,8 @@ CLI::Option* add_request_option(CLI::App& app, const Option& option, typename Op
   const std::string help = help_text(option);
   if constexpr (std::is_same_v<Value, std::vector<tensorcast::Rename>>) {
     return add_renames(app, name, target, help + "; repeatable")->option_text(option.metavar);
+  } else if constexpr (std::is_same_v<Value, std::string>) {
+    return app.add_option(name, target, help)->option_text(option.metavar);
   } else if constexpr (std::is_same_v<Value, tensorcast::DType>) {
     return add_dtype(app, name, target, help);
   } else if constexpr (std::is_same_v<Value, std::vector<std::int64_t>>) {
