@@ -38,6 +38,8 @@ class PlanOptions(FilterOptions, CastOptions, total=False):
     verify: bool
     allow_odd: bool
     raw_codes: bool
+    respell: str | None
+    exact: bool
     overwrite: bool
     parents: bool
 
@@ -73,6 +75,10 @@ class ConvertOptions(PlanOptions, total=False):
             cannot load such files (default: leave them as they are).
         raw_codes: convert the codes of quantized weights as plain numbers, and leave their scales (default: decode
             the weights).
+        respell: give quantized layers the names, packing and configuration of another tool: compressed-tensors,
+            modelopt, gpt-oss, deepseek, comfyui, transformers-mxfp8 or gguf; changes no numbers.
+        exact: with another spelling: fail if a scale of a whole tensor has no exact reciprocal, which is then rounded
+            (default: a warning).
         overwrite: replace an existing output, and the report; in a folder only what tensorcast wrote there.
         parents: create the folders of the output that do not exist.
     """
