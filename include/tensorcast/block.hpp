@@ -5,9 +5,12 @@
 // then comes one rounding to the target type. docs/blocks.md lists formats, tools and formulas.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "tensorcast/cast.hpp"
 #include "tensorcast/dtype.hpp"
@@ -127,6 +130,74 @@ struct BlockFormat {
 // The numbers of bitsandbytes' NF4 and FP4 codes.
 [[nodiscard]] TENSORCAST_API std::span<const float> nf4_table() noexcept;
 [[nodiscard]] TENSORCAST_API std::span<const float> fp4_table() noexcept;
+
+// What becomes of NaN and infinity in a weight. `tool`: whatever the recipe's tool makes of them.
+enum class NonFiniteWeights : std::uint8_t { error, tool };
+
+// How one tool quantizes to one scheme, in words: a row of the table of recipes.
+struct QuantizeRecipe {
+  std::string_view scheme;
+  std::string_view recipe;          // the tool or its mode; the first row of a scheme is the scheme's default
+  std::string_view spelling;        // whose layout the codes have: that of find_block_format(scheme, spelling)
+  std::string_view scale;           // how the scales of blocks come from their largest magnitude
+  std::string_view element;         // how codes come from numbers and scales
+  bool uses_weights_dtype = false;  // steps of the computation are rounded to the weights' own type
+  bool is_from_source = false;  // read in the source of code for GPUs; the others were compared with the tool itself
+};
+
+[[nodiscard]] TENSORCAST_API std::span<const QuantizeRecipe> quantize_recipes() noexcept;
+// Returns null if there is none. An empty recipe: the scheme's default.
+[[nodiscard]] TENSORCAST_API const QuantizeRecipe* find_quantize_recipe(std::string_view scheme,
+                                                                        std::string_view recipe = {}) noexcept;
+
+// What quantize() makes. Equal options, shapes and numbers give equal bytes.
+struct QuantizeOptions {
+  std::string_view recipe = {};            // empty: the scheme's default, in which a tensor of zeros has scale 1
+  std::int64_t group_size = 0;             // int4-group: inputs that share a scale; 0: 128
+  bool symmetric = true;                   // int4-group: false stores zero points
+  bool power_of_two_scales = false;        // fp8-block
+  DType compute_dtype = DType::undefined;  // the weights are rounded to it first; undefined: their own type
+  NonFiniteWeights nonfinite = NonFiniteWeights::error;
+  // Schemes with a scale for the whole tensor: take this for its largest magnitude, as several tensors share a scale.
+  std::optional<float> maximum = {};
+};
+
+// A weight in blocks, with the memory of its parts. Codes are packed as the recipe's spelling stores them.
+struct QuantizedTensor {
+  const QuantizeRecipe* recipe = nullptr;
+  BlockCoding coding = {};
+  Shape shape = {};  // of the weight
+  std::int64_t block_rows = 1;
+  std::int64_t block_columns = 0;
+  DType codes_dtype = DType::uint8;
+  Shape codes_shape = {};
+  std::vector<std::byte> codes = {};
+  DType scales_dtype = DType::undefined;  // float8_e8m0fnu, float8_e4m3fn or float32; undefined: inside of the codes
+  Shape scales_shape = {};
+  std::vector<std::byte> scales = {};
+  std::optional<float> global_scale = {};     // as the tool stores it; coding.global tells a factor from a divisor
+  std::vector<std::int8_t> zero_points = {};  // one for each scale; empty: none
+
+  // Borrows the parts, for dequantize().
+  [[nodiscard]] TENSORCAST_API BlockTensor tensor() const&;
+  BlockTensor tensor() const&& = delete;
+};
+
+// Quantizes float32, bfloat16 or float16 weights of one or more dimensions, in blocks along the last one, as the
+// recipe's tool does, byte for byte. Each step is one operation in float32 or in the weights' type, in the tool's
+// order.
+//
+// Sizes    blocks at the edges may be shorter, except GGUF's. The whole tensor, of all its matrices, has one tensor
+// scale. Errors   invalid_argument: no such scheme or recipe, options that the scheme lacks, sizes, types;
+// out_of_range: NaN or
+//          infinity, which names the element.
+// Cost     O(count), one pass, or two if there is a tensor scale; allocates the result.
+[[nodiscard]] TENSORCAST_API Result<QuantizedTensor> quantize(const TensorView& weight, std::string_view scheme,
+                                                              const QuantizeOptions& options = {},
+                                                              const Execution& execution = {});
+
+// The codes one a byte, in the low bits: floating-point codes, integers in two's complement. Not of GGUF.
+[[nodiscard]] TENSORCAST_API Result<std::vector<std::byte>> element_codes(const QuantizedTensor& tensor);
 
 struct GgufBlockSize {
   std::uint32_t elements = 0;

@@ -60,6 +60,7 @@ constexpr auto formats = [] {
       {"fp8-block", "deepseek", fp8, 128, 128, float_order},
       {"mxfp8", "transformers-mxfp8", mx(e4m3, 8), 1, 32, float_order},
       {"mxfp8", "comfyui", comfy_mxfp8, 1, 32, float_order},
+      {"mxfp8-e5m2", "ocp", mx(DType::float8_e5m2, 8), 1, 32, float_order},
       {"mxfp6", "compressed-tensors", mx(DType::float6_e2m3fn, 6), 1, 32, float_order},
       {"mxfp6-e3m2", "compressed-tensors", mx(DType::float6_e3m2fn, 6), 1, 32, float_order},
       {"mxfp4", "compressed-tensors", mx(e2m1, 4), 1, 32, float_order},

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights that recipes are compared on: the same bits in every version of NumPy, as only raw bits are drawn."""
+
+import zlib
+
+import ml_dtypes
+import numpy as np
+
+DTYPES = {"float32": np.float32, "bfloat16": ml_dtypes.bfloat16}
+
+
+def _raw(name, count):
+    return np.random.PCG64(zlib.crc32(name.encode())).random_raw(count)
+
+
+def _uniform(name, *shape):
+    """In [0, 1), multiples of 2^-53."""
+    return (_raw(name, int(np.prod(shape))) >> np.uint64(11)).astype(np.float64).reshape(shape) * 2.0**-53
+
+
+def _bell(name, *shape):
+    """Nearly normal: the sum of twelve uniform numbers, less their mean."""
+    return _uniform(name, *shape, 12).sum(-1) - 6
+
+
+def _rounded(x, dtype):
+    """To float32 first, then as ml_dtypes rounds; infinity becomes the largest number."""
+    x = np.clip(x, -float(np.finfo(np.float32).max), float(np.finfo(np.float32).max)).astype(np.float32)
+    if dtype == "float32":
+        return x
+    made = x.astype(DTYPES[dtype])
+    return np.where(np.isfinite(made.astype(np.float32)), made, np.sign(x) * ml_dtypes.finfo(DTYPES[dtype]).max).astype(
+        DTYPES[dtype]
+    )
+
+
+def _normal():
+    return _bell("normal", 128, 512) * 0.02
+
+
+def _weights():
+    """As of a layer: rows and columns of different sizes, and outliers."""
+    x = _bell("weights", 128, 512) * np.exp2(6 * _uniform("rows", 128, 1) - 8)
+    return np.where(_uniform("outliers", 128, 512) < 0.002, 40 * x, x)
+
+
+def _exponents(low, high):
+    """Blocks of 16 whose largest number is anywhere in 2^low to 2^high, the others at most 2^12 smaller."""
+    name = f"exponents {low} {high}"
+    tops = np.exp2(low + (high - low) * _uniform(name, 64, 32, 1))
+    sizes = np.exp2(-12 * _uniform(name + " sizes", 64, 32, 16))
+    signs = np.where(_uniform(name + " signs", 64, 32, 16) < 0.5, -1.0, 1.0)
+    return (tops * sizes * signs).reshape(64, 512)
+
+
+def _powers(low, high):
+    """Largest numbers at powers of two and 1.5, 1.75 times them, and up to 130 steps beside them."""
+    name = f"powers {low} {high}"
+    steps = np.floor(261 * _uniform(name, 256, 16)) - 130
+    steps[::2] = np.sign(steps[::2])
+    base = np.array([1.0, 1.5, 1.75, 1.75])[(np.arange(256 * 16) % 4).reshape(256, 16)]
+    exponents = np.floor(low + (high - low + 1) * _uniform(name + " exponents", 256, 16))
+    tops = (base.astype(np.float32).view(np.int32) + steps.astype(np.int32)).view(np.float32).astype(np.float64)
+    x = _bell(name + " others", 256, 16, 16) / 40
+    x[..., 3] = 1
+    return (x * (tops * np.exp2(exponents))[..., None]).reshape(256, 256)
+
+
+def _ties():
+    """Numbers at and beside the midpoints of all small types, under scales that are powers of two."""
+    halves = np.concatenate([np.arange(0, 129) / 16, np.arange(0, 129) * 4])
+    x = np.resize(halves, (64, 256)).astype(np.float32)
+    x = (x.view(np.int32) + np.resize([0, 0, 1, -1, 0], x.shape) * (x != 0)).astype(np.int32).view(np.float32)
+    x = x * np.resize([1.0, -1.0, 1.0], x.shape)
+    x[:, ::16] = np.resize([6, 448, 7.5, 28, 4, 127.5], (64, 1))
+    return x.astype(np.float64) * np.exp2(np.arange(64) % 9 - 4)[:, None]
+
+
+def _zeros():
+    """Blocks of zeros of both signs between others, rows of zeros, and a large number beside small ones."""
+    x = _bell("zeros", 128, 256) * 0.1
+    x[:, 32:96] = 0
+    x[::2, 40:50] = -0.0
+    x[5] = 0
+    x[::3, 96] = -0.0
+    x[7, 128:160] = 1e-30
+    x[9, 200] = 3000
+    return x
+
+
+SAMPLES = {
+    "normal": _normal,
+    "weights": _weights,
+    "exponents": lambda: _exponents(-20, 20),
+    "all exponents": lambda: _exponents(-149, 127.9),
+    "small numbers": lambda: _exponents(-149, -110),
+    "powers": lambda: _powers(-20, 20),
+    "all powers": lambda: _powers(-148, 126),
+    "ties": _ties,
+    "zeros": _zeros,
+}
+
+
+def sample(name, dtype):
+    return _rounded(SAMPLES[name](), dtype)

@@ -1,0 +1,15 @@
+// Codes one a byte, to the layouts that weights are stored in, and back.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace tensorcast::block {
+
+// A stream of codes of 4, 6 or 8 bits, low bits first. `packed` begins at a whole byte; the last byte's other bits
+// become zero.
+void pack_stream(int bits, std::span<const std::uint8_t> codes, std::byte* packed) noexcept;
+void unpack_stream(int bits, const std::byte* packed, std::span<std::uint8_t> codes) noexcept;
+
+}  // namespace tensorcast::block

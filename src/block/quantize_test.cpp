@@ -1,0 +1,264 @@
+// Recipes on the numbers that tell them apart; any threads give the same bytes. All bytes of all tools are compared in
+// python/tests/test_quantize.py.
+#include <gtest/gtest.h>
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "block/float_steps.hpp"
+#include "codec/reference_cast.hpp"
+#include "tensorcast/block.hpp"
+
+namespace tensorcast {
+namespace {
+
+TensorView view_of(const std::vector<float>& numbers, const Shape& shape) {
+  return {DType::float32, shape, std::as_bytes(std::span(numbers))};
+}
+
+QuantizedTensor made(const std::vector<float>& numbers, const Shape& shape, std::string_view scheme,
+                     const QuantizeOptions& options = {}, const Execution& execution = {.threads = 1}) {
+  Result<QuantizedTensor> result = quantize(view_of(numbers, shape), scheme, options, execution);
+  EXPECT_TRUE(result) << scheme << " " << options.recipe << ": " << (result ? "" : result.error().describe());
+  return result ? *std::move(result) : QuantizedTensor{};
+}
+
+std::vector<int> codes_of(const QuantizedTensor& tensor, std::size_t count) {
+  const Result<std::vector<std::byte>> codes = element_codes(tensor);
+  EXPECT_TRUE(codes);
+  std::vector<int> numbers(count);
+  for (std::size_t i = 0; i < count; ++i) numbers[i] = std::to_integer<int>((*codes)[i]);
+  return numbers;
+}
+
+// A block of 32 whose MXFP4 scale is 1 in every recipe, beginning with ties, -0 and a small negative number.
+std::vector<float> ties() {
+  std::vector<float> block(32, 0.0f);
+  const std::vector<float> first = {0.25f, 0.75f, 1.25f, 1.75f, 2.5f, 3.5f, 5.0f, -0.0f, -0.1f, 6.0f};
+  std::copy(first.begin(), first.end(), block.begin());
+  return block;
+}
+
+TEST(Quantize, TiesAndZerosOfMxfp4) {
+  using Codes = std::vector<int>;
+  const auto of = [](std::string_view recipe) {
+    return codes_of(made(ties(), {1, 32}, "mxfp4", {.recipe = recipe}), 9);
+  };
+  const Codes even = {0, 2, 2, 4, 4, 6, 6, 8, 8};
+  EXPECT_EQ(of(""), even);
+  EXPECT_EQ(of("floor"), even);
+  EXPECT_EQ(of("quark"), even);
+  EXPECT_EQ(of("rceil-torchao"), even);
+  EXPECT_EQ(of("compressed-tensors"), (Codes{0, 2, 2, 4, 4, 6, 6, 0, 8}));
+  EXPECT_EQ(of("modelopt"), (Codes{0, 1, 2, 3, 4, 5, 6, 8, 8}));
+  for (const std::string_view recipe : {"deepgemm", "mlx", "ggml"}) {
+    EXPECT_EQ(of(recipe), (Codes{0, 1, 2, 3, 4, 5, 6, 0, 0})) << recipe;
+  }
+}
+
+int scale_of(float largest, std::string_view scheme, std::string_view recipe) {
+  std::vector<float> block(32, 0.0f);
+  block[3] = largest;
+  return std::to_integer<int>(made(block, {1, 32}, scheme, {.recipe = recipe}).scales.at(0));
+}
+
+TEST(Quantize, ScalesThatTellRecipesApart) {
+  const float beside = std::bit_cast<float>(0x42c00001u);  // 96 and one step
+  EXPECT_EQ(scale_of(beside, "mxfp4", "rceil"), 132);
+  EXPECT_EQ(scale_of(beside, "mxfp4", "rceil-torchao"), 131);
+  EXPECT_EQ(scale_of(480.0f, "mxfp8", "compressed-tensors"), 128);
+  EXPECT_EQ(scale_of(480.0f, "mxfp8", "even"), 127);
+  EXPECT_EQ(scale_of(7.0f, "mxfp4", "ggml"), 127);
+  EXPECT_EQ(scale_of(0x1p-127f, "mxfp4", "ggml"), 254);
+  EXPECT_EQ(scale_of(1e-40f, "mxfp4", "mlx"), 248);
+  EXPECT_EQ(scale_of(0.0f, "mxfp4", "deepgemm"), 112);
+  EXPECT_EQ(scale_of(0.0f, "mxfp4", "mlx"), 127);
+  EXPECT_EQ(scale_of(0.0f, "mxfp4", "quark"), 1);
+  EXPECT_EQ(scale_of(0.0f, "mxfp4", "rceil"), 0);
+}
+
+TEST(Quantize, RceilIsTheSmallestPowerOfTwoThatHoldsTheBlock) {
+  std::mt19937 random(3);
+  for (int i = 0; i < 20000; ++i) {
+    const float largest = std::bit_cast<float>(static_cast<std::uint32_t>(random() & 0x7fffffff));
+    if (!std::isfinite(largest)) continue;
+    const float quotient = largest * (1.0f / 6.0f);
+    int code = 0;
+    while (code < 254 && std::ldexp(1.0f, code - 127) < quotient) ++code;
+    ASSERT_EQ(scale_of(largest, "mxfp4", "rceil"), code) << largest;
+  }
+}
+
+TEST(Quantize, AZeroScaleOfNvfp4IsWhatTheToolWrites) {
+  std::vector<float> x(32, 0.0f);
+  x[0] = 1.0f;  // the second block is zeros
+  const auto second = [&](std::string_view recipe) {
+    return std::to_integer<int>(made(x, {1, 32}, "nvfp4", {.recipe = recipe}).scales.at(1));
+  };
+  EXPECT_EQ(second("modelopt"), 0x38);            // 1
+  EXPECT_EQ(second("compressed-tensors"), 0x20);  // 0.125
+  EXPECT_EQ(second("torchao"), 0x08);             // 2^-6
+  EXPECT_EQ(second("te"), 0);
+  EXPECT_EQ(second("comfy"), 0);
+}
+
+TEST(Quantize, AWeightOfZerosHasScaleOneUnlessARecipeIsNamed) {
+  const std::vector<float> zeros(256 * 256, 0.0f);
+  for (const std::string_view scheme :
+       {"fp8-tensor", "fp8-channel", "fp8-block", "mxfp8", "mxfp4", "nvfp4", "int8-channel", "int4-group"}) {
+    const QuantizedTensor tensor = made(zeros, {256, 256}, scheme);
+    const Result<std::vector<std::byte>> codes = element_codes(tensor);
+    EXPECT_EQ(std::count(codes->begin(), codes->end(), std::byte{0}), 65536) << scheme;
+    if (tensor.scales_dtype == DType::float32) {
+      float scale = 0;
+      std::memcpy(&scale, tensor.scales.data(), sizeof(scale));
+      EXPECT_EQ(scale, 1.0f) << scheme;
+    } else {
+      EXPECT_EQ(tensor.scales.at(0), tensor.scales_dtype == DType::float8_e8m0fnu ? std::byte{127} : std::byte{0x38});
+    }
+    if (scheme == "nvfp4") {
+      EXPECT_EQ(tensor.global_scale, 1.0f);
+    }
+  }
+  EXPECT_EQ(made(zeros, {256, 256}, "mxfp4", {.recipe = "rceil"}).scales.at(0), std::byte{0});
+}
+
+TEST(Quantize, Integers) {
+  const std::vector<float> row = {127.5f, -127.5f, 0.5f, 1.5f, -0.5f, 3.0f};
+  EXPECT_EQ(codes_of(made(row, {1, 6}, "int8-channel"), 6), (std::vector<int>{127, 128, 0, 2, 0, 3}));
+  std::vector<float> group(128, 0.0f);
+  group[0] = 15.0f;
+  group[1] = 3.5f;
+  const QuantizedTensor tensor = made(group, {1, 128}, "int4-group", {.symmetric = false});
+  EXPECT_EQ(tensor.zero_points, std::vector<std::int8_t>{-8});
+  EXPECT_EQ(codes_of(tensor, 2), (std::vector<int>{7, 12}));  // 15 - 8, and 4 - 8 = -4
+}
+
+std::vector<float> random_weights(std::size_t count) {
+  std::mt19937 random(7);
+  std::vector<float> numbers(count);
+  for (float& number : numbers) {
+    const double uniform = static_cast<double>(random()) / 4294967296.0 - 0.5;
+    number = static_cast<float>(uniform * std::ldexp(1.0, static_cast<int>(random() % 12) - 8));
+  }
+  return numbers;
+}
+
+TEST(Quantize, ThreadsAndShapesChangeNothing) {
+  const std::vector<float> numbers = random_weights(std::size_t{3} * 100 * 1024);
+  for (const QuantizeRecipe& row : quantize_recipes()) {
+    SCOPED_TRACE(std::string(row.scheme) + " of " + std::string(row.recipe));
+    const QuantizeOptions options{.recipe = row.recipe};
+    const QuantizedTensor alone = made(numbers, {3, 100, 1024}, row.scheme, options);
+    const QuantizedTensor shared = made(numbers, {3, 100, 1024}, row.scheme, options, {.threads = 4});
+    EXPECT_EQ(alone.codes, shared.codes);
+    EXPECT_EQ(alone.scales, shared.scales);
+    if (row.scheme == "fp8-block") continue;  // whose blocks end where a matrix does
+    const QuantizedTensor flat = made(numbers, {300, 1024}, row.scheme, options);
+    EXPECT_EQ(alone.codes, flat.codes);
+    EXPECT_EQ(alone.scales, flat.scales);
+  }
+}
+
+// A shorter last block is one that zeros fill up.
+TEST(Quantize, EdgesAreAsIfPaddedWithZeros) {
+  constexpr std::size_t rows = 130, columns = 203, wide = 256;
+  const std::vector<float> numbers = random_weights(rows * columns);
+  std::vector<float> padded(wide * wide, 0.0f);
+  for (std::size_t i = 0; i < rows; ++i) std::copy_n(&numbers[i * columns], columns, &padded[i * wide]);
+  for (const QuantizeRecipe& row : quantize_recipes()) {
+    if (row.spelling == "gguf") continue;
+    SCOPED_TRACE(std::string(row.scheme) + " of " + std::string(row.recipe));
+    const auto codes = element_codes(made(numbers, {130, 203}, row.scheme, {.recipe = row.recipe}));
+    const auto all = element_codes(made(padded, {256, 256}, row.scheme, {.recipe = row.recipe}));
+    for (std::size_t i = 0; i < rows; ++i) {
+      ASSERT_TRUE(std::equal(&(*codes)[i * columns], &(*codes)[i * columns] + columns, &(*all)[i * wide])) << i;
+    }
+  }
+}
+
+TEST(Quantize, DequantizesToNumbersNearby) {
+  const std::vector<float> numbers = random_weights(std::size_t{256} * 512);
+  double power = 0;
+  for (const float number : numbers) power += static_cast<double>(number) * number;
+  for (const QuantizeRecipe& row : quantize_recipes()) {
+    SCOPED_TRACE(std::string(row.scheme) + " of " + std::string(row.recipe));
+    const QuantizedTensor tensor = made(numbers, {256, 512}, row.scheme, {.recipe = row.recipe});
+    std::vector<float> back(numbers.size());
+    ASSERT_TRUE(dequantize(tensor.tensor(), 0, {DType::float32, {256, 512}, std::as_writable_bytes(std::span(back))}));
+    double noise = 0;
+    for (std::size_t i = 0; i < back.size(); ++i) noise += std::pow(static_cast<double>(back[i]) - numbers[i], 2);
+    EXPECT_GT(10 * std::log10(power / noise), 13) << "dB";
+  }
+}
+
+TEST(Quantize, NonfiniteNumbersAreNamed) {
+  std::vector<float> numbers(512 * 64, 1.0f);
+  numbers[20000] = std::numeric_limits<float>::infinity();
+  for (const std::string_view scheme : {"mxfp4", "nvfp4", "fp8-tensor", "fp8-block", "q4_k"}) {
+    const Result<QuantizedTensor> result = quantize(view_of(numbers, {128, 256}), scheme);
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code, ErrorCode::out_of_range);
+    EXPECT_EQ(result.error().element, 20000u) << scheme;
+    EXPECT_TRUE(quantize(view_of(numbers, {128, 256}), scheme, {.nonfinite = NonFiniteWeights::tool}));
+  }
+}
+
+TEST(Quantize, MistakesAreErrors) {
+  const std::vector<float> numbers(256, 1.0f);
+  const auto refused = [&](std::string_view scheme, const QuantizeOptions& options, const Shape& shape = {1, 256}) {
+    const Result<QuantizedTensor> result = quantize(view_of(numbers, shape), scheme, options);
+    return result ? std::string("accepted") : result.error().message;
+  };
+  EXPECT_EQ(refused("nvfp5", {}), "no scheme \"nvfp5\"");
+  EXPECT_EQ(
+      refused("mxfp6", {.recipe = "mlx"}),
+      "no recipe \"mlx\" for mxfp6; there are rceil, rceil-torchao, floor, ceil, even, quark, compressed-tensors");
+  EXPECT_EQ(refused("mxfp4", {.group_size = 64}), "mxfp4 has no groups of a size of one's own");
+  EXPECT_EQ(refused("int4-group", {.group_size = 48}), "groups of 48, which must be of 32, 64 or 128");
+  EXPECT_EQ(refused("int8-channel", {.symmetric = false}), "int8-channel has no zero points");
+  EXPECT_EQ(refused("fp8-tensor", {.power_of_two_scales = true}),
+            "fp8-tensor of torchao has no scales that are powers of two");
+  EXPECT_EQ(refused("q4_k", {}, {2, 128}), "128 columns are no whole blocks of 256");
+  EXPECT_NE(refused("mxfp4", {}, {2, 256}), "accepted");
+  EXPECT_FALSE(quantize({DType::int8, {1, 1024}, std::as_bytes(std::span(numbers))}, "mxfp4"));
+}
+
+TEST(Quantize, E4m3CodesAreTheReferences) {
+  std::mt19937 random(11);
+  for (int i = 0; i < 200000; ++i) {
+    const std::uint32_t bits = static_cast<std::uint32_t>(random()) & 0x7fffffff;
+    const float number = std::min(std::bit_cast<float>(bits), 448.0f);
+    if (std::isnan(number)) continue;
+    const auto expected =
+        codec::cast_code(DType::float32, std::bit_cast<std::uint32_t>(number), DType::float8_e4m3fn, {});
+    ASSERT_EQ(block::e4m3_code(number), expected.bits) << number;
+  }
+  for (unsigned code = 0; code < 127; ++code) {
+    const auto expected = codec::cast_code(DType::float8_e4m3fn, code, DType::float32, {});
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(block::e4m3_number(static_cast<std::uint8_t>(code))), expected.bits);
+  }
+}
+
+TEST(Quantize, RoundsToTheWeightsTypeAsTheReference) {
+  std::mt19937 random(13);
+  for (int i = 0; i < 200000; ++i) {
+    const float number = std::bit_cast<float>(static_cast<std::uint32_t>(random()));
+    if (std::isnan(number)) continue;
+    for (const DType dtype : {DType::bfloat16, DType::float16}) {
+      const auto rounded = codec::cast_code(DType::float32, std::bit_cast<std::uint32_t>(number), dtype, {});
+      const auto expected = codec::cast_code(dtype, rounded.bits, DType::float32, {});
+      ASSERT_EQ(std::bit_cast<std::uint32_t>(block::round_to(dtype, number)), expected.bits) << number;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tensorcast

@@ -1,0 +1,93 @@
+// A weight's quantization, in pieces of whole rows: what quantize() runs over a tensor, and conversions of files over
+// parts of one.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "block/recipe.hpp"
+#include "tensorcast/block.hpp"
+
+namespace tensorcast::block {
+
+// Where pieces of a weight's rows are written.
+struct QuantizedRows {
+  std::byte* codes = nullptr;
+  std::byte* scales = nullptr;  // of the first block of rows
+  std::int8_t* zero_points = nullptr;
+};
+
+class Quantizer {
+ public:
+  // Errors: as quantize(), except of elements.
+  [[nodiscard]] static Result<Quantizer> make(DType weights, const Shape& shape, std::string_view scheme,
+                                              const QuantizeOptions& options);
+
+  // Reports whether set_maximum() must be called before run(), with the largest magnitude of all numbers.
+  [[nodiscard]] bool needs_maximum() const noexcept { return is_per_tensor() || recipe_->global != nullptr; }
+  // The largest magnitude of `count` numbers of the weights' type.
+  // Errors: out_of_range: NaN or infinity; the element counts from `numbers`.
+  [[nodiscard]] Result<float> maximum(const std::byte* numbers, std::size_t count, const Execution& execution) const;
+  void set_maximum(float largest) noexcept;
+
+  // Rows [first, first + count) of all matrices together. `first` begins a block of rows, and the last row ends one, or
+  // a matrix.
+  // Errors: out_of_range: NaN or infinity; the element counts from the weight's first one.
+  // Returns whether a number was not zero.
+  [[nodiscard]] Result<bool> run(std::size_t first, std::size_t count, const std::byte* numbers,
+                                 const QuantizedRows& out, const Execution& execution) const;
+
+  // Reports whether scales are 1 if all numbers of the weight are zero: no recipe was named.
+  [[nodiscard]] bool has_unit_scales_of_zeros() const noexcept { return is_default_; }
+  void set_unit_scales(std::span<std::byte> scales) const noexcept;
+  [[nodiscard]] bool maximum_is_zero() const noexcept { return context_.largest == 0.0f; }
+  // Of a weight with one scale, after set_maximum().
+  void put_tensor_scale(std::span<std::byte> scales) const noexcept;
+
+  // The result without its bytes; its vectors are empty.
+  [[nodiscard]] const QuantizedTensor& layout() const noexcept { return layout_; }
+  [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
+  [[nodiscard]] std::size_t band_rows() const noexcept { return band_rows_; }
+  [[nodiscard]] std::size_t codes_row_bytes() const noexcept { return codes_row_bytes_; }
+  // Scales, and zero points, before this row.
+  [[nodiscard]] std::size_t scales_before(std::size_t row) const noexcept;
+
+ private:
+  struct Work;
+
+  Quantizer() = default;
+  Result<void> lay_out(std::string_view scheme, const QuantizeOptions& options);
+  [[nodiscard]] bool is_per_tensor() const noexcept {
+    return recipe_->gguf == GgufBlock::none && layout_.block_rows == 0;
+  }
+  void load(const std::byte* numbers, std::size_t first, std::size_t count, float* out) const;
+  [[nodiscard]] Error nonfinite(const std::byte* numbers, std::size_t first, std::size_t count) const;
+  Result<void> run_bands(std::size_t first, std::size_t count, Work& work) const;
+  Result<void> run_row(std::size_t row, Work& work) const;
+  Result<void> run_block_rows(std::size_t first, std::size_t count, Work& work) const;
+  Result<void> run_gguf(std::size_t first, std::size_t count, Work& work) const;
+  Result<Extent> measure(std::span<const float> numbers, Work& work) const;
+  void put_scale(const BlockScale& scale, std::size_t index, const Work& work) const noexcept;
+  void put_codes(const BlockScale& scale, std::span<const float> numbers, std::size_t row, std::size_t column,
+                 Work& work) const;
+
+  const Recipe* recipe_ = nullptr;
+  ScaleRule scale_ = nullptr;
+  ScaleContext context_;
+  QuantizedTensor layout_;
+  DType source_ = DType::undefined;
+  bool allows_nonfinite_ = false;
+  bool is_default_ = false;
+  std::size_t rows_ = 0;  // of all matrices
+  std::size_t matrix_rows_ = 1;
+  std::size_t columns_ = 1;
+  std::size_t band_rows_ = 1;  // rows that share scales
+  std::size_t block_columns_ = 1;
+  std::size_t grid_columns_ = 1;
+  std::size_t codes_row_bytes_ = 0;
+  BlockScale tensor_scale_;  // of all elements, after set_maximum()
+};
+
+}  // namespace tensorcast::block

@@ -1,0 +1,28 @@
+// The table of recipes: one row for each way in which a tool quantizes to a scheme.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+
+#include "block/scale_rule.hpp"
+#include "tensorcast/block.hpp"
+
+namespace tensorcast::block {
+
+// What an option changes, where a scheme has it.
+enum class RecipeOption : std::uint8_t { none, group, power_of_two };
+
+struct Recipe {
+  ElementRule element = {};
+  ScaleRule scale = nullptr;       // null: GGUF's blocks
+  ScaleRule asymmetric = nullptr;  // int4-group with zero points
+  GlobalRule global = nullptr;     // null: no scale of the tensor
+  DType scales = DType::float32;   // float8_e8m0fnu, float8_e4m3fn
+  GlobalScale stored_global = GlobalScale::none;
+  RecipeOption option = RecipeOption::none;
+  GgufBlock gguf = GgufBlock::none;
+};
+
+// The recipe of a row of quantize_recipes().
+[[nodiscard]] const Recipe& recipe_of(const QuantizeRecipe& words) noexcept;
+
+}  // namespace tensorcast::block

@@ -1,0 +1,111 @@
+// float32 scales of float8_e4m3fn and of integers. Each function is one tool's way; docs/blocks.md compares them.
+// SPDX-License-Identifier: Apache-2.0
+#include "block/float_steps.hpp"
+#include "block/scale_rule.hpp"
+
+namespace tensorcast::block {
+namespace {
+
+constexpr float largest_e4m3 = 448.0f;
+
+BlockScale scale_of(float number, float factor) noexcept { return {.number = number, .operand = {.factor = factor}}; }
+
+// The distance of 1 to the next number of the type.
+float epsilon(DType dtype) noexcept {
+  return dtype == DType::bfloat16 ? 0x1p-7f : dtype == DType::float16 ? 0x1p-10f : 0x1p-23f;
+}
+
+// The largest magnitude that a block is taken to have at least; NaN stays.
+float at_least(float largest, float least) noexcept { return is_nan(largest) ? largest : std::max(largest, least); }
+
+float power_of_two_above(float scale, int lowest) noexcept {
+  return is_finite(scale) ? power_of_two(std::max(exact_ceil_log2(scale), lowest)) : scale;
+}
+
+// Half to even, as rint does in the default rounding mode. Precondition: |x| < 2^22.
+float round_half_even(float x) noexcept {
+  constexpr float unit = 0x1.8p23f;
+  return (x + unit) - unit;
+}
+
+}  // namespace
+
+namespace fp8 {
+
+BlockScale compressed_tensors(const Extent& block, const ScaleContext& context) noexcept {
+  const float scale = round_to(context.weights, block.largest / largest_e4m3);
+  const float used = scale == 0.0f ? epsilon(context.weights) : scale;
+  return scale_of(used, used);
+}
+
+BlockScale torchao(const Extent& block, const ScaleContext& context) noexcept {
+  if (context.zeros_have_scale_one && block.largest == 0.0f) return scale_of(1.0f, 1.0f);
+  const float scale = round_to(context.weights, block.largest / largest_e4m3);
+  return scale_of(scale, scale);
+}
+
+BlockScale comfy(const Extent& block, const ScaleContext& context) noexcept {
+  const float scale = round_to(context.weights, block.largest / largest_e4m3);
+  return scale_of(scale, round_to(context.weights, 1.0f / scale));
+}
+
+BlockScale deepseek(const Extent& block, const ScaleContext& context) noexcept {
+  float scale = at_least(block.largest, 1e-4f) / largest_e4m3;
+  if (context.is_power_of_two && is_finite(scale)) scale = power_of_two(ceil_log2(scale));
+  return scale_of(scale, scale);
+}
+
+BlockScale deepseek_v3_2(const Extent& block, const ScaleContext& context) noexcept {
+  float scale = at_least(block.largest, 1e-4f) * (1.0f / largest_e4m3);
+  if (context.is_power_of_two) scale = power_of_two_above(scale, -126);
+  return scale_of(scale, scale);
+}
+
+BlockScale deepgemm(const Extent& block, const ScaleContext& context) noexcept {
+  float scale = at_least(block.largest, 1e-4f) / largest_e4m3;
+  if (context.is_power_of_two) scale = power_of_two_above(scale, -126);
+  return scale_of(scale, 1.0f / scale);
+}
+
+BlockScale transformers(const Extent& block, const ScaleContext& context) noexcept {
+  float factor = block.largest > 0 ? (1.0f / block.largest) * largest_e4m3 : 1.0f;
+  float scale = 1.0f / factor;
+  if (context.is_power_of_two && is_finite(scale)) {
+    scale = power_of_two(ceil_log2(std::max(scale, smallest_normal)));
+    factor = 1.0f / scale;
+  }
+  return scale_of(scale, factor);
+}
+
+}  // namespace fp8
+
+namespace integer {
+
+BlockScale int8(const Extent& block, const ScaleContext& context) noexcept {
+  const float scale = round_to(context.weights, block.largest / 127.5f);
+  const float used = scale == 0.0f ? epsilon(context.weights) : scale;
+  return scale_of(used, used);
+}
+
+BlockScale int4(const Extent& block, const ScaleContext& context) noexcept {
+  const float scale = round_to(context.weights, block.largest / 7.5f);
+  const float used = scale == 0.0f ? epsilon(context.weights) : scale;
+  return scale_of(used, used);
+}
+
+BlockScale int4_asymmetric(const Extent& block, const ScaleContext& context) noexcept {
+  const DType weights = context.weights;
+  const float scale = round_to(weights, round_to(weights, block.high - block.low) / 15.0f);
+  const float place = round_to(weights, -8.0f - round_to(weights, block.low / scale));
+  float zero = 0.0f;
+  if (!is_nan(place)) zero = round_half_even(std::min(std::max(place, -8.0f), 7.0f));
+  const float used = scale == 0.0f ? epsilon(weights) : scale;
+  BlockScale made = scale_of(used, used);
+  made.operand.zero = zero;
+  made.zero_point = static_cast<std::int8_t>(zero);
+  return made;
+}
+
+}  // namespace integer
+
+}  // namespace tensorcast::block
