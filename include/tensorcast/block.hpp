@@ -131,6 +131,12 @@ struct BlockFormat {
 [[nodiscard]] TENSORCAST_API std::span<const float> nf4_table() noexcept;
 [[nodiscard]] TENSORCAST_API std::span<const float> fp4_table() noexcept;
 
+struct GgufBlockSize {
+  std::uint32_t elements = 0;
+  std::uint32_t bytes = 0;
+};
+[[nodiscard]] TENSORCAST_API GgufBlockSize block_size(GgufBlock block) noexcept;
+
 // What becomes of NaN and infinity in a weight. `tool`: whatever the recipe's tool makes of them.
 enum class NonFiniteWeights : std::uint8_t { error, tool };
 
@@ -195,14 +201,12 @@ struct QuantizedTensor {
 [[nodiscard]] TENSORCAST_API Result<QuantizedTensor> quantize(const TensorView& weight, std::string_view scheme,
                                                               const QuantizeOptions& options = {},
                                                               const Execution& execution = {});
+// The same for a format of the table. Those of GGUF: its blocks, by ggml's recipe; others: as their scheme.
+[[nodiscard]] TENSORCAST_API Result<QuantizedTensor> quantize(const TensorView& weight, const BlockFormat& format,
+                                                              const QuantizeOptions& options = {},
+                                                              const Execution& execution = {});
 
 // The codes one a byte, in the low bits: floating-point codes, integers in two's complement. Not of GGUF.
 [[nodiscard]] TENSORCAST_API Result<std::vector<std::byte>> element_codes(const QuantizedTensor& tensor);
-
-struct GgufBlockSize {
-  std::uint32_t elements = 0;
-  std::uint32_t bytes = 0;
-};
-[[nodiscard]] TENSORCAST_API GgufBlockSize block_size(GgufBlock block) noexcept;
 
 }  // namespace tensorcast::inline TENSORCAST_ABI

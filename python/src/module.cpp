@@ -23,6 +23,7 @@
 #include "files.hpp"
 #include "graph.hpp"
 #include "onnx_models.hpp"
+#include "quantize.hpp"
 #include "remote_store.hpp"
 #include "report.hpp"
 #include "result_pool.hpp"
@@ -290,6 +291,7 @@ NB_MODULE(_core, module) {
              nb::arg("b_is_scalar"), nb::arg("promote_unsafe"), nb::arg("pytorch_scalar_promotion"),
              nb::arg("u64_integer_promotion_target"), nb::arg("rules"), "Canonical name of the common type.");
   tensorcast::python::bind_blocks(module);
+  tensorcast::python::bind_quantize(module);
   tensorcast::python::bind_files(module);
   tensorcast::python::bind_checkpoint(module);
   tensorcast::python::bind_remote_store(module);

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ._nodes import CastLikeNode, CastNode
     from ._options import CastOptions
     from ._promote import promote, promote_types
+    from ._quantize import QuantizedWeight, gguf_quantize, quantize, recipes, schemes
     from ._reports import plot_report
     from ._remote import set_storage_options
     from ._requests import Rule
@@ -87,6 +88,7 @@ __all__ = [
     "LossWarning",
     "OutOfRangeError",
     "ParseError",
+    "QuantizedWeight",
     "Requirements",
     "Rule",
     "TensorDifference",
@@ -109,6 +111,7 @@ __all__ = [
     "dtypes",
     "explain",
     "from_dlpack",
+    "gguf_quantize",
     "graph",
     "inspect",
     "load",
@@ -117,7 +120,10 @@ __all__ = [
     "plot_report",
     "promote",
     "promote_types",
+    "quantize",
+    "recipes",
     "save",
+    "schemes",
     "set_result_pool",
     "set_storage_options",
 ]
@@ -131,6 +137,7 @@ _DEFINED_IN = {
     "_nodes": ("CastLikeNode", "CastNode"),
     "_options": ("CastOptions",),
     "_promote": ("promote", "promote_types"),
+    "_quantize": ("QuantizedWeight", "gguf_quantize", "quantize", "recipes", "schemes"),
     "_reports": ("plot_report",),
     "_remote": ("set_storage_options",),
     "_requests": ("Rule",),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Weights that recipes are compared on: the same bits in every version of NumPy, as only raw bits are drawn."""
 
+import hashlib
 import zlib
 
 import ml_dtypes
@@ -103,3 +104,30 @@ SAMPLES = {
 
 def sample(name, dtype):
     return _rounded(SAMPLES[name](), dtype)
+
+
+def canonical(scheme, parts):
+    """What is compared: codes and scales, less what tools do not define: which NaN, and codes under a NaN scale."""
+    parts = {name: np.ascontiguousarray(part) for name, part in parts.items() if part is not None}
+    if "codes" not in parts:
+        return parts
+    codes, scales = parts["codes"].copy(), parts["scales"].copy()
+    if scales.dtype == np.float32:
+        nan = np.isnan(scales)
+    else:
+        nan = (scales & 0x7F) == 0x7F if scheme == "nvfp4" else scales == 0xFF
+    scales[nan] = np.nan if scales.dtype == np.float32 else 0x7F
+    if scheme in ("fp8-tensor", "fp8-channel", "fp8-block", "mxfp8"):
+        codes[(codes & 0x7F) == 0x7F] = 0x7F
+    elif nan.any():
+        wide = np.repeat(nan.reshape(codes.shape[0], -1), codes.shape[1] // (scales.size // codes.shape[0]), 1)
+        codes[wide] = 0
+    return {**parts, "codes": codes, "scales": scales.ravel()}
+
+
+def digest(scheme, parts):
+    made = canonical(scheme, parts)
+    whole = hashlib.sha256()
+    for name in sorted(made):
+        whole.update(name.encode() + made[name].tobytes())
+    return whole.hexdigest()[:12]

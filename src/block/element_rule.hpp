@@ -44,4 +44,8 @@ struct Operand {
 void define_codes(const ElementRule& rule, DType weights, const Operand& operand, std::span<const float> numbers,
                   std::span<std::uint8_t> codes) noexcept;
 
+// The same codes, faster.
+void encode(const ElementRule& rule, DType weights, const Operand& operand, std::span<const float> numbers,
+            std::span<std::uint8_t> codes) noexcept;
+
 }  // namespace tensorcast::block

@@ -126,7 +126,7 @@ void put_float4(const float* x, std::size_t run, const BlockScale& scale, std::u
                              .zeros = Zeros::never_negative,
                              .search = Search::numbers};
   Codes codes{};
-  if (!scale.clears) define_codes(rule, DType::float32, scale.operand, {x, run}, codes);
+  if (!scale.clears) encode(rule, DType::float32, scale.operand, {x, run}, codes);
   put_nibbles(codes.data(), run, bytes);
 }
 

@@ -10,9 +10,9 @@
 namespace tensorcast::inline TENSORCAST_ABI {
 namespace {
 
-Result<QuantizedTensor> make(const TensorView& weight, std::string_view scheme, const QuantizeOptions& options,
-                             const Execution& execution) {
-  Result<block::Quantizer> quantizer = block::Quantizer::make(weight.dtype, weight.shape, scheme, options);
+Result<QuantizedTensor> make(const TensorView& weight, std::string_view scheme, GgufBlock gguf,
+                             const QuantizeOptions& options, const Execution& execution) {
+  Result<block::Quantizer> quantizer = block::Quantizer::make(weight.dtype, weight.shape, scheme, options, gguf);
   if (!quantizer) return std::move(quantizer).error();
   const Result<std::size_t> count = element_count(weight.shape);
   if (!count) return count.error();
@@ -50,7 +50,12 @@ Result<QuantizedTensor> make(const TensorView& weight, std::string_view scheme, 
 
 Result<QuantizedTensor> quantize(const TensorView& weight, std::string_view scheme, const QuantizeOptions& options,
                                  const Execution& execution) {
-  return guarded([&] { return make(weight, scheme, options, execution); });
+  return guarded([&] { return make(weight, scheme, GgufBlock::none, options, execution); });
+}
+
+Result<QuantizedTensor> quantize(const TensorView& weight, const BlockFormat& format, const QuantizeOptions& options,
+                                 const Execution& execution) {
+  return guarded([&] { return make(weight, format.scheme, format.coding.gguf, options, execution); });
 }
 
 BlockTensor QuantizedTensor::tensor() const& {

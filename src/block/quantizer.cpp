@@ -78,9 +78,13 @@ struct Quantizer::Work {
 };
 
 Result<Quantizer> Quantizer::make(DType weights, const Shape& shape, std::string_view scheme,
-                                  const QuantizeOptions& options) {
+                                  const QuantizeOptions& options, GgufBlock gguf) {
   Quantizer made;
-  const QuantizeRecipe* words = find_quantize_recipe(scheme, options.recipe);
+  const bool is_gguf = gguf != GgufBlock::none;
+  if (is_gguf && gguf_encoder(gguf) == nullptr) return wrong(formatted("{} of GGUF cannot be written", scheme));
+  const QuantizeRecipe* words =
+      find_quantize_recipe(scheme, is_gguf && options.recipe.empty() ? "ggml" : options.recipe);
+  if (words != nullptr && is_gguf && words->recipe != "ggml") words = nullptr;
   if (words == nullptr) {
     const std::string known = known_recipes(scheme);
     if (known.empty()) return wrong(formatted("no scheme \"{}\"", scheme));
@@ -102,7 +106,7 @@ Result<Quantizer> Quantizer::make(DType weights, const Shape& shape, std::string
   made.rows_ = made.columns_ == 0 ? 0 : *count / made.columns_;
   made.layout_.recipe = words;
   made.layout_.shape = shape;
-  made.recipe_ = &recipe_of(*words);
+  made.recipe_ = is_gguf ? &recipe_of(gguf) : &recipe_of(*words);
   made.allows_nonfinite_ = options.nonfinite == NonFiniteWeights::tool;
   made.is_default_ = options.recipe.empty() && made.recipe_->gguf == GgufBlock::none;
   if (Result<void> fits = made.lay_out(scheme, options); !fits) return std::move(fits).error();
@@ -112,14 +116,15 @@ Result<Quantizer> Quantizer::make(DType weights, const Shape& shape, std::string
 Result<void> Quantizer::lay_out(std::string_view scheme, const QuantizeOptions& options) {
   const Recipe& recipe = *recipe_;
   QuantizedTensor& layout = layout_;
-  const BlockFormat* format = find_block_format(scheme, layout.recipe->spelling);
+  const bool is_gguf = recipe.gguf != GgufBlock::none;
+  const BlockFormat* format = find_block_format(scheme, is_gguf ? "gguf" : layout.recipe->spelling);
   if (format == nullptr) return wrong(formatted("no layout of {} for {}", scheme, layout.recipe->spelling));
   layout.coding = format->coding;
   layout.block_rows = format->block_rows;
   layout.block_columns = format->block_columns;
   std::vector<std::int64_t> dims(layout.shape.begin(), layout.shape.end());
   if (dims.empty()) dims.push_back(1);
-  if (recipe.gguf != GgufBlock::none) {
+  if (is_gguf) {
     const GgufBlockSize size = block_size(recipe.gguf);
     if (columns_ % size.elements != 0) {
       return wrong(formatted("{} columns are no whole blocks of {}", columns_, size.elements));
@@ -273,7 +278,7 @@ void Quantizer::put_codes(const BlockScale& scale, std::span<const float> number
   if (scale.clears) {
     std::fill(work.codes.begin(), work.codes.end(), std::uint8_t{0});
   } else {
-    define_codes(rule, context_.weights, scale.operand, numbers, work.codes);
+    encode(rule, context_.weights, scale.operand, numbers, work.codes);
   }
   if (layout_.coding.element == DType::uint8) {
     for (std::uint8_t& code : work.codes) code ^= 8;  // two's complement to an offset of 8

@@ -21,9 +21,9 @@ struct QuantizedRows {
 
 class Quantizer {
  public:
-  // Errors: as quantize(), except of elements.
+  // `gguf`: blocks of GGUF, whatever the scheme's other layouts. Errors: as quantize(), except of elements.
   [[nodiscard]] static Result<Quantizer> make(DType weights, const Shape& shape, std::string_view scheme,
-                                              const QuantizeOptions& options);
+                                              const QuantizeOptions& options, GgufBlock gguf = GgufBlock::none);
 
   // Reports whether set_maximum() must be called before run(), with the largest magnitude of all numbers.
   [[nodiscard]] bool needs_maximum() const noexcept { return is_per_tensor() || recipe_->global != nullptr; }

@@ -97,8 +97,8 @@ constexpr Row mxfp8(std::string_view recipe, std::string_view scale, std::string
   return {{"mxfp8", recipe, "transformers-mxfp8", scale, element, uses_dtype, is_from_source}, made};
 }
 constexpr Row mxfp4(std::string_view recipe, std::string_view scale, std::string_view element, Recipe made,
-                    bool uses_dtype = false) {
-  return {{"mxfp4", recipe, "compressed-tensors", scale, element, uses_dtype, false}, made};
+                    bool uses_dtype = false, bool is_from_source = false) {
+  return {{"mxfp4", recipe, "compressed-tensors", scale, element, uses_dtype, is_from_source}, made};
 }
 
 constexpr auto tool_mx = std::to_array<Row>({
@@ -107,7 +107,7 @@ constexpr auto tool_mx = std::to_array<Row>({
     mxfp8("compressed-tensors", ct_mx_scale, rounded_quotient,
           mx_recipe(rounded(divided(e4m3, 8), Zeros::negative_numbers), mx::compressed_tensors), true),
     mxfp8("deepgemm", "max(amax, 1e-4) / max, rounded up to a power of two", "nearest even of x * (1 / s)",
-          mx_recipe(multiplied(e4m3, 8), mx::deepgemm)),
+          mx_recipe(multiplied(e4m3, 8), mx::deepgemm), false, true),
     mxfp8("mlx", "w(amax / max), rounded up to a power of two; the byte wraps", "nearest even of w(x / s)",
           mx_recipe(rounded(divided(e4m3, 8)), mx::mlx), true),
     mxfp8("comfy", "2^ceil(log2(amax / max)) in float32, bytes 0 to 254", "nearest even of x / s; byte 0 divides by 0",
@@ -119,7 +119,7 @@ constexpr auto tool_mx = std::to_array<Row>({
     mxfp4("compressed-tensors", ct_mx_scale, rounded_quotient,
           mx_recipe(rounded(divided(e2m1, 4), Zeros::negative_numbers), mx::compressed_tensors), true),
     mxfp4("deepgemm", "max(amax, 1e-4) / max, rounded up to a power of two", down_never,
-          mx_recipe(with(multiplied(e2m1, 4), Ties::towards_zero, Zeros::never_negative), mx::deepgemm)),
+          mx_recipe(with(multiplied(e2m1, 4), Ties::towards_zero, Zeros::never_negative), mx::deepgemm), false, true),
     mxfp4("mlx", "w(amax / max), rounded up to a power of two; the byte wraps", "w(x / s), ties towards zero, never -0",
           mx_recipe(searched(rounded(divided(e2m1, 4)), Search::quotients), mx::mlx), true),
     mxfp4("ggml", "2^(floor(log2(amax)) - 2) in float32; the byte wraps", "x / s, ties towards zero, never -0",
@@ -127,8 +127,8 @@ constexpr auto tool_mx = std::to_array<Row>({
 });
 
 constexpr Row nvfp4(std::string_view recipe, std::string_view spelling, std::string_view scale,
-                    std::string_view element, Recipe made, bool uses_dtype = false) {
-  return {{"nvfp4", recipe, spelling, scale, element, uses_dtype, false}, made};
+                    std::string_view element, Recipe made, bool uses_dtype = false, bool is_from_source = false) {
+  return {{"nvfp4", recipe, spelling, scale, element, uses_dtype, is_from_source}, made};
 }
 
 constexpr auto nvfp4_rows = std::to_array<Row>({
@@ -146,7 +146,7 @@ constexpr auto nvfp4_rows = std::to_array<Row>({
     nvfp4("torchao-one-level", "modelopt", "s = clamp(bmax / 6, 2^-6, 448); no g", "nearest even of x * (1 / s)",
           nv_recipe(multiplied(e2m1, 4), nv::torchao_one_level)),
     nvfp4("te", "modelopt", "e = 2688 / amax, g = 1 / e; s = bmax * (e * f32(1 / 6))",
-          "nearest even of x * (1 / (s g))", nv_recipe(multiplied(e2m1, 4), nv::te, nv::te_global)),
+          "nearest even of x * (1 / (s g))", nv_recipe(multiplied(e2m1, 4), nv::te, nv::te_global), false, true),
     nvfp4("comfy", "comfyui", "g = w(amax / 2688); s = min((bmax / 6) / g, 448)", "nearest even of x / (g s)",
           nv_recipe(divided(e2m1, 4), nv::comfy, nv::comfy_global), true),
     nvfp4("mlx", "modelopt", "s = w(bmax / 6); no g", "w(x / s), ties towards zero, never -0",
@@ -189,7 +189,7 @@ constexpr auto fp8_rows = std::to_array<Row>({
             rne_quotient, fp8_recipe(divided(e4m3, 8), fp8::deepseek_v3_2, RecipeOption::power_of_two), false, true),
     fp8_row("fp8-block", "deepgemm", "max(amax, 1e-4) / 448; power of two: rounded up exactly",
             "nearest even of x * (1 / s)", fp8_recipe(multiplied(e4m3, 8), fp8::deepgemm, RecipeOption::power_of_two),
-            false),
+            false, true),
     fp8_row("fp8-block", "transformers", "r = (1 / amax) * 448, s = 1 / r; power of two: 2^ceil(log2(s))",
             "nearest even of x * r", fp8_recipe(multiplied(e4m3, 8), fp8::transformers, RecipeOption::power_of_two),
             false),
@@ -238,8 +238,10 @@ constexpr std::array<Row, row_count> rows = [] {
   for (const MxScheme& scheme : mx_schemes) {
     for (const MxWords& mode : common_mx) {
       const ElementRule element{.element = scheme.element, .bits = scheme.bits, .multiplies = mode.multiplies};
-      made[n++] = {{scheme.scheme, mode.recipe, scheme.spelling, mode.scale_words, mode.element_words},
-                   mx_recipe(element, mode.scale)};
+      const bool is_from_source = mode.recipe == "rceil" || mode.recipe == "quark";
+      made[n++] = {
+          {scheme.scheme, mode.recipe, scheme.spelling, mode.scale_words, mode.element_words, false, is_from_source},
+          mx_recipe(element, mode.scale)};
     }
     for (const Row& row : tool_mx) {
       if (row.words.scheme == scheme.scheme) made[n++] = row;
@@ -256,7 +258,15 @@ constexpr std::array<QuantizeRecipe, row_count> words = [] {
   return made;
 }();
 
+constexpr auto gguf_recipes = [] {
+  std::array<Recipe, static_cast<std::size_t>(GgufBlock::nvfp4) + 1> made{};
+  for (std::size_t i = 0; i < made.size(); ++i) made[i].gguf = static_cast<GgufBlock>(i);
+  return made;
+}();
+
 }  // namespace
+
+const Recipe& recipe_of(GgufBlock block) noexcept { return gguf_recipes[static_cast<std::size_t>(block)]; }
 
 const Recipe& recipe_of(const QuantizeRecipe& row) noexcept {
   return rows[static_cast<std::size_t>(&row - words.data())].recipe;

@@ -25,4 +25,7 @@ struct Recipe {
 // The recipe of a row of quantize_recipes().
 [[nodiscard]] const Recipe& recipe_of(const QuantizeRecipe& words) noexcept;
 
+// ggml's own way to a format of GGUF. Precondition: not none.
+[[nodiscard]] const Recipe& recipe_of(GgufBlock block) noexcept;
+
 }  // namespace tensorcast::block

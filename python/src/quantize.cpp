@@ -1,0 +1,125 @@
+#include "quantize.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bound_arguments.hpp"
+#include "tensorcast/block.hpp"
+#include "tensorcast/tensor.hpp"
+
+namespace tensorcast::python {
+namespace {
+
+Tensor tensor_of(DType dtype, const Shape& shape, const void* data, std::size_t bytes) {
+  std::vector<std::byte> copy(bytes);
+  if (bytes != 0) std::memcpy(copy.data(), data, bytes);
+  return checked(Tensor::own(dtype, shape, std::move(copy)));
+}
+
+QuantizedTensor quantize_tensor(const Tensor& weight, const std::string& scheme, bool is_gguf,
+                                const std::string& recipe, std::int64_t group_size, bool symmetric,
+                                bool power_of_two_scales, nb::handle compute_dtype, bool keeps_nonfinite,
+                                std::optional<float> maximum) {
+  if (find_quantize_recipe(scheme) == nullptr) {
+    std::string known;
+    std::string_view last;
+    for (const QuantizeRecipe& row : quantize_recipes()) {
+      if (row.scheme != last) known += (known.empty() ? "" : ", ") + std::string(row.scheme);
+      last = row.scheme;
+    }
+    throw nb::value_error(("no scheme \"" + scheme + "\"; there are " + known).c_str());
+  }
+  const QuantizeOptions options{.recipe = recipe,
+                                .group_size = group_size,
+                                .symmetric = symmetric,
+                                .power_of_two_scales = power_of_two_scales,
+                                .compute_dtype = dtype_or_undefined(compute_dtype),
+                                .nonfinite = keeps_nonfinite ? NonFiniteWeights::tool : NonFiniteWeights::error,
+                                .maximum = maximum};
+  const BlockFormat* format = is_gguf ? find_block_format(scheme, "gguf") : nullptr;
+  if (is_gguf && format == nullptr) throw nb::value_error(("GGUF has no \"" + scheme + "\"").c_str());
+  Result<QuantizedTensor> made = Error{};
+  {
+    const nb::gil_scoped_release released;
+    made = is_gguf ? quantize(weight.view(), *format, options) : quantize(weight.view(), scheme, options);
+  }
+  return checked(std::move(made));
+}
+
+// Scales of 8 bits as their codes.
+std::optional<Tensor> scales_of(const QuantizedTensor& tensor) {
+  if (tensor.scales_dtype == DType::undefined) return std::nullopt;
+  const DType shown = tensor.scales_dtype == DType::float32 ? DType::float32 : DType::uint8;
+  return tensor_of(shown, tensor.scales_shape, tensor.scales.data(), tensor.scales.size());
+}
+
+std::optional<Tensor> zero_points_of(const QuantizedTensor& tensor) {
+  if (tensor.zero_points.empty()) return std::nullopt;
+  return tensor_of(DType::int8, tensor.scales_shape, tensor.zero_points.data(), tensor.zero_points.size());
+}
+
+Tensor dequantized(const QuantizedTensor& tensor, nb::handle dtype) {
+  const DType to = dtype_of(dtype);
+  std::vector<std::byte> bytes(storage_bytes(to, checked(element_count(tensor.shape))));
+  Result<void> done;
+  {
+    const nb::gil_scoped_release released;
+    done = dequantize(tensor.tensor(), 0, {to, tensor.shape, bytes});
+  }
+  checked(std::move(done));
+  return checked(Tensor::own(to, tensor.shape, std::move(bytes)));
+}
+
+nb::list recipe_rows() {
+  nb::list rows;
+  for (const QuantizeRecipe& recipe : quantize_recipes()) {
+    nb::dict row;
+    row["scheme"] = recipe.scheme;
+    row["recipe"] = recipe.recipe;
+    row["default"] = find_quantize_recipe(recipe.scheme) == &recipe;
+    row["spelling"] = recipe.spelling;
+    row["scale"] = recipe.scale;
+    row["element"] = recipe.element;
+    row["uses_weights_dtype"] = recipe.uses_weights_dtype;
+    row["compared_with"] = recipe.is_from_source ? "source" : "tool";
+    rows.append(row);
+  }
+  return rows;
+}
+
+}  // namespace
+
+void bind_quantize(nb::module_& module) {
+  nb::class_<QuantizedTensor>(module, "Quantized", "A weight in blocks, with the memory of its parts.")
+      .def_prop_ro("scheme", [](const QuantizedTensor& t) { return t.recipe->scheme; })
+      .def_prop_ro("recipe", [](const QuantizedTensor& t) { return t.recipe->recipe; })
+      .def_prop_ro("block", [](const QuantizedTensor& t) { return std::pair(t.block_rows, t.block_columns); })
+      .def_prop_ro("global_scale", [](const QuantizedTensor& t) { return t.global_scale; })
+      .def("element_codes",
+           [](const QuantizedTensor& t) {
+             return checked(Tensor::own(DType::uint8, t.shape, checked(element_codes(t))));
+           })
+      .def("codes",
+           [](const QuantizedTensor& t) {
+             return tensor_of(t.codes_dtype, t.codes_shape, t.codes.data(), t.codes.size());
+           })
+      .def("scales", &scales_of)
+      .def("zero_points", &zero_points_of)
+      .def("dequantize", &dequantized, nb::arg("dtype"));
+  module.def("quantize", &quantize_tensor, nb::arg("weight"), nb::arg("scheme"), nb::arg("is_gguf"), nb::arg("recipe"),
+             nb::arg("group_size"), nb::arg("symmetric"), nb::arg("power_of_two_scales"),
+             nb::arg("compute_dtype").none(), nb::arg("keeps_nonfinite"), nb::arg("maximum").none(),
+             "A weight in blocks, as a recipe makes them.");
+  module.def("recipes", &recipe_rows, "The table of recipes.");
+}
+
+}  // namespace tensorcast::python

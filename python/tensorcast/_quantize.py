@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights to blocks that share scales, by the recipes of the tools that quantize."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from . import _core, _tensors
+from ._options import DTypeLike
+
+
+def _name(scheme: str) -> str:
+    """As the tables have it: ``q4_k`` and ``fp8-block``; ``-`` and ``_`` are the same."""
+    scheme = scheme.lower()
+    return scheme.replace("-", "_") if scheme.startswith("q") else scheme.replace("_", "-")
+
+
+class QuantizedWeight:
+    """A weight in blocks that share scales, which :func:`quantize` makes.
+
+    Arrays are NumPy's, or PyTorch's if the weight was.
+
+    Attributes:
+        scheme: such as ``"nvfp4"``.
+        recipe: the tool whose way was taken.
+        shape: of the weight.
+        block: rows and columns that share a scale; 0: all.
+        codes: packed as they are stored.
+        scales: a number for each block: uint8 codes of E8M0 and E4M3, else float32; ``None``: inside the codes.
+        global_scale: of the whole tensor, as the recipe's tool stores it, or ``None``.
+        zero_points: int8, one for each scale, or ``None``.
+    """
+
+    def __init__(self, core: _core.Quantized, shape: tuple[int, ...], as_torch: bool) -> None:
+        self._core, self._as_torch = core, as_torch
+        self.scheme: str = core.scheme
+        self.recipe: str = core.recipe
+        self.shape = shape
+        self.block: tuple[int, int] = core.block
+        self.codes = self._array(core.codes())
+        self.scales = self._array(core.scales())
+        self.global_scale: float | None = core.global_scale
+        self.zero_points = self._array(core.zero_points())
+
+    def _array(self, tensor: _core.Tensor | None) -> Any:
+        return None if tensor is None else _tensors.from_core(tensor, self._as_torch)
+
+    def element_codes(self) -> Any:
+        """The codes one a byte, uint8 in the weight's shape: of numbers, or integers in two's complement in the low bits."""
+        return self._array(self._core.element_codes())
+
+    def dequantize(self, dtype: DTypeLike = "float32") -> Any:
+        """The numbers that codes and scales mean, rounded once to ``dtype``; as :func:`tensorcast.dequantize`."""
+        return self._array(self._core.dequantize(dtype))
+
+    def __repr__(self) -> str:
+        return f"QuantizedWeight({self.scheme!r}, recipe={self.recipe!r}, shape={self.shape})"
+
+
+def quantize(
+    x: Any,
+    scheme: str,
+    *,
+    recipe: str | None = None,
+    group_size: int | None = None,
+    symmetric: bool | None = None,
+    power_of_two_scales: bool | None = None,
+    compute_dtype: DTypeLike | None = None,
+    nonfinite: Literal["error", "tool"] = "error",
+    maximum: float | None = None,
+) -> QuantizedWeight:
+    """Quantizes a weight as a tool does, byte for byte, in blocks along the last axis.
+
+    >>> q = tc.quantize(weight, "nvfp4", recipe="compressed-tensors")
+    >>> q.codes, q.scales, q.global_scale
+
+    Args:
+        x: float32, bfloat16 or float16: an array or PyTorch tensor. Its type matters: many tools compute in it.
+        scheme: such as ``"fp8-block"``, ``"mxfp4"``, ``"nvfp4"``, ``"int4-group"``, ``"q4_k"``; :func:`schemes` lists them.
+        recipe: the tool whose way is taken, or its mode; :func:`recipes` lists them. Default: the scheme's own, with one
+            difference: a tensor of zeros has scale 1.
+        group_size: ``int4-group``: how many inputs share a scale: 32, 64 or 128. Default: 128.
+        symmetric: ``int4-group``: ``False`` adds zero points.
+        power_of_two_scales: ``fp8-block``: scales are rounded up to powers of two.
+        compute_dtype: the weight is rounded to this type first. Default: its own.
+        nonfinite: NaN and infinity are an error, or quantized to whatever the tool makes of them.
+        maximum: the largest magnitude that a scale of the whole tensor is made for, where several tensors share a scale.
+
+    Raises:
+        OutOfRangeError: NaN or infinity; the error names the element.
+        CastError: a recipe, option or type that the scheme does not have.
+        ValueError: no such scheme.
+
+    Formulas and tools: docs/blocks.md.
+    """
+    if nonfinite not in ("error", "tool"):
+        raise ValueError(f"nonfinite={nonfinite!r} is not 'error' or 'tool'")
+    core = _core.quantize(
+        _tensors.to_core(x), _name(scheme), False, recipe or "", group_size or 0, symmetric is not False,
+        bool(power_of_two_scales), compute_dtype, nonfinite == "tool", maximum
+    )  # fmt: skip
+    return QuantizedWeight(core, tuple(x.shape), _tensors.is_torch(x))
+
+
+def gguf_quantize(x: Any, type: str) -> Any:
+    """The blocks of a GGUF type, bit for bit those of ggml without fused multiply-add.
+
+    >>> rows = tc.gguf_quantize(weight, "q4_k")
+
+    Args:
+        x: float32, bfloat16 or float16, whose last dimension is whole blocks: of 256 for ``q4_k`` and ``q6_k``, 64 for
+            ``nvfp4``, else 32.
+        type: ``q8_0``, ``q4_0``, ``q4_1``, ``q5_0``, ``q5_1``, ``q4_k``, ``q6_k``, ``mxfp4`` or ``nvfp4``.
+
+    Returns:
+        uint8, with a row of bytes for each row of the weight.
+    """
+    core = _core.quantize(_tensors.to_core(x), _name(type), True, "", 0, True, False, None, False, None)
+    return _tensors.from_core(core.codes(), _tensors.is_torch(x))
+
+
+def recipes() -> list[dict[str, Any]]:
+    """The recipes of :func:`quantize`: scheme, recipe, whether it is the default, and how scales and elements are made.
+
+    ``w`` in the formulas rounds to the weights' type. ``compared_with`` is ``"source"`` for what only a GPU runs.
+    """
+    return _core.recipes()
+
+
+def schemes() -> list[str]:
+    """The schemes of :func:`quantize`, in the order of :func:`recipes`."""
+    return list(dict.fromkeys(row["scheme"] for row in _core.recipes()))

@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes recipe_digests.json: what each tool writes for each sample, on a CPU.
+
+    python block_tools.py GGML_QUANTS.so
+
+Needs torch 2.13, torchao 0.18, compressed-tensors 0.20, nvidia-modelopt 0.47, mlx 0.32.4, comfy-kitchen 0.2.40 and
+transformers 5.23. The library is ggml-quants.c of llama.cpp, compiled as ``gcc -O2 -DNDEBUG -ffp-contract=off -shared
+-fPIC``: a fused multiply-add would change its bytes.
+"""
+
+import ctypes
+import json
+import os
+import pathlib
+import sys
+import types
+
+import block_samples as samples
+import comfy_kitchen.backends.eager.quantization as comfy
+import mlx.core as mx
+import numpy as np
+import torch
+from comfy_kitchen.float_utils import from_blocked
+from compressed_tensors.compressors.mx_utils import compress_mx_scale
+from compressed_tensors.quantization import QuantizationArgs
+from compressed_tensors.quantization.lifecycle.forward import quantize as ct_quantize
+from compressed_tensors.quantization.utils import helpers as ct
+from modelopt.torch.quantization.qtensor.fp8_tensor import FP8QTensor
+from modelopt.torch.quantization.qtensor.mxfp4_tensor import MXFP4QTensor
+from modelopt.torch.quantization.qtensor.mxfp8_tensor import MXFP8QTensor
+from modelopt.torch.quantization.qtensor.nvfp4_tensor import NVFP4QTensor
+from torchao.prototype.mx_formats import mx_tensor, nvfp4_tensor
+from torchao.prototype.mx_formats.kernels import f32_to_f6_e2m3_unpacked
+from torchao.quantization import Float8Tensor, PerBlock, PerRow, PerTensor
+from transformers.integrations.finegrained_fp8 import Fp8Quantize
+
+E4M3 = torch.float8_e4m3fn
+ELEMENTS = {
+    "mxfp8": E4M3,
+    "mxfp8-e5m2": torch.float8_e5m2,
+    "mxfp6": mx_tensor.DTYPE_FP6_E2M3,
+    "mxfp6-e3m2": mx_tensor.DTYPE_FP6_E3M2,
+    "mxfp4": torch.float4_e2m1fn_x2,
+}
+MODES = {"floor": "FLOOR", "ceil": "CEIL", "even": "EVEN", "rceil-torchao": "RCEIL"}
+# Bytes and elements of a block.
+GGUF = {"q8_0": (34, 32), "q4_0": (18, 32), "q4_1": (20, 32), "q5_0": (22, 32), "q5_1": (24, 32),
+        "q4_k": (144, 256), "q6_k": (210, 256), "mxfp4": (17, 32), "nvfp4": (36, 64)}  # fmt: skip
+
+
+def tensor_of(x):
+    if x.dtype == np.float32:
+        return torch.from_numpy(x.copy())
+    return torch.from_numpy(x.view(np.int16).copy()).view(torch.bfloat16)
+
+
+def code_bytes(t):
+    return t.contiguous().view(torch.uint8).numpy()
+
+
+def nibbles(packed, high_first=False):
+    low, high = packed & 15, packed >> 4
+    return np.stack((high, low) if high_first else (low, high), -1).reshape(*packed.shape[:-1], -1)
+
+
+def padded(t):
+    return torch.nn.functional.pad(t, (0, -t.shape[1] % 128, 0, -t.shape[0] % 128))
+
+
+def one(number):
+    return np.array([float(number)], np.float32)
+
+
+def torchao_mx(x, scheme, mode):
+    scales, codes = mx_tensor.to_mx(tensor_of(x), ELEMENTS[scheme], 32, getattr(mx_tensor.ScaleCalculationMode, mode))
+    codes = code_bytes(codes)
+    return {"codes": nibbles(codes) if scheme == "mxfp4" else codes, "scales": code_bytes(scales)}
+
+
+def torchao_nvfp4(x, has_global):
+    t = tensor_of(x)
+    scale = nvfp4_tensor.per_tensor_amax_to_scale(t.abs().max()) if has_global else None
+    scales, codes = nvfp4_tensor.nvfp4_quantize(t, 16, scale)
+    made = {"codes": nibbles(code_bytes(codes)), "scales": code_bytes(scales)}
+    return made | ({"global_scale": one(scale)} if has_global else {})
+
+
+def torchao_fp8(x, granularity):
+    t = tensor_of(x) if not isinstance(granularity, PerBlock) else padded(tensor_of(x))
+    made = Float8Tensor.from_hp(t, E4M3, granularity)
+    return {"codes": code_bytes(made.qdata)[: x.shape[0], : x.shape[1]], "scales": made.scale.float().numpy()}
+
+
+def modelopt_mxfp4(x):
+    made, scales = MXFP4QTensor.quantize(tensor_of(x), 32)
+    return {"codes": nibbles(code_bytes(made._quantized_data)), "scales": code_bytes(scales)}
+
+
+def modelopt_mxfp8(x):
+    made, scales = MXFP8QTensor.quantize(tensor_of(x))
+    return {"codes": code_bytes(made._quantized_data), "scales": code_bytes(scales)}
+
+
+def modelopt_nvfp4(x):
+    made, scales, scale = NVFP4QTensor.quantize(tensor_of(x), 16)
+    codes = nibbles(code_bytes(made._quantized_data))
+    return {"codes": codes, "scales": code_bytes(scales), "global_scale": one(scale)}
+
+
+def modelopt_fp8(x, **how):
+    made, scales = FP8QTensor.quantize(tensor_of(x), **how)
+    return {"codes": code_bytes(made._quantized_data), "scales": scales.float().numpy()}
+
+
+def ct_args(bits, kind, strategy, **more):
+    return QuantizationArgs(num_bits=bits, type=kind, strategy=strategy, **{"symmetric": True, **more})
+
+
+def ct_codes(numbers, bits):
+    if bits == 6:
+        return code_bytes(f32_to_f6_e2m3_unpacked(numbers.float()))
+    size = np.searchsorted(np.float32([0, 0.5, 1, 1.5, 2, 3, 4, 6]), numbers.float().abs().numpy())
+    return (size | (torch.signbit(numbers).numpy() * 8)).astype(np.uint8)
+
+
+def ct_groups(x, size):
+    t = tensor_of(x)
+    groups = t.reshape(t.shape[0], -1, size)
+    return t, groups.amin(-1), groups.amax(-1)
+
+
+def ct_mx(x, bits):
+    args = ct_args(bits, "float", "group", group_size=32, scale_dtype=torch.uint8, zp_dtype=torch.uint8)
+    t, low, high = ct_groups(x, 32)
+    scales, zeros = ct.calculate_qparams(low, high, args)
+    made = ct_quantize(t, scales, zeros, args, dtype=E4M3 if bits == 8 else t.dtype)
+    codes = code_bytes(made) if bits == 8 else ct_codes(made, bits)
+    return {"codes": codes, "scales": code_bytes(compress_mx_scale(scales, torch.uint8))}
+
+
+def ct_nvfp4(x):
+    args = ct_args(4, "float", "tensor_group", group_size=16, scale_dtype=E4M3, zp_dtype=E4M3)
+    t, low, high = ct_groups(x, 16)
+    divisor = ct.generate_gparam(t.min(), t.max())
+    scales, zeros = ct.calculate_qparams(low, high, args, global_scale=divisor)
+    codes = ct_codes(ct_quantize(t, scales, zeros, args, global_scale=divisor), 4)
+    return {"codes": codes, "scales": code_bytes(scales.to(E4M3)), "global_scale": one(divisor)}
+
+
+def ct_fp8(x, strategy):
+    t = tensor_of(x)
+    args = ct_args(8, "float", strategy, **({"block_structure": [128, 128]} if strategy == "block" else {}))
+    if strategy == "tensor":
+        low, high = t.min(), t.max()
+    elif strategy == "channel":
+        low, high = t.amin(-1, keepdim=True), t.amax(-1, keepdim=True)
+    else:
+        whole = padded(t)
+        blocks = whole.reshape(whole.shape[0] // 128, 128, -1, 128)
+        low, high = blocks.amin((1, 3)), blocks.amax((1, 3))
+    scales, zeros = ct.calculate_qparams(low, high, args)
+    return {"codes": code_bytes(ct_quantize(t, scales, zeros, args, dtype=E4M3)), "scales": scales.float().numpy()}
+
+
+def ct_int8(x):
+    t, args = tensor_of(x), ct_args(8, "int", "channel")
+    scales, zeros = ct.calculate_qparams(t.amin(-1, keepdim=True), t.amax(-1, keepdim=True), args)
+    codes = code_bytes(ct_quantize(t, scales, zeros, args, dtype=torch.int8))
+    return {"codes": codes, "scales": scales.float().numpy()}
+
+
+def ct_int4(x, size, symmetric):
+    t, low, high = ct_groups(x, size)
+    args = ct_args(4, "int", "group", group_size=size, symmetric=symmetric)
+    scales, zeros = ct.calculate_qparams(low, high, args)
+    codes = code_bytes(ct_quantize(t, scales, zeros, args, dtype=torch.int8)) & 15
+    made = {"codes": codes, "scales": scales.float().numpy()}
+    return made if symmetric else made | {"zero_points": zeros.numpy().astype(np.int8)}
+
+
+def comfy_nvfp4(x):
+    t = tensor_of(x)
+    scale = (t.abs().amax() / (448.0 * 6.0)).to(torch.float32)
+    codes, scales = comfy.quantize_nvfp4(t, scale)
+    scales = code_bytes(from_blocked(scales, x.shape[0], x.shape[1] // 16))
+    return {"codes": nibbles(code_bytes(codes), high_first=True), "scales": scales, "global_scale": one(scale)}
+
+
+def comfy_mxfp8(x):
+    codes, scales = comfy.quantize_mxfp8(tensor_of(x))
+    scales = code_bytes(from_blocked(scales.view(torch.uint8), x.shape[0], x.shape[1] // 32))
+    return {"codes": code_bytes(codes), "scales": scales}
+
+
+def comfy_fp8(x):
+    t = tensor_of(x)
+    scale = (t.abs().amax() / 448.0).to(torch.float32)
+    return {"codes": code_bytes(comfy.quantize_per_tensor_fp8(t, scale)), "scales": one(scale)}
+
+
+def mlx(x, mode, bits):
+    with mx.stream(mx.cpu):
+        array = mx.array(x.astype(np.float32))
+        words, scales = mx.quantize(array if x.dtype == np.float32 else array.astype(mx.bfloat16), mode=mode)
+    codes = np.array(words).view(np.uint8)
+    return {"codes": nibbles(codes) if bits == 4 else codes, "scales": np.array(scales)}
+
+
+def transformers(x, power_of_two):
+    config = types.SimpleNamespace(weight_block_size=[128, 128], scale_fmt="ue8m0" if power_of_two else None)
+    quantizer = Fp8Quantize(types.SimpleNamespace(quantization_config=config))
+    made = quantizer._quantize_one("a.weight", padded(tensor_of(x)))
+    codes = code_bytes(made["a.weight"])[: x.shape[0], : x.shape[1]]
+    return {"codes": codes, "scales": made["a.weight_scale_inv"].float().numpy()}
+
+
+def ggml(x, library, name):
+    encode = getattr(library, f"quantize_row_{name.replace('_k', '_K')}_ref")
+    numbers = np.ascontiguousarray(x.astype(np.float32))
+    size, elements = GGUF[name]
+    out = np.zeros((x.shape[0], x.shape[1] // elements * size), np.uint8)
+    pointers = (array.ctypes.data_as(ctypes.c_void_p) for array in (numbers, out))
+    encode(*pointers, ctypes.c_int64(numbers.size))
+    return {"codes_of_gguf": out}
+
+
+def ggml_parts(x, library, name):
+    rows = ggml(x, library, name)["codes_of_gguf"].reshape(x.shape[0], -1, GGUF[name][0])
+    scales = 1 if name == "mxfp4" else 4
+    packed = rows[:, :, scales:].reshape(x.shape[0], -1, 16 if name == "mxfp4" else 8)
+    codes = np.concatenate([packed & 15, packed >> 4], -1).reshape(x.shape)
+    return {"codes": codes, "scales": rows[:, :, :scales]}
+
+
+def all_tools(library):
+    """A function for each case: scheme, recipe and options as test_quantize.py gives them."""
+    tools = {}
+    for scheme in ELEMENTS:
+        for recipe, mode in MODES.items():
+            tools[f"{scheme} {recipe}"] = lambda x, a=(scheme, mode): torchao_mx(x, *a)
+    for bits in (4, 6, 8):
+        tools[f"mxfp{bits} compressed-tensors"] = lambda x, a=bits: ct_mx(x, a)
+    for strategy, granularity in (("tensor", PerTensor()), ("channel", PerRow()), ("block", PerBlock((128, 128)))):
+        tools[f"fp8-{strategy} compressed-tensors"] = lambda x, a=strategy: ct_fp8(x, a)
+        tools[f"fp8-{strategy} torchao"] = lambda x, a=granularity: torchao_fp8(x, a)
+    tools["fp8-tensor modelopt"] = modelopt_fp8
+    tools["fp8-channel modelopt"] = lambda x: modelopt_fp8(x, axis=0)
+    tools["fp8-block modelopt"] = lambda x: modelopt_fp8(x, block_sizes={-1: 128, -2: 128})
+    tools["mxfp4 modelopt"], tools["mxfp8 modelopt"], tools["nvfp4 modelopt"] = modelopt_mxfp4, modelopt_mxfp8, modelopt_nvfp4
+    tools["nvfp4 compressed-tensors"], tools["int8-channel compressed-tensors"] = ct_nvfp4, ct_int8
+    for size in (32, 64, 128):
+        for symmetric in ("true", "false"):
+            case = f"int4-group compressed-tensors group_size={size} symmetric={symmetric}"
+            tools[case] = lambda x, a=(size, symmetric == "true"): ct_int4(x, *a)
+    tools["nvfp4 torchao"] = lambda x: torchao_nvfp4(x, True)
+    tools["nvfp4 torchao-one-level"] = lambda x: torchao_nvfp4(x, False)
+    tools["nvfp4 comfy"], tools["mxfp8 comfy"], tools["fp8-tensor comfy"] = comfy_nvfp4, comfy_mxfp8, comfy_fp8
+    for mode, bits in (("mxfp4", 4), ("mxfp8", 8), ("nvfp4", 4)):
+        tools[f"{mode} mlx"] = lambda x, a=(mode, bits): mlx(x, *a)
+    tools["fp8-block transformers"] = lambda x: transformers(x, False)
+    tools["fp8-block transformers power_of_two_scales=true"] = lambda x: transformers(x, True)
+    for name in GGUF:
+        if name.startswith("q"):
+            tools[f"{name} ggml"] = lambda x, a=name: ggml(x, library, a)
+        else:
+            tools[f"{name} ggml"] = lambda x, a=name: ggml_parts(x, library, a)
+    return tools
+
+
+def main():
+    library = ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL | os.RTLD_LAZY)
+    digests = {}
+    with np.errstate(all="ignore"):
+        for case, tool in sorted(all_tools(library).items()):
+            scheme = case.split(" ")[0]
+            digests[case] = {
+                f"{name} {dtype}": samples.digest(scheme, tool(samples.sample(name, dtype)))
+                for name in samples.SAMPLES
+                for dtype in samples.DTYPES
+            }
+            print(case, flush=True)
+    path = pathlib.Path(__file__).parent / "recipe_digests.json"
+    path.write_text(json.dumps(digests, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

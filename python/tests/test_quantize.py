@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recipes against digests of what the tools wrote (block_tools.py makes them), and against NumPy where a GPU is the tool."""
+
+import json
+import pathlib
+
+import block_samples as samples
+import ml_dtypes
+import numpy as np
+import pytest
+import recipe_page
+import torch
+
+import tensorcast as tc
+
+F32 = np.float32
+DIGESTS = json.loads((pathlib.Path(__file__).parent / "recipe_digests.json").read_text())
+RECIPES = {(row["scheme"], row["recipe"]): row for row in tc.recipes()}
+
+
+def bits(x):
+    return np.ascontiguousarray(x).view(np.uint32)
+
+
+def parts_of(x, scheme, recipe, **options):
+    if scheme.startswith("q"):
+        return {"codes_of_gguf": tc.gguf_quantize(x, scheme)}
+    q = tc.quantize(x, scheme, recipe=recipe, **options)
+    g = None if q.global_scale is None else np.array([q.global_scale], F32)
+    return {"codes": q.element_codes(), "scales": q.scales, "zero_points": q.zero_points, "global_scale": g}
+
+
+@pytest.mark.parametrize("case", sorted(DIGESTS))
+def test_every_byte_is_the_tools(case):
+    scheme, recipe, *options = case.split(" ")
+    given = {name: json.loads(value) for name, value in (option.split("=") for option in options)}
+    wrong = []
+    for key, expected in DIGESTS[case].items():
+        name, dtype = key.rsplit(" ", 1)
+        if samples.digest(scheme, parts_of(samples.sample(name, dtype), scheme, recipe, **given)) != expected:
+            wrong.append(key)
+    assert not wrong
+
+
+def test_what_was_compared_with_a_tool():
+    """Each recipe has digests of its tool, or says that it was taken from source; rceil is checked below."""
+    compared = {tuple(case.split(" ")[:2]) for case in DIGESTS}
+    for key, row in RECIPES.items():
+        if row["compared_with"] == "tool":
+            assert key in compared, key
+
+
+LARGEST = {"mxfp8": 448, "mxfp8-e5m2": 57344, "mxfp6": 7.5, "mxfp6-e3m2": 28, "mxfp4": 6}
+TYPES = {"mxfp8": ml_dtypes.float8_e4m3fn, "mxfp8-e5m2": ml_dtypes.float8_e5m2, "mxfp6": ml_dtypes.float6_e2m3fn,
+         "mxfp6-e3m2": ml_dtypes.float6_e3m2fn, "mxfp4": ml_dtypes.float4_e2m1fn}  # fmt: skip
+
+
+@pytest.mark.parametrize("scheme", LARGEST)
+@pytest.mark.parametrize("name", sorted(samples.SAMPLES))
+def test_rceil_is_the_exact_round_up(scheme, name):
+    x = samples.sample(name, "float32")
+    largest = F32(LARGEST[scheme])
+    blocks = x.reshape(x.shape[0], -1, 32)
+    quotient = np.abs(blocks).max(-1) * (F32(1) / largest)
+    fraction, exponent = np.frexp(quotient)
+    code = np.clip(np.where(quotient > 0, exponent - (fraction == 0.5), -127) + 127, 0, 254)
+    with np.errstate(over="ignore"):
+        scaled = np.clip(blocks * np.exp2(127.0 - code).astype(F32)[..., None], -largest, largest)
+    q = tc.quantize(x, scheme, recipe="rceil")
+    np.testing.assert_array_equal(q.scales, code.astype(np.uint8))
+    np.testing.assert_array_equal(q.element_codes(), scaled.astype(TYPES[scheme]).view(np.uint8).reshape(x.shape))
+
+
+def _blocks(x):
+    """The largest magnitude of 128 x 128, and each element's."""
+    padded = np.pad(x.astype(F32), [(0, -n % 128) for n in x.shape])
+    tiles = np.abs(padded).reshape(padded.shape[0] // 128, 128, -1, 128).max((1, 3))
+    return tiles, lambda s: np.repeat(np.repeat(s, 128, 0), 128, 1)[: x.shape[0], : x.shape[1]]
+
+
+@pytest.mark.parametrize("name", ["normal", "weights", "exponents", "zeros", "ties"])
+@pytest.mark.parametrize("dtype", list(samples.DTYPES))
+def test_recipes_of_deepseek(name, dtype):
+    """As kernel.py of V3 and V3.2, and DeepGEMM's cast, have it."""
+    x = samples.sample(name, dtype)
+    largest, spread = _blocks(x)
+    largest = np.maximum(largest, F32(1e-4))
+    numbers = x.astype(F32)
+
+    def check(recipe, scale, quotient, **options):
+        q = tc.quantize(x, "fp8-block", recipe=recipe, **options)
+        np.testing.assert_array_equal(bits(q.scales), bits(scale.astype(F32)))
+        expected = np.clip(quotient, -448, 448).astype(ml_dtypes.float8_e4m3fn).view(np.uint8)
+        np.testing.assert_array_equal(q.element_codes(), expected)
+
+    def up(s):
+        fraction, exponent = np.frexp(s)
+        return np.exp2((exponent - (fraction == 0.5)).astype(np.float64)).astype(F32)
+
+    v3, v32 = largest / F32(448), largest * (F32(1) / F32(448))
+    check("deepseek", v3, numbers / spread(v3))
+    check("deepseek-v3.2", v32, numbers / spread(v32))
+    check("deepgemm", v3, numbers * spread(F32(1) / v3))
+    check("deepseek", np.exp2(np.ceil(np.log2(v3))), numbers / spread(np.exp2(np.ceil(np.log2(v3)))), power_of_two_scales=True)
+    check("deepseek-v3.2", up(v32), numbers / spread(up(v32)), power_of_two_scales=True)
+    check("deepgemm", up(v3), numbers * spread(F32(1) / up(v3)), power_of_two_scales=True)
+    q = tc.quantize(x, "fp8-block")
+    assert q.recipe == "deepseek"
+
+
+@pytest.mark.parametrize("name", ["normal", "weights", "exponents", "zeros", "ties"])
+@pytest.mark.parametrize("dtype", list(samples.DTYPES))
+def test_transformer_engine(name, dtype):
+    x = samples.sample(name, dtype).astype(F32)
+    blocks = x.reshape(x.shape[0], -1, 16)
+    encode = F32(2688) / np.abs(x).max()
+    decode = F32(1) / encode
+    codes = (np.abs(blocks).max(-1) * (encode * (F32(1) / F32(6)))).clip(0, 448).astype(ml_dtypes.float8_e4m3fn)
+    with np.errstate(divide="ignore"):
+        factor = np.minimum(F32(1) / (codes.astype(F32) * decode), np.finfo(F32).max)
+    q = tc.quantize(samples.sample(name, dtype), "nvfp4", recipe="te")
+    np.testing.assert_array_equal(q.scales, codes.view(np.uint8))
+    assert F32(q.global_scale) == decode
+    expected = np.clip(blocks * factor[..., None], -6, 6).astype(ml_dtypes.float4_e2m1fn).view(np.uint8)
+    np.testing.assert_array_equal(q.element_codes(), expected.reshape(x.shape))
+
+
+def test_deepgemm_takes_blocks_of_1e_4_at_least():
+    x = samples.sample("zeros", "float32")
+    largest = np.maximum(np.abs(x.reshape(128, -1, 32)).max(-1), F32(1e-4))
+    for scheme, most in (("mxfp8", F32(448)), ("mxfp4", F32(6))):
+        fraction, exponent = np.frexp(largest / most)
+        q = tc.quantize(x, scheme, recipe="deepgemm")
+        np.testing.assert_array_equal(q.scales, exponent - (fraction == 0.5) + 127)
+
+
+def test_the_page_of_recipes():
+    page = pathlib.Path(__file__).parents[2] / "docs/recipes.md"
+    assert page.read_text() == recipe_page.page()
+
+
+def test_defaults():
+    expected = {"fp8-tensor": "torchao", "fp8-channel": "torchao", "fp8-block": "deepseek", "mxfp8": "rceil",
+                "mxfp8-e5m2": "rceil", "mxfp6": "rceil", "mxfp6-e3m2": "rceil", "mxfp4": "rceil", "nvfp4": "modelopt",
+                "int8-channel": "compressed-tensors", "int4-group": "compressed-tensors"}  # fmt: skip
+    expected |= {name: "ggml" for name in ("q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_k", "q6_k")}
+    assert {row["scheme"]: row["recipe"] for row in tc.recipes() if row["default"]} == expected
+    assert set(tc.schemes()) == set(expected)
+    x = samples.sample("zeros", "bfloat16")
+    for scheme, recipe in expected.items():
+        if scheme in ("q4_k", "q6_k", "fp8-channel"):  # a row of zeros is NaN in torchao
+            continue
+        ours, named = tc.quantize(x, scheme), tc.quantize(x, scheme, recipe=recipe)
+        np.testing.assert_array_equal(ours.codes.view(np.uint8), named.codes.view(np.uint8))
+        assert ours.recipe == recipe and np.array_equal(ours.scales, named.scales)
+    channel = tc.quantize(x, "fp8-channel")
+    assert channel.scales[5] == 1 and not channel.element_codes()[5].any()
+
+
+@pytest.mark.parametrize("scheme", tc.schemes())
+def test_zeros_have_scale_one(scheme):
+    q = tc.quantize(np.zeros((256, 256), F32), scheme)
+    assert not q.dequantize("float32").any()
+    if scheme.startswith("q"):
+        return
+    assert not q.element_codes().any()
+    one = {"mx": 127, "nv": 0x38}.get(scheme[:2], 1)
+    assert (q.scales == one).all() and q.global_scale == (1 if scheme == "nvfp4" else None)
+
+
+def test_parts():
+    x = samples.sample("weights", "bfloat16")
+    q = tc.quantize(x, "nvfp4")
+    assert q.codes.dtype == np.uint8 and q.codes.shape == (128, 256) and q.scales.shape == (128, 32)
+    codes = q.element_codes()
+    assert codes.dtype == np.uint8 and codes.shape == x.shape
+    np.testing.assert_array_equal(q.codes, codes[:, ::2] | codes[:, 1::2] << 4)
+    np.testing.assert_array_equal(
+        q.dequantize("bfloat16").view(np.uint16),
+        tc.dequantize(q.codes, q.scales, "nvfp4", global_scale=q.global_scale, dtype="bfloat16").view(np.uint16),
+    )
+    assert tc.quantize(x, "fp8-block").codes.dtype == ml_dtypes.float8_e4m3fn
+    assert tc.quantize(x, "fp8_block", power_of_two_scales=True).scales.dtype == F32
+    int4 = tc.quantize(x, "int4-group", group_size=32, symmetric=False)
+    assert int4.codes.dtype == np.int32 and int4.codes.shape == (128, 64)
+    assert int4.zero_points.dtype == np.int8 and int4.zero_points.shape == int4.scales.shape == (128, 16)
+    shared = tc.quantize(x, "nvfp4", maximum=2688.0)
+    assert shared.global_scale == 1
+    experts = tc.quantize(x.reshape(4, 32, 512), "mxfp4")
+    np.testing.assert_array_equal(experts.scales.reshape(128, 16), tc.quantize(x, "mxfp4").scales)
+    assert repr(q) == "QuantizedWeight('nvfp4', recipe='modelopt', shape=(128, 512))"
+
+
+def test_asymmetric_integers_come_back():
+    x = samples.sample("normal", "float32") + F32(0.05)
+    q = tc.quantize(x, "int4-group", symmetric=False)
+    codes = (q.element_codes() ^ 8).astype(F32) - 8
+    zeros, scales = (np.repeat(part, 128, 1) for part in (q.zero_points.astype(F32), q.scales))
+    np.testing.assert_array_equal(bits(q.dequantize("float32")), bits((codes - zeros) * scales))
+
+
+def test_gguf_of_the_other_layouts():
+    x = samples.sample("weights", "float32")
+    for scheme in ("mxfp4", "nvfp4"):
+        rows = tc.gguf_quantize(x, scheme)
+        np.testing.assert_array_equal(tc.dequantize(rows, None, scheme), tc.quantize(x, scheme, recipe="ggml").dequantize())
+    assert tc.gguf_quantize(x, "Q4_K").shape == (128, 288)
+
+
+def test_tensors_of_pytorch():
+    x = torch.from_numpy(samples.sample("weights", "float32")).bfloat16()
+    q = tc.quantize(x, "fp8-channel", recipe="compressed-tensors")
+    assert q.codes.dtype == torch.float8_e4m3fn and q.scales.dtype == torch.float32 and q.scales.shape == (128, 1)
+    scale = x.abs().amax(-1, keepdim=True) / 448
+    assert torch.equal(q.scales, scale.float())
+    assert torch.equal(q.codes.view(torch.uint8), ((x / scale) + 0).to(torch.float8_e4m3fn).view(torch.uint8))
+    assert torch.equal(q.dequantize("bfloat16"), (q.codes.float() * q.scales).bfloat16())
+
+
+def test_the_compute_type():
+    x = samples.sample("weights", "float32")
+    narrow = x.astype(ml_dtypes.bfloat16)
+    a = tc.quantize(x, "nvfp4", recipe="compressed-tensors", compute_dtype="bfloat16")
+    b = tc.quantize(narrow, "nvfp4", recipe="compressed-tensors")
+    assert a.global_scale == b.global_scale and np.array_equal(a.codes, b.codes) and np.array_equal(a.scales, b.scales)
+    with pytest.raises(tc.CastError, match="compute_dtype"):
+        tc.quantize(x.astype(np.float64), "nvfp4")
+    tc.quantize(x.astype(np.float64), "nvfp4", compute_dtype="float32")
+
+
+def test_mistakes():
+    x = np.ones((4, 64), F32)
+    with pytest.raises(ValueError, match='no scheme "nvfp5"; there are fp8-tensor, '):
+        tc.quantize(x, "nvfp5")
+    with pytest.raises(tc.CastError, match='no recipe "quark" for nvfp4; there are modelopt, compressed-tensors, '):
+        tc.quantize(x, "nvfp4", recipe="quark")
+    with pytest.raises(tc.CastError, match="groups of 48"):
+        tc.quantize(x, "int4-group", group_size=48)
+    with pytest.raises(tc.CastError, match="64 columns are no whole blocks of 256"):
+        tc.gguf_quantize(x, "q4_k")
+    with pytest.raises(tc.CastError, match="cannot be written"):
+        tc.gguf_quantize(np.ones((4, 256), F32), "q2_k")
+    x[2, 3] = np.nan
+    with pytest.raises(tc.OutOfRangeError, match="element 131: NaN has no block scale"):
+        tc.quantize(x, "mxfp4")
+    assert tc.quantize(x, "mxfp4", nonfinite="tool").scales[2, 0] == 255
+    with pytest.raises(ValueError, match="nonfinite"):
+        tc.quantize(x, "mxfp4", nonfinite="maybe")
