@@ -341,3 +341,27 @@ def test_one_tensor_and_one_file_of_a_folder(source, tmp_path):
     assert {*safetensors.numpy.load_file(tmp_path / "all.safetensors")} == {*tensors}
     with pytest.raises(tc.CastError, match="single_file=True"):
         tc.convert(folder, tmp_path / "no.safetensors", "bfloat16")
+
+
+def test_quantized_layers_get_another_spelling(tmp_path):
+    source = tmp_path / "in"
+    source.mkdir()
+    random = np.random.default_rng(7)
+    codes = random.integers(0, 120, (8, 64), dtype=np.uint8).view(ml_dtypes.float8_e4m3fn)
+    scales = random.integers(100, 140, (8, 2), dtype=np.uint8)
+    tc.save(source / "model.safetensors", {"a.weight": codes, "a.weight_scale_inv": scales})
+    config = {"quantization_config": {"quant_method": "mxfp8", "weight_block_size": [1, 32]}}
+    (source / "config.json").write_text(json.dumps(config))
+    there, back = tmp_path / "ct", tmp_path / "back"
+    tc.convert(source, there, respell="compressed-tensors", verify=True)
+    written = tc.load(there / "model.safetensors")
+    assert np.array_equal(written["a.weight_scale"], scales)
+    section = json.loads((there / "config.json").read_text())["quantization_config"]
+    assert section["format"] == "mxfp8-quantized"
+    tc.convert(there, back, respell="transformers-mxfp8", exact=True)
+    for name, array in tc.load(source / "model.safetensors").items():
+        assert tc.load(back / "model.safetensors")[name].tobytes() == array.tobytes()
+    with pytest.raises(tc.CastError, match="not a spelling"):
+        tc.convert(source, tmp_path / "no", respell="acme")
+    with pytest.raises(tc.CastError, match="respell"):
+        tc.convert(source, tmp_path / "no", "bfloat16", respell="modelopt")

@@ -72,6 +72,7 @@ nlohmann::ordered_json layer_json(const DecodedLayer& decoded) {
           {"swizzled", coding.swizzled},
           {"times_inverse_127", coding.times_inverse_127},
           {"transposed", coding.transposed},
+          {"rotation", coding.rotation},
           {"block", {layer.block_rows, layer.block_columns}},
           {"nested", {layer.nested_block, layer.nested_offset}},
           {"parts", std::move(parts)}};
@@ -91,6 +92,7 @@ std::shared_ptr<DecodedLayer> layer_from_json(const nlohmann::json& json) {
   coding.swizzled = json.at("swizzled").get<bool>();
   coding.times_inverse_127 = json.at("times_inverse_127").get<bool>();
   coding.transposed = json.at("transposed").get<bool>();
+  coding.rotation = json.at("rotation").get<std::int64_t>();
   bool known = coding.bits >= 1 && coding.bits <= 8 && coding.offset >= 0 && coding.offset <= most_offset &&
                coding.zero_added >= 0 && coding.zero_added <= 1;
   known = known && read_choice(json.at("element"), quantized::Element::table, coding.element);
@@ -101,7 +103,7 @@ std::shared_ptr<DecodedLayer> layer_from_json(const nlohmann::json& json) {
   layer.block_columns = json.at("block").at(1).get<std::int64_t>();
   layer.nested_block = json.at("nested").at(0).get<std::int64_t>();
   layer.nested_offset = json.at("nested").at(1).get<float>();
-  known = known && layer.block_rows >= 0 && layer.block_columns >= 0;
+  known = known && layer.block_rows >= 0 && layer.block_columns >= 0 && coding.rotation >= 0;
   for (const nlohmann::json& entry : json.at("parts")) {
     LayerPart part;
     PartRole role = PartRole::state;

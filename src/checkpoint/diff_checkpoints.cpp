@@ -1,6 +1,7 @@
 // Lists the tensors of a checkpoint, and compares those of two.
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <unordered_map>
 // SPDX-License-Identifier: Apache-2.0
@@ -113,15 +114,22 @@ Result<TensorSet> open_set(const std::string& path, const OutputFilter& filter =
   return set;
 }
 
-// Chooses what is compared of each layer: its weight if the other set has that and no scales of it, else its tensors.
+// Chooses what is compared of each layer: its weight if the other set has that and no scales of it, or has it in
+// another spelling; else its tensors.
 void choose_layers(TensorSet& set, const TensorSet& other) {
   const std::set<std::string_view> there(other.names.begin(),
                                          other.names.begin() + static_cast<std::ptrdiff_t>(other.encoded_count()));
+  std::map<std::string_view, std::string_view> spellings;  // of the other's layers
+  for (std::size_t i = 0; i < other.layers.size(); ++i) {
+    spellings.emplace(other.names[other.encoded_count() + i], other.layers[i].spelling);
+  }
   const std::size_t count = set.encoded_count();
   for (std::size_t i = 0; i < set.layers.size(); ++i) {
     const quantized::Layer& layer = set.layers[i];
+    const auto same = spellings.find(set.names[count + i]);
+    const bool respelled = same != spellings.end() && same->second != layer.spelling;
     const bool scaled = there.contains(set.names[layer.find(quantized::PartRole::scales)]);
-    if (scaled || !there.contains(set.names[count + i])) {
+    if (!respelled && (scaled || !there.contains(set.names[count + i]))) {
       set.written[count + i] = false;
       continue;
     }

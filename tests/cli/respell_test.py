@@ -101,6 +101,11 @@ class RespellTest(running.CommandTest):
                 with self.subTest(f"{name} to {spelling}"):
                     self.check(name, model, own, spelling)
 
+    def test_diff_compares_the_decoded_weights(self):
+        self.write("in", MODELS["deepseek"][0]())
+        self.respell("in", "out", "modelopt")
+        self.assertIn("equal", self.done("diff", "in", "out"))
+
     def test_nvfp4_between_all_its_spellings(self):
         names = ["compressed-tensors", "modelopt", "comfyui"]
         for own in names:

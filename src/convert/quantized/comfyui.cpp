@@ -71,6 +71,19 @@ void complete_swizzled(const ModelTensors& tensors, std::size_t scales, bool nv,
   }
 }
 
+// ConvRot turned groups of inputs before the codes were made.
+void read_rotation(const Json& description, LayerBuilder& builder) {
+  constexpr std::int64_t usual = 256, largest = std::int64_t{1} << 16;
+  Layer& layer = builder.layer();
+  const std::int64_t size = size_in(description, "convrot_groupsize").value_or(usual);
+  bool power = size >= 4 && size <= largest;
+  for (std::int64_t rest = size; power && rest > 1; rest /= 4) power = rest % 4 == 0;
+  if (!power || layer.shape.empty() || layer.shape.back() % size != 0) {
+    return builder.fail("ConvRot turns groups of a power of 4 inputs, and its description names another size");
+  }
+  layer.coding.rotation = size;
+}
+
 void complete(const ModelTensors& tensors, const std::string& module, const Json& description, LayerBuilder& builder) {
   const std::string format = text_in(description, "format");
   const std::size_t scales = builder.need(module + ".weight_scale", PartRole::scales);
@@ -83,8 +96,7 @@ void complete(const ModelTensors& tensors, const std::string& module, const Json
     complete_swizzled(tensors, scales, false, builder);
   } else if (format == "int8_tensorwise") {
     complete_int8(tensors, scales, builder);
-    if (is_true(description, "convrot"))
-      builder.fail("ConvRot turned the inputs of the weight, and that is not undone");
+    if (is_true(description, "convrot")) read_rotation(description, builder);
   } else {
     builder.layer().scheme = format;
     builder.fail(fmt::format("the format \"{}\" of ComfyUI is not decoded", format));

@@ -91,7 +91,7 @@ std::vector<float> code_numbers(const Coding& coding, std::string_view scheme) {
     const auto value = static_cast<int>(code);
     if (coding.element == Element::table) {
       const float number = scheme == "nf4" ? nf4_numbers[code % 16] : fp4_twelfths[code % 8] / 12.0F;
-      numbers[code] = scheme != "nf4" && code % 16 >= 8 ? -number : number;
+      numbers[code] = scheme != "nf4" && code % 16 > 8 ? -number : number;  // FP4 has no -0: code 8 is 0
     } else if (coding.element == Element::integer) {
       const int half = 1 << (coding.bits - 1);
       numbers[code] = static_cast<float>(coding.is_signed && value >= half ? value - 2 * half : value - coding.offset);

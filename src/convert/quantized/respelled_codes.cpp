@@ -63,7 +63,8 @@ Result<LayerContent> content_of(const Layer& layer, std::span<const formats::Ten
                        coding.packing == Packing::high_nibble_first || coding.packing == Packing::stream;
   const bool other = layer.find(PartRole::biases) != SIZE_MAX || layer.find(PartRole::group_index) != SIZE_MAX ||
                      layer.find(PartRole::nested_scales) != SIZE_MAX || coding.element == Element::table;
-  if ((!in_rows && !(gguf && gguf_block(layer.scheme).bytes != 0)) || other || coding.times_inverse_127) {
+  if ((!in_rows && !(gguf && gguf_block(layer.scheme).bytes != 0)) || other || coding.times_inverse_127 ||
+      coding.rotation != 0) {
     return Error{.code = ErrorCode::unsupported,
                  .message = fmt::format("its codes ({} {}) are {}", layer.spelling, layer.scheme,
                                         in_rows ? "decoded with more than scales" : order_of(coding.packing)),

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -42,6 +44,7 @@ class RowDecoder final : public LayerDecoder {
     if (count_ == 0) return {};
     experts_ = count_ / columns_ / rows_;
     if (Result<void> codes = check_codes(); !codes) return codes;
+    if (Result<void> rotation = check_rotation(); !rotation) return rotation;
     if (Result<void> grid = check_grid(); !grid) return grid;
     if (Result<void> more = load_more(); !more) return more;
     return {};
@@ -80,6 +83,20 @@ class RowDecoder final : public LayerDecoder {
           0, fmt::format("it has {} bytes, and its weight needs {}", codes.bytes, row_bytes_ * rows_ * experts_));
     }
     return {};
+  }
+
+  // Sums of a group's codes must be exact, so only integers with one scale a row are turned back.
+  Result<void> check_rotation() {
+    const auto size = static_cast<std::uint64_t>(coding_.rotation);
+    if (size == 0) return {};
+    const Layer& layer = reader_.layer();
+    const bool one_scale = layer.block_columns == 0 || static_cast<std::uint64_t>(layer.block_columns) >= columns_;
+    const bool power = std::has_single_bit(size) && std::countr_zero(size) % 2 == 0;
+    if (power && size <= most_rotation && columns_ % size == 0 && one_scale && coding_.element == Element::integer &&
+        coding_.packing == Packing::bytes && reader_.find(PartRole::zero_points) == no_part) {
+      return {};
+    }
+    return reader_.wrong(0, "its inputs were turned in a way that is not known");
   }
 
   Result<void> check_grid() {
@@ -176,8 +193,31 @@ class RowDecoder final : public LayerDecoder {
     return {};
   }
 
+  // Turns whole groups back. The sums are integers under 2^24, so the product with the scale is the one rounding.
+  Result<void> read_turned(std::uint64_t first, std::span<float> out) {
+    const auto size = static_cast<std::uint64_t>(coding_.rotation);
+    const std::uint64_t begin = first / size * size, end = rounded_up(first + out.size(), size) * size;
+    turned_.resize(end - begin);
+    if (Result<void> codes = decode_codes(begin, turned_); !codes) return codes;
+    for (std::uint64_t stride = 1; stride < size; stride *= 4) {
+      for (std::uint64_t i = 0; i < turned_.size(); ++i) {
+        if (i / stride % 4 != 0) continue;
+        float* at = turned_.data() + i;
+        const float a = at[0], b = at[stride], c = at[2 * stride], d = at[3 * stride];
+        at[0] = a + b + c - d;
+        at[stride] = a + b - c + d;
+        at[2 * stride] = a - b + c + d;
+        at[3 * stride] = b + c + d - a;
+      }
+    }
+    const float norm = std::ldexp(1.0F, -std::countr_zero(size) / 2);
+    for (std::uint64_t i = 0; i < out.size(); ++i) out[i] = turned_[first - begin + i] * norm;
+    return {};
+  }
+
   Result<void> read_chunk(std::uint64_t first, std::span<float> out) {
-    if (Result<void> codes = decode_codes(first, out); !codes) return codes;
+    Result<void> codes = coding_.rotation != 0 ? read_turned(first, out) : decode_codes(first, out);
+    if (!codes) return codes;
     if (flat()) return scale_flat(first, out);
     const std::uint64_t last = first + out.size() - 1;
     if (Result<void> scales = load_scales(grid_row(first / columns_), grid_row(last / columns_)); !scales)
@@ -370,6 +410,7 @@ class RowDecoder final : public LayerDecoder {
   }
 
   static constexpr std::uint64_t tile_rows = 128, tile_columns = 4;
+  static constexpr std::uint64_t most_rotation = std::uint64_t{1} << 16;  // of bytes, sums are then under 2^24
 
   PartReader reader_;
   const Coding coding_;
@@ -382,6 +423,7 @@ class RowDecoder final : public LayerDecoder {
   std::vector<float> globals_, nested_table_;
   std::vector<std::int32_t> index_;
   std::uint64_t loaded_first_ = 0, loaded_end_ = 0;  // rows of scales
+  std::vector<float> turned_;
   std::vector<float> scale_values_, zero_values_, bias_values_, tile_values_;
   std::vector<std::uint32_t> words_;
   std::vector<std::byte> codes_;

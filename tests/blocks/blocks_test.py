@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints that quantizers wrote: each weight is decoded to the bytes that its tool decodes (make_fixtures.py)."""
+
+import hashlib
+import json
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "cli"))
+
+import checkpoints  # noqa: E402
+import running  # noqa: E402
+
+FIXTURES = sorted(path for path in (HERE / "fixtures").iterdir() if path.is_dir())
+
+
+class ToolTest(running.CommandTest):
+    def decoded(self, fixture, dtype):
+        """{name: (type, shape, bytes)} of the weights."""
+        out = self.folder / f"{fixture.name}-{dtype}"
+        if (fixture / "model.gguf").exists():
+            file = out.with_suffix(".safetensors")
+            self.done("convert", fixture / "model.gguf", "-o", file, "--to", dtype)
+            return checkpoints.read(file)[0]
+        source = self.folder / f"{fixture.name}-{dtype}-in"
+        source.mkdir()
+        for path in fixture.iterdir():
+            if path.name != "decoded.json":
+                (source / path.name).write_bytes(path.read_bytes())
+        self.done("convert", source, "-o", out, "--to", dtype)
+        return checkpoints.read(out / "model.safetensors")[0]
+
+    def test_every_weight_is_what_its_tool_decodes(self):
+        self.assertGreaterEqual(len(FIXTURES), 25)
+        for fixture in FIXTURES:
+            wanted = json.loads((fixture / "decoded.json").read_text())
+            for dtype in sorted({weight["dtype"] for weight in wanted.values()}):
+                with self.subTest(f"{fixture.name} {dtype}"):
+                    tensors = self.decoded(fixture, dtype)
+                    for name, weight in wanted.items():
+                        _, shape, content = tensors[name]
+                        self.assertEqual(shape, weight["shape"])
+                        self.assertEqual(hashlib.sha256(content).hexdigest(), weight["sha256"], name)
+
+
+if __name__ == "__main__":
+    running.main(__doc__)
