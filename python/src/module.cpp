@@ -222,14 +222,8 @@ PyMethodDef cast_method = {"cast",
                            reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&tensorcast::python::cast_array)),
                            METH_FASTCALL | METH_KEYWORDS, cast_doc.c_str()};
 
-}  // namespace
-
-NB_MODULE(_core, module) {
-  if (_import_array() < 0 || tensorcast::python::load_array_types() != 0) throw nb::python_error();
-  const nb::object errors = nb::module_::import_("tensorcast._errors");
-  if (tensorcast::python::load_exceptions(errors.ptr()) != 0) throw nb::python_error();
-
-  tensorcast::python::bind_report(module);
+// cast itself, what it hands over to, and the memory of its results.
+void bind_cast(nb::module_& module) {
   const nb::str package("tensorcast");
   PyObject* cast = PyCFunction_NewEx(&cast_method, nullptr, package.ptr());
   if (cast == nullptr) throw nb::python_error();
@@ -257,6 +251,17 @@ NB_MODULE(_core, module) {
         return nb::make_tuple(use.limit, use.idle, use.reused);
       },
       "The limit in bytes, the bytes that are idle now, and how many results got memory of another.");
+}
+
+}  // namespace
+
+NB_MODULE(_core, module) {
+  if (_import_array() < 0 || tensorcast::python::load_array_types() != 0) throw nb::python_error();
+  const nb::object errors = nb::module_::import_("tensorcast._errors");
+  if (tensorcast::python::load_exceptions(errors.ptr()) != 0) throw nb::python_error();
+
+  tensorcast::python::bind_report(module);
+  bind_cast(module);
   module.def(
       "dtype_name", [](nb::handle dtype) { return std::string(tc::name(dtype_of(dtype))); }, nb::arg("dtype").none(),
       "Canonical name of a dtype argument.");
