@@ -31,13 +31,14 @@ Result<void> plan_respelled(std::span<const formats::TensorInfo> tensors, std::s
   const quantized::RespelledLayer& respelled = respelling.layers[place];
   const formats::TensorInfo& own = tensors[index];
   if (std::ranges::find(respelled.kept, index) != respelled.kept.end()) {
-    plan.push_back({.target = own,
-                    .source = index,
-                    .from = own.dtype,
-                    .bytes_in = own.bytes,
-                    .reason = {TypeReason::decodes_codes},
-                    .quantized = true,
-                    .layer = place});
+    PlannedTensor& kept = plan.emplace_back();
+    kept.target = own;
+    kept.source = index;
+    kept.from = own.dtype;
+    kept.bytes_in = own.bytes;
+    kept.reason = {TypeReason::decodes_codes};
+    kept.quantized = true;
+    kept.layer = place;
   }
   if (index != layer.codes()) return {};
   const std::string words = fmt::format("{} {}", layer.spelling, layer.scheme);
@@ -53,15 +54,16 @@ Result<void> plan_respelled(std::span<const formats::TensorInfo> tensors, std::s
                    .tensor = target.name};
     }
     const std::string& source = tensors[respelled.sources[i]].name;
-    plan.push_back({.target = target,
-                    .source = SIZE_MAX,
-                    .from = target.dtype,
-                    .bytes_in = target.bytes,
-                    .reason = {TypeReason::respelled, 0, words},
-                    .quantized = true,
-                    .source_name = source == target.name ? std::string() : source,
-                    .layer = place,
-                    .written = i});
+    PlannedTensor& planned = plan.emplace_back();
+    planned.target = target;
+    planned.source = SIZE_MAX;
+    planned.from = target.dtype;
+    planned.bytes_in = target.bytes;
+    planned.reason = {TypeReason::respelled, 0, words};
+    planned.quantized = true;
+    if (source != target.name) planned.source_name = source;
+    planned.layer = place;
+    planned.written = i;
   }
   return {};
 }

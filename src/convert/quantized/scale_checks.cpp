@@ -35,6 +35,7 @@ Result<std::unique_ptr<RespelledCodes>> open(const ScaleSource& source) {
 template <class Take>
 Result<void> each_rows(const ScaleSource& source, RespelledCodes& codes, const Take& take) {
   const std::uint64_t columns = source.content.grid_columns(), rows = source.content.grid_rows();
+  if (columns == 0) return {};
   // A multiple of the rows of a tile.
   const std::uint64_t most = std::max<std::uint64_t>(most_bytes / columns / 128 * 128, 128);
   std::vector<std::byte> scales;

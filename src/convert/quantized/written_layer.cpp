@@ -98,6 +98,11 @@ WrittenLayer spell(const SpellingWriter& writer, const LayerContent& content) {
     written.refusal = fmt::format("a weight of {} is no matrix", shape_text(content.shape));
     return written;
   }
+  constexpr std::int64_t most = std::int64_t{1} << 56;  // products with bits cannot overflow
+  if (std::ranges::any_of(content.shape, [](std::int64_t size) { return size < 0 || size >= most; })) {
+    written.refusal = "its shape is too large";
+    return written;
+  }
   writer.spell(content, written);
   for (std::size_t i = 0; i < written.tensors.size(); ++i) {
     layer.parts.push_back({.role = written.tensors[i].role, .tensor = i});
