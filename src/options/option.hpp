@@ -69,11 +69,13 @@ struct Option : Facts {
       return value >= Value{} && value <= static_cast<Value>(words.size() - 1);
     } else if constexpr (std::is_same_v<Value, bool> || is_list<Value>) {
       return true;
-    } else if constexpr (std::is_integral_v<Value>) {
-      return value >= static_cast<Value>(low) && value <= static_cast<Value>(high);
     } else {
-      const bool is_finite = value - value == 0.0;
-      return is_finite && (low == Facts{}.low || value >= low) && (high == Facts{}.high || value <= high);
+      if constexpr (std::is_floating_point_v<Value>) {
+        if (value - value != 0.0) return false;  // NaN, infinity
+      }
+      // A bound that is not given fits no integer.
+      return (low == Facts{}.low || value >= static_cast<Value>(low)) &&
+             (high == Facts{}.high || value <= static_cast<Value>(high));
     }
   }
   // Reports whether the opset has this attribute, or it is at its default.

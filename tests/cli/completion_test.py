@@ -37,7 +37,7 @@ class CompletionTest(unittest.TestCase):
         self.assertEqual(completions("tcast onnx add-cast m.onnx --out"), ["--output-name", "--output"])
 
     def test_values(self):
-        self.assertEqual(completions("tcast convert x --to float8_e4"), ["float8_e4m3fn", "float8_e4m3fnuz"])
+        self.assertEqual(completions("tcast convert x --to float8_e4m3f"), ["float8_e4m3fn", "float8_e4m3fnuz"])
         self.assertEqual(len(completions("tcast convert x --to ")), 32)
         self.assertEqual(completions("tcast convert x --invalid "), ["default", "error"])
         self.assertEqual(completions("tcast inspect x --sort "), ["file", "bytes", "name", "snr"])
@@ -97,7 +97,7 @@ class FishTest(unittest.TestCase):
 
     def test_offers(self):
         self.assertIn("convert\tConvert the tensors of a file or a checkpoint to another type", self.offered("tcast "))
-        self.assertEqual(self.offered("tcast convert x --to float8_e4"), ["float8_e4m3fn", "float8_e4m3fnuz"])
+        self.assertEqual(self.offered("tcast convert x --to float8_e4m3f"), ["float8_e4m3fn", "float8_e4m3fnuz"])
         self.assertEqual(self.offered("tcast convert x --invalid "), ["default", "error"])
         self.assertEqual([line.split("\t")[0] for line in self.offered("tcast convert x --rep")], ["--report"])
         self.assertEqual(self.offered("tcast convert "), ["only-file"])
