@@ -69,6 +69,7 @@ void kernel_sizes(const ElementRule& rule, float* quotients, std::size_t count, 
   std::array<std::byte, chunk> packed;
   kernel->run(from, packed.data(), count, policy);
   unpack_stream(rule.bits, packed.data(), {codes, count});
+  for (std::size_t i = 0; i < count; ++i) codes[i] &= 0x1f;  // NaN became -0
 }
 
 void put_signs(const ElementRule& rule, const float* quotients, std::size_t count, std::uint8_t* codes) noexcept {
