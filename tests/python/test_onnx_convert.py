@@ -459,3 +459,18 @@ def test_operators_without_a_float64_kernel(convert, text):
     new = convert(parse(text), "float64")
     assert element_types(new.graph.input) == [F64] and operators(new.graph)[0] == "Cast"
     run(new, x=abs(X))
+
+
+@pytest.mark.parametrize("weights", ["u = Transpose <perm = [1, 0]> (w)", "v = Identity(w)  u = Transpose(v)",
+                                     "i = Constant <value = int64[2] {3, 2}> ()  u = Reshape(w, i)"])
+def test_weights_that_the_runtime_computes_while_it_loads_are_constants(convert, weights):
+    """ONNX Runtime 1.31.1 crashes on a float16 Transpose of this kind before MatMul, by a constant, folded or not: exports
+    of an LSTM without constant folding, whose dimensions are symbolic, have a Transpose behind their weights."""
+    text = f"g (float[a,b,3] x) => (float[b,a,2] y) {{ t = Transpose <perm = [1, 0, 2]> (x)  {weights}  y = MatMul(t, u) }}"
+    model = parse(text, [("w", np.arange(6, dtype=np.float32).reshape(2, 3))])
+    new = convert(model, "float16")
+    made = {output: node for node in new.graph.node for output in node.output}
+    rotation = next(node for node in new.graph.node if node.op_type == "Transpose" and node.attribute[0].ints == [1, 0, 2])
+    assert made[rotation.input[0]].op_type == "Cast", "it stays in float32"
+    x = np.arange(12, dtype=np.float32).reshape(2, 2, 3)
+    np.testing.assert_allclose(run(new, x=x)[0], run(model, x=x)[0])

@@ -66,6 +66,7 @@ class SlotBuilder {
   const PrecisionSettings& settings_;
   Slots slots_;
   std::vector<bool> walked_;  // by value: hold_size() was there
+  std::vector<bool> folded_;  // by value: ONNX Runtime computes it when it loads the model
 };
 
 bool SlotBuilder::converts(ValueId id) const { return id != no_value && settings_.converts(type(id)); }
@@ -92,6 +93,7 @@ Slots SlotBuilder::build() && {
   slots_.graph_outputs.resize(model.graph_count);
   slots_.uses.resize(model.values.size());
   walked_.resize(model.values.size());
+  folded_.resize(model.values.size());
   each_graph(model, [&](const Graph& graph) {
     for (const Node& node : graph.nodes) slots_.node_inputs[node.id].assign(node.inputs.size(), any_type);
     slots_.graph_outputs[graph.id].assign(graph.outputs.size(), any_type);
@@ -421,17 +423,15 @@ void SlotBuilder::hold_size(ValueId id) {
 // that MatmulTransposeFusion makes without its schema. With the Transpose in float32 it loads.
 void SlotBuilder::hold_crashing(const Graph& graph) {
   const auto is_constant = [&](ValueId id) {
-    for (int step = 0; step < max_chain; ++step) {
-      const Value& value = model_.values[id];
-      if (value.initializer != nullptr) return true;
-      if (value.producer == nullptr) return false;
-      const Node& maker = *value.producer;
-      if (maker.op_type != "Identity" || maker.inputs.empty() || maker.inputs[0] == no_value)
-        return maker.op_type == "Constant";
-      id = maker.inputs[0];
-    }
-    return false;
+    return id == no_value || model_.values[id].initializer != nullptr || folded_[id];
   };
+  for (const Node& node : graph.nodes) {
+    if (!node.domain.empty()) continue;
+    const bool folds = node.inputs.empty() ? node.op_type == "Constant" : std::ranges::all_of(node.inputs, is_constant);
+    for (const ValueId output : node.outputs) {
+      if (output != no_value) folded_[output] = folds;
+    }
+  }
   for (const Node& node : graph.nodes) {
     if (!node.domain.empty() || node.op_type != "MatMul" || node.inputs.size() != 2) continue;
     if (node.inputs[0] == no_value || node.inputs[1] == no_value) continue;
@@ -459,10 +459,11 @@ void SlotBuilder::hold_rotations(ValueId id) {
           axis = perm->ints[static_cast<std::size_t>(axis)];
         }
       }
-    } else if (node->op_type != "Identity") {
+    } else if (node->op_type != "Identity" && node->op_type != "Cast") {
       break;
     }
-    made.push_back(id);
+    // A Cast that a former conversion put there is no reason to convert the Transpose now.
+    if (node->op_type != "Cast") made.push_back(id);
     id = node->inputs[0];
   }
   const std::size_t rank = axes.size();
