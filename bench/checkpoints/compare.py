@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests/python"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests/interop"))
 from peak_memory import wait_and_measure  # noqa: E402
 
 PYTHON_LOOP = """

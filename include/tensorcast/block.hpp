@@ -19,7 +19,8 @@
 #include "tensorcast/export.hpp"
 #include "tensorcast/view.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 // Where codes lie in a row of bytes. Words are 32 bits, little endian.
 enum class BlockPacking : std::uint8_t {
@@ -209,4 +210,5 @@ struct QuantizedTensor {
 // The codes one a byte, in the low bits: floating-point codes, integers in two's complement. Not of GGUF.
 [[nodiscard]] TENSORCAST_API Result<std::vector<std::byte>> element_codes(const QuantizedTensor& tensor);
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

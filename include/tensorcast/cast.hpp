@@ -10,7 +10,8 @@
 #include "tensorcast/export.hpp"
 #include "tensorcast/view.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 // The newest opset whose Cast the library knows, which is the default of CastOptions::opset.
 [[nodiscard]] TENSORCAST_API int newest_opset() noexcept;
@@ -122,4 +123,5 @@ struct StringBuffer {
 [[nodiscard]] TENSORCAST_API Result<StringBuffer> cast_to_strings(const TensorView& src,
                                                                   const CastOptions& options = {});
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -16,7 +16,8 @@
 #include "tensorcast/export.hpp"
 #include "tensorcast/file.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 // Reports whether `path` is read as a checkpoint: a folder, or the index of one (NAME.safetensors.index.json,
 // NAME.bin.index.json).
@@ -155,4 +156,5 @@ struct DiffOutcome {
 // Cost: reads both once; memory is bounded.
 [[nodiscard]] TENSORCAST_API Result<DiffOutcome> diff_checkpoints(const DiffRequest& request);
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

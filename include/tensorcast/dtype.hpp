@@ -10,7 +10,8 @@
 #include "tensorcast/error.hpp"
 #include "tensorcast/export.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 // Numbers never change: below 1000, those of ONNX `TensorProto.DataType`; from 1001 on, our own for types that ONNX
 // lacks.
@@ -157,4 +158,5 @@ struct DTypeFacts {
 // The facts of any number: those of `undefined`, all zero and empty, if no type has it.
 [[nodiscard]] TENSORCAST_API const DTypeFacts& facts(DType dtype) noexcept;
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -11,7 +11,8 @@
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/export.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 namespace detail {
 
@@ -257,4 +258,5 @@ class PackedVector {
   std::size_t count_ = 0;
 };
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

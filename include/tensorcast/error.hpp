@@ -12,7 +12,8 @@
 
 #include "tensorcast/export.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 // Numbers are those of `tc_status` in c_api.h and never change.
 enum class ErrorCode : std::int32_t {
@@ -243,4 +244,5 @@ class [[nodiscard]] Result<void> {
   std::optional<Error> error_;
 };
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -7,7 +7,8 @@
 
 #include "tensorcast/export.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 // The work of one call, cut into numbered tasks. Borrows the function that it was made of. Never throws.
 class Task {
@@ -50,4 +51,5 @@ struct Execution {
   friend bool operator==(const Execution&, const Execution&) = default;
 };
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

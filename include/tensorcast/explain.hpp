@@ -8,7 +8,8 @@
 #include "tensorcast/cast.hpp"
 #include "tensorcast/export.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 struct Explanation {
   DType dtype = DType::undefined;
@@ -33,4 +34,5 @@ struct Explanation {
 [[nodiscard]] TENSORCAST_API Result<Explanation> explain(std::string_view literal, DType from, DType to,
                                                          const CastOptions& options = {});
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -13,7 +13,8 @@
 #include "tensorcast/cast.hpp"
 #include "tensorcast/export.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 // The type and shape of a raw file, which has no header.
 struct RawLayout {
@@ -365,4 +366,5 @@ struct StatsRequest {
 [[nodiscard]] TENSORCAST_API std::vector<std::string_view> file_formats();
 [[nodiscard]] TENSORCAST_API std::vector<std::string_view> file_formats_for(DType dtype);
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -16,7 +16,8 @@
 #include "tensorcast/promote.hpp"
 #include "tensorcast/tensor.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 struct Graph;
 
@@ -92,4 +93,5 @@ class Program {
   std::shared_ptr<const Impl> impl_;
 };
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -12,7 +12,8 @@
 #include "tensorcast/export.hpp"
 #include "tensorcast/graph.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 // How MDF models are read: as the operators' texts define them, or with the conversions that the reference engine adds.
 enum class MdfSemantics { onnx, mdf_reference };
@@ -69,4 +70,5 @@ struct AddCastOutcome {
 // output. Cost: reads the model twice; memory is bounded by its depth and the number of changes.
 [[nodiscard]] TENSORCAST_API Result<AddCastOutcome> add_cast(const AddCastRequest& request);
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -14,7 +14,8 @@
 #include "tensorcast/graph.hpp"
 #include "tensorcast/tensor.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 // The parameters of Graiphic's (HAIBAL's) Cast node, followed by ours. Its `saturate` is options.saturate.
 struct CastNodeParameters {
@@ -103,4 +104,5 @@ class CastLikeNode : public CastNodeBase {
   using CastNodeBase::CastNodeBase;
 };
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -15,7 +15,8 @@
 #include "tensorcast/export.hpp"
 #include "tensorcast/file.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI::onnx {
+namespace tensorcast::onnx {
+inline namespace TENSORCAST_ABI {
 
 // Where the new model must run. An operator stays as it is if its schema, or the runtime, does not take the new type.
 enum class Runtime : std::uint8_t {
@@ -330,4 +331,5 @@ struct DrawRequest {
 // overwritten. Errors: io, parse.
 [[nodiscard]] TENSORCAST_API Result<std::vector<std::string>> list_external_files(const std::string& model);
 
-}  // namespace tensorcast::inline TENSORCAST_ABI::onnx
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast::onnx

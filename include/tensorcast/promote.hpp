@@ -13,7 +13,8 @@
 #include "tensorcast/export.hpp"
 #include "tensorcast/tensor.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 // Numbers are those of tc_promote_options in c_api.h.
 enum class PromoteRules : std::int32_t {
@@ -60,4 +61,5 @@ struct PromoteOperand {
                                                                        const CastOptions& cast_options = {},
                                                                        const Execution& execution = {});
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

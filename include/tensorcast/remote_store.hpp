@@ -12,7 +12,8 @@
 #include "tensorcast/error.hpp"
 #include "tensorcast/export.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 struct RemoteFile {
   std::string url = {};
@@ -50,4 +51,5 @@ class TENSORCAST_API RemoteStore {
 // errors. Thread-safe; conversions that run keep the store that they began with at most.
 TENSORCAST_API void set_remote_store(std::shared_ptr<RemoteStore> store) noexcept;
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

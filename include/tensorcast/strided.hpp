@@ -9,7 +9,8 @@
 #include "tensorcast/export.hpp"
 #include "tensorcast/view.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 // The memory of an array as NumPy, DLPack and PyTorch describe it. Borrows its elements.
 struct StridedView {
@@ -50,4 +51,5 @@ struct MutableStridedView {
                                                        const CastOptions& options, CastReport& report,
                                                        const Execution& execution = {}, bool (*stop)() = nullptr);
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -7,7 +7,8 @@
 
 #include "tensorcast/export.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 enum class Target : std::uint8_t {
   portable = 0,    // any CPU
@@ -24,4 +25,5 @@ enum class Target : std::uint8_t {
 [[nodiscard]] TENSORCAST_API std::span<const Target> supported_targets() noexcept;
 [[nodiscard]] TENSORCAST_API std::string_view name(Target target) noexcept;
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -10,7 +10,8 @@
 #include "tensorcast/execution.hpp"
 #include "tensorcast/export.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 //   oneapi::tbb::task_arena arena(4);
 //   TbbExecutor threads(arena);
@@ -35,4 +36,5 @@ class TbbExecutor final : public Executor {
   oneapi::tbb::task_arena* arena_;
 };
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -16,7 +16,8 @@
 #include "tensorcast/export.hpp"
 #include "tensorcast/view.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 // An immutable tensor of any castable type. Copies share the elements, which live until the last copy is gone. A tensor
 // that was moved from is undefined, as one that is made by Tensor().
@@ -117,4 +118,5 @@ struct NamedTensor {
   Tensor tensor = {};
 };
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -16,7 +16,8 @@
 #include "tensorcast/file.hpp"
 #include "tensorcast/tensor.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 struct ReadTensorOptions {
   std::string tensor = {};  // name of the tensor; may be empty if the file has only one
@@ -88,4 +89,5 @@ struct WriteTensorsOptions {
 [[nodiscard]] TENSORCAST_API Result<void> write_tensors(const std::string& path, std::span<const NamedTensor> tensors,
                                                         const WriteTensorsOptions& options = {});
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

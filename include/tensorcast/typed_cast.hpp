@@ -13,7 +13,8 @@
 #include "tensorcast/cast.hpp"
 #include "tensorcast/element.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 namespace detail {
 
@@ -160,4 +161,5 @@ template <PackedElement To, ElementRange From>
   return dst;
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

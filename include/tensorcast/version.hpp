@@ -6,8 +6,10 @@
 #define TENSORCAST_VERSION_MINOR 1
 #define TENSORCAST_VERSION_PATCH 0
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 [[nodiscard]] TENSORCAST_API const char* version() noexcept;  // "0.1.0"
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -12,7 +12,8 @@
 #include "tensorcast/error.hpp"
 #include "tensorcast/export.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 // The dimensions of a tensor, as a value: up to 8 in the object, more in memory of its own.
 class Shape {
@@ -102,4 +103,5 @@ struct StringView {
 // Errors: invalid_argument on a negative dimension; out_of_range when the product overflows size_t.
 [[nodiscard]] TENSORCAST_API Result<std::size_t> element_count(std::span<const std::int64_t> shape);
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -9,7 +9,8 @@
 #include "tensorcast/error.hpp"
 #include "tensorcast/export.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 // Reads a regular file of at most `max_bytes`; never waits for a pipe or a device.
 // Errors: io; unsupported when the file is larger. Both name the file.
@@ -41,4 +42,5 @@ struct PathUse {
 // that do not exist yet by the nearest folder that does. Errors: invalid_argument, with the nouns of both; io.
 [[nodiscard]] TENSORCAST_API Result<void> check_apart(const PathUse& written, std::span<const PathUse> others);
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

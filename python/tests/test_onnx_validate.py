@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Validation of converted models: `tcast onnx convert --validate`, `python -m tensorcast.onnx validate`, in Python.
 
-tests/python/test_onnx_validate.py has what becomes of files and signals, with stand-ins for Python.
+tests/interop/test_onnx_validate.py has what becomes of files and signals, with stand-ins for Python.
 """
 
 import json

@@ -37,7 +37,7 @@ def marked(source: str, is_c: bool) -> str:
             lines.append(written)
     text = "\n".join(lines)
     text = re.sub(r"\b(TENSORCAST_API|TC_API)\b ?", "", text)
-    text = re.sub(r"inline TENSORCAST_ABI(::)?", "", text).replace("namespace tensorcast:: {", "namespace tensorcast {")
+    text = re.sub(r"(?m)^(inline namespace TENSORCAST_ABI {|}  // namespace TENSORCAST_ABI)\n", "", text)
     if is_c:
         text = re.sub(r"(?m)^(\s*)/\*(?!\*)", r"\1/**", text)
         text = re.sub(r"(?m)(\S[ \t]+)/\*(?!\*)", r"\1/**<", text)

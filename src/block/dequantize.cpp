@@ -412,7 +412,8 @@ Result<void> convert(const BlockTensor& tensor, std::int64_t first, const Mutabl
 }  // namespace
 }  // namespace tensorcast::block
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 Result<CodeRange> code_range(const BlockTensor& tensor, std::int64_t first, std::int64_t count) {
   return guarded([&]() -> Result<CodeRange> {
@@ -426,4 +427,5 @@ Result<void> dequantize(const BlockTensor& tensor, std::int64_t first, const Mut
   return guarded([&] { return block::convert(tensor, first, out, options, report, execution); });
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

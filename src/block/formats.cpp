@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcast/block.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 namespace {
 
 using enum BlockPacking;
@@ -147,4 +148,5 @@ const BlockFormat* find_block_format(std::string_view scheme, std::string_view s
 std::span<const float> nf4_table() noexcept { return nf4; }
 std::span<const float> fp4_table() noexcept { return fp4; }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -239,10 +239,12 @@ const GgufRow& row(GgufBlock block) noexcept { return rows[static_cast<std::size
 
 }  // namespace tensorcast::block
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 GgufBlockSize block_size(GgufBlock block) noexcept {
   return block == GgufBlock::none ? GgufBlockSize{} : block::row(block).size;
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

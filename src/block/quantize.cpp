@@ -7,7 +7,8 @@
 #include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 namespace {
 
 Result<QuantizedTensor> make(const TensorView& weight, std::string_view scheme, GgufBlock gguf,
@@ -97,4 +98,5 @@ Result<std::vector<std::byte>> element_codes(const QuantizedTensor& tensor) {
   });
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

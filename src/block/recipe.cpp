@@ -274,7 +274,8 @@ const Recipe& recipe_of(const QuantizeRecipe& row) noexcept {
 
 }  // namespace tensorcast::block
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 std::span<const QuantizeRecipe> quantize_recipes() noexcept { return block::words; }
 
@@ -285,4 +286,5 @@ const QuantizeRecipe* find_quantize_recipe(std::string_view scheme, std::string_
   return found == block::words.end() ? nullptr : found;
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

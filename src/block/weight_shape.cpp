@@ -6,7 +6,8 @@
 #include "dtype/guarded.hpp"
 #include "tensorcast/block.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 namespace {
 
 constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
@@ -61,4 +62,5 @@ Result<Shape> weight_shape(const BlockCoding& coding, DType codes_dtype, const S
   return guarded([&] { return find_shape(coding, codes_dtype, codes_shape); });
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -5,7 +5,8 @@
 #include "cast/conversion.hpp"
 #include "dtype/guarded.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 namespace {
 
@@ -38,4 +39,5 @@ Result<void> cast(const TensorView& src, const MutableTensorView& dst, const Cas
   return guarded([&] { return cast_views(src, dst, options, execution, &report); });
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -8,7 +8,8 @@
 #include "dtype/guarded.hpp"
 #include "tensorcast/tensor.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 namespace {
 
 constexpr std::size_t line_bytes = 64;
@@ -67,4 +68,5 @@ Result<Tensor> cast(const Tensor& src, DType to, const CastOptions& options, Cas
   return guarded([&] { return cast_tensor(src, to, options, execution, &report); });
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -5,7 +5,8 @@
 #include "dtype/dtype_table.hpp"
 #include "dtype/formatted.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 namespace {
 
 [[gnu::cold]] Error invalid(std::string message, std::string hint = {}) {
@@ -73,4 +74,5 @@ Result<void> check(const Conversion& conversion, const CastOptions& options) {
   return check_buffers(conversion);
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -7,7 +7,8 @@
 #include "dtype/dtype_table.hpp"
 #include "tensorcast/cast.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 struct Conversion {
   const std::byte* src = nullptr;
@@ -54,4 +55,5 @@ inline constexpr std::size_t piece_granule = 64;
 [[nodiscard]] Result<void> run(const Conversion& conversion, const codec::Policy& policy, const Execution& execution,
                                CastReport* report = nullptr);
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -5,7 +5,8 @@
 #include "codec/packing.hpp"
 #include "dtype/dtype_table.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 namespace {
 
 // D0 and D7: the same type keeps its bits, and integers of one width share their codes unless they saturate.
@@ -44,4 +45,5 @@ void Converter::run(const Conversion& piece) const noexcept {
   }
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

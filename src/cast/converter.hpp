@@ -9,7 +9,8 @@
 #include "kernels/scaled.hpp"
 #include "tensorcast/target.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 // Converts pieces of one request, from any thread.
 class Converter {
@@ -32,4 +33,5 @@ class Converter {
   std::optional<kernels::TableConversion> table_;
 };
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

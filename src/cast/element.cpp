@@ -8,7 +8,8 @@
 #include "kernels/kernel.hpp"
 #include "tensorcast/target.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 double detail::decode_element(DType from, std::uint32_t code) noexcept {
   double value = 0.0;
@@ -24,4 +25,5 @@ std::uint32_t detail::encode_element(double value, DType to) noexcept {
   return code;
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -6,7 +6,8 @@
 #include <unistd.h>
 #endif
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 #if defined(__linux__)
 namespace {
@@ -78,4 +79,5 @@ void advise_huge_pages(std::byte*, std::size_t) noexcept {}
 
 #endif
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

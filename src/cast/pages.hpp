@@ -6,7 +6,8 @@
 
 #include "tensorcast/export.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 enum class Pages : std::uint8_t {
   there,      // most pages were written before, or the system does not tell
@@ -25,4 +26,5 @@ void advise_huge_pages(std::byte* buffer, std::size_t bytes) noexcept;
 // Gets the pages of a buffer in one call, 0.7 of the time of as many page faults. Does nothing before Linux 5.14.
 void populate(std::byte* buffer, std::size_t bytes) noexcept;
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -21,7 +21,8 @@
 #include "tensorcast/tbb.hpp"
 #endif
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 namespace {
 
 // Starts threads for this call alone, 17 microseconds for one where oneTBB's standing threads take 1. Each runs the
@@ -106,11 +107,13 @@ void run_tasks(std::size_t tasks, const Execution& execution, const std::functio
   if (thrown) std::rethrow_exception(thrown);
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast
 
 #else
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 bool may_use_threads(const Execution&) noexcept { return false; }
 
@@ -118,6 +121,7 @@ void run_tasks(std::size_t tasks, const Execution&, const std::function<void(std
   for (std::size_t i = 0; i < tasks; ++i) task(i);
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast
 
 #endif

@@ -6,7 +6,8 @@
 
 #include "tensorcast/execution.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 // Reports whether more than one thread may run tasks: the caller's pool, or more than one core.
 [[nodiscard]] bool may_use_threads(const Execution& execution) noexcept;
@@ -15,4 +16,5 @@ namespace tensorcast::inline TENSORCAST_ABI {
 // If a task throws, some later tasks are left out, and the caller gets the exception.
 void run_tasks(std::size_t tasks, const Execution& execution, const std::function<void(std::size_t)>& task);
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

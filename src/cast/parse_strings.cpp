@@ -17,7 +17,8 @@
 #include "dtype/formatted.hpp"
 #include "tensorcast/cast.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 namespace {
 
 using codec::Encoded;
@@ -262,4 +263,5 @@ Result<void> cast_from_strings(const StringView& src, const MutableTensorView& d
   return parse(src, dst, *count, options, *policy);
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

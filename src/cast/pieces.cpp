@@ -9,7 +9,8 @@
 #include "codec/reference_cast.hpp"
 #include "dtype/dtype_table.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 namespace {
 
 constexpr std::size_t line_bytes = 64;
@@ -163,4 +164,5 @@ Result<void> Pieces::scan(const Conversion& piece, report::ReportAccumulator* ac
   return {};
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

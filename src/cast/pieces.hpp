@@ -17,7 +17,8 @@
 #include "report/reporter.hpp"
 #include "report/strict_scan.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 // How results reach memory. `tuned`: as tuning.hpp says; the others are for bench/stores.
 enum class Stores : std::uint8_t { tuned, bypass_cache, through_cache };
@@ -52,4 +53,5 @@ class Pieces {
   std::size_t prefetch_pieces_ = 0;
 };
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -10,7 +10,8 @@
 #include "dtype/guarded.hpp"
 #include "tensorcast/cast.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 namespace {
 
 constexpr std::size_t block_count = 1024;  // whole bytes of every type, and in the first-level cache
@@ -106,4 +107,5 @@ Result<StringBuffer> cast_to_strings(const TensorView& src, const CastOptions& o
   return guarded([&] { return print(src, *count, policy->float_string); });
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

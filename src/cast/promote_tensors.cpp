@@ -4,7 +4,8 @@
 #include "tensorcast/cast.hpp"
 #include "tensorcast/promote.hpp"
 // SPDX-License-Identifier: Apache-2.0
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 Result<std::pair<Tensor, Tensor>> promote(const Tensor& a, const Tensor& b, const PromoteOptions& options,
                                           const CastOptions& cast_options, const Execution& execution) {
@@ -23,4 +24,5 @@ Result<std::pair<Tensor, Tensor>> promote(const Tensor& a, const Tensor& b, cons
   });
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -11,7 +11,8 @@
 #include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 namespace {
 
 // Elements per block of a strided conversion: source, packed and converted blocks fit the second-level cache.
@@ -479,4 +480,5 @@ Result<void> cast_strided(const StridedView& src, const MutableStridedView& dst,
   return cast_guarded(src, dst, {options, execution, &report, stop});
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

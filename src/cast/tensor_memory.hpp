@@ -6,10 +6,12 @@
 
 #include "tensorcast/execution.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 // `bytes` uninitialised bytes, aligned for a cache line, of `execution.memory`, which the last owner gives back.
 // Throws std::bad_alloc.
 [[nodiscard]] std::shared_ptr<std::byte> allocate(std::size_t bytes, const Execution& execution);
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -3,7 +3,8 @@
 #include "dtype/dtype_table.hpp"
 #include "kernels/ops.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 namespace {
 
 // Reports whether the loop is so short that the CPU's own prefetching, which stops at the end of a page, falls behind:
@@ -51,4 +52,5 @@ PieceTuning converted_pieces(Target target, DType from, DType to, bool is_memory
   return {.bytes = is_long_source ? largest_piece_bytes : largest_piece_bytes / 2};
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -10,7 +10,8 @@
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/target.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 // Source and target together. From this size on the target does not stay in the cache, so stores may bypass it: a store
 // that first loads the line it overwrites costs a third of the bandwidth.
@@ -50,4 +51,5 @@ inline constexpr PieceTuning scanned_pieces = {.bytes = 4096};
 
 inline constexpr std::size_t largest_piece_bytes = 8192;
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

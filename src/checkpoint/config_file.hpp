@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "checkpoint/plan.hpp"
+#include "checkpoint/checkpoint_plan.hpp"
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/error.hpp"
 

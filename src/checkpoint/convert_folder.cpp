@@ -9,7 +9,7 @@
 #include "checkpoint/finish.hpp"
 #include "checkpoint/moves.hpp"
 #include "checkpoint/placement.hpp"
-#include "checkpoint/plan.hpp"
+#include "checkpoint/checkpoint_plan.hpp"
 #include "checkpoint/requirements.hpp"
 #include "checkpoint/run_shard.hpp"
 #include "checkpoint/to_file.hpp"
@@ -17,7 +17,8 @@
 #include "dtype/guarded.hpp"
 #include "tensorcast/checkpoint.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 namespace {
 
 using checkpoint::CheckpointPlan;
@@ -392,4 +393,5 @@ Result<ConvertOutcome> finish_checkpoint(const std::string& output) {
   });
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -18,7 +18,8 @@
 #include "io/memory_budget.hpp"
 #include "tensorcast/checkpoint.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 namespace {
 
 using namespace checkpoint;
@@ -42,7 +43,7 @@ struct TensorSet {
 
 // Names tensor `name` of the model with `prefix` as a conversion would write it.
 Result<void> add_name(TensorSet& set, const std::string& prefix, const std::string& name,
-                      conversion::OutputNames& output) {
+                      file_conversion::OutputNames& output) {
   set.written.push_back(output.writes(name));
   Result<std::string> new_name = set.written.back() ? output.new_name(name) : name;
   if (!new_name) return std::move(new_name).error();
@@ -51,7 +52,7 @@ Result<void> add_name(TensorSet& set, const std::string& prefix, const std::stri
 }
 
 Result<TensorSet> open_checkpoint(const std::string& path, const OutputFilter& filter,
-                                  conversion::OutputNames& output) {
+                                  file_conversion::OutputNames& output) {
   Result<SourceCheckpoint> checkpoint = read_source(path, filter.skip_files);
   if (!checkpoint) return std::move(checkpoint).error();
   TensorSet set{.path = path, .file = {}, .encoded = {}, .reader = {}, .names = {}, .written = {}};
@@ -88,8 +89,8 @@ Result<TensorSet> open_checkpoint(const std::string& path, const OutputFilter& f
   return set;
 }
 
-Result<TensorSet> open_file_set(const std::string& path, conversion::OutputNames& output) {
-  Result<conversion::OpenedInput> input = conversion::open_input(path, "", {});
+Result<TensorSet> open_file_set(const std::string& path, file_conversion::OutputNames& output) {
+  Result<file_conversion::OpenedInput> input = file_conversion::open_input(path, "", {});
   if (!input) return std::move(input).error();
   TensorSet set{.path = path,
                 .file = std::move(input->file),
@@ -105,7 +106,7 @@ Result<TensorSet> open_file_set(const std::string& path, conversion::OutputNames
 
 // Opens a checkpoint or a file as a conversion with this filter would write it.
 Result<TensorSet> open_set(const std::string& path, const OutputFilter& filter = {}) {
-  Result<conversion::OutputNames> output = conversion::OutputNames::compile(filter);
+  Result<file_conversion::OutputNames> output = file_conversion::OutputNames::compile(filter);
   if (!output) return std::move(output).error();
   const bool folder = is_checkpoint(path) || !is_local(path);
   Result<TensorSet> set = folder ? open_checkpoint(path, filter, *output) : open_file_set(path, *output);
@@ -149,7 +150,7 @@ bool has_numbers(const TensorInfo& tensor) {
 
 class Comparison {
  public:
-  Comparison(TensorSet& a, TensorSet& b, conversion::ProgressMeter& meter)
+  Comparison(TensorSet& a, TensorSet& b, file_conversion::ProgressMeter& meter)
       : a_(a), b_(b), meter_(meter), raw_(block), values_a_(block), values_b_(block) {}
 
   // Returns false when cancelled.
@@ -165,7 +166,7 @@ class Comparison {
     if (a.shape != b.shape || (!numbers && !result.equal)) return true;
     if (a.dtype == DType::string) return compare_strings(in_a, in_b, result);
     if (!numbers) return compare_bytes(in_a, in_b, result);
-    conversion::NumberDifference found;
+    file_conversion::NumberDifference found;
     const std::uint64_t per_block = block / sizeof(double) / 64 * 64;
     for (std::uint64_t first = 0; first < a.count; first += per_block) {
       const auto count = static_cast<std::size_t>(std::min(per_block, a.count - first));
@@ -187,7 +188,7 @@ class Comparison {
 
   // Loads elements as float64.
   Result<void> load(formats::Reader& reader, std::size_t index, std::uint64_t first, std::size_t count,
-                    const conversion::AlignedBuffer& values) {
+                    const file_conversion::AlignedBuffer& values) {
     const DType dtype = reader.tensors()[index].dtype;
     const auto source = raw_.span().first(storage_bytes(dtype, count));
     if (Result<void> got = reader.read(index, storage_bytes(dtype, first), source); !got) return got;
@@ -221,14 +222,14 @@ class Comparison {
 
   TensorSet& a_;
   TensorSet& b_;
-  conversion::ProgressMeter& meter_;
-  conversion::AlignedBuffer raw_;
-  conversion::AlignedBuffer values_a_;
-  conversion::AlignedBuffer values_b_;
+  file_conversion::ProgressMeter& meter_;
+  file_conversion::AlignedBuffer raw_;
+  file_conversion::AlignedBuffer values_a_;
+  file_conversion::AlignedBuffer values_b_;
 };
 
 Result<DiffOutcome> diff(const DiffRequest& request) {
-  Result<conversion::PatternList> include = conversion::PatternList::compile(request.include);
+  Result<file_conversion::PatternList> include = file_conversion::PatternList::compile(request.include);
   if (!include) return std::move(include).error();
   Result<TensorSet> a = open_set(request.a, request.filter);
   if (!a) return std::move(a).error();
@@ -282,7 +283,7 @@ Result<DiffOutcome> diff(const DiffRequest& request) {
   }
   if (Result<void> matched = include->check_all_matched("include"); !matched) return std::move(matched).error();
   if (request.headers_only) return outcome;
-  conversion::ProgressMeter meter(request.on_progress, bytes);
+  file_conversion::ProgressMeter meter(request.on_progress, bytes);
   Comparison comparison(*a, *b, meter);
   for (std::size_t i = 0; i < common; ++i) {
     if (!outcome.tensors[i].in_b) continue;
@@ -351,4 +352,5 @@ Result<DiffOutcome> diff_checkpoints(const DiffRequest& request) {
   return guarded(request.a, [&] { return diff(request); });
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

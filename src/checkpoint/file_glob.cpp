@@ -60,7 +60,7 @@ Result<FileGlobs> FileGlobs::compile(const std::vector<std::string>& globs) {
   FileGlobs compiled;
   for (const std::string& glob : globs) {
     if (glob.empty()) return Error{.code = ErrorCode::invalid_argument, .message = "a glob of files is empty"};
-    Result<conversion::NamePattern> pattern = conversion::NamePattern::compile(regex_of_glob(glob));
+    Result<file_conversion::NamePattern> pattern = file_conversion::NamePattern::compile(regex_of_glob(glob));
     if (!pattern) {
       return Error{.code = ErrorCode::invalid_argument,
                    .message = fmt::format("\"{}\" is not a glob of files", glob.substr(0, 100)),

@@ -25,7 +25,7 @@ class FileGlobs {
  private:
   struct Glob {
     std::string text;
-    conversion::NamePattern pattern;
+    file_conversion::NamePattern pattern;
     bool matched = false;
   };
   std::vector<Glob> globs_;

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vector>
 
-#include "checkpoint/plan.hpp"
+#include "checkpoint/checkpoint_plan.hpp"
 #include "checkpoint/work_folder.hpp"
 
 namespace tensorcast::checkpoint {

@@ -114,7 +114,7 @@ Result<std::string> read_text(const StoredFile& file, std::uint64_t max_bytes) {
 
 Result<void> read_blocks(const StoredFile& file, const std::function<Result<void>(std::span<const std::byte>)>& use) {
   constexpr std::size_t block = std::size_t{1} << 20;
-  const conversion::AlignedBuffer buffer(block);
+  const file_conversion::AlignedBuffer buffer(block);
   for (std::uint64_t offset = 0; offset < file.size();) {
     const auto bytes = buffer.span().first(std::min<std::uint64_t>(block, file.size() - offset));
     if (Result<void> got = file.read(offset, bytes); !got) return got;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "checkpoint/folder.hpp"
-#include "checkpoint/plan.hpp"
+#include "checkpoint/checkpoint_plan.hpp"
 #include "io/written_files.hpp"
 
 namespace tensorcast::checkpoint {

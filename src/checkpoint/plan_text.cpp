@@ -7,7 +7,7 @@
 
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/json_text.hpp"
-#include "checkpoint/plan.hpp"
+#include "checkpoint/checkpoint_plan.hpp"
 #include "convert/convert_options.hpp"
 #include "formats/safetensors/safetensors_dtypes.hpp"
 #include "formats/safetensors/safetensors_format.hpp"
@@ -52,7 +52,7 @@ OrderedJson input_json(const PlannedInput& input) {
 }
 
 OrderedJson tensor_json(const ShardTensor& tensor, const ConversionSettings& settings) {
-  const conversion::PlannedTensor& planned = tensor.planned;
+  const file_conversion::PlannedTensor& planned = tensor.planned;
   OrderedJson json = {{"name", planned.target.name},
                       {"input", tensor.input},
                       {"begin", tensor.begin},
@@ -72,7 +72,7 @@ OrderedJson tensor_json(const ShardTensor& tensor, const ConversionSettings& set
     json["layer"] = layer_json(*tensor.decoded);
   }
   if (tensor.written != nullptr) json["written"] = written_json(*tensor.written);
-  json["why"] = conversion::name(planned.reason.why);
+  json["why"] = file_conversion::name(planned.reason.why);
   if (planned.reason.number != 0) json["number"] = planned.reason.number;
   if (!planned.reason.detail.empty()) json["detail"] = planned.reason.detail;
   if (planned.left) json["left"] = true;
@@ -199,7 +199,7 @@ void parse_layer(const Json& json, const CheckpointPlan& plan, ShardTensor& tens
 
 ShardTensor parse_tensor(const Json& json, const CheckpointPlan& plan) {
   ShardTensor tensor;
-  conversion::PlannedTensor& planned = tensor.planned;
+  file_conversion::PlannedTensor& planned = tensor.planned;
   formats::TensorInfo& target = planned.target;
   target.name = json.at("name").get<std::string>();
   tensor.input = number(json.at("input"));
@@ -238,7 +238,7 @@ ShardTensor parse_tensor(const Json& json, const CheckpointPlan& plan) {
   const PlannedInput& input = plan.inputs[tensor.input];
   require(tensor.layer() != nullptr || is_inside(input, tensor.begin, planned.bytes_in),
           "a tensor is outside of its file");
-  const std::optional<TypeReason> why = conversion::parse_reason(json.at("why").get<std::string>());
+  const std::optional<TypeReason> why = file_conversion::parse_reason(json.at("why").get<std::string>());
   require(why.has_value(), "a reason is unknown");
   planned.reason = {*why, json.contains("number") ? number(json.at("number")) : 0U, json.value("detail", "")};
   planned.left = json.value("left", false);

@@ -12,7 +12,8 @@
 #include "convert/aligned_buffer.hpp"
 #include "tensorcast/remote_store.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 namespace {
 
 struct CurrentStore {
@@ -36,7 +37,8 @@ void set_remote_store(std::shared_ptr<RemoteStore> store) noexcept {
   current.store.swap(store);
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast
 
 namespace tensorcast::checkpoint {
 namespace {
@@ -76,7 +78,7 @@ class RemoteStoredFile final : public StoredFile {
     // The first request is small: many files are opened for their headers alone.
     constexpr std::size_t first_bytes = std::size_t{1} << 20;
     const std::size_t wanted = window_ == nullptr ? first_bytes : window_bytes;
-    if (window_ == nullptr) window_ = std::make_unique<conversion::AlignedBuffer>(window_bytes);
+    if (window_ == nullptr) window_ = std::make_unique<file_conversion::AlignedBuffer>(window_bytes);
     const std::size_t bytes = std::min<std::uint64_t>(wanted, file_.bytes - offset);
     window_size_ = 0;
     if (Result<void> got = store_->read(file_.url, offset, window_->span().first(bytes)); !got) return got;
@@ -88,7 +90,7 @@ class RemoteStoredFile final : public StoredFile {
   std::shared_ptr<RemoteStore> store_;
   RemoteFile file_;
   mutable std::mutex mutex_;
-  mutable std::unique_ptr<conversion::AlignedBuffer> window_;
+  mutable std::unique_ptr<file_conversion::AlignedBuffer> window_;
   mutable std::uint64_t window_begin_ = 0;
   mutable std::size_t window_size_ = 0;
 };

@@ -37,7 +37,7 @@ Costs measure(const CheckpointPlan& plan, const ShardTensor& tensor, const Execu
   const auto source = open_shard(plan.source, plan.inputs[tensor.input].name);
   const std::uint64_t bytes = std::min(tensor.planned.bytes_in, sample_bytes) / 64 * 64;
   if (!source || bytes == 0) return costs;
-  const conversion::AlignedBuffer data(bytes);
+  const file_conversion::AlignedBuffer data(bytes);
   bool got = false;
   costs.read = seconds_of([&] { got = (*source)->read(tensor.begin, data.span()).ok(); }) / static_cast<double>(bytes);
   if (!got) return costs;
@@ -49,7 +49,7 @@ Costs measure(const CheckpointPlan& plan, const ShardTensor& tensor, const Execu
   const DType to = tensor.planned.target.dtype;
   const auto count = static_cast<std::size_t>(bytes * 8 / static_cast<std::uint64_t>(bit_width(from)));
   const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
-  const conversion::AlignedBuffer converted(storage_bytes(to, count));
+  const file_conversion::AlignedBuffer converted(storage_bytes(to, count));
   CastOptions options = plan.settings.options;
   options.scale = tensor.planned.scale;
   CastReport report;
@@ -87,7 +87,7 @@ Requirements measure_requirements(const CheckpointPlan& plan, const std::string&
   needs.disk_free_bytes = free_bytes(output);
   const ConversionRun run{plan.settings, execution, {}};
   needs.memory_bytes =
-      program_bytes + blocks * conversion::block_bytes_for(run, scaled) + tensors * bytes_per_tensor + 3 * names;
+      program_bytes + blocks * file_conversion::block_bytes_for(run, scaled) + tensors * bytes_per_tensor + 3 * names;
   if (largest != nullptr) {
     const Costs costs = measure(plan, *largest, execution);
     // Reading and converting take turns; hashing and writing go on meanwhile.

@@ -1,7 +1,7 @@
 // What a conversion will need: time, memory, disk.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
-#include "checkpoint/plan.hpp"
+#include "checkpoint/checkpoint_plan.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast::checkpoint {

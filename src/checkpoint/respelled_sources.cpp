@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 namespace tensorcast::checkpoint {
 
-ShardTensor RespelledSources::shard_tensor(conversion::PlannedTensor planned) {
+ShardTensor RespelledSources::shard_tensor(file_conversion::PlannedTensor planned) {
   std::shared_ptr<const quantized::RespelledLayer>& layer = layers_[planned.layer];
   if (layer == nullptr) {
     layer = std::make_shared<const quantized::RespelledLayer>(respelling_.layers[planned.layer]);

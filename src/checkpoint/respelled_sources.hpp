@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "checkpoint/plan.hpp"
+#include "checkpoint/checkpoint_plan.hpp"
 #include "convert/quantized/spelling.hpp"
 
 namespace tensorcast::checkpoint {
@@ -20,7 +20,7 @@ class RespelledSources {
       : found_(found), respelling_(respelling), tensors_(tensors), places_(places) {}
 
   // Precondition: planned.written is not SIZE_MAX.
-  [[nodiscard]] ShardTensor shard_tensor(conversion::PlannedTensor planned);
+  [[nodiscard]] ShardTensor shard_tensor(file_conversion::PlannedTensor planned);
 
  private:
   const quantized::FoundLayers& found_;

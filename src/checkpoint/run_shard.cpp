@@ -53,7 +53,7 @@ class ShardRun {
       };
     }
     for (const ShardTensor& tensor : shard.tensors) work_.push_back(tensor.planned);
-    for (const conversion::PlannedTensor& tensor : work_) tensors_.push_back(&tensor);
+    for (const file_conversion::PlannedTensor& tensor : work_) tensors_.push_back(&tensor);
   }
 
   Result<std::optional<DoneShard>> run() {
@@ -69,8 +69,8 @@ class ShardRun {
     if (Result<void> put = writer.append(std::as_bytes(std::span(*header))); !put) {
       return at_output(std::move(put).error());
     }
-    conversion::ProgressMeter meter(run_.on_progress, work_bytes(plan_, shard_));
-    Result<conversion::TransferOutcome> moved = conversion::transfer(run_, tensors_, source(), writer, meter);
+    file_conversion::ProgressMeter meter(run_.on_progress, work_bytes(plan_, shard_));
+    Result<file_conversion::TransferOutcome> moved = file_conversion::transfer(run_, tensors_, source(), writer, meter);
     if (!moved) return at_source(std::move(moved).error());
     if (moved->cancelled) return std::optional<DoneShard>();
     if (plan_.settings.verify) {
@@ -176,7 +176,7 @@ class ShardRun {
     return {};
   }
 
-  Result<bool> verify(NewFile& sink, std::uint64_t header_bytes, conversion::ProgressMeter& meter) {
+  Result<bool> verify(NewFile& sink, std::uint64_t header_bytes, file_conversion::ProgressMeter& meter) {
     Result<std::unique_ptr<StoredFile>> written = sink.read_back();
     if (!written) return std::move(written).error();
     ShardReader output;
@@ -186,7 +186,7 @@ class ShardRun {
       output.add_tensor(tensor.planned.target, file, begin);
       begin += tensor.planned.target.bytes;
     }
-    return conversion::verify(run_, tensors_, source(), output, meter);
+    return file_conversion::verify(run_, tensors_, source(), output, meter);
   }
 
   [[nodiscard]] std::string staged_path() const { return folder_.files().path_of(WorkFolder::staged(shard_)); }
@@ -213,8 +213,8 @@ class ShardRun {
   const PlannedShard& shard_;
   const WorkFolder& folder_;
   ConversionRun run_;
-  std::vector<conversion::PlannedTensor> work_;            // of the shard, in its order; `source` is that of source()
-  std::vector<const conversion::PlannedTensor*> tensors_;  // those of work_
+  std::vector<file_conversion::PlannedTensor> work_;            // of the shard, in its order; `source` is that of source()
+  std::vector<const file_conversion::PlannedTensor*> tensors_;  // those of work_
   ShardReader reader_;
   std::unique_ptr<quantized::DecodedReader> decoded_;      // of reader_, if layers are decoded
   std::unique_ptr<quantized::RespelledReader> respelled_;  // of reader_, if layers get another spelling

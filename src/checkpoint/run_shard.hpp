@@ -1,7 +1,7 @@
 // Converts one shard of a plan.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
-#include "checkpoint/plan.hpp"
+#include "checkpoint/checkpoint_plan.hpp"
 #include "checkpoint/work_folder.hpp"
 #include "tensorcast/file.hpp"
 

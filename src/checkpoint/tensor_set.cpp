@@ -22,7 +22,7 @@ void add_model(const SourceCheckpoint& checkpoint, const SourceModel& model, Sha
 
 Claims::Claims(const SourceCheckpoint& checkpoint) : checkpoint_(checkpoint) {
   for (const ListedFile& file : checkpoint.others) {
-    if (!conversion::may_claim_quantization(last_component(file.name))) continue;
+    if (!file_conversion::may_claim_quantization(last_component(file.name))) continue;
     configs_[folder_of(file.name)].push_back(file.name);
   }
 }
@@ -37,7 +37,7 @@ const std::string& Claims::of_folder(const std::string& folder) {
     const Result<std::unique_ptr<StoredFile>> opened = open_source(checkpoint_.folder, name);
     if (!opened) continue;  // copying it will tell
     const Result<std::string> text = read_text(**opened, max_config_bytes);
-    if (text) claim = conversion::claim_of_text(last_component(name), *text);
+    if (text) claim = file_conversion::claim_of_text(last_component(name), *text);
   }
   return claim;
 }
@@ -45,7 +45,7 @@ const std::string& Claims::of_folder(const std::string& folder) {
 std::string Claims::of(const SourceModel& model) {
   std::string claim = of_folder(model.folder);
   for (const std::size_t index : model.shards) {
-    if (claim.empty()) claim = conversion::claim_of_metadata(checkpoint_.shards[index].header.metadata);
+    if (claim.empty()) claim = file_conversion::claim_of_metadata(checkpoint_.shards[index].header.metadata);
   }
   return claim;
 }
@@ -61,7 +61,7 @@ std::vector<quantized::ConfigText> Claims::texts_of(const SourceModel& model) co
     }
   }
   for (const std::size_t index : model.shards) {
-    conversion::add_config_texts(checkpoint_.shards[index].header.metadata, texts);
+    file_conversion::add_config_texts(checkpoint_.shards[index].header.metadata, texts);
   }
   return texts;
 }

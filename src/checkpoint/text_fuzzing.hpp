@@ -12,7 +12,7 @@
 #include "checkpoint/config_file.hpp"
 #include "checkpoint/index_file.hpp"
 #include "checkpoint/json_text.hpp"
-#include "checkpoint/plan.hpp"
+#include "checkpoint/checkpoint_plan.hpp"
 #include "io/written_files.hpp"
 
 namespace tensorcast::checkpoint::fuzzing {

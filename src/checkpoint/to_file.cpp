@@ -8,7 +8,7 @@
 #include "checkpoint/source.hpp"
 #include "checkpoint/tensor_set.hpp"
 #include "convert/convert_reader.hpp"
-#include "convert/plan.hpp"
+#include "convert/file_plan.hpp"
 #include "convert/quantized/layer_summary.hpp"
 #include "convert/respelled_plan.hpp"
 #include "formats/safetensors/safetensors_format.hpp"
@@ -22,7 +22,7 @@ using formats::safetensors_format;
 
 Result<const Format*> format_of(const ConvertRequest& request) {
   return request.output_format.empty() ? formats::format_for_output(request.output)
-                                       : conversion::output_format(request.output, request.output_format);
+                                       : file_conversion::output_format(request.output, request.output_format);
 }
 
 Result<void> check_request(const ConvertRequest& request, const Format& format) {
@@ -59,7 +59,7 @@ Error at_input(Error error, const ConvertRequest& request) {
 // Returns the models that have a tensor to write.
 Result<std::vector<const SourceModel*>> chosen_models(const ConvertRequest& request, const SourceCheckpoint& source,
                                                       Claims& claims, const Format& format) {
-  Result<conversion::TensorPlanner> planner = conversion::TensorPlanner::create(request, safetensors_format, format);
+  Result<file_conversion::TensorPlanner> planner = file_conversion::TensorPlanner::create(request, safetensors_format, format);
   if (!planner) return std::move(planner).error();
   std::vector<const SourceModel*> chosen;
   for (const SourceModel& model : source.models) {
@@ -67,9 +67,9 @@ Result<std::vector<const SourceModel*>> chosen_models(const ConvertRequest& requ
     add_model(source, model, reader);
     const quantized::FoundLayers layers = layers_of(claims, model, reader);
     const Result<quantized::Respelling> respelling =
-        conversion::respelling_of(request, layers, claims.texts_of(model), reader);
+        file_conversion::respelling_of(request, layers, claims.texts_of(model), reader);
     if (!respelling) return at_input(respelling.error(), request);
-    const Result<std::vector<conversion::PlannedTensor>> planned =
+    const Result<std::vector<file_conversion::PlannedTensor>> planned =
         planner->plan(reader.tensors(), claims.of(model), layers, *respelling);
     if (!planned) return at_input(planned.error(), request);
     if (!planned->empty()) chosen.push_back(&model);
@@ -110,12 +110,12 @@ Result<ConvertOutcome> convert_to_file(const ConvertRequest& request) {
   const SourceModel& model = *chosen->front();
   auto reader = std::make_unique<ShardReader>();
   add_model(*source, model, *reader);
-  conversion::OpenedInput input{.file = nullptr,
+  file_conversion::OpenedInput input{.file = nullptr,
                                 .format = &safetensors_format,
                                 .reader = std::move(reader),
                                 .claim = claims.of(model),
                                 .configs = claims.texts_of(model)};
-  return conversion::convert_reader(request, input);
+  return file_conversion::convert_reader(request, input);
 }
 
 }  // namespace tensorcast::checkpoint

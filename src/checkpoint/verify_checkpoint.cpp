@@ -18,7 +18,8 @@
 #include "io/sha256.hpp"
 #include "tensorcast/checkpoint.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 namespace {
 
 using namespace checkpoint;
@@ -135,14 +136,14 @@ class Verification {
                    .hint = "the conversion did not write it: remove it, or add what `sha256sum` prints for it",
                    .file = output_.folder + "/" + name};
     }
-    conversion::ProgressMeter meter(request_.on_progress, total);
+    file_conversion::ProgressMeter meter(request_.on_progress, total);
     for (const Sum& sum : *sums) {
       if (Result<void> right = check_hash(sum, meter); !right) return right;
     }
     return {};
   }
 
-  Result<void> check_hash(const Sum& sum, conversion::ProgressMeter& meter) {
+  Result<void> check_hash(const Sum& sum, file_conversion::ProgressMeter& meter) {
     const Result<std::unique_ptr<StoredFile>> source = open_source(output_.folder, sum.name);
     if (!source) return source.error();
     io::Sha256 hash;
@@ -165,7 +166,7 @@ class Verification {
     Result<SourceCheckpoint> source = read_source(request_.against, request_.filter.skip_files);
     if (!source) return std::move(source).error();
     source_ = std::move(source).value();
-    Result<conversion::OutputNames> written = conversion::OutputNames::compile(request_.filter);
+    Result<file_conversion::OutputNames> written = file_conversion::OutputNames::compile(request_.filter);
     if (!written) return std::move(written).error();
     for (const SourceModel& model : source_.models) {
       if (has_tensors(model, *written) && find_model(output_, model) == nullptr) {
@@ -188,7 +189,7 @@ class Verification {
   }
 
   // Reports whether the output has a tensor of the model, or the model never had any.
-  bool has_tensors(const SourceModel& model, conversion::OutputNames& written) const {
+  bool has_tensors(const SourceModel& model, file_conversion::OutputNames& written) const {
     bool empty = true;
     for (const std::size_t shard : model.shards) {
       for (const formats::TensorInfo& tensor : source_.shards[shard].header.tensors) {
@@ -231,7 +232,7 @@ class Verification {
 
   Result<Expected> respelled(const std::string& spelling, const SourceModel& model,
                              const quantized::FoundLayers& layers, ShardReader& encoded,
-                             conversion::OutputNames& written) const {
+                             file_conversion::OutputNames& written) const {
     const quantized::RespellRequest request{
         .spelling = spelling, .writes = [&written](const std::string& name) { return written.writes(name); }};
     Result<quantized::Respelling> plan =
@@ -256,7 +257,7 @@ class Verification {
   }
 
   Result<Expected> expected_of(const SourceModel& model, const SourceModel& source_model, ShardReader& encoded,
-                               ShardReader& output, conversion::OutputNames& written) const {
+                               ShardReader& output, file_conversion::OutputNames& written) const {
     quantized::FoundLayers layers = layers_of(Claims(source_), source_model, encoded);
     const std::string spelling = new_spelling(model, layers, output);
     if (!spelling.empty()) return respelled(spelling, source_model, layers, encoded, written);
@@ -283,7 +284,7 @@ class Verification {
   }
 
   Result<void> check_model(const SourceModel& model, const SourceModel& source_model,
-                           conversion::OutputNames& written) {
+                           file_conversion::OutputNames& written) {
     ShardReader encoded;
     add_model(source_, source_model, encoded);
     ShardReader output;
@@ -292,7 +293,7 @@ class Verification {
     if (!expected) return std::move(expected).error();
     formats::Reader& input = *expected->reader;
     std::unordered_map<std::string, std::size_t>& sources = expected->by_name;
-    conversion::Plan plan;
+    file_conversion::Plan plan;
     for (const formats::TensorInfo& tensor : output.tensors()) {
       const auto found = sources.find(tensor.name);
       if (found == sources.end()) return differs("the source does not have the tensor", tensor.name, output_, model);
@@ -315,8 +316,8 @@ class Verification {
     }
     if (!sources.empty()) return differs("the tensor is missing", sources.begin()->first, output_, model);
     const ConversionRun run{{.options = request_.options}, request_.execution, request_.on_progress};
-    conversion::ProgressMeter meter(run.on_progress, plan.bytes_in() + plan.bytes_out());
-    Result<bool> same = conversion::verify(run, plan.in_layout(), input, output, meter);
+    file_conversion::ProgressMeter meter(run.on_progress, plan.bytes_in() + plan.bytes_out());
+    Result<bool> same = file_conversion::verify(run, plan.in_layout(), input, output, meter);
     if (!same) {
       Error& error = same.error();
       if (error.file.empty()) error.file = file_of(error.tensor, output_, model);
@@ -363,4 +364,5 @@ Result<VerifyOutcome> verify_checkpoint(const VerifyRequest& request) {
   return guarded(request.checkpoint, [&] { return Verification(request).run(); });
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "checkpoint/folder.hpp"
-#include "checkpoint/plan.hpp"
+#include "checkpoint/checkpoint_plan.hpp"
 #include "tensorcast/error.hpp"
 
 namespace tensorcast::checkpoint {

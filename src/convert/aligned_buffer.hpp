@@ -6,7 +6,7 @@
 #include <new>
 #include <span>
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 
 class AlignedBuffer {
  public:
@@ -26,4 +26,4 @@ class AlignedBuffer {
   std::unique_ptr<std::byte, Delete> data_;
 };
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

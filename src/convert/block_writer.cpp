@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtype/guarded.hpp"
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 
 BlockWriter::BlockWriter(formats::Writer& writer, std::size_t blocks, std::size_t block_bytes) : writer_(writer) {
   blocks_.reserve(blocks);
@@ -61,4 +61,4 @@ void BlockWriter::run() {
   }
 }
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

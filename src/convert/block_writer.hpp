@@ -11,7 +11,7 @@
 #include "convert/aligned_buffer.hpp"
 #include "formats/format.hpp"
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 
 // For one producer: acquire(), fill, push(), repeat; drain() before using the writer directly.
 class BlockWriter {
@@ -50,4 +50,4 @@ class BlockWriter {
   std::thread thread_;  // last, as it uses all members above
 };
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

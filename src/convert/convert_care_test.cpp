@@ -10,7 +10,7 @@ namespace tensorcast {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace conversion::testing;
+using namespace file_conversion::testing;
 
 class ConvertCare : public ::testing::Test {
  protected:

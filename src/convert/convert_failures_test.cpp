@@ -18,7 +18,7 @@ namespace tensorcast {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace conversion::testing;
+using namespace file_conversion::testing;
 
 class ConvertFailures : public ::testing::Test {
  protected:
@@ -281,13 +281,13 @@ TEST_F(ConvertFailures, VerificationFindsWhatDiffers) {
   ASSERT_TRUE(convert_file(convert).ok());
 
   const auto verdict = [&] {
-    const Result<conversion::OpenedInput> input = conversion::open_input(in, "", {});
-    const Result<conversion::OpenedInput> output = conversion::open_input(out_, "", {});
+    const Result<file_conversion::OpenedInput> input = file_conversion::open_input(in, "", {});
+    const Result<file_conversion::OpenedInput> output = file_conversion::open_input(out_, "", {});
     if (!input || !output) return std::string("cannot be opened");
-    const auto plan = conversion::make_plan(convert, *input->reader, *input->format, *output->format);
+    const auto plan = file_conversion::make_plan(convert, *input->reader, *input->format, *output->format);
     if (!plan) return plan.error().describe();
-    conversion::ProgressMeter progress(convert.on_progress, 0);
-    const Result<bool> same = conversion::verify(convert, plan->in_layout(), *input->reader, *output->reader, progress);
+    file_conversion::ProgressMeter progress(convert.on_progress, 0);
+    const Result<bool> same = file_conversion::verify(convert, plan->in_layout(), *input->reader, *output->reader, progress);
     if (same) return std::string(*same ? "same" : "cancelled");
     return same.error().tensor + " " + std::to_string(same.error().element.value_or(0)) + " " + same.error().message;
   };

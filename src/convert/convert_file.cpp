@@ -11,7 +11,7 @@
 #include "cast/conversion.hpp"
 #include "convert/convert_reader.hpp"
 #include "convert/open_input.hpp"
-#include "convert/plan.hpp"
+#include "convert/file_plan.hpp"
 #include "convert/progress_meter.hpp"
 #include "convert/quantization_claim.hpp"
 #include "convert/quantized/decoded_reader.hpp"
@@ -28,13 +28,14 @@
 #include "tensorcast/file.hpp"
 #include "tensorcast/whole_file.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 namespace {
 
-using conversion::OpenedInput;
-using conversion::Plan;
-using conversion::PlannedTensor;
-using conversion::ProgressMeter;
+using file_conversion::OpenedInput;
+using file_conversion::Plan;
+using file_conversion::PlannedTensor;
+using file_conversion::ProgressMeter;
 using formats::Format;
 
 // Sets the file of an error that names none.
@@ -51,7 +52,7 @@ ConvertOutcome outcome_of(const Plan& plan, const Format& input, const Format& o
   ConvertOutcome outcome;
   outcome.input_format = input.name;
   outcome.output_format = output.name;
-  for (const PlannedTensor& tensor : plan.tensors) outcome.tensors.push_back(conversion::planned_outcome(tensor));
+  for (const PlannedTensor& tensor : plan.tensors) outcome.tensors.push_back(file_conversion::planned_outcome(tensor));
   return outcome;
 }
 
@@ -66,13 +67,13 @@ Result<bool> verify_output(const ConvertRequest& request, const Plan& plan, Open
                            io::OutputFile& output, ProgressMeter& progress) {
   if (auto synced = output.sync(); !synced) return std::move(synced).error();
   Result<OpenedInput> written =
-      conversion::open_input(output.temporary_path(), std::string(format.name), read_back_options(plan));
+      file_conversion::open_input(output.temporary_path(), std::string(format.name), read_back_options(plan));
   if (!written) {
     written.error().file = output.path();
     return std::move(written).error();
   }
   written->file->dont_need(0, written->file->size());  // reads from the disk instead of cached pages, if possible
-  Result<bool> verified = conversion::verify(request, plan.in_layout(), *input.reader, *written->reader, progress);
+  Result<bool> verified = file_conversion::verify(request, plan.in_layout(), *input.reader, *written->reader, progress);
   if (!verified && verified.error().file == output.temporary_path()) verified.error().file = output.path();
   return verified;
 }
@@ -116,7 +117,7 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
   std::vector<const PlannedTensor*> written;
   for (const PlannedTensor& tensor : plan.tensors) written.push_back(&tensor);
   formats::Metadata metadata = plan.metadata;
-  conversion::record_scale(written, metadata);
+  file_conversion::record_scale(written, metadata);
   // What has become longer is the record; a GGUF that has one already keeps its own.
   const bool recorded = metadata.size() > plan.metadata.size();
   const formats::WriteOptions options{.metadata = metadata,
@@ -130,8 +131,8 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
   Result<std::unique_ptr<formats::Writer>> writer = format.create(*output, targets, options);
   if (!writer) return at_file(std::move(writer).error(), request.output);
 
-  Result<conversion::TransferOutcome> transferred =
-      conversion::transfer(request, ordered, *input.reader, **writer, progress);
+  Result<file_conversion::TransferOutcome> transferred =
+      file_conversion::transfer(request, ordered, *input.reader, **writer, progress);
   if (!transferred) return at_file(std::move(transferred).error(), request.input);
   if (transferred->cancelled) return cancelled(request);
   if (auto finished = (*writer)->finish(); !finished) return at_file(std::move(finished).error(), request.output);
@@ -167,9 +168,9 @@ Result<ConvertOutcome> convert_opened(const ConvertRequest& request) {
                  .file = request.input};
   }
   Result<OpenedInput> input =
-      conversion::open_input(request.input, request.input_format, {.raw = request.raw, .from = request.from});
+      file_conversion::open_input(request.input, request.input_format, {.raw = request.raw, .from = request.from});
   if (!input) return std::move(input).error();
-  return conversion::convert_reader(request, *input);
+  return file_conversion::convert_reader(request, *input);
 }
 
 }  // namespace
@@ -178,9 +179,10 @@ Result<ConvertOutcome> convert_file(const ConvertRequest& request) {
   return guarded(request.input, [&] { return convert_opened(request); });
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 
 namespace {
 
@@ -247,4 +249,4 @@ Result<ConvertOutcome> convert_reader(const ConvertRequest& request, OpenedInput
   return execute(request, *plan, input, **format, std::move(outcome));
 }
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

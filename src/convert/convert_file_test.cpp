@@ -10,7 +10,7 @@
 namespace tensorcast {
 namespace {
 
-using namespace conversion::testing;
+using namespace file_conversion::testing;
 using Shape = std::vector<std::int64_t>;
 
 class ConvertFile : public ::testing::Test {

@@ -8,7 +8,7 @@
 namespace tensorcast {
 namespace {
 
-using namespace conversion::testing;
+using namespace file_conversion::testing;
 using formats::Format;
 
 class ConvertFormats : public ::testing::Test {

@@ -4,9 +4,9 @@
 #include "convert/open_input.hpp"
 #include "tensorcast/file.hpp"
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 
 // As convert_file(), of `input` instead of `request.input`, which is for messages. `input.file` may be null.
 [[nodiscard]] Result<ConvertOutcome> convert_reader(const ConvertRequest& request, OpenedInput& input);
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

@@ -10,7 +10,7 @@
 namespace tensorcast {
 namespace {
 
-using namespace conversion::testing;
+using namespace file_conversion::testing;
 using formats::testing::make_strings;
 using formats::testing::read_all;
 using formats::testing::texts_of;
@@ -156,7 +156,7 @@ TEST_F(ConvertStrings, ADifferenceOfStringsIsFound) {
   const io::InputFile file = io::InputFile::open(in).value();
   const std::unique_ptr<formats::Reader> reader = formats::find_format("npy")->open(file, {}).value();
   const auto equal = [&](const std::vector<std::string>& texts) {
-    return conversion::StringComparison(*reader, 0, 512).count_equal(make_strings("", {3}, texts).strings);
+    return file_conversion::StringComparison(*reader, 0, 512).count_equal(make_strings("", {3}, texts).strings);
   };
   EXPECT_EQ(*equal({"a", "b", "c"}), 3u);
   EXPECT_EQ(*equal({"a", "x", "c"}), 1u);

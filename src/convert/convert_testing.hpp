@@ -11,7 +11,7 @@
 #include "formats/safetensors/safetensors_format.hpp"
 #include "tensorcast/file.hpp"
 
-namespace tensorcast::conversion::testing {
+namespace tensorcast::file_conversion::testing {
 
 using formats::testing::file_content;
 using formats::testing::FileTensor;
@@ -65,4 +65,4 @@ inline std::string cast_bytes(const std::string& bytes, DType from, DType to, st
   return result;
 }
 
-}  // namespace tensorcast::conversion::testing
+}  // namespace tensorcast::file_conversion::testing

@@ -6,7 +6,7 @@
 
 #include "codec/reference_cast.hpp"
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 namespace {
 
 constexpr double least_snr_db = 3.0;
@@ -120,4 +120,4 @@ std::optional<Damage> find_loss(const CastReport& report, const NonzeroCounts& n
   return std::nullopt;
 }
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

@@ -8,7 +8,7 @@
 
 #include "tensorcast/cast.hpp"
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 
 struct Damage {
   std::string what;    // "22 of 24 nonzero elements became zero"
@@ -39,4 +39,4 @@ struct NonzeroCounts {
 [[nodiscard]] std::optional<Damage> find_loss(const CastReport& report, const NonzeroCounts& nonzero, DType from,
                                               DType to, double zero_limit);
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

@@ -8,7 +8,7 @@
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/file.hpp"
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 
 // Bytes of the wider type of a block. From 128 KiB to 4 MiB the processor time is the same; fewer hand-overs between
 // threads are faster on a busy machine, and blocks above 1 MiB leave the second-level cache. If converting is slower
@@ -28,4 +28,4 @@ inline constexpr std::size_t threaded_block_bytes = std::size_t{8} << 20;
   return bytes * 8 / static_cast<std::size_t>(std::max(bit_width(from), bit_width(to))) / 64 * 64;
 }
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

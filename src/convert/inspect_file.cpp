@@ -7,7 +7,7 @@
 #include "dtype/guarded.hpp"
 #include "tensorcast/file.hpp"
 // SPDX-License-Identifier: Apache-2.0
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 
 FileSummary summary_of(const OpenedInput& input) {
   FileSummary summary{.format = std::string(input.format->name), .tensors = {}, .metadata = input.reader->metadata()};
@@ -22,19 +22,20 @@ FileSummary summary_of(const OpenedInput& input) {
   return summary;
 }
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 Result<FileSummary> inspect(const InspectRequest& request) {
   return guarded(request.input, [&]() -> Result<FileSummary> {
-    const Result<conversion::OpenedInput> input =
-        conversion::open_input(request.input, request.input_format, {.raw = request.raw, .from = request.from});
+    const Result<file_conversion::OpenedInput> input =
+        file_conversion::open_input(request.input, request.input_format, {.raw = request.raw, .from = request.from});
     if (!input) return input.error();
-    FileSummary summary = conversion::summary_of(*input);
+    FileSummary summary = file_conversion::summary_of(*input);
     if (input->format->many_tensors) {
-      std::vector<quantized::ConfigText> texts = conversion::config_texts_beside(request.input);
-      conversion::add_config_texts(input->reader->metadata(), texts);
+      std::vector<quantized::ConfigText> texts = file_conversion::config_texts_beside(request.input);
+      file_conversion::add_config_texts(input->reader->metadata(), texts);
       formats::Reader& reader = *input->reader;
       const quantized::FoundLayers found =
           quantized::find_layers(reader.tensors(), texts, quantized::read_with(reader));
@@ -47,7 +48,7 @@ Result<FileSummary> inspect(const InspectRequest& request) {
 
 Result<std::vector<std::size_t>> matching_tensors(const FileSummary& file, const std::vector<std::string>& patterns) {
   return guarded([&]() -> Result<std::vector<std::size_t>> {
-    Result<conversion::PatternList> list = conversion::PatternList::compile(patterns);
+    Result<file_conversion::PatternList> list = file_conversion::PatternList::compile(patterns);
     if (!list) return std::move(list).error();
     std::vector<std::size_t> matching;
     for (std::size_t index = 0; index < file.tensors.size(); ++index) {
@@ -60,7 +61,7 @@ Result<std::vector<std::size_t>> matching_tensors(const FileSummary& file, const
 
 Result<void> check_pattern(const std::string& pattern) {
   return guarded([&]() -> Result<void> {
-    const Result<conversion::NamePattern> compiled = conversion::NamePattern::compile(pattern);
+    const Result<file_conversion::NamePattern> compiled = file_conversion::NamePattern::compile(pattern);
     return compiled ? Result<void>() : compiled.error();
   });
 }
@@ -79,4 +80,5 @@ std::vector<std::string_view> file_formats_for(DType dtype) {
   return names;
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -8,7 +8,7 @@
 namespace tensorcast {
 namespace {
 
-using namespace conversion::testing;
+using namespace file_conversion::testing;
 
 Result<TensorStats> stats_of(const std::string& path, const std::string& tensor, std::vector<DType> candidates) {
   return tensor_stats({.input = path, .tensors = {tensor}, .candidates = std::move(candidates)})

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <re2/re2.h>
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 namespace {
 
 constexpr std::size_t max_pattern_bytes = 1000;
@@ -33,4 +33,4 @@ Result<NamePattern> NamePattern::compile(const std::string& pattern) {
 
 bool NamePattern::matches(const std::string& name) const { return re2::RE2::PartialMatch(name, *regex_); }
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

@@ -10,7 +10,7 @@ namespace re2 {
 class RE2;
 }
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 
 // RE2's syntax, without backreferences and lookaround. Matching takes time proportional to the name, and the depth of
 // the stack depends on neither pattern nor name.
@@ -28,4 +28,4 @@ class NamePattern {
   std::shared_ptr<const re2::RE2> regex_;
 };
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

@@ -4,7 +4,7 @@
 
 #include "tensorcast/file.hpp"
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 namespace {
 
 bool matches(const std::string& pattern, const std::string& name) {
@@ -45,4 +45,4 @@ TEST(NamePattern, PatternsMadeToHangOrCrashEndAtOnce) {
 }
 
 }  // namespace
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 
 struct NumberDifference {
   std::uint64_t different = 0;                             // elements; NaN equals NaN
@@ -55,4 +55,4 @@ struct NumberDifference {
   }
 };
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

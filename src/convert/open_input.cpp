@@ -6,7 +6,7 @@
 
 #include "tensorcast/file.hpp"
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 namespace {
 
 Result<const formats::Format*> choose_format(const io::InputFile& file, const std::string& format_name, bool is_raw) {
@@ -64,4 +64,4 @@ Result<OpenedInput> open_input(const std::string& path, const std::string& forma
   return input;
 }
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

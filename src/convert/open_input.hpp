@@ -9,7 +9,7 @@
 #include "formats/format.hpp"
 #include "io/input_file.hpp"
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 
 struct OpenedInput {
   std::unique_ptr<io::InputFile> file;  // the reader refers to it
@@ -33,4 +33,4 @@ struct OpenedInput {
 // The format `name`, to write `path`. Errors: invalid_argument; unsupported if the format is only read.
 [[nodiscard]] Result<const formats::Format*> output_format(const std::string& path, const std::string& name);
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 namespace {
 
 // What PyTorch's optimizers keep for each parameter.
@@ -34,4 +34,4 @@ std::vector<bool> find_optimizer_state(std::span<const formats::TensorInfo> tens
   return found;
 }
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

@@ -6,10 +6,10 @@
 
 #include "formats/format.hpp"
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 
 // Tells for each tensor whether it is an optimizer's: it has a part named "optimizer" (also "optimizer_state_dict" and
 // the like) or "optim", it is a moment such as "exp_avg" or "exp_avg_sq", or one number named "step".
 [[nodiscard]] std::vector<bool> find_optimizer_state(std::span<const formats::TensorInfo> tensors);
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

@@ -7,18 +7,20 @@
 
 #include "dtype/guarded.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 Result<void> check_rename(const Rename& rename) {
   return guarded([&]() -> Result<void> {
-    const Result<conversion::OutputNames> compiled = conversion::OutputNames::compile({.rename = {rename}});
+    const Result<file_conversion::OutputNames> compiled = file_conversion::OutputNames::compile({.rename = {rename}});
     return compiled ? Result<void>() : compiled.error();
   });
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 namespace {
 
 // Longer names would only come from a rewrite that repeats itself.
@@ -118,4 +120,4 @@ Result<void> check_names_differ(const std::vector<std::string>& old_names, const
   return {};
 }
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

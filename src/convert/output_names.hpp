@@ -14,7 +14,7 @@ namespace re2 {
 class RE2;
 }
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 
 // An OutputFilter, compiled.
 class OutputNames {
@@ -56,4 +56,4 @@ class OutputNames {
 [[nodiscard]] Result<void> check_names_differ(const std::vector<std::string>& old_names,
                                               const std::vector<std::string>& new_names);
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 namespace {
 
 OutputNames compiled(const OutputFilter& filter) {
@@ -57,4 +57,4 @@ TEST(OutputNames, EqualNamesNameBothTensors) {
 }
 
 }  // namespace
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

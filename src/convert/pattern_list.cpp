@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 
 Result<PatternList> PatternList::compile(const std::vector<std::string>& texts) {
   PatternList list;
@@ -41,4 +41,4 @@ Error PatternList::matches_nothing(std::string_view kind, std::size_t index, std
                .hint = "`tcast inspect` lists the names"};
 }
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

@@ -9,7 +9,7 @@
 #include "convert/name_pattern.hpp"
 #include "tensorcast/error.hpp"
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 
 class PatternList {
  public:
@@ -37,4 +37,4 @@ class PatternList {
   std::vector<Entry> patterns_;
 };
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

@@ -1,10 +1,11 @@
 // Plans tensors that are not in a file.
-#include "convert/plan.hpp"
+#include "convert/file_plan.hpp"
 #include "dtype/guarded.hpp"
 #include "formats/npz/npz_format.hpp"
 #include "tensorcast/tensor.hpp"
 // SPDX-License-Identifier: Apache-2.0
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 namespace {
 
 Result<std::vector<formats::TensorInfo>> infos_of(std::span<const TensorSummary> tensors) {
@@ -35,17 +36,18 @@ Result<std::vector<TensorOutcome>> plan_tensors(const ConvertRequest& request, s
     const Result<std::vector<formats::TensorInfo>> infos = infos_of(tensors);
     if (!infos) return infos.error();
     // npz holds many tensors of every type.
-    Result<conversion::TensorPlanner> planner =
-        conversion::TensorPlanner::create(request, formats::npz_format, formats::npz_format);
+    Result<file_conversion::TensorPlanner> planner =
+        file_conversion::TensorPlanner::create(request, formats::npz_format, formats::npz_format);
     if (!planner) return std::move(planner).error();
-    const Result<std::vector<conversion::PlannedTensor>> planned = planner->plan(*infos, "", {});
+    const Result<std::vector<file_conversion::PlannedTensor>> planned = planner->plan(*infos, "", {});
     if (!planned) return planned.error();
     if (Result<void> matched = planner->check_all_matched(); !matched) return std::move(matched).error();
     std::vector<TensorOutcome> outcomes;
     outcomes.reserve(planned->size());
-    for (const conversion::PlannedTensor& tensor : *planned) outcomes.push_back(conversion::planned_outcome(tensor));
+    for (const file_conversion::PlannedTensor& tensor : *planned) outcomes.push_back(file_conversion::planned_outcome(tensor));
     return outcomes;
   });
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -8,7 +8,7 @@
 
 #include "tensorcast/file.hpp"
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 
 class ProgressMeter {
  public:
@@ -38,4 +38,4 @@ class ProgressMeter {
   Clock::time_point next_call_ = Clock::time_point::min();
 };
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

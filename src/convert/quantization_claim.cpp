@@ -11,7 +11,7 @@
 
 #include "io/input_file.hpp"
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 namespace {
 
 using Json = nlohmann::json;
@@ -137,4 +137,4 @@ std::string claim_beside(const std::string& path) {
   return {};
 }
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

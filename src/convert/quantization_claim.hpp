@@ -9,7 +9,7 @@
 #include "convert/quantized/written_layer.hpp"
 #include "formats/format.hpp"
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 
 // Reports whether a file with this name, without its folder, may say that a model is quantized.
 [[nodiscard]] bool may_claim_quantization(std::string_view file_name);
@@ -33,4 +33,4 @@ void remove_config_texts(formats::Metadata& metadata);
 // Adds the configuration of written layers to the metadata of a file that has no config.json beside it.
 void add_config_text(const quantized::WrittenConfig& config, formats::Metadata& metadata);
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

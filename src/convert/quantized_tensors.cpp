@@ -13,7 +13,7 @@
 
 #include "tensorcast/dtype.hpp"
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 namespace {
 
 using formats::TensorInfo;
@@ -281,4 +281,4 @@ std::string pattern_of_quantized(std::span<const TensorInfo> tensors, std::span<
   return ends.size() <= longest ? ends : ".";
 }
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

@@ -10,7 +10,7 @@
 
 #include "formats/format.hpp"
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 
 enum class QuantizedRole : std::uint8_t {
   none,
@@ -39,4 +39,4 @@ struct QuantizedPart {
 [[nodiscard]] std::string pattern_of_quantized(std::span<const formats::TensorInfo> tensors,
                                                std::span<const QuantizedPart> parts);
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

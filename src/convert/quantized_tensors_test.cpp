@@ -7,7 +7,7 @@
 #include "convert/name_pattern.hpp"
 #include "convert/quantization_claim.hpp"
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 namespace {
 
 using formats::TensorInfo;
@@ -132,4 +132,4 @@ TEST(QuantizationClaim, OfConfigurations) {
 }
 
 }  // namespace
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 namespace {
 
 struct Row {
@@ -55,4 +55,4 @@ std::optional<TypeReason> parse_reason(std::string_view name) noexcept {
   return row == rows.end() ? std::nullopt : std::optional(row->why);
 }
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

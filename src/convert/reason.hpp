@@ -8,7 +8,7 @@
 
 #include "tensorcast/file.hpp"
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 
 struct Reason {
   TypeReason why = TypeReason::to;
@@ -24,4 +24,4 @@ struct Reason {
 [[nodiscard]] std::string_view name(TypeReason why) noexcept;
 [[nodiscard]] std::optional<TypeReason> parse_reason(std::string_view name) noexcept;
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 namespace {
 
 TEST(Reason, IsAFewWords) {
@@ -27,4 +27,4 @@ TEST(Reason, HasANameOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

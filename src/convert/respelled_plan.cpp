@@ -7,7 +7,7 @@
 
 #include "convert/output_names.hpp"
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 
 Result<void> check_respelling(const ConvertRequest& request) {
   const auto fail = [](std::string message, std::string hint) {
@@ -81,4 +81,4 @@ Result<quantized::Respelling> respelling_of(const ConvertRequest& request, const
   return quantized::plan_respelling(layers, texts, reader, respell);
 }
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
-#include "convert/plan.hpp"
+#include "convert/file_plan.hpp"
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 
 // Checks that a request respells and asks for nothing that contradicts it. Errors: invalid_argument.
 [[nodiscard]] Result<void> check_respelling(const ConvertRequest& request);
@@ -24,4 +24,4 @@ namespace tensorcast::conversion {
                                                           std::span<const quantized::ConfigText> texts,
                                                           formats::Reader& reader);
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 
 void record_scale(std::span<const PlannedTensor* const> tensors, formats::Metadata& metadata) {
   std::vector<std::pair<double, nlohmann::json>> named;  // in the order of the tensors
@@ -37,4 +37,4 @@ void record_scale(std::span<const PlannedTensor* const> tensors, formats::Metada
   }
 }
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

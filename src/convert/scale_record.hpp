@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <span>
 
-#include "convert/plan.hpp"
+#include "convert/file_plan.hpp"
 #include "formats/format.hpp"
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 
 inline constexpr std::string_view scale_key = "tensorcast.scale";
 
@@ -15,4 +15,4 @@ inline constexpr std::string_view scale_key = "tensorcast.scale";
 // changes.
 void record_scale(std::span<const PlannedTensor* const> tensors, formats::Metadata& metadata);
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

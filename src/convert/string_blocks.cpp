@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 namespace {
 
 // Most numbers take less as text.
@@ -79,4 +79,4 @@ Result<std::size_t> StringComparison::count_equal(const StringBuffer& strings) {
   return count;
 }
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

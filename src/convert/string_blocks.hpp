@@ -7,11 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include "convert/plan.hpp"
+#include "convert/file_plan.hpp"
 #include "formats/format.hpp"
 #include "tensorcast/cast.hpp"
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 
 // The strings that a tensor of the input becomes; it has strings or numbers.
 class StringBlocks {
@@ -78,4 +78,4 @@ class StringComparison {
   std::uint64_t read_ = 0;
 };
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

@@ -15,10 +15,11 @@
 #include "io/output_file.hpp"
 #include "io/parent_folders.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 namespace {
 
-using conversion::OpenedInput;
+using file_conversion::OpenedInput;
 using formats::Format;
 using formats::TensorInfo;
 
@@ -28,11 +29,11 @@ Error at_file(Error error, const std::string& path) {
 }
 
 Result<OpenedInput> open(const std::string& path, const ReadTensorOptions& options) {
-  Result<OpenedInput> input = conversion::open_input(path, options.format, {});
+  Result<OpenedInput> input = file_conversion::open_input(path, options.format, {});
   if (input || options.from == DType::undefined) return input;
   // Retries with the caller's type if the file does not name its own; any other error occurs again.
   if (input.error().code != ErrorCode::invalid_argument) return input;
-  return conversion::open_input(path, options.format, {.raw = {}, .from = options.from});
+  return file_conversion::open_input(path, options.format, {.raw = {}, .from = options.from});
 }
 
 Result<std::size_t> choose_tensor(const formats::Reader& reader, const std::string& wanted) {
@@ -66,7 +67,7 @@ Result<Tensor> read_elements(const OpenedInput& input, std::size_t index) {
     if (!strings) return std::move(strings).error();
     return Tensor::own(info.shape, std::move(*strings));
   }
-  auto buffer = std::make_shared<conversion::AlignedBuffer>(info.bytes);
+  auto buffer = std::make_shared<file_conversion::AlignedBuffer>(info.bytes);
   if (Result<void> got = reader.read(index, 0, buffer->span()); !got) return std::move(got).error();
   return Tensor::share({info.dtype, info.shape, buffer->span()}, buffer);
 }
@@ -81,7 +82,7 @@ Result<Tensor> read_range(const OpenedInput& input, std::size_t index, std::uint
                                         info.count, name(info.dtype)),
                  .tensor = info.name};
   }
-  auto buffer = std::make_shared<conversion::AlignedBuffer>(storage_bytes(info.dtype, count));
+  auto buffer = std::make_shared<file_conversion::AlignedBuffer>(storage_bytes(info.dtype, count));
   if (Result<void> got = input.reader->read(index, storage_bytes(info.dtype, first), buffer->span()); !got) {
     return std::move(got).error();
   }
@@ -137,7 +138,7 @@ Result<void> append_strings(formats::Writer& writer, const StringBuffer& strings
 
 Result<void> write(const std::string& path, std::span<const NamedTensor> tensors, const WriteTensorsOptions& options) {
   const Result<const Format*> format =
-      options.format.empty() ? formats::format_for_output(path) : conversion::output_format(path, options.format);
+      options.format.empty() ? formats::format_for_output(path) : file_conversion::output_format(path, options.format);
   if (!format) return format.error();
   const Result<std::vector<TensorInfo>> infos = infos_of(tensors, **format);
   if (!infos) return infos.error();
@@ -210,9 +211,9 @@ TensorFile::~TensorFile() = default;
 Result<TensorFile> TensorFile::open(const std::string& path, const OpenTensorFileOptions& options) {
   return guarded(path, [&]() -> Result<TensorFile> {
     Result<OpenedInput> input =
-        conversion::open_input(path, options.format, {.raw = options.raw, .from = options.from});
+        file_conversion::open_input(path, options.format, {.raw = options.raw, .from = options.from});
     if (!input) return std::move(input).error();
-    FileSummary summary = conversion::summary_of(*input);
+    FileSummary summary = file_conversion::summary_of(*input);
     return TensorFile(std::make_unique<State>(State{std::move(*input), std::move(summary)}));
   });
 }
@@ -243,4 +244,5 @@ Result<Tensor> TensorFile::read(std::size_t index, std::uint64_t first, std::uin
   return read_with(index, [&](const OpenedInput& input) { return read_range(input, index, first, count); });
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

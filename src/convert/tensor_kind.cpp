@@ -7,7 +7,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcast/file.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 namespace {
 
 constexpr std::array<std::string_view, 11> kind_names = {"embedding",   "attention", "feed-forward", "expert",
@@ -108,4 +109,5 @@ TensorKind tensor_kind(std::string_view tensor, std::size_t rank) noexcept {
 
 std::string_view name(TensorKind kind) noexcept { return kind_names[static_cast<std::size_t>(kind)]; }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

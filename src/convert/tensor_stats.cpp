@@ -13,7 +13,8 @@
 #include "dtype/guarded.hpp"
 #include "tensorcast/file.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 namespace {
 
 // A block of any type stays below a megabyte; a multiple of 64, so that it begins at a whole byte.
@@ -109,8 +110,8 @@ Result<std::vector<TensorStats>> sum_up_all(formats::Reader& reader, const Stats
 Result<std::vector<TensorStats>> tensor_stats(const StatsRequest& request) {
   return guarded(request.input, [&]() -> Result<std::vector<TensorStats>> {
     if (Result<void> threads = check_execution(request.execution); !threads) return std::move(threads).error();
-    const Result<conversion::OpenedInput> input =
-        conversion::open_input(request.input, request.input_format, {.raw = request.raw, .from = request.from});
+    const Result<file_conversion::OpenedInput> input =
+        file_conversion::open_input(request.input, request.input_format, {.raw = request.raw, .from = request.from});
     if (!input) return input.error();
     Result<std::vector<TensorStats>> stats = sum_up_all(*input->reader, request);
     if (!stats && stats.error().file.empty()) stats.error().file = request.input;
@@ -118,4 +119,5 @@ Result<std::vector<TensorStats>> tensor_stats(const StatsRequest& request) {
   });
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

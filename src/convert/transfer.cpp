@@ -8,7 +8,7 @@
 #include "convert/element_blocks.hpp"
 #include "convert/string_blocks.hpp"
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 namespace {
 
 using formats::Reader;
@@ -214,4 +214,4 @@ Result<TransferOutcome> transfer(const ConversionRun& run, std::span<const Plann
   return Transfer(run, tensors, reader, writer, progress).run();
 }
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

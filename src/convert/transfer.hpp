@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "convert/damage.hpp"
-#include "convert/plan.hpp"
+#include "convert/file_plan.hpp"
 #include "convert/progress_meter.hpp"
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 
 struct TransferOutcome {
   // One for each tensor; reports are empty unless requested.
@@ -29,4 +29,4 @@ struct TransferOutcome {
                                                formats::Reader& reader, formats::Writer& writer,
                                                ProgressMeter& progress);
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

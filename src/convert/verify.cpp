@@ -13,7 +13,7 @@
 #include "convert/element_blocks.hpp"
 #include "convert/string_blocks.hpp"
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 namespace {
 
 using formats::Reader;
@@ -229,4 +229,4 @@ Result<bool> verify(const ConversionRun& run, std::span<const PlannedTensor* con
   return Verification(run, tensors, input, output, progress).run();
 }
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

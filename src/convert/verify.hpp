@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <span>
 
-#include "convert/plan.hpp"
+#include "convert/file_plan.hpp"
 #include "convert/progress_meter.hpp"
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 
 // The most elements compared with the reference; larger files are sampled evenly.
 inline constexpr std::uint64_t max_reference_elements = std::uint64_t{64} << 20;
@@ -18,4 +18,4 @@ inline constexpr std::uint64_t max_reference_elements = std::uint64_t{64} << 20;
 [[nodiscard]] Result<bool> verify(const ConversionRun& run, std::span<const PlannedTensor* const> tensors,
                                   formats::Reader& input, formats::Reader& output, ProgressMeter& progress);
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

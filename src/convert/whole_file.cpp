@@ -9,7 +9,8 @@
 #include "io/input_file.hpp"
 #include "io/output_file.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 Result<std::string> read_whole_file(const std::string& path, std::uint64_t max_bytes) {
   return guarded(path, [&]() -> Result<std::string> {
@@ -28,7 +29,7 @@ Result<std::string> read_whole_file(const std::string& path, std::uint64_t max_b
 
 Result<std::string> read_other_data(const std::string& path) {
   return guarded(path, [&]() -> Result<std::string> {
-    const Result<conversion::OpenedInput> input = conversion::open_input(path, "", {});
+    const Result<file_conversion::OpenedInput> input = file_conversion::open_input(path, "", {});
     if (!input) return input.error();
     return std::string(input->reader->other_data());
   });
@@ -43,4 +44,5 @@ Result<void> write_whole_file(const std::string& path, std::string_view bytes, c
   });
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -10,7 +10,8 @@
 #include "dtype/number_range.hpp"
 #include "dtype/spellings.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 namespace {
 
 constexpr auto castable_types = [] {
@@ -154,4 +155,5 @@ const DTypeFacts& facts(DType dtype) noexcept {
   return is_castable(dtype) ? table.rows[row_number(dtype)] : no_type;
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -10,7 +10,8 @@
 #include "dtype/float_format.hpp"
 #include "tensorcast/dtype.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 struct DTypeRow {
   DType id = DType::undefined;
@@ -347,4 +348,5 @@ static_assert(table_is_sound());
 // Errors: unsupported for uint1, which can only be promoted; invalid_argument for a number without a type.
 [[nodiscard]] Result<void> check_castable(DType dtype);
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

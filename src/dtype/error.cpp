@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtype/formatted.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 std::string_view name(ErrorCode code) noexcept {
   switch (code) {
@@ -34,4 +35,5 @@ std::string Error::describe() const {
   return text;
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -5,7 +5,8 @@
 
 #include "tensorcast/export.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 // Which codes are not finite numbers.
 enum class NonFinite : std::uint8_t {
@@ -59,4 +60,5 @@ struct FloatFormat {
   friend constexpr bool operator==(const FloatFormat&, const FloatFormat&) = default;
 };
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtype/formatted.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 std::string formatted_arguments(fmt::string_view format, fmt::format_args arguments) {
   return fmt::vformat(format, arguments);
@@ -19,4 +20,5 @@ std::string joined(std::span<const std::string_view> words) {
   return text;
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

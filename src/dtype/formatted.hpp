@@ -10,7 +10,8 @@
 
 #include "tensorcast/export.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 // As fmt::vformat().
 [[nodiscard]] std::string formatted_arguments(fmt::string_view format, fmt::format_args arguments);
@@ -24,4 +25,5 @@ template <class... Arguments>
 // {"a", "b"} is "a, b".
 [[nodiscard]] std::string joined(std::span<const std::string_view> words);
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -7,7 +7,8 @@
 
 #if TENSORCAST_HAS_EXCEPTIONS
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 Error error_of(const std::exception& thrown) noexcept {
   Error error{.code = ErrorCode::internal, .message = "out of memory"};  // short enough to need no memory of its own
@@ -36,6 +37,7 @@ Error error_of(const std::exception& thrown, const std::string& file) noexcept {
   return error;
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast
 
 #endif

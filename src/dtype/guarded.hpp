@@ -8,7 +8,8 @@
 #include "dtype/platform.hpp"
 #include "tensorcast/error.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 // `thrown` as an Error. Code: internal. Message: "out of memory" if an allocation failed, that no thread can be started
 // if the system said so, otherwise the exception's own.
@@ -49,4 +50,5 @@ template <class Body>
 
 #endif
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

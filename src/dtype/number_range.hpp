@@ -6,7 +6,8 @@
 
 #include "dtype/dtype_table.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 // Precondition: the power is a normal float64.
 [[nodiscard]] constexpr double power_of_two(int exponent) noexcept {
@@ -41,4 +42,5 @@ namespace tensorcast::inline TENSORCAST_ABI {
   return lowest_of(from) < lowest_of(to) || largest_of(from) > largest_of(to);
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -11,7 +11,8 @@
 #include "dtype/dtype_table.hpp"
 #include "dtype/formatted.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 namespace {
 
 constexpr std::array<std::string_view, 1> uint1_spellings = {"uint1"};  // has no row: no type of casts
@@ -289,4 +290,5 @@ Result<DType> parse_dtype(std::string_view spelling) {
                .hint = formatted("did you mean {}?", joined(names_of(nearest_dtypes(key))))};
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

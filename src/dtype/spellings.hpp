@@ -6,9 +6,11 @@
 
 #include "tensorcast/dtype.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 // All spellings of `dtype` as people write them, canonical name first. uint1 has one; undefined has none.
 [[nodiscard]] std::span<const std::string_view> spellings(DType dtype) noexcept;
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

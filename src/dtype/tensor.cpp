@@ -5,7 +5,8 @@
 
 #include "dtype/formatted.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 Result<std::size_t> element_count(std::span<const std::int64_t> shape) {
   std::size_t count = 1;
@@ -106,4 +107,5 @@ Result<Tensor> Tensor::reshaped(Shape shape) const {
   return tensor;
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

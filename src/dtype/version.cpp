@@ -4,10 +4,12 @@
 #define TENSORCAST_DOTTED(major, minor, patch) \
   TENSORCAST_TEXT(major) "." TENSORCAST_TEXT(minor) "." TENSORCAST_TEXT(patch)
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 const char* version() noexcept {
   return TENSORCAST_DOTTED(TENSORCAST_VERSION_MAJOR, TENSORCAST_VERSION_MINOR, TENSORCAST_VERSION_PATCH);
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

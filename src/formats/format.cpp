@@ -4,14 +4,16 @@
 
 #include "io/memory_budget.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 DType SourceTypes::of(std::string_view tensor) const noexcept {
   const auto found = std::find_if(named.begin(), named.end(), [&](const auto& entry) { return entry.first == tensor; });
   return found == named.end() ? all : found->second;
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast
 
 namespace tensorcast::formats {
 

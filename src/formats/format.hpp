@@ -147,7 +147,7 @@ struct Format {
   std::vector<std::size_t> (*layout)(std::span<const TensorInfo> tensors) = nullptr;
 };
 
-[[nodiscard]] std::span<const Format* const> all_formats() noexcept;  // formats/registry.cpp: the one list
+[[nodiscard]] std::span<const Format* const> all_formats() noexcept;  // formats/format_list.cpp: the one list
 [[nodiscard]] const Format* find_format(std::string_view name) noexcept;
 // Reports whether the name of a file has the extension of a format.
 [[nodiscard]] bool has_extension(std::string_view path);

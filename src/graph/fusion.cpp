@@ -4,7 +4,7 @@
 
 #include "codec/policy.hpp"
 #include "dtype/number_range.hpp"
-#include "graph/plan.hpp"
+#include "graph/execution_plan.hpp"
 
 namespace tensorcast::graph {
 namespace {

@@ -9,8 +9,8 @@
 #include <tuple>
 
 #include "graph/graph_testing.hpp"
-#include "graph/plan.hpp"
-#include "graph/run.hpp"
+#include "graph/execution_plan.hpp"
+#include "graph/run_plan.hpp"
 
 namespace tensorcast::graph {
 namespace {

@@ -1,6 +1,6 @@
 #include <algorithm>
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/plan.hpp"
+#include "graph/execution_plan.hpp"
 
 namespace tensorcast::graph {
 

@@ -8,11 +8,12 @@
 
 #include "codec/reference_cast.hpp"
 #include "dtype/guarded.hpp"
-#include "graph/conversion.hpp"
+#include "graph/graph_value.hpp"
 #include "graph/inference.hpp"
 #include "graph/saturation.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 namespace {
 
 Error invalid(std::string message, std::string hint = {}) {
@@ -168,4 +169,5 @@ Result<std::vector<NamedTensor>> CastLikeNode::forward(const Tensor& input, cons
   return convert(input, target_type.dtype());
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -9,10 +9,11 @@
 #include "cast/conversion.hpp"
 #include "dtype/guarded.hpp"
 #include "graph/inference.hpp"
-#include "graph/plan.hpp"
-#include "graph/run.hpp"
+#include "graph/execution_plan.hpp"
+#include "graph/run_plan.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 struct Program::Impl {
   std::vector<ValueInfo> inputs;
@@ -106,4 +107,5 @@ Result<std::vector<NamedTensor>> Program::run(std::span<const NamedTensor> input
   });
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -102,7 +102,8 @@ bool Place::is_below(const Place& folder) const noexcept {
 
 }  // namespace tensorcast::io
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 namespace {
 
 Result<void> check_places(const PathUse& written, std::span<const PathUse> others) {
@@ -134,4 +135,5 @@ Result<void> check_apart(const PathUse& written, std::span<const PathUse> others
   return guarded([&] { return check_places(written, others); });
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -28,7 +28,8 @@ extern const Ops ops;
 
 }  // namespace tensorcast::kernels
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 namespace {
 
 #if defined(__x86_64__)
@@ -138,7 +139,8 @@ Target choose() noexcept {
 }
 
 }  // namespace
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast
 
 namespace tensorcast::kernels {
 
@@ -149,7 +151,8 @@ const Ops& ops_of(Target target) noexcept {
 
 }  // namespace tensorcast::kernels
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 Target active_target() noexcept {
   static const Target target = choose();
@@ -163,4 +166,5 @@ std::string_view name(Target target) noexcept {
   return index < target_rows.size() ? target_rows[index].name : "unknown";
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

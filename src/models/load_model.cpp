@@ -10,7 +10,8 @@
 #include "models/model_format.hpp"
 #include "tensorcast/model.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 namespace {
 
 using models::model_formats;
@@ -114,4 +115,5 @@ Result<Model> parse_model(std::span<const std::byte> bytes, const LoadModelOptio
   return guarded([&] { return parse(bytes, options); });
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -4,7 +4,8 @@
 #include <bit>
 #include <cstdint>
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 namespace {
 
 using NodeSet = std::uint64_t;
@@ -68,4 +69,5 @@ DType common_type(const Lattice& lattice, DType a, DType b) {
   return bound && common != a && common != b ? DType::undefined : common;
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

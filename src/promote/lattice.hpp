@@ -7,7 +7,8 @@
 
 #include "tensorcast/dtype.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 struct Edge {
   DType lower;
@@ -33,4 +34,5 @@ struct Lattice {
 // Returns the common type; undefined if there is none. Precondition: both are in lattice.types.
 [[nodiscard]] DType common_type(const Lattice& lattice, DType a, DType b);
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

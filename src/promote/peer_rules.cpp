@@ -6,7 +6,8 @@
 
 #include "dtype/formatted.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 namespace {
 
 using enum DType;
@@ -277,4 +278,5 @@ Result<DType> promote_as_peer(PromoteOperand a, PromoteOperand b, const PromoteO
   return common;
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -4,7 +4,8 @@
 #include "promote/lattice.hpp"
 #include "tensorcast/promote.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 struct PeerRules {
   std::string_view owner;  // the system's name for itself
@@ -17,4 +18,5 @@ struct PeerRules {
 // Precondition: find_peer_rules(options.rules) is not null.
 [[nodiscard]] Result<DType> promote_as_peer(PromoteOperand a, PromoteOperand b, const PromoteOptions& options);
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -11,7 +11,8 @@
 #include "options/promote_options.hpp"
 #include "promote/peer_rules.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 namespace {
 
 // Rule 0: the operation's own list: 17 of the 26 types of ONNX, and uint1.
@@ -167,4 +168,5 @@ Result<DType> promote_types(PromoteOperand a, PromoteOperand b, const PromoteOpt
   return options.rules == PromoteRules::openvino ? promote_as_openvino(a, b, options) : promote_as_peer(a, b, options);
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -5,7 +5,8 @@
 #include "options/cast_report.hpp"
 #include "tensorcast/cast.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 double CastReport::snr_db() const noexcept {
   if (noise_power == 0.0) return std::numeric_limits<double>::infinity();
@@ -20,4 +21,5 @@ void CastReport::merge(const CastReport& other) noexcept {
   });
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -14,7 +14,7 @@
 #include "measure.hpp"
 #include "options.hpp"
 #include "report_json.hpp"
-#include "table.hpp"
+#include "text_table.hpp"
 #include "tensorcast/target.hpp"
 #include "terminal.hpp"
 

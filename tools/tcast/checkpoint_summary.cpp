@@ -10,7 +10,7 @@
 #include "failure.hpp"
 #include "printable.hpp"
 #include "result_json.hpp"
-#include "table.hpp"
+#include "text_table.hpp"
 
 namespace tcast {
 namespace {

@@ -12,7 +12,7 @@
 #include "options/cast_options.hpp"
 #include "printable.hpp"
 #include "result_json.hpp"
-#include "table.hpp"
+#include "text_table.hpp"
 
 namespace tcast {
 namespace {

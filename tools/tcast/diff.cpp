@@ -15,7 +15,7 @@
 #include "printable.hpp"
 #include "progress_bar.hpp"
 #include "report_json.hpp"
-#include "table.hpp"
+#include "text_table.hpp"
 #include "tensorcast/checkpoint.hpp"
 #include "terminal.hpp"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "report_json.hpp"
-#include "table.hpp"
+#include "text_table.hpp"
 #include "tensorcast/checkpoint.hpp"
 
 namespace tcast {

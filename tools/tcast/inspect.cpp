@@ -21,7 +21,7 @@
 #include "quantized_text.hpp"
 #include "report_json.hpp"
 #include "standard_streams.hpp"
-#include "table.hpp"
+#include "text_table.hpp"
 #include "tensorcast/checkpoint.hpp"
 #include "tensorcast/onnx.hpp"
 #include "tensorcast/whole_file.hpp"

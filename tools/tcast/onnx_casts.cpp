@@ -12,7 +12,7 @@
 #include "printable.hpp"
 #include "report_json.hpp"
 #include "result_json.hpp"
-#include "table.hpp"
+#include "text_table.hpp"
 #include "tensorcast/onnx.hpp"
 #include "terminal.hpp"
 

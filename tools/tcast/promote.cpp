@@ -12,7 +12,7 @@
 #include "failure.hpp"
 #include "options.hpp"
 #include "report_json.hpp"
-#include "table.hpp"
+#include "text_table.hpp"
 #include "terminal.hpp"
 
 namespace tcast {

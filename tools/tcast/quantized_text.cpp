@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "printable.hpp"
-#include "table.hpp"
+#include "text_table.hpp"
 #include "value_text.hpp"
 
 namespace tcast {

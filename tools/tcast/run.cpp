@@ -15,7 +15,7 @@
 #include "output_names.hpp"
 #include "printable.hpp"
 #include "report_json.hpp"
-#include "table.hpp"
+#include "text_table.hpp"
 #include "tensorcast/model.hpp"
 #include "tensorcast/tensor_file.hpp"
 #include "tensorcast/whole_file.hpp"

@@ -8,7 +8,7 @@
 #include "command.hpp"
 #include "options.hpp"
 #include "report_json.hpp"
-#include "table.hpp"
+#include "text_table.hpp"
 #include "tensorcast/dtype.hpp"
 #include "terminal.hpp"
 

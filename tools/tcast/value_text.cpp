@@ -8,7 +8,7 @@
 
 #include "decimal_text.hpp"
 #include "printable.hpp"
-#include "table.hpp"
+#include "text_table.hpp"
 #include "tensorcast/dtype.hpp"
 
 namespace tcast {

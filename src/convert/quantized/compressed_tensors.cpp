@@ -14,7 +14,7 @@ namespace {
 
 // One of config_groups.
 struct Group {
-  std::vector<conversion::NamePattern> patterns;  // of "re:..."
+  std::vector<file_conversion::NamePattern> patterns;  // of "re:..."
   std::vector<std::string> names;                 // modules, or ends of their names
   bool all_linear = false;                        // a class, such as "Linear"
   std::string format;
@@ -34,7 +34,7 @@ std::vector<Group> read_groups(const Json& section) {
     if (group.format.empty()) group.format = text_in(section, "format");
     for (const std::string& target : texts_in(value, "targets")) {
       if (target.starts_with("re:")) {
-        auto pattern = conversion::NamePattern::compile("^(?:" + target.substr(3) + ")");
+        auto pattern = file_conversion::NamePattern::compile("^(?:" + target.substr(3) + ")");
         if (pattern) group.patterns.push_back(std::move(pattern).value());
       } else if (target.find('.') == std::string::npos && !target.empty() && target[0] >= 'A' && target[0] <= 'Z') {
         group.all_linear = true;
@@ -50,7 +50,7 @@ std::vector<Group> read_groups(const Json& section) {
 // A name beats a class, as in the tool.
 const Group* group_of(const std::vector<Group>& groups, const std::string& module) {
   for (const Group& group : groups) {
-    for (const conversion::NamePattern& pattern : group.patterns) {
+    for (const file_conversion::NamePattern& pattern : group.patterns) {
       if (pattern.matches(module)) return &group;
     }
     for (const std::string& name : group.names) {

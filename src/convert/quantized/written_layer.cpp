@@ -122,7 +122,7 @@ std::vector<std::string> module_targets(const std::vector<std::string>& modules,
   for (const std::string& module : modules) patterns.insert(pattern_of(module));
   if (patterns.size() * 4 > modules.size()) return modules;
   for (const std::string& pattern : patterns) {
-    const auto compiled = conversion::NamePattern::compile("^(?:" + pattern.substr(3) + ")");
+    const auto compiled = file_conversion::NamePattern::compile("^(?:" + pattern.substr(3) + ")");
     if (!compiled) return modules;
     if (std::ranges::any_of(others, [&](const std::string& other) { return compiled->matches(other); })) return modules;
   }

@@ -1,7 +1,7 @@
 #include "kernels/byte_table/table_conversion.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include "codec/packing.hpp"
-#include "kernels/byte_table/six_bits.hpp"
+#include "kernels/byte_table/six_bit_table.hpp"
 #include "kernels/ops.hpp"
 
 namespace tensorcast::kernels {

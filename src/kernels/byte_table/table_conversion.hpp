@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "codec/policy.hpp"
-#include "kernels/byte_table/table.hpp"
+#include "kernels/byte_table/byte_table.hpp"
 #include "tensorcast/target.hpp"
 
 namespace tensorcast::kernels {

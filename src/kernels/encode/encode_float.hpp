@@ -5,7 +5,7 @@
 
 #include "codec/policy.hpp"
 #include "kernels/encode/encode_lane16.hpp"
-#include "kernels/simd/six_bits.hpp"
+#include "kernels/simd/six_bit_registers.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 

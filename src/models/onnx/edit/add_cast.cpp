@@ -356,7 +356,8 @@ Result<AddCastOutcome> edit(const AddCastRequest& request) {
 }  // namespace
 }  // namespace tensorcast::models::onnx
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 Result<AddCastOutcome> add_cast(const AddCastRequest& request) {
   Result<AddCastOutcome> outcome = guarded(request.input, [&] { return models::onnx::edit(request); });
@@ -368,4 +369,5 @@ Result<AddCastOutcome> add_cast(const AddCastRequest& request) {
   return outcome;
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -53,10 +53,12 @@ Result<CleanOutcome> clean(const CleanRequest& request) {
 }  // namespace
 }  // namespace tensorcast::models::onnx
 
-namespace tensorcast::inline TENSORCAST_ABI::onnx {
+namespace tensorcast::onnx {
+inline namespace TENSORCAST_ABI {
 
 Result<CleanOutcome> clean(const CleanRequest& request) {
   return models::onnx::guarded_for_file(request.input, [&] { return models::onnx::clean(request); });
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI::onnx
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast::onnx

@@ -233,10 +233,12 @@ Result<UseTensorcastOutcome> use_tensorcast(const UseTensorcastRequest& request)
 }  // namespace
 }  // namespace tensorcast::models::onnx
 
-namespace tensorcast::inline TENSORCAST_ABI::onnx {
+namespace tensorcast::onnx {
+inline namespace TENSORCAST_ABI {
 
 Result<UseTensorcastOutcome> use_tensorcast(const UseTensorcastRequest& request) {
   return models::onnx::guarded_for_file(request.input, [&] { return models::onnx::use_tensorcast(request); });
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI::onnx
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast::onnx

@@ -486,10 +486,12 @@ Result<ConvertOutcome> convert(const ConvertRequest& given_request) {
 }  // namespace
 }  // namespace tensorcast::models::onnx
 
-namespace tensorcast::inline TENSORCAST_ABI::onnx {
+namespace tensorcast::onnx {
+inline namespace TENSORCAST_ABI {
 
 Result<ConvertOutcome> convert(const ConvertRequest& request) {
   return models::onnx::guarded_for_file(request.input, [&] { return models::onnx::convert(request); });
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI::onnx
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast::onnx

@@ -14,7 +14,7 @@
 namespace tensorcast::models::onnx {
 namespace {
 
-using conversion::NamePattern;
+using file_conversion::NamePattern;
 
 Error refused(std::string what, std::string hint = {}) {
   return Error{.code = ErrorCode::invalid_argument, .message = std::move(what), .hint = std::move(hint)};

@@ -104,8 +104,8 @@ constexpr Overlay tensorrt{
     .float64 = {.others = Kernels::Others::lack},
 };
 
-// Measured with OpenVINO 2026.4.1 on a CPU, in the same way: tests/python/onnx_node_models.py --openvino --with
-// '--runtime any', and tests/python/onnx_fused_models.py. It casts float64 to float32, and infinite numbers to finite
+// Measured with OpenVINO 2026.4.1 on a CPU, in the same way: tests/interop/onnx_node_models.py --openvino --with
+// '--runtime any', and tests/interop/onnx_fused_models.py. It casts float64 to float32, and infinite numbers to finite
 // ones.
 constexpr std::string_view openvino_fused =
     "Attention BiasGelu FastGelu FusedMatMul Gelu MultiHeadAttention SkipLayerNormalization "

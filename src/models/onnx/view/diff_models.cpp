@@ -159,7 +159,7 @@ Result<void> compare_elements(const Side& a, const Initializer& in_a, const Side
   result.equal = from.dtype == to.dtype && from.shape == to.shape && in_a.sparse == in_b.sparse;
   const bool numbers = from.dtype != DType::string && to.dtype != DType::string;
   if (headers_only || from.shape != to.shape || !numbers || in_a.sparse) return {};
-  conversion::NumberDifference found;
+  file_conversion::NumberDifference found;
   std::vector<std::byte> raw;
   std::vector<double> x;
   std::vector<double> y;
@@ -239,10 +239,12 @@ Result<DiffOutcome> diff(const DiffRequest& request) {
 }  // namespace
 }  // namespace tensorcast::models::onnx
 
-namespace tensorcast::inline TENSORCAST_ABI::onnx {
+namespace tensorcast::onnx {
+inline namespace TENSORCAST_ABI {
 
 Result<DiffOutcome> diff(const DiffRequest& request) {
   return models::onnx::guarded_for_file(request.a, [&] { return models::onnx::diff(request); });
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI::onnx
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast::onnx

@@ -271,10 +271,12 @@ Result<std::string> draw(const DrawRequest& request) {
 }  // namespace
 }  // namespace tensorcast::models::onnx
 
-namespace tensorcast::inline TENSORCAST_ABI::onnx {
+namespace tensorcast::onnx {
+inline namespace TENSORCAST_ABI {
 
 Result<std::string> draw(const DrawRequest& request) {
   return models::onnx::guarded_for_file(request.input, [&] { return models::onnx::draw(request); });
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI::onnx
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast::onnx

@@ -172,7 +172,8 @@ std::vector<CastInfo> list_casts(const Model& model) {
 
 }  // namespace tensorcast::models::onnx
 
-namespace tensorcast::inline TENSORCAST_ABI::onnx {
+namespace tensorcast::onnx {
+inline namespace TENSORCAST_ABI {
 
 std::string_view name(CastRole role) noexcept {
   constexpr std::string_view names[] = {"consumer",    "same_type",    "unused",      "duplicate",
@@ -191,4 +192,5 @@ Result<std::vector<CastInfo>> list_casts(const std::string& path) {
   });
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI::onnx
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast::onnx

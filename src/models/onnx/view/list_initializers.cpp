@@ -132,7 +132,8 @@ Result<std::vector<std::string>> list_external_files(const std::string& path) {
 }  // namespace
 }  // namespace tensorcast::models::onnx
 
-namespace tensorcast::inline TENSORCAST_ABI::onnx {
+namespace tensorcast::onnx {
+inline namespace TENSORCAST_ABI {
 
 Result<FileSummary> list_initializers(const std::string& model) {
   return models::onnx::guarded_for_file(model, [&] { return models::onnx::list_initializers(model); });
@@ -142,4 +143,5 @@ Result<std::vector<std::string>> list_external_files(const std::string& model) {
   return models::onnx::guarded_for_file(model, [&] { return models::onnx::list_external_files(model); });
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI::onnx
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast::onnx

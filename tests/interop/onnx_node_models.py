@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """ONNX's own node tests with float32 inputs, converted by `tcast onnx convert`: all of them, or a sample.
 
-    python tests/python/onnx_node_models.py --tcast PROGRAM [--to TYPE ...] [--only REGEX] [--every N] [--back] [--openvino]
+    python tests/interop/onnx_node_models.py --tcast PROGRAM [--to TYPE ...] [--only REGEX] [--every N] [--back] [--openvino]
 
 A model that ONNX Runtime, or OpenVINO on a CPU, runs must be valid after its conversion, load, run, give nearly the same, and a second
 conversion must change nothing. The last line counts.

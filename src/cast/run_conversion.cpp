@@ -17,7 +17,8 @@
 #include <mutex>
 #endif
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 #if TENSORCAST_HAS_KERNELS
 namespace {
@@ -128,4 +129,5 @@ Result<void> run(const Conversion& whole, const codec::Policy& policy, const Exe
 
 #endif
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -1,4 +1,4 @@
-#include "table.hpp"
+#include "text_table.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "kernels/byte_table/table.hpp"
+#include "kernels/byte_table/byte_table.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "graph/buffer_pool.hpp"
-#include "graph/plan.hpp"
+#include "graph/execution_plan.hpp"
 
 namespace tensorcast::graph {
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random models with subgraphs, captures, shared initializers, functions, sequences and Casts, from a seed.
 
-    python tests/python/random_onnx_models.py --tcast PROGRAM [--seeds FIRST:END] [--to TYPE ...]
+    python tests/interop/random_onnx_models.py --tcast PROGRAM [--seeds FIRST:END] [--to TYPE ...]
 
 Each is converted with random options, and back; onnx_node_models.judge() says what must hold. Prints the seeds that fail.
 Numbers stay small, and no comparison decides anything, so that outputs of all precisions are close.
@@ -21,7 +21,7 @@ from onnx import TensorProto, helper, numpy_helper
 F32, F16, F64, I64, BOOL = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.INT64,
                             TensorProto.BOOL)
 SHAPE = [2, 3]
-# Defects of ONNX Runtime 1.31.1: tests/python/test_onnx_random_models.py.
+# Defects of ONNX Runtime 1.31.1: tests/interop/test_onnx_random_models.py.
 KNOWN = {(140, "float16")}
 TOLERANCE = {"float16": 5e-2, "bfloat16": 0.4, "float64": 5e-3, "float32": 5e-2}
 UNARY = ("Relu", "Sin", "Cos", "Tanh", "Sigmoid", "Neg", "Abs", "Identity", "Softmax", "Erf", "Softplus", "Atan", "HardSwish")

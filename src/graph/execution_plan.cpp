@@ -1,5 +1,5 @@
 // Builds a plan from a graph: names become slots, nodes are put in order and checked, branches become blocks.
-#include "graph/plan.hpp"
+#include "graph/execution_plan.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>

@@ -66,7 +66,7 @@ def initializer_types(graph):
     return {each.name: each.data_type for each in graph.initializer}
 
 
-# All of them: tests/python/onnx_node_models.py.
+# All of them: tests/interop/onnx_node_models.py.
 @pytest.mark.parametrize(("to", "arguments"), [("float16", []), ("bfloat16", []), ("float64", []), ("float16", ["--keep-io-types"]),
                                                ("float64", ["--keep-io-types"])])
 def test_node_models_of_onnx(tcast, tmp_path, to, arguments):
@@ -81,7 +81,7 @@ def test_node_models_of_onnx(tcast, tmp_path, to, arguments):
     assert models > 20
 
 
-# All of them: tests/python/onnx_node_models.py --openvino.
+# All of them: tests/interop/onnx_node_models.py --openvino.
 def test_node_models_of_onnx_in_openvino(tcast, tmp_path):
     pytest.importorskip("openvino")
     engine = onnx_node_models.run_in_openvino

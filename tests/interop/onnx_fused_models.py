@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models of one operator each into which ONNX Runtime fuses transformers, with float32 inputs: all that there are.
 
-    python tests/python/onnx_fused_models.py --tcast PROGRAM [--to TYPE ...] [--openvino] [--with ARGUMENTS]
+    python tests/interop/onnx_fused_models.py --tcast PROGRAM [--to TYPE ...] [--openvino] [--with ARGUMENTS]
 
 Each is converted and judged as onnx_node_models.py does it, without ONNX's checker, which knows no such operator.
 """

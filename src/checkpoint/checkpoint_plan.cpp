@@ -1,4 +1,4 @@
-#include "checkpoint/plan.hpp"
+#include "checkpoint/checkpoint_plan.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
@@ -48,7 +48,7 @@ std::string module_of(const std::string& name) {
 
 class Planning {
  public:
-  Planning(const ConvertRequest& request, SourceCheckpoint source, conversion::TensorPlanner planner)
+  Planning(const ConvertRequest& request, SourceCheckpoint source, file_conversion::TensorPlanner planner)
       : request_(request), source_(std::move(source)), planner_(std::move(planner)) {
     plan_.source = source_.folder;
     plan_.settings = request;
@@ -106,15 +106,15 @@ class Planning {
     add_model(source_, model, reader);
     const quantized::FoundLayers layers = layers_of(claims_, model, reader);
     Result<quantized::Respelling> respelling =
-        conversion::respelling_of(request_, layers, claims_.texts_of(model), reader);
+        file_conversion::respelling_of(request_, layers, claims_.texts_of(model), reader);
     if (!respelling) return at_shard(std::move(respelling).error(), infos, places);
-    Result<std::vector<conversion::PlannedTensor>> planned = planner_.plan(infos, claim, layers, *respelling);
+    Result<std::vector<file_conversion::PlannedTensor>> planned = planner_.plan(infos, claim, layers, *respelling);
     if (!planned) return at_shard(std::move(planned).error(), infos, places);
     note_quantized(model, *planned, claim);
     std::vector<ShardTensor> tensors;
     tensors.reserve(planned->size());
     RespelledSources sources(layers, *respelling, infos, places);
-    for (conversion::PlannedTensor& tensor : *planned) {
+    for (file_conversion::PlannedTensor& tensor : *planned) {
       if (tensor.written != SIZE_MAX) {
         tensors.push_back(sources.shard_tensor(std::move(tensor)));
         continue;
@@ -173,12 +173,12 @@ class Planning {
   }
 
   // Remembers whether the quantized tensors of a folder are known, if its files say that there are some.
-  void note_quantized(const SourceModel& model, const std::vector<conversion::PlannedTensor>& tensors,
+  void note_quantized(const SourceModel& model, const std::vector<file_conversion::PlannedTensor>& tensors,
                       const std::string& claim) {
     if (claim.empty()) return;
     ClaimedFolder& folder = claimed_[model.folder];
     folder.claim = claim;
-    for (const conversion::PlannedTensor& tensor : tensors) {
+    for (const file_conversion::PlannedTensor& tensor : tensors) {
       folder.found = folder.found || tensor.quantized;
       folder.converts = folder.converts || tensor.converts;
     }
@@ -297,25 +297,25 @@ class Planning {
     Result<formats::Metadata> metadata = planner_.metadata_of(shard.metadata);
     if (!metadata) return std::move(metadata).error();
     shard.metadata = std::move(metadata).value();
-    if (decodes || !request_.respell.empty()) conversion::remove_config_texts(shard.metadata);
+    if (decodes || !request_.respell.empty()) file_conversion::remove_config_texts(shard.metadata);
     if (const auto found = respelled_.find(source.folder); found != respelled_.end()) {
       // Without a config.json beside them, the files themselves say how they are quantized.
       const bool config =
           std::ranges::find(source_.others, source.folder + "config.json", &ListedFile::name) != source_.others.end();
-      if (!config || !found->second.metadata_key.empty()) conversion::add_config_text(found->second, shard.metadata);
+      if (!config || !found->second.metadata_key.empty()) file_conversion::add_config_text(found->second, shard.metadata);
     }
-    std::vector<const conversion::PlannedTensor*> written;
+    std::vector<const file_conversion::PlannedTensor*> written;
     for (const ShardTensor& tensor : shard.tensors) written.push_back(&tensor.planned);
-    conversion::record_scale(written, shard.metadata);
+    file_conversion::record_scale(written, shard.metadata);
     model.shards.push_back(plan_.shards.size());
     plan_.shards.push_back(std::move(shard));
     return {};
   }
 
   Result<void> lay_out(PlannedShard& shard) const {
-    std::vector<conversion::PlannedTensor> planned;
+    std::vector<file_conversion::PlannedTensor> planned;
     for (const ShardTensor& tensor : shard.tensors) planned.push_back(tensor.planned);
-    const Result<std::vector<std::size_t>> layout = conversion::layout_of(formats::safetensors_format, planned);
+    const Result<std::vector<std::size_t>> layout = file_conversion::layout_of(formats::safetensors_format, planned);
     if (!layout) return layout.error();
     std::vector<ShardTensor> ordered;
     std::vector<formats::TensorInfo> targets;
@@ -358,7 +358,7 @@ class Planning {
       const auto found = quantized_.find(folder);
       const bool decodes = found != quantized_.end() && !found->second.decoded.empty();
       if (const auto respelled = respelled_.find(folder);
-          respelled != respelled_.end() && conversion::may_claim_quantization(last)) {
+          respelled != respelled_.end() && file_conversion::may_claim_quantization(last)) {
         if (last != "config.json") {
           plan_.left_out.push_back({.name = file.name, .bytes = file.bytes});  // of the old spelling
           continue;
@@ -367,7 +367,7 @@ class Planning {
         config.section = section.is_null() ? std::string() : section.dump();
         config.unquantized = section.is_null();
       }
-      if (decodes && conversion::may_claim_quantization(last)) {
+      if (decodes && file_conversion::may_claim_quantization(last)) {
         config.unquantized = !found->second.stays;
         if (!config.unquantized) config.decoded = found->second.decoded;
         if (config.unquantized && last != "config.json") {
@@ -450,7 +450,7 @@ class Planning {
   const ConvertRequest& request_;
   SourceCheckpoint source_;
   Claims claims_{source_};
-  conversion::TensorPlanner planner_;
+  file_conversion::TensorPlanner planner_;
   CheckpointPlan plan_;
   std::map<std::string, FolderTypes> types_;
   std::map<std::string, ClaimedFolder> claimed_;
@@ -526,8 +526,8 @@ Result<CheckpointPlan> make_checkpoint_plan(const ConvertRequest& request) {
                  .file = request.input};
   }
   // Patterns are checked first, so that a typing error costs nothing.
-  Result<conversion::TensorPlanner> planner =
-      conversion::TensorPlanner::create(request, formats::safetensors_format, formats::safetensors_format);
+  Result<file_conversion::TensorPlanner> planner =
+      file_conversion::TensorPlanner::create(request, formats::safetensors_format, formats::safetensors_format);
   if (!planner) return std::move(planner).error();
   Result<SourceCheckpoint> source = read_source(request.input, request.filter.skip_files);
   if (!source) return std::move(source).error();
@@ -545,7 +545,7 @@ ConvertOutcome outcome_of(const CheckpointPlan& plan) {
     outcome.shards.push_back(
         {.file = shard.name, .bytes_in = shard.bytes_in(), .bytes_out = shard.bytes, .tensors = shard.tensors.size()});
     for (const ShardTensor& tensor : shard.tensors) {
-      outcome.tensors.push_back(conversion::planned_outcome(tensor.planned));
+      outcome.tensors.push_back(file_conversion::planned_outcome(tensor.planned));
       outcome.tensors.back().file = shard.name;
     }
   }

@@ -1,5 +1,5 @@
 // Plans of checkpoints, and their text.
-#include "checkpoint/plan.hpp"
+#include "checkpoint/checkpoint_plan.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
@@ -61,7 +61,7 @@ TEST(CheckpointPlan, ItsTextIsReadAsItWasWritten) {
   const Result<CheckpointPlan> read = parse_plan(text, "plan");
   ASSERT_TRUE(read) << read.error().describe();
   EXPECT_EQ(plan_text(*read), text);
-  const conversion::PlannedTensor& scaled = read->shards.at(1).tensors.at(0).planned;
+  const file_conversion::PlannedTensor& scaled = read->shards.at(1).tensors.at(0).planned;
   EXPECT_EQ(scaled.reason.why, TypeReason::rule);
   EXPECT_EQ(scaled.reason.number, 1u);
   EXPECT_EQ(scaled.scale, 2.0);

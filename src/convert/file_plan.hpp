@@ -13,7 +13,7 @@
 #include "formats/format.hpp"
 #include "tensorcast/file.hpp"
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 
 struct PlannedTensor {
   formats::TensorInfo target;  // name, type and shape in the output
@@ -100,4 +100,4 @@ class TensorPlanner {
 [[nodiscard]] Result<std::vector<std::size_t>> layout_of(const formats::Format& output,
                                                          std::span<const PlannedTensor> tensors);
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

@@ -1,4 +1,4 @@
-#include "convert/plan.hpp"
+#include "convert/file_plan.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
@@ -21,7 +21,7 @@
 #include "io/system_calls.hpp"
 #include "tensorcast/tensor.hpp"
 
-namespace tensorcast::conversion {
+namespace tensorcast::file_conversion {
 namespace {
 
 using formats::Format;
@@ -591,4 +591,4 @@ TensorOutcome planned_outcome(const PlannedTensor& tensor) {
           .scheme = tensor.scheme};
 }
 
-}  // namespace tensorcast::conversion
+}  // namespace tensorcast::file_conversion

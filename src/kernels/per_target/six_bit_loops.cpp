@@ -1,4 +1,4 @@
-#include "kernels/simd/six_bits.hpp"
+#include "kernels/simd/six_bit_registers.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/per_target/functions.hpp"
 

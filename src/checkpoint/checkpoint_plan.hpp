@@ -9,7 +9,7 @@
 #include "checkpoint/decoded_layer.hpp"
 #include "checkpoint/source.hpp"
 #include "checkpoint/written_part.hpp"
-#include "convert/plan.hpp"
+#include "convert/file_plan.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast::checkpoint {
@@ -24,7 +24,7 @@ struct PlannedInput {
 };
 
 struct ShardTensor {
-  conversion::PlannedTensor planned;  // its `source` is not used
+  file_conversion::PlannedTensor planned;  // its `source` is not used
   std::size_t input = 0;              // index in CheckpointPlan::inputs
   std::uint64_t begin = 0;            // of its bytes in that file
   // Of a layer that is decoded; `input` and `begin` are then those of its codes. Null: a tensor.

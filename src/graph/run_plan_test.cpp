@@ -1,5 +1,5 @@
 // Memory of the values of a run: reuse, aliasing, lifetimes.
-#include "graph/run.hpp"
+#include "graph/run_plan.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <memory>

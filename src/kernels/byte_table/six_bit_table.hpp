@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "dtype/dtype_table.hpp"
-#include "kernels/byte_table/table.hpp"
+#include "kernels/byte_table/byte_table.hpp"
 #include "kernels/ops.hpp"
 
 namespace tensorcast::kernels::byte_table {

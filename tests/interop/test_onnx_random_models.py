@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tcast onnx convert` on random models: valid, loading, close, unchanged by a second conversion, and back to float32.
 
-More: python tests/python/random_onnx_models.py --tcast PROGRAM --seeds 0:1000. Of the first 150 seeds, ONNX Runtime
+More: python tests/interop/random_onnx_models.py --tcast PROGRAM --seeds 0:1000. Of the first 150 seeds, ONNX Runtime
 1.31.1 cannot run one model in float16 (140), by the defect that the last test shows.
 """
 

@@ -1,10 +1,10 @@
-#include "graph/run.hpp"
+#include "graph/run_plan.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "graph/conversion.hpp"
+#include "graph/graph_value.hpp"
 #include "graph/inference.hpp"
 #include "tensorcast/promote.hpp"
 

@@ -1,4 +1,4 @@
-#include "kernels/byte_table/six_bits.hpp"
+#include "kernels/byte_table/six_bit_table.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 

@@ -1,4 +1,4 @@
-#include "graph/conversion.hpp"
+#include "graph/graph_value.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <utility>
