@@ -97,6 +97,55 @@ typedef struct tc_tensor_outcome {
 TC_API tc_status tc_convert_outcome_tensor(const tc_convert_outcome* outcome, size_t index, tc_tensor_outcome* tensor);
 TC_API tc_status tc_convert_outcome_report(const tc_convert_outcome* outcome, size_t index, tc_cast_report* report);
 
+/* The quantized weights of a file or of a folder of a checkpoint, read one by one: codes and scales as they are stored, or
+   the numbers that they stand for. One thread uses a file at a time. Strings and shapes are valid until it is closed. */
+typedef struct tc_quantized_file tc_quantized_file;
+
+/* Reads headers and configurations. Errors: TC_IO, TC_PARSE, TC_UNSUPPORTED; *file is unchanged. */
+TC_API tc_status tc_quantized_file_open(const char* path, tc_quantized_file** file);
+TC_API void tc_quantized_file_close(tc_quantized_file* file); /* NULL is allowed */
+TC_API size_t tc_quantized_file_layer_count(const tc_quantized_file* file);
+
+/* A weight of a quantized model. Grows as tc_cast_options do. */
+typedef struct tc_quantized_layer {
+  size_t struct_size;    /* sizeof(tc_quantized_layer) */
+  const char* name;      /* of the weight that it decodes to */
+  const char* spelling;  /* who names and packs tensors so: "deepseek", "compressed-tensors", "gguf" */
+  const char* scheme;    /* "fp8-block", "nvfp4", "int4-group" */
+  const int64_t* shape;  /* of the weight */
+  size_t rank;           /* its dimensions */
+  int64_t block_rows;    /* elements that share a scale; 0: all */
+  int64_t block_columns; /* the same */
+  size_t part_count;     /* its stored tensors */
+  const char* problem;   /* why it is not decoded; "": it is */
+} tc_quantized_layer;
+
+/* A stored tensor of a layer; the first has the codes. Grows as tc_cast_options do. */
+typedef struct tc_quantized_part {
+  size_t struct_size; /* sizeof(tc_quantized_part) */
+  const char* role;   /* "codes", "scales", "global_scale", "zero_points", "biases", "group_index", ... */
+  const char* name;   /* of the tensor */
+  const int64_t* shape;
+  size_t rank;
+  uint64_t bytes;
+  tc_dtype dtype; /* TC_UINT8, in rows of bytes, for a type that has no tc_dtype, as GGUF's */
+} tc_quantized_part;
+
+/* Fill the structs, whose struct_size is set. Errors: TC_INVALID_ARGUMENT: no such layer or part. */
+TC_API tc_status tc_quantized_file_layer(const tc_quantized_file* file, size_t layer, tc_quantized_layer* description);
+TC_API tc_status tc_quantized_file_part(const tc_quantized_file* file, size_t layer, size_t part,
+                                        tc_quantized_part* description);
+
+/* Reads a stored tensor, whose bytes `dst` has room for. Errors: TC_IO; TC_INVALID_ARGUMENT. */
+TC_API tc_status tc_quantized_file_read_part(tc_quantized_file* file, size_t layer, size_t part, void* dst);
+
+/* Decodes elements [first, first + count) of a weight, in C order, to a floating-point type of 8 bits or more: the
+   operations of the tool that wrote it in float32, then one rounding.
+   Options  NULL means the defaults.
+   Errors   TC_IO, TC_PARSE; TC_UNSUPPORTED: the layer has a problem; TC_INVALID_ARGUMENT; as tc_cast. */
+TC_API tc_status tc_quantized_file_dequantize(tc_quantized_file* file, size_t layer, uint64_t first, uint64_t count,
+                                              void* dst, tc_dtype to, const tc_cast_options* options);
+
 #ifdef __cplusplus
 }
 #endif

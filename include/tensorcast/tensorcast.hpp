@@ -13,6 +13,7 @@
 #include "tensorcast/model.hpp"
 #include "tensorcast/node.hpp"
 #include "tensorcast/promote.hpp"
+#include "tensorcast/quantized_file.hpp"
 #include "tensorcast/target.hpp"
 #include "tensorcast/tensor.hpp"
 #include "tensorcast/tensor_file.hpp"

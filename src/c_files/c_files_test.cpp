@@ -130,4 +130,48 @@ TEST_F(CFiles, MistakesAreErrors) {
   tc_convert_outcome_free(nullptr);
 }
 
+TEST_F(CFiles, ReadsQuantizedWeights) {
+  // A block of GGUF's Q8_0: the float16 number 0.5, and 32 codes.
+  std::string file("GGUF\3\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 24);
+  file += std::string("\1\0\0\0\0\0\0\0w\1\0\0\0\40\0\0\0\0\0\0\0\10\0\0\0\0\0\0\0\0\0\0\0", 33);
+  file.resize(64, '\0');
+  file += std::string("\0\70", 2) + std::string(31, '\2') + '\xFC';
+  const std::string path = folder_.put("in.gguf", file);
+  tc_quantized_file* opened = nullptr;
+  ASSERT_EQ(tc_quantized_file_open(path.c_str(), &opened), TC_OK) << tc_last_error();
+  ASSERT_EQ(tc_quantized_file_layer_count(opened), 1u);
+  tc_quantized_layer layer = {};
+  EXPECT_EQ(tc_quantized_file_layer(opened, 0, &layer), TC_INVALID_ARGUMENT) << "struct_size is not set";
+  layer.struct_size = sizeof layer;
+  ASSERT_EQ(tc_quantized_file_layer(opened, 0, &layer), TC_OK);
+  EXPECT_STREQ(layer.name, "w");
+  EXPECT_STREQ(layer.scheme, "q8_0");
+  EXPECT_STREQ(layer.problem, "");
+  EXPECT_EQ(layer.rank, 1u);
+  EXPECT_EQ(layer.shape[0], 32);
+  ASSERT_EQ(layer.part_count, 1u);
+  tc_quantized_part part = {};
+  part.struct_size = sizeof part;
+  ASSERT_EQ(tc_quantized_file_part(opened, 0, 0, &part), TC_OK);
+  EXPECT_STREQ(part.role, "codes");
+  EXPECT_EQ(part.dtype, TC_UINT8);
+  ASSERT_EQ(part.bytes, 34u);
+  std::vector<unsigned char> stored(part.bytes);
+  ASSERT_EQ(tc_quantized_file_read_part(opened, 0, 0, stored.data()), TC_OK);
+  EXPECT_EQ(stored[33], 0xFC);
+  float numbers[2] = {};
+  ASSERT_EQ(tc_quantized_file_dequantize(opened, 0, 30, 2, numbers, TC_FLOAT32, nullptr), TC_OK) << tc_last_error();
+  EXPECT_EQ(numbers[0], 1.0f);
+  EXPECT_EQ(numbers[1], -2.0f);
+  EXPECT_EQ(tc_quantized_file_dequantize(opened, 0, 31, 2, numbers, TC_FLOAT32, nullptr), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_quantized_file_dequantize(opened, 1, 0, 2, numbers, TC_FLOAT32, nullptr), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_quantized_file_dequantize(opened, 0, 0, 2, numbers, 99, nullptr), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_quantized_file_dequantize(opened, 0, 0, 2, nullptr, TC_FLOAT32, nullptr), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_quantized_file_part(opened, 0, 1, &part), TC_INVALID_ARGUMENT);
+  tc_quantized_file_close(opened);
+  tc_quantized_file_close(nullptr);
+  EXPECT_EQ(tc_quantized_file_open(nullptr, &opened), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_quantized_file_open("/nowhere", &opened), TC_IO);
+}
+
 }  // namespace

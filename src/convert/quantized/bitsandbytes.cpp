@@ -1,7 +1,12 @@
 // bitsandbytes: codes of NF4 or FP4 in weight, absmax, quant_map, and quant_state, a JSON text with shape and block
 // size; int8 with SCB, the largest magnitude of each row.
 #include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <cstring>
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/quantized/part_reader.hpp"
 #include "convert/quantized/spelling.hpp"
 
 namespace tensorcast::quantized {
@@ -49,6 +54,28 @@ void complete_nested(const ModelTensors& tensors, const std::string& weight, con
   }
 }
 
+// The numbers of codes are those of the scheme; a file that stores others was made by something else.
+void check_table(const ModelTensors& tensors, std::size_t table, LayerBuilder& builder) {
+  constexpr std::size_t size = 16;
+  constexpr float least = 1e-6F;  // of differences: tools round the quotients of FP4 in their own ways
+  if (table == SIZE_MAX || !builder.ok()) return;
+  std::array<float, size> stored{};
+  const Result<std::vector<std::byte>> bytes = tensors.read(table);
+  if (!bytes) return builder.fail(bytes.error().message, table);
+  if (tensors[table].dtype != DType::float32 || bytes->size() != sizeof stored) {
+    return builder.fail(fmt::format("its 16 numbers are float32, and these are {}", type_and_shape(tensors[table])),
+                        table);
+  }
+  std::memcpy(stored.data(), bytes->data(), sizeof stored);
+  const std::vector<float> known = code_numbers(builder.layer().coding, builder.layer().scheme);
+  for (std::size_t code = 0; code < size; ++code) {
+    if (std::abs(stored[code] - known[code]) <= least) continue;
+    return builder.fail(fmt::format("code {} means {}, and that of {} is {}", code, stored[code],
+                                    builder.layer().scheme, known[code]),
+                        table);
+  }
+}
+
 void add_four_bits(const ModelTensors& tensors, std::size_t state_index, std::vector<Layer>& layers) {
   const std::string& name = tensors[state_index].name;
   const std::string weight = name.substr(0, name.find(state_mark));
@@ -60,8 +87,9 @@ void add_four_bits(const ModelTensors& tensors, std::size_t state_index, std::ve
   layer.parts.push_back({.role = PartRole::state, .tensor = state_index});
   layer.coding = {.element = Element::table, .bits = 4, .packing = Packing::flat};
   const std::size_t scales = builder.need(weight + ".absmax", PartRole::scales);
-  builder.add(weight + ".quant_map", PartRole::table);
+  const std::size_t table = builder.add(weight + ".quant_map", PartRole::table);
   if (layer.scheme != "nf4" && layer.scheme != "fp4") builder.fail("codes of bitsandbytes are nf4 or fp4");
+  check_table(tensors, table, builder);
   const Result<std::vector<std::byte>> bytes = tensors.read(state_index);
   Json state;
   if (bytes) {

@@ -13,6 +13,7 @@ Result<void> DecodedReader::read(std::size_t index, std::uint64_t offset, std::s
   const std::size_t count = inner_.tensors().size();
   if (index < count) return inner_.read(index, offset, out);
   if (open_ != index - count || decoder_ == nullptr) {
+    decoder_.reset();  // if the next one cannot be made, the last one is of another layer
     open_ = index - count;
     const Layer& layer = layers_[open_];
     std::vector<formats::TensorInfo> parts;

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <map>
 
+#include "tensorcast/block.hpp"
+
 namespace tensorcast::quantized {
 namespace {
 
@@ -267,11 +269,19 @@ TEST(Spelling, BitsAndBytes) {
                                            tensor(state, u8, {99})};
   const std::string text = R"({"quant_type": "nf4", "blocksize": 64, "shape": [32, 64], "nested_blocksize": 256,
     "nested_offset": 0.04})";
-  EXPECT_EQ(said(layer(tensors, config, {{state, text}})), "bitsandbytes nf4 a.weight [32, 64] 0x64 of 6");
+  const std::string map = "a.weight.quant_map";
+  std::string numbers(reinterpret_cast<const char*>(nf4_table().data()), nf4_table().size_bytes());
+  EXPECT_EQ(said(layer(tensors, config, {{state, text}, {map, numbers}})),
+            "bitsandbytes nf4 a.weight [32, 64] 0x64 of 6");
+  EXPECT_EQ(said(layer(tensors, config, {{state, text}})), map + ": it cannot be read");
+  numbers[3] = '\x3f';  // the first number is 1
+  EXPECT_EQ(said(layer(tensors, config, {{state, text}, {map, numbers}})),
+            map + ": code 0 means 1, and that of nf4 is -1");
+  numbers[3] = '\xbf';
   for (const char* lie : {R"({"blocksize": 64, "shape": [33, 64]})", R"({"blocksize": 0, "shape": [32, 64]})",
                           R"({"blocksize": 64, "shape": [2147483647, 2147483647, 2147483647]})", "[", "{}",
                           R"({"blocksize": 64, "shape": [32, 64]})", R"({"blocksize": 64, "shape": [-32, -64]})"}) {
-    EXPECT_FALSE(layer(tensors, config, {{state, lie}}).problem.empty()) << lie;
+    EXPECT_FALSE(layer(tensors, config, {{state, lie}, {map, numbers}}).problem.empty()) << lie;
   }
   EXPECT_EQ(said(layer({tensor("a.weight", i8, {4, 64}), tensor("a.SCB", f32, {4}), tensor("a.weight_format", u8, {})},
                        config)),

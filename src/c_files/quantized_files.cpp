@@ -1,0 +1,133 @@
+// The C interface to quantized weights of files.
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "c_api/c_call.hpp"
+#include "tensorcast/c_files.h"
+#include "tensorcast/quantized_file.hpp"
+
+struct tc_quantized_file {
+  tensorcast::QuantizedFile file;
+};
+
+namespace {
+
+using namespace tensorcast::c_api;
+using tensorcast::DType;
+using tensorcast::QuantizedLayer;
+using tensorcast::QuantizedPart;
+using tensorcast::Result;
+
+// The sizes of the first release.
+constexpr size_t first_quantized_layer = sizeof(tc_quantized_layer);
+constexpr size_t first_quantized_part = sizeof(tc_quantized_part);
+
+Result<void> check_layer(const tc_quantized_file* file, size_t layer) {
+  if (file == nullptr) return invalid("the file is null");
+  if (layer >= file->file.layers().size()) return invalid("the file has no layer of this index");
+  return {};
+}
+
+Result<void> check_part(const tc_quantized_file* file, size_t layer, size_t part) {
+  if (Result<void> right = check_layer(file, layer); !right) return right;
+  if (part >= file->file.parts(layer).size()) return invalid("the layer has no tensor of this index");
+  return {};
+}
+
+}  // namespace
+
+extern "C" {
+
+tc_status tc_quantized_file_open(const char* path, tc_quantized_file** file) {
+  return run([&]() -> Result<void> {
+    if (path == nullptr || file == nullptr) return invalid("a pointer is null");
+    Result<tensorcast::QuantizedFile> opened = tensorcast::QuantizedFile::open(path);
+    if (!opened) return std::move(opened).error();
+    *file = std::make_unique<tc_quantized_file>(tc_quantized_file{std::move(opened).value()}).release();
+    return {};
+  });
+}
+
+void tc_quantized_file_close(tc_quantized_file* file) { delete file; }
+
+size_t tc_quantized_file_layer_count(const tc_quantized_file* file) {
+  return file == nullptr ? 0 : file->file.layers().size();
+}
+
+tc_status tc_quantized_file_layer(const tc_quantized_file* file, size_t layer, tc_quantized_layer* description) {
+  return run([&]() -> Result<void> {
+    if (Result<void> right = check_layer(file, layer); !right) return right;
+    if (description == nullptr) return invalid("the description is null");
+    const size_t size = description->struct_size;
+    if (auto fits = check_size(size, first_quantized_layer, "tc_quantized_layer"); !fits) return fits;
+    const QuantizedLayer& found = file->file.layers()[layer];
+    write_struct(description, size, first_quantized_layer,
+                 tc_quantized_layer{.struct_size = size,
+                                    .name = found.name.c_str(),
+                                    .spelling = found.spelling.c_str(),
+                                    .scheme = found.scheme.c_str(),
+                                    .shape = found.shape.data(),
+                                    .rank = found.shape.size(),
+                                    .block_rows = found.block_rows,
+                                    .block_columns = found.block_columns,
+                                    .part_count = file->file.parts(layer).size(),
+                                    .problem = found.problem.c_str()});
+    return {};
+  });
+}
+
+tc_status tc_quantized_file_part(const tc_quantized_file* file, size_t layer, size_t part,
+                                 tc_quantized_part* description) {
+  return run([&]() -> Result<void> {
+    if (Result<void> right = check_part(file, layer, part); !right) return right;
+    if (description == nullptr) return invalid("the description is null");
+    const size_t size = description->struct_size;
+    if (auto fits = check_size(size, first_quantized_part, "tc_quantized_part"); !fits) return fits;
+    const QuantizedPart& found = file->file.parts(layer)[part];
+    write_struct(description, size, first_quantized_part,
+                 tc_quantized_part{.struct_size = size,
+                                   .role = found.role.data(),
+                                   .name = found.name.c_str(),
+                                   .shape = found.shape.data(),
+                                   .rank = found.shape.size(),
+                                   .bytes = found.bytes,
+                                   .dtype = static_cast<tc_dtype>(found.dtype)});
+    return {};
+  });
+}
+
+tc_status tc_quantized_file_read_part(tc_quantized_file* file, size_t layer, size_t part, void* dst) {
+  return run([&]() -> Result<void> {
+    if (Result<void> right = check_part(file, layer, part); !right) return right;
+    Result<tensorcast::Tensor> read = file->file.read_part(layer, part);
+    if (!read) return std::move(read).error();
+    const tensorcast::Tensor tensor = std::move(read).value();
+    if (tensor.bytes().empty()) return {};
+    if (dst == nullptr) return invalid("a buffer is null");
+    std::memcpy(dst, tensor.bytes().data(), tensor.bytes().size());
+    return {};
+  });
+}
+
+tc_status tc_quantized_file_dequantize(tc_quantized_file* file, size_t layer, uint64_t first, uint64_t count, void* dst,
+                                       tc_dtype to, const tc_cast_options* options) {
+  return run([&]() -> Result<void> {
+    if (Result<void> right = check_layer(file, layer); !right) return right;
+    const Result<tc_cast_options> given = read_options(options);
+    if (!given) return given.error();
+    if (dst == nullptr && count != 0) return invalid("a buffer is null");
+    const auto target = static_cast<DType>(to);
+    if (!tensorcast::is_castable(target)) return invalid("no type has this number");
+    const tensorcast::Shape shape{static_cast<int64_t>(count)};
+    const Result<std::size_t> elements = element_count(shape);
+    if (!elements) return elements.error();
+    CallersPool pool(*given);
+    return file->file.dequantize(
+        layer, first, {target, shape, {static_cast<std::byte*>(dst), tensorcast::storage_bytes(target, *elements)}},
+        options_of(*given), pool.execution());
+  });
+}
+
+}  // extern "C"

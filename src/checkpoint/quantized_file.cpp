@@ -1,0 +1,282 @@
+#include "tensorcast/quantized_file.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "checkpoint/folder.hpp"
+#include "checkpoint/shard_reader.hpp"
+#include "checkpoint/tensor_set.hpp"
+#include "convert/aligned_buffer.hpp"
+#include "convert/open_input.hpp"
+#include "convert/quantization_claim.hpp"
+#include "convert/quantized/decoded_reader.hpp"
+#include "convert/quantized/layer_summary.hpp"
+#include "dtype/guarded.hpp"
+#include "tensorcast/checkpoint.hpp"
+
+namespace tensorcast::inline TENSORCAST_ABI {
+namespace {
+
+using formats::TensorInfo;
+using quantized::PartRole;
+
+std::string_view role_name(PartRole role) {
+  switch (role) {
+    case PartRole::codes:
+      return "codes";
+    case PartRole::scales:
+      return "scales";
+    case PartRole::global_scale:
+      return "global_scale";
+    case PartRole::zero_points:
+      return "zero_points";
+    case PartRole::biases:
+      return "biases";
+    case PartRole::group_index:
+      return "group_index";
+    case PartRole::table:
+      return "table";
+    case PartRole::nested_scales:
+      return "nested_scales";
+    case PartRole::nested_table:
+      return "nested_table";
+    case PartRole::state:
+      return "state";
+    case PartRole::activations:
+      break;
+  }
+  return "activations";
+}
+
+// Tensors of types without a DType are read as rows of bytes.
+TensorInfo readable(const TensorInfo& stored) {
+  if (stored.dtype != DType::undefined) return stored;
+  TensorInfo info = stored;
+  info.dtype = DType::uint8;
+  info.count = info.bytes;
+  std::uint64_t rows = 1;
+  if (!info.shape.empty()) info.shape.pop_back();
+  for (const std::int64_t size : info.shape) rows *= static_cast<std::uint64_t>(size);
+  if (rows == 0 || info.bytes % rows != 0) rows = 1, info.shape.clear();
+  info.shape.push_back(static_cast<std::int64_t>(info.bytes / rows));
+  return info;
+}
+
+// What is open, and the layers of all its models.
+struct Opened {
+  std::unique_ptr<io::InputFile> file;  // of a single file; `stored` refers to it
+  std::unique_ptr<formats::Reader> stored;
+  std::vector<quantized::Layer> layers;  // parts are tensors of `stored`
+  std::vector<QuantizedLayer> summaries;
+  std::vector<std::vector<QuantizedPart>> parts;
+  std::string refusal;
+
+  // Adds the layers of a model whose tensors begin at `first`.
+  void add(quantized::FoundLayers found, std::size_t first, const std::string& prefix) {
+    const std::span<const TensorInfo> tensors = std::span(stored->tensors()).subspan(first);
+    for (QuantizedLayer& summary : quantized::summary_of(found, tensors, prefix)) {
+      summaries.push_back(std::move(summary));
+    }
+    for (quantized::Layer& layer : found.layers) {
+      std::vector<QuantizedPart>& stored_parts = parts.emplace_back();
+      for (quantized::Part& part : layer.parts) {
+        const TensorInfo info = readable(tensors[part.tensor]);
+        stored_parts.push_back({.role = role_name(part.role),
+                                .name = prefix + info.name,
+                                .dtype = info.dtype,
+                                .shape = info.shape,
+                                .bytes = info.bytes});
+        part.tensor += first;
+      }
+      layers.push_back(std::move(layer));
+    }
+    if (refusal.empty()) refusal = std::move(found.refusal);
+  }
+};
+
+Result<Opened> open_checkpoint(const std::string& path) {
+  Result<checkpoint::SourceCheckpoint> source = checkpoint::read_source(path);
+  if (!source) return std::move(source).error();
+  Opened opened;
+  auto reader = std::make_unique<checkpoint::ShardReader>();
+  checkpoint::ShardReader& all = *reader;
+  opened.stored = std::move(reader);
+  const checkpoint::Claims claims(*source);
+  for (const checkpoint::SourceModel& model : source->models) {
+    const std::size_t first = all.tensors().size();
+    checkpoint::add_model(*source, model, all);
+    checkpoint::ShardReader alone;
+    checkpoint::add_model(*source, model, alone);
+    opened.add(checkpoint::layers_of(claims, model, alone), first, checkpoint::name_prefix(model));
+  }
+  return opened;
+}
+
+Result<Opened> open_one_file(const std::string& path) {
+  Result<conversion::OpenedInput> input = conversion::open_input(path, "", {});
+  if (!input) return std::move(input).error();
+  Opened opened;
+  opened.file = std::move(input->file);
+  opened.stored = std::move(input->reader);
+  if (!input->format->many_tensors) return opened;
+  std::vector<quantized::ConfigText> texts = conversion::config_texts_beside(path);
+  formats::Reader& reader = *opened.stored;
+  conversion::add_config_texts(reader.metadata(), texts);
+  opened.add(quantized::find_layers(reader.tensors(), texts, quantized::read_with(reader)), 0, "");
+  return opened;
+}
+
+}  // namespace
+
+struct QuantizedFile::State {
+  State(std::string given, Opened found)
+      : path(std::move(given)), opened(std::move(found)), decoded(*opened.stored, opened.layers) {}
+
+  Error at(Error error, const std::string& tensor) const {
+    if (error.file.empty()) error.file = path;
+    if (error.tensor.empty()) error.tensor = tensor;
+    return error;
+  }
+
+  Result<void> check_layer(std::size_t layer) const {
+    if (layer < opened.layers.size()) return {};
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = fmt::format("there are {} quantized layers, and so none of index {}", opened.layers.size(),
+                                        layer),
+                 .file = path};
+  }
+
+  Result<void> check_range(std::size_t layer, std::uint64_t first, std::uint64_t count, DType dtype) const {
+    const QuantizedLayer& summary = opened.summaries[layer];
+    if (!summary.problem.empty()) {
+      return at({.code = ErrorCode::unsupported, .message = summary.problem}, summary.problem_tensor);
+    }
+    if (!is_castable(dtype) || family(dtype) != Family::floating || bit_width(dtype) < 8) {
+      return at({.code = ErrorCode::invalid_argument,
+                 .message = fmt::format("weights are decoded to floating-point types of 8 bits or more, not {}",
+                                        name(dtype))},
+                summary.name);
+    }
+    const std::uint64_t all = quantized::decoded_info(opened.layers[layer]).count;
+    if (first <= all && count <= all - first) return {};
+    return at({.code = ErrorCode::invalid_argument,
+               .message = fmt::format("elements {} to {} of {}", first, first + count, all)},
+              summary.name);
+  }
+
+  // Decodes and rounds in pieces that stay in the cache.
+  Result<void> decode(std::size_t layer, std::uint64_t first, DType dtype, std::span<std::byte> out,
+                      std::uint64_t count, const CastOptions& options, const Execution& execution) {
+    constexpr std::uint64_t piece = std::uint64_t{1} << 16;
+    conversion::AlignedBuffer numbers(std::min(piece, count) * sizeof(float));
+    const std::size_t index = opened.stored->tensors().size() + layer;
+    for (std::uint64_t done = 0; done < count; done += piece) {
+      const std::uint64_t n = std::min(piece, count - done);
+      const std::span<std::byte> bytes = numbers.span().first(n * sizeof(float));
+      if (auto got = decoded.read(index, (first + done) * sizeof(float), bytes); !got) return got;
+      const std::int64_t shape[] = {static_cast<std::int64_t>(n)};
+      const auto to = out.subspan(storage_bytes(dtype, done), storage_bytes(dtype, n));
+      Result<void> rounded = cast(TensorView{DType::float32, shape, bytes}, {dtype, shape, to}, options, execution);
+      if (rounded) continue;
+      if (rounded.error().element) *rounded.error().element += first + done;
+      return rounded;
+    }
+    return {};
+  }
+
+  Result<void> dequantize(std::size_t layer, std::uint64_t first, std::uint64_t count, DType dtype,
+                          std::span<std::byte> out, const CastOptions& options, const Execution& execution) {
+    if (Result<void> right = check_range(layer, first, count, dtype); !right) return right;
+    Result<void> done = decode(layer, first, dtype, out, count, options, execution);
+    if (!done) return at(std::move(done).error(), opened.summaries[layer].name);
+    return done;
+  }
+
+  Result<Tensor> dequantize(std::size_t layer, DType dtype, const CastOptions& options, const Execution& execution) {
+    const std::uint64_t count = quantized::decoded_info(opened.layers[layer]).count;
+    if (Result<void> right = check_range(layer, 0, count, dtype); !right) return std::move(right).error();
+    // Checks the sizes of all parts before memory is taken for a shape that may lie.
+    if (auto fits = decoded.read(opened.stored->tensors().size() + layer, 0, {}); !fits) {
+      return at(std::move(fits).error(), opened.summaries[layer].name);
+    }
+    auto buffer = std::make_shared<conversion::AlignedBuffer>(storage_bytes(dtype, count));
+    Result<void> done = dequantize(layer, 0, count, dtype, buffer->span(), options, execution);
+    if (!done) return std::move(done).error();
+    return Tensor::share({dtype, opened.layers[layer].shape, buffer->span()}, buffer);
+  }
+
+  std::string path;
+  Opened opened;
+  quantized::DecodedReader decoded;
+};
+
+QuantizedFile::QuantizedFile(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+QuantizedFile::QuantizedFile(QuantizedFile&&) noexcept = default;
+QuantizedFile& QuantizedFile::operator=(QuantizedFile&&) noexcept = default;
+QuantizedFile::~QuantizedFile() = default;
+
+Result<QuantizedFile> QuantizedFile::open(const std::string& path) {
+  return guarded(path, [&]() -> Result<QuantizedFile> {
+    const bool folder = is_checkpoint(path) || !checkpoint::is_local(path);
+    Result<Opened> opened = folder ? open_checkpoint(path) : open_one_file(path);
+    if (!opened) return std::move(opened).error();
+    return QuantizedFile(std::make_unique<State>(path, std::move(*opened)));
+  });
+}
+
+const std::vector<QuantizedLayer>& QuantizedFile::layers() const noexcept { return state_->opened.summaries; }
+const std::string& QuantizedFile::refusal() const noexcept { return state_->opened.refusal; }
+
+const std::vector<QuantizedPart>& QuantizedFile::parts(std::size_t layer) const noexcept {
+  return state_->opened.parts[layer];
+}
+
+Result<Tensor> QuantizedFile::read_part(std::size_t layer, std::size_t part) {
+  return guarded(state_->path, [&]() -> Result<Tensor> {
+    if (Result<void> right = state_->check_layer(layer); !right) return std::move(right).error();
+    const std::vector<QuantizedPart>& parts = state_->opened.parts[layer];
+    if (part >= parts.size()) {
+      return state_->at({.code = ErrorCode::invalid_argument,
+                         .message = fmt::format("the layer has {} tensors, and so none of index {}", parts.size(), part)},
+                        state_->opened.summaries[layer].name);
+    }
+    const std::size_t index = state_->opened.layers[layer].parts[part].tensor;
+    if (const auto& problem = state_->opened.stored->tensors()[index].problem) {
+      return state_->at(*problem, parts[part].name);
+    }
+    auto buffer = std::make_shared<conversion::AlignedBuffer>(parts[part].bytes);
+    if (Result<void> got = state_->opened.stored->read(index, 0, buffer->span()); !got) {
+      return state_->at(std::move(got).error(), parts[part].name);
+    }
+    return Tensor::share({parts[part].dtype, parts[part].shape, buffer->span()}, buffer);
+  });
+}
+
+Result<Tensor> QuantizedFile::dequantize(std::size_t layer, DType dtype, const CastOptions& options,
+                                         const Execution& execution) {
+  return guarded(state_->path, [&]() -> Result<Tensor> {
+    if (Result<void> right = state_->check_layer(layer); !right) return std::move(right).error();
+    return state_->dequantize(layer, dtype, options, execution);
+  });
+}
+
+Result<void> QuantizedFile::dequantize(std::size_t layer, std::uint64_t first, const MutableTensorView& out,
+                                       const CastOptions& options, const Execution& execution) {
+  return guarded(state_->path, [&]() -> Result<void> {
+    if (Result<void> right = state_->check_layer(layer); !right) return right;
+    const Result<std::size_t> count = element_count(out.shape);
+    if (!count) return count.error();
+    if (Result<void> right = state_->check_range(layer, first, *count, out.dtype); !right) return right;
+    if (storage_bytes(out.dtype, *count) != out.bytes.size()) {
+      return Error{.code = ErrorCode::invalid_argument,
+                   .message = fmt::format("{} elements of {} do not take {} bytes", *count, name(out.dtype),
+                                          out.bytes.size()),
+                   .file = state_->path};
+    }
+    return state_->dequantize(layer, first, *count, out.dtype, out.bytes, options, execution);
+  });
+}
+
+}  // namespace tensorcast::inline TENSORCAST_ABI
