@@ -115,15 +115,15 @@ Result<Opened> open_checkpoint(const std::string& path) {
 }
 
 Result<Opened> open_one_file(const std::string& path) {
-  Result<conversion::OpenedInput> input = conversion::open_input(path, "", {});
+  Result<file_conversion::OpenedInput> input = file_conversion::open_input(path, "", {});
   if (!input) return std::move(input).error();
   Opened opened;
   opened.file = std::move(input->file);
   opened.stored = std::move(input->reader);
   if (!input->format->many_tensors) return opened;
-  std::vector<quantized::ConfigText> texts = conversion::config_texts_beside(path);
+  std::vector<quantized::ConfigText> texts = file_conversion::config_texts_beside(path);
   formats::Reader& reader = *opened.stored;
-  conversion::add_config_texts(reader.metadata(), texts);
+  file_conversion::add_config_texts(reader.metadata(), texts);
   opened.add(quantized::find_layers(reader.tensors(), texts, quantized::read_with(reader)), 0, "");
   return opened;
 }
@@ -170,7 +170,7 @@ struct QuantizedFile::State {
   Result<void> decode(std::size_t layer, std::uint64_t first, DType dtype, std::span<std::byte> out,
                       std::uint64_t count, const CastOptions& options, const Execution& execution) {
     constexpr std::uint64_t piece = std::uint64_t{1} << 16;
-    conversion::AlignedBuffer numbers(std::min(piece, count) * sizeof(float));
+    file_conversion::AlignedBuffer numbers(std::min(piece, count) * sizeof(float));
     const std::size_t index = opened.stored->tensors().size() + layer;
     for (std::uint64_t done = 0; done < count; done += piece) {
       const std::uint64_t n = std::min(piece, count - done);
@@ -201,7 +201,7 @@ struct QuantizedFile::State {
     if (auto fits = decoded.read(opened.stored->tensors().size() + layer, 0, {}); !fits) {
       return at(std::move(fits).error(), opened.summaries[layer].name);
     }
-    auto buffer = std::make_shared<conversion::AlignedBuffer>(storage_bytes(dtype, count));
+    auto buffer = std::make_shared<file_conversion::AlignedBuffer>(storage_bytes(dtype, count));
     Result<void> done = dequantize(layer, 0, count, dtype, buffer->span(), options, execution);
     if (!done) return std::move(done).error();
     return Tensor::share({dtype, opened.layers[layer].shape, buffer->span()}, buffer);
@@ -246,7 +246,7 @@ Result<Tensor> QuantizedFile::read_part(std::size_t layer, std::size_t part) {
     if (const auto& problem = state_->opened.stored->tensors()[index].problem) {
       return state_->at(*problem, parts[part].name);
     }
-    auto buffer = std::make_shared<conversion::AlignedBuffer>(parts[part].bytes);
+    auto buffer = std::make_shared<file_conversion::AlignedBuffer>(parts[part].bytes);
     if (Result<void> got = state_->opened.stored->read(index, 0, buffer->span()); !got) {
       return state_->at(std::move(got).error(), parts[part].name);
     }
