@@ -97,8 +97,9 @@ typedef struct tc_tensor_outcome {
 TC_API tc_status tc_convert_outcome_tensor(const tc_convert_outcome* outcome, size_t index, tc_tensor_outcome* tensor);
 TC_API tc_status tc_convert_outcome_report(const tc_convert_outcome* outcome, size_t index, tc_cast_report* report);
 
-/* The quantized weights of a file or of a folder of a checkpoint, read one by one: codes and scales as they are stored, or
-   the numbers that they stand for. One thread uses a file at a time. Strings and shapes are valid until it is closed. */
+/* The quantized weights of a file or of a folder of a checkpoint, read one by one: codes and scales as they are stored,
+   or the numbers that they stand for. One thread uses a file at a time. Strings and shapes are valid until it is
+   closed. */
 typedef struct tc_quantized_file tc_quantized_file;
 
 /* Reads headers and configurations. Errors: TC_IO, TC_PARSE, TC_UNSUPPORTED; *file is unchanged. */

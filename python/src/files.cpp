@@ -13,6 +13,7 @@
 #include "convert_request.hpp"
 #include "result_rows.hpp"
 #include "tensorcast/checkpoint.hpp"
+#include "tensorcast/quantized_file.hpp"
 #include "tensorcast/tensor_file.hpp"
 
 namespace tensorcast::python {
@@ -98,13 +99,16 @@ nb::dict inspect_file(const std::string& path, nb::handle from_argument, bool wi
   return summary_of(file, tensors);
 }
 
-// A TensorFile is used by one thread at a time, and Python may call from several while the GIL is released.
-struct GuardedFile {
+// A file is used by one thread at a time, and Python may call from several while the GIL is released.
+template <class File>
+struct Guarded {
   std::mutex mutex;
-  TensorFile file;
+  File file;
 
-  explicit GuardedFile(TensorFile opened) : file(std::move(opened)) {}
+  explicit Guarded(File opened) : file(std::move(opened)) {}
 };
+using GuardedFile = Guarded<TensorFile>;
+using GuardedQuantizedFile = Guarded<QuantizedFile>;
 
 void open_file(GuardedFile* self, const std::string& path, const std::string& format, nb::handle from, nb::handle raw) {
   const OpenTensorFileOptions options{.format = format, .from = source_types(from), .raw = raw_layout(raw)};
@@ -131,6 +135,71 @@ Tensor read_tensor(GuardedFile& self, std::size_t index, Range... range) {
     tensor = self.file.read(index, range...);
   }
   return checked(std::move(tensor));
+}
+
+void open_quantized_file(GuardedQuantizedFile* self, const std::string& path) {
+  Result<QuantizedFile> opened = Error{};
+  {
+    const nb::gil_scoped_release released;
+    opened = QuantizedFile::open(path);
+  }
+  new (self) GuardedQuantizedFile(checked(std::move(opened)));
+}
+
+nb::list layer_rows(const GuardedQuantizedFile& self) {
+  nb::list rows;
+  const std::vector<QuantizedLayer>& layers = self.file.layers();
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const QuantizedLayer& layer = layers[i];
+    nb::dict row;
+    row["name"] = layer.name;
+    row["spelling"] = layer.spelling;
+    row["scheme"] = layer.scheme;
+    row["shape"] = nb::tuple(nb::cast(layer.shape));
+    row["block"] = nb::make_tuple(layer.block_rows, layer.block_columns);
+    row["problem"] = layer.problem;
+    nb::list parts;
+    for (const QuantizedPart& part : self.file.parts(i)) parts.append(nb::make_tuple(part.role, part.name));
+    row["parts"] = nb::tuple(parts);
+    rows.append(row);
+  }
+  return rows;
+}
+
+Tensor read_part(GuardedQuantizedFile& self, std::size_t layer, std::size_t part) {
+  Result<Tensor> tensor = Error{};
+  {
+    const nb::gil_scoped_release released;
+    const std::scoped_lock lock(self.mutex);
+    tensor = self.file.read_part(layer, part);
+  }
+  return checked(std::move(tensor));
+}
+
+Tensor read_decoded(GuardedQuantizedFile& self, std::size_t layer, nb::handle dtype) {
+  const DType to = dtype_of(dtype);
+  Result<Tensor> tensor = Error{};
+  {
+    const nb::gil_scoped_release released;
+    const std::scoped_lock lock(self.mutex);
+    tensor = self.file.dequantize(layer, to);
+  }
+  return checked(std::move(tensor));
+}
+
+Tensor read_decoded_range(GuardedQuantizedFile& self, std::size_t layer, nb::handle dtype, std::uint64_t first,
+                          std::uint64_t count) {
+  const DType to = dtype_of(dtype);
+  const Shape shape{static_cast<std::int64_t>(count)};
+  std::vector<std::byte> bytes(storage_bytes(to, count));
+  Result<void> done;
+  {
+    const nb::gil_scoped_release released;
+    const std::scoped_lock lock(self.mutex);
+    done = self.file.dequantize(layer, first, {to, shape, bytes});
+  }
+  checked(std::move(done));
+  return checked(Tensor::own(to, shape, std::move(bytes)));
 }
 
 void save_file(const std::string& path, const std::vector<std::pair<std::string, Tensor>>& tensors,
@@ -162,6 +231,15 @@ void bind_files(nb::module_& module) {
       .def("read", &read_tensor<>, nb::arg("index"), "One tensor, by its place in the file.")
       .def("read_range", &read_tensor<std::uint64_t, std::uint64_t>, nb::arg("index"), nb::arg("first"),
            nb::arg("count"), "Some of its elements, as one dimension.");
+  nb::class_<GuardedQuantizedFile>(module, "QuantizedFile",
+                                   "The quantized weights of a file or folder that stays open.")
+      .def("__init__", &open_quantized_file, nb::arg("path"))
+      .def("layers", &layer_rows, "What each layer is, and its stored tensors.")
+      .def_prop_ro("refusal", [](const GuardedQuantizedFile& self) { return self.file.refusal(); })
+      .def("read_part", &read_part, nb::arg("layer"), nb::arg("part"), "A stored tensor of a layer.")
+      .def("dequantize", &read_decoded, nb::arg("layer"), nb::arg("dtype"), "The numbers of a weight.")
+      .def("dequantize_range", &read_decoded_range, nb::arg("layer"), nb::arg("dtype"), nb::arg("first"),
+           nb::arg("count"), "Some of its numbers, as one dimension.");
 }
 
 }  // namespace tensorcast::python

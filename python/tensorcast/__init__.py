@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ._explain import explain
     from ._files import TensorFile, TensorFolder, convert, dtypes, inspect, load, save
     from ._files import open as open  # not of __all__: `import *` leaves Python's own alone
+    from ._layers import QuantizedLayer
     from ._nodes import CastLikeNode, CastNode
     from ._options import CastOptions
     from ._promote import promote, promote_types
@@ -88,6 +89,7 @@ __all__ = [
     "LossWarning",
     "OutOfRangeError",
     "ParseError",
+    "QuantizedLayer",
     "QuantizedWeight",
     "Requirements",
     "Rule",
@@ -134,6 +136,7 @@ _DEFINED_IN = {
     "_exchange": ("DLPackArray", "dlpack", "from_dlpack"),
     "_explain": ("explain",),
     "_files": ("TensorFile", "TensorFolder", "convert", "dtypes", "inspect", "load", "save", "open"),
+    "_layers": ("QuantizedLayer",),
     "_nodes": ("CastLikeNode", "CastNode"),
     "_options": ("CastOptions",),
     "_promote": ("promote", "promote_types"),

@@ -16,6 +16,7 @@ from . import _arrays, _core, _numpy_types, _progress, _remote, _requests, _tens
 from ._arguments import plain_errors
 from ._convert_options import ConvertOptions
 from ._errors import CastError, UnsupportedError
+from ._layers import Decoded, HasLayers, Layers
 from ._option_list import DEFAULTS, REQUEST_DEFAULTS
 from ._options import CastOptions, DTypeLike, shows, shows_options
 from ._progress import Progress
@@ -218,23 +219,39 @@ def dtypes() -> tuple[DTypeInfo, ...]:
     return tuple(DTypeInfo(**row) for row in _core.dtypes())
 
 
-class TensorFile(Mapping[str, _Kind]):
+class TensorFile(HasLayers, Mapping[str, _Kind]):
     """A file of tensors that :func:`tensorcast.open` opened: a mapping of names to arrays, each read when asked for.
 
     ``len``, ``in`` and iteration read no elements. Arrays stay valid after :meth:`close`. Any number of threads may
     read at once. With ``framework="pt"`` the values are tensors of PyTorch. ``get_tensor``, ``get_slice`` and
     ``metadata`` are those of ``safetensors.safe_open``.
+
+    The name of a quantized weight stands for a :class:`QuantizedLayer`, which type checkers do not know; ``get_tensor``
+    reads what is stored. With ``dequantize=``, decoded weights are in the place of the tensors of their layers.
     """
 
     __module__ = "tensorcast"
 
     _as_torch = False
 
-    def __init__(self, core: _core.TensorFile, path: str, as_torch: bool = False) -> None:
+    def __init__(
+        self,
+        core: _core.TensorFile,
+        path: str,
+        as_torch: bool = False,
+        dequantize: DTypeLike | None = None,
+        here: str | None = None,
+    ) -> None:
         self._core: _core.TensorFile | None = core
         self._path, self._as_torch = path, as_torch
         self._info = _file_info(core.summary())
         self._index = {tensor.name: index for index, tensor in enumerate(self._info.tensors)}
+        self._here = here if self._info.format in ("safetensors", "gguf", "npz", "pytorch") else None
+        if dequantize is not None:
+            self._decode(dequantize)
+
+    def _find_layers(self) -> Layers | None:
+        return None if self._here is None else Layers(self._here, self._as_torch)
 
     @property
     def info(self) -> FileInfo:
@@ -253,16 +270,24 @@ class TensorFile(Mapping[str, _Kind]):
     def __getitem__(self, name: str) -> _Kind:
         """Reads a tensor: a new array, whose narrow types are ml_dtypes', one element per byte; or PyTorch's tensor.
 
+        The name of a quantized weight gives its :class:`QuantizedLayer`, or the decoded weight with ``dequantize=``.
+
         Raises:
             KeyError: the file has no such tensor.
-            CastError: a type that no cast knows, or contents that contradict the header.
+            CastError: a type that no cast knows, or contents that contradict the header; a layer that cannot be decoded.
         """
+        layer: Any = self.layers.get(name) if self._dtype is None else None
+        if layer is not None:
+            self._place(layer.tensors[0])  # an error once the file is closed
+            return layer  # type: ignore[no-any-return]
         return self._made(self._core_tensor(name))
 
-    get_tensor = __getitem__
+    def get_tensor(self, name: str) -> _Kind:
+        """Reads the tensor that is stored under a name; with ``dequantize=`` also a decoded weight."""
+        return self._made(self._core_tensor(name))
 
     def read(self, name: str, *, packed: bool = False) -> _Kind:
-        """Reads a tensor as ``file[name]`` does; with ``packed``, types under 8 bits as flat uint8 storage."""
+        """Reads a tensor as ``get_tensor`` does; with ``packed``, types under 8 bits as flat uint8 storage."""
         tensor = self._core_tensor(name)
         if packed and tensor.dtype != "string" and _core.bit_width(tensor.dtype) < 8:
             return self._as_kind(tensor.storage(), "uint8")
@@ -291,30 +316,44 @@ class TensorFile(Mapping[str, _Kind]):
         return kind  # type: ignore[no-any-return]
 
     def _row(self, name: str) -> TensorInfo:
+        if self._decodes(name) and self._layers is not None and self._dtype is not None:
+            return self._layers.row(name, self._dtype)
+        return self._stored_row(name)
+
+    def _stored_row(self, name: str) -> TensorInfo:
         if name not in self._index:
             raise KeyError(name)
         return self._info.tensors[self._index[name]]
 
-    def _place(self, name: str) -> tuple[_core.TensorFile, int]:
+    def _place(self, name: str) -> tuple[_core.TensorFile | Decoded, int]:
         """The file with the tensor, and the tensor's place in it."""
+        if self._decodes(name) and self._layers is not None and self._dtype is not None:
+            self._stored_place(self._layers.of_name[name].tensors[0])
+            return Decoded(self._layers.core, self._dtype), self._layers.places[name]
+        return self._stored_place(name)
+
+    def _stored_place(self, name: str) -> tuple[_core.TensorFile, int]:
         if self._core is None:
             raise CastError(f"{self._path} is closed; read its tensors before, or open it again")
         if name not in self._index:
             raise KeyError(name)
         return self._core, self._index[name]
 
+    def _stored_names(self) -> Mapping[str, Any]:
+        return self._index
+
     def _core_tensor(self, name: str) -> _core.Tensor:
         core, index = self._place(name)
         return core.read(index)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._index)
+        return iter(self._names())
 
     def __len__(self) -> int:
-        return len(self._index)
+        return len(self._names())
 
     def __contains__(self, name: object) -> bool:
-        return name in self._index
+        return name in self._names() or name in self.layers
 
     def close(self) -> None:
         """Closes the file. Harmless if it is closed."""
@@ -349,7 +388,7 @@ class TensorFolder(TensorFile[_Kind]):
 
     _most_open = 8
 
-    def __init__(self, path: str, as_torch: bool = False) -> None:
+    def __init__(self, path: str, as_torch: bool = False, dequantize: DTypeLike | None = None) -> None:
         if _remote.is_url(path):
             raise UnsupportedError(f"{path}: URLs are converted and inspected, not opened; copy the folder first")
         self._path, self._as_torch = path, as_torch
@@ -369,8 +408,15 @@ class TensorFolder(TensorFile[_Kind]):
                 )
             self._places[name] = row.file, row.name
             self._rows[name] = row
+        first = tensors[0] if tensors and plain else None
+        self._prefix = "" if first is None else first.full_name[: len(first.full_name) - len(first.name)]
         self._open: OrderedDict[str, tuple[_core.TensorFile, dict[str, int]]] | None = OrderedDict()
         self._lock = threading.Lock()
+        if dequantize is not None:
+            self._decode(dequantize)
+
+    def _find_layers(self) -> Layers | None:
+        return Layers(self._path, self._as_torch, self._prefix)
 
     @property
     def info(self) -> CheckpointInfo:
@@ -390,10 +436,13 @@ class TensorFolder(TensorFile[_Kind]):
                 self._open.popitem(last=False)
             return self._open[shard]
 
-    def _row(self, name: str) -> TensorInfo:
+    def _stored_row(self, name: str) -> TensorInfo:
         return self._rows[name]
 
-    def _place(self, name: str) -> tuple[_core.TensorFile, int]:
+    def _stored_names(self) -> Mapping[str, Any]:
+        return self._places
+
+    def _stored_place(self, name: str) -> tuple[_core.TensorFile, int]:
         if name not in self._places and self._open is not None:
             raise KeyError(name)
         shard, tensor = self._places.get(name, ("", ""))
@@ -401,15 +450,6 @@ class TensorFolder(TensorFile[_Kind]):
         if tensor not in names:
             raise CastError(f"{shard} has changed since it was opened: tensor {tensor!r} is gone", file=shard)
         return core, names[tensor]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._places
 
     def close(self) -> None:
         """Closes all files. Harmless if they are closed."""
@@ -435,6 +475,7 @@ def open(
     raw: tuple[DTypeLike, Sequence[int]] | None = None,
     format: FileFormat | None = None,
     framework: NumPyName = "np",
+    dequantize: DTypeLike | None = None,
 ) -> TensorFile[npt.NDArray[Any]]: ...
 @overload
 def open(
@@ -444,6 +485,7 @@ def open(
     raw: tuple[DTypeLike, Sequence[int]] | None = None,
     format: FileFormat | None = None,
     framework: TorchName,
+    dequantize: DTypeLike | None = None,
 ) -> TensorFile[torch.Tensor]: ...
 @plain_errors
 def open(
@@ -453,6 +495,7 @@ def open(
     raw: tuple[DTypeLike, Sequence[int]] | None = None,
     format: FileFormat | None = None,
     framework: NumPyName | TorchName = "np",
+    dequantize: DTypeLike | None = None,
 ) -> TensorFile[Any]:
     """Opens a file or folder of tensors: a mapping of names to arrays, which are read when asked for.
 
@@ -467,16 +510,21 @@ def open(
         raw: type and shape of a file of raw elements.
         format: where extension and content do not tell.
         framework: ``"np"`` for NumPy arrays, ``"pt"`` for tensors of PyTorch, as of ``safetensors.safe_open``.
+        dequantize: the floating-point type to decode quantized weights to, with one rounding at the end. Without it,
+            ``file["layer.weight"]`` is a :class:`QuantizedLayer`.
 
     Raises:
         CastError: a file that cannot be read or breaks its format. FileError: as ``builtins.open``.
+        UnsupportedError: ``dequantize`` of a model whose method is not decoded.
     """
     as_torch = _is_torch(framework)
     name = _remote.path_of(path)
     if format is None and _core.is_checkpoint(name):
-        return TensorFolder(name, as_torch)
+        return TensorFolder(name, as_torch, dequantize)
     with _remote.copy_of(name) as here:  # whose memory an open file keeps
-        return TensorFile(_core.TensorFile(here, format or "", from_, raw), name, as_torch)
+        plain = from_ is None and raw is None and format is None
+        found = here if plain and (dequantize is not None or here == name) else None
+        return TensorFile(_core.TensorFile(here, format or "", from_, raw), name, as_torch, dequantize, found)
 
 
 @overload
@@ -487,6 +535,7 @@ def load(
     raw: tuple[DTypeLike, Sequence[int]] | None = None,
     format: FileFormat | None = None,
     framework: NumPyName = "np",
+    dequantize: DTypeLike | None = None,
 ) -> dict[str, npt.NDArray[Any]]: ...
 @overload
 def load(
@@ -496,6 +545,7 @@ def load(
     raw: tuple[DTypeLike, Sequence[int]] | None = None,
     format: FileFormat | None = None,
     framework: TorchName,
+    dequantize: DTypeLike | None = None,
 ) -> dict[str, torch.Tensor]: ...
 def load(
     path: Path,
@@ -504,15 +554,16 @@ def load(
     raw: tuple[DTypeLike, Sequence[int]] | None = None,
     format: FileFormat | None = None,
     framework: NumPyName | TorchName = "np",
+    dequantize: DTypeLike | None = None,
 ) -> dict[str, Any]:
-    """Reads all tensors of a file: ``dict(tensorcast.open(path))``, whose arguments it has.
+    """Reads all tensors that a file stores, as :func:`open` does, whose arguments it has.
 
     >>> (array,) = tc.load("one.npy").values()
     >>> model.load_state_dict(tc.load("model.safetensors", framework="pt"))
     """
     whole: Any = framework
-    with open(path, from_=from_, raw=raw, format=format, framework=whole) as file:
-        return {name: file[name] for name in file}
+    with open(path, from_=from_, raw=raw, format=format, framework=whole, dequantize=dequantize) as file:
+        return {name: file.get_tensor(name) for name in file}
 
 
 @plain_errors

@@ -56,7 +56,7 @@ class TensorSlice(Generic[_Kind]):
             IndexError: an index out of range, or more indices than dimensions. CastError: as of ``file[name]``.
         """
         if self._dtype == "string" or any(isinstance(each, list) for each in (key if isinstance(key, tuple) else [key])):
-            whole: Any = self._file[self._name]
+            whole: Any = self._file.get_tensor(self._name)
             return whole[key]  # type: ignore[no-any-return]
         first, shape, rest = self._range(key if isinstance(key, tuple) else (key,))
         count = math.prod(shape)

@@ -142,10 +142,10 @@ struct QuantizedFile::State {
 
   Result<void> check_layer(std::size_t layer) const {
     if (layer < opened.layers.size()) return {};
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("there are {} quantized layers, and so none of index {}", opened.layers.size(),
-                                        layer),
-                 .file = path};
+    return Error{
+        .code = ErrorCode::invalid_argument,
+        .message = fmt::format("there are {} quantized layers, and so none of index {}", opened.layers.size(), layer),
+        .file = path};
   }
 
   Result<void> check_range(std::size_t layer, std::uint64_t first, std::uint64_t count, DType dtype) const {
@@ -155,8 +155,8 @@ struct QuantizedFile::State {
     }
     if (!is_castable(dtype) || family(dtype) != Family::floating || bit_width(dtype) < 8) {
       return at({.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("weights are decoded to floating-point types of 8 bits or more, not {}",
-                                        name(dtype))},
+                 .message =
+                     fmt::format("weights are decoded to floating-point types of 8 bits or more, not {}", name(dtype))},
                 summary.name);
     }
     const std::uint64_t all = quantized::decoded_info(opened.layers[layer]).count;
@@ -238,9 +238,10 @@ Result<Tensor> QuantizedFile::read_part(std::size_t layer, std::size_t part) {
     if (Result<void> right = state_->check_layer(layer); !right) return std::move(right).error();
     const std::vector<QuantizedPart>& parts = state_->opened.parts[layer];
     if (part >= parts.size()) {
-      return state_->at({.code = ErrorCode::invalid_argument,
-                         .message = fmt::format("the layer has {} tensors, and so none of index {}", parts.size(), part)},
-                        state_->opened.summaries[layer].name);
+      return state_->at(
+          {.code = ErrorCode::invalid_argument,
+           .message = fmt::format("the layer has {} tensors, and so none of index {}", parts.size(), part)},
+          state_->opened.summaries[layer].name);
     }
     const std::size_t index = state_->opened.layers[layer].parts[part].tensor;
     if (const auto& problem = state_->opened.stored->tensors()[index].problem) {
@@ -270,10 +271,10 @@ Result<void> QuantizedFile::dequantize(std::size_t layer, std::uint64_t first, c
     if (!count) return count.error();
     if (Result<void> right = state_->check_range(layer, first, *count, out.dtype); !right) return right;
     if (storage_bytes(out.dtype, *count) != out.bytes.size()) {
-      return Error{.code = ErrorCode::invalid_argument,
-                   .message = fmt::format("{} elements of {} do not take {} bytes", *count, name(out.dtype),
-                                          out.bytes.size()),
-                   .file = state_->path};
+      return Error{
+          .code = ErrorCode::invalid_argument,
+          .message = fmt::format("{} elements of {} do not take {} bytes", *count, name(out.dtype), out.bytes.size()),
+          .file = state_->path};
     }
     return state_->dequantize(layer, first, *count, out.dtype, out.bytes, options, execution);
   });

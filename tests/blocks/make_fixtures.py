@@ -16,7 +16,6 @@ import tempfile
 
 import numpy as np
 import torch
-from safetensors.numpy import save_file as save_arrays
 from safetensors.torch import save_file
 
 HERE = pathlib.Path(__file__).parent / "fixtures"

@@ -109,7 +109,7 @@ class RespellTest(running.CommandTest):
     def test_nvfp4_between_all_its_spellings(self):
         names = ["compressed-tensors", "modelopt", "comfyui"]
         for own in names:
-            model = self.write(own, power_of_two(own))
+            self.write(own, power_of_two(own))
             for spelling in names:
                 if spelling != own:
                     with self.subTest(f"{own} to {spelling}"):

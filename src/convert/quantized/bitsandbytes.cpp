@@ -70,9 +70,9 @@ void check_table(const ModelTensors& tensors, std::size_t table, LayerBuilder& b
   const std::vector<float> known = code_numbers(builder.layer().coding, builder.layer().scheme);
   for (std::size_t code = 0; code < size; ++code) {
     if (std::abs(stored[code] - known[code]) <= least) continue;
-    return builder.fail(fmt::format("code {} means {}, and that of {} is {}", code, stored[code],
-                                    builder.layer().scheme, known[code]),
-                        table);
+    return builder.fail(
+        fmt::format("code {} means {}, and that of {} is {}", code, stored[code], builder.layer().scheme, known[code]),
+        table);
   }
 }
 
