@@ -14,6 +14,7 @@
 
 #include "bound_arguments.hpp"
 #include "tensorcast/block.hpp"
+#include "tensorcast/spelling.hpp"
 #include "tensorcast/tensor.hpp"
 
 namespace tensorcast::python {
@@ -29,7 +30,7 @@ QuantizedTensor quantize_tensor(const Tensor& weight, const std::string& scheme,
                                 const std::string& recipe, std::int64_t group_size, bool symmetric,
                                 bool power_of_two_scales, nb::handle compute_dtype, bool keeps_nonfinite,
                                 std::optional<float> maximum) {
-  if (find_quantize_recipe(scheme) == nullptr) {
+  if (!is_gguf && find_quantize_recipe(scheme) == nullptr) {
     std::string known;
     std::string_view last;
     for (const QuantizeRecipe& row : quantize_recipes()) {
@@ -79,6 +80,15 @@ Tensor dequantized(const QuantizedTensor& tensor, nb::handle dtype) {
   return checked(Tensor::own(to, tensor.shape, std::move(bytes)));
 }
 
+nb::list spelled_tensors(const QuantizedTensor& tensor, const std::string& spelling) {
+  nb::list rows;
+  for (SpelledTensor& spelled : checked(spell(tensor, spelling))) {
+    rows.append(
+        nb::make_tuple(spelled.suffix, checked(Tensor::own(spelled.dtype, spelled.shape, std::move(spelled.bytes)))));
+  }
+  return rows;
+}
+
 nb::list recipe_rows() {
   nb::list rows;
   for (const QuantizeRecipe& recipe : quantize_recipes()) {
@@ -114,6 +124,7 @@ void bind_quantize(nb::module_& module) {
            })
       .def("scales", &scales_of)
       .def("zero_points", &zero_points_of)
+      .def("spelled", &spelled_tensors, nb::arg("spelling"))
       .def("dequantize", &dequantized, nb::arg("dtype"));
   module.def("quantize", &quantize_tensor, nb::arg("weight"), nb::arg("scheme"), nb::arg("is_gguf"), nb::arg("recipe"),
              nb::arg("group_size"), nb::arg("symmetric"), nb::arg("power_of_two_scales"),

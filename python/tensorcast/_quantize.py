@@ -53,6 +53,15 @@ class QuantizedWeight:
         """The numbers that codes and scales mean, rounded once to ``dtype``; as :func:`tensorcast.dequantize`."""
         return self._array(self._core.dequantize(dtype))
 
+    def spelled(self, spelling: str | None = None) -> dict[str, Any]:
+        """The tensors of a checkpoint that hold the weight, by their suffixes, such as ``"weight_packed"``.
+
+        ``spelling`` is ``"deepseek"``, ``"transformers-mxfp8"``, ``"compressed-tensors"``, ``"modelopt"``, ``"gpt-oss"``,
+        ``"comfyui"`` or ``"gguf"``; default: that of the recipe in :func:`recipes`. A tensor scale becomes its reciprocal,
+        rounded to float32, where the spelling stores the other one.
+        """
+        return {suffix: self._array(tensor) for suffix, tensor in self._core.spelled(spelling or "")}
+
     def __repr__(self) -> str:
         return f"QuantizedWeight({self.scheme!r}, recipe={self.recipe!r}, shape={self.shape})"
 

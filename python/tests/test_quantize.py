@@ -191,6 +191,40 @@ def test_parts():
     assert repr(q) == "QuantizedWeight('nvfp4', recipe='modelopt', shape=(128, 512))"
 
 
+def test_spellings():
+    x = samples.sample("weights", "bfloat16")
+    q = tc.quantize(x, "nvfp4", recipe="compressed-tensors")
+    ct = q.spelled()
+    assert list(ct) == ["weight_packed", "weight_scale", "weight_global_scale"]
+    assert ct["weight_global_scale"] == F32(q.global_scale) and np.array_equal(ct["weight_packed"], q.codes)
+    assert ct["weight_scale"].dtype == ml_dtypes.float8_e4m3fn and np.array_equal(ct["weight_scale"].view(np.uint8), q.scales)
+    modelopt = q.spelled("modelopt")
+    assert list(modelopt) == ["weight", "weight_scale", "weight_scale_2"]
+    assert modelopt["weight_scale_2"] == F32(1) / F32(q.global_scale)
+    comfy = q.spelled("comfyui")
+    np.testing.assert_array_equal(comfy["weight"], q.codes >> 4 | q.codes << 4)
+    assert comfy["weight_scale"].shape == (128, 32)
+    place = (np.arange(128)[:, None] % 32) * 16 + np.arange(128)[:, None] // 32 * 4 + np.arange(32) % 4 + np.arange(32) // 4 * 512
+    np.testing.assert_array_equal(comfy["weight_scale"].view(np.uint8).ravel()[place], q.scales)
+    fp8 = tc.quantize(x, "fp8-block")
+    assert fp8.spelled().keys() == {"weight", "weight_scale_inv"}
+    np.testing.assert_array_equal(fp8.spelled()["weight_scale_inv"], fp8.scales)
+    int4 = tc.quantize(x, "int4-group", symmetric=False)
+    spelled = int4.spelled("compressed-tensors")
+    assert spelled.keys() == {"weight_packed", "weight_scale", "weight_shape", "weight_zero_point"}
+    np.testing.assert_array_equal(spelled["weight_packed"], int4.codes)
+    back = tc.dequantize(spelled["weight_packed"], spelled["weight_scale"], "int4-group", zero_points=spelled["weight_zero_point"])
+    np.testing.assert_array_equal(bits(back), bits(int4.dequantize()))
+    blocks = tc.quantize(x, "mxfp4").spelled("gpt-oss")
+    assert {array.shape for array in blocks.values()} == {(128, 16, 16), (128, 16)}
+    np.testing.assert_array_equal(
+        tc.quantize(x, "mxfp4", recipe="ggml").spelled("gguf")["weight"].view(np.uint8).reshape(128, -1), tc.gguf_quantize(x, "mxfp4")
+    )
+    assert tc.quantize(x, "q4_k").spelled()["weight"].shape == (128, 288)
+    with pytest.raises(tc.CastError, match='no spelling "gptq"; there are deepseek, '):
+        q.spelled("gptq")
+
+
 def test_asymmetric_integers_come_back():
     x = samples.sample("normal", "float32") + F32(0.05)
     q = tc.quantize(x, "int4-group", symmetric=False)

@@ -150,7 +150,6 @@ Result<void> Quantizer::lay_out(std::string_view scheme, const QuantizeOptions& 
   // One code after the other, low bits first, and scales by rows, whatever the tool's own files have.
   layout.coding.packing = BlockPacking::stream;
   layout.coding.swizzled = false;
-  layout.coding.positive_zero = false;
   layout.coding.global = recipe.stored_global;
   if (recipe.option == RecipeOption::group && is_asymmetric) {
     layout.coding.offset = 0;

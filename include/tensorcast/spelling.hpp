@@ -1,0 +1,34 @@
+// Quantized weights as the tensors of a checkpoint: the names, types and packing of the tool whose spelling it is.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tensorcast/block.hpp"
+#include "tensorcast/dtype.hpp"
+#include "tensorcast/error.hpp"
+#include "tensorcast/export.hpp"
+#include "tensorcast/view.hpp"
+
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
+
+// A tensor of a layer, with its memory.
+struct SpelledTensor {
+  std::string suffix;  // of the module's name: "weight_packed" for "model.layers.0.mlp.up_proj.weight_packed"
+  DType dtype = DType::undefined;
+  Shape shape = {};
+  std::vector<std::byte> bytes = {};
+};
+
+// Writes a weight as "deepseek", "transformers-mxfp8", "compressed-tensors", "modelopt", "gpt-oss", "comfyui" or "gguf"
+// has it; empty: as the recipe's own row says. A tensor scale becomes its reciprocal, rounded to float32, if the
+// spelling stores the other one. Errors: invalid_argument: no such spelling; unsupported: the spelling does not have
+// such a weight.
+[[nodiscard]] TENSORCAST_API Result<std::vector<SpelledTensor>> spell(const QuantizedTensor& weight,
+                                                                      std::string_view spelling = {});
+
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

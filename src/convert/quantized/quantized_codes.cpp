@@ -1,0 +1,145 @@
+// A weight in memory that quantize() made, as the layer that spellings write.
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <string>
+#include <utility>
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "convert/quantized/layer_packer.hpp"
+#include "convert/quantized/written_layer.hpp"
+#include "dtype/guarded.hpp"
+#include "tensorcast/spelling.hpp"
+
+namespace tensorcast::quantized {
+namespace {
+
+constexpr std::string_view module_prefix = "m.";  // of the name that the writers are given
+
+Element element_of(DType dtype) {
+  switch (dtype) {
+    case DType::float8_e4m3fn:
+      return Element::e4m3;
+    case DType::float8_e5m2:
+      return Element::e5m2;
+    case DType::float6_e2m3fn:
+      return Element::e2m3;
+    case DType::float6_e3m2fn:
+      return Element::e3m2;
+    case DType::float4_e2m1fn:
+      return Element::e2m1;
+    default:
+      return Element::integer;
+  }
+}
+
+LayerContent content_of(const QuantizedTensor& weight) {
+  LayerContent content;
+  content.name = std::string(module_prefix) + "weight";
+  content.scheme = weight.recipe->scheme;
+  content.shape.assign(weight.shape.begin(), weight.shape.end());
+  content.element = element_of(weight.coding.element);
+  content.bits = weight.coding.bits;
+  content.block_rows = weight.block_rows;
+  content.block_columns = weight.block_columns;
+  if (weight.block_rows != 0 && weight.block_columns == 0) content.block_columns = weight.shape.back();
+  content.scales = weight.scales_dtype;
+  if (content.scheme == "nvfp4") {
+    content.global =
+        weight.coding.global == tensorcast::GlobalScale::divisor ? GlobalScale::divisor : GlobalScale::factor;
+  }
+  content.zero_points = !weight.zero_points.empty();
+  return content;
+}
+
+// The parts as a packer asks for them.
+class QuantizedCodes final : public LayerCodes {
+ public:
+  QuantizedCodes(const QuantizedTensor& weight, std::vector<std::byte> codes, const LayerContent& content)
+      : weight_(weight), codes_(std::move(codes)), content_(content) {}
+
+  Result<void> codes(std::uint64_t first_row, std::span<std::byte> out) override {
+    std::memcpy(out.data(), codes_.data() + first_row * content_.columns(), out.size());
+    return {};
+  }
+  Result<void> scales(std::uint64_t first_row, std::span<std::byte> out) override {
+    const std::size_t item = content_.scales == DType::float32 ? sizeof(float) : 1;
+    std::memcpy(out.data(), weight_.scales.data() + first_row * content_.grid_columns() * item, out.size());
+    return {};
+  }
+  Result<void> zero_points(std::uint64_t first_row, std::span<std::byte> out) override {
+    std::memcpy(out.data(), weight_.zero_points.data() + first_row * content_.grid_columns(), out.size());
+    return {};
+  }
+  // Recipes without a tensor scale have scale 1.
+  Result<std::vector<float>> global_scales() override {
+    const float global = weight_.global_scale.value_or(1.0f);
+    return std::vector<float>{turns_global ? 1.0f / global : global};
+  }
+
+  bool turns_global = false;
+
+ private:
+  const QuantizedTensor& weight_;
+  std::vector<std::byte> codes_;
+  const LayerContent& content_;
+};
+
+Error unsupported(std::string message) { return {.code = ErrorCode::unsupported, .message = std::move(message)}; }
+
+Result<std::vector<SpelledTensor>> spelled(const QuantizedTensor& weight, std::string_view spelling) {
+  const std::string_view asked = spelling.empty() ? weight.recipe->spelling : spelling;
+  if (weight.coding.gguf != tensorcast::GgufBlock::none) {
+    if (asked != "gguf") return unsupported(fmt::format("{} is a format of GGUF alone", weight.recipe->scheme));
+    return std::vector<SpelledTensor>{{"weight", weight.codes_dtype, weight.codes_shape, weight.codes}};
+  }
+  const SpellingWriter* writer = find_writer(asked);
+  if (writer == nullptr) {
+    std::string known;
+    for (const SpellingWriter& each : all_writers()) known += (known.empty() ? "" : ", ") + std::string(each.name);
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = fmt::format("no spelling \"{}\"; there are {}", asked, known)};
+  }
+  const LayerContent content = content_of(weight);
+  const WrittenLayer written = spell(*writer, content);
+  if (!written.ok()) return unsupported(written.refusal);
+  Result<std::vector<std::byte>> codes = element_codes(weight);
+  if (!codes) return std::move(codes).error();
+  QuantizedCodes source(weight, *std::move(codes), content);
+  const GlobalScale stored = written.layer.coding.global;
+  source.turns_global = stored != GlobalScale::none && stored != content.global && weight.global_scale.has_value();
+  LayerPacker packer(content, written, source);
+  std::vector<SpelledTensor> made;
+  for (std::size_t i = 0; i < written.tensors.size(); ++i) {
+    const formats::TensorInfo& info = written.tensors[i].info;
+    const bool has_prefix = info.name.starts_with(module_prefix);
+    SpelledTensor& tensor = made.emplace_back();
+    tensor.suffix = has_prefix ? info.name.substr(module_prefix.size()) : info.name;
+    tensor.dtype = info.dtype;
+    tensor.shape = Shape(info.shape);
+    if (info.dtype == DType::undefined) {  // blocks of GGUF
+      const std::uint64_t rows = content.rows();
+      std::vector<std::int64_t> sizes = info.shape;
+      sizes.back() = rows == 0 ? 0 : static_cast<std::int64_t>(info.bytes / rows);
+      tensor.dtype = DType::uint8;
+      tensor.shape = Shape(sizes);
+    }
+    tensor.bytes.resize(info.bytes);
+    if (Result<void> read = packer.read(i, 0, tensor.bytes); !read) return std::move(read).error();
+  }
+  return made;
+}
+
+}  // namespace
+}  // namespace tensorcast::quantized
+
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
+
+Result<std::vector<SpelledTensor>> spell(const QuantizedTensor& weight, std::string_view spelling) {
+  return guarded([&] { return quantized::spelled(weight, spelling); });
+}
+
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast
