@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Install, export, pkg-config, and the symbols that the shared libraries export.
+# What is installed has a component: runtime, dev or tools; python is that of wheels. TensorcastPackage.cmake makes
+# packages of the first three.
 include(CMakePackageConfigHelpers)
 
 get_property(libraries GLOBAL PROPERTY TENSORCAST_LIBRARIES)
@@ -14,7 +16,7 @@ function(tensorcast_pkg_config name library description)
     set(pkgconfig_libs "-lstdc++ -lm -pthread")
   endif()
   configure_file(cmake/tensorcast.pc.in ${name}.pc @ONLY)
-  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
 endfunction()
 
 # For pkg-config: the libraries that each component's static library needs, besides those of earlier components.
@@ -38,8 +40,9 @@ foreach(library IN LISTS libraries)
     target_link_options(${library} PRIVATE LINKER:--version-script=${exports} LINKER:--no-undefined)
     set_property(TARGET ${library} APPEND PROPERTY LINK_DEPENDS ${exports})
   endif()
-  install(TARGETS ${library} EXPORT tensorcast-${component}-targets)
-  install(EXPORT tensorcast-${component}-targets NAMESPACE tensorcast:: DESTINATION ${package_dir})
+  install(TARGETS ${library} EXPORT tensorcast-${component}-targets
+          LIBRARY COMPONENT runtime NAMELINK_COMPONENT dev ARCHIVE COMPONENT dev RUNTIME COMPONENT runtime)
+  install(EXPORT tensorcast-${component}-targets NAMESPACE tensorcast:: DESTINATION ${package_dir} COMPONENT dev)
   tensorcast_pkg_config(tensorcast-${component} ${library} "${PROJECT_DESCRIPTION} (${component})")
 endforeach()
 if(TARGET tensorcast)
@@ -49,15 +52,19 @@ endif()
 if(TARGET tcast)
   file(RELATIVE_PATH bin_to_lib /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
   set_target_properties(tcast PROPERTIES INSTALL_RPATH $ORIGIN/${bin_to_lib})
-  install(TARGETS tcast)
+  install(TARGETS tcast COMPONENT tools)
+  set(zsh_folder site-functions)
+  if(CMAKE_INSTALL_PREFIX STREQUAL /usr AND EXISTS /etc/debian_version)
+    set(zsh_folder vendor-completions) # where Debian's zsh looks for those of packages
+  endif()
   install(FILES ${PROJECT_SOURCE_DIR}/tools/tcast/completion.bash RENAME tcast
-          DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT tools)
   install(FILES ${PROJECT_SOURCE_DIR}/tools/tcast/completion.zsh RENAME _tcast
-          DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/${zsh_folder} COMPONENT tools)
   install(FILES ${PROJECT_SOURCE_DIR}/tools/tcast/completion.fish RENAME tcast.fish
-          DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT tools)
 endif()
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/tensorcast DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/tensorcast DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
 
 configure_package_config_file(cmake/tensorcast-config.cmake.in tensorcast-config.cmake
                               INSTALL_DESTINATION ${package_dir})
@@ -65,4 +72,6 @@ configure_package_config_file(cmake/tensorcast-config.cmake.in tensorcast-config
 write_basic_package_version_file(tensorcast-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tensorcast-config.cmake
               ${CMAKE_CURRENT_BINARY_DIR}/tensorcast-config-version.cmake
-        DESTINATION ${package_dir})
+        DESTINATION ${package_dir} COMPONENT dev)
+
+include(TensorcastPackage)
