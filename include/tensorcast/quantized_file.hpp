@@ -18,7 +18,8 @@
 #include "tensorcast/tensor.hpp"
 #include "tensorcast/view.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 // A stored tensor of a quantized weight.
 struct QuantizedPart {
@@ -70,4 +71,5 @@ class QuantizedFile {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // inline namespace TENSORCAST_ABI
+}  // namespace tensorcast

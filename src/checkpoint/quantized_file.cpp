@@ -16,7 +16,8 @@
 #include "dtype/guarded.hpp"
 #include "tensorcast/checkpoint.hpp"
 
-namespace tensorcast::inline TENSORCAST_ABI {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 namespace {
 
 using formats::TensorInfo;
@@ -280,4 +281,5 @@ Result<void> QuantizedFile::dequantize(std::size_t layer, std::uint64_t first, c
   });
 }
 
-}  // namespace tensorcast::inline TENSORCAST_ABI
+}  // inline namespace TENSORCAST_ABI
+}  // namespace tensorcast
