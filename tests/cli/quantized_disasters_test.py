@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Disasters that other converters of quantized checkpoints had, configurations that lie, and conversions that die."""
+
+import random
+import resource
+import struct
+import subprocess
+import time
+
+import checkpoints
+import running
+from quantized_models import MODELS, Model, floats
+
+
+def brain(tensor):
+    """The numbers of a bfloat16 tensor."""
+    dtype, _, content = tensor
+    assert dtype == "BF16", dtype
+    words = struct.unpack(f"<{len(content) // 2}H", content)
+    return [struct.unpack("<f", struct.pack("<I", word << 16))[0] for word in words]
+
+
+class DisastersTest(running.CommandTest):
+    def decoded(self, name, model, tensor):
+        model.write(self.folder / name, shards=2)
+        out = self.folder / f"{name}-out"
+        self.done("convert", name, "-o", out, "--to", "bfloat16")
+        tensors = {}
+        for path in out.glob("*.safetensors"):
+            tensors.update(checkpoints.read(path)[0])
+        return brain(tensors[tensor]), set(tensors)
+
+    def test_the_scale_of_deepseek_v4_is_no_weight(self):
+        """Left beside codes that were cast as numbers, weights were 3361 times too large."""
+        config = {"quantization_config": {"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [128, 128],
+                                          "scale_fmt": "ue8m0"}}
+        model = Model(1, config)
+        model.tensors["w.weight"] = ("F8_E4M3", [2, 2], bytes([0x38] * 4))  # 1
+        model.tensors["w.scale"] = ("F8_E8M0", [1, 1], bytes([127 - 12]))
+        numbers, names = self.decoded("v4", model, "w.weight")
+        self.assertEqual(numbers, [2.0**-12] * 4)
+        self.assertNotIn("w.scale", names)
+
+    def test_the_high_nibble_is_first_in_comfyui_alone(self):
+        for name, pair in (("comfyui-nvfp4", [1.0, 0.5]), ("modelopt-nvfp4", [0.5, 1.0]), ("ct-nvfp4", [0.5, 1.0])):
+            model = MODELS[name][0]()
+            codes = "a.weight_packed" if name == "ct-nvfp4" else "a.weight"
+            dtype, shape, content = model.tensors[codes]
+            model.tensors[codes] = (dtype, shape, bytes([0x21] * len(content)))  # 1 is high, 0.5 is low
+            scales = model.tensors["a.weight_scale"]
+            model.tensors["a.weight_scale"] = (*scales[:2], bytes([0x38] * len(scales[2])))  # 1
+            second = "a.weight_global_scale" if name == "ct-nvfp4" else "a.weight_scale_2"
+            model.tensors[second] = (*model.tensors[second][:2], floats([1.0]))
+            self.assertEqual(self.decoded(name, model, "a.weight")[0][:2], pair, name)
+
+    def test_the_global_scale_of_compressed_tensors_divides(self):
+        for name, second, number in (("ct-nvfp4", "a.weight_global_scale", 0.25), ("modelopt-nvfp4", "a.weight_scale_2", 4.0)):
+            model = MODELS[name][0]()
+            codes = "a.weight_packed" if name == "ct-nvfp4" else "a.weight"
+            dtype, shape, content = model.tensors[codes]
+            model.tensors[codes] = (dtype, shape, bytes([0x22] * len(content)))  # 1
+            scales = model.tensors["a.weight_scale"]
+            model.tensors["a.weight_scale"] = (*scales[:2], bytes([0x38] * len(scales[2])))  # 1
+            model.tensors[second] = (*model.tensors[second][:2], floats([4.0]))
+            self.assertEqual(set(self.decoded(name, model, "a.weight")[0]), {number}, name)
+
+
+class LiesTest(running.CommandTest):
+    def refuses(self, name, model, words):
+        """Is refused in time and memory that the size of the folder allows, and writes nothing."""
+        model.write(self.folder / name)
+        begin = time.process_time()
+        limit = 2 << 30
+        done = subprocess.run([running.TCAST, "convert", name, "-o", "lie", "--to", "bfloat16"], cwd=self.folder, text=True,
+                              capture_output=True, check=False,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn(words, done.stderr)
+        self.assertFalse((self.folder / "lie").exists())
+        return time.process_time() - begin
+
+    def test_weight_shape(self):
+        for shape in ((16, 65), (17, 64), (1 << 40, 1 << 40), (-16, -64), (16, 0), (2**62, 4)):
+            model = MODELS["ct-int4"][0]()
+            model.tensors["a.weight_shape"] = ("I64", [2], struct.pack("<2q", *shape))
+            self.refuses(f"shape{shape[0]}x{shape[1]}", model, 'tensor "a.weight')
+
+    def test_block_sizes(self):
+        for size in (0, -128, 2**40, 2**63, 1.5, "128", None, [128]):
+            model = MODELS["deepseek"][0]()
+            model.config["quantization_config"]["weight_block_size"] = [size, 128]
+            self.refuses(f"block{size}", model, "weight_scale_inv")
+
+    def test_configurations_that_are_deep_or_large(self):
+        for name, text in (("deep", '{"quantization_config": ' + '{"a": [' * 100000 + "]}" * 100000 + "}"),
+                           ("large", '{"quantization_config": {"quant_method": "fp8", "a": "' + "x" * (5 << 20) + '"}}')):
+            model = MODELS["deepseek"][0]()
+            model.write(self.folder / name)
+            (self.folder / name / "config.json").write_text(text)
+            done = self.tcast("convert", name, "-o", "lie", "--to", "bfloat16")
+            self.assertIn(done.returncode, (0, 1), done.stderr)  # and no signal
+            self.assertNotEqual(done.returncode, 0, "codes were converted as numbers")
+
+
+class KillTest(running.CommandTest):
+    def contents(self, folder):
+        """Of what a loader reads."""
+        names = [path for path in (self.folder / folder).iterdir() if path.suffix in (".safetensors", ".json")]
+        return {path.name: path.read_bytes() for path in names if not path.name.startswith((".", "tensorcast"))}
+
+    def test_the_same_command_goes_on(self):
+        model = Model(1, {"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}})
+        for layer in range(3):
+            model.tensors[f"l{layer}.weight"] = ("F8_E4M3", [512, 512], bytes([0x38 + layer]) * (1 << 18))
+            model.tensors[f"l{layer}.weight_scale_inv"] = ("F32", [4, 4], floats([0.37 + layer] * 16))
+        model.write(self.folder / "in", shards=2)
+        self.done("convert", "in", "-o", "whole", "--to", "bfloat16")
+        wanted = self.contents("whole")
+        source = random.Random(7)
+        for _ in range(3):
+            process = subprocess.Popen([running.TCAST, "convert", "in", "-o", "killed", "--to", "bfloat16"], cwd=self.folder,
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(source.uniform(0, 0.03))
+            process.kill()
+            process.wait()
+            self.done("convert", "in", "-o", "killed", "--to", "bfloat16", "--force")
+            self.assertTrue(self.contents("killed") == wanted)
+            subprocess.run(["rm", "-r", self.folder / "killed"], check=True)
+
+
+if __name__ == "__main__":
+    running.main(__doc__)
