@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Debian packages of what is installed, a package for each component (scripts/package builds and tries them):
 # libtensorcast0.1 has the libraries, libtensorcast-dev what compiling against them needs, tcast the command.
-if(NOT PROJECT_IS_TOP_LEVEL OR NOT BUILD_SHARED_LIBS OR NOT TARGET tcast)
+set(TENSORCAST_MANUAL "" CACHE PATH "For Debian packages: a folder of manual pages to install, tcast*.1.gz")
+if(NOT TENSORCAST_MANUAL OR NOT BUILD_SHARED_LIBS OR NOT TARGET tcast)
   return()
 endif()
 
-# Manual pages, one a subcommand, which scripts/package makes from --help.
-set(TENSORCAST_MANUAL "" CACHE PATH "A folder of manual pages to install, tcast*.1.gz")
-if(TENSORCAST_MANUAL)
-  install(DIRECTORY ${TENSORCAST_MANUAL}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT tools
-          FILES_MATCHING PATTERN "*.1.gz")
-endif()
+# One page for each subcommand, which scripts/package makes from --help.
+install(DIRECTORY ${TENSORCAST_MANUAL}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT tools
+        FILES_MATCHING PATTERN "*.1.gz")
 
 get_target_property(soversion tensorcast SOVERSION)
 set(runtime libtensorcast${soversion})
