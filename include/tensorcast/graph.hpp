@@ -43,7 +43,29 @@ struct IfOp {
   std::shared_ptr<const Graph> then_branch = {};
   std::shared_ptr<const Graph> else_branch = {};
 };
-using Operation = std::variant<CastOp, CastLikeOp, ConvertPromoteTypesOp, IdentityOp, ConstantOp, IfOp>;
+// x: the same bits as another type of the same width (ONNX BitCast, since opset 26).
+struct BitCastOp {
+  DType to = DType::undefined;
+};
+// x, y_scale[, y_zero_point]: ONNX QuantizeLinear. docs/nodes.md has the steps.
+struct QuantizeLinearOp {
+  int opset = 0;                          // 0: the newest
+  std::int64_t axis = 1;                  // of one scale for each index or block; negative: from the last
+  std::int64_t block_size = 0;            // elements along the axis that share a scale; 0: no blocks
+  bool saturate = true;                   // float8 only
+  DType output_dtype = DType::undefined;  // undefined: the zero point's, uint8 without one
+  DType precision = DType::undefined;     // of the division; undefined: the scale's
+};
+// x, x_scale[, x_zero_point]: ONNX DequantizeLinear.
+struct DequantizeLinearOp {
+  int opset = 0;                          // 0: the newest
+  std::int64_t axis = 1;                  // as in QuantizeLinearOp
+  std::int64_t block_size = 0;            // as in QuantizeLinearOp
+  DType output_dtype = DType::undefined;  // undefined: the scale's
+};
+struct DynamicQuantizeLinearOp {};  // x -> y, y_scale, y_zero_point: ONNX DynamicQuantizeLinear
+using Operation = std::variant<CastOp, CastLikeOp, ConvertPromoteTypesOp, IdentityOp, ConstantOp, IfOp, BitCastOp,
+                               QuantizeLinearOp, DequantizeLinearOp, DynamicQuantizeLinearOp>;
 
 struct GraphNode {
   std::string name = {};  // for messages; need not be unique, may be empty

@@ -146,6 +146,39 @@ void bind_builder(nb::module_& module) {
           },
           nb::arg("name"), nb::arg("input"), nb::arg("output"))
       .def(
+          "add_bit_cast",
+          [](Graph& self, const std::string& name, const std::string& input, nb::handle to, const std::string& output) {
+            add_node(self, name, BitCastOp{dtype_of(to)}, {input}, {output});
+          },
+          nb::arg("name"), nb::arg("input"), nb::arg("to"), nb::arg("output"))
+      .def(
+          "add_quantize_linear",
+          [](Graph& self, const std::string& name, const std::vector<std::string>& inputs, const std::string& output,
+             int opset, std::int64_t axis, std::int64_t block_size, bool saturate, nb::handle output_dtype,
+             nb::handle precision) {
+            add_node(self, name,
+                     QuantizeLinearOp{opset, axis, block_size, saturate, dtype_or_undefined(output_dtype),
+                                      dtype_or_undefined(precision)},
+                     inputs, {output});
+          },
+          nb::arg("name"), nb::arg("inputs"), nb::arg("output"), nb::arg("opset"), nb::arg("axis"),
+          nb::arg("block_size"), nb::arg("saturate"), nb::arg("output_dtype").none(), nb::arg("precision").none())
+      .def(
+          "add_dequantize_linear",
+          [](Graph& self, const std::string& name, const std::vector<std::string>& inputs, const std::string& output,
+             int opset, std::int64_t axis, std::int64_t block_size, nb::handle output_dtype) {
+            add_node(self, name, DequantizeLinearOp{opset, axis, block_size, dtype_or_undefined(output_dtype)}, inputs,
+                     {output});
+          },
+          nb::arg("name"), nb::arg("inputs"), nb::arg("output"), nb::arg("opset"), nb::arg("axis"),
+          nb::arg("block_size"), nb::arg("output_dtype").none())
+      .def(
+          "add_dynamic_quantize_linear",
+          [](Graph& self, const std::string& name, const std::string& input, const std::vector<std::string>& outputs) {
+            add_node(self, name, DynamicQuantizeLinearOp{}, {input}, outputs);
+          },
+          nb::arg("name"), nb::arg("input"), nb::arg("outputs"))
+      .def(
           "add_if",
           [](Graph& self, const std::string& name, const std::string& condition,
              const std::vector<std::string>& outputs, const Graph& then_branch, const Graph& else_branch) {

@@ -52,6 +52,20 @@ struct StepOfNode {
                 promotion.promote.pytorch_scalar_promotion, name(promotion.promote.u64_integer_promotion_target),
                 dictionary_of(promotion.options));
   }
+  nb::tuple operator()(const BitCastOp& bits) const {
+    return step("add_bit_cast", node.name, input(0), name(bits.to), output(0));
+  }
+  nb::tuple operator()(const QuantizeLinearOp& linear) const {
+    return step("add_quantize_linear", node.name, node.inputs, output(0), linear.opset, linear.axis, linear.block_size,
+                linear.saturate, name_or_none(linear.output_dtype), name_or_none(linear.precision));
+  }
+  nb::tuple operator()(const DequantizeLinearOp& linear) const {
+    return step("add_dequantize_linear", node.name, node.inputs, output(0), linear.opset, linear.axis,
+                linear.block_size, name_or_none(linear.output_dtype));
+  }
+  nb::tuple operator()(const DynamicQuantizeLinearOp&) const {
+    return step("add_dynamic_quantize_linear", node.name, input(0), node.outputs);
+  }
   nb::tuple operator()(const IdentityOp&) const { return step("add_identity", node.name, input(0), output(0)); }
   nb::tuple operator()(const ConstantOp& constant) const {
     return step("add_constant", node.name, constant.value, output(0));

@@ -142,6 +142,7 @@ def cast(
     report: Literal[True],
     **options: Unpack[ArrayCastOptions],
 ) -> tuple[npt.NDArray[Any], CastReport]: ...
+
 # Into an array or tensor of the caller.
 @overload
 def cast(
@@ -165,6 +166,7 @@ def cast(
     report: Literal[True],
     **options: Unpack[ArrayCastOptions],
 ) -> tuple[_Out, CastReport]: ...
+
 # Arrays: a NumPy type gives an array of it.
 @overload
 def cast(
@@ -218,6 +220,7 @@ def cast(
     report: Literal[True],
     **options: Unpack[ArrayCastOptions],
 ) -> tuple[np.ndarray[_Shape, np.dtype[Any]], CastReport]: ...
+
 # Tensors of other libraries.
 @overload
 def cast(
@@ -243,6 +246,7 @@ def cast(
     report: Literal[True],
     **options: Unpack[ArrayCastOptions],
 ) -> tuple[_Tensor, CastReport]: ...
+
 # Scalars and buffers.
 @overload
 def cast(
@@ -296,6 +300,7 @@ def cast(
     report: Literal[True],
     **options: Unpack[ArrayCastOptions],
 ) -> tuple[npt.NDArray[Any], CastReport]: ...
+
 # report= that is only known at run time.
 @overload
 def cast(
@@ -340,6 +345,7 @@ def cast(
     report: bool,
     **options: Unpack[ArrayCastOptions],
 ) -> _Tensor | tuple[_Tensor, CastReport]: ...
+
 # Series, tensors of OpenVINO, TensorProtos.
 @overload
 def cast(
@@ -570,9 +576,7 @@ class Graph:
     def add_output(self, name: str, dtype: Any, shape: Sequence[int] | None) -> None: ...
     def add_constant(self, name: str, value: Tensor, output: str) -> None: ...
     def add_cast(self, name: str, input: str, to: Any, output: str, options: dict[str, Any]) -> None: ...
-    def add_cast_like(
-        self, name: str, input: str, target_type: str, output: str, options: dict[str, Any]
-    ) -> None: ...
+    def add_cast_like(self, name: str, input: str, target_type: str, output: str, options: dict[str, Any]) -> None: ...
     def add_convert_promote_types(
         self,
         name: str,
@@ -584,6 +588,30 @@ class Graph:
         options: dict[str, Any],
     ) -> None: ...
     def add_identity(self, name: str, input: str, output: str) -> None: ...
+    def add_bit_cast(self, name: str, input: str, to: Any, output: str) -> None: ...
+    def add_quantize_linear(
+        self,
+        name: str,
+        inputs: Sequence[str],
+        output: str,
+        opset: int,
+        axis: int,
+        block_size: int,
+        saturate: bool,
+        output_dtype: Any,
+        precision: Any,
+    ) -> None: ...
+    def add_dequantize_linear(
+        self,
+        name: str,
+        inputs: Sequence[str],
+        output: str,
+        opset: int,
+        axis: int,
+        block_size: int,
+        output_dtype: Any,
+    ) -> None: ...
+    def add_dynamic_quantize_linear(self, name: str, input: str, outputs: Sequence[str]) -> None: ...
     def add_if(
         self, name: str, condition: str, outputs: Sequence[str], then_branch: Graph, else_branch: Graph
     ) -> None: ...

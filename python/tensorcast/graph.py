@@ -120,7 +120,9 @@ class Graph:
         return name
 
     @plain_errors
-    def input(self, name: str, dtype: DTypeLike | None = None, shape: _Shape | None = None, *, default: Any = None) -> str:
+    def input(
+        self, name: str, dtype: DTypeLike | None = None, shape: _Shape | None = None, *, default: Any = None
+    ) -> str:
         """Adds an input. Without ``dtype`` it has any type, without ``shape`` any shape; unknown lengths are ``None``.
 
         ``default`` is used by runs that do not give the input.
@@ -177,6 +179,66 @@ class Graph:
         self._core.add_convert_promote_types(
             name, (a, b), made, promote_unsafe, pytorch_scalar_promotion, u64_integer_promotion_target, {**options}
         )
+        return made
+
+    @plain_errors
+    def bit_cast(self, x: str, to: DTypeLike, *, name: str = "", output: str | None = None) -> str:
+        """ONNX BitCast: the same bits as another type of the same width; nothing is copied."""
+        made = self._name(output, name or "bit_cast")
+        self._core.add_bit_cast(name, x, to, made)
+        return made
+
+    @plain_errors
+    def quantize_linear(
+        self,
+        x: str,
+        scale: str,
+        zero_point: str | None = None,
+        *,
+        axis: int = 1,
+        block_size: int = 0,
+        saturate: bool = True,
+        output_dtype: DTypeLike | None = None,
+        precision: DTypeLike | None = None,
+        opset: int = 0,
+        name: str = "",
+        output: str | None = None,
+    ) -> str:
+        """ONNX QuantizeLinear, by the rules of ``opset`` (0 for the newest)."""
+        made = self._name(output, name or "quantize_linear")
+        inputs = [x, scale] if zero_point is None else [x, scale, zero_point]
+        self._core.add_quantize_linear(name, inputs, made, opset, axis, block_size, saturate, output_dtype, precision)
+        return made
+
+    @plain_errors
+    def dequantize_linear(
+        self,
+        x: str,
+        scale: str,
+        zero_point: str | None = None,
+        *,
+        axis: int = 1,
+        block_size: int = 0,
+        output_dtype: DTypeLike | None = None,
+        opset: int = 0,
+        name: str = "",
+        output: str | None = None,
+    ) -> str:
+        """ONNX DequantizeLinear, by the rules of ``opset`` (0 for the newest)."""
+        made = self._name(output, name or "dequantize_linear")
+        inputs = [x, scale] if zero_point is None else [x, scale, zero_point]
+        self._core.add_dequantize_linear(name, inputs, made, opset, axis, block_size, output_dtype)
+        return made
+
+    @plain_errors
+    def dynamic_quantize_linear(
+        self, x: str, *, name: str = "", outputs: tuple[str, str, str] | None = None
+    ) -> tuple[str, str, str]:
+        """ONNX DynamicQuantizeLinear: uint8 numbers, their scale and their zero point."""
+        first, second, third = outputs or (None, None, None)
+        stem = name or "dynamic"
+        made = (self._name(first, f"{stem}_y"), self._name(second, f"{stem}_scale"), self._name(third, f"{stem}_zero"))
+        self._core.add_dynamic_quantize_linear(name, x, made)
         return made
 
     @plain_errors

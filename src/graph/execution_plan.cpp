@@ -243,6 +243,10 @@ class BlockBuilder {
     if (const auto* cast = std::get_if<CastOp>(&operation)) return *cast;
     if (const auto* constant = std::get_if<ConstantOp>(&operation)) return *constant;
     if (const auto* promotion = std::get_if<ConvertPromoteTypesOp>(&operation)) return *promotion;
+    if (const auto* bits = std::get_if<BitCastOp>(&operation)) return *bits;
+    if (const auto* quantize = std::get_if<QuantizeLinearOp>(&operation)) return *quantize;
+    if (const auto* dequantize = std::get_if<DequantizeLinearOp>(&operation)) return *dequantize;
+    if (const auto* dynamic = std::get_if<DynamicQuantizeLinearOp>(&operation)) return *dynamic;
     const auto* like = std::get_if<CastLikeOp>(&operation);
     if (like == nullptr) return IdentityOp{};
     if (outputs[0].dtype == DType::undefined) return *like;

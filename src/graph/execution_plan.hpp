@@ -25,7 +25,8 @@ struct IfWork {
 };
 
 // A CastLike whose target type is known before a run is a CastOp here.
-using Work = std::variant<CastOp, CastLikeOp, ConvertPromoteTypesOp, IdentityOp, ConstantOp, IfWork>;
+using Work = std::variant<CastOp, CastLikeOp, ConvertPromoteTypesOp, IdentityOp, ConstantOp, IfWork, BitCastOp,
+                          QuantizeLinearOp, DequantizeLinearOp, DynamicQuantizeLinearOp>;
 
 struct Step {
   Work work;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "codec/policy.hpp"
+#include "graph/linear_types.hpp"
 #include "tensorcast/promote.hpp"
 
 namespace tensorcast::graph {
@@ -17,11 +18,20 @@ struct Shape {
   std::string_view name;
   std::size_t inputs;
   std::size_t outputs;
+  std::size_t optional_inputs = 0;  // further ones, at the end
 };
 
 // In the order of Operation's alternatives. If has the outputs of its branches.
-constexpr std::array operations = {Shape{"Cast", 1, 1},     Shape{"CastLike", 2, 1}, Shape{"ConvertPromoteTypes", 2, 2},
-                                   Shape{"Identity", 1, 1}, Shape{"Constant", 0, 1}, Shape{"If", 1, 0}};
+constexpr std::array operations = {Shape{"Cast", 1, 1},
+                                   Shape{"CastLike", 2, 1},
+                                   Shape{"ConvertPromoteTypes", 2, 2},
+                                   Shape{"Identity", 1, 1},
+                                   Shape{"Constant", 0, 1},
+                                   Shape{"If", 1, 0},
+                                   Shape{"BitCast", 1, 1},
+                                   Shape{"QuantizeLinear", 2, 1, 1},
+                                   Shape{"DequantizeLinear", 2, 1, 1},
+                                   Shape{"DynamicQuantizeLinear", 1, 3}};
 static_assert(operations.size() == std::variant_size_v<Operation>);
 
 Result<ValueType> infer_cast(const CastOp& cast, const ValueType& input) {
@@ -89,7 +99,9 @@ Result<void> check_arity(const GraphNode& node) {
         .code = ErrorCode::invalid_argument,
         .message = fmt::format("{} {}{}, but the operation has {}", given, what, given == 1 ? "" : "s", wanted)};
   };
-  if (node.inputs.size() != shape.inputs) return wrong("input", node.inputs.size(), shape.inputs);
+  const std::size_t given = node.inputs.size();
+  if (given < shape.inputs) return wrong("input", given, shape.inputs);
+  if (given > shape.inputs + shape.optional_inputs) return wrong("input", given, shape.inputs + shape.optional_inputs);
   if (std::holds_alternative<IfOp>(node.operation)) return {};
   if (node.outputs.size() != shape.outputs) return wrong("output", node.outputs.size(), shape.outputs);
   return {};
@@ -130,6 +142,12 @@ Result<std::vector<ValueType>> infer_outputs(const Operation& operation, std::sp
     return infer_promotion(*promotion, inputs[0], inputs[1]);
   }
   if (std::holds_alternative<IdentityOp>(operation)) return std::vector<ValueType>{inputs[0]};
+  if (const auto* bits = std::get_if<BitCastOp>(&operation)) return single(infer_bit_cast(bits->to, inputs[0]));
+  if (const auto* linear = std::get_if<QuantizeLinearOp>(&operation)) return single(infer_quantize(*linear, inputs));
+  if (const auto* linear = std::get_if<DequantizeLinearOp>(&operation)) {
+    return single(infer_dequantize(*linear, inputs));
+  }
+  if (std::holds_alternative<DynamicQuantizeLinearOp>(operation)) return infer_dynamic_quantize(inputs[0]);
   if (const auto* constant = std::get_if<ConstantOp>(&operation)) {
     if (!constant->value.defined()) {
       return Error{.code = ErrorCode::invalid_argument, .message = "the constant has no value"};

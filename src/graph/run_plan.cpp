@@ -6,6 +6,7 @@
 
 #include "graph/graph_value.hpp"
 #include "graph/inference.hpp"
+#include "graph/linear_quantization.hpp"
 #include "tensorcast/promote.hpp"
 
 namespace tensorcast::graph {
@@ -55,6 +56,17 @@ class BlockRun {
     }
     if (const auto* constant = std::get_if<ConstantOp>(&step.work)) return Values{{constant->value, nullptr}};
     if (const auto* choice = std::get_if<IfWork>(&step.work)) return choose(*choice, std::move(inputs));
+    if (const auto* bits = std::get_if<BitCastOp>(&step.work)) return single(bit_cast(std::move(inputs[0]), bits->to));
+    const ConversionPlace place{context_.pool, step.result_is_kept};
+    if (const auto* linear = std::get_if<QuantizeLinearOp>(&step.work)) {
+      return single(quantize_linear(*linear, inputs, context_.execution, place));
+    }
+    if (const auto* linear = std::get_if<DequantizeLinearOp>(&step.work)) {
+      return single(dequantize_linear(*linear, inputs, context_.execution, place));
+    }
+    if (std::holds_alternative<DynamicQuantizeLinearOp>(step.work)) {
+      return dynamic_quantize_linear(inputs[0], context_.execution, place);
+    }
     return inputs;  // Identity
   }
 

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 NODE_TESTS = pathlib.Path(onnx.__file__).parent / "backend/test/data/node"
-RUN = {"Cast", "CastLike", "Constant", "Identity", "If"}
+RUN = {"Cast", "CastLike", "BitCast", "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "Constant", "Identity", "If"}
 SINCE = {name: 6 for name in ["float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32",
                               "uint16", "uint8", "bool"]}
 SINCE |= {"bfloat16": 13, "float8_e4m3fn": 19, "float8_e4m3fnuz": 19, "float8_e5m2": 19, "float8_e5m2fnuz": 19, "int4": 21,
@@ -363,3 +363,32 @@ def test_models_of_2_gib_are_refused(run_tcast, tmp_path):
         file.truncate(1 << 31)  # a hole: no disk is used
     done = run_tcast("run", "huge.onnx", "-d", "out")
     assert done.returncode == 1 and "limit of 2 GiB" in done.stderr
+
+
+FLOATS = ["float32", "float16", "bfloat16"]
+QUANTIZED = {"int8": 10, "uint8": 10, "float8_e4m3fn": 19, "float8_e5m2": 19, "int16": 21, "uint16": 21, "int4": 21, "uint4": 21,
+             "float4_e2m1fn": 23, "int2": 25, "uint2": 25}
+
+
+@pytest.mark.parametrize("opset", [version for version in (10, 13, 19, 21, 23, 24, 25, 28) if version <= NEWEST])
+@pytest.mark.parametrize("shape", ["tensor", "axis", "blocks"])
+def test_quantization_equals_the_reference(run_model, opset, shape):
+    """Numbers whose quotients and products need no rounding to float32, so that the order of roundings does not matter."""
+    if shape == "axis" and opset < 13 or shape == "blocks" and opset < 21:
+        return
+    generator = np.random.default_rng(opset)
+    x = (generator.integers(-4000, 4000, (3, 6, 2)) / 64).astype(np.float32)
+    scale_shape = {"tensor": (), "axis": (6,), "blocks": (3, 3, 2)}[shape]
+    scale = (2.0 ** generator.integers(-2, 3, scale_shape)).astype(np.float32)
+    options = {"tensor": {}, "axis": {"axis": 1}, "blocks": {"axis": 1, "block_size": 2}}[shape]
+    targets = [name for name, since in QUANTIZED.items() if since <= opset]
+    nodes, outputs, inputs = [], [], {"x": x, "s": scale}
+    for target in targets:
+        zero = f"zero_{target}"
+        inputs[zero] = np.full(scale_shape, 1 if "int" in target and "float" not in target else 0).astype(dtype_of(target))
+        nodes.append(helper.make_node("QuantizeLinear", ["x", "s", zero], [f"q_{target}"], **options))
+        nodes.append(helper.make_node("DequantizeLinear", [f"q_{target}", "s", zero], [f"d_{target}"], **options))
+        outputs += [value(f"q_{target}", target), value(f"d_{target}", "float32")]
+    given = [value(name, str(array.dtype), list(array.shape)) for name, array in inputs.items()]
+    model = make_model(nodes, given, outputs, opset)
+    assert_as_the_reference(model, inputs, run_model(model, inputs))

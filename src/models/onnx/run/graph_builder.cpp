@@ -254,6 +254,8 @@ class GraphBuilder {
       if (function == functions_.end()) return no_conversion(node);
       return call(*function->second, std::move(*attributes), std::move(result), frame, graph);
     }
+    const bool has_optional_input = node.op_type == "QuantizeLinear" || node.op_type == "DequantizeLinear";
+    if (has_optional_input && result.inputs.size() == 3 && result.inputs.back().empty()) result.inputs.pop_back();
     if (const auto missing = std::find(result.inputs.begin(), result.inputs.end(), "");
         missing != result.inputs.end()) {
       return broken(fmt::format("input {} is left out, but is not optional", missing - result.inputs.begin()));
@@ -272,16 +274,27 @@ class GraphBuilder {
     return name;
   }
 
+  // The first opset of an operator that came after opset 1; 0: it is another.
+  static int first_opset(std::string_view op_type) {
+    if (op_type == "QuantizeLinear" || op_type == "DequantizeLinear") return 10;
+    if (op_type == "DynamicQuantizeLinear") return 11;
+    if (op_type == "CastLike") return 15;
+    if (op_type == "BitCast") return 26;
+    return 0;
+  }
+
   static bool is_run(std::string_view op_type) {
-    return op_type == "Cast" || op_type == "CastLike" || op_type == "Identity" || op_type == "Constant" ||
-           op_type == "If";
+    return op_type == "Cast" || op_type == "Identity" || op_type == "Constant" || op_type == "If" ||
+           first_opset(op_type) != 0;
   }
 
   static Error no_conversion(const Node& node) {
     return Error{.code = ErrorCode::unsupported,
                  .message = fmt::format("{} is not an operator that is run here",
                                         shown(node.domain.empty() ? node.op_type : node.domain + "." + node.op_type)),
-                 .hint = "Cast, CastLike, Constant, Identity, If and the model's own functions of these are"};
+                 .hint =
+                     "Cast, CastLike, BitCast, QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, Constant, "
+                     "Identity, If and the model's own functions of these are"};
   }
 
   Result<Operation> standard_operation(const Node& node, const Attributes& attributes, const Frame& frame,
@@ -291,9 +304,9 @@ class GraphBuilder {
       return broken(fmt::format("the {} imports no version of the standard operators",
                                 frame.function == nullptr ? "model" : "function"));
     }
-    if (node.op_type == "CastLike" && opset < 15) {
+    if (const int first = first_opset(node.op_type); opset < first) {
       return Error{.code = ErrorCode::unsupported,
-                   .message = fmt::format("opset {} has no CastLike; it came with opset 15", opset)};
+                   .message = fmt::format("opset {} has no {}; it came with opset {}", opset, node.op_type, first)};
     }
     if (Result<void> known = check_attributes(node.op_type, opset, attributes); !known) return std::move(known).error();
     if (node.op_type == "Cast" || node.op_type == "CastLike") {
@@ -308,9 +321,42 @@ class GraphBuilder {
       if (!to) return to.error();
       return Operation(CastOp{.to = *to, .options = *options});
     }
+    if (node.op_type == "BitCast") {
+      const Result<DType> to = cast_target(opset, attributes);
+      if (!to) return to.error();
+      return Operation(BitCastOp{.to = *to});
+    }
+    if (node.op_type == "QuantizeLinear" || node.op_type == "DequantizeLinear") {
+      return linear_operation(node.op_type == "QuantizeLinear", opset, attributes);
+    }
+    if (node.op_type == "DynamicQuantizeLinear") return Operation(DynamicQuantizeLinearOp{});
     if (node.op_type == "Identity") return Operation(IdentityOp{});
     if (node.op_type == "Constant") return constant(attributes);
     return branches(node, attributes, frame, scope);
+  }
+
+  static Result<Operation> linear_operation(bool quantizes, int opset, const Attributes& attributes) {
+    const Result<std::int64_t> axis = integer_attribute("axis", 1, attributes);
+    const Result<std::int64_t> block_size = integer_attribute("block_size", 0, attributes);
+    const Result<std::int64_t> saturate = integer_attribute("saturate", 1, attributes);
+    const Result<DType> output_dtype = type_attribute("output_dtype", attributes);
+    const Result<DType> precision = type_attribute("precision", attributes);
+    for (const Result<std::int64_t>* read : {&axis, &block_size, &saturate}) {
+      if (!*read) return read->error();
+    }
+    for (const Result<DType>* read : {&output_dtype, &precision}) {
+      if (!*read) return read->error();
+    }
+    if (quantizes) {
+      return Operation(QuantizeLinearOp{.opset = opset,
+                                        .axis = *axis,
+                                        .block_size = *block_size,
+                                        .saturate = *saturate != 0,
+                                        .output_dtype = *output_dtype,
+                                        .precision = *precision});
+    }
+    return Operation(
+        DequantizeLinearOp{.opset = opset, .axis = *axis, .block_size = *block_size, .output_dtype = *output_dtype});
   }
 
   // A constant of a function is made once for all its calls.

@@ -24,6 +24,15 @@ constexpr std::array attribute_rows = {
     AttributeRow{"Cast", "round_mode", 24},
     AttributeRow{"CastLike", "saturate", 19},
     AttributeRow{"CastLike", "round_mode", 24},
+    AttributeRow{"BitCast", "to", 26},
+    AttributeRow{"QuantizeLinear", "axis", 13},
+    AttributeRow{"QuantizeLinear", "saturate", 19},
+    AttributeRow{"QuantizeLinear", "block_size", 21},
+    AttributeRow{"QuantizeLinear", "output_dtype", 21},
+    AttributeRow{"QuantizeLinear", "precision", 23},
+    AttributeRow{"DequantizeLinear", "axis", 13},
+    AttributeRow{"DequantizeLinear", "block_size", 21},
+    AttributeRow{"DequantizeLinear", "output_dtype", 23},
     AttributeRow{"Constant", "value", 1},
     AttributeRow{"Constant", "sparse_value", 11},
     AttributeRow{"Constant", "value_int", 12},
@@ -164,6 +173,23 @@ Result<DType> cast_target(int opset, const Attributes& attributes) {
   if (dtype) return dtype;
   return Error{.code = ErrorCode::unsupported,
                .message = fmt::format("\"to\" is {}, which is not a supported type", to->i)};
+}
+
+Result<std::int64_t> integer_attribute(std::string_view name, std::int64_t otherwise, const Attributes& attributes) {
+  const Attribute* found = find(attributes, name);
+  if (found == nullptr) return otherwise;
+  if (auto right = expect_type(*found, AttributeType::int_, "an integer"); !right) return std::move(right).error();
+  return found->i;
+}
+
+Result<DType> type_attribute(std::string_view name, const Attributes& attributes) {
+  const Result<std::int64_t> number = integer_attribute(name, 0, attributes);
+  if (!number) return number.error();
+  if (*number == 0) return DType::undefined;
+  Result<DType> dtype = formats::onnx::parse_data_type(static_cast<std::uint64_t>(*number));
+  if (dtype) return dtype;
+  return Error{.code = ErrorCode::unsupported,
+               .message = fmt::format("\"{}\" is {}, which is not a supported type", name, *number)};
 }
 
 Result<Tensor> constant_value(const Attributes& attributes, TensorLoader& loader) {
