@@ -390,5 +390,5 @@ def test_quantization_equals_the_reference(run_model, opset, shape):
         nodes.append(helper.make_node("DequantizeLinear", [f"q_{target}", "s", zero], [f"d_{target}"], **options))
         outputs += [value(f"q_{target}", target), value(f"d_{target}", "float32")]
     given = [value(name, str(array.dtype), list(array.shape)) for name, array in inputs.items()]
-    model = make_model(nodes, given, outputs, opset)
-    assert_as_the_reference(model, inputs, run_model(model, inputs))
+    known = make_model(nodes, given, outputs, max(opset, 19))  # the reference has no older versions, which say the same
+    assert_as_the_reference(known, inputs, run_model(make_model(nodes, given, outputs, opset), inputs))
