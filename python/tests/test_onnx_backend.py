@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tensorcast.onnx_backend, by ONNX's own node tests and by models of every version of Cast."""
 
+import re
 import unittest
 
 import ml_dtypes
@@ -16,12 +17,13 @@ from onnx.backend.test.loader import load_model_tests
 import tensorcast as tc
 from tensorcast import CastError, _core, onnx_backend
 
-CASES = BackendTest(onnx_backend.TensorcastBackend, __name__).include(r"^test_cast(like)?_.*_cpu$").test_cases
-NAMES = sorted(
-    name
-    for name in vars(CASES["OnnxBackendNodeModelTest"])
-    if name.startswith(("test_cast_", "test_castlike_")) and name.endswith("_cpu")
-)
+OPERATORS = r"test_(cast|castlike|bitcast|quantizelinear|dequantizelinear|dynamicquantizelinear(?!.*_expanded))(_.*)?"
+CASES = BackendTest(onnx_backend.TensorcastBackend, __name__).include(f"^{OPERATORS}_cpu$").test_cases
+NAMES = sorted(name for name in vars(CASES["OnnxBackendNodeModelTest"]) if re.fullmatch(OPERATORS + "_cpu", name))
+
+
+def shipped_cases():
+    return [case for case in load_model_tests(kind="node") if re.fullmatch(OPERATORS, case.name)]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -32,22 +34,23 @@ def test_node(name):
     assert result.wasSuccessful(), (result.errors + result.failures)[0][1]
 
 
-def test_all_node_tests_of_casts_are_run():
-    shipped = {
-        case.name for case in load_model_tests(kind="node") if case.name.startswith(("test_cast_", "test_castlike_"))
-    }
-    assert len(shipped) > 150 and {name.removesuffix("_cpu") for name in NAMES} == shipped
+def test_all_node_tests_of_these_operators_are_run():
+    shipped = {case.name for case in shipped_cases()}
+    assert len(shipped) > 180 and {name.removesuffix("_cpu") for name in NAMES} == shipped
+
+
+def expected_and_run():
+    for case in shipped_cases():
+        rep = onnx_backend.prepare(onnx.load(f"{case.model_dir}/model.onnx"))
+        folder = f"{case.model_dir}/test_data_set_0"
+        inputs = [onnx.load_tensor(f"{folder}/input_{i}.pb") for i in range(len(rep._inputs))]
+        for i, result in enumerate(rep.run([numpy_helper.to_array(value) for value in inputs])):
+            yield case, numpy_helper.to_array(onnx.load_tensor(f"{folder}/output_{i}.pb")), result
 
 
 def test_node_data_is_met_bit_for_bit():
     """BackendTest compares with a tolerance; a conversion has none."""
-    for case in load_model_tests(kind="node"):
-        if not case.name.startswith(("test_cast_", "test_castlike_")):
-            continue
-        rep = onnx_backend.prepare(onnx.load(f"{case.model_dir}/model.onnx"))
-        files = [f"{case.model_dir}/test_data_set_0/input_{i}.pb" for i in range(len(rep._inputs))]
-        (result,) = rep.run([numpy_helper.to_array(onnx.load_tensor(file)) for file in files])
-        expected = numpy_helper.to_array(onnx.load_tensor(f"{case.model_dir}/test_data_set_0/output_0.pb"))
+    for case, expected, result in expected_and_run():
         if expected.dtype == object:
             assert result.tolist() == expected.tolist(), case.name
             continue
