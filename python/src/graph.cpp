@@ -83,8 +83,48 @@ void bind_tensor(nb::module_& module) {
           nb::arg("other"), "Whether both are of the same elements in the same memory.");
 }
 
+// BitCast and the operators of linear quantization.
+void bind_codes(nb::class_<Graph>& graph) {
+  graph
+      .def(
+          "add_bit_cast",
+          [](Graph& self, const std::string& name, const std::string& input, nb::handle to, const std::string& output) {
+            add_node(self, name, BitCastOp{dtype_of(to)}, {input}, {output});
+          },
+          nb::arg("name"), nb::arg("input"), nb::arg("to"), nb::arg("output"))
+      .def(
+          "add_quantize_linear",
+          [](Graph& self, const std::string& name, const std::vector<std::string>& inputs, const std::string& output,
+             int opset, std::int64_t axis, std::int64_t block_size, bool saturate, nb::handle output_dtype,
+             nb::handle precision) {
+            add_node(self, name,
+                     QuantizeLinearOp{opset, axis, block_size, saturate, dtype_or_undefined(output_dtype),
+                                      dtype_or_undefined(precision)},
+                     inputs, {output});
+          },
+          nb::arg("name"), nb::arg("inputs"), nb::arg("output"), nb::arg("opset"), nb::arg("axis"),
+          nb::arg("block_size"), nb::arg("saturate"), nb::arg("output_dtype").none(), nb::arg("precision").none())
+      .def(
+          "add_dequantize_linear",
+          [](Graph& self, const std::string& name, const std::vector<std::string>& inputs, const std::string& output,
+             int opset, std::int64_t axis, std::int64_t block_size, nb::handle output_dtype) {
+            add_node(self, name, DequantizeLinearOp{opset, axis, block_size, dtype_or_undefined(output_dtype)}, inputs,
+                     {output});
+          },
+          nb::arg("name"), nb::arg("inputs"), nb::arg("output"), nb::arg("opset"), nb::arg("axis"),
+          nb::arg("block_size"), nb::arg("output_dtype").none())
+      .def(
+          "add_dynamic_quantize_linear",
+          [](Graph& self, const std::string& name, const std::string& input, const std::vector<std::string>& outputs) {
+            add_node(self, name, DynamicQuantizeLinearOp{}, {input}, outputs);
+          },
+          nb::arg("name"), nb::arg("input"), nb::arg("outputs"));
+}
+
 void bind_builder(nb::module_& module) {
-  nb::class_<Graph>(module, "Graph", "A graph of conversions, to be compiled.")
+  nb::class_<Graph> graph(module, "Graph", "A graph of conversions, to be compiled.");
+  bind_codes(graph);
+  graph
       .def(
           "__init__",
           [](Graph* self, const std::string& name) {
@@ -145,39 +185,6 @@ void bind_builder(nb::module_& module) {
             add_node(self, name, IdentityOp{}, {input}, {output});
           },
           nb::arg("name"), nb::arg("input"), nb::arg("output"))
-      .def(
-          "add_bit_cast",
-          [](Graph& self, const std::string& name, const std::string& input, nb::handle to, const std::string& output) {
-            add_node(self, name, BitCastOp{dtype_of(to)}, {input}, {output});
-          },
-          nb::arg("name"), nb::arg("input"), nb::arg("to"), nb::arg("output"))
-      .def(
-          "add_quantize_linear",
-          [](Graph& self, const std::string& name, const std::vector<std::string>& inputs, const std::string& output,
-             int opset, std::int64_t axis, std::int64_t block_size, bool saturate, nb::handle output_dtype,
-             nb::handle precision) {
-            add_node(self, name,
-                     QuantizeLinearOp{opset, axis, block_size, saturate, dtype_or_undefined(output_dtype),
-                                      dtype_or_undefined(precision)},
-                     inputs, {output});
-          },
-          nb::arg("name"), nb::arg("inputs"), nb::arg("output"), nb::arg("opset"), nb::arg("axis"),
-          nb::arg("block_size"), nb::arg("saturate"), nb::arg("output_dtype").none(), nb::arg("precision").none())
-      .def(
-          "add_dequantize_linear",
-          [](Graph& self, const std::string& name, const std::vector<std::string>& inputs, const std::string& output,
-             int opset, std::int64_t axis, std::int64_t block_size, nb::handle output_dtype) {
-            add_node(self, name, DequantizeLinearOp{opset, axis, block_size, dtype_or_undefined(output_dtype)}, inputs,
-                     {output});
-          },
-          nb::arg("name"), nb::arg("inputs"), nb::arg("output"), nb::arg("opset"), nb::arg("axis"),
-          nb::arg("block_size"), nb::arg("output_dtype").none())
-      .def(
-          "add_dynamic_quantize_linear",
-          [](Graph& self, const std::string& name, const std::string& input, const std::vector<std::string>& outputs) {
-            add_node(self, name, DynamicQuantizeLinearOp{}, {input}, outputs);
-          },
-          nb::arg("name"), nb::arg("input"), nb::arg("outputs"))
       .def(
           "add_if",
           [](Graph& self, const std::string& name, const std::string& condition,
