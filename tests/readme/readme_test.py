@@ -32,7 +32,7 @@ def files(source_dir, tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("document, at_least", [("README.md", 5), ("docs/command.md", 3), ("docs/nodes.md", 3)])
+@pytest.mark.parametrize("document, at_least", [("README.md", 4), ("docs/command.md", 3), ("docs/nodes.md", 3)])
 def test_commands_print_what_the_documents_say(source_dir, tcast, files, document, at_least):
     environment = os.environ | {"PATH": f"{tcast.parent}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}
     commands = 0
