@@ -374,7 +374,7 @@ QUANTIZED = {"int8": 10, "uint8": 10, "float8_e4m3fn": 19, "float8_e5m2": 19, "i
 @pytest.mark.parametrize("shape", ["tensor", "axis", "blocks"])
 def test_quantization_equals_the_reference(run_model, opset, shape):
     """Numbers whose quotients and products need no rounding to float32, so that the order of roundings does not matter."""
-    if shape == "axis" and opset < 13 or shape == "blocks" and opset < 21:
+    if (shape == "axis" and opset < 13) or (shape == "blocks" and opset < 21):
         return
     generator = np.random.default_rng(opset)
     x = (generator.integers(-4000, 4000, (3, 6, 2)) / 64).astype(np.float32)
