@@ -71,5 +71,5 @@ class QuantizedFile {
   std::unique_ptr<State> state_;
 };
 
-}  // inline namespace TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
 }  // namespace tensorcast

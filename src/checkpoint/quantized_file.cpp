@@ -281,5 +281,5 @@ Result<void> QuantizedFile::dequantize(std::size_t layer, std::uint64_t first, c
   });
 }
 
-}  // inline namespace TENSORCAST_ABI
+}  // namespace TENSORCAST_ABI
 }  // namespace tensorcast
