@@ -54,15 +54,7 @@ Tensor dequantize_tensor(const Tensor& codes, const Given& scales, const std::st
   } else if (format.scheme == "nf4" || format.scheme == "fp4") {
     tensor.table = format.scheme == "nf4" ? nf4_table() : fp4_table();
   }
-  const DType to = dtype_of(dtype);
-  std::vector<std::byte> bytes(storage_bytes(to, checked(element_count(tensor.shape))));
-  Result<void> done;
-  {
-    const nb::gil_scoped_release released;
-    done = dequantize(tensor, 0, {to, tensor.shape, bytes});
-  }
-  checked(std::move(done));
-  return checked(Tensor::own(to, tensor.shape, std::move(bytes)));
+  return dequantized(tensor, dtype);
 }
 
 nb::list block_format_rows() {
@@ -81,6 +73,18 @@ nb::list block_format_rows() {
 }
 
 }  // namespace
+
+Tensor dequantized(const BlockTensor& weight, nb::handle dtype) {
+  const DType to = dtype_of(dtype);
+  std::vector<std::byte> bytes(storage_bytes(to, checked(element_count(weight.shape))));
+  Result<void> done;
+  {
+    const nb::gil_scoped_release released;
+    done = dequantize(weight, 0, {to, weight.shape, bytes});
+  }
+  checked(std::move(done));
+  return checked(Tensor::own(to, weight.shape, std::move(bytes)));
+}
 
 void bind_blocks(nb::module_& module) {
   module.def("dequantize", &dequantize_tensor, nb::arg("codes"), nb::arg("scales").none(), nb::arg("scheme"),

@@ -5,7 +5,13 @@
 
 #include <nanobind/nanobind.h>
 
+#include "tensorcast/block.hpp"
+#include "tensorcast/tensor.hpp"
+
 namespace tensorcast::python {
+
+// The numbers of a weight, rounded once to `dtype`. Lets other threads of Python run. Throws what dequantize() returns.
+Tensor dequantized(const BlockTensor& weight, nanobind::handle dtype);
 
 void bind_blocks(nanobind::module_& module);
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "blocks.hpp"
 #include "bound_arguments.hpp"
 #include "tensorcast/block.hpp"
 #include "tensorcast/spelling.hpp"
@@ -68,18 +69,6 @@ std::optional<Tensor> zero_points_of(const QuantizedTensor& tensor) {
   return tensor_of(DType::int8, tensor.scales_shape, tensor.zero_points.data(), tensor.zero_points.size());
 }
 
-Tensor dequantized(const QuantizedTensor& tensor, nb::handle dtype) {
-  const DType to = dtype_of(dtype);
-  std::vector<std::byte> bytes(storage_bytes(to, checked(element_count(tensor.shape))));
-  Result<void> done;
-  {
-    const nb::gil_scoped_release released;
-    done = dequantize(tensor.tensor(), 0, {to, tensor.shape, bytes});
-  }
-  checked(std::move(done));
-  return checked(Tensor::own(to, tensor.shape, std::move(bytes)));
-}
-
 nb::list spelled_tensors(const QuantizedTensor& tensor, const std::string& spelling) {
   nb::list rows;
   for (SpelledTensor& spelled : checked(spell(tensor, spelling))) {
@@ -125,7 +114,10 @@ void bind_quantize(nb::module_& module) {
       .def("scales", &scales_of)
       .def("zero_points", &zero_points_of)
       .def("spelled", &spelled_tensors, nb::arg("spelling"))
-      .def("dequantize", &dequantized, nb::arg("dtype"));
+      .def(
+          "dequantize",
+          [](const QuantizedTensor& self, nb::handle dtype) { return dequantized(self.tensor(), dtype); },
+          nb::arg("dtype"));
   module.def("quantize", &quantize_tensor, nb::arg("weight"), nb::arg("scheme"), nb::arg("is_gguf"), nb::arg("recipe"),
              nb::arg("group_size"), nb::arg("symmetric"), nb::arg("power_of_two_scales"),
              nb::arg("compute_dtype").none(), nb::arg("keeps_nonfinite"), nb::arg("maximum").none(),

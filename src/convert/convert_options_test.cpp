@@ -5,25 +5,11 @@
 #include <set>
 #include <string_view>
 
+#include "options/option_testing.hpp"
 #include "options/option_text.hpp"
 
 namespace tensorcast::options {
 namespace {
-
-// Becomes a member of any type.
-struct Any {
-  template <class Member>
-  constexpr operator Member() const;  // NOLINT
-};
-
-template <class Struct, class... Members>
-constexpr std::size_t member_count() {
-  if constexpr (requires { Struct{Members{}..., Any{}}; }) {
-    return member_count<Struct, Members..., Any>();
-  } else {
-    return sizeof...(Members);
-  }
-}
 
 template <class Struct>
 std::size_t listed() {

@@ -10,26 +10,12 @@
 
 #include "options/cast_options.hpp"
 #include "options/cast_report.hpp"
+#include "options/option_testing.hpp"
 #include "options/promote_options.hpp"
 
 namespace tensorcast::options {
 namespace {
 
-// Becomes a member of any type.
-struct Any {
-  template <class Member>
-  constexpr operator Member() const;  // NOLINT
-};
-
-// How many members an aggregate has.
-template <class Struct, class... Members>
-constexpr std::size_t member_count() {
-  if constexpr (requires { Struct{Members{}..., Any{}}; }) {
-    return member_count<Struct, Members..., Any>();
-  } else {
-    return sizeof...(Members);
-  }
-}
 static_assert(member_count<CastOptions>() == std::tuple_size_v<decltype(cast_options)>, "an option is not in the list");
 static_assert(member_count<PromoteOptions>() == std::tuple_size_v<decltype(promote_options)>);
 static_assert(member_count<CastReport>() == std::tuple_size_v<decltype(cast_report)>);
