@@ -50,16 +50,10 @@ void kernel_sizes(const ElementRule& rule, float* quotients, std::size_t count, 
   static const codec::Policy policy{};
   const kernels::Kernel* const kernel = kernels::find_kernel(active_target(), DType::float32, rule.element);
   // 57344, as infinity is one of this type's codes; the others saturate.
-  if (rule.element == DType::float8_e5m2) {
-    for (std::size_t i = 0; i < count; ++i) {
-      const float size = magnitude(quotients[i]);
-      quotients[i] = size > 57344.0f ? 57344.0f : size;
-    }
-  } else {
-    for (std::size_t i = 0; i < count; ++i) {
-      const float size = magnitude(quotients[i]);
-      quotients[i] = size > 448.0f ? 448.0f : size;
-    }
+  const float limit = rule.element == DType::float8_e5m2 ? 57344.0f : 448.0f;
+  for (std::size_t i = 0; i < count; ++i) {
+    const float size = magnitude(quotients[i]);
+    quotients[i] = size > limit ? limit : size;
   }
   const auto* const from = reinterpret_cast<const std::byte*>(quotients);
   if (rule.bits == 8) {
