@@ -1,10 +1,12 @@
 // What is done with a tensor's elements, piece by piece: histograms, losses, conversion.
 // SPDX-License-Identifier: Apache-2.0
+import { lossesOfSchemes } from "./block_losses.js";
 import { fail, piecesOf } from "./file_bytes.js";
 import { canHold, safetensorsHeader } from "./file_safetensors.js";
 
 export const piece_bytes = 16 << 20;
 const studied_bytes = 32 << 20;  // of a large tensor, its beginning
+const sample_count = 1 << 17;  // numbers that are quantized in blocks: the first rows
 
 // Elements of a piece as `to`: of a type, or of blocks that share scales.
 function converted(engine, tensor, piece, to, options) {
@@ -67,14 +69,33 @@ class Histogram {
   }
 }
 
-// The histogram of a tensor's magnitudes, and what each of `candidates` would lose.
+// Whole rows of a tensor from its beginning: {rows, columns, values}.
+function sampleOf(shape, pieces) {
+  const all = new Float32Array(pieces.reduce((sum, piece) => sum + piece.length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    all.set(piece, at);
+    at += piece.length;
+  }
+  const columns = Math.min(shape[shape.length - 1] ?? 1, all.length);
+  const rows = Math.floor(Math.min(all.length, Math.max(columns, sample_count)) / (columns || 1));
+  return { rows, columns, values: all.slice(0, rows * columns) };
+}
+
+// The histogram of a tensor's magnitudes, and what each of `candidates` and each scheme of blocks would lose.
 export async function study(engine, tensor, candidates) {
   const histogram = new Histogram();
   const reports = new Map(candidates.map(type => [type, []]));
-  let seen = 0;
+  const first = [];
+  let [seen, sampled] = [0, 0];
   for await (const piece of piecesOf(tensor, pieceSize(engine, tensor, 4 << 20))) {
     const numbers = tensor.type === "float32" ? piece : converted(engine, tensor, piece, "float32").bytes;
     histogram.add(numbers);
+    if (sampled < sample_count) {
+      const values = new Float32Array(numbers.buffer, numbers.byteOffset, numbers.length / 4).slice();
+      first.push(values);
+      sampled += values.length;
+    }
     for (const type of candidates) {
       const [bytes, from] = tensor.type ? [piece, tensor.type] : [numbers, "float32"];
       const count = bytes.length * 8 / engine.byName.get(from).bits;
@@ -83,7 +104,9 @@ export async function study(engine, tensor, candidates) {
     seen += piece.length;
     if (seen >= studied_bytes) break;
   }
-  return { histogram: { ...histogram }, losses: candidates.map(type => ({ type, ...mergeReports(reports.get(type)) })), share: tensor.bytes === 0 ? 1 : Math.min(1, seen / tensor.bytes) };
+  const sample = sampleOf(tensor.shape, first);
+  const schemes = sample.values.length > 0 && isFloating(engine, tensor) ? lossesOfSchemes(engine, sample) : [];
+  return { histogram: { ...histogram }, sample, schemes, losses: candidates.map(type => ({ type, ...mergeReports(reports.get(type)) })), share: tensor.bytes === 0 ? 1 : Math.min(1, seen / tensor.bytes) };
 }
 
 const isFloating = (engine, tensor) => tensor.scheme !== undefined || engine.byName.get(tensor.type)?.family === "float";

@@ -2,25 +2,28 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Engine } from "./engine.js";
 import { h } from "./elements.js";
-import { bytesOfBase64 } from "./kernels.js";
+import { bytesOfBase64, kernelEngine } from "./kernels.js";
 import { State } from "./state.js";
+import * as blocks from "./view_blocks.js";
 import * as file from "./view_file.js";
 import * as number from "./view_number.js";
 import * as pair from "./view_pair.js";
 import * as promotion from "./view_promotion.js";
 import * as type from "./view_type.js";
 
-const views = { number, type, pair, promotion, file };
+const views = { number, type, pair, blocks, promotion, file };
 
 const engine = Engine.compile(bytesOfBase64(globalThis.tensorcastModule));
 const state = new State();
 
-// For other scripts: what `tcast explain --json` prints. `type`: one type, or all if it is left out.
+// For other scripts: what `tcast explain --json` prints. `type`: one type, or all if it is left out. kernels() promises
+// the engine that also has quantize(weights, rows, columns, scheme, recipe).
 globalThis.tensorcast = {
   version: engine.description.version,
   types: engine.types.map(type => type.name),
   explain: (text, type, { from, ...options } = {}) => engine.explain(String(text), { from, to: type, options }),
   engine,
+  kernels: () => kernelEngine(engine),
 };
 
 if (globalThis.self !== globalThis.top) document.documentElement.classList.add("embedded");

@@ -5,6 +5,7 @@ import { h, labelled, typeSelect } from "./elements.js";
 import { startWorker } from "./kernels.js";
 import { optionsPanel } from "./options.js";
 import { castOptionsOf } from "./state.js";
+import { keepWeights } from "./view_blocks.js";
 
 export const title = "Your file";
 
@@ -29,7 +30,7 @@ function render(engine, state) {
   const parts = [dropZone(engine, state)];
   if (kept.error) parts.push(h("p", { class: "error", role: "alert" }, kept.error));
   if (kept.busy) parts.push(h("p", { role: "status" }, kept.busy));
-  if (kept.opened) parts.push(summary(), conversion(engine, state), tensorList(engine, state), studied(engine));
+  if (kept.opened) parts.push(summary(), conversion(engine, state), tensorList(engine, state), studied(engine, state));
   kept.root.replaceChildren(...parts.filter(Boolean));
 }
 
@@ -146,7 +147,7 @@ function tensorList(engine, state) {
     kept.index = index;
     const bits = engine.byName.get(tensors[index].type)?.bits ?? 32;
     kept.study = await call("study", { index, candidates: [...candidates.filter(name => engine.byName.get(name).bits <= bits), "int8"] });
-    kept.scroll = true;
+    keepWeights(tensors[index].name, kept.study.sample);
   });
   return h("section", { "aria-label": "Tensors" }, h("h2", {}, "Tensors"),
     tensors.length > 20 && labelled("name contains", h("input", { type: "text", id: "filter", value: kept.filter, onchange: event => { kept.filter = event.target.value; render(engine, state); } })),
@@ -158,10 +159,10 @@ function tensorList(engine, state) {
     rows.length > most_rows && h("p", { class: "note" }, `${rows.length - most_rows} more`));
 }
 
-function studied(engine) {
+function studied(engine, state) {
   if (!kept.study || kept.index < 0) return undefined;
   const tensor = kept.opened.tensors[kept.index];
-  const { histogram, losses, share } = kept.study;
+  const { histogram, losses, share, schemes, sample } = kept.study;
   const count = value => (value > 0 ? value.toLocaleString("en") : "0");
   const facts = [`${histogram.count.toLocaleString("en")} numbers from ${histogram.low.toPrecision(4)} to ${histogram.high.toPrecision(4)}`, `${count(histogram.zeros)} zeros`, histogram.nan > 0 && `${count(histogram.nan)} NaN`, histogram.infinite > 0 && `${count(histogram.infinite)} infinite`, share < 1 && `the first ${(100 * share).toFixed(0)} % of the tensor`].filter(Boolean);
   const sorted = [...losses].sort((a, b) => (Number.isNaN(a.snr_db) ? -Infinity : a.snr_db) < (Number.isNaN(b.snr_db) ? -Infinity : b.snr_db) ? 1 : -1);
@@ -178,7 +179,22 @@ function studied(engine) {
     h("h3", {}, "What each type would lose"),
     h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Losses by type" }, h("table", { class: "losses" },
       h("thead", {}, h("tr", {}, ["type", "bits", "signal to noise", "largest relative error", "become zero", "out of range", "become NaN"].map(text => h("th", { scope: "col" }, text)))), h("tbody", {}, rows))),
-    h("p", { class: "note" }, "Casts without scales, by the report of the library. Blocks with scales keep more in as few bits: see Blocks."));
+    h("p", { class: "note" }, "Casts without scales, by the report of the library."),
+    schemes.length > 0 && lossesInBlocks(state, schemes, sample));
+}
+
+function lossesInBlocks(state, schemes, { rows, columns }) {
+  const order = each => (each.error ? -Infinity : each.snr);
+  const lines = [...schemes].sort((a, b) => order(b) - order(a)).map(each => h("tr", {},
+    h("th", { scope: "row" }, h("a", { href: state.link({ view: "blocks", weights: "file", scheme: `${each.scheme}:${each.recipe}` }) }, each.scheme)),
+    h("td", {}, each.recipe),
+    each.error ? h("td", { colspan: 3, class: "muted" }, each.error) : [h("td", {}, each.bits.toFixed(2)),
+      h("td", {}, Number.isFinite(each.snr) ? h("span", { class: "meter", style: `--share:${Math.max(0, Math.min(1, each.snr / 80))}` }, `${each.snr.toFixed(1)} dB`) : "nothing lost"),
+      h("td", {}, each.largest.toPrecision(3))]));
+  return h("div", {}, h("h3", {}, "What each scheme of blocks would lose"),
+    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Losses by scheme" }, h("table", { class: "losses", id: "schemes" },
+      h("thead", {}, h("tr", {}, ["scheme", "recipe", "bits a number", "signal to noise", "largest error"].map(text => h("th", { scope: "col" }, text)))), h("tbody", {}, lines))),
+    h("p", { class: "note" }, `By each scheme's default recipe, on the first ${rows.toLocaleString("en")} rows of ${columns.toLocaleString("en")} numbers.`));
 }
 
 function magnitudes(engine, histogram) {

@@ -44,6 +44,7 @@ class Page:
         self.page.goto("about:blank")
         self.page.goto(self.address + state)
         self.page.wait_for_selector("body[data-ready]")
+        self.page.wait_for_selector("text=loading the kernels", state="hidden")
         return self.page
 
     def close(self):

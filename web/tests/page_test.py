@@ -18,6 +18,7 @@ VIEWS = {
     "type-wide": "#view=type&type=float64&scale_of_line=logarithmic",
     "pair": "#view=pair&source=float16&type=float8_e4m3fn",
     "pair-versions": "#view=pair&source=float32&type=float8_e4m3fnuz",
+    "blocks": "#view=blocks&outliers=true",
     "promotion": "#view=promotion&a=int32&b=float16&rules=numpy",
     "file": "#view=file",
 }

@@ -18,7 +18,7 @@ LAYERS = ("dtype", "options", "promote", "codec", "kernels", "report", "cast", "
 COMMON = ["malloc", "free", "tc_free", "tc_last_error", "tc_cast", "tc_cast_options_init_sized", "tc_storage_bytes"]
 EXPORTS = {
     "explain": [*COMMON, "tc_describe", "tc_explain", "tc_promote", "tc_promote_options_init_sized", "tc_dtype_parse"],
-    "kernels": [*COMMON, "tc_cast_with_report", "tc_cast_report_init_sized", "web_dequantize"],
+    "kernels": [*COMMON, "tc_cast_with_report", "tc_cast_report_init_sized", "web_dequantize", "web_quantize", "web_recipes"],
     "digest": ["digest"],
 }
 FLAGS = (
@@ -57,7 +57,8 @@ def ninja(python: str) -> str:
     """The text of build.ninja."""
     lines = [f"python = {python}", RULES]
     objects: dict[str, list[str]] = {"explain": [], "kernels": []}
-    for source in [*sources(), ROOT / "web/engine/module.cpp", ROOT / "web/engine/blocks.cpp"]:
+    own = [ROOT / "web/engine" / name for name in ("module.cpp", "blocks.cpp", "quantize.cpp")]
+    for source in [*sources(), *own]:
         name = "_".join(source.relative_to(ROOT).with_suffix("").parts)
         # Small code, but for the loops over elements.
         optimize = "-O3" if source.parent.name == "per_target" else "-Oz"
