@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "codec/text_codec.hpp"
@@ -111,6 +112,17 @@ void append_fraction(std::vector<std::uint32_t> limbs, SignificandBuilder& build
     builder.append(static_cast<std::uint32_t>(carry), weight);
   }
   builder.append_rest(std::any_of(limbs.begin(), limbs.end(), [](std::uint32_t limb) { return limb != 0; }));
+}
+
+// value * limb_base^limbs. Not by std::pow, whose last bit depends on the C library and the CPU.
+double times_limbs(double value, std::int64_t limbs) {
+  constexpr double powers[] = {1e9, 1e18, 1e36, 1e72, 1e144, 1e288};
+  constexpr std::uint64_t most = (1u << std::size(powers)) - 1;  // is infinity, or 0
+  const auto count = std::min(most, static_cast<std::uint64_t>(limbs < 0 ? -limbs : limbs));
+  for (std::size_t i = 0; i < std::size(powers); ++i) {
+    if ((count >> i & 1) != 0) value = limbs < 0 ? value / powers[i] : value * powers[i];
+  }
+  return value;
 }
 
 }  // namespace
@@ -239,7 +251,7 @@ double Decimal::magnitude_ratio(const Decimal& other) const {
     for (int i = 1; i <= 3; ++i) sum = sum * limb_base + value.limb_at(value.top() - i);
     return sum;
   };
-  return leading(*this) / leading(other) * std::pow(10.0, static_cast<double>(limb_digits * (top() - other.top())));
+  return times_limbs(leading(*this) / leading(other), top() - other.top());
 }
 
 Real Decimal::to_real() const {
