@@ -27,6 +27,7 @@ FLAGS = (
     " -Wall -Wextra -Werror -Wno-psabi -Wno-unused-command-line-argument"
 )
 TARGET = '-DTENSORCAST_TARGET=portable -DTENSORCAST_TARGET_LEVEL=0 "-DTENSORCAST_SIMD_HEADER=\\"kernels/simd/portable.hpp\\""'
+WITH_OR_WITHOUT_KERNELS = ROOT / "src/cast/run_conversion.cpp"
 SHRINK = "--enable-simd --enable-bulk-memory --enable-sign-ext --enable-mutable-globals --enable-nontrapping-float-to-int"
 STACK = 1 << 20
 
@@ -55,6 +56,8 @@ def sources() -> list[pathlib.Path]:
 
 def ninja(python: str) -> str:
     """The text of build.ninja."""
+    if not WITH_OR_WITHOUT_KERNELS.exists():
+        raise FileNotFoundError(WITH_OR_WITHOUT_KERNELS)
     lines = [f"python = {python}", RULES]
     objects: dict[str, list[str]] = {"explain": [], "kernels": []}
     own = [ROOT / "web/engine" / name for name in ("module.cpp", "blocks.cpp", "quantize.cpp")]
@@ -64,13 +67,13 @@ def ninja(python: str) -> str:
         optimize = "-O3" if source.parent.name == "per_target" else "-Oz"
         target = TARGET if source.parent.name == "per_target" else ""
         variants = {"kernels": ""}
-        if name == "src_cast_run":
+        if source == WITH_OR_WITHOUT_KERNELS:
             variants["explain"] = "-DTENSORCAST_HAS_KERNELS=0"
         for module, definition in variants.items():
             made = f"objects/{name}{'_explain' if module == 'explain' else ''}.o"
             lines.append(f"build {made}: compile {source}\n  more = {optimize} {target} {definition}")
             objects[module].append(made)
-            if module == "kernels" and name != "src_cast_run":
+            if module == "kernels" and source != WITH_OR_WITHOUT_KERNELS:
                 objects["explain"].append(made)
     lines.append(f"build objects/digest.o: compile {ROOT}/web/engine/digest.cpp\n  more = -O3")
     objects["digest"] = [*objects["kernels"], "objects/digest.o"]
