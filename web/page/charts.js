@@ -57,8 +57,8 @@ export function logAxes(context, width, height, { x: [x0, x1], y: [y0, y1], x_la
   for (const e of exponentMarks(x0, x1, width / 60)) {
     context.moveTo(x(e), top);
     context.lineTo(x(e), height - bottom);
-    context.textAlign = "center";
-    context.fillText(powerText(e), x(e), height - bottom + 14);
+    context.textAlign = x(e) > width - right - 12 ? "right" : "center";
+    context.fillText(powerText(e), Math.min(x(e), width - 2), height - bottom + 14);
   }
   for (const e of exponentMarks(y0, y1, height / 30)) {
     context.moveTo(left, y(e));

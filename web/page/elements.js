@@ -61,7 +61,7 @@ export function typeSelect(types, chosen, onchange, attributes = {}, first = [])
 export function bitsText(explanation) {
   const parts = [["sign", explanation.sign_bits], ["exponent", explanation.exponent_bits], ["mantissa", explanation.mantissa_bits]];
   const shown = parts.filter(([, bits]) => bits).map(([kind, bits]) =>
-    h("span", { class: kind }, bits.length > 24 ? `${bits.slice(0, 11)}…${bits.slice(-8)}` : bits));
+    h("span", { class: kind }, bits.length > 23 ? `${bits.slice(0, 9)}…${bits.slice(-6)}` : bits));
   return h("code", { class: "bits", title: parts.map(([, bits]) => bits).filter(Boolean).join(" ") },
     shown.flatMap((span, i) => (i ? [" ", span] : [span])));
 }

@@ -151,10 +151,13 @@ function images(weights, first, second) {
 function plot({ values }, first, second) {
   const count = Math.min(values.length, shown_elements);
   const shown = [first, second].filter(each => each.made);
-  const most = Math.max(...[...values.slice(0, count)].map(Math.abs), ...shown.flatMap(each => [...each.made.decoded.slice(0, count)].map(Math.abs)), 1e-30);
+  const magnitudes = [...values.slice(0, count)].map(Math.abs).sort((a, b) => a - b);
+  // Outliers reach the edge, so that the others are seen, too.
+  const most = Math.max(Math.min(magnitudes[count - 1], 6 * magnitudes[count >> 1] || Infinity), 1e-30);
+  const is_cut = magnitudes[count - 1] > most;
   const draw = (context, width, height) => {
     const x = i => 8 + (i + 0.5) * (width - 16) / count;
-    const y = value => height / 2 - value / most * (height / 2 - 10);
+    const y = value => height / 2 - Math.max(-1, Math.min(1, value / most)) * (height / 2 - 12);
     const each = (width - 16) / count;
     shown.forEach(({ made }, k) => {
       if (!made.block_columns) return;
@@ -171,8 +174,8 @@ function plot({ values }, first, second) {
     });
   };
   return h("section", { "aria-label": "Weights and what they become" }, h("h2", {}, `The first ${count} weights and what they become`),
-    h("p", { class: "legend" }, h("span", {}, "bars: float32"), shown.map((each, k) => h("span", { class: k ? "sign" : "exponent" }, `${each.recipe.scheme}, ${each.recipe.recipe}`)), h("span", { class: "muted" }, "lines at the edge: blocks")),
-    canvas({ height: 200, label: `${count} weights and their quantized values`, draw }));
+    h("p", { class: "legend" }, h("span", {}, "bars: float32"), shown.map((each, k) => h("span", { class: k ? "sign" : "exponent" }, `${each.recipe.scheme}, ${each.recipe.recipe}`)), h("span", { class: "muted" }, `lines at the edge: blocks${is_cut ? `; larger than ${most.toPrecision(2)}: at the edge` : ""}`)),
+    canvas({ height: 220, label: `${count} weights and their quantized values`, draw }));
 }
 
 // The scale of each block of the first row, as text.

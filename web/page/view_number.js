@@ -169,7 +169,7 @@ function table(state, answer, focus) {
     return h("tr", { class: chosen && "chosen" }, name,
       h("td", { class: "bits-cell" }, row.code ? bitsText(row) : ""),
       h("td", {}, row.code && h("code", {}, row.code)),
-      h("td", { class: "digits", title: row.exact_value.slice(0, 400) }, shortened(row.exact_value, 30)),
+      h("td", { class: "digits", title: row.exact_value.slice(0, 400) }, shortened(row.exact_value, 22)),
       h("td", { class: "digits muted" }, error),
       h("td", {}, row.events.map(badge)));
   });

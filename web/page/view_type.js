@@ -33,9 +33,6 @@ function factsCard(engine, state, type) {
   const number = value => powerOfTwo(value) ?? String(value);
   fact("bits", type.bits === 0 ? "any" : type.bits);
   if (type.family === "float") {
-    const sign = isSigned(type);
-    fact("layout", sign && h("span", { class: "sign" }, "1 sign "), h("span", { class: "exponent" }, `${type.exponent_bits} exponent `),
-      type.mantissa_bits > 0 && h("span", { class: "mantissa" }, `${type.mantissa_bits} mantissa`));
     fact("bias", type.bias);
     fact("largest", number(type.largest));
     fact("smallest above 0", number(type.smallest_positive));
@@ -57,7 +54,7 @@ function factsCard(engine, state, type) {
 function layoutBar(type) {
   const parts = [["sign", isSigned(type) ? 1 : 0], ["exponent", type.exponent_bits], ["mantissa", type.mantissa_bits]];
   return h("div", { class: "layout-bar", role: "img", "aria-label": parts.filter(p => p[1]).map(([kind, n]) => `${n} ${kind}`).join(", ") },
-    parts.filter(([, count]) => count).map(([kind, count]) => h("span", { class: `bit ${kind}`, style: `flex:${count}` }, count)));
+    parts.filter(([, count]) => count).map(([kind, count]) => h("span", { class: `bit ${kind}`, style: `flex:${count}` }, `${count} ${kind}`)));
 }
 
 // Codes that are of interest, each a link.

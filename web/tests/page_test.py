@@ -209,7 +209,7 @@ def test_pictures(opened, name):
     page.wait_for_timeout(300)
     folder = pathlib.Path(os.environ["TENSORCAST_PICTURES"])
     folder.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=folder / f"{name}.png", full_page=name == "file")
+    page.screenshot(path=folder / f"{name}.png", full_page=True)
     with Image.open(folder / f"{name}.png") as picture:
         cut = picture.convert("RGB").crop((0, 0, picture.width, min(picture.height, 1330)))
     cut.quantize(96, dither=Image.Dither.NONE).save(folder / f"{name}.png", optimize=True)
