@@ -3,6 +3,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcast/cast.hpp"
+#include "tensorcast/detect_recipes.hpp"
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/element.hpp"
 #include "tensorcast/error.hpp"

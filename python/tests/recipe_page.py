@@ -4,6 +4,9 @@
     python recipe_page.py > docs/recipes.md
 """
 
+import block_samples as samples
+import numpy as np
+
 import tensorcast as tc
 
 HEAD = """# Recipes
@@ -41,6 +44,40 @@ modes, 0 2 2 4 4 6 6 0 8 of `compressed-tensors`, 0 1 2 3 4 5 6 8 8 of `modelopt
 `ggml`.
 """
 
+SAME = """
+## Recipes that no byte tells apart
+
+Computed by the same script: recipes of a scheme that make the same codes and scales of the same weights, joined by `=`. So
+`tcast inspect QUANTIZED --against ORIGINAL` names them together. The inputs are samples of `python/tests/block_samples.py`,
+32 768 to 65 536 numbers each: **normal** numbers; **weights** with rows of different sizes and outliers; **zeros**: blocks and
+rows of zeros of both signs among normal numbers; **powers**: largest numbers at and beside powers of two, 1.5 and 1.75 times
+them. Tensor scales are compared as factors. Schemes that are not listed have one recipe.
+"""
+INPUTS = ["normal", "weights", "zeros", "powers"]
+
+
+def _made(x, row):
+    q = tc.quantize(x, row["scheme"], recipe=row["recipe"])
+    factor = np.float32(1 if q.global_scale is None else q.global_scale)
+    if row["recipe"] == "compressed-tensors" and q.global_scale is not None:
+        factor = np.float32(1) / factor  # stored as a divisor
+    return q.element_codes().tobytes() + q.scales.tobytes() + factor.tobytes()
+
+
+def same(scheme):
+    """The lines of a table of recipes with equal bytes."""
+    lines = [f"### {scheme}", "", "| weights | the same bytes |", "|---|---|"]
+    rows = [row for row in tc.recipes() if row["scheme"] == scheme]
+    for dtype in ("bfloat16", "float32"):
+        for name in INPUTS:
+            x = samples.sample(name, dtype)
+            groups = {}
+            for row in rows:
+                groups.setdefault(_made(x, row), []).append(f"`{row['recipe']}`")
+            shown = [" = ".join(group) for group in groups.values() if len(group) > 1]
+            lines.append(f"| {name}, {dtype} | {'; '.join(shown) or 'all differ'} |")
+    return [*lines, ""]
+
 
 def page():
     lines = [HEAD]
@@ -50,7 +87,11 @@ def page():
             if row["scheme"] == scheme:
                 lines.append(f"| `{row['recipe']}` | {row['scale']} | {row['element']} | {row['compared_with']} |")
         lines.append("")
-    return "\n".join(lines[:-1]) + "\n" + TAIL
+    tables = [SAME]
+    for scheme in tc.schemes():
+        if sum(row["scheme"] == scheme for row in tc.recipes()) > 1:
+            tables += same(scheme)
+    return "\n".join(lines[:-1]) + "\n" + TAIL + "\n".join(tables[:-1]) + "\n"
 
 
 if __name__ == "__main__":

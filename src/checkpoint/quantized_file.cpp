@@ -5,134 +5,16 @@
 #include <algorithm>
 #include <utility>
 
-#include "checkpoint/folder.hpp"
-#include "checkpoint/shard_reader.hpp"
-#include "checkpoint/tensor_set.hpp"
+#include "checkpoint/opened_layers.hpp"
 #include "convert/aligned_buffer.hpp"
-#include "convert/open_input.hpp"
-#include "convert/quantization_claim.hpp"
 #include "convert/quantized/decoded_reader.hpp"
-#include "convert/quantized/layer_summary.hpp"
 #include "dtype/guarded.hpp"
-#include "tensorcast/checkpoint.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
-namespace {
-
-using formats::TensorInfo;
-using quantized::PartRole;
-
-std::string_view role_name(PartRole role) {
-  switch (role) {
-    case PartRole::codes:
-      return "codes";
-    case PartRole::scales:
-      return "scales";
-    case PartRole::global_scale:
-      return "global_scale";
-    case PartRole::zero_points:
-      return "zero_points";
-    case PartRole::biases:
-      return "biases";
-    case PartRole::group_index:
-      return "group_index";
-    case PartRole::table:
-      return "table";
-    case PartRole::nested_scales:
-      return "nested_scales";
-    case PartRole::nested_table:
-      return "nested_table";
-    case PartRole::state:
-      return "state";
-    case PartRole::activations:
-      break;
-  }
-  return "activations";
-}
-
-// Tensors of types without a DType are read as rows of bytes.
-TensorInfo readable(const TensorInfo& stored) {
-  if (stored.dtype != DType::undefined) return stored;
-  TensorInfo info = stored;
-  info.dtype = DType::uint8;
-  info.count = info.bytes;
-  std::uint64_t rows = 1;
-  if (!info.shape.empty()) info.shape.pop_back();
-  for (const std::int64_t size : info.shape) rows *= static_cast<std::uint64_t>(size);
-  if (rows == 0 || info.bytes % rows != 0) rows = 1, info.shape.clear();
-  info.shape.push_back(static_cast<std::int64_t>(info.bytes / rows));
-  return info;
-}
-
-// What is open, and the layers of all its models.
-struct Opened {
-  std::unique_ptr<io::InputFile> file;  // of a single file; `stored` refers to it
-  std::unique_ptr<formats::Reader> stored;
-  std::vector<quantized::Layer> layers;  // parts are tensors of `stored`
-  std::vector<QuantizedLayer> summaries;
-  std::vector<std::vector<QuantizedPart>> parts;
-  std::string refusal;
-
-  // Adds the layers of a model whose tensors begin at `first`.
-  void add(quantized::FoundLayers found, std::size_t first, const std::string& prefix) {
-    const std::span<const TensorInfo> tensors = std::span(stored->tensors()).subspan(first);
-    for (QuantizedLayer& summary : quantized::summary_of(found, tensors, prefix)) {
-      summaries.push_back(std::move(summary));
-    }
-    for (quantized::Layer& layer : found.layers) {
-      std::vector<QuantizedPart>& stored_parts = parts.emplace_back();
-      for (quantized::Part& part : layer.parts) {
-        const TensorInfo info = readable(tensors[part.tensor]);
-        stored_parts.push_back({.role = role_name(part.role),
-                                .name = prefix + info.name,
-                                .dtype = info.dtype,
-                                .shape = info.shape,
-                                .bytes = info.bytes});
-        part.tensor += first;
-      }
-      layers.push_back(std::move(layer));
-    }
-    if (refusal.empty()) refusal = std::move(found.refusal);
-  }
-};
-
-Result<Opened> open_checkpoint(const std::string& path) {
-  Result<checkpoint::SourceCheckpoint> source = checkpoint::read_source(path);
-  if (!source) return std::move(source).error();
-  Opened opened;
-  auto reader = std::make_unique<checkpoint::ShardReader>();
-  checkpoint::ShardReader& all = *reader;
-  opened.stored = std::move(reader);
-  const checkpoint::Claims claims(*source);
-  for (const checkpoint::SourceModel& model : source->models) {
-    const std::size_t first = all.tensors().size();
-    checkpoint::add_model(*source, model, all);
-    checkpoint::ShardReader alone;
-    checkpoint::add_model(*source, model, alone);
-    opened.add(checkpoint::layers_of(claims, model, alone), first, checkpoint::name_prefix(model));
-  }
-  return opened;
-}
-
-Result<Opened> open_one_file(const std::string& path) {
-  Result<file_conversion::OpenedInput> input = file_conversion::open_input(path, "", {});
-  if (!input) return std::move(input).error();
-  Opened opened;
-  opened.file = std::move(input->file);
-  opened.stored = std::move(input->reader);
-  if (!input->format->many_tensors) return opened;
-  std::vector<quantized::ConfigText> texts = file_conversion::config_texts_beside(path);
-  formats::Reader& reader = *opened.stored;
-  file_conversion::add_config_texts(reader.metadata(), texts);
-  opened.add(quantized::find_layers(reader.tensors(), texts, quantized::read_with(reader)), 0, "");
-  return opened;
-}
-
-}  // namespace
 
 struct QuantizedFile::State {
-  State(std::string given, Opened found)
+  State(std::string given, checkpoint::OpenedLayers found)
       : path(std::move(given)), opened(std::move(found)), decoded(*opened.stored, opened.layers) {}
 
   Error at(Error error, const std::string& tensor) const {
@@ -209,7 +91,7 @@ struct QuantizedFile::State {
   }
 
   std::string path;
-  Opened opened;
+  checkpoint::OpenedLayers opened;
   quantized::DecodedReader decoded;
 };
 
@@ -220,8 +102,7 @@ QuantizedFile::~QuantizedFile() = default;
 
 Result<QuantizedFile> QuantizedFile::open(const std::string& path) {
   return guarded(path, [&]() -> Result<QuantizedFile> {
-    const bool folder = is_checkpoint(path) || !checkpoint::is_local(path);
-    Result<Opened> opened = folder ? open_checkpoint(path) : open_one_file(path);
+    Result<checkpoint::OpenedLayers> opened = checkpoint::open_layers(path);
     if (!opened) return std::move(opened).error();
     return QuantizedFile(std::make_unique<State>(path, std::move(*opened)));
   });

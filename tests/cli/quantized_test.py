@@ -87,6 +87,53 @@ class InspectTest(QuantizedTest):
                       self.done("inspect", "aqlm"))
 
 
+class RecipesTest(QuantizedTest):
+    """inspect --against: the recipes that can have made the bytes of a weight."""
+
+    def setUp(self):
+        super().setUp()
+        weights = {"num_bits": 4, "type": "float", "strategy": "group", "group_size": 32, "symmetric": True,
+                   "dynamic": False}
+        config = {"quantization_config": {
+            "quant_method": "compressed-tensors", "format": "mxfp4-pack-quantized", "quantization_status": "compressed",
+            "config_groups": {"group_0": {"targets": ["Linear"], "weights": weights}}}}
+        made = quantized_models.Model(1, config)
+        original = quantized_models.Model(1)
+        # One number, 7, in blocks of zeros: floor and ggml write 6 of scale 1, rounding up gives 4 of scale 2.
+        for name, code, scale in (("a", 7, 127), ("b", 6, 128), ("c", 1, 127)):
+            made.tensors[f"{name}.weight_packed"] = ("U8", [1, 16], bytes([code]) + bytes(15))
+            made.tensors[f"{name}.weight_scale"] = ("U8", [1, 1], bytes([scale]))
+            original.tensors[f"{name}.weight"] = ("F32", [1, 32], quantized_models.floats([7.0] + [0.0] * 31))
+        made.write(self.folder / "made")
+        original.write(self.folder / "original")
+
+    def test_names_that_no_byte_excludes(self):
+        found = json.loads(self.done("inspect", "made", "--against", "original", "--json"))
+        layers = {layer["name"]: layer for layer in found["layers"]}
+        self.assertEqual(layers["a.weight"]["recipes"], ["floor", "ggml"])
+        # 3.5 is 4 by ties to even; ties towards zero make it 3, and ModelOpt's zeros are -0.
+        self.assertEqual(layers["b.weight"]["recipes"],
+                         ["rceil", "rceil-torchao", "ceil", "even", "quark", "compressed-tensors"])
+        self.assertEqual(layers["c.weight"]["recipes"], [])
+        self.assertEqual((layers["a.weight"]["blocks"], layers["a.weight"]["deciding_blocks"]), (1, 1))
+        tensors = {tensor["name"]: tensor for tensor in found["tensors"]}
+        self.assertEqual(tensors["a.weight_packed"]["recipes"], ["floor", "ggml"])
+        self.assertEqual(tensors["a.weight_scale"]["recipes"], ["floor", "ggml"])
+        self.assertNotIn("recipes", tensors["model.norm.weight"])
+        self.assertEqual(found["recipes"], {"mxfp4": []})
+        floor = [trial for trial in layers["b.weight"]["trials"] if trial["recipe"] == "floor"]
+        self.assertTrue(floor and all(trial["differing_blocks"] == 1 and not trial["fits"] for trial in floor))
+
+    def test_text_names_them_and_the_nearest(self):
+        text = self.done("inspect", "made", "--against", "original", "--tensors")
+        self.assertIn("floor, ggml", text)
+        self.assertIn("none; nearest is ", text)
+        self.assertIn("no recipe made all layers of mxfp4", text)
+        self.assertIn("floor, ggml", self.done("inspect", "made/model.safetensors", "--against", "original"))
+        error = self.exits(1, "inspect", "original", "--against", "original").stderr
+        self.assertIn("there are no quantized layers whose recipe could be found", error)
+
+
 class DecodeTest(QuantizedTest):
     def read(self, folder):
         """{name: (dtype, shape, bytes)} of all shards."""

@@ -19,13 +19,14 @@
 #include "options.hpp"
 #include "printable.hpp"
 #include "quantized_text.hpp"
+#include "recipes_text.hpp"
 #include "report_json.hpp"
 #include "standard_streams.hpp"
-#include "text_table.hpp"
 #include "tensorcast/checkpoint.hpp"
 #include "tensorcast/onnx.hpp"
 #include "tensorcast/whole_file.hpp"
 #include "terminal.hpp"
+#include "text_table.hpp"
 
 namespace tcast {
 namespace {
@@ -55,6 +56,7 @@ struct InspectArguments {
   bool has_candidates = false;  // --candidates was given
   tensorcast::CastOptions options;
   tensorcast::Execution execution;
+  std::string against;  // --against: what the weights were quantized from
   bool json = false;
   bool quiet = false;
 };
@@ -81,6 +83,8 @@ constexpr const char* inspect_examples = R"(Examples:
   tcast inspect model.onnx              the initializers of a model
   tcast inspect folder/                 a checkpoint: totals per type and per kind of layer
   tcast inspect folder/ --tensors --sort bytes
+  tcast inspect quantized/ --against folder/
+      the recipe that made each weight: all bytes are compared with those of every recipe
 Files of more than 40 tensors are summed up by type, and checkpoints by type and kind of layer; --tensors, --include, --sort or --stats lists tensors.)";
 
 std::string shown_name(const TensorSummary& tensor) { return tensor.name.empty() ? "-" : printable(tensor.name); }
@@ -413,6 +417,17 @@ Json checkpoint_json(const tensorcast::CheckpointSummary& checkpoint, const File
   return json;
 }
 
+Result<std::vector<tensorcast::LayerRecipes>> recipes_against(const InspectArguments& arguments) {
+  if (arguments.against.empty()) return std::vector<tensorcast::LayerRecipes>();
+  return detect_recipes({.input = arguments.path, .original = arguments.against, .execution = arguments.execution},
+                        arguments.quiet);
+}
+
+int fail_or_stop(const tensorcast::Error& error) {
+  if (error.code != tensorcast::ErrorCode::cancelled) return fail(error);
+  return report_interruption("the rest was not compared");
+}
+
 int inspect_folder(const InspectArguments& arguments) {
   const Result<tensorcast::CheckpointSummary> checkpoint = tensorcast::inspect_checkpoint(arguments.path);
   if (!checkpoint) return fail(checkpoint.error());
@@ -427,14 +442,19 @@ int inspect_folder(const InspectArguments& arguments) {
   }
   const Result<std::vector<Inspected>> tensors = inspect_tensors(arguments, file, files);
   if (!tensors) return fail(tensors.error());
+  const Result<std::vector<tensorcast::LayerRecipes>> recipes = recipes_against(arguments);
+  if (!recipes) return fail_or_stop(recipes.error());
   if (arguments.json) {
-    print(json_text(checkpoint_json(*checkpoint, file, *tensors)));
+    Json json = checkpoint_json(*checkpoint, file, *tensors);
+    if (!arguments.against.empty()) add_recipes_json(json, *recipes);
+    print(json_text(json));
     return exit_done;
   }
   if (arguments.quiet) return exit_done;
   const bool listed = arguments.all || arguments.stats || !arguments.include.empty() || arguments.order != Order::file;
   print(types_table(*tensors) + kinds_table(*tensors));
   print(layers_text(checkpoint->layers, checkpoint->warnings, arguments.all));
+  if (!arguments.against.empty()) print(recipes_text(*recipes, arguments.all));
   if (listed) print("\n" + tensors_table(*tensors) + stats_table(*tensors) + candidates_table(*tensors));
   print(totals_line(file, *tensors));
   print(fmt::format("{}, {}, {}\n", count_text(checkpoint->shards.size(), "shard"),
@@ -484,6 +504,8 @@ int inspect(InspectArguments& arguments) {
     if (error.file.empty()) error.file = arguments.path;
     return fail(error);
   }
+  const Result<std::vector<tensorcast::LayerRecipes>> recipes = recipes_against(arguments);
+  if (!recipes) return fail_or_stop(recipes.error());
   std::string other_data;  // JSON; not parsed, as it may have integers of thousands of digits
   if (file->format == "pytorch") {
     const Result<std::string> text = tensorcast::read_other_data(arguments.path);
@@ -493,6 +515,7 @@ int inspect(InspectArguments& arguments) {
   if (arguments.json) {
     Json json = inspected_json(*file, *tensors);
     add_layers_json(json, file->layers, file->warnings);
+    if (!arguments.against.empty()) add_recipes_json(json, *recipes);
     print(other_data.empty() ? json_text(json) : json_text_with(json, "other_data", other_data));
     return exit_done;
   }
@@ -501,6 +524,7 @@ int inspect(InspectArguments& arguments) {
                       !arguments.include.empty() || arguments.order != Order::file;
   print(listed ? tensors_table(*tensors) + stats_table(*tensors) + candidates_table(*tensors) : types_table(*tensors));
   print(layers_text(file->layers, file->warnings, arguments.all));
+  if (!arguments.against.empty()) print(recipes_text(*recipes, arguments.all || file->layers.size() <= most_listed));
   print(problems_text(*tensors) + metadata_table(*file) + other_data_text(other_data) + totals_line(*file, *tensors));
   if (!listed) print("--all lists the tensors, --include REGEX those whose name matches\n");
   return exit_done;
@@ -528,6 +552,10 @@ void add_inspect(CLI::App& app, Work& work) {
       add_dtypes(command, "--candidates", arguments->candidates,
                  "types to try (default float16,bfloat16,float8_e4m3fn,float8_e5m2 on floating-point tensors)");
   candidates->needs(stats);
+  command
+      .add_option("--against", arguments->against,
+                  "the original of quantized weights: name the recipes that no byte excludes, for each of them")
+      ->option_text("ORIGINAL");
   add_input_layout(command, arguments->layout);
   add_threads(command, arguments->execution.threads);
   add_json(command, arguments->json);

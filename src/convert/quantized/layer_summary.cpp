@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <optional>
 #include <utility>
 
+#include "convert/quantized/joined_modules.hpp"
 #include "tensorcast/cast.hpp"
 
 namespace tensorcast::quantized {
@@ -16,10 +16,6 @@ namespace {
 
 constexpr std::uint64_t most_scale_bytes = std::uint64_t{256} << 20;
 constexpr std::size_t block_elements = std::size_t{1} << 16;
-
-// Modules that loaders join, by the end of their names.
-constexpr std::array<std::array<std::string_view, 3>, 4> joined = {
-    {{"gate_proj", "up_proj", ""}, {"q_proj", "k_proj", "v_proj"}, {"w1", "w3", ""}, {"gate", "up", ""}}};
 
 struct ScaleCounts {
   std::uint64_t nan = 0, zero = 0, infinite = 0, negative = 0;
@@ -91,17 +87,10 @@ class Warnings {
   }
 
   void compare_joined() {
-    std::map<std::pair<std::string, std::size_t>, std::vector<std::size_t>> groups;
+    std::map<std::string, std::vector<std::size_t>> groups;
     for (const auto& [index, value] : tensor_scales_) {
-      constexpr std::string_view suffix = ".weight";
-      std::string module = found_.layers[index].name;
-      if (module.ends_with(suffix)) module.resize(module.size() - suffix.size());
-      for (std::size_t group = 0; group < joined.size(); ++group) {
-        for (const std::string_view word : joined[group]) {
-          if (word.empty() || !module.ends_with("." + std::string(word))) continue;
-          groups[{module.substr(0, module.size() - word.size()), group}].push_back(index);
-        }
-      }
+      const std::string whole = joined_module(found_.layers[index].name);
+      if (!whole.empty()) groups[whole].push_back(index);
     }
     std::vector<std::string> different;
     for (const auto& [key, members] : groups) {

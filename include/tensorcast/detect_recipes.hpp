@@ -1,0 +1,61 @@
+// Finds the recipes that quantized weights were made by: quantizes the original by each recipe, and compares all bytes.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tensorcast/dtype.hpp"
+#include "tensorcast/error.hpp"
+#include "tensorcast/execution.hpp"
+#include "tensorcast/export.hpp"
+#include "tensorcast/file.hpp"
+
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
+
+// A recipe that was tried on a weight.
+struct RecipeTrial {
+  std::string_view recipe = {};            // of quantize_recipes()
+  DType compute_dtype = DType::undefined;  // to which the original is rounded first
+  bool power_of_two_scales = false;        // of fp8-block
+  bool shared_maximum = false;             // the tensor scale is that of q, k and v together, or of gate and up
+  std::uint64_t differing_blocks = 0;      // blocks of which a code, the scale or the zero point is another
+  bool tensor_scale_differs = false;
+
+  // Reports whether the trial's bytes are those of the weight.
+  [[nodiscard]] bool fits() const noexcept { return differing_blocks == 0 && !tensor_scale_differs; }
+};
+
+struct LayerRecipes {
+  std::string name = {};  // of the weight, as QuantizedLayer::name
+  std::string_view spelling = {};
+  std::string scheme = {};  // as tried: "mxfp8-e5m2" where QuantizedLayer says "mxfp8" with such codes
+  std::vector<std::string> tensors = {};
+  std::uint64_t blocks = 0;           // that share a scale; rows, if there is one for the tensor
+  std::uint64_t deciding_blocks = 0;  // blocks whose bytes exclude a trial
+  std::vector<RecipeTrial> trials = {};
+  std::string problem = {};  // why nothing was tried: there is no original of this name, no recipe for the scheme
+
+  // The names of the recipes of trials that fit, each once, in the order of quantize_recipes(): no byte tells them
+  // apart.
+  [[nodiscard]] TENSORCAST_API std::vector<std::string_view> recipes() const;
+};
+
+struct DetectRequest {
+  std::string input = {};     // a file or checkpoint with quantized layers
+  std::string original = {};  // a file or checkpoint with their weights in float32, bfloat16 or float16
+  Execution execution = {};
+  std::function<bool(const Progress&)> on_progress = {};  // returns false to cancel
+};
+
+// Tries all recipes of each layer's scheme, computed in float32, bfloat16 and float16 where this makes a difference.
+// Layers and originals are matched by name. Errors: io, parse; cancelled.
+// Cost: reads both once, the original twice if a scheme has a tensor scale; as many quantizations as trials. Memory: a
+// few MiB for each trial, and one matrix of layers that are stored transposed.
+[[nodiscard]] TENSORCAST_API Result<std::vector<LayerRecipes>> detect_recipes(const DetectRequest& request);
+
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -1,0 +1,189 @@
+#include "tensorcast/detect_recipes.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+#include "block/quantizer.hpp"
+#include "cast/conversion.hpp"
+#include "checkpoint/opened_layers.hpp"
+#include "convert/progress_meter.hpp"
+#include "convert/quantized/joined_modules.hpp"
+#include "convert/quantized/recipe_trials.hpp"
+#include "dtype/guarded.hpp"
+
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
+namespace {
+
+using checkpoint::OpenedLayers;
+using formats::TensorInfo;
+
+constexpr std::uint64_t piece_elements = std::uint64_t{1} << 20;
+
+bool is_weights_type(DType dtype) {
+  return dtype == DType::float32 || dtype == DType::bfloat16 || dtype == DType::float16;
+}
+
+class Detection {
+ public:
+  Detection(const DetectRequest& request, OpenedLayers& input, OpenedLayers& original)
+      : request_(request), input_(input), original_(original) {
+    for (std::size_t i = 0; i < original.names.size(); ++i) {
+      places_.emplace(original.names[i], i);
+      const std::string key = quantized::joined_module(original.names[i]);
+      if (!key.empty()) joined_[key].push_back(i);
+    }
+  }
+
+  Result<std::vector<LayerRecipes>> run() {
+    std::vector<std::size_t> originals;
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < input_.layers.size(); ++i) {
+      originals.push_back(original_of(i));
+      if (found_[i].problem.empty()) bytes += 2 * original_.stored->tensors()[originals[i]].bytes;
+    }
+    file_conversion::ProgressMeter meter(request_.on_progress, bytes);
+    for (std::size_t i = 0; i < input_.layers.size(); ++i) {
+      if (!found_[i].problem.empty()) continue;
+      Result<void> done = try_layer(i, originals[i], meter);
+      if (done) continue;
+      Error error = std::move(done).error();
+      if (error.file.empty()) error.file = request_.input;
+      if (error.tensor.empty()) error.tensor = found_[i].name;
+      return error;
+    }
+    return std::move(found_);
+  }
+
+ private:
+  // Returns the tensor that the layer was made of, or sets the problem.
+  std::size_t original_of(std::size_t index) {
+    const QuantizedLayer& summary = input_.summaries[index];
+    LayerRecipes& found = found_.emplace_back();
+    found.name = summary.name;
+    found.spelling = summary.spelling;
+    found.scheme = summary.scheme;
+    found.tensors = summary.tensors;
+    if (!summary.problem.empty() && !input_.layers[index].other_basis) {
+      found.problem = summary.problem;
+      return 0;
+    }
+    const auto place = places_.find(summary.name);
+    if (place == places_.end()) {
+      found.problem = "the original has no tensor of this name";
+      return 0;
+    }
+    const TensorInfo& info = original_.stored->tensors()[place->second];
+    if (info.problem) {
+      found.problem = info.problem->message;
+    } else if (!is_weights_type(info.dtype)) {
+      found.problem = "the original is not float32, bfloat16 or float16";
+    } else if (info.shape != summary.shape) {
+      found.problem = "the original has another shape";
+    }
+    return place->second;
+  }
+
+  Result<void> try_layer(std::size_t index, std::size_t original, file_conversion::ProgressMeter& meter) {
+    quantized::Layer layer = input_.layers[index];
+    std::vector<TensorInfo> infos;
+    std::vector<std::size_t> tensors;
+    for (quantized::Part& part : layer.parts) {
+      infos.push_back(input_.stored->tensors()[part.tensor]);
+      tensors.push_back(part.tensor);
+    }
+    formats::Reader& stored = *input_.stored;
+    quantized::PartReader reader(std::move(layer), std::move(infos),
+                                 [&stored, tensors](std::size_t part, std::uint64_t at, std::span<std::byte> out) {
+                                   return stored.read(tensors[part], at, out);
+                                 });
+    const std::string key = quantized::joined_module(original_.names[original]);
+    quantized::OriginalWeight weight{
+        .dtype = original_.stored->tensors()[original].dtype, .read = {}, .joined_maximum = {}};
+    weight.read = [this, original](std::uint64_t at, std::span<std::byte> out) {
+      return original_.stored->read(original, at, out);
+    };
+    if (!key.empty() && joined_[key].size() > 1) {
+      weight.joined_maximum = [this, key](DType dtype) { return joined_maximum(key, dtype); };
+    }
+    const auto advance = [&](std::uint64_t bytes) { return meter.advance(bytes, found_[index].name); };
+    return quantized::try_recipes(std::move(reader), weight, request_.execution, advance, found_[index]);
+  }
+
+  Result<std::optional<float>> joined_maximum(const std::string& key, DType dtype) {
+    const auto known = maxima_.find({key, dtype});
+    if (known != maxima_.end()) return known->second;
+    float largest = 0.0f;
+    for (const std::size_t tensor : joined_[key]) {
+      const Result<float> one = maximum_of(tensor, dtype);
+      if (!one) return one.error();
+      largest = std::max(largest, *one);
+    }
+    return maxima_[{key, dtype}] = largest;
+  }
+
+  // 0 for types that are no weights.
+  Result<float> maximum_of(std::size_t tensor, DType dtype) {
+    const TensorInfo& info = original_.stored->tensors()[tensor];
+    if (!is_weights_type(info.dtype) || info.problem) return 0.0f;
+    const Shape shape(std::vector<std::int64_t>{static_cast<std::int64_t>(std::min(piece_elements, info.count))});
+    const Result<block::Quantizer> quantizer = block::Quantizer::make(
+        info.dtype, shape, "fp8-tensor", {.compute_dtype = dtype, .nonfinite = NonFiniteWeights::tool});
+    if (!quantizer) return quantizer.error();
+    float largest = 0.0f;
+    std::vector<std::byte> bytes;
+    for (std::uint64_t first = 0; first < info.count; first += piece_elements) {
+      const std::uint64_t count = std::min(piece_elements, info.count - first);
+      bytes.resize(storage_bytes(info.dtype, count));
+      if (auto got = original_.stored->read(tensor, storage_bytes(info.dtype, first), bytes); !got) {
+        return std::move(got).error();
+      }
+      const Result<float> here = quantizer->maximum(bytes.data(), count, request_.execution);
+      if (!here) return here.error();
+      largest = std::max(largest, *here);
+    }
+    return largest;
+  }
+
+  const DetectRequest& request_;
+  OpenedLayers& input_;
+  OpenedLayers& original_;
+  std::unordered_map<std::string, std::size_t> places_;
+  std::unordered_map<std::string, std::vector<std::size_t>> joined_;  // tensors of the original
+  std::map<std::pair<std::string, DType>, float> maxima_;
+  std::vector<LayerRecipes> found_;
+};
+
+}  // namespace
+
+std::vector<std::string_view> LayerRecipes::recipes() const {
+  std::vector<std::string_view> names;
+  for (const RecipeTrial& trial : trials) {
+    if (trial.fits() && std::ranges::find(names, trial.recipe) == names.end()) names.push_back(trial.recipe);
+  }
+  return names;
+}
+
+Result<std::vector<LayerRecipes>> detect_recipes(const DetectRequest& request) {
+  return guarded(request.input, [&]() -> Result<std::vector<LayerRecipes>> {
+    if (Result<void> threads = check_execution(request.execution); !threads) return std::move(threads).error();
+    Result<OpenedLayers> input = checkpoint::open_layers(request.input);
+    if (!input) return std::move(input).error();
+    if (input->layers.empty()) {
+      const bool known = !input->refusal.empty();
+      return Error{.code = ErrorCode::invalid_argument,
+                   .message = known ? input->refusal : "there are no quantized layers whose recipe could be found",
+                   .file = request.input};
+    }
+    Result<OpenedLayers> original = checkpoint::open_layers(request.original);
+    if (!original) return std::move(original).error();
+    return Detection(request, *input, *original).run();
+  });
+}
+
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

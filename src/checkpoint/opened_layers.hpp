@@ -1,0 +1,29 @@
+// A file or checkpoint that is open, and the quantized layers of all its models.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "convert/quantized/spelling.hpp"
+#include "formats/format.hpp"
+#include "io/input_file.hpp"
+#include "tensorcast/file.hpp"
+#include "tensorcast/quantized_file.hpp"
+
+namespace tensorcast::checkpoint {
+
+struct OpenedLayers {
+  std::unique_ptr<io::InputFile> file;  // of a single file; `stored` refers to it
+  std::unique_ptr<formats::Reader> stored;
+  std::vector<std::string> names;        // full names of the tensors of `stored`
+  std::vector<quantized::Layer> layers;  // parts are tensors of `stored`
+  std::vector<QuantizedLayer> summaries;
+  std::vector<std::vector<QuantizedPart>> parts;
+  std::string refusal;  // QuantizedFile::refusal()
+};
+
+// Reads headers and configurations. Errors: as QuantizedFile::open().
+[[nodiscard]] Result<OpenedLayers> open_layers(const std::string& path);
+
+}  // namespace tensorcast::checkpoint

@@ -1,0 +1,13 @@
+// Which modules loaders join into one matrix.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <string_view>
+
+namespace tensorcast::quantized {
+
+// A name for the whole that the module of a weight is a part of, such as that of q_proj, k_proj and v_proj of one
+// layer; "": it is joined with none. Weights of one whole have one name.
+[[nodiscard]] std::string joined_module(std::string_view weight);
+
+}  // namespace tensorcast::quantized
