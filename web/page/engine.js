@@ -24,6 +24,14 @@ function wasi(memory) {
   };
 }
 
+const digit = code => (code < 58 ? code - 48 : code - 87);
+
+function bytesOfHex(text) {
+  const bytes = new Uint8Array(text.length / 2);
+  for (let i = 0; i < bytes.length; ++i) bytes[i] = digit(text.charCodeAt(2 * i)) << 4 | digit(text.charCodeAt(2 * i + 1));
+  return bytes;
+}
+
 export class Engine {
   #module;
   #memory;
@@ -218,7 +226,7 @@ export class Engine {
       const made = JSON.parse(this.readText(at));
       this.calls.tc_free(at);
       for (const name of ["codes", "scales", "elements"]) {
-        if (made[name] !== undefined) made[name] = Uint8Array.from(made[name].match(/../g) ?? [], two => parseInt(two, 16));
+        if (made[name] !== undefined) made[name] = bytesOfHex(made[name]);
       }
       return { ...made, decoded: new Float32Array(this.bytes(decoded, weights.byteLength).slice().buffer) };
     });

@@ -10,7 +10,7 @@ import { kernelEngine } from "./kernels.js";
 export const title = "Blocks";
 
 const shown_elements = 64;
-const image_side = 96;
+const image_side = 256;
 const most_numbers = 16384;  // of a file
 const kept = { root: null, kernels: null, recipes: null, image: null, file: null, ready: null, weights: null, results: null };
 
@@ -54,7 +54,7 @@ function madeUpImage() {
       const [u, v] = [x / image_side - 0.5, y / image_side - 0.5];
       const ball = Math.hypot(u + 0.1, v + 0.05) < 0.3 ? Math.max(0, 1 - 2.6 * Math.hypot(u + 0.18, v + 0.15)) : 0;
       const rings = 0.5 + 0.5 * Math.sin(120 * (u * u + v * v));
-      values[y * image_side + x] = Math.min(1, ball > 0 ? 0.15 + ball : 0.08 + 0.5 * (y / image_side) * rings);
+      values[y * image_side + x] = Math.min(1, ball > 0 ? 0.15 + ball : 0.08 + 0.5 * (0.2 + 0.8 * y / image_side) * rings);
     }
   }
   return values;
@@ -77,27 +77,46 @@ function weightsOf(state) {
   return { rows: 1, columns, values };
 }
 
-// Of all recipes; kept while the weights are the same.
-function resultsOf(weights) {
+// Keeps results while the weights are the same.
+function useWeights(weights) {
   const { rows, columns, values } = kept.weights ?? {};
-  if (rows !== weights.rows || columns !== weights.columns || !values.every((value, i) => Object.is(value, weights.values[i]))) {
-    kept.weights = weights;
-    kept.results = kept.recipes.map(recipe => ({ recipe, ...quantized(kept.kernels, recipe, weights) }));
-  }
-  return kept.results;
+  if (rows === weights.rows && columns === weights.columns && values.every((value, i) => Object.is(value, weights.values[i]))) return;
+  kept.weights = weights;
+  kept.results = new Map();
+}
+
+function resultOf(recipe) {
+  if (!kept.results.has(recipe)) kept.results.set(recipe, { recipe, ...quantized(kept.kernels, recipe, kept.weights) });
+  return kept.results.get(recipe);
 }
 
 function render(engine, state) {
   const weights = weightsOf(state);
-  const parts = [controls(state, weights)];
-  const results = resultsOf(weights);
-  const find = text => results.find(({ recipe }) => `${recipe.scheme}:${recipe.recipe}` === text);
-  const first = find(state.get("scheme", "nvfp4:modelopt")) ?? results[0];
-  const second = find(state.get("other", "mxfp4:rceil")) ?? results[1];
-  parts.push(h("section", { "aria-label": "Side by side" }, h("div", { class: "pair" }, [first, second].map((each, i) => card(state, results, each, i ? "other" : "scheme")))));
-  if (weights.isImage) parts.push(images(weights, first, second));
-  parts.push(plot(weights, first, second), elements(engine, weights, first, second), everything(state, results, first, second));
-  kept.root.replaceChildren(...parts.filter(Boolean));
+  useWeights(weights);
+  const find = text => kept.recipes.find(recipe => nameOf(recipe) === text);
+  const [first, second] = [find(state.get("scheme")) ?? find("nvfp4:modelopt"), find(state.get("other")) ?? find("mxfp4:rceil")].map(resultOf);
+  const table = h("section", { "aria-label": "All schemes and recipes" });
+  kept.root.replaceChildren(...[
+    controls(state, weights),
+    h("section", { "aria-label": "Side by side" }, h("div", { class: "pair" }, card(state, first, "scheme"), card(state, second, "other"))),
+    weights.isImage && images(weights, first, second),
+    plot(weights, first, second), elements(engine, weights, first, second), table].filter(Boolean));
+  compareAll(table, state, first, second);
+}
+
+// Fills the table of all recipes, a few at a time, so that the page answers meanwhile.
+async function compareAll(table, state, first, second) {
+  const heading = h("h2", {}, "All schemes and recipes");
+  const { results } = kept;
+  for (let next = 0; next < kept.recipes.length;) {
+    const until = performance.now() + 40;
+    while (next < kept.recipes.length && performance.now() < until) resultOf(kept.recipes[next++]);
+    if (next === kept.recipes.length) break;
+    table.replaceChildren(heading, h("p", { role: "status" }, `comparing ${next} of ${kept.recipes.length} recipes`));
+    await new Promise(resolve => setTimeout(resolve));
+    if (kept.results !== results || !table.isConnected) return;
+  }
+  table.replaceChildren(heading, everything(state, kept.recipes.map(resultOf), first, second));
 }
 
 function controls(state, weights) {
@@ -118,17 +137,18 @@ function controls(state, weights) {
 async function readImage(file, state) {
   const bitmap = await createImageBitmap(file);
   const context = h("canvas", { width: image_side, height: image_side }).getContext("2d");
-  context.drawImage(bitmap, 0, 0, image_side, image_side);
+  const side = Math.min(bitmap.width, bitmap.height);  // its middle
+  context.drawImage(bitmap, (bitmap.width - side) / 2, (bitmap.height - side) / 2, side, side, 0, 0, image_side, image_side);
   const { data } = context.getImageData(0, 0, image_side, image_side);
   kept.image = Float32Array.from({ length: image_side * image_side }, (_, i) => (0.299 * data[4 * i] + 0.587 * data[4 * i + 1] + 0.114 * data[4 * i + 2]) / 255);
   state.set({ weights: "image", image: (Number(state.get("image", 0)) || 0) + 1 }, { replace: true });
 }
 
-const nameOf = ({ recipe }) => `${recipe.scheme}:${recipe.recipe}`;
+const nameOf = ({ scheme, recipe }) => `${scheme}:${recipe}`;
 
-function card(state, results, each, key) {
+function card(state, each, key) {
   const { recipe, made, error, bits, snr, largest } = each;
-  const choice = select(results.map(result => [nameOf(result), `${result.recipe.scheme}, ${result.recipe.recipe}`]), nameOf(each), value => state.set({ [key]: value }), { id: key, "aria-label": key === "scheme" ? "First scheme and recipe" : "Second scheme and recipe" });
+  const choice = select(kept.recipes.map(one => [nameOf(one), `${one.scheme}, ${one.recipe}`]), nameOf(recipe), value => state.set({ [key]: value }), { id: key, "aria-label": key === "scheme" ? "First scheme and recipe" : "Second scheme and recipe" });
   const facts = made && [["bits a number, scales included", bits.toFixed(2)], ["signal to noise", `${snr.toFixed(2)} dB`], ["largest error", largest.toPrecision(4)], ["layout", made.spelling], made.global_scale !== undefined && ["scale of the tensor", made.global_scale.toPrecision(9)]].filter(Boolean);
   return h("div", { class: `card ${key}` }, choice,
     error ? h("p", { class: "error" }, error) : h("dl", {}, facts.map(([name, value]) => [h("dt", {}, name), h("dd", { class: "digits" }, value)])),
@@ -215,11 +235,10 @@ function elements(engine, { values, columns }, first, second) {
 function everything(state, results, first, second) {
   const best = Math.max(...results.map(each => (Number.isFinite(each.snr) ? each.snr : 0)));
   const rows = results.map(each => h("tr", { class: (each === first || each === second) && "chosen" },
-    h("th", { scope: "row" }, h("a", { href: state.link({ scheme: nameOf(each) }) }, each.recipe.scheme)), h("td", {}, each.recipe.recipe),
+    h("th", { scope: "row" }, h("a", { href: state.link({ scheme: nameOf(each.recipe) }) }, each.recipe.scheme)), h("td", {}, each.recipe.recipe),
     each.error ? h("td", { colspan: 4, class: "muted" }, each.error)
       : [h("td", { class: "digits" }, each.bits.toFixed(2)), h("td", {}, Number.isFinite(each.snr) ? h("span", { class: "meter", style: `--share:${Math.max(0, each.snr / best)}` }, `${each.snr.toFixed(2)} dB`) : "exact or not finite"), h("td", { class: "digits" }, each.largest.toPrecision(3)),
-        h("td", {}, h("a", { href: state.link({ other: nameOf(each) }), "aria-label": `${each.recipe.scheme} ${each.recipe.recipe} beside the first` }, "beside"))]));
-  return h("section", { "aria-label": "All schemes and recipes" }, h("h2", {}, "All schemes and recipes"),
-    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Table of schemes and recipes" }, h("table", {},
-      h("thead", {}, h("tr", {}, ["scheme", "recipe", "bits a number", "signal to noise", "largest error", ""].map(text => (text ? h("th", { scope: "col" }, text) : h("td"))))), h("tbody", {}, rows))));
+        h("td", {}, h("a", { href: state.link({ other: nameOf(each.recipe) }), "aria-label": `${each.recipe.scheme} ${each.recipe.recipe} beside the first` }, "beside"))]));
+  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Table of schemes and recipes" }, h("table", {},
+    h("thead", {}, h("tr", {}, ["scheme", "recipe", "bits a number", "signal to noise", "largest error", ""].map(text => (text ? h("th", { scope: "col" }, text) : h("td"))))), h("tbody", {}, rows)));
 }

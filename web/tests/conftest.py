@@ -45,6 +45,7 @@ class Page:
         self.page.goto(self.address + state)
         self.page.wait_for_selector("body[data-ready]")
         self.page.wait_for_selector("text=loading the kernels", state="hidden")
+        self.page.wait_for_selector("text=/comparing \\d+ of/", state="hidden")
         return self.page
 
     def close(self):
