@@ -90,7 +90,7 @@ function segments(engine, state, from, to, outcomes) {
   const shown = runs.length > 24 ? runs.filter((_, i) => i < 6 || i > runs.length - 7 || Math.abs(i - runs.length / 2) < 6) : runs;
   const link = each => h("a", { href: state.link({ view: "number", value: each.code, from: from.name, type: to.name }) }, h("span", { class: "digits" }, shortened(each.text, 22)));
   const rows = shown.map(({ first, last, events }) => h("tr", {},
-    h("td", {}, link(first)), h("td", {}, first === last ? "" : link(last)),
+    h("td", {}, link(first)), h("td", {}, first.text === last.text ? "" : link(last)),
     h("td", { class: "digits" }, first.error ? "" : first === last || first.result_text === last.result_text ? shortened(first.result_text, 18) : `${shortened(first.result_text, 18)} … ${shortened(last.result_text, 18)}`),
     h("td", {}, [...events].map(badge))));
   const lossless = outcomes.every(each => each.event === "exact");

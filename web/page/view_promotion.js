@@ -18,7 +18,12 @@ export function show(engine, state) {
   const settings = { promote_unsafe: flag("promote_unsafe"), pytorch_scalar_promotion: flag("pytorch_scalar_promotion") };
   if (engine.byName.has(state.get("u64_target"))) settings.u64_integer_promotion_target = state.get("u64_target");
   const scalars = { a_is_scalar: flag("a_is_scalar"), b_is_scalar: flag("b_is_scalar") };
-  const promote = (rules, x, y) => engine.promote(x, y, { ...settings, rules }, scalars);
+  const answers_of = new Map();  // a pair is asked about many times
+  const promote = (rules, x, y) => {
+    const key = `${rules} ${x} ${y}`;
+    if (!answers_of.has(key)) answers_of.set(key, engine.promote(x, y, { ...settings, rules }, scalars));
+    return answers_of.get(key);
+  };
   const check = (name, text, help) => {
     const box = h("input", { type: "checkbox", id: name, checked: flag(name), onchange: event => state.set({ [name]: event.target.checked || undefined }, { replace: true }) });
     return h("label", { class: "check", title: help }, box, ` ${text}`);
@@ -36,7 +41,7 @@ export function show(engine, state) {
       labelled("u64 target", typeSelect(numeric, state.get("u64_target", "float32"), name => state.set({ u64_target: name === "float32" ? undefined : name }), { id: "u64_target" }), { title: help("u64_integer_promotion_target") }))),
     answers(all_rules, a, b, promote, state, chosen),
     matrices(engine, all_rules, promote, state, a, b, chosen),
-    lattice(engine, chosen, promote),
+    lattices(engine, all_rules, promote, state, chosen),
   ];
 }
 
@@ -94,8 +99,8 @@ function matrices(engine, all_rules, promote, state, a, b, chosen) {
       h("thead", {}, h("tr", {}, h("td"), types.map(type => h("th", { scope: "col" }, h("span", {}, shortName(type.name)))))), h("tbody", {}, rows))));
 }
 
-// Which types promote to which: a type above another has it as common type, with none between.
-function lattice(engine, rules, promote) {
+// Which types promote to which: a type above another has it as common type, with none between. {nodes, edges, x, y, height}.
+function lattice(engine, rules, promote, width, gap) {
   const nodes = engine.types.filter(type => promote(rules, type.name, type.name).type === type.name);
   const below = (x, y) => x !== y && promote(rules, x.name, y.name).type === y.name;
   const edges = nodes.flatMap(x => nodes.filter(y => below(x, y) && !nodes.some(z => z !== x && z !== y && below(x, z) && below(z, y))).map(y => [x, y]));
@@ -110,7 +115,6 @@ function lattice(engine, rules, promote) {
   nodes.forEach(level);
   const rows = [];
   for (const node of nodes) (rows[levels.get(node)] ??= []).push(node);
-  const width = 900, gap = 62;
   const x = new Map();
   rows.forEach((row, i) => {
     const wish = node => {
@@ -121,12 +125,30 @@ function lattice(engine, rules, promote) {
     sorted.forEach((node, j) => x.set(node, (j + 0.5) / sorted.length * width));
   });
   const height = rows.length * gap;
-  const y = node => height - gap / 2 - levels.get(node) * gap;
+  return { nodes, edges, height, x: node => x.get(node), y: node => height - gap / 2 - levels.get(node) * gap };
+}
+
+function lattices(engine, all_rules, promote, state, chosen) {
+  const [width, gap, small] = [900, 62, 300];
+  const all = new Map(all_rules.map(rules => [rules, lattice(engine, rules, promote, width, gap)]));
+  const levels = Math.max(...[...all.values()].map(each => each.height / gap));
+  const pictures = all_rules.map(rules => {
+    const { nodes, edges, x, y, height } = all.get(rules);
+    const at = node => ({ x: x(node) / width * small, y: (y(node) + levels * gap - height) / gap * 28 });
+    return h("figure", { class: rules === chosen ? "chosen" : "" }, h("figcaption", {}, h("a", { href: state.link({ rules }) }, said(rules))),
+      svg("svg", { class: "small-lattice", viewBox: `0 0 ${small} ${levels * 28}`, role: "img", "aria-label": `${said(rules)}: ${nodes.length} types, ${edges.length} lines` },
+        edges.map(([from, to]) => svg("line", { x1: at(from).x, y1: at(from).y, x2: at(to).x, y2: at(to).y })),
+        nodes.map(node => svg("circle", { cx: at(node).x, cy: at(node).y, r: 4.5, fill: tone(node) }, svg("title", {}, node.name)))));
+  });
+  const { nodes, edges, x, y, height } = all.get(chosen);
   const description = edges.map(([from, to]) => `${from.name} to ${to.name}`).join(", ");
-  return h("section", { "aria-label": "Lattice" }, h("h2", {}, `Lattice of ${said(rules)}`),
-    h("p", { class: "note" }, edges.length ? "A line leads up from a type to the next one that it becomes." : "No type becomes another without being asked."),
+  return h("section", { "aria-label": "Lattice" }, h("h2", {}, "Lattices, side by side"),
+    h("p", { class: "note" }, "A line leads up from a type to the next one that it becomes. Types in the colours above."),
+    h("div", { class: "multiples wide" }, pictures),
+    h("h2", {}, `Lattice of ${said(chosen)}`),
+    edges.length === 0 && h("p", { class: "note" }, "No type becomes another without being asked."),
     h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Drawing of the lattice" },
       svg("svg", { class: "lattice", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": description || "no edges" },
-        edges.map(([from, to]) => svg("line", { x1: x.get(from), y1: y(from) - 10, x2: x.get(to), y2: y(to) + 10 })),
-        nodes.map(node => svg("g", {}, svg("rect", { x: x.get(node) - 34, y: y(node) - 12, width: 68, height: 24, rx: 6 }), svg("text", { x: x.get(node), y: y(node) + 4, "text-anchor": "middle" }, shortName(node.name)))))));
+        edges.map(([from, to]) => svg("line", { x1: x(from), y1: y(from) - 10, x2: x(to), y2: y(to) + 10 })),
+        nodes.map(node => svg("g", {}, svg("rect", { x: x(node) - 36, y: y(node) - 12, width: 72, height: 24, rx: 6 }), svg("text", { x: x(node), y: y(node) + 4, "text-anchor": "middle" }, shortName(node.name)))))));
 }

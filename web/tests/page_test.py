@@ -154,6 +154,7 @@ def test_promotion_shows_the_rules_side_by_side(opened, tcast):
         assert (done.stdout.split()[0] if done.returncode == 0 else "none") in text.split("\n"), rules
     assert page.locator("table.matrix td").count() == 32 * 32 + 1
     assert page.locator("svg.lattice rect").count() > 10
+    assert page.locator("svg.small-lattice").count() == 6
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
