@@ -76,6 +76,8 @@ export async function parseBeginning(blob, parse, first = 1 << 20, most = 1 << 2
   }
 }
 
+const read_ahead = 2;  // pieces
+
 export const product = shape => shape.reduce((count, length) => count * length, 1);
 
 // The rest of a compressed part of a file, in pieces.
@@ -86,12 +88,11 @@ export function inflated(blob) {
 // The elements of a tensor in pieces of at most `size` bytes, each but the last of exactly `size`.
 export async function* piecesOf(tensor, size) {
   if (!tensor.deflated) {
-    const read = at => (at < tensor.bytes ? tensor.blob.slice(tensor.start + at, tensor.start + Math.min(at + size, tensor.bytes)).arrayBuffer() : null);
-    let next = read(0);
-    for (let at = 0; at < tensor.bytes; at += size) {
-      const piece = await next;
-      next = read(at + size);  // while the caller works on this one
-      yield new Uint8Array(piece);
+    const read = at => tensor.blob.slice(tensor.start + at, tensor.start + Math.min(at + size, tensor.bytes)).arrayBuffer();
+    const coming = [];  // read while the caller works
+    for (let at = 0, asked = 0; at < tensor.bytes; at += size) {
+      for (; asked < tensor.bytes && asked <= at + read_ahead * size; asked += size) coming.push(read(asked));
+      yield new Uint8Array(await coming.shift());
     }
     return;
   }

@@ -4,7 +4,8 @@ import { lossesOfSchemes } from "./block_losses.js";
 import { fail, piecesOf } from "./file_bytes.js";
 import { canHold, safetensorsHeader } from "./file_safetensors.js";
 
-export const piece_bytes = 16 << 20;
+const piece_bytes = 16 << 20;  // that a worker takes: reading is slower in smaller ones
+const cached_bytes = 2 << 20;  // that are converted at a time: fits the cache with its result
 const studied_bytes = 32 << 20;  // of a large tensor, its beginning
 const sample_count = 1 << 17;  // numbers that are quantized in blocks: the first rows
 
@@ -123,22 +124,43 @@ export function plan(engine, tensors, to) {
   });
 }
 
-// Converts to a safetensors file, a Blob. progress(bytes read so far).
-export async function convert(engine, tensors, metadata, to, options, progress) {
+// Converts a piece that begins `begin` bytes after the tensor's elements do: {blob, report}.
+export function castPiece(engine, tensor, piece, begin, to, options) {
+  const size = pieceSize(engine, tensor, cached_bytes);
+  const parts = [];
+  const reports = [];
+  for (let at = 0; at < piece.length; at += size) {
+    try {
+      const { bytes, report } = converted(engine, tensor, piece.subarray(at, at + size), to, options);
+      parts.push(bytes);
+      reports.push(report);
+    } catch (error) {  // names an element of these
+      const first = (begin + at) * (tensor.count / tensor.bytes);
+      throw new Error(`${tensor.name}: ${error.message.replace(/^element (\d+)/, (_, n) => `element ${first + Number(n)}`)}`);
+    }
+  }
+  return { blob: new Blob(parts), report: mergeReports(reports) };
+}
+
+// Converts to a safetensors file, a Blob. progress(bytes read so far). `crew` converts pieces while the next are read.
+export async function convert(engine, tensors, metadata, to, options, progress, crew) {
   if (!canHold(to)) fail(`safetensors has no ${to}`);
   const planned = plan(engine, tensors, to).filter(tensor => tensor.to !== undefined || tensor.foreign === "C64");
   const { bytes: header, order } = safetensorsHeader(planned.map(({ name, to: type, foreign, shape, to_bytes }, index) => ({ index, name, type, foreign, shape, bytes: to_bytes })), metadata, engine.byName);
   const parts = [header];
-  const reports = [];
-  let read = 0;
+  let [read, failed] = [0, null];
   for (const { index } of order) {
     const tensor = planned[index];
     if (!tensor.reason) {
+      const { name, type, scheme, count, bytes } = tensor;
+      let begin = 0;
       for await (const piece of piecesOf(tensor, pieceSize(engine, tensor, piece_bytes))) {
-        const { bytes, report } = converted(engine, tensor, piece, to, options);
-        parts.push(new Blob([bytes]));
-        reports.push(report);
-        progress(read += piece.length);
+        const { length } = piece;
+        const part = await crew.start("piece", { tensor: { name, type, scheme, count, bytes }, piece, begin, to, options }, [piece.buffer]);
+        begin += length;
+        part.done.then(() => progress(read += length), error => { failed ??= error; });
+        parts.push(part.done);
+        if (failed) throw failed;
       }
     } else if (tensor.deflated) {
       for await (const piece of piecesOf(tensor, piece_bytes)) parts.push(new Blob([piece]));
@@ -148,5 +170,10 @@ export async function convert(engine, tensors, metadata, to, options, progress) 
       progress(read += tensor.bytes);
     }
   }
-  return { blob: new Blob(parts, { type: "application/octet-stream" }), report: mergeReports(reports), converted: planned.filter(tensor => !tensor.reason).length, kept: planned.filter(tensor => tensor.reason).length };
+  const finished = await Promise.all(parts);
+  return {
+    blob: new Blob(finished.map(part => part.blob ?? part), { type: "application/octet-stream" }),
+    report: mergeReports(finished.map(part => part.report)),
+    converted: planned.filter(tensor => !tensor.reason).length, kept: planned.filter(tensor => tensor.reason).length,
+  };
 }

@@ -35,10 +35,9 @@ export async function kernelEngine(engine) {
   return kernels;
 }
 
-// A worker with the kernels: call(request, values, progress) returns the answer.
-export async function startWorker(engine) {
-  const source = new Blob([document.getElementById("worker").textContent], { type: "text/javascript" });
-  const worker = new Worker(URL.createObjectURL(source));
+// A worker with the kernels: call(request, values, {progress, transfer}) returns the answer.
+export async function startWorker(source, kernels, description) {
+  const worker = new Worker(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
   const waiting = new Map();
   let last = 0;
   worker.onmessage = ({ data }) => {
@@ -47,10 +46,36 @@ export async function startWorker(engine) {
     waiting.delete(data.id);
     return data.error === undefined ? resolve(data.result) : reject(new Error(data.error));
   };
-  const call = (request, values = {}, progress = undefined) => new Promise((resolve, reject) => {
+  const call = (request, values = {}, { progress, transfer = [] } = {}) => new Promise((resolve, reject) => {
     waiting.set(++last, { resolve, reject, progress });
-    worker.postMessage({ id: last, request, ...values });
+    worker.postMessage({ id: last, request, ...values }, transfer);
   });
-  await call("start", { kernels: await kernelBytes(), description: engine.description });
+  await call("start", { source, kernels, description });
   return call;
+}
+
+// The page's worker, which starts others of the same source.
+export async function startPagesWorker(engine) {
+  return startWorker(document.getElementById("worker").textContent, await kernelBytes(), engine.description);
+}
+
+// Workers that each do one request at a time.
+export class Crew {
+  #idle;
+  #wanted = [];
+
+  constructor(calls) { this.#idle = [...calls]; }
+
+  // Starts a request as soon as a worker is idle: {done}, a promise of the answer.
+  async start(request, values, transfer) {
+    const call = this.#idle.pop() ?? await new Promise(resolve => this.#wanted.push(resolve));
+    const next = () => {
+      const taker = this.#wanted.shift();
+      if (taker) taker(call);
+      else this.#idle.push(call);
+    };
+    const done = call(request, values, { transfer });
+    done.then(next, next);
+    return { done };
+  }
 }

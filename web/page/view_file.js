@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { canvas, color, powerText } from "./charts.js";
 import { h, labelled, typeSelect } from "./elements.js";
-import { startWorker } from "./kernels.js";
+import { startPagesWorker } from "./kernels.js";
 import { optionsPanel } from "./options.js";
 import { castOptionsOf } from "./state.js";
 import { keepWeights } from "./view_blocks.js";
@@ -38,7 +38,7 @@ async function work(engine, state, message, body) {
   Object.assign(kept, { busy: message, error: null });
   render(engine, state);
   try {
-    kept.call ??= await startWorker(engine);
+    kept.call ??= await startPagesWorker(engine);
     await body(kept.call);
   } catch (error) {
     kept.error = error.message;
@@ -115,7 +115,7 @@ function conversion(engine, state) {
     bar.hidden = false;
     const start = performance.now();
     try {
-      const result = await kept.call("convert", { to, options: castOptionsOf(state, engine.description) }, read => { bar.value = read; });
+      const result = await kept.call("convert", { to, options: castOptionsOf(state, engine.description) }, { progress: read => { bar.value = read; } });
       const seconds = (performance.now() - start) / 1000;
       const name = kept.file.name.replace(/\.[a-z]+$/i, "") + `-${to}.safetensors`;
       kept.saved = [savedText(result, seconds), h("a", { href: URL.createObjectURL(result.blob), download: name, id: "download", class: "button" }, `Save ${name} (${sizeText(result.blob.size)})`)];

@@ -1,23 +1,42 @@
-// The worker: holds the kernels and the file, and answers one request after the other.
+// A worker: holds the kernels, and answers one request after the other. The page's own holds the file, too; it reads,
+// and has others convert, as reading and converting at once is twice as fast.
 // SPDX-License-Identifier: Apache-2.0
 import { Engine } from "./engine.js";
 import { openFile } from "./file_open.js";
-import { convert, plan, study } from "./file_work.js";
+import { castPiece, convert, plan, study } from "./file_work.js";
+import { Crew, startWorker } from "./kernels.js";
+
+const most_workers = 4;
 
 let engine = null;
+let start = null;
 let opened = null;
+let crew = null;
+
+function startCrew() {
+  const count = Math.max(1, Math.min(most_workers, navigator.hardwareConcurrency - 1));
+  const calls = Array.from({ length: count }, () => startWorker(start.source, start.kernels, start.description));
+  return Promise.all(calls).then(all => new Crew(all));
+}
 
 const shown = ({ name, shape, count, type, scheme, foreign, bytes, shown: hidden }) => ({ name, shape, count, type, scheme, foreign, bytes, hidden });
 
 const requests = {
-  start: ({ kernels, description }) => { engine = Engine.compile(kernels, description); },
+  start: data => {
+    start = data;
+    engine = Engine.compile(start.kernels, start.description);
+  },
   open: async ({ file }) => {
     opened = await openFile(file, engine.description);
     return { format: opened.format, metadata: opened.metadata, tensors: opened.tensors.map(shown) };
   },
   study: ({ index, candidates }) => study(engine, opened.tensors[index], candidates),
   plan: ({ to }) => plan(engine, opened.tensors, to).map(({ to: type, to_bytes, reason }) => ({ to: type, to_bytes, reason })),
-  convert: ({ to, options, id }) => convert(engine, opened.tensors, opened.metadata, to, options, read => postMessage({ id, read })),
+  convert: async ({ to, options, id }) => {
+    crew ??= startCrew();
+    return convert(engine, opened.tensors, opened.metadata, to, options, read => postMessage({ id, read }), await crew);
+  },
+  piece: ({ tensor, piece, begin, to, options }) => castPiece(engine, tensor, piece, begin, to, options),
 };
 
 onmessage = async ({ data }) => {

@@ -120,6 +120,24 @@ def test_conversions_have_the_bytes_of_the_command(opened, tcast, tmp_path, make
         assert given == wanted
 
 
+def test_pieces_of_large_tensors_stay_in_order(opened, tcast, tmp_path):
+    numbers = np.random.default_rng(2).standard_normal((3, 4_000_003)).astype("<f4")
+    source = safetensors(tmp_path / "large.safetensors", {"a": ("F32", numbers), "b": ("F32", weights(5, 7))})
+    page = choose(opened, source, "#view=file&to=float8_e4m3fn")
+    subprocess.run([tcast, "convert", source, "-o", tmp_path / "out.safetensors", "--to", "float8_e4m3fn", "--force", "--quiet"], check=True)
+    assert converted(page) == (tmp_path / "out.safetensors").read_bytes()
+
+
+def test_a_number_that_an_option_refuses_ends_a_conversion(opened, tmp_path):
+    numbers = np.ones(12_000_000, "<f4")
+    numbers[11_000_003] = 1e6
+    source = safetensors(tmp_path / "x.safetensors", {"w": ("F32", numbers)})
+    page = choose(opened, source, "#view=file&to=float8_e4m3fn&out_of_range=error")
+    page.click("#convert")
+    page.wait_for_selector("[aria-label=Convert] .error")
+    assert page.inner_text("[aria-label=Convert] .error").startswith("w: element 11000003: value 1e+06 does not fit")
+
+
 def test_arrays_of_numpy_are_converted(opened, tcast, tmp_path):
     array = weights(33, 5)
     np.save(tmp_path / "x.npy", array)
