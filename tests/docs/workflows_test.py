@@ -13,7 +13,7 @@ WORKFLOWS = {
     "tests": ["./scripts/test --fast", "./scripts/test --sanitizers", "./scripts/lint", "./scripts/lint-python"],
     "fuzzing": ["./scripts/fuzz 600"],
     "arm": ["./scripts/test-arm"],
-    "wheels": ["./scripts/wheel --test", "./scripts/test-reproducible"],
+    "wheels": ["./scripts/wheel --test", "./scripts/test-reproducible", "./scripts/package", "./scripts/static"],
     "site": ["./scripts/test-web", "./scripts/docs"],
     "long": ["./scripts/test-crashes"],
 }
