@@ -126,20 +126,31 @@ Result<void> check_names(const std::vector<TensorInfo>& tensors) {
   return malformed("the name occurs twice", std::string(*twice));
 }
 
-// Returns ggml's number for a file whose bytes are mostly of one type (LLAMA_FTYPE).
-std::optional<std::uint32_t> file_type_of(std::span<const TensorInfo> tensors) {
-  constexpr std::uint32_t all_float32 = 0, mostly_float16 = 1, mostly_bfloat16 = 32;
-  std::map<DType, std::uint64_t> bytes;
+// ggml's numbers for files whose elements are mostly of one type (LLAMA_FTYPE): the one of files that have this type alone,
+// and the last of its mixes with others.
+struct FileType {
+  std::string_view type;
+  std::uint32_t first = 0, last = 0;
+};
+constexpr FileType file_types[] = {
+    {"F32", 0, 0},      {"F16", 1, 1},   {"BF16", 32, 32}, {"Q4_0", 2, 2},     {"Q4_1", 3, 3},     {"Q5_0", 8, 8},
+    {"Q5_1", 9, 9},     {"Q8_0", 7, 7},  {"Q2_K", 10, 10}, {"Q3_K", 11, 13},   {"Q4_K", 14, 15},   {"Q5_K", 16, 17},
+    {"Q6_K", 18, 18},   {"IQ4_NL", 25, 25}, {"IQ4_XS", 30, 30}, {"MXFP4", 38, 38}, {"NVFP4", 39, 39}};
+
+// Returns the number for a file that had another, or this one before; nullopt: it has none.
+std::optional<std::uint32_t> file_type_of(std::span<const TensorInfo> tensors, std::uint32_t before) {
+  std::map<std::string_view, std::uint64_t> elements;  // of matrices, unless there are none
+  const bool has_matrices = std::ranges::any_of(tensors, [](const auto& tensor) { return tensor.shape.size() > 1; });
   for (const TensorInfo& tensor : tensors) {
-    if (!tensor.foreign_dtype.empty()) return std::nullopt;
-    bytes[tensor.dtype] += tensor.bytes;
+    if (has_matrices && tensor.shape.size() < 2) continue;
+    const TensorType* type = tensor.foreign_dtype.empty() ? find_type(tensor.dtype) : find_type(tensor.foreign_dtype);
+    if (type != nullptr) elements[type->name] += tensor.count;
   }
-  const auto most = std::ranges::max_element(bytes, {}, [](const auto& entry) { return entry.second; });
-  if (most == bytes.end()) return std::nullopt;
-  if (most->first == DType::float32) return all_float32;
-  if (most->first == DType::float16) return mostly_float16;
-  if (most->first == DType::bfloat16) return mostly_bfloat16;
-  return std::nullopt;
+  const auto most = std::ranges::max_element(elements, {}, [](const auto& entry) { return entry.second; });
+  if (most == elements.end()) return std::nullopt;
+  const auto* found = std::ranges::find(file_types, most->first, &FileType::type);
+  if (found == std::end(file_types)) return std::nullopt;
+  return before >= found->first && before <= found->last ? before : found->first;
 }
 
 template <class Number>
@@ -232,9 +243,11 @@ std::string format_header(std::span<const TensorInfo> tensors, const NativeMetad
   put(bytes, newest_version);
   put(bytes, std::uint64_t{tensors.size()});
   bytes += native.bytes;
-  if (const std::optional<std::uint32_t> type = file_type_of(tensors); type && native.file_type_at != 0) {
+  if (native.file_type_at != 0) {
     const std::size_t at = bytes.size() - native.bytes.size() + native.file_type_at;
-    std::memcpy(bytes.data() + at, &*type, sizeof *type);
+    std::uint32_t before = 0;
+    std::memcpy(&before, bytes.data() + at, sizeof before);
+    if (const auto type = file_type_of(tensors, before)) std::memcpy(bytes.data() + at, &*type, sizeof *type);
   }
   std::uint64_t begin = 0;
   for (const TensorInfo& tensor : tensors) {
